@@ -1,0 +1,81 @@
+//! Messages to the person who wrote the program.
+
+use crate::source::Span;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Does not stop a build.
+    Warning,
+    /// Stops a build.
+    Error,
+}
+
+/// A place in the source with a remark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Where.
+    pub span: Span,
+    /// What is to be said of it; may be empty.
+    pub message: String,
+    /// Whether this is where the problem is; other labels explain.
+    pub primary: bool,
+}
+
+/// One message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Stable, kebab-case: `launch-arity`.
+    pub id: &'static str,
+    /// One line, no final full stop.
+    pub message: String,
+    /// Where; the first primary label gives the position.
+    pub labels: Vec<Label>,
+    /// More lines under the source.
+    pub notes: Vec<String>,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+impl Diagnostic {
+    /// An error at a place.
+    pub fn error(id: &'static str, span: Span, message: impl Into<String>) -> Self {
+        let label = Label { span, message: String::new(), primary: true };
+        Diagnostic {
+            severity: Severity::Error,
+            id,
+            message: message.into(),
+            labels: vec![label],
+            notes: vec![],
+            hint: None,
+        }
+    }
+
+    /// Says something beside the caret of the first label.
+    pub fn at_caret(mut self, message: impl Into<String>) -> Self {
+        if let Some(label) = self.labels.first_mut() {
+            label.message = message.into();
+        }
+        self
+    }
+
+    /// Points at another place that explains.
+    pub fn label(mut self, span: Span, message: impl Into<String>) -> Self {
+        self.labels.push(Label { span, message: message.into(), primary: false });
+        self
+    }
+
+    /// Adds a note under the source.
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+
+    /// Says what to do.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}

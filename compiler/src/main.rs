@@ -1,0 +1,2 @@
+//! gridlet
+fn main() {}

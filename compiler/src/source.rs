@@ -1,0 +1,131 @@
+//! Source files and positions in them.
+
+use std::ops::Range;
+
+/// Index of a file in a [`SourceMap`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId(pub u32);
+
+/// A half-open range of bytes in one source file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span {
+    /// The file.
+    pub file: FileId,
+    /// First byte, counted from the start of the file.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+}
+
+impl Span {
+    /// A span over `range` of `file`.
+    pub fn new(file: FileId, range: Range<usize>) -> Self {
+        let clamp = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        Span { file, start: clamp(range.start), end: clamp(range.end) }
+    }
+
+    /// The smallest span that covers both. The two must lie in one file.
+    pub fn to(self, other: Span) -> Span {
+        Span { file: self.file, start: self.start.min(other.start), end: self.end.max(other.end) }
+    }
+
+    /// The byte range.
+    pub fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+/// One source file.
+#[derive(Clone, Debug)]
+pub struct SourceFile {
+    /// The name shown in messages and recorded in artifacts.
+    pub name: String,
+    /// The text.
+    pub text: String,
+    /// Byte at which each line starts; the first is 0.
+    line_starts: Vec<u32>,
+}
+
+/// A position as people count it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LineColumn {
+    /// Line, counted from 1.
+    pub line: u32,
+    /// Column in characters, counted from 1.
+    pub column: u32,
+}
+
+/// The source files of one program. File 0 is the one that was named first.
+#[derive(Clone, Debug, Default)]
+pub struct SourceMap {
+    files: Vec<SourceFile>,
+}
+
+impl SourceMap {
+    /// A map of one file.
+    pub fn single(name: impl Into<String>, text: impl Into<String>) -> Self {
+        let mut map = SourceMap::default();
+        map.add(name, text);
+        map
+    }
+
+    /// Adds a file and returns its id.
+    pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> FileId {
+        let text = text.into();
+        let line_starts = std::iter::once(0)
+            .chain(
+                text.match_indices('\n').map(|(at, _)| u32::try_from(at + 1).unwrap_or(u32::MAX)),
+            )
+            .collect();
+        let id = FileId(self.files.len() as u32);
+        self.files.push(SourceFile { name: name.into(), text, line_starts });
+        id
+    }
+
+    /// The files, in the order of their ids.
+    pub fn files(&self) -> &[SourceFile] {
+        &self.files
+    }
+
+    /// The file of an id that this map gave out.
+    pub fn file(&self, id: FileId) -> &SourceFile {
+        &self.files[id.0 as usize]
+    }
+
+    /// The text that a span covers.
+    pub fn text(&self, span: Span) -> &str {
+        &self.file(span.file).text[span.range()]
+    }
+
+    /// Line and column at which a span starts.
+    pub fn position(&self, span: Span) -> LineColumn {
+        let file = self.file(span.file);
+        let line = file.line_starts.partition_point(|&start| start <= span.start).max(1) - 1;
+        let start = file.line_starts[line] as usize;
+        let column = file.text[start..]
+            .char_indices()
+            .take_while(|(at, _)| start + at < span.start as usize)
+            .count();
+        LineColumn { line: line as u32 + 1, column: column as u32 + 1 }
+    }
+
+    /// Line, counted from 1, at which a span starts.
+    pub fn line(&self, span: Span) -> u32 {
+        self.position(span).line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_count_lines_and_characters_from_one() {
+        let map = SourceMap::single("a.grid", "é=1\n\nxyz");
+        let at = |start: usize| map.position(Span::new(FileId(0), start..start));
+        assert_eq!(at(0), LineColumn { line: 1, column: 1 });
+        assert_eq!(at(2), LineColumn { line: 1, column: 2 });
+        assert_eq!(at(5), LineColumn { line: 2, column: 1 });
+        assert_eq!(at(8), LineColumn { line: 3, column: 3 });
+    }
+}

@@ -1,0 +1,3 @@
+//! The host side of Gridlet.
+
+pub mod manifest;

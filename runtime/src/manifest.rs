@@ -1,0 +1,181 @@
+//! The manifest: what an artifact says of itself, as JSON.
+//!
+//! The compiler writes it and this crate reads it; these types are its only definition. Offsets, sizes and
+//! alignments are in bytes and are the compiler's layout pass's.
+
+use serde::{Deserialize, Serialize};
+
+/// The version this crate writes, and the newest it reads.
+pub const MANIFEST_VERSION: u32 = 1;
+
+/// All that an artifact says of itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`MANIFEST_VERSION`] of the writer.
+    pub manifest_version: u32,
+    /// The program's name: the stem of its first source file.
+    pub program: String,
+    /// Source file names, in the order that lost-launch records number them.
+    pub sources: Vec<String>,
+    /// SHA-256 over all sources, in lower-case hexadecimal.
+    pub source_sha256: String,
+    /// How launches are lowered: `cdp`.
+    pub launch_strategy: String,
+    /// Kernels, in the order of the source.
+    pub kernels: Vec<Kernel>,
+    /// The structs that kernels' parameters mention.
+    pub structs: Vec<Struct>,
+    /// What the program needs of the device runtime; absent if it launches nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_runtime: Option<DeviceRuntime>,
+    /// The compiled images.
+    #[serde(default)]
+    pub images: Vec<Image>,
+    /// Names and versions of the tools that made the images, as `["libnvvm", "13.0"]` pairs, sorted.
+    #[serde(default)]
+    pub toolchain: Vec<(String, String)>,
+}
+
+/// A kernel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Kernel {
+    /// Its name, which is the symbol of its entry point.
+    pub name: String,
+    /// Its parameters, in order.
+    pub parameters: Vec<Parameter>,
+    /// Bytes of the parameter buffer, from 0 to the end of the last parameter.
+    pub parameter_bytes: u32,
+    /// `#[launch_bounds]`: most threads of a block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_threads_per_block: Option<u32>,
+    /// `#[launch_bounds]`: blocks that shall fit one SM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_blocks_per_sm: Option<u32>,
+    /// Bytes of static shared memory that it and the functions it calls declare.
+    pub static_shared_bytes: u64,
+    /// Whether it reads dynamic shared memory.
+    pub dynamic_shared: bool,
+    /// The kernels it may launch, each once, in the order of the source.
+    pub launches: Vec<String>,
+}
+
+/// A parameter of a kernel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Parameter {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub ty: Type,
+    /// First byte in the parameter buffer.
+    pub offset: u32,
+    /// Size in bytes.
+    pub size: u32,
+    /// Alignment in bytes.
+    pub alignment: u32,
+}
+
+/// A type, as tools need it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Type {
+    /// `bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64`.
+    Scalar(String),
+    /// `element` as in `Scalar`, 2 to 4 of them.
+    Vector {
+        /// Name of the element's scalar type.
+        element: String,
+        /// How many.
+        count: u32,
+    },
+    /// `count` elements, one after another.
+    Array {
+        /// Type of an element.
+        element: Box<Type>,
+        /// How many.
+        count: u64,
+    },
+    /// The struct of that name in [`Manifest::structs`].
+    Struct(String),
+    /// A pointer; 8 bytes.
+    Pointer {
+        /// Whether the kernel may write through it.
+        mutable: bool,
+        /// What it points to.
+        to: Box<Type>,
+    },
+    /// A device stream handle; 8 bytes.
+    Stream,
+}
+
+/// A struct.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Struct {
+    /// Its name.
+    pub name: String,
+    /// Size in bytes, tail padding included.
+    pub size: u64,
+    /// Alignment in bytes.
+    pub alignment: u64,
+    /// Its fields, in order.
+    pub fields: Vec<Field>,
+}
+
+/// A field of a struct.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub ty: Type,
+    /// First byte in the struct.
+    pub offset: u64,
+}
+
+/// What a program with launches needs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeviceRuntime {
+    /// Symbol of the lost-launch record in the image: see [`LostLaunchRecord`].
+    pub lost_launch_record: String,
+}
+
+/// The record in device memory that a failed plain launch writes: four 32-bit words, little-endian, in
+/// this order, zero before the first loss.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LostLaunchRecord {
+    /// How many launches were lost.
+    pub count: u32,
+    /// `cudaError` of the first of them.
+    pub error: i32,
+    /// Its source file, an index into [`Manifest::sources`].
+    pub file: u32,
+    /// Its source line, from 1.
+    pub line: u32,
+}
+
+/// What an image is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ImageKind {
+    /// Machine code for one compute capability.
+    Cubin,
+    /// PTX, which the driver compiles; not device-linked.
+    Ptx,
+}
+
+/// One compiled image.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Image {
+    /// What it is.
+    pub kind: ImageKind,
+    /// `sm_90`.
+    pub arch: String,
+    /// Its file name, beside the manifest or in the bundle.
+    pub file: String,
+    /// SHA-256 of its bytes, in lower-case hexadecimal.
+    pub sha256: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+}

@@ -41,6 +41,9 @@ pub enum Error {
     /// The input or an option asks for something that cannot be.
     #[error("{0}")]
     Invalid(String),
+    /// A source file is not text.
+    #[error("{0}")]
+    Unreadable(String),
     /// A file could not be read or written.
     #[error("{path}: {source}", path = .path.display())]
     Io {

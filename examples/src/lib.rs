@@ -1,1 +1,56 @@
-//! placeholder
+//! Nested-launch programs with their host sides.
+//!
+//! Each module is one program: its source, its input, how its first kernel is launched, and a check of the
+//! result against plain Rust. [`EXAMPLES`] lists them; `demo` and `bench` walk the list.
+
+pub mod mandelbrot;
+pub mod quicksort;
+pub mod segment_sum;
+
+use std::path::Path;
+use std::time::Duration;
+
+use gridlet_runtime::{Device, Program, Stream};
+
+/// Longest that one kernel with all its children may take before it is given up.
+pub const TIME_OUT: Duration = Duration::from_secs(60);
+
+/// Launches that may be pending at once: enough for every example here. The device runtime's own default,
+/// 2,048, is not: it loses launches when it is full and can hang when children launch into a full pool.
+pub const PENDING_LAUNCHES: u32 = 32_768;
+
+/// A program and its host side.
+pub struct Example {
+    /// Its name, the stem of its source file.
+    pub name: &'static str,
+    /// Its source.
+    pub source: &'static str,
+    /// What it computes, in one line.
+    pub what: &'static str,
+    /// Runs it and checks the result. A picture, if it has one, goes to the folder.
+    pub run: fn(&Run<'_>) -> anyhow::Result<Finding>,
+}
+
+/// Where an example runs.
+pub struct Run<'a> {
+    /// The device, for memory.
+    pub device: &'a Device,
+    /// The stream: of a green context or of the primary context.
+    pub stream: &'a Stream,
+    /// The program, loaded.
+    pub program: &'a Program,
+    /// Folder for pictures.
+    pub pictures: &'a Path,
+}
+
+/// What a checked run found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// Time of the first kernel with all its children, in milliseconds, by events on the stream.
+    pub milliseconds: f32,
+    /// What was checked, with numbers.
+    pub checked: String,
+}
+
+/// Every example, in the order of the demo.
+pub const EXAMPLES: [Example; 3] = [quicksort::EXAMPLE, mandelbrot::EXAMPLE, segment_sum::EXAMPLE];

@@ -1,0 +1,340 @@
+//! `--arg`: a kernel argument from text, by the type of its parameter.
+//!
+//! | type | text |
+//! |---|---|
+//! | scalar | `7`, `-2.5`, `0xff`, `true` |
+//! | pointer | `[1024]` (zeros), `[1024]=iota`, `[1024]=fill:V`, `[1024]=random:SEED`, `@file.bin`, `null` |
+//! | struct, vector, array | `{…}`: its parts in order, separated by commas |
+//!
+//! A pointer in a struct gets a buffer of its own, called `parameter.field`.
+
+use std::fs;
+
+use gridlet_runtime::manifest::{Manifest, Parameter, Type};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore as _, SeedableRng as _};
+
+use super::value::{encode_float, encode_scalar};
+
+/// Most bytes one `--arg` may ask for: 64 GiB. More is surely a slip.
+const MAX_BUFFER_BYTES: u64 = 64 << 30;
+
+/// A buffer that an argument needs.
+#[derive(Debug, PartialEq)]
+pub(crate) struct BufferPlan {
+    /// `data`, or `segments.values` for a field.
+    pub(crate) name: String,
+    /// Type of an element.
+    pub(crate) element: Type,
+    /// Size of an element, in bytes.
+    pub(crate) element_bytes: usize,
+    /// What the buffer starts as.
+    pub(crate) contents: Vec<u8>,
+    /// Where in the argument's bytes its address goes.
+    pub(crate) address_at: usize,
+}
+
+/// An argument: its bytes, with holes for the addresses of buffers.
+#[derive(Debug, PartialEq)]
+pub(crate) struct ArgumentPlan {
+    /// As many bytes as the parameter has.
+    pub(crate) bytes: Vec<u8>,
+    /// The buffers, in the order of the text.
+    pub(crate) buffers: Vec<BufferPlan>,
+}
+
+/// Parses the text of one argument.
+pub(crate) fn parse(text: &str, parameter: &Parameter, manifest: &Manifest) -> Result<ArgumentPlan, String> {
+    let mut parser = Parser {
+        rest: text.trim(),
+        manifest,
+        plan: ArgumentPlan { bytes: vec![0; parameter.size as usize], buffers: Vec::new() },
+    };
+    let in_text = |error: String| format!("argument `{}` = `{text}`: {error}", parameter.name);
+    parser.value(&parameter.ty, 0, &parameter.name).map_err(in_text)?;
+    if !parser.rest.is_empty() {
+        return Err(in_text(format!("`{}` is left over", parser.rest)));
+    }
+    Ok(parser.plan)
+}
+
+struct Parser<'a> {
+    rest: &'a str,
+    manifest: &'a Manifest,
+    plan: ArgumentPlan,
+}
+
+impl<'a> Parser<'a> {
+    fn eat(&mut self, token: &str) -> bool {
+        match self.rest.strip_prefix(token) {
+            Some(rest) => {
+                self.rest = rest.trim_start();
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn expect(&mut self, token: &str, why: &str) -> Result<(), String> {
+        if self.eat(token) {
+            return Ok(());
+        }
+        let found = if self.rest.is_empty() { "the end".to_owned() } else { format!("`{}`", self.rest) };
+        Err(format!("expected `{token}` {why}, found {found}"))
+    }
+
+    /// The text up to a comma, a bracket or the end.
+    fn word(&mut self) -> &'a str {
+        let end = self.rest.find([',', '}', ']']).unwrap_or(self.rest.len());
+        let (word, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        word.trim()
+    }
+
+    /// Size of a type in bytes, which the manifest of a damaged artifact may not have.
+    fn size_of(&self, ty: &Type) -> Result<usize, String> {
+        self.manifest
+            .size_of(ty)
+            .and_then(|size| usize::try_from(size).ok())
+            .ok_or_else(|| format!("the manifest does not say how large {ty} is"))
+    }
+
+    fn put(&mut self, at: usize, bytes: &[u8]) -> Result<(), String> {
+        let room = self.plan.bytes.get_mut(at..at + bytes.len()).ok_or("the manifest's offsets do not fit its sizes")?;
+        room.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn value(&mut self, ty: &Type, at: usize, name: &str) -> Result<(), String> {
+        match ty {
+            Type::Scalar(scalar) => {
+                let bytes = encode_scalar(self.word(), scalar)?;
+                self.put(at, &bytes)
+            }
+            Type::Vector { element, count } => {
+                let part = Type::Scalar(element.clone());
+                self.parts((0..u64::from(*count)).map(|index| (index.to_string(), part.clone(), None)), at, name, ty)
+            }
+            Type::Array { element, count } => {
+                self.parts((0..*count).map(|index| (index.to_string(), (**element).clone(), None)), at, name, ty)
+            }
+            Type::Struct(struct_name) => {
+                let manifest = self.manifest;
+                let item = manifest
+                    .structs
+                    .iter()
+                    .find(|item| item.name == *struct_name)
+                    .ok_or_else(|| format!("the manifest does not describe struct `{struct_name}`"))?;
+                let fields =
+                    item.fields.iter().map(|field| (field.name.clone(), field.ty.clone(), Some(field.offset)));
+                self.parts(fields, at, name, ty)
+            }
+            Type::Pointer { to, .. } => self.pointer(to, at, name),
+            Type::Stream => Err("a stream exists only on the device; the host cannot pass one".into()),
+        }
+    }
+
+    /// `{a, b, …}`. A part without an offset lies right behind the one before it.
+    fn parts(
+        &mut self,
+        parts: impl Iterator<Item = (String, Type, Option<u64>)>,
+        at: usize,
+        name: &str,
+        ty: &Type,
+    ) -> Result<(), String> {
+        self.expect("{", &format!("to begin {ty}"))?;
+        let mut next = at;
+        for (index, (part, part_type, offset)) in parts.enumerate() {
+            if index > 0 {
+                self.expect(",", &format!("before `{part}` of {ty}"))?;
+            }
+            let here = offset.map_or(next, |offset| at + offset as usize);
+            self.value(&part_type, here, &format!("{name}.{part}"))?;
+            next = here + self.size_of(&part_type)?;
+        }
+        self.eat(",");
+        self.expect("}", &format!("to end {ty}"))
+    }
+
+    fn pointer(&mut self, element: &Type, at: usize, name: &str) -> Result<(), String> {
+        if self.eat("null") {
+            return Ok(());
+        }
+        let element_bytes = self.size_of(element)?.max(1);
+        let contents = if self.eat("@") {
+            let path = self.word();
+            let bytes = fs::read(path).map_err(|error| format!("{path}: {error}"))?;
+            if bytes.len() % element_bytes != 0 {
+                return Err(format!(
+                    "{path} has {} bytes, not a multiple of {element_bytes}, the size of {element}",
+                    bytes.len()
+                ));
+            }
+            bytes
+        } else {
+            self.expect("[", "and a number of elements, `@file` or `null`, for a pointer")?;
+            let count = self.word();
+            let count: u64 = count
+                .replace('_', "")
+                .parse()
+                .map_err(|_| format!("`{count}` is not a number of elements"))?;
+            self.expect("]", "after the number of elements")?;
+            let bytes = count
+                .checked_mul(element_bytes as u64)
+                .filter(|bytes| *bytes <= MAX_BUFFER_BYTES)
+                .ok_or_else(|| format!("{count} elements of {element_bytes} bytes are over 64 GiB"))?;
+            let mut contents = vec![0; bytes as usize];
+            if self.eat("=") {
+                self.fill(&mut contents, element, element_bytes)?;
+            }
+            contents
+        };
+        self.plan.buffers.push(BufferPlan {
+            name: name.to_owned(),
+            element: element.clone(),
+            element_bytes,
+            contents,
+            address_at: at,
+        });
+        Ok(())
+    }
+
+    fn fill(&mut self, contents: &mut [u8], element: &Type, element_bytes: usize) -> Result<(), String> {
+        if self.eat("fill:") {
+            let mut one = Parser {
+                rest: self.rest,
+                manifest: self.manifest,
+                plan: ArgumentPlan { bytes: vec![0; element_bytes], buffers: Vec::new() },
+            };
+            one.value(element, 0, "element")?;
+            if !one.plan.buffers.is_empty() {
+                return Err("elements that point to buffers cannot be filled in; use `@file` or `null`".into());
+            }
+            self.rest = one.rest;
+            contents.chunks_exact_mut(element_bytes).for_each(|chunk| chunk.copy_from_slice(&one.plan.bytes));
+            return Ok(());
+        }
+        let word = self.word();
+        let seed = word.strip_prefix("random:");
+        let (Type::Scalar(scalar), true) = (element, word == "iota" || seed.is_some()) else {
+            return Err(match element {
+                Type::Scalar(_) => format!("`{word}` is not `iota`, `fill:V` or `random:SEED`"),
+                _ => format!("elements of {element} are filled by `fill:V` or `@file`, not by `{word}`"),
+            });
+        };
+        let Some(seed) = seed else {
+            for (index, chunk) in contents.chunks_exact_mut(element_bytes).enumerate() {
+                // Integers wrap, as a counter of that type would.
+                let value = encode_float(index as f64, scalar);
+                let bytes = value.unwrap_or_else(|| (index as u64).to_le_bytes()[..element_bytes].to_vec());
+                chunk.copy_from_slice(if scalar == "bool" { &[(index % 2) as u8] } else { &bytes });
+            }
+            return Ok(());
+        };
+        let seed: u64 = seed.parse().map_err(|_| format!("`{seed}` is not a seed: a number from 0 to 2^64 - 1"))?;
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        for chunk in contents.chunks_exact_mut(element_bytes) {
+            let word = random.next_u64();
+            // 53 bits for f64; for narrower floats as many as their significand has, so that 1.0 is never reached.
+            let unit = |bits: u32| (word >> (64 - bits)) as f64 / (1u64 << bits) as f64;
+            let float = match scalar.as_str() {
+                "f64" => encode_float(unit(53), scalar),
+                "f32" => encode_float(unit(24), scalar),
+                "f16" => encode_float(unit(11), scalar),
+                "bf16" => encode_float(unit(8), scalar),
+                _ => None,
+            };
+            match float {
+                Some(bytes) => chunk.copy_from_slice(&bytes),
+                None if scalar == "bool" => chunk.copy_from_slice(&[(word >> 63) as u8]),
+                None => chunk.copy_from_slice(&word.to_le_bytes()[8 - element_bytes..]),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gridlet_runtime::manifest::{Field, Struct};
+
+    use super::*;
+
+    fn scalar(name: &str) -> Type {
+        Type::Scalar(name.into())
+    }
+
+    fn pointer(to: Type) -> Type {
+        Type::Pointer { mutable: true, to: Box::new(to) }
+    }
+
+    fn manifest() -> Manifest {
+        let field = |name: &str, ty, offset| Field { name: name.into(), ty, offset };
+        Manifest {
+            structs: vec![Struct {
+                name: "Segments".into(),
+                size: 16,
+                alignment: 8,
+                fields: vec![field("values", pointer(scalar("f32")), 0), field("count", scalar("u32"), 8)],
+            }],
+            ..serde_json::from_value(serde_json::json!({
+                "manifest_version": 1, "program": "p", "sources": [], "source_sha256": "", "launch_strategy": "cdp",
+                "kernels": [], "structs": []
+            }))
+            .unwrap()
+        }
+    }
+
+    fn plan(text: &str, ty: Type) -> Result<ArgumentPlan, String> {
+        let manifest = manifest();
+        let size = manifest.size_of(&ty).unwrap() as u32;
+        parse(text, &Parameter { name: "a".into(), ty, offset: 0, size, alignment: 1 }, &manifest)
+    }
+
+    #[test]
+    fn buffers_are_filled_as_told() {
+        let contents = |text: &str, ty: &str| plan(text, pointer(scalar(ty))).unwrap().buffers.remove(0).contents;
+        assert_eq!(contents("[3]", "u16"), [0; 6]);
+        assert_eq!(contents("[3]=iota", "u16"), [0, 0, 1, 0, 2, 0]);
+        assert_eq!(contents("[2]=fill:-1", "i8"), [255, 255]);
+        assert_eq!(contents("[1]=iota", "f32"), 0f32.to_le_bytes());
+        let random = contents("[4096]=random:7", "f32");
+        assert_eq!(random, contents("[4096]=random:7", "f32"));
+        assert_ne!(random, contents("[4096]=random:8", "f32"));
+        let values: Vec<f32> = random.chunks(4).map(|word| f32::from_le_bytes(word.try_into().unwrap())).collect();
+        assert!(values.iter().all(|value| (0.0..1.0).contains(value)));
+        let mean = values.iter().sum::<f32>() / values.len() as f32;
+        assert!((0.45..0.55).contains(&mean), "mean {mean}");
+    }
+
+    #[test]
+    fn a_struct_takes_its_fields_in_order_and_buffers_for_its_pointers() {
+        let plan = plan("{[2]=fill:1.5, 7}", Type::Struct("Segments".into())).unwrap();
+        assert_eq!(plan.bytes[8..12], 7u32.to_le_bytes());
+        assert_eq!(plan.buffers[0].name, "a.values");
+        assert_eq!((plan.buffers[0].address_at, plan.buffers[0].contents.len()), (0, 8));
+    }
+
+    #[test]
+    fn wrong_texts_say_what_is_wrong() {
+        let error = |text: &str, ty| plan(text, ty).unwrap_err();
+        let errors = [
+            error("7 8", scalar("u32")),
+            error("", scalar("u32")),
+            error("7", pointer(scalar("u32"))),
+            error("[x]", pointer(scalar("u32"))),
+            error("[2", pointer(scalar("u32"))),
+            error("[2]=sorted", pointer(scalar("u32"))),
+            error("[2]=random:x", pointer(scalar("u32"))),
+            error("[99999999999999]", pointer(scalar("u64"))),
+            error("@/no/such/file", pointer(scalar("u32"))),
+            error("{[2]}", Type::Struct("Segments".into())),
+            error("{[2],1,2}", Type::Struct("Segments".into())),
+            error("[2]=iota", pointer(Type::Struct("Segments".into()))),
+            error("[1]=fill:{[2],1}", pointer(Type::Struct("Segments".into()))),
+            error("{1}", Type::Vector { element: "f32".into(), count: 2 }),
+            error("1", Type::Stream),
+        ];
+        insta::assert_snapshot!(errors.join("\n"));
+    }
+}

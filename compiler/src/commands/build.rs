@@ -1,0 +1,294 @@
+//! `gridlet build`
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use gridlet::arch::{CudaArch, Dialect};
+use gridlet::compile::{self, Backend, BuildOptions, Checked, DialectChoice, Session};
+use gridlet::{Error, artifact, ir, nvvm};
+use inkwell::context::Context;
+use inkwell::memory_buffer::MemoryBuffer;
+
+use super::input::{self, FileKind};
+use super::report::{Failure, Reporter};
+use super::{Outcome, layout, print, status};
+
+/// Options of `gridlet build`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// The program: a .grid file, or NVVM IR as .ll or .bc
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Where to: a file for one output, a folder for several
+    #[arg(short, long, value_name = "PATH")]
+    output: Option<PathBuf>,
+    /// Architectures: sm_75, sm_80, sm_86, sm_89, sm_90, sm_100, sm_120
+    #[arg(long, value_name = "ARCH", value_delimiter = ',', default_value = "sm_90")]
+    arch: Vec<CudaArch>,
+    /// What to write; several separated by commas
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "bundle", value_name = "KIND")]
+    emit: Vec<Emit>,
+    #[command(flatten)]
+    code: CodeOptions,
+}
+
+/// Options that say how code is made; `run` has them too.
+#[derive(clap::Args)]
+pub(crate) struct CodeOptions {
+    /// How launches are lowered
+    #[arg(long, value_enum, default_value = "cdp", value_name = "STRATEGY")]
+    launch: LaunchChoice,
+    /// The dialect of NVVM IR; auto takes what libNVVM wants for the architecture
+    #[arg(long, value_enum, default_value = "auto")]
+    dialect: DialectName,
+    /// What makes PTX; auto is libnvvm
+    #[arg(long, value_enum, default_value = "auto")]
+    backend: BackendName,
+    /// Optimisation
+    #[arg(short = 'O', value_enum, default_value = "3", value_name = "LEVEL")]
+    level: Level,
+}
+
+/// How launches are lowered.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum LaunchChoice {
+    /// By the device runtime (CUDA Dynamic Parallelism)
+    Cdp,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum DialectName {
+    Auto,
+    Legacy,
+    Modern,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum BackendName {
+    Auto,
+    Libnvvm,
+    Nvptx,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Level {
+    #[value(name = "0")]
+    None,
+    #[value(name = "3")]
+    Full,
+}
+
+impl CodeOptions {
+    /// As the library takes them.
+    pub(crate) fn build_options(&self, arch: CudaArch) -> BuildOptions {
+        let LaunchChoice::Cdp = self.launch;
+        BuildOptions {
+            arch,
+            dialect: match self.dialect {
+                DialectName::Auto => DialectChoice::Auto,
+                DialectName::Legacy => DialectChoice::Fixed(Dialect::Legacy),
+                DialectName::Modern => DialectChoice::Fixed(Dialect::Modern),
+            },
+            backend: match self.backend {
+                BackendName::Auto | BackendName::Libnvvm => Backend::LibNvvm,
+                BackendName::Nvptx => Backend::Nvptx,
+            },
+            optimize: matches!(self.level, Level::Full),
+        }
+    }
+}
+
+/// What a build writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Emit {
+    /// The IR with lowered launches, as text
+    Ir,
+    /// The parameter buffers, as JSON
+    Layout,
+    /// NVVM IR, as text
+    Nvvm,
+    /// NVVM IR, as LLVM bitcode (modern dialect)
+    Bitcode,
+    /// PTX, before device linking
+    Ptx,
+    /// Machine code, device-linked
+    Cubin,
+    /// The manifest, as JSON
+    Manifest,
+    /// Manifest and images in one file
+    Bundle,
+}
+
+impl Emit {
+    fn ending(self) -> &'static str {
+        match self {
+            Emit::Ir => "gir",
+            Emit::Layout => "layout.json",
+            Emit::Nvvm => "ll",
+            Emit::Bitcode => "bc",
+            Emit::Ptx => "ptx",
+            Emit::Cubin => "cubin",
+            Emit::Manifest => "json",
+            Emit::Bundle => "gridlet",
+        }
+    }
+
+    /// Whether there is one for each architecture.
+    fn per_arch(self) -> bool {
+        matches!(self, Emit::Ir | Emit::Nvvm | Emit::Bitcode | Emit::Ptx | Emit::Cubin)
+    }
+
+    fn is_text(self) -> bool {
+        !matches!(self, Emit::Bitcode | Emit::Cubin | Emit::Bundle)
+    }
+}
+
+/// One output, not written yet.
+struct Output {
+    name: PathBuf,
+    bytes: Vec<u8>,
+    is_text: bool,
+}
+
+/// Builds and writes. Nothing is written unless everything could be made.
+pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
+    let session = Session::new();
+    let outputs = match FileKind::of(&options.file) {
+        FileKind::Source => {
+            let program = input::checked(&options.file, reporter)?;
+            source_outputs(&session, &program, options)?
+        }
+        FileKind::Nvvm => nvvm_outputs(&session, options)?,
+        FileKind::Artifact => {
+            return Err(Failure::call(format!(
+                "{}: is built already; `gridlet run` takes it as it is",
+                options.file.display()
+            )));
+        }
+    };
+    write(outputs, options.output.as_deref())
+}
+
+fn name(stem: &Path, emit: Emit, arch: Option<CudaArch>) -> PathBuf {
+    let stem = stem.display();
+    match arch {
+        Some(arch) => format!("{stem}.{arch}.{}", emit.ending()).into(),
+        None => format!("{stem}.{}", emit.ending()).into(),
+    }
+}
+
+/// Every requested output of a source program, in the order of `--emit`, then of `--arch`.
+fn source_outputs(session: &Session, program: &Checked, options: &Options) -> Result<Vec<Output>, Failure> {
+    let stem = input::stem(&options.file);
+    let several = options.arch.len() > 1;
+    let mut outputs = Vec::new();
+    for &emit in &options.emit {
+        if emit.per_arch() {
+            for &arch in &options.arch {
+                let build = options.code.build_options(arch);
+                let bytes = match emit {
+                    Emit::Ir => ir::print::print(&program.lower(arch)?).into_bytes(),
+                    Emit::Nvvm => program.nvvm(&build)?.bytes,
+                    Emit::Bitcode => program.bitcode(&build)?,
+                    Emit::Ptx => session.ptx(program, &build)?.0.0.into_bytes(),
+                    _ => session.cubin(program, &build)?.cubin.0,
+                };
+                let name = name(&stem, emit, several.then_some(arch));
+                outputs.push(Output { name, bytes, is_text: emit.is_text() });
+            }
+            continue;
+        }
+        let build = options.code.build_options(CudaArch::DEFAULT);
+        let bytes = match emit {
+            Emit::Layout => {
+                let all: Vec<_> = program.layouts.kernels.iter().collect();
+                json_bytes(&layout::to_json(&all, &program.module.structs))?
+            }
+            // The manifest names the images' hashes, so it needs them built.
+            Emit::Manifest => {
+                json_bytes(artifact::build(session, program, &options.arch, &build)?.manifest())?
+            }
+            _ => artifact::build(session, program, &options.arch, &build)?.to_bytes()?,
+        };
+        outputs.push(Output { name: name(&stem, emit, None), bytes, is_text: emit.is_text() });
+    }
+    Ok(outputs)
+}
+
+fn json_bytes(value: &impl serde::Serialize) -> Result<Vec<u8>, Failure> {
+    let mut bytes = serde_json::to_vec_pretty(value)
+        .map_err(|error| Failure::new(status::INTERNAL, "internal-error", error.to_string()))?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+/// Every requested output of a module of NVVM IR in the modern dialect.
+fn nvvm_outputs(session: &Session, options: &Options) -> Result<Vec<Output>, Failure> {
+    let path = &options.file;
+    let stem = input::stem(path);
+    if path.is_dir() {
+        return Err(Failure::call(format!("{}: is a folder", path.display())));
+    }
+    let mut bytes = fs::read(path).map_err(|source| Error::Io { path: path.clone(), source })?;
+    // LLVM's text parser reads to a NUL behind the buffer.
+    bytes.push(0);
+    let context = Context::create();
+    let buffer = MemoryBuffer::create_from_memory_range(&bytes, &path.display().to_string());
+    let module = context.create_module_from_ir(buffer).map_err(|error| {
+        Failure::new(
+            status::PROGRAM,
+            "nvvm-ir",
+            format!("{}: not a module that LLVM {} reads: {error}", path.display(), gridlet::toolchain::LLVM_VERSION),
+        )
+    })?;
+    let launches = gridlet::launch::symbols::declares_any(
+        module.get_functions().map(|function| function.get_name().to_string_lossy().into_owned()),
+    );
+    let several = options.arch.len() > 1;
+    let mut outputs = Vec::new();
+    for &emit in &options.emit {
+        if !emit.per_arch() || emit == Emit::Ir {
+            return Err(Failure::call(format!(
+                "{}: NVVM IR gives nvvm, bitcode, ptx and cubin; `{}` needs a .grid file",
+                path.display(),
+                emit.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned()),
+            )));
+        }
+        for &arch in &options.arch {
+            let build = options.code.build_options(arch);
+            let bytes = match emit {
+                Emit::Nvvm if build.dialect() == Dialect::Legacy => compile::legacy(&module)?.bytes,
+                Emit::Nvvm => nvvm::modern(&module)?.bytes,
+                Emit::Bitcode => nvvm::modern_bitcode(&module)?.bytes,
+                Emit::Ptx => session.ptx_of(&module, &build)?.0.0.into_bytes(),
+                _ => {
+                    let (ptx, _) = session.ptx_of(&module, &build)?;
+                    session.device_link(&ptx, launches, &build)?.0.0
+                }
+            };
+            let name = name(&stem, emit, several.then_some(arch));
+            outputs.push(Output { name, bytes, is_text: emit.is_text() });
+        }
+    }
+    Ok(outputs)
+}
+
+fn write(outputs: Vec<Output>, path: Option<&Path>) -> Outcome {
+    match (outputs.as_slice(), path) {
+        ([only], None) if only.is_text => print(&String::from_utf8_lossy(&only.bytes)),
+        ([only], Some(path)) if !path.is_dir() => write_file(path, &only.bytes),
+        (several, path) => {
+            let folder = path.unwrap_or(Path::new("."));
+            fs::create_dir_all(folder).map_err(|source| Error::Io { path: folder.into(), source })?;
+            for output in several {
+                write_file(&folder.join(&output.name), &output.bytes)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+fn write_file(path: &Path, bytes: &[u8]) -> Outcome {
+    Ok(fs::write(path, bytes).map_err(|source| Error::Io { path: path.into(), source })?)
+}

@@ -1,0 +1,43 @@
+//! What a command reads.
+
+use std::path::{Path, PathBuf};
+
+use gridlet::compile::{self, Checked};
+
+use super::report::{Failure, Reporter};
+
+/// Reads and checks a `.grid` file, and shows its messages.
+pub(crate) fn checked(path: &Path, reporter: &Reporter) -> Result<Checked, Failure> {
+    let sources = compile::load(path)?;
+    let shown = sources.clone();
+    let checked = compile::check(sources).map_err(|error| reporter.program(error, &shown))?;
+    reporter.diagnostics(&checked.warnings, &checked.sources);
+    Ok(checked)
+}
+
+/// What a file holds, by its ending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileKind {
+    /// Gridlet source.
+    Source,
+    /// NVVM IR: `.ll`, `.bc`.
+    Nvvm,
+    /// A bundle or a manifest.
+    Artifact,
+}
+
+impl FileKind {
+    /// The kind of a path. Anything unknown is read as source, so that its own error says what is wrong.
+    pub(crate) fn of(path: &Path) -> FileKind {
+        match path.extension().and_then(|ending| ending.to_str()) {
+            Some("ll" | "bc") => FileKind::Nvvm,
+            Some("gridlet" | "json") => FileKind::Artifact,
+            _ => FileKind::Source,
+        }
+    }
+}
+
+/// A path's stem, as outputs are called.
+pub(crate) fn stem(path: &Path) -> PathBuf {
+    path.file_stem().map_or_else(|| PathBuf::from("out"), PathBuf::from)
+}

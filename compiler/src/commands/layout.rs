@@ -1,0 +1,106 @@
+//! `gridlet layout`
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use comfy_table::{CellAlignment, Table, presets::UTF8_FULL_CONDENSED};
+use gridlet::compile::Checked;
+use gridlet::layout::{MAX_PARAMETER_BYTES, ParamLayout};
+use gridlet::types::Structs;
+use serde_json::json;
+
+use super::report::{Failure, Reporter};
+use super::{Outcome, input, print, print_json};
+
+/// Options of `gridlet layout`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// The program
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Only this kernel
+    #[arg(long, value_name = "K")]
+    kernel: Option<String>,
+    /// Write JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows the layouts.
+pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
+    let program = input::checked(&options.file, reporter)?;
+    let chosen = choose(&program, options.kernel.as_deref())?;
+    let structs = &program.module.structs;
+    if options.json {
+        return print_json(&to_json(&chosen, structs));
+    }
+    let mut text = String::new();
+    for (at, layout) in chosen.iter().enumerate() {
+        if at > 0 {
+            text.push('\n');
+        }
+        text.push_str(&table(layout, structs));
+    }
+    print(&text)
+}
+
+/// The layouts of all kernels, or of the one that is named.
+fn choose<'a>(program: &'a Checked, kernel: Option<&str>) -> Result<Vec<&'a ParamLayout>, Failure> {
+    let all = &program.layouts.kernels;
+    let Some(name) = kernel else { return Ok(all.iter().collect()) };
+    match all.iter().find(|layout| layout.kernel == name) {
+        Some(layout) => Ok(vec![layout]),
+        None => {
+            let known: Vec<&str> = all.iter().map(|layout| layout.kernel.as_str()).collect();
+            Err(Failure::call(format!("no kernel `{name}`; the program has {}", known.join(", "))))
+        }
+    }
+}
+
+/// JSON of layouts: offsets, sizes and alignments in bytes.
+pub(crate) fn to_json(layouts: &[&ParamLayout], structs: &Structs) -> serde_json::Value {
+    let kernels = layouts.iter().map(|layout| {
+        let parameters = layout.slots.iter().map(|slot| {
+            json!({
+                "name": slot.name, "type": slot.ty.display(structs).to_string(),
+                "offset": slot.offset, "size": slot.size, "alignment": slot.alignment,
+            })
+        });
+        json!({"kernel": layout.kernel, "size": layout.size, "parameters": parameters.collect::<Vec<_>>()})
+    });
+    json!({"limit": MAX_PARAMETER_BYTES, "kernels": kernels.collect::<Vec<_>>()})
+}
+
+/// A layout as people read it, with its padding.
+pub(crate) fn table(layout: &ParamLayout, structs: &Structs) -> String {
+    let mut text = format!(
+        "kernel {}: {} of {MAX_PARAMETER_BYTES} bytes\n",
+        layout.kernel, layout.size
+    );
+    if layout.slots.is_empty() {
+        text.push_str("no parameters\n");
+        return text;
+    }
+    let mut table = Table::new();
+    table.load_preset(UTF8_FULL_CONDENSED);
+    table.set_header(["parameter", "type", "offset", "size", "align", "padding before"]);
+    let mut end = 0;
+    for slot in &layout.slots {
+        table.add_row([
+            slot.name.clone(),
+            slot.ty.display(structs).to_string(),
+            slot.offset.to_string(),
+            slot.size.to_string(),
+            slot.alignment.to_string(),
+            (slot.offset - end).to_string(),
+        ]);
+        end = slot.offset + slot.size;
+    }
+    for at in 2..6 {
+        if let Some(column) = table.column_mut(at) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let _ = writeln!(text, "{table}");
+    text
+}

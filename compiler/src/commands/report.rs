@@ -1,0 +1,118 @@
+//! Failures and how they are shown.
+
+use std::io::IsTerminal as _;
+
+use gridlet::Error;
+use gridlet::diagnostics::{self, Diagnostic};
+use gridlet::source::SourceMap;
+use serde_json::json;
+
+use super::{MessageFormat, status};
+
+/// Why a command failed. Its messages about the program may have been shown already.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    status: u8,
+    /// A stable id for tools, and the message; `None` if all was said.
+    message: Option<(&'static str, String)>,
+}
+
+impl Failure {
+    /// A failure with a message that is not about a place in the source.
+    pub(crate) fn new(status: u8, id: &'static str, message: impl Into<String>) -> Self {
+        Failure { status, message: Some((id, message.into())) }
+    }
+
+    /// The call is wrong.
+    pub(crate) fn call(message: impl Into<String>) -> Self {
+        Failure::new(status::CALL, "wrong-call", message)
+    }
+
+    /// All messages were shown.
+    pub(crate) fn shown(status: u8) -> Self {
+        Failure { status, message: None }
+    }
+
+    /// The exit status.
+    pub(crate) fn status(&self) -> u8 {
+        self.status
+    }
+}
+
+/// For errors that need no source to be shown; `Program` errors go through [`Reporter::program`].
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let (status, id) = match &error {
+            Error::Program(_) => (status::PROGRAM, "program"),
+            Error::Unreadable(_) => (status::PROGRAM, "unreadable-source"),
+            Error::Internal { .. } => (status::INTERNAL, "internal-error"),
+            Error::Tool { .. } => (status::MISSING, "tool-failed"),
+            Error::Missing { .. } => (status::MISSING, "missing-tool"),
+            Error::Invalid(_) => (status::CALL, "wrong-call"),
+            Error::Io { .. } => (status::CALL, "file"),
+        };
+        Failure::new(status, id, error.to_string())
+    }
+}
+
+impl From<gridlet_runtime::Error> for Failure {
+    fn from(error: gridlet_runtime::Error) -> Self {
+        use gridlet_runtime::ErrorKind;
+        let (status, id) = match error.kind() {
+            ErrorKind::Missing => (status::MISSING, "missing-device"),
+            ErrorKind::Call => (status::CALL, "wrong-call"),
+            ErrorKind::Run => (status::RUN, "run-failed"),
+        };
+        Failure::new(status, id, error.to_string())
+    }
+}
+
+/// Shows messages in the format that was asked for.
+pub(crate) struct Reporter {
+    format: MessageFormat,
+}
+
+impl Reporter {
+    pub(crate) fn new(format: MessageFormat) -> Self {
+        Reporter { format }
+    }
+
+    /// Shows messages about a program.
+    #[expect(clippy::print_stderr, reason = "this is where messages are shown")]
+    pub(crate) fn diagnostics(&self, diagnostics: &[Diagnostic], sources: &SourceMap) {
+        match self.format {
+            MessageFormat::Human => {
+                let color = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+                eprint!("{}", diagnostics::render(diagnostics, sources, color));
+            }
+            MessageFormat::Json => {
+                for diagnostic in diagnostics {
+                    eprintln!("{}", diagnostics::to_json(diagnostic, sources));
+                }
+            }
+        }
+    }
+
+    /// Shows the messages of an error of a program in `sources`, and gives the failure that is left.
+    pub(crate) fn program(&self, error: Error, sources: &SourceMap) -> Failure {
+        match error {
+            Error::Program(messages) => {
+                self.diagnostics(&messages, sources);
+                Failure::shown(status::PROGRAM)
+            }
+            other => other.into(),
+        }
+    }
+
+    /// Shows a failure.
+    #[expect(clippy::print_stderr, reason = "this is where messages are shown")]
+    pub(crate) fn failure(&self, failure: &Failure) {
+        let Some((id, message)) = &failure.message else { return };
+        match self.format {
+            MessageFormat::Human => eprintln!("error: {message}"),
+            MessageFormat::Json => {
+                eprintln!("{}", json!({"severity": "error", "id": id, "message": message}));
+            }
+        }
+    }
+}

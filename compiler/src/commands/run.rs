@@ -1,0 +1,324 @@
+//! `gridlet run`
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use gridlet::arch::CudaArch;
+use gridlet::artifact;
+use gridlet::compile::{Checked, Session};
+use gridlet_runtime::manifest::{Kernel, Manifest};
+use gridlet_runtime::{Arg, Artifact, Device, DeviceMemory, Dim3, GreenContext, LaunchConfig, LostLaunches, Program};
+use serde_json::{Map, Value, json};
+
+use super::arguments::{self, ArgumentPlan, BufferPlan};
+use super::build::CodeOptions;
+use super::input::{self, FileKind};
+use super::report::{Failure, Reporter};
+use super::{Outcome, print, print_json, status, value};
+
+/// Elements of a buffer that `--print NAME` shows without a count.
+const DEFAULT_PRINTED: usize = 16;
+
+/// Options of `gridlet run`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// The program: a .grid file, or a bundle that `gridlet build` wrote
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The kernel to launch
+    #[arg(long, value_name = "K")]
+    kernel: String,
+    /// Blocks of the grid
+    #[arg(long, value_name = "X[,Y[,Z]]")]
+    grid: Extent,
+    /// Threads of a block
+    #[arg(long, value_name = "X[,Y[,Z]]")]
+    block: Extent,
+    /// Dynamic shared memory of a block, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    shared: u32,
+    /// An argument, in kernel order: 7, -2.5, true, [1024], [1024]=iota, [1024]=fill:V,
+    /// [1024]=random:SEED, @file.bin, null, {…} for a struct's fields
+    #[arg(long = "arg", value_name = "A", allow_hyphen_values = true)]
+    arguments: Vec<String>,
+    /// Show the first elements of a pointer parameter after the run
+    #[arg(long, value_name = "NAME[:COUNT]")]
+    print: Vec<String>,
+    /// Where to run
+    #[arg(long, default_value = "auto", value_name = "auto|cuda[:N]")]
+    device: DeviceChoice,
+    /// Run in a green context of at least this many SMs
+    #[arg(long, value_name = "N")]
+    sms: Option<u32>,
+    /// Launches that may be pending at once [default: the driver's 2,048]
+    #[arg(long, value_name = "N")]
+    pending_launches: Option<u32>,
+    /// Count the launches that the kernels make
+    #[arg(long)]
+    stats: bool,
+    /// Write JSON
+    #[arg(long)]
+    json: bool,
+    /// Give up after this long
+    #[arg(long, default_value_t = 60.0, value_name = "SECONDS", value_parser = seconds)]
+    timeout: f64,
+    #[command(flatten)]
+    code: CodeOptions,
+}
+
+/// `X[,Y[,Z]]`.
+#[derive(Clone, Copy)]
+struct Extent(Dim3);
+
+impl FromStr for Extent {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts: Vec<u32> = text
+            .split(',')
+            .map(|part| part.trim().parse().map_err(|_| format!("`{part}` is not a number from 0 to 4294967295")))
+            .collect::<Result<_, _>>()?;
+        match parts[..] {
+            [x] => Ok(Extent(Dim3::new(x, 1, 1))),
+            [x, y] => Ok(Extent(Dim3::new(x, y, 1))),
+            [x, y, z] => Ok(Extent(Dim3::new(x, y, z))),
+            _ => Err("give one, two or three numbers: X[,Y[,Z]]".into()),
+        }
+    }
+}
+
+/// The device of an ordinal.
+#[derive(Clone, Copy)]
+struct DeviceChoice(u32);
+
+impl FromStr for DeviceChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" | "cuda" => Ok(DeviceChoice(0)),
+            "cpu" => Err("the CPU device is not part of this version; auto and cuda[:N] are".into()),
+            _ => text
+                .strip_prefix("cuda:")
+                .and_then(|ordinal| ordinal.parse().ok())
+                .map(DeviceChoice)
+                .ok_or_else(|| "give auto, cuda or cuda:N".into()),
+        }
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= 1e6 => Ok(seconds),
+        _ => Err("give a number of seconds above 0 and up to 1000000".into()),
+    }
+}
+
+/// The program to run: not compiled yet, or an artifact.
+enum Input {
+    Source(Box<Checked>),
+    Artifact(Artifact),
+}
+
+/// A buffer on the device, and what is known of it.
+struct Bound {
+    plan: BufferPlan,
+    memory: DeviceMemory,
+}
+
+/// Runs a kernel. All that can be wrong with the call is found before a device is touched.
+pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
+    let input = match FileKind::of(&options.file) {
+        FileKind::Source => Input::Source(Box::new(input::checked(&options.file, reporter)?)),
+        FileKind::Artifact => Input::Artifact(Artifact::open(&options.file)?),
+        FileKind::Nvvm => {
+            return Err(Failure::call(format!(
+                "{}: NVVM IR does not say what its kernels' parameters are; `gridlet build` compiles it",
+                options.file.display()
+            )));
+        }
+    };
+    let manifest = match &input {
+        Input::Source(program) => artifact::describe(program)?,
+        Input::Artifact(artifact) => artifact.manifest().clone(),
+    };
+    let kernel = find_kernel(&manifest, &options.kernel)?;
+    let plans = parse_arguments(kernel, &manifest, &options.arguments)?;
+    let printed = parse_prints(&options.print, &plans)?;
+
+    let device = Device::open(options.device.0)?;
+    let artifact = match input {
+        Input::Artifact(artifact) => artifact,
+        Input::Source(program) => {
+            let (major, minor) = (device.info().major, device.info().minor);
+            let arch = CudaArch::for_device(major, minor).ok_or_else(|| {
+                let message = format!("Gridlet builds for no GPU of compute capability {major}.{minor}");
+                Failure::new(status::MISSING, "missing-device", message)
+            })?;
+            let build = options.code.build_options(arch).counting_launches(options.stats);
+            artifact::build(&Session::new(), &program, &[arch], &build)?
+        }
+    };
+    // Before any kernel: the driver sizes the pool at the first one.
+    if let Some(launches) = options.pending_launches {
+        device.set_pending_launch_limit(launches)?;
+    }
+    execute(options, &device, &artifact, plans, &printed)
+}
+
+fn find_kernel<'a>(manifest: &'a Manifest, name: &str) -> Result<&'a Kernel, Failure> {
+    manifest.kernels.iter().find(|kernel| kernel.name == name).ok_or_else(|| {
+        let known: Vec<&str> = manifest.kernels.iter().map(|kernel| kernel.name.as_str()).collect();
+        Failure::call(format!("no kernel `{name}`; the program has {}", known.join(", ")))
+    })
+}
+
+fn parse_arguments(kernel: &Kernel, manifest: &Manifest, texts: &[String]) -> Result<Vec<ArgumentPlan>, Failure> {
+    if texts.len() != kernel.parameters.len() {
+        let wanted: Vec<String> =
+            kernel.parameters.iter().map(|parameter| format!("{}: {}", parameter.name, parameter.ty)).collect();
+        return Err(Failure::call(format!(
+            "kernel `{}` takes {} argument(s) ({}), but {} --arg were given",
+            kernel.name,
+            wanted.len(),
+            wanted.join(", "),
+            texts.len()
+        )));
+    }
+    let parsed = kernel.parameters.iter().zip(texts).map(|(parameter, text)| arguments::parse(text, parameter, manifest));
+    parsed.collect::<Result<_, _>>().map_err(Failure::call)
+}
+
+/// `NAME[:COUNT]` of every `--print`, checked against the buffers there are.
+fn parse_prints(texts: &[String], plans: &[ArgumentPlan]) -> Result<Vec<(String, usize)>, Failure> {
+    let known: Vec<&BufferPlan> = plans.iter().flat_map(|plan| &plan.buffers).collect();
+    let parse = |text: &String| {
+        let (name, count) = match text.split_once(':') {
+            None => (text.as_str(), DEFAULT_PRINTED),
+            Some((name, count)) => match count.parse() {
+                Ok(count) => (name, count),
+                Err(_) => return Err(Failure::call(format!("--print {text}: `{count}` is not a number of elements"))),
+            },
+        };
+        if known.iter().any(|plan| plan.name == name) {
+            return Ok((name.to_owned(), count));
+        }
+        let names: Vec<&str> = known.iter().map(|plan| plan.name.as_str()).collect();
+        let names = if names.is_empty() { "no buffers".into() } else { names.join(", ") };
+        Err(Failure::call(format!("--print {text}: no argument `{name}` has a buffer; there are {names}")))
+    };
+    texts.iter().map(parse).collect()
+}
+
+fn execute(
+    options: &Options,
+    device: &Device,
+    artifact: &Artifact,
+    plans: Vec<ArgumentPlan>,
+    printed: &[(String, usize)],
+) -> Outcome {
+    let green = options.sms.map(|sms| GreenContext::with_sms(device, sms)).transpose()?;
+    let stream = match &green {
+        Some(green) => green.stream()?,
+        None => device.stream()?,
+    };
+    let program = device.load(artifact)?;
+    let kernel = program.kernel(&options.kernel)?;
+
+    let mut bound = Vec::new();
+    let mut arguments = Vec::new();
+    for plan in plans {
+        let mut bytes = plan.bytes;
+        for plan in plan.buffers {
+            let memory = device.memory_from(&plan.contents)?;
+            bytes[plan.address_at..plan.address_at + 8].copy_from_slice(&memory.address().to_le_bytes());
+            bound.push(Bound { plan, memory });
+        }
+        arguments.push(bytes);
+    }
+    let arguments: Vec<Arg<'_>> = arguments.iter().map(|bytes| Arg::bytes(bytes)).collect();
+
+    let config = LaunchConfig { grid: options.grid.0, block: options.block.0, shared_bytes: options.shared };
+    let start = stream.record_event()?;
+    stream.launch(&kernel, &config, &arguments)?;
+    let end = stream.record_event()?;
+    let lost = match stream.synchronize(Duration::from_secs_f64(options.timeout)) {
+        Ok(()) => None,
+        Err(gridlet_runtime::Error::LostLaunches(lost)) => Some(lost),
+        Err(other) => return Err(other.into()),
+    };
+    let microseconds = f64::from(end.elapsed_ms_since(&start)?) * 1e3;
+    let made = if options.stats { program.launches_made()? } else { None };
+
+    let shown = read_buffers(artifact.manifest(), &bound, printed)?;
+    let place = match &green {
+        Some(green) => format!("cuda:{}, green context of {} SMs", options.device.0, green.sm_count()),
+        None => format!("cuda:{}", options.device.0),
+    };
+    if options.json {
+        show_json(&place, &program, microseconds, made, lost.as_ref(), shown)?;
+    } else {
+        show_text(options, &place, microseconds, made, &shown)?;
+    }
+    match lost {
+        None => Ok(()),
+        Some(lost) => Err(gridlet_runtime::Error::LostLaunches(lost).into()),
+    }
+}
+
+/// The elements that `--print` asked for, by name.
+fn read_buffers(
+    manifest: &Manifest,
+    bound: &[Bound],
+    printed: &[(String, usize)],
+) -> Result<Vec<(String, Vec<Value>)>, Failure> {
+    let mut shown = Vec::new();
+    for (name, count) in printed {
+        let Some(Bound { plan, memory }) = bound.iter().find(|bound| bound.plan.name == *name) else { continue };
+        let bytes = count.saturating_mul(plan.element_bytes).min(plan.contents.len());
+        let mut contents = vec![0; bytes];
+        memory.copy_to_host(&mut contents)?;
+        let elements =
+            contents.chunks_exact(plan.element_bytes).map(|bytes| value::decode(bytes, &plan.element, manifest));
+        shown.push((name.clone(), elements.collect()));
+    }
+    Ok(shown)
+}
+
+fn show_json(
+    place: &str,
+    program: &Program,
+    microseconds: f64,
+    made: Option<u64>,
+    lost: Option<&LostLaunches>,
+    shown: Vec<(String, Vec<Value>)>,
+) -> Outcome {
+    let buffers: Map<String, Value> = shown.into_iter().map(|(name, elements)| (name, elements.into())).collect();
+    print_json(&json!({
+        "device": place,
+        "launch": program.manifest().launch_strategy,
+        "time_us": microseconds,
+        "launches": {"made": made, "lost": lost.map_or(0, |lost| lost.count)},
+        "buffers": buffers,
+    }))
+}
+
+fn show_text(
+    options: &Options,
+    place: &str,
+    microseconds: f64,
+    made: Option<u64>,
+    shown: &[(String, Vec<Value>)],
+) -> Outcome {
+    let mut text = format!("{} on {place}: {microseconds:.1} µs\n", options.kernel);
+    if let Some(made) = made {
+        let _ = writeln!(text, "launches made by kernels: {made}");
+    }
+    for (name, elements) in shown {
+        let elements: Vec<String> = elements.iter().map(Value::to_string).collect();
+        let _ = writeln!(text, "{name}: [{}]", elements.join(", "));
+    }
+    print(&text)
+}

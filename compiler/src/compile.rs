@@ -1,0 +1,354 @@
+//! The driver: source to artifact, one function per arrow of the pipeline.
+//!
+//! ```text
+//! load → check → ir → layout → launch → codegen → dialect → ptx → link → artifact
+//! ```
+//! A [`Session`] holds what is found and loaded once (the toolchain, libNVVM, nvJitLink), so that a warm
+//! process pays for it once. A [`Checked`] program is independent of the target; every image starts
+//! from it.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use inkwell::context::Context;
+use sha2::{Digest, Sha256};
+
+use crate::arch::{CudaArch, Dialect};
+use crate::codegen::{self, CodegenOptions};
+use crate::diagnostics::{Diagnostic, Severity};
+use crate::error::{Error, Result};
+use crate::ir;
+use crate::launch::{self, LaunchOptions};
+use crate::layout::{self, Layouts};
+use crate::link::{self, Cubin, LinkOptions, NvJitLink};
+use crate::nvvm::{self, NvvmModule, legacy::LegacyOptions};
+use crate::ptx::libnvvm::LibNvvm;
+use crate::ptx::{self, Ptx, PtxOptions};
+use crate::source::SourceMap;
+use crate::toolchain::Toolchain;
+
+/// Which of libNVVM's input languages to write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DialectChoice {
+    /// What libNVVM wants for the architecture.
+    #[default]
+    Auto,
+    /// This one, to look at or to hand to another tool.
+    Fixed(Dialect),
+}
+
+/// What turns the module into PTX.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Backend {
+    /// NVIDIA's libNVVM.
+    #[default]
+    LibNvvm,
+    /// LLVM's own NVPTX back end, which needs nothing of NVIDIA's to write PTX.
+    Nvptx,
+}
+
+/// How to build. The default is what `gridlet build` does without options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BuildOptions {
+    /// The architecture.
+    pub arch: CudaArch,
+    /// The dialect of the NVVM IR.
+    pub dialect: DialectChoice,
+    /// The back end.
+    pub backend: Backend,
+    /// Whether to optimise (`-O 3`) or not (`-O 0`).
+    pub optimize: bool,
+}
+
+impl Default for BuildOptions {
+    fn default() -> Self {
+        BuildOptions {
+            arch: CudaArch::DEFAULT,
+            dialect: DialectChoice::Auto,
+            backend: Backend::LibNvvm,
+            optimize: true,
+        }
+    }
+}
+
+impl BuildOptions {
+    /// The default for one architecture.
+    pub fn for_arch(arch: CudaArch) -> Self {
+        BuildOptions { arch, ..BuildOptions::default() }
+    }
+
+    /// The dialect that these options ask for.
+    pub fn dialect(&self) -> Dialect {
+        match self.dialect {
+            DialectChoice::Auto => self.arch.dialect(),
+            DialectChoice::Fixed(dialect) => dialect,
+        }
+    }
+}
+
+/// A program that passed all checks that need no tool, with its IR and layouts.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// The sources.
+    pub sources: Arc<SourceMap>,
+    /// The IR, launches still symbolic.
+    pub module: ir::Module,
+    /// Every parameter buffer.
+    pub layouts: Layouts,
+    /// Messages that do not stop a build.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Reads a source file.
+///
+/// # Errors
+/// [`Error::Io`] if it cannot be read, [`Error::Invalid`] if it is a folder, [`Error::Unreadable`] if it is
+/// not UTF-8.
+pub fn load(path: &Path) -> Result<SourceMap> {
+    let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+    let io = |source| Error::Io { path: path.into(), source };
+    if fs::metadata(path).map_err(io)?.is_dir() {
+        return Err(Error::Invalid(format!(
+            "{}: is a folder; name a .grid file in it instead",
+            path.display()
+        )));
+    }
+    let bytes = fs::read(path).map_err(io)?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count() + 1;
+        Error::Unreadable(format!(
+            "{}: not UTF-8 text: invalid byte 0x{:02x} at byte {at} (line {line}); save the file as UTF-8",
+            path.display(),
+            error.as_bytes()[at],
+        ))
+    })?;
+    Ok(SourceMap::single(name, text))
+}
+
+/// Parses and checks a program, builds its IR and lays out its parameter buffers.
+///
+/// # Errors
+/// [`Error::Program`] with every message if the program is wrong.
+pub fn check(sources: SourceMap) -> Result<Checked> {
+    let (program, diagnostics) = crate::parse_and_check(&sources);
+    let Some(program) = program else {
+        return Err(Error::Program(diagnostics));
+    };
+    let sources = Arc::new(sources);
+    let module = ir::build::build_ir(&program, Arc::clone(&sources))?;
+    ir::verify::verify(&module)?;
+    let layouts = layout::compute_layouts(&module).map_err(|error| match error {
+        Error::Program(more) => Error::Program(diagnostics.iter().cloned().chain(more).collect()),
+        other => other,
+    })?;
+    debug_assert!(diagnostics.iter().all(|diagnostic| diagnostic.severity == Severity::Warning));
+    Ok(Checked { sources, module, layouts, warnings: diagnostics })
+}
+
+impl Checked {
+    /// The program's name: the stem of its first file.
+    pub fn name(&self) -> String {
+        let name = &self.sources.files()[0].name;
+        Path::new(name).file_stem().map_or_else(|| name.clone(), |stem| stem.to_string_lossy().into_owned())
+    }
+
+    /// SHA-256 over names and texts of all sources, in hexadecimal.
+    pub fn source_sha256(&self) -> String {
+        let mut hash = Sha256::new();
+        for file in self.sources.files() {
+            for part in [&file.name, &file.text] {
+                hash.update((part.len() as u64).to_le_bytes());
+                hash.update(part.as_bytes());
+            }
+        }
+        hex(&hash.finalize())
+    }
+
+    /// Whether any kernel launches another.
+    pub fn launches(&self) -> bool {
+        launch::launches(&self.module)
+    }
+
+    /// The IR with launches lowered for an architecture.
+    ///
+    /// # Errors
+    /// Only internal ones.
+    pub fn lower(&self, arch: CudaArch) -> Result<ir::Module> {
+        let lowered = launch::lower(&self.module, &self.layouts, &LaunchOptions::for_arch(arch))?;
+        ir::verify::verify(&lowered)?;
+        Ok(lowered)
+    }
+
+    /// The NVVM IR in the dialect the options ask for.
+    ///
+    /// # Errors
+    /// Only internal ones.
+    pub fn nvvm(&self, options: &BuildOptions) -> Result<NvvmModule> {
+        let context = Context::create();
+        let module = self.llvm(&context, options)?;
+        match options.dialect() {
+            Dialect::Legacy => legacy(&module),
+            Dialect::Modern => nvvm::modern(&module),
+        }
+    }
+
+    /// The NVVM IR as LLVM bitcode, which is always of the modern dialect.
+    ///
+    /// # Errors
+    /// Only internal ones.
+    pub fn bitcode(&self, options: &BuildOptions) -> Result<Vec<u8>> {
+        let context = Context::create();
+        let module = self.llvm(&context, options)?;
+        Ok(nvvm::modern_bitcode(&module)?.bytes)
+    }
+
+    fn llvm<'ctx>(
+        &self,
+        context: &'ctx Context,
+        options: &BuildOptions,
+    ) -> Result<inkwell::module::Module<'ctx>> {
+        let lowered = self.lower(options.arch)?;
+        let codegen_options = CodegenOptions::new(self.name(), options.arch);
+        codegen::build_module(context, &lowered, &self.layouts, &codegen_options)
+    }
+}
+
+/// Writes a module in the legacy dialect, the device runtime's declarations spelled as NVIDIA's
+/// documentation spells them.
+///
+/// # Errors
+/// [`Error::Tool`] if the module has something that LLVM 7 cannot express.
+pub fn legacy(module: &inkwell::module::Module<'_>) -> Result<NvvmModule> {
+    nvvm::legacy::write_module(module, &LegacyOptions { pointees: launch::symbols::pointee_hints(), ..LegacyOptions::default() })
+}
+
+/// An image with what its making printed.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// The PTX it was linked from.
+    pub ptx: Ptx,
+    /// The machine code.
+    pub cubin: Cubin,
+    /// Warnings of libNVVM and nvJitLink; usually empty.
+    pub log: String,
+}
+
+/// The tools of one process, found once and loaded when first needed.
+pub struct Session {
+    toolchain: Toolchain,
+    libnvvm: OnceLock<LibNvvm>,
+    nvjitlink: OnceLock<NvJitLink>,
+}
+
+impl Session {
+    /// A session with the toolchain that this machine has.
+    pub fn new() -> Self {
+        Session::with_toolchain(Toolchain::discover())
+    }
+
+    /// A session with a given toolchain.
+    pub fn with_toolchain(toolchain: Toolchain) -> Self {
+        Session { toolchain, libnvvm: OnceLock::new(), nvjitlink: OnceLock::new() }
+    }
+
+    /// The toolchain.
+    pub fn toolchain(&self) -> &Toolchain {
+        &self.toolchain
+    }
+
+    /// libNVVM, loaded on first use.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if it is not there or too old.
+    pub fn libnvvm(&self) -> Result<&LibNvvm> {
+        once(&self.libnvvm, || LibNvvm::load(self.toolchain.libnvvm()?))
+    }
+
+    /// nvJitLink, loaded on first use.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if it is not there or too old.
+    pub fn nvjitlink(&self) -> Result<&NvJitLink> {
+        once(&self.nvjitlink, || NvJitLink::load(self.toolchain.nvjitlink()?))
+    }
+
+    /// Compiles a checked program to PTX.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] without libNVVM, [`Error::Tool`] if a tool refuses the module.
+    pub fn ptx(&self, program: &Checked, options: &BuildOptions) -> Result<(Ptx, String)> {
+        let context = Context::create();
+        let module = program.llvm(&context, options)?;
+        self.ptx_of(&module, options)
+    }
+
+    /// Compiles any LLVM module that keeps to NVVM IR to PTX.
+    ///
+    /// # Errors
+    /// As [`Session::ptx`].
+    pub fn ptx_of(&self, module: &inkwell::module::Module<'_>, options: &BuildOptions) -> Result<(Ptx, String)> {
+        let libdevice = if codegen::uses_libdevice(module) { Some(self.toolchain.libdevice()?) } else { None };
+        let ptx_options = PtxOptions { optimize: options.optimize, ..PtxOptions::default() };
+        match options.backend {
+            Backend::Nvptx => Ok((ptx::nvptx::compile(module, options.arch, libdevice, &ptx_options)?, String::new())),
+            Backend::LibNvvm => {
+                let nvvm = match options.dialect() {
+                    Dialect::Legacy => legacy(module)?,
+                    Dialect::Modern => nvvm::modern(module)?,
+                };
+                let output = ptx::libnvvm::compile(self.libnvvm()?, &nvvm, libdevice, options.arch, &ptx_options)?;
+                Ok((output.ptx, output.log))
+            }
+        }
+    }
+
+    /// Links PTX, with the device runtime if it launches, to a cubin.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] without nvJitLink or libcudadevrt, [`Error::Tool`] with its log if linking fails.
+    pub fn device_link(&self, ptx: &Ptx, launches: bool, options: &BuildOptions) -> Result<(Cubin, String)> {
+        let cudadevrt = if launches { Some(self.toolchain.cudadevrt()?) } else { None };
+        let link_options = LinkOptions { optimize: options.optimize, ..LinkOptions::default() };
+        let output = link::device_link(self.nvjitlink()?, ptx, cudadevrt, options.arch, &link_options)?;
+        Ok((output.cubin, output.log))
+    }
+
+    /// Compiles and links a checked program, and compares the cubin's own parameter records with the
+    /// layout pass.
+    ///
+    /// # Errors
+    /// As [`Session::ptx`] and [`Session::device_link`]; [`Error::Internal`] if a record differs.
+    pub fn cubin(&self, program: &Checked, options: &BuildOptions) -> Result<Built> {
+        let (ptx, mut log) = self.ptx(program, options)?;
+        let (cubin, link_log) = self.device_link(&ptx, program.launches(), options)?;
+        link::check_parameters(&cubin, &program.layouts.kernels)?;
+        log.push_str(&link_log);
+        Ok(Built { ptx, cubin, log })
+    }
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        Session::new()
+    }
+}
+
+/// `OnceLock::get_or_try_init`, which is not stable yet: a failure is not kept.
+fn once<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+    if let Some(made) = cell.get() {
+        return Ok(made);
+    }
+    let made = make()?;
+    Ok(cell.get_or_init(|| made))
+}
+
+/// Lower-case hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

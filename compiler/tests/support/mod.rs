@@ -1,0 +1,65 @@
+//! Running the `gridlet` program in tests.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// A fresh folder, gone after the test.
+pub fn folder() -> TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+/// A call of the program in a folder.
+pub struct Gridlet {
+    command: Command,
+    folder: PathBuf,
+}
+
+/// How a call ended.
+#[derive(Debug)]
+pub struct Output {
+    pub status: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Gridlet {
+    /// The program under test: `GRIDLET_BIN` where a bundle is tested, else the one that was built.
+    pub fn new(folder: &TempDir) -> Self {
+        let program = std::env::var_os("GRIDLET_BIN").map_or_else(|| env!("CARGO_BIN_EXE_gridlet").into(), PathBuf::from);
+        let mut command = Command::new(program);
+        command.current_dir(folder.path()).stdin(Stdio::null()).env("NO_COLOR", "1");
+        Gridlet { command, folder: folder.path().into() }
+    }
+
+    /// Hides every toolkit from the program.
+    #[allow(dead_code, reason = "not every test crate that has this module needs it")]
+    pub fn without_toolkit(mut self) -> Self {
+        for variable in ["GRIDLET_TOOLKIT", "CUDA_HOME", "CUDA_PATH"] {
+            self.command.env(variable, "/no/toolkit");
+        }
+        self.command.env("GRIDLET_CACHE", "/no/cache").env("GRIDLET_TOOLKIT_ONLY", "1");
+        self
+    }
+
+    /// Sets a variable.
+    #[allow(dead_code, reason = "not every test crate that has this module needs it")]
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Runs it. The temporary folder's path is cut out of what it says.
+    pub fn run(mut self, arguments: &[&str]) -> Output {
+        let output = self.command.args(arguments).output().expect("the gridlet program starts");
+        let text = |bytes: Vec<u8>| {
+            String::from_utf8_lossy(&bytes).replace(&format!("{}/", self.folder.display()), "")
+        };
+        Output {
+            status: output.status.code().unwrap_or(-1),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
+    }
+}

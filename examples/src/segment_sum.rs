@@ -1,0 +1,84 @@
+//! Sums of ragged segments: long ones get a child grid each, a tail launch adds everything up.
+
+use anyhow::{Context as _, ensure};
+use gridlet_runtime::{Arg, LaunchConfig};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore as _, SeedableRng as _};
+
+use crate::{Example, Finding, Run, TIME_OUT};
+
+/// The example.
+pub const EXAMPLE: Example = Example {
+    name: "segment_sum",
+    source: include_str!("../programs/segment_sum.grid"),
+    what: "sums 1,000,000 ragged segments, a child grid per long one",
+    run,
+};
+
+const SEGMENTS: usize = 1_000_000;
+const THREADS: u32 = 128;
+/// Segments from this length on get a child grid.
+const LONG: u32 = 64;
+/// How far a segment's sum may be from the host's, as a share of the sum of magnitudes: the GPU adds long
+/// segments in another order. 2^-24 times the 4,095 additions of the longest is 2.4e-4; values of one sign
+/// stay far below.
+const TOLERANCE: f64 = 1e-5;
+
+/// Segment lengths: one in a hundred is long, up to 4,095 values; the others have 0 to 31.
+fn offsets(random: &mut ChaCha8Rng) -> Vec<u32> {
+    let mut offsets = vec![0];
+    let mut end = 0;
+    for _ in 0..SEGMENTS {
+        let word = random.next_u32();
+        end += if word % 100 == 0 { LONG + (word >> 8) % (4_096 - LONG) } else { (word >> 8) % 32 };
+        offsets.push(end);
+    }
+    offsets
+}
+
+fn run(run: &Run<'_>) -> anyhow::Result<Finding> {
+    let mut random = ChaCha8Rng::seed_from_u64(2);
+    let offsets = offsets(&mut random);
+    let total = offsets[SEGMENTS] as usize;
+    let values: Vec<f32> = (0..total).map(|_| (random.next_u32() >> 8) as f32 / (1 << 24) as f32).collect();
+    let long = offsets.windows(2).filter(|pair| pair[1] - pair[0] >= LONG).count();
+
+    let device = run.device;
+    let values_buffer = device.buffer_from(&values)?;
+    let offsets_buffer = device.buffer_from(&offsets)?;
+    let results = device.buffer_from(&vec![f32::NAN; SEGMENTS])?;
+    let out = device.buffer_from(&[f64::NAN])?;
+
+    // `Segments` of the program: two pointers and a u32, with tail padding.
+    let mut segments = Vec::with_capacity(24);
+    segments.extend_from_slice(&values_buffer.address().to_le_bytes());
+    segments.extend_from_slice(&offsets_buffer.address().to_le_bytes());
+    segments.extend_from_slice(&(SEGMENTS as u64).to_le_bytes());
+
+    let kernel = run.program.kernel("segment_sums")?;
+    let config = LaunchConfig::new((SEGMENTS as u32).div_ceil(THREADS), THREADS);
+    let start = run.stream.record_event()?;
+    run.stream.launch(&kernel, &config, &[Arg::bytes(&segments), Arg::buffer(&results), Arg::buffer(&out)])?;
+    let end = run.stream.record_event()?;
+    run.stream.synchronize(TIME_OUT).context("segment_sum")?;
+
+    let sums = results.to_vec()?;
+    for (at, pair) in offsets.windows(2).enumerate() {
+        let expected: f64 = values[pair[0] as usize..pair[1] as usize].iter().map(|&value| f64::from(value)).sum();
+        let error = (f64::from(sums[at]) - expected).abs();
+        ensure!(
+            error <= TOLERANCE * expected,
+            "segment {at} of {} values sums to {}, on the host to {expected}",
+            pair[1] - pair[0],
+            sums[at]
+        );
+    }
+    // The last kernel adds in order, so its sum is exact to the bit.
+    let expected: f64 = sums.iter().map(|&sum| f64::from(sum)).sum();
+    let got = out.to_vec()?[0];
+    ensure!(got == expected, "the total is {got}, but the sums add up to {expected}");
+    Ok(Finding {
+        milliseconds: end.elapsed_ms_since(&start)?,
+        checked: format!("{SEGMENTS} sums within {TOLERANCE:e} of the host's, {long} by child grids; the total exact"),
+    })
+}

@@ -153,11 +153,11 @@ impl Search {
             let folder = variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
             places.push(Place::folder(name, folder));
         }
-        let cache = cache::cache_folder(&variable);
+        let cache = cache::cache_dir_in(&variable);
         places.push(Place {
             origin: "Gridlet's cache".into(),
-            roots: cache.as_deref().map(cache::complete_toolkits).unwrap_or_default(),
-            folder: cache.as_deref().map(cache::toolkits_folder),
+            roots: cache.as_deref().map(cached_roots).unwrap_or_default(),
+            folder: cache.as_deref().map(|cache| cache.join("toolkit")),
         });
         places.push(Place::folder("the system's toolkit", Some(system.to_path_buf())));
         Search { places }
@@ -208,4 +208,13 @@ impl Place {
         let roots = folder.iter().filter(|folder| folder.is_dir()).cloned().collect();
         Place { origin: origin.into(), folder, roots }
     }
+}
+
+/// The roots of the complete toolkits in a cache, the newest first.
+fn cached_roots(cache: &Path) -> Vec<PathBuf> {
+    cache::toolkits_in(cache)
+        .into_iter()
+        .rev()
+        .map(|folder| folder.join(cache::TOOLKIT_ROOT))
+        .collect()
 }

@@ -124,7 +124,7 @@ fn the_cache_lies_where_the_variables_say() {
                 .find(|(known, _)| *known == name)
                 .map(|(_, value)| OsString::from(value))
         };
-        cache::cache_folder(variable).map(|path| path.to_str().unwrap().to_owned())
+        cache::cache_dir_in(variable).map(|path| path.to_str().unwrap().to_owned())
     };
     let all = [("GRIDLET_CACHE", "/a"), ("XDG_CACHE_HOME", "/b"), ("HOME", "/c")];
     assert_eq!(folder(&all).as_deref(), Some("/a"));

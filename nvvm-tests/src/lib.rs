@@ -1,1 +1,68 @@
-//! placeholder
+//! Conformance: NVIDIA's own tools as judges of what Gridlet makes. The tests are in `tests/`; this is
+//! what they share.
+
+use gridlet::arch::CudaArch;
+use gridlet::link::{LinkOptions, LinkOutput, NvJitLink, device_link};
+use gridlet::nvvm::NvvmModule;
+use gridlet::ptx::libnvvm::{LibNvvm, PtxOutput, compile};
+use gridlet::ptx::{Ptx, PtxOptions};
+use gridlet::toolchain::{Component, Toolchain};
+
+/// The toolchain, if it has all that a test needs. Otherwise says what is missing and how to get it, and
+/// gives nothing: the test then ends, as passed. With `GRIDLET_REQUIRE_TOOLKIT=1`, which continuous
+/// integration sets, it panics instead, so that no run is green for want of a toolkit.
+pub fn toolchain_or_skip(test: &str, needed: &[Component]) -> Option<Toolchain> {
+    let toolchain = Toolchain::discover();
+    for component in needed {
+        if let Err(error) = toolchain.path(*component) {
+            let text = format!("SKIPPED: {test} needs {}: {error}", component.name());
+            let required =
+                std::env::var_os("GRIDLET_REQUIRE_TOOLKIT").is_some_and(|value| value == "1");
+            assert!(!required, "{text}");
+            eprintln!("{text}");
+            return None;
+        }
+    }
+    Some(toolchain)
+}
+
+/// What it takes from NVVM IR to a cubin, loaded.
+#[derive(Debug)]
+pub struct Tools {
+    /// Where everything is.
+    pub toolchain: Toolchain,
+    /// libNVVM.
+    pub libnvvm: LibNvvm,
+    /// nvJitLink.
+    pub nvjitlink: NvJitLink,
+}
+
+impl Tools {
+    /// Loads the tools, or says why the test is skipped: see [`toolchain_or_skip`].
+    ///
+    /// # Panics
+    /// If a library is there but does not load: that is no reason to skip.
+    pub fn or_skip(test: &str) -> Option<Tools> {
+        let needed =
+            [Component::LibNvvm, Component::LibDevice, Component::NvJitLink, Component::CudaDevRt];
+        let toolchain = toolchain_or_skip(test, &needed)?;
+        let load = || -> gridlet::Result<(LibNvvm, NvJitLink)> {
+            Ok((LibNvvm::load(toolchain.libnvvm()?)?, NvJitLink::load(toolchain.nvjitlink()?)?))
+        };
+        match load() {
+            Ok((libnvvm, nvjitlink)) => Some(Tools { toolchain, libnvvm, nvjitlink }),
+            Err(error) => panic!("{test}: {error}"),
+        }
+    }
+
+    /// Compiles NVVM IR with default options and without libdevice. Errors are libNVVM's.
+    pub fn ptx(&self, module: &NvvmModule, arch: CudaArch) -> gridlet::Result<PtxOutput> {
+        compile(&self.libnvvm, module, None, arch, &PtxOptions::default())
+    }
+
+    /// Links PTX with the device runtime. Errors are nvJitLink's.
+    pub fn link(&self, ptx: &Ptx, arch: CudaArch) -> gridlet::Result<LinkOutput> {
+        let cudadevrt = self.toolchain.cudadevrt()?;
+        device_link(&self.nvjitlink, ptx, Some(cudadevrt), arch, &LinkOptions::default())
+    }
+}

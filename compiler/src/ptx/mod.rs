@@ -1,1 +1,24 @@
-//! The ptx stage.
+//! The ways to PTX.
+
+pub mod libnvvm;
+
+/// PTX text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ptx(pub String);
+
+/// How to compile to PTX.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PtxOptions {
+    /// 0 or 3.
+    pub opt_level: u8,
+    /// Keep source lines, for profilers; does not change the code.
+    pub line_info: bool,
+    /// Keep all that a debugger needs. Only with `opt_level` 0.
+    pub debug: bool,
+}
+
+impl Default for PtxOptions {
+    fn default() -> Self {
+        PtxOptions { opt_level: 3, line_info: false, debug: false }
+    }
+}

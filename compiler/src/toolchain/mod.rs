@@ -1,1 +1,133 @@
-//! The toolchain stage.
+//! Finds NVIDIA's compiler parts: which, where, which version.
+//!
+//! The first root of the search order ([`Search`]) that has a component gives it, unless it is older than
+//! [`Version::MINIMUM_CUDA`] and a later root has a newer one. A root that has all gives all.
+
+pub mod cache;
+pub(crate) mod library;
+mod report;
+mod search;
+mod version;
+
+use std::path::{Path, PathBuf};
+
+pub use report::{ComponentReport, PlaceReport, Report, Status};
+pub use search::{Component, Place, Search};
+pub use version::Version;
+
+use crate::{Error, Result};
+
+/// The LLVM that Gridlet is built with.
+pub const LLVM_VERSION: &str = "22.1";
+
+/// A component that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Found {
+    component: Component,
+    path: PathBuf,
+    /// The version of its toolkit, if the toolkit says.
+    toolkit: Option<Version>,
+}
+
+impl Found {
+    fn is_too_old(&self) -> bool {
+        self.toolkit.is_some_and(|version| version < Version::MINIMUM_CUDA)
+    }
+}
+
+/// The compiler parts that this machine has.
+#[derive(Clone, Debug)]
+pub struct Toolchain {
+    search: Search,
+    found: Vec<Found>,
+}
+
+impl Toolchain {
+    /// Looks in the documented places. Never fails: what is missing is an error when it is asked for.
+    pub fn discover() -> Self {
+        Toolchain::search(Search::from_environment())
+    }
+
+    /// Looks in the places of `search`.
+    pub fn search(search: Search) -> Self {
+        let roots: Vec<_> = search.roots().map(|root| (root, Version::of_toolkit(root))).collect();
+        let mut found = Vec::new();
+        for component in Component::ALL {
+            let mut all = roots.iter().filter_map(|(root, toolkit)| {
+                let path = component.find_in(root)?;
+                Some(Found { component, path, toolkit: *toolkit })
+            });
+            let first = all.next();
+            let usable = first.iter().cloned().chain(all).find(|found| !found.is_too_old());
+            found.extend(usable.or(first));
+        }
+        Toolchain { search, found }
+    }
+
+    /// Where a component is.
+    ///
+    /// # Errors
+    /// `Missing`, with every path that was tried, or with the version that was found and the one that is
+    /// needed.
+    pub fn path(&self, component: Component) -> Result<&Path> {
+        let found = self.found(component).ok_or_else(|| Error::Missing {
+            what: format!(
+                "{} ({}) was not found. Looked in:{}",
+                component.name(),
+                component.files().join(" or "),
+                self.search.probed(component)
+            ),
+            help: library::HELP.into(),
+        })?;
+        match found.toolkit {
+            Some(version) if found.is_too_old() => Err(Error::Missing {
+                what: format!(
+                    "{} at {} is of CUDA {version}; Gridlet needs CUDA {} or later.",
+                    component.name(),
+                    found.path.display(),
+                    Version::MINIMUM_CUDA
+                ),
+                help: library::HELP.into(),
+            }),
+            _ => Ok(&found.path),
+        }
+    }
+
+    /// The version of the CUDA toolkit that a component was found in, if it was and if the toolkit says.
+    pub fn toolkit_version(&self, component: Component) -> Option<Version> {
+        self.found(component)?.toolkit
+    }
+
+    /// The library that compiles NVVM IR. Errors as [`Toolchain::path`].
+    pub fn libnvvm(&self) -> Result<&Path> {
+        self.path(Component::LibNvvm)
+    }
+
+    /// `libdevice.10.bc`. Errors as [`Toolchain::path`].
+    pub fn libdevice(&self) -> Result<&Path> {
+        self.path(Component::LibDevice)
+    }
+
+    /// The library that device-links. Errors as [`Toolchain::path`].
+    pub fn nvjitlink(&self) -> Result<&Path> {
+        self.path(Component::NvJitLink)
+    }
+
+    /// `libcudadevrt.a`. Errors as [`Toolchain::path`].
+    pub fn cudadevrt(&self) -> Result<&Path> {
+        self.path(Component::CudaDevRt)
+    }
+
+    /// What `gridlet doctor` prints. It loads the libraries and runs the programs to ask for their
+    /// versions.
+    pub fn report(&self) -> Report {
+        report::report(self)
+    }
+
+    fn found(&self, component: Component) -> Option<&Found> {
+        self.found.iter().find(|found| found.component == component)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,355 @@
+//! nvJitLink: device linking in this process.
+//!
+//! The library is loaded at run time. Its interface is described in NVIDIA's "nvJitLink" guide. The
+//! header's functions are inline wrappers of versioned symbols (`__nvJitLinkCreate_13_0`); libraries
+//! export the plain names too, and every version's symbols up to their own.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::path::{Path, PathBuf};
+use std::ptr;
+
+use libloading::Library;
+
+use super::Cubin;
+use crate::arch::CudaArch;
+use crate::ptx::Ptx;
+use crate::toolchain::{Version, library};
+use crate::{Error, Result};
+
+const NAME: &str = "nvJitLink";
+
+/// `nvJitLinkResult`; 0 is success.
+type Status = c_int;
+/// `nvJitLinkHandle`
+type Handle = *mut c_void;
+
+/// `NVJITLINK_INPUT_PTX`
+const INPUT_PTX: c_int = 2;
+/// `NVJITLINK_INPUT_LIBRARY`
+const INPUT_LIBRARY: c_int = 6;
+
+type VersionFn = unsafe extern "C" fn(*mut c_uint, *mut c_uint) -> Status;
+type CreateFn = unsafe extern "C" fn(*mut Handle, u32, *const *const c_char) -> Status;
+type DestroyFn = unsafe extern "C" fn(*mut Handle) -> Status;
+type AddDataFn = unsafe extern "C" fn(Handle, c_int, *const c_void, usize, *const c_char) -> Status;
+type CompleteFn = unsafe extern "C" fn(Handle) -> Status;
+type SizeFn = unsafe extern "C" fn(Handle, *mut usize) -> Status;
+type ReadFn = unsafe extern "C" fn(Handle, *mut c_char) -> Status;
+
+/// The functions of the library. They are called only while [`NvJitLink`] keeps it loaded.
+struct Functions {
+    create: CreateFn,
+    destroy: DestroyFn,
+    add_data: AddDataFn,
+    complete: CompleteFn,
+    linked_cubin_size: SizeFn,
+    linked_cubin: ReadFn,
+    error_log_size: SizeFn,
+    error_log: ReadFn,
+    info_log_size: SizeFn,
+    info_log: ReadFn,
+}
+
+/// nvJitLink, loaded.
+pub struct NvJitLink {
+    functions: Functions,
+    path: PathBuf,
+    version: Version,
+    /// Last, so that it is unloaded after all that points into it.
+    _library: Library,
+}
+
+impl std::fmt::Debug for NvJitLink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NvJitLink")
+            .field("path", &self.path)
+            .field("version", &self.version)
+            .finish()
+    }
+}
+
+impl NvJitLink {
+    /// Loads the library and looks all its functions up.
+    ///
+    /// # Errors
+    /// `Missing` if the file does not load, lacks a function or is too old.
+    pub fn load(path: &Path) -> Result<NvJitLink> {
+        let library = library::open(NAME, path)?;
+        let version_name = "nvJitLinkVersion";
+        // SAFETY: the type is the header's.
+        let version_function: VersionFn =
+            unsafe { library::function(&library, &[version_name]) }
+                .ok_or_else(|| library::lacks(NAME, path, "of unknown version", version_name))?;
+        let (mut major, mut minor) = (0, 0);
+        // SAFETY: both pointers are to integers that live through the call.
+        unsafe { version_function(&mut major, &mut minor) };
+        let version = Version::new(major, minor);
+        if version < Version::MINIMUM_CUDA {
+            return Err(Error::Missing {
+                what: format!(
+                    "{NAME} at {} is version {version}; Gridlet needs {} or later.",
+                    path.display(),
+                    Version::MINIMUM_CUDA
+                ),
+                help: library::HELP.into(),
+            });
+        }
+
+        macro_rules! function {
+            ($name:literal) => {{
+                let versioned = format!("__{}_{major}_{minor}", $name);
+                // SAFETY: the field that receives it has the header's type.
+                unsafe { library::function(&library, &[$name, &versioned]) }
+                    .ok_or_else(|| library::lacks(NAME, path, &version.to_string(), $name))?
+            }};
+        }
+        let functions = Functions {
+            create: function!("nvJitLinkCreate"),
+            destroy: function!("nvJitLinkDestroy"),
+            add_data: function!("nvJitLinkAddData"),
+            complete: function!("nvJitLinkComplete"),
+            linked_cubin_size: function!("nvJitLinkGetLinkedCubinSize"),
+            linked_cubin: function!("nvJitLinkGetLinkedCubin"),
+            error_log_size: function!("nvJitLinkGetErrorLogSize"),
+            error_log: function!("nvJitLinkGetErrorLog"),
+            info_log_size: function!("nvJitLinkGetInfoLogSize"),
+            info_log: function!("nvJitLinkGetInfoLog"),
+        };
+        Ok(NvJitLink { functions, path: path.to_path_buf(), version, _library: library })
+    }
+
+    /// Its version, which is that of its CUDA toolkit.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The file it was loaded from.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// How to device-link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkOptions {
+    /// 0 or 3: how hard the assembler optimises.
+    pub opt_level: u8,
+    /// Keep source lines, for profilers.
+    pub line_info: bool,
+    /// Keep all that a debugger needs.
+    pub debug: bool,
+}
+
+impl Default for LinkOptions {
+    fn default() -> Self {
+        LinkOptions { opt_level: 3, line_info: false, debug: false }
+    }
+}
+
+/// What nvJitLink gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkOutput {
+    /// The linked machine code.
+    pub cubin: Cubin,
+    /// Warnings and remarks of the library; mostly empty.
+    pub log: String,
+}
+
+/// Assembles PTX and links it. `cudadevrt` is `libcudadevrt.a`, for programs that launch.
+///
+/// # Errors
+/// `Invalid` if the options cannot be, `Io` if `cudadevrt` cannot be read, `Tool` with the library's log if
+/// it refuses the PTX or a symbol stays unresolved.
+pub fn device_link(
+    library: &NvJitLink,
+    ptx: &Ptx,
+    cudadevrt: Option<&Path>,
+    arch: CudaArch,
+    options: &LinkOptions,
+) -> Result<LinkOutput> {
+    let arguments = arguments(arch, options)?;
+    // Read here, not by the library: a file that is not there is then an error that says so.
+    let cudadevrt = match cudadevrt {
+        Some(path) => Some(
+            std::fs::read(path).map_err(|source| Error::Io { path: path.to_path_buf(), source })?,
+        ),
+        None => None,
+    };
+    let text = CString::new(ptx.0.as_str())
+        .map_err(|_| Error::Invalid("the PTX has a NUL character in it".into()))?;
+
+    let session = Session::new(library, &arguments)?;
+    session.add("reading the PTX", INPUT_PTX, text.as_bytes_with_nul(), c"program.ptx")?;
+    if let Some(bytes) = &cudadevrt {
+        session.add("reading libcudadevrt", INPUT_LIBRARY, bytes, c"libcudadevrt.a")?;
+    }
+    session.complete()?;
+    Ok(LinkOutput { cubin: Cubin(session.cubin()?), log: session.logs() })
+}
+
+fn arguments(arch: CudaArch, options: &LinkOptions) -> Result<Vec<CString>> {
+    if !matches!(options.opt_level, 0 | 3) {
+        return Err(Error::Invalid(format!(
+            "optimisation level {}: device linking has 0 and 3",
+            options.opt_level
+        )));
+    }
+    let mut arguments = vec![format!("-arch={}", arch.sm()), format!("-O{}", options.opt_level)];
+    if options.debug {
+        arguments.push("-g".into());
+    }
+    if options.line_info {
+        arguments.push("-lineinfo".into());
+    }
+    let texts = arguments.into_iter().map(CString::new).collect::<std::result::Result<_, _>>();
+    texts.map_err(|error| Error::internal("link", error.to_string()))
+}
+
+/// One `nvJitLinkHandle`.
+struct Session<'a> {
+    library: &'a NvJitLink,
+    handle: Handle,
+}
+
+impl<'a> Session<'a> {
+    fn new(library: &'a NvJitLink, arguments: &[CString]) -> Result<Self> {
+        let mut session = Session { library, handle: ptr::null_mut() };
+        let pointers: Vec<*const c_char> = arguments.iter().map(|option| option.as_ptr()).collect();
+        // SAFETY: the array and its NUL-terminated strings live through the call, and the pointer is to a
+        // handle that does too.
+        let status = unsafe {
+            (library.functions.create)(
+                &mut session.handle,
+                pointers.len() as u32,
+                pointers.as_ptr(),
+            )
+        };
+        session.check("making a linker", status)?;
+        Ok(session)
+    }
+
+    fn add(&self, operation: &str, kind: c_int, bytes: &[u8], name: &CStr) -> Result<()> {
+        // SAFETY: pointer and length are of one slice, the name ends in NUL, and the handle is live. The
+        // slices of the caller live until after `complete`.
+        let status = unsafe {
+            (self.library.functions.add_data)(
+                self.handle,
+                kind,
+                bytes.as_ptr().cast(),
+                bytes.len(),
+                name.as_ptr(),
+            )
+        };
+        self.check(operation, status)
+    }
+
+    fn complete(&self) -> Result<()> {
+        // SAFETY: the handle is live.
+        let status = unsafe { (self.library.functions.complete)(self.handle) };
+        self.check("linking", status)
+    }
+
+    fn cubin(&self) -> Result<Vec<u8>> {
+        let functions = &self.library.functions;
+        let (status, bytes) = self.read(functions.linked_cubin_size, functions.linked_cubin);
+        self.check("reading the cubin", status)?;
+        Ok(bytes)
+    }
+
+    /// The error log and the info log, one after the other.
+    fn logs(&self) -> String {
+        let functions = &self.library.functions;
+        let logs = [
+            self.read(functions.error_log_size, functions.error_log).1,
+            self.read(functions.info_log_size, functions.info_log).1,
+        ];
+        let texts = logs.map(|bytes| {
+            let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+            String::from_utf8_lossy(&bytes[..end]).trim().to_owned()
+        });
+        texts.join("\n").trim().to_owned()
+    }
+
+    fn read(&self, size: SizeFn, read: ReadFn) -> (Status, Vec<u8>) {
+        let mut length = 0;
+        // SAFETY: the handle is live and the pointer is to an integer that lives through the call.
+        let status = unsafe { size(self.handle, &mut length) };
+        if status != 0 || length == 0 {
+            return (status, Vec::new());
+        }
+        let mut bytes = vec![0_u8; length];
+        // SAFETY: the buffer has the size that the library has just asked for.
+        let status = unsafe { read(self.handle, bytes.as_mut_ptr().cast()) };
+        (status, bytes)
+    }
+
+    fn check(&self, operation: &str, status: Status) -> Result<()> {
+        if status == 0 {
+            return Ok(());
+        }
+        Err(Error::Tool {
+            tool: NAME,
+            operation: format!("{operation} ({})", error_name(status)),
+            log: if self.handle.is_null() { String::new() } else { self.logs() },
+        })
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        if !self.handle.is_null() {
+            // SAFETY: the handle is live, and nothing uses it after this.
+            unsafe { (self.library.functions.destroy)(&mut self.handle) };
+        }
+    }
+}
+
+/// The name in `nvJitLinkResult`; the library has no function that tells it.
+fn error_name(status: Status) -> String {
+    const NAMES: [&str; 18] = [
+        "UNRECOGNIZED_OPTION",
+        "MISSING_ARCH",
+        "INVALID_INPUT",
+        "PTX_COMPILE",
+        "NVVM_COMPILE",
+        "INTERNAL",
+        "THREADPOOL",
+        "UNRECOGNIZED_INPUT",
+        "FINALIZE",
+        "NULL_INPUT",
+        "INCOMPATIBLE_OPTIONS",
+        "INCORRECT_INPUT_TYPE",
+        "ARCH_MISMATCH",
+        "OUTDATED_LIBRARY",
+        "MISSING_FATBIN",
+        "UNRECOGNIZED_ARCH",
+        "UNSUPPORTED_ARCH",
+        "LTO_NOT_ENABLED",
+    ];
+    let known = usize::try_from(status).ok().and_then(|status| NAMES.get(status.checked_sub(1)?));
+    known.map_or_else(|| format!("error {status}"), |name| format!("NVJITLINK_ERROR_{name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_spelled_as_the_library_wants_them() {
+        let options = LinkOptions { opt_level: 0, line_info: true, debug: true };
+        let arguments = arguments(CudaArch::DEFAULT, &options).unwrap();
+        let spelled: Vec<_> = arguments.iter().map(|text| text.to_str().unwrap()).collect();
+        assert_eq!(spelled, ["-arch=sm_90", "-O0", "-g", "-lineinfo"]);
+        let refused = super::arguments(CudaArch::DEFAULT, &LinkOptions { opt_level: 1, ..options });
+        assert!(matches!(refused, Err(Error::Invalid(_))));
+    }
+
+    #[test]
+    fn error_codes_have_the_header_s_names() {
+        assert_eq!(error_name(4), "NVJITLINK_ERROR_PTX_COMPILE");
+        assert_eq!(error_name(9), "NVJITLINK_ERROR_FINALIZE");
+        assert_eq!(error_name(18), "NVJITLINK_ERROR_LTO_NOT_ENABLED");
+        assert_eq!(error_name(19), "error 19");
+        assert_eq!(error_name(-1), "error -1");
+    }
+}

@@ -1,0 +1,349 @@
+//! libNVVM: NVVM IR to PTX, by NVIDIA's own compiler.
+//!
+//! The library is loaded at run time, so that Gridlet builds and runs without it. Its interface is
+//! described in NVIDIA's "libNVVM API v4.0 Reference Manual"; all its functions may be called from several
+//! threads (section 1.2).
+
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::path::{Path, PathBuf};
+use std::ptr;
+
+use libloading::Library;
+
+use super::{Ptx, PtxOptions};
+use crate::arch::{CudaArch, Dialect};
+use crate::nvvm::NvvmModule;
+use crate::toolchain::{Version, library};
+use crate::{Error, Result};
+
+const NAME: &str = "libNVVM";
+
+/// `nvvmResult`; 0 is success.
+type Status = c_int;
+/// `nvvmProgram`
+type Program = *mut std::ffi::c_void;
+
+type VersionFn = unsafe extern "C" fn(*mut c_int, *mut c_int) -> Status;
+type IrVersionFn = unsafe extern "C" fn(*mut c_int, *mut c_int, *mut c_int, *mut c_int) -> Status;
+type ErrorStringFn = unsafe extern "C" fn(Status) -> *const c_char;
+type ProgramFn = unsafe extern "C" fn(*mut Program) -> Status;
+type AddModuleFn = unsafe extern "C" fn(Program, *const c_char, usize, *const c_char) -> Status;
+type WithOptionsFn = unsafe extern "C" fn(Program, c_int, *const *const c_char) -> Status;
+type SizeFn = unsafe extern "C" fn(Program, *mut usize) -> Status;
+type TextFn = unsafe extern "C" fn(Program, *mut c_char) -> Status;
+
+/// The functions of the library. They are called only while [`LibNvvm`] keeps it loaded.
+struct Functions {
+    ir_version: IrVersionFn,
+    error_string: ErrorStringFn,
+    create_program: ProgramFn,
+    destroy_program: ProgramFn,
+    add_module: AddModuleFn,
+    lazy_add_module: AddModuleFn,
+    verify_program: WithOptionsFn,
+    compile_program: WithOptionsFn,
+    compiled_result_size: SizeFn,
+    compiled_result: TextFn,
+    program_log_size: SizeFn,
+    program_log: TextFn,
+}
+
+/// libNVVM, loaded.
+pub struct LibNvvm {
+    functions: Functions,
+    path: PathBuf,
+    version: Version,
+    ir_version: Version,
+    /// Last, so that it is unloaded after all that points into it.
+    _library: Library,
+}
+
+impl std::fmt::Debug for LibNvvm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LibNvvm").field("path", &self.path).field("version", &self.version).finish()
+    }
+}
+
+impl LibNvvm {
+    /// Loads the library and looks all its functions up.
+    ///
+    /// # Errors
+    /// `Missing` if the file does not load, lacks a function or is too old.
+    pub fn load(path: &Path) -> Result<LibNvvm> {
+        let library = library::open(NAME, path)?;
+        // The version comes first, so that a missing function can be told with it.
+        let version_name = "nvvmVersion";
+        // SAFETY: the type is that of the manual, section 3.1.
+        let version_function: VersionFn =
+            unsafe { library::function(&library, &[version_name]) }
+                .ok_or_else(|| library::lacks(NAME, path, "of unknown version", version_name))?;
+        let (mut major, mut minor) = (0, 0);
+        // SAFETY: both pointers are to integers that live through the call.
+        unsafe { version_function(&mut major, &mut minor) };
+        let version = Version::new(major.unsigned_abs(), minor.unsigned_abs());
+
+        macro_rules! function {
+            ($name:literal) => {
+                // SAFETY: the field that receives it has the type of the manual, sections 3.1 and 4.1.
+                unsafe { library::function(&library, &[$name]) }
+                    .ok_or_else(|| library::lacks(NAME, path, &version.to_string(), $name))?
+            };
+        }
+        let functions = Functions {
+            ir_version: function!("nvvmIRVersion"),
+            error_string: function!("nvvmGetErrorString"),
+            create_program: function!("nvvmCreateProgram"),
+            destroy_program: function!("nvvmDestroyProgram"),
+            add_module: function!("nvvmAddModuleToProgram"),
+            lazy_add_module: function!("nvvmLazyAddModuleToProgram"),
+            verify_program: function!("nvvmVerifyProgram"),
+            compile_program: function!("nvvmCompileProgram"),
+            compiled_result_size: function!("nvvmGetCompiledResultSize"),
+            compiled_result: function!("nvvmGetCompiledResult"),
+            program_log_size: function!("nvvmGetProgramLogSize"),
+            program_log: function!("nvvmGetProgramLog"),
+        };
+        if version < Version::MINIMUM_NVVM {
+            return Err(Error::Missing {
+                what: format!(
+                    "{NAME} at {} is version {version}; Gridlet needs {} or later.",
+                    path.display(),
+                    Version::MINIMUM_NVVM
+                ),
+                help: library::HELP.into(),
+            });
+        }
+        let mut parts = [0; 4];
+        let [ir_major, ir_minor, debug_major, debug_minor] = &mut parts;
+        // SAFETY: the pointers are to integers that live through the call.
+        unsafe { (functions.ir_version)(ir_major, ir_minor, debug_major, debug_minor) };
+        let ir_version = Version::new(parts[0].unsigned_abs(), parts[1].unsigned_abs());
+        Ok(LibNvvm { functions, path: path.to_path_buf(), version, ir_version, _library: library })
+    }
+
+    /// Its own version: 2.0 since CUDA 11.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The version of NVVM IR that it reads.
+    pub fn ir_version(&self) -> Version {
+        self.ir_version
+    }
+
+    /// The file it was loaded from.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn error_string(&self, status: Status) -> String {
+        // SAFETY: the function takes any integer and returns a string that lives as long as the library,
+        // or null.
+        unsafe {
+            let text = (self.functions.error_string)(status);
+            if text.is_null() {
+                format!("error {status}")
+            } else {
+                CStr::from_ptr(text).to_string_lossy().into_owned()
+            }
+        }
+    }
+}
+
+/// What libNVVM gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PtxOutput {
+    /// The PTX.
+    pub ptx: Ptx,
+    /// Warnings of the library; mostly empty.
+    pub log: String,
+}
+
+/// Verifies and compiles a module. `libdevice` is `libdevice.10.bc`, for modules that use its functions;
+/// what they do not use of it costs nothing.
+///
+/// # Errors
+/// `Invalid` if the module's dialect is not the architecture's or the options cannot be, `Io` if libdevice
+/// cannot be read, `Tool` with the library's log if it refuses the module.
+pub fn compile(
+    library: &LibNvvm,
+    module: &NvvmModule,
+    libdevice: Option<&Path>,
+    arch: CudaArch,
+    options: &PtxOptions,
+) -> Result<PtxOutput> {
+    if module.dialect != arch.dialect() {
+        return Err(Error::Invalid(format!(
+            "`{}` is NVVM IR in the {} dialect, but libNVVM takes the {} dialect for {arch}",
+            module.name,
+            dialect_name(module.dialect),
+            dialect_name(arch.dialect()),
+        )));
+    }
+    let arguments = arguments(arch, options)?;
+    let libdevice = match libdevice {
+        Some(path) => Some(
+            std::fs::read(path).map_err(|source| Error::Io { path: path.to_path_buf(), source })?,
+        ),
+        None => None,
+    };
+
+    let session = Session::new(library)?;
+    let name = CString::new(module.name.replace('\0', "")).unwrap_or_default();
+    session.add_module("reading the module", library.functions.add_module, &module.bytes, &name)?;
+    if let Some(bytes) = &libdevice {
+        session.add_module(
+            "reading libdevice",
+            library.functions.lazy_add_module,
+            bytes,
+            c"libdevice",
+        )?;
+    }
+    // The compiler does not check its input: on what the verifier would refuse it may crash.
+    session.with_options("verification", library.functions.verify_program, &arguments)?;
+    session.with_options("compilation", library.functions.compile_program, &arguments)?;
+    Ok(PtxOutput { ptx: Ptx(session.result()?), log: session.log() })
+}
+
+fn dialect_name(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Legacy => "legacy",
+        Dialect::Modern => "modern",
+    }
+}
+
+fn arguments(arch: CudaArch, options: &PtxOptions) -> Result<Vec<CString>> {
+    let PtxOptions { opt_level, line_info, debug } = *options;
+    if !matches!(opt_level, 0 | 3) {
+        return Err(Error::Invalid(format!("optimisation level {opt_level}: libNVVM has 0 and 3")));
+    }
+    if debug && opt_level != 0 {
+        return Err(Error::Invalid("debug information needs optimisation level 0".into()));
+    }
+    let mut arguments = vec![format!("-arch={}", arch.compute()), format!("-opt={opt_level}")];
+    if debug {
+        arguments.push("-g".into());
+    } else if line_info {
+        arguments.push("-generate-line-info".into());
+    }
+    let texts = arguments.into_iter().map(CString::new).collect::<std::result::Result<_, _>>();
+    texts.map_err(|error| Error::internal("ptx", error.to_string()))
+}
+
+/// One `nvvmProgram`.
+struct Session<'a> {
+    library: &'a LibNvvm,
+    program: Program,
+}
+
+impl<'a> Session<'a> {
+    fn new(library: &'a LibNvvm) -> Result<Self> {
+        let mut session = Session { library, program: ptr::null_mut() };
+        // SAFETY: the pointer is to a handle that lives through the call.
+        let status = unsafe { (library.functions.create_program)(&mut session.program) };
+        session.check("making a program", status)?;
+        Ok(session)
+    }
+
+    fn add_module(
+        &self,
+        operation: &str,
+        add: AddModuleFn,
+        bytes: &[u8],
+        name: &CStr,
+    ) -> Result<()> {
+        // SAFETY: pointer and length are of one slice, the name ends in NUL, and the program is live. The
+        // library copies what it keeps: the manual asks for nothing beyond the call.
+        let status =
+            unsafe { add(self.program, bytes.as_ptr().cast(), bytes.len(), name.as_ptr()) };
+        self.check(operation, status)
+    }
+
+    fn with_options(
+        &self,
+        operation: &str,
+        function: WithOptionsFn,
+        options: &[CString],
+    ) -> Result<()> {
+        let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
+        // SAFETY: the array and its NUL-terminated strings live through the call, and the program is live.
+        let status = unsafe { function(self.program, pointers.len() as c_int, pointers.as_ptr()) };
+        self.check(operation, status)
+    }
+
+    fn result(&self) -> Result<String> {
+        let functions = &self.library.functions;
+        let (status, text) = self.text(functions.compiled_result_size, functions.compiled_result);
+        self.check("reading the result", status)?;
+        Ok(text)
+    }
+
+    fn log(&self) -> String {
+        let functions = &self.library.functions;
+        self.text(functions.program_log_size, functions.program_log).1.trim().to_owned()
+    }
+
+    fn text(&self, size: SizeFn, read: TextFn) -> (Status, String) {
+        let mut length = 0;
+        // SAFETY: the program is live and the pointer is to an integer that lives through the call.
+        let status = unsafe { size(self.program, &mut length) };
+        if status != 0 {
+            return (status, String::new());
+        }
+        let mut bytes = vec![0_u8; length];
+        // SAFETY: the buffer has the size that the library has just asked for.
+        let status = unsafe { read(self.program, bytes.as_mut_ptr().cast()) };
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        bytes.truncate(end);
+        (status, String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn check(&self, operation: &str, status: Status) -> Result<()> {
+        if status == 0 {
+            return Ok(());
+        }
+        Err(Error::Tool {
+            tool: NAME,
+            operation: format!("{operation} ({})", self.library.error_string(status)),
+            log: if self.program.is_null() { String::new() } else { self.log() },
+        })
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        if !self.program.is_null() {
+            // SAFETY: the program is live, and nothing uses it after this.
+            unsafe { (self.library.functions.destroy_program)(&mut self.program) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_spelled_as_the_library_wants_them() {
+        let spelled = |options: &PtxOptions| -> Vec<String> {
+            let arguments = arguments(CudaArch::DEFAULT, options).unwrap();
+            arguments.into_iter().map(|text| text.into_string().unwrap()).collect()
+        };
+        assert_eq!(spelled(&PtxOptions::default()), ["-arch=compute_90", "-opt=3"]);
+        let lines = PtxOptions { line_info: true, ..PtxOptions::default() };
+        assert_eq!(spelled(&lines), ["-arch=compute_90", "-opt=3", "-generate-line-info"]);
+        let debug = PtxOptions { opt_level: 0, debug: true, line_info: true };
+        assert_eq!(spelled(&debug), ["-arch=compute_90", "-opt=0", "-g"]);
+    }
+
+    #[test]
+    fn options_that_cannot_be_are_refused() {
+        for options in [
+            PtxOptions { opt_level: 2, ..PtxOptions::default() },
+            PtxOptions { debug: true, ..PtxOptions::default() },
+        ] {
+            let error = arguments(CudaArch::DEFAULT, &options).unwrap_err();
+            assert!(matches!(error, Error::Invalid(_)), "{error}");
+        }
+    }
+}

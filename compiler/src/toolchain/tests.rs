@@ -1,0 +1,184 @@
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::*;
+
+/// A folder of made-up toolkits.
+struct Disk(tempfile::TempDir);
+
+impl Disk {
+    fn new() -> Self {
+        Disk(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.0.path().join(path)
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn toolkit(&self, root: &str, version: &str, files: &[&str]) {
+        self.write(
+            &format!("{root}/version.json"),
+            &format!(r#"{{"cuda": {{"version": "{version}"}}}}"#),
+        );
+        for file in files {
+            self.write(&format!("{root}/{file}"), "");
+        }
+    }
+
+    /// The documented search, with these variables set to folders of this disk.
+    fn discover(&self, variables: &[(&str, &str)]) -> Toolchain {
+        let variable = |name: &str| {
+            let (_, folder) = variables.iter().find(|(known, _)| *known == name)?;
+            Some(if folder.is_empty() {
+                OsString::new()
+            } else {
+                self.path(folder).into_os_string()
+            })
+        };
+        Toolchain::search(Search::from_variables(variable, &self.path("usr/local/cuda")))
+    }
+
+    /// A path as the disk sees it.
+    fn inside<'a>(&self, path: &'a Path) -> &'a str {
+        path.strip_prefix(self.0.path()).unwrap().to_str().unwrap()
+    }
+
+    fn shown(&self, error: &Error) -> String {
+        error.to_string().replace(self.0.path().to_str().unwrap(), "DISK")
+    }
+}
+
+const INSTALLED: [&str; 5] = [
+    "nvvm/lib64/libnvvm.so.4",
+    "nvvm/libdevice/libdevice.10.bc",
+    "lib64/libnvJitLink.so.13",
+    "targets/x86_64-linux/lib/libcudadevrt.a",
+    "bin/ptxas",
+];
+const UNPACKED: [&str; 5] = [
+    "lib/libnvvm.so.4",
+    "nvvm/libdevice/libdevice.10.bc",
+    "lib/libnvJitLink.so.13",
+    "lib/libcudadevrt.a",
+    "bin/cuobjdump",
+];
+
+#[test]
+fn the_first_place_that_has_a_component_gives_it() {
+    let disk = Disk::new();
+    disk.toolkit("usr/local/cuda", "13.0.1", &INSTALLED);
+    disk.toolkit("cache/toolkit/cuda-13.0.88/nvidia/cu13", "13.0", &UNPACKED);
+    disk.write("cache/toolkit/cuda-13.0.88/complete", "");
+    disk.toolkit("home", "13.5", &INSTALLED[..2]);
+
+    let found = disk.discover(&[]);
+    assert_eq!(disk.inside(found.libnvvm().unwrap()), "usr/local/cuda/nvvm/lib64/libnvvm.so.4");
+    assert_eq!(
+        disk.inside(found.cudadevrt().unwrap()),
+        "usr/local/cuda/targets/x86_64-linux/lib/libcudadevrt.a"
+    );
+    assert_eq!(found.toolkit_version(Component::LibNvvm), Version::parse("13.0.1"));
+
+    let cache = "cache/toolkit/cuda-13.0.88/nvidia/cu13";
+    let found = disk.discover(&[("GRIDLET_CACHE", "cache"), ("CUDA_PATH", "home")]);
+    assert_eq!(disk.inside(found.libnvvm().unwrap()), "home/nvvm/lib64/libnvvm.so.4");
+    assert_eq!(disk.inside(found.nvjitlink().unwrap()), format!("{cache}/lib/libnvJitLink.so.13"));
+    let cuobjdump = found.path(Component::Cuobjdump).unwrap();
+    assert_eq!(disk.inside(cuobjdump), format!("{cache}/bin/cuobjdump"));
+    let ptxas = found.path(Component::Ptxas).unwrap();
+    assert_eq!(disk.inside(ptxas), "usr/local/cuda/bin/ptxas");
+
+    let all = [("GRIDLET_TOOLKIT", "usr/local/cuda"), ("CUDA_HOME", "home"), ("CUDA_PATH", "")];
+    let found = disk.discover(&all);
+    assert_eq!(disk.inside(found.libnvvm().unwrap()), "usr/local/cuda/nvvm/lib64/libnvvm.so.4");
+}
+
+#[test]
+fn the_cache_counts_only_what_is_complete_and_prefers_the_newest() {
+    let disk = Disk::new();
+    for version in ["13.0.9", "13.0.88", "13.1.0"] {
+        disk.toolkit(&format!("cache/toolkit/cuda-{version}/nvidia/cu13"), version, &UNPACKED);
+    }
+    let variables = [("GRIDLET_CACHE", "cache")];
+    assert!(disk.discover(&variables).libnvvm().is_err());
+    disk.write("cache/toolkit/cuda-13.0.9/complete", "");
+    disk.write("cache/toolkit/cuda-13.0.88/complete", "");
+    let found = disk.discover(&variables);
+    let expected = "cache/toolkit/cuda-13.0.88/nvidia/cu13/lib/libnvvm.so.4";
+    assert_eq!(disk.inside(found.libnvvm().unwrap()), expected);
+}
+
+#[test]
+fn the_cache_lies_where_the_variables_say() {
+    let folder = |variables: &[(&str, &str)]| {
+        let variable = |name: &str| {
+            variables
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, value)| OsString::from(value))
+        };
+        cache::cache_dir_in(variable).map(|path| path.to_str().unwrap().to_owned())
+    };
+    let all = [("GRIDLET_CACHE", "/a"), ("XDG_CACHE_HOME", "/b"), ("HOME", "/c")];
+    assert_eq!(folder(&all).as_deref(), Some("/a"));
+    assert_eq!(folder(&all[1..]).as_deref(), Some("/b/gridlet"));
+    assert_eq!(folder(&all[2..]).as_deref(), Some("/c/.cache/gridlet"));
+    assert_eq!(folder(&[]), None);
+    let relative = [("GRIDLET_CACHE", ""), ("XDG_CACHE_HOME", "b"), ("HOME", "/c")];
+    assert_eq!(folder(&relative).as_deref(), Some("/c/.cache/gridlet"));
+}
+
+#[test]
+fn a_missing_component_is_an_error_that_lists_where_it_was_looked_for() {
+    let disk = Disk::new();
+    fs::create_dir_all(disk.path("cache/toolkit/broken")).unwrap();
+    fs::create_dir_all(disk.path("home")).unwrap();
+    let found =
+        disk.discover(&[("GRIDLET_CACHE", "cache"), ("CUDA_HOME", "home"), ("CUDA_PATH", "gone")]);
+    insta::assert_snapshot!("missing", disk.shown(&found.libnvvm().unwrap_err()));
+}
+
+#[test]
+fn a_toolkit_that_is_too_old_is_passed_over_or_named() {
+    let disk = Disk::new();
+    disk.toolkit("home", "11.8.0", &INSTALLED);
+    let variables = [("CUDA_HOME", "home"), ("GRIDLET_CACHE", "cache")];
+    let found = disk.discover(&variables);
+    insta::assert_snapshot!("too_old", disk.shown(&found.libnvvm().unwrap_err()));
+    let report = found.report();
+    let libnvvm = report.components.iter().find(|component| component.name == "libNVVM").unwrap();
+    assert_eq!(libnvvm.status, Status::TooOld);
+    assert_eq!(libnvvm.version.as_deref(), Some("CUDA 11.8.0"));
+    assert!(!report.can_build());
+
+    disk.toolkit("cache/toolkit/cuda-13.0.88/nvidia/cu13", "13.0", &UNPACKED);
+    disk.write("cache/toolkit/cuda-13.0.88/complete", "");
+    let found = disk.discover(&variables);
+    assert!(disk.inside(found.libnvvm().unwrap()).starts_with("cache/"));
+}
+
+#[test]
+fn a_report_is_made_of_a_machine_that_has_nothing() {
+    let disk = Disk::new();
+    let report = disk.discover(&[]).report();
+    let missing = report.components.iter().filter(|component| component.status == Status::Missing);
+    assert_eq!(missing.count(), Component::ALL.len());
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["components"][1]["name"], "libNVVM");
+    assert_eq!(json["components"][1]["status"], "missing");
+    assert_eq!(json["places"][0]["origin"], "GRIDLET_TOOLKIT");
+    assert!(json["places"][0]["folder"].is_null());
+}
+
+#[test]
+fn the_llvm_version_is_that_of_the_linked_library() {
+    let (major, minor, _) = inkwell::support::get_llvm_version();
+    assert_eq!(LLVM_VERSION, format!("{major}.{minor}"));
+}

@@ -59,6 +59,8 @@ pub struct BuildOptions {
     pub backend: Backend,
     /// Whether to optimise (`-O 3`) or not (`-O 0`).
     pub optimize: bool,
+    /// Whether kernels count the launches they make, for `gridlet run --stats`.
+    pub count_launches: bool,
 }
 
 impl Default for BuildOptions {
@@ -68,6 +70,7 @@ impl Default for BuildOptions {
             dialect: DialectChoice::Auto,
             backend: Backend::LibNvvm,
             optimize: true,
+            count_launches: false,
         }
     }
 }
@@ -76,6 +79,15 @@ impl BuildOptions {
     /// The default for one architecture.
     pub fn for_arch(arch: CudaArch) -> Self {
         BuildOptions { arch, ..BuildOptions::default() }
+    }
+
+    /// These options, with or without counting of launches.
+    pub fn counting_launches(self, count_launches: bool) -> Self {
+        BuildOptions { count_launches, ..self }
+    }
+
+    fn opt_level(&self) -> u8 {
+        if self.optimize { 3 } else { 0 }
     }
 
     /// The dialect that these options ask for.
@@ -175,8 +187,12 @@ impl Checked {
     ///
     /// # Errors
     /// Only internal ones.
-    pub fn lower(&self, arch: CudaArch) -> Result<ir::Module> {
-        let lowered = launch::lower(&self.module, &self.layouts, &LaunchOptions::for_arch(arch))?;
+    pub fn lower(&self, options: &BuildOptions) -> Result<ir::Module> {
+        let launch_options = LaunchOptions {
+            count_launches: options.count_launches,
+            ..LaunchOptions::for_arch(options.arch)
+        };
+        let lowered = launch::lower(&self.module, &self.layouts, &launch_options)?;
         ir::verify::verify(&lowered)?;
         Ok(lowered)
     }
@@ -209,7 +225,7 @@ impl Checked {
         context: &'ctx Context,
         options: &BuildOptions,
     ) -> Result<inkwell::module::Module<'ctx>> {
-        let lowered = self.lower(options.arch)?;
+        let lowered = self.lower(options)?;
         let codegen_options = CodegenOptions::new(self.name(), options.arch);
         codegen::build_module(context, &lowered, &self.layouts, &codegen_options)
     }
@@ -290,7 +306,7 @@ impl Session {
     /// As [`Session::ptx`].
     pub fn ptx_of(&self, module: &inkwell::module::Module<'_>, options: &BuildOptions) -> Result<(Ptx, String)> {
         let libdevice = if codegen::uses_libdevice(module) { Some(self.toolchain.libdevice()?) } else { None };
-        let ptx_options = PtxOptions { optimize: options.optimize, ..PtxOptions::default() };
+        let ptx_options = PtxOptions { opt_level: options.opt_level(), ..PtxOptions::default() };
         match options.backend {
             Backend::Nvptx => Ok((ptx::nvptx::compile(module, options.arch, libdevice, &ptx_options)?, String::new())),
             Backend::LibNvvm => {
@@ -310,7 +326,7 @@ impl Session {
     /// [`Error::Missing`] without nvJitLink or libcudadevrt, [`Error::Tool`] with its log if linking fails.
     pub fn device_link(&self, ptx: &Ptx, launches: bool, options: &BuildOptions) -> Result<(Cubin, String)> {
         let cudadevrt = if launches { Some(self.toolchain.cudadevrt()?) } else { None };
-        let link_options = LinkOptions { optimize: options.optimize, ..LinkOptions::default() };
+        let link_options = LinkOptions { opt_level: options.opt_level(), ..LinkOptions::default() };
         let output = link::device_link(self.nvjitlink()?, ptx, cudadevrt, options.arch, &link_options)?;
         Ok((output.cubin, output.log))
     }

@@ -95,6 +95,7 @@ impl CodeOptions {
                 BackendName::Nvptx => Backend::Nvptx,
             },
             optimize: matches!(self.level, Level::Full),
+            count_launches: false,
         }
     }
 }
@@ -188,7 +189,7 @@ fn source_outputs(session: &Session, program: &Checked, options: &Options) -> Re
             for &arch in &options.arch {
                 let build = options.code.build_options(arch);
                 let bytes = match emit {
-                    Emit::Ir => ir::print::print(&program.lower(arch)?).into_bytes(),
+                    Emit::Ir => ir::print::print(&program.lower(&build)?).into_bytes(),
                     Emit::Nvvm => program.nvvm(&build)?.bytes,
                     Emit::Bitcode => program.bitcode(&build)?,
                     Emit::Ptx => session.ptx(program, &build)?.0.0.into_bytes(),

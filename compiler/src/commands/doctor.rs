@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use gridlet::toolchain::Toolchain;
+use gridlet::toolchain::{Report, Status, Toolchain};
 use serde_json::json;
 
 use super::report::Failure;
@@ -18,44 +18,66 @@ pub(crate) struct Options {
 
 /// Shows every component; fails if one that building needs is missing.
 pub(crate) fn run(options: &Options) -> Outcome {
-    let toolchain = Toolchain::discover();
-    let report = toolchain.report();
-    let driver = match gridlet_runtime::Device::list() {
-        Ok(devices) if devices.is_empty() => Err("the driver is there, but no GPU".to_owned()),
-        Ok(devices) => Ok(devices.iter().map(|device| device.name.clone()).collect::<Vec<_>>().join(", ")),
+    let report = Toolchain::discover().report();
+    let gpu = match gridlet_runtime::Device::list() {
+        Ok(devices) if devices.is_empty() => Err("the driver is there, but lists no GPU".to_owned()),
+        Ok(devices) => Ok(devices.into_iter().map(|device| device.name).collect::<Vec<_>>()),
         Err(error) => Err(error.to_string()),
     };
-    let missing: Vec<&str> =
-        report.iter().filter(|part| part.required && !part.found()).map(|part| part.name.as_str()).collect();
-
     if options.json {
-        let gpu = match &driver {
+        let gpu = match &gpu {
             Ok(names) => json!({"found": true, "devices": names}),
             Err(why) => json!({"found": false, "why": why}),
         };
-        print_json(&json!({"components": report, "gpu": gpu}))?;
+        print_json(&json!({"toolchain": report, "gpu": gpu}))?;
     } else {
-        let width = report.iter().map(|part| part.name.len()).max().unwrap_or(0);
-        let mut text = String::new();
-        for part in &report {
-            let mark = if part.found() { "ok" } else { "--" };
-            let _ = writeln!(text, "{mark}  {:width$}  {}", part.name, part.summary());
-        }
-        match &driver {
-            Ok(names) => _ = writeln!(text, "ok  {:width$}  {names}", "GPU"),
-            Err(why) => {
-                let why = why.lines().next().unwrap_or_default();
-                _ = writeln!(text, "--  {:width$}  {why} (compiling needs none; running does)", "GPU");
-            }
-        }
-        print(&text)?;
+        print(&describe(&report, &gpu))?;
     }
-    if missing.is_empty() {
+    if report.can_build() {
         return Ok(());
     }
+    let missing: Vec<&str> = report
+        .components
+        .iter()
+        .filter(|part| part.required && part.status != Status::Found)
+        .map(|part| part.name)
+        .collect();
     Err(Failure::new(
         status::MISSING,
         "missing-tool",
         format!("building needs {}; `cargo xtask setup` gets what is missing", missing.join(", ")),
     ))
+}
+
+/// A line a component, where it was found or what is wrong and what to do.
+fn describe(report: &Report, gpu: &Result<Vec<String>, String>) -> String {
+    let width = report.components.iter().map(|part| part.name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for part in &report.components {
+        let version = part.version.as_deref().unwrap_or_default();
+        let found = match (&part.path, &part.problem) {
+            (_, Some(problem)) => problem.lines().next().unwrap_or_default(),
+            (Some(path), None) => path,
+            (None, None) => part.purpose,
+        };
+        let mark = if part.status == Status::Found { "ok" } else { "--" };
+        let _ = writeln!(text, "{mark}  {:width$}  {version:<14}  {found}", part.name);
+        let optional = if part.required { "" } else { " (only tests and benchmarks need it)" };
+        if part.status != Status::Found {
+            let _ = writeln!(text, "    {:width$}  for: {}{optional}", "", part.purpose);
+        }
+    }
+    let _ = match gpu {
+        Ok(names) => writeln!(text, "ok  {:width$}  {:<14}  {}", "GPU", "", names.join(", ")),
+        Err(why) => {
+            let why = why.lines().next().unwrap_or_default();
+            writeln!(text, "--  {:width$}  {:<14}  {why} (compiling needs none; running does)", "GPU", "")
+        }
+    };
+    text.push_str("\nlooked in:\n");
+    for place in &report.places {
+        let folder = place.folder.as_deref().unwrap_or("not set");
+        let _ = writeln!(text, "    {}: {folder}", place.origin);
+    }
+    text
 }

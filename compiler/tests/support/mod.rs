@@ -27,24 +27,26 @@ pub struct Output {
 impl Gridlet {
     /// The program under test: `GRIDLET_BIN` where a bundle is tested, else the one that was built.
     pub fn new(folder: &TempDir) -> Self {
-        let program = std::env::var_os("GRIDLET_BIN").map_or_else(|| env!("CARGO_BIN_EXE_gridlet").into(), PathBuf::from);
+        let program = std::env::var_os("GRIDLET_BIN")
+            .map_or_else(|| env!("CARGO_BIN_EXE_gridlet").into(), PathBuf::from);
         let mut command = Command::new(program);
         command.current_dir(folder.path()).stdin(Stdio::null()).env("NO_COLOR", "1");
         Gridlet { command, folder: folder.path().into() }
     }
 
-    /// Hides every toolkit from the program.
+    /// Hides every toolkit but one in `/usr/local/cuda` from the program.
     #[allow(dead_code, reason = "not every test crate that has this module needs it")]
-    pub fn without_toolkit(mut self) -> Self {
-        for variable in ["GRIDLET_TOOLKIT", "CUDA_HOME", "CUDA_PATH"] {
-            self.command.env(variable, "/no/toolkit");
-        }
-        self.command.env("GRIDLET_CACHE", "/no/cache").env("GRIDLET_TOOLKIT_ONLY", "1");
-        self
+    pub fn without_toolkit(self) -> Self {
+        let hidden = [
+            ("GRIDLET_TOOLKIT", "/no/toolkit"),
+            ("CUDA_HOME", "/no/toolkit"),
+            ("CUDA_PATH", "/no/toolkit"),
+            ("GRIDLET_CACHE", "/no/cache"),
+        ];
+        hidden.into_iter().fold(self, |call, (name, value)| call.env(name, value))
     }
 
     /// Sets a variable.
-    #[allow(dead_code, reason = "not every test crate that has this module needs it")]
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.command.env(name, value);
         self
@@ -53,9 +55,8 @@ impl Gridlet {
     /// Runs it. The temporary folder's path is cut out of what it says.
     pub fn run(mut self, arguments: &[&str]) -> Output {
         let output = self.command.args(arguments).output().expect("the gridlet program starts");
-        let text = |bytes: Vec<u8>| {
-            String::from_utf8_lossy(&bytes).replace(&format!("{}/", self.folder.display()), "")
-        };
+        let prefix = format!("{}/", self.folder.display());
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).replace(&prefix, "");
         Output {
             status: output.status.code().unwrap_or(-1),
             stdout: text(output.stdout),

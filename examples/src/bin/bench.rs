@@ -16,6 +16,7 @@ use gridlet::arch::CudaArch;
 use gridlet::artifact;
 use gridlet::compile::{self, BuildOptions, Checked, Session};
 use gridlet::source::SourceMap;
+use gridlet::toolchain::Component;
 use gridlet_examples::{EXAMPLES, Example, PENDING_LAUNCHES, Run, TIME_OUT, quicksort};
 use gridlet_runtime::{Arg, Artifact, Device, GreenContext, LaunchConfig};
 use serde_json::{Value, json};
@@ -158,10 +159,10 @@ fn command_times(session: &Session, options: &Options, report: &mut Report) -> a
 fn nvcc_cubin(session: &Session, source: &Path) -> anyhow::Result<PathBuf> {
     let tools = session.toolchain();
     let (object, linked) = (source.with_extension("rdc.cubin"), source.with_extension("cubin"));
-    let mut nvcc = Command::new(tools.nvcc()?);
+    let mut nvcc = Command::new(tools.path(Component::Nvcc)?);
     nvcc.args(["-arch=sm_90", "-rdc=true", "-cubin", "-o"]).arg(&object).arg(source);
     succeed(&mut nvcc)?;
-    let mut nvlink = Command::new(tools.nvlink()?);
+    let mut nvlink = Command::new(tools.path(Component::Nvlink)?);
     nvlink.arg("-arch=sm_90").arg(&object).arg(tools.cudadevrt()?).arg("-o").arg(&linked);
     succeed(&mut nvlink)?;
     Ok(linked)

@@ -1,0 +1,205 @@
+//! The `gridlet` program as a user meets it: what it prints and how it exits.
+//!
+//! These tests need neither a toolkit nor a GPU: they look at what happens without them.
+
+mod support;
+
+use std::fs;
+
+use support::{Gridlet, folder};
+
+const KERNEL: &str =
+    "kernel k(data: *mut u32, scale: f32) { data[thread_idx.x] = scale as u32; }\n";
+
+#[test]
+fn a_clean_program_checks_in_silence() {
+    let folder = folder();
+    fs::write(folder.path().join("a.grid"), KERNEL).unwrap();
+    let output = Gridlet::new(&folder).run(&["check", "a.grid"]);
+    assert_eq!((output.status, output.stdout.as_str(), output.stderr.as_str()), (0, "", ""));
+}
+
+#[test]
+fn unreadable_input_says_what_is_wrong() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("latin1.grid"), b"kernel k() {}\n// caf\xe9\n").unwrap();
+    fs::write(path("empty.grid"), "").unwrap();
+    fs::create_dir(path("folder.grid")).unwrap();
+    fs::write(path("braces.grid"), format!("kernel k() {}", "{".repeat(10_000))).unwrap();
+    fs::write(path("parens.grid"), format!("const A: u32 = {}", "(".repeat(10_000))).unwrap();
+
+    let mut seen = String::new();
+    for (file, status) in [
+        ("latin1.grid", 1),
+        ("empty.grid", 1),
+        ("folder.grid", 2),
+        ("missing.grid", 2),
+        ("braces.grid", 1),
+        ("parens.grid", 1),
+    ] {
+        let output = Gridlet::new(&folder).run(&["check", file]);
+        assert_eq!(output.status, status, "{file}: {}", output.stderr);
+        seen.push_str(&format!("--- {file}: exit {status}\n{}\n", shorten(&output.stderr)));
+    }
+    insta::assert_snapshot!(seen);
+}
+
+/// Cuts lines of thousands of braces.
+fn shorten(text: &str) -> String {
+    let cut = |line: &str| match line.char_indices().nth(200) {
+        Some(_) => format!("{}…", line.chars().take(80).collect::<String>()),
+        None => line.to_owned(),
+    };
+    text.lines().map(cut).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn wrong_calls_exit_2_and_say_what_would_be_right() {
+    let folder = folder();
+    fs::write(folder.path().join("a.grid"), KERNEL).unwrap();
+    let run = ["run", "a.grid", "--grid", "1", "--block", "32"];
+    let calls: Vec<Vec<&str>> = vec![
+        vec!["layout", "a.grid", "--kernel", "q"],
+        [&run[..], &["--kernel", "q"]].concat(),
+        [&run[..], &["--kernel", "k"]].concat(),
+        [&run[..], &["--kernel", "k", "--arg", "7", "--arg", "1.5"]].concat(),
+        [&run[..], &["--kernel", "k", "--arg", "[32]", "--arg", "fast"]].concat(),
+        [&run[..], &["--kernel", "k", "--arg", "[32]", "--arg", "1.5", "--print", "scale"]].concat(),
+        [&run[..], &["--kernel", "k", "--arg", "[32]", "--arg", "1.5", "--print", "data:x"]].concat(),
+        vec!["run", "a.grid", "--kernel", "k", "--grid", "1,2,3,4", "--block", "1"],
+        vec!["run", "a.grid", "--kernel", "k", "--grid", "1", "--block", "1", "--device", "cpu"],
+        vec!["run", "a.grid", "--kernel", "k", "--grid", "1", "--block", "1", "--timeout", "0"],
+        vec!["build", "a.grid", "--arch", "sm_70"],
+        vec!["build", "a.grid", "--emit", "elf"],
+        vec!["build", "a.gridlet"],
+        vec!["compile", "a.grid"],
+    ];
+    let mut seen = String::new();
+    for call in calls {
+        let output = Gridlet::new(&folder).run(&call);
+        assert_eq!(output.status, 2, "{call:?}: {}", output.stderr);
+        assert_eq!(output.stdout, "", "{call:?}");
+        seen.push_str(&format!("--- gridlet {}\n{}\n", call.join(" "), output.stderr.trim_end()));
+    }
+    insta::assert_snapshot!(seen);
+}
+
+#[test]
+fn without_a_toolkit_building_exits_3_and_says_how_to_get_it() {
+    let folder = folder();
+    fs::write(folder.path().join("a.grid"), KERNEL).unwrap();
+    for (call, component) in [
+        (&["build", "a.grid", "--emit", "ptx"][..], "libNVVM"),
+        (&["build", "a.grid", "--emit", "cubin", "-o", "a.cubin"], "libNVVM"),
+        (&["build", "a.grid", "--emit", "cubin", "--backend", "nvptx", "-o", "a.cubin"], "nvJitLink"),
+        (&["doctor"], "libNVVM"),
+    ] {
+        let output = Gridlet::new(&folder).without_toolkit().run(call);
+        if output.status == 0 {
+            eprintln!("SKIPPED: /usr/local/cuda has a toolkit that cannot be hidden");
+            return;
+        }
+        assert_eq!(output.status, 3, "{call:?}: {}", output.stderr);
+        for said in [component, "cargo xtask setup"] {
+            assert!(output.stderr.contains(said), "{call:?} does not say {said}: {}", output.stderr);
+        }
+    }
+    assert!(!folder.path().join("a.cubin").exists());
+}
+
+#[test]
+fn what_needs_no_toolkit_works_without_one() {
+    let folder = folder();
+    fs::write(folder.path().join("a.grid"), KERNEL).unwrap();
+    for (arguments, expected) in [
+        (&["ir"][..], "kernel k"),
+        (&["layout"], "\"offset\": 8"),
+        (&["nvvm"], "!nvvm.annotations"),
+        (&["nvvm", "--dialect", "modern"], "define ptx_kernel void @k(ptr"),
+        (&["ptx", "--backend", "nvptx"], ".entry k("),
+    ] {
+        let call = [&["build", "a.grid", "--emit"][..], arguments].concat();
+        let output = Gridlet::new(&folder).without_toolkit().run(&call);
+        assert_eq!(output.status, 0, "{call:?}: {}", output.stderr);
+        assert!(output.stdout.contains(expected), "{call:?}: {}", output.stdout);
+    }
+}
+
+#[test]
+fn layouts_are_shown_as_a_table_and_as_json() {
+    let folder = folder();
+    fs::write(
+        folder.path().join("a.grid"),
+        "struct S { c: u8, d: f64, s: i16 }\n\
+         kernel k(a: u8, s: S, p: *const f32, v: f32x3) {}\nkernel none() {}\n",
+    )
+    .unwrap();
+    let table = Gridlet::new(&folder).run(&["layout", "a.grid"]);
+    let json = Gridlet::new(&folder).run(&["layout", "a.grid", "--kernel", "k", "--json"]);
+    assert_eq!((table.status, json.status), (0, 0), "{}{}", table.stderr, json.stderr);
+    insta::assert_snapshot!(format!("{}\n{}", table.stdout, json.stdout));
+}
+
+#[test]
+fn several_outputs_go_to_a_folder_and_one_to_a_file() {
+    let folder = folder();
+    fs::write(folder.path().join("a.grid"), KERNEL).unwrap();
+    let emit = ["build", "a.grid", "--emit", "ir,nvvm,layout", "--arch", "sm_90,sm_100", "-o", "out"];
+    assert_eq!(Gridlet::new(&folder).run(&emit).status, 0);
+    let mut names: Vec<String> = fs::read_dir(folder.path().join("out"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["a.layout.json", "a.sm_100.gir", "a.sm_100.ll", "a.sm_90.gir", "a.sm_90.ll"]);
+    let text = |name: &str| fs::read_to_string(folder.path().join("out").join(name)).unwrap();
+    assert!(text("a.sm_90.ll").contains("i8*"), "the legacy dialect");
+    assert!(!text("a.sm_100.ll").contains("i8*"), "the modern dialect");
+
+    let emit = ["build", "a.grid", "--emit", "bitcode", "-o", "b.bc"];
+    assert_eq!(Gridlet::new(&folder).run(&emit).status, 0);
+    assert!(fs::read(folder.path().join("b.bc")).unwrap().starts_with(b"BC"));
+}
+
+#[test]
+fn nvvm_ir_is_an_input_too() {
+    let folder = folder();
+    fs::write(folder.path().join("a.grid"), KERNEL).unwrap();
+    let emit = ["build", "a.grid", "--emit", "bitcode", "-o", "a.bc"];
+    assert_eq!(Gridlet::new(&folder).run(&emit).status, 0);
+    let from_source = Gridlet::new(&folder).run(&["build", "a.grid", "--emit", "nvvm"]);
+    let from_bitcode = Gridlet::new(&folder).run(&["build", "a.bc", "--emit", "nvvm"]);
+    assert_eq!(from_bitcode.status, 0, "{}", from_bitcode.stderr);
+    assert_eq!(from_bitcode.stdout, from_source.stdout, "the legacy text of the module is the same");
+
+    fs::write(folder.path().join("bad.ll"), "define nonsense").unwrap();
+    let bad = Gridlet::new(&folder).run(&["build", "bad.ll", "--emit", "ptx"]);
+    assert_eq!(bad.status, 1, "{}", bad.stderr);
+    let manifest = Gridlet::new(&folder).run(&["build", "a.bc", "--emit", "manifest"]);
+    assert_eq!(manifest.status, 2, "{}", manifest.stderr);
+}
+
+#[test]
+fn messages_can_be_json_lines() {
+    let folder = folder();
+    fs::write(folder.path().join("a.grid"), "kernel k() { x = 1; y = 2; }").unwrap();
+    let call = ["check", "a.grid", "missing.grid", "--message-format", "json"];
+    let output = Gridlet::new(&folder).run(&call);
+    assert_eq!(output.status, 2, "the worst of 1 and 2: {}", output.stderr);
+    let lines: Vec<serde_json::Value> =
+        output.stderr.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    assert_eq!(lines.len(), 3, "{}", output.stderr);
+    assert!(lines.iter().all(|line| line["severity"] == "error" && line["id"].is_string()));
+}
+
+#[test]
+fn output_is_the_same_every_time() {
+    let folder = folder();
+    let source = include_str!("../../examples/programs/mandelbrot.grid");
+    fs::write(folder.path().join("a.grid"), source).unwrap();
+    for emit in ["ir", "nvvm", "layout"] {
+        let once = || Gridlet::new(&folder).run(&["build", "a.grid", "--emit", emit]).stdout;
+        assert_eq!(once(), once(), "{emit}");
+    }
+}

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, ensure};
 use gridlet_runtime::{Arg, LaunchConfig};
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{RngCore as _, SeedableRng as _};
+use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
 use crate::{Example, Finding, Run, TIME_OUT};
 

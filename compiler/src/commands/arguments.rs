@@ -12,7 +12,7 @@ use std::fs;
 
 use gridlet_runtime::manifest::{Manifest, Parameter, Type};
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{RngCore as _, SeedableRng as _};
+use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
 use super::value::{encode_float, encode_scalar};
 

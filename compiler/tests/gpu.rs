@@ -1,0 +1,191 @@
+//! `gridlet run` and its neighbours on a GPU. Without one, each test says that it was skipped, unless
+//! `GRIDLET_REQUIRE_GPU=1`.
+
+mod support;
+
+use std::fs;
+
+use gridlet_runtime::Device;
+use support::{Gridlet, Output, folder};
+use tempfile::TempDir;
+
+/// Whether there is a GPU; if not, says so for `test`.
+fn gpu(test: &str) -> bool {
+    let missing = match Device::list() {
+        Ok(devices) if !devices.is_empty() => return true,
+        Ok(_) => "the driver lists no device".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let text = format!("SKIPPED: {test} needs an NVIDIA GPU: {missing}");
+    let required = std::env::var_os("GRIDLET_REQUIRE_GPU").is_some_and(|value| value == "1");
+    assert!(!required, "{text}");
+    eprintln!("{text}");
+    false
+}
+
+/// Writes a program as `p.grid`.
+fn program(source: &str) -> TempDir {
+    let folder = folder();
+    fs::write(folder.path().join("p.grid"), source).unwrap();
+    folder
+}
+
+/// `gridlet run p.grid` with more arguments, given as one text.
+fn run(folder: &TempDir, rest: &str) -> Output {
+    let arguments: Vec<&str> = ["run", "p.grid"].into_iter().chain(rest.split_whitespace()).collect();
+    Gridlet::new(folder).run(&arguments)
+}
+
+fn json(output: &Output) -> serde_json::Value {
+    serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+const OVERFLOW: &str = "\
+kernel child(done: *mut u32) {
+    atomic_add(done, 1);
+}
+
+kernel parent(done: *mut u32) {
+    launch child<<<1, 1>>>(done);
+}
+";
+
+#[test]
+fn lost_launches_are_counted_and_placed() {
+    if !gpu("lost_launches_are_counted_and_placed") {
+        return;
+    }
+    let folder = program(OVERFLOW);
+    let call = "--kernel parent --grid 132 --block 32 --arg [1] --print done --json";
+    let output = run(&folder, call);
+    assert_eq!(output.status, 4, "{output:?}");
+    let result = json(&output);
+    let ran = result["buffers"]["done"][0].as_u64().unwrap();
+    let lost = result["launches"]["lost"].as_u64().unwrap();
+    assert!(lost > 0 && ran + lost == 132 * 32, "{ran} ran, {lost} lost");
+    for said in [lost.to_string().as_str(), "p.grid:6", "69", "cudaErrorLaunchPendingCountExceeded"] {
+        assert!(output.stderr.contains(said), "`{said}` is not in: {}", output.stderr);
+    }
+
+    let output = run(&folder, &format!("{call} --pending-launches 8192"));
+    assert_eq!(output.status, 0, "{output:?}");
+    assert_eq!(json(&output)["buffers"]["done"][0], 132 * 32, "{output:?}");
+}
+
+#[test]
+fn try_launch_hands_the_status_to_the_program() {
+    if !gpu("try_launch_hands_the_status_to_the_program") {
+        return;
+    }
+    let source = OVERFLOW.replace("(done: *mut u32) {\n    launch", "(done: *mut u32, failed: *mut i32) {\n    launch");
+    let source = source.replace(
+        "    launch child<<<1, 1>>>(done);",
+        "    let status = try launch child<<<1, 1>>>(done);\n    if status != 0 { atomic_add(failed, 1); atomic_max(failed + 1, status); }",
+    );
+    let folder = program(&source);
+    let call = "--kernel parent --grid 132 --block 32 --arg [1] --arg [2] --print done --print failed --json";
+    let output = run(&folder, call);
+    assert_eq!(output.status, 0, "{output:?}");
+    let result = json(&output);
+    let ran = result["buffers"]["done"][0].as_i64().unwrap();
+    let failed = result["buffers"]["failed"][0].as_i64().unwrap();
+    assert!(failed > 0 && ran + failed == 132 * 32, "{ran} ran, {failed} failed");
+    assert_eq!(result["buffers"]["failed"][1], 69, "cudaErrorLaunchPendingCountExceeded");
+}
+
+#[test]
+fn results_are_the_same_in_a_partition_and_by_every_way_to_machine_code() {
+    if !gpu("results_are_the_same_in_a_partition_and_by_every_way_to_machine_code") {
+        return;
+    }
+    let folder = program(include_str!("../../examples/programs/quicksort.grid"));
+    let call = "--kernel quicksort --grid 1 --block 1 --arg [1000]=random:3 --arg 0 --arg 999 --arg 0 \
+                --print data:1000 --json";
+    let whole = json(&run(&folder, call));
+    let data: Vec<u64> =
+        whole["buffers"]["data"].as_array().unwrap().iter().map(|value| value.as_u64().unwrap()).collect();
+    assert_eq!(data.len(), 1000);
+    assert!(data.is_sorted() && data[0] < data[999]);
+    for more in ["--sms 16", "-O 0", "--backend nvptx", "--backend nvptx -O 0", "--stats"] {
+        let output = run(&folder, &format!("{call} {more}"));
+        assert_eq!(output.status, 0, "{more}: {output:?}");
+        assert_eq!(json(&output)["buffers"], whole["buffers"], "{more}");
+    }
+    let made = json(&run(&folder, &format!("{call} --stats")))["launches"]["made"].as_u64().unwrap();
+    assert!(made > 30, "{made} launches for 1,000 elements in leaves of 32");
+    assert!(whole["launches"]["made"].is_null(), "not counted unless asked");
+}
+
+#[test]
+fn a_bundle_runs_as_its_source_does() {
+    if !gpu("a_bundle_runs_as_its_source_does") {
+        return;
+    }
+    let source = "struct P { a: f32, b: f32x2, n: u32 }\n\
+                  kernel k(out: *mut f32, p: P, on: bool) { if on { out[thread_idx.x] = p.a + p.b.y * (thread_idx.x + p.n) as f32; } }";
+    let folder = program(source);
+    let call = "--kernel k --grid 1 --block 4 --arg [4] --arg {0.5,{7,2},1} --arg true --print out:4 --json";
+    let from_source = json(&run(&folder, call));
+    assert_eq!(from_source["buffers"]["out"], serde_json::json!([2.5, 4.5, 6.5, 8.5]));
+
+    let build = ["build", "p.grid", "--arch", "sm_80,sm_90,sm_100", "-o", "p.gridlet"];
+    assert_eq!(Gridlet::new(&folder).run(&build).status, 0);
+    let arguments: Vec<&str> = ["run", "p.gridlet"].into_iter().chain(call.split_whitespace()).collect();
+    let output = Gridlet::new(&folder).run(&arguments);
+    assert_eq!(output.status, 0, "{output:?}");
+    assert_eq!(json(&output)["buffers"], from_source["buffers"]);
+}
+
+#[test]
+fn faults_traps_and_endless_kernels_exit_4() {
+    if !gpu("faults_traps_and_endless_kernels_exit_4") {
+        return;
+    }
+    for (body, rest, said) in [
+        ("*p = 1;", "--arg null", "illegal"),
+        ("trap();", "--arg [1]", "trap"),
+        ("while atomic_add(p, 0) == 0 {}", "--arg [1] --timeout 1.5", "1.5"),
+        ("launch k<<<1, 2048>>>(p);", "--arg [1]", "p.grid:1"),
+    ] {
+        let folder = program(&format!("kernel k(p: *mut u32) {{ {body} }}").replace("2048", "block_dim.x * 2048"));
+        let output = run(&folder, &format!("--kernel k --grid 1 --block 1 {rest}"));
+        assert_eq!(output.status, 4, "{body}: {output:?}");
+        assert!(output.stderr.contains(said), "{body}: `{said}` is not in: {}", output.stderr);
+    }
+}
+
+#[test]
+fn a_launch_the_device_cannot_make_is_a_wrong_call() {
+    if !gpu("a_launch_the_device_cannot_make_is_a_wrong_call") {
+        return;
+    }
+    let folder = program("#[launch_bounds(64)] kernel k() {}");
+    for (rest, said) in [
+        ("--grid 1 --block 2048", "1024"),
+        ("--grid 1 --block 128", "64"),
+        ("--grid 0 --block 1", "0"),
+        ("--grid 1 --block 1 --shared 1000000", "1000000"),
+        ("--grid 1 --block 1 --sms 1000", "1000"),
+    ] {
+        let output = run(&folder, &format!("--kernel k {rest}"));
+        assert_eq!(output.status, 2, "{rest}: {output:?}");
+        assert!(output.stderr.contains(said), "{rest}: `{said}` is not in: {}", output.stderr);
+    }
+    let output = run(&folder, "--kernel k --grid 1 --block 1 --device cuda:99");
+    assert_eq!(output.status, 3, "{output:?}");
+}
+
+#[test]
+fn device_and_doctor_describe_the_machine() {
+    if !gpu("device_and_doctor_describe_the_machine") {
+        return;
+    }
+    let folder = folder();
+    let device = Gridlet::new(&folder).run(&["device", "--json"]);
+    assert_eq!(device.status, 0, "{device:?}");
+    let first = &json(&device)["devices"][0];
+    assert!(first["sm_count"].as_u64().unwrap() > 0 && !first["name"].as_str().unwrap().is_empty());
+    let doctor = Gridlet::new(&folder).run(&["doctor", "--json"]);
+    assert_eq!(doctor.status, 0, "{doctor:?}");
+    assert_eq!(json(&doctor)["gpu"]["found"], true);
+}

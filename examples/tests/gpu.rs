@@ -1,0 +1,55 @@
+//! Every example on a GPU, checked against the host. Without one, each test says that it was skipped, unless
+//! `GRIDLET_REQUIRE_GPU=1`.
+
+use gridlet::arch::CudaArch;
+use gridlet::compile::{self, BuildOptions, Session};
+use gridlet::source::SourceMap;
+use gridlet_examples::{EXAMPLES, PENDING_LAUNCHES, Run};
+use gridlet_runtime::{Device, GreenContext, Stream};
+
+/// The first GPU; if there is none, says so for `test`.
+fn device_or_skip(test: &str) -> Option<Device> {
+    let error = match Device::open(0) {
+        Ok(device) => return Some(device),
+        Err(error) => error,
+    };
+    let text = format!("SKIPPED: {test} needs an NVIDIA GPU: {error}");
+    let required = std::env::var_os("GRIDLET_REQUIRE_GPU").is_some_and(|value| value == "1");
+    assert!(!required, "{text}");
+    eprintln!("{text}");
+    None
+}
+
+fn run_all(device: &Device, stream: &Stream) {
+    device.set_pending_launch_limit(PENDING_LAUNCHES).unwrap();
+    let info = device.info();
+    let arch = CudaArch::for_device(info.major, info.minor).expect("an architecture for this GPU");
+    let session = Session::new();
+    let pictures = tempfile::tempdir().unwrap();
+    for example in &EXAMPLES {
+        let sources = SourceMap::single(format!("{}.grid", example.name), example.source);
+        let program = compile::check(sources).unwrap();
+        let artifact =
+            gridlet::artifact::build(&session, &program, &[arch], &BuildOptions::default()).unwrap();
+        let program = device.load(&artifact).unwrap();
+        let run = Run { device, stream, program: &program, pictures: pictures.path() };
+        let finding = (example.run)(&run).unwrap_or_else(|error| panic!("{}: {error:#}", example.name));
+        eprintln!("{}: {:.2} ms, {}", example.name, finding.milliseconds, finding.checked);
+    }
+}
+
+#[test]
+fn the_examples_are_right_in_the_primary_context() {
+    let Some(device) = device_or_skip("the_examples_are_right_in_the_primary_context") else { return };
+    let stream = device.stream().unwrap();
+    run_all(&device, &stream);
+}
+
+#[test]
+fn the_examples_are_right_in_a_green_context_of_16_sms() {
+    let Some(device) = device_or_skip("the_examples_are_right_in_a_green_context_of_16_sms") else { return };
+    let green = GreenContext::with_sms(&device, 16).unwrap();
+    assert!(green.sm_count() >= 16 && green.sm_count() < device.info().sm_count);
+    let stream = green.stream().unwrap();
+    run_all(&device, &stream);
+}

@@ -4,12 +4,15 @@
 //! The verifier ([`verify`]) checks each of them; later stages rely on them and do not look again.
 //!
 //! 1. **Values are typed.** Every instruction that gives a value carries its [`Type`]. Types are the
-//!    language's: signedness lies in the operands, not in the operator.
+//!    language's: signedness lies in the operands, not in the operator. `*mut` and `*const` are one type
+//!    here ([`same_type`]): the checker has already said who may write. An instruction of type `Unit`
+//!    gives no value.
 //! 2. **Values are local.** An instruction's value may be used only in blocks that its block dominates,
 //!    and after it within its block. There are no phis: what must survive a join lives in a *slot*.
 //! 3. **Slots** are the function's local variables, in memory, unset at entry. `Operand::Slot` is the
 //!    address of one, of type `*mut T`.
-//! 4. **Blocks** end in one [`Terminator`]. Block 0 is the entry and is never branched to.
+//! 4. **Blocks** end in one [`Terminator`]. Block 0 is the entry and is never branched to; every other
+//!    block can be reached from it. Every instruction stands in exactly one block.
 //! 5. **Memory** is reached by [`InstKind::Load`] and [`InstKind::Store`] through generic pointers.
 //!    No instruction but [`InstKind::ByteOffset`] knows an offset in bytes; field and element
 //!    addresses are symbolic, and `layout` says what they are.
@@ -25,6 +28,22 @@
 //!    calls of [`Extern`] functions. After it, no `Launch` is left ([`Module::lowered`] is true).
 //! 9. **Order is meaning**: the order of functions, globals, slots and instructions is that of the
 //!    source. Nothing is hashed, so the text form is a function of the source.
+//! 10. **Integer arithmetic has no undefined cases.** Addition, subtraction, multiplication and negation
+//!     wrap. `build` makes the rest safe, so that every back end may use the plain machine operation:
+//!     before an integer `Div` or `Rem` by anything but a non-zero constant it branches to a trap if the
+//!     divisor is zero; a signed divisor of -1 is replaced, so that the smallest value divided by -1 wraps
+//!     to itself, with remainder 0; the count of a shift is reduced to below the width of what is shifted.
+//!     The verifier sees only constants: it refuses a constant divisor of zero, or of -1 for a signed
+//!     type, and a constant count out of range.
+//! 11. **Evaluation goes from left to right** as the source is written: a binary operator's left side
+//!     first, arguments in order, the grid, the block, the shared bytes and the stream of a launch before
+//!     its arguments. An assignment computes the address on its left, then the value, then, with an
+//!     operator, reads the old value, and writes.
+
+pub mod build;
+pub mod graph;
+pub mod print;
+pub mod verify;
 
 use std::sync::Arc;
 
@@ -80,6 +99,9 @@ pub struct Module {
     /// Whether the `launch` stage has run.
     pub lowered: bool,
 }
+
+/// Field of [`Type::GEOMETRY`] with the base of the block's dynamic shared memory.
+pub const GEOMETRY_DYNAMIC_SHARED: u32 = 4;
 
 /// Where a global lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -383,6 +405,67 @@ pub enum InstKind {
     HardwareGeometry,
     /// A launch. Gone after the `launch` stage.
     Launch(Launch),
+}
+
+impl InstKind {
+    /// Calls `visit` with each value that the instruction uses, in the order of its fields.
+    pub fn for_each_operand(&self, mut visit: impl FnMut(&Operand)) {
+        match self {
+            InstKind::HardwareGeometry => {}
+            InstKind::Load(operand)
+            | InstKind::Unary(_, operand)
+            | InstKind::Cast(operand)
+            | InstKind::FieldAddress { base: operand, .. }
+            | InstKind::ByteOffset { base: operand, .. }
+            | InstKind::Extract { base: operand, .. } => visit(operand),
+            InstKind::Store { pointer: first, value: second }
+            | InstKind::Binary(_, first, second)
+            | InstKind::ElementAddress { base: first, index: second }
+            | InstKind::PointerDifference(first, second) => {
+                visit(first);
+                visit(second);
+            }
+            InstKind::Select(condition, yes, no) => {
+                [condition, yes, no].into_iter().for_each(visit)
+            }
+            InstKind::Aggregate(operands)
+            | InstKind::Call { arguments: operands, .. }
+            | InstKind::CallExtern { arguments: operands, .. }
+            | InstKind::Builtin { arguments: operands, .. } => operands.iter().for_each(visit),
+            InstKind::Launch(launch) => {
+                [&launch.grid, &launch.block, &launch.shared].into_iter().for_each(&mut visit);
+                if let Stream::Value(stream) = &launch.stream {
+                    visit(stream);
+                }
+                launch.arguments.iter().for_each(visit);
+            }
+        }
+    }
+}
+
+impl Terminator {
+    /// The blocks that may follow.
+    pub fn successors(&self) -> impl Iterator<Item = BlockId> + use<> {
+        let (first, second) = match self {
+            Terminator::Jump(target) => (Some(*target), None),
+            Terminator::Branch { then, otherwise, .. } => (Some(*then), Some(*otherwise)),
+            Terminator::Return(_) | Terminator::Unreachable => (None, None),
+        };
+        first.into_iter().chain(second)
+    }
+}
+
+/// Whether two types are one, whatever pointers in them say of writing.
+pub fn same_type(left: &Type, right: &Type) -> bool {
+    match (left, right) {
+        (Type::Pointer { pointee: left, .. }, Type::Pointer { pointee: right, .. }) => {
+            same_type(left, right)
+        }
+        (Type::Array(left, left_count), Type::Array(right, right_count)) => {
+            left_count == right_count && same_type(left, right)
+        }
+        _ => left == right,
+    }
 }
 
 impl Module {

@@ -1,1 +1,74 @@
-//! The launch stage.
+//! How launches are lowered: from symbolic [`InstKind::Launch`]es to calls that the device can make.
+//!
+//! The stage is IR to IR. Each strategy is a file of its own; `symbols` spells what they call.
+
+mod cdp;
+pub mod symbols;
+
+use crate::error::{Error, Result};
+use crate::ir::{InstKind, Module, verify::verify};
+use crate::layout::Layouts;
+use symbols::DeviceRuntimeAbi;
+
+/// How the device launches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Strategy {
+    /// Through CUDA's device runtime, `libcudadevrt.a`, as nvcc does it: any kernel can be launched from
+    /// any other, also across languages.
+    #[default]
+    Cdp,
+}
+
+impl Strategy {
+    /// The name on the command line and in manifests: `cdp`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Strategy::Cdp => "cdp",
+        }
+    }
+}
+
+/// What the launch stage is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaunchOptions {
+    /// How launches are lowered.
+    pub strategy: Strategy,
+    /// Which symbols the device runtime has.
+    pub symbols: DeviceRuntimeAbi,
+}
+
+/// Replaces every launch in a module. A module without launches only becomes [`Module::lowered`].
+///
+/// A plain launch that fails is counted in the record that the host reads: see
+/// [`symbols::LOST_LAUNCH_RECORD`].
+///
+/// # Errors
+/// [`Error::Internal`] if the module is lowered already, breaks the rules of [`crate::ir`], or has other
+/// kernels than `layouts`.
+pub fn lower(module: &Module, layouts: &Layouts, options: &LaunchOptions) -> Result<Module> {
+    if module.lowered {
+        return Err(Error::internal("launch", "the launches are lowered already"));
+    }
+    if module.kernels.len() != layouts.kernels().len() {
+        return Err(Error::internal("launch", "the layouts are those of another module"));
+    }
+    verify(module)?;
+    let mut lowered = module.clone();
+    lowered.lowered = true;
+    if has_launches(module) {
+        match options.strategy {
+            Strategy::Cdp => cdp::lower(&mut lowered, layouts, options.symbols)?,
+        }
+    }
+    verify(&lowered)?;
+    Ok(lowered)
+}
+
+/// Whether a module launches anything that is still symbolic.
+fn has_launches(module: &Module) -> bool {
+    let mut instructions = module.functions.iter().flat_map(|function| &function.instructions);
+    instructions.any(|inst| matches!(inst.kind, InstKind::Launch(_)))
+}
+
+#[cfg(test)]
+mod tests;

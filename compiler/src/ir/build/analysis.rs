@@ -1,0 +1,197 @@
+//! What must be known of functions before the first instruction is written.
+
+use crate::check::tree::{
+    Block, Expr, ExprKind, Function, LocalId, Program, Statement, StatementKind, StreamExpr,
+};
+use crate::types::Type;
+
+/// For each function, whether it takes the geometry: kernels do; a device function does if it, or a
+/// function that it calls, reads the geometry or the base of the dynamic shared memory.
+pub(super) fn takes_geometry(program: &Program) -> Vec<bool> {
+    let mut takes = Vec::with_capacity(program.functions.len());
+    let mut callers = vec![vec![]; program.functions.len()];
+    for (caller, function) in program.functions.iter().enumerate() {
+        let mut reads = function.kernel.is_some();
+        visit_block(&function.body, &mut |node| {
+            if let Node::Expr(expr) = node {
+                match &expr.kind {
+                    ExprKind::Geometry(_) | ExprKind::DynamicShared => reads = true,
+                    ExprKind::Call { function: callee, .. } => {
+                        if let Some(callers) = callers.get_mut(callee.0 as usize) {
+                            callers.push(caller);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        });
+        takes.push(reads);
+    }
+    let mut open: Vec<usize> = (0..takes.len()).filter(|at| takes[*at]).collect();
+    while let Some(callee) = open.pop() {
+        for caller in &callers[callee] {
+            if !std::mem::replace(&mut takes[*caller], true) {
+                open.push(*caller);
+            }
+        }
+    }
+    takes
+}
+
+/// For each local of a function, whether it lives in memory. Variables do; a parameter does if it is
+/// written to, if its address is taken, or if it is a struct or an array, whose parts are read by address.
+pub(super) fn in_memory(function: &Function) -> Vec<bool> {
+    let mut memory: Vec<bool> = function
+        .locals
+        .iter()
+        .enumerate()
+        .map(|(at, local)| {
+            at >= function.parameter_count || matches!(local.ty, Type::Struct(_) | Type::Array(..))
+        })
+        .collect();
+    visit_block(&function.body, &mut |node| {
+        let place = match node {
+            Node::Expr(Expr { kind: ExprKind::AddressOf(place), .. }) => Some(&**place),
+            Node::Statement(Statement { kind: StatementKind::Assign { place, .. }, .. }) => {
+                Some(place)
+            }
+            _ => None,
+        };
+        let local = match node {
+            Node::Statement(Statement { kind: StatementKind::Let { local, .. }, .. })
+            | Node::Statement(Statement { kind: StatementKind::For { local, .. }, .. }) => {
+                Some(*local)
+            }
+            _ => place.and_then(local_of_place),
+        };
+        if let Some(memory) = local.and_then(|local| memory.get_mut(local.0 as usize)) {
+            *memory = true;
+        }
+    });
+    memory
+}
+
+/// The local variable that a place is a part of, if it is.
+pub(super) fn local_of_place(place: &Expr) -> Option<LocalId> {
+    match &place.kind {
+        ExprKind::Local(local) => Some(*local),
+        ExprKind::Field { base, .. } => local_of_place(base),
+        ExprKind::Index { base, .. } if matches!(base.ty, Type::Array(..)) => local_of_place(base),
+        _ => None,
+    }
+}
+
+/// Whether an expression is a place: see [`crate::check::tree`].
+pub(super) fn is_place(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Local(_) | ExprKind::Shared(_) | ExprKind::Deref(_) => true,
+        ExprKind::Field { base, .. } => is_place(base),
+        ExprKind::Index { base, .. } => base.ty.is_pointer() || is_place(base),
+        _ => false,
+    }
+}
+
+/// What evaluating an expression costs, in operators, if it may be evaluated although the program does
+/// not: it has no effect, cannot trap, and reads only scalar locals and parameters.
+pub(super) fn speculation_cost(expr: &Expr) -> Option<u32> {
+    use crate::check::tree::BinaryOp::{Div, Rem};
+    match &expr.kind {
+        ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) => Some(0),
+        ExprKind::Local(_) => {
+            (!matches!(expr.ty, Type::Struct(_) | Type::Array(..) | Type::Unit)).then_some(0)
+        }
+        ExprKind::Field { base, .. } if matches!(base.kind, ExprKind::Geometry(_)) => Some(0),
+        ExprKind::Unary(_, operand) | ExprKind::Cast(operand) => {
+            Some(speculation_cost(operand)? + 1)
+        }
+        ExprKind::Binary(op, left, right) => {
+            let may_trap = matches!(op, Div | Rem) && !is_float(&left.ty);
+            let cost = speculation_cost(left)?.checked_add(speculation_cost(right)?)?;
+            (!may_trap).then_some(cost + 1)
+        }
+        _ => None,
+    }
+}
+
+fn is_float(ty: &Type) -> bool {
+    ty.as_scalar().is_some_and(|scalar| scalar.is_float())
+}
+
+/// What [`visit_block`] shows.
+pub(super) enum Node<'t> {
+    Statement(&'t Statement),
+    Expr(&'t Expr),
+}
+
+/// Calls `visit` with every statement and expression in a block, the outer ones first.
+pub(super) fn visit_block<'t>(block: &'t Block, visit: &mut dyn FnMut(Node<'t>)) {
+    for statement in &block.statements {
+        visit(Node::Statement(statement));
+        match &statement.kind {
+            StatementKind::Let { value, .. } => value.iter().for_each(|e| visit_expr(e, visit)),
+            StatementKind::Assign { place, value, .. } => {
+                visit_expr(place, visit);
+                visit_expr(value, visit);
+            }
+            StatementKind::Expr(expr) => visit_expr(expr, visit),
+            StatementKind::While { condition, body } => {
+                visit_expr(condition, visit);
+                visit_block(body, visit);
+            }
+            StatementKind::Loop { body } => visit_block(body, visit),
+            StatementKind::For { start, end, step, body, .. } => {
+                visit_expr(start, visit);
+                visit_expr(end, visit);
+                step.iter().for_each(|step| visit_expr(step, visit));
+                visit_block(body, visit);
+            }
+            StatementKind::Break { .. } | StatementKind::Continue { .. } => {}
+            StatementKind::Return(value) => value.iter().for_each(|e| visit_expr(e, visit)),
+        }
+    }
+    block.value.iter().for_each(|value| visit_expr(value, visit));
+}
+
+fn visit_expr<'t>(expr: &'t Expr, visit: &mut dyn FnMut(Node<'t>)) {
+    visit(Node::Expr(expr));
+    match &expr.kind {
+        ExprKind::Int(_)
+        | ExprKind::Float(_)
+        | ExprKind::Bool(_)
+        | ExprKind::Local(_)
+        | ExprKind::Shared(_)
+        | ExprKind::DynamicShared
+        | ExprKind::Geometry(_) => {}
+        ExprKind::Unary(_, operand)
+        | ExprKind::Cast(operand)
+        | ExprKind::Field { base: operand, .. }
+        | ExprKind::Deref(operand)
+        | ExprKind::AddressOf(operand)
+        | ExprKind::ArrayRepeat(operand) => visit_expr(operand, visit),
+        ExprKind::Binary(_, left, right)
+        | ExprKind::Logical { left, right, .. }
+        | ExprKind::Index { base: left, index: right } => {
+            visit_expr(left, visit);
+            visit_expr(right, visit);
+        }
+        ExprKind::If { condition, then, otherwise } => {
+            visit_expr(condition, visit);
+            visit_block(then, visit);
+            otherwise.iter().for_each(|block| visit_block(block, visit));
+        }
+        ExprKind::Block(block) => visit_block(block, visit),
+        ExprKind::Call { arguments: parts, .. }
+        | ExprKind::Builtin { arguments: parts, .. }
+        | ExprKind::Aggregate(parts)
+        | ExprKind::Array(parts) => parts.iter().for_each(|part| visit_expr(part, visit)),
+        ExprKind::Launch(launch) => {
+            visit_expr(&launch.grid, visit);
+            visit_expr(&launch.block, visit);
+            launch.shared.iter().for_each(|shared| visit_expr(shared, visit));
+            if let StreamExpr::Value(stream) = &launch.stream {
+                visit_expr(stream, visit);
+            }
+            launch.arguments.iter().for_each(|argument| visit_expr(argument, visit));
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Operators on two values, with rule 10 of [`crate::ir`]: no integer operation has an undefined case.
+
+use super::function::FunctionBuilder;
+use crate::check::tree::{BinaryOp, UnaryOp};
+use crate::error::Result;
+use crate::ir::{Const, InstKind, Operand};
+use crate::source::Span;
+use crate::types::{Scalar, Type};
+
+impl FunctionBuilder<'_, '_> {
+    /// `left op right`, each with its type.
+    pub(super) fn binary(
+        &mut self,
+        op: BinaryOp,
+        (left, left_type): (Operand, &Type),
+        (right, right_type): (Operand, &Type),
+        result: &Type,
+        span: Span,
+    ) -> Result<Operand> {
+        match op {
+            BinaryOp::Add if left_type.is_pointer() => {
+                let kind = InstKind::ElementAddress { base: left, index: right };
+                return Ok(self.body.emit(kind, result.clone(), span));
+            }
+            BinaryOp::Add if right_type.is_pointer() => {
+                let kind = InstKind::ElementAddress { base: right, index: left };
+                return Ok(self.body.emit(kind, result.clone(), span));
+            }
+            BinaryOp::Sub if left_type.is_pointer() && right_type.is_pointer() => {
+                return Ok(self.body.emit(
+                    InstKind::PointerDifference(left, right),
+                    Type::I64,
+                    span,
+                ));
+            }
+            BinaryOp::Sub if left_type.is_pointer() => {
+                // Negated at 64 bits, where the smallest index of every narrower type has a negative.
+                let index = match right {
+                    Operand::Const(Const::Int(_, value)) => {
+                        Operand::Const(Const::Int(Scalar::I64, wrap(Scalar::I64, -value)))
+                    }
+                    _ => {
+                        let wide = self.body.emit(InstKind::Cast(right), Type::I64, span);
+                        self.body.emit(InstKind::Unary(UnaryOp::Neg, wide), Type::I64, span)
+                    }
+                };
+                let kind = InstKind::ElementAddress { base: left, index };
+                return Ok(self.body.emit(kind, result.clone(), span));
+            }
+            _ => {}
+        }
+        match (op, left_type.as_scalar()) {
+            (BinaryOp::Div | BinaryOp::Rem, Some(scalar)) if scalar.is_integer() => {
+                Ok(self.integer_division(op, scalar, left, right, span))
+            }
+            (BinaryOp::Shl | BinaryOp::Shr, Some(scalar)) => {
+                let count_type = self.scalar(right_type)?;
+                let count = self.shift_count(scalar, count_type, right, span);
+                Ok(self.body.emit(InstKind::Binary(op, left, count), result.clone(), span))
+            }
+            _ => Ok(self.body.emit(InstKind::Binary(op, left, right), result.clone(), span)),
+        }
+    }
+
+    fn integer_division(
+        &mut self,
+        op: BinaryOp,
+        scalar: Scalar,
+        left: Operand,
+        right: Operand,
+        span: Span,
+    ) -> Operand {
+        let ty = Type::Scalar(scalar);
+        let int = |value| Operand::Const(Const::Int(scalar, value));
+        if let Operand::Const(Const::Int(_, divisor)) = &right {
+            return match wrap(scalar, *divisor) {
+                0 => {
+                    self.trap(span);
+                    Operand::Const(Const::Zero(ty))
+                }
+                -1 if op == BinaryOp::Div => {
+                    self.body.emit(InstKind::Unary(UnaryOp::Neg, left), ty, span)
+                }
+                -1 => int(0),
+                _ => self.body.emit(InstKind::Binary(op, left, right), ty, span),
+            };
+        }
+        let is_zero = InstKind::Binary(BinaryOp::Eq, right.clone(), int(0));
+        let is_zero = self.body.emit(is_zero, Type::BOOL, span);
+        let go_on = self.body.block("div");
+        let trap = match self.division_trap {
+            Some((block, _)) => block,
+            None => {
+                let block = self.body.block("div.by_zero");
+                self.division_trap = Some((block, span));
+                block
+            }
+        };
+        self.body.branch(is_zero, trap, go_on);
+        self.body.place(go_on);
+        if scalar.is_unsigned() {
+            return self.body.emit(InstKind::Binary(op, left, right), ty, span);
+        }
+        // x % -1 is x % 1. The smallest value has no positive counterpart: x / -1 is -x, which wraps.
+        let is_minus_one = InstKind::Binary(BinaryOp::Eq, right.clone(), int(-1));
+        let is_minus_one = self.body.emit(is_minus_one, Type::BOOL, span);
+        let divisor = InstKind::Select(is_minus_one.clone(), int(1), right);
+        let divisor = self.body.emit(divisor, ty.clone(), span);
+        let plain = InstKind::Binary(op, left.clone(), divisor);
+        let plain = self.body.emit(plain, ty.clone(), span);
+        if op == BinaryOp::Rem {
+            return plain;
+        }
+        let negated = self.body.emit(InstKind::Unary(UnaryOp::Neg, left), ty.clone(), span);
+        self.body.emit(InstKind::Select(is_minus_one, negated, plain), ty, span)
+    }
+
+    /// The count of a shift of a `shifted`, modulo its width, which is a power of two.
+    fn shift_count(
+        &mut self,
+        shifted: Scalar,
+        count_type: Scalar,
+        count: Operand,
+        span: Span,
+    ) -> Operand {
+        let mask = i128::from(shifted.bits()) - 1;
+        let int = |value| Operand::Const(Const::Int(count_type, value));
+        match count {
+            Operand::Const(Const::Int(_, value)) => int(value & mask),
+            _ => {
+                let kind = InstKind::Binary(BinaryOp::And, count, int(mask));
+                self.body.emit(kind, Type::Scalar(count_type), span)
+            }
+        }
+    }
+}
+
+/// The value that the low bits of `value` have as a `scalar`.
+pub(super) fn wrap(scalar: Scalar, value: i128) -> i128 {
+    let unused = 128 - scalar.bits();
+    let shifted = value << unused;
+    if scalar.is_signed() { shifted >> unused } else { (shifted as u128 >> unused) as i128 }
+}

@@ -1,0 +1,170 @@
+//! Writes the blocks and instructions of one function.
+
+use crate::error::{Error, Result};
+use crate::ir::{Block, BlockId, Function, Inst, InstId, InstKind, Operand, Parameter, Role};
+use crate::ir::{Const, Slot, SlotId, Terminator};
+use crate::source::Span;
+use crate::types::Type;
+
+/// A function under construction.
+///
+/// Code that nothing can reach is never written: after a terminator the builder is *dead* until it moves
+/// to a block that something jumps to. What is emitted while it is dead vanishes, and its value is a
+/// placeholder that no instruction gets to see.
+#[derive(Debug, Default)]
+pub(crate) struct BodyBuilder {
+    slots: Vec<Slot>,
+    instructions: Vec<Inst>,
+    blocks: Vec<Draft>,
+    /// The blocks that are placed, in the order of the text form.
+    order: Vec<BlockId>,
+    current: Option<BlockId>,
+}
+
+#[derive(Debug)]
+struct Draft {
+    name: &'static str,
+    /// Whether something jumps here.
+    reached: bool,
+    instructions: Vec<InstId>,
+    terminator: Option<Terminator>,
+}
+
+impl BodyBuilder {
+    /// An empty body, positioned in its entry block.
+    pub(crate) fn new() -> Self {
+        let mut body = BodyBuilder::default();
+        let entry = body.block("entry");
+        body.blocks[entry.index()].reached = true;
+        body.place(entry);
+        body
+    }
+
+    /// Adds a local variable and returns its address.
+    pub(crate) fn slot(&mut self, name: &str, ty: Type) -> Operand {
+        self.slots.push(Slot { name: name.into(), ty });
+        Operand::Slot(SlotId(self.slots.len() as u32 - 1))
+    }
+
+    /// Makes a block, to be placed later. Blocks of one name get numbers in the end.
+    pub(crate) fn block(&mut self, name: &'static str) -> BlockId {
+        self.blocks.push(Draft { name, reached: false, instructions: vec![], terminator: None });
+        BlockId(self.blocks.len() as u32 - 1)
+    }
+
+    /// Goes on in a block, which must not have been placed before. If nothing jumps to it, the builder is
+    /// dead afterwards.
+    pub(crate) fn place(&mut self, block: BlockId) {
+        self.current = None;
+        if self.blocks[block.index()].reached {
+            self.order.push(block);
+            self.current = Some(block);
+        }
+    }
+
+    /// Whether what is emitted now can be reached.
+    pub(crate) fn is_live(&self) -> bool {
+        self.current.is_some()
+    }
+
+    /// Adds an instruction and returns its value.
+    pub(crate) fn emit(&mut self, kind: InstKind, ty: Type, span: Span) -> Operand {
+        let Some(block) = self.current else {
+            return Operand::Const(Const::Zero(ty));
+        };
+        let id = InstId(self.instructions.len() as u32);
+        self.instructions.push(Inst { kind, ty, span });
+        self.blocks[block.index()].instructions.push(id);
+        Operand::Inst(id)
+    }
+
+    /// Reads a value of type `ty`.
+    pub(crate) fn load(&mut self, pointer: Operand, ty: &Type, span: Span) -> Operand {
+        self.emit(InstKind::Load(pointer), ty.clone(), span)
+    }
+
+    /// Writes a value.
+    pub(crate) fn store(&mut self, pointer: Operand, value: Operand, span: Span) {
+        self.emit(InstKind::Store { pointer, value }, Type::Unit, span);
+    }
+
+    /// Ends the block, after which the builder is dead.
+    pub(crate) fn terminate(&mut self, terminator: Terminator) {
+        if let Some(block) = self.current.take() {
+            for target in terminator.successors() {
+                self.blocks[target.index()].reached = true;
+            }
+            self.blocks[block.index()].terminator = Some(terminator);
+        }
+    }
+
+    /// Ends the block with a jump.
+    pub(crate) fn jump(&mut self, target: BlockId) {
+        self.terminate(Terminator::Jump(target));
+    }
+
+    /// Ends the block with a branch; with a jump if the condition is a constant or both ways are one.
+    pub(crate) fn branch(&mut self, condition: Operand, then: BlockId, otherwise: BlockId) {
+        self.terminate(match condition {
+            Operand::Const(Const::Bool(true)) => Terminator::Jump(then),
+            Operand::Const(Const::Bool(false)) => Terminator::Jump(otherwise),
+            _ if then == otherwise => Terminator::Jump(then),
+            _ => Terminator::Branch { condition, then, otherwise },
+        });
+    }
+
+    /// The function with this body: blocks in the order in which they were placed, with unique names.
+    pub(crate) fn finish(self, signature: Signature) -> Result<Function> {
+        let mut new_ids = vec![None; self.blocks.len()];
+        for (at, block) in self.order.iter().enumerate() {
+            new_ids[block.index()] = Some(BlockId(at as u32));
+        }
+        let broken =
+            |what: &str| Error::internal("ir", format!("function `{}`: {what}", signature.name));
+        let new_id = |block: BlockId| {
+            new_ids[block.index()].ok_or_else(|| broken("a block was never placed"))
+        };
+        let mut blocks: Vec<Block> = Vec::with_capacity(self.order.len());
+        let mut used = std::collections::BTreeMap::new();
+        for id in self.order {
+            let draft = &self.blocks[id.index()];
+            let terminator = match &draft.terminator {
+                Some(Terminator::Jump(target)) => Terminator::Jump(new_id(*target)?),
+                Some(Terminator::Branch { condition, then, otherwise }) => Terminator::Branch {
+                    condition: condition.clone(),
+                    then: new_id(*then)?,
+                    otherwise: new_id(*otherwise)?,
+                },
+                Some(other) => other.clone(),
+                None => return Err(broken("a block has no end")),
+            };
+            let count: &mut u32 = used.entry(draft.name).or_default();
+            *count += 1;
+            let name =
+                if *count == 1 { draft.name.into() } else { format!("{}.{count}", draft.name) };
+            blocks.push(Block { name, instructions: draft.instructions.clone(), terminator });
+        }
+        Ok(Function {
+            name: signature.name,
+            role: signature.role,
+            takes_geometry: signature.takes_geometry,
+            parameters: signature.parameters,
+            result: signature.result,
+            slots: self.slots,
+            instructions: self.instructions,
+            blocks,
+            span: signature.span,
+        })
+    }
+}
+
+/// What a function is without its body: see the fields of [`Function`].
+#[derive(Clone, Debug)]
+pub(crate) struct Signature {
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    pub(crate) takes_geometry: bool,
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) result: Type,
+    pub(crate) span: Span,
+}

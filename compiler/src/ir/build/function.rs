@@ -1,0 +1,158 @@
+//! The body of one function.
+
+use super::{BodyBuilder, ProgramBuilder, Signature, analysis, parameters_of};
+use crate::builtins::Builtin;
+use crate::check::tree;
+use crate::error::{Error, Result};
+use crate::ir::{BlockId, Const, Function, InstKind, Operand, Parameter, Role, Terminator};
+use crate::source::Span;
+use crate::types::Type;
+
+/// Where a local variable is.
+#[derive(Clone, Debug)]
+pub(super) enum Storage {
+    /// In a slot: its address.
+    Memory(Operand),
+    /// A parameter that nothing writes to: its value.
+    Value(Operand),
+}
+
+/// Where `break` and `continue` go.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Loop {
+    pub(super) continue_to: BlockId,
+    pub(super) break_to: BlockId,
+}
+
+/// One function on its way from the tree to IR.
+pub(super) struct FunctionBuilder<'p, 't> {
+    pub(super) program: &'p mut ProgramBuilder<'t>,
+    /// The function's index in the tree.
+    pub(super) index: usize,
+    pub(super) source: &'t tree::Function,
+    pub(super) body: BodyBuilder,
+    pub(super) locals: Vec<Storage>,
+    /// The loops around what is being built, the outermost first.
+    pub(super) loops: Vec<Loop>,
+    /// Where divisions by zero go, once there is one.
+    pub(super) division_trap: Option<(BlockId, Span)>,
+}
+
+/// Builds a device function or the body of a kernel.
+pub(super) fn build(program: &mut ProgramBuilder<'_>, index: usize) -> Result<Function> {
+    let source = &program.tree.functions[index];
+    let target = &program.targets[index];
+    let mut parameters = parameters_of(source);
+    if target.takes_geometry {
+        parameters.insert(0, Parameter { name: "geometry".into(), ty: Type::GEOMETRY });
+    }
+    let signature = Signature {
+        name: target.name.clone(),
+        role: target.kernel.map_or(Role::Device, Role::Body),
+        takes_geometry: target.takes_geometry,
+        parameters,
+        result: source.result.clone(),
+        span: source.span,
+    };
+    let mut function = FunctionBuilder {
+        program,
+        index,
+        source,
+        body: BodyBuilder::new(),
+        locals: vec![],
+        loops: vec![],
+        division_trap: None,
+    };
+    function.declare_locals();
+    function.build_body()?;
+    function.body.finish(signature)
+}
+
+impl FunctionBuilder<'_, '_> {
+    fn declare_locals(&mut self) {
+        let source = self.source;
+        let hidden = u32::from(self.takes_geometry());
+        let mut spills = vec![];
+        for (at, memory) in analysis::in_memory(source).into_iter().enumerate() {
+            let local = &source.locals[at];
+            let parameter = Operand::Parameter(at as u32 + hidden);
+            if !memory {
+                self.locals.push(Storage::Value(parameter));
+                continue;
+            }
+            let slot = self.body.slot(&local.name, local.ty.clone());
+            if at < source.parameter_count {
+                spills.push((slot.clone(), parameter, local.span));
+            }
+            self.locals.push(Storage::Memory(slot));
+        }
+        for (slot, parameter, span) in spills {
+            self.body.store(slot, parameter, span);
+        }
+    }
+
+    fn build_body(&mut self) -> Result<()> {
+        let source = self.source;
+        let value = self.block(&source.body)?;
+        if self.body.is_live() {
+            match value {
+                _ if source.result == Type::Unit => self.body.terminate(Terminator::Return(None)),
+                Some(value) => self.body.terminate(Terminator::Return(Some(value))),
+                // The checker has seen a `return` on every path, so nothing gets here.
+                None => self.trap(source.span),
+            }
+        }
+        if let Some((block, span)) = self.division_trap {
+            self.body.place(block);
+            self.trap(span);
+        }
+        Ok(())
+    }
+
+    pub(super) fn takes_geometry(&self) -> bool {
+        self.program.targets[self.index].takes_geometry
+    }
+
+    /// The geometry, which is the first parameter.
+    pub(super) fn geometry(&self) -> Result<Operand> {
+        if self.takes_geometry() {
+            Ok(Operand::Parameter(0))
+        } else {
+            Err(self.broken("the geometry is read where it is not passed"))
+        }
+    }
+
+    /// Traps, and ends the block.
+    pub(super) fn trap(&mut self, span: Span) {
+        let kind = InstKind::Builtin { builtin: Builtin::Trap, arguments: vec![], format: None };
+        self.body.emit(kind, Type::Unit, span);
+        self.body.terminate(Terminator::Unreachable);
+    }
+
+    /// The statements of a block, then its value, if it has one.
+    pub(super) fn block(&mut self, block: &tree::Block) -> Result<Option<Operand>> {
+        for statement in &block.statements {
+            if !self.body.is_live() {
+                return Ok(None);
+            }
+            self.statement(statement)?;
+        }
+        match &block.value {
+            Some(value) => self.lower(value),
+            None => Ok(None),
+        }
+    }
+
+    /// A value for code that is never reached.
+    pub(super) fn placeholder(&self, ty: &Type) -> Result<Operand> {
+        if self.body.is_live() {
+            return Err(self.broken("a value is missing"));
+        }
+        Ok(Operand::Const(Const::Zero(ty.clone())))
+    }
+
+    /// The error for a tree that breaks its own rules.
+    pub(super) fn broken(&self, what: &str) -> Error {
+        Error::internal("ir", format!("function `{}`: {what}", self.source.name))
+    }
+}

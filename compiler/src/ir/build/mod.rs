@@ -1,0 +1,197 @@
+//! From the checked tree to IR, by the rules of [`crate::ir`].
+
+mod analysis;
+mod arithmetic;
+mod body;
+mod expression;
+mod function;
+mod launch;
+mod place;
+mod statement;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+pub(crate) use body::{BodyBuilder, Signature};
+
+use super::{Function, FunctionId, Global, GlobalId, Init, InstKind, Kernel, KernelId, Module};
+use super::{Operand, Parameter, Role, Space, Terminator};
+use crate::check::tree;
+use crate::diagnostics::Diagnostic;
+use crate::error::{Error, Result};
+use crate::launch::symbols;
+use crate::source::SourceMap;
+use crate::types::{Scalar, Type};
+
+/// Builds the IR of a checked program. Every kernel becomes a body, `<kernel>.body`, and an entry,
+/// `<kernel>`; launches stay symbolic.
+///
+/// # Errors
+/// [`Error::Program`] with `reserved-name` if a kernel has the name of a symbol of the device runtime;
+/// [`Error::Internal`] if the tree breaks the rules of [`crate::check::tree`].
+pub fn build_ir(program: &tree::Program, sources: Arc<SourceMap>) -> Result<Module> {
+    let mut program = ProgramBuilder::new(program)?;
+    let mut functions = vec![];
+    let mut kernels = vec![];
+    for index in 0..program.tree.functions.len() {
+        program.add_shared(index);
+        let body = function::build(&mut program, index)?;
+        let Some(kernel) = program.targets[index].kernel else {
+            functions.push(body);
+            continue;
+        };
+        let source = &program.tree.functions[index];
+        let entry = build_entry(source, kernel, program.targets[index].function)?;
+        kernels.push(Kernel {
+            name: entry.name.clone(),
+            parameters: entry.parameters.clone(),
+            body: program.targets[index].function,
+            entry: FunctionId(program.targets[index].function.0 + 1),
+            launch_bounds: source.kernel.and_then(|attributes| attributes.launch_bounds),
+            span: source.span,
+        });
+        functions.extend([body, entry]);
+    }
+    Ok(Module {
+        sources,
+        structs: program.tree.structs.clone(),
+        globals: program.globals,
+        externs: vec![],
+        functions,
+        kernels,
+        lowered: false,
+    })
+}
+
+/// What a function of the tree is in the IR.
+struct Target {
+    /// Its symbol.
+    name: String,
+    /// The function, or the body of the kernel; a kernel's entry comes right after its body.
+    function: FunctionId,
+    kernel: Option<KernelId>,
+    takes_geometry: bool,
+    /// Its `shared` variables, from the moment its body is built.
+    shared: Vec<GlobalId>,
+}
+
+/// What is known of the whole program while its functions are built.
+struct ProgramBuilder<'t> {
+    tree: &'t tree::Program,
+    targets: Vec<Target>,
+    globals: Vec<Global>,
+    /// Every symbol that is taken.
+    symbols: BTreeSet<String>,
+    /// The strings there are, by their bytes.
+    strings: BTreeMap<Vec<u8>, GlobalId>,
+}
+
+impl<'t> ProgramBuilder<'t> {
+    fn new(tree: &'t tree::Program) -> Result<Self> {
+        let takes_geometry = analysis::takes_geometry(tree);
+        let mut program = ProgramBuilder {
+            tree,
+            targets: vec![],
+            globals: vec![],
+            symbols: BTreeSet::new(),
+            strings: BTreeMap::new(),
+        };
+        // The host looks kernels up by name, so they choose first.
+        let mut reserved = vec![];
+        for kernel in tree.functions.iter().filter(|function| function.kernel.is_some()) {
+            if symbols::is_reserved(&kernel.name) {
+                let message = format!("`{}` is a symbol of the device runtime", kernel.name);
+                reserved.push(
+                    Diagnostic::error("reserved-name", kernel.span, message)
+                        .hint("give the kernel another name"),
+                );
+            }
+            program.symbols.insert(kernel.name.clone());
+            program.symbols.insert(format!("{}.body", kernel.name));
+        }
+        if !reserved.is_empty() {
+            return Err(Error::Program(reserved));
+        }
+        let (mut next_function, mut next_kernel) = (0, 0);
+        for (function, takes_geometry) in tree.functions.iter().zip(takes_geometry) {
+            let kernel = function.kernel.map(|_| KernelId(next_kernel));
+            let name = match kernel {
+                Some(_) => format!("{}.body", function.name),
+                None => program.unique_symbol(&function.name),
+            };
+            program.targets.push(Target {
+                name,
+                function: FunctionId(next_function),
+                kernel,
+                takes_geometry,
+                shared: vec![],
+            });
+            next_function += if kernel.is_some() { 2 } else { 1 };
+            next_kernel += u32::from(kernel.is_some());
+        }
+        Ok(program)
+    }
+
+    /// `name` if it is free, else with a number behind it.
+    fn unique_symbol(&mut self, name: &str) -> String {
+        let mut symbol = name.to_string();
+        let mut number = 2;
+        while symbols::is_reserved(&symbol) || !self.symbols.insert(symbol.clone()) {
+            symbol = format!("{name}.{number}");
+            number += 1;
+        }
+        symbol
+    }
+
+    fn add_global(&mut self, name: &str, space: Space, ty: Type, init: Init) -> GlobalId {
+        let name = self.unique_symbol(name);
+        self.globals.push(Global { name, space, ty, init, exported: false });
+        GlobalId(self.globals.len() as u32 - 1)
+    }
+
+    fn add_shared(&mut self, index: usize) {
+        let function = &self.tree.functions[index];
+        for shared in &function.shared {
+            let name = format!("{}.{}", function.name, shared.name);
+            let global = self.add_global(&name, Space::Shared, shared.ty.clone(), Init::Unset);
+            self.targets[index].shared.push(global);
+        }
+    }
+
+    /// A NUL-terminated string in constant memory; one for each text.
+    fn string(&mut self, text: &str) -> GlobalId {
+        let mut bytes = text.as_bytes().to_vec();
+        bytes.push(0);
+        if let Some(known) = self.strings.get(&bytes) {
+            return *known;
+        }
+        let name = format!("str.{}", self.strings.len());
+        let ty = Type::Array(Box::new(Type::Scalar(Scalar::U8)), bytes.len() as u64);
+        let global = self.add_global(&name, Space::Constant, ty, Init::Bytes(bytes.clone()));
+        self.strings.insert(bytes, global);
+        global
+    }
+}
+
+fn parameters_of(function: &tree::Function) -> Vec<Parameter> {
+    let parameters = function.parameters().iter();
+    parameters.map(|local| Parameter { name: local.name.clone(), ty: local.ty.clone() }).collect()
+}
+
+/// The ordinary entry of a kernel: reads the geometry and calls the body.
+fn build_entry(source: &tree::Function, kernel: KernelId, body: FunctionId) -> Result<Function> {
+    let mut entry = BodyBuilder::new();
+    let geometry = entry.emit(InstKind::HardwareGeometry, Type::GEOMETRY, source.span);
+    let parameters = (0..source.parameter_count as u32).map(Operand::Parameter);
+    let arguments = std::iter::once(geometry).chain(parameters).collect();
+    entry.emit(InstKind::Call { function: body, arguments }, Type::Unit, source.span);
+    entry.terminate(Terminator::Return(None));
+    entry.finish(Signature {
+        name: source.name.clone(),
+        role: Role::Entry(kernel),
+        takes_geometry: false,
+        parameters: parameters_of(source),
+        result: Type::Unit,
+        span: source.span,
+    })
+}

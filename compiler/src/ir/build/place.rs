@@ -1,0 +1,165 @@
+//! Places, and values that are written straight to where they shall lie.
+
+use super::analysis::is_place;
+use super::function::{FunctionBuilder, Storage};
+use crate::check::tree::{BinaryOp, Expr, ExprKind, LocalId};
+use crate::error::Result;
+use crate::ir::{Const, InstKind, Operand};
+use crate::source::Span;
+use crate::types::{Scalar, Type};
+
+/// Elements up to which `[value; N]` is written out instead of filled by a loop.
+const REPEAT_LIMIT: u64 = 8;
+
+impl FunctionBuilder<'_, '_> {
+    /// Where a local variable is.
+    pub(super) fn storage(&self, local: LocalId) -> Result<Storage> {
+        let storage = self.locals.get(local.0 as usize).cloned();
+        storage.ok_or_else(|| self.broken("a local variable is not there"))
+    }
+
+    /// The address of a place.
+    pub(super) fn address(&mut self, place: &Expr) -> Result<Operand> {
+        match &place.kind {
+            ExprKind::Local(local) => match self.storage(*local)? {
+                Storage::Memory(slot) => Ok(slot),
+                Storage::Value(_) => Err(self.broken("the address of a plain value")),
+            },
+            ExprKind::Shared(shared) => {
+                let globals = &self.program.targets[self.index].shared;
+                match globals.get(shared.0 as usize) {
+                    Some(global) => Ok(Operand::Global(*global)),
+                    None => Err(self.broken("a shared variable is not there")),
+                }
+            }
+            ExprKind::Deref(pointer) => self.value(pointer),
+            ExprKind::Field { base, index } => {
+                let base = self.address(base)?;
+                let kind = InstKind::FieldAddress { base, index: *index };
+                Ok(self.body.emit(kind, Type::pointer_mut(place.ty.clone()), place.span))
+            }
+            ExprKind::Index { base, index } => {
+                let start = if base.ty.is_pointer() {
+                    self.value(base)?
+                } else {
+                    self.array_address(base)?
+                };
+                let index = self.value(index)?;
+                Ok(self.element_address(start, index, &place.ty, place.span))
+            }
+            _ => Err(self.broken("the address of a value")),
+        }
+    }
+
+    /// The address of an array; one that is only a value is put into a slot first.
+    fn array_address(&mut self, array: &Expr) -> Result<Operand> {
+        if is_place(array) {
+            return self.address(array);
+        }
+        let slot = self.body.slot("array", array.ty.clone());
+        self.initialize(slot.clone(), array)?;
+        Ok(slot)
+    }
+
+    fn element_address(
+        &mut self,
+        base: Operand,
+        index: Operand,
+        element: &Type,
+        span: Span,
+    ) -> Operand {
+        let kind = InstKind::ElementAddress { base, index };
+        self.body.emit(kind, Type::pointer_mut(element.clone()), span)
+    }
+
+    /// Writes the value of `expr` to memory that `expr` cannot see, such as a variable that it is about to
+    /// initialise: aggregates go part by part, so that large ones never pass through registers.
+    pub(super) fn initialize(&mut self, pointer: Operand, expr: &Expr) -> Result<()> {
+        match (&expr.kind, &expr.ty) {
+            (ExprKind::Array(parts), Type::Array(element, _)) => {
+                for (at, part) in parts.iter().enumerate() {
+                    let index = Operand::Const(Const::Int(Scalar::U64, at as i128));
+                    let target = self.element_address(pointer.clone(), index, element, part.span);
+                    self.initialize(target, part)?;
+                }
+                Ok(())
+            }
+            (ExprKind::ArrayRepeat(element), Type::Array(_, count)) if !is_zero(element) => {
+                self.fill(pointer, element, *count, expr.span)
+            }
+            (ExprKind::Aggregate(parts), Type::Struct(_)) if parts.iter().any(is_array) => {
+                for (at, part) in parts.iter().enumerate() {
+                    let kind = InstKind::FieldAddress { base: pointer.clone(), index: at as u32 };
+                    let ty = Type::pointer_mut(part.ty.clone());
+                    let target = self.body.emit(kind, ty, part.span);
+                    self.initialize(target, part)?;
+                }
+                Ok(())
+            }
+            _ => {
+                let value = self.value(expr)?;
+                self.body.store(pointer, value, expr.span);
+                Ok(())
+            }
+        }
+    }
+
+    /// `[element; count]` as a value.
+    pub(super) fn array_repeat(&mut self, expr: &Expr, element: &Expr) -> Result<Operand> {
+        let Type::Array(_, count) = &expr.ty else {
+            return Err(self.broken("an array literal of another type"));
+        };
+        if is_zero(element) {
+            return Ok(Operand::Const(Const::Zero(expr.ty.clone())));
+        }
+        if *count <= REPEAT_LIMIT {
+            let value = self.value(element)?;
+            let parts = vec![value; *count as usize];
+            return Ok(self.body.emit(InstKind::Aggregate(parts), expr.ty.clone(), expr.span));
+        }
+        let slot = self.body.slot("array", expr.ty.clone());
+        self.fill(slot.clone(), element, *count, expr.span)?;
+        Ok(self.body.load(slot, &expr.ty, expr.span))
+    }
+
+    /// Writes `count` copies of one value, which is evaluated once.
+    fn fill(&mut self, array: Operand, element: &Expr, count: u64, span: Span) -> Result<()> {
+        let value = self.value(element)?;
+        if count == 0 {
+            return Ok(());
+        }
+        let number = |value: u64| Operand::Const(Const::Int(Scalar::U64, i128::from(value)));
+        let counter = self.body.slot("fill", Type::U64);
+        let (each, end) = (self.body.block("fill.body"), self.body.block("fill.end"));
+        self.body.store(counter.clone(), number(0), span);
+        self.body.jump(each);
+        self.body.place(each);
+        let at = self.body.load(counter.clone(), &Type::U64, span);
+        let target = self.element_address(array, at.clone(), &element.ty, span);
+        self.body.store(target, value, span);
+        let next = InstKind::Binary(BinaryOp::Add, at, number(1));
+        let next = self.body.emit(next, Type::U64, span);
+        self.body.store(counter, next.clone(), span);
+        let more = InstKind::Binary(BinaryOp::Lt, next, number(count));
+        let more = self.body.emit(more, Type::BOOL, span);
+        self.body.branch(more, each, end);
+        self.body.place(end);
+        Ok(())
+    }
+}
+
+/// Whether all bytes of the value are zero, as can be seen.
+fn is_zero(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Int(value) => *value == 0,
+        ExprKind::Float(value) => value.to_bits() == 0,
+        ExprKind::Bool(value) => !value,
+        ExprKind::Aggregate(parts) | ExprKind::Array(parts) => parts.iter().all(is_zero),
+        ExprKind::ArrayRepeat(element) => is_zero(element),
+        _ => false,
+    }
+}
+
+fn is_array(expr: &Expr) -> bool {
+    matches!(expr.ty, Type::Array(..))
+}

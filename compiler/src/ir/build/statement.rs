@@ -1,0 +1,205 @@
+//! Statements.
+
+use super::arithmetic::wrap;
+use super::function::{FunctionBuilder, Loop, Storage};
+use crate::check::tree::{BinaryOp, Block, Expr, ExprKind, LocalId, Statement, StatementKind};
+use crate::error::Result;
+use crate::ir::{BlockId, Const, InstKind, Operand, Terminator};
+use crate::source::Span;
+use crate::types::{Scalar, Type};
+
+impl FunctionBuilder<'_, '_> {
+    pub(super) fn statement(&mut self, statement: &Statement) -> Result<()> {
+        let span = statement.span;
+        match &statement.kind {
+            StatementKind::Let { value: None, .. } => Ok(()),
+            StatementKind::Let { local, value: Some(value) } => {
+                let slot = self.variable(*local)?;
+                self.initialize(slot, value)
+            }
+            StatementKind::Assign { place, op, value } => self.assign(place, *op, value, span),
+            StatementKind::Expr(expr) => self.lower(expr).map(drop),
+            StatementKind::While { condition, body } => {
+                let head = self.body.block("while.head");
+                let (inside, end) = (self.body.block("while.body"), self.body.block("while.end"));
+                self.body.jump(head);
+                self.body.place(head);
+                self.condition(condition, inside, end)?;
+                self.body.place(inside);
+                self.loop_body(body, head, end)?;
+                self.body.jump(head);
+                self.body.place(end);
+                Ok(())
+            }
+            StatementKind::Loop { body } => {
+                let (inside, end) = (self.body.block("loop.body"), self.body.block("loop.end"));
+                self.body.jump(inside);
+                self.body.place(inside);
+                self.loop_body(body, inside, end)?;
+                self.body.jump(inside);
+                self.body.place(end);
+                Ok(())
+            }
+            StatementKind::For { local, start, end, step, body } => {
+                self.for_loop(*local, start, end, step.as_ref(), body, span)
+            }
+            StatementKind::Break { depth } => {
+                let target = self.loop_at(*depth)?.break_to;
+                self.body.jump(target);
+                Ok(())
+            }
+            StatementKind::Continue { depth } => {
+                let target = self.loop_at(*depth)?.continue_to;
+                self.body.jump(target);
+                Ok(())
+            }
+            StatementKind::Return(value) => {
+                let value = match value {
+                    Some(value) => self.lower(value)?,
+                    None => None,
+                };
+                self.body.terminate(Terminator::Return(value));
+                Ok(())
+            }
+        }
+    }
+
+    /// The address of a variable, which is always in memory.
+    fn variable(&self, local: LocalId) -> Result<Operand> {
+        match self.storage(local)? {
+            Storage::Memory(slot) => Ok(slot),
+            Storage::Value(_) => Err(self.broken("a parameter is declared again")),
+        }
+    }
+
+    fn assign(
+        &mut self,
+        place: &Expr,
+        op: Option<BinaryOp>,
+        value: &Expr,
+        span: Span,
+    ) -> Result<()> {
+        let address = self.address(place)?;
+        let mut new = self.value(value)?;
+        if let Some(op) = op {
+            let old = self.body.load(address.clone(), &place.ty, span);
+            new = self.binary(op, (old, &place.ty), (new, &value.ty), &place.ty, span)?;
+        }
+        self.body.store(address, new, span);
+        Ok(())
+    }
+
+    fn loop_at(&self, depth: u32) -> Result<Loop> {
+        let outermost_first = self.loops.len().checked_sub(1 + depth as usize);
+        let found = outermost_first.and_then(|at| self.loops.get(at)).copied();
+        found.ok_or_else(|| self.broken("a jump out of a loop that is not there"))
+    }
+
+    fn loop_body(&mut self, body: &Block, continue_to: BlockId, break_to: BlockId) -> Result<()> {
+        self.loops.push(Loop { continue_to, break_to });
+        let result = self.block(body);
+        self.loops.pop();
+        result.map(drop)
+    }
+
+    /// The semantics are those of [`StatementKind::For`]. The test `i < end` stands at the head. After the
+    /// body, `i + step` is a next value only if it is above `i`: otherwise it did not fit the type, or the
+    /// step is not positive. Where `i < end` already says so, that second test is left out.
+    fn for_loop(
+        &mut self,
+        local: LocalId,
+        start: &Expr,
+        end: &Expr,
+        step: Option<&Expr>,
+        body: &Block,
+        span: Span,
+    ) -> Result<()> {
+        let variable = self.variable(local)?;
+        let scalar = self.scalar(&start.ty)?;
+        let ty = &start.ty;
+        let first = self.value(start)?;
+        let limit = self.value(end)?;
+        let stride = Stride::of(scalar, step, end);
+        let step = match step {
+            Some(step) => self.value(step)?,
+            None => Operand::Const(Const::Int(scalar, 1)),
+        };
+        let step = match stride {
+            // Zero instead of a negative step: then no next value is above the last, whatever wraps.
+            Stride::Unknown if scalar.is_signed() => {
+                let zero = Operand::Const(Const::Int(scalar, 0));
+                let kind = InstKind::Binary(BinaryOp::Gt, step.clone(), zero.clone());
+                let positive = self.body.emit(kind, Type::BOOL, span);
+                self.body.emit(InstKind::Select(positive, step, zero), ty.clone(), span)
+            }
+            _ => step,
+        };
+        let head = self.body.block("for.head");
+        let inside = self.body.block("for.body");
+        let next = self.body.block("for.next");
+        let after = self.body.block("for.end");
+        self.body.store(variable.clone(), first, span);
+        self.body.jump(head);
+
+        self.body.place(head);
+        let current = self.body.load(variable.clone(), ty, span);
+        let kind = InstKind::Binary(BinaryOp::Lt, current, limit);
+        let go_on = self.body.emit(kind, Type::BOOL, span);
+        self.body.branch(go_on, inside, after);
+
+        self.body.place(inside);
+        let continue_to = if stride == Stride::Never { after } else { next };
+        self.loop_body(body, continue_to, after)?;
+        self.body.jump(continue_to);
+
+        self.body.place(next);
+        let current = self.body.load(variable.clone(), ty, span);
+        let kind = InstKind::Binary(BinaryOp::Add, current.clone(), step);
+        let sum = self.body.emit(kind, ty.clone(), span);
+        self.body.store(variable, sum.clone(), span);
+        if stride == Stride::Fits {
+            self.body.jump(head);
+        } else {
+            let kind = InstKind::Binary(BinaryOp::Gt, sum, current);
+            let is_next = self.body.emit(kind, Type::BOOL, span);
+            self.body.branch(is_next, head, after);
+        }
+        self.body.place(after);
+        Ok(())
+    }
+}
+
+/// What is known of a `for` loop's step beforehand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stride {
+    /// Zero or less: there is no second pass.
+    Never,
+    /// Positive, and `i < end` implies that `i + step` fits the type.
+    Fits,
+    /// Positive, or of an unsigned type.
+    Positive,
+    /// Anything.
+    Unknown,
+}
+
+impl Stride {
+    fn of(scalar: Scalar, step: Option<&Expr>, end: &Expr) -> Stride {
+        let constant = |expr: &Expr| match &expr.kind {
+            ExprKind::Int(value) => Some(wrap(scalar, *value)),
+            _ => None,
+        };
+        match step.map_or(Some(1), constant) {
+            Some(step) if step <= 0 => Stride::Never,
+            Some(1) => Stride::Fits,
+            Some(step) => {
+                let largest = wrap(scalar, -1).max(wrap(scalar, (1 << (scalar.bits() - 1)) - 1));
+                match constant(end) {
+                    Some(end) if end - 1 + step <= largest => Stride::Fits,
+                    _ => Stride::Positive,
+                }
+            }
+            None if scalar.is_unsigned() => Stride::Positive,
+            None => Stride::Unknown,
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Who calls and who launches whom.
+
+use super::{FunctionId, InstKind, KernelId, Module, Operand};
+
+/// `from` and every function that it may call, directly or through others, in the order of their ids.
+/// A launch is no call.
+pub fn reachable(module: &Module, from: FunctionId) -> Vec<FunctionId> {
+    let mut reached = vec![false; module.functions.len()];
+    let mut open = vec![from];
+    while let Some(function) = open.pop() {
+        if std::mem::replace(&mut reached[function.index()], true) {
+            continue;
+        }
+        for inst in &module.function(function).instructions {
+            if let InstKind::Call { function: callee, .. } = &inst.kind {
+                open.push(*callee);
+            }
+        }
+    }
+    let ids = reached.iter().enumerate().filter(|(_, reached)| **reached);
+    ids.map(|(index, _)| FunctionId(index as u32)).collect()
+}
+
+/// The kernels that a kernel, or a function that it may call, may launch: each once, in the order of the
+/// source. The answer is the same before and after launches are lowered.
+pub fn launched_by(module: &Module, kernel: KernelId) -> Vec<KernelId> {
+    let mut launched = vec![false; module.kernels.len()];
+    for function in reachable(module, module.kernel(kernel).body) {
+        for inst in &module.function(function).instructions {
+            if let InstKind::Launch(launch) = &inst.kind {
+                launched[launch.kernel.index()] = true;
+            }
+            inst.kind.for_each_operand(|operand| {
+                if let Operand::Kernel(kernel) = operand {
+                    launched[kernel.index()] = true;
+                }
+            });
+        }
+    }
+    let ids = launched.iter().enumerate().filter(|(_, launched)| **launched);
+    ids.map(|(index, _)| KernelId(index as u32)).collect()
+}

@@ -1,0 +1,113 @@
+//! The arguments and values of built-in operations, as [`crate::builtins`] has them.
+
+use super::{Checked, FunctionVerifier, require};
+use crate::builtins::{Builtin, MathOp, VoteMode, atomic_supports};
+use crate::ir::{GlobalId, Init, Space};
+use crate::types::{Scalar, Type};
+
+impl FunctionVerifier<'_> {
+    pub(super) fn check_builtin(
+        &self,
+        builtin: Builtin,
+        arguments: &[Type],
+        format: Option<GlobalId>,
+        value: &Type,
+    ) -> Checked {
+        match builtin {
+            Builtin::Printf => {
+                self.check_format(format)?;
+                for ty in arguments {
+                    require!(is_variadic(ty), "`printf` cannot pass a `{}`", self.show(ty));
+                }
+            }
+            _ => require!(format.is_none(), "only `printf` has a format"),
+        }
+        let (wanted, result) = self.signature(builtin, arguments)?;
+        let (given, count) = (arguments.len(), wanted.len());
+        require!(given == count, "{given} arguments for the {count} of `{}`", builtin.name());
+        for (at, (wanted, given)) in wanted.iter().zip(arguments).enumerate() {
+            self.expect(&format!("argument {at}"), wanted, given)?;
+        }
+        self.expect("its value", &result, value)
+    }
+
+    /// The types that the arguments should have, and that of the value. What an operation is generic over
+    /// is taken from the arguments that are given.
+    fn signature(&self, builtin: Builtin, arguments: &[Type]) -> Checked<(Vec<Type>, Type)> {
+        let none = || (vec![], Type::Unit);
+        // The scalar that the argument at `at` is, or points to, if `allowed` has it.
+        let generic = |at: usize, allowed: &dyn Fn(Scalar) -> bool| -> Checked<Type> {
+            let given = arguments.get(at);
+            let scalar = given.map(|ty| ty.pointee().unwrap_or(ty)).and_then(Type::as_scalar);
+            match scalar.filter(|scalar| allowed(*scalar)) {
+                Some(scalar) => Ok(Type::Scalar(scalar)),
+                None => {
+                    let shown = given.map_or("nothing".into(), |ty| self.show(ty));
+                    Err(format!("`{}` is not defined on `{shown}`", builtin.name()))
+                }
+            }
+        };
+        let is_wide = |scalar: Scalar| scalar.size() >= 4;
+        Ok(match builtin {
+            Builtin::SyncThreads | Builtin::Fence(_) | Builtin::Trap => none(),
+            Builtin::SyncWarp => (vec![Type::U32], Type::Unit),
+            Builtin::Shuffle(_) => {
+                let ty = generic(1, &is_wide)?;
+                (vec![Type::U32, ty.clone(), Type::U32], ty)
+            }
+            Builtin::Vote(mode) => {
+                let result = if mode == VoteMode::Ballot { Type::U32 } else { Type::BOOL };
+                (vec![Type::U32, Type::BOOL], result)
+            }
+            Builtin::ActiveMask | Builtin::LaneId | Builtin::SmId => (vec![], Type::U32),
+            Builtin::Clock64 | Builtin::GlobalTimer => (vec![], Type::U64),
+            Builtin::Atomic(op) => {
+                let ty = generic(0, &|scalar| atomic_supports(op, scalar))?;
+                (vec![Type::pointer_mut(ty.clone()), ty.clone()], ty)
+            }
+            Builtin::AtomicCas => {
+                let ty = generic(0, &|scalar| scalar.is_integer() && is_wide(scalar))?;
+                (vec![Type::pointer_mut(ty.clone()), ty.clone(), ty.clone()], ty)
+            }
+            Builtin::Math(op) => {
+                let is_math = |scalar: Scalar| matches!(scalar, Scalar::F32 | Scalar::F64);
+                let allowed =
+                    |scalar: Scalar| is_math(scalar) || op.on_integers() && scalar.is_integer();
+                let ty = generic(0, &allowed)?;
+                let count = MathOp::ALL.iter().find(|(known, ..)| *known == op).map_or(0, |x| x.2);
+                (vec![ty.clone(); count], ty)
+            }
+            Builtin::Bit(op) => {
+                let ty = generic(0, &|scalar| scalar.is_integer() && is_wide(scalar))?;
+                let is_brev = op == crate::builtins::BitOp::Brev;
+                (vec![ty.clone()], if is_brev { ty } else { Type::U32 })
+            }
+            Builtin::Printf => (arguments.to_vec(), Type::I32),
+        })
+    }
+
+    /// The format of `printf` is a NUL-terminated string in constant memory.
+    fn check_format(&self, format: Option<GlobalId>) -> Checked {
+        let Some(id) = format else {
+            return Err("`printf` without a format".into());
+        };
+        let Some(global) = self.module.globals.get(id.index()) else {
+            return Err(format!("global {} does not exist", id.0));
+        };
+        let ends = matches!(&global.init, Init::Bytes(bytes) if bytes.last() == Some(&0));
+        let is_bytes =
+            matches!(&global.ty, Type::Array(element, _) if **element == Type::Scalar(Scalar::U8));
+        let is_string = global.space == Space::Constant && is_bytes && ends;
+        require!(is_string, "its format `{}` is no string", global.name);
+        Ok(())
+    }
+}
+
+/// What C passes to a variadic function, after its promotions.
+fn is_variadic(ty: &Type) -> bool {
+    ty.is_pointer()
+        || matches!(
+            ty,
+            Type::Scalar(Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64 | Scalar::F64)
+        )
+}

@@ -1,0 +1,130 @@
+//! The names and signatures of what lies outside of a program: CUDA's device runtime, and the record of
+//! lost launches that the host reads. No other file spells them.
+//!
+//! The functions are declared in CUDA's header `cuda_device_runtime_api.h`, and described in "Device-Side
+//! Launch from PTX" of the dynamic parallelism chapter of the CUDA Programming Guide.
+
+use crate::arch::CudaArch;
+use crate::ir::Extern;
+use crate::types::{Scalar, Type};
+
+/// A function of CUDA's device runtime that launches need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RuntimeFunction {
+    /// Gives a buffer for the parameters of a launch, or NULL: the kernel's address, the grid, the block,
+    /// the dynamic shared memory in bytes.
+    GetParameterBuffer,
+    /// Launches into a stream the kernel that a filled parameter buffer is for, and gives a `cudaError`.
+    LaunchDevice,
+}
+
+impl RuntimeFunction {
+    /// All of them.
+    pub const ALL: [RuntimeFunction; 2] =
+        [RuntimeFunction::GetParameterBuffer, RuntimeFunction::LaunchDevice];
+}
+
+/// Under which names the device runtime offers its second interface (CDP2).
+///
+/// The two interfaces must not meet in one program. CDP2 is the only one that has named streams. From
+/// compute capability 9.0 on, the public names mean it; below, the public names mean the first interface,
+/// and CDP2 has private names, which nvcc uses everywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DeviceRuntimeAbi {
+    /// `cudaGetParameterBufferV2`, `cudaLaunchDeviceV2`.
+    Public,
+    /// `__cudaCDP2GetParameterBufferV2`, `__cudaCDP2LaunchDeviceV2`.
+    Cdp2,
+}
+
+impl DeviceRuntimeAbi {
+    /// The names that mean CDP2 on `arch`.
+    pub fn for_arch(arch: CudaArch) -> Self {
+        if arch.public_names_are_cdp2() { DeviceRuntimeAbi::Public } else { DeviceRuntimeAbi::Cdp2 }
+    }
+
+    /// The symbol of a function.
+    pub fn symbol(self, function: RuntimeFunction) -> &'static str {
+        match (self, function) {
+            (DeviceRuntimeAbi::Public, RuntimeFunction::GetParameterBuffer) => {
+                "cudaGetParameterBufferV2"
+            }
+            (DeviceRuntimeAbi::Public, RuntimeFunction::LaunchDevice) => "cudaLaunchDeviceV2",
+            (DeviceRuntimeAbi::Cdp2, RuntimeFunction::GetParameterBuffer) => {
+                "__cudaCDP2GetParameterBufferV2"
+            }
+            (DeviceRuntimeAbi::Cdp2, RuntimeFunction::LaunchDevice) => "__cudaCDP2LaunchDeviceV2",
+        }
+    }
+
+    /// The declaration of a function. The two `dim3` are passed by value.
+    pub fn declaration(self, function: RuntimeFunction) -> Extern {
+        let byte = Type::Scalar(Scalar::U8);
+        let (parameters, result) = match function {
+            RuntimeFunction::GetParameterBuffer => (
+                vec![Type::pointer_const(byte.clone()), Type::DIM3, Type::DIM3, Type::U32],
+                Type::pointer_mut(byte),
+            ),
+            RuntimeFunction::LaunchDevice => {
+                (vec![Type::pointer_mut(byte), Type::Stream], Type::I32)
+            }
+        };
+        Extern { name: self.symbol(function).into(), parameters, result }
+    }
+}
+
+/// Stream handles that mean a stream of a known kind instead of pointing to one. The values are those of
+/// the macros `cudaStream…` of the header; the kinds are described in "Streams" of the Guide's chapter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NamedStream {
+    /// The NULL stream: one for each block.
+    Default,
+    /// `cudaStreamPerThread`.
+    PerThread,
+    /// `cudaStreamTailLaunch`: starts after the grid and all that it launched.
+    TailLaunch,
+    /// `cudaStreamFireAndForget`: starts at once, ordered after nothing.
+    FireAndForget,
+}
+
+impl NamedStream {
+    /// The value of the handle.
+    pub fn handle(self) -> u64 {
+        match self {
+            NamedStream::Default => 0,
+            NamedStream::PerThread => 2,
+            NamedStream::TailLaunch => 3,
+            NamedStream::FireAndForget => 4,
+        }
+    }
+}
+
+/// The name of the LLVM struct of `dim3`, as CUDA's headers give it to C++ compilers.
+pub const DIM3_STRUCT: &str = "struct.dim3";
+
+/// The name of the opaque LLVM struct that a stream handle points to where pointers are typed.
+pub const STREAM_STRUCT: &str = "struct.CUstream_st";
+
+/// `cudaErrorLaunchPendingCountExceeded`: what a launch that got no parameter buffer counts as. The pool of
+/// pending launches is full; the host sizes it (`CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT`).
+pub const ERROR_LAUNCH_PENDING_COUNT_EXCEEDED: i32 = 69;
+
+/// The device global of four 32-bit words that plain launches that fail are counted in: see
+/// `gridlet_runtime::manifest::LostLaunchRecord`. It is there in every image that launches anything.
+pub const LOST_LAUNCH_RECORD: &str = "__gridlet_lost_launches";
+
+/// The function that writes to [`LOST_LAUNCH_RECORD`]. No name of the language has a dot in it.
+pub const RECORD_LOST_LAUNCH: &str = "gridlet.record_lost_launch";
+
+/// Whether a name may not be the symbol of a kernel or a device function, because the device runtime, C's
+/// device library, libdevice or Gridlet's own record has a symbol of that name, or may get one.
+pub fn is_reserved(name: &str) -> bool {
+    const PREFIXES: [&str; 5] = ["__cuda", "__nv", "__gridlet", "__assertfail", "llvm."];
+    const NAMES: [&str; 7] = ["vprintf", "printf", "malloc", "free", "memcpy", "memset", "memmove"];
+    let in_device_runtime = name
+        .strip_prefix("cuda")
+        .is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_uppercase()));
+    in_device_runtime
+        || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || NAMES.contains(&name)
+}

@@ -1,0 +1,256 @@
+//! The layouts of a whole module, and what is wrong with them.
+
+use super::{BufferLayout, MAX_PARAMETER_BYTES, MAX_TYPE_BYTES, ParamLayout, ParamSlot};
+use super::{buffer_layout, type_layout};
+use crate::diagnostics::Diagnostic;
+use crate::error::{Error, Result};
+use crate::ir::{self, InstKind, Kernel, KernelId, Module, Operand, Space, graph};
+use crate::source::{FileId, Span};
+use crate::types::{Structs, Type};
+
+/// What the layout pass knows of one kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelLayout {
+    /// Its parameter buffer.
+    pub parameters: ParamLayout,
+    /// Bytes of the `shared` variables of the kernel and of every function that it may call.
+    pub static_shared_bytes: u64,
+    /// Whether it, or a function that it may call, reads dynamic shared memory.
+    pub uses_dynamic_shared: bool,
+}
+
+/// The layouts of a module's kernels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layouts {
+    kernels: Vec<KernelLayout>,
+}
+
+impl Layouts {
+    /// All kernels, in the order of their ids.
+    pub fn kernels(&self) -> &[KernelLayout] {
+        &self.kernels
+    }
+
+    /// The layout of a kernel of the module that these layouts were computed for.
+    pub fn kernel(&self, id: KernelId) -> &KernelLayout {
+        &self.kernels[id.index()]
+    }
+
+    /// The parameter buffer of a kernel.
+    pub fn parameters(&self, id: KernelId) -> &ParamLayout {
+        &self.kernel(id).parameters
+    }
+
+    /// Bytes of static shared memory of a kernel and of every function that it may call.
+    pub fn static_shared_bytes(&self, id: KernelId) -> u64 {
+        self.kernel(id).static_shared_bytes
+    }
+
+    /// Whether a kernel, or a function that it may call, reads dynamic shared memory.
+    pub fn uses_dynamic_shared(&self, id: KernelId) -> bool {
+        self.kernel(id).uses_dynamic_shared
+    }
+}
+
+/// Lays out the parameter buffers of all kernels.
+///
+/// # Errors
+/// [`Error::Program`] with `type-too-large` for each type over [`MAX_TYPE_BYTES`], or with
+/// `param-buffer-too-large` at each kernel whose parameters take more than [`MAX_PARAMETER_BYTES`], and at
+/// each launch of it.
+pub fn compute_layouts(module: &Module) -> Result<Layouts> {
+    let mut errors = too_large_types(module);
+    if !errors.is_empty() {
+        return Err(Error::Program(errors));
+    }
+    let mut kernels = Vec::with_capacity(module.kernels.len());
+    for (index, kernel) in module.kernels.iter().enumerate() {
+        let types = kernel.parameters.iter().map(|parameter| &parameter.ty);
+        let buffer = buffer_layout(types, &module.structs);
+        if buffer.size > u64::from(MAX_PARAMETER_BYTES) {
+            errors.push(too_large_at_kernel(kernel, &buffer, &module.structs));
+            errors.extend(too_large_at_launches(module, KernelId(index as u32), &buffer));
+            continue;
+        }
+        kernels.push(KernelLayout {
+            parameters: param_layout(kernel, &buffer),
+            static_shared_bytes: static_shared_bytes(module, kernel),
+            uses_dynamic_shared: uses_dynamic_shared(module, kernel),
+        });
+    }
+    if errors.is_empty() { Ok(Layouts { kernels }) } else { Err(Error::Program(errors)) }
+}
+
+/// A buffer of at most [`MAX_PARAMETER_BYTES`], with the parameters' names.
+fn param_layout(kernel: &Kernel, buffer: &BufferLayout) -> ParamLayout {
+    let slots = kernel.parameters.iter().zip(&buffer.slots).map(|(parameter, slot)| ParamSlot {
+        name: parameter.name.clone(),
+        ty: parameter.ty.clone(),
+        offset: slot.offset as u32,
+        size: slot.size as u32,
+        alignment: slot.alignment as u32,
+    });
+    ParamLayout { kernel: kernel.name.clone(), slots: slots.collect(), size: buffer.size as u32 }
+}
+
+/// The shared variables lie one after another in the order of the source.
+fn static_shared_bytes(module: &Module, kernel: &Kernel) -> u64 {
+    let mut used = vec![false; module.globals.len()];
+    for function in graph::reachable(module, kernel.body) {
+        for inst in &module.function(function).instructions {
+            inst.kind.for_each_operand(|operand| {
+                if let Operand::Global(id) = operand {
+                    used[id.index()] = true;
+                }
+            });
+        }
+    }
+    let shared = module.globals.iter().zip(used);
+    let types = shared
+        .filter(|(global, used)| *used && global.space == Space::Shared)
+        .map(|(global, _)| &global.ty);
+    buffer_layout(types, &module.structs).size
+}
+
+fn uses_dynamic_shared(module: &Module, kernel: &Kernel) -> bool {
+    graph::reachable(module, kernel.body).into_iter().any(|id| {
+        let function = module.function(id);
+        function.instructions.iter().any(|inst| match &inst.kind {
+            InstKind::Extract { base, index: ir::GEOMETRY_DYNAMIC_SHARED } => {
+                module.operand_type(function, base) == Type::GEOMETRY
+            }
+            _ => false,
+        })
+    })
+}
+
+fn too_large_at_kernel(kernel: &Kernel, buffer: &BufferLayout, structs: &Structs) -> Diagnostic {
+    let message = format!(
+        "the parameters of kernel `{}` take {} bytes; a launch passes at most {MAX_PARAMETER_BYTES}",
+        kernel.name, buffer.size
+    );
+    Diagnostic::error("param-buffer-too-large", kernel.span, message)
+        .at_caret(format!("{} bytes of parameters", buffer.size))
+        .note(buffer_table("parameter", kernel, buffer, structs))
+        .hint("pass a pointer to the large data instead of the data")
+}
+
+fn too_large_at_launches(
+    module: &Module,
+    kernel: KernelId,
+    buffer: &BufferLayout,
+) -> Vec<Diagnostic> {
+    let launched = module.kernel(kernel);
+    let launches = module.functions.iter().flat_map(|function| &function.instructions);
+    launches
+        .filter(|inst| matches!(&inst.kind, InstKind::Launch(launch) if launch.kernel == kernel))
+        .map(|inst| {
+            let message = format!(
+                "this launch of `{}` passes {} bytes of arguments; at most {MAX_PARAMETER_BYTES} fit",
+                launched.name, buffer.size
+            );
+            Diagnostic::error("param-buffer-too-large", inst.span, message)
+                .at_caret(format!("{} bytes of arguments", buffer.size))
+                .label(launched.span, "the kernel")
+                .note(buffer_table("argument", launched, buffer, &module.structs))
+        })
+        .collect()
+}
+
+/// One line for each parameter: offset, size, alignment, name and type.
+fn buffer_table(what: &str, kernel: &Kernel, buffer: &BufferLayout, structs: &Structs) -> String {
+    let mut table = format!("{:>10} {:>10} {:>5}  {what}", "offset", "size", "align");
+    for (parameter, slot) in kernel.parameters.iter().zip(&buffer.slots) {
+        let end = slot.offset + slot.size;
+        let over = if end > u64::from(MAX_PARAMETER_BYTES) { "  ← beyond the limit" } else { "" };
+        table.push_str(&format!(
+            "\n{:>10} {:>10} {:>5}  {}: {}{over}",
+            slot.offset,
+            slot.size,
+            slot.alignment,
+            parameter.name,
+            parameter.ty.display(structs)
+        ));
+    }
+    table
+}
+
+/// `type-too-large` for each type that the module mentions and that is over [`MAX_TYPE_BYTES`], once, at
+/// its first mention.
+fn too_large_types(module: &Module) -> Vec<Diagnostic> {
+    let mut sizes = SizeCheck { module, reported: vec![], errors: vec![] };
+    for (id, item) in module.structs.iter() {
+        for field in &item.fields {
+            sizes.visit(&field.ty, item.span.unwrap_or(NOWHERE));
+        }
+        sizes.visit(&Type::Struct(id), item.span.unwrap_or(NOWHERE));
+    }
+    for function in &module.functions {
+        let parameters = function.parameters.iter().map(|parameter| &parameter.ty);
+        for ty in parameters.chain(function.slots.iter().map(|slot| &slot.ty)) {
+            sizes.visit(ty, function.span);
+        }
+        for inst in &function.instructions {
+            sizes.visit(&inst.ty, inst.span);
+            inst.kind.for_each_operand(|operand| match operand {
+                Operand::Global(id) => {
+                    sizes.visit(&module.globals[id.index()].ty, inst.span);
+                }
+                Operand::Const(constant) => {
+                    sizes.visit(&constant.ty(), inst.span);
+                }
+                _ => {}
+            });
+        }
+    }
+    for global in &module.globals {
+        // A shared variable that nothing reads: its name begins with that of its function.
+        let owner = module.functions.iter().find(|function| {
+            let name = function.name.strip_suffix(".body").unwrap_or(&function.name);
+            global.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))
+        });
+        sizes.visit(&global.ty, owner.map_or(NOWHERE, |function| function.span));
+    }
+    sizes.errors
+}
+
+/// For what no line of the source declares.
+const NOWHERE: Span = Span { file: FileId(0), start: 0, end: 0 };
+
+struct SizeCheck<'m> {
+    module: &'m Module,
+    reported: Vec<Type>,
+    errors: Vec<Diagnostic>,
+}
+
+impl SizeCheck<'_> {
+    /// Looks at the type and, first, at those it is written with: only the innermost is reported.
+    fn visit(&mut self, ty: &Type, span: Span) -> bool {
+        let inner = match ty {
+            Type::Array(inner, _) | Type::Pointer { pointee: inner, .. } => self.visit(inner, span),
+            Type::Struct(id) => {
+                let fields = &self.module.structs.get(*id).fields;
+                fields
+                    .iter()
+                    .any(|field| !field.ty.is_pointer() && self.reported.contains(&field.ty))
+            }
+            _ => false,
+        };
+        let structs = &self.module.structs;
+        let size = type_layout(ty, structs).size;
+        if !inner && size > MAX_TYPE_BYTES && !self.reported.contains(ty) {
+            let name = ty.display(structs).to_string();
+            let message = if size >= super::SATURATED {
+                format!("`{name}` takes more bytes than 64 bits can count")
+            } else {
+                format!("`{name}` takes {size} bytes; a type may take at most {MAX_TYPE_BYTES}")
+            };
+            self.errors.push(
+                Diagnostic::error("type-too-large", span, message)
+                    .hint("allocate large data on the host and pass a pointer to its elements"),
+            );
+            self.reported.push(ty.clone());
+        }
+        inner || size > MAX_TYPE_BYTES
+    }
+}

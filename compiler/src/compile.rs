@@ -20,7 +20,7 @@ use crate::diagnostics::{Diagnostic, Severity};
 use crate::error::{Error, Result};
 use crate::ir;
 use crate::launch::{self, LaunchOptions};
-use crate::layout::{self, Layouts};
+use crate::layout::{self, Layouts, ParamLayout};
 use crate::link::{self, Cubin, LinkOptions, NvJitLink};
 use crate::nvvm::{self, NvvmModule, legacy::LegacyOptions};
 use crate::ptx::libnvvm::LibNvvm;
@@ -180,7 +180,12 @@ impl Checked {
 
     /// Whether any kernel launches another.
     pub fn launches(&self) -> bool {
-        launch::launches(&self.module)
+        launch::has_launches(&self.module)
+    }
+
+    /// The parameter buffer of every kernel, in the order of the source.
+    pub fn parameter_buffers(&self) -> Vec<ParamLayout> {
+        self.layouts.kernels().iter().map(|kernel| kernel.parameters.clone()).collect()
     }
 
     /// The IR with launches lowered for an architecture.
@@ -192,9 +197,7 @@ impl Checked {
             count_launches: options.count_launches,
             ..LaunchOptions::for_arch(options.arch)
         };
-        let lowered = launch::lower(&self.module, &self.layouts, &launch_options)?;
-        ir::verify::verify(&lowered)?;
-        Ok(lowered)
+        launch::lower(&self.module, &self.layouts, &launch_options)
     }
 
     /// The NVVM IR in the dialect the options ask for.
@@ -339,7 +342,7 @@ impl Session {
     pub fn cubin(&self, program: &Checked, options: &BuildOptions) -> Result<Built> {
         let (ptx, mut log) = self.ptx(program, options)?;
         let (cubin, link_log) = self.device_link(&ptx, program.launches(), options)?;
-        link::check_parameters(&cubin, &program.layouts.kernels)?;
+        link::check_parameters(&cubin, &program.parameter_buffers())?;
         log.push_str(&link_log);
         Ok(Built { ptx, cubin, log })
     }

@@ -10,7 +10,7 @@ use crate::arch::CudaArch;
 use crate::compile::{BuildOptions, Checked, Session, hex};
 use crate::error::{Error, Result};
 use crate::ir::{self, KernelId};
-use crate::launch::LOST_LAUNCH_RECORD;
+use crate::launch::symbols::LOST_LAUNCH_RECORD;
 use crate::layout::{field_offset, type_layout};
 use crate::types::{StructId, Structs, Type};
 
@@ -24,9 +24,8 @@ pub fn describe(program: &Checked) -> Result<Manifest> {
     let mut kernels = Vec::new();
     for (at, kernel) in module.kernels.iter().enumerate() {
         let id = KernelId(at as u32);
-        let buffer = program.layouts.kernels.get(at).ok_or_else(|| {
-            Error::internal("artifact", format!("kernel `{}` has no layout", kernel.name))
-        })?;
+        let layout = program.layouts.kernel(id);
+        let buffer = &layout.parameters;
         let parameters = buffer
             .slots
             .iter()
@@ -44,8 +43,8 @@ pub fn describe(program: &Checked) -> Result<Manifest> {
             parameter_bytes: buffer.size,
             max_threads_per_block: kernel.launch_bounds.map(|bounds| bounds.max_threads),
             min_blocks_per_sm: kernel.launch_bounds.and_then(|bounds| bounds.min_blocks),
-            static_shared_bytes: program.layouts.static_shared_bytes(module, id),
-            dynamic_shared: ir::graph::uses_dynamic_shared(module, id),
+            static_shared_bytes: program.layouts.static_shared_bytes(id),
+            dynamic_shared: program.layouts.uses_dynamic_shared(id),
             launches: ir::graph::launched_by(module, id)
                 .into_iter()
                 .map(|launched| module.kernel(launched).name.clone())

@@ -46,10 +46,10 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
 
 /// The layouts of all kernels, or of the one that is named.
 fn choose<'a>(program: &'a Checked, kernel: Option<&str>) -> Result<Vec<&'a ParamLayout>, Failure> {
-    let all = &program.layouts.kernels;
-    let Some(name) = kernel else { return Ok(all.iter().collect()) };
+    let all: Vec<&ParamLayout> = program.layouts.kernels().iter().map(|kernel| &kernel.parameters).collect();
+    let Some(name) = kernel else { return Ok(all) };
     match all.iter().find(|layout| layout.kernel == name) {
-        Some(layout) => Ok(vec![layout]),
+        Some(layout) => Ok(vec![*layout]),
         None => {
             let known: Vec<&str> = all.iter().map(|layout| layout.kernel.as_str()).collect();
             Err(Failure::call(format!("no kernel `{name}`; the program has {}", known.join(", "))))

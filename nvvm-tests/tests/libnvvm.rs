@@ -1,7 +1,11 @@
 //! Hand-written NVVM IR through libNVVM and nvJitLink, for every architecture: the loaders, the records in
 //! the cubin, and the errors.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Command;
 
 use gridlet::Error;
 use gridlet::arch::{CudaArch, Dialect};
@@ -115,14 +119,14 @@ fn the_cubin_is_checked_against_the_layout() {
         slot("step", Type::Scalar(gridlet::types::Scalar::I8), 8, 1),
     ];
     let layout = ParamLayout { kernel: "parent".into(), slots, size: 9 };
-    check_parameters(&cubin, std::slice::from_ref(&layout)).unwrap();
+    check_parameters(&cubin, [&layout]).unwrap();
 
     let mut wrong = layout.clone();
     wrong.slots[1].offset = 4;
-    let error = check_parameters(&cubin, &[wrong]).unwrap_err();
+    let error = check_parameters(&cubin, [&wrong]).unwrap_err();
     insta::assert_snapshot!("wrong_offset", error);
     let absent = ParamLayout { kernel: "nobody".into(), ..layout };
-    let error = check_parameters(&cubin, &[absent]).unwrap_err();
+    let error = check_parameters(&cubin, [&absent]).unwrap_err();
     insta::assert_snapshot!("absent_kernel", error);
 }
 
@@ -401,4 +405,71 @@ fn the_report_names_versions_and_what_is_unusable() {
     assert_eq!(nvjitlink.status, Status::Unusable);
     assert!(nvjitlink.problem.as_deref().unwrap().contains("cut off"));
     assert!(!report.can_build());
+}
+
+/// NVIDIA's own reader of cubins prints what ours finds, for all kernels, the device runtime's among them.
+#[test]
+fn cuobjdump_reads_the_same() {
+    let Some(tools) = Tools::or_skip("cuobjdump") else { return };
+    if toolchain_or_skip("cuobjdump", &[Component::Cuobjdump]).is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let dump = |file: &Path, option: &str| {
+        let cuobjdump = tools.toolchain.path(Component::Cuobjdump).unwrap();
+        let output = Command::new(cuobjdump).arg(option).arg(file).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for arch in CudaArch::SUPPORTED {
+        let cubin = cubin(&tools, arch);
+        let file = folder.path().join(format!("{arch}.cubin"));
+        std::fs::write(&file, &cubin.0).unwrap();
+
+        let mut printed = printed_parameters(&dump(&file, "-elf"));
+        for records in parameter_records(&cubin).unwrap() {
+            let mut theirs = printed.remove(&records.kernel).unwrap_or_default();
+            theirs.sort();
+            assert_eq!(records.parameters, theirs, "{arch}: {}", records.kernel);
+        }
+        printed.retain(|_, parameters| !parameters.is_empty());
+        assert!(printed.is_empty(), "{arch}: not read: {printed:?}");
+
+        let usage = dump(&file, "-res-usage");
+        for resources in kernel_resources(&cubin).unwrap() {
+            let (_, line) = usage.split_once(&format!("Function {}:\n", resources.kernel)).unwrap();
+            let number = |name: &str| -> u64 {
+                let (_, rest) = line.split_once(name).unwrap();
+                rest[..rest.find(' ').unwrap()].parse().unwrap()
+            };
+            assert_eq!(number("REG:"), u64::from(resources.registers), "{arch}: {resources:?}");
+            // cuobjdump counts what the system reserves.
+            let reserved = number("SHARED:") - resources.static_shared_bytes;
+            assert!(reserved == 0 || reserved == 1024, "{arch}: {resources:?}");
+        }
+    }
+}
+
+/// The parameters in the output of `cuobjdump -elf`, by kernel.
+fn printed_parameters(text: &str) -> BTreeMap<String, Vec<ParameterRecord>> {
+    let mut all: BTreeMap<String, Vec<ParameterRecord>> = BTreeMap::new();
+    let mut kernel = None;
+    for line in text.lines() {
+        if line.starts_with('.') {
+            // The sections `.nv.merc.nv.info.…` of newer architectures repeat the records.
+            kernel = line.trim_end().strip_prefix(".nv.info.").map(str::to_owned);
+        }
+        let field = |name: &str| -> Option<u32> {
+            let rest = line.split_once(name)?.1.trim_start_matches([' ', ':']);
+            let number = rest.split_whitespace().next()?.strip_prefix("0x")?;
+            u32::from_str_radix(number, 16).ok()
+        };
+        if let (Some(kernel), Some(ordinal), Some(offset), Some(size)) =
+            (&kernel, field("Ordinal"), field("Offset"), field("Size"))
+        {
+            let record = ParameterRecord { ordinal: ordinal as u16, offset, size };
+            all.entry(kernel.clone()).or_default().push(record);
+        }
+    }
+    all
 }

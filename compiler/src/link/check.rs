@@ -11,7 +11,10 @@ use crate::{Error, Result};
 /// # Errors
 /// `Internal`, with the kernel, the parameter and both values, for the first difference; `Invalid` if the
 /// cubin cannot be read.
-pub fn check_parameters(cubin: &Cubin, layouts: &[ParamLayout]) -> Result<()> {
+pub fn check_parameters<'a>(
+    cubin: &Cubin,
+    layouts: impl IntoIterator<Item = &'a ParamLayout>,
+) -> Result<()> {
     let records = parameter_records(cubin)?;
     for layout in layouts {
         let found = records.iter().find(|records| records.kernel == layout.kernel);

@@ -1,0 +1,150 @@
+//! The layout pass against two oracles: the parameter records that NVIDIA's assembler writes into a cubin,
+//! and nvcc's layout of the same types in CUDA C++.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod cpp;
+mod shape;
+
+use std::process::Command;
+use std::sync::Arc;
+
+use gridlet::arch::{CudaArch, Dialect};
+
+use gridlet::ir::{
+    self, Block, Function, FunctionId, Kernel, KernelId, Parameter, Role, Terminator,
+};
+use gridlet::layout::{Layouts, compute_layouts};
+use gridlet::link::cubin::parameter_records;
+use gridlet::link::{Cubin, LinkOptions, check_parameters, device_link};
+use gridlet::source::{FileId, SourceMap, Span};
+use gridlet::toolchain::Component;
+use gridlet::types::{Structs, Type};
+use nvvm_tests::{Tools, toolchain_or_skip};
+use proptest::collection::vec;
+use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
+use shape::{Family, Signature, describe, parameters, signature};
+
+const KERNELS_OF_A_MODULE: usize = 250;
+const MODULES: u32 = 42;
+const KERNELS_FOR_NVCC: usize = 256;
+
+/// A module of kernels that do nothing, one for each list of parameters.
+fn module(kernels: &[Vec<Parameter>], structs: Structs) -> ir::Module {
+    let span = Span::new(FileId(0), 0..0);
+    let mut module = ir::Module {
+        sources: Arc::new(SourceMap::single("oracle.grid", "")),
+        structs,
+        globals: vec![],
+        externs: vec![],
+        functions: vec![],
+        kernels: vec![],
+        lowered: true,
+    };
+    for (at, list) in kernels.iter().enumerate() {
+        let function = |name: String, role, takes_geometry, parameters| Function {
+            name,
+            role,
+            takes_geometry,
+            parameters,
+            result: Type::Unit,
+            slots: vec![],
+            instructions: vec![],
+            blocks: vec![Block {
+                name: "entry".into(),
+                instructions: vec![],
+                terminator: Terminator::Return(None),
+            }],
+            span,
+        };
+        let (id, next) = (KernelId(at as u32), module.functions.len() as u32);
+        let name = format!("k{at}");
+        let geometry = Parameter { name: "geometry".into(), ty: Type::GEOMETRY };
+        let body_parameters = std::iter::once(geometry).chain(list.iter().cloned()).collect();
+        module.functions.push(function(
+            format!("{name}.body"),
+            Role::Body(id),
+            true,
+            body_parameters,
+        ));
+        module.functions.push(function(name.clone(), Role::Entry(id), false, list.clone()));
+        module.kernels.push(Kernel {
+            name,
+            parameters: list.clone(),
+            body: FunctionId(next),
+            entry: FunctionId(next + 1),
+            launch_bounds: None,
+            span,
+        });
+    }
+    module
+}
+
+/// The signatures as a module with its layouts.
+fn build(signatures: &[Signature]) -> (ir::Module, Layouts) {
+    let mut structs = Structs::new();
+    let lists: Vec<Vec<Parameter>> =
+        signatures.iter().map(|signature| parameters(signature, &mut structs)).collect();
+    let module = module(&lists, structs);
+    let layouts = compute_layouts(&module).unwrap();
+    (module, layouts)
+}
+
+/// Compares, and names the kernel with its types where the two differ.
+fn agree(cubin: &Cubin, module: &ir::Module, layouts: &Layouts) -> Result<(), TestCaseError> {
+    let all = layouts.kernels().iter().map(|kernel| &kernel.parameters);
+    for (kernel, layout) in module.kernels.iter().zip(all.clone()) {
+        if let Err(error) = check_parameters(cubin, [layout]) {
+            let signature = describe(&kernel.parameters, &module.structs);
+            return Err(TestCaseError::fail(format!("{error}\n{signature}")));
+        }
+    }
+    let count = parameter_records(cubin).unwrap().len();
+    if count != module.kernels.len() {
+        return Err(TestCaseError::fail(format!("{count} kernels in the cubin")));
+    }
+    Ok(())
+}
+
+/// A failure is not shrunk, which would compile a module for each step, but named: see [`agree`].
+fn config(cases: u32) -> Config {
+    Config { cases, max_shrink_iters: 0, failure_persistence: None, ..Config::default() }
+}
+
+/// Fails with the reason alone: the input is hundreds of kernels, and the reason names the one.
+fn finish(outcome: Result<(), TestError<Vec<Signature>>>) {
+    match outcome {
+        Ok(()) => {}
+        Err(TestError::Fail(reason, _) | TestError::Abort(reason)) => {
+            panic!("{}", reason.message())
+        }
+    }
+}
+
+#[test]
+fn nvcc_lays_out_the_same_types_in_the_same_way() {
+    let Some(toolchain) = toolchain_or_skip("nvcc's layout", &[Component::Nvcc]) else { return };
+    let strategy = vec(signature(Family::Cuda), KERNELS_FOR_NVCC);
+    // One round: nvcc is slow. The signatures differ from run to run.
+    let mut runner = TestRunner::new(config(1));
+    let outcome = runner.run(&strategy, |signatures| {
+        let (module, layouts) = build(&signatures);
+        let lists: Vec<Vec<Parameter>> =
+            module.kernels.iter().map(|kernel| kernel.parameters.clone()).collect();
+        let folder = tempfile::tempdir().unwrap();
+        let (source, cubin) = (folder.path().join("oracle.cu"), folder.path().join("oracle.cubin"));
+        std::fs::write(&source, cpp::program(&lists, &module.structs)).unwrap();
+        let output = Command::new(toolchain.path(Component::Nvcc).unwrap())
+            .args(["-std=c++17", "-cubin", "-arch=sm_90", "-w", "-o"])
+            .args([&cubin, &source])
+            .output()
+            .unwrap();
+        // A static assertion that fails is a difference, too.
+        let log = String::from_utf8_lossy(&output.stderr);
+        if !output.status.success() {
+            return Err(TestCaseError::fail(format!("nvcc: {log}")));
+        }
+        agree(&Cubin(std::fs::read(&cubin).unwrap()), &module, &layouts)
+    });
+    finish(outcome);
+}

@@ -184,8 +184,8 @@ impl Checked {
     }
 
     /// The parameter buffer of every kernel, in the order of the source.
-    pub fn parameter_buffers(&self) -> Vec<ParamLayout> {
-        self.layouts.kernels().iter().map(|kernel| kernel.parameters.clone()).collect()
+    pub fn parameter_buffers(&self) -> impl Iterator<Item = &ParamLayout> {
+        self.layouts.kernels().iter().map(|kernel| &kernel.parameters)
     }
 
     /// The IR with launches lowered for an architecture.
@@ -342,7 +342,7 @@ impl Session {
     pub fn cubin(&self, program: &Checked, options: &BuildOptions) -> Result<Built> {
         let (ptx, mut log) = self.ptx(program, options)?;
         let (cubin, link_log) = self.device_link(&ptx, program.launches(), options)?;
-        link::check_parameters(&cubin, &program.parameter_buffers())?;
+        link::check_parameters(&cubin, program.parameter_buffers())?;
         log.push_str(&link_log);
         Ok(Built { ptx, cubin, log })
     }

@@ -203,8 +203,8 @@ fn source_outputs(session: &Session, program: &Checked, options: &Options) -> Re
         let build = options.code.build_options(CudaArch::DEFAULT);
         let bytes = match emit {
             Emit::Layout => {
-                let buffers = program.parameter_buffers();
-                json_bytes(&layout::to_json(&buffers.iter().collect::<Vec<_>>(), &program.module.structs))?
+                let buffers: Vec<_> = program.parameter_buffers().collect();
+                json_bytes(&layout::to_json(&buffers, &program.module.structs))?
             }
             // The manifest names the images' hashes, so it needs them built.
             Emit::Manifest => {

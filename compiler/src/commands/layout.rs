@@ -46,7 +46,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
 
 /// The layouts of all kernels, or of the one that is named.
 fn choose<'a>(program: &'a Checked, kernel: Option<&str>) -> Result<Vec<&'a ParamLayout>, Failure> {
-    let all: Vec<&ParamLayout> = program.layouts.kernels().iter().map(|kernel| &kernel.parameters).collect();
+    let all: Vec<&ParamLayout> = program.parameter_buffers().collect();
     let Some(name) = kernel else { return Ok(all) };
     match all.iter().find(|layout| layout.kernel == name) {
         Some(layout) => Ok(vec![*layout]),

@@ -80,7 +80,7 @@ fn build(session: &Session, example: &Example, arch: CudaArch) -> anyhow::Result
         bytes(built.ptx.0.len()),
         bytes(built.cubin.0.len()),
     );
-    for layout in &program.parameter_buffers() {
+    for layout in program.parameter_buffers() {
         let slots: Vec<String> = layout.slots.iter().map(|slot| format!("{}@{}", slot.name, slot.offset)).collect();
         println!("    kernel {:<14} {:>3} bytes of parameters: {}", layout.kernel, layout.size, slots.join(" "));
     }

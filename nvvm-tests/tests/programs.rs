@@ -1,0 +1,126 @@
+//! Every example program, through every way to machine code.
+//!
+//! The snapshots need no toolkit. What NVIDIA's tools say of the same text does.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gridlet::arch::{CudaArch, Dialect};
+use gridlet::compile::{self, Backend, BuildOptions, Checked, DialectChoice, Session};
+use gridlet::toolchain::Component;
+use nvvm_tests::toolchain_or_skip;
+
+/// The example programs, in the order of their names.
+fn programs() -> Vec<(String, Checked)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/programs");
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let programs: Vec<_> = paths
+        .into_iter()
+        .map(|path| {
+            let checked = compile::load(&path).and_then(compile::check);
+            let checked = checked.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            (checked.name(), checked)
+        })
+        .collect();
+    assert!(programs.len() >= 4, "{} programs", programs.len());
+    programs
+}
+
+fn text(program: &Checked, arch: CudaArch, dialect: Dialect) -> String {
+    let options =
+        BuildOptions { arch, dialect: DialectChoice::Fixed(dialect), ..BuildOptions::default() };
+    let module = program.nvvm(&options).unwrap();
+    assert_eq!(module.dialect, dialect);
+    String::from_utf8(module.bytes).unwrap()
+}
+
+#[test]
+fn nvvm_ir_of_every_program_in_both_dialects() {
+    for (name, program) in programs() {
+        let (hopper, blackwell) = ("sm_90".parse().unwrap(), "sm_100".parse().unwrap());
+        insta::assert_snapshot!(format!("{name}.legacy"), text(&program, hopper, Dialect::Legacy));
+        insta::assert_snapshot!(format!("{name}.modern"), text(&program, blackwell, Dialect::Modern));
+    }
+}
+
+#[test]
+fn device_runtime_names_are_those_of_the_architecture() {
+    for (name, program) in programs() {
+        for arch in CudaArch::SUPPORTED {
+            let text = text(&program, arch, arch.dialect());
+            let private = text.contains("@__cudaCDP2LaunchDeviceV2(");
+            let public = text.contains("@cudaLaunchDeviceV2(");
+            assert_eq!((private, public), (!arch.public_names_are_cdp2(), arch.public_names_are_cdp2()), "{name} for {arch}");
+        }
+    }
+}
+
+/// Assembles PTX with ptxas, warnings being errors.
+fn ptxas(tool: &Path, ptx: &str, arch: CudaArch) -> Result<(), String> {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("a.ptx"), folder.path().join("a.cubin"));
+    fs::write(&input, ptx).unwrap();
+    // Relocatable, because the device runtime's functions are only declared.
+    let arch = format!("-arch={arch}");
+    let result = Command::new(tool).args(["-c", &arch, "-o"]).arg(&output).arg(&input).output().unwrap();
+    let log = String::from_utf8_lossy(&result.stderr).into_owned();
+    if result.status.success() && output.metadata().is_ok_and(|file| file.len() > 0) { Ok(()) } else { Err(log) }
+}
+
+#[test]
+fn nvidia_takes_every_program_for_every_architecture() {
+    let test = "nvidia_takes_every_program_for_every_architecture";
+    let needed = [
+        Component::LibNvvm,
+        Component::LibDevice,
+        Component::NvJitLink,
+        Component::CudaDevRt,
+        Component::Ptxas,
+    ];
+    let Some(toolchain) = toolchain_or_skip(test, &needed) else { return };
+    let assembler = toolchain.path(Component::Ptxas).unwrap().to_path_buf();
+    let session = Session::with_toolchain(toolchain);
+    for (name, program) in programs() {
+        for arch in CudaArch::SUPPORTED {
+            for backend in [Backend::LibNvvm, Backend::Nvptx] {
+                for optimize in [true, false] {
+                    let what = format!("{name} for {arch} by {backend:?}, optimize: {optimize}");
+                    let options = BuildOptions { backend, optimize, ..BuildOptions::for_arch(arch) };
+                    // The cubin's parameter records are compared with the layout pass in there.
+                    let built = session.cubin(&program, &options);
+                    let built = built.unwrap_or_else(|error| panic!("{what}: {error}"));
+                    assert_eq!(built.log, "", "{what}");
+                    assert!(built.ptx.0.contains(&format!(".target {arch}")), "{what}");
+                    ptxas(&assembler, &built.ptx.0, arch).unwrap_or_else(|log| panic!("{what}: {log}"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn libdevice_is_linked_only_when_used() {
+    let Some(toolchain) = toolchain_or_skip(
+        "libdevice_is_linked_only_when_used",
+        &[Component::LibNvvm, Component::LibDevice],
+    ) else {
+        return;
+    };
+    let session = Session::with_toolchain(toolchain);
+    let ptx = |source: &str, backend| {
+        let program = compile::check(gridlet::source::SourceMap::single("a.grid", source)).unwrap();
+        let options = BuildOptions { backend, optimize: false, ..BuildOptions::default() };
+        session.ptx(&program, &options).unwrap().0.0
+    };
+    for backend in [Backend::LibNvvm, Backend::Nvptx] {
+        let without = ptx("kernel k(p: *mut f32) { *p = *p * 2.0; }", backend);
+        let with = ptx("kernel k(p: *mut f32) { *p = sin(*p); }", backend);
+        // Payne-Hanek reduction comes with a table of digits of 2/pi, which only libdevice has.
+        assert!(with.contains("__cudart_i2opi_f"), "{backend:?}: {with}");
+        assert!(!without.contains("__nv_") && !without.contains("__cudart"), "{backend:?}: {without}");
+        assert!(!with.contains(".extern .func"), "{backend:?}: all of libdevice's functions are there: {with}");
+    }
+}

@@ -1,1 +1,82 @@
-//! The codegen stage.
+//! Codegen: a lowered IR module becomes one LLVM module, through inkwell.
+//!
+//! # The module
+//! - It is modern LLVM (opaque pointers) for `nvptx64-nvidia-cuda`, not optimised, and holds nothing that
+//!   [`nvvm::legacy`](crate::nvvm) cannot say in LLVM 7 or that either dialect of libNVVM refuses. So it
+//!   keeps to intrinsics that all three readers know (`llvm.nvvm.barrier0` has another name in LLVM 22,
+//!   which renames it on reading), has no `freeze`, no `poison`, no `bfloat` and no saturating conversion.
+//! - **Symbols** are the IR's names. Where the host or another module sees one, a `.` becomes `$`, which PTX
+//!   allows and no name of the language has. In internal ones (`fill.body`) LLVM and libNVVM rename it.
+//! - **Memory.** LLVM never lays out a struct: variables and `byval` parameters of aggregate types are byte
+//!   arrays with the alignment that [`layout`](crate::layout) says, and an aggregate is loaded and stored
+//!   leaf by leaf at `layout`'s offsets. In registers a struct is an LLVM struct, a mere carrier.
+//! - **Wide values**, of more than `types::MAX_LEAVES` leaves, are carried as a pointer to a
+//!   copy that nothing writes; see `memory.rs`.
+//! - **`bool`** is `i1` in registers and a byte, 0 or 1, in memory and as a kernel's parameter.
+//! - **`bf16`** is carried as its bits in an `i16` and computed in `f32`; see `bfloat.rs`.
+//! - Kernels' entries have the `ptx_kernel` calling convention and, for launch bounds, the attributes
+//!   `nvvm.maxntid` and `nvvm.minctasm`. Bodies are internal and `alwaysinline`.
+
+mod atomic;
+mod bfloat;
+mod builtin;
+mod cast;
+mod context;
+mod function;
+mod geometry;
+mod globals;
+mod instruction;
+mod math;
+mod memory;
+mod operator;
+mod printf;
+mod types;
+mod values;
+mod warp;
+
+use inkwell::context::Context;
+use inkwell::module::Module;
+
+use crate::error::{Error, Result};
+use crate::ir;
+
+/// The target triple of every module.
+pub const TRIPLE: &str = "nvptx64-nvidia-cuda";
+
+/// The data layout that libNVVM asks for (NVVM IR Specification 2.0, "Data Layout", 64-bit).
+pub const DATA_LAYOUT: &str = "e-p:64:64:64-i1:8:8-i8:8:8-i16:16:16-i32:32:32-i64:64:64-i128:128:128-\
+    f32:32:32-f64:64:64-v16:16:16-v32:32:32-v64:64:64-v128:128:128-n16:32:64";
+
+/// LLVM's number of the `ptx_kernel` calling convention (`llvm/IR/CallingConv.h`).
+pub const PTX_KERNEL: u32 = 71;
+
+/// Emits `module`, which the `launch` stage has lowered, into `context`.
+///
+/// # Errors
+/// [`Error::Internal`] where the IR breaks its rules or LLVM's verifier finds fault;
+/// [`Error::Invalid`] where the program uses the name of a function of CUDA for one of its own, or has a
+/// variable of 4 GiB or more.
+pub fn build_module<'ctx>(context: &'ctx Context, module: &ir::Module) -> Result<Module<'ctx>> {
+    if !module.lowered {
+        return Err(bug("the module still has launches to lower"));
+    }
+    let mut cx = context::ModuleContext::new(context, module)?;
+    cx.add_globals()?;
+    cx.declare_functions()?;
+    for (at, function) in module.functions.iter().enumerate() {
+        function::define(&cx, function, cx.functions[at])?;
+    }
+    cx.finish()
+}
+
+/// Whether the module calls libdevice, which then has to be linked.
+pub fn uses_libdevice(module: &Module<'_>) -> bool {
+    module.get_functions().any(|function| {
+        function.count_basic_blocks() == 0 && function.get_name().to_bytes().starts_with(b"__nv_")
+    })
+}
+
+/// A bug of this stage or of one before it.
+fn bug(message: impl Into<String>) -> Error {
+    Error::internal("codegen", message)
+}

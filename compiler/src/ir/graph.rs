@@ -1,6 +1,7 @@
-//! Who calls and who launches whom.
+//! Who calls, who launches and who uses what.
 
-use super::{FunctionId, InstKind, KernelId, Module, Operand};
+use super::{FunctionId, GEOMETRY_DYNAMIC_SHARED, GlobalId, InstKind, KernelId, Module, Operand};
+use crate::types::Type;
 
 /// `from` and every function that it may call, directly or through others, in the order of their ids.
 /// A launch is no call.
@@ -39,4 +40,37 @@ pub fn launched_by(module: &Module, kernel: KernelId) -> Vec<KernelId> {
     }
     let ids = launched.iter().enumerate().filter(|(_, launched)| **launched);
     ids.map(|(index, _)| KernelId(index as u32)).collect()
+}
+
+/// The globals that a function, and every function that it may call, uses: each once, in the order of the
+/// module.
+pub fn used_globals(module: &Module, function: FunctionId) -> Vec<GlobalId> {
+    let mut used = vec![false; module.globals.len()];
+    for function in reachable(module, function) {
+        for inst in &module.function(function).instructions {
+            if let InstKind::Builtin { format: Some(format), .. } = &inst.kind {
+                used[format.index()] = true;
+            }
+            inst.kind.for_each_operand(|operand| {
+                if let Operand::Global(global) = operand {
+                    used[global.index()] = true;
+                }
+            });
+        }
+    }
+    let ids = used.iter().enumerate().filter(|(_, used)| **used);
+    ids.map(|(index, _)| GlobalId(index as u32)).collect()
+}
+
+/// Whether a kernel, or a function that it may call, reads the base of the dynamic shared memory.
+pub fn uses_dynamic_shared(module: &Module, kernel: KernelId) -> bool {
+    reachable(module, module.kernel(kernel).body).into_iter().any(|id| {
+        let function = module.function(id);
+        function.instructions.iter().any(|inst| match &inst.kind {
+            InstKind::Extract { base, index: GEOMETRY_DYNAMIC_SHARED } => {
+                module.operand_type(function, base) == Type::GEOMETRY
+            }
+            _ => false,
+        })
+    })
 }

@@ -43,6 +43,8 @@
 pub mod build;
 pub mod graph;
 pub mod print;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod verify;
 
 use std::sync::Arc;

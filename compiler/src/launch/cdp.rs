@@ -26,12 +26,15 @@
 //!   jump launch.next
 //! launch.next:
 //! ```
+//! Where launches are counted, `launch.ok` also adds `%3 == 0` to the count, without a branch.
+//!
 //! A kernel without parameters gets a buffer too, as with nvcc.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::LaunchOptions;
 use super::symbols::{
-    DeviceRuntimeAbi, ERROR_LAUNCH_PENDING_COUNT_EXCEEDED, LOST_LAUNCH_RECORD, NamedStream,
+    ERROR_LAUNCH_PENDING_COUNT_EXCEEDED, LAUNCHES_MADE, LOST_LAUNCH_RECORD, NamedStream,
     RECORD_LOST_LAUNCH, RuntimeFunction,
 };
 use crate::builtins::{AtomicOp, Builtin};
@@ -47,21 +50,16 @@ use crate::source::{FileId, SourceMap, Span};
 use crate::types::{Scalar, Type};
 
 /// Lowers every launch of a module that has at least one.
-pub(super) fn lower(
-    module: &mut Module,
-    layouts: &Layouts,
-    symbols: DeviceRuntimeAbi,
-) -> Result<()> {
-    let record = GlobalId(module.globals.len() as u32);
-    module.globals.push(Global {
-        name: LOST_LAUNCH_RECORD.into(),
-        space: Space::Device,
-        ty: Type::Array(Box::new(Type::U32), 4),
-        init: Init::Zero,
-        exported: true,
-    });
+pub(super) fn lower(module: &mut Module, layouts: &Layouts, options: &LaunchOptions) -> Result<()> {
+    let mut export = |name: &str, ty| {
+        let (space, init) = (Space::Device, Init::Zero);
+        module.globals.push(Global { name: name.into(), space, ty, init, exported: true });
+        GlobalId(module.globals.len() as u32 - 1)
+    };
+    let record = export(LOST_LAUNCH_RECORD, Type::Array(Box::new(Type::U32), 4));
+    let made = options.count_launches.then(|| export(LAUNCHES_MADE, Type::U64));
     let mut declare = |function| {
-        module.externs.push(symbols.declaration(function));
+        module.externs.push(options.symbols.declaration(function));
         ExternId(module.externs.len() as u32 - 1)
     };
     let get_parameter_buffer = declare(RuntimeFunction::GetParameterBuffer);
@@ -74,6 +72,7 @@ pub(super) fn lower(
         get_parameter_buffer,
         launch_device,
         record_lost_launch,
+        made,
     };
     let mut any_plain = false;
     for function in &mut module.functions {
@@ -99,6 +98,8 @@ struct Context<'m> {
     get_parameter_buffer: ExternId,
     launch_device: ExternId,
     record_lost_launch: FunctionId,
+    /// The count of launches, if they are counted.
+    made: Option<GlobalId>,
 }
 
 /// Replaces the launches of one function. Instructions keep their ids: the one that was a launch becomes
@@ -194,7 +195,10 @@ impl<'c, 'm, 'f> Rewriter<'c, 'm, 'f> {
         let arguments = vec![param_buffer, stream];
         let kind = InstKind::CallExtern { function: self.context.launch_device, arguments };
         let launched = self.emit(kind, Type::I32, span);
-        self.store(self.status.clone(), launched, span);
+        self.store(self.status.clone(), launched.clone(), span);
+        if let Some(made) = self.context.made {
+            self.count(made, launched, span);
+        }
         self.close(Terminator::Jump(end));
 
         self.open("launch.null");
@@ -226,6 +230,19 @@ impl<'c, 'm, 'f> Rewriter<'c, 'm, 'f> {
         self.emit(kind, Type::Unit, span);
         self.close(Terminator::Jump(next));
         self.open("launch.next");
+    }
+
+    fn count(&mut self, made: GlobalId, status: Operand, span: Span) {
+        let success = Operand::Const(Const::Int(Scalar::I32, 0));
+        let succeeded = InstKind::Binary(BinaryOp::Eq, status, success);
+        let succeeded = self.emit(succeeded, Type::BOOL, span);
+        let one_or_zero = self.emit(InstKind::Cast(succeeded), Type::U64, span);
+        let add = InstKind::Builtin {
+            builtin: Builtin::Atomic(AtomicOp::Add),
+            arguments: vec![Operand::Global(made), one_or_zero],
+            format: None,
+        };
+        self.emit(add, Type::U64, span);
     }
 
     /// The handle of a stream. A stream is a pointer to the device runtime: the NULL stream is the null

@@ -5,10 +5,12 @@
 mod cdp;
 pub mod symbols;
 
+use crate::arch::CudaArch;
 use crate::error::{Error, Result};
 use crate::ir::{InstKind, Module, verify::verify};
 use crate::layout::Layouts;
 use symbols::DeviceRuntimeAbi;
+pub use symbols::{LAUNCHES_MADE, LOST_LAUNCH_RECORD};
 
 /// How the device launches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -35,6 +37,19 @@ pub struct LaunchOptions {
     pub strategy: Strategy,
     /// Which symbols the device runtime has.
     pub symbols: DeviceRuntimeAbi,
+    /// Whether every launch that succeeds adds 1 to [`symbols::LAUNCHES_MADE`].
+    pub count_launches: bool,
+}
+
+impl LaunchOptions {
+    /// The ordinary way to launch on an architecture.
+    pub fn for_arch(arch: CudaArch) -> Self {
+        LaunchOptions {
+            strategy: Strategy::default(),
+            symbols: DeviceRuntimeAbi::for_arch(arch),
+            count_launches: false,
+        }
+    }
 }
 
 /// Replaces every launch in a module. A module without launches only becomes [`Module::lowered`].
@@ -49,23 +64,23 @@ pub fn lower(module: &Module, layouts: &Layouts, options: &LaunchOptions) -> Res
     if module.lowered {
         return Err(Error::internal("launch", "the launches are lowered already"));
     }
-    if module.kernels.len() != layouts.kernels().len() {
+    if module.kernels.len() != layouts.kernels.len() {
         return Err(Error::internal("launch", "the layouts are those of another module"));
     }
     verify(module)?;
     let mut lowered = module.clone();
     lowered.lowered = true;
-    if has_launches(module) {
+    if launches(module) {
         match options.strategy {
-            Strategy::Cdp => cdp::lower(&mut lowered, layouts, options.symbols)?,
+            Strategy::Cdp => cdp::lower(&mut lowered, layouts, options)?,
         }
     }
     verify(&lowered)?;
     Ok(lowered)
 }
 
-/// Whether a module launches anything that is still symbolic.
-fn has_launches(module: &Module) -> bool {
+/// Whether a module whose launches are symbolic has any.
+pub fn launches(module: &Module) -> bool {
     let mut instructions = module.functions.iter().flat_map(|function| &function.instructions);
     instructions.any(|inst| matches!(inst.kind, InstKind::Launch(_)))
 }

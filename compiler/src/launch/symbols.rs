@@ -113,8 +113,20 @@ pub const ERROR_LAUNCH_PENDING_COUNT_EXCEEDED: i32 = 69;
 /// `gridlet_runtime::manifest::LostLaunchRecord`. It is there in every image that launches anything.
 pub const LOST_LAUNCH_RECORD: &str = "__gridlet_lost_launches";
 
+/// The device global, a `u64`, that counts the launches that succeeded. It is there only where launches are
+/// counted: see [`super::LaunchOptions::count_launches`].
+pub const LAUNCHES_MADE: &str = "__gridlet_launches_made";
+
 /// The function that writes to [`LOST_LAUNCH_RECORD`]. No name of the language has a dot in it.
 pub const RECORD_LOST_LAUNCH: &str = "gridlet.record_lost_launch";
+
+/// Whether one of `symbols` is a function of the device runtime that launches need, under any of its names:
+/// whether a module that declares them must be linked with `libcudadevrt.a`.
+pub fn declares_any<S: AsRef<str>>(symbols: impl IntoIterator<Item = S>) -> bool {
+    let known = [DeviceRuntimeAbi::Public, DeviceRuntimeAbi::Cdp2]
+        .map(|abi| RuntimeFunction::ALL.map(|function| abi.symbol(function)));
+    symbols.into_iter().any(|symbol| known.as_flattened().contains(&symbol.as_ref()))
+}
 
 /// Whether a name may not be the symbol of a kernel or a device function, because the device runtime, C's
 /// device library, libdevice or Gridlet's own record has a symbol of that name, or may get one.

@@ -33,7 +33,7 @@ mod leaves;
 mod module;
 
 pub use leaves::{Leaf, Leaves, leaves};
-pub use module::{KernelLayout, Layouts, compute_layouts};
+pub use module::{Layouts, compute_layouts};
 
 use crate::types::{Scalar, StructId, Structs, Type};
 

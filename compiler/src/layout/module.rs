@@ -4,51 +4,35 @@ use super::{BufferLayout, MAX_PARAMETER_BYTES, MAX_TYPE_BYTES, ParamLayout, Para
 use super::{buffer_layout, type_layout};
 use crate::diagnostics::Diagnostic;
 use crate::error::{Error, Result};
-use crate::ir::{self, InstKind, Kernel, KernelId, Module, Operand, Space, graph};
+use crate::ir::{InstKind, Kernel, KernelId, Module, Operand, Space, graph};
 use crate::source::{FileId, Span};
 use crate::types::{Structs, Type};
-
-/// What the layout pass knows of one kernel.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KernelLayout {
-    /// Its parameter buffer.
-    pub parameters: ParamLayout,
-    /// Bytes of the `shared` variables of the kernel and of every function that it may call.
-    pub static_shared_bytes: u64,
-    /// Whether it, or a function that it may call, reads dynamic shared memory.
-    pub uses_dynamic_shared: bool,
-}
 
 /// The layouts of a module's kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layouts {
-    kernels: Vec<KernelLayout>,
+    /// The parameter buffer of each kernel, in the order of [`KernelId`].
+    pub kernels: Vec<ParamLayout>,
 }
 
 impl Layouts {
-    /// All kernels, in the order of their ids.
-    pub fn kernels(&self) -> &[KernelLayout] {
-        &self.kernels
-    }
-
-    /// The layout of a kernel of the module that these layouts were computed for.
-    pub fn kernel(&self, id: KernelId) -> &KernelLayout {
+    /// The parameter buffer of a kernel of the module that these layouts were computed for.
+    pub fn parameters(&self, id: KernelId) -> &ParamLayout {
         &self.kernels[id.index()]
     }
 
-    /// The parameter buffer of a kernel.
-    pub fn parameters(&self, id: KernelId) -> &ParamLayout {
-        &self.kernel(id).parameters
-    }
-
-    /// Bytes of static shared memory of a kernel and of every function that it may call.
-    pub fn static_shared_bytes(&self, id: KernelId) -> u64 {
-        self.kernel(id).static_shared_bytes
+    /// Bytes that the `shared` variables of a kernel, and of every function that it may call, take: one
+    /// after another, in the order of the source.
+    pub fn static_shared_bytes(&self, module: &Module, id: KernelId) -> u64 {
+        let used = graph::used_globals(module, module.kernel(id).body);
+        let globals = used.into_iter().map(|id| &module.globals[id.index()]);
+        let types = globals.filter(|global| global.space == Space::Shared).map(|global| &global.ty);
+        buffer_layout(types, &module.structs).size
     }
 
     /// Whether a kernel, or a function that it may call, reads dynamic shared memory.
-    pub fn uses_dynamic_shared(&self, id: KernelId) -> bool {
-        self.kernel(id).uses_dynamic_shared
+    pub fn uses_dynamic_shared(&self, module: &Module, id: KernelId) -> bool {
+        graph::uses_dynamic_shared(module, id)
     }
 }
 
@@ -72,11 +56,7 @@ pub fn compute_layouts(module: &Module) -> Result<Layouts> {
             errors.extend(too_large_at_launches(module, KernelId(index as u32), &buffer));
             continue;
         }
-        kernels.push(KernelLayout {
-            parameters: param_layout(kernel, &buffer),
-            static_shared_bytes: static_shared_bytes(module, kernel),
-            uses_dynamic_shared: uses_dynamic_shared(module, kernel),
-        });
+        kernels.push(param_layout(kernel, &buffer));
     }
     if errors.is_empty() { Ok(Layouts { kernels }) } else { Err(Error::Program(errors)) }
 }
@@ -91,37 +71,6 @@ fn param_layout(kernel: &Kernel, buffer: &BufferLayout) -> ParamLayout {
         alignment: slot.alignment as u32,
     });
     ParamLayout { kernel: kernel.name.clone(), slots: slots.collect(), size: buffer.size as u32 }
-}
-
-/// The shared variables lie one after another in the order of the source.
-fn static_shared_bytes(module: &Module, kernel: &Kernel) -> u64 {
-    let mut used = vec![false; module.globals.len()];
-    for function in graph::reachable(module, kernel.body) {
-        for inst in &module.function(function).instructions {
-            inst.kind.for_each_operand(|operand| {
-                if let Operand::Global(id) = operand {
-                    used[id.index()] = true;
-                }
-            });
-        }
-    }
-    let shared = module.globals.iter().zip(used);
-    let types = shared
-        .filter(|(global, used)| *used && global.space == Space::Shared)
-        .map(|(global, _)| &global.ty);
-    buffer_layout(types, &module.structs).size
-}
-
-fn uses_dynamic_shared(module: &Module, kernel: &Kernel) -> bool {
-    graph::reachable(module, kernel.body).into_iter().any(|id| {
-        let function = module.function(id);
-        function.instructions.iter().any(|inst| match &inst.kind {
-            InstKind::Extract { base, index: ir::GEOMETRY_DYNAMIC_SHARED } => {
-                module.operand_type(function, base) == Type::GEOMETRY
-            }
-            _ => false,
-        })
-    })
 }
 
 fn too_large_at_kernel(kernel: &Kernel, buffer: &BufferLayout, structs: &Structs) -> Diagnostic {
@@ -162,7 +111,7 @@ fn buffer_table(what: &str, kernel: &Kernel, buffer: &BufferLayout, structs: &St
     let mut table = format!("{:>10} {:>10} {:>5}  {what}", "offset", "size", "align");
     for (parameter, slot) in kernel.parameters.iter().zip(&buffer.slots) {
         let end = slot.offset + slot.size;
-        let over = if end > u64::from(MAX_PARAMETER_BYTES) { "  ← beyond the limit" } else { "" };
+        let over = if end > u64::from(MAX_PARAMETER_BYTES) { "  (beyond the limit)" } else { "" };
         table.push_str(&format!(
             "\n{:>10} {:>10} {:>5}  {}: {}{over}",
             slot.offset,

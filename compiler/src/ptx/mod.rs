@@ -1,6 +1,7 @@
 //! The ways to PTX.
 
 pub mod libnvvm;
+pub mod nvptx;
 
 /// PTX text.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -195,3 +195,6 @@ fn build_entry(source: &tree::Function, kernel: KernelId, body: FunctionId) -> R
         span: source.span,
     })
 }
+
+#[cfg(test)]
+mod tests;

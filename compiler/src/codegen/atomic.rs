@@ -1,0 +1,114 @@
+//! Atomic operations: relaxed, device scope, as CUDA's `atomicAdd` and its like.
+
+use inkwell::AtomicOrdering::Monotonic;
+use inkwell::AtomicRMWBinOp;
+use inkwell::llvm_sys::core::{
+    LLVMBuildAtomicRMWSyncScope, LLVMGetSyncScopeID, LLVMSetAtomicSyncScopeID,
+};
+use inkwell::llvm_sys::{LLVMAtomicOrdering, LLVMAtomicRMWBinOp};
+use inkwell::values::{AsValueRef, BasicValueEnum, FloatValue, IntValue, PointerValue};
+
+use super::bug;
+use super::function::FunctionEmitter;
+use super::values::{float, int, pointer};
+use crate::builtins::AtomicOp;
+use crate::error::Result;
+use crate::types::Scalar;
+
+/// What LLVM calls the scope of one GPU. Without it LLVM means the whole system.
+const SCOPE: &str = "device";
+
+impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
+    /// Reads, modifies and writes; gives the old value.
+    pub(super) fn atomic(
+        &self,
+        op: AtomicOp,
+        address: BasicValueEnum<'ctx>,
+        value: BasicValueEnum<'ctx>,
+        scalar: Scalar,
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let address = pointer(address)?;
+        let rmw = match (op, scalar.is_signed()) {
+            (AtomicOp::Add, _) if scalar.is_float() => {
+                return Ok(self.atomic_float_add(address, float(value)?).into());
+            }
+            (AtomicOp::Add, _) => AtomicRMWBinOp::Add,
+            (AtomicOp::Sub, _) => AtomicRMWBinOp::Sub,
+            (AtomicOp::Min, true) => AtomicRMWBinOp::Min,
+            (AtomicOp::Min, false) => AtomicRMWBinOp::UMin,
+            (AtomicOp::Max, true) => AtomicRMWBinOp::Max,
+            (AtomicOp::Max, false) => AtomicRMWBinOp::UMax,
+            (AtomicOp::And, _) => AtomicRMWBinOp::And,
+            (AtomicOp::Or, _) => AtomicRMWBinOp::Or,
+            (AtomicOp::Xor, _) => AtomicRMWBinOp::Xor,
+            (AtomicOp::Exch, _) => AtomicRMWBinOp::Xchg,
+        };
+        if scalar.is_float() {
+            // LLVM 7 exchanges integers only.
+            if op != AtomicOp::Exch {
+                return Err(bug(format!("atomic {op:?} on {}", scalar.name())));
+            }
+            let bits = self.cx.int_type(scalar.bits());
+            let value = int(self.build().build_bit_cast(value, bits, "")?)?;
+            let old = self.atomic_int(rmw, address, value)?;
+            return Ok(self.build().build_bit_cast(old, self.cx.float_type(scalar), "")?);
+        }
+        Ok(self.atomic_int(rmw, address, int(value)?)?.into())
+    }
+
+    fn atomic_int(
+        &self,
+        op: AtomicRMWBinOp,
+        address: PointerValue<'ctx>,
+        value: IntValue<'ctx>,
+    ) -> Result<IntValue<'ctx>> {
+        let old = self.build().build_atomicrmw(op, address, value, Monotonic)?;
+        self.set_scope(old);
+        Ok(old)
+    }
+
+    /// Writes `new` if `expected` is there; gives what was there.
+    pub(super) fn atomic_cas(
+        &self,
+        address: BasicValueEnum<'ctx>,
+        expected: BasicValueEnum<'ctx>,
+        new: BasicValueEnum<'ctx>,
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let (expected, new) = (int(expected)?, int(new)?);
+        let pair =
+            self.build().build_cmpxchg(pointer(address)?, expected, new, Monotonic, Monotonic)?;
+        self.set_scope(pair);
+        Ok(self.build().build_extract_value(pair, 0, "")?)
+    }
+
+    fn scope(&self) -> u32 {
+        // SAFETY: the context is alive, and LLVM reads exactly the name's bytes.
+        unsafe { LLVMGetSyncScopeID(self.cx.context.raw(), SCOPE.as_ptr().cast(), SCOPE.len()) }
+    }
+
+    fn set_scope(&self, instruction: impl AsValueRef) {
+        // SAFETY: callers pass the value of an `atomicrmw` or a `cmpxchg` that they just built, of this
+        // context.
+        unsafe { LLVMSetAtomicSyncScopeID(instruction.as_value_ref(), self.scope()) }
+    }
+
+    /// inkwell's `build_atomicrmw` takes integers only.
+    fn atomic_float_add(
+        &self,
+        address: PointerValue<'ctx>,
+        value: FloatValue<'ctx>,
+    ) -> FloatValue<'ctx> {
+        // SAFETY: builder, address and value are of this context, the builder stands in a block, and
+        // `fadd` takes a float; the result has the value's type.
+        unsafe {
+            FloatValue::new(LLVMBuildAtomicRMWSyncScope(
+                self.build().as_mut_ptr(),
+                LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpFAdd,
+                address.as_value_ref(),
+                value.as_value_ref(),
+                LLVMAtomicOrdering::LLVMAtomicOrderingMonotonic,
+                self.scope(),
+            ))
+        }
+    }
+}

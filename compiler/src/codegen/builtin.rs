@@ -1,0 +1,117 @@
+//! Built-in operations: which file emits which, and the few that are one instruction.
+
+use inkwell::attributes::{Attribute, AttributeLoc};
+use inkwell::values::BasicValueEnum;
+
+use super::bug;
+use super::function::FunctionEmitter;
+use super::values::result;
+use crate::builtins::{Builtin, FenceScope};
+use crate::error::Result;
+use crate::ir::{GlobalId, Operand};
+use crate::types::Type;
+
+impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
+    /// Emits a built-in operation whose value is a `ty`.
+    pub(super) fn builtin(
+        &self,
+        builtin: Builtin,
+        arguments: &[Operand],
+        format: Option<GlobalId>,
+        ty: &Type,
+    ) -> Result<Option<BasicValueEnum<'ctx>>> {
+        let types: Vec<Type> = arguments.iter().map(|operand| self.type_of(operand)).collect();
+        let values = arguments
+            .iter()
+            .map(|operand| self.operand(operand))
+            .collect::<Result<Vec<BasicValueEnum<'ctx>>>>()?;
+        let wrong = || bug(format!("wrong arguments of `{}`: {types:?}", builtin.name()));
+        let value = match (builtin, values.as_slice()) {
+            (Builtin::SyncThreads, []) => return self.effect("llvm.nvvm.barrier0", &[]),
+            (Builtin::SyncWarp, [_]) => return self.effect("llvm.nvvm.bar.warp.sync", &values),
+            (Builtin::Fence(scope), []) => return self.effect(fence_name(scope), &[]),
+            (Builtin::Trap, []) => {
+                self.emit_trap()?;
+                return Ok(None);
+            }
+            (Builtin::Shuffle(mode), [mask, value, lane]) => {
+                self.shuffle(mode, *mask, *value, *lane)?
+            }
+            (Builtin::Vote(mode), [mask, predicate]) => self.vote(mode, *mask, *predicate)?,
+            (Builtin::ActiveMask, []) => self.assembly("activemask.b32 $0;", 32)?,
+            (Builtin::LaneId, []) => self.special_register("laneid")?,
+            (Builtin::SmId, []) => self.special_register("smid")?,
+            // By assembly, because LLVM 7 takes two reads of the intrinsic for one.
+            (Builtin::Clock64, []) => self.assembly("mov.u64 $0, %clock64;", 64)?,
+            (Builtin::GlobalTimer, []) => self.assembly("mov.u64 $0, %globaltimer;", 64)?,
+            (Builtin::Atomic(op), [address, value]) => {
+                let scalar = ty.as_scalar().ok_or_else(wrong)?;
+                self.atomic(op, *address, *value, scalar)?
+            }
+            (Builtin::AtomicCas, [address, expected, new]) => {
+                self.atomic_cas(*address, *expected, *new)?
+            }
+            (Builtin::Math(op), _) => self.math(op, ty.as_scalar().ok_or_else(wrong)?, &values)?,
+            (Builtin::Bit(op), [value]) => self.bit(op, *value)?,
+            (Builtin::Printf, _) => self.printf(format.ok_or_else(wrong)?, &values, &types)?,
+            _ => return Err(wrong()),
+        };
+        Ok(Some(value))
+    }
+
+    /// Calls an intrinsic that gives nothing.
+    fn effect(
+        &self,
+        name: &str,
+        arguments: &[BasicValueEnum<'ctx>],
+    ) -> Result<Option<BasicValueEnum<'ctx>>> {
+        let types: Vec<_> = arguments.iter().map(|argument| argument.get_type()).collect();
+        let function = self.cx.declare(name, None, &types)?;
+        self.emit_call(function, arguments, "")?;
+        Ok(None)
+    }
+
+    /// Stops the grid with an error.
+    pub(super) fn emit_trap(&self) -> Result<()> {
+        self.effect("llvm.trap", &[])?;
+        Ok(())
+    }
+
+    /// Reads a 32-bit special register that does not change while a thread runs.
+    pub(super) fn special_register(&self, name: &str) -> Result<BasicValueEnum<'ctx>> {
+        let name = format!("llvm.nvvm.read.ptx.sreg.{name}");
+        let function = self.cx.declare(&name, Some(self.cx.int_type(32).into()), &[])?;
+        result(self.emit_call(function, &[], "")?)
+    }
+
+    /// One PTX instruction that gives an integer of `bits` and must stay where it is.
+    fn assembly(&self, text: &str, bits: u32) -> Result<BasicValueEnum<'ctx>> {
+        let ty = self.cx.function_type(Some(self.cx.int_type(bits).into()), &[]);
+        let constraint = if bits == 64 { "=l" } else { "=r" };
+        let assembly = self.cx.context.create_inline_asm(
+            ty,
+            text.into(),
+            constraint.into(),
+            true,
+            false,
+            None,
+            false,
+        );
+        let call = self.build().build_indirect_call(ty, assembly, &[], "")?;
+        for name in ["convergent", "nounwind"] {
+            let kind = Attribute::get_named_enum_kind_id(name);
+            let attribute = self.cx.context.create_enum_attribute(kind, 0);
+            call.add_attribute(AttributeLoc::Function, attribute);
+        }
+        result(call)
+    }
+}
+
+/// `membar` at each level (NVVM IR Specification, "Barrier and Memory Fence").
+fn fence_name(scope: FenceScope) -> &'static str {
+    match scope {
+        FenceScope::Block => "llvm.nvvm.membar.cta",
+        FenceScope::Device => "llvm.nvvm.membar.gl",
+        FenceScope::System => "llvm.nvvm.membar.sys",
+    }
+}

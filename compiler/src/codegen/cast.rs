@@ -1,0 +1,152 @@
+//! `as`, with Rust's meaning: integers are cut or extended by the sign of their own type, floats saturate
+//! to integers and NaN gives 0, every other conversion rounds to the nearest, ties to even.
+
+use inkwell::FloatPredicate;
+use inkwell::values::{BasicValueEnum, FloatValue, IntValue};
+
+use super::bug;
+use super::function::FunctionEmitter;
+use super::values::{float, int, pointer};
+use crate::error::Result;
+use crate::types::{Scalar, Type};
+
+impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
+    /// `value as to`.
+    pub(super) fn cast(
+        &self,
+        value: BasicValueEnum<'ctx>,
+        from: &Type,
+        to: &Type,
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let is_address = |ty: &Type| ty.is_pointer() || *ty == Type::Stream;
+        match (from, to) {
+            _ if from == to => Ok(value),
+            (Type::Scalar(from), Type::Scalar(to)) => self.cast_scalar(value, *from, *to),
+            (from, to) if is_address(from) && is_address(to) => Ok(value),
+            (from, Type::Scalar(to)) if is_address(from) => {
+                let wide = self.cx.int_type(64);
+                let bits = self.build().build_ptr_to_int(pointer(value)?, wide, "")?;
+                self.cast_scalar(bits.into(), Scalar::U64, *to)
+            }
+            (Type::Scalar(from), to) if is_address(to) => {
+                let bits = int(self.cast_scalar(value, *from, Scalar::U64)?)?;
+                let ty = self.cx.pointer_type();
+                Ok(self.build().build_int_to_ptr(bits, ty, "")?.into())
+            }
+            _ => {
+                let name = |ty: &Type| ty.display(&self.cx.ir.structs).to_string();
+                Err(bug(format!("a cast from {} to {}", name(from), name(to))))
+            }
+        }
+    }
+
+    /// `value as to` between scalars.
+    pub(super) fn cast_scalar(
+        &self,
+        value: BasicValueEnum<'ctx>,
+        from: Scalar,
+        to: Scalar,
+    ) -> Result<BasicValueEnum<'ctx>> {
+        if from == to {
+            return Ok(value);
+        }
+        match (from.is_float(), to.is_float()) {
+            (false, false) => Ok(self.cast_int(int(value)?, from, to)?.into()),
+            (false, true) => self.int_to_float(int(value)?, from, to),
+            (true, true) => self.cast_float(value, from, to),
+            (true, false) => {
+                // Both narrow types fit f32, and PTX converts f32 and f64 alone to every integer.
+                let wide = if from == Scalar::F64 { Scalar::F64 } else { Scalar::F32 };
+                let value = float(self.cast_scalar(value, from, wide)?)?;
+                Ok(self.float_to_int(value, to)?.into())
+            }
+        }
+    }
+
+    fn cast_int(&self, value: IntValue<'ctx>, from: Scalar, to: Scalar) -> Result<IntValue<'ctx>> {
+        let ty = self.cx.int_type(to.bits());
+        Ok(if to == Scalar::Bool {
+            self.byte_to_bool(value, "")?
+        } else if to.bits() < from.bits() {
+            self.build().build_int_truncate(value, ty, "")?
+        } else if to.bits() == from.bits() {
+            value
+        } else if from.is_signed() {
+            self.build().build_int_s_extend(value, ty, "")?
+        } else {
+            self.build().build_int_z_extend(value, ty, "")?
+        })
+    }
+
+    fn int_to_float(
+        &self,
+        value: IntValue<'ctx>,
+        from: Scalar,
+        to: Scalar,
+    ) -> Result<BasicValueEnum<'ctx>> {
+        if from == Scalar::Bool {
+            let value = self.cast_int(value, from, Scalar::U32)?;
+            return self.int_to_float(value, Scalar::U32, to);
+        }
+        if to == Scalar::Bf16 {
+            return Ok(self.int_to_bfloat(value, from)?.into());
+        }
+        let ty = self.cx.float_type(to);
+        Ok(if from.is_signed() {
+            self.build().build_signed_int_to_float(value, ty, "")?.into()
+        } else {
+            self.build().build_unsigned_int_to_float(value, ty, "")?.into()
+        })
+    }
+
+    fn cast_float(
+        &self,
+        value: BasicValueEnum<'ctx>,
+        from: Scalar,
+        to: Scalar,
+    ) -> Result<BasicValueEnum<'ctx>> {
+        if from == Scalar::Bf16 {
+            let wide = self.bfloat_to_f32(int(value)?)?;
+            return self.cast_scalar(wide.into(), Scalar::F32, to);
+        }
+        let value = float(value)?;
+        if to == Scalar::Bf16 {
+            return Ok(self.float_to_bfloat(value, from)?.into());
+        }
+        let ty = self.cx.float_type(to);
+        Ok(if to.size() > from.size() {
+            self.build().build_float_ext(value, ty, "")?.into()
+        } else {
+            self.build().build_float_trunc(value, ty, "")?.into()
+        })
+    }
+
+    /// Float to integer. LLVM's conversion is undefined outside the range and LLVM 7 has no saturating one;
+    /// the undefined result is never the one selected.
+    fn float_to_int(&self, value: FloatValue<'ctx>, to: Scalar) -> Result<IntValue<'ctx>> {
+        let build = self.build();
+        if to == Scalar::Bool {
+            return Err(bug("a cast from a float to bool"));
+        }
+        let (bits, signed) = (to.bits(), to.is_signed());
+        let ty = self.cx.int_type(bits);
+        let converted = if signed {
+            build.build_float_to_signed_int(value, ty, "")?
+        } else {
+            build.build_float_to_unsigned_int(value, ty, "")?
+        };
+        let ones = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
+        let (least, most) = if signed { (1 << (bits - 1), ones >> 1) } else { (0, ones) };
+        // Both bounds are powers of two or zero, so every float type has them exactly.
+        let power = |exponent: u32| f64::from(exponent).exp2();
+        let (low, high) =
+            if signed { (-power(bits - 1), power(bits - 1)) } else { (0.0, power(bits)) };
+        let bound = |bound: f64| value.get_type().const_float(bound);
+        let is_low = build.build_float_compare(FloatPredicate::OLT, value, bound(low), "")?;
+        let is_high = build.build_float_compare(FloatPredicate::OGE, value, bound(high), "")?;
+        let is_nan = build.build_float_compare(FloatPredicate::UNO, value, value, "")?;
+        let result = build.build_select(is_low, ty.const_int(least, false), converted, "")?;
+        let result = build.build_select(is_high, ty.const_int(most, false), int(result)?, "")?;
+        int(build.build_select(is_nan, ty.const_zero(), int(result)?, "")?)
+    }
+}

@@ -1,0 +1,189 @@
+//! What the functions of one module share: the LLVM module, types, symbols and declared functions.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use inkwell::attributes::{Attribute, AttributeLoc};
+use inkwell::builder::Builder;
+use inkwell::context::Context;
+use inkwell::module::Module;
+use inkwell::targets::{TargetData, TargetTriple};
+use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum, FunctionType, StructType};
+use inkwell::values::{FunctionValue, PointerValue};
+
+use super::{DATA_LAYOUT, TRIPLE, bug};
+use crate::error::{Error, Result};
+use crate::ir;
+use crate::types::StructId;
+
+/// The LLVM module under construction and what refers into it.
+pub(super) struct ModuleContext<'ctx, 'ir> {
+    pub(super) context: &'ctx Context,
+    pub(super) ir: &'ir ir::Module,
+    pub(super) module: Module<'ctx>,
+    pub(super) builder: Builder<'ctx>,
+    /// The carriers made so far.
+    pub(super) structs: RefCell<BTreeMap<StructId, StructType<'ctx>>>,
+    /// Generic addresses, by `ir::GlobalId`.
+    pub(super) globals: Vec<PointerValue<'ctx>>,
+    /// By `ir::FunctionId`.
+    pub(super) functions: Vec<FunctionValue<'ctx>>,
+    /// By `ir::ExternId`.
+    pub(super) externs: Vec<FunctionValue<'ctx>>,
+    /// Functions of CUDA, libdevice and LLVM that something calls, by name.
+    declared: RefCell<BTreeMap<String, FunctionValue<'ctx>>>,
+    /// Generic address of the block's dynamic shared memory, if anything asks for it.
+    pub(super) dynamic_shared: Option<PointerValue<'ctx>>,
+}
+
+impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
+    /// An empty module, named after the first source file without its folder: a path would make the
+    /// output depend on where the source lies.
+    pub(super) fn new(context: &'ctx Context, ir: &'ir ir::Module) -> Result<Self> {
+        let source = ir.sources.files().first().map_or("module", |file| file.name.as_str());
+        let name = source.rsplit(['/', '\\']).next().unwrap_or(source);
+        let module = context.create_module(name);
+        module.set_source_file_name(name);
+        module.set_triple(&TargetTriple::create(TRIPLE));
+        module.set_data_layout(&TargetData::create(DATA_LAYOUT).get_data_layout());
+        Ok(ModuleContext {
+            context,
+            ir,
+            module,
+            builder: context.create_builder(),
+            structs: RefCell::default(),
+            globals: Vec::new(),
+            functions: Vec::new(),
+            externs: Vec::new(),
+            declared: RefCell::default(),
+            dynamic_shared: None,
+        })
+    }
+
+    /// A function type; without a result type it returns nothing.
+    pub(super) fn function_type(
+        &self,
+        result: Option<BasicTypeEnum<'ctx>>,
+        parameters: &[BasicTypeEnum<'ctx>],
+    ) -> FunctionType<'ctx> {
+        let parameters: Vec<BasicMetadataTypeEnum<'ctx>> =
+            parameters.iter().map(|&ty| ty.into()).collect();
+        match result {
+            Some(result) => result.fn_type(&parameters, false),
+            None => self.context.void_type().fn_type(&parameters, false),
+        }
+    }
+
+    /// The function of CUDA, libdevice or LLVM called `name`, declared at its first use.
+    pub(super) fn declare(
+        &self,
+        name: &str,
+        result: Option<BasicTypeEnum<'ctx>>,
+        parameters: &[BasicTypeEnum<'ctx>],
+    ) -> Result<FunctionValue<'ctx>> {
+        if let Some(&known) = self.declared.borrow().get(name) {
+            return Ok(known);
+        }
+        let function = self.add_function(name, self.function_type(result, parameters))?;
+        self.declared.borrow_mut().insert(name.into(), function);
+        Ok(function)
+    }
+
+    /// Adds a function whose symbol must be `name`.
+    pub(super) fn add_function(
+        &self,
+        name: &str,
+        ty: FunctionType<'ctx>,
+    ) -> Result<FunctionValue<'ctx>> {
+        if self.module.get_function(name).is_some() || self.module.get_global(name).is_some() {
+            return Err(Error::Invalid(format!(
+                "two things are called `{name}`: it is the name of a function of CUDA's device runtime, \
+                 or is declared twice; rename yours"
+            )));
+        }
+        let function = self.module.add_function(name, ty, None);
+        // Any of them may hold a barrier, and nothing unwinds on a GPU. LLVM drops `convergent` where it
+        // finds it needless.
+        self.add_attribute(function, AttributeLoc::Function, "convergent", 0);
+        self.add_attribute(function, AttributeLoc::Function, "nounwind", 0);
+        Ok(function)
+    }
+
+    /// Adds an attribute that LLVM knows by name.
+    pub(super) fn add_attribute(
+        &self,
+        function: FunctionValue<'ctx>,
+        place: AttributeLoc,
+        name: &str,
+        value: u64,
+    ) {
+        let kind = Attribute::get_named_enum_kind_id(name);
+        function.add_attribute(place, self.context.create_enum_attribute(kind, value));
+    }
+
+    /// Adds the module's metadata, and verifies it.
+    pub(super) fn finish(self) -> Result<Module<'ctx>> {
+        self.strip_intrinsic_attributes();
+        let number = |value: u64| self.int_type(32).const_int(value, false).into();
+        let version = self.context.metadata_node(&[number(2), number(0)]);
+        self.module
+            .add_global_metadata("nvvmir.version", &version)
+            .map_err(|error| bug(format!("nvvmir.version: {error}")))?;
+        match self.module.verify() {
+            Ok(()) => Ok(self.module),
+            Err(message) => Err(bug(format!("LLVM's verifier: {}", message.to_string()))),
+        }
+    }
+
+    /// LLVM puts its own attributes on declarations of intrinsics. Many are newer than the readers of the
+    /// text, and every reader puts its own on again.
+    fn strip_intrinsic_attributes(&self) {
+        let intrinsics = self
+            .module
+            .get_functions()
+            .filter(|function| function.get_name().to_bytes().starts_with(b"llvm."));
+        for function in intrinsics {
+            let places = [AttributeLoc::Function, AttributeLoc::Return]
+                .into_iter()
+                .chain((0..function.count_params()).map(AttributeLoc::Param));
+            for place in places {
+                for kind in 1..=Attribute::get_last_enum_kind_id() {
+                    function.remove_enum_attribute(place, kind);
+                }
+            }
+        }
+    }
+}
+
+/// The symbol of what other modules and the host see: PTX allows `[A-Za-z0-9_$]`. A `.` becomes `$`, any
+/// other byte `$` and its two hexadecimal digits; no name of the language has a `$`.
+pub(super) fn external_symbol(name: &str) -> String {
+    internal_symbol(name).replace('.', "$")
+}
+
+/// The symbol of what only this module sees. LLVM and libNVVM rename a `.` in these by themselves, and in
+/// LLVM's text it reads better.
+pub(super) fn internal_symbol(name: &str) -> String {
+    let mut symbol = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'$') {
+            symbol.push(char::from(byte));
+        } else {
+            symbol.push_str(&format!("${byte:02x}"));
+        }
+    }
+    symbol
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{external_symbol, internal_symbol};
+
+    #[test]
+    fn symbols_are_legal_in_ptx() {
+        assert_eq!(external_symbol("fill.serial"), "fill$serial");
+        assert_eq!(internal_symbol("fill.body"), "fill.body");
+        assert_eq!(internal_symbol("f::<8>"), "f$3a$3a$3c8$3e");
+        assert_eq!(external_symbol("a_1"), "a_1");
+    }
+}

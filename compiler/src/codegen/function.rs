@@ -1,0 +1,384 @@
+//! Functions: how they are declared, and the frame in which their instructions are emitted.
+
+use inkwell::attributes::AttributeLoc;
+use inkwell::basic_block::BasicBlock;
+use inkwell::builder::Builder;
+use inkwell::module::Linkage;
+use inkwell::types::{BasicType, BasicTypeEnum};
+use inkwell::values::{BasicValueEnum, FunctionValue, PointerValue};
+
+use super::context::{ModuleContext, external_symbol, internal_symbol};
+use super::types::Carrier;
+use super::values::{int, pointer};
+use super::{PTX_KERNEL, bug};
+use crate::error::Result;
+use crate::ir::{Block, BlockId, Function, KernelId, Operand, Role, Terminator};
+use crate::types::{Scalar, Type};
+
+impl<'ctx> ModuleContext<'ctx, '_> {
+    /// Declares all functions, so that they can call each other in any order.
+    pub(super) fn declare_functions(&mut self) -> Result<()> {
+        for function in &self.ir.functions {
+            let value = match function.role {
+                Role::Entry(kernel) => self.declare_entry(function, kernel)?,
+                Role::Device | Role::Body(_) => self.declare_internal(function)?,
+            };
+            for (parameter, item) in value.get_param_iter().zip(&function.parameters) {
+                parameter.set_name(&item.name);
+            }
+            self.functions.push(value);
+        }
+        for item in &self.ir.externs {
+            let parameters = self.value_types(item.parameters.iter())?;
+            if self.carrier(&item.result) == Carrier::Memory
+                || item.parameters.iter().any(|ty| self.carrier(ty) != Carrier::Registers)
+            {
+                return Err(bug(format!("`{}` passes what registers cannot carry", item.name)));
+            }
+            let ty = self.function_type(self.result_type(&item.result)?, &parameters);
+            let value = self.add_function(&item.name, ty)?;
+            self.externs.push(value);
+        }
+        Ok(())
+    }
+
+    /// Device functions and bodies. Parameters are carried as any value; a wide result is written through
+    /// a last parameter, `result`.
+    fn declare_internal(&self, function: &Function) -> Result<FunctionValue<'ctx>> {
+        let mut parameters = self.value_types(function.parameters.iter().map(|item| &item.ty))?;
+        let wide_result = self.carrier(&function.result) == Carrier::Memory;
+        if wide_result {
+            parameters.push(self.pointer_type().into());
+        }
+        let ty = self.function_type(self.result_type(&function.result)?, &parameters);
+        let value = self.add_function(&internal_symbol(&function.name), ty)?;
+        value.set_linkage(Linkage::Internal);
+        if let Role::Body(_) = function.role {
+            self.add_attribute(value, AttributeLoc::Function, "alwaysinline", 0);
+        }
+        if wide_result && let Some(last) = value.get_params().last() {
+            last.set_name("result");
+        }
+        Ok(value)
+    }
+
+    /// An entry. Scalars and pointers are passed as themselves, `bool` as a byte, and all else `byval`, so
+    /// that PTX shows a `.param` of `layout`'s size and alignment.
+    fn declare_entry(&self, function: &Function, kernel: KernelId) -> Result<FunctionValue<'ctx>> {
+        let types = function.parameters.iter().map(|item| self.entry_parameter(&item.ty));
+        let ty = self.function_type(None, &types.collect::<Result<Vec<_>>>()?);
+        let value = self.add_function(&external_symbol(&function.name), ty)?;
+        value.set_call_conventions(PTX_KERNEL);
+        for (at, item) in function.parameters.iter().enumerate() {
+            if is_by_value(&item.ty) {
+                let place = AttributeLoc::Param(at as u32);
+                let kind = inkwell::attributes::Attribute::get_named_enum_kind_id("byval");
+                let bytes = self.bytes_type(&item.ty)?;
+                let byval = self.context.create_type_attribute(kind, bytes.into());
+                value.add_attribute(place, byval);
+                let alignment = u64::from(self.alignment(&item.ty));
+                self.add_attribute(value, place, "align", alignment);
+            }
+        }
+        if let Some(bounds) = self.ir.kernel(kernel).launch_bounds {
+            let add = |name: &str, value_text: u32| {
+                let text = value_text.to_string();
+                let attribute = self.context.create_string_attribute(name, &text);
+                value.add_attribute(AttributeLoc::Function, attribute);
+            };
+            add("nvvm.maxntid", bounds.max_threads);
+            if let Some(blocks) = bounds.min_blocks {
+                add("nvvm.minctasm", blocks);
+            }
+        }
+        Ok(value)
+    }
+
+    fn entry_parameter(&self, ty: &Type) -> Result<BasicTypeEnum<'ctx>> {
+        if is_by_value(ty) { Ok(self.pointer_type().into()) } else { self.memory_type(ty) }
+    }
+
+    fn value_types<'t>(
+        &self,
+        types: impl Iterator<Item = &'t Type>,
+    ) -> Result<Vec<BasicTypeEnum<'ctx>>> {
+        types.map(|ty| self.value_type(ty)).collect()
+    }
+
+    /// What a function of that result returns in LLVM; `None` is `void`.
+    fn result_type(&self, ty: &Type) -> Result<Option<BasicTypeEnum<'ctx>>> {
+        match self.carrier(ty) {
+            Carrier::Registers => self.value_type(ty).map(Some),
+            Carrier::Memory | Carrier::Nothing => Ok(None),
+        }
+    }
+}
+
+/// Whether an entry takes a parameter of this type `byval`.
+fn is_by_value(ty: &Type) -> bool {
+    matches!(ty, Type::Struct(_) | Type::Array(..) | Type::Vector(..))
+}
+
+/// Emits the body of `function` into `value`.
+pub(super) fn define<'ctx>(
+    cx: &ModuleContext<'ctx, '_>,
+    function: &Function,
+    value: FunctionValue<'ctx>,
+) -> Result<()> {
+    let order = reverse_post_order(function)?;
+    let mut blocks = vec![None; function.blocks.len()];
+    for (at, block) in function.blocks.iter().enumerate() {
+        if order.contains(&BlockId(at as u32)) {
+            blocks[at] = Some(cx.context.append_basic_block(value, &block.name));
+        }
+    }
+    let mut emitter = FunctionEmitter {
+        cx,
+        function,
+        value,
+        blocks,
+        slots: Vec::new(),
+        parameters: Vec::new(),
+        values: vec![None; function.instructions.len()],
+        division_trap: None,
+    };
+    emitter.emit_prologue()?;
+    for id in order {
+        emitter.emit_block(id)?;
+    }
+    emitter.emit_division_trap()
+}
+
+/// The reachable blocks, each after all that dominate it, so that values are emitted before their uses.
+fn reverse_post_order(function: &Function) -> Result<Vec<BlockId>> {
+    if function.blocks.is_empty() {
+        return Err(bug(format!("`{}` has no blocks", function.name)));
+    }
+    let mut seen = vec![false; function.blocks.len()];
+    let mut order = Vec::new();
+    let mut stack = vec![(BlockId(0), 0)];
+    seen[0] = true;
+    while let Some((id, next)) = stack.pop() {
+        match successors(&function.blocks[id.index()]).get(next) {
+            Some(&successor) => {
+                stack.push((id, next + 1));
+                let was_seen = seen
+                    .get_mut(successor.index())
+                    .ok_or_else(|| bug("a jump to a block that is not there"))?;
+                if !std::mem::replace(was_seen, true) {
+                    stack.push((successor, 0));
+                }
+            }
+            None => order.push(id),
+        }
+    }
+    order.reverse();
+    Ok(order)
+}
+
+fn successors(block: &Block) -> Vec<BlockId> {
+    match &block.terminator {
+        Terminator::Jump(to) => vec![*to],
+        Terminator::Branch { then, otherwise, .. } => vec![*then, *otherwise],
+        Terminator::Return(_) | Terminator::Unreachable => Vec::new(),
+    }
+}
+
+/// One function while it is emitted.
+pub(super) struct FunctionEmitter<'a, 'ctx, 'ir> {
+    pub(super) cx: &'a ModuleContext<'ctx, 'ir>,
+    pub(super) function: &'a Function,
+    value: FunctionValue<'ctx>,
+    /// By `ir::BlockId`; none where it is not reachable.
+    blocks: Vec<Option<BasicBlock<'ctx>>>,
+    /// Addresses, by `ir::SlotId`.
+    slots: Vec<PointerValue<'ctx>>,
+    parameters: Vec<BasicValueEnum<'ctx>>,
+    /// By `ir::InstId`, once emitted.
+    pub(super) values: Vec<Option<BasicValueEnum<'ctx>>>,
+    /// Where divisions by zero go, once there is one.
+    division_trap: Option<BasicBlock<'ctx>>,
+}
+
+impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
+    /// LLVM's builder.
+    pub(super) fn build(&self) -> &'a Builder<'ctx> {
+        &self.cx.builder
+    }
+
+    /// The type of an operand.
+    pub(super) fn type_of(&self, operand: &Operand) -> Type {
+        self.cx.ir.operand_type(self.function, operand)
+    }
+
+    fn block(&self, id: BlockId) -> Result<BasicBlock<'ctx>> {
+        self.blocks
+            .get(id.index())
+            .copied()
+            .flatten()
+            .ok_or_else(|| bug("a jump to a block that is not there"))
+    }
+
+    /// Slots, and the values of parameters.
+    fn emit_prologue(&mut self) -> Result<()> {
+        self.build().position_at_end(self.block(BlockId(0))?);
+        for slot in &self.function.slots {
+            self.slots.push(self.alloca(&slot.ty, &slot.name)?);
+        }
+        let is_entry = matches!(self.function.role, Role::Entry(_));
+        for (parameter, item) in self.value.get_param_iter().zip(&self.function.parameters) {
+            let value = match &item.ty {
+                ty if is_entry && is_by_value(ty) => {
+                    self.load_part(pointer(parameter)?, 0, ty, &item.name, true)?
+                }
+                Type::Scalar(Scalar::Bool) if is_entry => {
+                    self.byte_to_bool(int(parameter)?, &item.name)?.into()
+                }
+                _ => parameter,
+            };
+            self.parameters.push(value);
+        }
+        Ok(())
+    }
+
+    /// A variable of the frame.
+    fn alloca(&self, ty: &Type, name: &str) -> Result<PointerValue<'ctx>> {
+        self.alloca_raw(self.cx.memory_type(ty)?, self.cx.alignment(ty), name)
+    }
+
+    fn alloca_raw(
+        &self,
+        ty: BasicTypeEnum<'ctx>,
+        alignment: u32,
+        name: &str,
+    ) -> Result<PointerValue<'ctx>> {
+        let address = self.build().build_alloca(ty, name)?;
+        if let Some(instruction) = address.as_instruction() {
+            set_alignment(instruction, alignment)?;
+        }
+        Ok(address)
+    }
+
+    /// A variable of the frame, made in the entry block so that a loop does not make it again.
+    pub(super) fn temporary(
+        &self,
+        bytes: u64,
+        alignment: u32,
+        name: &str,
+    ) -> Result<PointerValue<'ctx>> {
+        let here = self.build().get_insert_block().ok_or_else(|| bug("no block to emit into"))?;
+        let entry = self.block(BlockId(0))?;
+        match entry.get_first_instruction() {
+            Some(first) => self.build().position_before(&first),
+            None => self.build().position_at_end(entry),
+        }
+        let length = u32::try_from(bytes).map_err(|_| bug("a temporary of more than 4 GiB"))?;
+        let ty = self.cx.int_type(8).array_type(length);
+        let address = self.alloca_raw(ty.as_basic_type_enum(), alignment, name);
+        self.build().position_at_end(here);
+        address
+    }
+
+    fn emit_block(&mut self, id: BlockId) -> Result<()> {
+        self.build().position_at_end(self.block(id)?);
+        let function = self.function;
+        let block = &function.blocks[id.index()];
+        for &inst in &block.instructions {
+            let value = self.emit_instruction(inst)?;
+            self.values[inst.index()] = value;
+        }
+        match &block.terminator {
+            Terminator::Jump(to) => {
+                self.build().build_unconditional_branch(self.block(*to)?)?;
+            }
+            Terminator::Branch { condition, then, otherwise } => {
+                let condition = int(self.operand(condition)?)?;
+                let (then, otherwise) = (self.block(*then)?, self.block(*otherwise)?);
+                self.build().build_conditional_branch(condition, then, otherwise)?;
+            }
+            Terminator::Return(value) => self.emit_return(value.as_ref())?,
+            Terminator::Unreachable => {
+                self.build().build_unreachable()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn emit_return(&self, value: Option<&Operand>) -> Result<()> {
+        let ty = &self.function.result;
+        match (value, self.cx.carrier(ty)) {
+            (Some(value), Carrier::Registers) => {
+                let value = self.operand(value)?;
+                self.build().build_return(Some(&value))?;
+            }
+            (Some(value), Carrier::Memory) => {
+                let value = self.operand(value)?;
+                let last =
+                    self.value.get_last_param().ok_or_else(|| bug("no place for a result"))?;
+                self.store_part(pointer(last)?, 0, value, ty)?;
+                self.build().build_return(None)?;
+            }
+            _ => {
+                self.build().build_return(None)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of an operand.
+    pub(super) fn operand(&self, operand: &Operand) -> Result<BasicValueEnum<'ctx>> {
+        let missing = || bug(format!("{operand:?} in `{}` is not there", self.function.name));
+        match operand {
+            Operand::Inst(id) => self.values.get(id.index()).copied().flatten().ok_or_else(missing),
+            Operand::Parameter(at) => {
+                self.parameters.get(*at as usize).copied().ok_or_else(missing)
+            }
+            Operand::Slot(id) => {
+                self.slots.get(id.index()).map(|&slot| slot.into()).ok_or_else(missing)
+            }
+            Operand::Global(id) => {
+                self.cx.globals.get(id.index()).map(|&global| global.into()).ok_or_else(missing)
+            }
+            Operand::Kernel(id) => {
+                let kernel = self.cx.ir.kernels.get(id.index()).ok_or_else(missing)?;
+                let entry = self.cx.functions.get(kernel.entry.index()).ok_or_else(missing)?;
+                Ok(entry.as_global_value().as_pointer_value().into())
+            }
+            Operand::Const(constant) => self.constant(constant),
+        }
+    }
+
+    /// Goes on only where `divisor_is_zero` is false; elsewhere the program traps.
+    pub(super) fn trap_if_zero(
+        &mut self,
+        divisor_is_zero: inkwell::values::IntValue<'ctx>,
+    ) -> Result<()> {
+        let trap = match self.division_trap {
+            Some(known) => known,
+            None => self.cx.context.append_basic_block(self.value, "division.trap"),
+        };
+        self.division_trap = Some(trap);
+        let here = self.build().get_insert_block().ok_or_else(|| bug("no block to emit into"))?;
+        let go_on = self.cx.context.insert_basic_block_after(here, "division.ok");
+        self.build().build_conditional_branch(divisor_is_zero, trap, go_on)?;
+        self.build().position_at_end(go_on);
+        Ok(())
+    }
+
+    fn emit_division_trap(&self) -> Result<()> {
+        if let Some(trap) = self.division_trap {
+            self.build().position_at_end(trap);
+            self.emit_trap()?;
+            self.build().build_unreachable()?;
+        }
+        Ok(())
+    }
+}
+
+/// Sets the alignment in bytes of a load, store or alloca.
+pub(super) fn set_alignment(
+    instruction: inkwell::values::InstructionValue<'_>,
+    alignment: u32,
+) -> Result<()> {
+    instruction.set_alignment(alignment).map_err(|error| bug(format!("alignment: {error}")))
+}

@@ -1,0 +1,97 @@
+//! Variables outside functions.
+
+use inkwell::AddressSpace;
+use inkwell::module::Linkage;
+use inkwell::types::ArrayType;
+use inkwell::values::{ArrayValue, PointerValue};
+
+use super::bug;
+use super::context::{ModuleContext, external_symbol, internal_symbol};
+use super::geometry;
+use crate::error::{Error, Result};
+use crate::ir::{Global, Init, Space};
+
+/// Device memory (NVVM IR Specification, "Address Spaces"). Constants lie here too, as nvcc puts its
+/// strings: the constant bank (4) holds only 64 KiB for all of a module.
+const GLOBAL: u16 = 1;
+
+/// Memory of a block.
+const SHARED: u16 = 3;
+
+/// The symbol of the dynamic shared memory.
+const DYNAMIC_SHARED: &str = "__gridlet_dynamic_shared";
+
+/// Alignment in bytes of the dynamic shared memory: enough for every vector.
+const DYNAMIC_SHARED_ALIGNMENT: u32 = 16;
+
+impl<'ctx> ModuleContext<'ctx, '_> {
+    /// Adds the IR's globals, and the dynamic shared memory if any function asks for it.
+    pub(super) fn add_globals(&mut self) -> Result<()> {
+        let mut used = Vec::new();
+        for global in &self.ir.globals {
+            let address = self.add_global(global)?;
+            self.globals.push(address);
+            if global.exported {
+                used.push(address);
+            }
+        }
+        if !used.is_empty() {
+            self.mark_used(&used);
+        }
+        if geometry::reads_dynamic_shared(self.ir) {
+            let ty = self.int_type(8).array_type(0);
+            let space = AddressSpace::from(SHARED);
+            let global = self.module.add_global(ty, Some(space), DYNAMIC_SHARED);
+            global.set_linkage(Linkage::External);
+            global.set_alignment(DYNAMIC_SHARED_ALIGNMENT);
+            let address = global.as_pointer_value();
+            self.dynamic_shared = Some(address.const_address_space_cast(self.pointer_type()));
+        }
+        Ok(())
+    }
+
+    fn add_global(&self, global: &Global) -> Result<PointerValue<'ctx>> {
+        let name = if global.exported {
+            external_symbol(&global.name)
+        } else {
+            internal_symbol(&global.name)
+        };
+        if self.module.get_global(&name).is_some() {
+            return Err(bug(format!("two globals are called `{name}`")));
+        }
+        let ty = self.bytes_type(&global.ty)?;
+        let space = match global.space {
+            Space::Shared => SHARED,
+            Space::Device | Space::Constant => GLOBAL,
+        };
+        let value = self.module.add_global(ty, Some(AddressSpace::from(space)), &name);
+        value.set_initializer(&self.initial_value(global, ty)?);
+        value.set_alignment(self.alignment(&global.ty));
+        value.set_constant(global.space == Space::Constant);
+        value.set_linkage(if global.exported { Linkage::External } else { Linkage::Internal });
+        Ok(value.as_pointer_value().const_address_space_cast(self.pointer_type()))
+    }
+
+    fn initial_value(&self, global: &Global, ty: ArrayType<'ctx>) -> Result<ArrayValue<'ctx>> {
+        match &global.init {
+            Init::Unset => Ok(ty.get_undef()),
+            Init::Zero => Ok(ty.const_zero()),
+            Init::Bytes(bytes) if bytes.len() as u64 == u64::from(ty.len()) => {
+                Ok(self.context.const_string(bytes, false))
+            }
+            Init::Bytes(bytes) => Err(Error::internal(
+                "codegen",
+                format!("`{}` is {} bytes and starts as {}", global.name, ty.len(), bytes.len()),
+            )),
+        }
+    }
+
+    /// Keeps variables that only the host reads: `@llvm.used`.
+    fn mark_used(&self, addresses: &[PointerValue<'ctx>]) {
+        let list = self.pointer_type().const_array(addresses);
+        let used = self.module.add_global(list.get_type(), None, "llvm.used");
+        used.set_linkage(Linkage::Appending);
+        used.set_section(Some("llvm.metadata"));
+        used.set_initializer(&list);
+    }
+}

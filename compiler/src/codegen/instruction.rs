@@ -1,0 +1,196 @@
+//! One IR instruction at a time.
+
+use inkwell::values::{
+    BasicMetadataValueEnum, BasicValueEnum, FunctionValue, IntValue, PointerValue,
+};
+
+use super::bug;
+use super::function::FunctionEmitter;
+use super::types::Carrier;
+use super::values::{int, pointer, result};
+use crate::error::Result;
+use crate::ir::{InstId, InstKind, Operand};
+use crate::types::{StructId, Type};
+
+impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
+    /// Emits an instruction; gives its value, if it has one.
+    pub(super) fn emit_instruction(&mut self, id: InstId) -> Result<Option<BasicValueEnum<'ctx>>> {
+        let function = self.function;
+        let inst = function
+            .instructions
+            .get(id.index())
+            .ok_or_else(|| bug("an instruction that is not there"))?;
+        let name = self.name_of(&inst.kind);
+        let value = match &inst.kind {
+            InstKind::Load(from) => {
+                let from = pointer(self.operand(from)?)?;
+                self.load_part(from, 0, &inst.ty, &name, false)?
+            }
+            InstKind::Store { pointer: to, value } => {
+                let ty = self.type_of(value);
+                let value = self.operand(value)?;
+                self.store_part(pointer(self.operand(to)?)?, 0, value, &ty)?;
+                return Ok(None);
+            }
+            InstKind::Unary(op, value) => {
+                let ty = self.type_of(value);
+                self.unary(*op, self.operand(value)?, &ty)?
+            }
+            InstKind::Binary(op, left, right) => self.binary(*op, left, right)?,
+            InstKind::Cast(value) => {
+                let from = self.type_of(value);
+                self.cast(self.operand(value)?, &from, &inst.ty)?
+            }
+            InstKind::Select(condition, then, otherwise) => {
+                let condition = int(self.operand(condition)?)?;
+                let (then, otherwise) = (self.operand(then)?, self.operand(otherwise)?);
+                self.build().build_select(condition, then, otherwise, &name)?
+            }
+            InstKind::FieldAddress { base, index } => {
+                let base_type = self.type_of(base);
+                let (_, offset) = self.cx.part(pointee(&base_type)?, u64::from(*index))?;
+                let base = pointer(self.operand(base)?)?;
+                self.offset(base, offset, &name)?.into()
+            }
+            InstKind::ElementAddress { base, index } => {
+                // The result says what an element is: an array's own element, or what `base` points to.
+                let element = self.cx.memory_type(pointee(&inst.ty)?)?;
+                let base = pointer(self.operand(base)?)?;
+                let index = self.index(index)?;
+                // SAFETY: inkwell asks for care because LLVM takes any indices; one i64 is well-typed.
+                unsafe { self.build().build_gep(element, base, &[index], &name)?.into() }
+            }
+            InstKind::PointerDifference(left, right) => {
+                self.pointer_difference(left, right)?.into()
+            }
+            InstKind::ByteOffset { base, bytes } => {
+                let base = pointer(self.operand(base)?)?;
+                self.offset(base, u64::from(*bytes), &name)?.into()
+            }
+            InstKind::Extract { base, index } => {
+                let ty = self.type_of(base);
+                self.part_of(self.operand(base)?, &ty, *index, &name)?
+            }
+            InstKind::Aggregate(parts) => {
+                let parts = self.operands(parts)?;
+                self.aggregate(&parts, &inst.ty)?
+            }
+            InstKind::Call { function, arguments } => {
+                let callee = self.cx.functions.get(function.index());
+                let callee = *callee.ok_or_else(|| bug("a call of what is not there"))?;
+                let arguments = self.operands(arguments)?;
+                return self.call(callee, arguments, &inst.ty, &name);
+            }
+            InstKind::CallExtern { function, arguments } => {
+                let callee = self.cx.externs.get(function.index());
+                let callee = *callee.ok_or_else(|| bug("a call of what is not there"))?;
+                let arguments = self.operands(arguments)?;
+                return self.call(callee, arguments, &inst.ty, &name);
+            }
+            InstKind::Builtin { builtin, arguments, format } => {
+                return self.builtin(*builtin, arguments, *format, &inst.ty);
+            }
+            InstKind::HardwareGeometry => self.hardware_geometry()?,
+            InstKind::Launch(_) => return Err(bug("a launch that is not lowered")),
+        };
+        Ok(Some(value))
+    }
+
+    fn operands(&self, operands: &[Operand]) -> Result<Vec<BasicValueEnum<'ctx>>> {
+        operands.iter().map(|operand| self.operand(operand)).collect()
+    }
+
+    fn call(
+        &self,
+        callee: FunctionValue<'ctx>,
+        mut arguments: Vec<BasicValueEnum<'ctx>>,
+        ty: &Type,
+        name: &str,
+    ) -> Result<Option<BasicValueEnum<'ctx>>> {
+        let carrier = self.cx.carrier(ty);
+        let mut wide_result = None;
+        if carrier == Carrier::Memory {
+            let copy = self.temporary(self.cx.size(ty), self.cx.alignment(ty), "result")?;
+            arguments.push(copy.into());
+            wide_result = Some(copy.into());
+        }
+        let value = self.emit_call(callee, &arguments, name)?;
+        Ok(match (ty, carrier) {
+            (Type::Unit, _) => None,
+            (_, Carrier::Registers) => Some(result(value)?),
+            (_, Carrier::Memory) => wide_result,
+            (_, Carrier::Nothing) => Some(self.cx.pointer_type().const_null().into()),
+        })
+    }
+
+    /// A call with LLVM values.
+    pub(super) fn emit_call(
+        &self,
+        callee: FunctionValue<'ctx>,
+        arguments: &[BasicValueEnum<'ctx>],
+        name: &str,
+    ) -> Result<inkwell::values::CallSiteValue<'ctx>> {
+        let arguments: Vec<BasicMetadataValueEnum<'ctx>> =
+            arguments.iter().map(|&value| value.into()).collect();
+        let name = if callee.get_type().get_return_type().is_some() { name } else { "" };
+        Ok(self.build().build_call(callee, &arguments, name)?)
+    }
+
+    /// An index of any integer type as an `i64`, by the sign of its type.
+    fn index(&self, index: &Operand) -> Result<IntValue<'ctx>> {
+        let ty = self.type_of(index);
+        int(self.cast(self.operand(index)?, &ty, &Type::I64)?)
+    }
+
+    fn pointer_difference(&self, left: &Operand, right: &Operand) -> Result<IntValue<'ctx>> {
+        let ty = self.type_of(left);
+        let size = self.cx.size(pointee(&ty)?);
+        let wide = self.cx.int_type(64);
+        let address = |value: PointerValue<'ctx>| self.build().build_ptr_to_int(value, wide, "");
+        let left = address(pointer(self.operand(left)?)?)?;
+        let right = address(pointer(self.operand(right)?)?)?;
+        let bytes = self.build().build_int_sub(left, right, "")?;
+        // Without bytes there is nothing to count.
+        if size <= 1 {
+            return Ok(bytes);
+        }
+        let size = wide.const_int(size, false);
+        Ok(self.build().build_int_exact_signed_div(bytes, size, "")?)
+    }
+
+    /// A name for readers of the LLVM module; LLVM adds a number where it is taken.
+    fn name_of(&self, kind: &InstKind) -> String {
+        let field = |id: StructId, index: u32| {
+            self.cx.ir.structs.get(id).fields.get(index as usize).map(|field| field.name.clone())
+        };
+        let name = match kind {
+            InstKind::Load(Operand::Slot(slot)) => {
+                self.function.slots.get(slot.index()).map(|slot| slot.name.clone())
+            }
+            InstKind::FieldAddress { base, index } => match self.type_of(base).pointee() {
+                Some(Type::Struct(id)) => field(*id, *index),
+                _ => None,
+            },
+            InstKind::Extract { base, index } => match self.type_of(base) {
+                Type::Struct(id) => field(id, *index),
+                _ => None,
+            },
+            InstKind::CallExtern { function, .. } => {
+                let name = self.cx.ir.externs.get(function.index()).map(|item| item.name.as_str());
+                match name {
+                    Some(name) if name.contains("GetParameterBuffer") => {
+                        Some("param_buffer".into())
+                    }
+                    Some(name) if name.contains("LaunchDevice") => Some("launch_status".into()),
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        name.unwrap_or_default()
+    }
+}
+
+fn pointee(ty: &Type) -> Result<&Type> {
+    ty.pointee().ok_or_else(|| bug("an address that is no pointer"))
+}

@@ -1,0 +1,146 @@
+//! Mathematical functions and bit operations.
+//!
+//! LLVM's intrinsics serve where libNVVM takes them in both dialects and they are exact; libdevice does the
+//! rest (its "User's Guide" states the errors). What is not called is not declared, so that libdevice is
+//! linked only into modules that need it.
+
+use inkwell::values::{BasicValueEnum, FloatValue};
+
+use super::bug;
+use super::function::FunctionEmitter;
+use super::values::{float, int, result};
+use crate::builtins::{BitOp, MathOp};
+use crate::error::Result;
+use crate::types::Scalar;
+
+impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
+    /// A mathematical function; all arguments and the result are `scalar`s.
+    pub(super) fn math(
+        &self,
+        op: MathOp,
+        scalar: Scalar,
+        arguments: &[BasicValueEnum<'ctx>],
+    ) -> Result<BasicValueEnum<'ctx>> {
+        if !matches!(scalar, Scalar::F32 | Scalar::F64) {
+            return self.int_math(op, scalar, arguments);
+        }
+        let libdevice = |name| self.libdevice(name, scalar, arguments);
+        match op {
+            MathOp::Abs => {
+                let [value] = arguments else { return Err(bug("abs takes one argument")) };
+                Ok(self.absolute(float(*value)?)?.into())
+            }
+            // PTX's min and max give the other value where one is NaN, and order -0 below +0.
+            MathOp::Min => self.intrinsic("minnum", arguments),
+            MathOp::Max => self.intrinsic("maxnum", arguments),
+            MathOp::Sqrt => self.intrinsic("sqrt", arguments),
+            MathOp::Floor => self.intrinsic("floor", arguments),
+            MathOp::Ceil => self.intrinsic("ceil", arguments),
+            MathOp::Fma => self.intrinsic("fma", arguments),
+            MathOp::Rsqrt => libdevice("rsqrt"),
+            MathOp::Sin => libdevice("sin"),
+            MathOp::Cos => libdevice("cos"),
+            MathOp::Tan => libdevice("tan"),
+            MathOp::Exp => libdevice("exp"),
+            MathOp::Exp2 => libdevice("exp2"),
+            MathOp::Log => libdevice("log"),
+            MathOp::Log2 => libdevice("log2"),
+            MathOp::Log10 => libdevice("log10"),
+            MathOp::Pow => libdevice("pow"),
+            MathOp::Round => libdevice("round"),
+            MathOp::Trunc => libdevice("trunc"),
+        }
+    }
+
+    fn int_math(
+        &self,
+        op: MathOp,
+        scalar: Scalar,
+        arguments: &[BasicValueEnum<'ctx>],
+    ) -> Result<BasicValueEnum<'ctx>> {
+        match (op, arguments) {
+            (MathOp::Abs, [value]) if scalar.is_signed() => {
+                let value = int(*value)?;
+                // MIN stays MIN: overflow wraps.
+                let negated = self.build().build_int_neg(value, "")?;
+                self.int_min_max(MathOp::Max, value, negated, true)
+            }
+            (MathOp::Abs, [value]) if scalar.is_unsigned() => Ok(*value),
+            (MathOp::Min | MathOp::Max, [left, right]) if scalar.is_integer() => {
+                self.int_min_max(op, int(*left)?, int(*right)?, scalar.is_signed())
+            }
+            _ => Err(bug(format!("`{op:?}` on {}", scalar.name()))),
+        }
+    }
+
+    /// The absolute value, by the sign bit: libNVVM knows no `llvm.fabs`.
+    pub(super) fn absolute(&self, value: FloatValue<'ctx>) -> Result<FloatValue<'ctx>> {
+        let ty = value.get_type();
+        let bits = if ty == self.cx.float_type(Scalar::F64) { 64 } else { 32 };
+        let word = self.cx.int_type(bits);
+        let all = int(self.build().build_bit_cast(value, word, "")?)?;
+        let mask = word.const_int(u64::MAX >> (65 - bits), false);
+        let cleared = self.build().build_and(all, mask, "")?;
+        float(self.build().build_bit_cast(cleared, ty, "")?)
+    }
+
+    /// Calls `__nv_<name>f` or `__nv_<name>`.
+    pub(super) fn libdevice(
+        &self,
+        name: &str,
+        scalar: Scalar,
+        arguments: &[BasicValueEnum<'ctx>],
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let suffix = if scalar == Scalar::F32 { "f" } else { "" };
+        let ty = self.cx.scalar_type(scalar);
+        let parameters = vec![ty; arguments.len()];
+        let function = self.cx.declare(&format!("__nv_{name}{suffix}"), Some(ty), &parameters)?;
+        result(self.emit_call(function, arguments, "")?)
+    }
+
+    /// Calls `llvm.<name>`, overloaded on the type that all arguments and the result have.
+    pub(super) fn intrinsic(
+        &self,
+        name: &str,
+        arguments: &[BasicValueEnum<'ctx>],
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let ty = arguments.first().ok_or_else(|| bug("an intrinsic without arguments"))?.get_type();
+        let suffix = match ty {
+            _ if ty == self.cx.float_type(Scalar::F32).into() => "f32".to_owned(),
+            _ if ty == self.cx.float_type(Scalar::F64).into() => "f64".to_owned(),
+            ty if ty.is_int_type() => format!("i{}", ty.into_int_type().get_bit_width()),
+            other => return Err(bug(format!("llvm.{name} on {other}"))),
+        };
+        let parameters = vec![ty; arguments.len()];
+        let full_name = format!("llvm.{name}.{suffix}");
+        let function = self.cx.declare(&full_name, Some(ty), &parameters)?;
+        result(self.emit_call(function, arguments, "")?)
+    }
+
+    /// A bit operation on an integer of 32 or 64 bits. The counts give a `u32`; of zero, `clz` and `ctz`
+    /// count the width.
+    pub(super) fn bit(
+        &self,
+        op: BitOp,
+        value: BasicValueEnum<'ctx>,
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let count = match op {
+            BitOp::Brev => return self.intrinsic("bitreverse", &[value]),
+            BitOp::Popc => self.intrinsic("ctpop", &[value])?,
+            BitOp::Clz => self.count_zeros("ctlz", value)?,
+            BitOp::Ctz => self.count_zeros("cttz", value)?,
+        };
+        let from =
+            if int(value)?.get_type().get_bit_width() == 64 { Scalar::U64 } else { Scalar::U32 };
+        self.cast_scalar(count, from, Scalar::U32)
+    }
+
+    fn count_zeros(&self, name: &str, value: BasicValueEnum<'ctx>) -> Result<BasicValueEnum<'ctx>> {
+        let ty = int(value)?.get_type();
+        let flag = self.cx.int_type(1);
+        let name = format!("llvm.{name}.i{}", ty.get_bit_width());
+        let function = self.cx.declare(&name, Some(ty.into()), &[ty.into(), flag.into()])?;
+        let zero_is_undefined = flag.const_zero().into();
+        result(self.emit_call(function, &[value, zero_is_undefined], "")?)
+    }
+}

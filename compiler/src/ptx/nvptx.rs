@@ -1,0 +1,160 @@
+//! PTX from LLVM's own NVPTX back end: needs neither libNVVM nor, without mathematical functions, any other
+//! part of NVIDIA's toolkit.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, c_void};
+use std::path::Path;
+
+use inkwell::OptimizationLevel;
+use inkwell::context::Context;
+use inkwell::llvm_sys::LLVMDiagnosticSeverity;
+use inkwell::llvm_sys::core::{
+    LLVMContextSetDiagnosticHandler, LLVMDisposeMessage, LLVMGetDiagInfoDescription,
+    LLVMGetDiagInfoSeverity,
+};
+use inkwell::llvm_sys::prelude::LLVMDiagnosticInfoRef;
+use inkwell::memory_buffer::MemoryBuffer;
+use inkwell::module::{Linkage, Module};
+use inkwell::passes::PassBuilderOptions;
+use inkwell::targets::{
+    CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine, TargetTriple,
+};
+
+use super::{Ptx, PtxOptions};
+use crate::arch::CudaArch;
+use crate::codegen;
+use crate::error::{Error, Result};
+
+/// Optimises a copy of `module` and compiles it to PTX of the oldest version that `arch` has, which every
+/// later ptxas reads. `libdevice` is `libdevice.10.bc`, for modules that use its functions.
+///
+/// Of `options` only the level counts: codegen's modules carry no debug information yet.
+///
+/// Unlike libNVVM it fuses no multiplication with an addition: LLVM does so only where the module allows it.
+///
+/// # Errors
+/// `Missing` if the module uses libdevice and there is none, `Io` if it cannot be read, `Tool` with LLVM's
+/// message if LLVM refuses the module or libdevice.
+pub fn compile(
+    module: &Module<'_>,
+    libdevice: Option<&Path>,
+    arch: CudaArch,
+    options: &PtxOptions,
+) -> Result<Ptx> {
+    let context = Context::create();
+    let diagnostics = Diagnostics::default();
+    // Reading bitcode also renames the intrinsics that libNVVM knows by their former names.
+    let copy = Module::parse_bitcode_from_buffer(&module.write_bitcode_to_memory(), &context)
+        .map_err(|message| refused("copying the module", message.to_string()))?;
+    if codegen::uses_libdevice(&copy) {
+        link_libdevice(&copy, libdevice, &context)?;
+    }
+    diagnostics.listen_to(&context);
+    let machine = target_machine(arch, options)?;
+    copy.set_data_layout(&machine.get_target_data().get_data_layout());
+    let passes = if options.opt_level == 0 { "globaldce,default<O0>" } else { "default<O3>" };
+    copy.run_passes(passes, &machine, PassBuilderOptions::create())
+        .map_err(|message| refused("optimising", message.to_string()))?;
+    let ptx = machine
+        .write_to_memory_buffer(&copy, FileType::Assembly)
+        .map_err(|message| refused("writing PTX", message.to_string()))?;
+    let errors = diagnostics.0.take();
+    if !errors.is_empty() {
+        return Err(refused("writing PTX", errors.join("\n")));
+    }
+    Ok(Ptx(String::from_utf8_lossy(ptx.as_slice()).trim_end_matches('\0').to_owned()))
+}
+
+fn refused(operation: &str, log: String) -> Error {
+    Error::Tool { tool: "LLVM", operation: operation.into(), log: log.trim().into() }
+}
+
+fn target_machine(arch: CudaArch, options: &PtxOptions) -> Result<TargetMachine> {
+    Target::initialize_nvptx(&InitializationConfig::default());
+    let triple = TargetTriple::create(codegen::TRIPLE);
+    let target = Target::from_triple(&triple)
+        .map_err(|message| refused("finding the NVPTX target", message.to_string()))?;
+    let level = match options.opt_level {
+        0 => OptimizationLevel::None,
+        _ => OptimizationLevel::Aggressive,
+    };
+    target
+        .create_target_machine(
+            &triple,
+            &arch.sm(),
+            "",
+            level,
+            RelocMode::Default,
+            CodeModel::Default,
+        )
+        .ok_or_else(|| refused("finding the NVPTX target", format!("no target for {arch}")))
+}
+
+/// Links libdevice in and makes its functions internal, so that unused ones go.
+fn link_libdevice<'ctx>(
+    module: &Module<'ctx>,
+    libdevice: Option<&Path>,
+    context: &'ctx Context,
+) -> Result<()> {
+    let path = libdevice.ok_or_else(|| Error::Missing {
+        what: "libdevice.10.bc was not found, and the program uses mathematical functions".into(),
+        help: "Install NVIDIA's CUDA toolkit, or its Python wheel `nvidia-nvvm`.".into(),
+    })?;
+    let bytes =
+        std::fs::read(path).map_err(|source| Error::Io { path: path.to_path_buf(), source })?;
+    let buffer = MemoryBuffer::create_from_memory_range_copy(&bytes, "libdevice");
+    let library = Module::parse_bitcode_from_buffer(&buffer, context).map_err(|message| {
+        refused("reading libdevice", format!("{}: {}", path.display(), message.to_string()))
+    })?;
+    // It names a target of its own, which LLVM would warn about.
+    library.set_triple(&module.get_triple());
+    library.set_data_layout(&module.get_data_layout());
+    let defined: Vec<String> = library
+        .get_functions()
+        .filter(|function| function.count_basic_blocks() > 0)
+        .map(|function| function.get_name().to_string_lossy().into_owned())
+        .collect();
+    module
+        .link_in_module(library)
+        .map_err(|message| refused("linking libdevice", message.to_string()))?;
+    for function in defined.iter().filter_map(|name| module.get_function(name)) {
+        function.set_linkage(Linkage::Internal);
+    }
+    Ok(())
+}
+
+/// LLVM's errors while it works on a context. Without a listener it would print them and end the process.
+#[derive(Default)]
+struct Diagnostics(Box<RefCell<Vec<String>>>);
+
+impl Diagnostics {
+    /// Collects from now on, in place of any listener before. `self` must live as long as `context` is used.
+    fn listen_to(&self, context: &Context) {
+        let messages: *const RefCell<Vec<String>> = &*self.0;
+        // SAFETY: the context is alive. `collect` gets `messages` back, which is boxed, so it does not move,
+        // and `compile`, the only caller, keeps it until after its last use of the context.
+        unsafe {
+            LLVMContextSetDiagnosticHandler(
+                context.raw(),
+                Some(collect),
+                messages.cast_mut().cast(),
+            );
+        }
+    }
+}
+
+/// Keeps an error's text.
+extern "C" fn collect(info: LLVMDiagnosticInfoRef, messages: *mut c_void) {
+    // SAFETY: LLVM passes a diagnostic that is alive during the call; its description is ours to dispose of
+    // and NUL-terminated. `messages` is the pointer that `listen_to` gave, never used from two threads,
+    // since a context is not.
+    unsafe {
+        if LLVMGetDiagInfoSeverity(info) != LLVMDiagnosticSeverity::LLVMDSError {
+            return;
+        }
+        let text = LLVMGetDiagInfoDescription(info);
+        let messages = &*messages.cast::<RefCell<Vec<String>>>();
+        messages.borrow_mut().push(CStr::from_ptr(text).to_string_lossy().into_owned());
+        LLVMDisposeMessage(text);
+    }
+}

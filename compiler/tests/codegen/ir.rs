@@ -1,0 +1,137 @@
+//! Lowered IR, written by hand.
+
+use std::sync::Arc;
+
+use gridlet::ir::{
+    Block, BlockId, Function, FunctionId, Inst, InstId, InstKind, Kernel, KernelId, LaunchBounds,
+    Module, Operand, Parameter, Role, Slot, SlotId, Terminator,
+};
+use gridlet::source::{FileId, SourceMap, Span};
+use gridlet::types::{Structs, Type};
+
+/// A span for what no source has.
+fn nowhere() -> Span {
+    Span::new(FileId(0), 0..0)
+}
+
+/// A function while it is written.
+pub struct Code {
+    function: Function,
+    at: BlockId,
+}
+
+impl Code {
+    /// A device function with an empty entry block.
+    pub fn device(name: &str, parameters: &[(&str, Type)], result: Type) -> Code {
+        let parameters = parameters
+            .iter()
+            .map(|(name, ty)| Parameter { name: (*name).into(), ty: ty.clone() })
+            .collect();
+        let function = Function {
+            name: name.into(),
+            role: Role::Device,
+            takes_geometry: false,
+            parameters,
+            result,
+            slots: vec![],
+            instructions: vec![],
+            blocks: vec![],
+            span: nowhere(),
+        };
+        let mut code = Code { function, at: BlockId(0) };
+        code.block("entry");
+        code
+    }
+
+    /// A new block, not yet entered.
+    pub fn block(&mut self, name: &str) -> BlockId {
+        self.function.blocks.push(Block {
+            name: name.into(),
+            instructions: vec![],
+            terminator: Terminator::Unreachable,
+        });
+        BlockId(self.function.blocks.len() as u32 - 1)
+    }
+
+    /// Goes on in another block.
+    pub fn enter(&mut self, block: BlockId) {
+        self.at = block;
+    }
+
+    /// Adds an instruction; gives its value.
+    pub fn emit(&mut self, kind: InstKind, ty: Type) -> Operand {
+        let id = InstId(self.function.instructions.len() as u32);
+        self.function.instructions.push(Inst { kind, ty, span: nowhere() });
+        self.function.blocks[self.at.index()].instructions.push(id);
+        Operand::Inst(id)
+    }
+
+    /// Adds a store.
+    pub fn store(&mut self, pointer: Operand, value: Operand) {
+        self.emit(InstKind::Store { pointer, value }, Type::Unit);
+    }
+
+    /// Adds a local variable; gives its address.
+    pub fn slot(&mut self, name: &str, ty: Type) -> Operand {
+        self.function.slots.push(Slot { name: name.into(), ty });
+        Operand::Slot(SlotId(self.function.slots.len() as u32 - 1))
+    }
+
+    /// Ends the current block.
+    pub fn end(&mut self, terminator: Terminator) {
+        self.function.blocks[self.at.index()].terminator = terminator;
+    }
+
+    /// Ends the current block with `return`.
+    pub fn end_return(mut self) -> Function {
+        self.end(Terminator::Return(None));
+        self.function
+    }
+
+    /// The function as it is.
+    pub fn finish(self) -> Function {
+        self.function
+    }
+}
+
+/// An empty lowered module whose source is `name`.
+pub fn module(name: &str, structs: Structs) -> Module {
+    Module {
+        sources: Arc::new(SourceMap::single(name, "")),
+        structs,
+        globals: vec![],
+        externs: vec![],
+        functions: vec![],
+        kernels: vec![],
+        lowered: true,
+    }
+}
+
+/// Adds a function.
+pub fn add(module: &mut Module, function: Function) -> FunctionId {
+    module.functions.push(function);
+    FunctionId(module.functions.len() as u32 - 1)
+}
+
+/// Adds a kernel whose body is `body`, a device function; it gets the geometry as its first parameter, so
+/// in it the kernel's own parameters count from 1.
+pub fn add_kernel(module: &mut Module, mut body: Function, launch_bounds: Option<LaunchBounds>) {
+    let id = KernelId(module.kernels.len() as u32);
+    let name = body.name.clone();
+    let parameters = body.parameters.clone();
+    body.name = format!("{name}.body");
+    body.role = Role::Body(id);
+    body.takes_geometry = true;
+    body.parameters.insert(0, Parameter { name: "geometry".into(), ty: Type::GEOMETRY });
+    let body = add(module, body);
+
+    let mut entry = Code::device(&name, &[], Type::Unit);
+    entry.function.role = Role::Entry(id);
+    entry.function.parameters.clone_from(&parameters);
+    let geometry = entry.emit(InstKind::HardwareGeometry, Type::GEOMETRY);
+    let arguments = (0..parameters.len() as u32).map(Operand::Parameter);
+    let arguments = std::iter::once(geometry).chain(arguments).collect();
+    entry.emit(InstKind::Call { function: body, arguments }, Type::Unit);
+    let entry = add(module, entry.end_return());
+    module.kernels.push(Kernel { name, parameters, body, entry, launch_bounds, span: nowhere() });
+}

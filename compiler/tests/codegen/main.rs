@@ -1,0 +1,7 @@
+//! Codegen and the NVPTX back end, with LLVM alone: the text of whole modules, what the emitted code
+//! computes, and the PTX of every built-in.
+
+mod builtins;
+mod ir;
+mod semantics;
+mod text;

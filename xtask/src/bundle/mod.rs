@@ -1,0 +1,280 @@
+//! `cargo xtask bundle`: what a GPU machine without Rust or LLVM needs to test and measure Gridlet.
+//!
+//! Each program that links LLVM is about 57 MB even when stripped, so all of them travel in one archive, compressed
+//! with a dictionary that is wider than a program: the second copy of LLVM then takes 1.4 MB where the first takes
+//! 13 MB. The scripts unpack it on first use.
+
+mod programs;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use sha2::{Digest, Sha256};
+
+use crate::{cli, process, report, setup};
+use programs::Program;
+
+/// The most that a bundle may weigh.
+const LIMIT: u64 = 60_000_000;
+/// The archs that the artifacts have images for.
+const ARCHS: &str = "sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120";
+const SCRIPTS: [(&str, &str); 3] = [
+    ("common.bash", include_str!("common.bash")),
+    ("run-tests", include_str!("run-tests")),
+    ("run-bench", include_str!("run-bench")),
+];
+/// Marks a folder as ours to replace.
+const ABOUT: &str = "ABOUT.txt";
+
+/// Makes the bundle.
+pub(crate) fn run(options: &cli::Bundle) -> Result<()> {
+    let environment = setup::ready()?;
+    let out = std::path::absolute(&options.out)?;
+    clear(&out)?;
+    for tool in ["strip", "tar", "xz", "ldd"] {
+        if process::find_program(tool).is_none() {
+            bail!(
+                "`{tool}` is not on PATH; on Debian and Ubuntu: apt-get install binutils tar xz-utils libc-bin"
+            );
+        }
+    }
+
+    let programs = programs::build(&environment)?;
+    let unpacked = tempfile::tempdir()?;
+    copy_programs(&programs, unpacked.path())?;
+    copy_libraries(&programs, &unpacked.path().join("lib"))?;
+    copy_examples(&out.join("programs"))?;
+    build_artifacts(&environment, &programs, &out)?;
+    pack(unpacked.path(), &out.join("programs.tar.xz"))?;
+    for (name, text) in SCRIPTS {
+        write_script(&out.join(name), text)?;
+    }
+    std::fs::write(out.join(ABOUT), about())?;
+
+    let bytes = list(&out, &out)?;
+    ensure!(
+        bytes <= LIMIT,
+        "{} is {}, more than the {} that a bundle may weigh: leave a program of `bundle/programs.rs` out",
+        out.display(),
+        report::bytes(bytes),
+        report::bytes(LIMIT)
+    );
+    report::done("bundle", &format!("{} ({})", out.display(), report::bytes(bytes)));
+    report::note(
+        "Copy the folder to a machine with an NVIDIA GPU and run ./run-tests or ./run-bench there.",
+    );
+    Ok(())
+}
+
+/// Makes `out` an empty folder, but never removes one that is not a bundle.
+fn clear(out: &Path) -> Result<()> {
+    let is_empty = !out.exists() || std::fs::read_dir(out)?.next().is_none();
+    if !is_empty {
+        ensure!(
+            out.join(ABOUT).is_file(),
+            "{} has files in it and is no bundle: name another folder with --out, or empty it",
+            out.display()
+        );
+        std::fs::remove_dir_all(out)?;
+    }
+    // First of all the mark, so that a run that fails half way can be repeated.
+    std::fs::create_dir_all(out)?;
+    Ok(std::fs::write(out.join(ABOUT), about())?)
+}
+
+fn about() -> String {
+    let libc = process::output(Command::new("getconf").arg("GNU_LIBC_VERSION")).map_or_else(
+        |_| "the glibc of the machine that built it".into(),
+        |text| text.trim().to_string(),
+    );
+    format!(
+        "Gridlet {version} for {machine} Linux with {libc} or newer and an NVIDIA GPU.\n\n\
+         ./run-tests    runs the tests that need a GPU, and the demo\n\
+         ./run-bench    measures\n\n\
+         Both unpack programs.tar.xz on first use and write to ./out, or to the folder in OUT.\n",
+        version = env!("CARGO_PKG_VERSION"),
+        machine = std::env::consts::ARCH,
+    )
+}
+
+fn copy_programs(programs: &[Program], folder: &Path) -> Result<()> {
+    for program in programs {
+        let target = folder.join(&program.place);
+        if let Some(parent) = target.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        process::run(Command::new("strip").arg("-o").arg(&target).arg(&program.file))?;
+    }
+    Ok(())
+}
+
+/// Copies the shared libraries that the programs need and a machine may lack; the scripts use them only then.
+fn copy_libraries(programs: &[Program], folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder)?;
+    for program in programs {
+        let listed = process::output(Command::new("ldd").arg(&program.file))?;
+        for (name, path) in libraries(&listed) {
+            std::fs::copy(&path, folder.join(name))
+                .with_context(|| format!("cannot copy {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Names and paths out of `ldd`'s list, without glibc and the C++ runtime: those must be the machine's own.
+fn libraries(listed: &str) -> Vec<(String, PathBuf)> {
+    const OWN: [&str; 9] = [
+        "libc.so",
+        "libm.so",
+        "libdl.so",
+        "librt.so",
+        "libpthread.so",
+        "libgcc_s.so",
+        "libstdc++.so",
+        "ld-",
+        "linux-vdso",
+    ];
+    listed
+        .lines()
+        .filter_map(|line| line.trim().split_once(" => "))
+        .filter(|(name, _)| !OWN.iter().any(|own| name.starts_with(own)))
+        .filter_map(|(name, rest)| Some((name.to_string(), rest.split_once(" (")?.0.into())))
+        .collect()
+}
+
+fn copy_examples(folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder)?;
+    for file in example_programs()? {
+        if let Some(name) = file.file_name() {
+            std::fs::copy(&file, folder.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+/// The `.grid` files of the examples, sorted.
+fn example_programs() -> Result<Vec<PathBuf>> {
+    let folder = process::workspace().join("examples/programs");
+    let mut files = Vec::new();
+    for entry in
+        std::fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?
+    {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "grid") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Compiles the examples, so that the other machine can run them without a toolkit too.
+fn build_artifacts(
+    environment: &setup::Environment,
+    programs: &[Program],
+    out: &Path,
+) -> Result<()> {
+    let gridlet = programs
+        .iter()
+        .find(|program| program.place == Path::new("bin/gridlet"))
+        .context("the build made no `gridlet`")?;
+    let folder = out.join("artifacts");
+    std::fs::create_dir_all(&folder)?;
+    for file in example_programs()? {
+        let name = Path::new(file.file_name().unwrap_or_default()).with_extension("gridlet");
+        let mut command = Command::new(&gridlet.file);
+        command.arg("build").arg(&file).args(["--arch", ARCHS, "--emit", "bundle", "-o"]);
+        environment.apply(&mut command);
+        process::run(command.arg(folder.join(name)))?;
+    }
+    Ok(())
+}
+
+/// Packs `folder` into `archive`, with each file's place and mode only, and the archive's hash beside it.
+fn pack(folder: &Path, archive: &Path) -> Result<()> {
+    let spinner = report::spinner("compressing the programs");
+    let tar = tempfile::NamedTempFile::new()?;
+    let mut command = Command::new("tar");
+    command.args([
+        "--create",
+        "--sort=name",
+        "--owner=0",
+        "--group=0",
+        "--numeric-owner",
+        "--mtime=@0",
+    ]);
+    command.arg("--file").arg(tar.path()).arg("--directory").arg(folder).arg(".");
+    process::output(&mut command)?;
+    let mut command = Command::new("xz");
+    // One thread: several would each compress a part of their own, and not see the LLVM of the part before.
+    command.args(["--stdout", "--threads=1", "--lzma2=preset=6,dict=128MiB"]).arg(tar.path());
+    command.stdout(std::fs::File::create(archive)?);
+    process::run(&mut command)?;
+    spinner.finish_and_clear();
+    let hash = Sha256::digest(std::fs::read(archive)?);
+    let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    std::fs::write(archive.with_extension("xz.sha256"), format!("{hash}  programs.tar.xz\n"))?;
+    Ok(())
+}
+
+fn write_script(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))?;
+    }
+    Ok(())
+}
+
+/// Prints the files below `folder`, a folder of the bundle `out`, with their sizes, and gives their sum.
+fn list(folder: &Path, out: &Path) -> Result<u64> {
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        paths.push(entry?.path());
+    }
+    paths.sort();
+    let mut total = 0;
+    for path in paths {
+        if path.is_dir() {
+            total += list(&path, out)?;
+        } else {
+            let bytes = path.metadata()?.len();
+            total += bytes;
+            let name = path.strip_prefix(out).unwrap_or(&path);
+            report::note(&format!("{:>10}  {}", report::bytes(bytes), name.display()));
+        }
+    }
+    Ok(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_libraries_that_a_machine_may_lack_travel() {
+        let listed = "\tlinux-vdso.so.1 (0x00007f29ae9d0000)
+\tlibffi.so.8 => /lib/x86_64-linux-gnu/libffi.so.8 (0x00007f29ae9b3000)
+\tlibm.so.6 => /lib/x86_64-linux-gnu/libm.so.6 (0x00007f29ab120000)
+\tlibstdc++.so.6 => /lib/x86_64-linux-gnu/libstdc++.so.6 (0x00007f29aae00000)
+\t/lib64/ld-linux-x86-64.so.2 (0x00007f29ae9d2000)\n";
+        let path = PathBuf::from("/lib/x86_64-linux-gnu/libffi.so.8");
+        assert_eq!(libraries(listed), [("libffi.so.8".to_string(), path)]);
+    }
+
+    #[test]
+    fn a_folder_that_is_no_bundle_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("bundle");
+        clear(&out).unwrap();
+        std::fs::write(out.join("old"), "").unwrap();
+        clear(&out).unwrap();
+        assert!(!out.join("old").exists());
+        std::fs::write(folder.path().join("thesis.tex"), "").unwrap();
+        let error = clear(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("--out"), "{error}");
+        assert!(folder.path().join("thesis.tex").exists());
+    }
+}

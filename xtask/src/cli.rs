@@ -1,0 +1,84 @@
+//! The commands and their options.
+
+use std::path::PathBuf;
+
+/// Every developer command of Gridlet.
+#[derive(clap::Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(clap::Subcommand)]
+pub(crate) enum Command {
+    Setup(Setup),
+    /// Compile the example programs, and run and check them where there is an NVIDIA GPU
+    Demo(Passed),
+    Test(Test),
+    Bless(Bless),
+    /// Measure compile times, and launch costs where there is an NVIDIA GPU
+    Bench(Passed),
+    Bundle(Bundle),
+}
+
+/// Make this machine ready to build and test Gridlet
+///
+/// Looks for LLVM 22 (LLVM_SYS_221_PREFIX, llvm-config-22 on PATH, /usr/lib/llvm-22) and, where apt-get is there
+/// and we are root or sudo asks for no password, installs what is missing. Looks for NVIDIA's compiler parts in a
+/// CUDA toolkit of version 12.8 or newer (GRIDLET_TOOLKIT, CUDA_HOME, CUDA_PATH, /usr/local/cuda); without one, it
+/// fetches the packages that xtask/toolkit.txt pins through pip, about 150 MB, into a cache that survives `cargo
+/// clean` (GRIDLET_CACHE, else $XDG_CACHE_HOME/gridlet, else ~/.cache/gridlet). What is interrupted or damaged is
+/// noticed and repaired. The other commands do all this themselves when something is missing.
+#[derive(clap::Args, Default)]
+pub(crate) struct Setup {
+    /// Check the hash of every file of the cache, not just its size
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Use the pinned packages even if there is a CUDA toolkit
+    #[arg(long)]
+    pub(crate) pinned: bool,
+}
+
+// No doc comment: clap would show it instead of the command's own.
+#[derive(clap::Args)]
+pub(crate) struct Passed {
+    /// Handed to the program as they are
+    #[arg(last = true, value_name = "ARGUMENTS")]
+    pub(crate) arguments: Vec<String>,
+}
+
+/// Check everything that CI checks: format, lints, documentation, tests, snapshots
+///
+/// Every step runs, also after one that failed, and a summary closes the run.
+#[derive(clap::Args)]
+pub(crate) struct Test {
+    /// Only the tests and snapshots: no format, lints or documentation
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Handed to `cargo test`, such as `-p gridlet` or a test's name; implies --quick
+    #[arg(last = true, value_name = "ARGUMENTS")]
+    pub(crate) arguments: Vec<String>,
+}
+
+/// Run the tests and accept every snapshot as it comes out
+///
+/// Afterwards it shows which snapshot files changed: read the difference before you commit it. When all tests of
+/// the workspace ran and passed, it deletes the snapshot files that no test uses any more.
+#[derive(clap::Args)]
+pub(crate) struct Bless {
+    /// Handed to `cargo test`, such as `-p gridlet` or a test's name
+    #[arg(last = true, value_name = "ARGUMENTS")]
+    pub(crate) arguments: Vec<String>,
+}
+
+/// Make a folder that tests and measures Gridlet on a GPU machine without Rust or LLVM
+///
+/// It holds release programs, the tests that need a GPU, example programs, prebuilt artifacts, and the scripts
+/// `run-tests` and `run-bench`; it is at most 60 MB and runs with the glibc of this machine or a newer one.
+#[derive(clap::Args)]
+pub(crate) struct Bundle {
+    /// Where to make the folder; a bundle that is there is replaced
+    #[arg(long, default_value = "bundle", value_name = "FOLDER")]
+    pub(crate) out: PathBuf,
+}

@@ -15,7 +15,7 @@ use inkwell::context::Context;
 use sha2::{Digest, Sha256};
 
 use crate::arch::{CudaArch, Dialect};
-use crate::codegen::{self, CodegenOptions};
+use crate::codegen;
 use crate::diagnostics::{Diagnostic, Severity};
 use crate::error::{Error, Result};
 use crate::ir;
@@ -180,12 +180,12 @@ impl Checked {
 
     /// Whether any kernel launches another.
     pub fn launches(&self) -> bool {
-        launch::has_launches(&self.module)
+        launch::launches(&self.module)
     }
 
     /// The parameter buffer of every kernel, in the order of the source.
     pub fn parameter_buffers(&self) -> impl Iterator<Item = &ParamLayout> {
-        self.layouts.kernels().iter().map(|kernel| &kernel.parameters)
+        self.layouts.kernels.iter()
     }
 
     /// The IR with launches lowered for an architecture.
@@ -229,8 +229,7 @@ impl Checked {
         options: &BuildOptions,
     ) -> Result<inkwell::module::Module<'ctx>> {
         let lowered = self.lower(options)?;
-        let codegen_options = CodegenOptions::new(self.name(), options.arch);
-        codegen::build_module(context, &lowered, &self.layouts, &codegen_options)
+        codegen::build_module(context, &lowered)
     }
 }
 

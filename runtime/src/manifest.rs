@@ -140,6 +140,10 @@ pub struct Field {
 pub struct DeviceRuntime {
     /// Symbol of the lost-launch record in the image: see [`LostLaunchRecord`].
     pub lost_launch_record: String,
+    /// Symbol of a 64-bit word in the image that counts successful launches, if the program was built to
+    /// count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launches_made: Option<String>,
 }
 
 /// The record in device memory that a failed plain launch writes: four 32-bit words, little-endian, in

@@ -10,22 +10,18 @@ use crate::arch::CudaArch;
 use crate::compile::{BuildOptions, Checked, Session, hex};
 use crate::error::{Error, Result};
 use crate::ir::{self, KernelId};
-use crate::launch::symbols::LOST_LAUNCH_RECORD;
+use crate::launch::{LAUNCHES_MADE, LOST_LAUNCH_RECORD, Strategy};
 use crate::layout::{field_offset, type_layout};
 use crate::types::{StructId, Structs, Type};
 
 /// Describes a checked program, without images.
-///
-/// # Errors
-/// Only internal ones.
-pub fn describe(program: &Checked) -> Result<Manifest> {
+pub fn describe(program: &Checked) -> Manifest {
     let module = &program.module;
     let mut structs = StructTable { structs: &module.structs, used: Vec::new() };
     let mut kernels = Vec::new();
     for (at, kernel) in module.kernels.iter().enumerate() {
         let id = KernelId(at as u32);
-        let layout = program.layouts.kernel(id);
-        let buffer = &layout.parameters;
+        let buffer = program.layouts.parameters(id);
         let parameters = buffer
             .slots
             .iter()
@@ -43,27 +39,28 @@ pub fn describe(program: &Checked) -> Result<Manifest> {
             parameter_bytes: buffer.size,
             max_threads_per_block: kernel.launch_bounds.map(|bounds| bounds.max_threads),
             min_blocks_per_sm: kernel.launch_bounds.and_then(|bounds| bounds.min_blocks),
-            static_shared_bytes: program.layouts.static_shared_bytes(id),
-            dynamic_shared: program.layouts.uses_dynamic_shared(id),
+            static_shared_bytes: program.layouts.static_shared_bytes(module, id),
+            dynamic_shared: program.layouts.uses_dynamic_shared(module, id),
             launches: ir::graph::launched_by(module, id)
                 .into_iter()
                 .map(|launched| module.kernel(launched).name.clone())
                 .collect(),
         });
     }
-    let record = manifest::DeviceRuntime { lost_launch_record: LOST_LAUNCH_RECORD.into() };
-    Ok(Manifest {
+    let device_runtime =
+        manifest::DeviceRuntime { lost_launch_record: LOST_LAUNCH_RECORD.into(), launches_made: None };
+    Manifest {
         manifest_version: MANIFEST_VERSION,
         program: program.name(),
         sources: program.sources.files().iter().map(|file| file.name.clone()).collect(),
         source_sha256: program.source_sha256(),
-        launch_strategy: "cdp".into(),
+        launch_strategy: Strategy::Cdp.name().into(),
         kernels,
         structs: structs.finish(),
-        device_runtime: program.launches().then_some(record),
+        device_runtime: program.launches().then_some(device_runtime),
         images: Vec::new(),
         toolchain: Vec::new(),
-    })
+    }
 }
 
 /// Builds a cubin for each architecture and packs them with their manifest.
@@ -76,15 +73,23 @@ pub fn build(session: &Session, program: &Checked, archs: &[CudaArch], options: 
         let built = session.cubin(program, &BuildOptions { arch, ..*options })?;
         images.push((arch, built.cubin.0));
     }
-    pack(session, program, images)
+    pack(session, program, images, options.count_launches)
 }
 
-/// Packs cubins that are built already.
+/// Packs cubins that are built already; `count_launches` says whether they count the launches they make.
 ///
 /// # Errors
 /// [`Error::Internal`] if the runtime does not take what the compiler made.
-pub fn pack(session: &Session, program: &Checked, images: Vec<(CudaArch, Vec<u8>)>) -> Result<Artifact> {
-    let mut manifest = describe(program)?;
+pub fn pack(
+    session: &Session,
+    program: &Checked,
+    images: Vec<(CudaArch, Vec<u8>)>,
+    count_launches: bool,
+) -> Result<Artifact> {
+    let mut manifest = describe(program);
+    if let (Some(device_runtime), true) = (&mut manifest.device_runtime, count_launches) {
+        device_runtime.launches_made = Some(LAUNCHES_MADE.into());
+    }
     manifest.toolchain = session.toolchain().versions();
     let stem = program.name();
     let mut files = Vec::new();

@@ -141,7 +141,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
         }
     };
     let manifest = match &input {
-        Input::Source(program) => artifact::describe(program)?,
+        Input::Source(program) => artifact::describe(program),
         Input::Artifact(artifact) => artifact.manifest().clone(),
     };
     let kernel = find_kernel(&manifest, &options.kernel)?;

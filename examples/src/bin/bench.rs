@@ -255,7 +255,7 @@ fn nvcc_quicksort(
             return Ok(());
         }
     };
-    let packed = artifact::pack(session, &checked(&quicksort::EXAMPLE)?, vec![(arch, cubin)])?;
+    let packed = artifact::pack(session, &checked(&quicksort::EXAMPLE)?, vec![(arch, cubin)], false)?;
     let (mut manifest, images) = packed.into_parts();
     // nvcc's code keeps no record of lost launches.
     manifest.device_runtime = None;

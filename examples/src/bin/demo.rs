@@ -88,7 +88,7 @@ fn build(session: &Session, example: &Example, arch: CudaArch) -> anyhow::Result
         println!("    {launch}");
     }
     println!();
-    Ok(gridlet::artifact::pack(session, &program, vec![(arch, built.cubin.0)])?)
+    Ok(gridlet::artifact::pack(session, &program, vec![(arch, built.cubin.0)], false)?)
 }
 
 /// Every launch in the program, as `line 38: squares → fill`.

@@ -10,14 +10,14 @@ pub mod segment_sum;
 use std::path::Path;
 use std::time::Duration;
 
-use gridlet_runtime::{Device, Program, Stream};
+use gridlet_runtime::{Arg, Device, Event, Kernel, LaunchConfig, Program, Stream};
 
 /// Longest that one kernel with all its children may take before it is given up.
 pub const TIME_OUT: Duration = Duration::from_secs(60);
 
 /// Launches that may be pending at once: enough for every example here. The device runtime's own default,
 /// 2,048, is not: it loses launches when it is full and can hang when children launch into a full pool.
-pub const PENDING_LAUNCHES: u32 = 32_768;
+pub const PENDING_LAUNCHES: u64 = 32_768;
 
 /// A program and its host side.
 pub struct Example {
@@ -41,6 +41,22 @@ pub struct Run<'a> {
     pub program: &'a Program,
     /// Folder for pictures.
     pub pictures: &'a Path,
+}
+
+impl Run<'_> {
+    /// Launches a kernel, waits for it and all its children, and gives their time in milliseconds, by events
+    /// on the stream.
+    ///
+    /// # Errors
+    /// What the runtime finds: a wrong argument, a fault, lost launches, a time-out.
+    pub fn timed(&self, kernel: &Kernel, config: &LaunchConfig, arguments: &[Arg<'_>]) -> anyhow::Result<f32> {
+        let (start, end) = (Event::new(self.device)?, Event::new(self.device)?);
+        self.stream.record(&start)?;
+        self.stream.launch(kernel, config, arguments)?;
+        self.stream.record(&end)?;
+        self.stream.synchronize(TIME_OUT)?;
+        Ok(start.elapsed_ms(&end)?)
+    }
 }
 
 /// What a checked run found.

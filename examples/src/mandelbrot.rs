@@ -5,9 +5,9 @@ use std::io::BufWriter;
 use std::path::Path;
 
 use anyhow::{Context as _, ensure};
-use gridlet_runtime::{Arg, Dim3, LaunchConfig};
+use gridlet_runtime::{Arg, Buffer, LaunchConfig};
 
-use crate::{Example, Finding, Run, TIME_OUT};
+use crate::{Example, Finding, Run};
 
 /// The example.
 pub const EXAMPLE: Example = Example {
@@ -25,7 +25,7 @@ const SQUARE: u32 = 256;
 const MAX_DWELL: u32 = 512;
 const THREADS: u32 = 128;
 
-/// `View` of the program: C layout, as the manifest says.
+/// The corners of the picture in the plane.
 const LO: [f32; 2] = [-2.0, -1.25];
 const HI: [f32; 2] = [0.5, 1.25];
 
@@ -36,26 +36,14 @@ const DIFFERING_PER_MILLION: u64 = 10_000;
 
 fn run(run: &Run<'_>) -> anyhow::Result<Finding> {
     // Poisoned, so that a pixel that no kernel writes is seen.
-    let out = run.device.buffer_from(&vec![u32::MAX; (SIDE * SIDE) as usize])?;
+    let mut out = Buffer::from_slice(run.device, &vec![u32::MAX; (SIDE * SIDE) as usize])?;
     let kernel = run.program.kernel("squares")?;
-    let mut view = Vec::with_capacity(24);
-    for word in LO.iter().chain(&HI).map(|float| float.to_bits()).chain([SIDE, SIDE]) {
-        view.extend_from_slice(&word.to_le_bytes());
-    }
-
-    let config = LaunchConfig::new(Dim3::new(SIDE / SQUARE, SIDE / SQUARE, 1), THREADS);
-    let arguments = [
-        Arg::buffer(&out),
-        Arg::bytes(&view),
-        Arg::from(0u32),
-        Arg::from(0u32),
-        Arg::from(SQUARE),
-        Arg::from(0u32),
-    ];
-    let start = run.stream.record_event()?;
-    run.stream.launch(&kernel, &config, &arguments)?;
-    let end = run.stream.record_event()?;
-    run.stream.synchronize(TIME_OUT).context("mandelbrot")?;
+    let complex = |[re, im]: [f32; 2]| Arg::Fields(vec![Arg::from(re), Arg::from(im)]);
+    let view = Arg::Fields(vec![complex(LO), complex(HI), Arg::from(SIDE), Arg::from(SIDE)]);
+    let config = LaunchConfig::new((SIDE / SQUARE, SIDE / SQUARE), THREADS);
+    let [x0, y0, depth] = [0u32; 3].map(Arg::from);
+    let arguments = [Arg::from(&mut out), view, x0, y0, Arg::from(SQUARE), depth];
+    let milliseconds = run.timed(&kernel, &config, &arguments)?;
 
     let dwells = out.to_vec()?;
     ensure!(!dwells.contains(&u32::MAX), "some pixels were never written");
@@ -68,7 +56,7 @@ fn run(run: &Run<'_>) -> anyhow::Result<Finding> {
     let picture = run.pictures.join("mandelbrot.png");
     write_png(&picture, &dwells)?;
     Ok(Finding {
-        milliseconds: end.elapsed_ms_since(&start)?,
+        milliseconds,
         checked: format!(
             "{pixels} pixels against the host's: {differing} differ by rounding; picture in {}",
             picture.display()

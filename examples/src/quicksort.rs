@@ -1,11 +1,11 @@
 //! Quicksort: each partition hands its halves to child grids.
 
-use anyhow::{Context as _, ensure};
-use gridlet_runtime::{Arg, LaunchConfig};
+use anyhow::ensure;
+use gridlet_runtime::{Arg, Buffer, LaunchConfig};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
-use crate::{Example, Finding, Run, TIME_OUT};
+use crate::{Example, Finding, Run};
 
 /// The example.
 pub const EXAMPLE: Example = Example {
@@ -20,14 +20,11 @@ const COUNT: usize = 100_000;
 fn run(run: &Run<'_>) -> anyhow::Result<Finding> {
     let mut random = ChaCha8Rng::seed_from_u64(1);
     let input: Vec<u32> = (0..COUNT).map(|_| random.next_u32()).collect();
-    let data = run.device.buffer_from(&input)?;
+    let mut data = Buffer::from_slice(run.device, &input)?;
     let kernel = run.program.kernel("quicksort")?;
 
-    let start = run.stream.record_event()?;
-    let arguments = [Arg::buffer(&data), Arg::from(0i32), Arg::from(COUNT as i32 - 1), Arg::from(0u32)];
-    run.stream.launch(&kernel, &LaunchConfig::new(1, 1), &arguments)?;
-    let end = run.stream.record_event()?;
-    run.stream.synchronize(TIME_OUT).context("quicksort")?;
+    let arguments = [Arg::from(&mut data), Arg::from(0i32), Arg::from(COUNT as i32 - 1), Arg::from(0u32)];
+    let milliseconds = run.timed(&kernel, &LaunchConfig::new(1, 1), &arguments)?;
 
     let sorted = data.to_vec()?;
     let mut expected = input;
@@ -37,7 +34,7 @@ fn run(run: &Run<'_>) -> anyhow::Result<Finding> {
     }
     ensure!(sorted.len() == COUNT, "{} elements came back instead of {COUNT}", sorted.len());
     Ok(Finding {
-        milliseconds: end.elapsed_ms_since(&start)?,
+        milliseconds,
         checked: format!("{COUNT} integers equal a sort on the host"),
     })
 }

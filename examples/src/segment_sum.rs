@@ -1,11 +1,11 @@
 //! Sums of ragged segments: long ones get a child grid each, a tail launch adds everything up.
 
-use anyhow::{Context as _, ensure};
-use gridlet_runtime::{Arg, LaunchConfig};
+use anyhow::ensure;
+use gridlet_runtime::{Arg, Buffer, LaunchConfig};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
-use crate::{Example, Finding, Run, TIME_OUT};
+use crate::{Example, Finding, Run};
 
 /// The example.
 pub const EXAMPLE: Example = Example {
@@ -44,23 +44,18 @@ fn run(run: &Run<'_>) -> anyhow::Result<Finding> {
     let long = offsets.windows(2).filter(|pair| pair[1] - pair[0] >= LONG).count();
 
     let device = run.device;
-    let values_buffer = device.buffer_from(&values)?;
-    let offsets_buffer = device.buffer_from(&offsets)?;
-    let results = device.buffer_from(&vec![f32::NAN; SEGMENTS])?;
-    let out = device.buffer_from(&[f64::NAN])?;
-
-    // `Segments` of the program: two pointers and a u32, with tail padding.
-    let mut segments = Vec::with_capacity(24);
-    segments.extend_from_slice(&values_buffer.address().to_le_bytes());
-    segments.extend_from_slice(&offsets_buffer.address().to_le_bytes());
-    segments.extend_from_slice(&(SEGMENTS as u64).to_le_bytes());
+    let values_buffer = Buffer::from_slice(device, &values)?;
+    let offsets_buffer = Buffer::from_slice(device, &offsets)?;
+    // Poisoned, so that a sum that no kernel writes is seen.
+    let mut results = Buffer::from_slice(device, &vec![f32::NAN; SEGMENTS])?;
+    let mut out = Buffer::from_slice(device, &[f64::NAN])?;
 
     let kernel = run.program.kernel("segment_sums")?;
     let config = LaunchConfig::new((SEGMENTS as u32).div_ceil(THREADS), THREADS);
-    let start = run.stream.record_event()?;
-    run.stream.launch(&kernel, &config, &[Arg::bytes(&segments), Arg::buffer(&results), Arg::buffer(&out)])?;
-    let end = run.stream.record_event()?;
-    run.stream.synchronize(TIME_OUT).context("segment_sum")?;
+    let segments =
+        vec![Arg::from(&values_buffer), Arg::from(&offsets_buffer), Arg::from(SEGMENTS as u32)];
+    let arguments = [Arg::Fields(segments), Arg::from(&mut results), Arg::from(&mut out)];
+    let milliseconds = run.timed(&kernel, &config, &arguments)?;
 
     let sums = results.to_vec()?;
     for (at, pair) in offsets.windows(2).enumerate() {
@@ -78,7 +73,7 @@ fn run(run: &Run<'_>) -> anyhow::Result<Finding> {
     let got = out.to_vec()?[0];
     ensure!(got == expected, "the total is {got}, but the sums add up to {expected}");
     Ok(Finding {
-        milliseconds: end.elapsed_ms_since(&start)?,
+        milliseconds,
         checked: format!("{SEGMENTS} sums within {TOLERANCE:e} of the host's, {long} by child grids; the total exact"),
     })
 }

@@ -34,16 +34,16 @@ pub(crate) fn run(options: &Options) -> Outcome {
 fn describe(device: &DeviceInfo, text: &mut String) {
     let _ = writeln!(text, "cuda:{}  {}", device.ordinal, device.name);
     let mut row = |name: &str, value: String| _ = writeln!(text, "  {name:<22}{value}");
-    row("architecture", device.arch());
+    row("architecture", device.compute_capability.sm());
     row("SMs", device.sm_count.to_string());
     row("memory", format!("{:.1} GiB", device.memory_bytes as f64 / f64::from(1 << 30)));
     row("driver", device.driver_version.to_string());
-    row("threads per block", format!("at most {}", device.max_threads_per_block));
-    row("shared per block", format!("at most {} bytes", device.max_shared_bytes_per_block));
-    match &device.partition {
+    row("threads per block", format!("at most {}", device.limits.max_threads_per_block));
+    row("shared per block", format!("at most {} bytes", device.limits.shared_bytes_per_block_optin));
+    match &device.sm_granularity {
         Some(partition) => row(
             "green contexts",
-            format!("partitions of {} SMs or more, in steps of {}", partition.minimum_sms, partition.alignment_sms),
+            format!("partitions of {} SMs or more, in multiples of {}", partition.minimum, partition.alignment),
         ),
         None => row("green contexts", "not available: they need CUDA 12.4 or newer in the driver".into()),
     }

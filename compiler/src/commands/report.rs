@@ -57,11 +57,16 @@ impl From<Error> for Failure {
 
 impl From<gridlet_runtime::Error> for Failure {
     fn from(error: gridlet_runtime::Error) -> Self {
-        use gridlet_runtime::ErrorKind;
-        let (status, id) = match error.kind() {
-            ErrorKind::Missing => (status::MISSING, "missing-device"),
-            ErrorKind::Call => (status::CALL, "wrong-call"),
-            ErrorKind::Run => (status::RUN, "run-failed"),
+        use gridlet_runtime::Error;
+        let (status, id) = match &error {
+            _ if error.is_missing() => (status::MISSING, "missing-device"),
+            Error::LostLaunches(_) => (status::RUN, "lost-launches"),
+            Error::Cuda(_) | Error::Fault(_) | Error::TimedOut { .. } | Error::Unusable { .. } => {
+                (status::RUN, "run-failed")
+            }
+            Error::ParameterMismatch { .. } => (status::INTERNAL, "internal-error"),
+            // The call, its arguments, or the artifact that it names.
+            _ => (status::CALL, "wrong-call"),
         };
         Failure::new(status, id, error.to_string())
     }

@@ -8,8 +8,10 @@ use std::time::Duration;
 use gridlet::arch::CudaArch;
 use gridlet::artifact;
 use gridlet::compile::{Checked, Session};
-use gridlet_runtime::manifest::{Kernel, Manifest};
-use gridlet_runtime::{Arg, Artifact, Device, DeviceMemory, Dim3, GreenContext, LaunchConfig, LostLaunches, Program};
+use gridlet_runtime::manifest::{Kernel, Manifest, Type};
+use gridlet_runtime::{
+    Arg, Artifact, Device, DeviceMemory, Dim3, Event, GreenContext, LaunchConfig, LostLaunches, Program,
+};
 use serde_json::{Map, Value, json};
 
 use super::arguments::{self, ArgumentPlan, BufferPlan};
@@ -54,7 +56,7 @@ pub(crate) struct Options {
     sms: Option<u32>,
     /// Launches that may be pending at once [default: the driver's 2,048]
     #[arg(long, value_name = "N")]
-    pending_launches: Option<u32>,
+    pending_launches: Option<u64>,
     /// Count the launches that the kernels make
     #[arg(long)]
     stats: bool,
@@ -152,9 +154,9 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     let artifact = match input {
         Input::Artifact(artifact) => artifact,
         Input::Source(program) => {
-            let (major, minor) = (device.info().major, device.info().minor);
-            let arch = CudaArch::for_device(major, minor).ok_or_else(|| {
-                let message = format!("Gridlet builds for no GPU of compute capability {major}.{minor}");
+            let capability = device.info().compute_capability;
+            let arch = CudaArch::for_device(capability.major, capability.minor).ok_or_else(|| {
+                let message = format!("Gridlet builds for no GPU of compute capability {capability}");
                 Failure::new(status::MISSING, "missing-device", message)
             })?;
             let build = options.code.build_options(arch).counting_launches(options.stats);
@@ -224,7 +226,7 @@ fn execute(
         Some(green) => green.stream()?,
         None => device.stream()?,
     };
-    let program = device.load(artifact)?;
+    let program = Program::load(device, artifact)?;
     let kernel = program.kernel(&options.kernel)?;
 
     let mut bound = Vec::new();
@@ -232,24 +234,27 @@ fn execute(
     for plan in plans {
         let mut bytes = plan.bytes;
         for plan in plan.buffers {
-            let memory = device.memory_from(&plan.contents)?;
+            let mut memory = DeviceMemory::alloc(device, plan.contents.len() as u64)?;
+            memory.copy_from_host(&plan.contents)?;
             bytes[plan.address_at..plan.address_at + 8].copy_from_slice(&memory.address().to_le_bytes());
             bound.push(Bound { plan, memory });
         }
         arguments.push(bytes);
     }
-    let arguments: Vec<Arg<'_>> = arguments.iter().map(|bytes| Arg::bytes(bytes)).collect();
+    let arguments: Vec<Arg<'_>> =
+        kernel.manifest().parameters.iter().zip(&arguments).map(|(at, bytes)| argument(&at.ty, bytes)).collect();
 
-    let config = LaunchConfig { grid: options.grid.0, block: options.block.0, shared_bytes: options.shared };
-    let start = stream.record_event()?;
+    let config = LaunchConfig::new(options.grid.0, options.block.0).with_shared(options.shared);
+    let (start, end) = (Event::new(device)?, Event::new(device)?);
+    stream.record(&start)?;
     stream.launch(&kernel, &config, &arguments)?;
-    let end = stream.record_event()?;
+    stream.record(&end)?;
     let lost = match stream.synchronize(Duration::from_secs_f64(options.timeout)) {
         Ok(()) => None,
         Err(gridlet_runtime::Error::LostLaunches(lost)) => Some(lost),
         Err(other) => return Err(other.into()),
     };
-    let microseconds = f64::from(end.elapsed_ms_since(&start)?) * 1e3;
+    let microseconds = f64::from(start.elapsed_ms(&end)?) * 1e3;
     let made = if options.stats { program.launches_made()? } else { None };
 
     let shown = read_buffers(artifact.manifest(), &bound, printed)?;
@@ -258,13 +263,21 @@ fn execute(
         None => format!("cuda:{}", options.device.0),
     };
     if options.json {
-        show_json(&place, &program, microseconds, made, lost.as_ref(), shown)?;
+        show_json(&place, &program, microseconds, made, lost.as_deref(), shown)?;
     } else {
         show_text(options, &place, microseconds, made, &shown)?;
     }
     match lost {
         None => Ok(()),
         Some(lost) => Err(gridlet_runtime::Error::LostLaunches(lost).into()),
+    }
+}
+
+/// An argument whose bytes were checked against the manifest when its text was parsed.
+fn argument<'a>(ty: &Type, bytes: &'a [u8]) -> Arg<'a> {
+    match (ty, <[u8; 8]>::try_from(bytes)) {
+        (Type::Pointer { .. }, Ok(word)) => Arg::address(u64::from_le_bytes(word)),
+        _ => Arg::Bytes(bytes),
     }
 }
 
@@ -298,7 +311,7 @@ fn show_json(
     let buffers: Map<String, Value> = shown.into_iter().map(|(name, elements)| (name, elements.into())).collect();
     print_json(&json!({
         "device": place,
-        "launch": program.manifest().launch_strategy,
+        "launch": program.artifact().manifest().launch_strategy,
         "time_us": microseconds,
         "launches": {"made": made, "lost": lost.map_or(0, |lost| lost.count)},
         "buffers": buffers,

@@ -17,8 +17,9 @@ use gridlet::artifact;
 use gridlet::compile::{self, BuildOptions, Checked, Session};
 use gridlet::source::SourceMap;
 use gridlet::toolchain::Component;
-use gridlet_examples::{EXAMPLES, Example, PENDING_LAUNCHES, Run, TIME_OUT, quicksort};
-use gridlet_runtime::{Arg, Artifact, Device, GreenContext, LaunchConfig};
+use gridlet_examples::{EXAMPLES, Example, PENDING_LAUNCHES, Run, quicksort};
+use gridlet_runtime::{Arg, Artifact, Buffer, Device, GreenContext, LaunchConfig, Program};
+use gridlet_runtime::manifest::Manifest;
 use serde_json::{Value, json};
 
 /// Measures compiling and launching.
@@ -189,7 +190,9 @@ fn gpu_times(session: &Session, options: &Options, report: &mut Report) -> anyho
     let device = Device::open(0)?;
     let info = device.info();
     println!("\non {}, driver {}:", info.name, info.driver_version);
-    let arch = CudaArch::for_device(info.major, info.minor).ok_or_else(|| anyhow!("no image for {}", info.arch()))?;
+    let capability = info.compute_capability;
+    let arch = CudaArch::for_device(capability.major, capability.minor)
+        .ok_or_else(|| anyhow!("Gridlet builds for no GPU of compute capability {capability}"))?;
     device.set_pending_launch_limit(PENDING_LAUNCHES * 4)?;
     let build = BuildOptions::for_arch(arch);
     let green = GreenContext::with_sms(&device, 16)?;
@@ -197,7 +200,7 @@ fn gpu_times(session: &Session, options: &Options, report: &mut Report) -> anyho
 
     for (place, stream) in [("whole GPU", device.stream()?), ("16-SM green context", green.stream()?)] {
         for example in &EXAMPLES {
-            let program = device.load(&artifact::build(session, &checked(example)?, &[arch], &build)?)?;
+            let program = Program::load(&device, &artifact::build(session, &checked(example)?, &[arch], &build)?)?;
             let run = Run { device: &device, stream: &stream, program: &program, pictures: pictures.path() };
             let time = median(options.repeat.min(5), || Ok(f64::from((example.run)(&run)?.milliseconds)))?;
             report.add(format!("{} on the {place}", example.name), time, "ms");
@@ -206,8 +209,9 @@ fn gpu_times(session: &Session, options: &Options, report: &mut Report) -> anyho
 
     let stream = device.stream()?;
     let program = compile::check(SourceMap::single("launch_cost.grid", PATTERNS))?;
-    let patterns = device.load(&artifact::build(session, &program, &[arch], &build)?)?;
-    let done = device.buffer_from(&[0u32])?;
+    let patterns = Program::load(&device, &artifact::build(session, &program, &[arch], &build)?)?;
+    let mut done = Buffer::from_slice(&device, &[0u32])?;
+    let run = Run { device: &device, stream: &stream, program: &patterns, pictures: pictures.path() };
     let sms = info.sm_count;
     // (kernel, grid, block, argument, launches)
     let shapes = [
@@ -221,15 +225,12 @@ fn gpu_times(session: &Session, options: &Options, report: &mut Report) -> anyho
     for (name, grid, block, argument, launches) in shapes {
         let kernel = patterns.kernel(name)?;
         let time = median(options.repeat, || {
-            done.copy_from(&[0])?;
-            let start = stream.record_event()?;
-            let arguments = [Arg::from(argument), Arg::buffer(&done)];
-            stream.launch(&kernel, &LaunchConfig::new(grid, block), &arguments)?;
-            let end = stream.record_event()?;
-            stream.synchronize(TIME_OUT).context(name)?;
+            done.copy_from_host(&[0])?;
+            let arguments = [Arg::from(argument), Arg::from(&mut done)];
+            let time = run.timed(&kernel, &LaunchConfig::new(grid, block), &arguments).context(name)?;
             let ran = done.to_vec()?[0];
             ensure!(ran == launches, "{name}: {ran} children ran instead of {launches}");
-            Ok(f64::from(end.elapsed_ms_since(&start)?))
+            Ok(f64::from(time))
         })?;
         report.add(format!("launch cost, {name}, {launches} launches"), time * 1e3 / f64::from(launches), "µs each");
     }
@@ -256,10 +257,10 @@ fn nvcc_quicksort(
         }
     };
     let packed = artifact::pack(session, &checked(&quicksort::EXAMPLE)?, vec![(arch, cubin)], false)?;
-    let (mut manifest, images) = packed.into_parts();
     // nvcc's code keeps no record of lost launches.
-    manifest.device_runtime = None;
-    let program = device.load(&Artifact::new(manifest, images)?)?;
+    let manifest = Manifest { device_runtime: None, ..packed.manifest().clone() };
+    let images = packed.images().map(|(_, bytes)| bytes.to_vec()).collect();
+    let program = Program::load(device, &Artifact::new(manifest, images)?)?;
     let stream = device.stream()?;
     let run = Run { device, stream: &stream, program: &program, pictures: folder.path() };
     let time = median(options.repeat.min(5), || Ok(f64::from((quicksort::EXAMPLE.run)(&run)?.milliseconds)))?;

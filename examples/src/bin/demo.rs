@@ -15,7 +15,7 @@ use gridlet::diagnostics;
 use gridlet::ir::InstKind;
 use gridlet::source::SourceMap;
 use gridlet_examples::{EXAMPLES, Example, PENDING_LAUNCHES, Run};
-use gridlet_runtime::{Artifact, Device, DeviceInfo, GreenContext};
+use gridlet_runtime::{Artifact, Device, DeviceInfo, GreenContext, Program};
 
 /// Compiles the examples, and runs them if there is a GPU.
 #[derive(Parser)]
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
 fn demo(options: &Options) -> anyhow::Result<()> {
     let devices = Device::list();
     let gpu = devices.as_ref().ok().and_then(|devices| devices.first());
-    let arch = gpu.map_or(Some(CudaArch::DEFAULT), |gpu| CudaArch::for_device(gpu.major, gpu.minor));
+    let arch = gpu.map_or(Some(CudaArch::DEFAULT), |gpu| arch_of(gpu));
     let arch = arch.ok_or_else(|| anyhow!("this GPU is older than any architecture that Gridlet builds for"))?;
 
     println!("Compiling {} programs whose kernels launch kernels, for {arch}:\n", EXAMPLES.len());
@@ -59,6 +59,11 @@ fn demo(options: &Options) -> anyhow::Result<()> {
         (Ok(_), None) => without_gpu("the driver lists no device", options),
         (Err(error), None) => without_gpu(error.to_string().lines().next().unwrap_or_default(), options),
     }
+}
+
+/// The architecture to build for.
+fn arch_of(gpu: &DeviceInfo) -> Option<CudaArch> {
+    CudaArch::for_device(gpu.compute_capability.major, gpu.compute_capability.minor)
 }
 
 /// Compiles one example and prints what it made.
@@ -128,14 +133,14 @@ fn run_all(gpu: &DeviceInfo, options: &Options, artifacts: &[Artifact]) -> anyho
     println!(
         "Running on {} ({}, driver {}) on a stream of a green context of {} of its {} SMs:\n",
         gpu.name,
-        gpu.arch(),
+        gpu.compute_capability.sm(),
         gpu.driver_version,
         green.sm_count(),
         gpu.sm_count
     );
     let stream = green.stream()?;
     for (example, artifact) in EXAMPLES.iter().zip(artifacts) {
-        let program = device.load(artifact).context(example.name)?;
+        let program = Program::load(&device, artifact).context(example.name)?;
         let run = Run { device: &device, stream: &stream, program: &program, pictures: &options.out };
         let finding = (example.run)(&run).context(example.name)?;
         println!("  {:<12} {:>8.2} ms  {}", example.name, finding.milliseconds, finding.checked);

@@ -53,7 +53,8 @@ impl Download for Pip {
             if let Some(status) = child.try_wait()? {
                 break status;
             }
-            bar.set_position(folder_bytes(&temporary).min(pins.bytes()));
+            // pip empties its folder when it is done, so the sum can fall.
+            bar.set_position(folder_bytes(&temporary).min(pins.bytes()).max(bar.position()));
             std::thread::sleep(Duration::from_millis(100));
         };
         bar.finish_and_clear();

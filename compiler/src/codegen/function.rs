@@ -12,7 +12,7 @@ use super::types::Carrier;
 use super::values::{int, pointer};
 use super::{PTX_KERNEL, bug};
 use crate::error::Result;
-use crate::ir::{Block, BlockId, Function, KernelId, Operand, Role, Terminator};
+use crate::ir::{BlockId, Function, KernelId, Operand, Role, Terminator};
 use crate::types::{Scalar, Type};
 
 impl<'ctx> ModuleContext<'ctx, '_> {
@@ -126,12 +126,11 @@ pub(super) fn define<'ctx>(
     value: FunctionValue<'ctx>,
 ) -> Result<()> {
     let order = reverse_post_order(function)?;
-    let mut blocks = vec![None; function.blocks.len()];
-    for (at, block) in function.blocks.iter().enumerate() {
-        if order.contains(&BlockId(at as u32)) {
-            blocks[at] = Some(cx.context.append_basic_block(value, &block.name));
-        }
-    }
+    let blocks = function
+        .blocks
+        .iter()
+        .map(|block| cx.context.append_basic_block(value, &block.name))
+        .collect();
     let mut emitter = FunctionEmitter {
         cx,
         function,
@@ -140,16 +139,15 @@ pub(super) fn define<'ctx>(
         slots: Vec::new(),
         parameters: Vec::new(),
         values: vec![None; function.instructions.len()],
-        division_trap: None,
     };
     emitter.emit_prologue()?;
     for id in order {
         emitter.emit_block(id)?;
     }
-    emitter.emit_division_trap()
+    Ok(())
 }
 
-/// The reachable blocks, each after all that dominate it, so that values are emitted before their uses.
+/// The blocks, each after all that dominate it, so that values are emitted before their uses.
 fn reverse_post_order(function: &Function) -> Result<Vec<BlockId>> {
     if function.blocks.is_empty() {
         return Err(bug(format!("`{}` has no blocks", function.name)));
@@ -159,8 +157,8 @@ fn reverse_post_order(function: &Function) -> Result<Vec<BlockId>> {
     let mut stack = vec![(BlockId(0), 0)];
     seen[0] = true;
     while let Some((id, next)) = stack.pop() {
-        match successors(&function.blocks[id.index()]).get(next) {
-            Some(&successor) => {
+        match function.blocks[id.index()].terminator.successors().nth(next) {
+            Some(successor) => {
                 stack.push((id, next + 1));
                 let was_seen = seen
                     .get_mut(successor.index())
@@ -176,28 +174,18 @@ fn reverse_post_order(function: &Function) -> Result<Vec<BlockId>> {
     Ok(order)
 }
 
-fn successors(block: &Block) -> Vec<BlockId> {
-    match &block.terminator {
-        Terminator::Jump(to) => vec![*to],
-        Terminator::Branch { then, otherwise, .. } => vec![*then, *otherwise],
-        Terminator::Return(_) | Terminator::Unreachable => Vec::new(),
-    }
-}
-
 /// One function while it is emitted.
 pub(super) struct FunctionEmitter<'a, 'ctx, 'ir> {
     pub(super) cx: &'a ModuleContext<'ctx, 'ir>,
     pub(super) function: &'a Function,
     value: FunctionValue<'ctx>,
-    /// By `ir::BlockId`; none where it is not reachable.
-    blocks: Vec<Option<BasicBlock<'ctx>>>,
+    /// By `ir::BlockId`.
+    blocks: Vec<BasicBlock<'ctx>>,
     /// Addresses, by `ir::SlotId`.
     slots: Vec<PointerValue<'ctx>>,
     parameters: Vec<BasicValueEnum<'ctx>>,
     /// By `ir::InstId`, once emitted.
     pub(super) values: Vec<Option<BasicValueEnum<'ctx>>>,
-    /// Where divisions by zero go, once there is one.
-    division_trap: Option<BasicBlock<'ctx>>,
 }
 
 impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
@@ -215,7 +203,6 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         self.blocks
             .get(id.index())
             .copied()
-            .flatten()
             .ok_or_else(|| bug("a jump to a block that is not there"))
     }
 
@@ -346,32 +333,6 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             }
             Operand::Const(constant) => self.constant(constant),
         }
-    }
-
-    /// Goes on only where `divisor_is_zero` is false; elsewhere the program traps.
-    pub(super) fn trap_if_zero(
-        &mut self,
-        divisor_is_zero: inkwell::values::IntValue<'ctx>,
-    ) -> Result<()> {
-        let trap = match self.division_trap {
-            Some(known) => known,
-            None => self.cx.context.append_basic_block(self.value, "division.trap"),
-        };
-        self.division_trap = Some(trap);
-        let here = self.build().get_insert_block().ok_or_else(|| bug("no block to emit into"))?;
-        let go_on = self.cx.context.insert_basic_block_after(here, "division.ok");
-        self.build().build_conditional_branch(divisor_is_zero, trap, go_on)?;
-        self.build().position_at_end(go_on);
-        Ok(())
-    }
-
-    fn emit_division_trap(&self) -> Result<()> {
-        if let Some(trap) = self.division_trap {
-            self.build().position_at_end(trap);
-            self.emit_trap()?;
-            self.build().build_unreachable()?;
-        }
-        Ok(())
     }
 }
 

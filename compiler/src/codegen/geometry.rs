@@ -4,28 +4,16 @@ use inkwell::values::BasicValueEnum;
 
 use super::function::FunctionEmitter;
 use crate::error::Result;
-use crate::ir::{InstKind, Module};
+use crate::ir::graph::uses_dynamic_shared;
+use crate::ir::{KernelId, Module};
 use crate::types::Type;
 
 /// The special registers of the geometry's `dim3` fields, in their order.
 const REGISTERS: [&str; 4] = ["tid", "ctaid", "ntid", "nctaid"];
 
-/// Index of the geometry's field for the dynamic shared memory, after the `dim3`s.
-const DYNAMIC_SHARED: u32 = REGISTERS.len() as u32;
-
-/// Whether any function takes the address of the dynamic shared memory out of the geometry.
+/// Whether any kernel reads the base of the dynamic shared memory.
 pub(super) fn reads_dynamic_shared(module: &Module) -> bool {
-    module.functions.iter().any(|function| {
-        function.instructions.iter().any(|inst| match &inst.kind {
-            InstKind::Extract { base, index: DYNAMIC_SHARED } => {
-                module.operand_type(function, base) == Type::GEOMETRY
-            }
-            InstKind::FieldAddress { base, index: DYNAMIC_SHARED } => {
-                module.operand_type(function, base).pointee() == Some(&Type::GEOMETRY)
-            }
-            _ => false,
-        })
-    })
+    (0..module.kernels.len() as u32).any(|id| uses_dynamic_shared(module, KernelId(id)))
 }
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {

@@ -10,11 +10,12 @@ use super::types::Carrier;
 use super::values::{int, pointer, result};
 use crate::error::Result;
 use crate::ir::{InstId, InstKind, Operand};
+use crate::launch::symbols::{DeviceRuntimeAbi, RuntimeFunction};
 use crate::types::{StructId, Type};
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// Emits an instruction; gives its value, if it has one.
-    pub(super) fn emit_instruction(&mut self, id: InstId) -> Result<Option<BasicValueEnum<'ctx>>> {
+    pub(super) fn emit_instruction(&self, id: InstId) -> Result<Option<BasicValueEnum<'ctx>>> {
         let function = self.function;
         let inst = function
             .instructions
@@ -175,16 +176,16 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 Type::Struct(id) => field(id, *index),
                 _ => None,
             },
-            InstKind::CallExtern { function, .. } => {
-                let name = self.cx.ir.externs.get(function.index()).map(|item| item.name.as_str());
-                match name {
-                    Some(name) if name.contains("GetParameterBuffer") => {
-                        Some("param_buffer".into())
-                    }
-                    Some(name) if name.contains("LaunchDevice") => Some("launch_status".into()),
-                    _ => None,
-                }
-            }
+            InstKind::CallExtern { function, .. } => self
+                .cx
+                .ir
+                .externs
+                .get(function.index())
+                .and_then(|item| runtime_function(&item.name))
+                .map(|function| match function {
+                    RuntimeFunction::GetParameterBuffer => "param_buffer".into(),
+                    RuntimeFunction::LaunchDevice => "launch_status".into(),
+                }),
             _ => None,
         };
         name.unwrap_or_default()
@@ -193,4 +194,13 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
 
 fn pointee(ty: &Type) -> Result<&Type> {
     ty.pointee().ok_or_else(|| bug("an address that is no pointer"))
+}
+
+/// The function of the device runtime that a symbol means, under either of its names.
+fn runtime_function(symbol: &str) -> Option<RuntimeFunction> {
+    RuntimeFunction::ALL.into_iter().find(|function| {
+        [DeviceRuntimeAbi::Public, DeviceRuntimeAbi::Cdp2]
+            .iter()
+            .any(|abi| abi.symbol(*function) == symbol)
+    })
 }

@@ -1,5 +1,4 @@
-//! The language's operators. Integers wrap, a shift count is taken modulo the width, and an integer
-//! division by zero traps.
+//! The language's operators. The IR has no undefined cases (its rule 10), so each is LLVM's plain one.
 
 use inkwell::values::{BasicValueEnum, FloatValue, IntValue};
 use inkwell::{FloatPredicate, IntPredicate};
@@ -33,7 +32,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
 
     /// An operator on two values.
     pub(super) fn binary(
-        &mut self,
+        &self,
         op: BinaryOp,
         left: &Operand,
         right: &Operand,
@@ -52,93 +51,35 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         if scalar.is_float() {
             return self.binary_float(op, left, right, scalar);
         }
-        let left = int(left)?;
-        let right = if matches!(op, BinaryOp::Shl | BinaryOp::Shr) {
-            self.shift_count(right, &right_type, &ty)?
-        } else {
-            int(right)?
-        };
-        Ok(self.binary_int(op, left, right, scalar.is_signed())?.into())
+        // The count of a shift has an integer type of its own; it is below the width of every type.
+        let is_shift = matches!(op, BinaryOp::Shl | BinaryOp::Shr);
+        let right = if is_shift { self.cast(right, &right_type, &ty)? } else { right };
+        Ok(self.binary_int(op, int(left)?, int(right)?, scalar.is_signed())?.into())
     }
 
     fn binary_int(
-        &mut self,
+        &self,
         op: BinaryOp,
         left: IntValue<'ctx>,
         right: IntValue<'ctx>,
         signed: bool,
     ) -> Result<IntValue<'ctx>> {
         let build = self.build();
-        Ok(match op {
-            BinaryOp::Add => build.build_int_add(left, right, "")?,
-            BinaryOp::Sub => build.build_int_sub(left, right, "")?,
-            BinaryOp::Mul => build.build_int_mul(left, right, "")?,
-            BinaryOp::Div | BinaryOp::Rem => {
-                self.divide(op == BinaryOp::Rem, left, right, signed)?
-            }
-            BinaryOp::And => build.build_and(left, right, "")?,
-            BinaryOp::Or => build.build_or(left, right, "")?,
-            BinaryOp::Xor => build.build_xor(left, right, "")?,
-            BinaryOp::Shl => build.build_left_shift(left, right, "")?,
-            BinaryOp::Shr => build.build_right_shift(left, right, signed, "")?,
+        Ok(match (op, signed) {
+            (BinaryOp::Add, _) => build.build_int_add(left, right, "")?,
+            (BinaryOp::Sub, _) => build.build_int_sub(left, right, "")?,
+            (BinaryOp::Mul, _) => build.build_int_mul(left, right, "")?,
+            (BinaryOp::Div, true) => build.build_int_signed_div(left, right, "")?,
+            (BinaryOp::Div, false) => build.build_int_unsigned_div(left, right, "")?,
+            (BinaryOp::Rem, true) => build.build_int_signed_rem(left, right, "")?,
+            (BinaryOp::Rem, false) => build.build_int_unsigned_rem(left, right, "")?,
+            (BinaryOp::And, _) => build.build_and(left, right, "")?,
+            (BinaryOp::Or, _) => build.build_or(left, right, "")?,
+            (BinaryOp::Xor, _) => build.build_xor(left, right, "")?,
+            (BinaryOp::Shl, _) => build.build_left_shift(left, right, "")?,
+            (BinaryOp::Shr, signed) => build.build_right_shift(left, right, signed, "")?,
             _ => build.build_int_compare(int_predicate(op, signed)?, left, right, "")?,
         })
-    }
-
-    /// The count of a shift, as a value of the shifted type, below its width.
-    fn shift_count(
-        &self,
-        count: BasicValueEnum<'ctx>,
-        count_type: &Type,
-        ty: &Type,
-    ) -> Result<IntValue<'ctx>> {
-        let count = int(self.cast(count, count_type, ty)?)?;
-        let width = u64::from(count.get_type().get_bit_width());
-        let mask = count.get_type().const_int(width - 1, false);
-        Ok(self.build().build_and(count, mask, "")?)
-    }
-
-    /// Division or remainder. LLVM leaves two cases undefined: a divisor of zero, which traps here, and
-    /// MIN / -1, which wraps to MIN, remainder 0. A constant divisor needs no check for either.
-    fn divide(
-        &mut self,
-        is_remainder: bool,
-        left: IntValue<'ctx>,
-        right: IntValue<'ctx>,
-        signed: bool,
-    ) -> Result<IntValue<'ctx>> {
-        let ty = left.get_type();
-        let constant = right.get_sign_extended_constant();
-        if constant.is_none_or(|value| value == 0) {
-            let is_zero =
-                self.build().build_int_compare(IntPredicate::EQ, right, ty.const_zero(), "")?;
-            self.trap_if_zero(is_zero)?;
-        }
-        let build = self.build();
-        if !signed {
-            return Ok(if is_remainder {
-                build.build_int_unsigned_rem(left, right, "")?
-            } else {
-                build.build_int_unsigned_div(left, right, "")?
-            });
-        }
-        let divide = |divisor| {
-            if is_remainder {
-                build.build_int_signed_rem(left, divisor, "")
-            } else {
-                build.build_int_signed_div(left, divisor, "")
-            }
-        };
-        if constant.is_some_and(|value| value != -1) {
-            return Ok(divide(right)?);
-        }
-        let is_minus_one =
-            build.build_int_compare(IntPredicate::EQ, right, ty.const_all_ones(), "")?;
-        let safe = build.build_select(is_minus_one, ty.const_int(1, false), right, "")?;
-        let quotient = divide(int(safe)?)?;
-        let by_minus_one =
-            if is_remainder { ty.const_zero() } else { build.build_int_neg(left, "")? };
-        int(build.build_select(is_minus_one, by_minus_one, quotient, "")?)
     }
 
     fn binary_float(

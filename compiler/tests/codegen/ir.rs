@@ -15,14 +15,14 @@ fn nowhere() -> Span {
 }
 
 /// A function while it is written.
-pub struct Code {
+pub(crate) struct Code {
     function: Function,
     at: BlockId,
 }
 
 impl Code {
     /// A device function with an empty entry block.
-    pub fn device(name: &str, parameters: &[(&str, Type)], result: Type) -> Code {
+    pub(crate) fn device(name: &str, parameters: &[(&str, Type)], result: Type) -> Code {
         let parameters = parameters
             .iter()
             .map(|(name, ty)| Parameter { name: (*name).into(), ty: ty.clone() })
@@ -44,7 +44,7 @@ impl Code {
     }
 
     /// A new block, not yet entered.
-    pub fn block(&mut self, name: &str) -> BlockId {
+    pub(crate) fn block(&mut self, name: &str) -> BlockId {
         self.function.blocks.push(Block {
             name: name.into(),
             instructions: vec![],
@@ -54,12 +54,12 @@ impl Code {
     }
 
     /// Goes on in another block.
-    pub fn enter(&mut self, block: BlockId) {
+    pub(crate) fn enter(&mut self, block: BlockId) {
         self.at = block;
     }
 
     /// Adds an instruction; gives its value.
-    pub fn emit(&mut self, kind: InstKind, ty: Type) -> Operand {
+    pub(crate) fn emit(&mut self, kind: InstKind, ty: Type) -> Operand {
         let id = InstId(self.function.instructions.len() as u32);
         self.function.instructions.push(Inst { kind, ty, span: nowhere() });
         self.function.blocks[self.at.index()].instructions.push(id);
@@ -67,35 +67,35 @@ impl Code {
     }
 
     /// Adds a store.
-    pub fn store(&mut self, pointer: Operand, value: Operand) {
+    pub(crate) fn store(&mut self, pointer: Operand, value: Operand) {
         self.emit(InstKind::Store { pointer, value }, Type::Unit);
     }
 
     /// Adds a local variable; gives its address.
-    pub fn slot(&mut self, name: &str, ty: Type) -> Operand {
+    pub(crate) fn slot(&mut self, name: &str, ty: Type) -> Operand {
         self.function.slots.push(Slot { name: name.into(), ty });
         Operand::Slot(SlotId(self.function.slots.len() as u32 - 1))
     }
 
     /// Ends the current block.
-    pub fn end(&mut self, terminator: Terminator) {
+    pub(crate) fn end(&mut self, terminator: Terminator) {
         self.function.blocks[self.at.index()].terminator = terminator;
     }
 
     /// Ends the current block with `return`.
-    pub fn end_return(mut self) -> Function {
+    pub(crate) fn end_return(mut self) -> Function {
         self.end(Terminator::Return(None));
         self.function
     }
 
     /// The function as it is.
-    pub fn finish(self) -> Function {
+    pub(crate) fn finish(self) -> Function {
         self.function
     }
 }
 
 /// An empty lowered module whose source is `name`.
-pub fn module(name: &str, structs: Structs) -> Module {
+pub(crate) fn module(name: &str, structs: Structs) -> Module {
     Module {
         sources: Arc::new(SourceMap::single(name, "")),
         structs,
@@ -108,14 +108,18 @@ pub fn module(name: &str, structs: Structs) -> Module {
 }
 
 /// Adds a function.
-pub fn add(module: &mut Module, function: Function) -> FunctionId {
+pub(crate) fn add(module: &mut Module, function: Function) -> FunctionId {
     module.functions.push(function);
     FunctionId(module.functions.len() as u32 - 1)
 }
 
 /// Adds a kernel whose body is `body`, a device function; it gets the geometry as its first parameter, so
 /// in it the kernel's own parameters count from 1.
-pub fn add_kernel(module: &mut Module, mut body: Function, launch_bounds: Option<LaunchBounds>) {
+pub(crate) fn add_kernel(
+    module: &mut Module,
+    mut body: Function,
+    launch_bounds: Option<LaunchBounds>,
+) {
     let id = KernelId(module.kernels.len() as u32);
     let name = body.name.clone();
     let parameters = body.parameters.clone();

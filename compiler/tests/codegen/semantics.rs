@@ -208,24 +208,31 @@ fn binary(op: BinaryOp, scalar: Scalar, result: Scalar) -> Module {
 }
 
 #[test]
-fn division_wraps_and_shifts_are_modulo_the_width() {
-    let pairs = [(7, 2), (-7, 2), (7, -2), (i32::MIN, -1), (5, -1), (i32::MIN, i32::MIN)];
+fn division_and_shifts_know_signs() {
+    let pairs = [(7, 2), (-7, 2), (7, -2), (i32::MIN, 2), (i32::MIN, i32::MIN)];
     let quotients: Vec<i32> = run(&binary(BinaryOp::Div, Scalar::I32, Scalar::I32), &pairs);
+    assert_eq!(quotients, pairs.map(|(left, right)| left / right));
     let remainders: Vec<i32> = run(&binary(BinaryOp::Rem, Scalar::I32, Scalar::I32), &pairs);
-    for ((pair, quotient), remainder) in pairs.iter().zip(quotients).zip(remainders) {
-        assert_eq!(quotient, pair.0.wrapping_div(pair.1), "{pair:?}");
-        assert_eq!(remainder, pair.0.wrapping_rem(pair.1), "{pair:?}");
-    }
+    assert_eq!(remainders, pairs.map(|(left, right)| left % right));
     let pairs = [(7_u64, 2_u64), (u64::MAX, 10), (u64::MAX, u64::MAX)];
     let quotients: Vec<u64> = run(&binary(BinaryOp::Div, Scalar::U64, Scalar::U64), &pairs);
     assert_eq!(quotients, pairs.map(|(left, right)| left / right));
+    let remainders: Vec<u64> = run(&binary(BinaryOp::Rem, Scalar::U64, Scalar::U64), &pairs);
+    assert_eq!(remainders, pairs.map(|(left, right)| left % right));
 
-    let pairs = [(1_i8, 3_i8), (-128, 7), (-128, 9), (3, -1)];
-    let left: Vec<i8> = run(&binary(BinaryOp::Shl, Scalar::I8, Scalar::I8), &pairs);
-    let right: Vec<i8> = run(&binary(BinaryOp::Shr, Scalar::I8, Scalar::I8), &pairs);
-    for ((pair, left), right) in pairs.iter().zip(left).zip(right) {
-        assert_eq!(left, pair.0.wrapping_shl(pair.1 as u32), "{pair:?}");
-        assert_eq!(right, pair.0.wrapping_shr(pair.1 as u32), "{pair:?}");
+    // The count may be wider or narrower than what is shifted.
+    let shift = |op, count: Scalar| {
+        let ty = Type::Scalar(Scalar::I16);
+        function(Structs::new(), &ty, &ty, |code, value| {
+            let count = Operand::Const(Const::Int(count, 15));
+            code.emit(InstKind::Binary(op, value, count), ty.clone())
+        })
+    };
+    for count in [Scalar::U8, Scalar::I64] {
+        let left: Vec<i16> = run(&shift(BinaryOp::Shl, count), &[3_i16, -1]);
+        assert_eq!(left, [i16::MIN, i16::MIN]);
+        let right: Vec<i16> = run(&shift(BinaryOp::Shr, count), &[-3_i16, 3]);
+        assert_eq!(right, [-1, 0]);
     }
 }
 

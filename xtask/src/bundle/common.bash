@@ -55,7 +55,7 @@ step() {
         local good bad missing
         good=$(sum "$log" passed) bad=$(sum "$log" failed)
         # A test that cannot run here says so and passes.
-        missing=$(grep -c '^skipped: \|\.\.\. skipped: ' "$log")
+        missing=$(grep -c '^SKIPPED: \|\.\.\. SKIPPED: ' "$log")
         missing=$((missing > good ? good : missing))
         passed=$((passed + good - missing)) failed=$((failed + bad))
         skipped=$((skipped + missing + $(sum "$log" ignored)))

@@ -10,7 +10,7 @@ use crate::{process, report};
 
 /// Where llvm-sys 221 looks first.
 pub(crate) const PREFIX_VARIABLE: &str = "LLVM_SYS_221_PREFIX";
-const MAJOR: &str = "22";
+const MAJOR: u32 = 22;
 /// The names under which llvm-sys 221 tries to start llvm-config, in its order.
 const CONFIG_NAMES: [&str; 6] = [
     "llvm-config-22",
@@ -122,44 +122,50 @@ fn find() -> Result<Found> {
 /// llvm-config, its version, and whether llvm-sys finds it too.
 fn find_config() -> Result<Option<(PathBuf, String, bool)>> {
     if let Some(prefix) = std::env::var_os(PREFIX_VARIABLE).filter(|value| !value.is_empty()) {
-        let Some((config, version)) = first_config(&PathBuf::from(&prefix).join("bin")) else {
-            bail!(
-                "{PREFIX_VARIABLE} is {}, which has no bin/llvm-config: set it to the folder of an LLVM 22, or unset it",
-                prefix.display()
-            );
-        };
-        if !is_right(&version) {
-            bail!(
-                "{PREFIX_VARIABLE} is {}, which is LLVM {version}: set it to the folder of an LLVM 22, or unset it",
-                prefix.display()
-            );
+        let found = configs(&PathBuf::from(&prefix).join("bin"));
+        if let Some((config, version)) = found.iter().find(|(_, version)| is_right(version)) {
+            return Ok(Some((config.clone(), version.clone(), true)));
         }
-        return Ok(Some((config, version, true)));
+        let what = found.first().map_or_else(
+            || "which has no bin/llvm-config".into(),
+            |(_, version)| format!("which is LLVM {version}"),
+        );
+        bail!(
+            "{PREFIX_VARIABLE} is {}, {what}: set it to the folder of an LLVM {MAJOR}, or unset it",
+            prefix.display()
+        );
     }
-    // Like llvm-sys, which takes the first that starts, and one that is newer than 22 as well.
-    if let Some((config, version)) = first_config(Path::new(""))
-        && is_right(&version)
-    {
+    // llvm-sys takes the first on PATH that is not too old, and one that is newer than 22 as well.
+    let on_path = configs(Path::new("")).into_iter().find(|(_, version)| major(version) >= MAJOR);
+    if let Some((config, version)) = on_path.filter(|(_, version)| is_right(version)) {
         return Ok(Some((config, version, true)));
     }
     Ok(USUAL_PREFIXES
         .iter()
-        .filter_map(|prefix| first_config(&Path::new(prefix).join("bin")))
+        .flat_map(|prefix| configs(&Path::new(prefix).join("bin")))
         .find(|(_, version)| is_right(version))
         .map(|(config, version)| (config, version, false)))
 }
 
-/// The first llvm-config in `folder`, or on `PATH` if that is empty, that is not too old for llvm-sys.
-fn first_config(folder: &Path) -> Option<(PathBuf, String)> {
-    CONFIG_NAMES.iter().map(|name| folder.join(name)).find_map(|config| {
-        let version = ask(&config, &["--version"]).ok()?.trim().to_string();
-        let major: u32 = version.split('.').next()?.parse().ok()?;
-        (major >= 22).then_some((config, version))
-    })
+/// Each llvm-config in `folder`, or on `PATH` if that is empty, with its version, in llvm-sys's order.
+fn configs(folder: &Path) -> Vec<(PathBuf, String)> {
+    CONFIG_NAMES
+        .iter()
+        .map(|name| folder.join(name))
+        .filter_map(|config| {
+            let version = ask(&config, &["--version"]).ok()?.trim().to_string();
+            Some((config, version))
+        })
+        .collect()
 }
 
 fn is_right(version: &str) -> bool {
-    version.split('.').next() == Some(MAJOR)
+    major(version) == MAJOR
+}
+
+/// The first number of a version; 0 if there is none.
+fn major(version: &str) -> u32 {
+    version.split('.').next().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 fn ask(config: &Path, arguments: &[&str]) -> Result<String> {
@@ -226,6 +232,15 @@ mod tests {
         assert_eq!(lacking(&[]).unwrap(), Vec::<String>::new());
         assert_eq!(lacking(&["zstd"]).unwrap(), ["zstd"]);
         assert_eq!(lacking(&["stdc++", "z"]).unwrap(), ["z", "stdc++"]);
+    }
+
+    #[test]
+    fn versions_are_compared_by_their_first_number() {
+        assert!(is_right("22.1.8"));
+        assert!(is_right("22.1.8git"));
+        assert!(!is_right("2.2"));
+        assert!(!is_right("23.0.0"));
+        assert_eq!(major("unknown"), 0);
     }
 
     #[test]

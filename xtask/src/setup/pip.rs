@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::{process, report};
 /// pip, once it is found.
 #[derive(Default)]
 pub(crate) struct Pip {
-    python: Option<&'static str>,
+    python: Option<PathBuf>,
 }
 
 impl Download for Pip {
@@ -28,7 +28,7 @@ impl Download for Pip {
     }
 
     fn download(&mut self, pins: &Pins, folder: &Path) -> Result<()> {
-        let python = self.python.context("pip was not looked for")?;
+        let python = self.python.as_ref().context("pip was not looked for")?;
         // pip writes each wheel to its temporary folder as it comes, which is how we see how far it is, and to
         // `wheels` when it has all of them.
         let [temporary, requirements, log] =
@@ -53,7 +53,8 @@ impl Download for Pip {
             if let Some(status) = child.try_wait()? {
                 break status;
             }
-            bar.set_position(folder_bytes(&temporary).min(pins.bytes()));
+            // pip empties its folder when it is done, so the sum can fall.
+            bar.set_position(folder_bytes(&temporary).min(pins.bytes()).max(bar.position()));
             std::thread::sleep(Duration::from_millis(100));
         };
         bar.finish_and_clear();
@@ -72,11 +73,15 @@ impl Download for Pip {
 }
 
 /// A Python that has pip; installs Debian's if there is none and we may.
-fn find_python() -> Result<&'static str> {
+fn find_python() -> Result<PathBuf> {
+    // The name may stand for a script that starts Python as a process of its own, which would outlive us: see
+    // `end_with_us`. So Python itself is asked where it is.
     let find = || {
-        ["python3", "python"]
-            .into_iter()
-            .find(|python| process::succeeds(Command::new(python).args(["-m", "pip", "--version"])))
+        ["python3", "python"].into_iter().find_map(|name| {
+            let code = "import pip, sys; print(sys.executable)";
+            let path = process::output(Command::new(name).args(["-c", code])).ok()?;
+            Some(PathBuf::from(path.trim())).filter(|path| path.is_file())
+        })
     };
     if let Some(python) = find() {
         return Ok(python);

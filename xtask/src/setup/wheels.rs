@@ -181,7 +181,9 @@ fn make(pins: &Pins, partial: &Path, download: &mut dyn Download) -> Result<u64>
     let wheels = match fetch(pins, &fetching, download) {
         Ok(wheels) => wheels,
         Err(error) => {
-            report::step(&format!("trying once more: {error:#}"));
+            let text = format!("{error:#}");
+            let first = text.lines().next().unwrap_or_default().trim_end_matches(':');
+            report::step(&format!("{first}: trying once more"));
             fetch(pins, &fetching, download)?
         }
     };

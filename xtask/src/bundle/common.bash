@@ -38,7 +38,7 @@ unpack() {
     if ldd "$programs"/bin/* "$programs"/tests/* 2>/dev/null | grep -q 'not found'; then
         export LD_LIBRARY_PATH=$programs/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
     fi
-    export GRIDLET=$programs/bin/gridlet
+    export GRIDLET_BIN=$programs/bin/gridlet
 }
 
 passed=0 failed=0 skipped=0

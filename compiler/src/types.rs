@@ -206,7 +206,10 @@ impl fmt::Display for DisplayType<'_> {
             Type::Scalar(scalar) => f.write_str(scalar.name()),
             Type::Vector(scalar, count) => write!(f, "{}x{count}", scalar.name()),
             Type::Array(element, count) => write!(f, "[{}; {count}]", nested(element)),
-            Type::Struct(id) => f.write_str(&self.structs.get(*id).name),
+            // A broken module is printed too, for whoever looks for the bug.
+            Type::Struct(id) => {
+                f.write_str(self.structs.0.get(id.0 as usize).map_or("?", |item| &item.name))
+            }
             Type::Pointer { mutable: true, pointee } => write!(f, "*mut {}", nested(pointee)),
             Type::Pointer { mutable: false, pointee } => write!(f, "*const {}", nested(pointee)),
             Type::Stream => f.write_str("stream"),

@@ -1,3 +1,71 @@
-//! The host side of Gridlet.
+//! The host side of Gridlet: artifacts, devices, memory, green contexts, launches.
+//!
+//! ```no_run
+//! use gridlet_runtime::{Arg, Artifact, Buffer, Device, GreenContext, LaunchConfig, Program};
+//!
+//! # fn main() -> gridlet_runtime::Result<()> {
+//! let device = Device::open(0)?;
+//! device.set_pending_launch_limit(65_536)?; // before the first kernel
+//!
+//! let artifact = Artifact::open("quicksort.gridlet")?;
+//! let program = Program::load(&device, &artifact)?;
+//! let kernel = program.kernel("quicksort")?;
+//!
+//! let numbers: Vec<u32> = (0..100_000).rev().collect();
+//! let mut data = Buffer::from_slice(&device, &numbers)?;
+//!
+//! let partition = GreenContext::with_sms(&device, 16)?;
+//! let stream = partition.stream()?;
+//! let arguments = [Arg::from(&mut data), Arg::from(0u32), Arg::from(100_000u32)];
+//! stream.launch(&kernel, &LaunchConfig::new(1, 128), &arguments)?;
+//! stream.synchronize_default()?; // reports faults and lost launches
+//!
+//! println!("{:?}", &data.to_vec()?[..10]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Rules
+//! - Nothing here panics because a driver, a GPU or a driver call is missing: those are [`Error`]s.
+//! - Every handle is cheap to clone or holds what it needs, so the order of dropping is always right: streams
+//!   before their green context, programs, buffers and green contexts before the device's primary context.
+//! - Every wait has a time-out. After [`Error::TimedOut`] the device is unusable in this process and its
+//!   handles leak when dropped, because destroying them would wait for the kernel that hangs.
+//! - A launch that is lost on the device is an error of the next wait ([`Error::LostLaunches`]).
+//! - Copies between host and device wait for all launches made before them on that device's streams.
+//!
+//! # What it does not protect from
+//! A kernel can write to any address of its device. That cannot harm the host's memory, since this crate hands
+//! out device memory only; [`Arg::address`] and [`Arg::Bytes`] can smuggle in other addresses, and who
+//! passes them answers for them.
 
+pub mod arguments;
+pub mod artifact;
+mod config;
+mod device;
+mod driver;
+mod error;
+mod event;
+mod info;
 pub mod manifest;
+mod memory;
+mod partition;
+mod program;
+mod stream;
+mod types;
+
+pub use arguments::{Arg, Element, Pointer, Scalar};
+pub use artifact::{Artifact, ComputeCapability, ImageArch};
+pub use config::{Dim3, KernelLimits, LaunchConfig, LaunchLimits};
+pub use device::{DEFAULT_TIMEOUT, Device};
+pub use error::{
+    ArtifactError, ArtifactProblem, CudaError, CudaVersion, Error, Fault, LaunchProblem,
+    LostLaunches, Result,
+};
+pub use event::Event;
+pub use info::{DeviceInfo, SmGranularity};
+pub use memory::{Buffer, DeviceCopy, DeviceMemory};
+pub use partition::GreenContext;
+pub use program::{Kernel, Program};
+pub use stream::Stream;
+pub use types::ScalarType;

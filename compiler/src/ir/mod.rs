@@ -275,7 +275,7 @@ pub enum Operand {
 pub enum Const {
     /// An integer: the low bits of `value` in two's complement.
     Int(Scalar, i128),
-    /// A float: for `F32` and narrower, the value rounded to the type.
+    /// A float: for `F32` already rounded to the type. Narrower ones are rounded by the back end.
     Float(Scalar, f64),
     /// A `bool`.
     Bool(bool),

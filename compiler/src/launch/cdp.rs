@@ -313,7 +313,7 @@ fn build_record_lost_launch(record: GlobalId) -> Result<Function> {
     let earlier = body.emit(kind, Type::U32, span);
     let is_first = InstKind::Binary(BinaryOp::Eq, earlier, number(0));
     let is_first = body.emit(is_first, Type::BOOL, span);
-    let (first, end) = (body.block("first"), body.block("end"));
+    let [first, end] = body.blocks("record", ["first", "end"]);
     body.branch(is_first, first, end);
     body.place(first);
     let error = body.emit(InstKind::Cast(Operand::Parameter(0)), Type::U32, span);

@@ -87,15 +87,9 @@ impl FunctionBuilder<'_, '_> {
         }
         let is_zero = InstKind::Binary(BinaryOp::Eq, right.clone(), int(0));
         let is_zero = self.body.emit(is_zero, Type::BOOL, span);
-        let go_on = self.body.block("div");
-        let trap = match self.division_trap {
-            Some((block, _)) => block,
-            None => {
-                let block = self.body.block("div.by_zero");
-                self.division_trap = Some((block, span));
-                block
-            }
-        };
+        // One trap serves the whole function: where it is, a trap does not tell.
+        let [go_on, by_zero] = self.body.blocks("div", ["ok", "by_zero"]);
+        let (trap, _) = *self.division_trap.get_or_insert((by_zero, span));
         self.body.branch(is_zero, trap, go_on);
         self.body.place(go_on);
         if scalar.is_unsigned() {

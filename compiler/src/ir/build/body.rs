@@ -1,5 +1,7 @@
 //! Writes the blocks and instructions of one function.
 
+use std::collections::BTreeMap;
+
 use crate::error::{Error, Result};
 use crate::ir::{Block, BlockId, Function, Inst, InstId, InstKind, Operand, Parameter, Role};
 use crate::ir::{Const, Slot, SlotId, Terminator};
@@ -19,11 +21,13 @@ pub(crate) struct BodyBuilder {
     /// The blocks that are placed, in the order of the text form.
     order: Vec<BlockId>,
     current: Option<BlockId>,
+    /// How many constructs of each kind there are.
+    constructs: BTreeMap<&'static str, u32>,
 }
 
 #[derive(Debug)]
 struct Draft {
-    name: &'static str,
+    name: String,
     /// Whether something jumps here.
     reached: bool,
     instructions: Vec<InstId>,
@@ -34,7 +38,7 @@ impl BodyBuilder {
     /// An empty body, positioned in its entry block.
     pub(crate) fn new() -> Self {
         let mut body = BodyBuilder::default();
-        let entry = body.block("entry");
+        let entry = body.block("entry".into());
         body.blocks[entry.index()].reached = true;
         body.place(entry);
         body
@@ -46,8 +50,20 @@ impl BodyBuilder {
         Operand::Slot(SlotId(self.slots.len() as u32 - 1))
     }
 
-    /// Makes a block, to be placed later. Blocks of one name get numbers in the end.
-    pub(crate) fn block(&mut self, name: &'static str) -> BlockId {
+    /// Makes the blocks of a construct, to be placed later: `for.head`, `for.body`, and so on; the second
+    /// of its kind in the function has `for.head.2`, `for.body.2`.
+    pub(crate) fn blocks<const N: usize>(
+        &mut self,
+        construct: &'static str,
+        parts: [&str; N],
+    ) -> [BlockId; N] {
+        let count = self.constructs.entry(construct).or_default();
+        *count += 1;
+        let number = if *count == 1 { String::new() } else { format!(".{count}") };
+        parts.map(|part| self.block(format!("{construct}.{part}{number}")))
+    }
+
+    fn block(&mut self, name: String) -> BlockId {
         self.blocks.push(Draft { name, reached: false, instructions: vec![], terminator: None });
         BlockId(self.blocks.len() as u32 - 1)
     }
@@ -113,7 +129,7 @@ impl BodyBuilder {
         });
     }
 
-    /// The function with this body: blocks in the order in which they were placed, with unique names.
+    /// The function with this body: blocks in the order in which they were placed.
     pub(crate) fn finish(self, signature: Signature) -> Result<Function> {
         let mut new_ids = vec![None; self.blocks.len()];
         for (at, block) in self.order.iter().enumerate() {
@@ -125,7 +141,6 @@ impl BodyBuilder {
             new_ids[block.index()].ok_or_else(|| broken("a block was never placed"))
         };
         let mut blocks: Vec<Block> = Vec::with_capacity(self.order.len());
-        let mut used = std::collections::BTreeMap::new();
         for id in self.order {
             let draft = &self.blocks[id.index()];
             let terminator = match &draft.terminator {
@@ -138,11 +153,8 @@ impl BodyBuilder {
                 Some(other) => other.clone(),
                 None => return Err(broken("a block has no end")),
             };
-            let count: &mut u32 = used.entry(draft.name).or_default();
-            *count += 1;
-            let name =
-                if *count == 1 { draft.name.into() } else { format!("{}.{count}", draft.name) };
-            blocks.push(Block { name, instructions: draft.instructions.clone(), terminator });
+            let (name, instructions) = (draft.name.clone(), draft.instructions.clone());
+            blocks.push(Block { name, instructions, terminator });
         }
         Ok(Function {
             name: signature.name,

@@ -35,7 +35,10 @@ impl FunctionBuilder<'_, '_> {
         let span = expr.span;
         let value = match &expr.kind {
             ExprKind::Int(value) => Operand::Const(Const::Int(self.scalar(&expr.ty)?, *value)),
-            ExprKind::Float(value) => Operand::Const(Const::Float(self.scalar(&expr.ty)?, *value)),
+            ExprKind::Float(value) => match self.scalar(&expr.ty)? {
+                Scalar::F32 => Operand::Const(Const::Float(Scalar::F32, (*value as f32).into())),
+                scalar => Operand::Const(Const::Float(scalar, *value)),
+            },
             ExprKind::Bool(value) => Operand::Const(Const::Bool(*value)),
             ExprKind::Local(local) => match self.storage(*local)? {
                 Storage::Value(value) => value,
@@ -134,7 +137,7 @@ impl FunctionBuilder<'_, '_> {
         match &expr.kind {
             ExprKind::Unary(UnaryOp::Not, operand) => self.condition(operand, no, yes),
             ExprKind::Logical { is_and, left, right } => {
-                let more = self.body.block(if *is_and { "and.right" } else { "or.right" });
+                let [more] = self.body.blocks(if *is_and { "and" } else { "or" }, ["right"]);
                 if *is_and {
                     self.condition(left, more, no)?;
                 } else {
@@ -163,11 +166,8 @@ impl FunctionBuilder<'_, '_> {
             };
             return Ok(self.body.emit(kind, Type::BOOL, expr.span));
         }
-        let (name, more, end) = if is_and {
-            ("and", self.body.block("and.right"), self.body.block("and.end"))
-        } else {
-            ("or", self.body.block("or.right"), self.body.block("or.end"))
-        };
+        let name = if is_and { "and" } else { "or" };
+        let [more, end] = self.body.blocks(name, ["right", "end"]);
         let slot = self.body.slot(name, Type::BOOL);
         let left = self.value(left)?;
         self.body.store(slot.clone(), left.clone(), expr.span);
@@ -201,9 +201,8 @@ impl FunctionBuilder<'_, '_> {
             return Ok(Some(self.body.emit(kind, expr.ty.clone(), expr.span)));
         }
         let slot = (expr.ty != Type::Unit).then(|| self.body.slot("if", expr.ty.clone()));
-        let yes = self.body.block("if.then");
-        let end = self.body.block("if.end");
-        let no = if otherwise.is_some() { self.body.block("if.else") } else { end };
+        let [yes, other, end] = self.body.blocks("if", ["then", "else", "end"]);
+        let no = if otherwise.is_some() { other } else { end };
         self.condition(condition, yes, no)?;
         for (block, start) in std::iter::once((then, yes)).chain(otherwise.map(|block| (block, no)))
         {

@@ -130,7 +130,7 @@ impl FunctionBuilder<'_, '_> {
         }
         let number = |value: u64| Operand::Const(Const::Int(Scalar::U64, i128::from(value)));
         let counter = self.body.slot("fill", Type::U64);
-        let (each, end) = (self.body.block("fill.body"), self.body.block("fill.end"));
+        let [each, end] = self.body.blocks("fill", ["body", "end"]);
         self.body.store(counter.clone(), number(0), span);
         self.body.jump(each);
         self.body.place(each);

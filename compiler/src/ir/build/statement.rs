@@ -20,8 +20,7 @@ impl FunctionBuilder<'_, '_> {
             StatementKind::Assign { place, op, value } => self.assign(place, *op, value, span),
             StatementKind::Expr(expr) => self.lower(expr).map(drop),
             StatementKind::While { condition, body } => {
-                let head = self.body.block("while.head");
-                let (inside, end) = (self.body.block("while.body"), self.body.block("while.end"));
+                let [head, inside, end] = self.body.blocks("while", ["head", "body", "end"]);
                 self.body.jump(head);
                 self.body.place(head);
                 self.condition(condition, inside, end)?;
@@ -32,7 +31,7 @@ impl FunctionBuilder<'_, '_> {
                 Ok(())
             }
             StatementKind::Loop { body } => {
-                let (inside, end) = (self.body.block("loop.body"), self.body.block("loop.end"));
+                let [inside, end] = self.body.blocks("loop", ["body", "end"]);
                 self.body.jump(inside);
                 self.body.place(inside);
                 self.loop_body(body, inside, end)?;
@@ -134,10 +133,7 @@ impl FunctionBuilder<'_, '_> {
             }
             _ => step,
         };
-        let head = self.body.block("for.head");
-        let inside = self.body.block("for.body");
-        let next = self.body.block("for.next");
-        let after = self.body.block("for.end");
+        let [head, inside, next, after] = self.body.blocks("for", ["head", "body", "next", "end"]);
         self.body.store(variable.clone(), first, span);
         self.body.jump(head);
 

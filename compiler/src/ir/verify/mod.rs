@@ -349,7 +349,7 @@ impl<'m> FunctionVerifier<'m> {
             }
             Const::Float(scalar, value) => {
                 require!(scalar.is_float(), "a float constant of type `{}`", scalar.name());
-                let rounded = *scalar == Scalar::F64
+                let rounded = *scalar != Scalar::F32
                     || value.is_nan()
                     || f64::from(*value as f32).to_bits() == value.to_bits();
                 require!(rounded, "the constant {value:?} is not rounded to `{}`", scalar.name());

@@ -1,0 +1,244 @@
+use super::*;
+use crate::manifest::{Field, MANIFEST_VERSION, Parameter, Struct, Type};
+
+const CUBIN: &[u8] = b"\x7fELF and machine code";
+const PTX: &[u8] = b".version 8.0\n.target sm_75\n";
+
+fn parameter(name: &str, ty: Type, offset: u32, size: u32, alignment: u32) -> Parameter {
+    Parameter { name: name.into(), ty, offset, size, alignment }
+}
+
+fn manifest() -> Manifest {
+    let u32_ty = || Type::Scalar("u32".into());
+    Manifest {
+        manifest_version: MANIFEST_VERSION,
+        program: "sort".into(),
+        sources: vec!["sort.grid".into()],
+        source_sha256: "00".into(),
+        launch_strategy: "cdp".into(),
+        kernels: vec![Kernel {
+            name: "sort".into(),
+            parameters: vec![
+                parameter("data", Type::Pointer { mutable: true, to: Box::new(u32_ty()) }, 0, 8, 8),
+                parameter("range", Type::Struct("Range".into()), 8, 8, 4),
+            ],
+            parameter_bytes: 16,
+            max_threads_per_block: Some(128),
+            min_blocks_per_sm: None,
+            static_shared_bytes: 0,
+            dynamic_shared: false,
+            launches: vec!["sort".into()],
+        }],
+        structs: vec![Struct {
+            name: "Range".into(),
+            size: 8,
+            alignment: 4,
+            fields: vec![
+                Field { name: "start".into(), ty: u32_ty(), offset: 0 },
+                Field { name: "end".into(), ty: u32_ty(), offset: 4 },
+            ],
+        }],
+        device_runtime: None,
+        images: vec![
+            describe_image(ImageKind::Cubin, "sm_90", "sort.sm_90.cubin", CUBIN),
+            describe_image(ImageKind::Ptx, "compute_75", "sort.compute_75.ptx", PTX),
+        ],
+        toolchain: vec![("libnvvm".into(), "13.0".into())],
+    }
+}
+
+fn artifact() -> Artifact {
+    Artifact::new(manifest(), vec![CUBIN.into(), PTX.into()]).unwrap()
+}
+
+/// The message for a manifest that was changed in one place.
+fn refused(change: impl FnOnce(&mut Manifest)) -> String {
+    let mut manifest = manifest();
+    change(&mut manifest);
+    Artifact::new(manifest, vec![CUBIN.into(), PTX.into()]).unwrap_err().to_string()
+}
+
+/// A zip file of those entries, as anyone may write one.
+fn zip_of(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    use std::io::Write;
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, bytes) in entries {
+        zip.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
+        zip.write_all(bytes).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+fn json(manifest: &Manifest) -> Vec<u8> {
+    serde_json::to_vec(manifest).unwrap()
+}
+
+fn unpack_error(bytes: &[u8]) -> String {
+    Artifact::from_bytes(bytes).unwrap_err().to_string()
+}
+
+#[test]
+fn bundles_round_trip() {
+    let bytes = artifact().to_bytes().unwrap();
+    assert_eq!(Artifact::from_bytes(&bytes).unwrap(), artifact());
+    assert_eq!(bytes, artifact().to_bytes().unwrap(), "the same artifact, the same bytes");
+
+    let mut zip = zip::ZipArchive::new(std::io::Cursor::new(bytes)).unwrap();
+    let names: Vec<String> =
+        (0..zip.len()).map(|i| zip.by_index(i).unwrap().name().unwrap().to_string()).collect();
+    assert_eq!(names, ["manifest.json", "sort.sm_90.cubin", "sort.compute_75.ptx"]);
+}
+
+#[test]
+fn files_round_trip() {
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("sort.gridlet");
+    artifact().write(&bundle).unwrap();
+    assert_eq!(Artifact::open(&bundle).unwrap(), artifact());
+
+    let manifest_file = folder.path().join("sort.json");
+    std::fs::write(&manifest_file, json(&manifest())).unwrap();
+    std::fs::write(folder.path().join("sort.sm_90.cubin"), CUBIN).unwrap();
+    let error = Artifact::open(&manifest_file).unwrap_err().to_string();
+    assert!(error.ends_with("sort.json: image `sort.compute_75.ptx` is missing"), "{error}");
+    std::fs::write(folder.path().join("sort.compute_75.ptx"), PTX).unwrap();
+    assert_eq!(Artifact::open(&manifest_file).unwrap(), artifact());
+
+    let error = Artifact::open(folder.path().join("none.gridlet")).unwrap_err().to_string();
+    assert!(error.contains("none.gridlet: No such file"), "{error}");
+    assert!(Artifact::open(folder.path()).is_err(), "a folder is no artifact");
+}
+
+#[test]
+fn what_is_no_bundle_says_so() {
+    let whole = artifact().to_bytes().unwrap();
+    let newer = serde_json::json!({ "manifest_version": 7, "anything": [] }).to_string();
+    let without_version = serde_json::json!({ "name": "left-pad" }).to_string();
+    let mut wrong_type = serde_json::to_value(manifest()).unwrap();
+    wrong_type["kernels"][0]["parameters"] = "none".into();
+    let messages = [
+        unpack_error(b""),
+        unpack_error(b"PK"),
+        unpack_error(b"kernel sort(data: *mut u32) {}"),
+        unpack_error(&zip_of(&[("readme.txt", b"hello")])),
+        unpack_error(&zip_of(&[("manifest.json", b"{ \"manifest_version\": 1,")])),
+        unpack_error(&zip_of(&[("manifest.json", without_version.as_bytes())])),
+        unpack_error(&zip_of(&[("manifest.json", newer.as_bytes())])),
+        unpack_error(&zip_of(&[("manifest.json", wrong_type.to_string().as_bytes())])),
+        unpack_error(&whole[..whole.len() / 2]),
+        unpack_error(&whole[..whole.len() - 1]),
+    ];
+    insta::assert_snapshot!(messages.join("\n"));
+}
+
+#[test]
+fn damaged_images_say_so() {
+    let with = |cubin: &[u8]| {
+        zip_of(&[
+            ("manifest.json", &json(&manifest())),
+            ("sort.sm_90.cubin", cubin),
+            ("sort.compute_75.ptx", PTX),
+        ])
+    };
+    assert_eq!(Artifact::from_bytes(&with(CUBIN)).unwrap(), artifact());
+    let mut flipped = CUBIN.to_vec();
+    flipped[9] ^= 1;
+    let messages = [
+        unpack_error(&zip_of(&[
+            ("manifest.json", &json(&manifest())),
+            ("sort.sm_90.cubin", CUBIN),
+        ])),
+        unpack_error(&with(&CUBIN[..10])),
+        unpack_error(&with(&[CUBIN, &[0; 1000]].concat())),
+        unpack_error(&with(&flipped)),
+        Artifact::new(manifest(), vec![CUBIN.into()]).unwrap_err().to_string(),
+        refused(|m| m.images[0] = describe_image(ImageKind::Ptx, "sm_90", "sort.ptx", CUBIN)),
+    ];
+    insta::assert_snapshot!(messages.join("\n"));
+}
+
+/// A byte of a bundle that is damaged gives an error or, where it does not matter, the same artifact: never a
+/// panic, never another artifact.
+#[test]
+fn no_damaged_byte_goes_unseen() {
+    let whole = artifact().to_bytes().unwrap();
+    let mut refused = 0;
+    for index in 0..whole.len() {
+        for bit in [0x01, 0x80] {
+            let mut bytes = whole.clone();
+            bytes[index] ^= bit;
+            match Artifact::from_bytes(&bytes) {
+                Ok(read) => assert_eq!(read, artifact(), "byte {index}"),
+                Err(_) => refused += 1,
+            }
+        }
+        let _ = Artifact::from_bytes(&whole[..index]).unwrap_err();
+    }
+    assert!(refused > whole.len(), "only {refused} of {} damages were seen", 2 * whole.len());
+}
+
+#[test]
+fn contradictions_in_the_manifest_say_so() {
+    let messages = [
+        refused(|m| m.manifest_version = 2),
+        refused(|m| m.kernels.push(m.kernels[0].clone())),
+        refused(|m| m.kernels[0].name = "so\0rt".into()),
+        refused(|m| m.kernels[0].parameter_bytes = 12),
+        refused(|m| m.kernels[0].parameter_bytes = 1 << 20),
+        refused(|m| m.kernels[0].parameters[1].offset = 4),
+        refused(|m| m.kernels[0].parameters[1].offset = 10),
+        refused(|m| m.kernels[0].parameters[1].size = 4),
+        refused(|m| m.kernels[0].parameters[1].ty = Type::Struct("View".into())),
+        refused(|m| {
+            m.kernels[0].parameters[0].ty =
+                Type::Pointer { mutable: true, to: Box::new(Type::Scalar("u128".into())) }
+        }),
+        refused(|m| m.structs[0].alignment = 0),
+        refused(|m| m.structs[0].fields[1].offset = u64::MAX - 3),
+        refused(|m| m.structs.push(m.structs[0].clone())),
+        refused(|m| m.images[0].file = "../sort.cubin".into()),
+        refused(|m| m.images[0].file = "manifest.json".into()),
+        refused(|m| m.images[0].arch = "gfx90a".into()),
+    ];
+    insta::assert_snapshot!(messages.join("\n"));
+}
+
+#[test]
+fn the_best_image_is_chosen() {
+    let image = |kind, arch: &str| {
+        let bytes = if kind == ImageKind::Cubin { CUBIN } else { PTX };
+        describe_image(kind, arch, &format!("{arch}.{kind:?}"), bytes)
+    };
+    use ImageKind::{Cubin, Ptx};
+    let images = vec![
+        image(Cubin, "sm_80"),
+        image(Ptx, "compute_75"),
+        image(Cubin, "sm_86"),
+        image(Ptx, "compute_90"),
+        image(Cubin, "sm_90"),
+        image(Cubin, "sm_90a"),
+    ];
+    let bytes = images
+        .iter()
+        .map(|i| if i.kind == Cubin { CUBIN.to_vec() } else { PTX.to_vec() })
+        .collect();
+    let artifact = Artifact::new(Manifest { images, ..manifest() }, bytes).unwrap();
+    let chosen = |major, minor| {
+        artifact
+            .image_for(ComputeCapability::new(major, minor))
+            .map(|(image, _)| image.file.as_str())
+    };
+    assert_eq!(chosen(7, 0), None);
+    assert_eq!(chosen(7, 5), Some("compute_75.Ptx"));
+    assert_eq!(chosen(8, 0), Some("sm_80.Cubin"));
+    assert_eq!(chosen(8, 7), Some("sm_86.Cubin"));
+    assert_eq!(chosen(9, 0), Some("sm_90a.Cubin"));
+    assert_eq!(chosen(10, 0), Some("compute_90.Ptx"));
+}
+
+#[test]
+fn unknown_kernels_list_the_known() {
+    assert_eq!(artifact().kernel("sort").unwrap().parameter_bytes, 16);
+    let error = artifact().kernel("srot").unwrap_err();
+    assert_eq!(error.to_string(), "no kernel `srot`: the program has `sort`");
+}

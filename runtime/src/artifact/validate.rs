@@ -1,0 +1,178 @@
+//! What must hold of a manifest and its images before anything uses them.
+
+use std::collections::HashSet;
+
+use sha2::{Digest, Sha256};
+
+use super::arch::ImageArch;
+use crate::error::ArtifactProblem;
+use crate::manifest::{Image, ImageKind, MANIFEST_VERSION, Manifest, Type};
+use crate::types::extent;
+
+/// The most bytes of parameters that a launch from the host takes, from sm_70 on (CUDA C++ Programming Guide,
+/// `__global__` Function Parameters). The compiler's own limit is lower.
+const MOST_PARAMETER_BYTES: u32 = 32_764;
+
+/// The manifest of a JSON text. Reads the version first, so that a newer manifest, whatever it looks like,
+/// gives the error that helps.
+pub(super) fn parse(json: &[u8]) -> Result<Manifest, ArtifactProblem> {
+    let value: serde_json::Value = serde_json::from_slice(json)
+        .map_err(|error| ArtifactProblem::NotAManifest(error.to_string()))?;
+    let Some(found) = value.get("manifest_version").and_then(serde_json::Value::as_u64) else {
+        return Err(ArtifactProblem::NotAManifest("it has no `manifest_version`".into()));
+    };
+    if found > u64::from(MANIFEST_VERSION) {
+        return Err(ArtifactProblem::TooNew { found, supported: MANIFEST_VERSION });
+    }
+    serde_json::from_value(value).map_err(|error| ArtifactProblem::NotAManifest(error.to_string()))
+}
+
+/// Checks everything that this crate later relies on.
+pub(super) fn manifest(manifest: &Manifest) -> Result<(), ArtifactProblem> {
+    if manifest.manifest_version > MANIFEST_VERSION {
+        let found = u64::from(manifest.manifest_version);
+        return Err(ArtifactProblem::TooNew { found, supported: MANIFEST_VERSION });
+    }
+    consistent(manifest).map_err(ArtifactProblem::Inconsistent)
+}
+
+fn consistent(manifest: &Manifest) -> Result<(), String> {
+    unique("structs", manifest.structs.iter().map(|s| s.name.as_str()))?;
+    unique("kernels", manifest.kernels.iter().map(|kernel| kernel.name.as_str()))?;
+    unique("image files", manifest.images.iter().map(|image| image.file.as_str()))?;
+
+    for s in &manifest.structs {
+        let at = format!("struct `{}`", s.name);
+        if !s.alignment.is_power_of_two() || s.size % s.alignment != 0 {
+            return Err(format!("{at}: size {} and alignment {}", s.size, s.alignment));
+        }
+        let fields =
+            s.fields.iter().map(|field| (field.name.as_str(), &field.ty, field.offset, None));
+        laid_out(&at, fields, s.size, manifest)?;
+    }
+    for kernel in &manifest.kernels {
+        let at = format!("kernel `{}`", kernel.name);
+        symbol(&at, &kernel.name)?;
+        if kernel.parameter_bytes > MOST_PARAMETER_BYTES {
+            return Err(format!("{at}: {} bytes of parameters", kernel.parameter_bytes));
+        }
+        let parameters = kernel.parameters.iter().map(|parameter| {
+            let declared = Some((u64::from(parameter.size), u64::from(parameter.alignment)));
+            (parameter.name.as_str(), &parameter.ty, u64::from(parameter.offset), declared)
+        });
+        laid_out(&at, parameters, u64::from(kernel.parameter_bytes), manifest)?;
+    }
+    if let Some(runtime) = &manifest.device_runtime {
+        symbol("the lost-launch record", &runtime.lost_launch_record)?;
+    }
+    for image in &manifest.images {
+        plain_file_name(&image.file)?;
+        image
+            .arch
+            .parse::<ImageArch>()
+            .map_err(|error| format!("image `{}`: {error}", image.file))?;
+    }
+    Ok(())
+}
+
+/// Checks that the parts lie in order, aligned, without overlap, within `bytes`, and are as large as their
+/// types. A parameter declares its size and alignment; a field has its type's.
+fn laid_out<'a>(
+    at: &str,
+    parts: impl Iterator<Item = (&'a str, &'a Type, u64, Option<(u64, u64)>)>,
+    bytes: u64,
+    manifest: &Manifest,
+) -> Result<(), String> {
+    let mut end = 0;
+    for (name, ty, offset, declared) in parts {
+        let at = format!("{at}, `{name}`");
+        known(ty, manifest).map_err(|what| format!("{at}: {what} is unknown"))?;
+        let extent =
+            extent(ty, &manifest.structs).map_err(|what| format!("{at}: {what} is unknown"))?;
+        if let Some((size, alignment)) = declared
+            && (size, alignment) != (extent.size, extent.alignment)
+        {
+            return Err(format!(
+                "{at}: `{ty}` has size {} and alignment {}, not {size} and {alignment}",
+                extent.size, extent.alignment
+            ));
+        }
+        if offset < end || offset % extent.alignment.max(1) != 0 {
+            return Err(format!("{at}: offset {offset} overlaps or is not aligned"));
+        }
+        end = offset.checked_add(extent.size).ok_or_else(|| format!("{at}: offset {offset}"))?;
+        if end > bytes {
+            return Err(format!("{at}: ends at byte {end} of {bytes}"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks the names in a type all the way down, also behind pointers.
+fn known(ty: &Type, manifest: &Manifest) -> Result<(), String> {
+    match ty {
+        Type::Pointer { to, .. } => known(to, manifest),
+        Type::Array { element, .. } => known(element, manifest),
+        other => extent(other, &manifest.structs).map(|_| ()),
+    }
+}
+
+fn unique<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<(), String> {
+    let mut seen = HashSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            return Err(format!("two {what} `{name}`"));
+        }
+    }
+    Ok(())
+}
+
+/// A symbol goes to the driver as a C string.
+fn symbol(at: &str, name: &str) -> Result<(), String> {
+    if name.is_empty() || name.contains('\0') {
+        return Err(format!("{at}: {name:?} is not a symbol"));
+    }
+    Ok(())
+}
+
+/// An image lies beside its manifest; a name that leads elsewhere must not be followed.
+fn plain_file_name(name: &str) -> Result<(), String> {
+    let plain = !name.is_empty()
+        && name != super::MANIFEST_FILE
+        && name != "."
+        && name != ".."
+        && !name.contains(['/', '\\', ':', '\0']);
+    if plain { Ok(()) } else { Err(format!("image {name:?}: not a plain file name")) }
+}
+
+/// Checks an image against what the manifest says of it. The driver reads images without knowing their
+/// length, so bytes that are not even of the right kind must not reach it.
+pub(super) fn image(image: &Image, bytes: &[u8]) -> Result<(), ArtifactProblem> {
+    let file = || image.file.clone();
+    let found = bytes.len() as u64;
+    if found != image.bytes {
+        return Err(ArtifactProblem::ImageSize { file: file(), expected: image.bytes, found });
+    }
+    let found = sha256(bytes);
+    if found != image.sha256 {
+        let expected = image.sha256.clone();
+        return Err(ArtifactProblem::ImageHash { file: file(), expected, found });
+    }
+    let right_kind = match image.kind {
+        ImageKind::Cubin => bytes.starts_with(b"\x7fELF"),
+        ImageKind::Ptx => std::str::from_utf8(bytes).is_ok_and(|text| text.contains(".version")),
+    };
+    if !right_kind {
+        let kind = match image.kind {
+            ImageKind::Cubin => "a cubin",
+            ImageKind::Ptx => "PTX",
+        };
+        return Err(ArtifactProblem::Inconsistent(format!("image `{}` is not {kind}", image.file)));
+    }
+    Ok(())
+}
+
+/// SHA-256 in lower-case hexadecimal.
+pub(super) fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}

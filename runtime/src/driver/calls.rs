@@ -1,0 +1,171 @@
+//! The table of driver calls: the CUDA version that brought each, its name, its signature.
+
+#![allow(non_snake_case, reason = "driver calls and their parameters keep CUDA's spelling")]
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::sync::OnceLock;
+
+use cudarc::driver::sys::{
+    self, CUcontext, CUdevResource, CUdevResourceDesc, CUdevResourceType, CUdevice,
+    CUdevice_attribute, CUdeviceptr, CUevent, CUfunction, CUfunction_attribute, CUgreenCtx,
+    CUjit_option, CUkernel, CUlaunchConfig, CUlibrary, CUlibraryOption, CUlimit, CUstream, CUuuid,
+};
+
+use super::Failed;
+use crate::error::CudaVersion;
+
+/// Whether the driver's library loads under one of the names that cudarc tries.
+pub(super) fn library_is_present() -> bool {
+    static PRESENT: OnceLock<bool> = OnceLock::new();
+    // SAFETY: loading runs the initialisers of NVIDIA's library, which have no preconditions.
+    *PRESENT.get_or_init(|| unsafe { sys::is_culib_present() })
+}
+
+/// The symbol of that name; `None` if the library or the symbol is missing.
+///
+/// # Safety
+/// `F` is the symbol's function pointer type.
+unsafe fn lookup<F: Copy>(name: &str) -> Option<F> {
+    if !library_is_present() {
+        return None;
+    }
+    // SAFETY: `culib` panics only if no name loads, which the line above rules out; the caller vouches for `F`.
+    unsafe { sys::culib().get::<F>(name).ok().map(|symbol| *symbol) }
+}
+
+/// Defines one function per line: `(agrees with cudarc) since-version name(parameters)`.
+macro_rules! driver_calls {
+    ($( $check:ident ($major:literal, $minor:literal) $name:ident($($arg:ident: $ty:ty),* $(,)?); )*) => { $(
+        #[allow(clippy::too_many_arguments, reason = "as many as CUDA's call has")]
+        pub(super) unsafe fn $name($($arg: $ty),*) -> Result<(), Failed> {
+            driver_calls!(@$check $name($($ty),*));
+            type Call = unsafe extern "C" fn($($ty),*) -> c_int;
+            static CALL: OnceLock<Option<Call>> = OnceLock::new();
+            // SAFETY: `Call` is the call's C signature: `@cudarc` compares it with cudarc's binding, `@ours`
+            // was written from the driver API's reference.
+            let call = *CALL.get_or_init(|| unsafe { lookup::<Call>(stringify!($name)) });
+            let Some(call) = call else {
+                return Err(Failed::Missing {
+                    call: stringify!($name),
+                    since: CudaVersion::new($major, $minor),
+                });
+            };
+            // SAFETY: the contract of the module `driver`, passed on to the caller.
+            match unsafe { call($($arg),*) } {
+                0 => Ok(()),
+                code => Err(Failed::Code { call: stringify!($name), code }),
+            }
+        }
+    )* };
+    (@cudarc $name:ident($($ty:ty),*)) => {
+        const _: unsafe fn($($ty),*) -> sys::CUresult = sys::$name;
+    };
+    (@ours $name:ident($($ty:ty),*)) => {};
+}
+
+// The CUDA driver API reference (docs.nvidia.com/cuda/cuda-driver-api) has a section for each group.
+driver_calls! {
+    // Error Handling. Not cudarc's signature: the code is an integer here.
+    ours (6, 0) cuGetErrorName(error: c_int, pStr: *mut *const c_char);
+    ours (6, 0) cuGetErrorString(error: c_int, pStr: *mut *const c_char);
+
+    // Initialization, Version Management
+    cudarc (2, 0) cuInit(Flags: c_uint);
+    cudarc (2, 2) cuDriverGetVersion(driverVersion: *mut c_int);
+
+    // Device Management
+    cudarc (2, 0) cuDeviceGetCount(count: *mut c_int);
+    cudarc (2, 0) cuDeviceGet(device: *mut CUdevice, ordinal: c_int);
+    cudarc (2, 0) cuDeviceGetName(name: *mut c_char, len: c_int, dev: CUdevice);
+    cudarc (11, 4) cuDeviceGetUuid_v2(uuid: *mut CUuuid, dev: CUdevice);
+    cudarc (3, 2) cuDeviceTotalMem_v2(bytes: *mut usize, dev: CUdevice);
+    cudarc (2, 0) cuDeviceGetAttribute(pi: *mut c_int, attrib: CUdevice_attribute, dev: CUdevice);
+
+    // Primary Context Management, Context Management
+    cudarc (7, 0) cuDevicePrimaryCtxRetain(pctx: *mut CUcontext, dev: CUdevice);
+    cudarc (11, 0) cuDevicePrimaryCtxRelease_v2(dev: CUdevice);
+    cudarc (4, 0) cuCtxPushCurrent_v2(ctx: CUcontext);
+    cudarc (4, 0) cuCtxPopCurrent_v2(pctx: *mut CUcontext);
+    cudarc (3, 1) cuCtxGetLimit(pvalue: *mut usize, limit: CUlimit);
+    cudarc (3, 1) cuCtxSetLimit(limit: CUlimit, value: usize);
+
+    // Memory Management
+    cudarc (3, 2) cuMemAlloc_v2(dptr: *mut CUdeviceptr, bytesize: usize);
+    cudarc (3, 2) cuMemFree_v2(dptr: CUdeviceptr);
+    cudarc (3, 2) cuMemGetInfo_v2(free: *mut usize, total: *mut usize);
+    cudarc (3, 2) cuMemcpyHtoDAsync_v2(dstDevice: CUdeviceptr, srcHost: *const c_void, ByteCount: usize, hStream: CUstream);
+    cudarc (3, 2) cuMemcpyDtoHAsync_v2(dstHost: *mut c_void, srcDevice: CUdeviceptr, ByteCount: usize, hStream: CUstream);
+    cudarc (3, 2) cuMemsetD8Async(dstDevice: CUdeviceptr, uc: u8, N: usize, hStream: CUstream);
+
+    // Stream Management, Event Management
+    cudarc (2, 0) cuStreamCreate(phStream: *mut CUstream, Flags: c_uint);
+    cudarc (4, 0) cuStreamDestroy_v2(hStream: CUstream);
+    cudarc (2, 0) cuStreamQuery(hStream: CUstream);
+    cudarc (2, 0) cuEventCreate(phEvent: *mut CUevent, Flags: c_uint);
+    cudarc (4, 0) cuEventDestroy_v2(hEvent: CUevent);
+    cudarc (2, 0) cuEventRecord(hEvent: CUevent, hStream: CUstream);
+    cudarc (2, 0) cuEventQuery(hEvent: CUevent);
+    cudarc (12, 8) cuEventElapsedTime_v2(pMilliseconds: *mut f32, hStart: CUevent, hEnd: CUevent);
+    // The older of the two, for drivers before 12.8; cudarc binds only the newer for CUDA 13.
+    ours (2, 0) cuEventElapsedTime(pMilliseconds: *mut f32, hStart: CUevent, hEnd: CUevent);
+
+    // Library Management
+    cudarc (12, 0) cuLibraryLoadData(
+        library: *mut CUlibrary,
+        code: *const c_void,
+        jitOptions: *mut CUjit_option,
+        jitOptionsValues: *mut *mut c_void,
+        numJitOptions: c_uint,
+        libraryOptions: *mut CUlibraryOption,
+        libraryOptionValues: *mut *mut c_void,
+        numLibraryOptions: c_uint,
+    );
+    cudarc (12, 0) cuLibraryUnload(library: CUlibrary);
+    cudarc (12, 0) cuLibraryGetKernel(pKernel: *mut CUkernel, library: CUlibrary, name: *const c_char);
+    cudarc (12, 0) cuLibraryGetGlobal(dptr: *mut CUdeviceptr, bytes: *mut usize, library: CUlibrary, name: *const c_char);
+    cudarc (12, 0) cuKernelGetFunction(pFunc: *mut CUfunction, kernel: CUkernel);
+    cudarc (12, 0) cuKernelGetAttribute(pi: *mut c_int, attrib: CUfunction_attribute, kernel: CUkernel, dev: CUdevice);
+    cudarc (12, 0) cuKernelSetAttribute(attrib: CUfunction_attribute, val: c_int, kernel: CUkernel, dev: CUdevice);
+    cudarc (12, 4) cuKernelGetParamInfo(kernel: CUkernel, paramIndex: usize, paramOffset: *mut usize, paramSize: *mut usize);
+
+    // Execution Control
+    cudarc (11, 8) cuLaunchKernelEx(
+        config: *const CUlaunchConfig,
+        f: CUfunction,
+        kernelParams: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    );
+
+    // Green Contexts
+    cudarc (12, 4) cuDeviceGetDevResource(device: CUdevice, resource: *mut CUdevResource, type_: CUdevResourceType);
+    cudarc (12, 4) cuDevSmResourceSplitByCount(
+        result: *mut CUdevResource,
+        nbGroups: *mut c_uint,
+        input: *const CUdevResource,
+        remaining: *mut CUdevResource,
+        useFlags: c_uint,
+        minCount: c_uint,
+    );
+    cudarc (12, 4) cuDevResourceGenerateDesc(
+        phDesc: *mut CUdevResourceDesc,
+        resources: *mut CUdevResource,
+        nbResources: c_uint,
+    );
+    cudarc (12, 4) cuGreenCtxCreate(phCtx: *mut CUgreenCtx, desc: CUdevResourceDesc, dev: CUdevice, flags: c_uint);
+    cudarc (12, 4) cuGreenCtxDestroy(hCtx: CUgreenCtx);
+    cudarc (12, 4) cuGreenCtxGetDevResource(hCtx: CUgreenCtx, resource: *mut CUdevResource, type_: CUdevResourceType);
+    cudarc (12, 4) cuGreenCtxStreamCreate(phStream: *mut CUstream, greenCtx: CUgreenCtx, flags: c_uint, priority: c_int);
+    cudarc (12, 4) cuCtxFromGreenCtx(pContext: *mut CUcontext, hCtx: CUgreenCtx);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_symbol_is_none() {
+        // SAFETY: the symbol does not exist, so its type does not matter.
+        let symbol = unsafe { lookup::<unsafe extern "C" fn()>("cuGridletHasNoSuchCall") };
+        assert!(symbol.is_none());
+    }
+}

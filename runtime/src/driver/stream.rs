@@ -1,0 +1,101 @@
+//! Streams and events (driver API, Stream Management and Event Management).
+
+use std::ptr;
+
+use super::sys::{CUevent, CUevent_flags, CUstream, CUstream_flags};
+use super::{Failed, calls};
+
+/// `cuStreamCreate` in the current context. `CU_STREAM_NON_BLOCKING`: "no implicit synchronization with
+/// stream 0", as green contexts' streams demand it anyway.
+///
+/// # Safety
+/// The contract of [`super`].
+pub(crate) unsafe fn create() -> Result<CUstream, Failed> {
+    let mut stream = ptr::null_mut();
+    // SAFETY: passed on to the caller; the pointer is to a live pointer.
+    unsafe { calls::cuStreamCreate(&mut stream, CUstream_flags::CU_STREAM_NON_BLOCKING as u32) }?;
+    Ok(stream)
+}
+
+/// `cuStreamDestroy`. It does not wait: "the function will return immediately and the resources … will be
+/// released automatically once the device has completed all work in hStream".
+///
+/// # Safety
+/// The contract of [`super`].
+pub(crate) unsafe fn destroy(stream: CUstream) -> Result<(), Failed> {
+    // SAFETY: passed on to the caller.
+    unsafe { calls::cuStreamDestroy_v2(stream) }
+}
+
+/// `cuStreamQuery`: whether all work of the stream is done. Also reports faults of earlier launches.
+///
+/// # Safety
+/// The contract of [`super`].
+pub(crate) unsafe fn is_done(stream: CUstream) -> Result<bool, Failed> {
+    // SAFETY: passed on to the caller.
+    done(unsafe { calls::cuStreamQuery(stream) })
+}
+
+/// `cuEventCreate` in the current context, with timing.
+///
+/// # Safety
+/// The contract of [`super`].
+pub(crate) unsafe fn create_event() -> Result<CUevent, Failed> {
+    let mut event = ptr::null_mut();
+    // SAFETY: passed on to the caller; the pointer is to a live pointer.
+    unsafe { calls::cuEventCreate(&mut event, CUevent_flags::CU_EVENT_DEFAULT as u32) }?;
+    Ok(event)
+}
+
+/// `cuEventDestroy`. It does not wait.
+///
+/// # Safety
+/// The contract of [`super`].
+pub(crate) unsafe fn destroy_event(event: CUevent) -> Result<(), Failed> {
+    // SAFETY: passed on to the caller.
+    unsafe { calls::cuEventDestroy_v2(event) }
+}
+
+/// `cuEventRecord`.
+///
+/// # Safety
+/// The contract of [`super`].
+pub(crate) unsafe fn record(event: CUevent, stream: CUstream) -> Result<(), Failed> {
+    // SAFETY: passed on to the caller.
+    unsafe { calls::cuEventRecord(event, stream) }
+}
+
+/// `cuEventQuery`: whether the work before the event is done.
+///
+/// # Safety
+/// The contract of [`super`].
+pub(crate) unsafe fn is_event_done(event: CUevent) -> Result<bool, Failed> {
+    // SAFETY: passed on to the caller.
+    done(unsafe { calls::cuEventQuery(event) })
+}
+
+/// `cuEventElapsedTime`, in milliseconds, "with a resolution of around 0.5 microseconds". Both events are
+/// done.
+///
+/// # Safety
+/// The contract of [`super`].
+pub(crate) unsafe fn elapsed_ms(start: CUevent, end: CUevent) -> Result<f32, Failed> {
+    let mut milliseconds = 0.0f32;
+    // SAFETY: passed on to the caller; the pointer is to a live number.
+    match unsafe { calls::cuEventElapsedTime_v2(&mut milliseconds, start, end) } {
+        Err(failed) if failed.is_missing() => {
+            // SAFETY: as above.
+            unsafe { calls::cuEventElapsedTime(&mut milliseconds, start, end) }?;
+        }
+        other => other?,
+    }
+    Ok(milliseconds)
+}
+
+fn done(result: Result<(), Failed>) -> Result<bool, Failed> {
+    match result {
+        Ok(()) => Ok(true),
+        Err(failed) if failed.is_not_ready() => Ok(false),
+        Err(failed) => Err(failed),
+    }
+}

@@ -1,0 +1,516 @@
+//! Everything that can go wrong on the host side, with the values and the limits in the message.
+
+use std::fmt;
+
+/// The result of this crate's functions.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The CUDA driver's library is missing or does not start.
+    #[error("no NVIDIA driver: {reason}")]
+    NoDriver {
+        /// What was looked for or what the driver answered.
+        reason: String,
+    },
+    /// The driver starts, but Gridlet needs a newer one.
+    #[error(
+        "the NVIDIA driver is too old: it supports CUDA {found}, Gridlet needs CUDA {needed} or later"
+    )]
+    DriverTooOld {
+        /// `cuDriverGetVersion`.
+        found: CudaVersion,
+        /// The oldest that will do.
+        needed: CudaVersion,
+    },
+    /// The driver lacks a call that was asked for.
+    #[error(
+        "the NVIDIA driver has no `{call}`: it came with CUDA {since}, this driver supports CUDA {found}"
+    )]
+    MissingCall {
+        /// The driver call.
+        call: &'static str,
+        /// The version that brought it.
+        since: CudaVersion,
+        /// `cuDriverGetVersion`.
+        found: CudaVersion,
+    },
+    /// There is no such GPU.
+    #[error("no CUDA device {ordinal}: {}", match found {
+        0 => "the driver sees no GPU".to_string(),
+        1 => "the driver sees 1 GPU, number 0".to_string(),
+        n => format!("the driver sees {n} GPUs, numbers 0 to {}", n - 1),
+    })]
+    NoDevice {
+        /// The number asked for.
+        ordinal: u32,
+        /// How many there are.
+        found: u32,
+    },
+    /// A driver call failed.
+    #[error(transparent)]
+    Cuda(#[from] Box<CudaError>),
+    /// A kernel broke the device's context: nothing more runs in it.
+    #[error(transparent)]
+    Fault(#[from] Box<Fault>),
+    /// An artifact is damaged, foreign or too new.
+    #[error(transparent)]
+    Artifact(#[from] Box<ArtifactError>),
+    /// No image of the artifact runs on the device.
+    #[error("no image for {device}: the artifact has {}", list_or(available, "no images"))]
+    NoImage {
+        /// The device's name and architecture.
+        device: String,
+        /// Kind and architecture of each image.
+        available: Vec<String>,
+    },
+    /// The program has no kernel of that name.
+    #[error("no kernel `{name}`: the program has {}", list_or(known, "no kernels"))]
+    UnknownKernel {
+        /// The name asked for.
+        name: String,
+        /// The kernels there are.
+        known: Vec<String>,
+    },
+    /// A launch has too many or too few arguments.
+    #[error("kernel `{kernel}` takes {expected} argument{}, {given} given", plural(*expected as u64))]
+    ArgumentCount {
+        /// The kernel.
+        kernel: String,
+        /// How many parameters it has.
+        expected: usize,
+        /// How many arguments came.
+        given: usize,
+    },
+    /// An argument does not fit its parameter.
+    #[error(
+        "kernel `{kernel}`, argument {index} (`{parameter}`): expected {expected}, given {given}"
+    )]
+    Argument {
+        /// The kernel.
+        kernel: String,
+        /// The argument, counted from 0.
+        index: usize,
+        /// The parameter's name, with the field's path in a struct.
+        parameter: String,
+        /// What the parameter takes.
+        expected: String,
+        /// What came.
+        given: String,
+    },
+    /// A grid or block does not fit.
+    #[error("kernel `{kernel}`: {problem}")]
+    Launch {
+        /// The kernel.
+        kernel: String,
+        /// Which rule, with the values.
+        problem: LaunchProblem,
+    },
+    /// The manifest and the driver disagree about a kernel's parameters: the image is not the manifest's.
+    #[error(
+        "kernel `{kernel}`, parameter {index}: {manifest} in the manifest, {driver} in the image"
+    )]
+    ParameterMismatch {
+        /// The kernel.
+        kernel: String,
+        /// The parameter, counted from 0.
+        index: usize,
+        /// Offset and size as the manifest has them.
+        manifest: String,
+        /// Offset and size as `cuKernelGetParamInfo` has them.
+        driver: String,
+    },
+    /// A green context of that size cannot be made.
+    #[error(
+        "no partition of {asked} SMs: the device has {available}, in partitions of at least {minimum} and multiples of {alignment}"
+    )]
+    Partition {
+        /// SMs asked for.
+        asked: u32,
+        /// SMs of the device.
+        available: u32,
+        /// SMs of the smallest partition.
+        minimum: u32,
+        /// Partitions are multiples of this many SMs.
+        alignment: u32,
+    },
+    /// A limit must be set before the device runs its first kernel.
+    #[error("{limit} must be set before the first kernel runs on the device")]
+    LimitTooLate {
+        /// The limit's name.
+        limit: &'static str,
+    },
+    /// Host and device lengths differ.
+    #[error("a copy of {given} bytes does not fit a buffer of {expected} bytes")]
+    Length {
+        /// Bytes of the device memory.
+        expected: u64,
+        /// Bytes of the host slice.
+        given: u64,
+    },
+    /// Two handles belong to different devices.
+    #[error("{what} belongs to device {given}, the stream to device {expected}")]
+    OtherDevice {
+        /// What was passed.
+        what: String,
+        /// The stream's device.
+        expected: u32,
+        /// The other's device.
+        given: u32,
+    },
+    /// The device did not finish in time. It may still be busy: this process can no longer use it, and every
+    /// handle of it leaks when dropped, because destroying one would wait for the work that hangs.
+    #[error("not finished after {seconds} s: {what}")]
+    TimedOut {
+        /// The time-out, in seconds.
+        seconds: f64,
+        /// What was waited for.
+        what: String,
+    },
+    /// The device timed out before, so this process can no longer use it.
+    #[error("device {ordinal} is unusable in this process: an earlier wait timed out ({what})")]
+    Unusable {
+        /// The device.
+        ordinal: u32,
+        /// What timed out.
+        what: String,
+    },
+    /// Device-side launches failed and the program did not ask for their status.
+    #[error(transparent)]
+    LostLaunches(#[from] Box<LostLaunches>),
+}
+
+impl Error {
+    /// Whether the error says that there is no GPU here (and not that one misbehaved): the only reason for
+    /// which a test may skip.
+    pub fn is_absent_gpu(&self) -> bool {
+        matches!(self, Error::NoDriver { .. } | Error::NoDevice { found: 0, .. })
+    }
+
+    /// Whether a tool, driver or device is missing or too old, as opposed to a run that failed.
+    pub fn is_missing(&self) -> bool {
+        matches!(
+            self,
+            Error::NoDriver { .. }
+                | Error::DriverTooOld { .. }
+                | Error::MissingCall { .. }
+                | Error::NoDevice { .. }
+                | Error::NoImage { .. }
+        )
+    }
+}
+
+impl From<ArtifactError> for Error {
+    fn from(error: ArtifactError) -> Self {
+        Error::Artifact(Box::new(error))
+    }
+}
+
+/// A CUDA version such as 12.4; what a driver supports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(into = "String")]
+pub struct CudaVersion {
+    /// Before the dot.
+    pub major: u32,
+    /// After the dot.
+    pub minor: u32,
+}
+
+impl CudaVersion {
+    /// The version of those parts.
+    pub const fn new(major: u32, minor: u32) -> Self {
+        CudaVersion { major, minor }
+    }
+
+    /// From `cuDriverGetVersion`: "(1000 × major + 10 × minor)" (driver API, Version Management).
+    pub fn from_driver(version: i32) -> Self {
+        let version = version.max(0).unsigned_abs();
+        CudaVersion { major: version / 1000, minor: version % 1000 / 10 }
+    }
+}
+
+impl fmt::Display for CudaVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+impl From<CudaVersion> for String {
+    fn from(version: CudaVersion) -> String {
+        version.to_string()
+    }
+}
+
+/// A driver call that failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{call}` failed with {name} ({code}): {message}{}", log_text(log))]
+pub struct CudaError {
+    /// The driver call.
+    pub call: &'static str,
+    /// The `CUresult`.
+    pub code: i32,
+    /// Its name, such as `CUDA_ERROR_OUT_OF_MEMORY`.
+    pub name: String,
+    /// The driver's words for it.
+    pub message: String,
+    /// The driver's compile log; empty if it wrote none.
+    pub log: String,
+}
+
+/// A fault of a kernel: a `CUresult` after which "the process must be terminated and relaunched" or the
+/// context is lost (driver API, `CUresult`).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{} [{name} ({code}), seen by `{call}`]", explain_fault(*code), kernels_text(kernels))]
+pub struct Fault {
+    /// The driver call that reported it; the fault itself happened earlier.
+    pub call: &'static str,
+    /// The `CUresult`.
+    pub code: i32,
+    /// Its name, such as `CUDA_ERROR_ILLEGAL_ADDRESS`.
+    pub name: String,
+    /// The kernels that the stream launched since it was last synchronised; empty if not known.
+    pub kernels: Vec<String>,
+}
+
+/// Device-side launches that failed since the last synchronise.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "program `{program}` lost {count} launch{}; the first at {file}:{line}, with {name} ({error}){}",
+    if *count == 1 { "" } else { "es" },
+    lost_launch_hint(*error)
+)]
+pub struct LostLaunches {
+    /// The program, as its manifest names it.
+    pub program: String,
+    /// How many launches failed.
+    pub count: u32,
+    /// `cudaError` of the first.
+    pub error: i32,
+    /// Its name, such as `cudaErrorLaunchPendingCountExceeded`.
+    pub name: String,
+    /// Source file of the first.
+    pub file: String,
+    /// Source line of the first, from 1.
+    pub line: u32,
+}
+
+/// What is wrong with an artifact.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{artifact}: {problem}")]
+pub struct ArtifactError {
+    /// The file, or what else the bytes came from.
+    pub artifact: String,
+    /// What is wrong.
+    pub problem: ArtifactProblem,
+}
+
+/// A way in which an artifact is damaged, foreign or too new.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArtifactProblem {
+    /// It cannot be read or written.
+    #[error("{0}")]
+    Io(String),
+    /// It is neither a bundle nor a manifest.
+    #[error("not a Gridlet bundle: {0}")]
+    NotABundle(String),
+    /// It begins as a bundle and is cut off or damaged.
+    #[error("a damaged or truncated bundle: {0}")]
+    Truncated(String),
+    /// The bundle lacks `manifest.json`.
+    #[error("no `{}` in the bundle", crate::artifact::MANIFEST_FILE)]
+    NoManifest,
+    /// The manifest is not the JSON that it should be.
+    #[error("not a Gridlet manifest: {0}")]
+    NotAManifest(String),
+    /// The manifest is of a version that this crate does not know.
+    #[error("manifest version {found} is newer than this runtime's {supported}; update Gridlet")]
+    TooNew {
+        /// Version of the manifest.
+        found: u64,
+        /// [`crate::manifest::MANIFEST_VERSION`].
+        supported: u32,
+    },
+    /// The manifest contradicts itself.
+    #[error("the manifest contradicts itself: {0}")]
+    Inconsistent(String),
+    /// An image that the manifest names is not there.
+    #[error("image `{0}` is missing")]
+    NoImage(String),
+    /// An image has another size than the manifest says.
+    #[error("image `{file}` has {found} bytes, the manifest says {expected}")]
+    ImageSize {
+        /// The image's file.
+        file: String,
+        /// Bytes by the manifest.
+        expected: u64,
+        /// Bytes that are there; for an image that is too long, at least so many.
+        found: u64,
+    },
+    /// An image is not the one that the manifest was written for.
+    #[error("image `{file}` is damaged: its SHA-256 is {found}, the manifest says {expected}")]
+    ImageHash {
+        /// The image's file.
+        file: String,
+        /// By the manifest.
+        expected: String,
+        /// Of the bytes.
+        found: String,
+    },
+    /// The images given do not match the manifest's in number.
+    #[error("{found} images given, the manifest lists {expected}")]
+    ImageCount {
+        /// By the manifest.
+        expected: usize,
+        /// Given.
+        found: usize,
+    },
+}
+
+/// A way in which a launch configuration does not fit the kernel or the device.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LaunchProblem {
+    /// A dimension is zero.
+    #[error("{what} {dim} has an extent of zero")]
+    Zero {
+        /// `grid` or `block`.
+        what: &'static str,
+        /// The dimensions given.
+        dim: crate::Dim3,
+    },
+    /// A dimension is over the device's limit.
+    #[error("{what} {dim} is too large in {axis}: the device allows {limit}")]
+    Extent {
+        /// `grid` or `block`.
+        what: &'static str,
+        /// The dimensions given.
+        dim: crate::Dim3,
+        /// `x`, `y` or `z`.
+        axis: char,
+        /// The device's limit for that axis.
+        limit: u32,
+    },
+    /// A block has more threads than the device runs.
+    #[error("a block of {threads} threads is too large: the device allows {limit}")]
+    BlockThreads {
+        /// Threads of the block.
+        threads: u64,
+        /// `CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK`.
+        limit: u32,
+    },
+    /// A block has more threads than the kernel's `#[launch_bounds]`.
+    #[error("a block of {threads} threads is over the kernel's #[launch_bounds({limit})]")]
+    LaunchBounds {
+        /// Threads of the block.
+        threads: u64,
+        /// The bound.
+        limit: u32,
+    },
+    /// A block has more threads than the kernel's registers allow.
+    #[error("a block of {threads} threads is too large for this kernel's registers: {limit} fit")]
+    KernelThreads {
+        /// Threads of the block.
+        threads: u64,
+        /// `CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK`.
+        limit: u32,
+    },
+    /// Static and dynamic shared memory together are over the device's limit.
+    #[error(
+        "{dynamic_bytes} bytes of dynamic and {static_bytes} bytes of static shared memory are too much: the device allows {limit} bytes in all"
+    )]
+    Shared {
+        /// Asked for by the launch.
+        dynamic_bytes: u64,
+        /// Declared by the kernel.
+        static_bytes: u64,
+        /// `CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`.
+        limit: u64,
+    },
+}
+
+/// Whether the context is lost after that `CUresult` (driver API, `CUresult`: "This leaves the process in an
+/// inconsistent state …" and ECC and hardware errors).
+pub(crate) fn is_sticky(code: i32) -> bool {
+    matches!(code, 214 | 220 | 700 | 702 | 710 | 714..=719 | 721)
+}
+
+fn explain_fault(code: i32) -> &'static str {
+    match code {
+        214 => "the device found a memory error that it could not correct (ECC)",
+        220 => "the link between GPUs failed (NVLink)",
+        700 => "a kernel read or wrote an address that is not its own",
+        702 => "a kernel ran longer than the display driver allows",
+        710 => "an assertion of a kernel failed",
+        714 => "a kernel overran its stack",
+        715 => {
+            "a kernel ran an instruction that the device does not have, or stopped itself with a trap"
+        }
+        716 => "a kernel read or wrote an address that is not aligned to its type",
+        717 => "a kernel used an address of the wrong memory space",
+        718 => "a kernel jumped outside its code",
+        719 => {
+            "a kernel stopped itself with a trap (also: integer division by zero), or the device hit an error while it ran"
+        }
+        721 => "a tensor instruction of a kernel leaked memory",
+        _ => "a kernel broke the device's context",
+    }
+}
+
+/// The `cudaError` names that a device-side launch can give (runtime API, `cudaError_t`).
+pub(crate) fn cuda_error_name(code: i32) -> &'static str {
+    match code {
+        1 => "cudaErrorInvalidValue",
+        2 => "cudaErrorMemoryAllocation",
+        3 => "cudaErrorInitializationError",
+        9 => "cudaErrorInvalidConfiguration",
+        65 => "cudaErrorLaunchMaxDepthExceeded",
+        68 => "cudaErrorSyncDepthExceeded",
+        69 => "cudaErrorLaunchPendingCountExceeded",
+        98 => "cudaErrorInvalidDeviceFunction",
+        209 => "cudaErrorNoKernelImageForDevice",
+        400 => "cudaErrorInvalidResourceHandle",
+        701 => "cudaErrorLaunchOutOfResources",
+        719 => "cudaErrorLaunchFailure",
+        801 => "cudaErrorNotSupported",
+        812 => "cudaErrorCdpVersionMismatch",
+        999 => "cudaErrorUnknown",
+        _ => "a CUDA runtime error",
+    }
+}
+
+fn lost_launch_hint(code: i32) -> &'static str {
+    match code {
+        69 => {
+            ": the pool of pending launches was full; raise it with `Device::set_pending_launch_limit` before the first kernel"
+        }
+        9 => ": the grid or block is zero or too large",
+        701 => ": the block needs more registers or shared memory than an SM has",
+        _ => "",
+    }
+}
+
+fn log_text(log: &str) -> String {
+    if log.is_empty() { String::new() } else { format!("\n{}", log.trim_end()) }
+}
+
+fn kernels_text(kernels: &[String]) -> String {
+    match kernels {
+        [] => String::new(),
+        [one] => format!(" (kernel launched: `{one}`)"),
+        more => format!(" (kernels launched: {})", list_or(more, "")),
+    }
+}
+
+fn list_or(items: &[String], none: &str) -> String {
+    match items {
+        [] => none.to_string(),
+        items => items.iter().map(|item| format!("`{item}`")).collect::<Vec<_>>().join(", "),
+    }
+}
+
+pub(crate) fn plural(count: u64) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}

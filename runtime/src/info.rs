@@ -1,0 +1,184 @@
+//! What a device is and can do, without opening it.
+
+use serde::Serialize;
+
+use crate::artifact::ComputeCapability;
+use crate::config::LaunchLimits;
+use crate::driver::sys::{CUdevice, CUdevice_attribute as Attribute};
+use crate::driver::{self, Driver};
+use crate::error::{CudaVersion, Error, Result};
+
+/// What a device is and can do.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DeviceInfo {
+    /// Its number.
+    pub ordinal: u32,
+    /// Its name, such as `NVIDIA H200`.
+    pub name: String,
+    /// Its UUID, as `nvidia-smi` spells it.
+    pub uuid: String,
+    /// Its compute capability.
+    pub compute_capability: ComputeCapability,
+    /// The CUDA version that the driver supports.
+    pub driver_version: CudaVersion,
+    /// Streaming multiprocessors.
+    pub sm_count: u32,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// Second-level cache in bytes.
+    pub l2_cache_bytes: u32,
+    /// Threads of a warp.
+    pub warp_size: u32,
+    /// Threads that an SM can hold.
+    pub max_threads_per_sm: u32,
+    /// Blocks that an SM can hold.
+    pub max_blocks_per_sm: u32,
+    /// Registers that a block can have, of 32 bits.
+    pub registers_per_block: u32,
+    /// Shared memory of an SM in bytes.
+    pub shared_bytes_per_sm: u32,
+    /// What it allows of a launch.
+    pub limits: LaunchLimits,
+    /// `CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING`: host and device share one address space.
+    pub unified_addressing: bool,
+    /// `CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY`
+    pub managed_memory: bool,
+    /// `CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS`
+    pub concurrent_managed_access: bool,
+    /// `CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS`
+    pub pageable_memory_access: bool,
+    /// `CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH`
+    pub cooperative_launch: bool,
+    /// How its SMs can be partitioned for green contexts; `None` if the driver has none.
+    pub sm_granularity: Option<SmGranularity>,
+}
+
+/// In which sizes a device's SMs can be partitioned (driver API, Green Contexts, SMs).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct SmGranularity {
+    /// SMs of the smallest partition.
+    pub minimum: u32,
+    /// Partitions are multiples of this many SMs.
+    pub alignment: u32,
+    /// Whether the driver told (from CUDA 13.0 on); else these are the documented values for the compute
+    /// capability.
+    pub from_driver: bool,
+}
+
+impl SmGranularity {
+    /// What the driver API's green-context section says: 6.x from 1 SM, 7.x from 2 and 8.x from 4 in
+    /// multiples of 2, 9.0 and later from 8 in multiples of 8.
+    fn documented(capability: ComputeCapability) -> SmGranularity {
+        let (minimum, alignment) = match capability.major {
+            ..=6 => (1, 1),
+            7 => (2, 2),
+            8 => (4, 2),
+            _ => (8, 8),
+        };
+        SmGranularity { minimum, alignment, from_driver: false }
+    }
+
+    /// The size of the partition that a wish for `sms` SMs leads to.
+    pub fn round_up(self, sms: u32) -> u32 {
+        sms.max(self.minimum).checked_next_multiple_of(self.alignment.max(1)).unwrap_or(u32::MAX)
+    }
+}
+
+impl DeviceInfo {
+    pub(crate) fn read(driver: &Driver, ordinal: u32, device: CUdevice) -> Result<DeviceInfo> {
+        // SAFETY: the handle is of this driver; attributes need nothing else.
+        let get = |attribute| unsafe { driver::device::attribute(device, attribute) };
+        let compute_capability = ComputeCapability::new(
+            get(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            get(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        );
+        // SAFETY: as above.
+        let (name, uuid, memory_bytes) = unsafe {
+            (
+                driver::device::name(device)?,
+                driver::device::uuid(device)?,
+                driver::device::total_memory(device)?,
+            )
+        };
+        Ok(DeviceInfo {
+            ordinal,
+            name,
+            uuid,
+            compute_capability,
+            driver_version: driver.version(),
+            sm_count: get(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+            memory_bytes,
+            l2_cache_bytes: get(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?,
+            warp_size: get(Attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE)?,
+            max_threads_per_sm: get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
+            max_blocks_per_sm: get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)?,
+            registers_per_block: get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK)?,
+            shared_bytes_per_sm: get(
+                Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
+            )?,
+            limits: LaunchLimits {
+                max_threads_per_block: get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+                max_block: [
+                    get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X)?,
+                    get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y)?,
+                    get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)?,
+                ],
+                max_grid: [
+                    get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X)?,
+                    get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y)?,
+                    get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)?,
+                ],
+                shared_bytes_per_block: get(
+                    Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK,
+                )?,
+                shared_bytes_per_block_optin: get(
+                    Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+                )?,
+            },
+            unified_addressing: get(Attribute::CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING)? != 0,
+            managed_memory: get(Attribute::CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY)? != 0,
+            concurrent_managed_access: get(
+                Attribute::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
+            )? != 0,
+            pageable_memory_access: get(Attribute::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS)?
+                != 0,
+            cooperative_launch: get(Attribute::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH)? != 0,
+            sm_granularity: granularity(device, compute_capability)?,
+        })
+    }
+
+    /// Name and architecture, for messages.
+    pub(crate) fn title(&self) -> String {
+        format!("{} ({})", self.name, self.compute_capability.sm())
+    }
+}
+
+fn granularity(device: CUdevice, capability: ComputeCapability) -> Result<Option<SmGranularity>> {
+    // SAFETY: the handle is of this driver; the call needs nothing else.
+    match unsafe { driver::green::device_sms(device) } {
+        Ok(sms) => {
+            let told = sms.sm();
+            if told.minimum == 0 || told.alignment == 0 {
+                return Ok(Some(SmGranularity::documented(capability)));
+            }
+            let (minimum, alignment) = (told.minimum, told.alignment);
+            Ok(Some(SmGranularity { minimum, alignment, from_driver: true }))
+        }
+        Err(failed) if failed.is_missing() || failed.is_unsupported() => Ok(None),
+        Err(failed) => Err(Error::from(failed)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partitions_round_up() {
+        let hopper = SmGranularity::documented(ComputeCapability::new(9, 0));
+        assert_eq!([1, 8, 16, 20, 132].map(|sms| hopper.round_up(sms)), [8, 8, 16, 24, 136]);
+        assert_eq!(hopper.round_up(u32::MAX), u32::MAX);
+        let ampere = SmGranularity::documented(ComputeCapability::new(8, 6));
+        assert_eq!([1, 5, 6].map(|sms| ampere.round_up(sms)), [4, 6, 6]);
+    }
+}

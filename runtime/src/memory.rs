@@ -1,0 +1,317 @@
+//! Device memory, as bytes and as elements of a type.
+
+use std::marker::PhantomData;
+use std::mem::size_of;
+use std::slice;
+use std::sync::Arc;
+
+use crate::arguments::{Arg, Element, Pointer};
+use crate::device::{Device, DeviceInner};
+use crate::driver;
+use crate::error::{Error, Result};
+use crate::types::ScalarType;
+
+/// A host type whose bytes mean the same on the device.
+///
+/// # Safety
+/// Every pattern of bits is a value of the type, it has no padding, and its layout is that of the device type
+/// which [`DeviceCopy::ELEMENT`] names (for structs: `#[repr(C)]`, with explicit fields in place of padding).
+pub unsafe trait DeviceCopy: Copy + Send + Sync + 'static {
+    /// The device's name for the type.
+    const ELEMENT: Element;
+}
+
+macro_rules! scalar_device_copy {
+    ($($ty:ty => $scalar:ident),*) => { $(
+        // SAFETY: a plain number, of the same size and byte order on the device.
+        unsafe impl DeviceCopy for $ty {
+            const ELEMENT: Element = Element::Scalar(ScalarType::$scalar);
+        }
+    )* };
+}
+scalar_device_copy!(i8 => I8, i16 => I16, i32 => I32, i64 => I64, u8 => U8, u16 => U16, u32 => U32, u64 => U64,
+    f32 => F32, f64 => F64);
+
+// SAFETY: elements one after another, as on the device, each as its type promises.
+unsafe impl<T: DeviceCopy, const N: usize> DeviceCopy for [T; N] {
+    const ELEMENT: Element = Element::Array(&T::ELEMENT, N);
+}
+
+/// The bytes of values.
+pub(crate) fn bytes_of<T: DeviceCopy>(values: &[T]) -> &[u8] {
+    // SAFETY: `DeviceCopy` promises that there is no padding, so every byte is initialised.
+    unsafe { slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
+}
+
+/// The bytes of values, to write to.
+pub(crate) fn bytes_of_mut<T: DeviceCopy>(values: &mut [T]) -> &mut [u8] {
+    // SAFETY: as above, and every pattern of bits is a value.
+    unsafe { slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
+}
+
+/// Bytes of device memory, aligned to at least 256 ("the allocated memory is suitably aligned for any kind of
+/// variable", `cuMemAlloc`). Freed when dropped, once the launches before have ended.
+#[derive(Debug)]
+pub struct DeviceMemory {
+    device: Arc<DeviceInner>,
+    address: u64,
+    bytes: u64,
+}
+
+impl DeviceMemory {
+    /// Allocates; what the bytes are is not defined.
+    ///
+    /// # Errors
+    /// [`Error::Cuda`] if there is not so much memory; [`Error::Unusable`].
+    pub fn alloc(device: &Device, bytes: u64) -> Result<DeviceMemory> {
+        let device = Arc::clone(&device.inner);
+        let _current = device.current()?;
+        // The driver refuses to allocate nothing; one byte gives an empty buffer an address of its own.
+        let size = usize::try_from(bytes.max(1)).unwrap_or(usize::MAX);
+        // SAFETY: the primary context is current; `drop` frees.
+        let address = unsafe { driver::memory::allocate(size) }?;
+        Ok(DeviceMemory { device, address, bytes })
+    }
+
+    /// Allocates, with every byte 0.
+    ///
+    /// # Errors
+    /// As [`DeviceMemory::alloc`].
+    pub fn alloc_zeroed(device: &Device, bytes: u64) -> Result<DeviceMemory> {
+        let mut memory = DeviceMemory::alloc(device, bytes)?;
+        memory.fill(0)?;
+        Ok(memory)
+    }
+
+    /// How many bytes.
+    pub fn len(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// The device address.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Copies all of `from`, which must be as long as the memory.
+    ///
+    /// # Errors
+    /// [`Error::Length`]; those of [`crate::Stream::synchronize`].
+    pub fn copy_from_host(&mut self, from: &[u8]) -> Result<()> {
+        self.check(from.len())?;
+        if from.is_empty() {
+            return Ok(());
+        }
+        let address = self.address;
+        // SAFETY: source and target both have `from.len()` bytes, and `transfer` waits for the copy.
+        unsafe {
+            self.device.transfer("a copy to the device", |stream| {
+                driver::memory::copy_to_device(address, from.as_ptr().cast(), from.len(), stream)
+            })
+        }
+    }
+
+    /// Copies to all of `to`, which must be as long as the memory.
+    ///
+    /// # Errors
+    /// [`Error::Length`]; those of [`crate::Stream::synchronize`].
+    pub fn copy_to_host(&self, to: &mut [u8]) -> Result<()> {
+        self.check(to.len())?;
+        if to.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: source and target both have `to.len()` bytes, and `transfer` waits for the copy.
+        unsafe {
+            self.device.transfer("a copy from the device", |stream| {
+                driver::memory::copy_to_host(to.as_mut_ptr().cast(), self.address, to.len(), stream)
+            })
+        }
+    }
+
+    /// Sets every byte.
+    ///
+    /// # Errors
+    /// Those of [`crate::Stream::synchronize`].
+    pub fn fill(&mut self, value: u8) -> Result<()> {
+        if self.bytes == 0 {
+            return Ok(());
+        }
+        let (address, bytes) = (self.address, self.bytes as usize);
+        // SAFETY: the memory has that many bytes.
+        unsafe {
+            self.device.transfer("a fill", |stream| {
+                driver::memory::set_bytes(address, value, bytes, stream)
+            })
+        }
+    }
+
+    fn check(&self, given: usize) -> Result<()> {
+        let given = given as u64;
+        if given == self.bytes {
+            Ok(())
+        } else {
+            Err(Error::Length { expected: self.bytes, given })
+        }
+    }
+
+    fn pointer(&self, element: Element, mutable: bool) -> Pointer<'_> {
+        Pointer::to_memory(self.address, element, mutable, self.device.ordinal)
+    }
+}
+
+impl Drop for DeviceMemory {
+    fn drop(&mut self) {
+        if self.device.may_destroy()
+            && let Ok(_current) = self.device.current()
+        {
+            // SAFETY: the address is `alloc`'s and no kernel runs. An error means that the context is gone,
+            // and the memory with it.
+            let _ = unsafe { driver::memory::free(self.address) };
+        }
+    }
+}
+
+/// Elements of a type in device memory.
+#[derive(Debug)]
+pub struct Buffer<T: DeviceCopy> {
+    memory: DeviceMemory,
+    length: usize,
+    element: PhantomData<T>,
+}
+
+impl<T: DeviceCopy> Buffer<T> {
+    /// Allocates `length` elements; what they are is not defined.
+    ///
+    /// # Errors
+    /// [`Error::Cuda`] if there is not so much memory; [`Error::Unusable`].
+    pub fn alloc(device: &Device, length: usize) -> Result<Buffer<T>> {
+        let bytes = (length as u64).saturating_mul(size_of::<T>() as u64);
+        Ok(Buffer { memory: DeviceMemory::alloc(device, bytes)?, length, element: PhantomData })
+    }
+
+    /// Allocates `length` elements, with every byte 0.
+    ///
+    /// # Errors
+    /// As [`Buffer::alloc`].
+    pub fn alloc_zeroed(device: &Device, length: usize) -> Result<Buffer<T>> {
+        let mut buffer = Buffer::alloc(device, length)?;
+        buffer.memory.fill(0)?;
+        Ok(buffer)
+    }
+
+    /// Allocates and copies.
+    ///
+    /// # Errors
+    /// As [`Buffer::alloc`].
+    pub fn from_slice(device: &Device, values: &[T]) -> Result<Buffer<T>> {
+        let mut buffer = Buffer::alloc(device, values.len())?;
+        buffer.copy_from_host(values)?;
+        Ok(buffer)
+    }
+
+    /// How many elements.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// The device address.
+    pub fn address(&self) -> u64 {
+        self.memory.address
+    }
+
+    /// The memory without its type.
+    pub fn memory(&self) -> &DeviceMemory {
+        &self.memory
+    }
+
+    /// Copies all of `from`, which must be as long as the buffer.
+    ///
+    /// # Errors
+    /// [`Error::Length`]; those of [`crate::Stream::synchronize`].
+    pub fn copy_from_host(&mut self, from: &[T]) -> Result<()> {
+        self.memory.copy_from_host(bytes_of(from))
+    }
+
+    /// Copies to all of `to`, which must be as long as the buffer.
+    ///
+    /// # Errors
+    /// [`Error::Length`]; those of [`crate::Stream::synchronize`].
+    pub fn copy_to_host(&self, to: &mut [T]) -> Result<()> {
+        self.memory.copy_to_host(bytes_of_mut(to))
+    }
+
+    /// The elements, copied to the host.
+    ///
+    /// # Errors
+    /// Those of [`crate::Stream::synchronize`].
+    pub fn to_vec(&self) -> Result<Vec<T>> {
+        let mut values = Vec::<T>::with_capacity(self.length);
+        // SAFETY: the vector has room for them, and any bits are values, so also those of fresh memory once
+        // it is written; it is set to 0 first.
+        unsafe {
+            values.as_mut_ptr().write_bytes(0, self.length);
+            values.set_len(self.length);
+        }
+        self.copy_to_host(&mut values)?;
+        Ok(values)
+    }
+
+    /// Sets every element.
+    ///
+    /// # Errors
+    /// Those of [`crate::Stream::synchronize`].
+    pub fn fill(&mut self, value: T) -> Result<()> {
+        match bytes_of(slice::from_ref(&value)) {
+            [first, rest @ ..] if rest.iter().all(|byte| byte == first) => self.memory.fill(*first),
+            _ => self.copy_from_host(&vec![value; self.length]),
+        }
+    }
+}
+
+impl<'a, T: DeviceCopy> From<&'a Buffer<T>> for Arg<'a> {
+    fn from(buffer: &'a Buffer<T>) -> Self {
+        Arg::Pointer(buffer.memory.pointer(T::ELEMENT, false))
+    }
+}
+
+impl<'a, T: DeviceCopy> From<&'a mut Buffer<T>> for Arg<'a> {
+    fn from(buffer: &'a mut Buffer<T>) -> Self {
+        Arg::Pointer(buffer.memory.pointer(T::ELEMENT, true))
+    }
+}
+
+impl<'a> From<&'a DeviceMemory> for Arg<'a> {
+    fn from(memory: &'a DeviceMemory) -> Self {
+        Arg::Pointer(memory.pointer(Element::Bytes, false))
+    }
+}
+
+impl<'a> From<&'a mut DeviceMemory> for Arg<'a> {
+    fn from(memory: &'a mut DeviceMemory) -> Self {
+        Arg::Pointer(memory.pointer(Element::Bytes, true))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_those_of_the_values() {
+        assert_eq!(bytes_of(&[1u16, 0x0203]), [1, 0, 3, 2]);
+        let mut values = [[0u8; 2]; 2];
+        bytes_of_mut(&mut values).copy_from_slice(&[1, 2, 3, 4]);
+        assert_eq!(values, [[1, 2], [3, 4]]);
+        assert_eq!(<[[f32; 2]; 3]>::ELEMENT.to_string(), "[[f32; 2]; 3]");
+    }
+}

@@ -1,0 +1,381 @@
+//! Programs: artifacts loaded on a device, and their kernels.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::artifact::Artifact;
+use crate::config::KernelLimits;
+use crate::device::{Device, DeviceInner, lock};
+use crate::driver;
+use crate::driver::library::Loaded;
+use crate::driver::sys::{CUfunction_attribute as Attribute, CUkernel};
+use crate::error::{ArtifactError, ArtifactProblem, Error, LostLaunches, Result, cuda_error_name};
+use crate::manifest::{self, ImageKind, LostLaunchRecord};
+
+/// Bytes of a [`LostLaunchRecord`].
+const RECORD_BYTES: usize = size_of::<LostLaunchRecord>();
+
+/// An artifact loaded on a device; serves the device and all of its green contexts. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Program {
+    inner: Arc<ProgramInner>,
+}
+
+impl Program {
+    /// Loads the artifact's image for the device.
+    ///
+    /// # Errors
+    /// [`Error::NoImage`]; [`Error::Cuda`] with the driver's log if it refuses the image; [`Error::Artifact`]
+    /// if the image lacks the lost-launch record that the manifest names; [`Error::Unusable`].
+    pub fn load(device: &Device, artifact: &Artifact) -> Result<Program> {
+        let device = Arc::clone(&device.inner);
+        let Some((image, bytes)) = artifact.image_for(device.info.compute_capability) else {
+            let kind = |kind| match kind {
+                ImageKind::Cubin => "cubin",
+                ImageKind::Ptx => "PTX",
+            };
+            let images = artifact.manifest().images.iter();
+            let available =
+                images.map(|image| format!("{} for {}", kind(image.kind), image.arch)).collect();
+            return Err(Error::NoImage { device: device.info.title(), available });
+        };
+        let _current = device.current()?;
+        let mut terminated;
+        let bytes = match image.kind {
+            ImageKind::Cubin => bytes,
+            ImageKind::Ptx => {
+                terminated = bytes.to_vec();
+                terminated.push(0);
+                &terminated
+            }
+        };
+        // SAFETY: an artifact's image is of its kind and whole; PTX ends in a NUL byte; `drop` unloads.
+        let loaded = unsafe { driver::library::load(bytes) }
+            .map_err(|(failed, log)| failed.with_log(log))?;
+        let record_symbol = match &artifact.manifest().device_runtime {
+            None => None,
+            Some(runtime) => Some(c_string(artifact, &runtime.lost_launch_record)?),
+        };
+        let inner = Arc::new(ProgramInner {
+            loaded,
+            artifact: artifact.clone(),
+            device: Arc::clone(&device),
+            record_symbol,
+            records: Mutex::new(Vec::new()),
+            ran: AtomicBool::new(false),
+            entries: Mutex::new(BTreeMap::new()),
+        });
+        inner.find_record()?;
+        device.add_program(&inner);
+        Ok(Program { inner })
+    }
+
+    /// The artifact that it was loaded from.
+    pub fn artifact(&self) -> &Artifact {
+        &self.inner.artifact
+    }
+
+    /// Its device.
+    pub fn device(&self) -> Device {
+        Device { inner: Arc::clone(&self.inner.device) }
+    }
+
+    /// The kernel of that name. The first time, compares the manifest's parameters with the driver's.
+    ///
+    /// # Errors
+    /// [`Error::UnknownKernel`], [`Error::ParameterMismatch`]; [`Error::Cuda`] with the driver's log if it
+    /// refuses the kernel; [`Error::Unusable`].
+    pub fn kernel(&self, name: &str) -> Result<Kernel> {
+        let program = &self.inner;
+        let manifest = program.artifact.kernel(name)?;
+        let mut entries = lock(&program.entries);
+        let entry = match entries.get(name) {
+            Some(entry) => Arc::clone(entry),
+            None => {
+                let entry = Arc::new(program.enter(manifest)?);
+                entries.insert(name.into(), Arc::clone(&entry));
+                entry
+            }
+        };
+        Ok(Kernel { program: Arc::clone(program), entry })
+    }
+}
+
+/// A kernel of a program. Cheap to clone.
+#[derive(Clone)]
+pub struct Kernel {
+    pub(crate) program: Arc<ProgramInner>,
+    pub(crate) entry: Arc<Entry>,
+}
+
+impl Kernel {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.manifest().name
+    }
+
+    /// What the manifest says of it.
+    pub fn manifest(&self) -> &manifest::Kernel {
+        &self.program.artifact.manifest().kernels[self.entry.index]
+    }
+
+    /// What it allows of its launches on its device.
+    pub fn limits(&self) -> &KernelLimits {
+        &self.entry.limits
+    }
+
+    /// Lets the kernel have that many bytes of dynamic shared memory: over 48 KiB in all, a kernel must opt in
+    /// (CUDA C++ Programming Guide, Shared Memory, compute capability 7.x and later;
+    /// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`).
+    pub(crate) fn allow_shared(&self, bytes: u32) -> Result<()> {
+        let (device, entry) = (&self.program.device, &self.entry);
+        let total = u64::from(bytes) + u64::from(entry.limits.static_shared_bytes);
+        if total <= u64::from(device.info.limits.shared_bytes_per_block)
+            || bytes <= entry.shared_allowed.load(Ordering::Acquire)
+        {
+            return Ok(());
+        }
+        let attribute = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        // SAFETY: the kernel lives as long as its program.
+        unsafe { driver::library::set_attribute(entry.handle, attribute, bytes, device.handle) }?;
+        entry.shared_allowed.fetch_max(bytes, Ordering::AcqRel);
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kernel").field("name", &self.name()).field("limits", self.limits()).finish()
+    }
+}
+
+/// A kernel as the driver has it.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// Into the manifest's kernels.
+    index: usize,
+    pub(crate) handle: CUkernel,
+    pub(crate) limits: KernelLimits,
+    /// Dynamic shared bytes that it has opted in to; 0 before.
+    shared_allowed: AtomicU32,
+}
+
+// SAFETY: the raw handle is a name of a driver object, and the driver's calls are thread-safe.
+unsafe impl Send for Entry {}
+// SAFETY: as above.
+unsafe impl Sync for Entry {}
+
+#[derive(Debug)]
+pub(crate) struct ProgramInner {
+    loaded: Loaded,
+    pub(crate) artifact: Artifact,
+    pub(crate) device: Arc<DeviceInner>,
+    record_symbol: Option<CString>,
+    /// The lost-launch record, once for each copy of it that the contexts have.
+    records: Mutex<Vec<Record>>,
+    /// Whether a kernel was launched since the records were last read with the device idle.
+    ran: AtomicBool,
+    /// Kernels that were used, by name.
+    entries: Mutex<BTreeMap<String, Arc<Entry>>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    address: u64,
+    /// How much of its count was reported already.
+    reported: u32,
+}
+
+// SAFETY: the raw handle is a name of a driver object, and the driver's calls are thread-safe.
+unsafe impl Send for ProgramInner {}
+// SAFETY: as above.
+unsafe impl Sync for ProgramInner {}
+
+impl ProgramInner {
+    fn enter(&self, kernel: &manifest::Kernel) -> Result<Entry> {
+        let _current = self.device.current()?;
+        let symbol = c_string(&self.artifact, &kernel.name)?;
+        let explain = |failed: driver::Failed| {
+            let log = self.loaded.log();
+            failed.with_log(format!("for kernel `{}`\n{log}", kernel.name))
+        };
+        let kernels = &self.artifact.manifest().kernels;
+        let index = kernels.iter().position(|other| other.name == kernel.name).unwrap_or_default();
+        // SAFETY: the library lives as long as `self`; the primary context is current.
+        let (handle, max_threads_per_block, static_shared_bytes) = unsafe {
+            let handle = driver::library::kernel(self.loaded.library, &symbol).map_err(explain)?;
+            driver::library::load_kernel(handle).map_err(explain)?;
+            let get = |attribute| {
+                driver::library::attribute(handle, attribute, self.device.handle).map_err(explain)
+            };
+            let threads = get(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
+            (handle, threads, get(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?)
+        };
+        compare_parameters(kernel, |parameter| {
+            // SAFETY: as above.
+            match unsafe { driver::library::parameter(handle, parameter) } {
+                // Before CUDA 12.4 the driver cannot be asked.
+                Err(failed) if failed.is_missing() => Ok(Answer::Unknown),
+                Err(failed) => Err(explain(failed)),
+                Ok(None) => Ok(Answer::NoSuch),
+                Ok(Some((offset, size))) => Ok(Answer::At { offset, size }),
+            }
+        })?;
+        let limits = KernelLimits {
+            launch_bounds: kernel.max_threads_per_block,
+            max_threads_per_block,
+            static_shared_bytes,
+        };
+        Ok(Entry { index, handle, limits, shared_allowed: AtomicU32::new(0) })
+    }
+
+    /// Finds the lost-launch record as the current context has it. Every context of a device is expected to
+    /// have the same, but the driver's reference does not say so for green contexts.
+    pub(crate) fn find_record(&self) -> Result<()> {
+        let Some(symbol) = &self.record_symbol else { return Ok(()) };
+        // SAFETY: the library lives as long as `self`; the caller made a context current.
+        let (address, bytes) = unsafe { driver::library::global(self.loaded.library, symbol) }
+            .map_err(|failed| failed.with_log(format!("for the lost-launch record {symbol:?}")))?;
+        if bytes != RECORD_BYTES as u64 {
+            return Err(foreign(
+                &self.artifact,
+                format!("the lost-launch record has {bytes} bytes, not {RECORD_BYTES}"),
+            ));
+        }
+        let mut records = lock(&self.records);
+        if !records.iter().any(|record| record.address == address) {
+            records.push(Record { address, reported: 0 });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn note_launch(&self) {
+        self.ran.store(true, Ordering::Release);
+    }
+
+    /// Reads the records and makes an error of new losses. The primary context is current. If the device is
+    /// idle, a record that lost launches is cleared; else it may still grow, and how much of it was
+    /// reported is remembered instead.
+    pub(crate) fn report_lost_launches(&self, idle: bool) -> Result<()> {
+        if !self.ran.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let mut records = lock(&self.records);
+        for record in records.iter_mut() {
+            let mut bytes = [0u8; RECORD_BYTES];
+            let address = record.address;
+            // SAFETY: the record has that many bytes and lives as long as the library.
+            unsafe {
+                self.device.transfer_now("a copy of the lost-launch record", |stream| {
+                    driver::memory::copy_to_host(
+                        bytes.as_mut_ptr().cast(),
+                        address,
+                        RECORD_BYTES,
+                        stream,
+                    )
+                })
+            }?;
+            let lost = decode(&bytes);
+            let new = lost.count.wrapping_sub(record.reported);
+            record.reported = lost.count;
+            if idle && lost.count != 0 {
+                // SAFETY: as above; no kernel runs that could write the record.
+                unsafe {
+                    self.device.transfer_now("clearing the lost-launch record", |stream| {
+                        driver::memory::set_bytes(address, 0, RECORD_BYTES, stream)
+                    })
+                }?;
+                record.reported = 0;
+            }
+            if new != 0 {
+                return Err(Box::new(lost_launches(&self.artifact, lost, new)).into());
+            }
+        }
+        if idle {
+            self.ran.store(false, Ordering::Release);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for ProgramInner {
+    fn drop(&mut self) {
+        if self.device.may_destroy()
+            && let Ok(_current) = self.device.current()
+        {
+            // SAFETY: kernels held `self`, and none of them runs. An error means that the context is gone.
+            let _ = unsafe { driver::library::unload(self.loaded.library) };
+        }
+    }
+}
+
+/// The record of those bytes: see [`LostLaunchRecord`].
+fn decode(bytes: &[u8; RECORD_BYTES]) -> LostLaunchRecord {
+    let word = |index: usize| {
+        let mut word = [0u8; 4];
+        word.copy_from_slice(&bytes[4 * index..4 * index + 4]);
+        u32::from_le_bytes(word)
+    };
+    LostLaunchRecord { count: word(0), error: word(1) as i32, file: word(2), line: word(3) }
+}
+
+fn lost_launches(artifact: &Artifact, lost: LostLaunchRecord, count: u32) -> LostLaunches {
+    let manifest = artifact.manifest();
+    let file = manifest.sources.get(lost.file as usize);
+    LostLaunches {
+        program: manifest.program.clone(),
+        count,
+        error: lost.error,
+        name: cuda_error_name(lost.error).into(),
+        file: file.cloned().unwrap_or_else(|| format!("source {}", lost.file)),
+        line: lost.line,
+    }
+}
+
+/// What the driver says of a parameter.
+enum Answer {
+    Unknown,
+    NoSuch,
+    At { offset: u64, size: u64 },
+}
+
+/// Compares the manifest's parameters with the driver's, and that there are as many.
+fn compare_parameters(
+    kernel: &manifest::Kernel,
+    ask: impl Fn(usize) -> Result<Answer>,
+) -> Result<()> {
+    let describe = |offset: u64, size: u64| format!("offset {offset} and size {size}");
+    let none = || "none".to_string();
+    for index in 0..=kernel.parameters.len() {
+        let ours = kernel.parameters.get(index).map(|p| (u64::from(p.offset), u64::from(p.size)));
+        let theirs = match ask(index)? {
+            Answer::Unknown => return Ok(()),
+            Answer::NoSuch => None,
+            Answer::At { offset, size } => Some((offset, size)),
+        };
+        if ours != theirs {
+            return Err(Error::ParameterMismatch {
+                kernel: kernel.name.clone(),
+                index,
+                manifest: ours.map_or_else(none, |(offset, size)| describe(offset, size)),
+                driver: theirs.map_or_else(none, |(offset, size)| describe(offset, size)),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn c_string(artifact: &Artifact, symbol: &str) -> Result<CString> {
+    CString::new(symbol).map_err(|_| foreign(artifact, format!("{symbol:?} is not a symbol")))
+}
+
+fn foreign(artifact: &Artifact, problem: String) -> Error {
+    let artifact = format!("program `{}`", artifact.manifest().program);
+    ArtifactError { artifact, problem: ArtifactProblem::Inconsistent(problem) }.into()
+}
+
+#[cfg(test)]
+mod tests;

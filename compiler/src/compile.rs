@@ -26,7 +26,7 @@ use crate::nvvm::{self, NvvmModule, legacy::LegacyOptions};
 use crate::ptx::libnvvm::LibNvvm;
 use crate::ptx::{self, Ptx, PtxOptions};
 use crate::source::SourceMap;
-use crate::toolchain::Toolchain;
+use crate::toolchain::{Component, LLVM_VERSION, Toolchain};
 
 /// Which of libNVVM's input languages to write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -292,6 +292,21 @@ impl Session {
         once(&self.nvjitlink, || NvJitLink::load(self.toolchain.nvjitlink()?))
     }
 
+    /// Names and versions of the tools that made images so far, sorted by name, for the manifest.
+    pub fn versions(&self) -> Vec<(String, String)> {
+        let libnvvm = self.libnvvm.get().map(|library| library.version().to_string());
+        let nvjitlink = self.nvjitlink.get().map(|library| library.version().to_string());
+        let cudadevrt = self.toolchain.toolkit_version(Component::CudaDevRt).map(|version| version.to_string());
+        let found = [
+            ("gridlet", Some(env!("CARGO_PKG_VERSION").to_owned())),
+            ("libcudadevrt", cudadevrt),
+            ("libnvvm", libnvvm),
+            ("llvm", Some(LLVM_VERSION.to_owned())),
+            ("nvjitlink", nvjitlink),
+        ];
+        found.into_iter().filter_map(|(name, version)| Some((name.to_owned(), version?))).collect()
+    }
+
     /// Compiles a checked program to PTX.
     ///
     /// # Errors
@@ -310,7 +325,10 @@ impl Session {
         let libdevice = if codegen::uses_libdevice(module) { Some(self.toolchain.libdevice()?) } else { None };
         let ptx_options = PtxOptions { opt_level: options.opt_level(), ..PtxOptions::default() };
         match options.backend {
-            Backend::Nvptx => Ok((ptx::nvptx::compile(module, options.arch, libdevice, &ptx_options)?, String::new())),
+            Backend::Nvptx => {
+                let ptx = ptx::nvptx::compile(module, libdevice, options.arch, &ptx_options)?;
+                Ok((ptx, String::new()))
+            }
             Backend::LibNvvm => {
                 let nvvm = match options.dialect() {
                     Dialect::Legacy => legacy(module)?,

@@ -1,9 +1,11 @@
 //! Gridlet compiles kernels that launch kernels.
 
 pub mod arch;
+pub mod artifact;
 pub mod builtins;
 pub mod check;
 pub mod codegen;
+pub mod compile;
 pub mod diagnostics;
 pub mod error;
 pub mod ir;

@@ -3,8 +3,6 @@
 //! The compiler writes it and this crate reads it; these types are its only definition. Offsets, sizes and
 //! alignments are in bytes and are the compiler's layout pass's.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 /// The version this crate writes, and the newest it reads.
@@ -188,40 +186,7 @@ pub struct Image {
 
 impl Manifest {
     /// Size of a type in memory, in bytes; `None` for a struct or scalar that the manifest does not know.
-    ///
-    /// Sizes of structs are the manifest's own; vectors and arrays have no padding between their elements.
     pub fn size_of(&self, ty: &Type) -> Option<u64> {
-        match ty {
-            Type::Scalar(name) => scalar_size(name),
-            Type::Vector { element, count } => Some(scalar_size(element)? * u64::from(*count)),
-            Type::Array { element, count } => self.size_of(element)?.checked_mul(*count),
-            Type::Struct(name) => self.structs.iter().find(|item| item.name == *name).map(|item| item.size),
-            Type::Pointer { .. } | Type::Stream => Some(8),
-        }
-    }
-}
-
-/// Size in bytes of the scalar of a name.
-fn scalar_size(name: &str) -> Option<u64> {
-    match name {
-        "bool" | "i8" | "u8" => Some(1),
-        "i16" | "u16" | "f16" | "bf16" => Some(2),
-        "i32" | "u32" | "f32" => Some(4),
-        "i64" | "u64" | "f64" => Some(8),
-        _ => None,
-    }
-}
-
-impl fmt::Display for Type {
-    /// As the language writes it.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Type::Scalar(name) | Type::Struct(name) => f.write_str(name),
-            Type::Vector { element, count } => write!(f, "{element}x{count}"),
-            Type::Array { element, count } => write!(f, "[{element}; {count}]"),
-            Type::Pointer { mutable: true, to } => write!(f, "*mut {to}"),
-            Type::Pointer { mutable: false, to } => write!(f, "*const {to}"),
-            Type::Stream => f.write_str("stream"),
-        }
+        crate::types::extent(ty, &self.structs).ok().map(|extent| extent.size)
     }
 }

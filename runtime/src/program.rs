@@ -102,6 +102,37 @@ impl Program {
         };
         Ok(Kernel { program: Arc::clone(program), entry })
     }
+
+    /// Successful device-side launches since the program was loaded; `None` if it was not built to count them.
+    /// A kernel that still runs may add to it: wait for the program's streams first.
+    ///
+    /// # Errors
+    /// [`Error::Artifact`] if the image lacks the counter that the manifest names; [`Error::Cuda`],
+    /// [`Error::Unusable`].
+    pub fn launches_made(&self) -> Result<Option<u64>> {
+        let program = &self.inner;
+        let runtime = program.artifact.manifest().device_runtime.as_ref();
+        let Some(symbol) = runtime.and_then(|runtime| runtime.launches_made.as_deref()) else {
+            return Ok(None);
+        };
+        let symbol = c_string(&program.artifact, symbol)?;
+        let _current = program.device.current()?;
+        let mut word = [0u8; 8];
+        // SAFETY: the library lives as long as `program`; the primary context is current.
+        let (address, bytes) = unsafe { driver::library::global(program.loaded.library, &symbol) }
+            .map_err(|failed| failed.with_log(format!("for the launch counter {symbol:?}")))?;
+        if bytes != word.len() as u64 {
+            let problem = format!("the launch counter has {bytes} bytes, not {}", word.len());
+            return Err(foreign(&program.artifact, problem));
+        }
+        // SAFETY: the counter has that many bytes, and so has the word.
+        unsafe {
+            program.device.transfer_now("a copy of the launch counter", |stream| {
+                driver::memory::copy_to_host(word.as_mut_ptr().cast(), address, bytes as usize, stream)
+            })
+        }?;
+        Ok(Some(u64::from_le_bytes(word)))
+    }
 }
 
 /// A kernel of a program. Cheap to clone.

@@ -90,7 +90,7 @@ pub fn pack(
     if let (Some(device_runtime), true) = (&mut manifest.device_runtime, count_launches) {
         device_runtime.launches_made = Some(LAUNCHES_MADE.into());
     }
-    manifest.toolchain = session.toolchain().versions();
+    manifest.toolchain = session.versions();
     let stem = program.name();
     let mut files = Vec::new();
     for (arch, bytes) in images {

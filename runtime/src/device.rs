@@ -261,17 +261,14 @@ impl DeviceInner {
         live(&self.streams).iter().any(|stream| stream.is_busy())
     }
 
-    /// Whether a handle may be destroyed now: waits for the device first, so that no kernel loses memory or
-    /// code that it uses, and says no if that wait timed out, for then destroying would hang.
-    pub(crate) fn may_destroy(self: &Arc<Self>) -> bool {
-        if self.usable().is_err() {
-            return false;
-        }
-        match self.current() {
-            // A fault ends the wait as well: nothing runs any more.
-            Ok(_current) => !matches!(self.settle(DEFAULT_TIMEOUT), Err(Error::TimedOut { .. })),
-            Err(_) => true,
-        }
+    /// The primary context, current, for destroying a handle. Waits for the device first, so that no kernel
+    /// loses memory or code that it uses. `None`: leak the handle, because that wait timed out, now or
+    /// earlier, and destroying would hang; or because the context is gone, and the handle with it.
+    pub(crate) fn current_for_drop(self: &Arc<Self>) -> Option<Current> {
+        let current = self.current().ok()?;
+        // A fault ends the wait as well: nothing runs any more.
+        let timed_out = matches!(self.settle(DEFAULT_TIMEOUT), Err(Error::TimedOut { .. }));
+        (!timed_out).then_some(current)
     }
 
     /// Runs a copy or fill on the service stream and waits for it. Work that was launched before comes first;

@@ -166,9 +166,7 @@ impl DeviceMemory {
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
-        if self.device.may_destroy()
-            && let Ok(_current) = self.device.current()
-        {
+        if let Some(_current) = self.device.current_for_drop() {
             // SAFETY: the address is `alloc`'s and no kernel runs. An error means that the context is gone,
             // and the memory with it.
             let _ = unsafe { driver::memory::free(self.address) };

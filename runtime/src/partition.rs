@@ -108,9 +108,7 @@ unsafe impl Sync for GreenInner {}
 
 impl Drop for GreenInner {
     fn drop(&mut self) {
-        if self.device.may_destroy()
-            && let Ok(_current) = self.device.current()
-        {
+        if let Some(_current) = self.device.current_for_drop() {
             // SAFETY: its streams held `self`, so they are destroyed. An error means that it is gone already.
             let _ = unsafe { driver::green::destroy(self.handle) };
         }

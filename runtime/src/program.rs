@@ -334,9 +334,7 @@ impl ProgramInner {
 
 impl Drop for ProgramInner {
     fn drop(&mut self) {
-        if self.device.may_destroy()
-            && let Ok(_current) = self.device.current()
-        {
+        if let Some(_current) = self.device.current_for_drop() {
             // SAFETY: kernels held `self`, and none of them runs. An error means that the context is gone.
             let _ = unsafe { driver::library::unload(self.loaded.library) };
         }

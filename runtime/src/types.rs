@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::manifest::{Struct, Type};
+use crate::manifest::{Manifest, Struct, Type};
 
 /// A scalar type of the language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -147,6 +147,14 @@ pub(crate) fn extent(ty: &Type, structs: &[Struct]) -> Result<Extent, String> {
             .map(|s| Extent { size: s.size, alignment: s.alignment })
             .ok_or_else(|| format!("the struct `{name}`")),
         Type::Pointer { .. } | Type::Stream => Ok(Extent { size: 8, alignment: 8 }),
+    }
+}
+
+impl Manifest {
+    /// Bytes of a value of that type, and of the step from one element to the next; `None` if the type names
+    /// a scalar or struct that does not exist.
+    pub fn size_of(&self, ty: &Type) -> Option<u64> {
+        extent(ty, &self.structs).ok().map(|extent| extent.size)
     }
 }
 

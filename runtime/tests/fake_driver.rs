@@ -4,8 +4,11 @@
 //! Each scenario runs in a process of its own, because a process loads one driver.
 
 #![cfg(target_os = "linux")]
-
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "test helpers panic, and a child process reports by printing")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "test helpers panic, and a child process reports by printing"
+)]
 
 mod common;
 
@@ -158,6 +161,19 @@ scenario!(handles_are_destroyed_in_order, "full", [], || {
     drop(stream);
     say("buffer");
     drop(buffer);
+    Ok(())
+});
+
+scenario!(memory_is_freed_after_the_launches_that_may_use_it, "full", ["FAKE_POLLS" = "5"], || {
+    let device = Device::open(0)?;
+    let buffer = Buffer::<u8>::alloc(&device, 4)?;
+    let kernel = Program::load(&device, &common::artifact()?)?.kernel("lose")?;
+    let stream = device.stream()?;
+    let args = [Arg::from(0), Arg::from(0u32), Arg::from(0u32)];
+    stream.launch(&kernel, &LaunchConfig::new(1, 1), &args)?;
+    drop(buffer);
+    stream.launch(&kernel, &LaunchConfig::new(1, 1), &args)?;
+    drop(stream);
     Ok(())
 });
 

@@ -2,7 +2,11 @@
 //!
 //! The kernels are PTX, embedded in this program, so that it runs on machines without a compiler.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "test helpers panic, and a child process reports by printing")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "test helpers panic, and a child process reports by printing"
+)]
 
 mod common;
 

@@ -56,13 +56,21 @@ int cuMemAlloc_v2(address *to, size_t bytes) { *to = (address)(uintptr_t)malloc(
 int cuMemFree_v2(address at) { free((void *)(uintptr_t)at); return say("cuMemFree"); }
 int cuMemcpyHtoDAsync_v2(address to, const void *from, size_t bytes, handle stream) { memcpy((void *)(uintptr_t)to, from, bytes); return 0; }
 int cuMemcpyDtoHAsync_v2(void *to, address from, size_t bytes, handle stream) { memcpy(to, (void *)(uintptr_t)from, bytes); return 0; }
-int cuMemsetD8Async(address to, unsigned char value, size_t bytes, handle stream) { memset((void *)(uintptr_t)to, value, bytes); return 0; }
+int cuMemsetD8Async(address to, unsigned char value, size_t bytes, handle stream) {
+    memset((void *)(uintptr_t)to, value, bytes);
+    return to == (address)(uintptr_t)record ? say("cuMemsetD8Async (lost-launch record)") : 0;
+}
 
 /* The service stream is the first, 0x200: always done. The others are as the test wants them. */
 static uintptr_t streams = 0x200;
 int cuStreamCreate(handle *stream, unsigned flags) { *stream = (handle)streams++; return say("cuStreamCreate"); }
 int cuStreamDestroy_v2(handle stream) { return say(stream == (handle)0x200 ? "cuStreamDestroy (service)" : "cuStreamDestroy"); }
-int cuStreamQuery(handle stream) { return stream == (handle)0x200 ? 0 : setting("FAKE_QUERY", 0); }
+static int polls; /* until what was launched is done */
+int cuStreamQuery(handle stream) {
+    if (stream == (handle)0x200) return 0;
+    if (polls && --polls == 0) say("cuStreamQuery: all launches are done");
+    return polls ? 600 : setting("FAKE_QUERY", 0);
+}
 
 int cuLibraryLoadData(handle *library, const char *code, const int *options, void **values, unsigned count, void *a, void *b, unsigned c) {
     int result = setting("FAKE_LOAD", 0);
@@ -91,6 +99,7 @@ int cuLaunchKernelEx(const struct config *config, handle kernel, void **paramete
         for (size_t i = 0; i < *(size_t *)extra[3]; i++)
             printf(" %02x", ((unsigned char *)extra[1])[i]);
     say("");
+    polls = setting("FAKE_POLLS", 0);
     if (setting("FAKE_LOST", 0)) {
         record[0] += setting("FAKE_LOST", 0);
         record[1] = 69; record[2] = 1; record[3] = 42;

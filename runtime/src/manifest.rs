@@ -183,10 +183,3 @@ pub struct Image {
     /// Its size in bytes.
     pub bytes: u64,
 }
-
-impl Manifest {
-    /// Size of a type in memory, in bytes; `None` for a struct or scalar that the manifest does not know.
-    pub fn size_of(&self, ty: &Type) -> Option<u64> {
-        crate::types::extent(ty, &self.structs).ok().map(|extent| extent.size)
-    }
-}

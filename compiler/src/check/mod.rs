@@ -1,2 +1,223 @@
-//! The checker.
+//! The checker: names, types and constants.
+//!
+//! It works in the order in which facts are needed: names of items, constants (in the order in which they
+//! need each other), structs, signatures, bodies. What could not be resolved is `None` from there on, and
+//! whatever meets a `None` keeps silent: one mistake gives one message.
+//!
+//! Its recursion follows the syntax tree, whose height the parser bounds; all that follows names
+//! (constants, structs in structs) works with lists.
+
+mod aggregates;
+mod blocks;
+mod body;
+mod builtin_calls;
+mod calls;
+mod consts;
+mod expressions;
+mod fold;
+mod items;
+mod launches;
+mod literals;
+mod mismatch;
+mod names;
+mod operators;
+mod places;
+mod printf;
+mod statements;
+mod structs;
 pub mod tree;
+mod types;
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crate::builtins::Builtin;
+use crate::diagnostics::{Collector, Diagnostic, Severity, ids};
+use crate::source::{FileId, SourceMap, Span};
+use crate::syntax::{self, ast};
+use crate::types::{StructId, Structs, Type};
+
+/// Checks a parsed program. The tree is there if there was no error; the messages are in the order of the
+/// source.
+pub fn check(file: &ast::File, sources: &SourceMap) -> (Option<tree::Program>, Vec<Diagnostic>) {
+    let (program, diagnostics) = Context::new(sources, file.has_use).run(file);
+    (program.filter(|_| no_errors(&diagnostics)), diagnostics)
+}
+
+/// Parses and checks all files of the map as one program. The tree is there if there was no error.
+pub fn parse_and_check(sources: &SourceMap) -> (Option<tree::Program>, Vec<Diagnostic>) {
+    let mut whole = ast::File::empty(Span::new(FileId(0), 0..0));
+    let mut diagnostics = vec![];
+    for (id, file) in (0..).map(FileId).zip(sources.files()) {
+        let (parsed, errors) = syntax::parse(sources, id);
+        if id == FileId(0) {
+            whole.span = Span::new(id, 0..file.text.len());
+        }
+        whole.extend(parsed);
+        diagnostics.extend(errors);
+    }
+    let (program, found) = Context::new(sources, whole.has_use).run(&whole);
+    // A program without a kernel is no news where the kernel could not be read.
+    let unread = !diagnostics.is_empty();
+    diagnostics.extend(found.into_iter().filter(|d| !(unread && d.id == ids::EMPTY_PROGRAM)));
+    crate::diagnostics::sort(&mut diagnostics);
+    (program.filter(|_| no_errors(&diagnostics)), diagnostics)
+}
+
+fn no_errors(diagnostics: &[Diagnostic]) -> bool {
+    diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error)
+}
+
+/// What a name of a value means outside functions.
+#[derive(Clone, Copy, Debug)]
+enum ValueName {
+    /// Index in [`Context::consts`].
+    Const(usize),
+    /// A function or kernel.
+    Function(tree::FunctionId),
+    /// Reported where it is declared.
+    Opaque,
+}
+
+/// A constant.
+struct ConstItem<'a> {
+    item: &'a ast::Const,
+    ty: Option<Type>,
+    /// A literal, once it is evaluated and right.
+    value: Option<tree::ExprKind>,
+}
+
+/// What a caller knows of a function or kernel.
+struct Signature<'a> {
+    item: &'a ast::Function,
+    parameters: Vec<Parameter<'a>>,
+    /// `Unit` without `->`.
+    result: Option<Type>,
+    kernel: Option<tree::KernelAttributes>,
+}
+
+struct Parameter<'a> {
+    name: &'a str,
+    ty: Option<Type>,
+    span: Span,
+}
+
+/// A struct's fields, beside what [`Structs`] says: whether they could be resolved, and by name.
+#[derive(Default)]
+struct StructItem<'a> {
+    fields: Vec<(Option<Type>, Option<Span>)>,
+    by_name: HashMap<&'a str, u32>,
+    /// Scalars in a value of it.
+    leaves: u64,
+    /// Levels of structs and arrays in it.
+    height: u32,
+    /// Part of it could not be read.
+    damaged: bool,
+}
+
+/// What holds for the whole program.
+struct Context<'a> {
+    sources: &'a SourceMap,
+    diagnostics: Collector,
+    /// Names may be declared in files that were not read.
+    has_use: bool,
+    structs: Structs,
+    /// By [`StructId`].
+    struct_items: Vec<StructItem<'a>>,
+    /// `None` for what is reported where it is declared.
+    type_names: HashMap<&'a str, Option<StructId>>,
+    value_names: HashMap<&'a str, (ValueName, Span)>,
+    consts: Vec<ConstItem<'a>>,
+    /// By `FunctionId`.
+    signatures: Vec<Rc<Signature<'a>>>,
+    builtins: HashMap<&'static str, Builtin>,
+    /// How many more names to look for suggestions: each costs a look at every known name.
+    suggestions_left: u32,
+}
+
+impl<'a> Context<'a> {
+    fn new(sources: &'a SourceMap, has_use: bool) -> Self {
+        let mut context = Context {
+            sources,
+            diagnostics: Collector::default(),
+            has_use,
+            structs: Structs::new(),
+            struct_items: vec![],
+            type_names: HashMap::from([("dim3", Some(StructId::DIM3))]),
+            value_names: HashMap::new(),
+            consts: vec![],
+            signatures: vec![],
+            builtins: Builtin::all().into_iter().collect(),
+            suggestions_left: 100,
+        };
+        context.add_builtin_structs();
+        context
+    }
+
+    fn run(mut self, file: &'a ast::File) -> (Option<tree::Program>, Vec<Diagnostic>) {
+        let items = self.declare(file);
+        self.evaluate_consts();
+        self.resolve_structs(&items.structs);
+        self.resolve_signatures(&items.functions);
+        let mut functions = Vec::with_capacity(self.signatures.len());
+        for signature in self.signatures.clone() {
+            functions.extend(body::Body::new(&mut self).function(&signature));
+        }
+        if self.diagnostics.is_empty() && functions.iter().all(|f| f.kernel.is_none()) {
+            self.report_empty(file);
+        }
+        let program = tree::Program { structs: self.structs, functions };
+        let mut diagnostics = self.diagnostics.into_vec();
+        crate::diagnostics::sort(&mut diagnostics);
+        (Some(program), diagnostics)
+    }
+
+    fn report_empty(&mut self, file: &ast::File) {
+        let at = Span { start: file.span.end, ..file.span };
+        let error = Diagnostic::error(ids::EMPTY_PROGRAM, at, "the program has no kernel");
+        self.report(error.hint("a kernel is what a host can launch: `kernel name(…) { … }`"));
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// Gives the message that was reported last a better hint.
+    fn hint_last(&mut self, hint: &str) {
+        if let Some(last) = self.diagnostics.last_mut() {
+            last.hint = Some(hint.to_string());
+        }
+    }
+
+    fn text(&self, name: ast::Name) -> &'a str {
+        name.text(self.sources)
+    }
+
+    /// The type as messages write it.
+    fn show(&self, ty: &Type) -> String {
+        format!("`{}`", ty.display(&self.structs))
+    }
+
+    /// Adds the candidate nearest to `name` as a hint.
+    fn suggest<'n>(
+        &mut self,
+        error: Diagnostic,
+        name: &str,
+        candidates: impl Iterator<Item = &'n str>,
+    ) -> Diagnostic {
+        if self.suggestions_left == 0 {
+            return error;
+        }
+        self.suggestions_left -= 1;
+        // Sorted, so that of two equally near ones always the same is taken.
+        let mut candidates: Vec<&str> = candidates.collect();
+        candidates.sort_unstable();
+        match names::nearest(name, candidates.into_iter()) {
+            Some(near) => error.hint(format!("did you mean `{near}`?")),
+            None => error,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -79,9 +79,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
 
     /// Reads a 32-bit special register that does not change while a thread runs.
     pub(super) fn special_register(&self, name: &str) -> Result<BasicValueEnum<'ctx>> {
-        let name = format!("llvm.nvvm.read.ptx.sreg.{name}");
-        let function = self.cx.declare(&name, Some(self.cx.int_type(32).into()), &[])?;
-        result(self.emit_call(function, &[], "")?)
+        let intrinsic = format!("llvm.nvvm.read.ptx.sreg.{name}");
+        let function = self.cx.declare(&intrinsic, Some(self.cx.int_type(32).into()), &[])?;
+        result(self.emit_call(function, &[], name)?)
     }
 
     /// One PTX instruction that gives an integer of `bits` and must stay where it is.

@@ -1,5 +1,10 @@
 //! Messages to the person who wrote the program.
 
+pub mod ids;
+mod render;
+
+pub use render::{render, to_json};
+
 use crate::source::Span;
 
 /// How bad it is.
@@ -78,4 +83,56 @@ impl Diagnostic {
         self.hint = Some(hint.into());
         self
     }
+}
+
+/// The most errors that one run reports; those of a program that is wrong all over help nobody.
+pub const MAX_ERRORS: usize = 200;
+
+/// Collects the messages of a stage.
+#[derive(Debug, Default)]
+pub struct Collector {
+    list: Vec<Diagnostic>,
+}
+
+impl Collector {
+    /// Adds a message. After [`MAX_ERRORS`] it only says, once, that there are more.
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        if self.list.len() < MAX_ERRORS {
+            self.list.push(diagnostic);
+        } else if self.list.len() == MAX_ERRORS {
+            if let Some(label) = diagnostic.labels.first() {
+                let message = format!("more than {MAX_ERRORS} errors; the rest is not shown");
+                self.list.push(Diagnostic::error(ids::TOO_MANY_ERRORS, label.span, message));
+            }
+        }
+    }
+
+    /// The message that was added last.
+    pub fn last_mut(&mut self) -> Option<&mut Diagnostic> {
+        self.list.last_mut()
+    }
+
+    /// How many messages there are.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The messages, in the order in which they came.
+    pub fn into_vec(self) -> Vec<Diagnostic> {
+        self.list
+    }
+}
+
+/// Sorts messages by where they point, files in the order of their ids.
+pub fn sort(diagnostics: &mut [Diagnostic]) {
+    // The remark that there are more stays last.
+    diagnostics.sort_by_key(|diagnostic| {
+        let at = diagnostic.labels.first().map(|label| (label.span.file, label.span.start));
+        (diagnostic.id == ids::TOO_MANY_ERRORS, at)
+    });
 }

@@ -253,3 +253,23 @@ fn narrow_floats_are_parameters_of_two_bytes() {
         }
     }
 }
+
+/// `i1` would be a parameter that nobody else passes.
+#[test]
+fn bool_is_a_parameter_of_one_byte() {
+    let mut module = module("bool.grid", Structs::new());
+    let parameters = [("out", Type::pointer_mut(Type::BOOL)), ("on", Type::BOOL)];
+    let mut code = Code::device("k", &parameters, Type::Unit);
+    let not = InstKind::Unary(gridlet::ir::UnaryOp::Not, Operand::Parameter(2));
+    let not = code.emit(not, Type::BOOL);
+    code.store(Operand::Parameter(1), not);
+    add_kernel(&mut module, code.end_return(), None);
+    let context = Context::create();
+    let llvm = codegen::build_module(&context, &module).expect("a module");
+    let entry = llvm.get_function("k").expect("the entry");
+    let parameter = entry.get_nth_param(1).expect("a parameter").get_type();
+    assert_eq!(parameter, context.i8_type().into());
+    let ptx = compile(&module, "sm_90").expect("PTX");
+    assert!(ptx.contains(".param .u8 k_param_1"), "{ptx}");
+    assert!(ptx.contains("st.global.b8"), "{ptx}");
+}

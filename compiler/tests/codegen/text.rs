@@ -1,12 +1,16 @@
 //! The text of modules.
 
+use gridlet::arch::CudaArch;
 use gridlet::builtins::{AtomicOp, Builtin};
 use gridlet::codegen;
 use gridlet::error::Error;
 use gridlet::ir::{
-    BinaryOp, Const, Extern, ExternId, Global, GlobalId, Init, InstKind, KernelId, LaunchBounds,
-    Module, Operand, Space, Terminator,
+    BinaryOp, Const, Extern, Global, GlobalId, Init, InstKind, KernelId, Launch, LaunchBounds,
+    Module, Operand, Space, Stream, Terminator,
 };
+use gridlet::launch::{self, LaunchOptions};
+use gridlet::layout::compute_layouts;
+use gridlet::ptx::{PtxOptions, nvptx};
 use gridlet::types::{Field, Scalar, Struct, Structs, Type};
 use inkwell::context::Context;
 
@@ -76,59 +80,40 @@ fn a_kernel_with_a_loop() {
     insta::assert_snapshot!(text(&module));
 }
 
-/// What the `launch` stage leaves: the buffer, the branch, the stores and the status.
+/// A kernel that launches itself and records what is lost, as the `launch` stage leaves it.
 #[test]
 fn a_lowered_launch() {
     let mut module = module("launch.grid", Structs::new());
     let pointer = Type::pointer_mut(Type::Scalar(Scalar::U8));
-    module.externs = vec![
-        Extern {
-            name: "cudaGetParameterBufferV2".into(),
-            parameters: vec![pointer.clone(), Type::DIM3, Type::DIM3, Type::U32],
-            result: pointer.clone(),
-        },
-        Extern {
-            name: "cudaLaunchDeviceV2".into(),
-            parameters: vec![pointer.clone(), Type::Stream],
-            result: Type::I32,
-        },
-    ];
-    let parameters = [("data", pointer.clone()), ("left", Type::I32)];
+    let parameters = [("data", pointer), ("on", Type::BOOL), ("left", Type::I32)];
     let mut code = Code::device("sort", &parameters, Type::Unit);
-    let status = code.slot("launch_status", Type::I32);
-    let (ok, null, end) =
-        (code.block("launch.ok"), code.block("launch.null"), code.block("launch.end"));
     let one = code.emit(InstKind::Aggregate(vec![int(1), int(1), int(1)]), Type::DIM3);
-    let arguments = vec![Operand::Kernel(KernelId(0)), one.clone(), one, int(0)];
-    let buffer =
-        code.emit(InstKind::CallExtern { function: ExternId(0), arguments }, pointer.clone());
-    let zero = Operand::Const(Const::Zero(pointer));
-    let condition = code.emit(InstKind::Binary(BinaryOp::Eq, buffer.clone(), zero), Type::BOOL);
-    code.end(Terminator::Branch { condition, then: null, otherwise: ok });
-
-    code.enter(ok);
-    code.store(buffer.clone(), Operand::Parameter(1));
-    let place = code.emit(
-        InstKind::ByteOffset { base: buffer.clone(), bytes: 8 },
-        Type::pointer_mut(Type::I32),
-    );
-    code.store(place, Operand::Parameter(2));
-    let stream =
-        code.emit(InstKind::Cast(Operand::Const(Const::Int(Scalar::U64, 4))), Type::Stream);
-    let result = code.emit(
-        InstKind::CallExtern { function: ExternId(1), arguments: vec![buffer, stream] },
-        Type::I32,
-    );
-    code.store(status.clone(), result);
-    code.end(Terminator::Jump(end));
-
-    code.enter(null);
-    code.store(status, Operand::Const(Const::Int(Scalar::I32, 69)));
-    code.end(Terminator::Jump(end));
-
-    code.enter(end);
+    let launch = Launch {
+        kernel: KernelId(0),
+        grid: one.clone(),
+        block: one,
+        shared: int(0),
+        stream: Stream::FireAndForget,
+        arguments: (1..=3).map(Operand::Parameter).collect(),
+        is_try: false,
+    };
+    code.emit(InstKind::Launch(launch), Type::Unit);
     add_kernel(&mut module, code.end_return(), None);
+    module.lowered = false;
+
+    let layouts = compute_layouts(&module).expect("layouts");
+    let options = LaunchOptions::for_arch(CudaArch::DEFAULT);
+    let module = launch::lower(&module, &layouts, &options).expect("a lowered module");
     insta::assert_snapshot!(text(&module));
+    for arch in CudaArch::SUPPORTED {
+        let context = Context::create();
+        let llvm = codegen::build_module(&context, &module).expect("a module");
+        let ptx = nvptx::compile(&llvm, None, arch, &PtxOptions::default()).expect("PTX").0;
+        let call =
+            "call.uni (retval0), cudaGetParameterBufferV2, (param0, param1, param2, param3);";
+        assert!(ptx.contains(call), "{ptx}");
+        assert!(ptx.contains(".param .align 4 .b8 \tparam1[12];"), "{ptx}");
+    }
 }
 
 /// Device, shared and constant variables, and the dynamic shared memory.

@@ -1,0 +1,311 @@
+//! The state of the walk over one body: variables, scopes, loops, and whether the end is reached.
+
+use std::collections::HashMap;
+
+use super::launches::Pointed;
+use super::mismatch::Why;
+use super::tree::{
+    Block, Expr, ExprKind, Function, Local, LocalId, SharedId, Statement, StatementKind,
+};
+use super::{Context, Signature};
+use crate::diagnostics::{Diagnostic, ids};
+use crate::source::Span;
+use crate::syntax::ast;
+use crate::types::Type;
+
+/// What declares a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    Let,
+    Parameter,
+    /// `for`.
+    Loop,
+}
+
+/// What a name in a body means.
+#[derive(Clone, Debug)]
+pub(super) enum Meaning {
+    Local {
+        id: LocalId,
+        mutable: bool,
+        origin: Origin,
+    },
+    Shared(SharedId),
+    /// A `dynamic shared` name.
+    DynamicShared,
+    /// Reported where it is declared.
+    Opaque,
+}
+
+/// A name in a body.
+#[derive(Clone, Debug)]
+pub(super) struct Variable {
+    pub(super) meaning: Meaning,
+    /// The type of its value; of what it points to for a `dynamic shared` name.
+    pub(super) ty: Option<Type>,
+    /// Its declaration.
+    pub(super) span: Span,
+    /// What memory its value points to, where that is known for as long as it lives.
+    pub(super) points_to: Option<Pointed>,
+}
+
+/// A loop around the walk.
+pub(super) struct LoopFrame<'a> {
+    /// Its label, quote included.
+    pub(super) label: Option<&'a str>,
+    /// Whether a `break` leaves it.
+    pub(super) left: bool,
+}
+
+/// The walk over one body, or over one constant expression.
+pub(super) struct Body<'c, 'a> {
+    pub(super) cx: &'c mut Context<'a>,
+    /// Only what is known at compile time is allowed.
+    pub(super) constant: bool,
+    pub(super) locals: Vec<Local>,
+    pub(super) shared: Vec<Local>,
+    /// Every variable, in the order of declaration; gone ones too.
+    pub(super) variables: Vec<Variable>,
+    /// Of each local, which variable it is; none for those that the checker adds.
+    variable_of_local: Vec<Option<usize>>,
+    /// For each name, the variables that have it, the visible one last.
+    names: HashMap<&'a str, Vec<usize>>,
+    /// Names in scope, in the order of declaration.
+    in_scope: Vec<&'a str>,
+    /// Open blocks.
+    pub(super) block_depth: usize,
+    pub(super) loops: Vec<LoopFrame<'a>>,
+    /// What the body must return; `None` if that could not be resolved.
+    pub(super) result: Option<Type>,
+    /// Where that is said.
+    pub(super) result_span: Span,
+    /// Whether this point of the program is reached.
+    pub(super) alive: bool,
+}
+
+impl<'c, 'a> Body<'c, 'a> {
+    pub(super) fn new(cx: &'c mut Context<'a>) -> Self {
+        Body {
+            cx,
+            constant: false,
+            locals: vec![],
+            shared: vec![],
+            variables: vec![],
+            variable_of_local: vec![],
+            names: HashMap::new(),
+            in_scope: vec![],
+            block_depth: 0,
+            loops: vec![],
+            result: None,
+            result_span: Span { file: crate::source::FileId(0), start: 0, end: 0 },
+            alive: true,
+        }
+    }
+
+    /// For a constant expression.
+    pub(super) fn constant(cx: &'c mut Context<'a>) -> Self {
+        let mut body = Body::new(cx);
+        body.constant = true;
+        body
+    }
+
+    /// The value of a constant expression, as a literal.
+    pub(super) fn const_expression(
+        &mut self,
+        e: &'a ast::Expr,
+        need: Option<(&Type, Why)>,
+    ) -> Option<Expr> {
+        let value = match need {
+            Some((ty, why)) => self.need(e, ty, why)?,
+            None => self.infer(e, None)?,
+        };
+        match value.kind {
+            ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) => Some(value),
+            _ => {
+                self.not_constant(e.span);
+                None
+            }
+        }
+    }
+
+    pub(super) fn not_constant(&mut self, span: Span) {
+        let message = "this is not known at compile time";
+        let error = Diagnostic::error(ids::CONST_EXPRESSION, span, message);
+        self.cx.report(error.note(
+            "constants are made of literals, other constants, operators and `as` between numbers",
+        ));
+    }
+
+    /// Checks a function or kernel. `None` if its body was not read to the end.
+    pub(super) fn function(mut self, signature: &Signature<'a>) -> Option<Function> {
+        let item = signature.item;
+        for name in &item.const_parameters {
+            self.declare(*name, Meaning::Opaque, None);
+        }
+        for (at, parameter) in item.parameters.iter().enumerate() {
+            let resolved = &signature.parameters[at];
+            let earlier = &signature.parameters[..at];
+            if let Some(first) = earlier.iter().find(|earlier| earlier.name == resolved.name) {
+                self.cx.report_duplicate(resolved.span, resolved.name, Some(first.span));
+            }
+            self.declare_local(
+                parameter.name,
+                resolved.ty.clone(),
+                parameter.mutable,
+                Origin::Parameter,
+            );
+        }
+        self.result = signature.result.clone();
+        self.result_span = item.result.as_ref().map_or(item.name.span, |ty| ty.span);
+        let body = self.function_block(item);
+        Some(Function {
+            name: self.cx.text(item.name).to_string(),
+            kernel: signature.kernel,
+            parameter_count: item.parameters.len(),
+            locals: self.locals,
+            shared: self.shared,
+            result: signature.result.clone()?,
+            body: body?,
+            span: item.name.span,
+        })
+    }
+
+    /// The body of a function, with its value as the result.
+    fn function_block(&mut self, item: &'a ast::Function) -> Option<Block> {
+        let result = self.result.clone();
+        let (statements, value) = self.open_block(&item.body, |body| {
+            let value = item.body.value.as_ref()?;
+            match &result {
+                Some(ty) => body.need(value, ty, Why::Result(body.result_span)),
+                None => body.infer(value, None),
+            }
+        });
+        let mut block = Block { statements, value: None };
+        match value {
+            Some(value) if value.ty == Type::Unit => block.statements.push(drop_value(value)),
+            value => block.value = value.map(Box::new),
+        }
+        let result = result?;
+        if result != Type::Unit && block.value.is_none() && item.body.value.is_none() {
+            if !self.alive {
+                block.value =
+                    Some(Box::new(self.unset(&result, item.body.span, &mut block.statements)));
+            } else if !item.damaged {
+                self.missing_return(item, &result);
+            }
+        }
+        Some(block)
+    }
+
+    fn missing_return(&mut self, item: &'a ast::Function, result: &Type) {
+        let name = self.cx.text(item.name);
+        let end = item.body.span.end;
+        let at = Span { start: end.saturating_sub(1), end, ..item.body.span };
+        let message = format!("`{name}` can end without a value");
+        let mut error = Diagnostic::error(ids::MISSING_RETURN, at, message)
+            .at_caret("the end can be reached")
+            .label(self.result_span, format!("a {} is to be returned", self.cx.show(result)));
+        if let Some(ast::Statement { kind: ast::StatementKind::Expr { value, .. }, span }) =
+            item.body.statements.last()
+        {
+            // Only a guess, so only where it is cheap to see that it may be meant.
+            if matches!(value.kind, ast::ExprKind::Name(_) | ast::ExprKind::Binary { .. }) {
+                let last = Span { start: span.end.saturating_sub(1), ..*span };
+                error = error.label(last, "without this `;` the expression would be the value");
+            }
+        }
+        self.cx.report(error);
+    }
+
+    /// A value of type `ty` where none is ever needed: a variable that nothing sets.
+    pub(super) fn unset(&mut self, ty: &Type, span: Span, statements: &mut Vec<Statement>) -> Expr {
+        let id = self.add_local("unreached", ty.clone(), span, None);
+        let kind = StatementKind::Let { local: id, value: None };
+        statements.push(Statement { kind, span });
+        Expr { kind: ExprKind::Local(id), ty: ty.clone(), span }
+    }
+
+    pub(super) fn add_local(
+        &mut self,
+        name: &str,
+        ty: Type,
+        span: Span,
+        variable: Option<usize>,
+    ) -> LocalId {
+        let id = LocalId(self.locals.len() as u32);
+        self.locals.push(Local { name: name.to_string(), ty, span });
+        self.variable_of_local.push(variable);
+        id
+    }
+
+    /// Declares a local variable. Without a type it is one that could not be resolved.
+    pub(super) fn declare_local(
+        &mut self,
+        name: ast::Name,
+        ty: Option<Type>,
+        mutable: bool,
+        origin: Origin,
+    ) -> LocalId {
+        let text = self.cx.text(name);
+        let variable = Some(self.variables.len());
+        // The placeholder is never seen: there was an error.
+        let id = self.add_local(text, ty.clone().unwrap_or(Type::Unit), name.span, variable);
+        self.declare(name, Meaning::Local { id, mutable, origin }, ty);
+        id
+    }
+
+    /// Gives a name its meaning from here to the end of the block.
+    pub(super) fn declare(&mut self, name: ast::Name, meaning: Meaning, ty: Option<Type>) {
+        let text = self.cx.text(name);
+        self.names.entry(text).or_default().push(self.variables.len());
+        self.in_scope.push(text);
+        self.variables.push(Variable { meaning, ty, span: name.span, points_to: None });
+    }
+
+    /// How many names are in scope; [`Body::end_scope`] takes it.
+    pub(super) fn begin_scope(&self) -> usize {
+        self.in_scope.len()
+    }
+
+    /// Forgets the names declared since.
+    pub(super) fn end_scope(&mut self, begin: usize) {
+        for name in self.in_scope.drain(begin..) {
+            if let Some(variables) = self.names.get_mut(name) {
+                variables.pop();
+            }
+        }
+    }
+
+    /// The visible variable of a name.
+    pub(super) fn lookup(&self, name: &str) -> Option<&Variable> {
+        let at = self.names.get(name)?.last()?;
+        Some(&self.variables[*at])
+    }
+
+    /// The names in scope.
+    pub(super) fn names_in_scope(&self) -> impl Iterator<Item = &'a str> {
+        self.in_scope.iter().copied()
+    }
+
+    /// The variable of a local, but for those that the checker added.
+    pub(super) fn variable(&self, id: LocalId) -> Option<&Variable> {
+        let at = (*self.variable_of_local.get(id.0 as usize)?)?;
+        self.variables.get(at)
+    }
+
+    /// The variable of a local, to change it.
+    pub(super) fn variable_mut(&mut self, id: LocalId) -> Option<&mut Variable> {
+        let at = (*self.variable_of_local.get(id.0 as usize)?)?;
+        self.variables.get_mut(at)
+    }
+
+    pub(super) fn local_name(&self, id: LocalId) -> &str {
+        &self.locals[id.0 as usize].name
+    }
+}
+
+/// The statement that evaluates `value` and drops it.
+pub(super) fn drop_value(value: Expr) -> Statement {
+    let span = value.span;
+    Statement { kind: StatementKind::Expr(value), span }
+}

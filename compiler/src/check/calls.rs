@@ -1,0 +1,288 @@
+//! Calls of functions.
+
+use std::rc::Rc;
+
+use super::body::Body;
+use super::expressions::typed;
+use super::mismatch::Why;
+use super::tree::{Expr, ExprKind, FunctionId};
+use super::types::builtin_type;
+use super::{Signature, ValueName};
+use crate::diagnostics::{Diagnostic, ids};
+use crate::source::Span;
+use crate::syntax::ast;
+use crate::types::Type;
+
+/// Built-ins of the language that this version does not have.
+const LATER_BUILTINS: [&str; 50] = [
+    "sync_threads_count",
+    "sync_threads_and",
+    "sync_threads_or",
+    "match_any",
+    "reduce_add",
+    "reduce_min",
+    "reduce_max",
+    "reduce_and",
+    "reduce_or",
+    "reduce_xor",
+    "atomic_add_block",
+    "atomic_add_system",
+    "atomic_cas_block",
+    "atomic_cas_system",
+    "atomic_load",
+    "atomic_store",
+    "atomic_sub_block",
+    "atomic_sub_system",
+    "atomic_min_block",
+    "atomic_min_system",
+    "atomic_max_block",
+    "atomic_max_system",
+    "atomic_exch_block",
+    "atomic_exch_system",
+    "clamp",
+    "asin",
+    "acos",
+    "atan",
+    "atan2",
+    "sinh",
+    "cosh",
+    "tanh",
+    "cbrt",
+    "hypot",
+    "erf",
+    "saturate",
+    "mul_hi",
+    "bitcast",
+    "size_of",
+    "align_of",
+    "assert",
+    "malloc",
+    "free",
+    "stream_create",
+    "stream_destroy",
+    "memcpy_async",
+    "memset_async",
+    "device_last_error",
+    "atomic_and_block",
+    "atomic_or_block",
+];
+
+impl<'a> Body<'_, 'a> {
+    /// `callee(arguments)`
+    pub(super) fn call(
+        &mut self,
+        callee: ast::Name,
+        generics: Option<Span>,
+        arguments: &'a [ast::Expr],
+        span: Span,
+        hint: Option<&Type>,
+    ) -> Option<Expr> {
+        let name = self.cx.text(callee);
+        match self.cx.value_names.get(name).copied() {
+            Some((ValueName::Function(id), _)) => {
+                return self.function_call(id, callee, generics, arguments, span);
+            }
+            Some((ValueName::Opaque, _)) => {
+                self.check_all(arguments);
+                return None;
+            }
+            Some((ValueName::Const(_), declared)) => {
+                self.not_callable(callee, "a constant", Some(declared));
+                self.check_all(arguments);
+                return None;
+            }
+            None => {}
+        }
+        if let Some(variable) = self.lookup(name) {
+            let declared = variable.span;
+            self.not_callable(callee, "a variable", Some(declared));
+            self.check_all(arguments);
+            return None;
+        }
+        if name == "dim3" {
+            return self.constructor(Type::DIM3, name, arguments, span);
+        }
+        if let Some(ty) = builtin_type(name) {
+            return self.type_call(ty, callee, arguments, span);
+        }
+        if LATER_BUILTINS.contains(&name) {
+            let message = format!("`{name}` is not supported yet");
+            self.cx.report(Diagnostic::error(ids::NOT_SUPPORTED_YET, callee.span, message));
+            return None;
+        }
+        match self.cx.builtins.get(name).copied() {
+            Some(builtin) => self.builtin(builtin, callee, arguments, span, hint),
+            None => {
+                self.unknown_function(callee, name);
+                self.check_all(arguments);
+                None
+            }
+        }
+    }
+
+    /// Looks for errors in arguments whose call is already wrong. Strings may be meant.
+    fn check_all(&mut self, arguments: &'a [ast::Expr]) {
+        for argument in arguments {
+            if !matches!(argument.kind, ast::ExprKind::Str(_)) {
+                self.infer(argument, None);
+            }
+        }
+    }
+
+    fn type_call(
+        &mut self,
+        ty: Type,
+        callee: ast::Name,
+        arguments: &'a [ast::Expr],
+        span: Span,
+    ) -> Option<Expr> {
+        let name = self.cx.text(callee);
+        if let Type::Vector(..) = ty {
+            return self.constructor(ty, name, arguments, span);
+        }
+        let message = format!("`{name}` is a type, not a function");
+        let error = Diagnostic::error(ids::NOT_CALLABLE, callee.span, message);
+        self.cx.report(match ty {
+            Type::Scalar(_) => error.hint(format!("convert with `as`: `x as {name}`")),
+            _ => error,
+        });
+        self.check_all(arguments);
+        None
+    }
+
+    fn not_callable(&mut self, callee: ast::Name, what: &str, declared: Option<Span>) {
+        let message = format!("`{}` is {what}, not a function", self.cx.text(callee));
+        let mut error = Diagnostic::error(ids::NOT_CALLABLE, callee.span, message);
+        if let Some(declared) = declared {
+            error = error.label(declared, "declared here");
+        }
+        self.cx.report(error);
+    }
+
+    fn unknown_function(&mut self, callee: ast::Name, name: &str) {
+        if let Some(Some(_)) = self.cx.type_names.get(name) {
+            let message = format!("`{name}` is a struct, not a function");
+            let error = Diagnostic::error(ids::NOT_CALLABLE, callee.span, message);
+            self.cx.report(error.hint(format!("write `{name} {{ field: value, … }}`")));
+            return;
+        }
+        if self.cx.has_use || self.cx.type_names.contains_key(name) {
+            return;
+        }
+        let message = format!("there is no function `{name}`");
+        let error = Diagnostic::error(ids::UNKNOWN_NAME, callee.span, message);
+        let error = match foreign_function(name) {
+            Some(own) => error.hint(format!("it is called `{own}` here")),
+            None => {
+                let declared: Vec<&str> =
+                    self.cx.signatures.iter().map(|s| self.cx.text(s.item.name)).collect();
+                let builtins: Vec<&str> =
+                    crate::builtins::Builtin::all().into_iter().map(|(name, _)| name).collect();
+                self.cx.suggest(error, name, declared.into_iter().chain(builtins))
+            }
+        };
+        self.cx.report(error);
+    }
+
+    fn function_call(
+        &mut self,
+        id: FunctionId,
+        callee: ast::Name,
+        generics: Option<Span>,
+        arguments: &'a [ast::Expr],
+        span: Span,
+    ) -> Option<Expr> {
+        let signature = Rc::clone(self.cx.signatures.get(id.0 as usize)?);
+        self.refuse_generics(generics, &signature);
+        if signature.item.is_kernel {
+            let name = self.cx.text(callee);
+            let message = format!("`{name}` is a kernel; it is launched, not called");
+            let error = Diagnostic::error(ids::CALL_KERNEL, callee.span, message);
+            let error = error.label(signature.item.name.span, "declared here");
+            let hint = format!("`launch {name}<<<grid, block>>>(…)`");
+            self.cx.report(error.hint(hint));
+            self.check_all(arguments);
+            return None;
+        }
+        if arguments.len() != signature.parameters.len() {
+            let message = self.arity_message(&signature, arguments.len());
+            let error = Diagnostic::error(ids::CALL_ARITY, span, message);
+            self.cx.report(error.label(signature.item.name.span, "declared here"));
+            self.check_all(arguments);
+            return None;
+        }
+        let arguments: Vec<Option<Expr>> = arguments
+            .iter()
+            .zip(&signature.parameters)
+            .map(|(argument, parameter)| match &parameter.ty {
+                Some(ty) => self.need(argument, ty, Why::Parameter(parameter.span)),
+                None => self.infer(argument, None),
+            })
+            .collect();
+        let arguments = arguments.into_iter().collect::<Option<Vec<_>>>()?;
+        let result = signature.result.clone()?;
+        if !signature.item.const_parameters.is_empty() {
+            return None;
+        }
+        Some(typed(ExprKind::Call { function: id, arguments }, result, span))
+    }
+
+    /// What is wrong about the number of arguments.
+    pub(super) fn arity_message(&self, signature: &Signature<'a>, given: usize) -> String {
+        let name = self.cx.text(signature.item.name);
+        let takes = match signature.parameters.len() {
+            0 => "no arguments".to_string(),
+            1 => "one argument".to_string(),
+            count => format!("{count} arguments"),
+        };
+        format!("`{name}` takes {takes}, not {given}")
+    }
+
+    /// Reports `::<…>`, unless the declaration of what it is for is reported already.
+    pub(super) fn refuse_generics(&mut self, generics: Option<Span>, signature: &Signature<'a>) {
+        if let Some(span) = generics.filter(|_| signature.item.const_parameters.is_empty()) {
+            let message = "const arguments are not supported yet";
+            self.cx.report(Diagnostic::error(ids::NOT_SUPPORTED_YET, span, message));
+        }
+    }
+}
+
+/// The built-in that CUDA or C call `name`.
+fn foreign_function(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "__syncthreads" | "syncthreads" => "sync_threads",
+        "__syncwarp" => "sync_warp",
+        "__shfl_sync" => "shfl",
+        "__shfl_down_sync" => "shfl_down",
+        "__shfl_up_sync" => "shfl_up",
+        "__shfl_xor_sync" => "shfl_xor",
+        "__ballot_sync" => "ballot",
+        "__any_sync" => "any",
+        "__all_sync" => "all",
+        "__activemask" => "active_mask",
+        "__threadfence" => "fence_device",
+        "__threadfence_block" => "fence_block",
+        "__threadfence_system" => "fence_system",
+        "__popc" => "popc",
+        "__clz" => "clz",
+        "__brev" => "brev",
+        "atomicAdd" => "atomic_add",
+        "atomicSub" => "atomic_sub",
+        "atomicMin" => "atomic_min",
+        "atomicMax" => "atomic_max",
+        "atomicAnd" => "atomic_and",
+        "atomicOr" => "atomic_or",
+        "atomicXor" => "atomic_xor",
+        "atomicExch" => "atomic_exch",
+        "atomicCAS" => "atomic_cas",
+        "sqrtf" => "sqrt",
+        "fabs" | "fabsf" => "abs",
+        "fmin" | "fminf" => "min",
+        "fmax" | "fmaxf" => "max",
+        "fmaf" => "fma",
+        "powf" => "pow",
+        "expf" => "exp",
+        "logf" => "log",
+        _ => return None,
+    })
+}

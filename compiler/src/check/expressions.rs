@@ -1,0 +1,211 @@
+//! Expressions: which check belongs to which, and names.
+
+use super::ValueName;
+use super::blocks::Want;
+use super::body::{Body, Meaning};
+use super::tree::{Expr, ExprKind, GeometryField};
+use super::types::builtin_type;
+use crate::diagnostics::{Diagnostic, ids};
+use crate::source::Span;
+use crate::syntax::ast;
+use crate::types::Type;
+
+/// Threads of a warp: 32 on every GPU so far (CUDA C++ Programming Guide, "Compute Capabilities").
+const WARP_SIZE: i128 = 32;
+
+/// The names of values that the language declares.
+const BUILTIN_VALUES: [(&str, Option<GeometryField>); 5] = [
+    ("thread_idx", Some(GeometryField::ThreadIdx)),
+    ("block_idx", Some(GeometryField::BlockIdx)),
+    ("block_dim", Some(GeometryField::BlockDim)),
+    ("grid_dim", Some(GeometryField::GridDim)),
+    ("warp_size", None),
+];
+
+impl<'a> Body<'_, 'a> {
+    /// The expression with its type, or `None` after an error. Where the type is open (an unsuffixed
+    /// literal), it becomes `hint` if it can.
+    pub(super) fn infer(&mut self, e: &'a ast::Expr, hint: Option<&Type>) -> Option<Expr> {
+        if self.constant && !may_be_constant(&e.kind) {
+            self.not_constant(e.span);
+            return None;
+        }
+        match &e.kind {
+            ast::ExprKind::Error => None,
+            ast::ExprKind::Int { value, suffix } => {
+                self.integer(*value, false, *suffix, e.span, hint)
+            }
+            ast::ExprKind::Float { .. } => self.float(e, hint),
+            ast::ExprKind::Bool(value) => Some(typed(ExprKind::Bool(*value), Type::BOOL, e.span)),
+            ast::ExprKind::Str(_) => self.misplaced_string(e.span),
+            ast::ExprKind::Name(name) => self.name(*name, e.span),
+            ast::ExprKind::Unary(op, operand) => self.unary(*op, operand, e.span, hint),
+            ast::ExprKind::Deref(operand) => self.deref(operand, e.span),
+            ast::ExprKind::AddressOf(operand) => self.address_of(operand, e.span),
+            ast::ExprKind::Binary { op, op_span, left, right } => {
+                self.binary(*op, *op_span, left, right, e.span, hint)
+            }
+            ast::ExprKind::Logical { is_and, left, right } => {
+                self.logical(*is_and, left, right, e.span)
+            }
+            ast::ExprKind::Range(..) => self.misplaced_range(e.span),
+            ast::ExprKind::Cast(operand, ty) => self.cast(operand, ty, e.span),
+            ast::ExprKind::Call { callee, generics, arguments } => {
+                self.call(*callee, *generics, arguments, e.span, hint)
+            }
+            ast::ExprKind::MethodCall { base, name, .. } => self.method(base, *name),
+            ast::ExprKind::Field(base, name) => self.field(base, *name, e.span),
+            ast::ExprKind::Index(base, index) => self.index(base, index, e.span),
+            ast::ExprKind::Struct { name, fields } => self.struct_literal(*name, fields, e.span),
+            ast::ExprKind::Array(elements) => self.array(elements, e.span, hint),
+            ast::ExprKind::ArrayRepeat(value, length) => {
+                self.array_repeat(value, length, e.span, hint)
+            }
+            ast::ExprKind::If { .. } | ast::ExprKind::Block(_) => {
+                self.block_like(e, Want::Infer(hint))
+            }
+            ast::ExprKind::Launch(launch) => self.launch(launch, e.span),
+        }
+    }
+
+    /// What a name stands for: a variable, a constant, or a value of the language.
+    fn name(&mut self, name: ast::Name, span: Span) -> Option<Expr> {
+        let text = self.cx.text(name);
+        if let Some(variable) = self.lookup(text) {
+            let (meaning, ty) = (variable.meaning.clone(), variable.ty.clone()?);
+            return match meaning {
+                Meaning::Local { id, .. } => Some(typed(ExprKind::Local(id), ty, span)),
+                Meaning::Shared(id) => Some(typed(ExprKind::Shared(id), ty, span)),
+                Meaning::DynamicShared => {
+                    Some(typed(ExprKind::DynamicShared, Type::pointer_mut(ty), span))
+                }
+                Meaning::Opaque => None,
+            };
+        }
+        match self.cx.value_names.get(text) {
+            Some((ValueName::Const(at), _)) => {
+                let item = &self.cx.consts[*at];
+                return Some(typed(item.value.clone()?, item.ty.clone()?, span));
+            }
+            Some((ValueName::Opaque, _)) => return None,
+            Some((ValueName::Function(id), at)) => {
+                let (id, at) = (*id, *at);
+                self.function_as_value(text, id, at, span);
+                return None;
+            }
+            None => {}
+        }
+        if let Some((_, field)) = BUILTIN_VALUES.iter().find(|(known, _)| *known == text) {
+            return match field {
+                None => Some(typed(ExprKind::Int(WARP_SIZE), Type::U32, span)),
+                Some(_) if self.constant => {
+                    self.not_constant(span);
+                    None
+                }
+                Some(field) => Some(typed(ExprKind::Geometry(*field), Type::DIM3, span)),
+            };
+        }
+        self.unknown_value(text, span);
+        None
+    }
+
+    fn function_as_value(
+        &mut self,
+        name: &str,
+        id: super::tree::FunctionId,
+        declared: Span,
+        span: Span,
+    ) {
+        let is_kernel = self.cx.signatures.get(id.0 as usize).is_some_and(|s| s.item.is_kernel);
+        let what = if is_kernel { "kernel" } else { "function" };
+        let message = format!("`{name}` is a {what}, not a value");
+        let error = Diagnostic::error(ids::NOT_A_VALUE, span, message);
+        let error = error.label(declared, "declared here");
+        self.cx.report(match is_kernel {
+            true => error.hint(format!("launch it: `launch {name}<<<grid, block>>>(…)`")),
+            false => error.hint(format!("call it: `{name}(…)`")),
+        });
+    }
+
+    fn unknown_value(&mut self, text: &str, span: Span) {
+        if builtin_type(text).is_some() || self.cx.type_names.contains_key(text) {
+            let message = format!("`{text}` is a type, not a value");
+            self.cx.report(Diagnostic::error(ids::NOT_A_VALUE, span, message));
+            return;
+        }
+        if self.cx.builtins.contains_key(text) {
+            let message = format!("`{text}` is a function, not a value");
+            let error = Diagnostic::error(ids::NOT_A_VALUE, span, message);
+            self.cx.report(error.hint(format!("call it: `{text}(…)`")));
+            return;
+        }
+        if self.cx.has_use {
+            return;
+        }
+        let error =
+            Diagnostic::error(ids::UNKNOWN_NAME, span, format!("there is no `{text}` here"));
+        let constants = self.cx.consts.iter().map(|item| self.cx.text(item.item.name));
+        let builtins = BUILTIN_VALUES.iter().map(|(name, _)| *name);
+        let known: Vec<&str> = self.names_in_scope().chain(constants).chain(builtins).collect();
+        let error = self.cx.suggest(error, text, known.into_iter());
+        self.cx.report(error);
+    }
+
+    fn misplaced_string(&mut self, span: Span) -> Option<Expr> {
+        let message = "a string can only be the format of `printf`";
+        self.cx.report(Diagnostic::error(ids::MISPLACED_STRING, span, message));
+        None
+    }
+
+    fn misplaced_range(&mut self, span: Span) -> Option<Expr> {
+        let message = "a range can only be what a `for` runs over";
+        self.cx.report(Diagnostic::error(ids::MISPLACED_RANGE, span, message));
+        None
+    }
+
+    fn method(&mut self, base: &'a ast::Expr, name: ast::Name) -> Option<Expr> {
+        match &base.kind {
+            ast::ExprKind::Range(..) => self.misplaced_range(base.span),
+            ast::ExprKind::Error => None,
+            _ => {
+                self.unknown_method(name);
+                None
+            }
+        }
+    }
+
+    pub(super) fn unknown_method(&mut self, name: ast::Name) {
+        let text = self.cx.text(name);
+        let error = Diagnostic::error(
+            ids::UNKNOWN_METHOD,
+            name.span,
+            format!("there is no method `{text}`"),
+        );
+        let is_function =
+            self.cx.builtins.contains_key(text) || self.cx.value_names.contains_key(text);
+        self.cx.report(match is_function {
+            true => error.hint(format!("call the function: `{text}(…)`")),
+            false => error.note("only ranges have one, with one argument: `(a..b).step(n)`"),
+        });
+    }
+}
+
+/// An expression with its type.
+pub(super) fn typed(kind: ExprKind, ty: Type, span: Span) -> Expr {
+    Expr { kind, ty, span }
+}
+
+fn may_be_constant(kind: &ast::ExprKind) -> bool {
+    matches!(
+        kind,
+        ast::ExprKind::Error
+            | ast::ExprKind::Int { .. }
+            | ast::ExprKind::Float { .. }
+            | ast::ExprKind::Bool(_)
+            | ast::ExprKind::Name(_)
+            | ast::ExprKind::Unary(..)
+            | ast::ExprKind::Binary { .. }
+            | ast::ExprKind::Logical { .. }
+            | ast::ExprKind::Cast(..)
+    )
+}

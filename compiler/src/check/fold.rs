@@ -1,0 +1,208 @@
+//! Arithmetic on constants, with the results that a GPU would give.
+
+use super::tree::{BinaryOp, ExprKind, UnaryOp};
+use crate::types::{Scalar, Type};
+
+/// The result of folding.
+#[derive(Clone, Debug)]
+pub(super) enum Folded {
+    /// The operands are not constant, or the operation is left to run time.
+    No,
+    /// A value.
+    Value(ExprKind),
+    /// An integer that did not fit its type, wrapped.
+    Wrapped(ExprKind),
+}
+
+/// The smallest and the largest value of an integer type.
+pub(super) fn range(scalar: Scalar) -> (i128, i128) {
+    let bits = scalar.bits();
+    match scalar.is_signed() {
+        true => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
+        false => (0, (1 << bits) - 1),
+    }
+}
+
+/// The low bits of `value` as an integer of type `scalar`.
+pub(super) fn wrap(value: i128, scalar: Scalar) -> i128 {
+    let unused = 128 - scalar.bits();
+    match scalar.is_signed() {
+        true => (value << unused) >> unused,
+        false => (((value as u128) << unused) >> unused) as i128,
+    }
+}
+
+fn int(value: i128, scalar: Scalar) -> Folded {
+    match wrap(value, scalar) {
+        wrapped if wrapped == value => Folded::Value(ExprKind::Int(value)),
+        wrapped => Folded::Wrapped(ExprKind::Int(wrapped)),
+    }
+}
+
+/// `value` rounded to a float type.
+fn float(value: f64, scalar: Scalar) -> ExprKind {
+    ExprKind::Float(if scalar == Scalar::F32 { f64::from(value as f32) } else { value })
+}
+
+/// `op value`, both of type `ty`.
+pub(super) fn unary(op: UnaryOp, value: &ExprKind, ty: &Type) -> Folded {
+    match (op, value, ty) {
+        (UnaryOp::Neg, ExprKind::Int(value), Type::Scalar(scalar)) => int(-value, *scalar),
+        (UnaryOp::Neg, ExprKind::Float(value), _) => Folded::Value(ExprKind::Float(-value)),
+        (UnaryOp::Not, ExprKind::Int(value), Type::Scalar(scalar)) => {
+            Folded::Value(ExprKind::Int(wrap(!value, *scalar)))
+        }
+        (UnaryOp::Not, ExprKind::Bool(value), _) => Folded::Value(ExprKind::Bool(!value)),
+        _ => Folded::No,
+    }
+}
+
+/// `left op right`; `ty` is the left operand's type. A division by zero is left to the caller.
+pub(super) fn binary(op: BinaryOp, left: &ExprKind, right: &ExprKind, ty: &Type) -> Folded {
+    let Type::Scalar(scalar) = ty else { return Folded::No };
+    match (left, right) {
+        (ExprKind::Int(left), ExprKind::Int(right)) => integers(op, *left, *right, *scalar),
+        (ExprKind::Float(left), ExprKind::Float(right)) => floats(op, *left, *right, *scalar),
+        (ExprKind::Bool(left), ExprKind::Bool(right)) => {
+            let value = match op {
+                BinaryOp::And => left & right,
+                BinaryOp::Or => left | right,
+                BinaryOp::Xor | BinaryOp::Ne => left != right,
+                BinaryOp::Eq => left == right,
+                _ => return Folded::No,
+            };
+            Folded::Value(ExprKind::Bool(value))
+        }
+        _ => Folded::No,
+    }
+}
+
+fn compare<T: PartialOrd>(op: BinaryOp, left: T, right: T) -> Option<ExprKind> {
+    Some(ExprKind::Bool(match op {
+        BinaryOp::Eq => left == right,
+        BinaryOp::Ne => left != right,
+        BinaryOp::Lt => left < right,
+        BinaryOp::Le => left <= right,
+        BinaryOp::Gt => left > right,
+        BinaryOp::Ge => left >= right,
+        _ => return None,
+    }))
+}
+
+fn integers(op: BinaryOp, left: i128, right: i128, scalar: Scalar) -> Folded {
+    if let Some(value) = compare(op, left, right) {
+        return Folded::Value(value);
+    }
+    // A count is taken modulo the width.
+    let count = right.rem_euclid(i128::from(scalar.bits())) as u32;
+    match op {
+        BinaryOp::Add => int(left + right, scalar),
+        BinaryOp::Sub => int(left - right, scalar),
+        // Two u64 may leave i128; the low bits are right all the same.
+        BinaryOp::Mul => match left.checked_mul(right) {
+            Some(value) => int(value, scalar),
+            None => Folded::Wrapped(ExprKind::Int(wrap(left.wrapping_mul(right), scalar))),
+        },
+        BinaryOp::Div if right != 0 => int(left / right, scalar),
+        BinaryOp::Rem if right != 0 => int(left % right, scalar),
+        BinaryOp::And => int(left & right, scalar),
+        BinaryOp::Or => int(left | right, scalar),
+        BinaryOp::Xor => int(left ^ right, scalar),
+        // Bits that leave at the top are lost; that is what a shift does.
+        BinaryOp::Shl => Folded::Value(ExprKind::Int(wrap(left << count, scalar))),
+        BinaryOp::Shr => Folded::Value(ExprKind::Int(left >> count)),
+        _ => Folded::No,
+    }
+}
+
+fn floats(op: BinaryOp, left: f64, right: f64, scalar: Scalar) -> Folded {
+    if let Some(value) = compare(op, left, right) {
+        return Folded::Value(value);
+    }
+    // For f32 one operation in f64 and one rounding give the f32 result (f64 has more than twice the
+    // digits), so `float` alone tells the types apart.
+    let value = match op {
+        BinaryOp::Add => left + right,
+        BinaryOp::Sub => left - right,
+        BinaryOp::Mul => left * right,
+        BinaryOp::Div => left / right,
+        BinaryOp::Rem => left % right,
+        _ => return Folded::No,
+    };
+    Folded::Value(float(value, scalar))
+}
+
+/// `value as to`, from a scalar type that converts.
+pub(super) fn cast(value: &ExprKind, to: Scalar) -> Folded {
+    let value = match value {
+        ExprKind::Int(value) if to.is_integer() => ExprKind::Int(wrap(*value, to)),
+        // From the integer to f32 in one rounding.
+        ExprKind::Int(value) if to == Scalar::F32 => ExprKind::Float(f64::from(*value as f32)),
+        ExprKind::Int(value) if to == Scalar::F64 => ExprKind::Float(*value as f64),
+        ExprKind::Bool(value) if to.is_integer() => ExprKind::Int(i128::from(*value)),
+        ExprKind::Float(value) if to.is_integer() => {
+            let (min, max) = range(to);
+            ExprKind::Int((*value as i128).clamp(min, max))
+        }
+        ExprKind::Float(value) if matches!(to, Scalar::F32 | Scalar::F64) => float(*value, to),
+        _ => return Folded::No,
+    };
+    Folded::Value(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fold_int(op: BinaryOp, left: i128, right: i128, scalar: Scalar) -> (i128, bool) {
+        match integers(op, left, right, scalar) {
+            Folded::Value(ExprKind::Int(value)) => (value, false),
+            Folded::Wrapped(ExprKind::Int(value)) => (value, true),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn integers_wrap_in_their_type_and_say_so() {
+        assert_eq!(fold_int(BinaryOp::Add, 255, 1, Scalar::U8), (0, true));
+        assert_eq!(fold_int(BinaryOp::Sub, 0, 1, Scalar::U32), (0xffff_ffff, true));
+        assert_eq!(fold_int(BinaryOp::Add, 127, 1, Scalar::I8), (-128, true));
+        let max = i128::from(u64::MAX);
+        assert_eq!(fold_int(BinaryOp::Mul, max, max, Scalar::U64), (1, true));
+        assert_eq!(
+            fold_int(BinaryOp::Div, i64::MIN.into(), -1, Scalar::I64),
+            (i64::MIN.into(), true)
+        );
+        assert_eq!(fold_int(BinaryOp::Mul, 4, 4, Scalar::U32), (16, false));
+    }
+
+    #[test]
+    fn shift_counts_are_taken_modulo_the_width() {
+        assert_eq!(fold_int(BinaryOp::Shl, 1, 33, Scalar::U32), (2, false));
+        assert_eq!(fold_int(BinaryOp::Shl, 1, -1, Scalar::I32), (i32::MIN.into(), false));
+        assert_eq!(fold_int(BinaryOp::Shr, -8, 1, Scalar::I32), (-4, false));
+        assert_eq!(fold_int(BinaryOp::Shl, 3, 63, Scalar::U64), (1 << 63, false));
+    }
+
+    #[test]
+    fn casts_saturate_from_float_and_wrap_between_integers() {
+        let value = |kind: ExprKind, to| match cast(&kind, to) {
+            Folded::Value(ExprKind::Int(value)) => value,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(value(ExprKind::Float(1e30), Scalar::I32), i32::MAX.into());
+        assert_eq!(value(ExprKind::Float(-3.9), Scalar::U8), 0);
+        assert_eq!(value(ExprKind::Float(f64::NAN), Scalar::I64), 0);
+        assert_eq!(value(ExprKind::Int(-1), Scalar::U16), 65535);
+        assert_eq!(value(ExprKind::Int(200), Scalar::I8), -56);
+        assert_eq!(value(ExprKind::Bool(true), Scalar::U32), 1);
+    }
+
+    #[test]
+    fn f32_arithmetic_rounds_to_f32() {
+        let sum = floats(BinaryOp::Add, 16_777_216.0, 1.0, Scalar::F32);
+        assert!(matches!(sum, Folded::Value(ExprKind::Float(16_777_216.0))), "{sum:?}");
+        let sum = floats(BinaryOp::Add, 16_777_216.0, 1.0, Scalar::F64);
+        assert!(matches!(sum, Folded::Value(ExprKind::Float(16_777_217.0))), "{sum:?}");
+    }
+}

@@ -1,0 +1,213 @@
+//! Declaring items and resolving signatures.
+
+use std::rc::Rc;
+
+use super::body::Body;
+use super::mismatch::Why;
+use super::tree::{ExprKind, FunctionId, KernelAttributes, LaunchBounds};
+use super::{ConstItem, Context, Parameter, Signature, ValueName};
+use crate::diagnostics::{Diagnostic, ids};
+use crate::source::Span;
+use crate::syntax::ast;
+use crate::types::{Scalar, StructId, Type};
+
+/// Most threads a block has (CUDA C++ Programming Guide, "Compute Capabilities", technical
+/// specifications: the same for every one so far).
+pub(super) const MAX_BLOCK_THREADS: u32 = 1024;
+
+/// The items by kind, once each name is known.
+pub(super) struct Items<'a> {
+    pub(super) structs: Vec<(StructId, &'a ast::Struct)>,
+    pub(super) functions: Vec<&'a ast::Function>,
+}
+
+impl<'a> Context<'a> {
+    /// Gives every item its name. Of two with one name the first keeps it.
+    pub(super) fn declare(&mut self, file: &'a ast::File) -> Items<'a> {
+        let mut items = Items { structs: vec![], functions: vec![] };
+        for item in &file.items {
+            match item {
+                ast::Item::Const(item) => {
+                    let id = ValueName::Const(self.consts.len());
+                    if self.declare_value(item.name, id) {
+                        self.consts.push(ConstItem { item, ty: None, value: None });
+                    }
+                }
+                ast::Item::Struct(item) => {
+                    if let Some(id) = self.declare_struct(item) {
+                        items.structs.push((id, item));
+                    }
+                }
+                ast::Item::Function(item) => {
+                    let id = FunctionId(items.functions.len() as u32);
+                    if self.declare_value(item.name, ValueName::Function(id)) {
+                        items.functions.push(item);
+                    }
+                }
+                // It may have been meant as a type or as a value.
+                ast::Item::Opaque(name) => {
+                    let text = self.text(*name);
+                    self.type_names.entry(text).or_insert(None);
+                    self.value_names.entry(text).or_insert((ValueName::Opaque, name.span));
+                }
+            }
+        }
+        items
+    }
+
+    fn declare_value(&mut self, name: ast::Name, value: ValueName) -> bool {
+        let text = self.text(name);
+        match self.value_names.get(text) {
+            None => {
+                self.value_names.insert(text, (value, name.span));
+                true
+            }
+            Some((_, first)) => {
+                let first = *first;
+                self.report_duplicate(name.span, text, Some(first));
+                false
+            }
+        }
+    }
+
+    /// Reports a second declaration of a name. Without `first` the language itself declares it.
+    pub(super) fn report_duplicate(&mut self, span: Span, name: &str, first: Option<Span>) {
+        let error = Diagnostic::error(
+            ids::DUPLICATE_NAME,
+            span,
+            format!("the name `{name}` is declared twice"),
+        );
+        self.report(match first {
+            Some(first) => error.label(first, "first declared here"),
+            None => error.note(format!("`{name}` is a type of the language")),
+        });
+    }
+
+    /// Resolves parameters, results and attributes.
+    pub(super) fn resolve_signatures(&mut self, functions: &[&'a ast::Function]) {
+        for item in functions {
+            let mut parameters: Vec<Parameter<'a>> = Vec::with_capacity(item.parameters.len());
+            for parameter in &item.parameters {
+                let ty = self.resolve_type(&parameter.ty);
+                let name = self.text(parameter.name);
+                parameters.push(Parameter { name, ty, span: parameter.name.span });
+            }
+            let result = match &item.result {
+                None => Some(Type::Unit),
+                Some(ty) if item.is_kernel => {
+                    let error =
+                        Diagnostic::error(ids::KERNEL_RESULT, ty.span, "a kernel returns nothing");
+                    self.report(error.hint("give it a pointer to write its result through"));
+                    None
+                }
+                Some(ty) => self.resolve_type(ty),
+            };
+            let kernel = self.attributes(item);
+            let signature = Signature { item, parameters, result, kernel };
+            self.signatures.push(Rc::new(signature));
+        }
+    }
+
+    /// Reads the attributes; `None` for a device function.
+    fn attributes(&mut self, item: &'a ast::Function) -> Option<KernelAttributes> {
+        let mut attributes = KernelAttributes::default();
+        let mut bounds_at: Option<Span> = None;
+        for attribute in &item.attributes {
+            match self.text(attribute.name) {
+                "launch_bounds" if !item.is_kernel => {
+                    let message = "only kernels have launch bounds";
+                    let error =
+                        Diagnostic::error(ids::MISPLACED_ATTRIBUTE, attribute.span, message);
+                    self.report(error.label(item.name.span, "a device function"));
+                }
+                "launch_bounds" => match bounds_at {
+                    Some(first) => {
+                        let message = "`launch_bounds` is given twice";
+                        let error =
+                            Diagnostic::error(ids::INVALID_LAUNCH_BOUNDS, attribute.span, message);
+                        self.report(error.label(first, "first here"));
+                    }
+                    None => {
+                        bounds_at = Some(attribute.span);
+                        attributes.launch_bounds = self.launch_bounds(attribute);
+                    }
+                },
+                "unroll" => {
+                    let message = "`unroll` stands before a loop";
+                    let error =
+                        Diagnostic::error(ids::MISPLACED_ATTRIBUTE, attribute.span, message);
+                    self.report(error);
+                }
+                name => {
+                    let message = format!("there is no attribute `{name}`");
+                    let error =
+                        Diagnostic::error(ids::UNKNOWN_ATTRIBUTE, attribute.name.span, message);
+                    let known = ["launch_bounds", "unroll"].into_iter();
+                    let error = self.suggest(error, name, known);
+                    self.report(error);
+                }
+            }
+        }
+        item.is_kernel.then_some(attributes)
+    }
+
+    fn launch_bounds(&mut self, attribute: &'a ast::Attribute) -> Option<LaunchBounds> {
+        let arguments = &attribute.arguments;
+        if !(1..=2).contains(&arguments.len()) {
+            let message =
+                format!("`launch_bounds` takes one or two values, not {}", arguments.len());
+            let error = Diagnostic::error(ids::INVALID_LAUNCH_BOUNDS, attribute.span, message);
+            self.report(error.hint(
+                "`#[launch_bounds(256)]`: most threads of a block; \
+                 `#[launch_bounds(256, 2)]`: and blocks that shall fit one SM",
+            ));
+            return None;
+        }
+        let most = [MAX_BLOCK_THREADS, 64];
+        let what = ["threads of a block", "blocks of an SM"];
+        let mut values = vec![];
+        for (at, argument) in arguments.iter().enumerate() {
+            let value = self.const_value(argument, &Type::U32, Why::Nothing)?;
+            let ExprKind::Int(value) = value.kind else { return None };
+            if !(1..=i128::from(most[at])).contains(&value) {
+                let message =
+                    format!("{value} {}: between 1 and {} are possible", what[at], most[at]);
+                self.report(Diagnostic::error(ids::INVALID_LAUNCH_BOUNDS, argument.span, message));
+                return None;
+            }
+            values.push(value as u32);
+        }
+        Some(LaunchBounds { max_threads: values[0], min_blocks: values.get(1).copied() })
+    }
+
+    /// The value of an expression that must be constant, as a literal of type `ty`.
+    pub(super) fn const_value(
+        &mut self,
+        value: &'a ast::Expr,
+        ty: &Type,
+        why: Why,
+    ) -> Option<super::tree::Expr> {
+        Body::constant(self).const_expression(value, Some((ty, why)))
+    }
+
+    /// The value of a constant integer of any type; without a type of its own it is a `u64`.
+    pub(super) fn const_integer(&mut self, value: &'a ast::Expr) -> Option<i128> {
+        let value = match value.literal {
+            ast::Literal::No => Body::constant(self).const_expression(value, None)?,
+            _ => self.const_value(value, &Type::U64, Why::Nothing)?,
+        };
+        match value.kind {
+            ExprKind::Int(number) => Some(number),
+            _ => {
+                let message = format!("expected an integer, found {}", self.show(&value.ty));
+                self.report(Diagnostic::error(ids::TYPE_MISMATCH, value.span, message));
+                None
+            }
+        }
+    }
+
+    /// Whether a type can be one of a constant.
+    pub(super) fn is_const_type(ty: &Type) -> bool {
+        matches!(ty, Type::Scalar(scalar) if !matches!(scalar, Scalar::F16 | Scalar::Bf16))
+    }
+}

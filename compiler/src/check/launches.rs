@@ -1,0 +1,416 @@
+//! Launches: the kernel, its configuration and its arguments.
+
+use std::rc::Rc;
+
+use super::body::Body;
+use super::expressions::typed;
+use super::items::MAX_BLOCK_THREADS;
+use super::mismatch::Why;
+use super::tree::{Expr, ExprKind, FunctionId, Launch, StreamExpr};
+use super::{Signature, ValueName};
+use crate::diagnostics::{Diagnostic, ids};
+use crate::source::Span;
+use crate::syntax::ast;
+use crate::types::{Scalar, Type};
+
+/// The most blocks of a grid in x, y and z (CUDA C++ Programming Guide, "Compute Capabilities",
+/// technical specifications: the same for every one so far).
+const MAX_GRID: [i128; 3] = [0x7fff_ffff, 0xffff, 0xffff];
+
+/// The most threads of a block in x, y and z (there).
+const MAX_BLOCK: [i128; 3] = [1024, 1024, 64];
+
+/// The named streams.
+const NAMED_STREAMS: [&str; 3] = ["default", "fire_and_forget", "tail"];
+
+/// Memory that a child grid cannot reach.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pointed {
+    memory: Memory,
+    /// Where its address is taken.
+    span: Span,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Memory {
+    Local,
+    Shared,
+}
+
+/// What a launch's configuration says.
+#[derive(Default)]
+struct Config<'a> {
+    grid: Option<&'a ast::Expr>,
+    block: Option<&'a ast::Expr>,
+    shared: Option<(Span, &'a ast::Expr)>,
+    stream: Option<(Span, &'a ast::Expr)>,
+    wrong: bool,
+}
+
+impl<'a> Body<'_, 'a> {
+    /// `[try] launch kernel<<<config>>>(arguments)`
+    pub(super) fn launch(&mut self, launch: &'a ast::Launch, span: Span) -> Option<Expr> {
+        let kernel = self.launched_kernel(launch);
+        let config = self.config(launch);
+        let grid = config.grid.and_then(|grid| self.dimension(grid, "grid"));
+        let block = config.block.and_then(|block| self.dimension(block, "block"));
+        if let Some(grid) = &grid {
+            self.check_grid(grid);
+        }
+        if let Some(block) = &block {
+            let signature = kernel.as_ref().map(|(_, signature)| Rc::clone(signature));
+            self.check_block(block, signature.as_deref());
+        }
+        let shared = config
+            .shared
+            .map(|(_, shared)| self.need(shared, &Type::U32, Why::Nothing).map(Box::new));
+        let stream = match config.stream {
+            Some((_, stream)) => self.stream(stream),
+            None => Some(StreamExpr::Default),
+        };
+        let arguments = self.launch_arguments(launch, kernel.as_ref().map(|(_, s)| &**s), span);
+        if config.wrong {
+            return None;
+        }
+        let (id, signature) = kernel?;
+        if !signature.item.const_parameters.is_empty() {
+            return None;
+        }
+        let shared = match shared {
+            Some(shared) => Some(shared?),
+            None => None,
+        };
+        let launch = Launch {
+            kernel: id,
+            grid: Box::new(grid?),
+            block: Box::new(block?),
+            shared,
+            stream: stream?,
+            arguments: arguments?,
+            is_try: launch.is_try,
+        };
+        let ty = if launch.is_try { Type::I32 } else { Type::Unit };
+        Some(typed(ExprKind::Launch(launch), ty, span))
+    }
+
+    fn launched_kernel(
+        &mut self,
+        launch: &'a ast::Launch,
+    ) -> Option<(FunctionId, Rc<Signature<'a>>)> {
+        let name = self.cx.text(launch.kernel);
+        let at = launch.kernel.span;
+        let found = self.cx.value_names.get(name).copied();
+        let error = match found {
+            Some((ValueName::Function(id), _)) => {
+                let signature = Rc::clone(self.cx.signatures.get(id.0 as usize)?);
+                self.refuse_generics(launch.generics, &signature);
+                if signature.item.is_kernel {
+                    return Some((id, signature));
+                }
+                let message = format!("`{name}` is a device function; only kernels are launched");
+                Diagnostic::error(ids::LAUNCH_NOT_KERNEL, at, message)
+                    .label(signature.item.name.span, "declared here")
+                    .hint(format!("call it, `{name}(…)`, or declare it `kernel`"))
+            }
+            Some((ValueName::Opaque, _)) => return None,
+            Some((ValueName::Const(_), declared)) => {
+                let message = format!("`{name}` is a constant, not a kernel");
+                Diagnostic::error(ids::LAUNCH_NOT_KERNEL, at, message)
+                    .label(declared, "declared here")
+            }
+            None if self.lookup(name).is_some() || self.cx.builtins.contains_key(name) => {
+                let message = format!("`{name}` is not a kernel");
+                Diagnostic::error(ids::LAUNCH_NOT_KERNEL, at, message)
+            }
+            None if self.cx.has_use => return None,
+            None => {
+                let message = format!("there is no kernel `{name}`");
+                let error = Diagnostic::error(ids::UNKNOWN_NAME, at, message);
+                let kernels = self.cx.signatures.iter().filter(|s| s.item.is_kernel);
+                let known: Vec<&str> = kernels.map(|s| self.cx.text(s.item.name)).collect();
+                self.cx.suggest(error, name, known.into_iter())
+            }
+        };
+        self.cx.report(error);
+        None
+    }
+
+    /// Sorts what stands between `<<<` and `>>>`.
+    fn config(&mut self, launch: &'a ast::Launch) -> Config<'a> {
+        let mut config = Config::default();
+        for option in &launch.config {
+            let Some(name) = option.name else {
+                let named_before = config.shared.is_some() || config.stream.is_some();
+                if config.grid.is_none() && !named_before {
+                    config.grid = Some(&option.value);
+                } else if config.block.is_none() && !named_before {
+                    config.block = Some(&option.value);
+                } else if !config.wrong {
+                    config.wrong = true;
+                    let message = "a launch has a grid and a block, then only named options";
+                    let error = Diagnostic::error(ids::LAUNCH_CONFIG, option.value.span, message);
+                    self.cx.report(error.hint("name it: `shared = bytes` or `stream = tail`"));
+                }
+                continue;
+            };
+            let text = self.cx.text(name);
+            let slot = match text {
+                "shared" => &mut config.shared,
+                "stream" => &mut config.stream,
+                _ => {
+                    config.wrong = true;
+                    let message = format!("a launch has no option `{text}`");
+                    let error = Diagnostic::error(ids::LAUNCH_CONFIG, name.span, message);
+                    let error = self.cx.suggest(error, text, ["shared", "stream"].into_iter());
+                    self.cx.report(error.note("the options are `shared` and `stream`"));
+                    continue;
+                }
+            };
+            if let Some((first, _)) = slot.replace((name.span, &option.value)) {
+                config.wrong = true;
+                let message = format!("the option `{text}` is given twice");
+                let error = Diagnostic::error(ids::LAUNCH_CONFIG, name.span, message);
+                self.cx.report(error.label(first, "first given here"));
+            }
+        }
+        if config.block.is_none() && !config.wrong {
+            config.wrong = true;
+            let message = "a launch needs a grid and a block";
+            let error = Diagnostic::error(ids::LAUNCH_CONFIG, launch.config_span, message);
+            self.cx.report(error.hint("write `<<<blocks, threads>>>`"));
+        }
+        config
+    }
+
+    /// A grid or a block as a `dim3`.
+    fn dimension(&mut self, e: &'a ast::Expr, what: &str) -> Option<Expr> {
+        let value = self.infer(e, Some(&Type::U32))?;
+        let span = value.span;
+        let x = match value.ty.as_scalar() {
+            Some(Scalar::U32) => value,
+            Some(scalar) if scalar.is_integer() => self.dimension_cast(value)?,
+            _ if value.ty == Type::DIM3 => return Some(value),
+            _ => {
+                let message = format!(
+                    "a {what} is an integer or a `dim3`, not a {}",
+                    self.cx.show(&value.ty)
+                );
+                self.cx.report(Diagnostic::error(ids::LAUNCH_DIMENSION, span, message));
+                return None;
+            }
+        };
+        let one = || typed(ExprKind::Int(1), Type::U32, span);
+        Some(typed(ExprKind::Aggregate(vec![x, one(), one()]), Type::DIM3, span))
+    }
+
+    /// An integer of another type as a `u32`.
+    fn dimension_cast(&mut self, value: Expr) -> Option<Expr> {
+        let span = value.span;
+        if let ExprKind::Int(number) = value.kind {
+            if u32::try_from(number).is_ok() {
+                return Some(typed(ExprKind::Int(number), Type::U32, span));
+            }
+            let message = format!("{number} is no size of a grid or a block");
+            self.cx.report(Diagnostic::error(ids::LAUNCH_DIMENSION, span, message));
+            return None;
+        }
+        Some(typed(ExprKind::Cast(Box::new(value)), Type::U32, span))
+    }
+
+    fn check_grid(&mut self, grid: &Expr) {
+        for (at, (size, span)) in known_sizes(grid).into_iter().enumerate() {
+            let (Some(size), Some(most)) = (size, MAX_GRID.get(at)) else { continue };
+            if size < 1 || size > *most {
+                let message = format!("a grid of {size} blocks in {}", axis(at));
+                let error = Diagnostic::error(ids::LAUNCH_DIMENSION, span, message);
+                self.cx.report(error.note(format!("between 1 and {most} are possible")));
+            }
+        }
+    }
+
+    fn check_block(&mut self, block: &Expr, kernel: Option<&Signature<'a>>) {
+        let sizes = known_sizes(block);
+        let mut threads: i128 = 1;
+        for (at, (size, span)) in sizes.iter().enumerate() {
+            let Some(size) = size else { continue };
+            threads = threads.saturating_mul(*size);
+            if *size < 1 || (at == 2 && *size > MAX_BLOCK[at]) {
+                let message = format!("a block of {size} threads in {}", axis(at));
+                let error = Diagnostic::error(ids::LAUNCH_DIMENSION, *span, message);
+                let most = MAX_BLOCK[at];
+                self.cx.report(error.note(format!("between 1 and {most} are possible")));
+                return;
+            }
+        }
+        // What is not known counts as 1: the block has at least this many.
+        let at_least = if sizes.iter().any(|(size, _)| size.is_none()) { "at least " } else { "" };
+        if threads > i128::from(MAX_BLOCK_THREADS) {
+            let message =
+                format!("a block of {at_least}{threads} threads; the most is {MAX_BLOCK_THREADS}");
+            self.cx.report(Diagnostic::error(ids::BLOCK_TOO_LARGE, block.span, message));
+            return;
+        }
+        let Some(kernel) = kernel else { return };
+        let Some(bounds) = kernel.kernel.and_then(|kernel| kernel.launch_bounds) else { return };
+        if threads > i128::from(bounds.max_threads) {
+            let name = self.cx.text(kernel.item.name);
+            let most = bounds.max_threads;
+            let message = format!(
+                "a block of {at_least}{threads} threads; the launch bounds of `{name}` allow {most}"
+            );
+            let error = Diagnostic::error(ids::LAUNCH_BOUNDS_EXCEEDED, block.span, message);
+            let attribute = kernel
+                .item
+                .attributes
+                .iter()
+                .find(|attribute| self.cx.text(attribute.name) == "launch_bounds");
+            self.cx.report(match attribute {
+                Some(attribute) => error.label(attribute.span, "the launch bounds"),
+                None => error,
+            });
+        }
+    }
+
+    /// A named stream, or a value of type `stream`.
+    fn stream(&mut self, e: &'a ast::Expr) -> Option<StreamExpr> {
+        if let ast::ExprKind::Name(name) = e.kind {
+            let text = self.cx.text(name);
+            match text {
+                "default" => return Some(StreamExpr::Default),
+                "fire_and_forget" => return Some(StreamExpr::FireAndForget),
+                "tail" => return Some(StreamExpr::Tail),
+                _ => {}
+            }
+            let is_known = self.lookup(text).is_some() || self.cx.value_names.contains_key(text);
+            if !is_known && !self.cx.has_use {
+                let message = format!("there is no stream `{text}`");
+                let error = Diagnostic::error(ids::UNKNOWN_STREAM, name.span, message);
+                let known: Vec<&str> =
+                    NAMED_STREAMS.into_iter().chain(self.names_in_scope()).collect();
+                let error = self.cx.suggest(error, text, known.into_iter());
+                self.cx.report(
+                    error.note("the named streams are `default`, `fire_and_forget` and `tail`"),
+                );
+                return None;
+            }
+        }
+        let value = self.need(e, &Type::Stream, Why::Nothing)?;
+        Some(StreamExpr::Value(Box::new(value)))
+    }
+
+    fn launch_arguments(
+        &mut self,
+        launch: &'a ast::Launch,
+        kernel: Option<&Signature<'a>>,
+        span: Span,
+    ) -> Option<Vec<Expr>> {
+        let Some(kernel) = kernel else {
+            for argument in &launch.arguments {
+                self.infer(argument, None);
+            }
+            return None;
+        };
+        if launch.arguments.len() != kernel.parameters.len() {
+            let message = self.arity_message(kernel, launch.arguments.len());
+            let at = if launch.arguments.is_empty() { span } else { launch.arguments_span };
+            let error = Diagnostic::error(ids::LAUNCH_ARITY, at, message);
+            self.cx.report(error.label(kernel.item.name.span, "declared here"));
+            for argument in &launch.arguments {
+                self.infer(argument, None);
+            }
+            return None;
+        }
+        let values: Vec<Option<Expr>> = launch
+            .arguments
+            .iter()
+            .zip(&kernel.parameters)
+            .map(|(argument, parameter)| {
+                let Some(ty) = &parameter.ty else { return self.infer(argument, None) };
+                self.launch_argument(argument, ty, Why::Parameter(parameter.span))
+            })
+            .collect();
+        values.into_iter().collect()
+    }
+
+    fn launch_argument(&mut self, e: &'a ast::Expr, ty: &Type, why: Why) -> Option<Expr> {
+        let value = match &e.kind {
+            ast::ExprKind::If { .. } | ast::ExprKind::Block(_) => self.need(e, ty, why)?,
+            _ => self.infer(e, Some(ty))?,
+        };
+        let is_array = matches!(value.ty, Type::Array(..)) && ty.is_pointer();
+        let pointed = if is_array { self.memory_of(&value) } else { self.points_to(&value) };
+        if let Some(pointed) = pointed {
+            self.unreachable_memory(&value, pointed);
+            return None;
+        }
+        self.coerce(value, ty, why)
+    }
+
+    fn unreachable_memory(&mut self, value: &Expr, pointed: Pointed) {
+        let (what, why) = match pointed.memory {
+            Memory::Local => ("a local variable", "local memory belongs to one thread"),
+            Memory::Shared => ("`shared` memory", "`shared` memory belongs to one block"),
+        };
+        let message = format!("this argument points to {what}, which the child grid cannot reach");
+        let mut error = Diagnostic::error(ids::LOCAL_POINTER_ARGUMENT, value.span, message);
+        if pointed.span != value.span {
+            error = error.label(pointed.span, "the address is taken here");
+        }
+        let note = format!("{why}, and a child grid is made of other blocks");
+        self.cx
+            .report(error.note(note).hint("pass the value itself, or a pointer to device memory"));
+    }
+
+    /// What memory out of a child's reach a value points to, or holds a pointer to, where that can be
+    /// seen.
+    pub(super) fn points_to(&self, value: &Expr) -> Option<Pointed> {
+        match &value.kind {
+            ExprKind::AddressOf(place) => {
+                let pointed = self.memory_of(place)?;
+                Some(Pointed { span: value.span, ..pointed })
+            }
+            ExprKind::DynamicShared => Some(Pointed { memory: Memory::Shared, span: value.span }),
+            ExprKind::Binary(_, pointer, _) if value.ty.is_pointer() => self.points_to(pointer),
+            ExprKind::Cast(pointer) if value.ty.is_pointer() => self.points_to(pointer),
+            ExprKind::Local(id) => self.variable(*id)?.points_to,
+            ExprKind::Aggregate(parts) | ExprKind::Array(parts) => {
+                parts.iter().find_map(|part| self.points_to(part))
+            }
+            ExprKind::ArrayRepeat(part) => self.points_to(part),
+            ExprKind::If { then, otherwise, .. } => {
+                let blocks = [Some(then), otherwise.as_ref()];
+                let mut values = blocks.into_iter().flatten().filter_map(|b| b.value.as_deref());
+                values.find_map(|value| self.points_to(value))
+            }
+            ExprKind::Block(block) => self.points_to(block.value.as_deref()?),
+            _ => None,
+        }
+    }
+
+    /// The memory out of a child's reach that a place lies in.
+    fn memory_of(&self, place: &Expr) -> Option<Pointed> {
+        let root = self.root_of(place)?;
+        match &root.kind {
+            ExprKind::Local(_) => Some(Pointed { memory: Memory::Local, span: place.span }),
+            ExprKind::Shared(_) => Some(Pointed { memory: Memory::Shared, span: place.span }),
+            ExprKind::Deref(pointer) | ExprKind::Index { base: pointer, .. } => {
+                self.points_to(pointer)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The three sizes of a grid or block, as far as they are constant, each with its place.
+fn known_sizes(dimension: &Expr) -> Vec<(Option<i128>, Span)> {
+    let ExprKind::Aggregate(parts) = &dimension.kind else { return vec![] };
+    let size = |part: &Expr| match part.kind {
+        ExprKind::Int(size) => Some(size),
+        _ => None,
+    };
+    parts.iter().map(|part| (size(part), part.span)).collect()
+}
+
+fn axis(at: usize) -> &'static str {
+    ["x", "y", "z"].get(at).copied().unwrap_or("x")
+}

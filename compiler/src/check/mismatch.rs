@@ -1,0 +1,136 @@
+//! Values where a certain type is needed.
+
+use super::body::Body;
+use super::tree::{Expr, ExprKind};
+use crate::diagnostics::{Diagnostic, ids};
+use crate::source::Span;
+use crate::syntax::ast;
+use crate::types::{Scalar, Type};
+
+/// Where the need for a type comes from.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Why {
+    /// The place itself says it.
+    Nothing,
+    /// A type that is written.
+    Type(Span),
+    /// The type of a parameter.
+    Parameter(Span),
+    /// The type of a field.
+    Field(Span),
+    /// What the function returns.
+    Result(Span),
+    /// Something that already has the type.
+    Same(Span),
+}
+
+impl<'a> Body<'_, 'a> {
+    /// The value of `e`, which must be of type `ty`.
+    pub(super) fn need(&mut self, e: &'a ast::Expr, ty: &Type, why: Why) -> Option<Expr> {
+        match &e.kind {
+            ast::ExprKind::If { .. } | ast::ExprKind::Block(_) => {
+                self.block_like(e, super::blocks::Want::Need(ty, why))
+            }
+            _ => {
+                let value = self.infer(e, Some(ty))?;
+                self.coerce(value, ty, why)
+            }
+        }
+    }
+
+    /// `value` as a `ty`: a `*mut T` also serves as a `*const T`; nothing else converts by itself.
+    pub(super) fn coerce(&mut self, value: Expr, ty: &Type, why: Why) -> Option<Expr> {
+        if value.ty == *ty {
+            return Some(value);
+        }
+        if becomes_const(&value.ty, ty) {
+            let span = value.span;
+            return Some(Expr { kind: ExprKind::Cast(Box::new(value)), ty: ty.clone(), span });
+        }
+        self.mismatch(&value, ty, why);
+        None
+    }
+
+    /// Reports that `value` is not of type `ty`.
+    pub(super) fn mismatch(&mut self, value: &Expr, ty: &Type, why: Why) {
+        let expected = self.cx.show(ty);
+        let found = self.cx.show(&value.ty);
+        let message = format!("expected {expected}, found {found}");
+        let mut error = Diagnostic::error(ids::TYPE_MISMATCH, value.span, message);
+        error = match value.ty {
+            Type::Unit => error.at_caret("this has no value"),
+            _ => error.at_caret(format!("this is a {found}")),
+        };
+        error = match why {
+            Why::Nothing => error,
+            Why::Type(span) => error.label(span, "the type is said here"),
+            Why::Parameter(span) => error.label(span, "the parameter is declared here"),
+            Why::Field(span) => error.label(span, "the field is declared here"),
+            Why::Result(span) => error.label(span, "the function returns this"),
+            Why::Same(span) => error.label(span, format!("this is a {expected}")),
+        };
+        if let Some(hint) = self.mismatch_hint(value, ty) {
+            error = error.hint(hint);
+        }
+        self.cx.report(error);
+    }
+
+    fn mismatch_hint(&self, value: &Expr, ty: &Type) -> Option<String> {
+        let text = self.cx.sources.text(value.span);
+        // What is long or has line breaks is not repeated.
+        let text = (text.len() <= 40 && !text.contains('\n')).then_some(text)?;
+        let simple = text.chars().all(|c| c.is_ascii_alphanumeric() || "_.()[]".contains(c));
+        let operand = if simple { text.to_string() } else { format!("({text})") };
+        match (&value.ty, ty) {
+            (_, Type::Unit) => Some("end it with `;` to drop the value".into()),
+            (Type::Scalar(from), Type::Scalar(Scalar::Bool)) if from.is_integer() => {
+                Some(format!("compare it: `{operand} != 0`"))
+            }
+            (Type::Scalar(Scalar::Bool), Type::Scalar(to)) if to.is_float() => {
+                Some(format!("choose: `if {text} {{ 1.0 }} else {{ 0.0 }}`"))
+            }
+            (Type::Scalar(_), Type::Scalar(to)) => {
+                Some(format!("convert it: `{operand} as {}`", to.name()))
+            }
+            (
+                Type::Pointer { mutable: false, pointee: from },
+                Type::Pointer { mutable: true, pointee: to },
+            ) if from == to => Some(match (&value.kind, self.address_of_local(value)) {
+                (ExprKind::AddressOf(_), Some(name)) => {
+                    format!("declare it `mut {name}` to write through its address")
+                }
+                _ => "what a `*const` points to cannot be written; take a `*mut`".into(),
+            }),
+            (Type::Pointer { pointee, .. }, ty) if **pointee == *ty => {
+                Some(format!("read what it points to: `*{operand}`"))
+            }
+            (Type::Array(element, _), Type::Pointer { pointee, .. }) if element == pointee => {
+                Some(format!("take the address of its first element: `&{operand}[0]`"))
+            }
+            (from, Type::Pointer { pointee, .. }) if **pointee == *from => {
+                Some(format!("take its address: `&{operand}`"))
+            }
+            _ => None,
+        }
+    }
+
+    /// The name of the variable whose address `value` is.
+    fn address_of_local(&self, value: &Expr) -> Option<&str> {
+        let ExprKind::AddressOf(place) = &value.kind else { return None };
+        match &self.root_of(place)?.kind {
+            ExprKind::Local(id) => Some(self.local_name(*id)),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a value of type `from` serves as a `to` because it promises less.
+pub(super) fn becomes_const(from: &Type, to: &Type) -> bool {
+    match (from, to) {
+        (
+            Type::Pointer { mutable: true, pointee: from },
+            Type::Pointer { mutable: false, pointee: to },
+        ) => from == to,
+        _ => false,
+    }
+}

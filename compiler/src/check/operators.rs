@@ -1,0 +1,380 @@
+//! Operators and `as`.
+
+use super::body::Body;
+use super::expressions::typed;
+use super::fold::{self, Folded};
+use super::mismatch::{Why, becomes_const};
+use super::tree::{BinaryOp, Block, Expr, ExprKind, UnaryOp};
+use crate::diagnostics::{Diagnostic, ids};
+use crate::source::Span;
+use crate::syntax::ast;
+use crate::types::{Scalar, Type};
+
+/// The operator as it is written.
+fn symbol(op: BinaryOp) -> &'static str {
+    match op {
+        BinaryOp::Add => "+",
+        BinaryOp::Sub => "-",
+        BinaryOp::Mul => "*",
+        BinaryOp::Div => "/",
+        BinaryOp::Rem => "%",
+        BinaryOp::And => "&",
+        BinaryOp::Or => "|",
+        BinaryOp::Xor => "^",
+        BinaryOp::Shl => "<<",
+        BinaryOp::Shr => ">>",
+        BinaryOp::Eq => "==",
+        BinaryOp::Ne => "!=",
+        BinaryOp::Lt => "<",
+        BinaryOp::Le => "<=",
+        BinaryOp::Gt => ">",
+        BinaryOp::Ge => ">=",
+    }
+}
+
+fn is_integer(ty: &Type) -> bool {
+    ty.as_scalar().is_some_and(Scalar::is_integer)
+}
+
+/// `f16` or `bf16`, alone or in a vector.
+fn half(ty: &Type) -> Option<Scalar> {
+    match ty {
+        Type::Scalar(scalar @ (Scalar::F16 | Scalar::Bf16)) => Some(*scalar),
+        _ => None,
+    }
+}
+
+/// Whether `op` works on two values of type `ty`. Shifts and pointers are seen to elsewhere.
+fn supports(op: BinaryOp, ty: &Type) -> bool {
+    let Type::Scalar(scalar) = ty else { return false };
+    match op {
+        BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div | BinaryOp::Rem => {
+            *scalar != Scalar::Bool
+        }
+        BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => {
+            *scalar == Scalar::Bool || scalar.is_integer()
+        }
+        BinaryOp::Shl | BinaryOp::Shr => scalar.is_integer(),
+        BinaryOp::Eq | BinaryOp::Ne => true,
+        BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => *scalar != Scalar::Bool,
+    }
+}
+
+impl<'a> Body<'_, 'a> {
+    /// `-e` or `!e`
+    pub(super) fn unary(
+        &mut self,
+        op: UnaryOp,
+        operand: &'a ast::Expr,
+        span: Span,
+        hint: Option<&Type>,
+    ) -> Option<Expr> {
+        if let (UnaryOp::Neg, ast::ExprKind::Int { value, suffix }) = (op, &operand.kind) {
+            return self.integer(*value, true, *suffix, span, hint);
+        }
+        let value = self.infer(operand, hint)?;
+        if let Some(scalar) = half(&value.ty) {
+            self.half_precision(scalar, span);
+            return None;
+        }
+        let works = match (op, &value.ty) {
+            (UnaryOp::Neg, Type::Scalar(scalar)) => scalar.is_signed() || scalar.is_float(),
+            (UnaryOp::Not, Type::Scalar(scalar)) => *scalar == Scalar::Bool || scalar.is_integer(),
+            _ => false,
+        };
+        if !works {
+            let sign = if op == UnaryOp::Neg { "-" } else { "!" };
+            let message = format!("`{sign}` does not work on {}", self.cx.show(&value.ty));
+            let mut error = Diagnostic::error(ids::OPERAND_TYPE, span, message);
+            if is_integer(&value.ty) {
+                error = error.hint("an unsigned number has no sign; `0 - x` wraps");
+            }
+            self.cx.report(error);
+            return None;
+        }
+        let kind = match fold::unary(op, &value.kind, &value.ty) {
+            Folded::Value(kind) => kind,
+            Folded::Wrapped(kind) => self.wrapped(kind, &value.ty, span)?,
+            Folded::No => {
+                let ty = value.ty.clone();
+                return Some(typed(ExprKind::Unary(op, Box::new(value)), ty, span));
+            }
+        };
+        Some(typed(kind, value.ty, span))
+    }
+
+    /// A constant that did not fit: wrapped, as at run time, but an error in a constant.
+    fn wrapped(&mut self, kind: ExprKind, ty: &Type, span: Span) -> Option<ExprKind> {
+        if !self.constant {
+            return Some(kind);
+        }
+        let message = format!("the value does not fit {}", self.cx.show(ty));
+        self.cx.report(Diagnostic::error(ids::CONST_OVERFLOW, span, message));
+        None
+    }
+
+    /// `&&` or `||`
+    pub(super) fn logical(
+        &mut self,
+        is_and: bool,
+        left: &'a ast::Expr,
+        right: &'a ast::Expr,
+        span: Span,
+    ) -> Option<Expr> {
+        let left = self.need(left, &Type::BOOL, Why::Nothing);
+        // The right side may not run.
+        let alive = self.alive;
+        let right = self.need(right, &Type::BOOL, Why::Nothing);
+        self.alive = alive;
+        let (left, right) = (left?, right?);
+        let kind = match (&left.kind, &right.kind) {
+            (ExprKind::Bool(left), ExprKind::Bool(right)) => {
+                ExprKind::Bool(if is_and { *left && *right } else { *left || *right })
+            }
+            _ => ExprKind::Logical { is_and, left: Box::new(left), right: Box::new(right) },
+        };
+        Some(typed(kind, Type::BOOL, span))
+    }
+
+    /// `left op right`. Of two operands the one with a type of its own speaks first.
+    pub(super) fn binary(
+        &mut self,
+        op: BinaryOp,
+        op_span: Span,
+        left: &'a ast::Expr,
+        right: &'a ast::Expr,
+        span: Span,
+        hint: Option<&Type>,
+    ) -> Option<Expr> {
+        let hint = hint.filter(|_| !op.is_comparison());
+        let (left, right) = if matches!(op, BinaryOp::Shl | BinaryOp::Shr) {
+            let left = self.infer(left, hint);
+            (left, self.infer(right, None))
+        } else if left.literal != ast::Literal::No && right.literal == ast::Literal::No {
+            let right = self.infer(right, hint);
+            let left = self.infer(left, right.as_ref().map(|right| &right.ty));
+            (left, right)
+        } else {
+            let left = self.infer(left, hint);
+            let right = self.infer(right, left.as_ref().map(|left| &left.ty));
+            (left, right)
+        };
+        self.combine(op, op_span, left?, right?, span)
+    }
+
+    /// `left op right` of operands that have their types.
+    pub(super) fn combine(
+        &mut self,
+        op: BinaryOp,
+        op_span: Span,
+        left: Expr,
+        right: Expr,
+        span: Span,
+    ) -> Option<Expr> {
+        if let Some(scalar) = half(&left.ty).or(half(&right.ty)) {
+            self.half_precision(scalar, span);
+            return None;
+        }
+        let ty = match (op, &left.ty, &right.ty) {
+            (BinaryOp::Add | BinaryOp::Sub, Type::Pointer { .. }, right) if is_integer(right) => {
+                left.ty.clone()
+            }
+            (_, Type::Pointer { .. }, Type::Pointer { .. })
+                if op == BinaryOp::Sub || op.is_comparison() =>
+            {
+                return self.pointers(op, op_span, left, right, span);
+            }
+            (BinaryOp::Shl | BinaryOp::Shr, from, count) => {
+                if !is_integer(from) || !is_integer(count) {
+                    let wrong = if is_integer(from) { &right } else { &left };
+                    self.wrong_operand(op, wrong);
+                    return None;
+                }
+                left.ty.clone()
+            }
+            (_, from, to) if from != to => {
+                self.different_operands(op, op_span, &left, &right);
+                return None;
+            }
+            (_, from, _) if !supports(op, from) => {
+                self.wrong_operand(op, &left);
+                return None;
+            }
+            _ if op.is_comparison() => Type::BOOL,
+            (_, from, _) => from.clone(),
+        };
+        let divides = matches!(op, BinaryOp::Div | BinaryOp::Rem);
+        if divides && matches!(right.kind, ExprKind::Int(0)) {
+            let message = "this divides by zero";
+            self.cx.report(Diagnostic::error(ids::DIVISION_BY_ZERO, right.span, message));
+            return None;
+        }
+        let kind = match fold::binary(op, &left.kind, &right.kind, &left.ty) {
+            Folded::Value(kind) => kind,
+            Folded::Wrapped(kind) => self.wrapped(kind, &ty, span)?,
+            Folded::No => ExprKind::Binary(op, Box::new(left), Box::new(right)),
+        };
+        Some(typed(kind, ty, span))
+    }
+
+    /// A difference or comparison of pointers.
+    fn pointers(
+        &mut self,
+        op: BinaryOp,
+        op_span: Span,
+        left: Expr,
+        right: Expr,
+        span: Span,
+    ) -> Option<Expr> {
+        if left.ty.pointee() != right.ty.pointee() {
+            self.different_operands(op, op_span, &left, &right);
+            return None;
+        }
+        let ty = if op.is_comparison() { Type::BOOL } else { Type::I64 };
+        let (left, right) = if becomes_const(&left.ty, &right.ty) {
+            let to = right.ty.clone();
+            (self.coerce(left, &to, Why::Nothing)?, right)
+        } else {
+            let to = left.ty.clone();
+            (left, self.coerce(right, &to, Why::Nothing)?)
+        };
+        Some(typed(ExprKind::Binary(op, Box::new(left), Box::new(right)), ty, span))
+    }
+
+    fn wrong_operand(&mut self, op: BinaryOp, operand: &Expr) {
+        let shown = self.cx.show(&operand.ty);
+        let message = format!("`{}` does not work on {shown}", symbol(op));
+        let mut error = Diagnostic::error(ids::OPERAND_TYPE, operand.span, message)
+            .at_caret(format!("this is a {shown}"));
+        error = match &operand.ty {
+            Type::Pointer { .. } => {
+                error.note("pointers have `p + n`, `p - n`, `p - q` and comparisons")
+            }
+            Type::Vector(..) => error.hint("work on its fields, `.x`, `.y`, …"),
+            Type::Struct(_) => error.hint("work on its fields"),
+            _ => error,
+        };
+        self.cx.report(error);
+    }
+
+    fn different_operands(&mut self, op: BinaryOp, op_span: Span, left: &Expr, right: &Expr) {
+        let (from, to) = (self.cx.show(&left.ty), self.cx.show(&right.ty));
+        let message = format!("`{}` between {from} and {to}", symbol(op));
+        let mut error = Diagnostic::error(ids::TYPE_MISMATCH, op_span, message)
+            .label(left.span, format!("this is a {from}"))
+            .label(right.span, format!("this is a {to}"));
+        error = match (&left.ty, &right.ty) {
+            (Type::Scalar(a), Type::Scalar(b)) if *a != Scalar::Bool && *b != Scalar::Bool => {
+                error.hint("convert one of them with `as`")
+            }
+            (left, Type::Pointer { .. }) if is_integer(left) && op == BinaryOp::Add => {
+                error.hint("write the pointer first: `p + n`")
+            }
+            _ => error,
+        };
+        self.cx.report(error);
+    }
+
+    /// `operand as ty`
+    pub(super) fn cast(
+        &mut self,
+        operand: &'a ast::Expr,
+        ty: &'a ast::TypeExpr,
+        span: Span,
+    ) -> Option<Expr> {
+        let target = self.cx.resolve_type(ty);
+        let hint = target.as_ref().and_then(|target| cast_hint(operand, target));
+        let value = self.infer(operand, hint.as_ref())?;
+        let target = target?;
+        if value.ty == target {
+            return Some(self.cast_to_same(value, span));
+        }
+        if let Some(scalar) = half(&value.ty).or(half(&target)) {
+            self.half_precision(scalar, span);
+            return None;
+        }
+        if !casts(&value.ty, &target) {
+            self.invalid_cast(&value, &target, span);
+            return None;
+        }
+        let folded = target.as_scalar().map(|scalar| fold::cast(&value.kind, scalar));
+        let kind = match folded {
+            Some(Folded::Value(kind)) => kind,
+            _ => ExprKind::Cast(Box::new(value)),
+        };
+        Some(typed(kind, target, span))
+    }
+
+    /// A cast that changes nothing, but for making a place a value.
+    fn cast_to_same(&mut self, value: Expr, span: Span) -> Expr {
+        let ty = value.ty.clone();
+        let kind = match self.root_of(&value) {
+            None => value.kind,
+            Some(_) => ExprKind::Block(Block { statements: vec![], value: Some(Box::new(value)) }),
+        };
+        typed(kind, ty, span)
+    }
+
+    fn invalid_cast(&mut self, value: &Expr, target: &Type, span: Span) {
+        let (from, to) = (self.cx.show(&value.ty), self.cx.show(target));
+        let message = format!("{from} does not convert to {to}");
+        let error = Diagnostic::error(ids::INVALID_CAST, span, message);
+        self.cx.report(match (&value.ty, target) {
+            (Type::Scalar(_), Type::Scalar(Scalar::Bool)) => error.hint("compare it: `x != 0`"),
+            (Type::Scalar(Scalar::Bool), _) => error.hint("go by way of an integer: `as u32 as f32`"),
+            (Type::Pointer { .. }, Type::Scalar(_)) | (Type::Scalar(_), Type::Pointer { .. }) => {
+                error.hint("a pointer converts to and from `u64` and `i64`")
+            }
+            (Type::Array(..), Type::Pointer { .. }) => {
+                error.hint("take the address of its first element: `&a[0]`")
+            }
+            _ => error,
+        });
+    }
+}
+
+/// What an open literal before `as` becomes first: the target, if it is of the same kind and holds it.
+fn cast_hint(operand: &ast::Expr, target: &Type) -> Option<Type> {
+    let (magnitude, negative) = match &operand.kind {
+        ast::ExprKind::Int { value, suffix: None } => (*value, false),
+        ast::ExprKind::Unary(UnaryOp::Neg, inner) => match &inner.kind {
+            ast::ExprKind::Int { value, suffix: None } => (*value, true),
+            _ => return open_cast_hint(operand, target),
+        },
+        _ => return open_cast_hint(operand, target),
+    };
+    let value = i128::try_from(magnitude).unwrap_or(i128::MAX);
+    let value = if negative { -value } else { value };
+    let wanted = match target {
+        Type::Pointer { .. } => Some(Scalar::U64),
+        _ => target.as_scalar().filter(|scalar| scalar.is_integer()),
+    };
+    let candidates = [Scalar::I32, Scalar::U32, Scalar::I64, Scalar::U64];
+    wanted.into_iter().chain(candidates).find_map(|scalar| {
+        let (min, max) = fold::range(scalar);
+        (min..=max).contains(&value).then_some(Type::Scalar(scalar))
+    })
+}
+
+fn open_cast_hint(operand: &ast::Expr, target: &Type) -> Option<Type> {
+    let scalar = target.as_scalar()?;
+    let same_kind = match operand.literal {
+        ast::Literal::No => false,
+        ast::Literal::Int => scalar.is_integer(),
+        ast::Literal::Float => matches!(scalar, Scalar::F32 | Scalar::F64),
+    };
+    same_kind.then_some(Type::Scalar(scalar))
+}
+
+/// Whether `as` goes from one type to the other.
+fn casts(from: &Type, to: &Type) -> bool {
+    let is_address = |ty: &Type| matches!(ty, Type::Scalar(Scalar::U64 | Scalar::I64));
+    match (from, to) {
+        (Type::Scalar(Scalar::Bool), Type::Scalar(to)) => to.is_integer(),
+        (Type::Scalar(_), Type::Scalar(to)) => *to != Scalar::Bool,
+        (Type::Pointer { .. }, Type::Pointer { .. }) => true,
+        (Type::Pointer { .. }, to) => is_address(to),
+        (from, Type::Pointer { .. }) => is_address(from),
+        _ => false,
+    }
+}

@@ -1,0 +1,183 @@
+//! Structs: their fields, and that none contains itself.
+
+use super::types::builtin_type;
+use super::{Context, StructItem};
+use crate::diagnostics::{Diagnostic, ids};
+use crate::source::Span;
+use crate::syntax::ast::{self, MAX_HEIGHT};
+use crate::types::{Field, Struct, StructId, Type};
+
+use super::types::MAX_LEAVES;
+
+impl<'a> Context<'a> {
+    /// Enters the built-in structs into the lists that go beside [`crate::types::Structs`].
+    pub(super) fn add_builtin_structs(&mut self) {
+        let dim3 = StructItem {
+            fields: ["x", "y", "z"].map(|_| (Some(Type::U32), None)).to_vec(),
+            by_name: ["x", "y", "z"].into_iter().zip(0..).collect(),
+            leaves: 3,
+            height: 1,
+            damaged: false,
+        };
+        // Programs cannot name the geometry.
+        self.struct_items = vec![dim3, StructItem::default()];
+    }
+
+    /// Gives a struct its name and its id, or `None` if the name is taken.
+    pub(super) fn declare_struct(&mut self, item: &'a ast::Struct) -> Option<StructId> {
+        let name = self.text(item.name);
+        let is_builtin = builtin_type(name).is_some() || name == "dim3";
+        if is_builtin || self.type_names.contains_key(name) {
+            let first = match self.type_names.get(name) {
+                Some(Some(id)) => self.structs.get(*id).span,
+                _ => None,
+            };
+            self.report_duplicate(item.name.span, name, first);
+            return None;
+        }
+        let span = Some(item.name.span);
+        let id = self.structs.add(Struct { name: name.into(), fields: vec![], span });
+        self.struct_items.push(StructItem { damaged: item.damaged, ..StructItem::default() });
+        self.type_names.insert(name, Some(id));
+        Some(id)
+    }
+
+    /// Resolves the fields of all structs.
+    pub(super) fn resolve_structs(&mut self, items: &[(StructId, &'a ast::Struct)]) {
+        for (id, item) in items {
+            if item.fields.is_empty() && !item.damaged {
+                let message = format!("the struct `{}` has no fields", self.text(item.name));
+                self.report(Diagnostic::error(ids::EMPTY_STRUCT, item.name.span, message));
+                self.struct_items[id.0 as usize].damaged = true;
+            }
+            for field in &item.fields {
+                self.resolve_field(*id, field);
+            }
+        }
+        self.measure_structs(items);
+    }
+
+    fn resolve_field(&mut self, id: StructId, field: &'a ast::Field) {
+        let ty = self.resolve_type(&field.ty);
+        let name = self.text(field.name);
+        let entry = &mut self.struct_items[id.0 as usize];
+        if let Some(first) = entry.by_name.get(name) {
+            let first = entry.fields[*first as usize].1;
+            let message = format!("the field `{name}` is declared twice");
+            let mut error = Diagnostic::error(ids::DUPLICATE_FIELD, field.name.span, message);
+            if let Some(first) = first {
+                error = error.label(first, "first declared here");
+            }
+            self.report(error);
+            return;
+        }
+        entry.by_name.insert(name, entry.fields.len() as u32);
+        entry.fields.push((ty.clone(), Some(field.name.span)));
+        // The placeholder is never seen: there was an error.
+        let ty = ty.unwrap_or(Type::Unit);
+        self.structs.get_mut(id).fields.push(Field { name: name.into(), ty });
+    }
+
+    /// Visits every struct after those that it contains, to find its size and that it does not contain
+    /// itself. A list of open structs stands for the stack of a recursive walk.
+    fn measure_structs(&mut self, items: &[(StructId, &'a ast::Struct)]) {
+        #[derive(Clone, Copy, PartialEq, Eq)]
+        enum State {
+            Unseen,
+            Open,
+            Done,
+        }
+        let mut states = vec![State::Unseen; self.struct_items.len()];
+        states[StructId::DIM3.0 as usize] = State::Done;
+        for (root, _) in items {
+            if states[root.0 as usize] != State::Unseen {
+                continue;
+            }
+            states[root.0 as usize] = State::Open;
+            let mut open = vec![(*root, 0usize)];
+            while let Some((id, next)) = open.last_mut() {
+                let (id, field) = (*id, *next);
+                *next += 1;
+                let Some((ty, span)) = self.struct_items[id.0 as usize].fields.get(field) else {
+                    self.measure_struct(id);
+                    states[id.0 as usize] = State::Done;
+                    open.pop();
+                    continue;
+                };
+                let Some(inner) = ty.as_ref().and_then(by_value) else { continue };
+                match states[inner.0 as usize] {
+                    State::Done => {}
+                    State::Unseen => {
+                        states[inner.0 as usize] = State::Open;
+                        open.push((inner, 0));
+                    }
+                    State::Open => {
+                        let span = *span;
+                        self.struct_items[id.0 as usize].fields[field].0 = None;
+                        self.report_recursion(inner, span);
+                    }
+                }
+            }
+        }
+    }
+
+    fn report_recursion(&mut self, id: StructId, field: Option<Span>) {
+        let item = self.structs.get(id);
+        let (name, span) = (item.name.clone(), item.span);
+        let Some(at) = field.or(span) else { return };
+        let message = format!("the struct `{name}` contains itself");
+        let mut error = Diagnostic::error(ids::RECURSIVE_STRUCT, at, message);
+        if let Some(span) = span {
+            error = error.label(span, "declared here");
+        }
+        self.report(error.hint(format!("hold a pointer: `*mut {name}`")));
+    }
+
+    fn measure_struct(&mut self, id: StructId) {
+        let (mut leaves, mut height) = (0u64, 0u32);
+        for (ty, _) in &self.struct_items[id.0 as usize].fields {
+            let Some(ty) = ty else { continue };
+            leaves = leaves.saturating_add(self.leaves(ty));
+            height = height.max(self.type_height(ty));
+        }
+        let entry = &mut self.struct_items[id.0 as usize];
+        (entry.leaves, entry.height) = (leaves, height.saturating_add(1));
+        let Some(span) = self.structs.get(id).span else { return };
+        if leaves > MAX_LEAVES {
+            self.struct_items[id.0 as usize].leaves = 1;
+            self.report_size(span);
+        }
+        if height >= u32::from(MAX_HEIGHT) {
+            // So that those around it are not reported too.
+            self.struct_items[id.0 as usize].height = 1;
+            let name = self.structs.get(id).name.clone();
+            let message = format!("the struct `{name}` is nested over {MAX_HEIGHT} levels deep");
+            self.report(Diagnostic::error(ids::NESTING_TOO_DEEP, span, message));
+        }
+    }
+
+    fn type_height(&self, ty: &Type) -> u32 {
+        let mut height = 0u32;
+        let mut ty = ty;
+        while let Type::Array(element, _) = ty {
+            height += 1;
+            ty = element;
+        }
+        match ty {
+            Type::Struct(id) => height.saturating_add(self.struct_items[id.0 as usize].height),
+            _ => height + 1,
+        }
+    }
+}
+
+/// The struct that a value of the type holds, in arrays too.
+fn by_value(ty: &Type) -> Option<StructId> {
+    let mut ty = ty;
+    while let Type::Array(element, _) = ty {
+        ty = element;
+    }
+    match ty {
+        Type::Struct(id) => Some(*id),
+        _ => None,
+    }
+}

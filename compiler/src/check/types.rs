@@ -1,0 +1,152 @@
+//! Types as they are written to types as they are.
+
+use super::Context;
+use crate::diagnostics::{Diagnostic, ids};
+use crate::syntax::ast;
+use crate::types::{Scalar, Type};
+
+/// The most scalars that a value may have. Far above what a GPU holds, far below where sizes overflow.
+pub(super) const MAX_LEAVES: u64 = 1 << 28;
+
+/// The type of a name that the language declares, `dim3` apart.
+pub(super) fn builtin_type(name: &str) -> Option<Type> {
+    if name == "stream" {
+        return Some(Type::Stream);
+    }
+    if let Some(scalar) = Scalar::from_name(name) {
+        return Some(Type::Scalar(scalar));
+    }
+    let (scalar, count) = name.rsplit_once('x')?;
+    let count = match count {
+        "2" => 2,
+        "3" => 3,
+        "4" => 4,
+        _ => return None,
+    };
+    let scalar = Scalar::from_name(scalar).filter(|scalar| *scalar != Scalar::Bool)?;
+    Some(Type::Vector(scalar, count))
+}
+
+impl<'a> Context<'a> {
+    /// The type that is written, or `None` after an error.
+    pub(super) fn resolve_type(&mut self, ty: &'a ast::TypeExpr) -> Option<Type> {
+        let span = ty.span;
+        match &ty.kind {
+            ast::TypeExprKind::Error => None,
+            ast::TypeExprKind::Name(name) => self.named_type(*name),
+            ast::TypeExprKind::Pointer { mutable, pointee } => {
+                let pointee = Box::new(self.resolve_type(pointee)?);
+                Some(Type::Pointer { mutable: *mutable, pointee })
+            }
+            ast::TypeExprKind::Array(element, length) => {
+                let element = self.resolve_type(element);
+                let length = self.array_length(length);
+                let ty = Type::Array(Box::new(element?), length?);
+                // Structs are not all known while their fields are resolved: they are checked as a whole.
+                if self.leaves(&ty) > MAX_LEAVES {
+                    self.report_size(span);
+                    return None;
+                }
+                Some(ty)
+            }
+            ast::TypeExprKind::Slice(_) => {
+                let message = "only `dynamic shared` memory has a type without a length";
+                let error = Diagnostic::error(ids::INVALID_TYPE, ty.span, message);
+                self.report(error.hint("write a pointer, `*mut T`, or a length, `[T; 8]`"));
+                None
+            }
+        }
+    }
+
+    fn named_type(&mut self, name: ast::Name) -> Option<Type> {
+        let text = self.text(name);
+        if let Some(ty) = builtin_type(text) {
+            return Some(ty);
+        }
+        if let Some(id) = self.type_names.get(text) {
+            return id.map(Type::Struct);
+        }
+        if !self.has_use {
+            let message = format!("there is no type `{text}`");
+            let error = Diagnostic::error(ids::UNKNOWN_TYPE, name.span, message);
+            let error = match foreign_type(text) {
+                Some(own) => error.hint(format!("it is called `{own}` here")),
+                None => {
+                    let builtin = Scalar::ALL.map(Scalar::name).into_iter().chain(["stream"]);
+                    let declared: Vec<&str> = self.struct_names().collect();
+                    self.suggest(error, text, builtin.chain(declared))
+                }
+            };
+            self.report(error);
+        }
+        None
+    }
+
+    /// The names of all structs that can be named.
+    fn struct_names(&self) -> impl Iterator<Item = &'a str> {
+        let mut names: Vec<&'a str> = vec!["dim3"];
+        for item in self.structs.iter().filter_map(|(_, item)| item.span) {
+            names.push(self.sources.text(item));
+        }
+        names.into_iter()
+    }
+
+    pub(super) fn array_length(&mut self, length: &'a ast::Expr) -> Option<u64> {
+        let value = self.const_integer(length)?;
+        match u64::try_from(value) {
+            Ok(value) if value > 0 => Some(value),
+            _ => {
+                let message = format!("an array cannot have {value} elements");
+                self.report(Diagnostic::error(ids::ARRAY_LENGTH, length.span, message));
+                None
+            }
+        }
+    }
+
+    pub(super) fn report_size(&mut self, span: crate::source::Span) {
+        let message = format!("this type has more than {MAX_LEAVES} elements");
+        self.report(Diagnostic::error(ids::TYPE_TOO_LARGE, span, message));
+    }
+
+    /// How many scalars (or pointers) a value has. Structs that are not resolved yet count as none.
+    pub(super) fn leaves(&self, ty: &Type) -> u64 {
+        let mut factor: u64 = 1;
+        let mut ty = ty;
+        while let Type::Array(element, length) = ty {
+            factor = factor.saturating_mul(*length);
+            ty = element;
+        }
+        let inner = match ty {
+            Type::Struct(id) => self.struct_items[id.0 as usize].leaves,
+            Type::Vector(_, count) => u64::from(*count),
+            _ => 1,
+        };
+        factor.saturating_mul(inner)
+    }
+}
+
+/// The type that other languages call `name`.
+fn foreign_type(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "int" => "i32",
+        "unsigned" | "uint" => "u32",
+        "long" | "isize" => "i64",
+        "usize" | "size_t" => "u64",
+        "short" => "i16",
+        "char" => "i8",
+        "float" => "f32",
+        "double" => "f64",
+        "half" => "f16",
+        "float2" => "f32x2",
+        "float3" => "f32x3",
+        "float4" => "f32x4",
+        "int2" => "i32x2",
+        "int3" => "i32x3",
+        "int4" => "i32x4",
+        "uint2" => "u32x2",
+        "uint3" => "u32x3",
+        "uint4" => "u32x4",
+        "double2" => "f64x2",
+        _ => return None,
+    })
+}

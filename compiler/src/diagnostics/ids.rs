@@ -1,0 +1,111 @@
+//! The ids of messages. They are stable: tools and tests rely on them.
+
+/// Declares a constant for each id and the table of them all.
+macro_rules! ids {
+    ($($name:ident = $id:literal: $explanation:literal,)*) => {
+        $(#[doc = concat!("`", $id, "`: ", $explanation)] pub const $name: &str = $id;)*
+
+        /// Every id with what it means, in the order of the reference.
+        pub const ALL: &[(&str, &str)] = &[$(($id, $explanation)),*];
+    };
+}
+
+ids! {
+    // Files, characters and syntax
+    FILE_TOO_LARGE = "file-too-large": "a source file is larger than the compiler reads",
+    UNEXPECTED_CHARACTER = "unexpected-character": "a character that no part of the language uses",
+    UNTERMINATED_COMMENT = "unterminated-comment": "a `/*` without its `*/`",
+    UNTERMINATED_STRING = "unterminated-string": "a string without its closing quote",
+    INVALID_ESCAPE = "invalid-escape": "an escape in a string that does not exist",
+    INVALID_NUMBER = "invalid-number": "a number with a wrong digit, suffix or exponent",
+    SYNTAX_ERROR = "syntax-error": "something else should stand here",
+    UNCLOSED_DELIMITER = "unclosed-delimiter": "a bracket, brace or parenthesis that is never closed",
+    NESTING_TOO_DEEP = "nesting-too-deep": "code or types nested over 256 levels deep",
+    CHAINED_COMPARISON = "chained-comparison": "comparisons do not chain: `a < b < c`",
+    NOT_SUPPORTED_YET = "not-supported-yet": "part of the language that this version does not compile",
+    TOO_MANY_ERRORS = "too-many-errors": "only the first errors are shown",
+
+    // Items and names
+    EMPTY_PROGRAM = "empty-program": "the program has no kernel",
+    DUPLICATE_NAME = "duplicate-name": "a name that is declared twice",
+    UNKNOWN_NAME = "unknown-name": "a name that nothing declares",
+    UNKNOWN_TYPE = "unknown-type": "a type that nothing declares",
+    UNKNOWN_FIELD = "unknown-field": "a field that the type does not have",
+    UNKNOWN_LABEL = "unknown-label": "`break` or `continue` to a label that no enclosing loop has",
+    UNKNOWN_METHOD = "unknown-method": "a method; only ranges have one, `.step(n)`",
+    UNKNOWN_ATTRIBUTE = "unknown-attribute": "an attribute that the language does not have",
+    MISPLACED_ATTRIBUTE = "misplaced-attribute": "an attribute on something that it says nothing about",
+    INVALID_LAUNCH_BOUNDS = "invalid-launch-bounds": "`#[launch_bounds]` with wrong or missing values",
+    KERNEL_RESULT = "kernel-result": "a kernel that returns a value",
+
+    // Types
+    TYPE_MISMATCH = "type-mismatch": "a value of another type than is needed here",
+    OPERAND_TYPE = "operand-type": "an operator or built-in on a type that it does not work on",
+    INVALID_CAST = "invalid-cast": "`as` between types that do not convert",
+    INVALID_TYPE = "invalid-type": "a type that cannot stand here",
+    MISSING_TYPE = "missing-type": "a variable without a type or a value to take it from",
+    HALF_PRECISION = "half-precision": "arithmetic on `f16` or `bf16`, which are only stored and passed on",
+    RECURSIVE_STRUCT = "recursive-struct": "a struct that contains itself",
+    EMPTY_STRUCT = "empty-struct": "a struct without fields",
+    TYPE_TOO_LARGE = "type-too-large": "a type of more than 2^28 elements",
+    ARRAY_LENGTH = "array-length": "an array length that is not a positive integer",
+
+    // Constants and literals
+    LITERAL_OUT_OF_RANGE = "literal-out-of-range": "a number that its type cannot hold",
+    CONST_EXPRESSION = "const-expression": "an expression that is not known at compile time where it must be",
+    CONST_OVERFLOW = "const-overflow": "arithmetic of constants that does not fit its type",
+    RECURSIVE_CONST = "recursive-const": "a constant that needs its own value",
+    DIVISION_BY_ZERO = "division-by-zero": "an integer division by a constant zero",
+    INDEX_OUT_OF_RANGE = "index-out-of-range": "a constant index that the array does not have",
+
+    // Expressions and statements
+    NOT_A_VALUE = "not-a-value": "a function, kernel or type where a value is needed, or something that has no value",
+    NOT_CALLABLE = "not-callable": "a call of something that is not a function",
+    CALL_ARITY = "call-arity": "a call with too many or too few arguments",
+    MISSING_FIELD = "missing-field": "a struct literal that leaves fields out",
+    DUPLICATE_FIELD = "duplicate-field": "a field that is given or declared twice",
+    NOT_A_PLACE = "not-a-place": "a value that cannot be assigned to, or has no address",
+    IMMUTABLE_ASSIGN = "immutable-assign": "an assignment to a variable that is not `mut`",
+    CONST_POINTER_ASSIGN = "const-pointer-assign": "an assignment through a `*const` pointer",
+    MISSING_ELSE = "missing-else": "an `if` whose value is used, without `else`",
+    MISSING_RETURN = "missing-return": "a function that can end without its value",
+    BREAK_OUTSIDE_LOOP = "break-outside-loop": "`break` or `continue` outside a loop",
+    MISPLACED_RANGE = "misplaced-range": "a range that is not the head of a `for`",
+    MISPLACED_STRING = "misplaced-string": "a string that is not the format of `printf`",
+    MISPLACED_SHARED = "misplaced-shared": "`shared` memory declared inside a block",
+    PRINTF_FORMAT = "printf-format": "a conversion that `printf` does not have on a GPU",
+    PRINTF_ARGUMENTS = "printf-arguments": "arguments that do not go with the format",
+
+    // Launches
+    CALL_KERNEL = "call-kernel": "a kernel that is called instead of launched",
+    LAUNCH_NOT_KERNEL = "launch-not-kernel": "a launch of something that is not a kernel",
+    LAUNCH_ARITY = "launch-arity": "a launch with too many or too few arguments",
+    LAUNCH_CONFIG = "launch-config": "a launch without grid or block, or with an option that does not exist",
+    LAUNCH_DIMENSION = "launch-dimension": "a grid or block size that no GPU takes",
+    BLOCK_TOO_LARGE = "block-too-large": "a block of more than 1,024 threads",
+    LAUNCH_BOUNDS_EXCEEDED = "launch-bounds-exceeded": "a block of more threads than the kernel's launch bounds",
+    LOCAL_POINTER_ARGUMENT = "local-pointer-argument": "a launch argument that points to shared or local memory",
+    UNKNOWN_STREAM = "unknown-stream": "a stream that is neither a named one nor a variable",
+    PARAM_BUFFER_TOO_LARGE = "param-buffer-too-large": "kernel parameters of more than 4,096 bytes",
+}
+
+/// What an id means; `None` for what is not an id.
+pub fn lookup(id: &str) -> Option<&'static str> {
+    ALL.iter().find(|(known, _)| *known == id).map(|(_, explanation)| *explanation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_kebab_case_unique_and_explained() {
+        for (at, (id, explanation)) in ALL.iter().enumerate() {
+            assert!(id.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{id}");
+            assert!(!explanation.is_empty() && !explanation.ends_with('.'), "{id}");
+            assert!(ALL[..at].iter().all(|(earlier, _)| earlier != id), "{id} twice");
+            assert_eq!(lookup(id), Some(*explanation));
+        }
+        assert_eq!(lookup("no-such-id"), None);
+    }
+}

@@ -1,0 +1,284 @@
+//! Operators: binary, `as`, prefix and postfix, in Rust's order of precedence.
+
+use super::Parser;
+use crate::diagnostics::{Diagnostic, ids};
+use crate::source::Span;
+use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Name, UnaryOp};
+use crate::syntax::token::Token;
+
+/// An operator between two operands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Infix {
+    Binary(BinaryOp),
+    /// Whether it is `&&`.
+    Logical(bool),
+}
+
+/// The operator of a token and how strongly it binds.
+fn infix(token: Token) -> Option<(Infix, u8)> {
+    Some(match token {
+        Token::Star => (Infix::Binary(BinaryOp::Mul), 10),
+        Token::Slash => (Infix::Binary(BinaryOp::Div), 10),
+        Token::Percent => (Infix::Binary(BinaryOp::Rem), 10),
+        Token::Plus => (Infix::Binary(BinaryOp::Add), 9),
+        Token::Minus => (Infix::Binary(BinaryOp::Sub), 9),
+        Token::ShiftLeft => (Infix::Binary(BinaryOp::Shl), 8),
+        Token::ShiftRight => (Infix::Binary(BinaryOp::Shr), 8),
+        Token::And => (Infix::Binary(BinaryOp::And), 7),
+        Token::Caret => (Infix::Binary(BinaryOp::Xor), 6),
+        Token::Or => (Infix::Binary(BinaryOp::Or), 5),
+        Token::EqualEqual => (Infix::Binary(BinaryOp::Eq), COMPARISON),
+        Token::NotEqual => (Infix::Binary(BinaryOp::Ne), COMPARISON),
+        Token::Less => (Infix::Binary(BinaryOp::Lt), COMPARISON),
+        Token::LessEqual => (Infix::Binary(BinaryOp::Le), COMPARISON),
+        Token::Greater => (Infix::Binary(BinaryOp::Gt), COMPARISON),
+        Token::GreaterEqual => (Infix::Binary(BinaryOp::Ge), COMPARISON),
+        Token::AndAnd => (Infix::Logical(true), 3),
+        Token::OrOr => (Infix::Logical(false), 2),
+        _ => return None,
+    })
+}
+
+const COMPARISON: u8 = 4;
+
+struct Operator {
+    infix: Infix,
+    power: u8,
+    span: Span,
+}
+
+/// An operator before its operand.
+#[derive(Clone, Copy)]
+enum Prefix {
+    Unary(UnaryOp),
+    Deref,
+    AddressOf,
+}
+
+impl Parser<'_> {
+    /// An expression. A range binds loosest.
+    pub(super) fn expression(&mut self) -> Option<Expr> {
+        let start = self.binary()?;
+        match self.peek() {
+            Token::DotDot => self.range(start),
+            Token::DotDotEqual => {
+                let message = "a range does not include its end";
+                let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
+                self.report(error.hint("write `a..b + 1`"));
+                None
+            }
+            _ => Some(start),
+        }
+    }
+
+    fn range(&mut self, start: Expr) -> Option<Expr> {
+        self.bump();
+        let end = self.binary()?;
+        let span = start.span.to(end.span);
+        self.node(ExprKind::Range(Box::new(start), Box::new(end)), span)
+    }
+
+    /// Operands with operators between, by a stack of each: no recursion.
+    fn binary(&mut self) -> Option<Expr> {
+        let first = self.cast()?;
+        if infix(self.peek()).is_none() {
+            return Some(first);
+        }
+        self.binary_rest(first)
+    }
+
+    fn binary_rest(&mut self, first: Expr) -> Option<Expr> {
+        let mut operands = vec![first];
+        let mut operators: Vec<Operator> = vec![];
+        while let Some((infix, power)) = infix(self.peek()) {
+            while operators.last().is_some_and(|last| last.power >= power) {
+                if power == COMPARISON && operators.last().is_some_and(|last| last.power == power) {
+                    self.chained_comparison(&operators);
+                    return None;
+                }
+                self.reduce(&mut operands, &mut operators)?;
+            }
+            let span = self.bump();
+            operators.push(Operator { infix, power, span });
+            operands.push(self.cast()?);
+        }
+        while !operators.is_empty() {
+            self.reduce(&mut operands, &mut operators)?;
+        }
+        operands.pop()
+    }
+
+    /// Joins the last two operands by the last operator.
+    fn reduce(&mut self, operands: &mut Vec<Expr>, operators: &mut Vec<Operator>) -> Option<()> {
+        let operator = operators.pop()?;
+        let right = Box::new(operands.pop()?);
+        let left = Box::new(operands.pop()?);
+        let span = left.span.to(right.span);
+        let kind = match operator.infix {
+            Infix::Binary(op) => ExprKind::Binary { op, op_span: operator.span, left, right },
+            Infix::Logical(is_and) => ExprKind::Logical { is_and, left, right },
+        };
+        let node = self.node(kind, span)?;
+        operands.push(node);
+        Some(())
+    }
+
+    fn chained_comparison(&mut self, operators: &[Operator]) {
+        let message = "comparisons do not chain";
+        let mut error = Diagnostic::error(ids::CHAINED_COMPARISON, self.span(), message);
+        if let Some(first) = operators.last() {
+            error = error.label(first.span, "the first comparison");
+        }
+        self.report(error.hint("write `a < b && b < c`, or put one of them in parentheses"));
+    }
+
+    /// `e as T`, any number of times.
+    fn cast(&mut self) -> Option<Expr> {
+        let mut value = self.unary()?;
+        while self.peek() == Token::As {
+            value = self.cast_rest(value)?;
+        }
+        Some(value)
+    }
+
+    fn cast_rest(&mut self, value: Expr) -> Option<Expr> {
+        self.bump();
+        let ty = self.ty()?;
+        let span = value.span.to(ty.span);
+        self.node(ExprKind::Cast(Box::new(value), Box::new(ty)), span)
+    }
+
+    /// Operators before an operand, then the operand with what follows it.
+    fn unary(&mut self) -> Option<Expr> {
+        if !matches!(
+            self.peek(),
+            Token::Minus | Token::Not | Token::Star | Token::And | Token::AndAnd
+        ) {
+            return self.postfix();
+        }
+        let prefixes = self.prefixes();
+        let operand = self.postfix()?;
+        self.apply_prefixes(operand, prefixes)
+    }
+
+    fn prefixes(&mut self) -> Vec<(Prefix, Span)> {
+        let mut prefixes = vec![];
+        loop {
+            let prefix = match self.peek() {
+                Token::Minus => Prefix::Unary(UnaryOp::Neg),
+                Token::Not => Prefix::Unary(UnaryOp::Not),
+                Token::Star => Prefix::Deref,
+                Token::And | Token::AndAnd => Prefix::AddressOf,
+                _ => return prefixes,
+            };
+            let twice = self.peek() == Token::AndAnd;
+            let span = self.bump();
+            prefixes.push((prefix, span));
+            if twice {
+                prefixes.push((prefix, Span { start: span.start + 1, ..span }));
+            }
+            if matches!(prefix, Prefix::AddressOf) && self.peek() == Token::Mut {
+                let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), "there is no `&mut`");
+                self.report(error.hint("`&x` is a `*mut` pointer if `x` can be assigned"));
+                self.bump();
+            }
+        }
+    }
+
+    fn apply_prefixes(&mut self, operand: Expr, prefixes: Vec<(Prefix, Span)>) -> Option<Expr> {
+        let mut value = operand;
+        for (prefix, at) in prefixes.into_iter().rev() {
+            let span = at.to(value.span);
+            let operand = Box::new(value);
+            let kind = match prefix {
+                Prefix::Unary(op) => ExprKind::Unary(op, operand),
+                Prefix::Deref => ExprKind::Deref(operand),
+                Prefix::AddressOf => ExprKind::AddressOf(operand),
+            };
+            value = self.node(kind, span)?;
+        }
+        Some(value)
+    }
+
+    /// An operand with calls, fields and indices after it.
+    fn postfix(&mut self) -> Option<Expr> {
+        let mut value = self.primary()?;
+        loop {
+            value = match self.peek() {
+                Token::Dot => self.dot(value)?,
+                Token::LeftBracket => self.index(value)?,
+                Token::LeftParen | Token::PathSeparator => self.call(value)?,
+                _ => return Some(value),
+            };
+        }
+    }
+
+    /// `.name` or `.name(arguments)`
+    fn dot(&mut self, base: Expr) -> Option<Expr> {
+        self.bump();
+        let name = self.name()?;
+        if self.peek() != Token::LeftParen {
+            let span = base.span.to(name.span);
+            return self.node(ExprKind::Field(Box::new(base), name), span);
+        }
+        let (arguments, end) = self.arguments()?;
+        let span = base.span.to(end);
+        self.node(ExprKind::MethodCall { base: Box::new(base), name, arguments }, span)
+    }
+
+    /// `[index]`
+    fn index(&mut self, base: Expr) -> Option<Expr> {
+        let (index, end) =
+            self.delimited(Token::LeftBracket, Token::RightBracket, Self::expression)?;
+        let span = base.span.to(end);
+        self.node(ExprKind::Index(Box::new(base), Box::new(index)), span)
+    }
+
+    /// `[::<…>](arguments)` after a name.
+    fn call(&mut self, callee: Expr) -> Option<Expr> {
+        let generics = self.generics()?;
+        let ExprKind::Name(name) = callee.kind else {
+            let message = "only a function can be called, by its name";
+            self.report(Diagnostic::error(ids::SYNTAX_ERROR, callee.span, message));
+            return None;
+        };
+        let (arguments, end) = self.arguments()?;
+        self.node(ExprKind::Call { callee: name, generics, arguments }, callee.span.to(end))
+    }
+
+    /// `::<…>`, skipped.
+    pub(super) fn generics(&mut self) -> Option<Option<Span>> {
+        if self.peek() != Token::PathSeparator {
+            return Some(None);
+        }
+        let start = self.bump();
+        self.expect(Token::Less)?;
+        while !matches!(
+            self.peek(),
+            Token::Greater | Token::Semicolon | Token::RightBrace | Token::LeftBrace | Token::End
+        ) {
+            self.bump();
+        }
+        let end = self.expect(Token::Greater)?;
+        Some(Some(start.to(end)))
+    }
+
+    /// `(a, b)`
+    pub(super) fn arguments(&mut self) -> Option<(Vec<Expr>, Span)> {
+        self.delimited(Token::LeftParen, Token::RightParen, |parser| {
+            parser.list(Token::RightParen, Self::expression)
+        })
+    }
+
+    /// A struct literal's fields: `name: e` or `name` alone.
+    pub(super) fn field_values(&mut self) -> Option<Vec<(Name, Expr)>> {
+        self.list(Token::RightBrace, |parser| {
+            let name = parser.name()?;
+            let value = match parser.eat(Token::Colon) {
+                true => parser.expression()?,
+                false => parser.node(ExprKind::Name(name), name.span)?,
+            };
+            Some((name, value))
+        })
+    }
+}

@@ -1,0 +1,260 @@
+//! Items.
+
+use super::Parser;
+use crate::diagnostics::{Diagnostic, ids};
+use crate::source::Span;
+use crate::syntax::ast::{
+    Attribute, Block, Const, Field, File, Function, Item, Name, Parameter, Struct,
+};
+use crate::syntax::token::Token;
+
+impl Parser<'_> {
+    /// The whole file.
+    pub(in crate::syntax) fn file(mut self) -> File {
+        let mut file = File::empty(Span::new(self.file, 0..self.text.len()));
+        while self.peek() != Token::End {
+            let start = self.at;
+            if self.item(&mut file).is_none() {
+                self.skip_item(start);
+            }
+        }
+        file
+    }
+
+    /// Reads one item. Whatever of it could be read is in the file, even after an error.
+    fn item(&mut self, file: &mut File) -> Option<()> {
+        let attributes = self.attributes()?;
+        let wrongly_attributed = match self.peek() {
+            Token::Fn | Token::Kernel => None,
+            _ => attributes.first().map(|attribute| attribute.span),
+        };
+        if let Some(span) = wrongly_attributed {
+            let error = Diagnostic::error(
+                ids::MISPLACED_ATTRIBUTE,
+                span,
+                "only functions and kernels have attributes",
+            );
+            self.report(error);
+        }
+        match self.peek() {
+            Token::Const => self.const_item(file),
+            Token::Struct => self.struct_item(file),
+            Token::Fn | Token::Kernel => self.function_item(attributes, file),
+            Token::Static | Token::Extern => self.unsupported_item(file),
+            Token::Use => {
+                let start = self.bump();
+                file.has_use = true;
+                self.unsupported(start, "`use` is");
+                self.expect(Token::String)?;
+                self.expect(Token::Semicolon)?;
+                Some(())
+            }
+            Token::RightBrace => {
+                let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), "unexpected `}`");
+                self.report(error.at_caret("nothing is open here"));
+                self.bump();
+                Some(())
+            }
+            _ => {
+                self.expected("an item: `const`, `struct`, `fn` or `kernel`");
+                None
+            }
+        }
+    }
+
+    /// Skips to the next item. `start` is the index of the token at which the broken one started.
+    fn skip_item(&mut self, start: usize) {
+        if self.at == start {
+            self.skip_delimited();
+        }
+        loop {
+            let token = self.peek();
+            // The `const` of a type follows a `*`.
+            let is_const = token == Token::Const && self.tokens[self.at - 1].token != Token::Star;
+            let is_attribute = token == Token::Hash && self.peek_at(1) == Token::LeftBracket;
+            if token == Token::End || token.starts_item() || is_const || is_attribute {
+                return;
+            }
+            if matches!(token, Token::LeftBrace) {
+                self.skip_delimited();
+                return;
+            }
+            self.bump();
+            if matches!(token, Token::Semicolon | Token::RightBrace) {
+                return;
+            }
+        }
+    }
+
+    /// `#[name(arguments)]`, any number of them.
+    pub(super) fn attributes(&mut self) -> Option<Vec<Attribute>> {
+        let mut attributes = vec![];
+        while self.peek() == Token::Hash {
+            let hash = self.bump();
+            let ((name, arguments), span) =
+                self.delimited(Token::LeftBracket, Token::RightBracket, |parser| {
+                    let name = parser.name()?;
+                    let arguments = match parser.peek() {
+                        Token::LeftParen => parser.arguments()?.0,
+                        _ => vec![],
+                    };
+                    Some((name, arguments))
+                })?;
+            attributes.push(Attribute { name, arguments, span: hash.to(span) });
+        }
+        Some(attributes)
+    }
+
+    /// `const NAME: T = e;`
+    fn const_item(&mut self, file: &mut File) -> Option<()> {
+        self.bump();
+        let name = self.name()?;
+        let item = self.const_rest(name);
+        let read = item.is_some();
+        file.items.push(item.map_or(Item::Opaque(name), Item::Const));
+        read.then_some(())
+    }
+
+    fn const_rest(&mut self, name: Name) -> Option<Const> {
+        if self.peek() == Token::Equal {
+            let error = Diagnostic::error(
+                ids::SYNTAX_ERROR,
+                self.span(),
+                "expected `:`, found `=`: a constant says its type",
+            );
+            self.report(
+                error.hint(format!("write `const {}: u32 = …`", &self.text[name.span.range()])),
+            );
+            return None;
+        }
+        self.expect(Token::Colon)?;
+        let ty = self.ty()?;
+        self.expect(Token::Equal)?;
+        let value = self.expression()?;
+        self.expect(Token::Semicolon)?;
+        Some(Const { name, ty, value })
+    }
+
+    /// `struct Name { field: T, … }`
+    fn struct_item(&mut self, file: &mut File) -> Option<()> {
+        self.bump();
+        let name = self.name()?;
+        let fields = self.delimited(Token::LeftBrace, Token::RightBrace, |parser| {
+            parser.list(Token::RightBrace, |parser| {
+                let name = parser.name()?;
+                parser.expect(Token::Colon)?;
+                Some(Field { name, ty: parser.ty()? })
+            })
+        });
+        let read = fields.is_some();
+        let fields = fields.map_or(vec![], |(fields, _)| fields);
+        file.items.push(Item::Struct(Struct { name, fields, damaged: !read }));
+        if read {
+            self.eat(Token::Semicolon);
+        }
+        read.then_some(())
+    }
+
+    /// `fn name(…) -> T { … }` or `kernel name(…) { … }`
+    fn function_item(&mut self, attributes: Vec<Attribute>, file: &mut File) -> Option<()> {
+        let errors = self.error_count();
+        let is_kernel = self.peek() == Token::Kernel;
+        self.bump();
+        let name = self.name()?;
+        let Some(mut function) = self.signature(name, is_kernel) else {
+            file.items.push(Item::Opaque(name));
+            // The body may be whole.
+            return if self.skip_to_body() { self.block().map(drop) } else { None };
+        };
+        function.attributes = attributes;
+        let body = self.block();
+        let read = body.is_some();
+        if let Some(body) = body {
+            function.body = body;
+        }
+        function.damaged = self.error_count() > errors;
+        file.items.push(Item::Function(Box::new(function)));
+        read.then_some(())
+    }
+
+    /// All before the body, which is left empty.
+    fn signature(&mut self, name: Name, is_kernel: bool) -> Option<Function> {
+        let const_parameters =
+            if self.peek() == Token::Less { self.const_parameters()? } else { vec![] };
+        let (parameters, end) = self.delimited(Token::LeftParen, Token::RightParen, |parser| {
+            parser.list(Token::RightParen, Self::parameter)
+        })?;
+        let result = if self.eat(Token::Arrow) { Some(self.ty()?) } else { None };
+        let body = Block { statements: vec![], value: None, span: end, height: 0 };
+        Some(Function {
+            name,
+            is_kernel,
+            attributes: vec![],
+            const_parameters,
+            parameters,
+            result,
+            body,
+            damaged: false,
+        })
+    }
+
+    fn parameter(&mut self) -> Option<Parameter> {
+        let mutable = self.eat(Token::Mut);
+        let name = self.name()?;
+        self.expect(Token::Colon)?;
+        Some(Parameter { mutable, name, ty: self.ty()? })
+    }
+
+    /// `<const K: u32, …>`: read for its names, and refused.
+    fn const_parameters(&mut self) -> Option<Vec<Name>> {
+        let start = self.bump();
+        let names = self.list(Token::Greater, |parser| {
+            parser.expect(Token::Const)?;
+            let name = parser.name()?;
+            parser.expect(Token::Colon)?;
+            parser.ty()?;
+            Some(name)
+        })?;
+        let end = self.expect(Token::Greater)?;
+        self.unsupported(start.to(end), "const parameters are");
+        Some(names)
+    }
+
+    /// `static name: T = e;` or `extern fn name(…) -> T;`: read for its name, and refused.
+    fn unsupported_item(&mut self, file: &mut File) -> Option<()> {
+        let is_static = self.peek() == Token::Static;
+        let start = self.bump();
+        if is_static {
+            self.unsupported(start, "`static` variables are");
+            let name = self.name()?;
+            file.items.push(Item::Opaque(name));
+            self.expect(Token::Colon)?;
+            self.ty()?;
+            self.expect(Token::Equal)?;
+            self.expression()?;
+        } else {
+            self.unsupported(start, "`extern` functions are");
+            self.expect(Token::Fn)?;
+            let name = self.name()?;
+            file.items.push(Item::Opaque(name));
+            self.signature(name, false)?;
+        }
+        self.expect(Token::Semicolon)?;
+        Some(())
+    }
+
+    /// Skips to the `{` of a body whose head could not be read. False if there is none.
+    pub(super) fn skip_to_body(&mut self) -> bool {
+        loop {
+            match self.peek() {
+                Token::LeftBrace => return true,
+                Token::LeftParen | Token::LeftBracket => self.skip_delimited(),
+                Token::End | Token::Semicolon | Token::RightBrace => return false,
+                token if token.starts_item() || token.starts_statement() => return false,
+                _ => {
+                    self.bump();
+                }
+            }
+        }
+    }
+}

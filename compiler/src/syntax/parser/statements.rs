@@ -1,0 +1,313 @@
+//! Blocks and statements.
+
+use super::Parser;
+use crate::diagnostics::{Diagnostic, ids};
+use crate::source::Span;
+use crate::syntax::ast::{
+    BinaryOp, Block, Expr, ExprKind, Loop, LoopHead, MAX_HEIGHT, Name, Statement, StatementKind,
+};
+use crate::syntax::token::Token;
+
+impl Parser<'_> {
+    /// `{ … }`. Gives a block for whatever follows the `{`; errors in it are reported and left out.
+    pub(super) fn block(&mut self) -> Option<Block> {
+        let opened = self.expect(Token::LeftBrace)?;
+        self.enter(opened)?;
+        let struct_literals = std::mem::replace(&mut self.struct_literals, true);
+        let mut block = Block { statements: vec![], value: None, span: opened, height: 0 };
+        while !matches!(self.peek(), Token::RightBrace | Token::End) && !self.peek().starts_item() {
+            let start = self.at;
+            match self.statement() {
+                Some(statement) => self.add_statement(&mut block, statement),
+                None => self.skip_statement(start),
+            }
+        }
+        self.struct_literals = struct_literals;
+        self.depth -= 1;
+        let closed = self.close(opened, Token::RightBrace).unwrap_or_else(|| self.previous_span());
+        block.span = opened.to(closed);
+        if block.height >= MAX_HEIGHT {
+            self.too_deep(block.span);
+            block = Block { statements: vec![], value: None, span: block.span, height: 0 };
+        }
+        Some(block)
+    }
+
+    fn add_statement(&mut self, block: &mut Block, statement: Option<Statement>) {
+        let Some(statement) = statement else { return };
+        block.height = block.height.max(statement.kind.height());
+        match statement.kind {
+            StatementKind::Expr { value, semicolon: false } if self.peek() == Token::RightBrace => {
+                block.value = Some(Box::new(value));
+            }
+            kind => block.statements.push(Statement { kind, span: statement.span }),
+        }
+    }
+
+    /// A statement; `Some(None)` for a lone `;`.
+    fn statement(&mut self) -> Option<Option<Statement>> {
+        let start = self.span();
+        if self.peek() == Token::Hash {
+            self.statement_attributes()?;
+        }
+        let kind = match self.peek() {
+            Token::Semicolon => {
+                self.bump();
+                return Some(None);
+            }
+            Token::Let => self.let_statement()?,
+            Token::Shared => self.shared_statement(false)?,
+            Token::Dynamic => self.shared_statement(true)?,
+            Token::While | Token::Loop | Token::For | Token::Label => self.loop_statement()?,
+            Token::Break | Token::Continue => self.jump_statement()?,
+            Token::Return => self.return_statement()?,
+            Token::If | Token::LeftBrace => self.block_like_statement()?,
+            Token::Const => {
+                let message = "a constant is an item, outside functions";
+                let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
+                self.report(error.hint("write `let`, or move it out of the function"));
+                return None;
+            }
+            _ => self.expression_statement()?,
+        };
+        Some(Some(Statement { kind, span: start.to(self.previous_span()) }))
+    }
+
+    /// Attributes of a loop: read, and refused.
+    fn statement_attributes(&mut self) -> Option<()> {
+        let attributes = self.attributes()?;
+        let on_loop = matches!(self.peek(), Token::While | Token::Loop | Token::For | Token::Label);
+        for attribute in attributes {
+            let error = match &self.text[attribute.name.span.range()] {
+                "unroll" if on_loop => {
+                    self.unsupported(attribute.span, "`#[unroll]` is");
+                    continue;
+                }
+                "unroll" | "launch_bounds" => Diagnostic::error(
+                    ids::MISPLACED_ATTRIBUTE,
+                    attribute.span,
+                    "this attribute says nothing about this statement",
+                ),
+                other => Diagnostic::error(
+                    ids::UNKNOWN_ATTRIBUTE,
+                    attribute.name.span,
+                    format!("there is no attribute `{other}`"),
+                ),
+            };
+            self.diagnostics.push(error);
+        }
+        Some(())
+    }
+
+    /// `let [mut] name[: T] [= e];` Once it has a name it is a statement, so that the name is known.
+    fn let_statement(&mut self) -> Option<StatementKind> {
+        let start = self.at;
+        self.bump();
+        let mutable = self.eat(Token::Mut);
+        let name = self.name()?;
+        let mut ty = None;
+        let mut value = None;
+        let read = (|| {
+            if self.eat(Token::Colon) {
+                // Until it is read.
+                ty = Some(self.error_type());
+                ty = Some(self.ty()?);
+            }
+            if self.eat(Token::Equal) {
+                value = Some(self.error_expr(self.span()));
+                value = Some(self.expression()?);
+            }
+            self.expect(Token::Semicolon)
+        })();
+        if read.is_none() {
+            if ty.is_none() && value.is_none() {
+                value = Some(self.error_expr(name.span));
+            }
+            self.skip_statement(start);
+        }
+        Some(StatementKind::Let { mutable, name, ty, value })
+    }
+
+    /// `shared name: T;` or `dynamic shared name: [T];`
+    fn shared_statement(&mut self, dynamic: bool) -> Option<StatementKind> {
+        let start = self.at;
+        if dynamic {
+            self.bump();
+        }
+        self.expect(Token::Shared)?;
+        let name = self.name()?;
+        let mut ty = self.error_type();
+        let read = (|| {
+            self.expect(Token::Colon)?;
+            ty = self.ty()?;
+            if self.peek() == Token::Equal {
+                let message = "`shared` memory cannot be initialised where it is declared";
+                let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
+                self.report(error.hint("let one thread assign it, then `sync_threads()`"));
+                return None;
+            }
+            self.expect(Token::Semicolon)
+        })();
+        if read.is_none() {
+            self.skip_statement(start);
+        }
+        Some(match dynamic {
+            true => StatementKind::DynamicShared { name, ty },
+            false => StatementKind::Shared { name, ty },
+        })
+    }
+
+    /// `['label:] while … { … }`, `loop { … }` or `for … in … { … }`
+    fn loop_statement(&mut self) -> Option<StatementKind> {
+        let label = match self.peek() {
+            Token::Label => {
+                let span = self.bump();
+                self.expect(Token::Colon)?;
+                Some(Name { span })
+            }
+            _ => None,
+        };
+        let head = match self.peek() {
+            Token::Loop => {
+                self.bump();
+                LoopHead::Loop
+            }
+            Token::While => {
+                self.bump();
+                LoopHead::While(self.head_expression()?)
+            }
+            Token::For => {
+                self.bump();
+                let name = self.name()?;
+                self.expect(Token::In)?;
+                LoopHead::For { name, range: self.head_expression()? }
+            }
+            _ => {
+                self.expected("`while`, `loop` or `for`");
+                return None;
+            }
+        };
+        let body = self.block()?;
+        let item = StatementKind::Loop(Box::new(Loop { label, head, body }));
+        if item.height() > MAX_HEIGHT {
+            self.too_deep(self.previous_span());
+            return None;
+        }
+        Some(item)
+    }
+
+    /// The expression before a block. If it cannot be read but the block can be found, an error
+    /// expression, so that the block is read.
+    pub(super) fn head_expression(&mut self) -> Option<Expr> {
+        let struct_literals = std::mem::replace(&mut self.struct_literals, false);
+        let start = self.span();
+        let mut value = self.expression();
+        self.struct_literals = struct_literals;
+        if value.is_some() && self.peek() != Token::LeftBrace {
+            self.expected(Token::LeftBrace.describe());
+            value = None;
+        }
+        if value.is_none() && self.skip_to_body() {
+            value = Some(self.error_expr(start));
+        }
+        value
+    }
+
+    fn jump_statement(&mut self) -> Option<StatementKind> {
+        let is_break = self.peek() == Token::Break;
+        self.bump();
+        let label = match self.peek() {
+            Token::Label => Some(Name { span: self.bump() }),
+            _ => None,
+        };
+        self.end_of_statement()?;
+        Some(StatementKind::Jump { is_break, label })
+    }
+
+    fn return_statement(&mut self) -> Option<StatementKind> {
+        self.bump();
+        let value = match self.peek() {
+            Token::Semicolon | Token::RightBrace => None,
+            _ => Some(self.expression()?),
+        };
+        self.end_of_statement()?;
+        Some(StatementKind::Return(value))
+    }
+
+    /// A `;`, which may be left out before `}`.
+    fn end_of_statement(&mut self) -> Option<()> {
+        if self.peek() != Token::RightBrace {
+            self.expect(Token::Semicolon)?;
+        }
+        Some(())
+    }
+
+    /// `if … { … }` or `{ … }` at the start of a statement ends there, as in Rust.
+    fn block_like_statement(&mut self) -> Option<StatementKind> {
+        let value = self.block_like()?;
+        let semicolon = self.eat(Token::Semicolon);
+        Some(StatementKind::Expr { value, semicolon })
+    }
+
+    /// An expression, an assignment, or the value of the block.
+    fn expression_statement(&mut self) -> Option<StatementKind> {
+        let place = self.expression()?;
+        if let Some(op) = assignment(self.peek()) {
+            let op_span = self.bump();
+            let value = self.expression()?;
+            if self.peek() == Token::Equal {
+                let message = "an assignment has no value";
+                let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
+                self.report(error.hint("write one assignment after the other"));
+                return None;
+            }
+            self.end_of_assignment()?;
+            return Some(StatementKind::Assign { place, op, op_span, value });
+        }
+        let semicolon = self.eat(Token::Semicolon);
+        if !semicolon && self.peek() != Token::RightBrace {
+            self.missing_semicolon(&place);
+            return None;
+        }
+        Some(StatementKind::Expr { value: place, semicolon })
+    }
+
+    fn end_of_assignment(&mut self) -> Option<Span> {
+        self.expect(Token::Semicolon)
+    }
+
+    fn missing_semicolon(&mut self, value: &Expr) {
+        let is_name = matches!(value.kind, ExprKind::Name(_));
+        match self.peek() {
+            Token::LaunchOpen if is_name => {
+                let name = &self.text[value.span.range()];
+                let message = "a kernel is launched with `launch`";
+                let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
+                self.report(error.hint(format!("write `launch {name}<<<…>>>(…)`")));
+            }
+            Token::Plus if self.peek_at(1) == Token::Plus => {
+                let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), "there is no `++`");
+                self.report(error.hint("write `+= 1`"));
+            }
+            _ => self.expected(Token::Semicolon.describe()),
+        }
+    }
+}
+
+/// The operator of an assignment: `Some(None)` for `=`.
+fn assignment(token: Token) -> Option<Option<BinaryOp>> {
+    Some(match token {
+        Token::Equal => None,
+        Token::PlusEqual => Some(BinaryOp::Add),
+        Token::MinusEqual => Some(BinaryOp::Sub),
+        Token::StarEqual => Some(BinaryOp::Mul),
+        Token::SlashEqual => Some(BinaryOp::Div),
+        Token::PercentEqual => Some(BinaryOp::Rem),
+        Token::AndEqual => Some(BinaryOp::And),
+        Token::OrEqual => Some(BinaryOp::Or),
+        Token::CaretEqual => Some(BinaryOp::Xor),
+        Token::ShiftLeftEqual => Some(BinaryOp::Shl),
+        Token::ShiftRightEqual => Some(BinaryOp::Shr),
+        _ => return None,
+    })
+}

@@ -1,0 +1,205 @@
+//! The tokens of the language, as `logos` finds them.
+
+use logos::{FilterResult, Lexer, Logos};
+
+/// What is wrong where no token could be made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum LexError {
+    /// No token starts with this.
+    #[default]
+    UnexpectedCharacter,
+    /// `/*` without `*/`.
+    UnterminatedComment,
+    /// `"` without its partner.
+    UnterminatedString,
+}
+
+/// Declares the tokens that are always spelled the same, with their spelling for messages.
+macro_rules! tokens {
+    ($($name:ident = $text:literal),* $(,)?) => {
+        /// A token.
+        #[derive(Logos, Clone, Copy, Debug, PartialEq, Eq)]
+        #[logos(error = LexError, skip r"[ \t\r\n\x0C]+", skip(r"//[^\n]*", allow_greedy = true))]
+        pub(super) enum Token {
+            $(#[token($text)] $name,)*
+            /// A name.
+            #[regex(r"[A-Za-z_][A-Za-z0-9_]*")]
+            Name,
+            /// `'outer`: the label of a loop.
+            #[regex(r"'[A-Za-z_][A-Za-z0-9_]*")]
+            Label,
+            /// An integer; the parser looks at its digits.
+            #[regex(r"[0-9]", number)]
+            Int,
+            /// A number with a point or an exponent.
+            Float,
+            /// A string, quotes included.
+            #[token("\"", string)]
+            String,
+            /// A comment; never seen outside the lexer.
+            #[token("/*", block_comment)]
+            Comment,
+            /// The end of the file.
+            End,
+        }
+
+        impl Token {
+            /// The token as a message names it.
+            pub(super) fn describe(self) -> &'static str {
+                match self {
+                    $(Token::$name => concat!("`", $text, "`"),)*
+                    Token::Name => "a name",
+                    Token::Label => "a label",
+                    Token::Int | Token::Float => "a number",
+                    Token::String => "a string",
+                    Token::Comment => "a comment",
+                    Token::End => "the end of the file",
+                }
+            }
+        }
+    };
+}
+
+tokens! {
+    As = "as", Break = "break", Const = "const", Continue = "continue", Dynamic = "dynamic", Else = "else",
+    Extern = "extern", False = "false", Fn = "fn", For = "for", If = "if", In = "in", Kernel = "kernel",
+    Launch = "launch", Let = "let", Loop = "loop", Mut = "mut", Return = "return", Shared = "shared",
+    Static = "static", Struct = "struct", True = "true", Try = "try", Use = "use", While = "while",
+    LeftParen = "(", RightParen = ")", LeftBracket = "[", RightBracket = "]", LeftBrace = "{", RightBrace = "}",
+    Comma = ",", Semicolon = ";", Colon = ":", PathSeparator = "::", Dot = ".", DotDot = "..",
+    DotDotEqual = "..=", Arrow = "->", FatArrow = "=>", Hash = "#", Question = "?",
+    Plus = "+", Minus = "-", Star = "*", Slash = "/", Percent = "%", And = "&", Or = "|", Caret = "^",
+    Not = "!", AndAnd = "&&", OrOr = "||", ShiftLeft = "<<", ShiftRight = ">>",
+    LaunchOpen = "<<<", LaunchClose = ">>>",
+    Equal = "=", PlusEqual = "+=", MinusEqual = "-=", StarEqual = "*=", SlashEqual = "/=",
+    PercentEqual = "%=", AndEqual = "&=", OrEqual = "|=", CaretEqual = "^=",
+    ShiftLeftEqual = "<<=", ShiftRightEqual = ">>=",
+    EqualEqual = "==", NotEqual = "!=", Less = "<", LessEqual = "<=", Greater = ">", GreaterEqual = ">=",
+}
+
+impl Token {
+    /// Whether only an item starts with this (`const` apart, which also stands in types).
+    pub(super) fn starts_item(self) -> bool {
+        matches!(
+            self,
+            Token::Fn | Token::Kernel | Token::Struct | Token::Static | Token::Extern | Token::Use
+        )
+    }
+
+    /// Whether this is spelled like a name but is none.
+    pub(super) fn is_keyword(self) -> bool {
+        self.describe().as_bytes().get(1).is_some_and(u8::is_ascii_lowercase)
+            && self != Token::Label
+            && self.describe().starts_with('`')
+    }
+
+    /// Whether only a statement starts with this.
+    pub(super) fn starts_statement(self) -> bool {
+        matches!(
+            self,
+            Token::Let
+                | Token::While
+                | Token::Loop
+                | Token::For
+                | Token::Return
+                | Token::Break
+                | Token::Continue
+                | Token::Dynamic
+        )
+    }
+}
+
+/// Takes the rest of a number: `0x1f`, `1_000u64`, `1.5e-3f64`. Whether the digits are right is for
+/// later, so that `0b12` is one wrong number and not two right ones.
+fn number(lexer: &mut Lexer<'_, Token>) -> FilterResult<(), LexError> {
+    // The variant is settled by `lex`, which sees the whole text.
+    lexer.bump(number_length(lexer.slice(), lexer.remainder()));
+    FilterResult::Emit(())
+}
+
+/// How many bytes of `rest` belong to the number that starts with the digit `first`.
+fn number_length(first: &str, rest: &str) -> usize {
+    let bytes = rest.as_bytes();
+    let word = |from: usize| {
+        let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        from + bytes[from..].iter().take_while(|byte| is_word(byte)).count()
+    };
+    let digits = |from: usize| {
+        let is_digit = |byte: &u8| byte.is_ascii_digit() || *byte == b'_';
+        from + bytes[from..].iter().take_while(|byte| is_digit(byte)).count()
+    };
+    if first == "0" && matches!(bytes.first(), Some(b'x' | b'o' | b'b')) {
+        return word(0);
+    }
+    let mut at = digits(0);
+    // `1.5` and `1.`, but not `1..n` and not `1.name`.
+    let point_follows = bytes.get(at) == Some(&b'.')
+        && !bytes
+            .get(at + 1)
+            .is_some_and(|next| *next == b'.' || *next == b'_' || next.is_ascii_alphabetic());
+    if point_follows {
+        at = digits(at + 1);
+    }
+    if matches!(bytes.get(at), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(bytes.get(at + 1), Some(b'+' | b'-')));
+        if bytes.get(at + 1 + sign).is_some_and(u8::is_ascii_digit) {
+            at = digits(at + 1 + sign);
+        }
+    }
+    word(at)
+}
+
+/// Whether the text of a number makes it a float.
+pub(super) fn is_float(text: &str) -> bool {
+    let prefixed = ["0x", "0o", "0b"].iter().any(|prefix| text.starts_with(prefix));
+    !prefixed && (text.contains('.') || text.contains(['e', 'E']) || text.contains('f'))
+}
+
+/// Takes the rest of a string, escapes unseen but for `\"`.
+fn string(lexer: &mut Lexer<'_, Token>) -> FilterResult<(), LexError> {
+    let rest = lexer.remainder();
+    let mut escaped = false;
+    for (at, byte) in rest.bytes().enumerate() {
+        match byte {
+            _ if escaped && byte != b'\n' => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => {
+                lexer.bump(at + 1);
+                return FilterResult::Emit(());
+            }
+            // A string ends on its line, so that a forgotten quote does not swallow the file.
+            b'\n' => {
+                lexer.bump(rest[..at].trim_end_matches('\r').len());
+                return FilterResult::Error(LexError::UnterminatedString);
+            }
+            _ => {}
+        }
+    }
+    lexer.bump(rest.len());
+    FilterResult::Error(LexError::UnterminatedString)
+}
+
+/// Skips a comment; they nest, as in Rust.
+fn block_comment(lexer: &mut Lexer<'_, Token>) -> FilterResult<(), LexError> {
+    let bytes = lexer.remainder().as_bytes();
+    let (mut depth, mut at) = (1usize, 0);
+    while at + 1 < bytes.len() {
+        match &bytes[at..at + 2] {
+            b"/*" => {
+                depth += 1;
+                at += 2;
+            }
+            b"*/" => {
+                depth -= 1;
+                at += 2;
+                if depth == 0 {
+                    lexer.bump(at);
+                    return FilterResult::Skip;
+                }
+            }
+            _ => at += 1,
+        }
+    }
+    // The span of the error is `/*` alone: where the comment should have ended is unknown.
+    FilterResult::Error(LexError::UnterminatedComment)
+}

@@ -7,9 +7,11 @@
 //! parameters of 1, 2, 4, 12, 16, 4,000 and 20,000 bytes for compute capability 7.5 to 12.0, with CUDA
 //! 13.0. nvvm-tests repeats that for every architecture.
 
-use object::elf::STT_FUNC;
-use object::read::elf::{ElfFile64, ElfSymbol64};
-use object::{LittleEndian, Object, ObjectSection, ObjectSymbol};
+use std::collections::BTreeMap;
+
+use object::elf::{STT_FUNC, SectionHeader64};
+use object::read::elf::{ElfFile64, ElfSymbol64, SectionHeader};
+use object::{LittleEndian, Object, ObjectSymbol};
 
 use super::Cubin;
 use crate::{Error, Result};
@@ -167,17 +169,25 @@ struct Kernel {
 
 struct Reader<'a> {
     file: ElfFile64<'a, LittleEndian>,
+    /// The section of each name; the first, if a damaged file has several.
+    sections: BTreeMap<&'a [u8], &'a SectionHeader64<LittleEndian>>,
 }
 
 impl<'a> Reader<'a> {
     fn open(cubin: &'a Cubin) -> Result<Self> {
-        let file = ElfFile64::parse(cubin.0.as_slice()).map_err(damaged)?;
+        let file = ElfFile64::<LittleEndian>::parse(cubin.0.as_slice()).map_err(damaged)?;
         if file.elf_header().e_machine.get(LittleEndian) != object::elf::EM_CUDA {
             return Err(Error::Invalid(
                 "this ELF file is not a cubin: it is for another machine".into(),
             ));
         }
-        Ok(Reader { file })
+        let table = file.elf_section_table();
+        let mut sections = BTreeMap::new();
+        for header in table.iter() {
+            let name = table.section_name(LittleEndian, header).map_err(damaged)?;
+            sections.entry(name).or_insert(header);
+        }
+        Ok(Reader { file, sections })
     }
 
     fn kernels(&self) -> Result<Vec<Kernel>> {
@@ -195,7 +205,9 @@ impl<'a> Reader<'a> {
     }
 
     fn section(&self, name: &str) -> Result<&'a [u8]> {
-        self.file.section_by_name(name).map_or(Ok(&[]), |section| section.data().map_err(damaged))
+        self.sections.get(name.as_bytes()).map_or(Ok(&[]), |section| {
+            section.data(LittleEndian, self.file.data()).map_err(damaged)
+        })
     }
 
     /// 90 for 9.0. It moved to another byte of the flags with version 8 of the format (CUDA 13).
@@ -207,7 +219,7 @@ impl<'a> Reader<'a> {
     }
 
     fn section_size(&self, name: &str) -> u64 {
-        self.file.section_by_name(name).map_or(0, |section| section.size())
+        self.sections.get(name.as_bytes()).map_or(0, |section| section.sh_size.get(LittleEndian))
     }
 }
 

@@ -3,6 +3,7 @@
 use gridlet::ir::Parameter;
 use gridlet::types::{Field, Scalar, Struct, StructId, Structs, Type};
 use proptest::prelude::*;
+use proptest::test_runner::TestRng;
 
 /// A type without names: structs are written out.
 #[derive(Clone, Debug)]
@@ -37,57 +38,87 @@ pub(crate) enum Family {
     Cuda,
 }
 
-fn scalar() -> impl Strategy<Value = Scalar> {
-    proptest::sample::select(&Scalar::ALL[..])
+/// Signatures, drawn from proptest's generator by plain functions: they are not shrunk.
+pub(crate) fn signatures(family: Family, count: usize) -> impl Strategy<Value = Vec<Signature>> {
+    Just(())
+        .prop_perturb(move |(), mut rng| (0..count).map(|_| signature(family, &mut rng)).collect())
 }
 
-fn vector(family: Family) -> impl Strategy<Value = Shape> {
-    let has = move |(scalar, count): &(Scalar, u8)| {
-        let half = matches!(scalar, Scalar::F16 | Scalar::Bf16);
-        *scalar != Scalar::Bool && !(family == Family::Cuda && half && *count != 2)
-    };
-    (scalar(), 2..=4_u8)
-        .prop_filter("a vector that there is", has)
-        .prop_map(|(scalar, count)| Shape::Vector(scalar, count))
-}
-
-/// Any type. Nested four deep at most; now and then an array of hundreds.
-pub(crate) fn shape(family: Family) -> impl Strategy<Value = Shape> {
-    let leaf = prop_oneof![
-        6 => scalar().prop_map(Shape::Scalar),
-        4 => vector(family),
-        1 => Just(Shape::Pointer),
-        1 => Just(Shape::Stream),
-    ];
-    leaf.prop_recursive(4, 24, 6, move |inner| {
-        let long = prop_oneof![scalar().prop_map(Shape::Scalar), vector(family)];
-        prop_oneof![
-            4 => proptest::collection::vec(inner.clone(), 0..6).prop_map(Shape::Struct),
-            2 => (inner, 1..6_u64).prop_map(|(element, count)| Shape::Array(Box::new(element), count)),
-            1 => (long, 1..600_u64).prop_map(|(element, count)| Shape::Array(Box::new(element), count)),
-        ]
-    })
-}
-
-/// The parameters of a kernel, cut where they would pass the limit.
-pub(crate) fn signature(family: Family) -> impl Strategy<Value = Signature> {
-    proptest::collection::vec(shape(family), 0..14).prop_map(move |mut shapes| {
-        if family == Family::Cuda {
+/// Up to 13 parameters, cut where they would pass the limit.
+fn signature(family: Family, rng: &mut TestRng) -> Signature {
+    let mut bytes = 0;
+    let mut all = Vec::new();
+    for _ in 0..rng.random_range(0..14) {
+        let mut shape = shape(family, 4, rng);
+        if family == Family::Cuda && matches!(shape, Shape::Array(..)) {
             // As a parameter, an array of C++ is a pointer.
-            for shape in shapes.iter_mut().filter(|shape| matches!(shape, Shape::Array(..))) {
-                *shape = Shape::Struct(vec![shape.clone()]);
-            }
+            shape = Shape::Struct(vec![shape]);
         }
-        let mut bytes = 0;
         // An upper bound: as if each parameter needed the most padding there is.
-        shapes.retain(|shape| {
-            let most = shape.most_bytes() + 15;
-            let fits = bytes + most <= LIMIT_BYTES;
-            bytes += if fits { most } else { 0 };
-            fits
-        });
-        shapes
-    })
+        let most = shape.most_bytes() + 15;
+        if bytes + most <= LIMIT_BYTES {
+            bytes += most;
+            all.push(shape);
+        }
+    }
+    all
+}
+
+/// Any type, nested at most `depth` deep; now and then an array of hundreds.
+fn shape(family: Family, depth: u32, rng: &mut TestRng) -> Shape {
+    match rng.random_range(0..if depth == 0 { 12 } else { 20 }) {
+        0..6 => Shape::Scalar(scalar(rng)),
+        6..10 => vector(family, rng),
+        10 => Shape::Pointer,
+        11 => Shape::Stream,
+        12..17 => {
+            let fields = rng.random_range(0..6);
+            Shape::Struct((0..fields).map(|_| shape(family, depth - 1, rng)).collect())
+        }
+        17..19 => {
+            let count = rng.random_range(1..6);
+            Shape::Array(Box::new(shape(family, depth - 1, rng)), count)
+        }
+        _ => {
+            let element = shape(family, 0, rng);
+            Shape::Array(Box::new(element), rng.random_range(1..600))
+        }
+    }
+}
+
+fn scalar(rng: &mut TestRng) -> Scalar {
+    Scalar::ALL[rng.random_range(0..Scalar::ALL.len())]
+}
+
+fn vector(family: Family, rng: &mut TestRng) -> Shape {
+    loop {
+        let (scalar, count) = (scalar(rng), rng.random_range(2..5));
+        let is_half = matches!(scalar, Scalar::F16 | Scalar::Bf16);
+        if scalar != Scalar::Bool && (family == Family::Gridlet || !is_half || count == 2) {
+            return Shape::Vector(scalar, count);
+        }
+    }
+}
+
+/// Signatures at the edges of what a launch takes.
+pub(crate) fn edges() -> Vec<Signature> {
+    let byte = || Shape::Scalar(Scalar::U8);
+    let array = |element: Shape, count| Shape::Array(Box::new(element), count);
+    vec![
+        vec![],
+        vec![Shape::Struct(vec![])],
+        vec![array(byte(), LIMIT_BYTES)],
+        vec![
+            byte(),
+            array(Shape::Vector(Scalar::F64, 4), 127),
+            Shape::Vector(Scalar::U8, 3),
+            byte(),
+        ],
+        vec![array(byte(), LIMIT_BYTES - 8), Shape::Pointer],
+        vec![Shape::Struct(vec![byte(), array(Shape::Vector(Scalar::I64, 2), 255)])],
+        vec![Shape::Scalar(Scalar::U32); LIMIT_BYTES as usize / 4],
+        (0..LIMIT_BYTES / 16).flat_map(|_| [byte(), Shape::Scalar(Scalar::F64)]).collect(),
+    ]
 }
 
 impl Shape {

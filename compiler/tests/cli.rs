@@ -203,3 +203,37 @@ fn output_is_the_same_every_time() {
         assert_eq!(once(), once(), "{emit}");
     }
 }
+
+#[test]
+fn without_a_gpu_or_with_an_old_driver_running_exits_3() {
+    let folder = folder();
+    fs::write(folder.path().join("a.grid"), KERNEL).unwrap();
+    let run = ["run", "a.grid", "--kernel", "k", "--grid", "1", "--block", "1", "--arg", "[1]", "--arg", "1"];
+
+    // The runtime's tests have a driver without a GPU, of any version.
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../runtime/tests/fake_driver/fake.c");
+    let library = folder.path().join("libcuda.so.1");
+    let mut cc = std::process::Command::new("cc");
+    let built = cc.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).output();
+    assert!(built.as_ref().is_ok_and(|output| output.status.success()), "cc: {built:?}");
+    let path = folder.path().to_str().unwrap();
+    let old = |call: &[&str]| {
+        Gridlet::new(&folder).env("LD_LIBRARY_PATH", path).env("FAKE_VERSION", "11040").run(call)
+    };
+    for call in [&run[..], &["device"]] {
+        let output = old(call);
+        assert_eq!(output.status, 3, "{call:?}: {output:?}");
+        for said in ["too old", "11.4", "12.0"] {
+            assert!(output.stderr.contains(said), "{call:?} does not say {said}: {}", output.stderr);
+        }
+    }
+
+    // An empty file in the place of the driver, so that the machine's own is not found.
+    fs::write(&library, "").unwrap();
+    fs::write(folder.path().join("libcuda.so"), "").unwrap();
+    for call in [&run[..], &["device"]] {
+        let output = Gridlet::new(&folder).env("LD_LIBRARY_PATH", path).run(call);
+        assert_eq!(output.status, 3, "{call:?}: {output:?}");
+        assert!(output.stderr.contains("no NVIDIA driver"), "{call:?}: {}", output.stderr);
+    }
+}

@@ -122,10 +122,21 @@ impl DeviceMemory {
     /// [`Error::Length`]; those of [`crate::Stream::synchronize`].
     pub fn copy_to_host(&self, to: &mut [u8]) -> Result<()> {
         self.check(to.len())?;
+        self.copy_start_to_host(to)
+    }
+
+    /// Copies the first bytes, as many as `to` has.
+    ///
+    /// # Errors
+    /// [`Error::Length`] if the memory is shorter; those of [`crate::Stream::synchronize`].
+    pub fn copy_start_to_host(&self, to: &mut [u8]) -> Result<()> {
+        if to.len() as u64 > self.bytes {
+            return Err(Error::Length { expected: self.bytes, given: to.len() as u64 });
+        }
         if to.is_empty() {
             return Ok(());
         }
-        // SAFETY: source and target both have `to.len()` bytes, and `transfer` waits for the copy.
+        // SAFETY: the source has at least the target's `to.len()` bytes, and `transfer` waits for the copy.
         unsafe {
             self.device.transfer("a copy from the device", |stream| {
                 driver::memory::copy_to_host(to.as_mut_ptr().cast(), self.address, to.len(), stream)

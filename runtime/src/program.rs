@@ -120,7 +120,7 @@ impl Program {
         let mut word = [0u8; 8];
         // SAFETY: the library lives as long as `program`; the primary context is current.
         let (address, bytes) = unsafe { driver::library::global(program.loaded.library, &symbol) }
-            .map_err(|failed| failed.with_log(format!("for the launch counter {symbol:?}")))?;
+            .map_err(|failed| program.explain(failed, &format!("the launch counter {symbol:?}")))?;
         if bytes != word.len() as u64 {
             let problem = format!("the launch counter has {bytes} bytes, not {}", word.len());
             return Err(foreign(&program.artifact, problem));
@@ -229,10 +229,8 @@ impl ProgramInner {
     fn enter(&self, kernel: &manifest::Kernel) -> Result<Entry> {
         let _current = self.device.current()?;
         let symbol = c_string(&self.artifact, &kernel.name)?;
-        let explain = |failed: driver::Failed| {
-            let log = self.loaded.log();
-            failed.with_log(format!("for kernel `{}`\n{log}", kernel.name))
-        };
+        let explain =
+            |failed: driver::Failed| self.explain(failed, &format!("kernel `{}`", kernel.name));
         let kernels = &self.artifact.manifest().kernels;
         let index = kernels.iter().position(|other| other.name == kernel.name).unwrap_or_default();
         // SAFETY: the library lives as long as `self`; the primary context is current.
@@ -263,13 +261,19 @@ impl ProgramInner {
         Ok(Entry { index, handle, limits, shared_allowed: AtomicU32::new(0) })
     }
 
+    /// Says what a call was for, with the driver's log: with lazy loading it compiles PTX when the first symbol
+    /// is looked up.
+    fn explain(&self, failed: driver::Failed, what: &str) -> Error {
+        failed.with_log(format!("for {what}\n{}", self.loaded.log()))
+    }
+
     /// Finds the lost-launch record as the current context has it. Every context of a device is expected to
     /// have the same, but the driver's reference does not say so for green contexts.
     pub(crate) fn find_record(&self) -> Result<()> {
         let Some(symbol) = &self.record_symbol else { return Ok(()) };
         // SAFETY: the library lives as long as `self`; the caller made a context current.
         let (address, bytes) = unsafe { driver::library::global(self.loaded.library, symbol) }
-            .map_err(|failed| failed.with_log(format!("for the lost-launch record {symbol:?}")))?;
+            .map_err(|failed| self.explain(failed, &format!("the lost-launch record {symbol:?}")))?;
         if bytes != RECORD_BYTES as u64 {
             return Err(foreign(
                 &self.artifact,

@@ -225,9 +225,9 @@ impl<'a> Parser<'a> {
         let Some(seed) = seed else {
             for (index, chunk) in contents.chunks_exact_mut(element_bytes).enumerate() {
                 // Integers wrap, as a counter of that type would.
-                let value = encode_float(index as f64, scalar);
-                let bytes = value.unwrap_or_else(|| (index as u64).to_le_bytes()[..element_bytes].to_vec());
-                chunk.copy_from_slice(if scalar == "bool" { &[(index % 2) as u8] } else { &bytes });
+                let counter = if scalar == "bool" { index % 2 } else { index } as u64;
+                let float = encode_float(index as f64, scalar);
+                chunk.copy_from_slice(&float.unwrap_or_else(|| counter.to_le_bytes()[..element_bytes].to_vec()));
             }
             return Ok(());
         };

@@ -231,11 +231,10 @@ fn nvvm_outputs(session: &Session, options: &Options) -> Result<Vec<Output>, Fai
     if path.is_dir() {
         return Err(Failure::call(format!("{}: is a folder", path.display())));
     }
-    let mut bytes = fs::read(path).map_err(|source| Error::Io { path: path.clone(), source })?;
-    // LLVM's text parser reads to a NUL behind the buffer.
-    bytes.push(0);
+    let bytes = fs::read(path).map_err(|source| Error::Io { path: path.clone(), source })?;
     let context = Context::create();
-    let buffer = MemoryBuffer::create_from_memory_range(&bytes, &path.display().to_string());
+    // A copy, because LLVM's text parser reads to a NUL behind the text, which copying adds.
+    let buffer = MemoryBuffer::create_from_memory_range_copy(&bytes, &path.display().to_string());
     let module = context.create_module_from_ir(buffer).map_err(|error| {
         Failure::new(
             status::PROGRAM,

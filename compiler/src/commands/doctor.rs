@@ -56,7 +56,7 @@ fn describe(report: &Report, gpu: &Result<Vec<String>, String>) -> String {
     for part in &report.components {
         let version = part.version.as_deref().unwrap_or_default();
         let found = match (&part.path, &part.problem) {
-            (_, Some(problem)) => problem.lines().next().unwrap_or_default(),
+            (_, Some(problem)) => problem.split(". Looked in").next().unwrap_or(problem),
             (Some(path), None) => path,
             (None, None) => part.purpose,
         };

@@ -82,7 +82,7 @@ pub(crate) fn table(layout: &ParamLayout, structs: &Structs) -> String {
         return text;
     }
     let mut table = Table::new();
-    table.load_preset(UTF8_FULL_CONDENSED);
+    table.load_style(UTF8_FULL_CONDENSED);
     table.set_header(["parameter", "type", "offset", "size", "align", "padding before"]);
     let mut end = 0;
     for slot in &layout.slots {

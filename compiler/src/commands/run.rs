@@ -269,8 +269,15 @@ fn execute(
     }
     match lost {
         None => Ok(()),
-        Some(lost) => Err(gridlet_runtime::Error::LostLaunches(lost).into()),
+        Some(lost) => Err(lost_launches(*lost)),
     }
+}
+
+/// The failure of a run that lost launches, with what this program's user can do.
+fn lost_launches(lost: LostLaunches) -> Failure {
+    let pool_was_full = lost.error == gridlet::launch::symbols::ERROR_LAUNCH_PENDING_COUNT_EXCEEDED;
+    let hint = if pool_was_full { "\nGive `--pending-launches N` for a larger pool." } else { "" };
+    Failure::new(status::RUN, "lost-launches", format!("{lost}{hint}"))
 }
 
 /// An argument whose bytes were checked against the manifest when its text was parsed.
@@ -292,7 +299,7 @@ fn read_buffers(
         let Some(Bound { plan, memory }) = bound.iter().find(|bound| bound.plan.name == *name) else { continue };
         let bytes = count.saturating_mul(plan.element_bytes).min(plan.contents.len());
         let mut contents = vec![0; bytes];
-        memory.copy_to_host(&mut contents)?;
+        memory.copy_start_to_host(&mut contents)?;
         let elements =
             contents.chunks_exact(plan.element_bytes).map(|bytes| value::decode(bytes, &plan.element, manifest));
         shown.push((name.clone(), elements.collect()));

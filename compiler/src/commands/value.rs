@@ -135,8 +135,11 @@ mod tests {
             for text in texts {
                 let bytes = encode_scalar(text, scalar).unwrap();
                 let shown = decode_scalar(&bytes, scalar);
-                let expected: Value = serde_json::from_str(text).unwrap();
-                assert_eq!(shown, expected, "{text} as {scalar}");
+                let same = match &shown {
+                    Value::Number(number) if number.is_f64() => number.as_f64() == text.parse().ok(),
+                    other => other.to_string() == text,
+                };
+                assert!(same, "{text} as {scalar} is shown as {shown}");
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::diagnostics::Diagnostic;
 use crate::error::Error;
 use crate::ir::testing::{
     FunctionParts, add_struct, array_of, build, call, device, do_, expr, kernel, launch, local,
-    shared, statement,
+    printf, shared, statement,
 };
 use crate::ir::{KernelId, Module};
 
@@ -191,7 +191,7 @@ fn shared_memory_is_that_of_all_functions_in_reach() {
         uses_shared("other", Type::F64, &[0]),
         uses_shared("apart", array_of(Type::U32, 100), &[]),
         device("dynamic", Type::Unit).body(vec![statement(StatementKind::Expr(dynamic))]),
-        kernel("both").body(vec![do_(call(1, vec![], Type::Unit))]),
+        kernel("both").body(vec![do_(call(1, vec![], Type::Unit)), do_(printf("text\n", vec![]))]),
         kernel("neither").body(vec![do_(launch(5, 4, StreamExpr::Tail, vec![], false))]),
         kernel("last").body(vec![do_(call(3, vec![], Type::Unit))]),
     ];

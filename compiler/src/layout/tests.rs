@@ -5,8 +5,8 @@ use crate::check::tree::{ExprKind, Function, StatementKind, StreamExpr};
 use crate::diagnostics::Diagnostic;
 use crate::error::Error;
 use crate::ir::testing::{
-    FunctionParts, add_struct, array_of, build, call, device, do_, expr, kernel, launch, local,
-    printf, shared, statement,
+    FunctionParts, add_struct, address, array_of, build, call, device, do_, expr, kernel, launch,
+    local, printf, shared, statement,
 };
 use crate::ir::{KernelId, Module};
 
@@ -169,7 +169,9 @@ fn types_over_2_gigabytes_are_an_error() {
     add_struct(&mut structs, "Big", vec![gigabyte.clone(), gigabyte.clone(), BYTE]);
     let fine = device("fine", Type::Unit).with(&[("p", Type::pointer_mut(gigabyte.clone()))]);
     let huge = array_of(Type::F64, u64::MAX);
-    let huge_local = device("huge_local", Type::Unit).locals(&[("x", array_of(huge, 2))]);
+    let huge_local = device("huge_local", Type::Unit)
+        .locals(&[("x", array_of(huge.clone(), 2))])
+        .body(vec![do_(address(local(0, array_of(huge, 2))))]);
     let unused = kernel("unused").shared(&[("s", array_of(Type::U32, 1 << 40))]);
     let module = build(structs, vec![fine, huge_local, unused]);
     insta::assert_snapshot!(shown(&module, &program_errors(&module)));

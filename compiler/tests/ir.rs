@@ -29,20 +29,24 @@ fn programs() -> Vec<PathBuf> {
 }
 
 fn build(path: &Path) -> (Module, Layouts) {
-    let name = path.file_name().unwrap().to_string_lossy().into_owned();
-    let sources = Arc::new(SourceMap::single(&name, std::fs::read_to_string(path).unwrap()));
+    let name = path.file_name().expect("a file").to_string_lossy().into_owned();
+    let sources = Arc::new(SourceMap::single(
+        &name,
+        std::fs::read_to_string(path).expect("the program can be read"),
+    ));
     let (program, diagnostics) = parse_and_check(&sources);
     let Some(program) = program else {
         panic!("{name}:\n{}", render(&diagnostics, &sources, false));
     };
-    let module = build_ir(&program, sources).unwrap();
+    let module = build_ir(&program, sources).expect("a checked tree");
     verify(&module).unwrap_or_else(|error| panic!("{name}: {error}\n{}", print(&module)));
-    let layouts = compute_layouts(&module).unwrap();
+    let layouts = compute_layouts(&module).expect("no buffer is too large");
     (module, layouts)
 }
 
 fn lower(module: &Module, layouts: &Layouts) -> Module {
-    launch::lower(module, layouts, &LaunchOptions::for_arch(CudaArch::DEFAULT)).unwrap()
+    let options = LaunchOptions::for_arch(CudaArch::DEFAULT);
+    launch::lower(module, layouts, &options).expect("launches can be lowered")
 }
 
 /// A parameter buffer as a table, with the padding before each parameter.
@@ -60,7 +64,7 @@ fn table(layout: &ParamLayout, structs: &Structs) -> String {
 }
 
 fn check(stage: &str, path: &Path, text: &str) {
-    let stem = path.file_stem().unwrap().to_string_lossy().into_owned();
+    let stem = path.file_stem().expect("a file").to_string_lossy().into_owned();
     insta::with_settings!({
         prepend_module_to_snapshot => false,
         omit_expression => true,

@@ -70,8 +70,6 @@ pub(super) struct Body<'c, 'a> {
     variable_of_local: Vec<Option<usize>>,
     /// For each name, the variables that have it, the visible one last.
     names: HashMap<&'a str, Vec<usize>>,
-    /// Names in scope, in the order of declaration.
-    in_scope: Vec<&'a str>,
     /// Open blocks.
     pub(super) block_depth: usize,
     pub(super) loops: Vec<LoopFrame<'a>>,
@@ -93,7 +91,6 @@ impl<'c, 'a> Body<'c, 'a> {
             variables: vec![],
             variable_of_local: vec![],
             names: HashMap::new(),
-            in_scope: vec![],
             block_depth: 0,
             loops: vec![],
             result: None,
@@ -139,6 +136,7 @@ impl<'c, 'a> Body<'c, 'a> {
     /// Checks a function or kernel. `None` if its body was not read to the end.
     pub(super) fn function(mut self, signature: &Signature<'a>) -> Option<Function> {
         let item = signature.item;
+        self.cx.scope.clear();
         for name in &item.const_parameters {
             self.declare(*name, Meaning::Opaque, None);
         }
@@ -258,18 +256,18 @@ impl<'c, 'a> Body<'c, 'a> {
     pub(super) fn declare(&mut self, name: ast::Name, meaning: Meaning, ty: Option<Type>) {
         let text = self.cx.text(name);
         self.names.entry(text).or_default().push(self.variables.len());
-        self.in_scope.push(text);
+        self.cx.scope.push(text);
         self.variables.push(Variable { meaning, ty, span: name.span, points_to: None });
     }
 
     /// How many names are in scope; [`Body::end_scope`] takes it.
     pub(super) fn begin_scope(&self) -> usize {
-        self.in_scope.len()
+        self.cx.scope.len()
     }
 
     /// Forgets the names declared since.
     pub(super) fn end_scope(&mut self, begin: usize) {
-        for name in self.in_scope.drain(begin..) {
+        for name in self.cx.scope.drain(begin..) {
             if let Some(variables) = self.names.get_mut(name) {
                 variables.pop();
             }
@@ -284,7 +282,7 @@ impl<'c, 'a> Body<'c, 'a> {
 
     /// The names in scope.
     pub(super) fn names_in_scope(&self) -> impl Iterator<Item = &'a str> {
-        self.in_scope.iter().copied()
+        self.cx.scope.iter().copied()
     }
 
     /// The variable of a local, but for those that the checker added.

@@ -139,6 +139,11 @@ impl<'a> Body<'_, 'a> {
             self.cx.report(error.hint(format!("call it: `{text}(…)`")));
             return;
         }
+        if self.constant && self.cx.scope.contains(&text) {
+            // A variable in the length of an array.
+            self.not_constant(span);
+            return;
+        }
         if self.cx.has_use {
             return;
         }

@@ -131,6 +131,8 @@ struct Context<'a> {
     /// By `FunctionId`.
     signatures: Vec<Rc<Signature<'a>>>,
     builtins: HashMap<&'static str, Builtin>,
+    /// Names in scope in the body that is checked, in the order of declaration.
+    scope: Vec<&'a str>,
     /// How many more names to look for suggestions: each costs a look at every known name.
     suggestions_left: u32,
 }
@@ -148,6 +150,7 @@ impl<'a> Context<'a> {
             consts: vec![],
             signatures: vec![],
             builtins: Builtin::all().into_iter().collect(),
+            scope: vec![],
             suggestions_left: 100,
         };
         context.add_builtin_structs();

@@ -83,13 +83,7 @@ impl<'a> Body<'_, 'a> {
             _ => false,
         };
         if !works {
-            let sign = if op == UnaryOp::Neg { "-" } else { "!" };
-            let message = format!("`{sign}` does not work on {}", self.cx.show(&value.ty));
-            let mut error = Diagnostic::error(ids::OPERAND_TYPE, span, message);
-            if is_integer(&value.ty) {
-                error = error.hint("an unsigned number has no sign; `0 - x` wraps");
-            }
-            self.cx.report(error);
+            self.wrong_unary(op, &value, span);
             return None;
         }
         let kind = match fold::unary(op, &value.kind, &value.ty) {
@@ -101,6 +95,16 @@ impl<'a> Body<'_, 'a> {
             }
         };
         Some(typed(kind, value.ty, span))
+    }
+
+    fn wrong_unary(&mut self, op: UnaryOp, value: &Expr, span: Span) {
+        let sign = if op == UnaryOp::Neg { "-" } else { "!" };
+        let message = format!("`{sign}` does not work on {}", self.cx.show(&value.ty));
+        let mut error = Diagnostic::error(ids::OPERAND_TYPE, span, message);
+        if is_integer(&value.ty) {
+            error = error.hint("an unsigned number has no sign; `0 - x` wraps");
+        }
+        self.cx.report(error);
     }
 
     /// A constant that did not fit: wrapped, as at run time, but an error in a constant.
@@ -321,7 +325,9 @@ impl<'a> Body<'_, 'a> {
         let error = Diagnostic::error(ids::INVALID_CAST, span, message);
         self.cx.report(match (&value.ty, target) {
             (Type::Scalar(_), Type::Scalar(Scalar::Bool)) => error.hint("compare it: `x != 0`"),
-            (Type::Scalar(Scalar::Bool), _) => error.hint("go by way of an integer: `as u32 as f32`"),
+            (Type::Scalar(Scalar::Bool), _) => {
+                error.hint("go by way of an integer: `as u32 as f32`")
+            }
             (Type::Pointer { .. }, Type::Scalar(_)) | (Type::Scalar(_), Type::Pointer { .. }) => {
                 error.hint("a pointer converts to and from `u64` and `i64`")
             }

@@ -93,35 +93,42 @@ impl<'a> Body<'_, 'a> {
         let base = self.infer(base, None);
         let index = self.infer(index, None);
         let (base, index) = (base?, index?);
-        let (element, length) = match &base.ty {
-            Type::Array(element, length) => ((**element).clone(), Some(*length)),
-            Type::Pointer { pointee, .. } => ((**pointee).clone(), None),
-            ty => {
-                let message = format!("{} has no elements", self.cx.show(ty));
-                let error = Diagnostic::error(ids::OPERAND_TYPE, base.span, message);
-                self.cx.report(match ty {
-                    Type::Vector(..) => error.hint("name them: `.x`, `.y`, …"),
-                    _ => error.note("arrays and pointers have"),
-                });
-                return None;
-            }
+        let Some(element) = element_type(&base.ty) else {
+            self.no_elements(&base);
+            return None;
         };
+        self.check_index(&base, &index)?;
+        let kind = ExprKind::Index { base: Box::new(base), index: Box::new(index) };
+        Some(typed(kind, element, span))
+    }
+
+    fn no_elements(&mut self, base: &Expr) {
+        let message = format!("{} has no elements", self.cx.show(&base.ty));
+        let error = Diagnostic::error(ids::OPERAND_TYPE, base.span, message);
+        self.cx.report(match base.ty {
+            Type::Vector(..) => error.hint("name them: `.x`, `.y`, …"),
+            _ => error.note("arrays and pointers have"),
+        });
+    }
+
+    /// Reports an index that is no integer, or a constant that an array does not have.
+    fn check_index(&mut self, base: &Expr, index: &Expr) -> Option<()> {
         if !index.ty.as_scalar().is_some_and(Scalar::is_integer) {
             let message = format!("an index is an integer, not a {}", self.cx.show(&index.ty));
             self.cx.report(Diagnostic::error(ids::OPERAND_TYPE, index.span, message));
             return None;
         }
-        if let (Some(length), ExprKind::Int(value)) = (length, &index.kind) {
-            if !(0..i128::from(length)).contains(value) {
-                let message = format!("there is no element {value} in {length}");
-                let error = Diagnostic::error(ids::INDEX_OUT_OF_RANGE, index.span, message);
-                let ty = self.cx.show(&base.ty);
-                self.cx.report(error.label(base.span, format!("this is a {ty}")));
-                return None;
-            }
+        let (Type::Array(_, length), ExprKind::Int(value)) = (&base.ty, &index.kind) else {
+            return Some(());
+        };
+        if (0..i128::from(*length)).contains(value) {
+            return Some(());
         }
-        let kind = ExprKind::Index { base: Box::new(base), index: Box::new(index) };
-        Some(typed(kind, element, span))
+        let message = format!("there is no element {value} in {length}");
+        let error = Diagnostic::error(ids::INDEX_OUT_OF_RANGE, index.span, message);
+        let ty = self.cx.show(&base.ty);
+        self.cx.report(error.label(base.span, format!("this is a {ty}")));
+        None
     }
 
     /// `*operand`
@@ -229,5 +236,15 @@ impl<'a> Body<'_, 'a> {
         };
         self.cx.report(error);
         None
+    }
+}
+
+/// What an index picks from.
+fn element_type(ty: &Type) -> Option<Type> {
+    match ty {
+        Type::Array(element, _) | Type::Pointer { pointee: element, .. } => {
+            Some((**element).clone())
+        }
+        _ => None,
     }
 }

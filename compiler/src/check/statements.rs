@@ -1,7 +1,7 @@
 //! Statements.
 
 use super::blocks::Want;
-use super::body::{Body, LoopFrame, Meaning, Origin, drop_value};
+use super::body::{Body, LoopFrame, Meaning, Origin};
 use super::mismatch::Why;
 use super::tree::{BinaryOp, Expr, ExprKind, Local, SharedId, Statement, StatementKind};
 use crate::diagnostics::{Diagnostic, ids};
@@ -12,8 +12,13 @@ use crate::types::Type;
 impl<'a> Body<'_, 'a> {
     /// A statement; `None` for one that only declares, or is wrong.
     pub(super) fn statement(&mut self, statement: &'a ast::Statement) -> Option<Statement> {
+        let kind = self.statement_kind(statement)?;
+        Some(Statement { kind, span: statement.span })
+    }
+
+    fn statement_kind(&mut self, statement: &'a ast::Statement) -> Option<StatementKind> {
         let span = statement.span;
-        let kind = match &statement.kind {
+        match &statement.kind {
             ast::StatementKind::Let { mutable, name, ty, value } => {
                 self.let_statement(*mutable, *name, ty.as_ref(), value.as_ref())
             }
@@ -34,8 +39,7 @@ impl<'a> Body<'_, 'a> {
             ast::StatementKind::Loop(item) => self.loop_statement(item),
             ast::StatementKind::Jump { is_break, label } => self.jump(*is_break, *label, span),
             ast::StatementKind::Return(value) => self.return_statement(value.as_ref(), span),
-        };
-        Some(Statement { kind: kind?, span })
+        }
     }
 
     fn expression_statement(
@@ -45,12 +49,12 @@ impl<'a> Body<'_, 'a> {
     ) -> Option<StatementKind> {
         let is_block = matches!(value.kind, ast::ExprKind::If { .. } | ast::ExprKind::Block(_));
         let value = match is_block {
-            true if semicolon => self.block_like(value, Want::Infer(None))?,
+            true if semicolon => self.block_like(value, Want::Infer(None)),
             // In the middle of a block, so its value would be lost.
-            true => self.block_like(value, Want::Need(&Type::Unit, Why::Nothing))?,
-            false => self.infer(value, None)?,
+            true => self.block_like(value, Want::Need(&Type::Unit, Why::Nothing)),
+            false => self.infer(value, None),
         };
-        Some(drop_value(value).kind)
+        value.map(StatementKind::Expr)
     }
 
     fn let_statement(

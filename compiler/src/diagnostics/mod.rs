@@ -107,6 +107,11 @@ impl Collector {
         }
     }
 
+    /// Adds messages.
+    pub fn extend(&mut self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
+        diagnostics.into_iter().for_each(|diagnostic| self.push(diagnostic));
+    }
+
     /// The message that was added last.
     pub fn last_mut(&mut self) -> Option<&mut Diagnostic> {
         self.list.last_mut()

@@ -105,6 +105,13 @@ pub const DIM3_STRUCT: &str = "struct.dim3";
 /// The name of the opaque LLVM struct that a stream handle points to where pointers are typed.
 pub const STREAM_STRUCT: &str = "struct.CUstream_st";
 
+/// The parameters of the device runtime's functions that typed-pointer LLVM declares as pointers to a named
+/// struct: symbol, parameter from 0, name of the struct. All other pointers are to bytes.
+pub fn struct_pointers() -> [(&'static str, u32, &'static str); 2] {
+    [DeviceRuntimeAbi::Public, DeviceRuntimeAbi::Cdp2]
+        .map(|abi| (abi.symbol(RuntimeFunction::LaunchDevice), 1, STREAM_STRUCT))
+}
+
 /// `cudaErrorLaunchPendingCountExceeded`: what a launch that got no parameter buffer counts as. The pool of
 /// pending launches is full; the host sizes it (`CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT`).
 pub const ERROR_LAUNCH_PENDING_COUNT_EXCEEDED: i32 = 69;

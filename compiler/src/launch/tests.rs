@@ -157,6 +157,18 @@ fn launches_are_lowered_once() {
 }
 
 #[test]
+fn pointers_to_structs_are_the_stream_handles() {
+    for (abi, (symbol, parameter, name)) in [DeviceRuntimeAbi::Public, DeviceRuntimeAbi::Cdp2]
+        .into_iter()
+        .zip(symbols::struct_pointers())
+    {
+        let declared = abi.declaration(RuntimeFunction::LaunchDevice);
+        assert_eq!((declared.name.as_str(), name), (symbol, "struct.CUstream_st"));
+        assert_eq!(declared.parameters[parameter as usize], Type::Stream);
+    }
+}
+
+#[test]
 fn reserved_names_are_those_of_runtimes() {
     for name in
         ["cudaGetParameterBufferV2", "__cudaCDP2LaunchDeviceV2", "vprintf", "malloc", "__nv_sinf"]

@@ -2,7 +2,7 @@
 
 use super::{BufferLayout, MAX_PARAMETER_BYTES, MAX_TYPE_BYTES, ParamLayout, ParamSlot};
 use super::{buffer_layout, type_layout};
-use crate::diagnostics::Diagnostic;
+use crate::diagnostics::{Diagnostic, ids};
 use crate::error::{Error, Result};
 use crate::ir::{InstKind, Kernel, KernelId, Module, Operand, Space, graph};
 use crate::source::{FileId, Span};
@@ -78,7 +78,7 @@ fn too_large_at_kernel(kernel: &Kernel, buffer: &BufferLayout, structs: &Structs
         "the parameters of kernel `{}` take {} bytes; a launch passes at most {MAX_PARAMETER_BYTES}",
         kernel.name, buffer.size
     );
-    Diagnostic::error("param-buffer-too-large", kernel.span, message)
+    Diagnostic::error(ids::PARAM_BUFFER_TOO_LARGE, kernel.span, message)
         .at_caret(format!("{} bytes of parameters", buffer.size))
         .note(buffer_table("parameter", kernel, buffer, structs))
         .hint("pass a pointer to the large data instead of the data")
@@ -98,7 +98,7 @@ fn too_large_at_launches(
                 "this launch of `{}` passes {} bytes of arguments; at most {MAX_PARAMETER_BYTES} fit",
                 launched.name, buffer.size
             );
-            Diagnostic::error("param-buffer-too-large", inst.span, message)
+            Diagnostic::error(ids::PARAM_BUFFER_TOO_LARGE, inst.span, message)
                 .at_caret(format!("{} bytes of arguments", buffer.size))
                 .label(launched.span, "the kernel")
                 .note(buffer_table("argument", launched, buffer, &module.structs))
@@ -195,7 +195,7 @@ impl SizeCheck<'_> {
                 format!("`{name}` takes {size} bytes; a type may take at most {MAX_TYPE_BYTES}")
             };
             self.errors.push(
-                Diagnostic::error("type-too-large", span, message)
+                Diagnostic::error(ids::TYPE_TOO_LARGE, span, message)
                     .hint("allocate large data on the host and pass a pointer to its elements"),
             );
             self.reported.push(ty.clone());

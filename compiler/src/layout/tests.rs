@@ -5,8 +5,8 @@ use crate::check::tree::{ExprKind, Function, StatementKind, StreamExpr};
 use crate::diagnostics::Diagnostic;
 use crate::error::Error;
 use crate::ir::testing::{
-    FunctionParts, add_struct, array_of, build, call, device, do_, expr, kernel, launch, local,
-    shared, statement,
+    FunctionParts, add_struct, address, array_of, build, call, device, do_, expr, kernel, launch,
+    local, printf, shared, statement,
 };
 use crate::ir::{KernelId, Module};
 
@@ -111,6 +111,18 @@ fn sizes_stop_growing_instead_of_overflowing() {
     assert_eq!(type_layout(&Type::Struct(twice), &structs).size, SATURATED);
 }
 
+/// 50 structs, each twice in the next: without memory of what is known this would not end.
+#[test]
+fn layouts_of_nested_structs_take_no_exponential_time() {
+    let mut structs = Structs::new();
+    let mut ty = BYTE;
+    for _ in 0..50 {
+        ty = Type::Struct(add_struct(&mut structs, "S", vec![ty.clone(), ty]));
+    }
+    assert_eq!(type_layout(&ty, &structs), TypeLayout { size: 1 << 50, alignment: 1 });
+    assert_eq!(leaves(&ty, &structs).nth(2).map(|leaf| leaf.offset), Some(2));
+}
+
 fn program_errors(module: &Module) -> Vec<Diagnostic> {
     match compute_layouts(module) {
         Err(Error::Program(errors)) => errors,
@@ -169,7 +181,9 @@ fn types_over_2_gigabytes_are_an_error() {
     add_struct(&mut structs, "Big", vec![gigabyte.clone(), gigabyte.clone(), BYTE]);
     let fine = device("fine", Type::Unit).with(&[("p", Type::pointer_mut(gigabyte.clone()))]);
     let huge = array_of(Type::F64, u64::MAX);
-    let huge_local = device("huge_local", Type::Unit).locals(&[("x", array_of(huge, 2))]);
+    let huge_local = device("huge_local", Type::Unit)
+        .locals(&[("x", array_of(huge.clone(), 2))])
+        .body(vec![do_(address(local(0, array_of(huge, 2))))]);
     let unused = kernel("unused").shared(&[("s", array_of(Type::U32, 1 << 40))]);
     let module = build(structs, vec![fine, huge_local, unused]);
     insta::assert_snapshot!(shown(&module, &program_errors(&module)));
@@ -191,7 +205,7 @@ fn shared_memory_is_that_of_all_functions_in_reach() {
         uses_shared("other", Type::F64, &[0]),
         uses_shared("apart", array_of(Type::U32, 100), &[]),
         device("dynamic", Type::Unit).body(vec![statement(StatementKind::Expr(dynamic))]),
-        kernel("both").body(vec![do_(call(1, vec![], Type::Unit))]),
+        kernel("both").body(vec![do_(call(1, vec![], Type::Unit)), do_(printf("text\n", vec![]))]),
         kernel("neither").body(vec![do_(launch(5, 4, StreamExpr::Tail, vec![], false))]),
         kernel("last").body(vec![do_(call(3, vec![], Type::Unit))]),
     ];

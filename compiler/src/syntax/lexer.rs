@@ -27,45 +27,57 @@ pub(super) fn lex(text: &str, file: FileId, diagnostics: &mut Collector) -> Vec<
     let mut unexpected: Option<Span> = None;
     while let Some(result) = lexer.next() {
         let span = Span::new(file, lexer.span());
-        let push = |token| Lexeme { token, start: span.start, end: span.end };
-        match result {
-            Ok(Token::Int) if is_float(lexer.slice()) => tokens.push(push(Token::Float)),
-            Ok(token) => tokens.push(push(token)),
+        if result != Err(LexError::UnexpectedCharacter) {
+            diagnostics.extend(unexpected.take().map(|span| unexpected_character(text, span)));
+        }
+        let token = match result {
+            Ok(Token::Int) if is_float(lexer.slice()) => Token::Float,
+            Ok(token) => token,
             Err(LexError::UnexpectedCharacter) => {
                 // A run of such characters is one mistake.
-                unexpected = match unexpected {
-                    Some(before) if before.end == span.start => Some(before.to(span)),
-                    Some(before) => {
-                        diagnostics.push(unexpected_character(text, before));
-                        Some(span)
+                match &mut unexpected {
+                    Some(run) if run.end == span.start => run.end = span.end,
+                    _ => {
+                        diagnostics.extend(unexpected.map(|span| unexpected_character(text, span)));
+                        unexpected = Some(span);
                     }
-                    None => Some(span),
-                };
-                continue;
+                }
+                Token::Error
             }
-            Err(LexError::UnterminatedComment) => {
-                let message = "this comment has no end";
-                let error = Diagnostic::error(ids::UNTERMINATED_COMMENT, span, message);
-                diagnostics.push(error.hint("close it with `*/`; comments nest"));
-                break;
+            Err(error) => {
+                diagnostics.push(broken_token(error, span));
+                if error == LexError::UnterminatedComment {
+                    break;
+                }
+                Token::Error
             }
-            Err(LexError::UnterminatedString) => {
-                let message = "this string has no closing quote on its line";
-                let error = Diagnostic::error(ids::UNTERMINATED_STRING, span, message);
-                diagnostics.push(error.hint("write a line break as `\\n`"));
-                tokens.push(push(Token::String));
-            }
-        }
-        if let Some(span) = unexpected.take() {
-            diagnostics.push(unexpected_character(text, span));
-        }
+        };
+        tokens.push(Lexeme { token, start: span.start, end: span.end });
     }
-    if let Some(span) = unexpected {
-        diagnostics.push(unexpected_character(text, span));
-    }
+    diagnostics.extend(unexpected.map(|span| unexpected_character(text, span)));
     let end = Span::new(file, text.len()..text.len());
     tokens.push(Lexeme { token: Token::End, start: end.start, end: end.end });
     tokens
+}
+
+fn broken_token(error: LexError, span: Span) -> Diagnostic {
+    match error {
+        LexError::UnterminatedComment => {
+            let message = "this comment has no end";
+            Diagnostic::error(ids::UNTERMINATED_COMMENT, span, message)
+                .hint("close it with `*/`; comments nest")
+        }
+        LexError::UnterminatedString => {
+            let message = "this string has no closing quote on its line";
+            Diagnostic::error(ids::UNTERMINATED_STRING, span, message)
+                .hint("write a line break as `\\n`")
+        }
+        LexError::Character | LexError::UnexpectedCharacter => {
+            let message = "the language has no characters";
+            Diagnostic::error(ids::UNEXPECTED_CHARACTER, span, message)
+                .hint("write the number, `97` for `a`")
+        }
+    }
 }
 
 fn unexpected_character(text: &str, span: Span) -> Diagnostic {
@@ -74,8 +86,6 @@ fn unexpected_character(text: &str, span: Span) -> Diagnostic {
     let message = format!("unexpected {:?}", shown);
     let error = Diagnostic::error(ids::UNEXPECTED_CHARACTER, span, message);
     match found {
-        "$" | "@" | "`" | "\\" => error,
-        "'" => error.hint("the language has no characters; write the number, `97` for `a`"),
         _ if found.chars().any(char::is_alphabetic) => {
             error.hint("names are made of the letters a to z, digits and `_`")
         }

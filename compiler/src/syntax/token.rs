@@ -12,6 +12,8 @@ pub(super) enum LexError {
     UnterminatedComment,
     /// `"` without its partner.
     UnterminatedString,
+    /// `'a'`
+    Character,
 }
 
 /// Declares the tokens that are always spelled the same, with their spelling for messages.
@@ -36,6 +38,9 @@ macro_rules! tokens {
             /// A string, quotes included.
             #[token("\"", string)]
             String,
+            /// What the lexer reported; whatever the parser makes of it is no news.
+            #[regex(r"'([^'\\\n]|\\[^\n])'", character)]
+            Error,
             /// A comment; never seen outside the lexer.
             #[token("/*", block_comment)]
             Comment,
@@ -52,6 +57,7 @@ macro_rules! tokens {
                     Token::Label => "a label",
                     Token::Int | Token::Float => "a number",
                     Token::String => "a string",
+                    Token::Error => "something else",
                     Token::Comment => "a comment",
                     Token::End => "the end of the file",
                 }
@@ -202,4 +208,9 @@ fn block_comment(lexer: &mut Lexer<'_, Token>) -> FilterResult<(), LexError> {
     }
     // The span of the error is `/*` alone: where the comment should have ended is unknown.
     FilterResult::Error(LexError::UnterminatedComment)
+}
+
+/// `'a'`, which other languages have.
+fn character(_: &mut Lexer<'_, Token>) -> FilterResult<(), LexError> {
+    FilterResult::Error(LexError::Character)
 }

@@ -43,6 +43,7 @@ impl FunctionBuilder<'_, '_> {
             ExprKind::Local(local) => match self.storage(*local)? {
                 Storage::Value(value) => value,
                 Storage::Memory(slot) => self.body.load(slot, &expr.ty, span),
+                Storage::Unused => return Err(self.broken("a local variable without a slot")),
             },
             ExprKind::Shared(_) | ExprKind::Deref(_) | ExprKind::Index { .. } => {
                 let address = self.address(expr)?;

@@ -11,6 +11,8 @@ use crate::types::Type;
 /// Where a local variable is.
 #[derive(Clone, Debug)]
 pub(super) enum Storage {
+    /// In a slot that nothing has asked for yet.
+    Unused,
     /// In a slot: its address.
     Memory(Operand),
     /// A parameter that nothing writes to: its value.
@@ -80,10 +82,12 @@ impl FunctionBuilder<'_, '_> {
                 self.locals.push(Storage::Value(parameter));
                 continue;
             }
-            let slot = self.body.slot(&local.name, local.ty.clone());
-            if at < source.parameter_count {
-                spills.push((slot.clone(), parameter, local.span));
+            if at >= source.parameter_count {
+                self.locals.push(Storage::Unused);
+                continue;
             }
+            let slot = self.body.slot(&local.name, local.ty.clone());
+            spills.push((slot.clone(), parameter, local.span));
             self.locals.push(Storage::Memory(slot));
         }
         for (slot, parameter, span) in spills {
@@ -138,8 +142,8 @@ impl FunctionBuilder<'_, '_> {
             self.statement(statement)?;
         }
         match &block.value {
-            Some(value) => self.lower(value),
-            None => Ok(None),
+            Some(value) if self.body.is_live() => self.lower(value),
+            _ => Ok(None),
         }
     }
 

@@ -17,7 +17,7 @@ pub(crate) use body::{BodyBuilder, Signature};
 use super::{Function, FunctionId, Global, GlobalId, Init, InstKind, Kernel, KernelId, Module};
 use super::{Operand, Parameter, Role, Space, Terminator};
 use crate::check::tree;
-use crate::diagnostics::Diagnostic;
+use crate::diagnostics::{Diagnostic, ids};
 use crate::error::{Error, Result};
 use crate::launch::symbols;
 use crate::source::SourceMap;
@@ -102,7 +102,7 @@ impl<'t> ProgramBuilder<'t> {
             if symbols::is_reserved(&kernel.name) {
                 let message = format!("`{}` is a symbol of the device runtime", kernel.name);
                 reserved.push(
-                    Diagnostic::error("reserved-name", kernel.span, message)
+                    Diagnostic::error(ids::RESERVED_NAME, kernel.span, message)
                         .hint("give the kernel another name"),
                 );
             }

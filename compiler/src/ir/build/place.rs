@@ -12,10 +12,19 @@ use crate::types::{Scalar, Type};
 const REPEAT_LIMIT: u64 = 8;
 
 impl FunctionBuilder<'_, '_> {
-    /// Where a local variable is.
-    pub(super) fn storage(&self, local: LocalId) -> Result<Storage> {
-        let storage = self.locals.get(local.0 as usize).cloned();
-        storage.ok_or_else(|| self.broken("a local variable is not there"))
+    /// Where a local variable is: in its slot, which it gets now if it has none, or a plain value.
+    pub(super) fn storage(&mut self, local: LocalId) -> Result<Storage> {
+        let at = local.0 as usize;
+        let Some(storage) = self.locals.get(at) else {
+            return Err(self.broken("a local variable is not there"));
+        };
+        if !matches!(storage, Storage::Unused) {
+            return Ok(storage.clone());
+        }
+        let variable = &self.source.locals[at];
+        let storage = Storage::Memory(self.body.slot(&variable.name, variable.ty.clone()));
+        self.locals[at] = storage.clone();
+        Ok(storage)
     }
 
     /// The address of a place.
@@ -23,7 +32,7 @@ impl FunctionBuilder<'_, '_> {
         match &place.kind {
             ExprKind::Local(local) => match self.storage(*local)? {
                 Storage::Memory(slot) => Ok(slot),
-                Storage::Value(_) => Err(self.broken("the address of a plain value")),
+                _ => Err(self.broken("the address of a plain value")),
             },
             ExprKind::Shared(shared) => {
                 let globals = &self.program.targets[self.index].shared;
@@ -36,7 +45,7 @@ impl FunctionBuilder<'_, '_> {
             ExprKind::Field { base, index } => {
                 let base = self.address(base)?;
                 let kind = InstKind::FieldAddress { base, index: *index };
-                Ok(self.body.emit(kind, Type::pointer_mut(place.ty.clone()), place.span))
+                Ok(self.body.emit(kind, pointer_to(place), place.span))
             }
             ExprKind::Index { base, index } => {
                 let start = if base.ty.is_pointer() {
@@ -45,7 +54,8 @@ impl FunctionBuilder<'_, '_> {
                     self.array_address(base)?
                 };
                 let index = self.value(index)?;
-                Ok(self.element_address(start, index, &place.ty, place.span))
+                let kind = InstKind::ElementAddress { base: start, index };
+                Ok(self.body.emit(kind, pointer_to(place), place.span))
             }
             _ => Err(self.broken("the address of a value")),
         }
@@ -146,6 +156,22 @@ impl FunctionBuilder<'_, '_> {
         self.body.place(end);
         Ok(())
     }
+}
+
+/// The type of a place's address: `*const` where a pointer on the way to it is.
+fn pointer_to(place: &Expr) -> Type {
+    fn is_mutable(place: &Expr) -> bool {
+        match &place.kind {
+            ExprKind::Deref(base) => !matches!(base.ty, Type::Pointer { mutable: false, .. }),
+            ExprKind::Index { base, .. } => match base.ty {
+                Type::Pointer { mutable, .. } => mutable,
+                _ => is_mutable(base),
+            },
+            ExprKind::Field { base, .. } => is_mutable(base),
+            _ => true,
+        }
+    }
+    Type::Pointer { mutable: is_mutable(place), pointee: Box::new(place.ty.clone()) }
 }
 
 /// Whether all bytes of the value are zero, as can be seen.

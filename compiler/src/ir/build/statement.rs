@@ -64,10 +64,10 @@ impl FunctionBuilder<'_, '_> {
     }
 
     /// The address of a variable, which is always in memory.
-    fn variable(&self, local: LocalId) -> Result<Operand> {
+    fn variable(&mut self, local: LocalId) -> Result<Operand> {
         match self.storage(local)? {
             Storage::Memory(slot) => Ok(slot),
-            Storage::Value(_) => Err(self.broken("a parameter is declared again")),
+            _ => Err(self.broken("a parameter is declared again")),
         }
     }
 

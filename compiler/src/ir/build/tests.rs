@@ -44,24 +44,26 @@ fn the_geometry_is_passed_to_those_who_read_it() {
     let thread = |index| geometry(GeometryField::ThreadIdx, index);
     let pointer = Type::pointer_mut(Type::F32);
     let functions = vec![
+        // Reads it only through two others.
+        device("far", Type::U32).body(vec![return_(call(1, vec![u32_(8)], Type::U32))]),
         // Recursive, and reads it only through the other.
         device("even", Type::U32).with(&[("n", Type::U32)]).body(vec![return_(call(
-            1,
+            2,
             vec![local(0, Type::U32)],
             Type::U32,
         ))]),
         device("odd", Type::U32)
             .with(&[("n", Type::U32)])
-            .body(vec![return_(add(call(0, vec![thread(0)], Type::U32), thread(1)))]),
+            .body(vec![return_(add(call(1, vec![thread(0)], Type::U32), thread(1)))]),
         device("plain", Type::U32).body(vec![return_(u32_(1))]),
         device("dynamic", Type::F32).body(vec![return_(index(
             expr(ExprKind::DynamicShared, pointer),
-            call(2, vec![], Type::U32),
+            call(3, vec![], Type::U32),
         ))]),
         kernel("k").body(vec![
-            do_(call(2, vec![], Type::U32)),
-            do_(call(3, vec![], Type::F32)),
-            do_(call(0, vec![geometry(GeometryField::GridDim, 2)], Type::U32)),
+            do_(call(3, vec![], Type::U32)),
+            do_(call(4, vec![], Type::F32)),
+            do_(call(1, vec![geometry(GeometryField::GridDim, 2)], Type::U32)),
         ]),
     ];
     insta::assert_snapshot!(text(Structs::new(), functions));

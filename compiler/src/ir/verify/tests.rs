@@ -400,3 +400,17 @@ fn dominance_sees_through_loops() {
     use_at_end("binary");
     use_at_end("unary");
 }
+
+#[test]
+fn a_value_reaches_beyond_the_join_of_two_ways() {
+    // In a loop: `f(-x, if x < 1 { f(x, x) } else { 2 })`; `-x` comes before the `if`, and is used after it.
+    let x = || local(0, Type::I32);
+    let is_small = || binary(BinaryOp::Lt, x(), i32_(1));
+    let then = value_block(call(0, vec![x(), x()], Type::I32));
+    let chosen = if_(is_small(), then, Some(value_block(i32_(2))), Type::I32);
+    let both = call(0, vec![unary(UnaryOp::Neg, x()), chosen], Type::I32);
+    let f = device("f", Type::I32)
+        .with(&[("x", Type::I32), ("y", Type::I32)])
+        .body(vec![while_(is_small(), vec![do_(both)]), return_(x())]);
+    build(Structs::new(), vec![f]);
+}

@@ -25,6 +25,8 @@ pub(super) struct Parser<'a> {
     at: usize,
     /// Where `Parser::at` was at the last error: a second one at the same token says nothing new.
     last_error: Option<usize>,
+    /// Errors that the lexer reported already.
+    unreported: usize,
     /// Open delimiters.
     depth: u16,
     /// Whether `Name {` starts a struct literal: not in the head of an `if` or a loop.
@@ -45,6 +47,7 @@ impl<'a> Parser<'a> {
             tokens,
             at: 0,
             last_error: None,
+            unreported: 0,
             depth: 0,
             struct_literals: true,
             diagnostics,
@@ -122,10 +125,14 @@ impl<'a> Parser<'a> {
     }
 
     fn report(&mut self, error: Diagnostic) {
-        if self.last_error != Some(self.at) {
-            self.last_error = Some(self.at);
+        let previous = self.tokens[self.at.saturating_sub(1)].token;
+        if self.peek() == Token::Error || previous == Token::Error {
+            // The lexer has said what is wrong.
+            self.unreported += 1;
+        } else if self.last_error != Some(self.at) {
             self.diagnostics.push(error);
         }
+        self.last_error = Some(self.at);
     }
 
     /// Reports what is part of the language but not of this version, and lets the parser go on.
@@ -134,12 +141,22 @@ impl<'a> Parser<'a> {
         self.diagnostics.push(Diagnostic::error(ids::NOT_SUPPORTED_YET, span, message));
     }
 
+    /// Grows with every error.
     fn error_count(&self) -> usize {
-        self.diagnostics.len()
+        self.diagnostics.len() + self.unreported
     }
 
     fn name(&mut self) -> Option<Name> {
-        self.expect(Token::Name).map(|span| Name { span })
+        if self.peek() == Token::Name {
+            return Some(Name { span: self.bump() });
+        }
+        self.expected(Token::Name.describe());
+        // A word of the language in place of a name starts nothing, unless it is on a line of its own.
+        let gap = self.previous_span().end as usize..self.span().start as usize;
+        if self.peek().is_keyword() && !self.text[gap].contains('\n') {
+            self.bump();
+        }
+        None
     }
 
     /// Reports nesting beyond the limit, once, and stops reading: whatever follows such input is noise.
@@ -207,7 +224,8 @@ impl<'a> Parser<'a> {
         mut item: impl FnMut(&mut Self) -> Option<T>,
     ) -> Option<Vec<T>> {
         let mut list = vec![];
-        while self.peek() != close {
+        // An item here means that `close` is missing, which the caller reports.
+        while self.peek() != close && !self.peek().starts_item() {
             list.push(item(self)?);
             if !self.eat(Token::Comma) {
                 break;

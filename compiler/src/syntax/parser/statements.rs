@@ -37,7 +37,9 @@ impl Parser<'_> {
         let Some(statement) = statement else { return };
         block.height = block.height.max(statement.kind.height());
         match statement.kind {
-            StatementKind::Expr { value, semicolon: false } if self.peek() == Token::RightBrace => {
+            StatementKind::Expr { value, semicolon: false }
+                if self.peek() == Token::RightBrace && may_have_value(&value) =>
+            {
                 block.value = Some(Box::new(value));
             }
             kind => block.statements.push(Statement { kind, span: statement.span }),
@@ -50,27 +52,34 @@ impl Parser<'_> {
         if self.peek() == Token::Hash {
             self.statement_attributes()?;
         }
-        let kind = match self.peek() {
-            Token::Semicolon => {
-                self.bump();
-                return Some(None);
-            }
-            Token::Let => self.let_statement()?,
-            Token::Shared => self.shared_statement(false)?,
-            Token::Dynamic => self.shared_statement(true)?,
-            Token::While | Token::Loop | Token::For | Token::Label => self.loop_statement()?,
-            Token::Break | Token::Continue => self.jump_statement()?,
-            Token::Return => self.return_statement()?,
-            Token::If | Token::LeftBrace => self.block_like_statement()?,
-            Token::Const => {
-                let message = "a constant is an item, outside functions";
-                let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
-                self.report(error.hint("write `let`, or move it out of the function"));
-                return None;
-            }
-            _ => self.expression_statement()?,
-        };
+        if self.eat(Token::Semicolon) {
+            return Some(None);
+        }
+        let kind = self.statement_kind()?;
         Some(Some(Statement { kind, span: start.to(self.previous_span()) }))
+    }
+
+    fn statement_kind(&mut self) -> Option<StatementKind> {
+        match self.peek() {
+            Token::Let => self.let_statement(),
+            Token::Shared => self.shared_statement(false),
+            Token::Dynamic => self.shared_statement(true),
+            Token::While | Token::Loop | Token::For | Token::Label => self.loop_statement(),
+            Token::Break | Token::Continue => self.jump_statement(),
+            Token::Return => self.return_statement(),
+            Token::If | Token::LeftBrace => self.block_like_statement(),
+            Token::Const => {
+                self.misplaced_const();
+                None
+            }
+            _ => self.expression_statement(),
+        }
+    }
+
+    fn misplaced_const(&mut self) {
+        let message = "a constant is an item, outside functions";
+        let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
+        self.report(error.hint("write `let`, or move it out of the function"));
     }
 
     /// Attributes of a loop: read, and refused.
@@ -310,4 +319,15 @@ fn assignment(token: Token) -> Option<Option<BinaryOp>> {
         Token::ShiftRightEqual => Some(BinaryOp::Shr),
         _ => return None,
     })
+}
+
+/// Whether the last expression of a block can be its value. An `if` without `else` and without a value
+/// inside is a statement.
+fn may_have_value(value: &Expr) -> bool {
+    match &value.kind {
+        ExprKind::If { branches, otherwise: None } => {
+            branches.iter().any(|(_, block)| block.value.is_some())
+        }
+        _ => true,
+    }
 }

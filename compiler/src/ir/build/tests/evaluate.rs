@@ -312,6 +312,20 @@ fn the_right_side_of_and_and_or_runs_only_when_it_decides() {
 }
 
 #[test]
+fn cheap_right_sides_decide_all_the_same() {
+    let x = || local(0, Type::I32);
+    for (is_and, expected) in [(true, [0, 1, 0]), (false, [1, 1, 1])] {
+        // `x > 0 && x < 5`, `x > 0 || x < 5`
+        let left = binary(BinaryOp::Gt, x(), i32_(0));
+        let right = binary(BinaryOp::Lt, x(), i32_(5));
+        let value = return_(logical(is_and, left, right));
+        let tree = device("f", Type::BOOL).with(&[("x", Type::I32)]).body(vec![value]);
+        let found = [-1, 3, 9].map(|x| run_tree(tree.clone(), &[x]));
+        assert_eq!(found, expected.map(End::Returned));
+    }
+}
+
+#[test]
 fn a_compound_assignment_reads_the_old_value_last() {
     // let mut a = 1; a += { a = 10; 5 }; return a;
     let a = || local(0, Type::I32);

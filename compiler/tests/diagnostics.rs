@@ -1,0 +1,125 @@
+//! Error programs and right ones: each file under `in/errors` says on its lines which errors belong there,
+//! each under `in/ok` has none.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use gridlet::check::parse_and_check;
+use gridlet::diagnostics::{Diagnostic, ids, render};
+use gridlet::source::SourceMap;
+
+/// The `.grid` files of a folder, sorted by name.
+fn programs(folder: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let mut files: Vec<PathBuf> = walkdir::WalkDir::new(&folder)
+        .into_iter()
+        .map(|entry| entry.expect("the folder can be read").into_path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "grid"))
+        .collect();
+    files.sort();
+    assert!(!files.is_empty(), "no programs in {}", folder.display());
+    files
+}
+
+fn read(path: &Path) -> (String, SourceMap) {
+    let name = path.file_name().expect("a file").to_string_lossy().into_owned();
+    let text = std::fs::read_to_string(path).expect("the file can be read");
+    (name.clone(), SourceMap::single(name, text))
+}
+
+/// Line and id of each message.
+fn found(diagnostics: &[Diagnostic], sources: &SourceMap) -> Vec<(u32, String)> {
+    let mut found: Vec<(u32, String)> =
+        diagnostics.iter().map(|d| (sources.line(d.labels[0].span), d.id.to_string())).collect();
+    found.sort();
+    found
+}
+
+/// Line and id of each expectation: `//~ id id`.
+fn expected(text: &str) -> Vec<(u32, String)> {
+    let mut expected = vec![];
+    for (line, text) in (1u32..).zip(text.lines()) {
+        if let Some((_, list)) = text.split_once("//~") {
+            expected.extend(list.split_whitespace().map(|id| (line, id.to_string())));
+        }
+    }
+    expected.sort();
+    expected
+}
+
+#[test]
+fn right_programs_have_no_messages() {
+    for path in programs("tests/in/ok").into_iter().chain(programs("../examples/programs")) {
+        let (name, sources) = read(&path);
+        let (program, diagnostics) = parse_and_check(&sources);
+        assert!(diagnostics.is_empty(), "{name}:\n{}", render(&diagnostics, &sources, false));
+        let program = program.expect("a program without errors");
+        assert!(program.functions.iter().any(|f| f.kernel.is_some()), "{name} has no kernel");
+    }
+}
+
+#[test]
+fn error_programs_have_the_errors_that_they_say() {
+    let mut wrong = String::new();
+    for path in programs("tests/in/errors") {
+        let (name, sources) = read(&path);
+        let (program, diagnostics) = parse_and_check(&sources);
+        assert!(program.is_none(), "{name} has a tree");
+        let expected = expected(&sources.files()[0].text);
+        let found = found(&diagnostics, &sources);
+        for (line, id) in difference(&expected, &found) {
+            wrong += &format!("{name}:{line}: missing {id}\n");
+        }
+        for (line, id) in difference(&found, &expected) {
+            wrong += &format!("{name}:{line}: unexpected {id}\n");
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+/// What is in `left` more often than in `right`.
+fn difference(left: &[(u32, String)], right: &[(u32, String)]) -> Vec<(u32, String)> {
+    let mut rest = right.to_vec();
+    let mut difference = vec![];
+    for entry in left {
+        match rest.iter().position(|other| other == entry) {
+            Some(at) => drop(rest.remove(at)),
+            None => difference.push(entry.clone()),
+        }
+    }
+    difference
+}
+
+#[test]
+fn error_messages_read_as_before() {
+    for path in programs("tests/in/errors") {
+        let (_, sources) = read(&path);
+        let (_, diagnostics) = parse_and_check(&sources);
+        let source = &sources.files()[0].text;
+        let content = format!(
+            "----- source\n{source}\n----- messages\n{}",
+            render(&diagnostics, &sources, false)
+        );
+        let stem = path.file_stem().expect("a file").to_string_lossy().into_owned();
+        insta::with_settings!({
+            prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "out/errors",
+        }, { insta::assert_snapshot!(stem, content) });
+    }
+}
+
+#[test]
+fn every_id_has_an_error_program() {
+    let covered: BTreeSet<String> = programs("tests/in/errors")
+        .iter()
+        .flat_map(|path| expected(&read(path).1.files()[0].text))
+        .map(|(_, id)| id)
+        .collect();
+    for id in &covered {
+        assert!(ids::lookup(id).is_some(), "`{id}` is not an id");
+    }
+    // One needs a file of 64 MiB; the other belongs to the layout pass, which the checker does not run.
+    let elsewhere = [ids::FILE_TOO_LARGE, ids::PARAM_BUFFER_TOO_LARGE];
+    for (id, _) in ids::ALL.iter().filter(|(id, _)| !elsewhere.contains(id)) {
+        assert!(covered.contains(*id), "no error program for `{id}`");
+    }
+}

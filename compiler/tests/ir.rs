@@ -1,0 +1,109 @@
+//! The IR of whole programs, before and after launches are lowered, and their layouts: one snapshot for
+//! each program and stage. `INSTA_UPDATE=always cargo test -p gridlet --test ir` writes them anew.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gridlet::arch::CudaArch;
+use gridlet::check::parse_and_check;
+use gridlet::diagnostics::render;
+use gridlet::ir::{Module, build::build_ir, print::print, verify::verify};
+use gridlet::launch::{self, LaunchOptions};
+use gridlet::layout::{Layouts, ParamLayout, compute_layouts};
+use gridlet::source::SourceMap;
+use gridlet::types::Structs;
+
+/// The examples and the programs under `in/ok`, sorted by name.
+fn programs() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = vec![];
+    for folder in ["../examples/programs", "tests/in/ok"] {
+        let entries = walkdir::WalkDir::new(root.join(folder)).into_iter().flatten();
+        let entries = entries.map(walkdir::DirEntry::into_path);
+        files.extend(entries.filter(|path| path.extension().is_some_and(|ext| ext == "grid")));
+    }
+    files.sort_by_key(|path| path.file_name().map(ToOwned::to_owned));
+    assert!(files.len() >= 3, "the examples are not there");
+    files
+}
+
+fn build(path: &Path) -> (Module, Layouts) {
+    let name = path.file_name().expect("a file").to_string_lossy().into_owned();
+    let sources = Arc::new(SourceMap::single(
+        &name,
+        std::fs::read_to_string(path).expect("the program can be read"),
+    ));
+    let (program, diagnostics) = parse_and_check(&sources);
+    let Some(program) = program else {
+        panic!("{name}:\n{}", render(&diagnostics, &sources, false));
+    };
+    let module = build_ir(&program, sources).expect("a checked tree");
+    verify(&module).unwrap_or_else(|error| panic!("{name}: {error}\n{}", print(&module)));
+    let layouts = compute_layouts(&module).expect("no buffer is too large");
+    (module, layouts)
+}
+
+fn lower(module: &Module, layouts: &Layouts) -> Module {
+    let options = LaunchOptions::for_arch(CudaArch::DEFAULT);
+    launch::lower(module, layouts, &options).expect("launches can be lowered")
+}
+
+/// A parameter buffer as a table, with the padding before each parameter.
+fn table(layout: &ParamLayout, structs: &Structs) -> String {
+    let mut text = format!("{} ({} bytes)\n", layout.kernel, layout.size);
+    let mut end = 0;
+    for slot in &layout.slots {
+        let padding = slot.offset - end;
+        let ty = slot.ty.display(structs);
+        let line = format!("{:>6} {:>5} {:>5}", slot.offset, slot.size, slot.alignment);
+        let _ = writeln!(text, "{line} +{padding}  {}: {ty}", slot.name);
+        end = slot.offset + slot.size;
+    }
+    text
+}
+
+fn check(stage: &str, path: &Path, text: &str) {
+    let stem = path.file_stem().expect("a file").to_string_lossy().into_owned();
+    insta::with_settings!({
+        prepend_module_to_snapshot => false,
+        omit_expression => true,
+        snapshot_path => format!("out/{stage}"),
+    }, {
+        insta::assert_snapshot!(stem, text);
+    });
+}
+
+#[test]
+fn programs_become_ir() {
+    for path in programs() {
+        check("ir", &path, &print(&build(&path).0));
+    }
+}
+
+#[test]
+fn launches_are_lowered() {
+    for path in programs() {
+        let (module, layouts) = build(&path);
+        check("launch", &path, &print(&lower(&module, &layouts)));
+    }
+}
+
+#[test]
+fn parameters_are_laid_out() {
+    for path in programs() {
+        let (module, layouts) = build(&path);
+        let tables = layouts.kernels.iter().map(|layout| table(layout, &module.structs));
+        check("layout", &path, &tables.collect::<Vec<_>>().join("\n"));
+    }
+}
+
+#[test]
+fn the_text_is_a_function_of_the_source() {
+    for path in programs() {
+        let (first, layouts) = build(&path);
+        let (second, _) = build(&path);
+        assert_eq!(print(&first), print(&second));
+        assert_eq!(print(&lower(&first, &layouts)), print(&lower(&second, &layouts)));
+    }
+}

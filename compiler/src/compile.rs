@@ -22,7 +22,8 @@ use crate::ir;
 use crate::launch::{self, LaunchOptions};
 use crate::layout::{self, Layouts, ParamLayout};
 use crate::link::{self, Cubin, LinkOptions, NvJitLink};
-use crate::nvvm::{self, NvvmModule, legacy::LegacyOptions};
+use crate::nvvm::legacy::{HintPlace, LegacyOptions, PointeeHint};
+use crate::nvvm::{self, NvvmModule};
 use crate::ptx::libnvvm::LibNvvm;
 use crate::ptx::{self, Ptx, PtxOptions};
 use crate::source::SourceMap;
@@ -233,13 +234,20 @@ impl Checked {
     }
 }
 
-/// Writes a module in the legacy dialect, the device runtime's declarations spelled as NVIDIA's
-/// documentation spells them.
+/// Writes a module in the legacy dialect, the device runtime's declarations as NVIDIA's documents spell them.
 ///
 /// # Errors
-/// [`Error::Tool`] if the module has something that LLVM 7 cannot express.
+/// Those of [`nvvm::legacy::write`]: the module has something that LLVM 7 cannot express.
 pub fn legacy(module: &inkwell::module::Module<'_>) -> Result<NvvmModule> {
-    nvvm::legacy::write_module(module, &LegacyOptions { pointees: launch::symbols::pointee_hints(), ..LegacyOptions::default() })
+    let hint = |(function, parameter, structure): (&str, u32, &str)| PointeeHint {
+        function: function.into(),
+        place: HintPlace::Parameter(parameter),
+        structure: structure.into(),
+    };
+    let pointees = launch::symbols::struct_pointers().map(hint).to_vec();
+    let text = nvvm::legacy::write(module, &LegacyOptions { pointees, ..LegacyOptions::default() })?;
+    let name = module.get_name().to_string_lossy().into_owned();
+    Ok(NvvmModule { name, dialect: Dialect::Legacy, bytes: text.into_bytes() })
 }
 
 /// An image with what its making printed.

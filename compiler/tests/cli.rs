@@ -237,3 +237,16 @@ fn without_a_gpu_or_with_an_old_driver_running_exits_3() {
         assert!(output.stderr.contains("no NVIDIA driver"), "{call:?}: {}", output.stderr);
     }
 }
+
+#[test]
+fn the_readme_s_program_is_a_program() {
+    let readme = include_str!("../../README.md");
+    let program = readme.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next());
+    let folder = folder();
+    fs::write(folder.path().join("tree.grid"), program.expect("a program in the README")).unwrap();
+    let output = Gridlet::new(&folder).run(&["layout", "tree.grid"]);
+    assert_eq!(output.status, 0, "{}", output.stderr);
+    for line in output.stdout.lines().filter(|line| !line.is_empty()) {
+        assert!(readme.contains(line), "the README does not show {line}");
+    }
+}

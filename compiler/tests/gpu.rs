@@ -142,7 +142,7 @@ fn faults_traps_and_endless_kernels_exit_4() {
         return;
     }
     for (body, rest, said) in [
-        ("*p = 1;", "--arg null", "illegal"),
+        ("*p = 1;", "--arg null", "CUDA_ERROR_ILLEGAL_ADDRESS"),
         ("trap();", "--arg [1]", "trap"),
         ("while atomic_add(p, 0) == 0 {}", "--arg [1] --timeout 1.5", "1.5"),
         ("launch k<<<1, 2048>>>(p);", "--arg [1]", "p.grid:1"),

@@ -215,7 +215,7 @@ fn gpu_times(session: &Session, options: &Options, report: &mut Report) -> anyho
     let sms = info.sm_count;
     // (kernel, grid, block, argument, launches)
     let shapes = [
-        ("one_thread_default", 1, 1, 1_000, 1_000),
+        ("one_thread_default", 1, 1, 1_000u32, 1_000),
         ("one_thread_fire_and_forget", 1, 1, 1_000, 1_000),
         ("one_thread_tail", 1, 1, 1_000, 1_000),
         ("every_thread", sms, 32, 8, sms * 32 * 8),

@@ -1,6 +1,8 @@
 //! Error programs and right ones: each file under `in/errors` says on its lines which errors belong there,
 //! each under `in/ok` has none.
 
+mod tree_rules;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -54,6 +56,7 @@ fn right_programs_have_no_messages() {
         let (program, diagnostics) = parse_and_check(&sources);
         assert!(diagnostics.is_empty(), "{name}:\n{}", render(&diagnostics, &sources, false));
         let program = program.expect("a program without errors");
+        tree_rules::verify(&program, &sources);
         assert!(program.functions.iter().any(|f| f.kernel.is_some()), "{name} has no kernel");
     }
 }

@@ -202,7 +202,7 @@ impl<'c, 'a> Body<'c, 'a> {
         let message = format!("`{name}` can end without a value");
         let mut error = Diagnostic::error(ids::MISSING_RETURN, at, message)
             .at_caret("the end can be reached")
-            .label(self.result_span, format!("a {} is to be returned", self.cx.show(result)));
+            .label(self.result_span, format!("{} is to be returned", self.cx.show(result)));
         if let Some(ast::Statement { kind: ast::StatementKind::Expr { value, .. }, span }) =
             item.body.statements.last()
         {

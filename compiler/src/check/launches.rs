@@ -191,10 +191,8 @@ impl<'a> Body<'_, 'a> {
             Some(scalar) if scalar.is_integer() => self.dimension_cast(value)?,
             _ if value.ty == Type::DIM3 => return Some(value),
             _ => {
-                let message = format!(
-                    "a {what} is an integer or a `dim3`, not a {}",
-                    self.cx.show(&value.ty)
-                );
+                let message =
+                    format!("a {what} is an integer or a `dim3`, not {}", self.cx.show(&value.ty));
                 self.cx.report(Diagnostic::error(ids::LAUNCH_DIMENSION, span, message));
                 return None;
             }

@@ -213,7 +213,13 @@ impl Parser<'_> {
         let mut value = self.expression();
         self.struct_literals = struct_literals;
         if value.is_some() && self.peek() != Token::LeftBrace {
-            self.expected(Token::LeftBrace.describe());
+            if self.peek() == Token::Equal {
+                let message = "expected `{`, found `=`";
+                let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
+                self.report(error.hint("`==` compares; `=` assigns, as a statement of its own"));
+            } else {
+                self.expected(Token::LeftBrace.describe());
+            }
             value = None;
         }
         if value.is_none() && self.skip_to_body() {
@@ -293,10 +299,6 @@ impl Parser<'_> {
                 let message = "a kernel is launched with `launch`";
                 let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
                 self.report(error.hint(format!("write `launch {name}<<<…>>>(…)`")));
-            }
-            Token::Plus if self.peek_at(1) == Token::Plus => {
-                let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), "there is no `++`");
-                self.report(error.hint("write `+= 1`"));
             }
             _ => self.expected(Token::Semicolon.describe()),
         }

@@ -126,3 +126,25 @@ fn every_id_has_an_error_program() {
         assert!(covered.contains(*id), "no error program for `{id}`");
     }
 }
+
+#[test]
+fn every_id_in_the_compiler_is_in_the_table() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut seen = 0;
+    for entry in walkdir::WalkDir::new(root) {
+        let path = entry.expect("the folder can be read").into_path();
+        if path.extension().is_none_or(|extension| extension != "rs") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("the file can be read");
+        for (at, call) in text.match_indices("Diagnostic::error(") {
+            let first = text[at + call.len()..].trim_start();
+            seen += 1;
+            // Otherwise it is a constant of the table.
+            if let Some(id) = first.strip_prefix('"').and_then(|rest| rest.split('"').next()) {
+                assert!(ids::lookup(id).is_some(), "{}: `{id}` is not an id", path.display());
+            }
+        }
+    }
+    assert!(seen > 50, "only {seen} errors found");
+}

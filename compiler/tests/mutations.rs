@@ -52,7 +52,7 @@ fn check(text: &str) -> bool {
         }
     }
     let rendered = render(&diagnostics, &sources, false);
-    assert_eq!(rendered.matches("error[").count() >= diagnostics.len(), true);
+    assert!(rendered.matches("error[").count() >= diagnostics.len());
     assert_eq!(program.is_none(), diagnostics.iter().any(|d| d.severity == Severity::Error));
     if let Some(program) = &program {
         tree_rules::verify(program, &sources);

@@ -260,6 +260,13 @@ impl<'c, 'a> Body<'c, 'a> {
         self.variables.push(Variable { meaning, ty, span: name.span, points_to: None });
     }
 
+    /// Keeps a name that nothing declares from being reported again in this body.
+    pub(super) fn declare_forever(&mut self, name: &'a str, span: Span) {
+        self.names.entry(name).or_default().insert(0, self.variables.len());
+        let meaning = Meaning::Opaque;
+        self.variables.push(Variable { meaning, ty: None, span, points_to: None });
+    }
+
     /// How many names are in scope; [`Body::end_scope`] takes it.
     pub(super) fn begin_scope(&self) -> usize {
         self.cx.scope.len()

@@ -114,6 +114,9 @@ impl<'a> Body<'_, 'a> {
             Some(builtin) => self.builtin(builtin, callee, arguments, span, hint),
             None => {
                 self.unknown_function(callee, name);
+                // Once is enough.
+                let opaque = (ValueName::Opaque, callee.span);
+                self.cx.value_names.insert(name, opaque);
                 self.check_all(arguments);
                 None
             }

@@ -128,7 +128,10 @@ impl<'a> Body<'_, 'a> {
                 let error = Diagnostic::error(ids::UNKNOWN_NAME, at, message);
                 let kernels = self.cx.signatures.iter().filter(|s| s.item.is_kernel);
                 let known: Vec<&str> = kernels.map(|s| self.cx.text(s.item.name)).collect();
-                self.cx.suggest(error, name, known.into_iter())
+                let error = self.cx.suggest(error, name, known.into_iter());
+                // Once is enough.
+                self.cx.value_names.insert(name, (ValueName::Opaque, at));
+                error
             }
         };
         self.cx.report(error);

@@ -210,7 +210,7 @@ impl<'a> Body<'_, 'a> {
                 let name = self.local_name(*id);
                 let message = format!("cannot assign to `{name}`, which is not `mut`");
                 let error = Diagnostic::error(ids::IMMUTABLE_ASSIGN, place.span, message);
-                let Some(variable) = self.variable(*id) else { return None };
+                let variable = self.variable(*id)?;
                 let error = error.label(variable.span, "declared here");
                 match variable.meaning {
                     Meaning::Local { origin: Origin::Let, .. } => {

@@ -61,7 +61,7 @@ impl Parser<'_> {
 
     fn statement_kind(&mut self) -> Option<StatementKind> {
         match self.peek() {
-            Token::Let => self.let_statement(),
+            Token::Let | Token::Mut => self.let_statement(),
             Token::Shared => self.shared_statement(false),
             Token::Dynamic => self.shared_statement(true),
             Token::While | Token::Loop | Token::For | Token::Label => self.loop_statement(),
@@ -111,7 +111,7 @@ impl Parser<'_> {
     /// `let [mut] name[: T] [= e];` Once it has a name it is a statement, so that the name is known.
     fn let_statement(&mut self) -> Option<StatementKind> {
         let start = self.at;
-        self.bump();
+        self.expect(Token::Let);
         let mutable = self.eat(Token::Mut);
         let name = self.name()?;
         let mut ty = None;
@@ -129,9 +129,8 @@ impl Parser<'_> {
             self.expect(Token::Semicolon)
         })();
         if read.is_none() {
-            if ty.is_none() && value.is_none() {
-                value = Some(self.error_expr(name.span));
-            }
+            // What was read of the value may be half of it.
+            value = Some(self.error_expr(name.span));
             self.skip_statement(start);
         }
         Some(StatementKind::Let { mutable, name, ty, value })

@@ -3,8 +3,15 @@
 
 mod tree_rules;
 
-use gridlet::check::parse_and_check;
+use std::sync::Arc;
+
+use gridlet::arch::CudaArch;
+use gridlet::check::{parse_and_check, tree::Program};
 use gridlet::diagnostics::{Severity, ids, render};
+use gridlet::error::Error;
+use gridlet::ir::{build::build_ir, verify::verify};
+use gridlet::launch::{self, LaunchOptions};
+use gridlet::layout::compute_layouts;
 use gridlet::source::SourceMap;
 
 /// A small generator of numbers, the same on every machine (xorshift64*).
@@ -56,8 +63,23 @@ fn check(text: &str) -> bool {
     assert_eq!(program.is_none(), diagnostics.iter().any(|d| d.severity == Severity::Error));
     if let Some(program) = &program {
         tree_rules::verify(program, &sources);
+        build(program, &sources);
     }
     program.is_some()
+}
+
+/// The stages after the checker take whatever it lets through, but for what is theirs to refuse.
+fn build(program: &Program, sources: &SourceMap) {
+    let lowered = build_ir(program, Arc::new(sources.clone())).and_then(|module| {
+        verify(&module)?;
+        let layouts = compute_layouts(&module)?;
+        let options = LaunchOptions::for_arch(CudaArch::DEFAULT);
+        verify(&launch::lower(&module, &layouts, &options)?)
+    });
+    match lowered {
+        Ok(()) | Err(Error::Program(_)) => {}
+        Err(error) => panic!("{error}\n{}", sources.files()[0].text),
+    }
 }
 
 fn seeds() -> Vec<String> {

@@ -1,11 +1,17 @@
 //! Error programs and right ones: each file under `in/errors` says on its lines which errors belong there,
 //! each under `in/ok` has none.
 
+mod tree_rules;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use gridlet::check::parse_and_check;
 use gridlet::diagnostics::{Diagnostic, ids, render};
+use gridlet::error::Error;
+use gridlet::ir::build::build_ir;
+use gridlet::layout::compute_layouts;
 use gridlet::source::SourceMap;
 
 /// The `.grid` files of a folder, sorted by name.
@@ -25,6 +31,19 @@ fn read(path: &Path) -> (String, SourceMap) {
     let name = path.file_name().expect("a file").to_string_lossy().into_owned();
     let text = std::fs::read_to_string(path).expect("the file can be read");
     (name.clone(), SourceMap::single(name, text))
+}
+
+/// The messages for a program: those of the checker or, where it has none, of the stages after it that
+/// have some.
+fn messages(sources: &SourceMap) -> Vec<Diagnostic> {
+    let (program, diagnostics) = parse_and_check(sources);
+    let Some(program) = program else { return diagnostics };
+    let later = build_ir(&program, Arc::new(sources.clone())).and_then(|ir| compute_layouts(&ir));
+    match later {
+        Ok(_) => diagnostics,
+        Err(Error::Program(later)) => later,
+        Err(error) => panic!("{error}"),
+    }
 }
 
 /// Line and id of each message.
@@ -54,6 +73,7 @@ fn right_programs_have_no_messages() {
         let (program, diagnostics) = parse_and_check(&sources);
         assert!(diagnostics.is_empty(), "{name}:\n{}", render(&diagnostics, &sources, false));
         let program = program.expect("a program without errors");
+        tree_rules::verify(&program, &sources);
         assert!(program.functions.iter().any(|f| f.kernel.is_some()), "{name} has no kernel");
     }
 }
@@ -63,8 +83,7 @@ fn error_programs_have_the_errors_that_they_say() {
     let mut wrong = String::new();
     for path in programs("tests/in/errors") {
         let (name, sources) = read(&path);
-        let (program, diagnostics) = parse_and_check(&sources);
-        assert!(program.is_none(), "{name} has a tree");
+        let diagnostics = messages(&sources);
         let expected = expected(&sources.files()[0].text);
         let found = found(&diagnostics, &sources);
         for (line, id) in difference(&expected, &found) {
@@ -94,7 +113,7 @@ fn difference(left: &[(u32, String)], right: &[(u32, String)]) -> Vec<(u32, Stri
 fn error_messages_read_as_before() {
     for path in programs("tests/in/errors") {
         let (_, sources) = read(&path);
-        let (_, diagnostics) = parse_and_check(&sources);
+        let diagnostics = messages(&sources);
         let source = &sources.files()[0].text;
         let content = format!(
             "----- source\n{source}\n----- messages\n{}",
@@ -117,9 +136,30 @@ fn every_id_has_an_error_program() {
     for id in &covered {
         assert!(ids::lookup(id).is_some(), "`{id}` is not an id");
     }
-    // One needs a file of 64 MiB; the other belongs to the layout pass, which the checker does not run.
-    let elsewhere = [ids::FILE_TOO_LARGE, ids::PARAM_BUFFER_TOO_LARGE];
-    for (id, _) in ids::ALL.iter().filter(|(id, _)| !elsewhere.contains(id)) {
+    // That one needs a file of 64 MiB; `syntax` tests it.
+    for (id, _) in ids::ALL.iter().filter(|(id, _)| *id != ids::FILE_TOO_LARGE) {
         assert!(covered.contains(*id), "no error program for `{id}`");
     }
+}
+
+#[test]
+fn every_id_in_the_compiler_is_in_the_table() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut seen = 0;
+    for entry in walkdir::WalkDir::new(root) {
+        let path = entry.expect("the folder can be read").into_path();
+        if path.extension().is_none_or(|extension| extension != "rs") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("the file can be read");
+        for (at, call) in text.match_indices("Diagnostic::error(") {
+            let first = text[at + call.len()..].trim_start();
+            seen += 1;
+            // Otherwise it is a constant of the table.
+            if let Some(id) = first.strip_prefix('"').and_then(|rest| rest.split('"').next()) {
+                assert!(ids::lookup(id).is_some(), "{}: `{id}` is not an id", path.display());
+            }
+        }
+    }
+    assert!(seen > 50, "only {seen} errors found");
 }

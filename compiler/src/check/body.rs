@@ -202,7 +202,7 @@ impl<'c, 'a> Body<'c, 'a> {
         let message = format!("`{name}` can end without a value");
         let mut error = Diagnostic::error(ids::MISSING_RETURN, at, message)
             .at_caret("the end can be reached")
-            .label(self.result_span, format!("a {} is to be returned", self.cx.show(result)));
+            .label(self.result_span, format!("{} is to be returned", self.cx.show(result)));
         if let Some(ast::Statement { kind: ast::StatementKind::Expr { value, .. }, span }) =
             item.body.statements.last()
         {
@@ -258,6 +258,13 @@ impl<'c, 'a> Body<'c, 'a> {
         self.names.entry(text).or_default().push(self.variables.len());
         self.cx.scope.push(text);
         self.variables.push(Variable { meaning, ty, span: name.span, points_to: None });
+    }
+
+    /// Keeps a name that nothing declares from being reported again in this body.
+    pub(super) fn declare_forever(&mut self, name: &'a str, span: Span) {
+        self.names.entry(name).or_default().insert(0, self.variables.len());
+        let meaning = Meaning::Opaque;
+        self.variables.push(Variable { meaning, ty: None, span, points_to: None });
     }
 
     /// How many names are in scope; [`Body::end_scope`] takes it.

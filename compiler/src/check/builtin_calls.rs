@@ -56,11 +56,7 @@ impl<'a> Body<'_, 'a> {
         let expected = arity(builtin);
         if arguments.len() != expected {
             let name = self.cx.text(callee);
-            let takes = match expected {
-                0 => "no arguments".to_string(),
-                1 => "one argument".to_string(),
-                count => format!("{count} arguments"),
-            };
+            let takes = super::calls::arguments(expected);
             let message = format!("`{name}` takes {takes}, not {}", arguments.len());
             self.cx.report(Diagnostic::error(ids::CALL_ARITY, span, message));
             return None;
@@ -208,7 +204,7 @@ impl<'a> Body<'_, 'a> {
     }
 
     fn wrong_argument(&mut self, name: &str, value: &Expr, wanted: &str) {
-        let message = format!("`{name}` takes {wanted}, not a {}", self.cx.show(&value.ty));
+        let message = format!("`{name}` takes {wanted}, not {}", self.cx.show(&value.ty));
         let mut error = Diagnostic::error(ids::OPERAND_TYPE, value.span, message);
         if matches!(value.kind, ExprKind::Int(_)) && wanted.contains("f32") {
             let text = self.cx.sources.text(value.span);

@@ -114,6 +114,9 @@ impl<'a> Body<'_, 'a> {
             Some(builtin) => self.builtin(builtin, callee, arguments, span, hint),
             None => {
                 self.unknown_function(callee, name);
+                // Once is enough.
+                let opaque = (ValueName::Opaque, callee.span);
+                self.cx.value_names.insert(name, opaque);
                 self.check_all(arguments);
                 None
             }
@@ -230,11 +233,7 @@ impl<'a> Body<'_, 'a> {
     /// What is wrong about the number of arguments.
     pub(super) fn arity_message(&self, signature: &Signature<'a>, given: usize) -> String {
         let name = self.cx.text(signature.item.name);
-        let takes = match signature.parameters.len() {
-            0 => "no arguments".to_string(),
-            1 => "one argument".to_string(),
-            count => format!("{count} arguments"),
-        };
+        let takes = arguments(signature.parameters.len());
         format!("`{name}` takes {takes}, not {given}")
     }
 
@@ -244,6 +243,15 @@ impl<'a> Body<'_, 'a> {
             let message = "const arguments are not supported yet";
             self.cx.report(Diagnostic::error(ids::NOT_SUPPORTED_YET, span, message));
         }
+    }
+}
+
+/// So many arguments, in words.
+pub(super) fn arguments(count: usize) -> String {
+    match count {
+        0 => "no arguments".to_string(),
+        1 => "one argument".to_string(),
+        _ => format!("{count} arguments"),
     }
 }
 

@@ -62,7 +62,7 @@ impl<'a> Context<'a> {
         let item = self.consts[at].item;
         let Some(ty) = self.resolve_type(&item.ty) else { return };
         if !Self::is_const_type(&ty) {
-            let message = format!("a constant cannot be a {}", self.show(&ty));
+            let message = format!("a constant cannot be {}", self.show(&ty));
             let error = Diagnostic::error(ids::INVALID_TYPE, item.ty.span, message);
             self.report(error.note("constants are integers, `f32`, `f64` or `bool`"));
             return;

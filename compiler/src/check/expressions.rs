@@ -106,6 +106,8 @@ impl<'a> Body<'_, 'a> {
             };
         }
         self.unknown_value(text, span);
+        // Once is enough for a body.
+        self.declare_forever(text, span);
         None
     }
 

@@ -128,7 +128,10 @@ impl<'a> Body<'_, 'a> {
                 let error = Diagnostic::error(ids::UNKNOWN_NAME, at, message);
                 let kernels = self.cx.signatures.iter().filter(|s| s.item.is_kernel);
                 let known: Vec<&str> = kernels.map(|s| self.cx.text(s.item.name)).collect();
-                self.cx.suggest(error, name, known.into_iter())
+                let error = self.cx.suggest(error, name, known.into_iter());
+                // Once is enough.
+                self.cx.value_names.insert(name, (ValueName::Opaque, at));
+                error
             }
         };
         self.cx.report(error);
@@ -191,10 +194,8 @@ impl<'a> Body<'_, 'a> {
             Some(scalar) if scalar.is_integer() => self.dimension_cast(value)?,
             _ if value.ty == Type::DIM3 => return Some(value),
             _ => {
-                let message = format!(
-                    "a {what} is an integer or a `dim3`, not a {}",
-                    self.cx.show(&value.ty)
-                );
+                let message =
+                    format!("a {what} is an integer or a `dim3`, not {}", self.cx.show(&value.ty));
                 self.cx.report(Diagnostic::error(ids::LAUNCH_DIMENSION, span, message));
                 return None;
             }

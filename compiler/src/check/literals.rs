@@ -20,11 +20,13 @@ impl<'a> Body<'_, 'a> {
         hint: Option<&Type>,
     ) -> Option<Expr> {
         let hint = hint.and_then(Type::as_scalar);
-        if let (None, Some(float)) = (suffix, hint.filter(|scalar| scalar.is_float())) {
-            self.integer_for_float(float, span);
-            return None;
-        }
-        let scalar = suffix.or(hint.filter(|scalar| scalar.is_integer())).unwrap_or(Scalar::I32);
+        let scalar = match (suffix, hint) {
+            (Some(suffix), _) => suffix,
+            (None, Some(hint)) if hint.is_integer() => hint,
+            // A mistake that is the type's and not the number's: let no range get in its way.
+            (None, Some(hint)) if hint.is_float() && magnitude > 0x7fff_ffff => Scalar::U64,
+            _ => Scalar::I32,
+        };
         let (min, max) = fold::range(scalar);
         let value = i128::try_from(magnitude).unwrap_or(i128::MAX);
         let value = if negative { -value } else { value };
@@ -33,16 +35,6 @@ impl<'a> Body<'_, 'a> {
             return None;
         }
         Some(typed(ExprKind::Int(value), Type::Scalar(scalar), span))
-    }
-
-    fn integer_for_float(&mut self, float: Scalar, span: Span) {
-        let message = format!("expected `{}`, found an integer", float.name());
-        let error = Diagnostic::error(ids::TYPE_MISMATCH, span, message);
-        let text = self.cx.sources.text(span);
-        self.cx.report(match text.bytes().all(|b| b.is_ascii_digit() || b == b'_' || b == b'-') {
-            true => error.hint(format!("write `{text}.0`")),
-            false => error,
-        });
     }
 
     fn out_of_range(
@@ -73,6 +65,8 @@ impl<'a> Body<'_, 'a> {
                 "a number is an `i32` if nothing else says its type: `{text}{}`",
                 wider.name()
             ));
+        } else if value == -1 && scalar.is_unsigned() {
+            error = error.hint("for all bits set, write `!0`");
         } else if let (Scalar::I32, true) = (scalar, (0..=i128::from(u32::MAX)).contains(&value)) {
             error = error.hint("for its bits, write the unsigned number and `as i32`");
         }

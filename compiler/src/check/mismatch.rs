@@ -59,7 +59,7 @@ impl<'a> Body<'_, 'a> {
         let mut error = Diagnostic::error(ids::TYPE_MISMATCH, value.span, message);
         error = match value.ty {
             Type::Unit => error.at_caret("this has no value"),
-            _ => error.at_caret(format!("this is a {found}")),
+            _ => error.at_caret(format!("this is {found}")),
         };
         error = match why {
             Why::Nothing => error,
@@ -67,7 +67,7 @@ impl<'a> Body<'_, 'a> {
             Why::Parameter(span) => error.label(span, "the parameter is declared here"),
             Why::Field(span) => error.label(span, "the field is declared here"),
             Why::Result(span) => error.label(span, "the function returns this"),
-            Why::Same(span) => error.label(span, format!("this is a {expected}")),
+            Why::Same(span) => error.label(span, format!("this is {expected}")),
         };
         if let Some(hint) = self.mismatch_hint(value, ty) {
             error = error.hint(hint);
@@ -88,6 +88,11 @@ impl<'a> Body<'_, 'a> {
             }
             (Type::Scalar(Scalar::Bool), Type::Scalar(to)) if to.is_float() => {
                 Some(format!("choose: `if {text} {{ 1.0 }} else {{ 0.0 }}`"))
+            }
+            (Type::Scalar(_), Type::Scalar(to))
+                if to.is_float() && is_plain_integer(value, text) =>
+            {
+                Some(format!("write `{text}.0`"))
             }
             (Type::Scalar(_), Type::Scalar(to)) => {
                 Some(format!("convert it: `{operand} as {}`", to.name()))
@@ -133,4 +138,10 @@ pub(super) fn becomes_const(from: &Type, to: &Type) -> bool {
         ) => from == to,
         _ => false,
     }
+}
+
+/// Whether a value is written with decimal digits alone, so that `.0` makes it a float.
+pub(super) fn is_plain_integer(value: &Expr, text: &str) -> bool {
+    matches!(value.kind, ExprKind::Int(_))
+        && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_' || byte == b'-')
 }

@@ -3,7 +3,7 @@
 use super::body::Body;
 use super::expressions::typed;
 use super::fold::{self, Folded};
-use super::mismatch::{Why, becomes_const};
+use super::mismatch::{Why, becomes_const, is_plain_integer};
 use super::tree::{BinaryOp, Block, Expr, ExprKind, UnaryOp};
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
@@ -249,7 +249,7 @@ impl<'a> Body<'_, 'a> {
         let shown = self.cx.show(&operand.ty);
         let message = format!("`{}` does not work on {shown}", symbol(op));
         let mut error = Diagnostic::error(ids::OPERAND_TYPE, operand.span, message)
-            .at_caret(format!("this is a {shown}"));
+            .at_caret(format!("this is {shown}"));
         error = match &operand.ty {
             Type::Pointer { .. } => {
                 error.note("pointers have `p + n`, `p - n`, `p - q` and comparisons")
@@ -265,9 +265,18 @@ impl<'a> Body<'_, 'a> {
         let (from, to) = (self.cx.show(&left.ty), self.cx.show(&right.ty));
         let message = format!("`{}` between {from} and {to}", symbol(op));
         let mut error = Diagnostic::error(ids::TYPE_MISMATCH, op_span, message)
-            .label(left.span, format!("this is a {from}"))
-            .label(right.span, format!("this is a {to}"));
+            .label(left.span, format!("this is {from}"))
+            .label(right.span, format!("this is {to}"));
+        let plain = [left, right].into_iter().find_map(|value| {
+            let text = self.cx.sources.text(value.span);
+            is_plain_integer(value, text).then_some(text)
+        });
         error = match (&left.ty, &right.ty) {
+            (Type::Scalar(a), Type::Scalar(b))
+                if a.is_float() != b.is_float() && plain.is_some() =>
+            {
+                error.hint(format!("write `{}.0`", plain.unwrap_or_default()))
+            }
             (Type::Scalar(a), Type::Scalar(b)) if *a != Scalar::Bool && *b != Scalar::Bool => {
                 error.hint("convert one of them with `as`")
             }

@@ -114,7 +114,7 @@ impl<'a> Body<'_, 'a> {
     /// Reports an index that is no integer, or a constant that an array does not have.
     fn check_index(&mut self, base: &Expr, index: &Expr) -> Option<()> {
         if !index.ty.as_scalar().is_some_and(Scalar::is_integer) {
-            let message = format!("an index is an integer, not a {}", self.cx.show(&index.ty));
+            let message = format!("an index is an integer, not {}", self.cx.show(&index.ty));
             self.cx.report(Diagnostic::error(ids::OPERAND_TYPE, index.span, message));
             return None;
         }
@@ -127,7 +127,7 @@ impl<'a> Body<'_, 'a> {
         let message = format!("there is no element {value} in {length}");
         let error = Diagnostic::error(ids::INDEX_OUT_OF_RANGE, index.span, message);
         let ty = self.cx.show(&base.ty);
-        self.cx.report(error.label(base.span, format!("this is a {ty}")));
+        self.cx.report(error.label(base.span, format!("this is {ty}")));
         None
     }
 
@@ -210,7 +210,7 @@ impl<'a> Body<'_, 'a> {
                 let name = self.local_name(*id);
                 let message = format!("cannot assign to `{name}`, which is not `mut`");
                 let error = Diagnostic::error(ids::IMMUTABLE_ASSIGN, place.span, message);
-                let Some(variable) = self.variable(*id) else { return None };
+                let variable = self.variable(*id)?;
                 let error = error.label(variable.span, "declared here");
                 match variable.meaning {
                     Meaning::Local { origin: Origin::Let, .. } => {
@@ -228,9 +228,9 @@ impl<'a> Body<'_, 'a> {
                     _ => return None,
                 };
                 let shown = self.cx.show(&pointer.ty);
-                let message = format!("cannot assign through a {shown}");
+                let message = format!("cannot assign through {shown}");
                 Diagnostic::error(ids::CONST_POINTER_ASSIGN, place.span, message)
-                    .label(pointer.span, format!("this is a {shown}"))
+                    .label(pointer.span, format!("this is {shown}"))
                     .hint("make it a `*mut` pointer where it comes from")
             }
         };

@@ -1,6 +1,7 @@
 //! `printf`: the format against the arguments.
 
 use super::body::Body;
+use super::calls::arguments;
 use super::expressions::typed;
 use super::tree::{Expr, ExprKind};
 use crate::builtins::Builtin;
@@ -250,9 +251,9 @@ impl<'a> Body<'_, 'a> {
             }
             None => {
                 let shown = self.cx.show(&value.ty);
-                let message = format!("this conversion takes {}, not a {shown}", wanted.describe());
+                let message = format!("this conversion takes {}, not {shown}", wanted.describe());
                 let mut error = Diagnostic::error(ids::PRINTF_ARGUMENTS, value.span, message)
-                    .at_caret(format!("this is a {shown}"))
+                    .at_caret(format!("this is {shown}"))
                     .label(place, "the conversion");
                 if value.ty == Type::BOOL {
                     error = error.hint("print it as a number: `as i32` and `%d`");
@@ -275,10 +276,10 @@ impl<'a> Body<'_, 'a> {
     ) -> Option<()> {
         let (needed, given) = (wanted.len(), rest.len());
         let error = if needed > given {
-            let message = format!("the format takes {needed} arguments, but only {given} follow");
+            let message = format!("the format takes {}, but {given} follow", arguments(needed));
             Diagnostic::error(ids::PRINTF_ARGUMENTS, format.span, message)
         } else if let Some(extra) = rest.get(needed) {
-            let message = format!("the format takes {needed} arguments, but {given} follow");
+            let message = format!("the format takes {}, but {given} follow", arguments(needed));
             Diagnostic::error(ids::PRINTF_ARGUMENTS, extra.span, message)
                 .at_caret("nothing prints this")
                 .label(format.span, "the format")

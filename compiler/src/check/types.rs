@@ -78,6 +78,8 @@ impl<'a> Context<'a> {
                 }
             };
             self.report(error);
+            // Once is enough.
+            self.type_names.insert(text, None);
         }
         None
     }

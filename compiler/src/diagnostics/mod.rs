@@ -99,11 +99,9 @@ impl Collector {
     pub fn push(&mut self, diagnostic: Diagnostic) {
         if self.list.len() < MAX_ERRORS {
             self.list.push(diagnostic);
-        } else if self.list.len() == MAX_ERRORS {
-            if let Some(label) = diagnostic.labels.first() {
-                let message = format!("more than {MAX_ERRORS} errors; the rest is not shown");
-                self.list.push(Diagnostic::error(ids::TOO_MANY_ERRORS, label.span, message));
-            }
+        } else if let (MAX_ERRORS, Some(label)) = (self.list.len(), diagnostic.labels.first()) {
+            let message = format!("more than {MAX_ERRORS} errors; the rest is not shown");
+            self.list.push(Diagnostic::error(ids::TOO_MANY_ERRORS, label.span, message));
         }
     }
 

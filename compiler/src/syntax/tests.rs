@@ -22,7 +22,7 @@ fn repeat(part: &str, count: usize) -> String {
 
 #[test]
 fn unbalanced_delimiters_by_the_thousand_are_one_error() {
-    for open in ["{", "(", "[", "fn f() {", "if x {", "*const ", "- ", "&", "x.y(", "launch k<<<"] {
+    for open in ["{", "(", "[", "if x {", "*const ", "- ", "&", "x.y(", "launch k<<<"] {
         for around in ["", "fn f() ", "fn f() { let x = ", "kernel k(p: ", "const N: u32 = "] {
             let text = format!("{around}{}", repeat(open, 10_000));
             let found = errors(&text);
@@ -70,4 +70,89 @@ fn check_nesting() {
         assert_eq!(check_errors(&make(300)), [ids::NESTING_TOO_DEEP], "{kind} of 300");
         assert_eq!(check_errors(&make(100_000)), [ids::NESTING_TOO_DEEP], "{kind} of 100,000");
     }
+}
+
+/// The value of a constant expression, by way of the length of an array.
+fn value_of(expression: &str) -> u64 {
+    let text = format!("kernel k(p: *mut [u8; {expression}]) {{}}");
+    let sources = SourceMap::single("a.grid", text);
+    let (program, diagnostics) = crate::check::parse_and_check(&sources);
+    let rendered = crate::diagnostics::render(&diagnostics, &sources, false);
+    let parameter = program.expect(&rendered).functions[0].parameters()[0].ty.clone();
+    match parameter.pointee() {
+        Some(crate::types::Type::Array(_, length)) => *length,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn operators_bind_as_in_rust() {
+    // The values are those that Rust gives.
+    let numbers = [
+        ("2 + 3 * 4", 14),
+        ("(2 + 3) * 4", 20),
+        ("100 - 10 - 5", 85),
+        ("100 / 10 / 5", 2),
+        ("100 / 10 * 5 % 7", 1),
+        ("1 << 2 + 3", 32),
+        ("64 >> 2 >> 1", 8),
+        ("0xff & 0x3c | 0x80 ^ 0x81", 61),
+        ("0xff & 1 + 2", 3),
+        ("6 ^ 3 & 2 | 8", 12),
+        ("1 | 2 << 3 & 24", 17),
+        ("7 + 9 % 5 * 2 - 4 / 2", 13),
+    ];
+    for (text, value) in numbers {
+        assert_eq!(value_of(text), value, "{text}");
+    }
+    let bools = [
+        ("1 + 1 == 2 && 3 > 2 || false", true),
+        ("true || false && false", true),
+        ("!true == false", true),
+        ("-1 < 1 && !(2 <= 1)", true),
+        ("1 == 2 || 3 != 4 && 5 < 5", false),
+        ("-2 * 3 == -6 && -(2 * 3) == -6", true),
+        ("-1i32 as u8 as i32 == 255", true),
+        ("true ^ true | true & false", false),
+    ];
+    for (text, value) in bools {
+        assert_eq!(value_of(&format!("({text}) as u64 + 1")), u64::from(value) + 1, "{text}");
+    }
+}
+
+#[test]
+fn a_file_too_large_is_one_error() {
+    let text = " ".repeat(MAX_FILE_BYTES + 1);
+    assert_eq!(errors(&text), [ids::FILE_TOO_LARGE]);
+}
+
+#[test]
+fn line_endings_and_byte_order_marks_change_nothing() {
+    let text =
+        "\u{feff}// comment\r\nkernel k() {\r\n    printf(\"x\\n\");\r\n    let a = $;\r\n}\r\n";
+    let sources = SourceMap::single("a.grid", text);
+    let (file, diagnostics) = parse(&sources, FileId(0));
+    assert_eq!(file.items.len(), 1);
+    assert_eq!(diagnostics.len(), 1);
+    assert_eq!(sources.line(diagnostics[0].labels[0].span), 4);
+}
+
+#[test]
+fn numbers_end_where_ranges_and_fields_begin() {
+    assert_eq!(
+        check_errors(
+            "for i in 0..4 { p[i] = 1; } let a = 1.; let b = 1.5e3 + 2.0e1; let c = p[0];"
+        ),
+        [""; 0]
+    );
+    assert_eq!(check_errors("let a = 1.max(2);"), [ids::UNKNOWN_METHOD]);
+}
+
+#[test]
+fn the_heads_of_loops_and_ifs_take_no_struct_literals() {
+    let text = "struct S { a: u32 } const x: bool = true;
+        kernel k(s: S) { if x { } while x { } if (S { a: 1 }).a == s.a { } for a in 0..s.a { } }";
+    let sources = SourceMap::single("a.grid", text);
+    let (_, diagnostics) = crate::check::parse_and_check(&sources);
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
 }

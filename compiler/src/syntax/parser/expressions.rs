@@ -56,22 +56,25 @@ enum Prefix {
 }
 
 impl Parser<'_> {
+    // These hand their operand on without looking into it where nothing follows: less stack for each
+    // level of a nested expression.
+
     /// An expression. A range binds loosest.
     pub(super) fn expression(&mut self) -> Option<Expr> {
-        let start = self.binary()?;
+        let start = self.binary();
         match self.peek() {
-            Token::DotDot => self.range(start),
-            Token::DotDotEqual => {
-                let message = "a range does not include its end";
-                let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
-                self.report(error.hint("write `a..b + 1`"));
-                None
-            }
-            _ => Some(start),
+            Token::DotDot | Token::DotDotEqual => self.range(start?),
+            _ => start,
         }
     }
 
     fn range(&mut self, start: Expr) -> Option<Expr> {
+        if self.peek() == Token::DotDotEqual {
+            let message = "a range does not include its end";
+            let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
+            self.report(error.hint("write `a..b + 1`"));
+            return None;
+        }
         self.bump();
         let end = self.binary()?;
         let span = start.span.to(end.span);
@@ -80,11 +83,11 @@ impl Parser<'_> {
 
     /// Operands with operators between, by a stack of each: no recursion.
     fn binary(&mut self) -> Option<Expr> {
-        let first = self.cast()?;
-        if infix(self.peek()).is_none() {
-            return Some(first);
+        let first = self.cast();
+        match infix(self.peek()) {
+            None => first,
+            Some(_) => self.binary_rest(first?),
         }
-        self.binary_rest(first)
     }
 
     fn binary_rest(&mut self, first: Expr) -> Option<Expr> {
@@ -134,18 +137,20 @@ impl Parser<'_> {
 
     /// `e as T`, any number of times.
     fn cast(&mut self) -> Option<Expr> {
-        let mut value = self.unary()?;
-        while self.peek() == Token::As {
-            value = self.cast_rest(value)?;
+        let value = self.unary();
+        match self.peek() {
+            Token::As => self.cast_rest(value?),
+            _ => value,
         }
-        Some(value)
     }
 
-    fn cast_rest(&mut self, value: Expr) -> Option<Expr> {
-        self.bump();
-        let ty = self.ty()?;
-        let span = value.span.to(ty.span);
-        self.node(ExprKind::Cast(Box::new(value), Box::new(ty)), span)
+    fn cast_rest(&mut self, mut value: Expr) -> Option<Expr> {
+        while self.eat(Token::As) {
+            let ty = self.ty()?;
+            let span = value.span.to(ty.span);
+            value = self.node(ExprKind::Cast(Box::new(value), Box::new(ty)), span)?;
+        }
+        Some(value)
     }
 
     /// Operators before an operand, then the operand with what follows it.
@@ -202,14 +207,24 @@ impl Parser<'_> {
 
     /// An operand with calls, fields and indices after it.
     fn postfix(&mut self) -> Option<Expr> {
-        let mut value = self.primary()?;
+        let value = self.primary();
+        match self.peek() {
+            Token::Dot | Token::LeftBracket | Token::LeftParen | Token::PathSeparator => {
+                self.postfix_rest(value?)
+            }
+            _ => value,
+        }
+    }
+
+    fn postfix_rest(&mut self, mut value: Expr) -> Option<Expr> {
         loop {
-            value = match self.peek() {
-                Token::Dot => self.dot(value)?,
-                Token::LeftBracket => self.index(value)?,
-                Token::LeftParen | Token::PathSeparator => self.call(value)?,
+            let next = match self.peek() {
+                Token::Dot => self.dot(value),
+                Token::LeftBracket => self.index(value),
+                Token::LeftParen | Token::PathSeparator => self.call(value),
                 _ => return Some(value),
             };
+            value = next?;
         }
     }
 

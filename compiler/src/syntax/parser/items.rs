@@ -52,14 +52,32 @@ impl Parser<'_> {
             Token::RightBrace => {
                 let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), "unexpected `}`");
                 self.report(error.at_caret("nothing is open here"));
-                self.bump();
-                Some(())
+                None
+            }
+            Token::Name if self.peek_at(1) == Token::LeftParen && self.starts_line() => {
+                self.function_without_word(file)
             }
             _ => {
                 self.expected("an item: `const`, `struct`, `fn` or `kernel`");
                 None
             }
         }
+    }
+
+    /// Whether the next token is the first of its line, not indented.
+    fn starts_line(&self) -> bool {
+        let before = &self.text[..self.span().start as usize];
+        before.is_empty() || before.ends_with('\n')
+    }
+
+    /// `name(…) { … }`: a function or a kernel, but for the word.
+    fn function_without_word(&mut self, file: &mut File) -> Option<()> {
+        let message = "expected `fn` or `kernel` before this name";
+        self.report(Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message));
+        let name = self.name()?;
+        file.items.push(Item::Opaque(name));
+        self.signature(name, false)?;
+        self.block().map(drop)
     }
 
     /// Skips to the next item. `start` is the index of the token at which the broken one started.
@@ -75,14 +93,7 @@ impl Parser<'_> {
             if token == Token::End || token.starts_item() || is_const || is_attribute {
                 return;
             }
-            if matches!(token, Token::LeftBrace) {
-                self.skip_delimited();
-                return;
-            }
             self.bump();
-            if matches!(token, Token::Semicolon | Token::RightBrace) {
-                return;
-            }
         }
     }
 
@@ -161,7 +172,13 @@ impl Parser<'_> {
         let is_kernel = self.peek() == Token::Kernel;
         self.bump();
         let name = self.name()?;
-        let Some(mut function) = self.signature(name, is_kernel) else {
+        let signature = self.signature(name, is_kernel);
+        let is_complete = signature.is_none() || self.peek() == Token::LeftBrace;
+        if !is_complete {
+            self.expected("`->` or `{`");
+        }
+        // A result that could not be read makes every use of the function a riddle.
+        let Some(mut function) = signature.filter(|_| is_complete) else {
             file.items.push(Item::Opaque(name));
             // The body may be whole.
             return if self.skip_to_body() { self.block().map(drop) } else { None };

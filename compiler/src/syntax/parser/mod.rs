@@ -155,6 +155,10 @@ impl<'a> Parser<'a> {
         let gap = self.previous_span().end as usize..self.span().start as usize;
         if self.peek().is_keyword() && !self.text[gap].contains('\n') {
             self.bump();
+            // `let mut mut x`
+            if self.peek() == Token::Name {
+                return Some(Name { span: self.bump() });
+            }
         }
         None
     }
@@ -181,9 +185,35 @@ impl<'a> Parser<'a> {
         let result = inner(self);
         self.struct_literals = struct_literals;
         self.depth -= 1;
-        let result = result?;
-        let closed = self.close(opened, close)?;
-        Some((result, opened.to(closed)))
+        let closed = match &result {
+            Some(_) => self.close(opened, close),
+            None => None,
+        };
+        if closed.is_none() {
+            self.skip_to_close(close);
+        }
+        Some((result?, opened.to(closed?)))
+    }
+
+    /// Skips past the `close` of delimiters whose inside could not be read, if it is there.
+    fn skip_to_close(&mut self, close: Token) {
+        loop {
+            let token = self.peek();
+            match token {
+                _ if token == close => {
+                    self.bump();
+                    return;
+                }
+                Token::End
+                | Token::Semicolon
+                | Token::RightBrace
+                | Token::RightParen
+                | Token::RightBracket
+                | Token::LaunchClose => return,
+                _ if token.starts_item() || token.starts_statement() => return,
+                _ => self.skip_delimited(),
+            }
+        }
     }
 
     /// Counts a delimiter that was opened; the caller takes one off `depth` again.

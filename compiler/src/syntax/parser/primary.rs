@@ -24,9 +24,21 @@ impl Parser<'_> {
             Token::If | Token::LeftBrace => self.block_like(),
             Token::Launch | Token::Try => self.launch(),
             _ => {
-                self.expected("an expression");
+                self.expected_expression();
                 None
             }
+        }
+    }
+
+    fn expected_expression(&mut self) {
+        let previous = self.tokens[self.at.saturating_sub(1)];
+        let span = self.span();
+        if self.peek() == Token::Plus && previous.token == Token::Plus && previous.end == span.start
+        {
+            let error = Diagnostic::error(ids::SYNTAX_ERROR, span, "there is no `++`");
+            self.report(error.hint("write `+= 1`"));
+        } else {
+            self.expected("an expression");
         }
     }
 

@@ -61,7 +61,7 @@ impl Parser<'_> {
 
     fn statement_kind(&mut self) -> Option<StatementKind> {
         match self.peek() {
-            Token::Let => self.let_statement(),
+            Token::Let | Token::Mut => self.let_statement(),
             Token::Shared => self.shared_statement(false),
             Token::Dynamic => self.shared_statement(true),
             Token::While | Token::Loop | Token::For | Token::Label => self.loop_statement(),
@@ -111,7 +111,7 @@ impl Parser<'_> {
     /// `let [mut] name[: T] [= e];` Once it has a name it is a statement, so that the name is known.
     fn let_statement(&mut self) -> Option<StatementKind> {
         let start = self.at;
-        self.bump();
+        self.expect(Token::Let);
         let mutable = self.eat(Token::Mut);
         let name = self.name()?;
         let mut ty = None;
@@ -129,9 +129,8 @@ impl Parser<'_> {
             self.expect(Token::Semicolon)
         })();
         if read.is_none() {
-            if ty.is_none() && value.is_none() {
-                value = Some(self.error_expr(name.span));
-            }
+            // What was read of the value may be half of it.
+            value = Some(self.error_expr(name.span));
             self.skip_statement(start);
         }
         Some(StatementKind::Let { mutable, name, ty, value })
@@ -213,7 +212,13 @@ impl Parser<'_> {
         let mut value = self.expression();
         self.struct_literals = struct_literals;
         if value.is_some() && self.peek() != Token::LeftBrace {
-            self.expected(Token::LeftBrace.describe());
+            if self.peek() == Token::Equal {
+                let message = "expected `{`, found `=`";
+                let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
+                self.report(error.hint("`==` compares; `=` assigns, as a statement of its own"));
+            } else {
+                self.expected(Token::LeftBrace.describe());
+            }
             value = None;
         }
         if value.is_none() && self.skip_to_body() {
@@ -293,10 +298,6 @@ impl Parser<'_> {
                 let message = "a kernel is launched with `launch`";
                 let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
                 self.report(error.hint(format!("write `launch {name}<<<…>>>(…)`")));
-            }
-            Token::Plus if self.peek_at(1) == Token::Plus => {
-                let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), "there is no `++`");
-                self.report(error.hint("write `+= 1`"));
             }
             _ => self.expected(Token::Semicolon.describe()),
         }

@@ -1,0 +1,155 @@
+//! Calls: of functions, through pointers, of assembly. Intrinsics are in `intrinsics`.
+
+use inkwell::llvm_sys::LLVMCallConv;
+
+use super::body::Body;
+use super::functions::{Signature, is_known_convention};
+use super::instructions::fast_math;
+use super::llvm::{Kind, Place, Value};
+use super::names::escape;
+use super::refusal::{Written, refuse};
+
+impl<'m> Body<'_, 'm, '_> {
+    pub(super) fn call(&mut self, value: Value<'m>) -> Written<()> {
+        let callee = value.callee();
+        if callee.kind() == Kind::Function
+            && let Some(intrinsic) = callee.intrinsic()
+        {
+            return self.intrinsic(value, &intrinsic);
+        }
+        if value.has_bundles() {
+            return refuse("libNVVM ignores operand bundles", "call without them");
+        }
+        if value.must_tail() {
+            return refuse(
+                "PTX cannot promise that a call takes no stack (`musttail`)",
+                "use `tail call`, or a loop",
+            );
+        }
+        if callee.kind() == Kind::Asm {
+            return self.asm(value, callee);
+        }
+        // A kernel is not called but launched; libNVVM and PTX say so less clearly.
+        if value.call_convention() == LLVMCallConv::LLVMPTXKernelCallConv as u32 {
+            return refuse(
+                "a kernel cannot be called",
+                "launch it, or move its body into a function of its own",
+            );
+        }
+        if !is_known_convention(value.call_convention()) {
+            return refuse("the calling convention is not one of NVPTX", "use `ccc` or `fastcc`");
+        }
+        if callee.kind() == Kind::Function && callee.value_type() == value.call_type() {
+            let signature = self.writer.signature(callee)?;
+            if self.passes_as(value, &signature)? {
+                let name = self.writer.global_name(callee);
+                return self.call_of(value, &name, &signature);
+            }
+        }
+        self.indirect(value, callee)
+    }
+
+    /// Whether a call copies (`byval`) the arguments that the function itself says are copied.
+    fn passes_as(&mut self, value: Value<'m>, signature: &Signature) -> Written<bool> {
+        for (index, slot) in (0..).zip(&signature.parameters) {
+            let attributes = self
+                .writer
+                .attributes
+                .parameter(&value.call_attributes(Place::Parameter(index)), false)?;
+            if attributes.byval.is_some() != slot.words.iter().any(|word| word == "byval") {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// A call of `name`, whose parameters are `signature`'s.
+    fn call_of(&mut self, value: Value<'m>, name: &str, signature: &Signature) -> Written<()> {
+        let mut arguments = Vec::new();
+        for ((index, argument), slot) in (0..).zip(value.arguments()).zip(&signature.parameters) {
+            let attributes = self
+                .writer
+                .attributes
+                .parameter(&value.call_attributes(Place::Parameter(index)), false)?;
+            let typed = match &slot.pointee {
+                Some(pointee) => self.pointer_argument(argument, pointee)?,
+                None => self.argument(argument)?,
+            };
+            let words: String = attributes.words.iter().map(|word| format!(" {word}")).collect();
+            arguments.push(format!("{}{words} {}", typed.ty, typed.text));
+        }
+        let result =
+            self.writer.attributes.parameter(&value.call_attributes(Place::Result), false)?.words;
+        let result: String = result
+            .iter()
+            .filter(|word| word.ends_with("ext"))
+            .map(|word| format!("{word} "))
+            .collect();
+        let words = self.call_words(value)?;
+        let flags = fast_math(value);
+        let text = format!(
+            "call{flags} {result}{} {name}({}){words}",
+            signature.result.text,
+            arguments.join(", ")
+        );
+        let Some(pointee) = &signature.result.pointee else {
+            self.define(value, &text);
+            return Ok(());
+        };
+        // A hinted result is an `i8*` to all its uses.
+        let given = self.writer.types.pointer(value.ty(), pointee)?;
+        let erased = self.ty(value.ty())?;
+        let result = self.step(value, "result", &text);
+        self.define(value, &format!("bitcast {given} {result} to {erased}"));
+        Ok(())
+    }
+
+    /// The words after a call's arguments. `memory(…)` is dropped there; the function's own counts.
+    pub(super) fn call_words(&mut self, value: Value<'m>) -> Written<String> {
+        let words =
+            self.writer.attributes.function_words(&value.call_attributes(Place::Function))?;
+        let kept = ["cold", "convergent", "noduplicate", "noinline", "noreturn", "nounwind"];
+        Ok(words
+            .iter()
+            .filter(|word| kept.contains(&word.as_str()))
+            .map(|word| format!(" {word}"))
+            .collect())
+    }
+
+    /// A call through a pointer, or of a function as what it is not.
+    fn indirect(&mut self, value: Value<'m>, callee: Value<'m>) -> Written<()> {
+        let signature = self.writer.call_signature(value)?;
+        let pointer = self.pointer_argument(callee, &signature.pointee())?;
+        self.call_of(value, &pointer.text, &signature)
+    }
+
+    fn asm(&mut self, value: Value<'m>, asm: Value<'m>) -> Written<()> {
+        if let Some(word) = asm.asm_foreign() {
+            return refuse(format!("assembly for PTX is not `{word}`"), "take the word off");
+        }
+        let constraints = asm.asm_constraints();
+        if constraints.contains('*') {
+            return refuse(
+                "an indirect operand (`*`) has no type in LLVM 7",
+                "pass the pointer with `l` and use `[$n]`",
+            );
+        }
+        let effects = if asm.asm_has_side_effects() { " sideeffect" } else { "" };
+        let mut arguments = Vec::new();
+        for argument in value.arguments() {
+            arguments.push(self.typed(argument)?);
+        }
+        let result = self.ty(value.ty())?;
+        let words = self.call_words(value)?;
+        let (text, constraints) =
+            (escape(asm.asm_text().as_bytes()), escape(constraints.as_bytes()));
+        self.define(
+            value,
+            &format!(
+                "call {result} asm{effects} \"{text}\", \"{constraints}\"({}){words}",
+                arguments.join(", ")
+            ),
+        );
+        Ok(())
+    }
+}

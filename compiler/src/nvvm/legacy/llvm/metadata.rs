@@ -1,0 +1,107 @@
+//! What metadata shows.
+
+use std::ffi::{CString, c_uint};
+use std::marker::PhantomData;
+
+use inkwell::llvm_sys::core::*;
+use inkwell::llvm_sys::debuginfo::LLVMGetSubprogram;
+use inkwell::llvm_sys::prelude::*;
+
+use super::{Module, Value, text};
+
+/// A list at the end of a module: `!name = !{…}`.
+pub(in super::super) struct NamedMetadata<'m> {
+    pub(in super::super) name: String,
+    pub(in super::super) nodes: Vec<Value<'m>>,
+}
+
+/// An operand of a metadata node.
+#[derive(Clone, Copy)]
+pub(in super::super) enum Meta<'m> {
+    Null,
+    Text(&'m [u8]),
+    Node(Value<'m>),
+    Constant(Value<'m>),
+}
+
+impl<'m> Module<'m> {
+    pub(in super::super) fn named_metadata(self) -> Vec<NamedMetadata<'m>> {
+        let mut found = Vec::new();
+        // SAFETY: the module is alive, and LLVM gives the next list or null.
+        let mut list = unsafe { LLVMGetFirstNamedMetadata(self.0) };
+        while !list.is_null() {
+            let mut length = 0;
+            // SAFETY: the list is alive.
+            let name = unsafe { text(LLVMGetNamedMetadataName(list, &mut length), length) };
+            found.push(NamedMetadata { nodes: self.nodes(&name), name });
+            // SAFETY: the list is alive.
+            list = unsafe { LLVMGetNextNamedMetadata(list) };
+        }
+        found
+    }
+
+    fn nodes(self, name: &str) -> Vec<Value<'m>> {
+        let Ok(name) = CString::new(name) else { return Vec::new() };
+        // SAFETY: the module is alive and the name a C string.
+        let count = unsafe { LLVMGetNamedMetadataNumOperands(self.0, name.as_ptr()) };
+        let mut nodes = vec![std::ptr::null_mut(); count as usize];
+        // SAFETY: there is room for as many nodes as LLVM counted.
+        unsafe { LLVMGetNamedMetadataOperands(self.0, name.as_ptr(), nodes.as_mut_ptr()) };
+        nodes.into_iter().map(|node| Value(node, PhantomData)).collect()
+    }
+
+    /// The number of a kind of metadata on instructions, like `range`.
+    pub(in super::super) fn metadata_kind(self, name: &str) -> u32 {
+        // SAFETY: the module is alive, and the names asked for are LLVM's own.
+        unsafe {
+            LLVMGetMDKindIDInContext(
+                LLVMGetModuleContext(self.0),
+                name.as_ptr().cast(),
+                name.len() as c_uint,
+            )
+        }
+    }
+}
+
+impl<'m> Value<'m> {
+    /// The metadata of `kind` on an instruction.
+    pub(in super::super) fn metadata(self, kind: u32) -> Option<Value<'m>> {
+        // SAFETY: only called for instructions; LLVM gives null for what is not there.
+        let node = unsafe { LLVMGetMetadata(self.0, kind) };
+        (!node.is_null()).then_some(Value(node, PhantomData))
+    }
+
+    /// The operands of a metadata node.
+    pub(in super::super) fn meta_operands(self) -> Vec<Meta<'m>> {
+        // SAFETY: only called for metadata nodes.
+        let count = unsafe { LLVMGetMDNodeNumOperands(self.0) };
+        let mut operands: Vec<LLVMValueRef> = vec![std::ptr::null_mut(); count as usize];
+        // SAFETY: there is room for as many operands as LLVM counted.
+        unsafe { LLVMGetMDNodeOperands(self.0, operands.as_mut_ptr()) };
+        operands.into_iter().map(meta).collect()
+    }
+
+    /// Whether a function has a subprogram, and so debug information.
+    pub(in super::super) fn has_subprogram(self) -> bool {
+        // SAFETY: only called for functions.
+        unsafe { !LLVMGetSubprogram(self.0).is_null() }
+    }
+}
+
+fn meta<'m>(operand: LLVMValueRef) -> Meta<'m> {
+    if operand.is_null() {
+        return Meta::Null;
+    }
+    // SAFETY: the operand is alive, and the casting functions take every value.
+    unsafe {
+        if !LLVMIsAMDString(operand).is_null() {
+            let mut length: c_uint = 0;
+            let data = LLVMGetMDString(operand, &mut length);
+            Meta::Text(super::bytes(data, length as usize))
+        } else if !LLVMIsAMDNode(operand).is_null() {
+            Meta::Node(Value(operand, PhantomData))
+        } else {
+            Meta::Constant(Value(operand, PhantomData))
+        }
+    }
+}

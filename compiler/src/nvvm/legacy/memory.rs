@@ -1,0 +1,121 @@
+//! Stack slots, addresses, loads and stores.
+
+use inkwell::llvm_sys::LLVMAtomicOrdering as Ordering;
+
+use super::body::Body;
+use super::llvm::{Shape, Type, Value};
+use super::refusal::{Written, refuse};
+
+/// Metadata of loads that LLVM 7 reads as LLVM 22 does. What else there is (aliasing classes, `!noundef`, …)
+/// only guides optimisation and is dropped.
+const LOAD_METADATA: [&str; 2] = ["range", "invariant.load"];
+
+impl<'m> Body<'_, 'm, '_> {
+    pub(super) fn alloca(&mut self, value: Value<'m>) -> Written<()> {
+        if value.ty().shape() != Shape::Pointer(0) {
+            return refuse(
+                "libNVVM's data layout has stack slots in the generic address space only",
+                "use `alloca` in address space 0 and `addrspacecast`",
+            );
+        }
+        let allocated = self.ty(value.allocated())?;
+        let mut text = format!("alloca {allocated}");
+        let count = value.operand(0);
+        if count.unsigned() != Some(1) {
+            text.push_str(&format!(", {}", self.typed(count)?));
+        }
+        if value.alignment() > 0 {
+            text.push_str(&format!(", align {}", value.alignment()));
+        }
+        self.define(value, &text);
+        self.erase(value)
+    }
+
+    /// `nuw` and `nusw` are dropped: they only tell an optimiser what the sum does not do.
+    pub(super) fn gep(&mut self, value: Value<'m>) -> Written<()> {
+        let operands = value.operands();
+        let source = self.ty(value.gep_source())?;
+        let mut text =
+            format!("getelementptr{} {source}", if value.is_inbounds() { " inbounds" } else { "" });
+        text.push_str(&format!(", {}", self.pointer(operands[0], &source)?));
+        for &index in &operands[1..] {
+            text.push_str(&format!(", {}", self.typed(index)?));
+        }
+        self.define(value, &text);
+        self.erase(value)
+    }
+
+    pub(super) fn load(&mut self, value: Value<'m>) -> Written<()> {
+        let ty = self.ty(value.ty())?;
+        let from = self.pointer(value.operand(0), &ty)?;
+        let ordering = value.ordering();
+        let atomic = ordering != Ordering::LLVMAtomicOrderingNotAtomic;
+        let volatile = if value.is_volatile() || atomic { " volatile" } else { "" };
+        let mut text = format!("load{volatile} {ty}, {from}{}", alignment(value));
+        for kind in LOAD_METADATA {
+            if let Some(node) = value.metadata(self.writer.module.metadata_kind(kind)) {
+                text.push_str(&format!(", !{kind} !{}", self.writer.node(node)?));
+            }
+        }
+        if !atomic {
+            self.define(value, &text);
+            return Ok(());
+        }
+        // libNVVM has no atomic loads. A volatile one is `ld.volatile`, which PTX gives the meaning of
+        // `ld.relaxed.sys`: no weaker than any scope needs.
+        check_atomic(value.ty(), value.alignment())?;
+        self.fences_around(value, ordering, true, |body| {
+            body.define(value, &text);
+            Ok(())
+        })
+    }
+
+    pub(super) fn store(&mut self, value: Value<'m>) -> Written<()> {
+        let stored = value.operand(0);
+        let ty = self.ty(stored.ty())?;
+        let to = self.pointer(value.operand(1), &ty)?;
+        let ordering = value.ordering();
+        let atomic = ordering != Ordering::LLVMAtomicOrderingNotAtomic;
+        let volatile = if value.is_volatile() || atomic { " volatile" } else { "" };
+        let text = format!("store{volatile} {}, {to}{}", self.typed(stored)?, alignment(value));
+        if !atomic {
+            self.line(text);
+            return Ok(());
+        }
+        check_atomic(stored.ty(), value.alignment())?;
+        self.fences_around(value, ordering, false, |body| {
+            body.line(text);
+            Ok(())
+        })
+    }
+}
+
+fn alignment(value: Value<'_>) -> String {
+    match value.alignment() {
+        0 => String::new(),
+        bytes => format!(", align {bytes}"),
+    }
+}
+
+/// A volatile access is one access only for a scalar of a size that PTX has, where it is aligned.
+fn check_atomic(ty: Type<'_>, alignment: u32) -> Written<()> {
+    let size = match ty.shape() {
+        Shape::Int(8) => 1,
+        Shape::Int(16) | Shape::Half => 2,
+        Shape::Int(32) | Shape::Float => 4,
+        Shape::Int(64) | Shape::Double | Shape::Pointer(_) => 8,
+        _ => {
+            return refuse(
+                format!("an atomic access to `{}` would be several", ty.print()),
+                "use integers of 8, 16, 32 or 64 bits, floats or pointers",
+            );
+        }
+    };
+    if alignment != 0 && alignment < size {
+        return refuse(
+            "an atomic access that is not aligned would be several",
+            "align it to its size",
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! The legacy dialect writer: LLVM 7 text with typed pointers, from a module of LLVM 22.
+//!
+//! Below `compute_100` libNVVM reads LLVM 7's language only. LLVM 22 has opaque pointers and cannot write it, so
+//! this module does, for every module that inkwell can build, not only for Gridlet's own. The module is read
+//! and not changed. Equal modules give equal text.
+//!
+//! ```no_run
+//! # fn f(module: &inkwell::module::Module<'_>) -> gridlet::Result<()> {
+//! use gridlet::nvvm::legacy::{self, LegacyOptions};
+//! let text = legacy::write(module, &LegacyOptions::default())?;
+//! # Ok(()) }
+//! ```
+//!
+//! # What is accepted
+//!
+//! A module that LLVM's verifier accepts, for `nvptx64` or no target, with a data layout that agrees with
+//! libNVVM's or none. In it: functions, variables in global, shared and constant memory, every type but those
+//! below, all instructions that are not about exceptions or variable arguments, assembly, the intrinsics listed
+//! below, `!nvvm.annotations`, `!llvm.module.flags`, unrolling hints in `!llvm.loop`, `!range` and
+//! `!invariant.load` of loads.
+//!
+//! What cannot be said is refused by an error that names the function, shows the instruction, says why, and
+//! says what to use instead. What libNVVM would take and get wrong is refused too. What libNVVM refuses with a
+//! clear message of its own (an integer of 33 bits, a variable whose initial value is a difference of
+//! addresses) is written and left to it.
+//!
+//! # How things are written
+//!
+//! | LLVM 22 | The text |
+//! |---|---|
+//! | `ptr`, `ptr addrspace(3)` | `i8*`, `i8 addrspace(3)*`; `alloca`, `getelementptr` and `byval` give pointers to their own type |
+//! | a use that needs another pointee | `%p.cast = bitcast i8* %p to float*` before it; of a constant, a `bitcast` expression in place |
+//! | a typed pointer used as a value | `%p.i8 = bitcast float* %p to i8*` after its definition |
+//! | a value or block without a name | `%v7`, `%p0`, `%b3`: the number that LLVM 22 prints, after a letter |
+//! | `ptr byval(T) align A %p` | `T* byval align A %p` |
+//! | a parameter or result in [`LegacyOptions::pointees`] | a pointer to an opaque structure |
+//! | `ptx_kernel` | a plain function, and `!"kernel", i32 1` in `!nvvm.annotations` |
+//! | `"nvvm.maxntid"="x,y,z"`, `reqntid`, `minctasm`, `maxnreg`, `cluster_dim`, `maxclusterrank`; `"nvvm.grid_constant"` of a parameter | the annotations `maxntidx` …, `reqntidx` …, `minctasm`, `maxnreg`, `cluster_dim_x` …, `cluster_max_blocks`, `grid_constant` |
+//! | `fneg x` | `fsub -0.0, x` |
+//! | `freeze x` | a `mov` in assembly: one value, which no optimiser looks into; `freeze undef` is zero |
+//! | `poison` | `undef` |
+//! | `memory(…)` | `readnone`, `readonly`, `argmemonly`, … where they promise no more than it did |
+//! | `load atomic`, `store atomic` | `load volatile`, `store volatile`, with fences for their ordering |
+//! | `atomicrmw`, `cmpxchg` | the same, or `llvm.nvvm.atomic.*` for `block` and system scope, with fences for their ordering (see `atomics`) |
+//! | `fence` | `llvm.nvvm.membar.{cta,gl,sys}` |
+//! | `llvm.memcpy.p0.p3.i64` | `llvm.memcpy.p0i8.p3i8.i64` |
+//! | `smax`, `umin`, `abs`, `scmp`, `*.sat`, `fpto*i.sat`, `round`, `rint`, `trunc`, `fabs`, `ptrmask`, … | instructions and `llvm.nvvm.*` with the same results (see `rewrites`) |
+//! | `llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)` | `llvm.nvvm.barrier0()` |
+//! | `llvm.nvvm.activemask`, `redux.sync.*`, `nanosleep`, clusters, … | the PTX instruction in assembly (see `ptx`) |
+//! | local symbols that PTX cannot say | renamed |
+//! | debug information | refused, or left out with [`LegacyOptions::drop_debug_info`] |
+//!
+//! Dropped, because nothing but an optimiser's knowledge depends on them: `nuw` and `nusw` of `getelementptr`,
+//! `nneg`, `disjoint`, `samesign`, flags of `trunc`, fast-math flags of `select` and `phi`, aliasing metadata,
+//! `llvm.lifetime.*`, `tail`, visibility, comdats, and attributes like `willreturn` and `noundef`. So are string
+//! attributes other than those above: rounding and flushing are libNVVM's options (`-ftz=1`), not a function's.
+//!
+//! # What is refused
+//!
+//! `bfloat` and every other type that LLVM 7 for NVPTX has not; address spaces other than 0, 1, 3, 4 and 5;
+//! stack slots outside address space 0; `frem` (libNVVM takes the floor of the quotient); atomic operations on 8,
+//! 16 and 128 bits and those that PTX has not; exceptions, `indirectbr`, `blockaddress`, `va_arg` and variable
+//! arguments; `musttail`; calls of kernels; operand bundles other than `llvm.assume`'s; `byref`, `inalloca` and
+//! other attributes that change how a function is called; initial values of shared memory; `thread_local`,
+//! sections, constructors, `ifunc`, aliases, `module asm`; names of external symbols that PTX has
+//! not; intrinsics that are in none of the lists. libNVVM calls an intrinsic that it does not know as if it were
+//! a function, so no name passes unread.
+
+use inkwell::module::Module;
+
+use crate::error::{Error, Result};
+
+mod atomics;
+mod attributes;
+mod body;
+mod calls;
+mod constants;
+mod freeze;
+mod functions;
+mod globals;
+mod instructions;
+mod intrinsics;
+mod llvm;
+mod memory;
+mod metadata;
+mod names;
+mod ptx;
+mod refusal;
+mod rewrites;
+mod types;
+mod writer;
+
+/// NVVM IR's target for 64 bits.
+pub const TRIPLE: &str = "nvptx64-nvidia-cuda";
+
+/// NVVM IR's data layout for 64 bits (NVVM IR Specification, "Data Layout").
+pub const DATA_LAYOUT: &str = "e-p:64:64:64-i1:8:8-i8:8:8-i16:16:16-i32:32:32-i64:64:64-i128:128:128-f32:32:32-\
+    f64:64:64-v16:16:16-v32:32:32-v64:64:64-v128:128:128-n16:32:64";
+
+/// What a caller can say about the text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LegacyOptions {
+    /// Parameters and results that are pointers to opaque structures in the text.
+    pub pointees: Vec<PointeeHint>,
+    /// Whether debug information is left out. Without it, a module that has some is refused.
+    pub drop_debug_info: bool,
+}
+
+/// Says that a pointer in a function's type is written as one to an opaque structure, as a C header declares
+/// it: `declare i32 @cudaLaunchDeviceV2(i8*, %struct.CUstream_st*)`. Calls cast their arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PointeeHint {
+    /// The function's name.
+    pub function: String,
+    /// Which pointer of it.
+    pub place: HintPlace,
+    /// The structure's name, without `%`: `struct.CUstream_st`. The text declares it as opaque, unless the
+    /// module has a structure of that name.
+    pub structure: String,
+}
+
+/// A place in a function's type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HintPlace {
+    /// A parameter, counted from 0.
+    Parameter(u32),
+    /// The result.
+    Result,
+}
+
+/// Writes a module in libNVVM's legacy dialect. The module's documentation says how.
+///
+/// # Errors
+///
+/// [`Error::Invalid`] if LLVM's verifier rejects the module, or if it has debug information that was not given
+/// up; [`Error::Tool`] for what the dialect cannot say.
+pub fn write(module: &Module<'_>, options: &LegacyOptions) -> Result<String> {
+    module.verify().map_err(|log| {
+        Error::Invalid(format!("the module is not valid LLVM IR:\n{}", log.to_string().trim_end()))
+    })?;
+    writer::Writer::new(llvm::Module::new(module), options).write()
+}

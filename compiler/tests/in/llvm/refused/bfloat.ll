@@ -1,0 +1,8 @@
+; A type that LLVM 7 has not.
+target triple = "nvptx64-nvidia-cuda"
+
+define void @f(ptr %p) {
+  %x = load bfloat, ptr %p, align 2
+  store bfloat %x, ptr %p, align 2
+  ret void
+}

@@ -1,0 +1,6 @@
+; Launch bounds that are no numbers.
+target triple = "nvptx64-nvidia-cuda"
+
+define ptx_kernel void @k() "nvvm.maxntid"="many" {
+  ret void
+}

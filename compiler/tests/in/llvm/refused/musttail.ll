@@ -1,0 +1,8 @@
+; A promise that PTX cannot keep.
+target triple = "nvptx64-nvidia-cuda"
+
+declare void @g(ptr)
+define void @f(ptr %p) {
+  musttail call void @g(ptr %p)
+  ret void
+}

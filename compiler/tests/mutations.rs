@@ -1,0 +1,148 @@
+//! Damaged programs: whatever is done to a program's tokens, the front end answers with messages that
+//! point into the file, or with a tree that keeps the rules.
+
+mod tree_rules;
+
+use std::sync::Arc;
+
+use gridlet::arch::CudaArch;
+use gridlet::check::{parse_and_check, tree::Program};
+use gridlet::diagnostics::{Severity, ids, render};
+use gridlet::error::Error;
+use gridlet::ir::{build::build_ir, verify::verify};
+use gridlet::launch::{self, LaunchOptions};
+use gridlet::layout::compute_layouts;
+use gridlet::source::SourceMap;
+
+/// A small generator of numbers, the same on every machine (xorshift64*).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % limit
+    }
+}
+
+/// Cuts a text into words, single signs and white space.
+fn pieces(text: &str) -> Vec<&str> {
+    let mut pieces = vec![];
+    let mut start = 0;
+    let kind = |c: char| match c {
+        c if c.is_alphanumeric() || c == '_' => 1,
+        c if c.is_whitespace() => 2,
+        _ => 0,
+    };
+    let mut last = 0;
+    for (at, c) in text.char_indices() {
+        if at > 0 && (kind(c) == 0 || kind(c) != last) {
+            pieces.push(&text[start..at]);
+            start = at;
+        }
+        last = kind(c);
+    }
+    pieces.push(&text[start..]);
+    pieces
+}
+
+fn check(text: &str) -> bool {
+    let sources = SourceMap::single("mutant.grid", text);
+    let (program, diagnostics) = parse_and_check(&sources);
+    for diagnostic in &diagnostics {
+        assert!(ids::lookup(diagnostic.id).is_some(), "`{}` is not an id", diagnostic.id);
+        assert!(!diagnostic.labels.is_empty(), "{diagnostic:?} points nowhere");
+        for label in &diagnostic.labels {
+            assert!(label.span.start <= label.span.end);
+            assert!(text.get(label.span.range()).is_some(), "{diagnostic:?} points outside");
+        }
+    }
+    let rendered = render(&diagnostics, &sources, false);
+    assert!(rendered.matches("error[").count() >= diagnostics.len());
+    assert_eq!(program.is_none(), diagnostics.iter().any(|d| d.severity == Severity::Error));
+    if let Some(program) = &program {
+        tree_rules::verify(program, &sources);
+        build(program, &sources);
+    }
+    program.is_some()
+}
+
+/// The stages after the checker take whatever it lets through, but for what is theirs to refuse.
+fn build(program: &Program, sources: &SourceMap) {
+    let lowered = build_ir(program, Arc::new(sources.clone())).and_then(|module| {
+        verify(&module)?;
+        let layouts = compute_layouts(&module)?;
+        let options = LaunchOptions::for_arch(CudaArch::DEFAULT);
+        verify(&launch::lower(&module, &layouts, &options)?)
+    });
+    match lowered {
+        Ok(()) | Err(Error::Program(_)) => {}
+        Err(error) => panic!("{error}\n{}", sources.files()[0].text),
+    }
+}
+
+fn seeds() -> Vec<String> {
+    let root = env!("CARGO_MANIFEST_DIR");
+    let mut seeds = vec![];
+    for folder in ["../examples/programs", "tests/in/ok"] {
+        let mut files: Vec<_> = walkdir::WalkDir::new(format!("{root}/{folder}"))
+            .into_iter()
+            .map(|entry| entry.expect("the folder can be read").into_path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == "grid"))
+            .collect();
+        files.sort();
+        seeds.extend(files.iter().map(|path| std::fs::read_to_string(path).expect("a text")));
+    }
+    seeds
+}
+
+#[test]
+fn damaged_programs_never_panic_and_messages_point_into_the_file() {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let seeds = seeds();
+    let all: Vec<&str> = seeds.iter().flat_map(|seed| pieces(seed)).collect();
+    let mut right = 0;
+    for seed in &seeds {
+        assert!(check(seed));
+        for _ in 0..300 {
+            let mut mutant = pieces(seed);
+            for _ in 0..=random.below(3) {
+                let at = random.below(mutant.len());
+                match random.below(5) {
+                    0 => drop(mutant.remove(at)),
+                    1 => mutant.insert(at, mutant[at]),
+                    2 => {
+                        let other = random.below(mutant.len());
+                        mutant.swap(at, other);
+                    }
+                    3 => mutant[at] = all[random.below(all.len())],
+                    _ => mutant.truncate(at + 1),
+                }
+            }
+            right += u32::from(check(&mutant.concat()));
+        }
+    }
+    // Some mutants must still be right, or the rules of the tree were never tried.
+    assert!(right > 100, "only {right} mutants were right");
+}
+
+#[test]
+fn every_prefix_of_a_program_is_answered() {
+    for seed in seeds().iter().take(3) {
+        for (at, _) in seed.char_indices().step_by(7) {
+            check(&seed[..at]);
+        }
+    }
+}
+
+#[test]
+fn noise_is_answered() {
+    let mut random = Random(42);
+    let alphabet: Vec<char> =
+        "{}()[]<>=+-*/%&|^!.,:;#'\"\\ \n\t0x1e_afu8é\u{0}\u{feff}🦀launch".chars().collect();
+    for length in 0..400 {
+        let text: String = (0..length).map(|_| alphabet[random.below(alphabet.len())]).collect();
+        check(&text);
+    }
+}

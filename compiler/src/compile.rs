@@ -119,7 +119,9 @@ pub struct Checked {
 /// [`Error::Io`] if it cannot be read, [`Error::Invalid`] if it is a folder, [`Error::Unreadable`] if it is
 /// not UTF-8.
 pub fn load(path: &Path) -> Result<SourceMap> {
-    let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+    let name = path
+        .file_name()
+        .map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
     let io = |source| Error::Io { path: path.into(), source };
     if fs::metadata(path).map_err(io)?.is_dir() {
         return Err(Error::Invalid(format!(
@@ -164,7 +166,9 @@ impl Checked {
     /// The program's name: the stem of its first file.
     pub fn name(&self) -> String {
         let name = &self.sources.files()[0].name;
-        Path::new(name).file_stem().map_or_else(|| name.clone(), |stem| stem.to_string_lossy().into_owned())
+        Path::new(name)
+            .file_stem()
+            .map_or_else(|| name.clone(), |stem| stem.to_string_lossy().into_owned())
     }
 
     /// SHA-256 over names and texts of all sources, in hexadecimal.
@@ -208,10 +212,7 @@ impl Checked {
     pub fn nvvm(&self, options: &BuildOptions) -> Result<NvvmModule> {
         let context = Context::create();
         let module = self.llvm(&context, options)?;
-        match options.dialect() {
-            Dialect::Legacy => legacy(&module),
-            Dialect::Modern => nvvm::modern(&module),
-        }
+        nvvm_text(&module, options.dialect())
     }
 
     /// The NVVM IR as LLVM bitcode, which is always of the modern dialect.
@@ -221,7 +222,7 @@ impl Checked {
     pub fn bitcode(&self, options: &BuildOptions) -> Result<Vec<u8>> {
         let context = Context::create();
         let module = self.llvm(&context, options)?;
-        Ok(nvvm::modern_bitcode(&module)?.bytes)
+        Ok(nvvm::modern_bitcode(&module).bytes)
     }
 
     fn llvm<'ctx>(
@@ -234,20 +235,19 @@ impl Checked {
     }
 }
 
-/// Writes a module in the legacy dialect, the device runtime's declarations as NVIDIA's documents spell them.
+/// Writes a module as NVVM IR in a dialect, in the legacy one with the device runtime's declarations as NVIDIA's
+/// documents spell them.
 ///
 /// # Errors
 /// Those of [`nvvm::legacy::write`]: the module has something that LLVM 7 cannot express.
-pub fn legacy(module: &inkwell::module::Module<'_>) -> Result<NvvmModule> {
+pub fn nvvm_text(module: &inkwell::module::Module<'_>, dialect: Dialect) -> Result<NvvmModule> {
     let hint = |(function, parameter, structure): (&str, u32, &str)| PointeeHint {
         function: function.into(),
         place: HintPlace::Parameter(parameter),
         structure: structure.into(),
     };
     let pointees = launch::symbols::struct_pointers().map(hint).to_vec();
-    let text = nvvm::legacy::write(module, &LegacyOptions { pointees, ..LegacyOptions::default() })?;
-    let name = module.get_name().to_string_lossy().into_owned();
-    Ok(NvvmModule { name, dialect: Dialect::Legacy, bytes: text.into_bytes() })
+    nvvm::text(module, dialect, &LegacyOptions { pointees, ..LegacyOptions::default() })
 }
 
 /// An image with what its making printed.
@@ -304,7 +304,8 @@ impl Session {
     pub fn versions(&self) -> Vec<(String, String)> {
         let libnvvm = self.libnvvm.get().map(|library| library.version().to_string());
         let nvjitlink = self.nvjitlink.get().map(|library| library.version().to_string());
-        let cudadevrt = self.toolchain.toolkit_version(Component::CudaDevRt).map(|version| version.to_string());
+        let cudadevrt =
+            self.toolchain.toolkit_version(Component::CudaDevRt).map(|version| version.to_string());
         let found = [
             ("gridlet", Some(env!("CARGO_PKG_VERSION").to_owned())),
             ("libcudadevrt", cudadevrt),
@@ -329,8 +330,13 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::ptx`].
-    pub fn ptx_of(&self, module: &inkwell::module::Module<'_>, options: &BuildOptions) -> Result<(Ptx, String)> {
-        let libdevice = if codegen::uses_libdevice(module) { Some(self.toolchain.libdevice()?) } else { None };
+    pub fn ptx_of(
+        &self,
+        module: &inkwell::module::Module<'_>,
+        options: &BuildOptions,
+    ) -> Result<(Ptx, String)> {
+        let libdevice =
+            if codegen::uses_libdevice(module) { Some(self.toolchain.libdevice()?) } else { None };
         let ptx_options = PtxOptions { opt_level: options.opt_level(), ..PtxOptions::default() };
         match options.backend {
             Backend::Nvptx => {
@@ -338,11 +344,14 @@ impl Session {
                 Ok((ptx, String::new()))
             }
             Backend::LibNvvm => {
-                let nvvm = match options.dialect() {
-                    Dialect::Legacy => legacy(module)?,
-                    Dialect::Modern => nvvm::modern(module)?,
-                };
-                let output = ptx::libnvvm::compile(self.libnvvm()?, &nvvm, libdevice, options.arch, &ptx_options)?;
+                let nvvm = nvvm_text(module, options.dialect())?;
+                let output = ptx::libnvvm::compile(
+                    self.libnvvm()?,
+                    &nvvm,
+                    libdevice,
+                    options.arch,
+                    &ptx_options,
+                )?;
                 Ok((output.ptx, output.log))
             }
         }
@@ -352,10 +361,16 @@ impl Session {
     ///
     /// # Errors
     /// [`Error::Missing`] without nvJitLink or libcudadevrt, [`Error::Tool`] with its log if linking fails.
-    pub fn device_link(&self, ptx: &Ptx, launches: bool, options: &BuildOptions) -> Result<(Cubin, String)> {
+    pub fn device_link(
+        &self,
+        ptx: &Ptx,
+        launches: bool,
+        options: &BuildOptions,
+    ) -> Result<(Cubin, String)> {
         let cudadevrt = if launches { Some(self.toolchain.cudadevrt()?) } else { None };
         let link_options = LinkOptions { opt_level: options.opt_level(), ..LinkOptions::default() };
-        let output = link::device_link(self.nvjitlink()?, ptx, cudadevrt, options.arch, &link_options)?;
+        let output =
+            link::device_link(self.nvjitlink()?, ptx, cudadevrt, options.arch, &link_options)?;
         Ok((output.cubin, output.log))
     }
 

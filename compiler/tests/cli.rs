@@ -65,8 +65,10 @@ fn wrong_calls_exit_2_and_say_what_would_be_right() {
         [&run[..], &["--kernel", "k"]].concat(),
         [&run[..], &["--kernel", "k", "--arg", "7", "--arg", "1.5"]].concat(),
         [&run[..], &["--kernel", "k", "--arg", "[32]", "--arg", "fast"]].concat(),
-        [&run[..], &["--kernel", "k", "--arg", "[32]", "--arg", "1.5", "--print", "scale"]].concat(),
-        [&run[..], &["--kernel", "k", "--arg", "[32]", "--arg", "1.5", "--print", "data:x"]].concat(),
+        [&run[..], &["--kernel", "k", "--arg", "[32]", "--arg", "1.5", "--print", "scale"]]
+            .concat(),
+        [&run[..], &["--kernel", "k", "--arg", "[32]", "--arg", "1.5", "--print", "data:x"]]
+            .concat(),
         vec!["run", "a.grid", "--kernel", "k", "--grid", "1,2,3,4", "--block", "1"],
         vec!["run", "a.grid", "--kernel", "k", "--grid", "1", "--block", "1", "--device", "cpu"],
         vec!["run", "a.grid", "--kernel", "k", "--grid", "1", "--block", "1", "--timeout", "0"],
@@ -92,7 +94,10 @@ fn without_a_toolkit_building_exits_3_and_says_how_to_get_it() {
     for (call, component) in [
         (&["build", "a.grid", "--emit", "ptx"][..], "libNVVM"),
         (&["build", "a.grid", "--emit", "cubin", "-o", "a.cubin"], "libNVVM"),
-        (&["build", "a.grid", "--emit", "cubin", "--backend", "nvptx", "-o", "a.cubin"], "nvJitLink"),
+        (
+            &["build", "a.grid", "--emit", "cubin", "--backend", "nvptx", "-o", "a.cubin"],
+            "nvJitLink",
+        ),
         (&["doctor"], "libNVVM"),
     ] {
         let output = Gridlet::new(&folder).without_toolkit().run(call);
@@ -102,7 +107,11 @@ fn without_a_toolkit_building_exits_3_and_says_how_to_get_it() {
         }
         assert_eq!(output.status, 3, "{call:?}: {}", output.stderr);
         for said in [component, "cargo xtask setup"] {
-            assert!(output.stderr.contains(said), "{call:?} does not say {said}: {}", output.stderr);
+            assert!(
+                output.stderr.contains(said),
+                "{call:?} does not say {said}: {}",
+                output.stderr
+            );
         }
     }
     assert!(!folder.path().join("a.cubin").exists());
@@ -145,14 +154,18 @@ fn layouts_are_shown_as_a_table_and_as_json() {
 fn several_outputs_go_to_a_folder_and_one_to_a_file() {
     let folder = folder();
     fs::write(folder.path().join("a.grid"), KERNEL).unwrap();
-    let emit = ["build", "a.grid", "--emit", "ir,nvvm,layout", "--arch", "sm_90,sm_100", "-o", "out"];
+    let emit =
+        ["build", "a.grid", "--emit", "ir,nvvm,layout", "--arch", "sm_90,sm_100", "-o", "out"];
     assert_eq!(Gridlet::new(&folder).run(&emit).status, 0);
     let mut names: Vec<String> = fs::read_dir(folder.path().join("out"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    assert_eq!(names, ["a.layout.json", "a.sm_100.gir", "a.sm_100.ll", "a.sm_90.gir", "a.sm_90.ll"]);
+    assert_eq!(
+        names,
+        ["a.layout.json", "a.sm_100.gir", "a.sm_100.ll", "a.sm_90.gir", "a.sm_90.ll"]
+    );
     let text = |name: &str| fs::read_to_string(folder.path().join("out").join(name)).unwrap();
     assert!(text("a.sm_90.ll").contains("i8*"), "the legacy dialect");
     assert!(!text("a.sm_100.ll").contains("i8*"), "the modern dialect");
@@ -171,7 +184,10 @@ fn nvvm_ir_is_an_input_too() {
     let from_source = Gridlet::new(&folder).run(&["build", "a.grid", "--emit", "nvvm"]);
     let from_bitcode = Gridlet::new(&folder).run(&["build", "a.bc", "--emit", "nvvm"]);
     assert_eq!(from_bitcode.status, 0, "{}", from_bitcode.stderr);
-    assert_eq!(from_bitcode.stdout, from_source.stdout, "the legacy text of the module is the same");
+    assert_eq!(
+        from_bitcode.stdout, from_source.stdout,
+        "the legacy text of the module is the same"
+    );
 
     fs::write(folder.path().join("bad.ll"), "define nonsense").unwrap();
     let bad = Gridlet::new(&folder).run(&["build", "bad.ll", "--emit", "ptx"]);
@@ -208,7 +224,10 @@ fn output_is_the_same_every_time() {
 fn without_a_gpu_or_with_an_old_driver_running_exits_3() {
     let folder = folder();
     fs::write(folder.path().join("a.grid"), KERNEL).unwrap();
-    let run = ["run", "a.grid", "--kernel", "k", "--grid", "1", "--block", "1", "--arg", "[1]", "--arg", "1"];
+    let run = [
+        "run", "a.grid", "--kernel", "k", "--grid", "1", "--block", "1", "--arg", "[1]", "--arg",
+        "1",
+    ];
 
     // The runtime's tests have a driver without a GPU, of any version.
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../runtime/tests/fake_driver/fake.c");
@@ -224,7 +243,11 @@ fn without_a_gpu_or_with_an_old_driver_running_exits_3() {
         let output = old(call);
         assert_eq!(output.status, 3, "{call:?}: {output:?}");
         for said in ["too old", "11.4", "12.0"] {
-            assert!(output.stderr.contains(said), "{call:?} does not say {said}: {}", output.stderr);
+            assert!(
+                output.stderr.contains(said),
+                "{call:?} does not say {said}: {}",
+                output.stderr
+            );
         }
     }
 

@@ -32,7 +32,8 @@ fn program(source: &str) -> TempDir {
 
 /// `gridlet run p.grid` with more arguments, given as one text.
 fn run(folder: &TempDir, rest: &str) -> Output {
-    let arguments: Vec<&str> = ["run", "p.grid"].into_iter().chain(rest.split_whitespace()).collect();
+    let arguments: Vec<&str> =
+        ["run", "p.grid"].into_iter().chain(rest.split_whitespace()).collect();
     Gridlet::new(folder).run(&arguments)
 }
 
@@ -63,7 +64,8 @@ fn lost_launches_are_counted_and_placed() {
     let ran = result["buffers"]["done"][0].as_u64().unwrap();
     let lost = result["launches"]["lost"].as_u64().unwrap();
     assert!(lost > 0 && ran + lost == 132 * 32, "{ran} ran, {lost} lost");
-    for said in [lost.to_string().as_str(), "p.grid:6", "69", "cudaErrorLaunchPendingCountExceeded"] {
+    for said in [lost.to_string().as_str(), "p.grid:6", "69", "cudaErrorLaunchPendingCountExceeded"]
+    {
         assert!(output.stderr.contains(said), "`{said}` is not in: {}", output.stderr);
     }
 
@@ -77,7 +79,10 @@ fn try_launch_hands_the_status_to_the_program() {
     if !gpu("try_launch_hands_the_status_to_the_program") {
         return;
     }
-    let source = OVERFLOW.replace("(done: *mut u32) {\n    launch", "(done: *mut u32, failed: *mut i32) {\n    launch");
+    let source = OVERFLOW.replace(
+        "(done: *mut u32) {\n    launch",
+        "(done: *mut u32, failed: *mut i32) {\n    launch",
+    );
     let source = source.replace(
         "    launch child<<<1, 1>>>(done);",
         "    let status = try launch child<<<1, 1>>>(done);\n    if status != 0 { atomic_add(failed, 1); atomic_max(failed + 1, status); }",
@@ -102,8 +107,12 @@ fn results_are_the_same_in_a_partition_and_by_every_way_to_machine_code() {
     let call = "--kernel quicksort --grid 1 --block 1 --arg [1000]=random:3 --arg 0 --arg 999 --arg 0 \
                 --print data:1000 --json";
     let whole = json(&run(&folder, call));
-    let data: Vec<u64> =
-        whole["buffers"]["data"].as_array().unwrap().iter().map(|value| value.as_u64().unwrap()).collect();
+    let data: Vec<u64> = whole["buffers"]["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|value| value.as_u64().unwrap())
+        .collect();
     assert_eq!(data.len(), 1000);
     assert!(data.is_sorted() && data[0] < data[999]);
     for more in ["--sms 16", "-O 0", "--backend nvptx", "--backend nvptx -O 0", "--stats"] {
@@ -111,7 +120,8 @@ fn results_are_the_same_in_a_partition_and_by_every_way_to_machine_code() {
         assert_eq!(output.status, 0, "{more}: {output:?}");
         assert_eq!(json(&output)["buffers"], whole["buffers"], "{more}");
     }
-    let made = json(&run(&folder, &format!("{call} --stats")))["launches"]["made"].as_u64().unwrap();
+    let made =
+        json(&run(&folder, &format!("{call} --stats")))["launches"]["made"].as_u64().unwrap();
     assert!(made > 30, "{made} launches for 1,000 elements in leaves of 32");
     assert!(whole["launches"]["made"].is_null(), "not counted unless asked");
 }
@@ -130,7 +140,8 @@ fn a_bundle_runs_as_its_source_does() {
 
     let build = ["build", "p.grid", "--arch", "sm_80,sm_90,sm_100", "-o", "p.gridlet"];
     assert_eq!(Gridlet::new(&folder).run(&build).status, 0);
-    let arguments: Vec<&str> = ["run", "p.gridlet"].into_iter().chain(call.split_whitespace()).collect();
+    let arguments: Vec<&str> =
+        ["run", "p.gridlet"].into_iter().chain(call.split_whitespace()).collect();
     let output = Gridlet::new(&folder).run(&arguments);
     assert_eq!(output.status, 0, "{output:?}");
     assert_eq!(json(&output)["buffers"], from_source["buffers"]);
@@ -147,7 +158,9 @@ fn faults_traps_and_endless_kernels_exit_4() {
         ("while atomic_add(p, 0) == 0 {}", "--arg [1] --timeout 1.5", "1.5"),
         ("launch k<<<1, 2048>>>(p);", "--arg [1]", "p.grid:1"),
     ] {
-        let folder = program(&format!("kernel k(p: *mut u32) {{ {body} }}").replace("2048", "block_dim.x * 2048"));
+        let folder = program(
+            &format!("kernel k(p: *mut u32) {{ {body} }}").replace("2048", "block_dim.x * 2048"),
+        );
         let output = run(&folder, &format!("--kernel k --grid 1 --block 1 {rest}"));
         assert_eq!(output.status, 4, "{body}: {output:?}");
         assert!(output.stderr.contains(said), "{body}: `{said}` is not in: {}", output.stderr);

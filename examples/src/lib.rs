@@ -49,7 +49,12 @@ impl Run<'_> {
     ///
     /// # Errors
     /// What the runtime finds: a wrong argument, a fault, lost launches, a time-out.
-    pub fn timed(&self, kernel: &Kernel, config: &LaunchConfig, arguments: &[Arg<'_>]) -> anyhow::Result<f32> {
+    pub fn timed(
+        &self,
+        kernel: &Kernel,
+        config: &LaunchConfig,
+        arguments: &[Arg<'_>],
+    ) -> anyhow::Result<f32> {
         let (start, end) = (Event::new(self.device)?, Event::new(self.device)?);
         self.stream.record(&start)?;
         self.stream.launch(kernel, config, arguments)?;

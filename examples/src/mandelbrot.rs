@@ -132,7 +132,9 @@ mod tests {
     #[test]
     fn the_host_version_knows_inside_from_outside() {
         let pixel = |re: f32, im: f32| {
-            let scale = |value: f32, axis: usize| ((value - LO[axis]) / (HI[axis] - LO[axis]) * SIDE as f32) as u32;
+            let scale = |value: f32, axis: usize| {
+                ((value - LO[axis]) / (HI[axis] - LO[axis]) * SIDE as f32) as u32
+            };
             dwell(scale(re, 0), scale(im, 1))
         };
         assert_eq!(pixel(-1.0, 0.0), MAX_DWELL);

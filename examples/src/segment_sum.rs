@@ -40,7 +40,8 @@ fn run(run: &Run<'_>) -> anyhow::Result<Finding> {
     let mut random = ChaCha8Rng::seed_from_u64(2);
     let offsets = offsets(&mut random);
     let total = offsets[SEGMENTS] as usize;
-    let values: Vec<f32> = (0..total).map(|_| (random.next_u32() >> 8) as f32 / (1 << 24) as f32).collect();
+    let values: Vec<f32> =
+        (0..total).map(|_| (random.next_u32() >> 8) as f32 / (1 << 24) as f32).collect();
     let long = offsets.windows(2).filter(|pair| pair[1] - pair[0] >= LONG).count();
 
     let device = run.device;
@@ -59,7 +60,8 @@ fn run(run: &Run<'_>) -> anyhow::Result<Finding> {
 
     let sums = results.to_vec()?;
     for (at, pair) in offsets.windows(2).enumerate() {
-        let expected: f64 = values[pair[0] as usize..pair[1] as usize].iter().map(|&value| f64::from(value)).sum();
+        let expected: f64 =
+            values[pair[0] as usize..pair[1] as usize].iter().map(|&value| f64::from(value)).sum();
         let error = (f64::from(sums[at]) - expected).abs();
         ensure!(
             error <= TOLERANCE * expected,
@@ -74,6 +76,8 @@ fn run(run: &Run<'_>) -> anyhow::Result<Finding> {
     ensure!(got == expected, "the total is {got}, but the sums add up to {expected}");
     Ok(Finding {
         milliseconds,
-        checked: format!("{SEGMENTS} sums within {TOLERANCE:e} of the host's, {long} by child grids; the total exact"),
+        checked: format!(
+            "{SEGMENTS} sums within {TOLERANCE:e} of the host's, {long} by child grids; the total exact"
+        ),
     })
 }

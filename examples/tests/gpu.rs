@@ -22,17 +22,20 @@ fn device_or_skip(test: &str) -> Option<Device> {
 
 fn run_all(device: &Device, stream: &Stream) {
     let capability = device.info().compute_capability;
-    let arch = CudaArch::for_device(capability.major, capability.minor).expect("an architecture for this GPU");
+    let arch = CudaArch::for_device(capability.major, capability.minor)
+        .expect("an architecture for this GPU");
     let session = Session::new();
     let pictures = tempfile::tempdir().unwrap();
     for example in &EXAMPLES {
         let sources = SourceMap::single(format!("{}.grid", example.name), example.source);
         let program = compile::check(sources).unwrap();
         let artifact =
-            gridlet::artifact::build(&session, &program, &[arch], &BuildOptions::default()).unwrap();
+            gridlet::artifact::build(&session, &program, &[arch], &BuildOptions::default())
+                .unwrap();
         let program = Program::load(device, &artifact).unwrap();
         let run = Run { device, stream, program: &program, pictures: pictures.path() };
-        let finding = (example.run)(&run).unwrap_or_else(|error| panic!("{}: {error:#}", example.name));
+        let finding =
+            (example.run)(&run).unwrap_or_else(|error| panic!("{}: {error:#}", example.name));
         eprintln!("{}: {:.2} ms, {}", example.name, finding.milliseconds, finding.checked);
     }
 }

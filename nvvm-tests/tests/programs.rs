@@ -42,7 +42,10 @@ fn nvvm_ir_of_every_program_in_both_dialects() {
     for (name, program) in programs() {
         let (hopper, blackwell) = ("sm_90".parse().unwrap(), "sm_100".parse().unwrap());
         insta::assert_snapshot!(format!("{name}.legacy"), text(&program, hopper, Dialect::Legacy));
-        insta::assert_snapshot!(format!("{name}.modern"), text(&program, blackwell, Dialect::Modern));
+        insta::assert_snapshot!(
+            format!("{name}.modern"),
+            text(&program, blackwell, Dialect::Modern)
+        );
     }
 }
 
@@ -53,7 +56,11 @@ fn device_runtime_names_are_those_of_the_architecture() {
             let text = text(&program, arch, arch.dialect());
             let private = text.contains("@__cudaCDP2LaunchDeviceV2(");
             let public = text.contains("@cudaLaunchDeviceV2(");
-            assert_eq!((private, public), (!arch.public_names_are_cdp2(), arch.public_names_are_cdp2()), "{name} for {arch}");
+            assert_eq!(
+                (private, public),
+                (!arch.public_names_are_cdp2(), arch.public_names_are_cdp2()),
+                "{name} for {arch}"
+            );
         }
     }
 }
@@ -65,9 +72,14 @@ fn ptxas(tool: &Path, ptx: &str, arch: CudaArch) -> Result<(), String> {
     fs::write(&input, ptx).unwrap();
     // Relocatable, because the device runtime's functions are only declared.
     let arch = format!("-arch={arch}");
-    let result = Command::new(tool).args(["-c", &arch, "-o"]).arg(&output).arg(&input).output().unwrap();
+    let result =
+        Command::new(tool).args(["-c", &arch, "-o"]).arg(&output).arg(&input).output().unwrap();
     let log = String::from_utf8_lossy(&result.stderr).into_owned();
-    if result.status.success() && output.metadata().is_ok_and(|file| file.len() > 0) { Ok(()) } else { Err(log) }
+    if result.status.success() && output.metadata().is_ok_and(|file| file.len() > 0) {
+        Ok(())
+    } else {
+        Err(log)
+    }
 }
 
 #[test]
@@ -88,13 +100,15 @@ fn nvidia_takes_every_program_for_every_architecture() {
             for backend in [Backend::LibNvvm, Backend::Nvptx] {
                 for optimize in [true, false] {
                     let what = format!("{name} for {arch} by {backend:?}, optimize: {optimize}");
-                    let options = BuildOptions { backend, optimize, ..BuildOptions::for_arch(arch) };
+                    let options =
+                        BuildOptions { backend, optimize, ..BuildOptions::for_arch(arch) };
                     // The cubin's parameter records are compared with the layout pass in there.
                     let built = session.cubin(&program, &options);
                     let built = built.unwrap_or_else(|error| panic!("{what}: {error}"));
                     assert_eq!(built.log, "", "{what}");
                     assert!(built.ptx.0.contains(&format!(".target {arch}")), "{what}");
-                    ptxas(&assembler, &built.ptx.0, arch).unwrap_or_else(|log| panic!("{what}: {log}"));
+                    ptxas(&assembler, &built.ptx.0, arch)
+                        .unwrap_or_else(|log| panic!("{what}: {log}"));
                 }
             }
         }
@@ -120,7 +134,13 @@ fn libdevice_is_linked_only_when_used() {
         let with = ptx("kernel k(p: *mut f32) { *p = sin(*p); }", backend);
         // Payne-Hanek reduction comes with a table of digits of 2/pi, which only libdevice has.
         assert!(with.contains("__cudart_i2opi_f"), "{backend:?}: {with}");
-        assert!(!without.contains("__nv_") && !without.contains("__cudart"), "{backend:?}: {without}");
-        assert!(!with.contains(".extern .func"), "{backend:?}: all of libdevice's functions are there: {with}");
+        assert!(
+            !without.contains("__nv_") && !without.contains("__cudart"),
+            "{backend:?}: {without}"
+        );
+        assert!(
+            !with.contains(".extern .func"),
+            "{backend:?}: all of libdevice's functions are there: {with}"
+        );
     }
 }

@@ -128,7 +128,12 @@ impl Program {
         // SAFETY: the counter has that many bytes, and so has the word.
         unsafe {
             program.device.transfer_now("a copy of the launch counter", |stream| {
-                driver::memory::copy_to_host(word.as_mut_ptr().cast(), address, bytes as usize, stream)
+                driver::memory::copy_to_host(
+                    word.as_mut_ptr().cast(),
+                    address,
+                    bytes as usize,
+                    stream,
+                )
             })
         }?;
         Ok(Some(u64::from_le_bytes(word)))
@@ -273,7 +278,9 @@ impl ProgramInner {
         let Some(symbol) = &self.record_symbol else { return Ok(()) };
         // SAFETY: the library lives as long as `self`; the caller made a context current.
         let (address, bytes) = unsafe { driver::library::global(self.loaded.library, symbol) }
-            .map_err(|failed| self.explain(failed, &format!("the lost-launch record {symbol:?}")))?;
+            .map_err(|failed| {
+                self.explain(failed, &format!("the lost-launch record {symbol:?}"))
+            })?;
         if bytes != RECORD_BYTES as u64 {
             return Err(foreign(
                 &self.artifact,

@@ -47,8 +47,10 @@ pub fn describe(program: &Checked) -> Manifest {
                 .collect(),
         });
     }
-    let device_runtime =
-        manifest::DeviceRuntime { lost_launch_record: LOST_LAUNCH_RECORD.into(), launches_made: None };
+    let device_runtime = manifest::DeviceRuntime {
+        lost_launch_record: LOST_LAUNCH_RECORD.into(),
+        launches_made: None,
+    };
     Manifest {
         manifest_version: MANIFEST_VERSION,
         program: program.name(),
@@ -67,7 +69,12 @@ pub fn describe(program: &Checked) -> Manifest {
 ///
 /// # Errors
 /// As [`Session::cubin`].
-pub fn build(session: &Session, program: &Checked, archs: &[CudaArch], options: &BuildOptions) -> Result<Artifact> {
+pub fn build(
+    session: &Session,
+    program: &Checked,
+    archs: &[CudaArch],
+    options: &BuildOptions,
+) -> Result<Artifact> {
     let mut images = Vec::new();
     for &arch in archs {
         let built = session.cubin(program, &BuildOptions { arch, ..*options })?;

@@ -44,7 +44,11 @@ pub(crate) struct ArgumentPlan {
 }
 
 /// Parses the text of one argument.
-pub(crate) fn parse(text: &str, parameter: &Parameter, manifest: &Manifest) -> Result<ArgumentPlan, String> {
+pub(crate) fn parse(
+    text: &str,
+    parameter: &Parameter,
+    manifest: &Manifest,
+) -> Result<ArgumentPlan, String> {
     let mut parser = Parser {
         rest: text.trim(),
         manifest,
@@ -79,7 +83,8 @@ impl<'a> Parser<'a> {
         if self.eat(token) {
             return Ok(());
         }
-        let found = if self.rest.is_empty() { "the end".to_owned() } else { format!("`{}`", self.rest) };
+        let found =
+            if self.rest.is_empty() { "the end".to_owned() } else { format!("`{}`", self.rest) };
         Err(format!("expected `{token}` {why}, found {found}"))
     }
 
@@ -100,7 +105,11 @@ impl<'a> Parser<'a> {
     }
 
     fn put(&mut self, at: usize, bytes: &[u8]) -> Result<(), String> {
-        let room = self.plan.bytes.get_mut(at..at + bytes.len()).ok_or("the manifest's offsets do not fit its sizes")?;
+        let room = self
+            .plan
+            .bytes
+            .get_mut(at..at + bytes.len())
+            .ok_or("the manifest's offsets do not fit its sizes")?;
         room.copy_from_slice(bytes);
         Ok(())
     }
@@ -113,24 +122,35 @@ impl<'a> Parser<'a> {
             }
             Type::Vector { element, count } => {
                 let part = Type::Scalar(element.clone());
-                self.parts((0..u64::from(*count)).map(|index| (index.to_string(), part.clone(), None)), at, name, ty)
+                self.parts(
+                    (0..u64::from(*count)).map(|index| (index.to_string(), part.clone(), None)),
+                    at,
+                    name,
+                    ty,
+                )
             }
-            Type::Array { element, count } => {
-                self.parts((0..*count).map(|index| (index.to_string(), (**element).clone(), None)), at, name, ty)
-            }
+            Type::Array { element, count } => self.parts(
+                (0..*count).map(|index| (index.to_string(), (**element).clone(), None)),
+                at,
+                name,
+                ty,
+            ),
             Type::Struct(struct_name) => {
                 let manifest = self.manifest;
-                let item = manifest
-                    .structs
+                let item =
+                    manifest.structs.iter().find(|item| item.name == *struct_name).ok_or_else(
+                        || format!("the manifest does not describe struct `{struct_name}`"),
+                    )?;
+                let fields = item
+                    .fields
                     .iter()
-                    .find(|item| item.name == *struct_name)
-                    .ok_or_else(|| format!("the manifest does not describe struct `{struct_name}`"))?;
-                let fields =
-                    item.fields.iter().map(|field| (field.name.clone(), field.ty.clone(), Some(field.offset)));
+                    .map(|field| (field.name.clone(), field.ty.clone(), Some(field.offset)));
                 self.parts(fields, at, name, ty)
             }
             Type::Pointer { to, .. } => self.pointer(to, at, name),
-            Type::Stream => Err("a stream exists only on the device; the host cannot pass one".into()),
+            Type::Stream => {
+                Err("a stream exists only on the device; the host cannot pass one".into())
+            }
         }
     }
 
@@ -182,7 +202,9 @@ impl<'a> Parser<'a> {
             let bytes = count
                 .checked_mul(element_bytes as u64)
                 .filter(|bytes| *bytes <= MAX_BUFFER_BYTES)
-                .ok_or_else(|| format!("{count} elements of {element_bytes} bytes are over 64 GiB"))?;
+                .ok_or_else(|| {
+                    format!("{count} elements of {element_bytes} bytes are over 64 GiB")
+                })?;
             let mut contents = vec![0; bytes as usize];
             if self.eat("=") {
                 self.fill(&mut contents, element, element_bytes)?;
@@ -199,7 +221,12 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn fill(&mut self, contents: &mut [u8], element: &Type, element_bytes: usize) -> Result<(), String> {
+    fn fill(
+        &mut self,
+        contents: &mut [u8],
+        element: &Type,
+        element_bytes: usize,
+    ) -> Result<(), String> {
         if self.eat("fill:") {
             let mut one = Parser {
                 rest: self.rest,
@@ -208,10 +235,15 @@ impl<'a> Parser<'a> {
             };
             one.value(element, 0, "element")?;
             if !one.plan.buffers.is_empty() {
-                return Err("elements that point to buffers cannot be filled in; use `@file` or `null`".into());
+                return Err(
+                    "elements that point to buffers cannot be filled in; use `@file` or `null`"
+                        .into(),
+                );
             }
             self.rest = one.rest;
-            contents.chunks_exact_mut(element_bytes).for_each(|chunk| chunk.copy_from_slice(&one.plan.bytes));
+            contents
+                .chunks_exact_mut(element_bytes)
+                .for_each(|chunk| chunk.copy_from_slice(&one.plan.bytes));
             return Ok(());
         }
         let word = self.word();
@@ -219,7 +251,9 @@ impl<'a> Parser<'a> {
         let (Type::Scalar(scalar), true) = (element, word == "iota" || seed.is_some()) else {
             return Err(match element {
                 Type::Scalar(_) => format!("`{word}` is not `iota`, `fill:V` or `random:SEED`"),
-                _ => format!("elements of {element} are filled by `fill:V` or `@file`, not by `{word}`"),
+                _ => format!(
+                    "elements of {element} are filled by `fill:V` or `@file`, not by `{word}`"
+                ),
             });
         };
         let Some(seed) = seed else {
@@ -227,11 +261,15 @@ impl<'a> Parser<'a> {
                 // Integers wrap, as a counter of that type would.
                 let counter = if scalar == "bool" { index % 2 } else { index } as u64;
                 let float = encode_float(index as f64, scalar);
-                chunk.copy_from_slice(&float.unwrap_or_else(|| counter.to_le_bytes()[..element_bytes].to_vec()));
+                chunk.copy_from_slice(
+                    &float.unwrap_or_else(|| counter.to_le_bytes()[..element_bytes].to_vec()),
+                );
             }
             return Ok(());
         };
-        let seed: u64 = seed.parse().map_err(|_| format!("`{seed}` is not a seed: a number from 0 to 2^64 - 1"))?;
+        let seed: u64 = seed
+            .parse()
+            .map_err(|_| format!("`{seed}` is not a seed: a number from 0 to 2^64 - 1"))?;
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         for chunk in contents.chunks_exact_mut(element_bytes) {
             let word = random.next_u64();
@@ -293,7 +331,9 @@ mod tests {
 
     #[test]
     fn buffers_are_filled_as_told() {
-        let contents = |text: &str, ty: &str| plan(text, pointer(scalar(ty))).unwrap().buffers.remove(0).contents;
+        let contents = |text: &str, ty: &str| {
+            plan(text, pointer(scalar(ty))).unwrap().buffers.remove(0).contents
+        };
         assert_eq!(contents("[3]", "u16"), [0; 6]);
         assert_eq!(contents("[3]=iota", "u16"), [0, 0, 1, 0, 2, 0]);
         assert_eq!(contents("[2]=fill:-1", "i8"), [255, 255]);
@@ -301,7 +341,8 @@ mod tests {
         let random = contents("[4096]=random:7", "f32");
         assert_eq!(random, contents("[4096]=random:7", "f32"));
         assert_ne!(random, contents("[4096]=random:8", "f32"));
-        let values: Vec<f32> = random.chunks(4).map(|word| f32::from_le_bytes(word.try_into().unwrap())).collect();
+        let values: Vec<f32> =
+            random.chunks(4).map(|word| f32::from_le_bytes(word.try_into().unwrap())).collect();
         assert!(values.iter().all(|value| (0.0..1.0).contains(value)));
         let mean = values.iter().sum::<f32>() / values.len() as f32;
         assert!((0.45..0.55).contains(&mean), "mean {mean}");

@@ -180,7 +180,11 @@ fn name(stem: &Path, emit: Emit, arch: Option<CudaArch>) -> PathBuf {
 }
 
 /// Every requested output of a source program, in the order of `--emit`, then of `--arch`.
-fn source_outputs(session: &Session, program: &Checked, options: &Options) -> Result<Vec<Output>, Failure> {
+fn source_outputs(
+    session: &Session,
+    program: &Checked,
+    options: &Options,
+) -> Result<Vec<Output>, Failure> {
     let stem = input::stem(&options.file);
     let several = options.arch.len() > 1;
     let mut outputs = Vec::new();
@@ -239,7 +243,11 @@ fn nvvm_outputs(session: &Session, options: &Options) -> Result<Vec<Output>, Fai
         Failure::new(
             status::PROGRAM,
             "nvvm-ir",
-            format!("{}: not a module that LLVM {} reads: {error}", path.display(), gridlet::toolchain::LLVM_VERSION),
+            format!(
+                "{}: not a module that LLVM {} reads: {error}",
+                path.display(),
+                gridlet::toolchain::LLVM_VERSION
+            ),
         )
     })?;
     let launches = gridlet::launch::symbols::declares_any(
@@ -252,15 +260,15 @@ fn nvvm_outputs(session: &Session, options: &Options) -> Result<Vec<Output>, Fai
             return Err(Failure::call(format!(
                 "{}: NVVM IR gives nvvm, bitcode, ptx and cubin; `{}` needs a .grid file",
                 path.display(),
-                emit.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned()),
+                emit.to_possible_value()
+                    .map_or_else(String::new, |value| value.get_name().to_owned()),
             )));
         }
         for &arch in &options.arch {
             let build = options.code.build_options(arch);
             let bytes = match emit {
-                Emit::Nvvm if build.dialect() == Dialect::Legacy => compile::legacy(&module)?.bytes,
-                Emit::Nvvm => nvvm::modern(&module)?.bytes,
-                Emit::Bitcode => nvvm::modern_bitcode(&module)?.bytes,
+                Emit::Nvvm => compile::nvvm_text(&module, build.dialect())?.bytes,
+                Emit::Bitcode => nvvm::modern_bitcode(&module).bytes,
                 Emit::Ptx => session.ptx_of(&module, &build)?.0.0.into_bytes(),
                 _ => {
                     let (ptx, _) = session.ptx_of(&module, &build)?;
@@ -280,7 +288,8 @@ fn write(outputs: Vec<Output>, path: Option<&Path>) -> Outcome {
         ([only], Some(path)) if !path.is_dir() => write_file(path, &only.bytes),
         (several, path) => {
             let folder = path.unwrap_or(Path::new("."));
-            fs::create_dir_all(folder).map_err(|source| Error::Io { path: folder.into(), source })?;
+            fs::create_dir_all(folder)
+                .map_err(|source| Error::Io { path: folder.into(), source })?;
             for output in several {
                 write_file(&folder.join(&output.name), &output.bytes)?;
             }

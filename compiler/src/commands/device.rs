@@ -39,13 +39,22 @@ fn describe(device: &DeviceInfo, text: &mut String) {
     row("memory", format!("{:.1} GiB", device.memory_bytes as f64 / f64::from(1 << 30)));
     row("driver", device.driver_version.to_string());
     row("threads per block", format!("at most {}", device.limits.max_threads_per_block));
-    row("shared per block", format!("at most {} bytes", device.limits.shared_bytes_per_block_optin));
+    row(
+        "shared per block",
+        format!("at most {} bytes", device.limits.shared_bytes_per_block_optin),
+    );
     match &device.sm_granularity {
         Some(partition) => row(
             "green contexts",
-            format!("partitions of {} SMs or more, in multiples of {}", partition.minimum, partition.alignment),
+            format!(
+                "partitions of {} SMs or more, in multiples of {}",
+                partition.minimum, partition.alignment
+            ),
         ),
-        None => row("green contexts", "not available: they need CUDA 12.4 or newer in the driver".into()),
+        None => row(
+            "green contexts",
+            "not available: they need CUDA 12.4 or newer in the driver".into(),
+        ),
     }
     let yes = |flag| if flag { "yes" } else { "no" }.to_string();
     row("unified addressing", yes(device.unified_addressing));

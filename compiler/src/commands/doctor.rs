@@ -20,7 +20,9 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Outcome {
     let report = Toolchain::discover().report();
     let gpu = match gridlet_runtime::Device::list() {
-        Ok(devices) if devices.is_empty() => Err("the driver is there, but lists no GPU".to_owned()),
+        Ok(devices) if devices.is_empty() => {
+            Err("the driver is there, but lists no GPU".to_owned())
+        }
         Ok(devices) => Ok(devices.into_iter().map(|device| device.name).collect::<Vec<_>>()),
         Err(error) => Err(error.to_string()),
     };
@@ -71,7 +73,11 @@ fn describe(report: &Report, gpu: &Result<Vec<String>, String>) -> String {
         Ok(names) => writeln!(text, "ok  {:width$}  {:<14}  {}", "GPU", "", names.join(", ")),
         Err(why) => {
             let why = why.lines().next().unwrap_or_default();
-            writeln!(text, "--  {:width$}  {:<14}  {why} (compiling needs none; running does)", "GPU", "")
+            writeln!(
+                text,
+                "--  {:width$}  {:<14}  {why} (compiling needs none; running does)",
+                "GPU", ""
+            )
         }
     };
     text.push_str("\nlooked in:\n");

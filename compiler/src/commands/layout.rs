@@ -73,10 +73,8 @@ pub(crate) fn to_json(layouts: &[&ParamLayout], structs: &Structs) -> serde_json
 
 /// A layout as people read it, with its padding.
 pub(crate) fn table(layout: &ParamLayout, structs: &Structs) -> String {
-    let mut text = format!(
-        "kernel {}: {} of {MAX_PARAMETER_BYTES} bytes\n",
-        layout.kernel, layout.size
-    );
+    let mut text =
+        format!("kernel {}: {} of {MAX_PARAMETER_BYTES} bytes\n", layout.kernel, layout.size);
     if layout.slots.is_empty() {
         text.push_str("no parameters\n");
         return text;

@@ -87,7 +87,8 @@ impl Reporter {
     pub(crate) fn diagnostics(&self, diagnostics: &[Diagnostic], sources: &SourceMap) {
         match self.format {
             MessageFormat::Human => {
-                let color = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+                let color =
+                    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
                 eprint!("{}", diagnostics::render(diagnostics, sources, color));
             }
             MessageFormat::Json => {

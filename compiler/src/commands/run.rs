@@ -10,7 +10,8 @@ use gridlet::artifact;
 use gridlet::compile::{Checked, Session};
 use gridlet_runtime::manifest::{Kernel, Manifest, Type};
 use gridlet_runtime::{
-    Arg, Artifact, Device, DeviceMemory, Dim3, Event, GreenContext, LaunchConfig, LostLaunches, Program,
+    Arg, Artifact, Device, DeviceMemory, Dim3, Event, GreenContext, LaunchConfig, LostLaunches,
+    Program,
 };
 use serde_json::{Map, Value, json};
 
@@ -80,7 +81,11 @@ impl FromStr for Extent {
     fn from_str(text: &str) -> Result<Self, String> {
         let parts: Vec<u32> = text
             .split(',')
-            .map(|part| part.trim().parse().map_err(|_| format!("`{part}` is not a number from 0 to 4294967295")))
+            .map(|part| {
+                part.trim()
+                    .parse()
+                    .map_err(|_| format!("`{part}` is not a number from 0 to 4294967295"))
+            })
             .collect::<Result<_, _>>()?;
         match parts[..] {
             [x] => Ok(Extent(Dim3::new(x, 1, 1))),
@@ -101,7 +106,9 @@ impl FromStr for DeviceChoice {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "auto" | "cuda" => Ok(DeviceChoice(0)),
-            "cpu" => Err("the CPU device is not part of this version; auto and cuda[:N] are".into()),
+            "cpu" => {
+                Err("the CPU device is not part of this version; auto and cuda[:N] are".into())
+            }
             _ => text
                 .strip_prefix("cuda:")
                 .and_then(|ordinal| ordinal.parse().ok())
@@ -155,10 +162,12 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
         Input::Artifact(artifact) => artifact,
         Input::Source(program) => {
             let capability = device.info().compute_capability;
-            let arch = CudaArch::for_device(capability.major, capability.minor).ok_or_else(|| {
-                let message = format!("Gridlet builds for no GPU of compute capability {capability}");
-                Failure::new(status::MISSING, "missing-device", message)
-            })?;
+            let arch =
+                CudaArch::for_device(capability.major, capability.minor).ok_or_else(|| {
+                    let message =
+                        format!("Gridlet builds for no GPU of compute capability {capability}");
+                    Failure::new(status::MISSING, "missing-device", message)
+                })?;
             let build = options.code.build_options(arch).counting_launches(options.stats);
             artifact::build(&Session::new(), &program, &[arch], &build)?
         }
@@ -177,10 +186,17 @@ fn find_kernel<'a>(manifest: &'a Manifest, name: &str) -> Result<&'a Kernel, Fai
     })
 }
 
-fn parse_arguments(kernel: &Kernel, manifest: &Manifest, texts: &[String]) -> Result<Vec<ArgumentPlan>, Failure> {
+fn parse_arguments(
+    kernel: &Kernel,
+    manifest: &Manifest,
+    texts: &[String],
+) -> Result<Vec<ArgumentPlan>, Failure> {
     if texts.len() != kernel.parameters.len() {
-        let wanted: Vec<String> =
-            kernel.parameters.iter().map(|parameter| format!("{}: {}", parameter.name, parameter.ty)).collect();
+        let wanted: Vec<String> = kernel
+            .parameters
+            .iter()
+            .map(|parameter| format!("{}: {}", parameter.name, parameter.ty))
+            .collect();
         return Err(Failure::call(format!(
             "kernel `{}` takes {} argument(s) ({}), but {} --arg were given",
             kernel.name,
@@ -189,7 +205,11 @@ fn parse_arguments(kernel: &Kernel, manifest: &Manifest, texts: &[String]) -> Re
             texts.len()
         )));
     }
-    let parsed = kernel.parameters.iter().zip(texts).map(|(parameter, text)| arguments::parse(text, parameter, manifest));
+    let parsed = kernel
+        .parameters
+        .iter()
+        .zip(texts)
+        .map(|(parameter, text)| arguments::parse(text, parameter, manifest));
     parsed.collect::<Result<_, _>>().map_err(Failure::call)
 }
 
@@ -201,7 +221,11 @@ fn parse_prints(texts: &[String], plans: &[ArgumentPlan]) -> Result<Vec<(String,
             None => (text.as_str(), DEFAULT_PRINTED),
             Some((name, count)) => match count.parse() {
                 Ok(count) => (name, count),
-                Err(_) => return Err(Failure::call(format!("--print {text}: `{count}` is not a number of elements"))),
+                Err(_) => {
+                    return Err(Failure::call(format!(
+                        "--print {text}: `{count}` is not a number of elements"
+                    )));
+                }
             },
         };
         if known.iter().any(|plan| plan.name == name) {
@@ -209,7 +233,9 @@ fn parse_prints(texts: &[String], plans: &[ArgumentPlan]) -> Result<Vec<(String,
         }
         let names: Vec<&str> = known.iter().map(|plan| plan.name.as_str()).collect();
         let names = if names.is_empty() { "no buffers".into() } else { names.join(", ") };
-        Err(Failure::call(format!("--print {text}: no argument `{name}` has a buffer; there are {names}")))
+        Err(Failure::call(format!(
+            "--print {text}: no argument `{name}` has a buffer; there are {names}"
+        )))
     };
     texts.iter().map(parse).collect()
 }
@@ -236,13 +262,19 @@ fn execute(
         for plan in plan.buffers {
             let mut memory = DeviceMemory::alloc(device, plan.contents.len() as u64)?;
             memory.copy_from_host(&plan.contents)?;
-            bytes[plan.address_at..plan.address_at + 8].copy_from_slice(&memory.address().to_le_bytes());
+            bytes[plan.address_at..plan.address_at + 8]
+                .copy_from_slice(&memory.address().to_le_bytes());
             bound.push(Bound { plan, memory });
         }
         arguments.push(bytes);
     }
-    let arguments: Vec<Arg<'_>> =
-        kernel.manifest().parameters.iter().zip(&arguments).map(|(at, bytes)| argument(&at.ty, bytes)).collect();
+    let arguments: Vec<Arg<'_>> = kernel
+        .manifest()
+        .parameters
+        .iter()
+        .zip(&arguments)
+        .map(|(at, bytes)| argument(&at.ty, bytes))
+        .collect();
 
     let config = LaunchConfig::new(options.grid.0, options.block.0).with_shared(options.shared);
     let (start, end) = (Event::new(device)?, Event::new(device)?);
@@ -259,7 +291,9 @@ fn execute(
 
     let shown = read_buffers(artifact.manifest(), &bound, printed)?;
     let place = match &green {
-        Some(green) => format!("cuda:{}, green context of {} SMs", options.device.0, green.sm_count()),
+        Some(green) => {
+            format!("cuda:{}, green context of {} SMs", options.device.0, green.sm_count())
+        }
         None => format!("cuda:{}", options.device.0),
     };
     if options.json {
@@ -296,12 +330,16 @@ fn read_buffers(
 ) -> Result<Vec<(String, Vec<Value>)>, Failure> {
     let mut shown = Vec::new();
     for (name, count) in printed {
-        let Some(Bound { plan, memory }) = bound.iter().find(|bound| bound.plan.name == *name) else { continue };
+        let Some(Bound { plan, memory }) = bound.iter().find(|bound| bound.plan.name == *name)
+        else {
+            continue;
+        };
         let bytes = count.saturating_mul(plan.element_bytes).min(plan.contents.len());
         let mut contents = vec![0; bytes];
         memory.copy_start_to_host(&mut contents)?;
-        let elements =
-            contents.chunks_exact(plan.element_bytes).map(|bytes| value::decode(bytes, &plan.element, manifest));
+        let elements = contents
+            .chunks_exact(plan.element_bytes)
+            .map(|bytes| value::decode(bytes, &plan.element, manifest));
         shown.push((name.clone(), elements.collect()));
     }
     Ok(shown)
@@ -315,7 +353,8 @@ fn show_json(
     lost: Option<&LostLaunches>,
     shown: Vec<(String, Vec<Value>)>,
 ) -> Outcome {
-    let buffers: Map<String, Value> = shown.into_iter().map(|(name, elements)| (name, elements.into())).collect();
+    let buffers: Map<String, Value> =
+        shown.into_iter().map(|(name, elements)| (name, elements.into())).collect();
     print_json(&json!({
         "device": place,
         "launch": program.artifact().manifest().launch_strategy,

@@ -18,12 +18,15 @@ pub(crate) fn encode_scalar(text: &str, scalar: &str) -> Result<Vec<u8>, String>
             Some(hex) => i128::from_str_radix(hex, 16),
             None => digits.parse(),
         };
-        let value = parsed.map_err(|_| format!("`{text}` is not an integer; the type is {scalar}"))?;
+        let value =
+            parsed.map_err(|_| format!("`{text}` is not an integer; the type is {scalar}"))?;
         let value = if negative { -value } else { value };
         T::try_from(value).map_err(|_| format!("{text} does not fit {scalar}"))
     }
     fn float(text: &str, scalar: &str) -> Result<f64, String> {
-        text.replace('_', "").parse().map_err(|_| format!("`{text}` is not a number; the type is {scalar}"))
+        text.replace('_', "")
+            .parse()
+            .map_err(|_| format!("`{text}` is not a number; the type is {scalar}"))
     }
     Ok(match scalar {
         "bool" => match text {
@@ -69,11 +72,16 @@ pub(crate) fn decode(bytes: &[u8], ty: &Type, manifest: &Manifest) -> Value {
             bytes.chunks_exact(size.max(1)).map(|part| decode(part, element, manifest)).collect()
         }
         Type::Struct(name) => {
-            let Some(item) = manifest.structs.iter().find(|item| item.name == *name) else { return Value::Null };
+            let Some(item) = manifest.structs.iter().find(|item| item.name == *name) else {
+                return Value::Null;
+            };
             let fields = item.fields.iter().filter_map(|field| {
                 let start = usize::try_from(field.offset).ok()?;
                 let size = usize::try_from(manifest.size_of(&field.ty)?).ok()?;
-                Some((field.name.clone(), decode(bytes.get(start..start + size)?, &field.ty, manifest)))
+                Some((
+                    field.name.clone(),
+                    decode(bytes.get(start..start + size)?, &field.ty, manifest),
+                ))
             });
             Value::Object(fields.collect::<Map<_, _>>())
         }
@@ -136,7 +144,9 @@ mod tests {
                 let bytes = encode_scalar(text, scalar).unwrap();
                 let shown = decode_scalar(&bytes, scalar);
                 let same = match &shown {
-                    Value::Number(number) if number.is_f64() => number.as_f64() == text.parse().ok(),
+                    Value::Number(number) if number.is_f64() => {
+                        number.as_f64() == text.parse().ok()
+                    }
                     other => other.to_string() == text,
                 };
                 assert!(same, "{text} as {scalar} is shown as {shown}");
@@ -148,14 +158,23 @@ mod tests {
     fn what_does_not_fit_is_refused_by_name() {
         assert_eq!(encode_scalar("256", "u8").unwrap_err(), "256 does not fit u8");
         assert_eq!(encode_scalar("-1", "u32").unwrap_err(), "-1 does not fit u32");
-        assert_eq!(encode_scalar("1.5", "i32").unwrap_err(), "`1.5` is not an integer; the type is i32");
-        assert_eq!(encode_scalar("yes", "bool").unwrap_err(), "`yes` is not `true` or `false`; the type is bool");
+        assert_eq!(
+            encode_scalar("1.5", "i32").unwrap_err(),
+            "`1.5` is not an integer; the type is i32"
+        );
+        assert_eq!(
+            encode_scalar("yes", "bool").unwrap_err(),
+            "`yes` is not `true` or `false`; the type is bool"
+        );
         assert_eq!(encode_scalar("0xff", "u8").unwrap(), [255]);
     }
 
     #[test]
     fn floats_without_a_json_number_are_strings() {
         assert_eq!(decode_scalar(&f32::NAN.to_le_bytes(), "f32"), Value::String("NaN".into()));
-        assert_eq!(decode_scalar(&f64::NEG_INFINITY.to_le_bytes(), "f64"), Value::String("-inf".into()));
+        assert_eq!(
+            decode_scalar(&f64::NEG_INFINITY.to_le_bytes(), "f64"),
+            Value::String("-inf".into())
+        );
     }
 }

@@ -18,8 +18,8 @@ use gridlet::compile::{self, BuildOptions, Checked, Session};
 use gridlet::source::SourceMap;
 use gridlet::toolchain::Component;
 use gridlet_examples::{EXAMPLES, Example, PENDING_LAUNCHES, Run, quicksort};
-use gridlet_runtime::{Arg, Artifact, Buffer, Device, GreenContext, LaunchConfig, Program};
 use gridlet_runtime::manifest::Manifest;
+use gridlet_runtime::{Arg, Artifact, Buffer, Device, GreenContext, LaunchConfig, Program};
 use serde_json::{Value, json};
 
 /// Measures compiling and launching.
@@ -64,8 +64,10 @@ impl Report {
     }
 
     fn to_json(&self) -> Value {
-        let figures =
-            self.figures.iter().map(|figure| json!({"what": figure.what, "value": figure.value, "unit": figure.unit}));
+        let figures = self
+            .figures
+            .iter()
+            .map(|figure| json!({"what": figure.what, "value": figure.value, "unit": figure.unit}));
         figures.collect()
     }
 }
@@ -85,7 +87,8 @@ fn timed<T>(work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<(f64, T)
 }
 
 fn bench(options: &Options) -> anyhow::Result<()> {
-    fs::create_dir_all(&options.out).with_context(|| format!("cannot make {}", options.out.display()))?;
+    fs::create_dir_all(&options.out)
+        .with_context(|| format!("cannot make {}", options.out.display()))?;
     let mut report = Report::default();
     let session = Session::new();
     compile_times(&session, options, &mut report)?;
@@ -112,7 +115,9 @@ fn compile_times(session: &Session, options: &Options, report: &mut Report) -> a
     let (cold, _) = timed(|| Ok(session.cubin(&checked(&quicksort::EXAMPLE)?, &build)?))?;
     report.add("quicksort.grid to cubin, first time in a process (loads libraries)", cold, "ms");
     for example in &EXAMPLES {
-        let whole = median(options.repeat, || Ok(timed(|| Ok(session.cubin(&checked(example)?, &build)?))?.0))?;
+        let whole = median(options.repeat, || {
+            Ok(timed(|| Ok(session.cubin(&checked(example)?, &build)?))?.0)
+        })?;
         report.add(format!("{}.grid to cubin, warm", example.name), whole, "ms");
     }
     let program = checked(&quicksort::EXAMPLE)?;
@@ -123,7 +128,8 @@ fn compile_times(session: &Session, options: &Options, report: &mut Report) -> a
     let ptx = median(options.repeat, || Ok(timed(|| Ok(session.ptx(&program, &build)?))?.0))?;
     report.add("  of quicksort: IR to PTX", ptx, "ms");
     let (ptx, _) = session.ptx(&program, &build)?;
-    let link = median(options.repeat, || Ok(timed(|| Ok(session.device_link(&ptx, true, &build)?))?.0))?;
+    let link =
+        median(options.repeat, || Ok(timed(|| Ok(session.device_link(&ptx, true, &build)?))?.0))?;
     report.add("  of quicksort: PTX and libcudadevrt to cubin", link, "ms");
     Ok(())
 }
@@ -139,7 +145,11 @@ fn command_times(session: &Session, options: &Options, report: &mut Report) -> a
     let gridlet = beside_this_program("gridlet")?;
     let ours = median(options.repeat, || {
         let mut command = Command::new(&gridlet);
-        command.arg("build").arg(&grid).args(["--emit", "cubin", "-o"]).arg(folder.path().join("ours.cubin"));
+        command
+            .arg("build")
+            .arg(&grid)
+            .args(["--emit", "cubin", "-o"])
+            .arg(folder.path().join("ours.cubin"));
         Ok(timed(|| succeed(&mut command))?.0)
     })?;
     report.add("`gridlet build quicksort.grid --emit cubin`, whole command", ours, "ms");
@@ -170,7 +180,10 @@ fn nvcc_cubin(session: &Session, source: &Path) -> anyhow::Result<PathBuf> {
 }
 
 fn succeed(command: &mut Command) -> anyhow::Result<()> {
-    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {command:?}"))?;
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot start {command:?}"))?;
     let log = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{command:?} ended with {}: {}", output.status, log.trim());
     Ok(())
@@ -179,7 +192,11 @@ fn succeed(command: &mut Command) -> anyhow::Result<()> {
 fn beside_this_program(name: &str) -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe()?;
     let path = own.with_file_name(name);
-    ensure!(path.exists(), "{} is not there: build it with `cargo build --release`", path.display());
+    ensure!(
+        path.exists(),
+        "{} is not there: build it with `cargo build --release`",
+        path.display()
+    );
     Ok(path)
 }
 
@@ -198,11 +215,22 @@ fn gpu_times(session: &Session, options: &Options, report: &mut Report) -> anyho
     let green = GreenContext::with_sms(&device, 16)?;
     let pictures = tempfile::tempdir()?;
 
-    for (place, stream) in [("whole GPU", device.stream()?), ("16-SM green context", green.stream()?)] {
+    for (place, stream) in
+        [("whole GPU", device.stream()?), ("16-SM green context", green.stream()?)]
+    {
         for example in &EXAMPLES {
-            let program = Program::load(&device, &artifact::build(session, &checked(example)?, &[arch], &build)?)?;
-            let run = Run { device: &device, stream: &stream, program: &program, pictures: pictures.path() };
-            let time = median(options.repeat.min(5), || Ok(f64::from((example.run)(&run)?.milliseconds)))?;
+            let program = Program::load(
+                &device,
+                &artifact::build(session, &checked(example)?, &[arch], &build)?,
+            )?;
+            let run = Run {
+                device: &device,
+                stream: &stream,
+                program: &program,
+                pictures: pictures.path(),
+            };
+            let time =
+                median(options.repeat.min(5), || Ok(f64::from((example.run)(&run)?.milliseconds)))?;
             report.add(format!("{} on the {place}", example.name), time, "ms");
         }
     }
@@ -211,7 +239,8 @@ fn gpu_times(session: &Session, options: &Options, report: &mut Report) -> anyho
     let program = compile::check(SourceMap::single("launch_cost.grid", PATTERNS))?;
     let patterns = Program::load(&device, &artifact::build(session, &program, &[arch], &build)?)?;
     let mut done = Buffer::from_slice(&device, &[0u32])?;
-    let run = Run { device: &device, stream: &stream, program: &patterns, pictures: pictures.path() };
+    let run =
+        Run { device: &device, stream: &stream, program: &patterns, pictures: pictures.path() };
     let sms = info.sm_count;
     // (kernel, grid, block, argument, launches)
     let shapes = [
@@ -227,12 +256,17 @@ fn gpu_times(session: &Session, options: &Options, report: &mut Report) -> anyho
         let time = median(options.repeat, || {
             done.copy_from_host(&[0])?;
             let arguments = [Arg::from(argument), Arg::from(&mut done)];
-            let time = run.timed(&kernel, &LaunchConfig::new(grid, block), &arguments).context(name)?;
+            let time =
+                run.timed(&kernel, &LaunchConfig::new(grid, block), &arguments).context(name)?;
             let ran = done.to_vec()?[0];
             ensure!(ran == launches, "{name}: {ran} children ran instead of {launches}");
             Ok(f64::from(time))
         })?;
-        report.add(format!("launch cost, {name}, {launches} launches"), time * 1e3 / f64::from(launches), "µs each");
+        report.add(
+            format!("launch cost, {name}, {launches} launches"),
+            time * 1e3 / f64::from(launches),
+            "µs each",
+        );
     }
     nvcc_quicksort(session, &device, arch, options, report)
 }
@@ -256,14 +290,17 @@ fn nvcc_quicksort(
             return Ok(());
         }
     };
-    let packed = artifact::pack(session, &checked(&quicksort::EXAMPLE)?, vec![(arch, cubin)], false)?;
+    let packed =
+        artifact::pack(session, &checked(&quicksort::EXAMPLE)?, vec![(arch, cubin)], false)?;
     // nvcc's code keeps no record of lost launches.
     let manifest = Manifest { device_runtime: None, ..packed.manifest().clone() };
     let images = packed.images().map(|(_, bytes)| bytes.to_vec()).collect();
     let program = Program::load(device, &Artifact::new(manifest, images)?)?;
     let stream = device.stream()?;
     let run = Run { device, stream: &stream, program: &program, pictures: folder.path() };
-    let time = median(options.repeat.min(5), || Ok(f64::from((quicksort::EXAMPLE.run)(&run)?.milliseconds)))?;
+    let time = median(options.repeat.min(5), || {
+        Ok(f64::from((quicksort::EXAMPLE.run)(&run)?.milliseconds))
+    })?;
     report.add("quicksort compiled by nvcc, on the whole GPU", time, "ms");
     Ok(())
 }

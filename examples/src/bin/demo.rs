@@ -45,7 +45,9 @@ fn demo(options: &Options) -> anyhow::Result<()> {
     let devices = Device::list();
     let gpu = devices.as_ref().ok().and_then(|devices| devices.first());
     let arch = gpu.map_or(Some(CudaArch::DEFAULT), |gpu| arch_of(gpu));
-    let arch = arch.ok_or_else(|| anyhow!("this GPU is older than any architecture that Gridlet builds for"))?;
+    let arch = arch.ok_or_else(|| {
+        anyhow!("this GPU is older than any architecture that Gridlet builds for")
+    })?;
 
     println!("Compiling {} programs whose kernels launch kernels, for {arch}:\n", EXAMPLES.len());
     let session = Session::new();
@@ -57,7 +59,9 @@ fn demo(options: &Options) -> anyhow::Result<()> {
     match (&devices, gpu) {
         (_, Some(gpu)) => run_all(gpu, options, &artifacts),
         (Ok(_), None) => without_gpu("the driver lists no device", options),
-        (Err(error), None) => without_gpu(error.to_string().lines().next().unwrap_or_default(), options),
+        (Err(error), None) => {
+            without_gpu(error.to_string().lines().next().unwrap_or_default(), options)
+        }
     }
 }
 
@@ -72,7 +76,9 @@ fn build(session: &Session, example: &Example, arch: CudaArch) -> anyhow::Result
     let sources = SourceMap::single(&file, example.source);
     let started = Instant::now();
     let program = compile::check(sources.clone()).map_err(|error| match error {
-        gridlet::Error::Program(messages) => anyhow!("{}", diagnostics::render(&messages, &sources, false)),
+        gridlet::Error::Program(messages) => {
+            anyhow!("{}", diagnostics::render(&messages, &sources, false))
+        }
         other => other.into(),
     })?;
     let built = session.cubin(&program, &BuildOptions::for_arch(arch)).context(file.clone())?;
@@ -86,8 +92,14 @@ fn build(session: &Session, example: &Example, arch: CudaArch) -> anyhow::Result
         bytes(built.cubin.0.len()),
     );
     for layout in program.parameter_buffers() {
-        let slots: Vec<String> = layout.slots.iter().map(|slot| format!("{}@{}", slot.name, slot.offset)).collect();
-        println!("    kernel {:<14} {:>3} bytes of parameters: {}", layout.kernel, layout.size, slots.join(" "));
+        let slots: Vec<String> =
+            layout.slots.iter().map(|slot| format!("{}@{}", slot.name, slot.offset)).collect();
+        println!(
+            "    kernel {:<14} {:>3} bytes of parameters: {}",
+            layout.kernel,
+            layout.size,
+            slots.join(" ")
+        );
     }
     for launch in launches(&program) {
         println!("    {launch}");
@@ -105,7 +117,10 @@ fn launches(program: &Checked) -> Vec<String> {
             if let InstKind::Launch(launch) = &inst.kind {
                 let from = function.name.strip_suffix(".body").unwrap_or(&function.name);
                 let line = program.sources.line(inst.span);
-                found.push(format!("line {line}: {from} launches {}", module.kernel(launch.kernel).name));
+                found.push(format!(
+                    "line {line}: {from} launches {}",
+                    module.kernel(launch.kernel).name
+                ));
             }
         }
     }
@@ -117,16 +132,26 @@ fn bytes(count: usize) -> String {
 }
 
 fn without_gpu(why: &str, options: &Options) -> anyhow::Result<()> {
-    println!("All programs compiled, linked with the device runtime, and their parameter buffers verified");
+    println!(
+        "All programs compiled, linked with the device runtime, and their parameter buffers verified"
+    );
     println!("against the machine code's own records. Nothing was run: {why}.");
-    println!("With an NVIDIA GPU and its driver this command would also sort 100,000 integers, draw a");
-    println!("Mandelbrot set of 2,048 × 2,048 points and sum 1,000,000 segments, each with kernels that launch");
-    println!("kernels on a green context of {} SMs, and check every result on the host.", options.sms);
+    println!(
+        "With an NVIDIA GPU and its driver this command would also sort 100,000 integers, draw a"
+    );
+    println!(
+        "Mandelbrot set of 2,048 × 2,048 points and sum 1,000,000 segments, each with kernels that launch"
+    );
+    println!(
+        "kernels on a green context of {} SMs, and check every result on the host.",
+        options.sms
+    );
     if options.require_gpu { Err(anyhow!("--require-gpu: {why}")) } else { Ok(()) }
 }
 
 fn run_all(gpu: &DeviceInfo, options: &Options, artifacts: &[Artifact]) -> anyhow::Result<()> {
-    fs::create_dir_all(&options.out).with_context(|| format!("cannot make {}", options.out.display()))?;
+    fs::create_dir_all(&options.out)
+        .with_context(|| format!("cannot make {}", options.out.display()))?;
     let device = Device::open(gpu.ordinal)?;
     device.set_pending_launch_limit(PENDING_LAUNCHES)?;
     let green = GreenContext::with_sms(&device, options.sms)?;
@@ -141,7 +166,8 @@ fn run_all(gpu: &DeviceInfo, options: &Options, artifacts: &[Artifact]) -> anyho
     let stream = green.stream()?;
     for (example, artifact) in EXAMPLES.iter().zip(artifacts) {
         let program = Program::load(&device, artifact).context(example.name)?;
-        let run = Run { device: &device, stream: &stream, program: &program, pictures: &options.out };
+        let run =
+            Run { device: &device, stream: &stream, program: &program, pictures: &options.out };
         let finding = (example.run)(&run).context(example.name)?;
         println!("  {:<12} {:>8.2} ms  {}", example.name, finding.milliseconds, finding.checked);
     }

@@ -10,9 +10,10 @@ use std::cell::Cell;
 use std::process::Command;
 use std::sync::Arc;
 
-use gridlet::arch::{CudaArch, Dialect};
+use gridlet::arch::CudaArch;
 
 use gridlet::codegen::build_module;
+use gridlet::compile::nvvm_text;
 use gridlet::ir::verify::verify;
 use gridlet::ir::{
     self, Block, Function, FunctionId, Kernel, KernelId, Parameter, Role, Terminator,
@@ -20,8 +21,6 @@ use gridlet::ir::{
 use gridlet::layout::{Layouts, compute_layouts};
 use gridlet::link::cubin::parameter_records;
 use gridlet::link::{Cubin, LinkOptions, check_parameters, device_link};
-use gridlet::nvvm::NvvmModule;
-use gridlet::ptx::{PtxOptions, nvptx};
 use gridlet::source::{FileId, SourceMap, Span};
 use gridlet::toolchain::Component;
 use gridlet::types::{Structs, Type};
@@ -129,19 +128,11 @@ fn finish(outcome: Result<(), TestError<Vec<Signature>>>) {
     }
 }
 
-/// Through all stages to a cubin, without the device runtime: nothing launches here. The way to PTX is
-/// libNVVM where it takes codegen's modules as they are, and LLVM's own back end for older architectures.
+/// Through all stages to a cubin, without the device runtime: nothing launches here.
 fn compile(tools: &Tools, module: &ir::Module, arch: CudaArch) -> Cubin {
     let context = Context::create();
     let llvm = build_module(&context, module).unwrap();
-    let ptx = match arch.dialect() {
-        Dialect::Modern => {
-            let bytes = llvm.write_bitcode_to_memory().as_slice().to_vec();
-            let module = NvvmModule { name: "oracle".into(), dialect: Dialect::Modern, bytes };
-            tools.ptx(&module, arch).unwrap().ptx
-        }
-        Dialect::Legacy => nvptx::compile(&llvm, None, arch, &PtxOptions::default()).unwrap(),
-    };
+    let ptx = tools.ptx(&nvvm_text(&llvm, arch.dialect()).unwrap(), arch).unwrap().ptx;
     device_link(&tools.nvjitlink, &ptx, None, arch, &LinkOptions::default()).unwrap().cubin
 }
 

@@ -122,7 +122,7 @@ fn what_needs_no_toolkit_works_without_one() {
     let folder = folder();
     fs::write(folder.path().join("a.grid"), KERNEL).unwrap();
     for (arguments, expected) in [
-        (&["ir"][..], "kernel k"),
+        (&["ir"][..], "kernel @k("),
         (&["layout"], "\"offset\": 8"),
         (&["nvvm"], "!nvvm.annotations"),
         (&["nvvm", "--dialect", "modern"], "define ptx_kernel void @k(ptr"),

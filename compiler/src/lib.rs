@@ -17,4 +17,5 @@ pub mod syntax;
 pub mod toolchain;
 pub mod types;
 
+pub use check::parse_and_check;
 pub use error::{Error, Result};

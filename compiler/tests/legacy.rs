@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gridlet::nvvm::legacy::{self, HintPlace, LegacyOptions, PointeeHint};
+use gridlet::nvvm::legacy::{self, LegacyOptions};
 use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
 
@@ -23,16 +23,6 @@ fn stem(file: &Path) -> &str {
     file.file_stem().unwrap().to_str().unwrap()
 }
 
-/// What the seed says of `cudaLaunchDeviceV2`.
-fn options() -> LegacyOptions {
-    let stream = PointeeHint {
-        function: "cudaLaunchDeviceV2".to_owned(),
-        place: HintPlace::Parameter(1),
-        structure: "struct.CUstream_st".to_owned(),
-    };
-    LegacyOptions { pointees: vec![stream], drop_debug_info: false }
-}
-
 /// The legacy text of a file, or the error; and the module as it was before and after.
 fn write(file: &Path, options: &LegacyOptions) -> gridlet::Result<String> {
     let context = Context::create();
@@ -45,34 +35,45 @@ fn write(file: &Path, options: &LegacyOptions) -> gridlet::Result<String> {
     written
 }
 
+fn snapshot(folder: &str, file: &Path, text: &str) {
+    insta::with_settings!({
+        prepend_module_to_snapshot => false,
+        omit_expression => true,
+        snapshot_path => format!("out/{folder}"),
+    }, {
+        insta::assert_snapshot!(stem(file), text);
+    });
+}
+
 #[test]
 fn modules_become_llvm_7_text() {
     for file in inputs("") {
-        let text =
-            write(&file, &options()).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        insta::assert_snapshot!(format!("legacy_{}", stem(&file)), text);
+        let text = write(&file, &LegacyOptions::device_runtime())
+            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        snapshot("legacy", &file, &text);
     }
 }
 
 #[test]
 fn what_the_dialect_cannot_say_is_refused() {
     for file in inputs("refused") {
-        let error = write(&file, &options()).expect_err(stem(&file));
-        insta::assert_snapshot!(format!("legacy_refused_{}", stem(&file)), error);
+        let error = write(&file, &LegacyOptions::device_runtime()).expect_err(stem(&file));
+        snapshot("legacy/refused", &file, &error.to_string());
     }
 }
 
 #[test]
 fn debug_information_can_be_given_up() {
     let file = inputs("refused").into_iter().find(|file| stem(file) == "debug-info").unwrap();
-    let text = write(&file, &LegacyOptions { drop_debug_info: true, ..options() }).unwrap();
+    let text =
+        write(&file, &LegacyOptions { drop_debug_info: true, ..LegacyOptions::default() }).unwrap();
     assert!(!text.contains("dbg") && !text.contains("DI"), "{text}");
 }
 
 #[test]
 fn the_declarations_are_the_seeds() {
     let file = inputs("").into_iter().find(|file| stem(file) == "launch").unwrap();
-    let text = write(&file, &options()).unwrap();
+    let text = write(&file, &LegacyOptions::device_runtime()).unwrap();
     for line in [
         "declare i32 @cudaLaunchDeviceV2(i8*, %struct.CUstream_st*)",
         "declare i8* @cudaGetParameterBufferV2(i8*, %struct.dim3, %struct.dim3, i32)",
@@ -86,7 +87,7 @@ fn the_declarations_are_the_seeds() {
 #[test]
 fn a_hint_for_what_is_no_pointer_is_refused() {
     let file = inputs("").into_iter().find(|file| stem(file) == "launch").unwrap();
-    let mut options = options();
+    let mut options = LegacyOptions::device_runtime();
     options.pointees[0].function = "cudaGetParameterBufferV2".to_owned();
     let error = write(&file, &options).unwrap_err().to_string();
     assert!(error.contains("cudaGetParameterBufferV2") && error.contains("no pointer"), "{error}");

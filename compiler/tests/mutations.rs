@@ -146,3 +146,36 @@ fn noise_is_answered() {
         check(&text);
     }
 }
+
+#[test]
+fn programs_as_deep_as_allowed_go_through_every_stage() {
+    // As much stack as a main thread has on Linux; a test's thread has a quarter.
+    let stack = std::thread::Builder::new().stack_size(8 << 20);
+    let thread = stack.spawn(|| {
+        let n = 240;
+        let nested = |open: &str, close: &str| open.repeat(n) + &close.repeat(n);
+        let bodies = [
+            format!("let x = {}n{};", "(".repeat(n), ")".repeat(n)),
+            nested("{ ", "}"),
+            nested("if n == 0 { ", "}"),
+            nested("while n == 0 { ", "}"),
+            nested("for i in 0..n { ", "}"),
+            format!("let x = {}n;", "!".repeat(n)),
+            format!("let x = n{};", " + n".repeat(n)),
+            format!("let x = true{};", " && n == 1".repeat(n)),
+            format!("let x = n{};", " as u64 as u32".repeat(n / 2)),
+            format!("if n == 0 {{ }}{}", " else if n == 1 { }".repeat(n)),
+            format!("let x = if n == 0 {{ 1 }}{} else {{ n }};", " else if n == 1 { 2 }".repeat(n)),
+            format!("let x = {}p[0]{};", "p[".repeat(n), "]".repeat(n)),
+            format!("let x = {}n{};", "f(".repeat(n), ")".repeat(n)),
+            format!("let mut x: {}u32{}; x = x;", "[".repeat(n), "; 1]".repeat(n)),
+        ];
+        for body in bodies {
+            let text = format!(
+                "fn f(n: u32) -> u32 {{ return n; }} kernel k(p: *mut u32, n: u32) {{ {body} }}"
+            );
+            assert!(check(&text), "{body}");
+        }
+    });
+    thread.expect("a thread can be started").join().expect("every program is built");
+}

@@ -87,14 +87,7 @@ impl<'a> Body<'_, 'a> {
             None => {
                 let message = format!("there is no struct `{text}`");
                 let error = Diagnostic::error(ids::UNKNOWN_TYPE, name.span, message);
-                let known: Vec<String> = self
-                    .cx
-                    .structs
-                    .iter()
-                    .filter(|(_, s)| s.span.is_some())
-                    .map(|(_, s)| s.name.clone())
-                    .collect();
-                let error = self.cx.suggest(error, text, known.iter().map(String::as_str));
+                let error = self.cx.suggest(error, text, |cx| cx.struct_names());
                 self.cx.report(error);
                 None
             }

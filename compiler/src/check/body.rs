@@ -287,11 +287,6 @@ impl<'c, 'a> Body<'c, 'a> {
         Some(&self.variables[*at])
     }
 
-    /// The names in scope.
-    pub(super) fn names_in_scope(&self) -> impl Iterator<Item = &'a str> {
-        self.cx.scope.iter().copied()
-    }
-
     /// The variable of a local, but for those that the checker added.
     pub(super) fn variable(&self, id: LocalId) -> Option<&Variable> {
         let at = (*self.variable_of_local.get(id.0 as usize)?)?;

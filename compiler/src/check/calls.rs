@@ -8,13 +8,14 @@ use super::mismatch::Why;
 use super::tree::{Expr, ExprKind, FunctionId};
 use super::types::builtin_type;
 use super::{Signature, ValueName};
+use crate::builtins::Builtin;
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::syntax::ast;
 use crate::types::Type;
 
-/// Built-ins of the language that this version does not have.
-const LATER_BUILTINS: [&str; 50] = [
+/// Built-ins of the language that this version does not have; the scoped atomics apart.
+const LATER_BUILTINS: [&str; 36] = [
     "sync_threads_count",
     "sync_threads_and",
     "sync_threads_or",
@@ -25,20 +26,8 @@ const LATER_BUILTINS: [&str; 50] = [
     "reduce_and",
     "reduce_or",
     "reduce_xor",
-    "atomic_add_block",
-    "atomic_add_system",
-    "atomic_cas_block",
-    "atomic_cas_system",
     "atomic_load",
     "atomic_store",
-    "atomic_sub_block",
-    "atomic_sub_system",
-    "atomic_min_block",
-    "atomic_min_system",
-    "atomic_max_block",
-    "atomic_max_system",
-    "atomic_exch_block",
-    "atomic_exch_system",
     "clamp",
     "asin",
     "acos",
@@ -63,9 +52,16 @@ const LATER_BUILTINS: [&str; 50] = [
     "memcpy_async",
     "memset_async",
     "device_last_error",
-    "atomic_and_block",
-    "atomic_or_block",
 ];
+
+/// Whether the language has a built-in of this name that this version has not.
+fn comes_later(name: &str) -> bool {
+    let scoped = ["_block", "_system"].iter().find_map(|scope| name.strip_suffix(scope));
+    let is_atomic = scoped.is_some_and(|atomic| {
+        matches!(Builtin::from_name(atomic), Some(Builtin::Atomic(_) | Builtin::AtomicCas))
+    });
+    is_atomic || LATER_BUILTINS.contains(&name)
+}
 
 impl<'a> Body<'_, 'a> {
     /// `callee(arguments)`
@@ -105,13 +101,13 @@ impl<'a> Body<'_, 'a> {
         if let Some(ty) = builtin_type(name) {
             return self.type_call(ty, callee, arguments, span);
         }
-        if LATER_BUILTINS.contains(&name) {
-            let message = format!("`{name}` is not supported yet");
-            self.cx.report(Diagnostic::error(ids::NOT_SUPPORTED_YET, callee.span, message));
-            return None;
-        }
         match self.cx.builtins.get(name).copied() {
             Some(builtin) => self.builtin(builtin, callee, arguments, span, hint),
+            None if comes_later(name) => {
+                let message = format!("`{name}` is not supported yet");
+                self.cx.report(Diagnostic::error(ids::NOT_SUPPORTED_YET, callee.span, message));
+                None
+            }
             None => {
                 self.unknown_function(callee, name);
                 // Once is enough.
@@ -176,13 +172,10 @@ impl<'a> Body<'_, 'a> {
         let error = Diagnostic::error(ids::UNKNOWN_NAME, callee.span, message);
         let error = match foreign_function(name) {
             Some(own) => error.hint(format!("it is called `{own}` here")),
-            None => {
-                let declared: Vec<&str> =
-                    self.cx.signatures.iter().map(|s| self.cx.text(s.item.name)).collect();
-                let builtins: Vec<&str> =
-                    crate::builtins::Builtin::all().into_iter().map(|(name, _)| name).collect();
-                self.cx.suggest(error, name, declared.into_iter().chain(builtins))
-            }
+            None => self.cx.suggest(error, name, |cx| {
+                let builtins = Builtin::all().into_iter().map(|(name, _)| name);
+                cx.function_names(false).into_iter().chain(builtins).collect()
+            }),
         };
         self.cx.report(error);
     }

@@ -151,10 +151,11 @@ impl<'a> Body<'_, 'a> {
         }
         let error =
             Diagnostic::error(ids::UNKNOWN_NAME, span, format!("there is no `{text}` here"));
-        let constants = self.cx.consts.iter().map(|item| self.cx.text(item.item.name));
-        let builtins = BUILTIN_VALUES.iter().map(|(name, _)| *name);
-        let known: Vec<&str> = self.names_in_scope().chain(constants).chain(builtins).collect();
-        let error = self.cx.suggest(error, text, known.into_iter());
+        let error = self.cx.suggest(error, text, |cx| {
+            let constants = cx.consts.iter().map(|item| cx.text(item.item.name));
+            let builtins = BUILTIN_VALUES.iter().map(|(name, _)| *name);
+            cx.scope.iter().copied().chain(constants).chain(builtins).collect()
+        });
         self.cx.report(error);
     }
 

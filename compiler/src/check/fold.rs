@@ -182,6 +182,7 @@ mod tests {
         assert_eq!(fold_int(BinaryOp::Shl, 1, -1, Scalar::I32), (i32::MIN.into(), false));
         assert_eq!(fold_int(BinaryOp::Shr, -8, 1, Scalar::I32), (-4, false));
         assert_eq!(fold_int(BinaryOp::Shl, 3, 63, Scalar::U64), (1 << 63, false));
+        assert_eq!(fold_int(BinaryOp::Shr, 1 << 40, 39, Scalar::U64), (2, false));
     }
 
     #[test]

@@ -142,8 +142,7 @@ impl<'a> Context<'a> {
                     let message = format!("there is no attribute `{name}`");
                     let error =
                         Diagnostic::error(ids::UNKNOWN_ATTRIBUTE, attribute.name.span, message);
-                    let known = ["launch_bounds", "unroll"].into_iter();
-                    let error = self.suggest(error, name, known);
+                    let error = self.suggest(error, name, |_| vec!["launch_bounds", "unroll"]);
                     self.report(error);
                 }
             }

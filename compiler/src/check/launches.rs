@@ -126,9 +126,7 @@ impl<'a> Body<'_, 'a> {
             None => {
                 let message = format!("there is no kernel `{name}`");
                 let error = Diagnostic::error(ids::UNKNOWN_NAME, at, message);
-                let kernels = self.cx.signatures.iter().filter(|s| s.item.is_kernel);
-                let known: Vec<&str> = kernels.map(|s| self.cx.text(s.item.name)).collect();
-                let error = self.cx.suggest(error, name, known.into_iter());
+                let error = self.cx.suggest(error, name, |cx| cx.function_names(true));
                 // Once is enough.
                 self.cx.value_names.insert(name, (ValueName::Opaque, at));
                 error
@@ -164,7 +162,7 @@ impl<'a> Body<'_, 'a> {
                     config.wrong = true;
                     let message = format!("a launch has no option `{text}`");
                     let error = Diagnostic::error(ids::LAUNCH_CONFIG, name.span, message);
-                    let error = self.cx.suggest(error, text, ["shared", "stream"].into_iter());
+                    let error = self.cx.suggest(error, text, |_| vec!["shared", "stream"]);
                     self.cx.report(error.note("the options are `shared` and `stream`"));
                     continue;
                 }
@@ -286,9 +284,9 @@ impl<'a> Body<'_, 'a> {
             if !is_known && !self.cx.has_use {
                 let message = format!("there is no stream `{text}`");
                 let error = Diagnostic::error(ids::UNKNOWN_STREAM, name.span, message);
-                let known: Vec<&str> =
-                    NAMED_STREAMS.into_iter().chain(self.names_in_scope()).collect();
-                let error = self.cx.suggest(error, text, known.into_iter());
+                let error = self.cx.suggest(error, text, |cx| {
+                    NAMED_STREAMS.into_iter().chain(cx.scope.iter().copied()).collect()
+                });
                 self.cx.report(
                     error.note("the named streams are `default`, `fire_and_forget` and `tail`"),
                 );

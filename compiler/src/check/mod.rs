@@ -133,7 +133,7 @@ struct Context<'a> {
     builtins: HashMap<&'static str, Builtin>,
     /// Names in scope in the body that is checked, in the order of declaration.
     scope: Vec<&'a str>,
-    /// How many more names to look for suggestions: each costs a look at every known name.
+    /// How often more [`Context::suggest`] looks for a name.
     suggestions_left: u32,
 }
 
@@ -201,24 +201,37 @@ impl<'a> Context<'a> {
         format!("`{}`", ty.display(&self.structs))
     }
 
-    /// Adds the candidate nearest to `name` as a hint.
-    fn suggest<'n>(
+    /// Adds that one of the candidates as a hint which is nearest to `name`. Only so often: each time costs
+    /// a look at all of them.
+    fn suggest(
         &mut self,
         error: Diagnostic,
         name: &str,
-        candidates: impl Iterator<Item = &'n str>,
+        candidates: impl FnOnce(&Self) -> Vec<&'a str>,
     ) -> Diagnostic {
         if self.suggestions_left == 0 {
             return error;
         }
         self.suggestions_left -= 1;
         // Sorted, so that of two equally near ones always the same is taken.
-        let mut candidates: Vec<&str> = candidates.collect();
+        let mut candidates = candidates(self);
         candidates.sort_unstable();
         match names::nearest(name, candidates.into_iter()) {
             Some(near) => error.hint(format!("did you mean `{near}`?")),
             None => error,
         }
+    }
+
+    /// The names of all structs that can be named.
+    fn struct_names(&self) -> Vec<&'a str> {
+        let declared = self.structs.iter().filter_map(|(_, item)| item.span);
+        declared.map(|span| self.sources.text(span)).chain(["dim3"]).collect()
+    }
+
+    /// The names of all functions and kernels, or of the kernels alone.
+    fn function_names(&self, only_kernels: bool) -> Vec<&'a str> {
+        let signatures = self.signatures.iter().filter(|s| s.item.is_kernel || !only_kernels);
+        signatures.map(|signature| self.text(signature.item.name)).collect()
     }
 }
 

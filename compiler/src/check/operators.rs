@@ -36,7 +36,7 @@ fn is_integer(ty: &Type) -> bool {
     ty.as_scalar().is_some_and(Scalar::is_integer)
 }
 
-/// `f16` or `bf16`, alone or in a vector.
+/// `f16` or `bf16`, on which no operator works yet.
 fn half(ty: &Type) -> Option<Scalar> {
     match ty {
         Type::Scalar(scalar @ (Scalar::F16 | Scalar::Bf16)) => Some(*scalar),

@@ -59,8 +59,11 @@ impl<'a> Body<'_, 'a> {
             if let Some(span) = owner.span {
                 error = error.label(span, "declared here");
             }
-            let fields: Vec<String> = owner.fields.iter().map(|f| f.name.clone()).collect();
-            let error = self.cx.suggest(error, text, fields.iter().map(String::as_str));
+            let error = self.cx.suggest(error, text, |cx| {
+                let spans =
+                    cx.struct_items[id.0 as usize].fields.iter().filter_map(|field| field.1);
+                spans.map(|span| cx.sources.text(span)).collect()
+            });
             self.cx.report(error);
         }
         None

@@ -231,9 +231,10 @@ impl<'a> Body<'_, 'a> {
                     None => {
                         let message = format!("no loop around this is labelled `{text}`");
                         let mut error = Diagnostic::error(ids::UNKNOWN_LABEL, label.span, message);
-                        let known: Vec<&str> =
-                            self.loops.iter().filter_map(|frame| frame.label).collect();
-                        error = self.cx.suggest(error, text, known.into_iter());
+                        let loops = &self.loops;
+                        error = self.cx.suggest(error, text, |_| {
+                            loops.iter().filter_map(|frame| frame.label).collect()
+                        });
                         self.cx.report(error);
                         return None;
                     }

@@ -71,26 +71,16 @@ impl<'a> Context<'a> {
             let error = Diagnostic::error(ids::UNKNOWN_TYPE, name.span, message);
             let error = match foreign_type(text) {
                 Some(own) => error.hint(format!("it is called `{own}` here")),
-                None => {
+                None => self.suggest(error, text, |cx| {
                     let builtin = Scalar::ALL.map(Scalar::name).into_iter().chain(["stream"]);
-                    let declared: Vec<&str> = self.struct_names().collect();
-                    self.suggest(error, text, builtin.chain(declared))
-                }
+                    cx.struct_names().into_iter().chain(builtin).collect()
+                }),
             };
             self.report(error);
             // Once is enough.
             self.type_names.insert(text, None);
         }
         None
-    }
-
-    /// The names of all structs that can be named.
-    fn struct_names(&self) -> impl Iterator<Item = &'a str> {
-        let mut names: Vec<&'a str> = vec!["dim3"];
-        for item in self.structs.iter().filter_map(|(_, item)| item.span) {
-            names.push(self.sources.text(item));
-        }
-        names.into_iter()
     }
 
     pub(super) fn array_length(&mut self, length: &'a ast::Expr) -> Option<u64> {

@@ -69,6 +69,7 @@
 use inkwell::module::Module;
 
 use crate::error::{Error, Result};
+use crate::launch::symbols::struct_pointers;
 
 mod atomics;
 mod attributes;
@@ -104,6 +105,19 @@ pub struct LegacyOptions {
     pub pointees: Vec<PointeeHint>,
     /// Whether debug information is left out. Without it, a module that has some is refused.
     pub drop_debug_info: bool,
+}
+
+impl LegacyOptions {
+    /// The options for a module that may launch kernels: the device runtime's functions are declared as CUDA's
+    /// header declares them, stream handles as pointers to `%struct.CUstream_st`.
+    pub fn device_runtime() -> Self {
+        let hint = |(function, parameter, structure): (&str, u32, &str)| PointeeHint {
+            function: function.to_owned(),
+            place: HintPlace::Parameter(parameter),
+            structure: structure.to_owned(),
+        };
+        LegacyOptions { pointees: struct_pointers().map(hint).to_vec(), drop_debug_info: false }
+    }
 }
 
 /// Says that a pointer in a function's type is written as one to an opaque structure, as a C header declares

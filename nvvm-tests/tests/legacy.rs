@@ -1,0 +1,121 @@
+//! What the legacy dialect writer writes, before libNVVM and ptxas: the modules of its own tests, and every
+//! program, for every architecture that takes the dialect.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use gridlet::arch::{CudaArch, Dialect};
+use gridlet::check::parse_and_check;
+use gridlet::codegen;
+use gridlet::ir::build::build_ir;
+use gridlet::launch::{self, LaunchOptions};
+use gridlet::layout::compute_layouts;
+use gridlet::nvvm::legacy::LegacyOptions;
+use gridlet::nvvm::{self, NvvmModule};
+use gridlet::ptx::Ptx;
+use gridlet::source::SourceMap;
+use gridlet::toolchain::Component;
+use inkwell::context::Context;
+use inkwell::memory_buffer::MemoryBuffer;
+use nvvm_tests::{Tools, toolchain_or_skip};
+
+/// The files of `folder`, from the workspace's root, with an extension.
+fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder);
+    let entries = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|found| found == extension)).collect();
+    files.sort();
+    assert!(!files.is_empty(), "{}", folder.display());
+    files
+}
+
+fn legacy_arches() -> impl Iterator<Item = CudaArch> {
+    CudaArch::SUPPORTED.into_iter().filter(|arch| arch.dialect() == Dialect::Legacy)
+}
+
+/// Assembles PTX that may call what it does not define.
+fn assemble(ptxas: &Path, ptx: &Ptx, arch: CudaArch, what: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("module.ptx");
+    std::fs::write(&input, &ptx.0).unwrap();
+    let output = Command::new(ptxas)
+        .args(["-c", "-arch", &arch.sm(), "-o"])
+        .arg(folder.path().join("module.cubin"))
+        .arg(&input)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{what}: {}\n{}",
+        String::from_utf8_lossy(&output.stderr),
+        ptx.0
+    );
+}
+
+/// The oldest architecture that has what a module of the writer's tests uses.
+fn oldest(file: &Path) -> CudaArch {
+    let name = if file.ends_with("hopper.ll") { "sm_90" } else { "sm_75" };
+    name.parse().unwrap()
+}
+
+#[test]
+fn libnvvm_and_ptxas_take_every_module() {
+    let Some(tools) = Tools::or_skip("legacy") else { return };
+    let Some(toolchain) = toolchain_or_skip("legacy", &[Component::Ptxas]) else { return };
+    let ptxas = toolchain.path(Component::Ptxas).unwrap();
+    for file in files("compiler/tests/in/llvm", "ll") {
+        let context = Context::create();
+        let buffer =
+            MemoryBuffer::create_from_memory_range_copy(&std::fs::read(&file).unwrap(), "module");
+        let module = context.create_module_from_ir(buffer).unwrap();
+        let written =
+            nvvm::text(&module, Dialect::Legacy, &LegacyOptions::device_runtime()).unwrap();
+        for arch in legacy_arches().filter(|&arch| arch >= oldest(&file)) {
+            let what = format!("{} for {arch}", file.display());
+            let output =
+                tools.ptx(&written, arch).unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert_eq!(output.log, "", "{what}");
+            assemble(ptxas, &output.ptx, arch, &what);
+        }
+    }
+}
+
+/// A program's module for an architecture, from the source on, and whether it calls libdevice.
+fn program(file: &Path, arch: CudaArch) -> (NvvmModule, bool) {
+    let sources =
+        Arc::new(SourceMap::single("program.grid", std::fs::read_to_string(file).unwrap()));
+    let ir = build_ir(&parse_and_check(&sources).0.unwrap(), Arc::clone(&sources)).unwrap();
+    let layouts = compute_layouts(&ir).unwrap();
+    let lowered = launch::lower(&ir, &layouts, &LaunchOptions::for_arch(arch)).unwrap();
+    let context = Context::create();
+    let module = codegen::build_module(&context, &lowered).unwrap();
+    let text = nvvm::text(&module, arch.dialect(), &LegacyOptions::device_runtime())
+        .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    (text, codegen::uses_libdevice(&module))
+}
+
+#[test]
+fn every_program_becomes_a_cubin_by_way_of_the_legacy_dialect() {
+    let Some(tools) = Tools::or_skip("legacy") else { return };
+    let programs =
+        files("examples/programs", "grid").into_iter().chain(files("compiler/tests/in/ok", "grid"));
+    for file in programs {
+        for arch in legacy_arches() {
+            let what = format!("{} for {arch}", file.display());
+            let (module, uses_libdevice) = program(&file, arch);
+            assert_eq!(module.dialect, Dialect::Legacy);
+            let libdevice = uses_libdevice.then(|| tools.toolchain.libdevice().unwrap());
+            let options = gridlet::ptx::PtxOptions::default();
+            let output =
+                gridlet::ptx::libnvvm::compile(&tools.libnvvm, &module, libdevice, arch, &options)
+                    .unwrap_or_else(|error| panic!("{what}: {error}"));
+            tools
+                .link(&output.ptx, arch)
+                .unwrap_or_else(|error| panic!("{what}: {error}\n{}", output.ptx.0));
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::body::Body;
+use super::body::{Body, Meaning};
 use super::expressions::typed;
 use super::mismatch::Why;
 use super::tree::{Expr, ExprKind, FunctionId};
@@ -91,7 +91,9 @@ impl<'a> Body<'_, 'a> {
         }
         if let Some(variable) = self.lookup(name) {
             let declared = variable.span;
-            self.not_callable(callee, "a variable", Some(declared));
+            if !matches!(variable.meaning, Meaning::Opaque) {
+                self.not_callable(callee, "a variable", Some(declared));
+            }
             self.check_all(arguments);
             return None;
         }

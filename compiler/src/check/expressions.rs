@@ -106,8 +106,6 @@ impl<'a> Body<'_, 'a> {
             };
         }
         self.unknown_value(text, span);
-        // Once is enough for a body.
-        self.declare_forever(text, span);
         None
     }
 
@@ -129,7 +127,7 @@ impl<'a> Body<'_, 'a> {
         });
     }
 
-    fn unknown_value(&mut self, text: &str, span: Span) {
+    fn unknown_value(&mut self, text: &'a str, span: Span) {
         if builtin_type(text).is_some() || self.cx.type_names.contains_key(text) {
             let message = format!("`{text}` is a type, not a value");
             self.cx.report(Diagnostic::error(ids::NOT_A_VALUE, span, message));
@@ -157,6 +155,8 @@ impl<'a> Body<'_, 'a> {
             cx.scope.iter().copied().chain(constants).chain(builtins).collect()
         });
         self.cx.report(error);
+        // Once is enough for a body.
+        self.declare_forever(text, span);
     }
 
     fn misplaced_string(&mut self, span: Span) -> Option<Expr> {

@@ -31,46 +31,52 @@ impl<'a> Body<'_, 'a> {
         let value = i128::try_from(magnitude).unwrap_or(i128::MAX);
         let value = if negative { -value } else { value };
         if !(min..=max).contains(&value) {
-            self.out_of_range(value, magnitude, scalar, suffix.is_none(), span);
+            let by_default = suffix.is_none() && hint.is_none();
+            self.out_of_range(value, magnitude, scalar, by_default, span);
             return None;
         }
         Some(typed(ExprKind::Int(value), Type::Scalar(scalar), span))
     }
 
+    /// Reports an integer that `scalar` does not hold. `by_default` if nothing says that type.
     fn out_of_range(
         &mut self,
         value: i128,
         magnitude: u128,
         scalar: Scalar,
-        unsuffixed: bool,
+        by_default: bool,
         span: Span,
     ) {
+        if magnitude > u128::from(u64::MAX) {
+            let message = "no integer type is large enough for this number";
+            self.cx.report(Diagnostic::error(ids::LITERAL_OUT_OF_RANGE, span, message));
+            return;
+        }
         let (min, max) = fold::range(scalar);
         let name = scalar.name();
-        let sign = if value < 0 { "-" } else { "" };
-        let message = if magnitude > u128::from(u64::MAX) {
-            "no integer type is large enough for this number".to_string()
-        } else {
-            format!("{sign}{magnitude} does not fit `{name}`")
-        };
-        let mut error = Diagnostic::error(ids::LITERAL_OUT_OF_RANGE, span, message)
-            .note(format!("`{name}` holds {min} to {max}"));
-        let wider = [Scalar::U32, Scalar::I64, Scalar::U64].into_iter().find(|wider| {
+        let error = Diagnostic::error(
+            ids::LITERAL_OUT_OF_RANGE,
+            span,
+            format!("{value} does not fit `{name}`"),
+        )
+        .note(format!("`{name}` holds {min} to {max}"));
+        let holds = |wider: &Scalar| {
             let (min, max) = fold::range(*wider);
             (min..=max).contains(&value)
-        });
-        if let (true, Scalar::I32, Some(wider)) = (unsuffixed, scalar, wider) {
-            let text = self.cx.sources.text(span);
-            error = error.hint(format!(
+        };
+        let wider = [Scalar::U32, Scalar::I64, Scalar::U64].into_iter().find(holds);
+        let text = self.cx.sources.text(span);
+        self.cx.report(match wider {
+            Some(wider) if by_default => error.hint(format!(
                 "a number is an `i32` if nothing else says its type: `{text}{}`",
                 wider.name()
-            ));
-        } else if value == -1 && scalar.is_unsigned() {
-            error = error.hint("for all bits set, write `!0`");
-        } else if let (Scalar::I32, true) = (scalar, (0..=i128::from(u32::MAX)).contains(&value)) {
-            error = error.hint("for its bits, write the unsigned number and `as i32`");
-        }
-        self.cx.report(error);
+            )),
+            Some(Scalar::U32) if scalar == Scalar::I32 => {
+                error.hint(format!("for its bits, write `{text} as i32`"))
+            }
+            _ if value == -1 && scalar.is_unsigned() => error.hint("for all bits set, write `!0`"),
+            _ => error,
+        });
     }
 
     /// A number with a point or an exponent.

@@ -42,6 +42,7 @@
 pub mod arguments;
 pub mod artifact;
 mod config;
+pub mod cpu;
 mod device;
 mod driver;
 mod error;

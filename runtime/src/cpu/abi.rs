@@ -1,0 +1,173 @@
+//! What the compiler's CPU images and this crate's CPU device say to each other.
+//!
+//! An image is a shared object. It exports [`VERSION_SYMBOL`], [`TABLE_SYMBOL`], [`KERNELS_SYMBOL`] and
+//! [`KERNEL_COUNT_SYMBOL`], and the program's exported globals (the lost-launch record) by their names. The
+//! loader checks the version, stores the address of a [`Callbacks`] in the table variable, and finds the
+//! kernels. Everything else an image needs of its host goes through the table, so it has no undefined symbols
+//! but those of the C and maths library.
+//!
+//! The compiler takes names, numbers and orders from here; this file is their only definition.
+
+use std::ffi::{c_char, c_void};
+
+/// Version of everything in this file; an image of another version is refused.
+pub const ABI_VERSION: u32 = 1;
+
+/// A constant `u32`: the [`ABI_VERSION`] that the image was compiled for.
+pub const VERSION_SYMBOL: &str = "gridlet_cpu_abi_version";
+/// A variable `*const Callbacks`, null until the loader sets it.
+pub const TABLE_SYMBOL: &str = "gridlet_cpu_callbacks";
+/// An array of [`KernelDescriptor`], in the order of the source.
+pub const KERNELS_SYMBOL: &str = "gridlet_cpu_kernels";
+/// A constant `u32`: how many.
+pub const KERNEL_COUNT_SYMBOL: &str = "gridlet_cpu_kernel_count";
+
+/// Alignment of a block's static and of its dynamic shared memory, in bytes.
+pub const SHARED_ALIGNMENT: usize = 128;
+
+/// The geometry of one thread, as the layout pass lays out the compiler's `geometry` struct.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// `thread_idx`: x, y, z.
+    pub thread_idx: [u32; 3],
+    /// `block_idx`.
+    pub block_idx: [u32; 3],
+    /// `block_dim`, in threads.
+    pub block_dim: [u32; 3],
+    /// `grid_dim`, in blocks.
+    pub grid_dim: [u32; 3],
+    /// First byte of the block's dynamic shared memory.
+    pub dynamic_shared: *mut u8,
+}
+
+/// An entry point: the geometry, and the packed parameter buffer, laid out as the manifest says and aligned to
+/// 64 bytes. The image only reads both.
+pub type Entry = unsafe extern "C-unwind" fn(geometry: *const Geometry, parameters: *const u8);
+
+/// A kernel of an image. Its address is what the device-side launch calls a kernel.
+#[repr(C)]
+pub struct KernelDescriptor {
+    /// NUL-terminated.
+    pub name: *const c_char,
+    /// Runs one thread.
+    pub thread: Entry,
+    /// Runs all threads of a block one after another, in the order of x, then y, then z; ignores the geometry's
+    /// `thread_idx`. Null if [`NEEDS_THREADS`] is set.
+    pub serial: Option<Entry>,
+    /// Bytes of the parameter buffer.
+    pub parameter_bytes: u32,
+    /// Bytes of static shared memory of a block: all shared variables of the image.
+    pub static_shared_bytes: u32,
+    /// A set of the flags below.
+    pub flags: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+/// Threads of a block wait for each other (barriers, warp operations): each needs a stack of its own.
+pub const NEEDS_THREADS: u32 = 1;
+/// The image was compiled with `--check`: memory accesses call [`Callbacks::check_access`], loops call
+/// [`Callbacks::poll`].
+pub const CHECKED: u32 = 2;
+
+/// A source position: file in the high 8 bits, line in the low 24; 0 is unknown.
+pub type Location = u32;
+
+/// [`Callbacks::check_access`]: a read.
+pub const ACCESS_READ: u32 = 0;
+/// A write.
+pub const ACCESS_WRITE: u32 = 1;
+/// An atomic read-modify-write.
+pub const ACCESS_ATOMIC: u32 = 2;
+
+/// [`Callbacks::shuffle`]: which lane to read from, as the compiler's `ShuffleMode` in its order.
+pub const SHUFFLE_INDEX: u32 = 0;
+/// The lane that many below.
+pub const SHUFFLE_UP: u32 = 1;
+/// The lane that many above.
+pub const SHUFFLE_DOWN: u32 = 2;
+/// Own lane XOR the operand.
+pub const SHUFFLE_XOR: u32 = 3;
+
+/// [`Callbacks::vote`]: one bit per lane.
+pub const VOTE_BALLOT: u32 = 0;
+/// 1 if any lane's predicate is true.
+pub const VOTE_ANY: u32 = 1;
+/// 1 if every lane's is.
+pub const VOTE_ALL: u32 = 2;
+
+/// [`Callbacks::trap`]: `trap()`.
+pub const TRAP_EXPLICIT: u32 = 0;
+/// An integer division by zero.
+pub const TRAP_DIVISION: u32 = 1;
+/// Code that the compiler takes for unreachable was reached.
+pub const TRAP_UNREACHABLE: u32 = 2;
+
+/// What an image can ask of its host. All functions are called on the worker thread that runs the block, within
+/// the block's or the thread's coroutine. None returns by unwinding; those that end the grid never return.
+#[repr(C)]
+pub struct Callbacks {
+    /// First byte of the block's static shared memory, aligned to [`SHARED_ALIGNMENT`].
+    pub shared_base: unsafe extern "C-unwind" fn() -> *mut u8,
+    /// `sync_threads()`
+    pub sync_threads: unsafe extern "C-unwind" fn(Location),
+    /// `sync_warp(mask)`
+    pub sync_warp: unsafe extern "C-unwind" fn(mask: u32, Location),
+    /// `shfl…`: mode, mask, the value in the low bits, the lane operand. Gives the value read.
+    pub shuffle: unsafe extern "C-unwind" fn(u32, u32, u64, u32, Location) -> u64,
+    /// `ballot`, `any`, `all`: mode, mask, predicate (0 or 1).
+    pub vote: unsafe extern "C-unwind" fn(u32, u32, u32, Location) -> u32,
+    /// `active_mask()`: the lanes of the warp that have not ended.
+    pub active_mask: unsafe extern "C-unwind" fn() -> u32,
+    /// `lane_id()`
+    pub lane_id: unsafe extern "C-unwind" fn() -> u32,
+    /// `cudaGetParameterBufferV2`: the descriptor, three `u32` of the grid, three of the block, dynamic shared
+    /// bytes. Null if the pool of pending launches is full.
+    pub get_parameter_buffer: unsafe extern "C-unwind" fn(
+        *const KernelDescriptor,
+        *const [u32; 3],
+        *const [u32; 3],
+        u32,
+    ) -> *mut u8,
+    /// `cudaLaunchDeviceV2`: the buffer and the stream handle (0 default, 3 tail, 4 fire and forget). Gives a
+    /// `cudaError`.
+    pub launch_device: unsafe extern "C-unwind" fn(*mut u8, u64, Location) -> i32,
+    /// `vprintf`: the format, the packed arguments. Gives the number of arguments.
+    pub printf: unsafe extern "C-unwind" fn(*const c_char, *const u8) -> i32,
+    /// Ends the grid with an error. Does not return.
+    pub trap: unsafe extern "C-unwind" fn(kind: u32, Location) -> !,
+    /// `clock64()`
+    pub clock64: unsafe extern "C-unwind" fn() -> u64,
+    /// `global_timer()`, in nanoseconds.
+    pub global_timer: unsafe extern "C-unwind" fn() -> u64,
+    /// `sm_id()`: the worker's number.
+    pub sm_id: unsafe extern "C-unwind" fn() -> u32,
+    /// In checked images, before each access through a pointer: address, bytes, kind.
+    pub check_access: unsafe extern "C-unwind" fn(*const c_void, u32, u32, Location),
+    /// In checked images, at every loop's head.
+    pub poll: unsafe extern "C-unwind" fn(Location),
+}
+
+/// Position of each callback in [`Callbacks`], counted in pointers: what the compiler indexes the table with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+#[expect(missing_docs, reason = "each variant is the callback of that name")]
+pub enum Callback {
+    SharedBase = 0,
+    SyncThreads,
+    SyncWarp,
+    Shuffle,
+    Vote,
+    ActiveMask,
+    LaneId,
+    GetParameterBuffer,
+    LaunchDevice,
+    Printf,
+    Trap,
+    Clock64,
+    GlobalTimer,
+    SmId,
+    CheckAccess,
+    Poll,
+}

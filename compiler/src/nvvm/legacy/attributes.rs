@@ -183,7 +183,13 @@ impl Attributes {
     }
 
     /// The words after a function's parameter list, or after a call's, from `attributes` that stand there.
-    pub(super) fn function_words(&self, attributes: &[Attribute<'_>]) -> Written<Vec<String>> {
+    /// `memory(…)` is written of declarations only: libNVVM finds out what a body does, and where it finds
+    /// more than the words say, its own verifier rejects the two together.
+    pub(super) fn function_words(
+        &self,
+        attributes: &[Attribute<'_>],
+        declaration: bool,
+    ) -> Written<Vec<String>> {
         let mut words = Vec::new();
         let mut memory = None;
         let mut returns = false;
@@ -199,7 +205,7 @@ impl Attributes {
                 _ => {}
             }
         }
-        if let Some(effects) = memory {
+        if let (true, Some(effects)) = (declaration, memory) {
             words.extend(memory_words(effects, returns).into_iter().map(str::to_owned));
         }
         words.sort();

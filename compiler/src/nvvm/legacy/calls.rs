@@ -104,10 +104,12 @@ impl<'m> Body<'_, 'm, '_> {
         Ok(())
     }
 
-    /// The words after a call's arguments. `memory(…)` is dropped there; the function's own counts.
+    /// The words after a call's arguments that say something of this call alone.
     pub(super) fn call_words(&mut self, value: Value<'m>) -> Written<String> {
-        let words =
-            self.writer.attributes.function_words(&value.call_attributes(Place::Function))?;
+        let words = self
+            .writer
+            .attributes
+            .function_words(&value.call_attributes(Place::Function), false)?;
         let kept = ["cold", "convergent", "noduplicate", "noinline", "noreturn", "nounwind"];
         Ok(words
             .iter()

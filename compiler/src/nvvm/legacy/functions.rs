@@ -153,9 +153,10 @@ impl<'m> Writer<'m, '_> {
         let at = |refusal: Refusal| at_function(refusal, function, &heading(function));
         let name = self.global_name(function);
         let signature = self.signature(function).map_err(at)?;
-        let words = self.checked_words(function).map_err(at)?;
-        let borrowed = function.linkage() == Linkage::LLVMAvailableExternallyLinkage;
-        if function.is_declaration() || borrowed {
+        let declared = function.is_declaration()
+            || function.linkage() == Linkage::LLVMAvailableExternallyLinkage;
+        let words = self.checked_words(function, declared).map_err(at)?;
+        if declared {
             let parameters: Vec<String> = signature.parameters.iter().map(Slot::worded).collect();
             let result = result_text(&signature);
             return Ok(vec![format!("declare {result} {name}({}){words}", parameters.join(", "))]);
@@ -182,7 +183,7 @@ impl<'m> Writer<'m, '_> {
     }
 
     /// The words after a function's parameters, once it is clear that nothing about it is foreign.
-    fn checked_words(&mut self, function: Value<'m>) -> Written<String> {
+    fn checked_words(&mut self, function: Value<'m>, declared: bool) -> Written<String> {
         let convention = function.calling_convention();
         if !is_known_convention(convention) {
             return refuse(
@@ -202,7 +203,8 @@ impl<'m> Writer<'m, '_> {
                 "declare the function as external",
             );
         }
-        let words = self.attributes.function_words(&function.attributes(Place::Function))?;
+        let words =
+            self.attributes.function_words(&function.attributes(Place::Function), declared)?;
         Ok(words.into_iter().map(|word| format!(" {word}")).collect())
     }
 

@@ -5,15 +5,17 @@
 //! the safety comments below mean by "alive": LLVM keeps a value as long as its module is neither changed
 //! nor disposed of, and inkwell's borrow rules out both.
 
-use std::ffi::{CStr, c_char, c_uint};
+use std::ffi::{CStr, c_char};
 use std::marker::PhantomData;
 
 use inkwell::llvm_sys::core::*;
 use inkwell::llvm_sys::prelude::*;
-use inkwell::llvm_sys::{LLVMAttributeIndex, LLVMLinkage, LLVMOpcode, LLVMTypeKind};
+use inkwell::llvm_sys::{LLVMAttributeIndex, LLVMOpcode};
 
+mod globals;
 mod instruction;
 mod metadata;
+mod types;
 
 pub(super) use metadata::Meta;
 
@@ -131,6 +133,15 @@ fn bytes<'a>(data: *const c_char, length: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(data.cast(), length) }
 }
 
+/// A C string of LLVM's, or nothing for null.
+fn c_string(data: *const c_char) -> Option<String> {
+    if data.is_null() {
+        return None;
+    }
+    // SAFETY: LLVM gives names, triples and layouts as C strings that live as long as what they name.
+    Some(unsafe { CStr::from_ptr(data) }.to_string_lossy().into_owned())
+}
+
 /// Takes a message that LLVM allocated.
 fn message(data: *mut c_char) -> String {
     if data.is_null() {
@@ -157,24 +168,12 @@ impl<'m> Module<'m> {
 
     pub(super) fn triple(self) -> String {
         // SAFETY: the module is alive.
-        let data = unsafe { LLVMGetTarget(self.0) };
-        // SAFETY: LLVM's target triple is a C string, possibly empty.
-        if data.is_null() {
-            String::new()
-        } else {
-            unsafe { CStr::from_ptr(data) }.to_string_lossy().into_owned()
-        }
+        c_string(unsafe { LLVMGetTarget(self.0) }).unwrap_or_default()
     }
 
     pub(super) fn data_layout(self) -> String {
         // SAFETY: the module is alive.
-        let data = unsafe { LLVMGetDataLayoutStr(self.0) };
-        // SAFETY: LLVM's data layout is a C string, possibly empty.
-        if data.is_null() {
-            String::new()
-        } else {
-            unsafe { CStr::from_ptr(data) }.to_string_lossy().into_owned()
-        }
+        c_string(unsafe { LLVMGetDataLayoutStr(self.0) }).unwrap_or_default()
     }
 
     /// Assembly that stands in the module outside every function.
@@ -222,103 +221,6 @@ unsafe fn list<'m>(
         value = next(value);
     }
     values
-}
-
-impl<'m> Type<'m> {
-    pub(super) fn shape(self) -> Shape<'m> {
-        // SAFETY: the type is alive.
-        match unsafe { LLVMGetTypeKind(self.0) } {
-            LLVMTypeKind::LLVMVoidTypeKind => Shape::Void,
-            LLVMTypeKind::LLVMHalfTypeKind => Shape::Half,
-            LLVMTypeKind::LLVMFloatTypeKind => Shape::Float,
-            LLVMTypeKind::LLVMDoubleTypeKind => Shape::Double,
-            // SAFETY: it is an integer type.
-            LLVMTypeKind::LLVMIntegerTypeKind => Shape::Int(unsafe { LLVMGetIntTypeWidth(self.0) }),
-            // SAFETY: it is a pointer type.
-            LLVMTypeKind::LLVMPointerTypeKind => {
-                Shape::Pointer(unsafe { LLVMGetPointerAddressSpace(self.0) })
-            }
-            // SAFETY: it is an array type.
-            LLVMTypeKind::LLVMArrayTypeKind => {
-                Shape::Array(self.element(), unsafe { LLVMGetArrayLength2(self.0) })
-            }
-            // SAFETY: it is a vector type.
-            LLVMTypeKind::LLVMVectorTypeKind => {
-                Shape::Vector(self.element(), unsafe { LLVMGetVectorSize(self.0) })
-            }
-            LLVMTypeKind::LLVMStructTypeKind => Shape::Struct,
-            LLVMTypeKind::LLVMFunctionTypeKind => Shape::Function,
-            LLVMTypeKind::LLVMMetadataTypeKind => Shape::Metadata,
-            _ => Shape::Foreign(self.print()),
-        }
-    }
-
-    /// As LLVM 22 writes it.
-    pub(super) fn print(self) -> String {
-        // SAFETY: the type is alive.
-        message(unsafe { LLVMPrintTypeToString(self.0) })
-    }
-
-    /// The element of an array or vector.
-    fn element(self) -> Type<'m> {
-        // SAFETY: only called for array and vector types.
-        Type(unsafe { LLVMGetElementType(self.0) }, PhantomData)
-    }
-
-    /// The name of a structure type, or `None` if it is literal or has none.
-    pub(super) fn struct_name(self) -> Option<String> {
-        // SAFETY: only called for structure types.
-        let data = unsafe { LLVMGetStructName(self.0) };
-        // SAFETY: a structure's name is a C string.
-        (!data.is_null()).then(|| unsafe { CStr::from_ptr(data) }.to_string_lossy().into_owned())
-    }
-
-    pub(super) fn is_literal(self) -> bool {
-        // SAFETY: only called for structure types.
-        unsafe { LLVMIsLiteralStruct(self.0) != 0 }
-    }
-
-    pub(super) fn is_opaque(self) -> bool {
-        // SAFETY: only called for structure types.
-        unsafe { LLVMIsOpaqueStruct(self.0) != 0 }
-    }
-
-    pub(super) fn is_packed(self) -> bool {
-        // SAFETY: only called for structure types.
-        unsafe { LLVMIsPackedStruct(self.0) != 0 }
-    }
-
-    /// The fields of a structure type that is not opaque.
-    pub(super) fn fields(self) -> Vec<Type<'m>> {
-        // SAFETY: only called for structure types.
-        let count = unsafe { LLVMCountStructElementTypes(self.0) };
-        let mut fields = vec![std::ptr::null_mut(); count as usize];
-        // SAFETY: there is room for as many types as LLVM counted.
-        unsafe { LLVMGetStructElementTypes(self.0, fields.as_mut_ptr()) };
-        fields.into_iter().map(|field| Type(field, PhantomData)).collect()
-    }
-
-    /// The result of a function type.
-    pub(super) fn result(self) -> Type<'m> {
-        // SAFETY: only called for function types.
-        Type(unsafe { LLVMGetReturnType(self.0) }, PhantomData)
-    }
-
-    /// The parameters of a function type.
-    pub(super) fn parameters(self) -> Vec<Type<'m>> {
-        // SAFETY: only called for function types.
-        let count = unsafe { LLVMCountParamTypes(self.0) };
-        let mut parameters = vec![std::ptr::null_mut(); count as usize];
-        // SAFETY: there is room for as many types as LLVM counted.
-        unsafe { LLVMGetParamTypes(self.0, parameters.as_mut_ptr()) };
-        parameters.into_iter().map(|parameter| Type(parameter, PhantomData)).collect()
-    }
-
-    /// Whether a function type takes a variable number of arguments.
-    pub(super) fn is_variadic(self) -> bool {
-        // SAFETY: only called for function types.
-        unsafe { LLVMIsFunctionVarArg(self.0) != 0 }
-    }
 }
 
 impl<'m> Value<'m> {
@@ -391,24 +293,19 @@ impl<'m> Value<'m> {
 
     /// The value of an integer constant of at most 64 bits, sign-extended.
     pub(super) fn int(self) -> Option<i64> {
-        match (self.kind(), self.ty().shape()) {
-            // SAFETY: it is an integer constant that fits.
-            (Kind::Int, Shape::Int(width)) if width <= 64 => {
-                Some(unsafe { LLVMConstIntGetSExtValue(self.0) })
-            }
-            _ => None,
-        }
+        // SAFETY: it is an integer constant that fits.
+        self.is_word().then(|| unsafe { LLVMConstIntGetSExtValue(self.0) })
     }
 
     /// The value of an integer constant of at most 64 bits, zero-extended.
     pub(super) fn unsigned(self) -> Option<u64> {
-        match (self.kind(), self.ty().shape()) {
-            // SAFETY: it is an integer constant that fits.
-            (Kind::Int, Shape::Int(width)) if width <= 64 => {
-                Some(unsafe { LLVMConstIntGetZExtValue(self.0) })
-            }
-            _ => None,
-        }
+        // SAFETY: it is an integer constant that fits.
+        self.is_word().then(|| unsafe { LLVMConstIntGetZExtValue(self.0) })
+    }
+
+    /// Whether the value is an integer constant of at most 64 bits.
+    fn is_word(self) -> bool {
+        self.kind() == Kind::Int && matches!(self.ty().shape(), Shape::Int(width) if width <= 64)
     }
 
     /// The bytes of an `[n x i8]` constant that is stored as such.
@@ -448,164 +345,5 @@ impl<'m> Value<'m> {
     pub(super) fn is_inbounds(self) -> bool {
         // SAFETY: only called for a `getelementptr`.
         unsafe { LLVMIsInBounds(self.0) != 0 }
-    }
-
-    /// The type of a global variable's contents, of a function, or of what an alias stands for.
-    pub(super) fn value_type(self) -> Type<'m> {
-        // SAFETY: only called for functions, global variables and aliases.
-        Type(unsafe { LLVMGlobalGetValueType(self.0) }, PhantomData)
-    }
-
-    pub(super) fn linkage(self) -> LLVMLinkage {
-        // SAFETY: only called for functions, global variables and aliases.
-        unsafe { LLVMGetLinkage(self.0) }
-    }
-
-    pub(super) fn is_declaration(self) -> bool {
-        // SAFETY: only called for functions and global variables.
-        unsafe { LLVMIsDeclaration(self.0) != 0 }
-    }
-
-    pub(super) fn section(self) -> String {
-        // SAFETY: only called for functions and global variables.
-        let data = unsafe { LLVMGetSection(self.0) };
-        // SAFETY: a section's name is a C string, possibly empty.
-        if data.is_null() {
-            String::new()
-        } else {
-            unsafe { CStr::from_ptr(data) }.to_string_lossy().into_owned()
-        }
-    }
-
-    /// `unnamed_addr`, `local_unnamed_addr` or nothing, with a blank before it.
-    pub(super) fn unnamed_address(self) -> &'static str {
-        use inkwell::llvm_sys::LLVMUnnamedAddr as Addr;
-        // SAFETY: only called for functions and global variables.
-        match unsafe { LLVMGetUnnamedAddress(self.0) } {
-            Addr::LLVMNoUnnamedAddr => "",
-            Addr::LLVMLocalUnnamedAddr => " local_unnamed_addr",
-            Addr::LLVMGlobalUnnamedAddr => " unnamed_addr",
-        }
-    }
-
-    /// In bytes; 0 if none is given. For globals, functions, `alloca`, `load` and `store`.
-    pub(super) fn alignment(self) -> u32 {
-        // SAFETY: only called for values that have one.
-        unsafe { LLVMGetAlignment(self.0) }
-    }
-
-    pub(super) fn initializer(self) -> Option<Value<'m>> {
-        // SAFETY: only called for global variables; LLVM gives null for a declaration.
-        let value = unsafe { LLVMGetInitializer(self.0) };
-        (!value.is_null()).then_some(Value(value, PhantomData))
-    }
-
-    pub(super) fn is_global_constant(self) -> bool {
-        // SAFETY: only called for global variables.
-        unsafe { LLVMIsGlobalConstant(self.0) != 0 }
-    }
-
-    pub(super) fn is_thread_local(self) -> bool {
-        // SAFETY: only called for global variables.
-        unsafe { LLVMIsThreadLocal(self.0) != 0 }
-    }
-
-    pub(super) fn is_externally_initialized(self) -> bool {
-        // SAFETY: only called for global variables.
-        unsafe { LLVMIsExternallyInitialized(self.0) != 0 }
-    }
-
-    pub(super) fn calling_convention(self) -> u32 {
-        // SAFETY: only called for functions.
-        unsafe { LLVMGetFunctionCallConv(self.0) }
-    }
-
-    pub(super) fn parameters(self) -> Vec<Value<'m>> {
-        // SAFETY: only called for functions.
-        let count = unsafe { LLVMCountParams(self.0) };
-        // SAFETY: the index is below the count.
-        (0..count).map(|index| Value(unsafe { LLVMGetParam(self.0, index) }, PhantomData)).collect()
-    }
-
-    /// What stands around a function's body and NVPTX has no place for, by its name in LLVM's text.
-    pub(super) fn function_extra(self) -> Option<&'static str> {
-        // SAFETY: only called for functions.
-        unsafe {
-            if LLVMHasPersonalityFn(self.0) != 0 {
-                Some("personality")
-            } else if !LLVMGetGC(self.0).is_null() {
-                Some("gc")
-            } else if LLVMHasPrefixData(self.0) != 0 {
-                Some("prefix")
-            } else if LLVMHasPrologueData(self.0) != 0 {
-                Some("prologue")
-            } else {
-                None
-            }
-        }
-    }
-
-    /// The name of the intrinsic without the types it is overloaded on, if the function is one.
-    pub(super) fn intrinsic(self) -> Option<String> {
-        // SAFETY: only called for functions.
-        let id = unsafe { LLVMGetIntrinsicID(self.0) };
-        if id == 0 {
-            return None;
-        }
-        let mut length = 0;
-        // SAFETY: the number is an intrinsic's.
-        let data = unsafe { LLVMIntrinsicGetName(id, &mut length) };
-        Some(text(data, length))
-    }
-
-    pub(super) fn blocks(self) -> Vec<Block<'m>> {
-        let mut blocks = Vec::new();
-        // SAFETY: only called for functions; LLVM gives the next block or null.
-        let mut block = unsafe { LLVMGetFirstBasicBlock(self.0) };
-        while !block.is_null() {
-            blocks.push(Block(block, PhantomData));
-            // SAFETY: the block is alive.
-            block = unsafe { LLVMGetNextBasicBlock(block) };
-        }
-        blocks
-    }
-
-    /// The attributes of a function.
-    pub(super) fn attributes(self, place: Place) -> Vec<Attribute<'m>> {
-        // SAFETY: only called for functions.
-        let count = unsafe { LLVMGetAttributeCountAtIndex(self.0, place.index()) };
-        let mut found = vec![std::ptr::null_mut(); count as usize];
-        // SAFETY: there is room for as many attributes as LLVM counted.
-        unsafe { LLVMGetAttributesAtIndex(self.0, place.index(), found.as_mut_ptr()) };
-        found.into_iter().map(attribute).collect()
-    }
-
-    /// The attributes of a call.
-    pub(super) fn call_attributes(self, place: Place) -> Vec<Attribute<'m>> {
-        // SAFETY: only called for calls.
-        let count = unsafe { LLVMGetCallSiteAttributeCount(self.0, place.index()) };
-        let mut found = vec![std::ptr::null_mut(); count as usize];
-        // SAFETY: there is room for as many attributes as LLVM counted.
-        unsafe { LLVMGetCallSiteAttributes(self.0, place.index(), found.as_mut_ptr()) };
-        found.into_iter().map(attribute).collect()
-    }
-}
-
-fn attribute<'m>(found: LLVMAttributeRef) -> Attribute<'m> {
-    // SAFETY: the attribute belongs to a value that is alive.
-    unsafe {
-        if LLVMIsStringAttribute(found) != 0 {
-            let mut length: c_uint = 0;
-            let key = text(LLVMGetStringAttributeKind(found, &mut length), length as usize);
-            let value = text(LLVMGetStringAttributeValue(found, &mut length), length as usize);
-            Attribute::Text(key, value)
-        } else if LLVMIsTypeAttribute(found) != 0 {
-            let ty = LLVMGetTypeAttributeValue(found);
-            Attribute::Type(LLVMGetEnumAttributeKind(found), Type(ty, PhantomData))
-        } else if LLVMIsEnumAttribute(found) != 0 {
-            Attribute::Enum(LLVMGetEnumAttributeKind(found), LLVMGetEnumAttributeValue(found))
-        } else {
-            Attribute::Range(LLVMGetEnumAttributeKind(found))
-        }
     }
 }

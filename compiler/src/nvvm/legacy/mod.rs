@@ -39,7 +39,7 @@
 //! | `fneg x` | `fsub -0.0, x` |
 //! | `freeze x` | a `mov` in assembly: one value, which no optimiser looks into; `freeze undef` is zero |
 //! | `poison` | `undef` |
-//! | `memory(…)` | `readnone`, `readonly`, `argmemonly`, … where they promise no more than it did |
+//! | `memory(…)` of a declaration | `readnone`, `readonly`, `argmemonly`, … where they promise no more than it did |
 //! | `load atomic`, `store atomic` | `load volatile`, `store volatile`, with fences for their ordering |
 //! | `atomicrmw`, `cmpxchg` | the same, or `llvm.nvvm.atomic.*` for `block` and system scope, with fences for their ordering (see `atomics`) |
 //! | `fence` | `llvm.nvvm.membar.{cta,gl,sys}` |
@@ -90,13 +90,6 @@ mod refusal;
 mod rewrites;
 mod types;
 mod writer;
-
-/// NVVM IR's target for 64 bits.
-pub const TRIPLE: &str = "nvptx64-nvidia-cuda";
-
-/// NVVM IR's data layout for 64 bits (NVVM IR Specification, "Data Layout").
-pub const DATA_LAYOUT: &str = "e-p:64:64:64-i1:8:8-i8:8:8-i16:16:16-i32:32:32-i64:64:64-i128:128:128-f32:32:32-\
-    f64:64:64-v16:16:16-v32:32:32-v64:64:64-v128:128:128-n16:32:64";
 
 /// What a caller can say about the text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

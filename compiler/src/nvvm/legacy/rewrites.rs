@@ -26,10 +26,10 @@ impl<'m> Body<'_, 'm, '_> {
             "usub.with.overflow" => self.overflowing(value, name, "sub", "zext")?,
             "umul.with.overflow" => self.overflowing(value, name, "mul", "zext")?,
             "fptosi.sat" => self.lanes(value, |body, source, operand| {
-                body.to_integer(value, source, operand, true)
+                body.saturated(value, source, operand, true)
             })?,
             "fptoui.sat" => self.lanes(value, |body, source, operand| {
-                body.to_integer(value, source, operand, false)
+                body.saturated(value, source, operand, false)
             })?,
             "fabs" => self.lanes(value, |body, ty, operand| body.magnitude(value, ty, operand))?,
             "trunc" => {
@@ -201,7 +201,7 @@ impl<'m> Body<'_, 'm, '_> {
 
     /// A saturating conversion. `cvt.rzi` saturates; what it makes of NaN depends on the types, so 0 is chosen
     /// here (PTX ISA, "cvt").
-    fn to_integer(
+    fn saturated(
         &mut self,
         value: Value<'m>,
         source: Type<'m>,

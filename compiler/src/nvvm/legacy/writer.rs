@@ -5,8 +5,10 @@ use std::rc::Rc;
 
 use inkwell::llvm_sys::LLVMLinkage as Linkage;
 
+use crate::codegen::{DATA_LAYOUT, TRIPLE};
 use crate::error::{Error, Result};
 
+use super::LegacyOptions;
 use super::attributes::Attributes;
 use super::functions::Signature;
 use super::llvm::{Module, Value};
@@ -14,7 +16,6 @@ use super::metadata::Nodes;
 use super::names::{Names, spell};
 use super::refusal::{Refusal, Written, refuse};
 use super::types::Types;
-use super::{DATA_LAYOUT, LegacyOptions, TRIPLE};
 
 /// Sizes and alignments that [`DATA_LAYOUT`] gives too, or that speak of what the legacy dialect refuses
 /// anyway (address space 6). Widths of native integers only guide optimisation.

@@ -22,7 +22,7 @@ use crate::ir;
 use crate::launch::{self, LaunchOptions};
 use crate::layout::{self, Layouts, ParamLayout};
 use crate::link::{self, Cubin, LinkOptions, NvJitLink};
-use crate::nvvm::legacy::{HintPlace, LegacyOptions, PointeeHint};
+use crate::nvvm::legacy::LegacyOptions;
 use crate::nvvm::{self, NvvmModule};
 use crate::ptx::libnvvm::LibNvvm;
 use crate::ptx::{self, Ptx, PtxOptions};
@@ -241,13 +241,7 @@ impl Checked {
 /// # Errors
 /// Those of [`nvvm::legacy::write`]: the module has something that LLVM 7 cannot express.
 pub fn nvvm_text(module: &inkwell::module::Module<'_>, dialect: Dialect) -> Result<NvvmModule> {
-    let hint = |(function, parameter, structure): (&str, u32, &str)| PointeeHint {
-        function: function.into(),
-        place: HintPlace::Parameter(parameter),
-        structure: structure.into(),
-    };
-    let pointees = launch::symbols::struct_pointers().map(hint).to_vec();
-    nvvm::text(module, dialect, &LegacyOptions { pointees, ..LegacyOptions::default() })
+    nvvm::text(module, dialect, &LegacyOptions::device_runtime())
 }
 
 /// An image with what its making printed.

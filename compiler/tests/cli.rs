@@ -2,6 +2,8 @@
 //!
 //! These tests need neither a toolkit nor a GPU: they look at what happens without them.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
+
 mod support;
 
 use std::fs;

@@ -1,6 +1,8 @@
 //! `gridlet run` and its neighbours on a GPU. Without one, each test says that it was skipped, unless
 //! `GRIDLET_REQUIRE_GPU=1`.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
+
 mod support;
 
 use std::fs;

@@ -30,7 +30,11 @@ fn offsets(random: &mut ChaCha8Rng) -> Vec<u32> {
     let mut end = 0;
     for _ in 0..SEGMENTS {
         let word = random.next_u32();
-        end += if word % 100 == 0 { LONG + (word >> 8) % (4_096 - LONG) } else { (word >> 8) % 32 };
+        end += if word.is_multiple_of(100) {
+            LONG + (word >> 8) % (4_096 - LONG)
+        } else {
+            (word >> 8) % 32
+        };
         offsets.push(end);
     }
     offsets

@@ -1,6 +1,8 @@
 //! Every example on a GPU, checked against the host. Without one, each test says that it was skipped, unless
 //! `GRIDLET_REQUIRE_GPU=1`.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
+
 use gridlet::arch::CudaArch;
 use gridlet::compile::{self, BuildOptions, Session};
 use gridlet::source::SourceMap;

@@ -2,6 +2,8 @@
 //!
 //! The snapshots need no toolkit. What NVIDIA's tools say of the same text does.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -147,7 +147,9 @@ mod tests {
                     Value::Number(number) if number.is_f64() => {
                         number.as_f64() == text.parse().ok()
                     }
-                    other => other.to_string() == text,
+                    Value::Bool(shown) => shown.to_string() == text,
+                    Value::Number(shown) => shown.to_string() == text,
+                    _ => false,
                 };
                 assert!(same, "{text} as {scalar} is shown as {shown}");
             }

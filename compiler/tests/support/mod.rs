@@ -6,27 +6,27 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 /// A fresh folder, gone after the test.
-pub fn folder() -> TempDir {
+pub(crate) fn folder() -> TempDir {
     tempfile::tempdir().expect("a temporary folder")
 }
 
 /// A call of the program in a folder.
-pub struct Gridlet {
+pub(crate) struct Gridlet {
     command: Command,
     folder: PathBuf,
 }
 
 /// How a call ended.
 #[derive(Debug)]
-pub struct Output {
-    pub status: i32,
-    pub stdout: String,
-    pub stderr: String,
+pub(crate) struct Output {
+    pub(crate) status: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Gridlet {
     /// The program under test: `GRIDLET_BIN` where a bundle is tested, else the one that was built.
-    pub fn new(folder: &TempDir) -> Self {
+    pub(crate) fn new(folder: &TempDir) -> Self {
         let program = std::env::var_os("GRIDLET_BIN")
             .map_or_else(|| env!("CARGO_BIN_EXE_gridlet").into(), PathBuf::from);
         let mut command = Command::new(program);
@@ -36,7 +36,7 @@ impl Gridlet {
 
     /// Hides every toolkit but one in `/usr/local/cuda` from the program.
     #[allow(dead_code, reason = "not every test crate that has this module needs it")]
-    pub fn without_toolkit(self) -> Self {
+    pub(crate) fn without_toolkit(self) -> Self {
         let hidden = [
             ("GRIDLET_TOOLKIT", "/no/toolkit"),
             ("CUDA_HOME", "/no/toolkit"),
@@ -47,13 +47,13 @@ impl Gridlet {
     }
 
     /// Sets a variable.
-    pub fn env(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.command.env(name, value);
         self
     }
 
     /// Runs it. The temporary folder's path is cut out of what it says.
-    pub fn run(mut self, arguments: &[&str]) -> Output {
+    pub(crate) fn run(mut self, arguments: &[&str]) -> Output {
         let output = self.command.args(arguments).output().expect("the gridlet program starts");
         let prefix = format!("{}/", self.folder.display());
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).replace(&prefix, "");

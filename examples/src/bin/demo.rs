@@ -44,7 +44,7 @@ fn main() -> ExitCode {
 fn demo(options: &Options) -> anyhow::Result<()> {
     let devices = Device::list();
     let gpu = devices.as_ref().ok().and_then(|devices| devices.first());
-    let arch = gpu.map_or(Some(CudaArch::DEFAULT), |gpu| arch_of(gpu));
+    let arch = gpu.map_or(Some(CudaArch::DEFAULT), arch_of);
     let arch = arch.ok_or_else(|| {
         anyhow!("this GPU is older than any architecture that Gridlet builds for")
     })?;

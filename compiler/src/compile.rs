@@ -222,7 +222,7 @@ impl Checked {
     pub fn bitcode(&self, options: &BuildOptions) -> Result<Vec<u8>> {
         let context = Context::create();
         let module = self.llvm(&context, options)?;
-        Ok(nvvm::modern_bitcode(&module).bytes)
+        Ok(nvvm::modern_bitcode(&module)?.bytes)
     }
 
     fn llvm<'ctx>(

@@ -191,6 +191,18 @@ fn nvvm_ir_is_an_input_too() {
         "the legacy text of the module is the same"
     );
 
+    // A module that says neither its version nor its data layout.
+    let plain = "define ptx_kernel void @k(ptr %p) { store i32 1, ptr %p ret void }";
+    fs::write(folder.path().join("plain.ll"), plain).unwrap();
+    for (arch, said) in
+        [("sm_90", "!{void (i8*)* @k, !\"kernel\", i32 1}"), ("sm_100", "!nvvmir.version")]
+    {
+        let call = ["build", "plain.ll", "--emit", "nvvm", "--arch", arch];
+        let output = Gridlet::new(&folder).run(&call);
+        assert_eq!(output.status, 0, "{arch}: {}", output.stderr);
+        assert!(output.stdout.contains(said), "{arch}: {}", output.stdout);
+    }
+
     fs::write(folder.path().join("bad.ll"), "define nonsense").unwrap();
     let bad = Gridlet::new(&folder).run(&["build", "bad.ll", "--emit", "ptx"]);
     assert_eq!(bad.status, 1, "{}", bad.stderr);

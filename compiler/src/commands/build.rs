@@ -268,7 +268,7 @@ fn nvvm_outputs(session: &Session, options: &Options) -> Result<Vec<Output>, Fai
             let build = options.code.build_options(arch);
             let bytes = match emit {
                 Emit::Nvvm => compile::nvvm_text(&module, build.dialect())?.bytes,
-                Emit::Bitcode => nvvm::modern_bitcode(&module).bytes,
+                Emit::Bitcode => nvvm::modern_bitcode(&module)?.bytes,
                 Emit::Ptx => session.ptx_of(&module, &build)?.0.0.into_bytes(),
                 _ => {
                     let (ptx, _) = session.ptx_of(&module, &build)?;

@@ -6,10 +6,15 @@
 
 pub mod legacy;
 
+use std::ffi::CString;
+
+use inkwell::llvm_sys::core::LLVMSetDataLayout;
 use inkwell::module::Module;
+use inkwell::targets::TargetTriple;
 
 use crate::arch::Dialect;
-use crate::error::Result;
+use crate::codegen;
+use crate::error::{Error, Result};
 
 /// A module for libNVVM.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,28 +27,78 @@ pub struct NvvmModule {
     pub bytes: Vec<u8>,
 }
 
+/// The named metadata that says which version of NVVM IR a module is (NVVM IR Specification, "NVVM IR Version").
+const VERSION_METADATA: &str = "nvvmir.version";
+
+/// The version of NVVM IR that is written.
+const VERSION: [u64; 2] = [2, 0];
+
 /// The module in modern text.
-pub fn modern_text(module: &Module<'_>) -> NvvmModule {
-    modern(module, module.print_to_string().to_bytes().to_vec())
+///
+/// What a module must say of itself and does not is added: the version of NVVM IR, without which libNVVM takes it
+/// for version 1.0 and refuses it; the data layout, without which libNVVM 13.0 aborts the process; the target.
+///
+/// # Errors
+///
+/// [`Error::Invalid`] if something has to be added and LLVM's verifier rejects the module.
+pub fn modern_text(module: &Module<'_>) -> Result<NvvmModule> {
+    complete(module, |module| modern(module, module.print_to_string().to_bytes().to_vec()))
 }
 
-/// The module in modern bitcode.
-pub fn modern_bitcode(module: &Module<'_>) -> NvvmModule {
-    modern(module, module.write_bitcode_to_memory().as_slice().to_vec())
+/// The module in modern bitcode, completed as in [`modern_text`].
+///
+/// # Errors
+///
+/// As [`modern_text`].
+pub fn modern_bitcode(module: &Module<'_>) -> Result<NvvmModule> {
+    complete(module, |module| modern(module, module.write_bitcode_to_memory().as_slice().to_vec()))
+}
+
+/// Hands on the module, or, if it does not say all it must, a copy that does: the caller's is not changed.
+fn complete(
+    module: &Module<'_>,
+    write: impl FnOnce(&Module<'_>) -> NvvmModule,
+) -> Result<NvvmModule> {
+    let has_version = module.get_global_metadata_size(VERSION_METADATA) > 0;
+    let has_layout = !module.get_data_layout().as_str().is_empty();
+    let has_triple = !module.get_triple().as_str().is_empty();
+    if has_version && has_layout && has_triple {
+        return Ok(write(module));
+    }
+    // Copying a module that is not valid would end the process.
+    module.verify().map_err(|log| legacy::invalid(&log.to_string()))?;
+    let copy = module.clone();
+    if !has_triple {
+        copy.set_triple(&TargetTriple::create(codegen::TRIPLE));
+    }
+    if !has_layout {
+        // Through the C API: inkwell makes a `DataLayout` only from a target that is linked in.
+        let layout = CString::new(codegen::DATA_LAYOUT)
+            .map_err(|error| Error::internal("nvvm", error.to_string()))?;
+        // SAFETY: the module lives, and the string ends in NUL and is copied.
+        unsafe { LLVMSetDataLayout(copy.as_mut_ptr(), layout.as_ptr()) };
+    }
+    if !has_version {
+        let context = copy.get_context();
+        let numbers = VERSION.map(|number| context.i32_type().const_int(number, false).into());
+        copy.add_global_metadata(VERSION_METADATA, &context.metadata_node(&numbers))
+            .map_err(|error| Error::internal("nvvm", error.to_string()))?;
+    }
+    Ok(write(&copy))
 }
 
 /// The module as text in `dialect`.
 ///
 /// # Errors
 ///
-/// Those of [`legacy::write`]; the modern dialect has none.
+/// Those of [`legacy::write`] or [`modern_text`].
 pub fn text(
     module: &Module<'_>,
     dialect: Dialect,
     options: &legacy::LegacyOptions,
 ) -> Result<NvvmModule> {
     match dialect {
-        Dialect::Modern => Ok(modern_text(module)),
+        Dialect::Modern => modern_text(module),
         Dialect::Legacy => {
             let bytes = legacy::write(module, options)?.into_bytes();
             Ok(NvvmModule { name: name(module), dialect, bytes })

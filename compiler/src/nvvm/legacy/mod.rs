@@ -142,8 +142,11 @@ pub enum HintPlace {
 /// [`Error::Invalid`] if LLVM's verifier rejects the module, or if it has debug information that was not given
 /// up; [`Error::Tool`] for what the dialect cannot say.
 pub fn write(module: &Module<'_>, options: &LegacyOptions) -> Result<String> {
-    module.verify().map_err(|log| {
-        Error::Invalid(format!("the module is not valid LLVM IR:\n{}", log.to_string().trim_end()))
-    })?;
+    module.verify().map_err(|log| invalid(&log.to_string()))?;
     writer::Writer::new(llvm::Module::new(module), options).write()
+}
+
+/// What LLVM's verifier finds wrong with a module.
+pub(super) fn invalid(log: &str) -> Error {
+    Error::Invalid(format!("the module is not valid LLVM IR:\n{}", log.trim_end()))
 }

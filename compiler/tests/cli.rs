@@ -203,6 +203,12 @@ fn nvvm_ir_is_an_input_too() {
         assert!(output.stdout.contains(said), "{arch}: {}", output.stdout);
     }
 
+    let other = "target triple = \"x86_64-linux-gnu\"\ndefine void @f() { ret void }";
+    fs::write(folder.path().join("other.ll"), other).unwrap();
+    let output = Gridlet::new(&folder).run(&["build", "other.ll", "--emit", "nvvm"]);
+    assert_eq!(output.status, 1, "{}", output.stderr);
+    assert!(output.stderr.contains("nvptx64-nvidia-cuda"), "{}", output.stderr);
+
     fs::write(folder.path().join("bad.ll"), "define nonsense").unwrap();
     let bad = Gridlet::new(&folder).run(&["build", "bad.ll", "--emit", "ptx"]);
     assert_eq!(bad.status, 1, "{}", bad.stderr);

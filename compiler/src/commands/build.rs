@@ -266,20 +266,30 @@ fn nvvm_outputs(session: &Session, options: &Options) -> Result<Vec<Output>, Fai
         }
         for &arch in &options.arch {
             let build = options.code.build_options(arch);
-            let bytes = match emit {
-                Emit::Nvvm => compile::nvvm_text(&module, build.dialect())?.bytes,
-                Emit::Bitcode => nvvm::modern_bitcode(&module)?.bytes,
-                Emit::Ptx => session.ptx_of(&module, &build)?.0.0.into_bytes(),
-                _ => {
-                    let (ptx, _) = session.ptx_of(&module, &build)?;
-                    session.device_link(&ptx, launches, &build)?.0.0
-                }
+            let made = match emit {
+                Emit::Nvvm => compile::nvvm_text(&module, build.dialect()).map(|nvvm| nvvm.bytes),
+                Emit::Bitcode => nvvm::modern_bitcode(&module).map(|nvvm| nvvm.bytes),
+                Emit::Ptx => session.ptx_of(&module, &build).map(|(ptx, _)| ptx.0.into_bytes()),
+                _ => session.ptx_of(&module, &build).and_then(|(ptx, _)| {
+                    session.device_link(&ptx, launches, &build).map(|(cubin, _)| cubin.0)
+                }),
             };
+            let bytes = made.map_err(|error| foreign(error, path))?;
             let name = name(&stem, emit, several.then_some(arch));
             outputs.push(Output { name, bytes, is_text: emit.is_text() });
         }
     }
     Ok(outputs)
+}
+
+/// A tool that refuses somebody's own module says that the module is wrong.
+fn foreign(error: Error, path: &Path) -> Failure {
+    match error {
+        Error::Tool { .. } | Error::Invalid(_) => {
+            Failure::new(status::PROGRAM, "nvvm-ir", format!("{}: {error}", path.display()))
+        }
+        other => other.into(),
+    }
 }
 
 fn write(outputs: Vec<Output>, path: Option<&Path>) -> Outcome {

@@ -1,5 +1,6 @@
 //! Images for the CPU device: what they export, and what their code does.
 
+mod code;
 mod host;
 
 use gridlet::compile::CpuOptions;

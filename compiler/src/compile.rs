@@ -16,10 +16,13 @@ use sha2::{Digest, Sha256};
 
 use crate::arch::{CudaArch, Dialect};
 use crate::codegen;
+use crate::cpu;
+pub use crate::cpu::{CpuOptions, SharedObject};
 use crate::diagnostics::{Diagnostic, Severity};
 use crate::error::{Error, Result};
 use crate::ir;
-use crate::launch::{self, LaunchOptions};
+use crate::launch::symbols::DeviceRuntimeAbi;
+use crate::launch::{self, LaunchOptions, Strategy};
 use crate::layout::{self, Layouts, ParamLayout};
 use crate::link::{self, Cubin, LinkOptions, NvJitLink};
 use crate::nvvm::legacy::LegacyOptions;
@@ -225,6 +228,35 @@ impl Checked {
         Ok(nvvm::modern_bitcode(&module)?.bytes)
     }
 
+    /// The IR with launches lowered for the CPU device.
+    ///
+    /// # Errors
+    /// Only internal ones.
+    pub fn lower_for_cpu(&self, options: &CpuOptions) -> Result<ir::Module> {
+        let launch_options = LaunchOptions {
+            strategy: Strategy::Cdp,
+            symbols: DeviceRuntimeAbi::Public,
+            count_launches: options.count_launches,
+        };
+        launch::lower(&self.module, &self.layouts, &launch_options)
+    }
+
+    /// The module for the CPU as LLVM text, not optimised.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] where the program uses what the CPU device does not have.
+    pub fn cpu_llvm(&self, options: &CpuOptions) -> Result<String> {
+        cpu::llvm_text(&self.lower_for_cpu(options)?, options)
+    }
+
+    /// The object file for the CPU, not linked.
+    ///
+    /// # Errors
+    /// As [`Checked::cpu_llvm`]; [`Error::Tool`] if LLVM refuses the module.
+    pub fn cpu_object(&self, options: &CpuOptions) -> Result<Vec<u8>> {
+        cpu::object(&self.lower_for_cpu(options)?, options)
+    }
+
     fn llvm<'ctx>(
         &self,
         context: &'ctx Context,
@@ -379,6 +411,14 @@ impl Session {
         link::check_parameters(&cubin, program.parameter_buffers())?;
         log.push_str(&link_log);
         Ok(Built { ptx, cubin, log })
+    }
+
+    /// Compiles and links a checked program to an image for the CPU device.
+    ///
+    /// # Errors
+    /// As [`Checked::cpu_object`]; [`Error::Missing`] without a C compiler to link with.
+    pub fn cpu_image(&self, program: &Checked, options: &CpuOptions) -> Result<SharedObject> {
+        cpu::link(&program.cpu_object(options)?)
     }
 }
 

@@ -6,6 +6,7 @@ pub mod builtins;
 pub mod check;
 pub mod codegen;
 pub mod compile;
+pub mod cpu;
 pub mod diagnostics;
 pub mod error;
 pub mod ir;

@@ -167,6 +167,8 @@ pub enum ImageKind {
     Cubin,
     /// PTX, which the driver compiles; not device-linked.
     Ptx,
+    /// A shared object for the CPU device: see [`crate::cpu::abi`].
+    SharedObject,
 }
 
 /// One compiled image.
@@ -174,7 +176,7 @@ pub enum ImageKind {
 pub struct Image {
     /// What it is.
     pub kind: ImageKind,
-    /// `sm_90`.
+    /// `sm_90`; for the CPU device [`crate::artifact::cpu_arch`].
     pub arch: String,
     /// Its file name, beside the manifest or in the bundle.
     pub file: String,

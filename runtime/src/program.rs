@@ -36,6 +36,7 @@ impl Program {
             let kind = |kind| match kind {
                 ImageKind::Cubin => "cubin",
                 ImageKind::Ptx => "PTX",
+                ImageKind::SharedObject => "shared object",
             };
             let images = artifact.manifest().images.iter();
             let available =
@@ -45,7 +46,7 @@ impl Program {
         let _current = device.current()?;
         let mut terminated;
         let bytes = match image.kind {
-            ImageKind::Cubin => bytes,
+            ImageKind::Cubin | ImageKind::SharedObject => bytes,
             ImageKind::Ptx => {
                 terminated = bytes.to_vec();
                 terminated.push(0);

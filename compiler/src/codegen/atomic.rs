@@ -82,8 +82,10 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     }
 
     fn scope(&self) -> u32 {
+        // A CPU has the whole system only, which LLVM calls by the empty name.
+        let name = if self.cx.cpu().is_some() { "" } else { SCOPE };
         // SAFETY: the context is alive, and LLVM reads exactly the name's bytes.
-        unsafe { LLVMGetSyncScopeID(self.cx.context.raw(), SCOPE.as_ptr().cast(), SCOPE.len()) }
+        unsafe { LLVMGetSyncScopeID(self.cx.context.raw(), name.as_ptr().cast(), name.len()) }
     }
 
     fn set_scope(&self, instruction: impl AsValueRef) {

@@ -26,6 +26,11 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             .map(|operand| self.operand(operand))
             .collect::<Result<Vec<BasicValueEnum<'ctx>>>>()?;
         let wrong = || bug(format!("wrong arguments of `{}`: {types:?}", builtin.name()));
+        if self.cx.cpu().is_some()
+            && let Some(done) = self.host_builtin(builtin, &values)?
+        {
+            return Ok(done);
+        }
         let value = match (builtin, values.as_slice()) {
             (Builtin::SyncThreads, []) => return self.effect("llvm.nvvm.barrier0", &[]),
             (Builtin::SyncWarp, [_]) => return self.effect("llvm.nvvm.bar.warp.sync", &values),
@@ -86,6 +91,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
 
     /// One PTX instruction that gives an integer of `bits` and must stay where it is.
     fn assembly(&self, text: &str, bits: u32) -> Result<BasicValueEnum<'ctx>> {
+        if self.cx.cpu().is_some() {
+            return Err(bug(format!("`{text}` on the CPU")));
+        }
         let ty = self.cx.function_type(Some(self.cx.int_type(bits).into()), &[]);
         let constraint = if bits == 64 { "=l" } else { "=r" };
         let assembly = self.cx.context.create_inline_asm(

@@ -11,6 +11,7 @@ use inkwell::targets::{TargetData, TargetTriple};
 use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum, FunctionType, StructType};
 use inkwell::values::{FunctionValue, PointerValue};
 
+use super::cpu::CpuTarget;
 use super::{DATA_LAYOUT, TRIPLE, bug};
 use crate::error::{Error, Result};
 use crate::ir;
@@ -34,6 +35,16 @@ pub(super) struct ModuleContext<'ctx, 'ir> {
     declared: RefCell<BTreeMap<String, FunctionValue<'ctx>>>,
     /// Generic address of the block's dynamic shared memory, if anything asks for it.
     pub(super) dynamic_shared: Option<PointerValue<'ctx>>,
+    /// What it is compiled for.
+    pub(super) target: Target<'ctx>,
+}
+
+/// What a module is compiled for.
+pub(super) enum Target<'ctx> {
+    /// A GPU, through libNVVM or LLVM's NVPTX back end.
+    Nvptx,
+    /// The machine that the compiler runs on.
+    Cpu(Box<CpuTarget<'ctx>>),
 }
 
 impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
@@ -57,7 +68,16 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
             externs: Vec::new(),
             declared: RefCell::default(),
             dynamic_shared: None,
+            target: Target::Nvptx,
         })
+    }
+
+    /// What the CPU has more than a GPU, if the module is for the CPU.
+    pub(super) fn cpu(&self) -> Option<&CpuTarget<'ctx>> {
+        match &self.target {
+            Target::Nvptx => None,
+            Target::Cpu(cpu) => Some(cpu),
+        }
     }
 
     /// A function type; without a result type it returns nothing.
@@ -84,6 +104,9 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
         if let Some(&known) = self.declared.borrow().get(name) {
             return Ok(known);
         }
+        if self.cpu().is_some() && name.starts_with("llvm.nvvm.") {
+            return Err(Error::Invalid(format!("the CPU device has nothing for `{name}` yet")));
+        }
         let function = self.add_function(name, self.function_type(result, parameters))?;
         self.declared.borrow_mut().insert(name.into(), function);
         Ok(function)
@@ -102,9 +125,12 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
             )));
         }
         let function = self.module.add_function(name, ty, None);
-        // Any of them may hold a barrier, and nothing unwinds on a GPU. LLVM drops `convergent` where it
-        // finds it needless.
-        self.add_attribute(function, AttributeLoc::Function, "convergent", 0);
+        // Any of them may hold a barrier. LLVM drops `convergent` where it finds it needless. A CPU's threads
+        // run apart, so there it would only hinder.
+        if self.cpu().is_none() {
+            self.add_attribute(function, AttributeLoc::Function, "convergent", 0);
+        }
+        // Nothing unwinds: a trap ends the grid.
         self.add_attribute(function, AttributeLoc::Function, "nounwind", 0);
         Ok(function)
     }
@@ -123,16 +149,23 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
 
     /// Adds the module's metadata, and verifies it.
     pub(super) fn finish(self) -> Result<Module<'ctx>> {
+        match &self.target {
+            Target::Nvptx => self.finish_nvptx()?,
+            Target::Cpu(cpu) => cpu.finish(),
+        }
+        match self.module.verify() {
+            Ok(()) => Ok(self.module),
+            Err(message) => Err(bug(format!("LLVM's verifier: {}", message.to_string()))),
+        }
+    }
+
+    fn finish_nvptx(&self) -> Result<()> {
         self.strip_intrinsic_attributes();
         let number = |value: u64| self.int_type(32).const_int(value, false).into();
         let version = self.context.metadata_node(&[number(2), number(0)]);
         self.module
             .add_global_metadata("nvvmir.version", &version)
-            .map_err(|error| bug(format!("nvvmir.version: {error}")))?;
-        match self.module.verify() {
-            Ok(()) => Ok(self.module),
-            Err(message) => Err(bug(format!("LLVM's verifier: {}", message.to_string()))),
-        }
+            .map_err(|error| bug(format!("nvvmir.version: {error}")))
     }
 
     /// LLVM puts its own attributes on declarations of intrinsics. Many are newer than the readers of the

@@ -1,5 +1,8 @@
 //! Functions: how they are declared, and the frame in which their instructions are emitted.
 
+use std::cell::Cell;
+
+use gridlet_runtime::cpu::abi;
 use inkwell::attributes::AttributeLoc;
 use inkwell::basic_block::BasicBlock;
 use inkwell::builder::Builder;
@@ -13,6 +16,7 @@ use super::values::{int, pointer};
 use super::{PTX_KERNEL, bug};
 use crate::error::Result;
 use crate::ir::{BlockId, Function, KernelId, Operand, Role, Terminator};
+use crate::source::Span;
 use crate::types::{Scalar, Type};
 
 impl<'ctx> ModuleContext<'ctx, '_> {
@@ -20,7 +24,14 @@ impl<'ctx> ModuleContext<'ctx, '_> {
     pub(super) fn declare_functions(&mut self) -> Result<()> {
         for function in &self.ir.functions {
             let value = match function.role {
-                Role::Entry(kernel) => self.declare_entry(function, kernel)?,
+                Role::Entry(kernel) => match self.cpu() {
+                    None => self.declare_entry(function, kernel)?,
+                    Some(_) => {
+                        let value = self.declare_cpu_entry(&function.name, "thread")?;
+                        self.functions.push(value);
+                        continue;
+                    }
+                },
                 Role::Device | Role::Body(_) => self.declare_internal(function)?,
             };
             for (parameter, item) in value.get_param_iter().zip(&function.parameters) {
@@ -51,7 +62,12 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             parameters.push(self.pointer_type().into());
         }
         let ty = self.function_type(self.result_type(&function.result)?, &parameters);
-        let value = self.add_function(&internal_symbol(&function.name), ty)?;
+        let mut symbol = internal_symbol(&function.name);
+        if self.cpu().is_some() && function.role == Role::Device {
+            // Not the name of a function of C, which the CPU's code may call.
+            symbol.push_str(".device");
+        }
+        let value = self.add_function(&symbol, ty)?;
         value.set_linkage(Linkage::Internal);
         if let Role::Body(_) = function.role {
             self.add_attribute(value, AttributeLoc::Function, "alwaysinline", 0);
@@ -131,18 +147,12 @@ pub(super) fn define<'ctx>(
         .iter()
         .map(|block| cx.context.append_basic_block(value, &block.name))
         .collect();
-    let mut emitter = FunctionEmitter {
-        cx,
-        function,
-        value,
-        blocks,
-        slots: Vec::new(),
-        parameters: Vec::new(),
-        values: vec![None; function.instructions.len()],
-    };
+    let mut emitter = FunctionEmitter::new(cx, function, value, blocks);
+    emitter.enter_function();
     emitter.emit_prologue()?;
+    let loop_heads = loop_heads(function, &order);
     for id in order {
-        emitter.emit_block(id)?;
+        emitter.emit_block(id, loop_heads[id.index()])?;
     }
     Ok(())
 }
@@ -174,21 +184,58 @@ fn reverse_post_order(function: &Function) -> Result<Vec<BlockId>> {
     Ok(order)
 }
 
+/// By block, whether some block jumps back to it.
+fn loop_heads(function: &Function, order: &[BlockId]) -> Vec<bool> {
+    let mut heads = vec![false; function.blocks.len()];
+    let mut was_emitted = vec![false; function.blocks.len()];
+    for &id in order {
+        was_emitted[id.index()] = true;
+        for successor in function.blocks[id.index()].terminator.successors() {
+            heads[successor.index()] |= was_emitted[successor.index()];
+        }
+    }
+    heads
+}
+
 /// One function while it is emitted.
 pub(super) struct FunctionEmitter<'a, 'ctx, 'ir> {
     pub(super) cx: &'a ModuleContext<'ctx, 'ir>,
     pub(super) function: &'a Function,
-    value: FunctionValue<'ctx>,
+    pub(super) value: FunctionValue<'ctx>,
     /// By `ir::BlockId`.
     blocks: Vec<BasicBlock<'ctx>>,
     /// Addresses, by `ir::SlotId`.
     slots: Vec<PointerValue<'ctx>>,
-    parameters: Vec<BasicValueEnum<'ctx>>,
+    pub(super) parameters: Vec<BasicValueEnum<'ctx>>,
     /// By `ir::InstId`, once emitted.
     pub(super) values: Vec<Option<BasicValueEnum<'ctx>>>,
+    /// Where in the source the instruction comes from that is emitted.
+    pub(super) span: Cell<Span>,
+    /// On the CPU, the block's shared memory, if the function has a variable in it.
+    pub(super) shared_base: Option<PointerValue<'ctx>>,
 }
 
 impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
+    /// To emit `function` into `value`, which has `blocks`.
+    pub(super) fn new(
+        cx: &'a ModuleContext<'ctx, 'ir>,
+        function: &'a Function,
+        value: FunctionValue<'ctx>,
+        blocks: Vec<BasicBlock<'ctx>>,
+    ) -> Self {
+        FunctionEmitter {
+            cx,
+            function,
+            value,
+            blocks,
+            slots: Vec::new(),
+            parameters: Vec::new(),
+            values: vec![None; function.instructions.len()],
+            span: Cell::new(function.span),
+            shared_base: None,
+        }
+    }
+
     /// LLVM's builder.
     pub(super) fn build(&self) -> &'a Builder<'ctx> {
         &self.cx.builder
@@ -213,6 +260,13 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             self.slots.push(self.alloca(&slot.ty, &slot.name)?);
         }
         let is_entry = matches!(self.function.role, Role::Entry(_));
+        if self.cx.cpu().is_some() {
+            self.shared_base = self.load_shared_base()?;
+            if is_entry {
+                self.parameters = self.load_parameters()?;
+                return Ok(());
+            }
+        }
         for (parameter, item) in self.value.get_param_iter().zip(&self.function.parameters) {
             let value = match &item.ty {
                 ty if is_entry && is_by_value(ty) => {
@@ -263,14 +317,19 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         let ty = self.cx.int_type(8).array_type(length);
         let address = self.alloca_raw(ty.as_basic_type_enum(), alignment, name);
         self.build().position_at_end(here);
+        self.set_debug_location();
         address
     }
 
-    fn emit_block(&mut self, id: BlockId) -> Result<()> {
+    fn emit_block(&mut self, id: BlockId, is_loop_head: bool) -> Result<()> {
         self.build().position_at_end(self.block(id)?);
         let function = self.function;
         let block = &function.blocks[id.index()];
+        if is_loop_head {
+            self.emit_poll(block)?;
+        }
         for &inst in &block.instructions {
+            self.enter_instruction(inst);
             let value = self.emit_instruction(inst)?;
             self.values[inst.index()] = value;
         }
@@ -280,11 +339,14 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             }
             Terminator::Branch { condition, then, otherwise } => {
                 let condition = int(self.operand(condition)?)?;
-                let (then, otherwise) = (self.block(*then)?, self.block(*otherwise)?);
+                let (then, otherwise) = (self.trap_or_block(*then)?, self.block(*otherwise)?);
                 self.build().build_conditional_branch(condition, then, otherwise)?;
             }
             Terminator::Return(value) => self.emit_return(value.as_ref())?,
             Terminator::Unreachable => {
+                if self.cx.cpu().is_some() && !self.ends_in_trap(block) {
+                    self.trap(abi::TRAP_UNREACHABLE)?;
+                }
                 self.build().build_unreachable()?;
             }
         }
@@ -312,6 +374,22 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         Ok(())
     }
 
+    /// The block to branch to. One that only traps tells nothing of where it was branched from, so on the CPU,
+    /// where a trap says, each branch gets a trap of its own.
+    fn trap_or_block(&self, id: BlockId) -> Result<BasicBlock<'ctx>> {
+        let block = self.block(id)?;
+        if self.cx.cpu().is_none() || !self.is_division_trap(id) {
+            return Ok(block);
+        }
+        let here = self.build().get_insert_block().ok_or_else(|| bug("no block to emit into"))?;
+        let own = self.cx.context.insert_basic_block_after(here, "div.by_zero");
+        self.build().position_at_end(own);
+        self.trap(abi::TRAP_DIVISION)?;
+        self.build().build_unreachable()?;
+        self.build().position_at_end(here);
+        Ok(own)
+    }
+
     /// The value of an operand.
     pub(super) fn operand(&self, operand: &Operand) -> Result<BasicValueEnum<'ctx>> {
         let missing = || bug(format!("{operand:?} in `{}` is not there", self.function.name));
@@ -323,11 +401,17 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             Operand::Slot(id) => {
                 self.slots.get(id.index()).map(|&slot| slot.into()).ok_or_else(missing)
             }
+            Operand::Global(id) if self.is_shared_on_cpu(*id) => {
+                Ok(self.shared_address(*id)?.into())
+            }
             Operand::Global(id) => {
                 self.cx.globals.get(id.index()).map(|&global| global.into()).ok_or_else(missing)
             }
             Operand::Kernel(id) => {
                 let kernel = self.cx.ir.kernels.get(id.index()).ok_or_else(missing)?;
+                if let Some(cpu) = self.cx.cpu() {
+                    return Ok(cpu.descriptor(self.cx, *id).into());
+                }
                 let entry = self.cx.functions.get(kernel.entry.index()).ok_or_else(missing)?;
                 Ok(entry.as_global_value().as_pointer_value().into())
             }

@@ -19,6 +19,9 @@ pub(super) fn reads_dynamic_shared(module: &Module) -> bool {
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// Reads the geometry from the special registers.
     pub(super) fn hardware_geometry(&self) -> Result<BasicValueEnum<'ctx>> {
+        if self.cx.cpu().is_some() {
+            return self.geometry_argument();
+        }
         let mut parts = Vec::with_capacity(REGISTERS.len() + 1);
         for register in REGISTERS {
             let lanes = ["x", "y", "z"]

@@ -7,7 +7,7 @@ use inkwell::values::{ArrayValue, PointerValue};
 
 use super::bug;
 use super::context::{ModuleContext, external_symbol, internal_symbol};
-use super::geometry;
+use super::{cpu, geometry};
 use crate::error::{Error, Result};
 use crate::ir::{Global, Init, Space};
 
@@ -29,16 +29,22 @@ impl<'ctx> ModuleContext<'ctx, '_> {
     pub(super) fn add_globals(&mut self) -> Result<()> {
         let mut used = Vec::new();
         for global in &self.ir.globals {
-            let address = self.add_global(global)?;
+            let is_on_cpu = self.cpu().is_some();
+            let address = if is_on_cpu && global.space == Space::Shared {
+                // A part of the block's memory, which each function asks for.
+                self.pointer_type().const_null()
+            } else {
+                self.add_global(global)?
+            };
             self.globals.push(address);
             if global.exported {
                 used.push(address);
             }
         }
-        if !used.is_empty() {
+        if !used.is_empty() && self.cpu().is_none() {
             self.mark_used(&used);
         }
-        if geometry::reads_dynamic_shared(self.ir) {
+        if self.cpu().is_none() && geometry::reads_dynamic_shared(self.ir) {
             let ty = self.int_type(8).array_type(0);
             let space = AddressSpace::from(SHARED);
             let global = self.module.add_global(ty, Some(space), DYNAMIC_SHARED);
@@ -61,15 +67,20 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         }
         let ty = self.bytes_type(&global.ty)?;
         let space = match global.space {
+            _ if self.cpu().is_some() => 0,
             Space::Shared => SHARED,
             Space::Device | Space::Constant => GLOBAL,
         };
         let value = self.module.add_global(ty, Some(AddressSpace::from(space)), &name);
+        if global.exported && self.cpu().is_some() {
+            cpu::export(value);
+        }
         value.set_initializer(&self.initial_value(global, ty)?);
         value.set_alignment(self.alignment(&global.ty));
         value.set_constant(global.space == Space::Constant);
         value.set_linkage(if global.exported { Linkage::External } else { Linkage::Internal });
-        Ok(value.as_pointer_value().const_address_space_cast(self.pointer_type()))
+        let address = value.as_pointer_value();
+        Ok(if space == 0 { address } else { address.const_address_space_cast(self.pointer_type()) })
     }
 
     fn initial_value(&self, global: &Global, ty: ArrayType<'ctx>) -> Result<ArrayValue<'ctx>> {

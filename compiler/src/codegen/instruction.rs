@@ -22,6 +22,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             .get(id.index())
             .ok_or_else(|| bug("an instruction that is not there"))?;
         let name = self.name_of(&inst.kind);
+        self.check_accesses(inst)?;
         let value = match &inst.kind {
             InstKind::Load(from) => {
                 let from = pointer(self.operand(from)?)?;
@@ -82,6 +83,10 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 let arguments = self.operands(arguments)?;
                 return self.call(callee, arguments, &inst.ty, &name);
             }
+            InstKind::CallExtern { function, arguments } if self.is_on_host(*function) => {
+                let arguments = self.operands(arguments)?;
+                return self.call_host(*function, &arguments, &name);
+            }
             InstKind::CallExtern { function, arguments } => {
                 let callee = self.cx.externs.get(function.index());
                 let callee = *callee.ok_or_else(|| bug("a call of what is not there"))?;
@@ -101,7 +106,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         operands.iter().map(|operand| self.operand(operand)).collect()
     }
 
-    fn call(
+    pub(super) fn call(
         &self,
         callee: FunctionValue<'ctx>,
         mut arguments: Vec<BasicValueEnum<'ctx>>,
@@ -197,7 +202,7 @@ fn pointee(ty: &Type) -> Result<&Type> {
 }
 
 /// The function of the device runtime that a symbol means, under either of its names.
-fn runtime_function(symbol: &str) -> Option<RuntimeFunction> {
+pub(super) fn runtime_function(symbol: &str) -> Option<RuntimeFunction> {
     RuntimeFunction::ALL.into_iter().find(|function| {
         [DeviceRuntimeAbi::Public, DeviceRuntimeAbi::Cdp2]
             .iter()

@@ -31,8 +31,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 Ok(self.absolute(float(*value)?)?.into())
             }
             // PTX's min and max give the other value where one is NaN, and order -0 below +0.
-            MathOp::Min => self.intrinsic("minnum", arguments),
-            MathOp::Max => self.intrinsic("maxnum", arguments),
+            MathOp::Min => self.intrinsic(self.number_of("minnum"), arguments),
+            MathOp::Max => self.intrinsic(self.number_of("maxnum"), arguments),
             MathOp::Sqrt => self.intrinsic("sqrt", arguments),
             MathOp::Floor => self.intrinsic("floor", arguments),
             MathOp::Ceil => self.intrinsic("ceil", arguments),
@@ -49,6 +49,16 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             MathOp::Pow => libdevice("pow"),
             MathOp::Round => libdevice("round"),
             MathOp::Trunc => libdevice("trunc"),
+        }
+    }
+
+    /// `minnum` and `maxnum` order zeros on a GPU, but need not; newer intrinsics, which libNVVM does not know,
+    /// must.
+    fn number_of(&self, name: &'static str) -> &'static str {
+        match name {
+            "minnum" if self.cx.cpu().is_some() => "minimumnum",
+            "maxnum" if self.cx.cpu().is_some() => "maximumnum",
+            _ => name,
         }
     }
 
@@ -91,6 +101,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         scalar: Scalar,
         arguments: &[BasicValueEnum<'ctx>],
     ) -> Result<BasicValueEnum<'ctx>> {
+        if self.cx.cpu().is_some() {
+            return self.host_math(name, scalar, arguments);
+        }
         let suffix = if scalar == Scalar::F32 { "f" } else { "" };
         let ty = self.cx.scalar_type(scalar);
         let parameters = vec![ty; arguments.len()];

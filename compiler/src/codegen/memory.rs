@@ -157,7 +157,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     }
 
     /// `value` with field, element or lane `index` replaced.
-    fn insert(
+    pub(super) fn insert(
         &self,
         value: BasicValueEnum<'ctx>,
         part: BasicValueEnum<'ctx>,

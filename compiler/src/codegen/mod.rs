@@ -22,6 +22,7 @@ mod bfloat;
 mod builtin;
 mod cast;
 mod context;
+mod cpu;
 mod function;
 mod geometry;
 mod globals;
@@ -34,6 +35,7 @@ mod types;
 mod values;
 mod warp;
 
+pub use cpu::{CpuModuleOptions, build_cpu_module};
 use inkwell::context::Context;
 use inkwell::module::Module;
 
@@ -57,16 +59,22 @@ pub const PTX_KERNEL: u32 = 71;
 /// [`Error::Invalid`] where the program uses the name of a function of CUDA for one of its own, or has a
 /// variable of 4 GiB or more.
 pub fn build_module<'ctx>(context: &'ctx Context, module: &ir::Module) -> Result<Module<'ctx>> {
-    if !module.lowered {
+    let mut cx = context::ModuleContext::new(context, module)?;
+    fill(&mut cx)?;
+    cx.finish()
+}
+
+/// Emits the globals and functions of the IR.
+fn fill(cx: &mut context::ModuleContext<'_, '_>) -> Result<()> {
+    if !cx.ir.lowered {
         return Err(bug("the module still has launches to lower"));
     }
-    let mut cx = context::ModuleContext::new(context, module)?;
     cx.add_globals()?;
     cx.declare_functions()?;
-    for (at, function) in module.functions.iter().enumerate() {
-        function::define(&cx, function, cx.functions[at])?;
+    for (at, function) in cx.ir.functions.iter().enumerate() {
+        function::define(cx, function, cx.functions[at])?;
     }
-    cx.finish()
+    Ok(())
 }
 
 /// Whether the module calls libdevice, which then has to be linked.

@@ -1,6 +1,7 @@
 //! `printf`: CUDA's `vprintf(format, buffer)` (CUDA Programming Guide, "Formatted Output"; PTX ISA,
 //! "System Calls").
 
+use gridlet_runtime::cpu::abi::Callback;
 use inkwell::values::BasicValueEnum;
 
 use super::bug;
@@ -31,6 +32,10 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         };
         for ((&value, ty), slot) in values.iter().zip(types).zip(&layout.slots) {
             self.store_part(buffer, slot.offset, value, ty)?;
+        }
+        if self.cx.cpu().is_some() {
+            let arguments = [(*format).into(), buffer.into()];
+            return result(self.callback(Callback::Printf, &arguments)?);
         }
         let word = self.cx.int_type(32).into();
         let vprintf = self.cx.declare("vprintf", Some(word), &[pointer.into(); 2])?;

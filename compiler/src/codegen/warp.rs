@@ -30,6 +30,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             other => return Err(bug(format!("a shuffle of {other}"))),
         };
         let moved = match bits.get_type().get_bit_width() {
+            _ if self.cx.cpu().is_some() => self.host_shuffle(mode, mask, bits, lane)?,
             32 => self.shuffle_word(mode, mask, bits, lane)?,
             64 => {
                 let half = wide.const_int(32, false);

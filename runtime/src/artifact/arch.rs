@@ -58,7 +58,7 @@ enum Features {
 }
 
 impl ImageArch {
-    /// Whether an image of that kind runs on the device.
+    /// Whether an image of that kind runs on the GPU.
     pub fn runs_on(self, kind: ImageKind, device: ComputeCapability) -> bool {
         let same_major = self.capability.major == device.major;
         match self.features {
@@ -67,6 +67,7 @@ impl ImageArch {
             Features::Baseline => match kind {
                 ImageKind::Cubin => same_major && self.capability.minor <= device.minor,
                 ImageKind::Ptx => self.capability <= device,
+                ImageKind::SharedObject => false,
             },
         }
     }
@@ -97,6 +98,25 @@ impl FromStr for ImageArch {
         }
         let number: u32 = digits.parse().map_err(|_| error())?;
         Ok(ImageArch { capability: ComputeCapability::new(number / 10, number % 10), features })
+    }
+}
+
+/// Begins the architecture of every image for the CPU device.
+const CPU_PREFIX: &str = "cpu-";
+
+/// The architecture of images for the CPU device of this machine: `cpu-x86_64`, `cpu-aarch64`.
+pub fn cpu_arch() -> String {
+    format!("{CPU_PREFIX}{}", std::env::consts::ARCH)
+}
+
+/// Checks that an image's architecture is one of its kind.
+pub(super) fn check(kind: ImageKind, arch: &str) -> Result<(), String> {
+    match kind {
+        ImageKind::Cubin | ImageKind::Ptx => arch.parse::<ImageArch>().map(|_| ()),
+        ImageKind::SharedObject => match arch.strip_prefix(CPU_PREFIX) {
+            Some(cpu) if !cpu.is_empty() => Ok(()),
+            _ => Err(format!("`{arch}` is not an architecture such as `{}`", cpu_arch())),
+        },
     }
 }
 
@@ -132,5 +152,20 @@ mod tests {
         assert!(!runs("sm_90a", Ptx, 10, 0));
         assert!(runs("sm_100f", Cubin, 10, 3));
         assert!(!runs("sm_100f", Ptx, 12, 0));
+        assert!(!runs("sm_90", ImageKind::SharedObject, 9, 0));
+    }
+
+    #[test]
+    fn every_kind_has_its_own_architectures() {
+        for (kind, arch, right) in [
+            (ImageKind::Cubin, "sm_90", true),
+            (ImageKind::Cubin, "cpu-x86_64", false),
+            (ImageKind::SharedObject, "cpu-x86_64", true),
+            (ImageKind::SharedObject, "cpu-aarch64", true),
+            (ImageKind::SharedObject, "cpu-", false),
+            (ImageKind::SharedObject, "sm_90", false),
+        ] {
+            assert_eq!(check(kind, arch).is_ok(), right, "{kind:?} {arch}");
+        }
     }
 }

@@ -7,7 +7,7 @@ mod validate;
 use std::path::Path;
 use std::sync::Arc;
 
-pub use arch::{ComputeCapability, ImageArch};
+pub use arch::{ComputeCapability, ImageArch, cpu_arch};
 
 use crate::error::{ArtifactError, ArtifactProblem, Error, Result};
 use crate::manifest::{Image, ImageKind, Kernel, Manifest};
@@ -103,7 +103,7 @@ impl Artifact {
         self.manifest().images.iter().zip(self.inner.images.iter().map(Vec::as_slice))
     }
 
-    /// The image that suits a device best, with its bytes: the cubin of the same major and the highest minor
+    /// The image that suits a GPU best, with its bytes: the cubin of the same major and the highest minor
     /// compute capability that is not above the device's (CUDA C++ Programming Guide, Binary Compatibility:
     /// machine code runs on later minors of its major only); else the newest PTX that is not above the
     /// device's (PTX Compatibility).
@@ -117,6 +117,12 @@ impl Artifact {
                 .map(|(_, found)| found)
         };
         best(ImageKind::Cubin).or_else(|| best(ImageKind::Ptx))
+    }
+
+    /// The image for the CPU device of this machine, with its bytes.
+    pub fn image_for_cpu(&self) -> Option<(&Image, &[u8])> {
+        let arch = cpu_arch();
+        self.images().find(|(image, _)| image.kind == ImageKind::SharedObject && image.arch == arch)
     }
 
     fn checked(manifest: Manifest, images: Vec<Vec<u8>>) -> Result<Artifact, ArtifactProblem> {

@@ -242,3 +242,20 @@ fn unknown_kernels_list_the_known() {
     let error = artifact().kernel("srot").unwrap_err();
     assert_eq!(error.to_string(), "no kernel `srot`: the program has `sort`");
 }
+
+#[test]
+fn each_device_gets_its_own_image() {
+    let mut manifest = manifest();
+    let object = b"\x7fELF and host code".to_vec();
+    let (own, foreign) = (cpu_arch(), "cpu-z80");
+    manifest.images.extend([
+        describe_image(ImageKind::SharedObject, foreign, "sort.z80.so", &object),
+        describe_image(ImageKind::SharedObject, &own, "sort.cpu.so", &object),
+    ]);
+    let images = vec![CUBIN.into(), PTX.into(), object.clone(), object];
+    let artifact = Artifact::new(manifest, images).unwrap();
+    assert_eq!(artifact.image_for_cpu().unwrap().0.file, "sort.cpu.so");
+    let gpu = artifact.image_for(ComputeCapability::new(9, 0)).unwrap();
+    assert_eq!(gpu.0.file, "sort.sm_90.cubin");
+    assert_eq!(self::artifact().image_for_cpu(), None);
+}

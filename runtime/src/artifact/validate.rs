@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use sha2::{Digest, Sha256};
 
-use super::arch::ImageArch;
+use super::arch;
 use crate::error::ArtifactProblem;
 use crate::manifest::{Image, ImageKind, MANIFEST_VERSION, Manifest, Type};
 use crate::types::extent;
@@ -67,9 +67,7 @@ fn consistent(manifest: &Manifest) -> Result<(), String> {
     }
     for image in &manifest.images {
         plain_file_name(&image.file)?;
-        image
-            .arch
-            .parse::<ImageArch>()
+        arch::check(image.kind, &image.arch)
             .map_err(|error| format!("image `{}`: {error}", image.file))?;
     }
     Ok(())
@@ -159,13 +157,14 @@ pub(super) fn image(image: &Image, bytes: &[u8]) -> Result<(), ArtifactProblem> 
         return Err(ArtifactProblem::ImageHash { file: file(), expected, found });
     }
     let right_kind = match image.kind {
-        ImageKind::Cubin => bytes.starts_with(b"\x7fELF"),
+        ImageKind::Cubin | ImageKind::SharedObject => bytes.starts_with(b"\x7fELF"),
         ImageKind::Ptx => std::str::from_utf8(bytes).is_ok_and(|text| text.contains(".version")),
     };
     if !right_kind {
         let kind = match image.kind {
             ImageKind::Cubin => "a cubin",
             ImageKind::Ptx => "PTX",
+            ImageKind::SharedObject => "a shared object",
         };
         return Err(ArtifactProblem::Inconsistent(format!("image `{}` is not {kind}", image.file)));
     }

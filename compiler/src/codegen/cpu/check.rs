@@ -1,0 +1,96 @@
+//! What a checked image tells the device while it runs.
+
+use gridlet_runtime::cpu::abi::{self, Callback};
+use inkwell::values::PointerValue;
+
+use crate::builtins::Builtin;
+use crate::codegen::function::FunctionEmitter;
+use crate::codegen::types::Carrier;
+use crate::codegen::values::pointer;
+use crate::error::Result;
+use crate::ir::{Block, Inst, InstKind, Operand};
+use crate::launch::symbols::RECORD_LOST_LAUNCH;
+use crate::types::{Scalar, Type};
+
+impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
+    fn is_checked(&self) -> bool {
+        // Nobody wrote that function, and its writes after an atomic cannot race.
+        self.cx.cpu().is_some_and(|cpu| cpu.check) && self.function.name != RECORD_LOST_LAUNCH
+    }
+
+    /// Before an instruction: its access to memory, if it has one that could go wrong.
+    pub(in crate::codegen) fn check_accesses(&self, inst: &Inst) -> Result<()> {
+        if !self.is_checked() {
+            return Ok(());
+        }
+        let (to, ty, kind) = match &inst.kind {
+            InstKind::Load(from) => (from, inst.ty.clone(), abi::ACCESS_READ),
+            InstKind::Store { pointer, value } => (pointer, self.type_of(value), abi::ACCESS_WRITE),
+            InstKind::Builtin { builtin, arguments, .. } => match (builtin, arguments.first()) {
+                (Builtin::Atomic(_) | Builtin::AtomicCas, Some(to)) => {
+                    (to, inst.ty.clone(), abi::ACCESS_ATOMIC)
+                }
+                _ => return Ok(()),
+            },
+            _ => return Ok(()),
+        };
+        if self.is_own(to) {
+            return Ok(());
+        }
+        self.check_part(pointer(self.operand(to)?)?, 0, &ty, kind)
+    }
+
+    /// Whether an address is surely that of a local variable or of a launch's parameter.
+    fn is_own(&self, address: &Operand) -> bool {
+        let Operand::Inst(id) = address else { return matches!(address, Operand::Slot(_)) };
+        match self.function.instructions.get(id.index()).map(|inst| &inst.kind) {
+            Some(InstKind::FieldAddress { base, .. }) => self.is_own(base),
+            // Only the launch stage writes at offsets in bytes.
+            Some(InstKind::ByteOffset { .. }) => true,
+            _ => false,
+        }
+    }
+
+    /// Tells of each scalar and vector of an access, whose alignment is known by their size, and of what is
+    /// too wide for registers as a whole.
+    fn check_part(
+        &self,
+        base: PointerValue<'ctx>,
+        offset: u64,
+        ty: &Type,
+        kind: u32,
+    ) -> Result<()> {
+        let is_leaf = match ty {
+            Type::Vector(scalar, count) => *count != 3 && *scalar != Scalar::Bool,
+            Type::Struct(_) | Type::Array(..) => self.cx.carrier(ty) == Carrier::Memory,
+            _ => true,
+        };
+        let size = u32::try_from(self.cx.size(ty)).unwrap_or(u32::MAX);
+        if size == 0 {
+            return Ok(());
+        }
+        if is_leaf {
+            let address = self.offset(base, offset, "")?;
+            let arguments = [address.into(), self.word(size), self.word(kind), self.location()];
+            self.callback(Callback::CheckAccess, &arguments)?;
+            return Ok(());
+        }
+        for index in 0..self.cx.part_count(ty) {
+            let (part, at) = self.cx.part(ty, index)?;
+            self.check_part(base, offset + at, &part, kind)?;
+        }
+        Ok(())
+    }
+
+    /// At the head of a loop.
+    pub(in crate::codegen) fn emit_poll(&self, block: &Block) -> Result<()> {
+        if !self.is_checked() {
+            return Ok(());
+        }
+        if let Some(&first) = block.instructions.first() {
+            self.enter_instruction(first);
+        }
+        self.callback(Callback::Poll, &[self.location()])?;
+        Ok(())
+    }
+}

@@ -1,0 +1,114 @@
+//! Debug information: which line each instruction comes from.
+
+use inkwell::debug_info::{
+    AsDIScope, DIFile, DIFlags, DIFlagsConstants, DISubroutineType, DWARFEmissionKind,
+    DWARFSourceLanguage, DebugInfoBuilder, debug_metadata_version,
+};
+use inkwell::module::FlagBehavior;
+
+use crate::codegen::context::ModuleContext;
+use crate::codegen::function::FunctionEmitter;
+use crate::ir::Role;
+
+/// The version of DWARF that every debugger in use reads.
+const DWARF_VERSION: u64 = 4;
+
+/// The builder of a module's debug information, with what all functions share.
+pub(super) struct DebugLines<'ctx> {
+    builder: DebugInfoBuilder<'ctx>,
+    /// By `FileId`.
+    files: Vec<DIFile<'ctx>>,
+    function_type: DISubroutineType<'ctx>,
+    is_optimized: bool,
+}
+
+impl<'ctx> DebugLines<'ctx> {
+    pub(super) fn new(cx: &ModuleContext<'ctx, '_>, is_optimized: bool) -> Self {
+        let version = |value| cx.int_type(32).const_int(value, false);
+        let flags = [
+            ("Debug Info Version", u64::from(debug_metadata_version())),
+            ("Dwarf Version", DWARF_VERSION),
+        ];
+        for (name, value) in flags {
+            cx.module.add_basic_value_flag(name, FlagBehavior::Warning, version(value));
+        }
+        let names: Vec<&str> =
+            cx.ir.sources.files().iter().map(|file| file.name.as_str()).collect();
+        // The folder is not known here, and would make the output depend on it. Debuggers look in the folder
+        // that they run in.
+        let folder = ".";
+        let (builder, unit) = cx.module.create_debug_info_builder(
+            true,
+            DWARFSourceLanguage::C99,
+            names.first().copied().unwrap_or("module"),
+            folder,
+            "gridlet",
+            is_optimized,
+            "",
+            0,
+            "",
+            DWARFEmissionKind::Full,
+            0,
+            true,
+            false,
+            "",
+            "",
+        );
+        let files = names.iter().map(|name| builder.create_file(name, folder)).collect();
+        let function_type = builder.create_subroutine_type(unit.get_file(), None, &[], 0);
+        DebugLines { builder, files, function_type, is_optimized }
+    }
+
+    pub(super) fn finish(&self) {
+        self.builder.finalize();
+    }
+}
+
+impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
+    /// Before the first instruction of a function.
+    pub(in crate::codegen) fn enter_function(&self) {
+        let Some(cpu) = self.cx.cpu() else { return };
+        self.cx.add_cpu_attributes(self.value);
+        self.span.set(self.function.span);
+        let Some(debug) = &cpu.debug else { return };
+        let Some(&file) = debug.files.get(self.function.span.file.0 as usize) else { return };
+        let line = self.cx.ir.sources.line(self.function.span);
+        let symbol = self.value.get_name().to_string_lossy();
+        // A person knows the body by the kernel's name; entries keep theirs.
+        let name = match self.function.role {
+            Role::Entry(_) => &symbol,
+            Role::Device => self.function.name.as_str(),
+            Role::Body(kernel) => &self.cx.ir.kernel(kernel).name,
+        };
+        let function = debug.builder.create_function(
+            file.as_debug_info_scope(),
+            name,
+            Some(&symbol),
+            file,
+            line,
+            debug.function_type,
+            true,
+            true,
+            line,
+            DIFlags::PUBLIC,
+            debug.is_optimized,
+        );
+        self.value.set_subprogram(function);
+        self.set_debug_location();
+    }
+
+    /// Says that what follows comes from the current span.
+    pub(in crate::codegen) fn set_debug_location(&self) {
+        let Some(debug) = self.cx.cpu().and_then(|cpu| cpu.debug.as_ref()) else { return };
+        let Some(function) = self.value.get_subprogram() else { return };
+        let at = self.cx.ir.sources.position(self.span.get());
+        let location = debug.builder.create_debug_location(
+            self.cx.context,
+            at.line,
+            at.column,
+            function.as_debug_info_scope(),
+            None,
+        );
+        self.build().set_current_debug_location(location);
+    }
+}

@@ -1,0 +1,277 @@
+//! Calls of the CPU device: the built-ins and the device runtime.
+
+use gridlet_runtime::cpu::abi::{self, Callback};
+use inkwell::AtomicOrdering;
+use inkwell::attributes::{Attribute, AttributeLoc};
+use inkwell::types::BasicTypeEnum;
+use inkwell::values::{
+    BasicMetadataValueEnum, BasicValue, BasicValueEnum, CallSiteValue, IntValue, PointerValue,
+};
+
+use crate::builtins::{Builtin, ShuffleMode, VoteMode};
+use crate::codegen::bug;
+use crate::codegen::function::FunctionEmitter;
+use crate::codegen::instruction::runtime_function;
+use crate::codegen::values::{int, pointer, result};
+use crate::error::{Error, Result};
+use crate::ir::{Block, BlockId, ExternId, InstKind};
+use crate::launch::symbols::{RuntimeFunction, is_reserved};
+use crate::source::Span;
+use crate::types::Type;
+
+/// Bits of an `abi::Location` with the line.
+const LINE_BITS: u32 = 24;
+
+impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
+    /// Calls the device.
+    pub(in crate::codegen) fn callback(
+        &self,
+        callback: Callback,
+        arguments: &[BasicValueEnum<'ctx>],
+    ) -> Result<CallSiteValue<'ctx>> {
+        let Some(cpu) = self.cx.cpu() else { return Err(bug("a callback on a GPU")) };
+        let build = self.build();
+        let pointer_type = self.cx.pointer_type();
+        let table = pointer(self.load_invariant(cpu.table)?)?;
+        let entry = self.offset(table, callback as u64 * 8, "")?;
+        let function = pointer(self.load_invariant(entry)?)?;
+        let (word, wide): (BasicTypeEnum<'ctx>, BasicTypeEnum<'ctx>) =
+            (self.cx.int_type(32).into(), self.cx.int_type(64).into());
+        let result = match callback {
+            Callback::SharedBase | Callback::GetParameterBuffer => Some(pointer_type.into()),
+            Callback::Shuffle | Callback::Clock64 | Callback::GlobalTimer => Some(wide),
+            Callback::Vote
+            | Callback::ActiveMask
+            | Callback::LaneId
+            | Callback::LaunchDevice
+            | Callback::Printf
+            | Callback::SmId => Some(word),
+            Callback::SyncThreads
+            | Callback::SyncWarp
+            | Callback::Trap
+            | Callback::CheckAccess
+            | Callback::Poll => None,
+        };
+        let types: Vec<_> = arguments.iter().map(|argument| argument.get_type()).collect();
+        let ty = self.cx.function_type(result, &types);
+        let arguments: Vec<BasicMetadataValueEnum<'ctx>> =
+            arguments.iter().map(|&argument| argument.into()).collect();
+        let call = build.build_indirect_call(ty, function, &arguments, "")?;
+        let attributes: &[&str] = match callback {
+            // The same each time that one function asks; `memory` of 0 is no access at all.
+            Callback::SharedBase | Callback::LaneId => &["nounwind", "willreturn", "memory"],
+            Callback::Trap => &["nounwind", "noreturn", "cold"],
+            _ => &["nounwind"],
+        };
+        for name in attributes {
+            let kind = Attribute::get_named_enum_kind_id(name);
+            let attribute = self.cx.context.create_enum_attribute(kind, 0);
+            call.add_attribute(AttributeLoc::Function, attribute);
+        }
+        Ok(call)
+    }
+
+    /// Loads a pointer that was written before any kernel ran.
+    fn load_invariant(&self, from: PointerValue<'ctx>) -> Result<BasicValueEnum<'ctx>> {
+        let value = self.build().build_load(self.cx.pointer_type(), from, "")?;
+        if let Some(load) = value.as_instruction_value() {
+            let kind = self.cx.context.get_kind_id("invariant.load");
+            load.set_metadata(self.cx.context.metadata_node(&[]), kind)
+                .map_err(|error| bug(format!("invariant.load: {error}")))?;
+        }
+        Ok(value)
+    }
+
+    /// A constant `u32`.
+    pub(super) fn word(&self, value: u32) -> BasicValueEnum<'ctx> {
+        self.cx.int_type(32).const_int(u64::from(value), false).into()
+    }
+
+    /// The position of what is emitted, an `abi::Location`.
+    pub(super) fn location(&self) -> BasicValueEnum<'ctx> {
+        self.word(location(self.cx.ir.sources.line(self.span.get()), self.span.get()))
+    }
+
+    /// Goes on with an instruction of another place in the source.
+    pub(in crate::codegen) fn enter_instruction(&self, id: crate::ir::InstId) {
+        if let Some(inst) = self.function.instructions.get(id.index()) {
+            self.span.set(inst.span);
+            self.set_debug_location();
+        }
+    }
+
+    /// Ends the grid.
+    pub(in crate::codegen) fn trap(&self, kind: u32) -> Result<()> {
+        self.callback(Callback::Trap, &[self.word(kind), self.location()])?;
+        Ok(())
+    }
+
+    /// Whether the last instruction of a block is a trap.
+    pub(in crate::codegen) fn ends_in_trap(&self, block: &Block) -> bool {
+        let last = block.instructions.last();
+        let last = last.and_then(|id| self.function.instructions.get(id.index()));
+        last.is_some_and(|inst| {
+            matches!(inst.kind, InstKind::Builtin { builtin: Builtin::Trap, .. })
+        })
+    }
+
+    /// Whether a block does nothing but trap, for a divisor of zero: see `ir::build::arithmetic`.
+    pub(in crate::codegen) fn is_division_trap(&self, id: BlockId) -> bool {
+        let block = self.function.blocks.get(id.index());
+        block.is_some_and(|block| {
+            block.name.starts_with("div.by_zero")
+                && block.instructions.len() == 1
+                && self.ends_in_trap(block)
+        })
+    }
+
+    /// Emits a built-in that the device does. `None` if it needs no device; the inner `None` is no value.
+    pub(in crate::codegen) fn host_builtin(
+        &self,
+        builtin: Builtin,
+        values: &[BasicValueEnum<'ctx>],
+    ) -> Result<Option<Option<BasicValueEnum<'ctx>>>> {
+        let value = |call: CallSiteValue<'ctx>| Ok(Some(Some(result(call)?)));
+        match (builtin, values) {
+            (Builtin::SyncThreads, []) => {
+                self.callback(Callback::SyncThreads, &[self.location()])?;
+            }
+            (Builtin::SyncWarp, [mask]) => {
+                self.callback(Callback::SyncWarp, &[*mask, self.location()])?;
+            }
+            (Builtin::Fence(_), []) => {
+                let order = AtomicOrdering::SequentiallyConsistent;
+                self.build().build_fence(order, false, "")?;
+            }
+            (Builtin::Trap, []) => self.trap(abi::TRAP_EXPLICIT)?,
+            (Builtin::Vote(mode), [mask, predicate]) => {
+                return Ok(Some(Some(self.host_vote(mode, *mask, int(*predicate)?)?)));
+            }
+            (Builtin::ActiveMask, []) => return value(self.callback(Callback::ActiveMask, &[])?),
+            (Builtin::LaneId, []) if self.function.takes_geometry => {
+                return Ok(Some(Some(self.lane_of_geometry()?)));
+            }
+            (Builtin::LaneId, []) => return value(self.callback(Callback::LaneId, &[])?),
+            (Builtin::SmId, []) => return value(self.callback(Callback::SmId, &[])?),
+            (Builtin::Clock64, []) => return value(self.callback(Callback::Clock64, &[])?),
+            (Builtin::GlobalTimer, []) => {
+                return value(self.callback(Callback::GlobalTimer, &[])?);
+            }
+            _ => return Ok(None),
+        }
+        Ok(Some(None))
+    }
+
+    fn host_vote(
+        &self,
+        mode: VoteMode,
+        mask: BasicValueEnum<'ctx>,
+        predicate: IntValue<'ctx>,
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let number = match mode {
+            VoteMode::Ballot => abi::VOTE_BALLOT,
+            VoteMode::Any => abi::VOTE_ANY,
+            VoteMode::All => abi::VOTE_ALL,
+        };
+        let word = self.cx.int_type(32);
+        let predicate = self.build().build_int_z_extend(predicate, word, "")?.into();
+        let arguments = [self.word(number), mask, predicate, self.location()];
+        let value = result(self.callback(Callback::Vote, &arguments)?)?;
+        match mode {
+            VoteMode::Ballot => Ok(value),
+            VoteMode::Any | VoteMode::All => Ok(self.byte_to_bool(int(value)?, "")?.into()),
+        }
+    }
+
+    /// A shuffle of up to 64 bits; gives as many.
+    pub(in crate::codegen) fn host_shuffle(
+        &self,
+        mode: ShuffleMode,
+        mask: BasicValueEnum<'ctx>,
+        bits: IntValue<'ctx>,
+        lane: BasicValueEnum<'ctx>,
+    ) -> Result<IntValue<'ctx>> {
+        let number = match mode {
+            ShuffleMode::Index => abi::SHUFFLE_INDEX,
+            ShuffleMode::Up => abi::SHUFFLE_UP,
+            ShuffleMode::Down => abi::SHUFFLE_DOWN,
+            ShuffleMode::Xor => abi::SHUFFLE_XOR,
+        };
+        let (ty, wide) = (bits.get_type(), self.cx.int_type(64));
+        let value = self.build().build_int_z_extend_or_bit_cast(bits, wide, "")?.into();
+        let arguments = [self.word(number), mask, value, lane, self.location()];
+        let moved = int(result(self.callback(Callback::Shuffle, &arguments)?)?)?;
+        Ok(self.build().build_int_truncate_or_bit_cast(moved, ty, "")?)
+    }
+
+    /// Whether the device, not another module, has a function.
+    pub(in crate::codegen) fn is_on_host(&self, id: ExternId) -> bool {
+        self.cx.cpu().is_some()
+            && self.cx.ir.externs.get(id.index()).is_some_and(|item| {
+                runtime_function(&item.name).is_some() || is_reserved(&item.name)
+            })
+    }
+
+    /// Calls a function of the device runtime.
+    pub(in crate::codegen) fn call_host(
+        &self,
+        id: ExternId,
+        arguments: &[BasicValueEnum<'ctx>],
+        name: &str,
+    ) -> Result<Option<BasicValueEnum<'ctx>>> {
+        let item =
+            self.cx.ir.externs.get(id.index()).ok_or_else(|| bug("a call of what is not there"))?;
+        let call = match (runtime_function(&item.name), arguments) {
+            (Some(RuntimeFunction::GetParameterBuffer), [kernel, grid, block, dynamic_shared]) => {
+                let grid = self.in_memory(*grid, "grid")?;
+                let block = self.in_memory(*block, "block")?;
+                let arguments = [*kernel, grid, block, *dynamic_shared];
+                self.callback(Callback::GetParameterBuffer, &arguments)?
+            }
+            (Some(RuntimeFunction::LaunchDevice), [buffer, stream]) => {
+                let wide = self.cx.int_type(64);
+                let stream = self.build().build_ptr_to_int(pointer(*stream)?, wide, "")?;
+                let arguments = [*buffer, stream.into(), self.location()];
+                self.callback(Callback::LaunchDevice, &arguments)?
+            }
+            _ => {
+                let message = format!("the CPU device has no `{}` yet", item.name);
+                return Err(Error::Invalid(message));
+            }
+        };
+        let value = result(call)?;
+        value.set_name(name);
+        Ok(Some(value))
+    }
+
+    /// The address of a copy of a `dim3`.
+    fn in_memory(&self, value: BasicValueEnum<'ctx>, name: &str) -> Result<BasicValueEnum<'ctx>> {
+        let ty = Type::DIM3;
+        let copy = self.temporary(self.cx.size(&ty), self.cx.alignment(&ty), name)?;
+        self.store_part(copy, 0, value, &ty)?;
+        Ok(copy.into())
+    }
+}
+
+/// A position as the device reads it. What does not fit is unknown.
+fn location(line: u32, span: Span) -> u32 {
+    if span.file.0 > u32::from(u8::MAX) || line >= 1 << LINE_BITS {
+        return 0;
+    }
+    span.file.0 << LINE_BITS | line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::location;
+    use crate::source::{FileId, Span};
+
+    #[test]
+    fn positions_that_do_not_fit_are_unknown() {
+        let in_file = |file| Span::new(FileId(file), 0..0);
+        assert_eq!(location(7, in_file(0)), 7);
+        assert_eq!(location(7, in_file(2)), 0x0200_0007);
+        assert_eq!(location(1 << 24, in_file(0)), 0);
+        assert_eq!(location(7, in_file(256)), 0);
+    }
+}

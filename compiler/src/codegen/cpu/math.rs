@@ -1,0 +1,54 @@
+//! Mathematical functions, by the names that libdevice has for them.
+
+use inkwell::values::BasicValueEnum;
+
+use crate::codegen::bug;
+use crate::codegen::function::FunctionEmitter;
+use crate::codegen::values::{float, result};
+use crate::error::Result;
+use crate::types::Scalar;
+
+/// What LLVM has an intrinsic for, which it folds and may compute in vectors. Where the machine has no
+/// instruction, it calls the C library.
+const INTRINSICS: [&str; 20] = [
+    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "exp", "exp2",
+    "log", "log2", "log10", "pow", "floor", "ceil", "round", "trunc",
+];
+
+impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
+    /// The function that libdevice calls `name`; all arguments and the result are `scalar`s.
+    pub(in crate::codegen) fn host_math(
+        &self,
+        name: &str,
+        scalar: Scalar,
+        arguments: &[BasicValueEnum<'ctx>],
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let one = || self.cx.float_type(scalar).const_float(1.0);
+        match (name, arguments) {
+            ("rsqrt", [value]) => {
+                let root = float(self.intrinsic("sqrt", &[*value])?)?;
+                Ok(self.build().build_float_div(one(), root, "")?.into())
+            }
+            ("fmod", [left, right]) => {
+                Ok(self.build().build_float_rem(float(*left)?, float(*right)?, "")?.into())
+            }
+            ("saturate", [value]) => {
+                // Of NaN and 0 the larger is 0, as on a GPU.
+                let zero = self.cx.float_type(scalar).const_zero().into();
+                let positive = self.intrinsic("maximumnum", &[*value, zero])?;
+                self.intrinsic("minimumnum", &[positive, one().into()])
+            }
+            _ if INTRINSICS.contains(&name) => self.intrinsic(name, arguments),
+            _ => {
+                let symbol = match scalar {
+                    Scalar::F32 => format!("{name}f"),
+                    Scalar::F64 => name.to_owned(),
+                    _ => return Err(bug(format!("`{name}` on {}", scalar.name()))),
+                };
+                let ty = self.cx.scalar_type(scalar);
+                let function = self.cx.declare(&symbol, Some(ty), &vec![ty; arguments.len()])?;
+                result(self.emit_call(function, arguments, "")?)
+            }
+        }
+    }
+}

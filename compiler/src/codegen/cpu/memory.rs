@@ -1,0 +1,84 @@
+//! Shared variables: offsets in the block's shared memory.
+
+use gridlet_runtime::cpu::abi::{Callback, SHARED_ALIGNMENT};
+use inkwell::values::PointerValue;
+
+use crate::codegen::bug;
+use crate::codegen::function::FunctionEmitter;
+use crate::codegen::values::{pointer, result};
+use crate::error::{Error, Result};
+use crate::ir::{GlobalId, InstKind, Module, Operand, Space};
+use crate::layout::type_layout;
+
+/// Where each shared variable of an image lies.
+pub(super) struct SharedMemory {
+    /// In bytes, by `ir::GlobalId`; `None` for what is not shared.
+    offsets: Vec<Option<u32>>,
+    /// How many bytes all take.
+    pub(super) bytes: u32,
+}
+
+impl SharedMemory {
+    /// Lays the shared variables of a module out one after another.
+    pub(super) fn of(module: &Module) -> Result<Self> {
+        let mut end = 0_u64;
+        let mut offsets = Vec::with_capacity(module.globals.len());
+        for global in &module.globals {
+            if global.space != Space::Shared {
+                offsets.push(None);
+                continue;
+            }
+            let layout = type_layout(&global.ty, &module.structs);
+            if layout.alignment > SHARED_ALIGNMENT as u64 {
+                return Err(bug(format!("`{}` is aligned to {}", global.name, layout.alignment)));
+            }
+            let start = end.next_multiple_of(layout.alignment.max(1));
+            end = start.saturating_add(layout.size);
+            let too_large = |_| {
+                Error::Invalid(format!("the shared variables up to `{}` take 4 GiB", global.name))
+            };
+            u32::try_from(end).map_err(too_large)?;
+            offsets.push(Some(u32::try_from(start).map_err(too_large)?));
+        }
+        Ok(SharedMemory { offsets, bytes: end as u32 })
+    }
+}
+
+impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
+    fn shared_offset(&self, id: GlobalId) -> Option<u32> {
+        self.cx.cpu()?.shared.offsets.get(id.index()).copied().flatten()
+    }
+
+    /// Whether a global is a part of the block's memory that the CPU device gives.
+    pub(in crate::codegen) fn is_shared_on_cpu(&self, id: GlobalId) -> bool {
+        self.shared_offset(id).is_some()
+    }
+
+    /// Its address.
+    pub(in crate::codegen) fn shared_address(&self, id: GlobalId) -> Result<PointerValue<'ctx>> {
+        let (Some(base), Some(offset)) = (self.shared_base, self.shared_offset(id)) else {
+            return Err(bug("a shared variable where none was seen"));
+        };
+        let name = self.cx.ir.globals.get(id.index()).map_or("", |global| &global.name);
+        self.offset(base, u64::from(offset), name)
+    }
+
+    /// The block's shared memory, if the function has a variable in it.
+    pub(in crate::codegen) fn load_shared_base(&self) -> Result<Option<PointerValue<'ctx>>> {
+        let mut is_used = false;
+        for inst in &self.function.instructions {
+            inst.kind.for_each_operand(|operand| {
+                if let Operand::Global(id) = operand {
+                    is_used |= self.is_shared_on_cpu(*id);
+                }
+            });
+            debug_assert!(!matches!(inst.kind, InstKind::Launch(_)), "launches are lowered");
+        }
+        if !is_used {
+            return Ok(None);
+        }
+        let base = pointer(result(self.callback(Callback::SharedBase, &[])?)?)?;
+        base.set_name("shared");
+        Ok(Some(base))
+    }
+}

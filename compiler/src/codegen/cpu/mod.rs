@@ -1,0 +1,171 @@
+//! What a module for the CPU has in place of a GPU's hardware.
+//!
+//! A CPU image is the same IR, with the same bodies, layouts and lowered launches, for LLVM's host target.
+//! `gridlet_runtime::cpu::abi` is the contract with the CPU device. What differs is here:
+//!
+//! - **Geometry, parameters, entries** (`entries.rs`). A kernel's entry becomes `<kernel>.thread`, which loads
+//!   the geometry and the packed parameters through its two arguments and calls the body. Unless threads of
+//!   the block wait for each other, `<kernel>.serial` calls the same body for each thread of the block.
+//!   [`abi::KERNELS_SYMBOL`] lists both; the address of a kernel's descriptor there is the kernel to a launch.
+//! - **Built-ins and the device runtime** (`host.rs`) are calls through the table of callbacks, mathematical
+//!   functions (`math.rs`) LLVM's intrinsics or the C library's.
+//! - **Memory** (`memory.rs`). There is one address space. Shared variables have offsets in the block's shared
+//!   memory, whose address a function asks for when it starts.
+//! - **Checks** (`check.rs`). A checked image tells the device of every access and every turn of a loop.
+//! - **Source lines** (`debug.rs`), for debuggers. Traps, launches and checks carry their position in any case.
+
+mod check;
+mod debug;
+mod entries;
+mod host;
+mod math;
+mod memory;
+
+use gridlet_runtime::cpu::abi;
+use inkwell::GlobalVisibility;
+use inkwell::attributes::AttributeLoc;
+use inkwell::context::Context;
+use inkwell::module::{Linkage, Module};
+use inkwell::targets::TargetMachine;
+use inkwell::types::StructType;
+use inkwell::values::{BasicValue, FunctionValue, GlobalValue, PointerValue};
+
+use super::context::{ModuleContext, Target};
+use super::fill;
+use crate::error::Result;
+use crate::ir::{self, KernelId};
+use debug::DebugLines;
+use memory::SharedMemory;
+
+/// How a module for the CPU is emitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuModuleOptions {
+    /// Whether accesses and loops call the device, for `--check`.
+    pub check: bool,
+    /// Whether the module says which line each instruction comes from, for debuggers.
+    pub debug_lines: bool,
+    /// Whether the module will be optimised, for the debug information to say so.
+    pub optimize: bool,
+}
+
+/// What a module for the CPU has more than one for a GPU.
+pub(super) struct CpuTarget<'ctx> {
+    check: bool,
+    /// The variable with the address of the callbacks.
+    table: PointerValue<'ctx>,
+    /// The kernels' descriptors, an array.
+    kernels: GlobalValue<'ctx>,
+    descriptor: StructType<'ctx>,
+    shared: SharedMemory,
+    debug: Option<DebugLines<'ctx>>,
+}
+
+/// Emits `module`, which the `launch` stage has lowered with the device runtime's public names, into `context`
+/// for `machine`.
+///
+/// # Errors
+/// As [`super::build_module`], and [`Error::Invalid`](crate::Error::Invalid) where the program uses what the CPU
+/// device does not have.
+pub fn build_cpu_module<'ctx>(
+    context: &'ctx Context,
+    module: &ir::Module,
+    machine: &TargetMachine,
+    options: &CpuModuleOptions,
+) -> Result<Module<'ctx>> {
+    let mut cx = ModuleContext::new(context, module)?;
+    cx.module.set_triple(&machine.get_triple());
+    cx.module.set_data_layout(&machine.get_target_data().get_data_layout());
+    let target = CpuTarget::new(&cx, options)?;
+    cx.target = Target::Cpu(Box::new(target));
+    fill(&mut cx)?;
+    cx.define_descriptors()?;
+    cx.finish()
+}
+
+/// Makes a variable one that the loader finds by name, and this module without a look at the loader's tables.
+pub(super) fn export(global: GlobalValue<'_>) {
+    global.set_linkage(Linkage::External);
+    global.set_visibility(GlobalVisibility::Protected);
+}
+
+impl<'ctx> CpuTarget<'ctx> {
+    fn new(cx: &ModuleContext<'ctx, '_>, options: &CpuModuleOptions) -> Result<Self> {
+        let word = cx.int_type(32);
+        let pointer = cx.pointer_type();
+        let constant = |name: &str, value: u64| {
+            let global = cx.module.add_global(word, None, name);
+            global.set_initializer(&word.const_int(value, false));
+            global.set_constant(true);
+            export(global);
+        };
+        constant(abi::VERSION_SYMBOL, u64::from(abi::ABI_VERSION));
+        constant(abi::KERNEL_COUNT_SYMBOL, cx.ir.kernels.len() as u64);
+        let table = cx.module.add_global(pointer, None, abi::TABLE_SYMBOL);
+        table.set_initializer(&pointer.const_null());
+        export(table);
+        // `abi::KernelDescriptor`
+        let descriptor = cx.context.struct_type(
+            &[
+                pointer.into(),
+                pointer.into(),
+                pointer.into(),
+                word.into(),
+                word.into(),
+                word.into(),
+                word.into(),
+            ],
+            false,
+        );
+        let array = descriptor.array_type(cx.ir.kernels.len() as u32);
+        let kernels = cx.module.add_global(array, None, abi::KERNELS_SYMBOL);
+        kernels.set_constant(true);
+        export(kernels);
+        Ok(CpuTarget {
+            check: options.check,
+            table: table.as_pointer_value(),
+            kernels,
+            descriptor,
+            shared: SharedMemory::of(cx.ir)?,
+            debug: options.debug_lines.then(|| DebugLines::new(cx, options.optimize)),
+        })
+    }
+
+    /// The address of a kernel's descriptor.
+    pub(super) fn descriptor(
+        &self,
+        cx: &ModuleContext<'ctx, '_>,
+        kernel: KernelId,
+    ) -> PointerValue<'ctx> {
+        let index = cx.int_type(64).const_int(u64::from(kernel.0), false);
+        let array = self.kernels.as_pointer_value();
+        // SAFETY: inkwell asks for care because LLVM takes any indices; one i64 is well-typed, and the callers'
+        // kernels are the array's.
+        unsafe { array.const_in_bounds_gep(self.descriptor, &[index]) }
+    }
+
+    /// Completes the debug information.
+    pub(super) fn finish(&self) {
+        if let Some(debug) = &self.debug {
+            debug.finish();
+        }
+    }
+}
+
+impl<'ctx> ModuleContext<'ctx, '_> {
+    /// Adds what every function on the CPU has.
+    fn add_cpu_attributes(&self, function: FunctionValue<'ctx>) {
+        // A coroutine's stack ends in a guard page, which a large frame must not step over.
+        let probe = self.context.create_string_attribute("probe-stack", "inline-asm");
+        function.add_attribute(AttributeLoc::Function, probe);
+    }
+
+    /// A constant string that ends in NUL.
+    fn c_string(&self, name: &str, text: &str) -> PointerValue<'ctx> {
+        let bytes = self.context.const_string(text.as_bytes(), true);
+        let global = self.module.add_global(bytes.get_type(), None, name);
+        global.set_initializer(&bytes.as_basic_value_enum());
+        global.set_constant(true);
+        global.set_linkage(Linkage::Private);
+        global.as_pointer_value()
+    }
+}

@@ -1,0 +1,80 @@
+//! The system's linker, by way of its C compiler, which knows where the C library lies.
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::SharedObject;
+use crate::error::{Error, Result};
+
+/// The C compilers to try, in this order, unless `CC` names one.
+const COMPILERS: [&str; 3] = ["cc", "gcc", "clang"];
+
+/// How to link. No start files: an image has nothing to initialise. Every undefined symbol must be found, so
+/// that a missing one is an error here and not when the image is loaded. The same object gives the same image.
+const ARGUMENTS: [&str; 5] =
+    ["-shared", "-nostartfiles", "-Wl,-z,defs", "-Wl,--gc-sections", "-Wl,--build-id=none"];
+
+/// Links an object file to a shared object.
+///
+/// # Errors
+/// [`Error::Missing`] if there is no C compiler, [`Error::Tool`] with its log if linking fails.
+pub fn link(object: &[u8]) -> Result<SharedObject> {
+    let folder =
+        tempfile::tempdir().map_err(|source| Error::Io { path: std::env::temp_dir(), source })?;
+    let (input, output) = (folder.path().join("image.o"), folder.path().join("image.so"));
+    std::fs::write(&input, object).map_err(|source| Error::Io { path: input.clone(), source })?;
+    let compilers = match std::env::var_os("CC").filter(|value| !value.is_empty()) {
+        Some(chosen) => vec![chosen],
+        None => COMPILERS.map(OsString::from).to_vec(),
+    };
+    for compiler in &compilers {
+        if run(compiler, &input, &output)? {
+            let bytes = std::fs::read(&output)
+                .map_err(|source| Error::Io { path: output.clone(), source })?;
+            return Ok(SharedObject(bytes));
+        }
+    }
+    let names: Vec<_> = compilers.iter().map(|name| name.to_string_lossy()).collect();
+    Err(Error::Missing {
+        what: format!(
+            "No C compiler to link an image for the CPU with: tried {}.",
+            names.join(", ")
+        ),
+        help:
+            "Install one (`apt-get install gcc libc6-dev`, `dnf install gcc`), or name one in `CC`."
+                .into(),
+    })
+}
+
+/// Runs a compiler; false if there is none of that name. `CC` may hold arguments after the name, as for make.
+fn run(compiler: &OsString, input: &Path, output: &Path) -> Result<bool> {
+    let text = compiler.to_string_lossy();
+    let mut words = text.split_whitespace().map(OsString::from);
+    // A name with a space in it that is a file is a name.
+    let mut command = if Path::new(compiler).is_file() {
+        Command::new(compiler)
+    } else {
+        let mut command = Command::new(words.next().unwrap_or_default());
+        command.args(words);
+        command
+    };
+    command.args(ARGUMENTS).arg("-o").arg(output).arg(input).arg("-lm").stdin(Stdio::null());
+    // Messages in English, which is what reports of bugs should hold.
+    command.env("LC_ALL", "C");
+    let result = match command.output() {
+        Ok(result) => result,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(source) => return Err(Error::Io { path: compiler.into(), source }),
+    };
+    if result.status.success() {
+        return Ok(true);
+    }
+    let log = [result.stdout, result.stderr].concat();
+    Err(Error::Tool {
+        tool: "C compiler",
+        operation: format!("linking an image with `{text}` ({})", result.status),
+        log: String::from_utf8_lossy(&log).trim().to_owned(),
+    })
+}

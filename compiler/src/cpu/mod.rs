@@ -1,0 +1,112 @@
+//! Images for the CPU device: LLVM's host target to an object file, the system's linker to a shared object.
+//!
+//! What such an image holds is said in [`codegen::cpu`](crate::codegen) and `gridlet_runtime::cpu::abi`.
+
+mod linker;
+mod machine;
+
+use inkwell::context::Context;
+use inkwell::passes::PassBuilderOptions;
+use inkwell::targets::FileType;
+
+pub use linker::link;
+
+use crate::codegen::{CpuModuleOptions, build_cpu_module};
+use crate::error::{Error, Result};
+use crate::ir;
+
+/// How to build an image for the CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuOptions {
+    /// Whether to optimise (`-O 3`) or not (`-O 0`).
+    pub optimize: bool,
+    /// Whether debuggers find source lines in the image (`-g`).
+    pub debug_lines: bool,
+    /// Whether the image tells the device of every access and every turn of a loop (`--check`).
+    pub check: bool,
+    /// Whether kernels count the launches they make.
+    pub count_launches: bool,
+    /// Whether the image may use all that this machine's processor has, and so runs only on its like. Otherwise
+    /// it runs on every processor of the architecture.
+    pub native: bool,
+}
+
+impl Default for CpuOptions {
+    /// For running here and now.
+    fn default() -> Self {
+        CpuOptions {
+            optimize: true,
+            debug_lines: false,
+            check: false,
+            count_launches: false,
+            native: true,
+        }
+    }
+}
+
+impl CpuOptions {
+    /// For an image to keep: one that runs on every processor of the architecture.
+    pub fn portable() -> Self {
+        CpuOptions { native: false, ..CpuOptions::default() }
+    }
+
+    fn module_options(&self) -> CpuModuleOptions {
+        CpuModuleOptions {
+            check: self.check,
+            debug_lines: self.debug_lines,
+            optimize: self.optimize,
+        }
+    }
+}
+
+/// An image for the CPU device: a shared object.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SharedObject(pub Vec<u8>);
+
+impl std::fmt::Debug for SharedObject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SharedObject({} bytes)", self.0.len())
+    }
+}
+
+/// What manifests call the architecture of this compiler's CPU images: `cpu-x86_64`.
+pub fn arch_name() -> String {
+    format!("cpu-{}", std::env::consts::ARCH)
+}
+
+/// The LLVM module of a lowered program as text, not optimised.
+///
+/// # Errors
+/// [`Error::Invalid`] where the program uses what the CPU device does not have; [`Error::Tool`] if LLVM has no
+/// target for this machine.
+pub fn llvm_text(module: &ir::Module, options: &CpuOptions) -> Result<String> {
+    let machine = machine::host(options)?;
+    let context = Context::create();
+    let module = build_cpu_module(&context, module, &machine, &options.module_options())?;
+    Ok(module.print_to_string().to_string())
+}
+
+/// The object file of a lowered program.
+///
+/// # Errors
+/// As [`llvm_text`], and [`Error::Tool`] if LLVM refuses the module.
+pub fn object(module: &ir::Module, options: &CpuOptions) -> Result<Vec<u8>> {
+    let machine = machine::host(options)?;
+    let context = Context::create();
+    let module = build_cpu_module(&context, module, &machine, &options.module_options())?;
+    let pass_options = PassBuilderOptions::create();
+    // What clang has at -O3 and the C interface leaves out.
+    pass_options.set_loop_slp_vectorization(true);
+    let passes = if options.optimize { "default<O3>" } else { "default<O0>" };
+    module
+        .run_passes(passes, &machine, pass_options)
+        .map_err(|message| refused("optimising", message.to_string()))?;
+    let object = machine
+        .write_to_memory_buffer(&module, FileType::Object)
+        .map_err(|message| refused("writing an object file", message.to_string()))?;
+    Ok(object.as_slice().to_vec())
+}
+
+fn refused(operation: &str, log: String) -> Error {
+    Error::Tool { tool: "LLVM", operation: operation.into(), log: log.trim().into() }
+}

@@ -1,0 +1,373 @@
+//! A CPU device for tests: just enough of one to run a block of an image, each thread on a thread of its own.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ffi::{CStr, c_char, c_void};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Barrier, Mutex};
+
+use gridlet::compile::{self, CpuOptions, Session};
+use gridlet::source::SourceMap;
+use gridlet_runtime::cpu::abi::{
+    ABI_VERSION, Callbacks, Entry, Geometry, KERNEL_COUNT_SYMBOL, KERNELS_SYMBOL, KernelDescriptor,
+    Location, TABLE_SYMBOL, VERSION_SYMBOL,
+};
+use libloading::{Library, Symbol};
+
+/// A line of a position.
+pub(crate) fn line(location: Location) -> u32 {
+    location & 0x00ff_ffff
+}
+
+/// A launch that a kernel made.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Launched {
+    pub(crate) kernel: String,
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    pub(crate) shared: u32,
+    pub(crate) parameters: Vec<u8>,
+    pub(crate) stream: u64,
+    pub(crate) line: u32,
+}
+
+/// What the image told its host.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Heard {
+    pub(crate) launches: Vec<Launched>,
+    pub(crate) printed: Vec<String>,
+    /// Kind and line.
+    pub(crate) trap: Option<(u32, u32)>,
+    /// Address, bytes, kind and line.
+    pub(crate) accesses: Vec<(usize, u32, u32, u32)>,
+    /// Lines.
+    pub(crate) polls: Vec<u32>,
+    pub(crate) barrier_lines: Vec<u32>,
+    pub(crate) shuffles: Vec<(u32, u32, u64, u32)>,
+}
+
+/// A line of 128 bytes, for alignment.
+#[derive(Clone, Copy)]
+#[repr(C, align(128))]
+struct Line([u8; 128]);
+
+type Pending = (Launched, Box<[Line; 32]>);
+
+struct Host {
+    shared: Mutex<Vec<Line>>,
+    barrier: Barrier,
+    heard: Mutex<Heard>,
+    /// Parameter buffers that are given out: the kernel, the geometry, the bytes.
+    pending: Mutex<BTreeMap<usize, Pending>>,
+    refuse_launches: bool,
+    done: Mutex<Sender<()>>,
+}
+
+thread_local! {
+    static HOST: RefCell<Option<Arc<Host>>> = const { RefCell::new(None) };
+}
+
+fn host() -> Arc<Host> {
+    HOST.with(|host| host.borrow().clone().expect("a thread of a block"))
+}
+
+unsafe extern "C-unwind" fn shared_base() -> *mut u8 {
+    host().shared.lock().expect("no panic").as_mut_ptr().cast()
+}
+unsafe extern "C-unwind" fn sync_threads(at: Location) {
+    let host = host();
+    host.heard.lock().expect("no panic").barrier_lines.push(line(at));
+    host.barrier.wait();
+}
+unsafe extern "C-unwind" fn sync_warp(_mask: u32, at: Location) {
+    // SAFETY: nothing is asked of a caller.
+    unsafe { sync_threads(at) }
+}
+unsafe extern "C-unwind" fn shuffle(
+    mode: u32,
+    mask: u32,
+    value: u64,
+    lane: u32,
+    _at: Location,
+) -> u64 {
+    host().heard.lock().expect("no panic").shuffles.push((mode, mask, value, lane));
+    value.wrapping_add(1 << 40)
+}
+unsafe extern "C-unwind" fn vote(mode: u32, _mask: u32, predicate: u32, _at: Location) -> u32 {
+    mode * 10 + predicate
+}
+unsafe extern "C-unwind" fn active_mask() -> u32 {
+    0x1234
+}
+unsafe extern "C-unwind" fn lane_id() -> u32 {
+    17
+}
+unsafe extern "C-unwind" fn get_parameter_buffer(
+    kernel: *const KernelDescriptor,
+    grid: *const [u32; 3],
+    block: *const [u32; 3],
+    shared: u32,
+) -> *mut u8 {
+    let host = host();
+    if host.refuse_launches {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: the image passes a descriptor of its own and two `dim3`.
+    let launched = unsafe {
+        Launched {
+            kernel: name_of(&*kernel),
+            grid: *grid,
+            block: *block,
+            shared,
+            parameters: vec![0; (*kernel).parameter_bytes as usize],
+            stream: 0,
+            line: 0,
+        }
+    };
+    let mut buffer = Box::new([Line([0; 128]); 32]);
+    let address = buffer.as_mut_ptr().cast::<u8>();
+    host.pending.lock().expect("no panic").insert(address as usize, (launched, buffer));
+    address
+}
+unsafe extern "C-unwind" fn launch_device(buffer: *mut u8, stream: u64, at: Location) -> i32 {
+    let host = host();
+    let Some((mut launched, bytes)) =
+        host.pending.lock().expect("no panic").remove(&(buffer as usize))
+    else {
+        return 1;
+    };
+    let bytes = bytes.as_flattened_bytes();
+    let size = launched.parameters.len();
+    launched.parameters.copy_from_slice(&bytes[..size]);
+    (launched.stream, launched.line) = (stream, line(at));
+    host.heard.lock().expect("no panic").launches.push(launched);
+    0
+}
+unsafe extern "C-unwind" fn printf(format: *const c_char, arguments: *const u8) -> i32 {
+    // SAFETY: the image passes a C string, and for a `%d` four bytes.
+    let text = unsafe {
+        let format = CStr::from_ptr(format).to_string_lossy().into_owned();
+        match format.contains("%d") {
+            true => format.replace("%d", &arguments.cast::<i32>().read().to_string()),
+            false => format,
+        }
+    };
+    host().heard.lock().expect("no panic").printed.push(text);
+    1
+}
+unsafe extern "C-unwind" fn trap(kind: u32, at: Location) -> ! {
+    let host = host();
+    host.heard.lock().expect("no panic").trap = Some((kind, line(at)));
+    host.done.lock().expect("no panic").send(()).expect("the test waits");
+    loop {
+        std::thread::park();
+    }
+}
+unsafe extern "C-unwind" fn clock64() -> u64 {
+    1 << 50
+}
+unsafe extern "C-unwind" fn global_timer() -> u64 {
+    2 << 50
+}
+unsafe extern "C-unwind" fn sm_id() -> u32 {
+    3
+}
+unsafe extern "C-unwind" fn check_access(
+    address: *const c_void,
+    bytes: u32,
+    kind: u32,
+    at: Location,
+) {
+    host().heard.lock().expect("no panic").accesses.push((address as usize, bytes, kind, line(at)));
+}
+unsafe extern "C-unwind" fn poll(at: Location) {
+    host().heard.lock().expect("no panic").polls.push(line(at));
+}
+
+static CALLBACKS: Callbacks = Callbacks {
+    shared_base,
+    sync_threads,
+    sync_warp,
+    shuffle,
+    vote,
+    active_mask,
+    lane_id,
+    get_parameter_buffer,
+    launch_device,
+    printf,
+    trap,
+    clock64,
+    global_timer,
+    sm_id,
+    check_access,
+    poll,
+};
+
+trait Bytes {
+    fn as_flattened_bytes(&self) -> &[u8];
+}
+impl Bytes for [Line; 32] {
+    fn as_flattened_bytes(&self) -> &[u8] {
+        // SAFETY: a line is 128 bytes without padding.
+        unsafe { std::slice::from_raw_parts(self.as_ptr().cast(), 32 * 128) }
+    }
+}
+
+fn name_of(kernel: &KernelDescriptor) -> String {
+    // SAFETY: the descriptor's name is a C string.
+    unsafe { CStr::from_ptr(kernel.name) }.to_string_lossy().into_owned()
+}
+
+/// Which entry to call.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Mode {
+    /// The one for a whole block.
+    Serial,
+    /// The one for a thread, on as many threads as the block has.
+    Threads,
+}
+
+/// A loaded image.
+pub(crate) struct Image {
+    library: Library,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) refuse_launches: bool,
+}
+
+impl Image {
+    /// Compiles a program.
+    pub(crate) fn of(source: &str, options: &CpuOptions) -> Image {
+        let program = compile::check(SourceMap::single("test.grid", source))
+            .unwrap_or_else(|error| panic!("{error}: {source}"));
+        let image = Session::new().cpu_image(&program, options);
+        Image::load(image.unwrap_or_else(|error| panic!("{error}")).0)
+    }
+
+    pub(crate) fn load(bytes: Vec<u8>) -> Image {
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        std::io::Write::write_all(&mut file, &bytes).expect("a written file");
+        // SAFETY: an image runs nothing when it is loaded.
+        let library = unsafe { Library::new(file.path()) }.expect("an image that loads");
+        let image = Image { library, bytes, refuse_launches: false };
+        // SAFETY: `abi` says what these symbols are.
+        unsafe {
+            assert_eq!(**image.symbol::<u32>(VERSION_SYMBOL), ABI_VERSION);
+            **image.symbol::<*const Callbacks>(TABLE_SYMBOL) = &CALLBACKS;
+        }
+        image
+    }
+
+    /// A variable of the image.
+    ///
+    /// # Safety
+    /// It must be a `T`.
+    pub(crate) unsafe fn symbol<T>(&self, name: &str) -> Symbol<'_, *mut T> {
+        // SAFETY: the caller says so.
+        unsafe { self.library.get(name) }.unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    pub(crate) fn kernels(&self) -> &[KernelDescriptor] {
+        // SAFETY: `abi` says what these symbols are.
+        unsafe {
+            let count = **self.symbol::<u32>(KERNEL_COUNT_SYMBOL);
+            let first = *self.symbol::<KernelDescriptor>(KERNELS_SYMBOL);
+            std::slice::from_raw_parts(first, count as usize)
+        }
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.kernels().iter().map(name_of).collect()
+    }
+
+    pub(crate) fn kernel(&self, name: &str) -> &KernelDescriptor {
+        self.kernels().iter().find(|kernel| name_of(kernel) == name).expect("a kernel")
+    }
+
+    /// Runs one block of one grid.
+    pub(crate) fn run(&self, name: &str, mode: Mode, block: [u32; 3], parameters: &[u8]) -> Heard {
+        self.run_block(name, mode, block, [0; 3], [1; 3], parameters)
+    }
+
+    pub(crate) fn run_block(
+        &self,
+        name: &str,
+        mode: Mode,
+        block: [u32; 3],
+        block_idx: [u32; 3],
+        grid: [u32; 3],
+        parameters: &[u8],
+    ) -> Heard {
+        let kernel = self.kernel(name);
+        assert_eq!(parameters.len(), kernel.parameter_bytes as usize, "{name}");
+        let mut threads = Vec::new();
+        for z in 0..block[2] {
+            for y in 0..block[1] {
+                threads.extend((0..block[0]).map(|x| [x, y, z]));
+            }
+        }
+        let entry: Entry = match mode {
+            Mode::Threads => kernel.thread,
+            Mode::Serial => {
+                threads = vec![[u32::MAX; 3]];
+                kernel.serial.expect("a kernel whose threads do not wait")
+            }
+        };
+        let (done, all) = channel();
+        let lines = |bytes: usize| vec![Line([0xa5; 128]); bytes.div_ceil(128).max(1)];
+        let host = Arc::new(Host {
+            shared: Mutex::new(lines(kernel.static_shared_bytes as usize)),
+            barrier: Barrier::new(threads.len()),
+            heard: Mutex::default(),
+            pending: Mutex::default(),
+            refuse_launches: self.refuse_launches,
+            done: Mutex::new(done.clone()),
+        });
+        let mut dynamic = lines(4096);
+        let mut buffer = lines(parameters.len());
+        // SAFETY: there are at least as many bytes.
+        unsafe {
+            let to = buffer.as_mut_ptr().cast::<u8>();
+            std::ptr::copy_nonoverlapping(parameters.as_ptr(), to, parameters.len());
+        }
+        let (dynamic, buffer) = (dynamic.as_mut_ptr() as usize, buffer.as_ptr() as usize);
+        for &thread_idx in &threads {
+            let (host, done) = (Arc::clone(&host), done.clone());
+            std::thread::spawn(move || {
+                HOST.set(Some(host));
+                let geometry = Geometry {
+                    thread_idx,
+                    block_idx,
+                    block_dim: block,
+                    grid_dim: grid,
+                    dynamic_shared: dynamic as *mut u8,
+                };
+                // SAFETY: the test passes the parameters that the kernel has.
+                unsafe { entry(&geometry, buffer as *const u8) };
+                done.send(()).expect("the test waits");
+            });
+        }
+        for _ in &threads {
+            all.recv_timeout(std::time::Duration::from_secs(60)).expect("threads that end");
+            if host.heard.lock().expect("no panic").trap.is_some() {
+                break;
+            }
+        }
+        host.heard.lock().expect("no panic").clone()
+    }
+}
+
+/// Packs parameters: each is aligned to its size.
+#[derive(Default)]
+pub(crate) struct Parameters(pub(crate) Vec<u8>);
+
+impl Parameters {
+    pub(crate) fn with<const N: usize>(mut self, bytes: [u8; N]) -> Self {
+        self.0.resize(self.0.len().next_multiple_of(N), 0);
+        self.0.extend(bytes);
+        self
+    }
+
+    pub(crate) fn pointer<T>(self, to: &mut [T]) -> Self {
+        self.with((to.as_mut_ptr() as u64).to_le_bytes())
+    }
+}

@@ -17,6 +17,7 @@ pub mod nvvm;
 pub mod ptx;
 pub mod source;
 pub mod syntax;
+pub mod target;
 pub mod toolchain;
 pub mod types;
 

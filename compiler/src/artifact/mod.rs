@@ -2,16 +2,16 @@
 //!
 //! The format is `gridlet-runtime`'s ([`gridlet_runtime::manifest`]); this stage only fills it in.
 
-use gridlet_runtime::artifact::Artifact;
-use gridlet_runtime::manifest::{self, Image, ImageKind, MANIFEST_VERSION, Manifest};
-use sha2::{Digest, Sha256};
+use gridlet_runtime::artifact::{Artifact, cpu_arch, describe_image};
+use gridlet_runtime::manifest::{self, ImageKind, MANIFEST_VERSION, Manifest};
 
 use crate::arch::CudaArch;
-use crate::compile::{BuildOptions, Checked, Session, hex};
+use crate::compile::{BuildOptions, Checked, CpuOptions, Session};
 use crate::error::{Error, Result};
 use crate::ir::{self, KernelId};
 use crate::launch::{LAUNCHES_MADE, LOST_LAUNCH_RECORD, Strategy};
 use crate::layout::{field_offset, type_layout};
+use crate::target::Target;
 use crate::types::{StructId, Structs, Type};
 
 /// Describes a checked program, without images.
@@ -75,22 +75,57 @@ pub fn build(
     archs: &[CudaArch],
     options: &BuildOptions,
 ) -> Result<Artifact> {
-    let mut images = Vec::new();
-    for &arch in archs {
-        let built = session.cubin(program, &BuildOptions { arch, ..*options })?;
-        images.push((arch, built.cubin.0));
-    }
-    pack(session, program, images, options.count_launches)
+    let targets: Vec<Target> = archs.iter().copied().map(Target::Cuda).collect();
+    build_for(session, program, &targets, options, &CpuOptions::portable())
 }
 
-/// Packs cubins that are built already; `count_launches` says whether they count the launches they make.
+/// Builds an image for the CPU device and packs it with its manifest.
+///
+/// # Errors
+/// As [`Session::cpu_image`].
+pub fn build_cpu(session: &Session, program: &Checked, options: &CpuOptions) -> Result<Artifact> {
+    let image = session.cpu_image(program, options)?.0;
+    pack(session, program, vec![(Target::Cpu, image)], options.count_launches)
+}
+
+/// Builds an image for each target and packs them with their manifest. Launches are counted if `cuda` or `cpu`
+/// says so.
+///
+/// # Errors
+/// As [`Session::cubin`] and [`Session::cpu_image`].
+pub fn build_for(
+    session: &Session,
+    program: &Checked,
+    targets: &[Target],
+    cuda: &BuildOptions,
+    cpu: &CpuOptions,
+) -> Result<Artifact> {
+    let count_launches = cuda.count_launches || cpu.count_launches;
+    let mut images = Vec::new();
+    for &target in targets {
+        let image = match target {
+            Target::Cuda(arch) => {
+                let options = BuildOptions { arch, count_launches, ..*cuda };
+                session.cubin(program, &options)?.cubin.0
+            }
+            Target::Cpu => {
+                let options = CpuOptions { count_launches, ..*cpu };
+                session.cpu_image(program, &options)?.0
+            }
+        };
+        images.push((target, image));
+    }
+    pack(session, program, images, count_launches)
+}
+
+/// Packs images that are built already; `count_launches` says whether they count the launches they make.
 ///
 /// # Errors
 /// [`Error::Internal`] if the runtime does not take what the compiler made.
 pub fn pack(
     session: &Session,
     program: &Checked,
-    images: Vec<(CudaArch, Vec<u8>)>,
+    images: Vec<(impl Into<Target>, Vec<u8>)>,
     count_launches: bool,
 ) -> Result<Artifact> {
     let mut manifest = describe(program);
@@ -100,15 +135,14 @@ pub fn pack(
     manifest.toolchain = session.versions();
     let stem = program.name();
     let mut files = Vec::new();
-    for (arch, bytes) in images {
-        let image = Image {
-            kind: ImageKind::Cubin,
-            arch: arch.sm(),
-            file: format!("{stem}.{arch}.cubin"),
-            sha256: hex(&Sha256::digest(&bytes)),
-            bytes: bytes.len() as u64,
+    for (target, bytes) in images {
+        let target = target.into();
+        let (kind, arch, ending) = match target {
+            Target::Cuda(arch) => (ImageKind::Cubin, arch.sm(), "cubin"),
+            Target::Cpu => (ImageKind::SharedObject, cpu_arch(), "so"),
         };
-        manifest.images.push(image);
+        let file = format!("{stem}.{target}.{ending}");
+        manifest.images.push(describe_image(kind, &arch, &file, &bytes));
         files.push(bytes);
     }
     Artifact::new(manifest, files).map_err(|error| Error::internal("artifact", error.to_string()))

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use gridlet::arch::{CudaArch, Dialect};
-use gridlet::compile::{self, Backend, BuildOptions, Checked, DialectChoice, Session};
+use gridlet::compile::{self, Backend, BuildOptions, Checked, CpuOptions, DialectChoice, Session};
+use gridlet::target::Target;
 use gridlet::{Error, artifact, ir, nvvm};
 use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
@@ -23,14 +24,24 @@ pub(crate) struct Options {
     /// Where to: a file for one output, a folder for several
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// Architectures: sm_75, sm_80, sm_86, sm_89, sm_90, sm_100, sm_120
+    /// Architectures: sm_75, sm_80, sm_86, sm_89, sm_90, sm_100, sm_120; cpu for this machine's processor
     #[arg(long, value_name = "ARCH", value_delimiter = ',', default_value = "sm_90")]
-    arch: Vec<CudaArch>,
+    arch: Vec<Target>,
     /// What to write; several separated by commas
     #[arg(long, value_enum, value_delimiter = ',', default_value = "bundle", value_name = "KIND")]
     emit: Vec<Emit>,
+    /// Let CPU images tell of every access and every turn of a loop, for `gridlet run --check`
+    #[arg(long)]
+    check: bool,
     #[command(flatten)]
     code: CodeOptions,
+}
+
+impl Options {
+    /// For images to keep: they run on every processor of the architecture.
+    fn cpu_options(&self) -> CpuOptions {
+        CpuOptions { check: self.check, native: false, ..self.code.cpu_options() }
+    }
 }
 
 /// Options that say how code is made; `run` has them too.
@@ -48,6 +59,9 @@ pub(crate) struct CodeOptions {
     /// Optimisation
     #[arg(short = 'O', value_enum, default_value = "3", value_name = "LEVEL")]
     level: Level,
+    /// Let debuggers find source lines in CPU images
+    #[arg(short = 'g')]
+    debug_lines: bool,
 }
 
 /// How launches are lowered.
@@ -98,6 +112,16 @@ impl CodeOptions {
             count_launches: false,
         }
     }
+
+    /// As the library takes them for the CPU device, to run here and now.
+    pub(crate) fn cpu_options(&self) -> CpuOptions {
+        let LaunchChoice::Cdp = self.launch;
+        CpuOptions {
+            optimize: matches!(self.level, Level::Full),
+            debug_lines: self.debug_lines,
+            ..CpuOptions::default()
+        }
+    }
 }
 
 /// What a build writes.
@@ -107,7 +131,7 @@ enum Emit {
     Ir,
     /// The parameter buffers, as JSON
     Layout,
-    /// NVVM IR, as text
+    /// NVVM IR, as text; for cpu, LLVM IR
     Nvvm,
     /// NVVM IR, as LLVM bitcode (modern dialect)
     Bitcode,
@@ -115,6 +139,10 @@ enum Emit {
     Ptx,
     /// Machine code, device-linked
     Cubin,
+    /// Object file, before linking (cpu)
+    Object,
+    /// Machine code, linked (cpu)
+    SharedObject,
     /// The manifest, as JSON
     Manifest,
     /// Manifest and images in one file
@@ -130,6 +158,8 @@ impl Emit {
             Emit::Bitcode => "bc",
             Emit::Ptx => "ptx",
             Emit::Cubin => "cubin",
+            Emit::Object => "o",
+            Emit::SharedObject => "so",
             Emit::Manifest => "json",
             Emit::Bundle => "gridlet",
         }
@@ -137,11 +167,16 @@ impl Emit {
 
     /// Whether there is one for each architecture.
     fn per_arch(self) -> bool {
-        matches!(self, Emit::Ir | Emit::Nvvm | Emit::Bitcode | Emit::Ptx | Emit::Cubin)
+        !matches!(self, Emit::Layout | Emit::Manifest | Emit::Bundle)
     }
 
     fn is_text(self) -> bool {
-        !matches!(self, Emit::Bitcode | Emit::Cubin | Emit::Bundle)
+        matches!(self, Emit::Ir | Emit::Layout | Emit::Nvvm | Emit::Ptx | Emit::Manifest)
+    }
+
+    /// The name on the command line.
+    fn value(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 }
 
@@ -171,7 +206,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     write(outputs, options.output.as_deref())
 }
 
-fn name(stem: &Path, emit: Emit, arch: Option<CudaArch>) -> PathBuf {
+fn name(stem: &Path, emit: Emit, arch: Option<Target>) -> PathBuf {
     let stem = stem.display();
     match arch {
         Some(arch) => format!("{stem}.{arch}.{}", emit.ending()).into(),
@@ -190,35 +225,77 @@ fn source_outputs(
     let mut outputs = Vec::new();
     for &emit in &options.emit {
         if emit.per_arch() {
-            for &arch in &options.arch {
-                let build = options.code.build_options(arch);
-                let bytes = match emit {
-                    Emit::Ir => ir::print::print(&program.lower(&build)?).into_bytes(),
-                    Emit::Nvvm => program.nvvm(&build)?.bytes,
-                    Emit::Bitcode => program.bitcode(&build)?,
-                    Emit::Ptx => session.ptx(program, &build)?.0.0.into_bytes(),
-                    _ => session.cubin(program, &build)?.cubin.0,
+            for &target in &options.arch {
+                let bytes = match target {
+                    Target::Cuda(arch) => {
+                        let build = options.code.build_options(arch);
+                        cuda_output(session, program, emit, &build)?
+                    }
+                    Target::Cpu => cpu_output(session, program, emit, &options.cpu_options())?,
                 };
-                let name = name(&stem, emit, several.then_some(arch));
+                let name = name(&stem, emit, several.then_some(target));
                 outputs.push(Output { name, bytes, is_text: emit.is_text() });
             }
             continue;
         }
-        let build = options.code.build_options(CudaArch::DEFAULT);
+        // The manifest names the images' hashes, so it needs them built.
+        let artifact = || {
+            let (cuda, cpu) = (CudaArch::DEFAULT, options.cpu_options());
+            let cuda = options.code.build_options(cuda);
+            artifact::build_for(session, program, &options.arch, &cuda, &cpu)
+        };
         let bytes = match emit {
             Emit::Layout => {
                 let buffers: Vec<_> = program.parameter_buffers().collect();
                 json_bytes(&layout::to_json(&buffers, &program.module.structs))?
             }
-            // The manifest names the images' hashes, so it needs them built.
-            Emit::Manifest => {
-                json_bytes(artifact::build(session, program, &options.arch, &build)?.manifest())?
-            }
-            _ => artifact::build(session, program, &options.arch, &build)?.to_bytes()?,
+            Emit::Manifest => json_bytes(artifact()?.manifest())?,
+            _ => artifact()?.to_bytes()?,
         };
         outputs.push(Output { name: name(&stem, emit, None), bytes, is_text: emit.is_text() });
     }
     Ok(outputs)
+}
+
+/// An output for a GPU.
+fn cuda_output(
+    session: &Session,
+    program: &Checked,
+    emit: Emit,
+    build: &BuildOptions,
+) -> Result<Vec<u8>, Failure> {
+    Ok(match emit {
+        Emit::Ir => ir::print::print(&program.lower(build)?).into_bytes(),
+        Emit::Nvvm => program.nvvm(build)?.bytes,
+        Emit::Bitcode => program.bitcode(build)?,
+        Emit::Ptx => session.ptx(program, build)?.0.0.into_bytes(),
+        Emit::Cubin => session.cubin(program, build)?.cubin.0,
+        _ => return Err(wrong_target(emit, build.arch.into())),
+    })
+}
+
+/// An output for the CPU device.
+fn cpu_output(
+    session: &Session,
+    program: &Checked,
+    emit: Emit,
+    build: &CpuOptions,
+) -> Result<Vec<u8>, Failure> {
+    Ok(match emit {
+        Emit::Ir => ir::print::print(&program.lower_for_cpu(build)?).into_bytes(),
+        Emit::Nvvm => program.cpu_llvm(build)?.into_bytes(),
+        Emit::Object => program.cpu_object(build)?,
+        Emit::SharedObject => session.cpu_image(program, build)?.0,
+        _ => return Err(wrong_target(emit, Target::Cpu)),
+    })
+}
+
+fn wrong_target(emit: Emit, target: Target) -> Failure {
+    let kinds = match target {
+        Target::Cuda(_) => "ir, nvvm, bitcode, ptx and cubin",
+        Target::Cpu => "ir, nvvm, object and shared-object",
+    };
+    Failure::call(format!("--arch {target} gives {kinds}, not `{}`", emit.value()))
 }
 
 fn json_bytes(value: &impl serde::Serialize) -> Result<Vec<u8>, Failure> {
@@ -260,22 +337,28 @@ fn nvvm_outputs(session: &Session, options: &Options) -> Result<Vec<Output>, Fai
             return Err(Failure::call(format!(
                 "{}: NVVM IR gives nvvm, bitcode, ptx and cubin; `{}` needs a .grid file",
                 path.display(),
-                emit.to_possible_value()
-                    .map_or_else(String::new, |value| value.get_name().to_owned()),
+                emit.value(),
             )));
         }
-        for &arch in &options.arch {
+        for &target in &options.arch {
+            let Target::Cuda(arch) = target else {
+                return Err(Failure::call(format!(
+                    "{}: NVVM IR is for GPUs; --arch cpu needs a .grid file",
+                    path.display()
+                )));
+            };
             let build = options.code.build_options(arch);
             let made = match emit {
                 Emit::Nvvm => compile::nvvm_text(&module, build.dialect()).map(|nvvm| nvvm.bytes),
                 Emit::Bitcode => nvvm::modern_bitcode(&module).map(|nvvm| nvvm.bytes),
                 Emit::Ptx => session.ptx_of(&module, &build).map(|(ptx, _)| ptx.0.into_bytes()),
+                Emit::Object | Emit::SharedObject => return Err(wrong_target(emit, target)),
                 _ => session.ptx_of(&module, &build).and_then(|(ptx, _)| {
                     session.device_link(&ptx, launches, &build).map(|(cubin, _)| cubin.0)
                 }),
             };
             let bytes = made.map_err(|error| foreign(error, path))?;
-            let name = name(&stem, emit, several.then_some(arch));
+            let name = name(&stem, emit, several.then_some(target));
             outputs.push(Output { name, bytes, is_text: emit.is_text() });
         }
     }

@@ -69,11 +69,6 @@ impl std::fmt::Debug for SharedObject {
     }
 }
 
-/// What manifests call the architecture of this compiler's CPU images: `cpu-x86_64`.
-pub fn arch_name() -> String {
-    format!("cpu-{}", std::env::consts::ARCH)
-}
-
 /// The LLVM module of a lowered program as text, not optimised.
 ///
 /// # Errors

@@ -33,14 +33,17 @@ pub(crate) struct Options {
     /// Let CPU images tell of every access and every turn of a loop, for `gridlet run --check`
     #[arg(long)]
     check: bool,
+    /// Let CPU images use all that this machine's processor has; they then run only on its like
+    #[arg(long)]
+    native: bool,
     #[command(flatten)]
     code: CodeOptions,
 }
 
 impl Options {
-    /// For images to keep: they run on every processor of the architecture.
+    /// For images to keep.
     fn cpu_options(&self) -> CpuOptions {
-        CpuOptions { check: self.check, native: false, ..self.code.cpu_options() }
+        CpuOptions { check: self.check, native: self.native, ..self.code.cpu_options() }
     }
 }
 

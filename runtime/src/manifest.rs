@@ -55,6 +55,12 @@ pub struct Kernel {
     pub static_shared_bytes: u64,
     /// Whether it reads dynamic shared memory.
     pub dynamic_shared: bool,
+    /// Whether its threads, or those of functions it calls, wait for all of their block: barriers.
+    #[serde(default)]
+    pub barriers: bool,
+    /// Whether they wait for threads of their warp: shuffles, votes, barriers over a mask of lanes.
+    #[serde(default)]
+    pub warp_operations: bool,
     /// The kernels it may launch, each once, in the order of the source.
     pub launches: Vec<String>,
 }

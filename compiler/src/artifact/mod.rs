@@ -22,6 +22,7 @@ pub fn describe(program: &Checked) -> Manifest {
     for (at, kernel) in module.kernels.iter().enumerate() {
         let id = KernelId(at as u32);
         let buffer = program.layouts.parameters(id);
+        let waits = ir::graph::waits(module, id);
         let parameters = buffer
             .slots
             .iter()
@@ -41,6 +42,8 @@ pub fn describe(program: &Checked) -> Manifest {
             min_blocks_per_sm: kernel.launch_bounds.and_then(|bounds| bounds.min_blocks),
             static_shared_bytes: program.layouts.static_shared_bytes(module, id),
             dynamic_shared: program.layouts.uses_dynamic_shared(module, id),
+            barriers: waits.block,
+            warp_operations: waits.warp,
             launches: ir::graph::launched_by(module, id)
                 .into_iter()
                 .map(|launched| module.kernel(launched).name.clone())

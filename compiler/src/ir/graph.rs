@@ -1,6 +1,7 @@
 //! Who calls, who launches and who uses what.
 
 use super::{FunctionId, GEOMETRY_DYNAMIC_SHARED, GlobalId, InstKind, KernelId, Module, Operand};
+use crate::builtins::Builtin;
 use crate::types::Type;
 
 /// `from` and every function that it may call, directly or through others, in the order of their ids.
@@ -60,6 +61,36 @@ pub fn used_globals(module: &Module, function: FunctionId) -> Vec<GlobalId> {
     }
     let ids = used.iter().enumerate().filter(|(_, used)| **used);
     ids.map(|(index, _)| GlobalId(index as u32)).collect()
+}
+
+/// Whom the threads of a kernel wait for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// All threads of the block: barriers.
+    pub block: bool,
+    /// Threads of the warp: shuffles, votes and barriers over a mask of lanes.
+    pub warp: bool,
+}
+
+/// Whom a kernel, or a function that it may call, waits for.
+pub fn waits(module: &Module, kernel: KernelId) -> Waits {
+    let mut waits = Waits::default();
+    for id in reachable(module, module.kernel(kernel).body) {
+        for inst in &module.function(id).instructions {
+            match &inst.kind {
+                InstKind::Builtin { builtin: Builtin::SyncThreads, .. } => waits.block = true,
+                InstKind::Builtin { builtin, .. } => match builtin {
+                    Builtin::SyncWarp
+                    | Builtin::Shuffle(_)
+                    | Builtin::Vote(_)
+                    | Builtin::ActiveMask => waits.warp = true,
+                    _ => {}
+                },
+                _ => {}
+            }
+        }
+    }
+    waits
 }
 
 /// Whether a kernel, or a function that it may call, reads the base of the dynamic shared memory.

@@ -253,6 +253,7 @@ fn checked_images_tell_of_accesses_and_loops() {
             pairs[1] = pairs[0]; // struct
             large[1] = large[0]; // wide
             atomic_add(&total, 1); // atomic
+            fence_block(); // fence
             let both = *(data as *const u32x2); // vector
             data[0] = both.x;
         }";
@@ -280,6 +281,7 @@ fn checked_images_tell_of_accesses_and_loops() {
             (pairs + 24, 8, write, line("// struct")),
             (large, 400, read, line("// wide")),
             (large + 400, 400, write, line("// wide")),
+            (0, 0, abi::ACCESS_FENCE, line("// fence")),
             (data, 8, read, line("// vector")),
             (data, 4, write, line("// vector") + 1),
         ]

@@ -56,6 +56,8 @@ fn kernel(parameters: &[(&str, Type, u32)]) -> Kernel {
         min_blocks_per_sm: None,
         static_shared_bytes: 0,
         dynamic_shared: false,
+        barriers: false,
+        warp_operations: false,
         launches: vec![],
     }
 }

@@ -27,6 +27,8 @@ fn manifest() -> Manifest {
             min_blocks_per_sm: None,
             static_shared_bytes: 0,
             dynamic_shared: false,
+            barriers: false,
+            warp_operations: false,
             launches: vec!["sort".into()],
         }],
         structs: vec![Struct {

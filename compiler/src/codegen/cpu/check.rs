@@ -1,7 +1,7 @@
 //! What a checked image tells the device while it runs.
 
 use gridlet_runtime::cpu::abi::{self, Callback};
-use inkwell::values::PointerValue;
+use inkwell::values::{BasicValueEnum, PointerValue};
 
 use crate::builtins::Builtin;
 use crate::codegen::function::FunctionEmitter;
@@ -27,6 +27,10 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             InstKind::Load(from) => (from, inst.ty.clone(), abi::ACCESS_READ),
             InstKind::Store { pointer, value } => (pointer, self.type_of(value), abi::ACCESS_WRITE),
             InstKind::Builtin { builtin, arguments, .. } => match (builtin, arguments.first()) {
+                (Builtin::Fence(_), _) => {
+                    let null = self.cx.pointer_type().const_null().into();
+                    return self.report(null, 0, abi::ACCESS_FENCE);
+                }
                 (Builtin::Atomic(_) | Builtin::AtomicCas, Some(to)) => {
                     (to, inst.ty.clone(), abi::ACCESS_ATOMIC)
                 }
@@ -70,15 +74,18 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             return Ok(());
         }
         if is_leaf {
-            let address = self.offset(base, offset, "")?;
-            let arguments = [address.into(), self.word(size), self.word(kind), self.location()];
-            self.callback(Callback::CheckAccess, &arguments)?;
-            return Ok(());
+            return self.report(self.offset(base, offset, "")?.into(), size, kind);
         }
         for index in 0..self.cx.part_count(ty) {
             let (part, at) = self.cx.part(ty, index)?;
             self.check_part(base, offset + at, &part, kind)?;
         }
+        Ok(())
+    }
+
+    fn report(&self, address: BasicValueEnum<'ctx>, bytes: u32, kind: u32) -> Result<()> {
+        let arguments = [address, self.word(bytes), self.word(kind), self.location()];
+        self.callback(Callback::CheckAccess, &arguments)?;
         Ok(())
     }
 

@@ -83,7 +83,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let function = debug.builder.create_function(
             file.as_debug_info_scope(),
             name,
-            Some(&symbol),
+            None,
             file,
             line,
             debug.function_type,

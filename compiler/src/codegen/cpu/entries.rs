@@ -12,7 +12,7 @@ use crate::codegen::context::{ModuleContext, internal_symbol};
 use crate::codegen::function::FunctionEmitter;
 use crate::codegen::values::pointer;
 use crate::error::{Error, Result};
-use crate::ir::{self, InstKind, Kernel, KernelId, graph};
+use crate::ir::{self, InstKind, KernelId, graph};
 use crate::layout::buffer_layout;
 use crate::types::Type;
 
@@ -21,31 +21,21 @@ const THREAD_IDX: u64 = 0;
 /// Field of the geometry with the size of the block.
 const BLOCK_DIM: u64 = 2;
 
-/// Whether threads of a block wait for each other in a kernel, or in a function that it may call. `lane_id()`
-/// waits for nobody, but without the geometry only the device knows which thread asks.
-fn needs_threads(module: &ir::Module, kernel: &Kernel) -> bool {
-    graph::reachable(module, kernel.body).into_iter().any(|id| {
+/// Whether each thread of a block needs a stack of its own in a kernel. `lane_id()` waits for nobody, but without
+/// the geometry only the device knows which thread asks.
+fn needs_threads(module: &ir::Module, kernel: KernelId) -> bool {
+    let waits = graph::waits(module, kernel);
+    let asks_for_lane = |id| {
         let function = module.function(id);
-        function.instructions.iter().any(|inst| match &inst.kind {
-            InstKind::Builtin { builtin, .. } => match builtin {
-                Builtin::LaneId => !function.takes_geometry,
-                builtin => is_collective(*builtin),
-            },
-            _ => false,
-        })
-    })
-}
-
-/// Whether a built-in concerns other threads of the block.
-fn is_collective(builtin: Builtin) -> bool {
-    matches!(
-        builtin,
-        Builtin::SyncThreads
-            | Builtin::SyncWarp
-            | Builtin::Shuffle(_)
-            | Builtin::Vote(_)
-            | Builtin::ActiveMask
-    )
+        !function.takes_geometry
+            && function
+                .instructions
+                .iter()
+                .any(|inst| matches!(inst.kind, InstKind::Builtin { builtin: Builtin::LaneId, .. }))
+    };
+    waits.block
+        || waits.warp
+        || graph::reachable(module, module.kernel(kernel).body).into_iter().any(asks_for_lane)
 }
 
 impl<'ctx> ModuleContext<'ctx, '_> {
@@ -83,12 +73,13 @@ impl<'ctx> ModuleContext<'ctx, '_> {
                 .functions
                 .get(kernel.entry.index())
                 .ok_or_else(|| bug("an entry that is not there"))?;
-            let needs_threads = needs_threads(self.ir, kernel);
+            let id = KernelId(at as u32);
+            let needs_threads = needs_threads(self.ir, id);
             let serial = if needs_threads {
                 self.pointer_type().const_null()
             } else {
                 let serial = self.declare_cpu_entry(&kernel.name, "serial")?;
-                self.define_serial(KernelId(at as u32), serial)?;
+                self.define_serial(id, serial)?;
                 serial.as_global_value().as_pointer_value()
             };
             let types = kernel.parameters.iter().map(|parameter| &parameter.ty);

@@ -2,22 +2,16 @@
 
 use std::sync::Arc;
 
+use crate::backend::EventHandle;
 use crate::device::{DEFAULT_TIMEOUT, Device, DeviceInner};
-use crate::driver;
-use crate::driver::sys::CUevent;
 use crate::error::Result;
 
 /// A point in a stream; [`crate::Stream::record`] sets it.
 #[derive(Debug)]
 pub struct Event {
     pub(crate) device: Arc<DeviceInner>,
-    pub(crate) handle: CUevent,
+    pub(crate) handle: EventHandle,
 }
-
-// SAFETY: the raw handle is a name of a driver object, and the driver's calls are thread-safe.
-unsafe impl Send for Event {}
-// SAFETY: as above.
-unsafe impl Sync for Event {}
 
 impl Event {
     /// An event that is not recorded yet.
@@ -26,9 +20,7 @@ impl Event {
     /// [`crate::Error::Cuda`], [`crate::Error::Unusable`].
     pub fn new(device: &Device) -> Result<Event> {
         let device = Arc::clone(&device.inner);
-        let _current = device.current()?;
-        // SAFETY: the primary context is current; `drop` destroys.
-        let handle = unsafe { driver::stream::create_event() }?;
+        let handle = device.handle.event(&device.enter()?)?;
         Ok(Event { device, handle })
     }
 
@@ -39,22 +31,20 @@ impl Event {
     /// [`crate::Error::TimedOut`]; [`crate::Error::Cuda`] if one of them was never recorded;
     /// [`crate::Error::Fault`], [`crate::Error::Unusable`].
     pub fn elapsed_ms(&self, later: &Event) -> Result<f32> {
-        let _current = self.device.current()?;
+        let entered = self.device.enter()?;
         for event in [self, later] {
-            // SAFETY: the event lives.
-            let done = || unsafe { driver::stream::is_event_done(event.handle) };
-            self.device.wait(done, DEFAULT_TIMEOUT, || "an event".into())?;
+            let wait = |timeout| event.handle.wait(timeout, &entered);
+            self.device.wait(wait, DEFAULT_TIMEOUT, || "an event".into())?;
         }
-        // SAFETY: both events live and are done.
-        Ok(unsafe { driver::stream::elapsed_ms(self.handle, later.handle) }?)
+        self.handle.elapsed_ms(&later.handle, &entered)
     }
 }
 
 impl Drop for Event {
     fn drop(&mut self) {
-        if let Ok(_current) = self.device.current() {
-            // SAFETY: nothing else has the handle; destroying does not wait. An error means that it is gone.
-            let _ = unsafe { driver::stream::destroy_event(self.handle) };
+        if let Ok(entered) = self.device.enter() {
+            // SAFETY: nothing else has the handle.
+            unsafe { self.handle.destroy(&entered) };
         }
     }
 }

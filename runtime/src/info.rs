@@ -4,9 +4,7 @@ use serde::Serialize;
 
 use crate::artifact::ComputeCapability;
 use crate::config::LaunchLimits;
-use crate::driver::sys::{CUdevice, CUdevice_attribute as Attribute};
-use crate::driver::{self, Driver};
-use crate::error::{CudaVersion, Error, Result};
+use crate::error::CudaVersion;
 
 /// What a device is and can do.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -68,7 +66,7 @@ pub struct SmGranularity {
 impl SmGranularity {
     /// What the driver API's green-context section says: 6.x from 1 SM, 7.x from 2 and 8.x from 4 in
     /// multiples of 2, 9.0 and later from 8 in multiples of 8.
-    fn documented(capability: ComputeCapability) -> SmGranularity {
+    pub(crate) fn documented(capability: ComputeCapability) -> SmGranularity {
         let (minimum, alignment) = match capability.major {
             ..=6 => (1, 1),
             7 => (2, 2),
@@ -85,87 +83,9 @@ impl SmGranularity {
 }
 
 impl DeviceInfo {
-    pub(crate) fn read(driver: &Driver, ordinal: u32, device: CUdevice) -> Result<DeviceInfo> {
-        // SAFETY: the handle is of this driver; attributes need nothing else.
-        let get = |attribute| unsafe { driver::device::attribute(device, attribute) };
-        let compute_capability = ComputeCapability::new(
-            get(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
-            get(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
-        );
-        // SAFETY: as above.
-        let (name, uuid, memory_bytes) = unsafe {
-            (
-                driver::device::name(device)?,
-                driver::device::uuid(device)?,
-                driver::device::total_memory(device)?,
-            )
-        };
-        Ok(DeviceInfo {
-            ordinal,
-            name,
-            uuid,
-            compute_capability,
-            driver_version: driver.version(),
-            sm_count: get(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
-            memory_bytes,
-            l2_cache_bytes: get(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?,
-            warp_size: get(Attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE)?,
-            max_threads_per_sm: get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
-            max_blocks_per_sm: get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)?,
-            registers_per_block: get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK)?,
-            shared_bytes_per_sm: get(
-                Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
-            )?,
-            limits: LaunchLimits {
-                max_threads_per_block: get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
-                max_block: [
-                    get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X)?,
-                    get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y)?,
-                    get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)?,
-                ],
-                max_grid: [
-                    get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X)?,
-                    get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y)?,
-                    get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)?,
-                ],
-                shared_bytes_per_block: get(
-                    Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK,
-                )?,
-                shared_bytes_per_block_optin: get(
-                    Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
-                )?,
-            },
-            unified_addressing: get(Attribute::CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING)? != 0,
-            managed_memory: get(Attribute::CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY)? != 0,
-            concurrent_managed_access: get(
-                Attribute::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
-            )? != 0,
-            pageable_memory_access: get(Attribute::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS)?
-                != 0,
-            cooperative_launch: get(Attribute::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH)? != 0,
-            sm_granularity: granularity(device, compute_capability)?,
-        })
-    }
-
     /// Name and architecture, for messages.
     pub(crate) fn title(&self) -> String {
         format!("{} ({})", self.name, self.compute_capability.sm())
-    }
-}
-
-fn granularity(device: CUdevice, capability: ComputeCapability) -> Result<Option<SmGranularity>> {
-    // SAFETY: the handle is of this driver; the call needs nothing else.
-    match unsafe { driver::green::device_sms(device) } {
-        Ok(sms) => {
-            let told = sms.sm();
-            if told.minimum == 0 || told.alignment == 0 {
-                return Ok(Some(SmGranularity::documented(capability)));
-            }
-            let (minimum, alignment) = (told.minimum, told.alignment);
-            Ok(Some(SmGranularity { minimum, alignment, from_driver: true }))
-        }
-        Err(failed) if failed.is_missing() || failed.is_unsupported() => Ok(None),
-        Err(failed) => Err(Error::from(failed)),
     }
 }
 

@@ -41,6 +41,7 @@
 
 pub mod arguments;
 pub mod artifact;
+mod backend;
 mod config;
 pub mod cpu;
 mod device;

@@ -6,8 +6,8 @@ use std::slice;
 use std::sync::Arc;
 
 use crate::arguments::{Arg, Element, Pointer};
+use crate::backend::Transfer;
 use crate::device::{Device, DeviceInner};
-use crate::driver;
 use crate::error::{Error, Result};
 use crate::types::ScalarType;
 
@@ -65,11 +65,7 @@ impl DeviceMemory {
     /// [`Error::Cuda`] if there is not so much memory; [`Error::Unusable`].
     pub fn alloc(device: &Device, bytes: u64) -> Result<DeviceMemory> {
         let device = Arc::clone(&device.inner);
-        let _current = device.current()?;
-        // The driver refuses to allocate nothing; one byte gives an empty buffer an address of its own.
-        let size = usize::try_from(bytes.max(1)).unwrap_or(usize::MAX);
-        // SAFETY: the primary context is current; `drop` frees.
-        let address = unsafe { driver::memory::allocate(size) }?;
+        let address = device.handle.allocate(bytes, &device.enter()?)?;
         Ok(DeviceMemory { device, address, bytes })
     }
 
@@ -107,13 +103,9 @@ impl DeviceMemory {
         if from.is_empty() {
             return Ok(());
         }
-        let address = self.address;
+        let copy = Transfer::ToDevice { from: from.as_ptr(), to: self.address, bytes: from.len() };
         // SAFETY: source and target both have `from.len()` bytes, and `transfer` waits for the copy.
-        unsafe {
-            self.device.transfer("a copy to the device", |stream| {
-                driver::memory::copy_to_device(address, from.as_ptr().cast(), from.len(), stream)
-            })
-        }
+        unsafe { self.device.transfer("a copy to the device", copy) }
     }
 
     /// Copies to all of `to`, which must be as long as the memory.
@@ -136,12 +128,9 @@ impl DeviceMemory {
         if to.is_empty() {
             return Ok(());
         }
+        let copy = Transfer::ToHost { from: self.address, to: to.as_mut_ptr(), bytes: to.len() };
         // SAFETY: the source has at least the target's `to.len()` bytes, and `transfer` waits for the copy.
-        unsafe {
-            self.device.transfer("a copy from the device", |stream| {
-                driver::memory::copy_to_host(to.as_mut_ptr().cast(), self.address, to.len(), stream)
-            })
-        }
+        unsafe { self.device.transfer("a copy from the device", copy) }
     }
 
     /// Sets every byte.
@@ -152,13 +141,9 @@ impl DeviceMemory {
         if self.bytes == 0 {
             return Ok(());
         }
-        let (address, bytes) = (self.address, self.bytes as usize);
+        let fill = Transfer::Fill { to: self.address, value, bytes: self.bytes as usize };
         // SAFETY: the memory has that many bytes.
-        unsafe {
-            self.device.transfer("a fill", |stream| {
-                driver::memory::set_bytes(address, value, bytes, stream)
-            })
-        }
+        unsafe { self.device.transfer("a fill", fill) }
     }
 
     fn check(&self, given: usize) -> Result<()> {
@@ -177,10 +162,9 @@ impl DeviceMemory {
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
-        if let Some(_current) = self.device.current_for_drop() {
-            // SAFETY: the address is `alloc`'s and no kernel runs. An error means that the context is gone,
-            // and the memory with it.
-            let _ = unsafe { driver::memory::free(self.address) };
+        if let Some(entered) = self.device.enter_for_drop() {
+            // SAFETY: the address is `alloc`'s and no kernel runs.
+            unsafe { self.device.handle.free(self.address, &entered) };
         }
     }
 }

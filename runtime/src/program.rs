@@ -7,12 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::artifact::Artifact;
+use crate::backend::{Entered, ImageHandle, KernelHandle, Transfer};
 use crate::config::KernelLimits;
 use crate::device::{Device, DeviceInner, lock};
-use crate::driver;
-use crate::driver::library::Loaded;
-use crate::driver::sys::{CUfunction_attribute as Attribute, CUkernel};
 use crate::error::{ArtifactError, ArtifactProblem, Error, LostLaunches, Result, cuda_error_name};
+use crate::info::DeviceInfo;
 use crate::manifest::{self, ImageKind, LostLaunchRecord};
 
 /// Bytes of a [`LostLaunchRecord`].
@@ -32,36 +31,14 @@ impl Program {
     /// if the image lacks the lost-launch record that the manifest names; [`Error::Unusable`].
     pub fn load(device: &Device, artifact: &Artifact) -> Result<Program> {
         let device = Arc::clone(&device.inner);
-        let Some((image, bytes)) = artifact.image_for(device.info.compute_capability) else {
-            let kind = |kind| match kind {
-                ImageKind::Cubin => "cubin",
-                ImageKind::Ptx => "PTX",
-                ImageKind::SharedObject => "shared object",
-            };
-            let images = artifact.manifest().images.iter();
-            let available =
-                images.map(|image| format!("{} for {}", kind(image.kind), image.arch)).collect();
-            return Err(Error::NoImage { device: device.info.title(), available });
-        };
-        let _current = device.current()?;
-        let mut terminated;
-        let bytes = match image.kind {
-            ImageKind::Cubin | ImageKind::SharedObject => bytes,
-            ImageKind::Ptx => {
-                terminated = bytes.to_vec();
-                terminated.push(0);
-                &terminated
-            }
-        };
-        // SAFETY: an artifact's image is of its kind and whole; PTX ends in a NUL byte; `drop` unloads.
-        let loaded = unsafe { driver::library::load(bytes) }
-            .map_err(|(failed, log)| failed.with_log(log))?;
+        let entered = device.enter()?;
+        let image = device.handle.load(artifact, &device.info, &entered)?;
         let record_symbol = match &artifact.manifest().device_runtime {
             None => None,
             Some(runtime) => Some(c_string(artifact, &runtime.lost_launch_record)?),
         };
         let inner = Arc::new(ProgramInner {
-            loaded,
+            image,
             artifact: artifact.clone(),
             device: Arc::clone(&device),
             record_symbol,
@@ -69,7 +46,8 @@ impl Program {
             ran: AtomicBool::new(false),
             entries: Mutex::new(BTreeMap::new()),
         });
-        inner.find_record()?;
+        inner.find_record(&entered)?;
+        drop(entered);
         device.add_program(&inner);
         Ok(Program { inner })
     }
@@ -117,26 +95,16 @@ impl Program {
             return Ok(None);
         };
         let symbol = c_string(&program.artifact, symbol)?;
-        let _current = program.device.current()?;
+        let entered = program.device.enter()?;
         let mut word = [0u8; 8];
-        // SAFETY: the library lives as long as `program`; the primary context is current.
-        let (address, bytes) = unsafe { driver::library::global(program.loaded.library, &symbol) }
-            .map_err(|failed| program.explain(failed, &format!("the launch counter {symbol:?}")))?;
+        let (address, bytes) = program.image.global(&symbol, "the launch counter", &entered)?;
         if bytes != word.len() as u64 {
             let problem = format!("the launch counter has {bytes} bytes, not {}", word.len());
             return Err(foreign(&program.artifact, problem));
         }
+        let copy = Transfer::ToHost { from: address, to: word.as_mut_ptr(), bytes: word.len() };
         // SAFETY: the counter has that many bytes, and so has the word.
-        unsafe {
-            program.device.transfer_now("a copy of the launch counter", |stream| {
-                driver::memory::copy_to_host(
-                    word.as_mut_ptr().cast(),
-                    address,
-                    bytes as usize,
-                    stream,
-                )
-            })
-        }?;
+        unsafe { program.device.transfer_now("a copy of the launch counter", copy, &entered) }?;
         Ok(Some(u64::from_le_bytes(word)))
     }
 }
@@ -175,9 +143,7 @@ impl Kernel {
         {
             return Ok(());
         }
-        let attribute = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        // SAFETY: the kernel lives as long as its program.
-        unsafe { driver::library::set_attribute(entry.handle, attribute, bytes, device.handle) }?;
+        entry.handle.allow_shared(&device.handle, bytes)?;
         entry.shared_allowed.fetch_max(bytes, Ordering::AcqRel);
         Ok(())
     }
@@ -189,25 +155,20 @@ impl fmt::Debug for Kernel {
     }
 }
 
-/// A kernel as the driver has it.
+/// A kernel as its device has it.
 #[derive(Debug)]
 pub(crate) struct Entry {
     /// Into the manifest's kernels.
     index: usize,
-    pub(crate) handle: CUkernel,
+    pub(crate) handle: KernelHandle,
     pub(crate) limits: KernelLimits,
     /// Dynamic shared bytes that it has opted in to; 0 before.
     shared_allowed: AtomicU32,
 }
 
-// SAFETY: the raw handle is a name of a driver object, and the driver's calls are thread-safe.
-unsafe impl Send for Entry {}
-// SAFETY: as above.
-unsafe impl Sync for Entry {}
-
 #[derive(Debug)]
 pub(crate) struct ProgramInner {
-    loaded: Loaded,
+    image: ImageHandle,
     pub(crate) artifact: Artifact,
     pub(crate) device: Arc<DeviceInner>,
     record_symbol: Option<CString>,
@@ -226,62 +187,21 @@ struct Record {
     reported: u32,
 }
 
-// SAFETY: the raw handle is a name of a driver object, and the driver's calls are thread-safe.
-unsafe impl Send for ProgramInner {}
-// SAFETY: as above.
-unsafe impl Sync for ProgramInner {}
-
 impl ProgramInner {
     fn enter(&self, kernel: &manifest::Kernel) -> Result<Entry> {
-        let _current = self.device.current()?;
+        let entered = self.device.enter()?;
         let symbol = c_string(&self.artifact, &kernel.name)?;
-        let explain =
-            |failed: driver::Failed| self.explain(failed, &format!("kernel `{}`", kernel.name));
         let kernels = &self.artifact.manifest().kernels;
         let index = kernels.iter().position(|other| other.name == kernel.name).unwrap_or_default();
-        // SAFETY: the library lives as long as `self`; the primary context is current.
-        let (handle, max_threads_per_block, static_shared_bytes) = unsafe {
-            let handle = driver::library::kernel(self.loaded.library, &symbol).map_err(explain)?;
-            driver::library::load_kernel(handle).map_err(explain)?;
-            let get = |attribute| {
-                driver::library::attribute(handle, attribute, self.device.handle).map_err(explain)
-            };
-            let threads = get(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
-            (handle, threads, get(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?)
-        };
-        compare_parameters(kernel, |parameter| {
-            // SAFETY: as above.
-            match unsafe { driver::library::parameter(handle, parameter) } {
-                // Before CUDA 12.4 the driver cannot be asked.
-                Err(failed) if failed.is_missing() => Ok(Answer::Unknown),
-                Err(failed) => Err(explain(failed)),
-                Ok(None) => Ok(Answer::NoSuch),
-                Ok(Some((offset, size))) => Ok(Answer::At { offset, size }),
-            }
-        })?;
-        let limits = KernelLimits {
-            launch_bounds: kernel.max_threads_per_block,
-            max_threads_per_block,
-            static_shared_bytes,
-        };
+        let (handle, limits) = self.image.kernel(&self.device.handle, kernel, &symbol, &entered)?;
         Ok(Entry { index, handle, limits, shared_allowed: AtomicU32::new(0) })
     }
 
-    /// Says what a call was for, with the driver's log: with lazy loading it compiles PTX when the first symbol
-    /// is looked up.
-    fn explain(&self, failed: driver::Failed, what: &str) -> Error {
-        failed.with_log(format!("for {what}\n{}", self.loaded.log()))
-    }
-
-    /// Finds the lost-launch record as the current context has it. Every context of a device is expected to
+    /// Finds the lost-launch record as the entered context has it. Every context of a device is expected to
     /// have the same, but the driver's reference does not say so for green contexts.
-    pub(crate) fn find_record(&self) -> Result<()> {
+    pub(crate) fn find_record(&self, entered: &Entered<'_>) -> Result<()> {
         let Some(symbol) = &self.record_symbol else { return Ok(()) };
-        // SAFETY: the library lives as long as `self`; the caller made a context current.
-        let (address, bytes) = unsafe { driver::library::global(self.loaded.library, symbol) }
-            .map_err(|failed| {
-                self.explain(failed, &format!("the lost-launch record {symbol:?}"))
-            })?;
+        let (address, bytes) = self.image.global(symbol, "the lost-launch record", entered)?;
         if bytes != RECORD_BYTES as u64 {
             return Err(foreign(
                 &self.artifact,
@@ -299,10 +219,9 @@ impl ProgramInner {
         self.ran.store(true, Ordering::Release);
     }
 
-    /// Reads the records and makes an error of new losses. The primary context is current. If the device is
-    /// idle, a record that lost launches is cleared; else it may still grow, and how much of it was
+    /// Reads the records and makes an error of new losses. If the device is idle, a record that lost launches is cleared; else it may still grow, and how much of it was
     /// reported is remembered instead.
-    pub(crate) fn report_lost_launches(&self, idle: bool) -> Result<()> {
+    pub(crate) fn report_lost_launches(&self, idle: bool, entered: &Entered<'_>) -> Result<()> {
         if !self.ran.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -310,26 +229,18 @@ impl ProgramInner {
         for record in records.iter_mut() {
             let mut bytes = [0u8; RECORD_BYTES];
             let address = record.address;
-            // SAFETY: the record has that many bytes and lives as long as the library.
-            unsafe {
-                self.device.transfer_now("a copy of the lost-launch record", |stream| {
-                    driver::memory::copy_to_host(
-                        bytes.as_mut_ptr().cast(),
-                        address,
-                        RECORD_BYTES,
-                        stream,
-                    )
-                })
-            }?;
+            let copy =
+                Transfer::ToHost { from: address, to: bytes.as_mut_ptr(), bytes: RECORD_BYTES };
+            // SAFETY: the record has that many bytes and lives as long as the image.
+            unsafe { self.device.transfer_now("a copy of the lost-launch record", copy, entered) }?;
             let lost = decode(&bytes);
             let new = lost.count.wrapping_sub(record.reported);
             record.reported = lost.count;
             if idle && lost.count != 0 {
+                let clear = Transfer::Fill { to: address, value: 0, bytes: RECORD_BYTES };
                 // SAFETY: as above; no kernel runs that could write the record.
                 unsafe {
-                    self.device.transfer_now("clearing the lost-launch record", |stream| {
-                        driver::memory::set_bytes(address, 0, RECORD_BYTES, stream)
-                    })
+                    self.device.transfer_now("clearing the lost-launch record", clear, entered)
                 }?;
                 record.reported = 0;
             }
@@ -346,11 +257,24 @@ impl ProgramInner {
 
 impl Drop for ProgramInner {
     fn drop(&mut self) {
-        if let Some(_current) = self.device.current_for_drop() {
-            // SAFETY: kernels held `self`, and none of them runs. An error means that the context is gone.
-            let _ = unsafe { driver::library::unload(self.loaded.library) };
+        if let Some(entered) = self.device.enter_for_drop() {
+            // SAFETY: kernels held `self`, and none of them runs.
+            unsafe { self.image.unload(&entered) };
         }
     }
+}
+
+/// That no image of the artifact runs on the device.
+pub(crate) fn no_image(artifact: &Artifact, device: &DeviceInfo) -> Error {
+    let kind = |kind| match kind {
+        ImageKind::Cubin => "cubin",
+        ImageKind::Ptx => "PTX",
+        ImageKind::SharedObject => "shared object",
+    };
+    let images = artifact.manifest().images.iter();
+    let available =
+        images.map(|image| format!("{} for {}", kind(image.kind), image.arch)).collect();
+    Error::NoImage { device: device.title(), available }
 }
 
 /// The record of those bytes: see [`LostLaunchRecord`].
@@ -377,14 +301,14 @@ fn lost_launches(artifact: &Artifact, lost: LostLaunchRecord, count: u32) -> Los
 }
 
 /// What the driver says of a parameter.
-enum Answer {
+pub(crate) enum Answer {
     Unknown,
     NoSuch,
     At { offset: u64, size: u64 },
 }
 
 /// Compares the manifest's parameters with the driver's, and that there are as many.
-fn compare_parameters(
+pub(crate) fn compare_parameters(
     kernel: &manifest::Kernel,
     ask: impl Fn(usize) -> Result<Answer>,
 ) -> Result<()> {

@@ -5,11 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::arguments::{Arg, pack};
+use crate::backend::{Entered, StreamHandle};
 use crate::config::LaunchConfig;
 use crate::device::{DEFAULT_TIMEOUT, Device, DeviceInner, lock};
-use crate::driver;
-use crate::driver::context::Current;
-use crate::driver::sys::CUstream;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::partition::GreenInner;
@@ -29,14 +27,7 @@ impl Stream {
         device: &Arc<DeviceInner>,
         green: Option<&Arc<GreenInner>>,
     ) -> Result<Stream> {
-        let _current = device.current()?;
-        // SAFETY: the primary context is current, the green context lives; `drop` destroys the stream.
-        let handle = unsafe {
-            match green {
-                None => driver::stream::create()?,
-                Some(green) => driver::green::create_stream(green.handle)?,
-            }
-        };
+        let handle = device.handle.stream(green.map(|green| &green.handle), &device.enter()?)?;
         let inner = Arc::new(StreamInner {
             handle,
             green: green.cloned(),
@@ -79,24 +70,22 @@ impl Stream {
             pack(kernel.manifest(), &program.artifact.manifest().structs, args, device.ordinal)?;
 
         device.usable()?;
-        let _one_thread = stream.green.as_ref().map(|green| lock(&green.current));
-        let context = stream.green.as_ref().map_or(device.context(), |green| green.context);
-        // SAFETY: the stream holds its context, and the lock keeps a green one to this thread.
-        let _current = unsafe { Current::push(context) }?;
+        let entered = match &stream.green {
+            Some(green) => green.handle.enter()?,
+            None => device.handle.enter()?,
+        };
         if stream.green.is_some() {
-            program.find_record()?;
+            program.find_record(&entered)?;
         }
         kernel.allow_shared(config.shared_bytes)?;
         // Before the launch, so that no wait can miss it.
         stream.note_launch(kernel.name());
         program.note_launch();
         device.note_kernel();
-        // SAFETY: kernel and stream live; `pack` made the parameters that the manifest says the kernel has, and
-        // `Program::kernel` compared the manifest with the driver.
-        unsafe {
-            driver::launch::launch(kernel.entry.handle, config, stream.handle, &mut parameters)
-        }
-        .map_err(|failed| stream.name_kernels(failed.into()))
+        // SAFETY: kernel and stream live, on one device; `pack` made the parameters that the manifest says the
+        // kernel has, and `Program::kernel` compared the manifest with the image.
+        unsafe { stream.handle.launch(&kernel.entry.handle, config, &mut parameters, &entered) }
+            .map_err(|error| stream.name_kernels(error))
     }
 
     /// Sets the event to this point of the stream.
@@ -112,10 +101,7 @@ impl Stream {
                 given: event.device.ordinal,
             });
         }
-        let _current = device.current()?;
-        // SAFETY: event and stream live.
-        unsafe { driver::stream::record(event.handle, self.inner.handle) }?;
-        Ok(())
+        self.inner.handle.record(&event.handle, &device.enter()?)
     }
 
     /// Waits until everything launched into the stream, and all that those grids launched, has ended.
@@ -126,9 +112,9 @@ impl Stream {
     /// report. [`Error::Cuda`], [`Error::Unusable`].
     pub fn synchronize(&self, timeout: Duration) -> Result<()> {
         let device = &self.inner.device;
-        let _current = device.current()?;
-        self.inner.wait(timeout)?;
-        device.report_lost_launches()
+        let entered = device.enter()?;
+        self.inner.wait(timeout, &entered)?;
+        device.report_lost_launches(&entered)
     }
 
     /// [`Stream::synchronize`] with [`DEFAULT_TIMEOUT`].
@@ -142,7 +128,7 @@ impl Stream {
 
 #[derive(Debug)]
 pub(crate) struct StreamInner {
-    handle: CUstream,
+    handle: StreamHandle,
     // The stream is destroyed in `drop`, before these are let go: first the green context, then the device.
     green: Option<Arc<GreenInner>>,
     device: Arc<DeviceInner>,
@@ -152,11 +138,6 @@ pub(crate) struct StreamInner {
     /// Kernels launched since the last wait, each once.
     kernels: Mutex<Vec<String>>,
 }
-
-// SAFETY: the raw handle is a name of a driver object, and the driver's calls are thread-safe.
-unsafe impl Send for StreamInner {}
-// SAFETY: as above.
-unsafe impl Sync for StreamInner {}
 
 impl StreamInner {
     fn note_launch(&self, kernel: &str) {
@@ -172,11 +153,9 @@ impl StreamInner {
         self.submitted.load(Ordering::Acquire) != self.finished.load(Ordering::Acquire)
     }
 
-    /// Waits for what is launched so far. The primary context is current.
-    pub(crate) fn wait(&self, timeout: Duration) -> Result<()> {
+    /// Waits for what is launched so far.
+    pub(crate) fn wait(&self, timeout: Duration, entered: &Entered<'_>) -> Result<()> {
         let submitted = self.submitted.load(Ordering::Acquire);
-        // SAFETY: the stream lives.
-        let done = || unsafe { driver::stream::is_done(self.handle) };
         let what = || match lock(&self.kernels).as_slice() {
             [] => "a stream".into(),
             names => format!(
@@ -184,7 +163,7 @@ impl StreamInner {
                 names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
             ),
         };
-        let result = self.device.wait(done, timeout, what);
+        let result = self.device.wait(|timeout| self.handle.wait(timeout, entered), timeout, what);
         if !matches!(result, Err(Error::TimedOut { .. })) {
             // After a fault, too: nothing of it runs any more.
             self.finished.fetch_max(submitted, Ordering::AcqRel);
@@ -210,12 +189,14 @@ impl StreamInner {
 
 impl Drop for StreamInner {
     fn drop(&mut self) {
-        let Ok(_current) = self.device.current() else { return };
+        let Ok(entered) = self.device.enter() else { return };
         // Its work is waited for, because nothing else would know of it once the stream is gone.
-        if self.is_busy() && matches!(self.wait(DEFAULT_TIMEOUT), Err(Error::TimedOut { .. })) {
+        if self.is_busy()
+            && matches!(self.wait(DEFAULT_TIMEOUT, &entered), Err(Error::TimedOut { .. }))
+        {
             return;
         }
-        // SAFETY: nothing else has the handle. An error means that it is gone already.
-        let _ = unsafe { driver::stream::destroy(self.handle) };
+        // SAFETY: nothing else has the handle.
+        unsafe { self.handle.destroy(&entered) };
     }
 }

@@ -1,0 +1,236 @@
+//! GPUs: the primary context, its memory, and polling.
+
+use std::sync::MutexGuard;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::info;
+use crate::backend::Transfer;
+use crate::driver::context::Current;
+use crate::driver::sys::{CUcontext, CUdevice, CUlimit, CUstream};
+use crate::driver::{self, Driver, Failed};
+use crate::error::{Error, Result};
+use crate::info::DeviceInfo;
+
+/// Polls without sleeping for so long, because most waits are short.
+const SPIN: Duration = Duration::from_micros(100);
+/// The first sleep between polls; each is twice the last, up to [`LONGEST_SLEEP`].
+const FIRST_SLEEP: Duration = Duration::from_micros(50);
+const LONGEST_SLEEP: Duration = Duration::from_millis(1);
+
+/// The GPUs there are; none if the driver finds no GPU.
+pub(crate) fn list() -> Result<Vec<DeviceInfo>> {
+    let driver = match Driver::get() {
+        Err(Error::NoDevice { .. }) => return Ok(Vec::new()),
+        other => other?,
+    };
+    (0..driver.device_count()?)
+        .map(|ordinal| info::read(driver, ordinal, driver.device(ordinal)?))
+        .collect()
+}
+
+/// Checks that there is a GPU of that number.
+pub(crate) fn check_ordinal(ordinal: u32) -> Result<()> {
+    let driver = Driver::get().map_err(|error| match error {
+        Error::NoDevice { found, .. } => Error::NoDevice { ordinal, found },
+        other => other,
+    })?;
+    let found = driver.device_count()?;
+    if ordinal >= found {
+        return Err(Error::NoDevice { ordinal, found });
+    }
+    Ok(())
+}
+
+/// A GPU with its primary context.
+#[derive(Debug)]
+pub(crate) struct CudaDevice {
+    pub(super) handle: CUdevice,
+    context: CUcontext,
+    /// For copies and fills. Not the NULL stream: streams of green contexts run independently of it, and
+    /// so would a launch after a fill.
+    service: CUstream,
+}
+
+// SAFETY: the raw handles are names of driver objects; the driver's calls are thread-safe, and `Current` makes
+// the context current on the thread that calls.
+unsafe impl Send for CudaDevice {}
+// SAFETY: as above.
+unsafe impl Sync for CudaDevice {}
+
+/// A context that is current on this thread.
+pub(crate) struct Entered<'a> {
+    // Fields are dropped in this order: the context is popped before another thread may push it.
+    _current: Current,
+    _one_thread: Option<MutexGuard<'a, ()>>,
+}
+
+impl<'a> Entered<'a> {
+    /// Pushes a context; the lock keeps a green one to this thread.
+    ///
+    /// # Safety
+    /// The contract of [`crate::driver`]; the context outlives the value.
+    pub(super) unsafe fn push(
+        context: CUcontext,
+        one_thread: Option<MutexGuard<'a, ()>>,
+    ) -> Result<Entered<'a>> {
+        // SAFETY: passed on to the caller.
+        let current = unsafe { Current::push(context) }?;
+        Ok(Entered { _current: current, _one_thread: one_thread })
+    }
+}
+
+impl CudaDevice {
+    /// Retains the primary context of a GPU that [`check_ordinal`] found.
+    pub(crate) fn open(ordinal: u32) -> Result<(DeviceInfo, CudaDevice)> {
+        let driver = Driver::get()?;
+        let handle = driver.device(ordinal)?;
+        let info = info::read(driver, ordinal, handle)?;
+        // SAFETY: the handle is of this driver; `drop` releases the context, and so does the error path.
+        let context = unsafe { driver::context::retain_primary(handle) }?;
+        // SAFETY: the context was just retained.
+        let service =
+            unsafe { Current::push(context).and_then(|_current| driver::stream::create()) };
+        let service = service.inspect_err(|_| {
+            // SAFETY: pairs with the retain above; nothing uses the context yet.
+            let _ = unsafe { driver::context::release_primary(handle) };
+        })?;
+        Ok((info, CudaDevice { handle, context, service }))
+    }
+
+    /// Makes the primary context current on this thread.
+    pub(crate) fn enter(&self) -> Result<Entered<'_>> {
+        // SAFETY: `self` holds the context.
+        unsafe { Entered::push(self.context, None) }
+    }
+
+    pub(crate) fn free_memory(&self) -> Result<u64> {
+        // SAFETY: the primary context is current.
+        Ok(unsafe { driver::memory::free_and_total() }?.0)
+    }
+
+    pub(crate) fn pending_launch_limit(&self) -> Result<u64> {
+        // SAFETY: the primary context is current.
+        let limit =
+            unsafe { driver::context::limit(CUlimit::CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT) }?;
+        Ok(limit as u64)
+    }
+
+    pub(crate) fn set_pending_launch_limit(&self, launches: u64) -> Result<()> {
+        let launches = usize::try_from(launches).unwrap_or(usize::MAX);
+        // SAFETY: the primary context is current.
+        unsafe {
+            driver::context::set_limit(CUlimit::CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, launches)
+        }?;
+        Ok(())
+    }
+
+    pub(crate) fn allocate(&self, bytes: u64) -> Result<u64> {
+        // The driver refuses to allocate nothing; one byte gives an empty buffer an address of its own.
+        let size = usize::try_from(bytes.max(1)).unwrap_or(usize::MAX);
+        // SAFETY: the primary context is current.
+        Ok(unsafe { driver::memory::allocate(size) }?)
+    }
+
+    /// # Safety
+    /// The contract of [`crate::backend`].
+    pub(crate) unsafe fn free(&self, address: u64) {
+        // SAFETY: passed on to the caller. An error means that the context is gone, and the memory with it.
+        let _ = unsafe { driver::memory::free(address) };
+    }
+
+    /// # Safety
+    /// The contract of [`crate::backend`].
+    pub(crate) unsafe fn start(&self, transfer: Transfer) -> Result<()> {
+        let stream = self.service;
+        // SAFETY: passed on to the caller.
+        unsafe {
+            match transfer {
+                Transfer::ToDevice { from, to, bytes } => {
+                    driver::memory::copy_to_device(to, from.cast(), bytes, stream)
+                }
+                Transfer::ToHost { from, to, bytes } => {
+                    driver::memory::copy_to_host(to.cast(), from, bytes, stream)
+                }
+                Transfer::Fill { to, value, bytes } => {
+                    driver::memory::set_bytes(to, value, bytes, stream)
+                }
+            }
+        }?;
+        Ok(())
+    }
+
+    pub(crate) fn wait_for_transfers(&self, timeout: Duration) -> Result<bool> {
+        // SAFETY: the service stream lives as long as `self`.
+        Ok(poll(|| unsafe { driver::stream::is_done(self.service) }, timeout)?)
+    }
+}
+
+impl Drop for CudaDevice {
+    fn drop(&mut self) {
+        // Never reached after a time-out: the wait leaks a reference. Nothing runs: every stream held one.
+        // SAFETY: pairs with `open`; all that was made in the context held `self` and is gone. Errors mean
+        // that the context is gone already.
+        unsafe {
+            if let Ok(_current) = Current::push(self.context) {
+                let _ = driver::stream::destroy(self.service);
+            }
+            let _ = driver::context::release_primary(self.handle);
+        }
+    }
+}
+
+/// Polls until `done` says yes (true) or the time is over (false).
+pub(super) fn poll(
+    mut done: impl FnMut() -> Result<bool, Failed>,
+    timeout: Duration,
+) -> Result<bool, Failed> {
+    let start = Instant::now();
+    let mut sleep = FIRST_SLEEP;
+    loop {
+        if done()? {
+            return Ok(true);
+        }
+        let waited = start.elapsed();
+        if waited >= timeout {
+            return Ok(false);
+        }
+        if waited < SPIN {
+            std::hint::spin_loop();
+        } else {
+            thread::sleep(sleep.min(timeout - waited));
+            sleep = (sleep * 2).min(LONGEST_SLEEP);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn polling_ends_when_the_work_does() {
+        let mut polls = 0;
+        let done = poll(
+            || {
+                polls += 1;
+                Ok(polls == 5)
+            },
+            Duration::from_secs(60),
+        );
+        assert_eq!((done, polls), (Ok(true), 5));
+    }
+
+    #[test]
+    fn polling_ends_with_the_time() {
+        let start = Instant::now();
+        assert_eq!(poll(|| Ok(false), Duration::from_millis(20)), Ok(false));
+        assert!(start.elapsed() >= Duration::from_millis(20));
+    }
+
+    #[test]
+    fn polling_passes_errors_on() {
+        let failed = Failed::Code { call: "cuStreamQuery", code: 700 };
+        assert_eq!(poll(|| Err(failed), Duration::from_secs(60)), Err(failed));
+    }
+}

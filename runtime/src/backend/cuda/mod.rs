@@ -1,0 +1,12 @@
+//! NVIDIA GPUs, through the driver layer.
+
+mod device;
+mod info;
+mod partition;
+mod program;
+mod stream;
+
+pub(crate) use device::{CudaDevice, Entered, check_ordinal, list};
+pub(crate) use partition::CudaPartition;
+pub(crate) use program::{CudaImage, CudaKernel};
+pub(crate) use stream::{CudaEvent, CudaStream};

@@ -1,0 +1,118 @@
+//! Images and their kernels.
+
+use std::ffi::CStr;
+
+use super::CudaDevice;
+use crate::artifact::Artifact;
+use crate::config::KernelLimits;
+use crate::driver;
+use crate::driver::library::Loaded;
+use crate::driver::sys::{CUfunction_attribute as Attribute, CUkernel};
+use crate::error::{Error, Result};
+use crate::info::DeviceInfo;
+use crate::manifest::{self, ImageKind};
+use crate::program::{Answer, compare_parameters, no_image};
+
+/// A library of the driver.
+#[derive(Debug)]
+pub(crate) struct CudaImage(Loaded);
+
+// SAFETY: the raw handle is a name of a driver object, and the driver's calls are thread-safe.
+unsafe impl Send for CudaImage {}
+// SAFETY: as above.
+unsafe impl Sync for CudaImage {}
+
+/// A kernel of a library.
+#[derive(Debug)]
+pub(crate) struct CudaKernel(pub(super) CUkernel);
+
+// SAFETY: the raw handle is a name of a driver object, and the driver's calls are thread-safe.
+unsafe impl Send for CudaKernel {}
+// SAFETY: as above.
+unsafe impl Sync for CudaKernel {}
+
+impl CudaImage {
+    /// Loads the image for the compute capability; the primary context is current.
+    pub(crate) fn load(artifact: &Artifact, info: &DeviceInfo) -> Result<CudaImage> {
+        let Some((image, bytes)) = artifact.image_for(info.compute_capability) else {
+            return Err(no_image(artifact, info));
+        };
+        let mut terminated;
+        let bytes = match image.kind {
+            ImageKind::Cubin | ImageKind::SharedObject => bytes,
+            ImageKind::Ptx => {
+                terminated = bytes.to_vec();
+                terminated.push(0);
+                &terminated
+            }
+        };
+        // SAFETY: an artifact's image is of its kind and whole; PTX ends in a NUL byte.
+        let loaded = unsafe { driver::library::load(bytes) }
+            .map_err(|(failed, log)| failed.with_log(log))?;
+        Ok(CudaImage(loaded))
+    }
+
+    pub(crate) fn kernel(
+        &self,
+        device: &CudaDevice,
+        kernel: &manifest::Kernel,
+        symbol: &CStr,
+    ) -> Result<(CudaKernel, KernelLimits)> {
+        let explain =
+            |failed: driver::Failed| self.explain(failed, &format!("kernel `{}`", kernel.name));
+        // SAFETY: the library lives as long as `self`; the primary context is current.
+        let (handle, max_threads_per_block, static_shared_bytes) = unsafe {
+            let handle = driver::library::kernel(self.0.library, symbol).map_err(explain)?;
+            driver::library::load_kernel(handle).map_err(explain)?;
+            let get = |attribute| {
+                driver::library::attribute(handle, attribute, device.handle).map_err(explain)
+            };
+            let threads = get(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
+            (handle, threads, get(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?)
+        };
+        compare_parameters(kernel, |parameter| {
+            // SAFETY: as above.
+            match unsafe { driver::library::parameter(handle, parameter) } {
+                // Before CUDA 12.4 the driver cannot be asked.
+                Err(failed) if failed.is_missing() => Ok(Answer::Unknown),
+                Err(failed) => Err(explain(failed)),
+                Ok(None) => Ok(Answer::NoSuch),
+                Ok(Some((offset, size))) => Ok(Answer::At { offset, size }),
+            }
+        })?;
+        let limits = KernelLimits {
+            launch_bounds: kernel.max_threads_per_block,
+            max_threads_per_block,
+            static_shared_bytes,
+        };
+        Ok((CudaKernel(handle), limits))
+    }
+
+    pub(crate) fn global(&self, symbol: &CStr, what: &str) -> Result<(u64, u64)> {
+        // SAFETY: the library lives as long as `self`; a context is current.
+        unsafe { driver::library::global(self.0.library, symbol) }
+            .map_err(|failed| self.explain(failed, &format!("{what} {symbol:?}")))
+    }
+
+    /// # Safety
+    /// The contract of [`crate::backend`].
+    pub(crate) unsafe fn unload(&self) {
+        // SAFETY: passed on to the caller. An error means that the context is gone.
+        let _ = unsafe { driver::library::unload(self.0.library) };
+    }
+
+    /// Says what a call was for, with the driver's log: with lazy loading it compiles PTX when the first symbol
+    /// is looked up.
+    fn explain(&self, failed: driver::Failed, what: &str) -> Error {
+        failed.with_log(format!("for {what}\n{}", self.0.log()))
+    }
+}
+
+impl CudaKernel {
+    pub(crate) fn allow_shared(&self, device: &CudaDevice, bytes: u32) -> Result<()> {
+        let attribute = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        // SAFETY: the kernel lives as long as its program.
+        unsafe { driver::library::set_attribute(self.0, attribute, bytes, device.handle) }?;
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! Streams and events.
+
+use std::time::Duration;
+
+use super::device::poll;
+use super::{CudaKernel, CudaPartition};
+use crate::config::LaunchConfig;
+use crate::driver;
+use crate::driver::sys::{CUevent, CUstream};
+use crate::error::Result;
+
+/// A stream.
+#[derive(Debug)]
+pub(crate) struct CudaStream(CUstream);
+
+// SAFETY: the raw handle is a name of a driver object, and the driver's calls are thread-safe.
+unsafe impl Send for CudaStream {}
+// SAFETY: as above.
+unsafe impl Sync for CudaStream {}
+
+impl CudaStream {
+    /// In the current primary context, or in a green context.
+    pub(crate) fn create(partition: Option<&CudaPartition>) -> Result<CudaStream> {
+        // SAFETY: the primary context is current, the green context lives.
+        let handle = unsafe {
+            match partition {
+                None => driver::stream::create()?,
+                Some(partition) => driver::green::create_stream(partition.handle)?,
+            }
+        };
+        Ok(CudaStream(handle))
+    }
+
+    /// # Safety
+    /// The contract of [`crate::backend`]; the stream's context is current.
+    pub(crate) unsafe fn launch(
+        &self,
+        kernel: &CudaKernel,
+        config: &LaunchConfig,
+        parameters: &mut [u8],
+    ) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe { driver::launch::launch(kernel.0, config, self.0, parameters) }?;
+        Ok(())
+    }
+
+    pub(crate) fn record(&self, event: &CudaEvent) -> Result<()> {
+        // SAFETY: event and stream live.
+        unsafe { driver::stream::record(event.0, self.0) }?;
+        Ok(())
+    }
+
+    pub(crate) fn wait(&self, timeout: Duration) -> Result<bool> {
+        // SAFETY: the stream lives.
+        Ok(poll(|| unsafe { driver::stream::is_done(self.0) }, timeout)?)
+    }
+
+    /// # Safety
+    /// The contract of [`crate::backend`].
+    pub(crate) unsafe fn destroy(&self) {
+        // SAFETY: passed on to the caller. An error means that it is gone already.
+        let _ = unsafe { driver::stream::destroy(self.0) };
+    }
+}
+
+/// An event.
+#[derive(Debug)]
+pub(crate) struct CudaEvent(CUevent);
+
+// SAFETY: the raw handle is a name of a driver object, and the driver's calls are thread-safe.
+unsafe impl Send for CudaEvent {}
+// SAFETY: as above.
+unsafe impl Sync for CudaEvent {}
+
+impl CudaEvent {
+    /// In the current context.
+    pub(crate) fn create() -> Result<CudaEvent> {
+        // SAFETY: the primary context is current.
+        Ok(CudaEvent(unsafe { driver::stream::create_event() }?))
+    }
+
+    pub(crate) fn wait(&self, timeout: Duration) -> Result<bool> {
+        // SAFETY: the event lives.
+        Ok(poll(|| unsafe { driver::stream::is_event_done(self.0) }, timeout)?)
+    }
+
+    pub(crate) fn elapsed_ms(&self, later: &CudaEvent) -> Result<f32> {
+        // SAFETY: both events live and are done.
+        Ok(unsafe { driver::stream::elapsed_ms(self.0, later.0) }?)
+    }
+
+    /// # Safety
+    /// The contract of [`crate::backend`].
+    pub(crate) unsafe fn destroy(&self) {
+        // SAFETY: passed on to the caller; destroying does not wait. An error means that it is gone.
+        let _ = unsafe { driver::stream::destroy_event(self.0) };
+    }
+}

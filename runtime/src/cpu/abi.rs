@@ -80,6 +80,16 @@ pub const ACCESS_READ: u32 = 0;
 pub const ACCESS_WRITE: u32 = 1;
 /// An atomic read-modify-write.
 pub const ACCESS_ATOMIC: u32 = 2;
+/// An atomic load; with [`ACCESS_ACQUIRE`] if it acquires.
+pub const ACCESS_ATOMIC_LOAD: u32 = 3;
+/// An atomic store; with [`ACCESS_RELEASE`] if it releases.
+pub const ACCESS_ATOMIC_STORE: u32 = 4;
+/// A fence of any scope; the address is null and the bytes are 0.
+pub const ACCESS_FENCE: u32 = 5;
+/// Flag of an atomic: it acquires.
+pub const ACCESS_ACQUIRE: u32 = 0x10;
+/// Flag of an atomic: it releases.
+pub const ACCESS_RELEASE: u32 = 0x20;
 
 /// [`Callbacks::shuffle`]: which lane to read from, as the compiler's `ShuffleMode` in its order.
 pub const SHUFFLE_INDEX: u32 = 0;

@@ -61,6 +61,7 @@ pub struct BlockCheck {
     /// Launches into the block's default stream, and the last of them.
     default_stream: (u32, u32),
     shared: [Arc<Allocation>; 2],
+    parameters: Range<usize>,
     recent: [Option<Arc<Allocation>>; RECENT_ALLOCATIONS],
     next_recent: usize,
     memory_version: u64,
@@ -79,11 +80,12 @@ impl BlockCheck {
         static_shared: Range<usize>,
         dynamic_shared: Range<usize>,
     ) -> BlockCheck {
-        let (block, clock, generation, threads) = {
+        let (block, clock, generation, threads, parameters) = {
             let mut order = detector.write_order();
             let (block, clock) = order.new_block(grid, index);
-            let threads = order.grid(grid).block_dim.iter().product::<u32>();
-            (block, clock, order.generation(), threads)
+            let launched = order.grid(grid);
+            let threads = launched.block_dim.iter().product::<u32>();
+            (block, clock, order.generation(), threads, launched.parameters.clone())
         };
         let new_thread = || Thread { clock: clock.clone(), ..Thread::default() };
         BlockCheck {
@@ -100,6 +102,7 @@ impl BlockCheck {
                 Arc::new(Allocation::new(static_shared, Use::StaticShared, 0, false)),
                 Arc::new(Allocation::new(dynamic_shared, Use::DynamicShared, 0, false)),
             ],
+            parameters,
             recent: Default::default(),
             next_recent: 0,
             memory_version: 0,
@@ -149,6 +152,10 @@ impl BlockCheck {
         if stack.contains(&address) && end <= stack.end {
             return Verdict::Continue;
         }
+        // The threads of a grid only read it, and its launcher wrote all of it.
+        if self.parameters.contains(&address) && end <= self.parameters.end {
+            return Verdict::Continue;
+        }
         let Some(allocation) = self.find(address).filter(|found| end <= found.end()) else {
             self.report_stray(&subject);
             return Verdict::Stop;
@@ -159,8 +166,7 @@ impl BlockCheck {
         }
         let reads = matches!(kind, ACCESS_READ | ACCESS_ATOMIC | ACCESS_ATOMIC_LOAD);
         let writes = !matches!(kind, ACCESS_READ | ACCESS_ATOMIC_LOAD);
-        let mark =
-            Mark { epoch: self.epoch(), location, thread: thread_number(thread), atomic };
+        let mark = Mark { epoch: self.epoch(), location, thread: thread_number(thread), atomic };
         let touch = Touch {
             mark,
             reads,
@@ -168,8 +174,7 @@ impl BlockCheck {
             generation: self.generation,
             padded: bytes > WIDEST_ACCESS,
         };
-        let findings =
-            allocation.touch(address..end, &touch, |mark| self.is_ordered(thread, mark));
+        let findings = allocation.touch(address..end, &touch, |mark| self.is_ordered(thread, mark));
         if let Some(offset) = findings.unwritten {
             self.report_unwritten(&subject, &allocation, offset);
         }

@@ -144,9 +144,6 @@ impl Table {
 
     pub(super) fn free(&mut self, start: usize, location: Location) {
         let Some(allocation) = self.live.remove(&start) else { return };
-        if allocation.purpose == Use::Program(Memory::Parameters) {
-            return;
-        }
         if self.freed.len() == FREED_LIMIT {
             self.freed.pop_front();
         }

@@ -35,7 +35,7 @@ pub use report::{ChainLink, Kind, OtherAccess, Place, Report, SourceLines, rende
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::cpu::abi::Location;
 
@@ -89,8 +89,8 @@ pub struct GridId(u32);
 pub struct KernelInfo {
     /// Its name.
     pub name: String,
-    /// Source file names by the file number of a [`Location`]; set once the manifest is known.
-    pub sources: Arc<OnceLock<Vec<String>>>,
+    /// Source file names, by the file number of a [`Location`].
+    pub sources: Vec<String>,
 }
 
 /// A launch, by the host or a thread.
@@ -102,6 +102,8 @@ pub struct Launch {
     pub grid_dim: [u32; 3],
     /// Threads of a block: x, y, z.
     pub block_dim: [u32; 3],
+    /// Addresses of the parameter buffer.
+    pub parameters: Range<usize>,
 }
 
 /// The stream of a launch by a thread.
@@ -126,8 +128,6 @@ pub enum Memory {
     Heap(Location),
     /// A segment of an image: statics and constants.
     Image,
-    /// A parameter buffer.
-    Parameters,
 }
 
 /// What a thread that does not run waits for.
@@ -135,8 +135,8 @@ pub enum Memory {
 pub enum Waiting {
     /// `sync_threads()` at that line.
     Barrier(Location),
-    /// A warp operation at that line, for the lanes of the mask.
-    Warp(u32, Location),
+    /// A warp operation at that line.
+    Warp(Location),
 }
 
 /// Collects what happens and finds what is wrong with it.

@@ -6,6 +6,7 @@
 //! ordered before its parent.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::clock::{Clock, SharedClock, join};
@@ -51,6 +52,8 @@ pub(super) struct Grid {
     pub(super) kernel: Option<Arc<KernelInfo>>,
     pub(super) block_dim: [u32; 3],
     pub(super) grid_dim: [u32; 3],
+    /// Addresses of the parameter buffer.
+    pub(super) parameters: Range<usize>,
     pub(super) parent: u32,
     /// Of the launching thread; none for the host.
     pub(super) launcher: Option<Point>,
@@ -124,6 +127,7 @@ fn host_root() -> Grid {
         kernel: None,
         block_dim: [1; 3],
         grid_dim: [1; 3],
+        parameters: 0..0,
         parent: HOST,
         launcher: None,
         location: 0,
@@ -180,7 +184,10 @@ impl Order {
         state.last = id;
         let mut waited = state.waited.clone();
         join_waited(&mut waited, &self.host_waited);
-        self.add(Grid { waited, ..new_grid(launch, HOST, Stream::Host(stream), sequence, previous) })
+        self.add(Grid {
+            waited,
+            ..new_grid(launch, HOST, Stream::Host(stream), sequence, previous)
+        })
     }
 
     pub(super) fn host_stream_waits(&mut self, stream: u64, other: u64) {
@@ -370,6 +377,7 @@ fn new_grid(launch: Launch, parent: u32, stream: Stream, sequence: u32, previous
         kernel: Some(launch.kernel),
         block_dim: launch.block_dim,
         grid_dim: launch.grid_dim,
+        parameters: launch.parameters,
         parent,
         stream,
         sequence,

@@ -152,8 +152,7 @@ impl Collection {
             let mirrored = report.other.as_ref().map(|other| other.place.clone())
                 == Some(known.place.clone())
                 && other(known).as_ref() == Some(&report.place);
-            known.kind == report.kind
-                && ((&known.place, other(known)) == places || mirrored)
+            known.kind == report.kind && ((&known.place, other(known)) == places || mirrored)
         };
         if let Some(known) = self.reports.iter_mut().find(same) {
             known.count += 1;
@@ -256,7 +255,7 @@ impl BlockCheck {
                 };
                 (
                     format!("kernel `{{kernel}}` {verb} outside {}", name(&allocation)),
-                    format!("{verb} {bytes} {what} {}", describe(&allocation)),
+                    format!("{verb} {bytes}, {what} {}", describe(&allocation)),
                     "compare the index with the number of elements, as in `if i < n`; the last block may have threads too many",
                 )
             }
@@ -287,7 +286,9 @@ impl BlockCheck {
             Use::StaticShared | Use::DynamicShared => {
                 "shared memory holds anything when a block starts; write it first, and put `sync_threads()` between the write and the read"
             }
-            _ => "memory holds anything when it is allocated; fill it from the host or write it first",
+            _ => {
+                "memory holds anything when it is allocated; fill it from the host or write it first"
+            }
         };
         self.report(subject, Kind::Uninitialised, &message, action, None, help);
     }
@@ -317,7 +318,7 @@ impl BlockCheck {
         let (message, help) = if other.block == self.block {
             (
                 format!(
-                    "two threads of a block use {} at once, and one of them writes",
+                    "two threads of a block use {}, one of them writes, and nothing says which comes first",
                     name(allocation)
                 ),
                 if subject.thread / 32 == u32::from(other.thread) / 32 {
@@ -329,7 +330,7 @@ impl BlockCheck {
         } else if other_grid == self.grid {
             (
                 format!(
-                    "two blocks of a grid use {} at once, and one of them writes",
+                    "two blocks of a grid use {}, one of them writes, and nothing says which comes first",
                     name(allocation)
                 ),
                 "blocks of a grid run in any order and at the same time: give each its own elements, use atomics, or split the kernel in two",
@@ -337,11 +338,13 @@ impl BlockCheck {
         } else {
             (
                 format!(
-                    "two grids use {} at once, and one of them writes",
+                    "two grids use {}, one of them writes, and nothing says which comes first",
                     name(allocation)
                 ),
-                if order.grid(self.grid).parent == other_grid || is_below(&order, other_grid, self.grid) || is_below(&order, self.grid, other_grid) {
-                    "a parent never waits for its child; do what comes after it in a `stream = tail` launch"
+                if is_below(&order, self.grid, other_grid)
+                    || is_below(&order, other_grid, self.grid)
+                {
+                    "a child sees what its launching thread did before the launch (and, after a `sync_threads()`, what the block did before that); a parent never waits for a child: do what comes after it in a `stream = tail` launch"
                 } else {
                     "launch both into the same stream from the same block, or the second with `stream = tail`"
                 },
@@ -387,23 +390,25 @@ impl BlockCheck {
         self.report(&subject, Kind::Barrier, message, action, other, "`sync_threads()` waits for all threads of the block: move it out of the `if` or loop that some skip, and replace an early `return` by an `if`");
     }
 
-    pub(super) fn report_warp(&self, thread: u32, mask: u32, location: Location) {
+    pub(super) fn report_warp(&self, thread: u32, location: Location) {
         let subject = Subject { thread, location, address: 0, bytes: 0, kind: ACCESS_READ };
         let message = "a warp operation of kernel `{kernel}` waits for lanes that do not come";
-        let action = format!("waits here for the lanes of the mask {mask:#010x}");
+        let action = "waits here for a lane that its mask names".to_string();
         self.report(&subject, Kind::Barrier, message, action, None, "the mask must name just the lanes that call the operation together; `active_mask()` or `ballot` before the branch gives them");
     }
 
     pub(super) fn report_endless(&self, thread: u32, location: Location) {
         let subject = Subject { thread, location, address: 0, bytes: 0, kind: ACCESS_READ };
         let message = "a loop of kernel `{kernel}` waits for ever";
-        let action = "goes round and round: it only looks at memory that no thread changes any more".to_string();
+        let action =
+            "goes round and round: it only looks at memory that no thread changes any more"
+                .to_string();
         self.report(&subject, Kind::InfiniteWait, message, action, None, "a block that waits for a later block, a parent that waits for its child, or a lock that is not released never goes on");
     }
 
-    /// The thread ended the grid ([`crate::cpu::abi::Callbacks::trap`]).
-    pub fn trap(&self, thread: u32, kind: u32, location: Location) {
-        let subject = Subject { thread, location, address: 0, bytes: 0, kind: ACCESS_READ };
+    /// The thread ended the grid, for one of the reasons of [`crate::cpu::abi::Callbacks::trap`].
+    pub fn trap(&self, thread: u32, kind: u32, place: Place) {
+        let subject = Subject { thread, location: 0, address: 0, bytes: 0, kind: ACCESS_READ };
         let (message, action, help) = match kind {
             TRAP_DIVISION => (
                 "kernel `{kernel}` divides an integer by zero",
@@ -421,7 +426,8 @@ impl BlockCheck {
                 "a loop or a `match` of the program ends in a way it says it cannot",
             ),
         };
-        self.report(&subject, Kind::Trap, message, action.to_string(), None, help);
+        let report = self.build(&subject, Kind::Trap, message, action.to_string(), None, help);
+        lock(&self.detector.reports).add(Report { place, ..report });
     }
 
     fn place(&self, location: Location) -> Place {
@@ -437,25 +443,35 @@ impl BlockCheck {
         other: Option<OtherAccess>,
         help: &str,
     ) {
-        let report = {
-            let order = self.detector.read_order();
-            let kernel = kernel(&order, self.grid);
-            let (chain, chain_omitted) = chain(&order, self.grid);
-            Report {
-                kind,
-                message: message.replace("{kernel}", &kernel),
-                place: place(&order, self.grid, subject.location),
-                thread: thread(&order, self.block, subject.thread),
-                kernel,
-                action,
-                other,
-                help: help.to_string(),
-                chain,
-                chain_omitted,
-                count: 1,
-            }
-        };
+        let report = self.build(subject, kind, message, action, other, help);
         lock(&self.detector.reports).add(report);
+    }
+
+    fn build(
+        &self,
+        subject: &Subject,
+        kind: Kind,
+        message: &str,
+        action: String,
+        other: Option<OtherAccess>,
+        help: &str,
+    ) -> Report {
+        let order = self.detector.read_order();
+        let kernel = kernel(&order, self.grid);
+        let (chain, chain_omitted) = chain(&order, self.grid);
+        Report {
+            kind,
+            message: message.replace("{kernel}", &kernel),
+            place: place(&order, self.grid, subject.location),
+            thread: thread(&order, self.block, subject.thread),
+            kernel,
+            action,
+            other,
+            help: help.to_string(),
+            chain,
+            chain_omitted,
+            count: 1,
+        }
     }
 }
 
@@ -473,9 +489,9 @@ fn kernel(order: &Order, grid: u32) -> String {
 
 fn place(order: &Order, grid: u32, location: Location) -> Place {
     let (file, line) = (location >> 24, location & 0xff_ffff);
-    let sources = order.grid(grid).kernel.as_ref().and_then(|kernel| kernel.sources.get());
-    let file = sources
-        .and_then(|sources| sources.get(file as usize).cloned())
+    let kernel = order.grid(grid).kernel.as_ref();
+    let file = kernel
+        .and_then(|kernel| kernel.sources.get(file as usize).cloned())
         .unwrap_or_else(|| format!("file {file}"));
     Place { file, line }
 }
@@ -523,7 +539,6 @@ fn name(allocation: &Allocation) -> &'static str {
         Use::Program(Memory::Buffer) => "a buffer",
         Use::Program(Memory::Heap(_)) => "memory from `malloc`",
         Use::Program(Memory::Image) => "a `static` or constant",
-        Use::Program(Memory::Parameters) => "the kernel's parameters",
     }
 }
 
@@ -537,7 +552,6 @@ fn describe(allocation: &Allocation) -> String {
             format!("memory from `malloc` in line {} ({bytes})", location & 0xff_ffff)
         }
         Use::Program(Memory::Image) => "the program's statics and constants".to_string(),
-        Use::Program(Memory::Parameters) => format!("the kernel's parameters ({bytes})"),
     }
 }
 
@@ -566,7 +580,8 @@ pub fn render(report: &Report, source: &SourceLines<'_>) -> String {
         if report.chain_omitted > 0 && position + 1 == report.chain.len() {
             let _ = writeln!(text, "{:width$} = … {} more launches …", "", report.chain_omitted);
         }
-        let _ = writeln!(text, "{:width$} = {}", "", launched(&report.kernel, report, position, link));
+        let _ =
+            writeln!(text, "{:width$} = {}", "", launched(&report.kernel, report, position, link));
     }
     if let Some(other) = &report.other {
         let _ = writeln!(text, "{:width$}::: {}", "", text_of(&other.place));
@@ -623,8 +638,7 @@ fn excerpt(text: &mut String, place: &Place, width: usize, source: &SourceLines<
 
 /// All reports as text, with what was left out.
 pub fn render_all(reports: &[Report], further: u64, source: &SourceLines<'_>) -> String {
-    let mut text: String =
-        reports.iter().map(|report| render(report, source) + "\n").collect();
+    let mut text: String = reports.iter().map(|report| render(report, source) + "\n").collect();
     let found = reports.len() as u64 + further;
     if found > 0 {
         let _ = writeln!(text, "--check found {found} error{}", if found == 1 { "" } else { "s" });

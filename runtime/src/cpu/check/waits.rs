@@ -127,7 +127,10 @@ impl Arrivals {
 
     /// The first thread that is not there.
     pub(super) fn absent(&self) -> Option<u32> {
-        (0..self.threads).zip(&self.present).find(|(_, present)| !**present).map(|(thread, _)| thread)
+        (0..self.threads)
+            .zip(&self.present)
+            .find(|(_, present)| !**present)
+            .map(|(thread, _)| thread)
     }
 
     fn arrive(&mut self, thread: u32, location: Location) {
@@ -186,11 +189,11 @@ impl BlockCheck {
 
     pub(super) fn report_stuck(&mut self, waiting: &[(u32, Waiting)]) {
         let warp = waiting.iter().find_map(|(thread, waiting)| match waiting {
-            Waiting::Warp(mask, location) => Some((*thread, *mask, *location)),
+            Waiting::Warp(location) => Some((*thread, *location)),
             Waiting::Barrier(_) => None,
         });
         match warp {
-            Some((thread, mask, location)) => self.report_warp(thread, mask, location),
+            Some((thread, location)) => self.report_warp(thread, location),
             None if self.said_barrier => {}
             None => {
                 for (thread, waiting) in waiting {

@@ -1,3 +1,4 @@
 //! The CPU device.
 
 pub mod abi;
+pub mod check;

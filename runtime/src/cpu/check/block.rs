@@ -1,0 +1,441 @@
+//! What the threads of one block do.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::clock::{SharedClock, join};
+use super::memory::{Allocation, Use};
+use super::order::{Order, Point, Stamp, add_point};
+use super::report::Subject;
+use super::shadow::{Mark, Touch};
+use super::waits::{Arrivals, Spinning};
+use super::{
+    Detector, DeviceStream, Fences, GridId, Launch, RED_ZONE_BYTES, Verdict, Waiting, lock,
+};
+use crate::cpu::abi::{
+    ACCESS_ACQUIRE, ACCESS_ATOMIC, ACCESS_ATOMIC_LOAD, ACCESS_ATOMIC_STORE, ACCESS_FENCE,
+    ACCESS_READ, ACCESS_RELEASE, Location,
+};
+
+/// Threads of a warp.
+const WARP: u32 = 32;
+
+/// Allocations a block remembers, so that most accesses look nothing up.
+const RECENT_ALLOCATIONS: usize = 4;
+
+/// Up to which size the bytes of an access are its alignment; larger ones are copies of aggregates.
+const WIDEST_ACCESS: u32 = 16;
+
+#[derive(Debug, Default)]
+struct Thread {
+    stack: Range<usize>,
+    /// What it knows by atomics; empty in most programs.
+    clock: SharedClock,
+    /// What its last fence lets its atomics publish.
+    released: SharedClock,
+    /// What its atomics read and its next fence makes known.
+    pending: SharedClock,
+    spinning: Spinning,
+}
+
+/// What lanes of a warp know of each other by `sync_warp` since the block's last barrier: lane `i` knows what
+/// lane `j` did at times below `[i][j]`.
+type Lanes = [[u32; WARP as usize]; WARP as usize];
+
+/// The detector's view of a block that runs. Threads are counted x first, then y, then z.
+#[derive(Debug)]
+pub struct BlockCheck {
+    pub(super) detector: Arc<Detector>,
+    pub(super) grid: u32,
+    pub(super) block: u32,
+    generation: u32,
+    /// Grows at each barrier, fence, launch and `sync_warp` of any thread; what the threads do carries it.
+    time: u32,
+    /// The time after the last barrier.
+    barrier: u32,
+    /// Of the time; 0 until it is needed.
+    epoch: u32,
+    threads: Vec<Thread>,
+    lanes: Vec<Option<Box<Lanes>>>,
+    /// Launches into the block's default stream, and the last of them.
+    default_stream: (u32, u32),
+    shared: [Arc<Allocation>; 2],
+    parameters: Range<usize>,
+    recent: [Option<Arc<Allocation>>; RECENT_ALLOCATIONS],
+    next_recent: usize,
+    memory_version: u64,
+    pub(super) arrivals: Arrivals,
+    pub(super) polls: u32,
+    pub(super) progressed: bool,
+    /// What is reported once.
+    pub(super) said_barrier: bool,
+}
+
+impl BlockCheck {
+    pub(super) fn new(
+        detector: Arc<Detector>,
+        grid: u32,
+        index: [u32; 3],
+        static_shared: Range<usize>,
+        dynamic_shared: Range<usize>,
+    ) -> BlockCheck {
+        let (block, clock, generation, threads, parameters) = {
+            let mut order = detector.write_order();
+            let (block, clock) = order.new_block(grid, index);
+            let launched = order.grid(grid);
+            let threads = launched.block_dim.iter().product::<u32>();
+            (block, clock, order.generation(), threads, launched.parameters.clone())
+        };
+        let new_thread = || Thread { clock: clock.clone(), ..Thread::default() };
+        BlockCheck {
+            grid,
+            block,
+            generation,
+            time: 1,
+            barrier: 1,
+            epoch: 0,
+            threads: (0..threads).map(|_| new_thread()).collect(),
+            lanes: (0..threads.div_ceil(WARP)).map(|_| None).collect(),
+            default_stream: (0, 0),
+            shared: [
+                Arc::new(Allocation::new(static_shared, Use::StaticShared, 0, false)),
+                Arc::new(Allocation::new(dynamic_shared, Use::DynamicShared, 0, false)),
+            ],
+            parameters,
+            recent: Default::default(),
+            next_recent: 0,
+            memory_version: 0,
+            arrivals: Arrivals::new(threads),
+            polls: 0,
+            progressed: false,
+            said_barrier: false,
+            detector,
+        }
+    }
+
+    /// The thread starts on that stack.
+    pub fn thread_started(&mut self, thread: u32, stack: Range<usize>) {
+        self.threads[thread as usize].stack = stack;
+    }
+
+    /// The thread returned.
+    pub fn thread_ended(&mut self, thread: u32) {
+        self.threads[thread as usize].stack = 0..0;
+        self.arrivals.thread_ended();
+        self.progressed = true;
+    }
+
+    /// The thread is about to access memory, or fences; `kind` as in [`crate::cpu::abi`].
+    pub fn access(
+        &mut self,
+        thread: u32,
+        address: usize,
+        bytes: u32,
+        kind: u32,
+        location: Location,
+    ) -> Verdict {
+        let flags = kind & (ACCESS_ACQUIRE | ACCESS_RELEASE);
+        let kind = kind & !flags;
+        if kind == ACCESS_FENCE {
+            self.fence(thread);
+            return Verdict::Continue;
+        }
+        let subject = Subject { thread, location, address, bytes, kind };
+        let alignment = if bytes.is_power_of_two() { bytes.min(WIDEST_ACCESS) } else { 1 };
+        if bytes <= 2 * WIDEST_ACCESS && !address.is_multiple_of(alignment as usize) {
+            self.report_misaligned(&subject, alignment);
+            return Verdict::Stop;
+        }
+        let end = address.saturating_add(bytes as usize);
+        let stack = &self.threads[thread as usize].stack;
+        if stack.contains(&address) && end <= stack.end {
+            return Verdict::Continue;
+        }
+        // The threads of a grid only read it, and its launcher wrote all of it.
+        if self.parameters.contains(&address) && end <= self.parameters.end {
+            return Verdict::Continue;
+        }
+        let Some(allocation) = self.find(address).filter(|found| end <= found.end()) else {
+            self.report_stray(&subject);
+            return Verdict::Stop;
+        };
+        let atomic = matches!(kind, ACCESS_ATOMIC | ACCESS_ATOMIC_LOAD | ACCESS_ATOMIC_STORE);
+        if atomic {
+            self.synchronise(thread, address, kind, flags);
+        }
+        let reads = matches!(kind, ACCESS_READ | ACCESS_ATOMIC | ACCESS_ATOMIC_LOAD);
+        let writes = !matches!(kind, ACCESS_READ | ACCESS_ATOMIC_LOAD);
+        let mark = Mark { epoch: self.epoch(), location, thread: thread_number(thread), atomic };
+        let touch = Touch {
+            mark,
+            reads,
+            writes,
+            generation: self.generation,
+            padded: bytes > WIDEST_ACCESS,
+        };
+        let findings = allocation.touch(address..end, &touch, |mark| self.is_ordered(thread, mark));
+        if let Some(offset) = findings.unwritten {
+            self.report_unwritten(&subject, &allocation, offset);
+        }
+        if let Some(conflict) = findings.conflict {
+            self.report_race(&subject, &allocation, &conflict);
+        }
+        let spinning = &mut self.threads[thread as usize].spinning;
+        self.progressed |= spinning.accessed(address, bytes, writes && !atomic);
+        Verdict::Continue
+    }
+
+    /// `sync_warp` let these threads go on.
+    pub fn warp_synced(&mut self, threads: &[u32]) {
+        let Some(warp) = threads.first().map(|thread| thread / WARP) else { return };
+        self.tick();
+        let (time, barrier) = (self.time, self.barrier);
+        let lanes = self.lanes[warp as usize]
+            .get_or_insert_with(|| Box::new([[barrier; WARP as usize]; WARP as usize]));
+        let mut known = [0; WARP as usize];
+        for thread in threads {
+            let own = (thread % WARP) as usize;
+            lanes[own][own] = time;
+            for (known, of_lane) in known.iter_mut().zip(&lanes[own]) {
+                *known = (*of_lane).max(*known);
+            }
+        }
+        for thread in threads {
+            lanes[(thread % WARP) as usize] = known;
+        }
+        self.share(threads.iter().copied());
+        self.progressed = true;
+    }
+
+    /// A launch by a thread was accepted.
+    pub fn launch(
+        &mut self,
+        thread: u32,
+        launch: Launch,
+        stream: DeviceStream,
+        location: Location,
+    ) -> GridId {
+        let knows = self.knowledge(thread);
+        let launcher = self.now(thread);
+        let mut default_stream = self.default_stream;
+        let grid = self.detector.write_order().device_launch(
+            launch,
+            launcher,
+            stream,
+            location,
+            &mut default_stream,
+            knows,
+        );
+        self.default_stream = default_stream;
+        self.tick();
+        self.progressed = true;
+        GridId(grid)
+    }
+
+    /// The block is done.
+    pub fn ended(self) {
+        if self.detector.published.load(Ordering::Relaxed) {
+            let mut known = None;
+            for thread in &self.threads {
+                join(&mut known, &thread.clock);
+            }
+            self.detector.write_order().block_ended(self.grid, &known);
+        }
+        self.detector.idle.progress();
+    }
+
+    /// All threads that live go on from a barrier: everything before it is known to all of them.
+    pub(super) fn order_by_barrier(&mut self) {
+        self.tick();
+        self.barrier = self.time;
+        self.lanes.fill_with(|| None);
+        self.share(0..thread_count(self.threads.len()));
+        self.progressed = true;
+    }
+
+    /// The threads learn what each of them knew by atomics. A fence before a barrier counts for those behind
+    /// it, as in `fence_device(); sync_threads(); if first { atomic_add(…) }`.
+    fn share(&mut self, threads: impl Iterator<Item = u32> + Clone) {
+        if !self.detector.published.load(Ordering::Relaxed)
+            && threads.clone().all(|thread| self.threads[thread as usize].released.is_none())
+        {
+            return;
+        }
+        let (mut clock, mut released, mut pending) = (None, None, None);
+        for thread in threads.clone() {
+            let thread = &self.threads[thread as usize];
+            join(&mut clock, &thread.clock);
+            join(&mut released, &thread.released);
+            join(&mut pending, &thread.pending);
+        }
+        for thread in threads {
+            let thread = &mut self.threads[thread as usize];
+            thread.clock.clone_from(&clock);
+            thread.released.clone_from(&released);
+            thread.pending.clone_from(&pending);
+        }
+    }
+
+    fn fence(&mut self, thread: u32) {
+        let own = &mut self.threads[thread as usize];
+        let pending = own.pending.take();
+        join(&mut own.clock, &pending);
+        self.release(thread);
+    }
+
+    /// Lets the thread's atomics publish what it has done so far.
+    fn release(&mut self, thread: u32) {
+        let mut released = self.knowledge(thread);
+        add_point(&mut released, &self.now(thread));
+        self.threads[thread as usize].released = released;
+        self.tick();
+    }
+
+    /// What an atomic orders.
+    fn synchronise(&mut self, thread: u32, address: usize, kind: u32, flags: u32) {
+        let implied = self.detector.options.fences == Fences::Implied;
+        if implied || flags & ACCESS_RELEASE != 0 {
+            self.release(thread);
+        }
+        let own = &mut self.threads[thread as usize];
+        let publishes = kind != ACCESS_ATOMIC_LOAD && own.released.is_some();
+        if !publishes && !self.detector.published.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut variables = lock(&self.detector.variables);
+        let acquires = implied || flags & ACCESS_ACQUIRE != 0;
+        if kind != ACCESS_ATOMIC_STORE {
+            let known = variables.read(address);
+            join(if acquires { &mut own.clock } else { &mut own.pending }, &known);
+        }
+        if publishes {
+            variables.publish(address, &own.released);
+            self.detector.published.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The moment: all the thread has done so far is before it.
+    fn now(&self, thread: u32) -> Point {
+        Point {
+            block: self.block,
+            thread: thread_number(thread),
+            time: self.time + 1,
+            barrier: self.barrier,
+        }
+    }
+
+    /// What the thread knows beyond what it and its block's barriers say.
+    fn knowledge(&self, thread: u32) -> SharedClock {
+        let mut knows = self.threads[thread as usize].clock.clone();
+        if let Some(lanes) = &self.lanes[(thread / WARP) as usize] {
+            let first = thread / WARP * WARP;
+            for (lane, time) in (first..).zip(lanes[(thread % WARP) as usize]) {
+                if lane != thread && time > self.barrier {
+                    let point = Point { time, ..self.now(lane) };
+                    add_point(&mut knows, &point);
+                }
+            }
+        }
+        knows
+    }
+
+    /// A new time begins.
+    fn tick(&mut self) {
+        self.time += 1;
+        self.epoch = 0;
+    }
+
+    fn epoch(&mut self) -> u32 {
+        if self.epoch == 0 {
+            self.epoch = self.detector.write_order().new_epoch(self.block, self.time);
+        }
+        self.epoch
+    }
+
+    /// Whether what the mark says happened before what the thread does now.
+    fn is_ordered(&self, thread: u32, mark: Mark) -> bool {
+        if mark.epoch == self.epoch {
+            return u32::from(mark.thread) == thread;
+        }
+        let order = self.detector.read_order();
+        let stamp = stamp(&order, mark);
+        if stamp.block == self.block {
+            let other = u32::from(stamp.thread);
+            if other == thread || stamp.time < self.barrier {
+                return true;
+            }
+            if other / WARP == thread / WARP
+                && let Some(lanes) = &self.lanes[(thread / WARP) as usize]
+                && stamp.time < lanes[(thread % WARP) as usize][(other % WARP) as usize]
+            {
+                return true;
+            }
+        }
+        order.before(stamp, &self.now(thread))
+            || self.threads[thread as usize]
+                .clock
+                .as_ref()
+                .is_some_and(|clock| clock.knows(stamp, &order))
+    }
+
+    /// The allocation that holds the address.
+    fn find(&mut self, address: usize) -> Option<Arc<Allocation>> {
+        if let Some(shared) = self.shared.iter().find(|shared| shared.contains(address)) {
+            return Some(Arc::clone(shared));
+        }
+        let version = self.detector.memory_version.load(Ordering::Acquire);
+        if version != self.memory_version {
+            self.memory_version = version;
+            self.recent = Default::default();
+        }
+        let recent = self.recent.iter().flatten().find(|recent| recent.contains(address));
+        if let Some(recent) = recent {
+            return Some(Arc::clone(recent));
+        }
+        let found = self.detector.read_memory().find(address).map(Arc::clone)?;
+        self.recent[self.next_recent] = Some(Arc::clone(&found));
+        self.next_recent = (self.next_recent + 1) % RECENT_ALLOCATIONS;
+        Some(found)
+    }
+
+    /// The shared memory that an address outside all memory was meant for.
+    pub(super) fn near_shared(&self, address: usize) -> Option<&Arc<Allocation>> {
+        let near = |shared: &&Arc<Allocation>| {
+            shared.bytes > 0
+                && address < shared.end() + RED_ZONE_BYTES
+                && address + RED_ZONE_BYTES > shared.start
+        };
+        self.shared.iter().find(near)
+    }
+
+    /// The thread whose local memory it is.
+    pub(super) fn stack_owner(&self, address: usize) -> Option<u32> {
+        let owner = self.threads.iter().position(|thread| thread.stack.contains(&address))?;
+        Some(thread_count(owner))
+    }
+
+    /// How the thread polled so far.
+    pub(super) fn spinning(&mut self, thread: u32) -> &mut Spinning {
+        &mut self.threads[thread as usize].spinning
+    }
+
+    /// The threads that wait, each with what for, while no thread of the block can go on.
+    pub fn stuck(&mut self, waiting: &[(u32, Waiting)]) {
+        self.report_stuck(waiting);
+    }
+}
+
+pub(super) fn stamp(order: &Order, mark: Mark) -> Stamp {
+    let (block, time) = order.epoch(mark.epoch);
+    Stamp { block, thread: mark.thread, time }
+}
+
+/// A block has at most 1,024 threads.
+fn thread_number(thread: u32) -> u16 {
+    u16::try_from(thread).unwrap_or(u16::MAX)
+}
+
+fn thread_count(threads: usize) -> u32 {
+    u32::try_from(threads).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,181 @@
+//! The allocations that kernels may use, and what an address means.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use super::shadow::{Conflict, Mark, PAGE_BYTES, Page, Touch};
+use super::{Memory, lock};
+use crate::cpu::abi::Location;
+
+/// Freed allocations that are remembered, for reports of use after free.
+const FREED_LIMIT: usize = 1024;
+
+/// An address this close to an allocation is taken to be meant for it.
+const NEAR_BYTES: usize = 4096;
+
+/// What an allocation is to a reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    Program(Memory),
+    StaticShared,
+    DynamicShared,
+}
+
+#[derive(Debug)]
+pub(super) struct Allocation {
+    pub(super) start: usize,
+    pub(super) bytes: usize,
+    pub(super) purpose: Use,
+    /// Counts the allocations, from 1.
+    pub(super) number: u64,
+    initialised: bool,
+    pages: OnceLock<Box<[Mutex<Page>]>>,
+}
+
+/// What an access found.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    /// Offset in the allocation of a byte that nobody wrote.
+    pub(super) unwritten: Option<usize>,
+    /// Its `byte` is an offset in the allocation.
+    pub(super) conflict: Option<Conflict>,
+}
+
+impl Allocation {
+    pub(super) fn new(range: Range<usize>, purpose: Use, number: u64, initialised: bool) -> Self {
+        let bytes = range.len();
+        Allocation {
+            start: range.start,
+            bytes,
+            purpose,
+            number,
+            initialised,
+            pages: OnceLock::new(),
+        }
+    }
+
+    pub(super) fn contains(&self, address: usize) -> bool {
+        address.wrapping_sub(self.start) < self.bytes
+    }
+
+    pub(super) fn end(&self) -> usize {
+        self.start + self.bytes
+    }
+
+    fn pages(&self) -> &[Mutex<Page>] {
+        self.pages.get_or_init(|| {
+            let new = || if self.initialised { Page::written() } else { Page::default() };
+            (0..self.bytes.div_ceil(PAGE_BYTES)).map(|_| Mutex::new(new())).collect()
+        })
+    }
+
+    /// Pages and the bytes in each of them that the range covers; the range is inside the allocation.
+    fn parts(&self, range: Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> + use<> {
+        let (start, end) = (range.start - self.start, range.end.min(self.end()) - self.start);
+        (start / PAGE_BYTES..end.div_ceil(PAGE_BYTES)).map(move |page| {
+            let first = page * PAGE_BYTES;
+            (page, start.max(first) - first..end.min(first + PAGE_BYTES) - first)
+        })
+    }
+
+    pub(super) fn host_wrote(&self, start: usize, bytes: usize) {
+        for (page, range) in self.parts(start..start.saturating_add(bytes)) {
+            let mut page = lock(&self.pages()[page]);
+            page.set_written(range.clone());
+            page.forget(range);
+        }
+    }
+
+    /// An access of bytes that are all inside.
+    pub(super) fn touch(
+        &self,
+        range: Range<usize>,
+        touch: &Touch,
+        mut ordered: impl FnMut(Mark) -> bool,
+    ) -> Findings {
+        let mut findings = Findings::default();
+        for (index, range) in self.parts(range) {
+            let mut page = lock(&self.pages()[index]);
+            if touch.reads && findings.unwritten.is_none() {
+                findings.unwritten = page
+                    .first_unwritten(range.clone(), touch.padded)
+                    .map(|byte| byte + index * PAGE_BYTES);
+            }
+            let conflict = page.touch(range.clone(), touch, &mut ordered);
+            if let (None, Some(conflict)) = (findings.conflict, conflict) {
+                let byte = conflict.byte + index * PAGE_BYTES;
+                findings.conflict = Some(Conflict { byte, ..conflict });
+            }
+            if touch.writes {
+                page.set_written(range);
+            }
+        }
+        findings
+    }
+}
+
+/// What an address that may not be used means.
+#[derive(Debug)]
+pub(super) enum Stray {
+    Null,
+    /// Freed by that line (0: by the host).
+    Freed(Arc<Allocation>, Location),
+    /// Close to it, or partly inside.
+    Near(Arc<Allocation>),
+    Nowhere,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    live: BTreeMap<usize, Arc<Allocation>>,
+    freed: VecDeque<(Arc<Allocation>, Location)>,
+    count: u64,
+}
+
+impl Table {
+    pub(super) fn add(&mut self, start: usize, bytes: usize, memory: Memory, initialised: bool) {
+        self.count += u64::from(memory == Memory::Buffer);
+        let range = start..start.saturating_add(bytes);
+        self.freed.retain(|(freed, _)| freed.end() <= range.start || freed.start >= range.end);
+        let allocation = Allocation::new(range, Use::Program(memory), self.count, initialised);
+        self.live.insert(start, Arc::new(allocation));
+    }
+
+    pub(super) fn free(&mut self, start: usize, location: Location) {
+        let Some(allocation) = self.live.remove(&start) else { return };
+        if self.freed.len() == FREED_LIMIT {
+            self.freed.pop_front();
+        }
+        self.freed.push_back((allocation, location));
+    }
+
+    /// The allocation that holds the address.
+    pub(super) fn find(&self, address: usize) -> Option<&Arc<Allocation>> {
+        let (_, allocation) = self.live.range(..=address).next_back()?;
+        allocation.contains(address).then_some(allocation)
+    }
+
+    /// What went wrong with an access that is not all inside one allocation.
+    pub(super) fn explain(&self, address: usize) -> Stray {
+        if address < PAGE_BYTES {
+            return Stray::Null;
+        }
+        if let Some((freed, location)) =
+            self.freed.iter().rev().find(|(freed, _)| freed.contains(address))
+        {
+            return Stray::Freed(Arc::clone(freed), *location);
+        }
+        let below = self.live.range(..=address).next_back().map(|(_, allocation)| allocation);
+        let above = self.live.range(address..).next().map(|(_, allocation)| allocation);
+        let near = [
+            below.map(|allocation| (address.saturating_sub(allocation.end()), allocation)),
+            above.map(|allocation| (allocation.start - address, allocation)),
+        ];
+        near.into_iter()
+            .flatten()
+            .filter(|(distance, _)| *distance < NEAR_BYTES)
+            .min_by_key(|(distance, _)| *distance)
+            .map_or(Stray::Nowhere, |(_, allocation)| Stray::Near(Arc::clone(allocation)))
+    }
+}

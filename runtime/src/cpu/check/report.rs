@@ -1,0 +1,650 @@
+//! What was found, in words.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::block::{BlockCheck, stamp};
+use super::memory::{Allocation, Stray, Use};
+use super::order::{HOST, Order};
+use super::shadow::Conflict;
+use super::{Memory, lock};
+use crate::cpu::abi::{
+    ACCESS_ATOMIC, ACCESS_ATOMIC_LOAD, ACCESS_ATOMIC_STORE, ACCESS_READ, Location, TRAP_DIVISION,
+    TRAP_EXPLICIT,
+};
+
+/// Launches of a chain that are kept; deep recursion has thousands.
+const CHAIN_LIMIT: usize = 8;
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// An access of memory that is not the program's.
+    OutOfBounds,
+    /// An address that is not a multiple of what the access needs.
+    Misaligned,
+    /// An access of memory that was freed.
+    UseAfterFree,
+    /// A read of bytes that nobody wrote.
+    Uninitialised,
+    /// Two accesses, one of them a write, that nothing orders.
+    Race,
+    /// A barrier or warp operation that not all its threads reach.
+    Barrier,
+    /// A loop that waits for what nobody will do.
+    InfiniteWait,
+    /// The program stopped itself.
+    Trap,
+}
+
+impl Kind {
+    /// The kind's name, as `//~` comments and `--json` spell it.
+    pub fn id(self) -> &'static str {
+        match self {
+            Kind::OutOfBounds => "out-of-bounds",
+            Kind::Misaligned => "misaligned",
+            Kind::UseAfterFree => "use-after-free",
+            Kind::Uninitialised => "uninitialised",
+            Kind::Race => "race",
+            Kind::Barrier => "barrier",
+            Kind::InfiniteWait => "infinite-wait",
+            Kind::Trap => "trap",
+        }
+    }
+}
+
+/// A line of a source file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// As the manifest names it.
+    pub file: String,
+    /// From 1; 0 if unknown.
+    pub line: u32,
+}
+
+/// A finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// What is wrong.
+    pub kind: Kind,
+    /// One line that says it.
+    pub message: String,
+    /// Where.
+    pub place: Place,
+    /// The kernel.
+    pub kernel: String,
+    /// `thread_idx` and `block_idx`, such as `thread 5 of block (1, 2, 0)`.
+    pub thread: String,
+    /// What it did there.
+    pub action: String,
+    /// For races and barriers: the other side.
+    pub other: Option<OtherAccess>,
+    /// What to do about it.
+    pub help: String,
+    /// The launches that led there, the innermost first; empty if the host launched the kernel.
+    pub chain: Vec<ChainLink>,
+    /// Launches of the chain that were left out, between the last and the one before it.
+    pub chain_omitted: u32,
+    /// How often it was found at these lines.
+    pub count: u64,
+}
+
+/// The other side of a race or of a barrier.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OtherAccess {
+    /// Where.
+    pub place: Place,
+    /// The kernel.
+    pub kernel: String,
+    /// As [`Report::thread`].
+    pub thread: String,
+    /// What it did there.
+    pub action: String,
+    /// The launches that led there.
+    pub chain: Vec<ChainLink>,
+}
+
+/// A launch by a thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ChainLink {
+    /// The kernel that launched.
+    pub kernel: String,
+    /// Where.
+    pub place: Place,
+    /// The thread that launched, as [`Report::thread`].
+    pub thread: String,
+}
+
+/// The reports of a detector: each kind once a line.
+#[derive(Debug)]
+pub(super) struct Collection {
+    limit: usize,
+    reports: Vec<Report>,
+    further: u64,
+}
+
+impl Collection {
+    pub(super) fn new(limit: usize) -> Collection {
+        Collection { limit, reports: Vec::new(), further: 0 }
+    }
+
+    pub(super) fn reports(&self) -> Vec<Report> {
+        self.reports.clone()
+    }
+
+    pub(super) fn further(&self) -> u64 {
+        self.further
+    }
+
+    pub(super) fn take(&mut self) -> Vec<Report> {
+        self.further = 0;
+        std::mem::take(&mut self.reports)
+    }
+
+    fn add(&mut self, report: Report) {
+        let same = |known: &&mut Report| {
+            let other = |report: &Report| report.other.as_ref().map(|other| other.place.clone());
+            let places = (&report.place, other(&report));
+            // A race is the same from either side.
+            let mirrored = report.other.as_ref().map(|other| other.place.clone())
+                == Some(known.place.clone())
+                && other(known).as_ref() == Some(&report.place);
+            known.kind == report.kind && ((&known.place, other(known)) == places || mirrored)
+        };
+        if let Some(known) = self.reports.iter_mut().find(same) {
+            known.count += 1;
+        } else if self.reports.len() < self.limit {
+            self.reports.push(report);
+        } else {
+            self.further += 1;
+        }
+    }
+}
+
+/// Who accesses what.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Subject {
+    pub(super) thread: u32,
+    pub(super) location: Location,
+    pub(super) address: usize,
+    pub(super) bytes: u32,
+    pub(super) kind: u32,
+}
+
+impl Subject {
+    fn verb(&self) -> &'static str {
+        match self.kind {
+            ACCESS_READ => "reads",
+            ACCESS_ATOMIC => "atomically updates",
+            ACCESS_ATOMIC_LOAD => "atomically reads",
+            ACCESS_ATOMIC_STORE => "atomically writes",
+            _ => "writes",
+        }
+    }
+
+    fn bytes(&self) -> String {
+        format!("{} byte{}", self.bytes, if self.bytes == 1 { "" } else { "s" })
+    }
+}
+
+impl BlockCheck {
+    pub(super) fn report_misaligned(&self, subject: &Subject, alignment: u32) {
+        let message = format!(
+            "kernel `{{kernel}}` {} {} at an address that is not a multiple of {alignment}",
+            subject.verb(),
+            subject.bytes()
+        );
+        let action = format!(
+            "{} {} at an address that is {} more than a multiple of {alignment}",
+            subject.verb(),
+            subject.bytes(),
+            subject.address % alignment as usize
+        );
+        self.report(subject, Kind::Misaligned, &message, action, None, "a value of N bytes (2, 4, 8, 16) must lie at a multiple of N; look at casts between pointer types and at offsets in bytes");
+    }
+
+    pub(super) fn report_stray(&self, subject: &Subject) {
+        let mut kind = Kind::OutOfBounds;
+        let (verb, bytes) = (subject.verb(), subject.bytes());
+        let near = self.near_shared(subject.address).map(Arc::clone);
+        let stray = match near {
+            Some(shared) => Stray::Near(shared),
+            None => self.detector.read_memory().explain(subject.address),
+        };
+        let (message, action, help) = match stray {
+            _ if self.stack_owner(subject.address).is_some() => (
+                "kernel `{kernel}` uses a local variable of another thread".to_string(),
+                format!("{verb} {bytes} of another thread's local memory"),
+                "the address of a local variable means nothing to other threads and kernels; use `shared` or global memory",
+            ),
+            Stray::Null => (
+                "kernel `{kernel}` uses a null pointer".to_string(),
+                format!("{verb} {bytes} at address {}", subject.address),
+                "a pointer is 0 that should point to memory; look at who passes it, and at `malloc`, which gives 0 when there is no memory",
+            ),
+            Stray::Freed(allocation, location) => {
+                kind = Kind::UseAfterFree;
+                let by = match location {
+                    0 => "the host".to_string(),
+                    location => text_of(&self.place(location)),
+                };
+                (
+                    format!("kernel `{{kernel}}` uses {} after it was freed", name(&allocation)),
+                    format!(
+                        "{verb} {bytes} at byte {} of {}, freed by {by}",
+                        subject.address - allocation.start,
+                        describe(&allocation)
+                    ),
+                    "free memory after the last use; a child grid runs on after the line that launched it",
+                )
+            }
+            Stray::Near(allocation) => {
+                let what = if subject.address < allocation.start {
+                    let before = allocation.start - subject.address;
+                    format!("{before} byte{} before the start of", plural(before))
+                } else if subject.address >= allocation.end() {
+                    match subject.address - allocation.end() {
+                        0 => "just behind the end of".to_string(),
+                        past => format!("{past} byte{} behind the end of", plural(past)),
+                    }
+                } else {
+                    "across the end of".to_string()
+                };
+                (
+                    format!("kernel `{{kernel}}` {verb} outside {}", name(&allocation)),
+                    format!("{verb} {bytes}, {what} {}", describe(&allocation)),
+                    "compare the index with the number of elements, as in `if i < n`; the last block may have threads too many",
+                )
+            }
+            Stray::Nowhere => (
+                format!("kernel `{{kernel}}` {verb} memory that is not the program's"),
+                format!("{verb} {bytes} at an address that belongs to no buffer"),
+                "an index may be far too large or negative, or the pointer is to shared or local memory of another block or thread",
+            ),
+        };
+        self.report(subject, kind, &message, action, None, help);
+    }
+
+    pub(super) fn report_unwritten(
+        &self,
+        subject: &Subject,
+        allocation: &Allocation,
+        offset: usize,
+    ) {
+        let message = format!("kernel `{{kernel}}` reads {} that nobody wrote", name(allocation));
+        let action = format!(
+            "{} {} at byte {} of {}; nothing was written to byte {offset}",
+            subject.verb(),
+            subject.bytes(),
+            subject.address - allocation.start,
+            describe(allocation),
+        );
+        let help = match allocation.purpose {
+            Use::StaticShared | Use::DynamicShared => {
+                "shared memory holds anything when a block starts; write it first, and put `sync_threads()` between the write and the read"
+            }
+            _ => {
+                "memory holds anything when it is allocated; fill it from the host or write it first"
+            }
+        };
+        self.report(subject, Kind::Uninitialised, &message, action, None, help);
+    }
+
+    pub(super) fn report_race(
+        &self,
+        subject: &Subject,
+        allocation: &Allocation,
+        conflict: &Conflict,
+    ) {
+        let order = self.detector.read_order();
+        let other = stamp(&order, conflict.mark);
+        let other_grid = order.block(other.block).grid;
+        let action = match (conflict.wrote, conflict.mark.atomic) {
+            (true, true) => "updated it atomically",
+            (true, false) => "wrote it",
+            (false, true) => "read it atomically",
+            (false, false) => "read it",
+        };
+        let other_access = OtherAccess {
+            place: place(&order, other_grid, conflict.mark.location),
+            kernel: kernel(&order, other_grid),
+            thread: thread(&order, other.block, u32::from(other.thread)),
+            action: action.to_string(),
+            chain: chain(&order, other_grid).0,
+        };
+        let (message, help) = if other.block == self.block {
+            (
+                format!(
+                    "two threads of a block use {}, one of them writes, and nothing says which comes first",
+                    name(allocation)
+                ),
+                if subject.thread / 32 == u32::from(other.thread) / 32 {
+                    "put `sync_threads()` (or, within a warp, `sync_warp(m)`) between the two, or use atomics"
+                } else {
+                    "put `sync_threads()` between the two, or use atomics"
+                },
+            )
+        } else if other_grid == self.grid {
+            (
+                format!(
+                    "two blocks of a grid use {}, one of them writes, and nothing says which comes first",
+                    name(allocation)
+                ),
+                "blocks of a grid run in any order and at the same time: give each its own elements, use atomics, or split the kernel in two",
+            )
+        } else {
+            (
+                format!(
+                    "two grids use {}, one of them writes, and nothing says which comes first",
+                    name(allocation)
+                ),
+                if is_below(&order, self.grid, other_grid)
+                    || is_below(&order, other_grid, self.grid)
+                {
+                    "a child sees what its launching thread did before the launch (and, after a `sync_threads()`, what the block did before that); a parent never waits for a child: do what comes after it in a `stream = tail` launch"
+                } else {
+                    "launch both into the same stream from the same block, or the second with `stream = tail`"
+                },
+            )
+        };
+        drop(order);
+        let offset = (conflict.byte).max(subject.address - allocation.start);
+        let action = format!(
+            "{} {} at byte {offset} of {}",
+            subject.verb(),
+            subject.bytes(),
+            describe(allocation)
+        );
+        self.report(subject, Kind::Race, &message, action, Some(other_access), help);
+    }
+
+    /// Says which threads are at the barrier and which are not.
+    pub(super) fn report_barrier(&self) {
+        let arrivals = &self.arrivals;
+        let Some((thread, location)) = arrivals.first else { return };
+        let subject = Subject { thread, location, address: 0, bytes: 0, kind: ACCESS_READ };
+        let present = arrivals.present.iter().filter(|present| **present).count();
+        let message =
+            "not all threads of a block of kernel `{kernel}` reach the same `sync_threads()`";
+        let action = format!("waits here; {present} of {} threads wait", arrivals.threads);
+        let order = self.detector.read_order();
+        let other = if let Some((other, location)) = arrivals.elsewhere {
+            Some((other, location, "waits at another `sync_threads()`".to_string()))
+        } else {
+            arrivals.absent().map(|absent| {
+                let action = if arrivals.ended > 0 { "has ended" } else { "does not come" };
+                (absent, location, action.to_string())
+            })
+        };
+        let other = other.map(|(other, location, action)| OtherAccess {
+            place: place(&order, self.grid, location),
+            kernel: kernel(&order, self.grid),
+            thread: self::thread(&order, self.block, other),
+            action,
+            chain: Vec::new(),
+        });
+        drop(order);
+        self.report(&subject, Kind::Barrier, message, action, other, "`sync_threads()` waits for all threads of the block: move it out of the `if` or loop that some skip, and replace an early `return` by an `if`");
+    }
+
+    pub(super) fn report_warp(&self, thread: u32, location: Location) {
+        let subject = Subject { thread, location, address: 0, bytes: 0, kind: ACCESS_READ };
+        let message = "a warp operation of kernel `{kernel}` waits for lanes that do not come";
+        let action = "waits here for a lane that its mask names".to_string();
+        self.report(&subject, Kind::Barrier, message, action, None, "the mask must name just the lanes that call the operation together; `active_mask()` or `ballot` before the branch gives them");
+    }
+
+    pub(super) fn report_endless(&self, thread: u32, location: Location) {
+        let subject = Subject { thread, location, address: 0, bytes: 0, kind: ACCESS_READ };
+        let message = "a loop of kernel `{kernel}` waits for ever";
+        let action =
+            "goes round and round: it only looks at memory that no thread changes any more"
+                .to_string();
+        self.report(&subject, Kind::InfiniteWait, message, action, None, "a block that waits for a later block, a parent that waits for its child, or a lock that is not released never goes on");
+    }
+
+    /// The thread ended the grid, for one of the reasons of [`crate::cpu::abi::Callbacks::trap`].
+    pub fn trap(&self, thread: u32, kind: u32, place: Place) {
+        let subject = Subject { thread, location: 0, address: 0, bytes: 0, kind: ACCESS_READ };
+        let (message, action, help) = match kind {
+            TRAP_DIVISION => (
+                "kernel `{kernel}` divides an integer by zero",
+                "divides by zero",
+                "test the divisor first",
+            ),
+            TRAP_EXPLICIT => (
+                "kernel `{kernel}` stops itself",
+                "calls `trap()`, or an `assert` fails",
+                "the program found its own state wrong; look at the condition before it",
+            ),
+            _ => (
+                "kernel `{kernel}` reaches code that cannot be reached",
+                "is in code that the compiler takes for unreachable",
+                "a loop or a `match` of the program ends in a way it says it cannot",
+            ),
+        };
+        let report = self.build(&subject, Kind::Trap, message, action.to_string(), None, help);
+        lock(&self.detector.reports).add(Report { place, ..report });
+    }
+
+    fn place(&self, location: Location) -> Place {
+        place(&self.detector.read_order(), self.grid, location)
+    }
+
+    fn report(
+        &self,
+        subject: &Subject,
+        kind: Kind,
+        message: &str,
+        action: String,
+        other: Option<OtherAccess>,
+        help: &str,
+    ) {
+        let report = self.build(subject, kind, message, action, other, help);
+        lock(&self.detector.reports).add(report);
+    }
+
+    fn build(
+        &self,
+        subject: &Subject,
+        kind: Kind,
+        message: &str,
+        action: String,
+        other: Option<OtherAccess>,
+        help: &str,
+    ) -> Report {
+        let order = self.detector.read_order();
+        let kernel = kernel(&order, self.grid);
+        let (chain, chain_omitted) = chain(&order, self.grid);
+        Report {
+            kind,
+            message: message.replace("{kernel}", &kernel),
+            place: place(&order, self.grid, subject.location),
+            thread: thread(&order, self.block, subject.thread),
+            kernel,
+            action,
+            other,
+            help: help.to_string(),
+            chain,
+            chain_omitted,
+            count: 1,
+        }
+    }
+}
+
+/// Whether `grid` descends from `ancestor`.
+fn is_below(order: &Order, mut grid: u32, ancestor: u32) -> bool {
+    while grid != HOST && grid != ancestor {
+        grid = order.grid(grid).parent;
+    }
+    grid == ancestor
+}
+
+fn kernel(order: &Order, grid: u32) -> String {
+    order.grid(grid).kernel.as_ref().map_or_else(String::new, |kernel| kernel.name.clone())
+}
+
+fn place(order: &Order, grid: u32, location: Location) -> Place {
+    let (file, line) = (location >> 24, location & 0xff_ffff);
+    let kernel = order.grid(grid).kernel.as_ref();
+    let file = kernel
+        .and_then(|kernel| kernel.sources.get(file as usize).cloned())
+        .unwrap_or_else(|| format!("file {file}"));
+    Place { file, line }
+}
+
+/// `thread 5 of block (1, 2, 0)`.
+fn thread(order: &Order, block: u32, thread: u32) -> String {
+    let block = order.block(block);
+    let grid = order.grid(block.grid);
+    let [x, y, _] = grid.block_dim.map(|extent| extent.max(1));
+    let index = [thread % x, thread / x % y, thread / x / y];
+    format!(
+        "thread {} of block {}",
+        coordinates(index, grid.block_dim),
+        coordinates(block.index, grid.grid_dim)
+    )
+}
+
+fn coordinates([x, y, z]: [u32; 3], extents: [u32; 3]) -> String {
+    if extents[1..] == [1, 1] { x.to_string() } else { format!("({x}, {y}, {z})") }
+}
+
+/// The launches that led to a grid, and how many were left out before the last.
+fn chain(order: &Order, mut grid: u32) -> (Vec<ChainLink>, u32) {
+    let (mut links, mut omitted) = (Vec::new(), 0);
+    while let Some(launcher) = order.grid(grid).launcher {
+        let parent = order.block(launcher.block).grid;
+        if links.len() == CHAIN_LIMIT {
+            links.pop();
+            omitted += 1;
+        }
+        links.push(ChainLink {
+            kernel: kernel(order, parent),
+            place: place(order, parent, order.grid(grid).location),
+            thread: thread(order, launcher.block, u32::from(launcher.thread)),
+        });
+        grid = parent;
+    }
+    (links, omitted)
+}
+
+/// What a reader calls the memory.
+fn name(allocation: &Allocation) -> &'static str {
+    match allocation.purpose {
+        Use::StaticShared | Use::DynamicShared => "shared memory",
+        Use::Program(Memory::Buffer) => "a buffer",
+        Use::Program(Memory::Heap(_)) => "memory from `malloc`",
+        Use::Program(Memory::Image) => "a `static` or constant",
+    }
+}
+
+fn describe(allocation: &Allocation) -> String {
+    let bytes = format!("{} byte{}", allocation.bytes, plural(allocation.bytes));
+    match allocation.purpose {
+        Use::StaticShared => format!("the block's `shared` variables ({bytes} in all)"),
+        Use::DynamicShared => format!("the block's dynamic shared memory ({bytes})"),
+        Use::Program(Memory::Buffer) => format!("buffer {} ({bytes})", allocation.number),
+        Use::Program(Memory::Heap(location)) => {
+            format!("memory from `malloc` in line {} ({bytes})", location & 0xff_ffff)
+        }
+        Use::Program(Memory::Image) => "the program's statics and constants".to_string(),
+    }
+}
+
+fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+fn text_of(place: &Place) -> String {
+    format!("{}:{}", place.file, place.line)
+}
+
+/// Gives a line of a source file, if it is at hand.
+pub type SourceLines<'a> = dyn Fn(&str, u32) -> Option<String> + 'a;
+
+/// A report as text for people, ending with a newline.
+pub fn render(report: &Report, source: &SourceLines<'_>) -> String {
+    let mut text = format!("error[{}]: {}\n", report.kind.id(), report.message);
+    let number = report.place.line.to_string();
+    let other_line = report.other.as_ref().map(|other| other.place.line.to_string());
+    let width = number.len().max(other_line.map_or(0, |line| line.len()));
+    // Writing to a `String` cannot fail.
+    let _ = writeln!(text, "{:width$}--> {}", "", text_of(&report.place));
+    excerpt(&mut text, &report.place, width, source);
+    let _ = writeln!(text, "{:width$} = {} {}", "", report.thread, report.action);
+    for (position, link) in report.chain.iter().enumerate() {
+        if report.chain_omitted > 0 && position + 1 == report.chain.len() {
+            let _ = writeln!(text, "{:width$} = … {} more launches …", "", report.chain_omitted);
+        }
+        let _ =
+            writeln!(text, "{:width$} = {}", "", launched(&report.kernel, report, position, link));
+    }
+    if let Some(other) = &report.other {
+        let _ = writeln!(text, "{:width$}::: {}", "", text_of(&other.place));
+        if other.place != report.place {
+            excerpt(&mut text, &other.place, width, source);
+        }
+        let of = if other.kernel == report.kernel {
+            String::new()
+        } else {
+            format!(" of kernel `{}`", other.kernel)
+        };
+        let _ = writeln!(text, "{:width$} = {}{of} {}", "", other.thread, other.action);
+        if other.chain != report.chain
+            && let Some(link) = other.chain.first()
+        {
+            let _ = writeln!(
+                text,
+                "{:width$} = `{}` was launched by `{}` at {}, {}",
+                "",
+                other.kernel,
+                link.kernel,
+                text_of(&link.place),
+                link.thread
+            );
+        }
+    }
+    if report.count > 1 {
+        let _ = writeln!(text, "{:width$} = found {} times at these lines", "", report.count);
+    }
+    let _ = writeln!(text, "{:width$} = help: {}", "", report.help);
+    text
+}
+
+fn launched(kernel: &str, report: &Report, position: usize, link: &ChainLink) -> String {
+    let child = match position.checked_sub(1) {
+        Some(previous) => &report.chain[previous].kernel,
+        None => kernel,
+    };
+    format!(
+        "`{child}` was launched by `{}` at {}, {}",
+        link.kernel,
+        text_of(&link.place),
+        link.thread
+    )
+}
+
+fn excerpt(text: &mut String, place: &Place, width: usize, source: &SourceLines<'_>) {
+    if let Some(line) = source(&place.file, place.line) {
+        let _ = writeln!(text, "{:width$} |", "");
+        let _ = writeln!(text, "{:>width$} | {}", place.line, line.trim_end());
+        let _ = writeln!(text, "{:width$} |", "");
+    }
+}
+
+/// All reports as text, with what was left out.
+pub fn render_all(reports: &[Report], further: u64, source: &SourceLines<'_>) -> String {
+    let mut text: String = reports.iter().map(|report| render(report, source) + "\n").collect();
+    let found = reports.len() as u64 + further;
+    if found > 0 {
+        let _ = writeln!(text, "--check found {found} error{}", if found == 1 { "" } else { "s" });
+    }
+    if further > 0 {
+        let _ = writeln!(text, "{further} of them are not shown: correct these first");
+    }
+    text
+}

@@ -180,6 +180,27 @@ pub enum Error {
     /// Device-side launches failed and the program did not ask for their status.
     #[error(transparent)]
     LostLaunches(#[from] Box<LostLaunches>),
+    /// A grid failed on the CPU device. The device goes on.
+    #[error(transparent)]
+    CpuFault(#[from] Box<crate::cpu::CpuFault>),
+    /// An image for the CPU cannot be loaded.
+    #[error("the CPU image cannot be loaded: {reason}")]
+    CpuImage {
+        /// What the system's loader says, or what is wrong with the image.
+        reason: String,
+    },
+    /// The CPU device cannot start its worker threads.
+    #[error("the CPU device does not start: {reason}")]
+    CpuThreads {
+        /// What went wrong.
+        reason: String,
+    },
+    /// The host has no memory left for the CPU device.
+    #[error("no memory for {bytes} bytes on the CPU device")]
+    CpuMemory {
+        /// Bytes asked for.
+        bytes: u64,
+    },
 }
 
 impl Error {

@@ -1,4 +1,273 @@
-//! The CPU device.
+//! The CPU device: runs a program's images for the CPU on threads of this process.
+//!
+//! # How grids run
+//! Worker threads take blocks of ready grids, several at a time where there are many. A block runs on one worker to
+//! its end; its threads run one after another, and change places only where they wait for each other
+//! ([`sync_threads`](abi::Callbacks::sync_threads), warp operations, and in checked images at the head of loops).
+//! So a thread that spins on memory until another thread of its block writes it never ends without `--check`, and
+//! nor does a block that waits for one that has not started; a wait's time-out ends both.
+//!
+//! # Order and completion
+//! - A grid has ended when its blocks have, everything that they launched has ended, and its tail launches have.
+//! - A stream runs its grids one after another, each to its end in that sense. A stream of the host is one such
+//!   stream; the default stream of a block is another, which its threads share.
+//! - Fire-and-forget launches are ready at once.
+//! - Tail launches run one after another once the grid's blocks and all they launched have ended. What a tail launch
+//!   launches as its own tail runs before the next one.
+//! - Ready grids have no order. Youngest first is what happens, because few then wait; with a seed any of them is
+//!   next, and blocks and threads come in any order, too. One worker and the same seed give the same order.
+//!
+//! # The pool of pending launches
+//! A launch from a kernel is pending from the parameter buffer to the start of its first block, and at most so many
+//! are ([`CpuConfig::pending_limit`]). Beyond that there is no buffer, which the program sees as error 69. With no
+//! limit the pool still does not grow without bound: a thread that launches faster than the workers run waits while
+//! its own worker runs what is waiting.
+//!
+//! # Failing
+//! A trap, or a signal such as SIGSEGV within a kernel, ends the host's launch that the grid belongs to: what has not
+//! started does not start, what runs stops at its next callback. The next wait for the stream reports it
+//! ([`CpuFault`]), and the device goes on. Memory that a kernel spoiled stays spoiled: only `--check` looks at each
+//! access.
+//!
+//! # Files
+//! `image` loads, `scheduler` decides what is ready, `pool` has the workers, `block` and `warp` run threads, `callbacks`
+//! and `launch` are what kernels call, `signals` and `fault` what happens when they go wrong, `hooks` what a checker
+//! sees.
 
 pub mod abi;
+mod block;
+mod callbacks;
 pub mod check;
+mod fault;
+mod grid;
+pub mod hooks;
+mod image;
+mod launch;
+mod memory;
+mod pool;
+mod printf;
+mod scheduler;
+mod seed;
+mod signals;
+mod slab;
+mod stack;
+mod stream;
+mod warp;
+
+use std::fmt;
+use std::io::Write;
+use std::sync::Arc;
+use std::thread;
+
+pub use fault::{CpuFault, FaultKind, SourceLine};
+pub use image::{CpuImage, CpuKernel};
+pub use stream::CpuStream;
+
+use crate::LaunchLimits;
+use crate::device::lock;
+use crate::error::{Error, Result};
+use hooks::Hooks;
+use pool::Shared;
+use scheduler::{Scheduler, WorkerLimit};
+
+/// Worker threads, unless a device is opened with a number: as many as this variable says, or as the machine
+/// runs at a time.
+pub const THREADS_VARIABLE: &str = "GRIDLET_CPU_THREADS";
+
+/// `CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT` of a GPU, unless it is set.
+pub const DEFAULT_PENDING_LIMIT: u64 = 2048;
+
+/// What the CPU device allows: as a GPU of compute capability 9.0, so that what runs here fits there.
+pub const LIMITS: LaunchLimits = LaunchLimits {
+    max_threads_per_block: block::MOST_THREADS as u32,
+    max_block: [1024, 1024, 64],
+    max_grid: [2_147_483_647, 65_535, 65_535],
+    shared_bytes_per_block: 49_152,
+    shared_bytes_per_block_optin: 232_448,
+};
+
+/// How a CPU device is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuConfig {
+    /// Worker threads; `None`: by [`THREADS_VARIABLE`], or as many as the machine runs at a time.
+    pub threads: Option<usize>,
+    /// Launches from kernels that may be pending; 0 is no limit.
+    pub pending_limit: u64,
+    /// Permutes the order of threads, blocks and ready grids.
+    pub seed: Option<u64>,
+    /// Whether images that were compiled with `--check` are checked.
+    pub check: bool,
+}
+
+impl Default for CpuConfig {
+    fn default() -> CpuConfig {
+        CpuConfig { threads: None, pending_limit: DEFAULT_PENDING_LIMIT, seed: None, check: false }
+    }
+}
+
+/// A CPU device. Dropping it stops what still runs.
+pub struct CpuDevice {
+    shared: Arc<Shared>,
+    workers: u32,
+}
+
+impl fmt::Debug for CpuDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CpuDevice").field("workers", &self.workers).finish_non_exhaustive()
+    }
+}
+
+impl CpuDevice {
+    /// Starts a device.
+    ///
+    /// # Errors
+    /// [`Error::CpuThreads`]: the system gives no more threads, or [`THREADS_VARIABLE`] is not a number from 1.
+    pub fn new(config: CpuConfig) -> Result<CpuDevice> {
+        CpuDevice::with_hooks(config, None)
+    }
+
+    /// Starts a device that tells a checker what happens.
+    ///
+    /// # Errors
+    /// As [`CpuDevice::new`].
+    pub fn with_hooks(config: CpuConfig, hooks: Option<Arc<dyn Hooks>>) -> Result<CpuDevice> {
+        let workers = match config.threads {
+            Some(threads) => u32::try_from(threads.max(1)).unwrap_or(u32::MAX),
+            None => default_threads()?,
+        };
+        let scheduler =
+            Scheduler::new(u64::from(workers), config.pending_limit, config.seed, hooks.clone());
+        let shared = Arc::new(Shared::new(scheduler, config.seed, hooks, LIMITS));
+        let device = CpuDevice { shared, workers };
+        device.shared.start(workers).map_err(|error| Error::CpuThreads {
+            reason: format!("the system does not start {workers} worker threads: {error}"),
+        })?;
+        Ok(device)
+    }
+
+    /// Its worker threads.
+    pub fn workers(&self) -> u32 {
+        self.workers
+    }
+
+    /// Loads an image. `sources`: the manifest's list of source files, for messages; may be empty.
+    ///
+    /// # Errors
+    /// [`Error::CpuImage`].
+    pub fn load_with_sources(&self, bytes: &[u8], sources: &[String]) -> Result<Arc<CpuImage>> {
+        Ok(Arc::new(CpuImage::load(bytes, sources.to_vec())?))
+    }
+
+    /// Loads an image without the names of its source files.
+    ///
+    /// # Errors
+    /// [`Error::CpuImage`].
+    pub fn load(&self, bytes: &[u8]) -> Result<Arc<CpuImage>> {
+        self.load_with_sources(bytes, &[])
+    }
+
+    /// A stream that uses all workers.
+    pub fn stream(&self) -> CpuStream {
+        CpuStream::new(&self.shared, None)
+    }
+
+    /// A part of the workers: the streams of a partition never run on more than so many at a time, all together.
+    pub fn partition(&self, workers: u32) -> CpuPartition {
+        let limit = Arc::new(WorkerLimit::new(workers.clamp(1, self.workers)));
+        CpuPartition { shared: Arc::clone(&self.shared), limit }
+    }
+
+    /// Global memory, aligned to 256 bytes, not initialised.
+    ///
+    /// # Errors
+    /// [`Error::CpuMemory`].
+    pub fn alloc(&self, bytes: usize) -> Result<*mut u8> {
+        let allocated = self.shared.allocations.alloc(bytes);
+        let address = allocated.ok_or(Error::CpuMemory { bytes: bytes as u64 })?;
+        if let Some(hooks) = &self.shared.hooks {
+            hooks.on_alloc(address as usize, bytes);
+        }
+        Ok(address)
+    }
+
+    /// Frees what [`CpuDevice::alloc`] gave; false, and nothing happens, if it did not. Nothing that was
+    /// launched may use it any more.
+    pub fn free(&self, address: *mut u8) -> bool {
+        if let Some(hooks) = &self.shared.hooks
+            && let Some(bytes) = self.shared.allocations.size(address)
+        {
+            hooks.on_free(address as usize, bytes);
+        }
+        self.shared.allocations.free(address).is_some()
+    }
+
+    /// How many launches from kernels may be pending; 0 is no limit.
+    pub fn pending_limit(&self) -> u64 {
+        self.shared.lock().pending_limit()
+    }
+
+    /// Sets it, for launches from then on.
+    pub fn set_pending_limit(&self, launches: u64) {
+        self.shared.lock().set_pending_limit(launches);
+    }
+
+    /// Sends what kernels print there instead of standard output.
+    pub fn set_output(&self, output: Box<dyn Write + Send>) {
+        *lock(&self.shared.output) = Some(output);
+    }
+
+    /// Grids that have not ended, and streams: both 0 once all handles are gone.
+    pub fn live(&self) -> (usize, usize) {
+        self.shared.lock().live()
+    }
+
+    /// Most grids and most streams that were alive at the same time: places that the device keeps for reuse.
+    pub fn high_water(&self) -> (usize, usize) {
+        self.shared.lock().capacity()
+    }
+}
+
+impl Drop for CpuDevice {
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
+/// A part of a device's workers.
+#[derive(Clone)]
+pub struct CpuPartition {
+    shared: Arc<Shared>,
+    limit: Arc<WorkerLimit>,
+}
+
+impl fmt::Debug for CpuPartition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CpuPartition").field("workers", &self.workers()).finish_non_exhaustive()
+    }
+}
+
+impl CpuPartition {
+    /// How many workers it has at most.
+    pub fn workers(&self) -> u32 {
+        self.limit.most
+    }
+
+    /// A stream of the partition.
+    pub fn stream(&self) -> CpuStream {
+        CpuStream::new(&self.shared, Some(Arc::clone(&self.limit)))
+    }
+}
+
+fn default_threads() -> Result<u32> {
+    match std::env::var(THREADS_VARIABLE) {
+        Ok(text) => {
+            text.parse().ok().filter(|threads| *threads > 0).ok_or_else(|| Error::CpuThreads {
+                reason: format!("{THREADS_VARIABLE} is `{text}`, not a number from 1"),
+            })
+        }
+        Err(_) => {
+            let threads = thread::available_parallelism().map_or(1, usize::from);
+            Ok(u32::try_from(threads).unwrap_or(u32::MAX))
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The device runtime in software: what `cudaGetParameterBufferV2` and `cudaLaunchDeviceV2` do here.
+
+use super::abi::{KernelDescriptor, Location};
+use super::block::Runner;
+use super::grid::geometry_error;
+use super::hooks::LaunchOrder;
+use super::pool::Shared;
+use super::scheduler::NestedLaunch;
+
+/// `cudaErrorInvalidValue`: not a buffer that is waiting to be launched.
+const ERROR_INVALID_VALUE: i32 = 1;
+/// `cudaErrorInvalidConfiguration`: a grid or block that is zero or too large.
+pub(super) const ERROR_INVALID_CONFIGURATION: i32 = 9;
+/// `cudaErrorInvalidDeviceFunction`: not a kernel of the program.
+const ERROR_INVALID_FUNCTION: i32 = 98;
+/// `cudaErrorInvalidResourceHandle`: no such stream.
+const ERROR_INVALID_HANDLE: i32 = 400;
+/// `cudaErrorLaunchOutOfResources`: more shared memory than a block may have.
+pub(super) const ERROR_OUT_OF_RESOURCES: i32 = 701;
+
+/// Stream handles of the device runtime (CUDA C++ Programming Guide, Named Streams).
+const STREAM_DEFAULT: u64 = 0;
+const STREAM_TAIL: u64 = 3;
+const STREAM_FIRE_AND_FORGET: u64 = 4;
+
+impl Runner {
+    /// A parameter buffer for a launch; null if the pool of pending launches is full. What is wrong with the
+    /// launch otherwise is told by the launch.
+    pub(super) fn parameter_buffer(
+        &self,
+        descriptor: *const KernelDescriptor,
+        grid_dim: [u32; 3],
+        block_dim: [u32; 3],
+        shared_bytes: u32,
+    ) -> *mut u8 {
+        let known = self.tree().is_some_and(|tree| tree.image.owns(descriptor));
+        let Some(mut grid) = self.shared.lock().reserve_nested() else {
+            return std::ptr::null_mut();
+        };
+        // SAFETY: one of the image's descriptors.
+        let bytes = if known { unsafe { (*descriptor).parameter_bytes } } else { 4096 };
+        if !grid.reserve_parameters(bytes) {
+            self.shared.lock().cancel_nested(grid);
+            return std::ptr::null_mut();
+        }
+        grid.descriptor = if known { descriptor } else { std::ptr::null() };
+        grid.grid_dim = grid_dim;
+        grid.block_dim = block_dim;
+        grid.shared_bytes = shared_bytes;
+        grid.blocks = grid_dim.iter().map(|extent| u64::from(*extent)).product();
+        let buffer = grid.parameters.first();
+        self.buffers.borrow_mut().push(grid);
+        buffer
+    }
+
+    /// Launches what a buffer was asked for; gives a `cudaError`.
+    pub(super) fn launch(&self, buffer: *mut u8, stream: u64, location: Location) -> i32 {
+        let mut buffers = self.buffers.borrow_mut();
+        let Some(position) = buffers.iter().rposition(|grid| grid.parameters.first() == buffer)
+        else {
+            return ERROR_INVALID_VALUE;
+        };
+        let mut grid = buffers.swap_remove(position);
+        drop(buffers);
+        grid.location = location;
+        let order = match stream {
+            STREAM_DEFAULT => Some(LaunchOrder::BlockDefault),
+            STREAM_TAIL => Some(LaunchOrder::Tail),
+            STREAM_FIRE_AND_FORGET => Some(LaunchOrder::FireAndForget),
+            _ => None,
+        };
+        let refused = if grid.descriptor.is_null() {
+            Some(ERROR_INVALID_FUNCTION)
+        } else {
+            let shared_bytes =
+                u64::from(grid.shared_bytes) + u64::from(grid.kernel().static_shared_bytes);
+            geometry_error(grid.grid_dim, grid.block_dim, shared_bytes, &self.shared.limits)
+        };
+        let launcher = self.position();
+        let mut scheduler = self.shared.lock();
+        let (None, Some(order)) = (refused, order) else {
+            scheduler.cancel_nested(grid);
+            return refused.unwrap_or(ERROR_INVALID_HANDLE);
+        };
+        let mut block_stream = self.default_stream.get();
+        let launch = NestedLaunch { parent: self.node.get(), launcher, order, grid };
+        scheduler.launch_nested(launch, &mut block_stream);
+        self.default_stream.set(block_stream);
+        self.wants_help.set(Shared::needs_help(&scheduler, self.depth));
+        0
+    }
+}

@@ -1,0 +1,237 @@
+//! The worker threads, and what they share.
+
+use std::io::{self, Write};
+use std::os::unix::thread::JoinHandleExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::block::{Active, Runner};
+use super::hooks::Hooks;
+use super::memory::Allocations;
+use super::scheduler::Scheduler;
+use super::signals;
+use crate::LaunchLimits;
+use crate::device::lock;
+
+/// A worker that finds nothing to do looks again for so long before it sleeps, because waking takes longer.
+const SPIN: Duration = Duration::from_micros(20);
+/// With an unbounded pool: a thread whose launch makes it more than so many pending lets others run first.
+const HELP_ABOVE: u64 = 4096;
+/// And goes on at so many.
+const HELP_UNTIL: u64 = 1024;
+/// Blocks that may wait on a worker for others to run.
+const MOST_DEPTH: u32 = 4;
+/// How long the end of a device waits for its workers.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What the device, its streams and its workers share.
+pub(super) struct Shared {
+    scheduler: Mutex<Scheduler>,
+    /// Workers without work wait here.
+    work: Condvar,
+    /// Hosts that wait for a stream.
+    done: Condvar,
+    /// Whether something is ready: looked at without the lock.
+    has_ready: AtomicBool,
+    pub(super) seed: Option<u64>,
+    pub(super) hooks: Option<Arc<dyn Hooks>>,
+    pub(super) limits: LaunchLimits,
+    pub(super) allocations: Allocations,
+    /// Where `printf` goes; standard output if `None`.
+    pub(super) output: Mutex<Option<Box<dyn Write + Send>>>,
+    workers: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// The scheduler, locked. When it goes, whoever has something to do now is woken.
+pub(super) struct Locked<'a> {
+    shared: &'a Shared,
+    guard: MutexGuard<'a, Scheduler>,
+}
+
+impl std::ops::Deref for Locked<'_> {
+    type Target = Scheduler;
+
+    fn deref(&self) -> &Scheduler {
+        &self.guard
+    }
+}
+
+impl std::ops::DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut Scheduler {
+        &mut self.guard
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        let has_ready = self.guard.has_ready();
+        if self.shared.has_ready.load(Ordering::Relaxed) != has_ready {
+            self.shared.has_ready.store(has_ready, Ordering::Relaxed);
+        }
+        // One at a time: who wakes wakes the next.
+        if has_ready && self.guard.sleeping > 0 && !self.guard.waking {
+            self.guard.waking = true;
+            self.shared.work.notify_one();
+        }
+        if self.guard.host_progress {
+            self.guard.host_progress = false;
+            self.shared.done.notify_all();
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn new(
+        scheduler: Scheduler,
+        seed: Option<u64>,
+        hooks: Option<Arc<dyn Hooks>>,
+        limits: LaunchLimits,
+    ) -> Shared {
+        Shared {
+            scheduler: Mutex::new(scheduler),
+            work: Condvar::new(),
+            done: Condvar::new(),
+            has_ready: AtomicBool::new(false),
+            seed,
+            hooks,
+            limits,
+            allocations: Allocations::default(),
+            output: Mutex::new(None),
+            workers: Mutex::new(Vec::new()),
+        }
+    }
+
+    pub(super) fn lock(&self) -> Locked<'_> {
+        Locked { shared: self, guard: lock(&self.scheduler) }
+    }
+
+    /// Starts the workers.
+    ///
+    /// # Errors
+    /// The system's, if it gives no more threads.
+    pub(super) fn start(self: &Arc<Self>, count: u32) -> io::Result<()> {
+        signals::install();
+        for index in 0..count {
+            let shared = Arc::clone(self);
+            let handle = thread::Builder::new()
+                .name(format!("gridlet-cpu-{index}"))
+                .spawn(move || work(&shared, index))?;
+            lock(&self.workers).push(handle);
+        }
+        Ok(())
+    }
+
+    /// Waits until `ready` says so of the scheduler, at most until `deadline` (`None`: for ever).
+    pub(super) fn wait_until(
+        &self,
+        deadline: Option<Instant>,
+        mut ready: impl FnMut(&mut Scheduler) -> bool,
+    ) -> bool {
+        let mut guard = lock(&self.scheduler);
+        loop {
+            if ready(&mut guard) {
+                return true;
+            }
+            guard = match deadline {
+                None => self.done.wait(guard).unwrap_or_else(PoisonError::into_inner),
+                Some(deadline) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return false;
+                    }
+                    let (guard, _) =
+                        self.done.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner);
+                    guard
+                }
+            };
+        }
+    }
+
+    /// Makes workers leave kernels whose launch was stopped, even in a loop that calls nothing.
+    pub(super) fn interrupt(&self) {
+        for worker in &*lock(&self.workers) {
+            signals::interrupt(worker.as_pthread_t());
+        }
+    }
+
+    /// Stops everything and ends the workers. One that cannot be stopped is left behind.
+    pub(super) fn close(&self) {
+        {
+            let mut scheduler = self.lock();
+            scheduler.closing = true;
+            scheduler.stop_all();
+        }
+        self.work.notify_all();
+        let deadline = Instant::now() + PATIENCE;
+        let mut pause = Duration::from_micros(50);
+        loop {
+            {
+                let mut workers = lock(&self.workers);
+                let (ended, left): (Vec<_>, Vec<_>) =
+                    workers.drain(..).partition(JoinHandle::is_finished);
+                *workers = left;
+                for worker in ended {
+                    // A worker that panicked has nothing to give back.
+                    let _ = worker.join();
+                }
+                if workers.is_empty() || Instant::now() > deadline {
+                    return;
+                }
+            }
+            thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(1));
+            self.work.notify_all();
+            self.interrupt();
+        }
+    }
+
+    /// Whether the thread that just launched should let waiting grids run first.
+    pub(super) fn needs_help(scheduler: &Scheduler, depth: u32) -> bool {
+        depth < MOST_DEPTH && scheduler.unbounded_pending().is_some_and(|n| n > HELP_ABOVE)
+    }
+
+    /// Runs grids until few are pending.
+    pub(super) fn help(&self, runner: &Runner) {
+        let mut scheduler = self.lock();
+        while scheduler.unbounded_pending().is_some_and(|pending| pending > HELP_UNTIL) {
+            let Some(work) = scheduler.claim() else { return };
+            drop(scheduler);
+            runner.run(&work);
+            scheduler = self.lock();
+            scheduler.finish(&work);
+        }
+    }
+}
+
+/// A worker's life.
+fn work(shared: &Arc<Shared>, index: u32) {
+    let _alternate_stack = signals::AlternateStack::new();
+    let runner = Box::new(Runner::new(Arc::clone(shared), index, 0));
+    let _active = Active::new(&runner);
+    loop {
+        let mut scheduler = shared.lock();
+        while let Some(work) = scheduler.claim() {
+            drop(scheduler);
+            runner.run(&work);
+            scheduler = shared.lock();
+            scheduler.finish(&work);
+        }
+        if scheduler.closing {
+            return;
+        }
+        drop(scheduler);
+        let start = Instant::now();
+        while !shared.has_ready.load(Ordering::Relaxed) && start.elapsed() < SPIN {
+            std::hint::spin_loop();
+        }
+        let mut guard = lock(&shared.scheduler);
+        if !guard.can_claim() && !guard.closing {
+            guard.sleeping += 1;
+            guard = shared.work.wait(guard).unwrap_or_else(PoisonError::into_inner);
+            guard.sleeping -= 1;
+            guard.waking = false;
+        }
+    }
+}

@@ -1,0 +1,671 @@
+//! Which grid runs when: streams, joins, tail launches, the limit of pending launches.
+//!
+//! Every grid that was launched and has not ended is a [`Node`]. A node counts what it still waits for: 1 for
+//! its own blocks and 1 for each child that has not ended. At 0 its tail launches run, one after another, as
+//! children; then it has ended, its stream goes on and its parent counts one less.
+//!
+//! A node whose blocks have ended only joins its children. If nothing else hangs on it (no stream, no further
+//! tail launch) its parent adopts them: the node becomes a forwarding address, which goes away with the last
+//! child that names it as its parent. So a chain of any length takes the room of a few nodes.
+//!
+//! All of it is under one lock, which a worker takes once for several blocks.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::fault::CpuFault;
+use super::grid::{Grid, GridPointer, Tree};
+use super::hooks::{GridId, Hooks, LaunchEvent, LaunchOrder, ThreadPosition};
+use super::seed::{Permutation, Random};
+use super::slab::Slab;
+
+pub(super) type NodeId = u32;
+pub(super) type StreamId = u32;
+
+/// Spare grids kept for reuse.
+const MOST_SPARE: usize = 4096;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// In a stream, in the ready queue, or a tail launch that waits.
+    Waiting,
+    /// Some of its blocks have started.
+    Running,
+    /// All its blocks have ended.
+    Joining,
+    /// Its parent counts its children.
+    Forwarded,
+}
+
+#[derive(Debug)]
+struct Node {
+    id: GridId,
+    phase: Phase,
+    /// What counts this node; maybe a forwarding address. `None` for a launch of the host.
+    parent: Option<NodeId>,
+    /// Nodes whose `parent` is this one.
+    references: u32,
+    pending: u64,
+    stream: Option<StreamId>,
+    tails: VecDeque<NodeId>,
+    /// Until its blocks have ended.
+    grid: Option<GridPointer>,
+    tree: Arc<Tree>,
+    limit: Option<Arc<WorkerLimit>>,
+    blocks: u64,
+    next_block: u64,
+    blocks_left: u64,
+    /// What had to end before it could start.
+    after: Option<GridId>,
+}
+
+/// Bounds the workers that run grids at the same time.
+#[derive(Debug)]
+pub(super) struct WorkerLimit {
+    pub(super) most: u32,
+    /// Changed under the scheduler's lock only.
+    active: AtomicU32,
+}
+
+impl WorkerLimit {
+    pub(super) fn new(most: u32) -> WorkerLimit {
+        WorkerLimit { most, active: AtomicU32::new(0) }
+    }
+
+    fn is_free(&self) -> bool {
+        self.active.load(Ordering::Relaxed) < self.most
+    }
+}
+
+#[derive(Debug, Default)]
+struct Stream {
+    queue: VecDeque<NodeId>,
+    running: Option<NodeId>,
+    /// More may be launched into it.
+    open: bool,
+    /// Of a stream of the host.
+    host: Option<HostStream>,
+}
+
+#[derive(Debug, Default)]
+struct HostStream {
+    submitted: u64,
+    finished: u64,
+    /// Of the first grid that failed since the last report; what waits behind it is dropped.
+    failure: Option<Box<CpuFault>>,
+    /// Trees that have not ended, in order, for cancelling.
+    trees: VecDeque<Arc<Tree>>,
+}
+
+/// Blocks of a grid for one worker.
+#[derive(Debug)]
+pub(super) struct Work {
+    pub(super) node: NodeId,
+    pub(super) grid: GridPointer,
+    /// Number of the first block, before the grid's permutation.
+    pub(super) first: u64,
+    pub(super) count: u64,
+}
+
+/// A nested launch.
+#[derive(Debug)]
+pub(super) struct NestedLaunch {
+    pub(super) parent: NodeId,
+    pub(super) launcher: ThreadPosition,
+    pub(super) order: LaunchOrder,
+    pub(super) grid: Box<Grid>,
+}
+
+pub(super) struct Scheduler {
+    nodes: Slab<Node>,
+    streams: Slab<Stream>,
+    ready: VecDeque<NodeId>,
+    spare: Vec<Box<Grid>>,
+    next_id: GridId,
+    /// Nested launches that have not started, reserved ones included.
+    pending: u64,
+    /// Of those; 0 is unbounded.
+    pending_limit: u64,
+    random: Option<Random>,
+    hooks: Option<Arc<dyn Hooks>>,
+    workers: u64,
+    /// A stream of the host went on: whoever waits for one should look.
+    pub(super) host_progress: bool,
+    /// Workers end.
+    pub(super) closing: bool,
+    /// Workers asleep, and whether one of them was woken and did not look yet.
+    pub(super) sleeping: u32,
+    pub(super) waking: bool,
+}
+
+impl Scheduler {
+    pub(super) fn new(
+        workers: u64,
+        pending_limit: u64,
+        seed: Option<u64>,
+        hooks: Option<Arc<dyn Hooks>>,
+    ) -> Scheduler {
+        Scheduler {
+            nodes: Slab::new(),
+            streams: Slab::new(),
+            ready: VecDeque::new(),
+            spare: Vec::new(),
+            next_id: 1,
+            pending: 0,
+            pending_limit,
+            random: seed.map(|seed| Random::new(seed, 1)),
+            hooks,
+            workers,
+            host_progress: false,
+            closing: false,
+            sleeping: 0,
+            waking: false,
+        }
+    }
+
+    // ---- limits
+
+    pub(super) fn pending_limit(&self) -> u64 {
+        self.pending_limit
+    }
+
+    pub(super) fn set_pending_limit(&mut self, limit: u64) {
+        self.pending_limit = limit;
+    }
+
+    /// Nested launches that wait, if nothing bounds them.
+    pub(super) fn unbounded_pending(&self) -> Option<u64> {
+        (self.pending_limit == 0).then_some(self.pending)
+    }
+
+    pub(super) fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Grids and streams that there are.
+    pub(super) fn live(&self) -> (usize, usize) {
+        (self.nodes.live(), self.streams.live())
+    }
+
+    /// Most grids and streams that there ever were at a time.
+    pub(super) fn capacity(&self) -> (usize, usize) {
+        (self.nodes.capacity(), self.streams.capacity())
+    }
+
+    // ---- launching
+
+    /// A grid to fill for the host.
+    pub(super) fn spare_grid(&mut self) -> Box<Grid> {
+        self.spare.pop().unwrap_or_else(|| Box::new(Grid::spare()))
+    }
+
+    /// A grid to fill for a nested launch; `None` if the pool of pending launches is full.
+    pub(super) fn reserve_nested(&mut self) -> Option<Box<Grid>> {
+        if self.pending_limit != 0 && self.pending >= self.pending_limit {
+            return None;
+        }
+        self.pending += 1;
+        Some(self.spare_grid())
+    }
+
+    /// Gives a reserved grid back unlaunched.
+    pub(super) fn cancel_nested(&mut self, grid: Box<Grid>) {
+        self.pending -= 1;
+        self.recycle(grid);
+    }
+
+    fn recycle(&mut self, mut grid: Box<Grid>) {
+        grid.tree = None;
+        if self.spare.len() < MOST_SPARE {
+            self.spare.push(grid);
+        }
+    }
+
+    /// Adds the node of a launch.
+    fn add(
+        &mut self,
+        mut grid: Box<Grid>,
+        tree: Arc<Tree>,
+        limit: Option<Arc<WorkerLimit>>,
+        parent: Option<NodeId>,
+        launcher: Option<ThreadPosition>,
+        order: LaunchOrder,
+    ) -> NodeId {
+        let id = self.next_id;
+        self.next_id += 1;
+        grid.id = id;
+        grid.launched_by = order;
+        grid.tree = Some(Arc::clone(&tree));
+        grid.order = match &mut self.random {
+            Some(random) => Permutation::new(grid.blocks, random),
+            None => Permutation::IDENTITY,
+        };
+        if let Some(hooks) = &self.hooks {
+            hooks.on_launch(&LaunchEvent {
+                grid: id,
+                kernel: grid.name(),
+                grid_dim: grid.grid_dim,
+                block_dim: grid.block_dim,
+                launcher,
+                location: grid.location,
+                order,
+                parameters: (
+                    grid.parameters.first() as usize,
+                    grid.kernel().parameter_bytes as usize,
+                ),
+            });
+        }
+        if let Some(parent) = parent {
+            self.nodes[parent].references += 1;
+        }
+        self.nodes.insert(Node {
+            id,
+            phase: Phase::Waiting,
+            parent,
+            references: 0,
+            pending: 1,
+            stream: None,
+            tails: VecDeque::new(),
+            blocks: grid.blocks,
+            next_block: 0,
+            blocks_left: grid.blocks,
+            grid: Some(GridPointer::new(grid)),
+            tree,
+            limit,
+            after: None,
+        })
+    }
+
+    /// A stream of the host.
+    pub(super) fn open_host_stream(&mut self) -> StreamId {
+        let host = Some(HostStream::default());
+        self.streams.insert(Stream { open: true, host, ..Stream::default() })
+    }
+
+    /// The host will launch nothing more into the stream.
+    pub(super) fn close_host_stream(&mut self, stream: StreamId) {
+        self.streams[stream].open = false;
+        self.drop_stream_if_done(stream);
+    }
+
+    pub(super) fn launch_host(
+        &mut self,
+        stream: StreamId,
+        grid: Box<Grid>,
+        tree: Arc<Tree>,
+        limit: Option<Arc<WorkerLimit>>,
+    ) {
+        let order = LaunchOrder::Host(stream);
+        let node = self.add(grid, Arc::clone(&tree), limit, None, None, order);
+        if let Some(host) = &mut self.streams[stream].host {
+            host.submitted += 1;
+            if host.failure.is_some() {
+                tree.stop();
+            }
+            host.trees.push_back(tree);
+        }
+        self.enter_stream(node, stream);
+    }
+
+    /// Launches a grid that [`Scheduler::reserve_nested`] gave. `block_stream`: the default stream of the
+    /// launching block, once it has one.
+    pub(super) fn launch_nested(
+        &mut self,
+        launch: NestedLaunch,
+        block_stream: &mut Option<StreamId>,
+    ) {
+        let NestedLaunch { parent, launcher, order, grid } = launch;
+        let tree = Arc::clone(&self.nodes[parent].tree);
+        let limit = self.nodes[parent].limit.clone();
+        let node = self.add(grid, tree, limit, Some(parent), Some(launcher), order);
+        if order == LaunchOrder::Tail {
+            self.nodes[parent].tails.push_back(node);
+            return;
+        }
+        self.nodes[parent].pending += 1;
+        if order == LaunchOrder::BlockDefault {
+            let stream = match *block_stream {
+                Some(stream) => stream,
+                None => {
+                    let stream = self.streams.insert(Stream { open: true, ..Stream::default() });
+                    *block_stream = Some(stream);
+                    stream
+                }
+            };
+            self.enter_stream(node, stream);
+        } else {
+            self.ready.push_back(node);
+        }
+    }
+
+    /// The block that owns a default stream has ended.
+    pub(super) fn close_block_stream(&mut self, stream: StreamId) {
+        self.streams[stream].open = false;
+        let running = self.streams[stream].running;
+        if !self.drop_stream_if_done(stream)
+            && let Some(node) = running
+        {
+            self.forward(node);
+        }
+    }
+
+    // ---- streams
+
+    fn enter_stream(&mut self, node: NodeId, stream: StreamId) {
+        self.nodes[node].stream = Some(stream);
+        let entered = &mut self.streams[stream];
+        if entered.running.is_some() {
+            entered.queue.push_back(node);
+        } else {
+            entered.running = Some(node);
+            self.make_ready(node);
+        }
+    }
+
+    fn make_ready(&mut self, node: NodeId) {
+        // From the back comes the youngest, so that a tree of launches runs depth first and few of them wait;
+        // launches of the host keep their order.
+        if self.nodes[node].parent.is_some() {
+            self.ready.push_back(node);
+        } else {
+            self.ready.push_front(node);
+        }
+    }
+
+    /// The grid that a stream ran has ended, and so did all that came of it.
+    fn advance(&mut self, stream: StreamId, ended: GridId) {
+        let this = &mut self.streams[stream];
+        this.running = None;
+        let mut failed = false;
+        if let Some(host) = &mut this.host {
+            host.finished += 1;
+            if let Some(tree) = host.trees.pop_front()
+                && let Some(failure) = tree.take_failure()
+                && host.failure.is_none()
+            {
+                host.failure = Some(failure);
+            }
+            failed = host.failure.is_some();
+            self.host_progress = true;
+        }
+        let this = &mut self.streams[stream];
+        match this.queue.pop_front() {
+            Some(next) => {
+                this.running = Some(next);
+                if failed {
+                    self.nodes[next].tree.stop();
+                }
+                self.nodes[next].after = Some(ended);
+                self.make_ready(next);
+            }
+            None => {
+                self.drop_stream_if_done(stream);
+            }
+        }
+    }
+
+    fn drop_stream_if_done(&mut self, stream: StreamId) -> bool {
+        let this = &self.streams[stream];
+        let done = !this.open && this.running.is_none() && this.queue.is_empty();
+        if done {
+            self.streams.remove(stream);
+        }
+        done
+    }
+
+    // ---- running
+
+    /// Blocks for a worker to run.
+    pub(super) fn claim(&mut self) -> Option<Work> {
+        loop {
+            let position = self.choose()?;
+            let id = self.ready[position];
+            let node = &mut self.nodes[id];
+            let starts = node.phase == Phase::Waiting;
+            node.phase = Phase::Running;
+            if starts {
+                if node.parent.is_some() {
+                    self.pending -= 1;
+                }
+                if let Some(hooks) = &self.hooks {
+                    hooks.on_grid_start(node.id, node.after);
+                }
+            }
+            let Some(grid) = node.grid else {
+                self.ready.remove(position);
+                continue;
+            };
+            let left = node.blocks - node.next_block;
+            if node.tree.is_stopped() {
+                node.next_block = node.blocks;
+                node.blocks_left -= left;
+                let executed = node.blocks_left == 0;
+                self.ready.remove(position);
+                if executed {
+                    self.executed(id);
+                }
+                continue;
+            }
+            // Enough to make the lock cheap, few enough that the workers end together.
+            let count = (left / (self.workers * 4)).clamp(1, 4096).min(left);
+            let first = node.next_block;
+            node.next_block += count;
+            if let Some(limit) = &node.limit {
+                limit.active.fetch_add(1, Ordering::Relaxed);
+            }
+            if count == left {
+                self.ready.remove(position);
+            }
+            return Some(Work { node: id, grid, first, count });
+        }
+    }
+
+    /// Whether [`Scheduler::claim`] would find blocks.
+    pub(super) fn can_claim(&self) -> bool {
+        self.ready.iter().any(|id| self.nodes[*id].may_run())
+    }
+
+    /// Position in the ready queue of a grid that may run.
+    fn choose(&mut self) -> Option<usize> {
+        let count = self.ready.len();
+        if count == 0 {
+            return None;
+        }
+        let offset = match &mut self.random {
+            Some(random) => random.below(count as u64) as usize,
+            None => 0,
+        };
+        (0..count)
+            .map(|i| (2 * count - 1 - i - offset) % count)
+            .find(|position| self.nodes[self.ready[*position]].may_run())
+    }
+
+    /// The blocks have ended.
+    pub(super) fn finish(&mut self, work: &Work) {
+        let node = &mut self.nodes[work.node];
+        if let Some(limit) = &node.limit {
+            limit.active.fetch_sub(1, Ordering::Relaxed);
+        }
+        node.blocks_left -= work.count;
+        if node.blocks_left == 0 {
+            self.executed(work.node);
+        }
+    }
+
+    /// All blocks of a node have ended.
+    fn executed(&mut self, id: NodeId) {
+        let node = &mut self.nodes[id];
+        node.phase = Phase::Joining;
+        if let Some(hooks) = &self.hooks {
+            hooks.on_grid_executed(node.id);
+        }
+        let grid = node.grid.take();
+        node.pending -= 1;
+        let ended = node.pending == 0;
+        if let Some(grid) = grid {
+            // SAFETY: all blocks have ended, so no worker uses the grid, and the node had the last copy.
+            let grid = unsafe { grid.into_box() };
+            self.recycle(grid);
+        }
+        if ended { self.complete(id) } else { self.forward(id) }
+    }
+
+    /// A node waits for nothing more: runs its next tail launch, or ends it and all that this ends.
+    fn complete(&mut self, mut id: NodeId) {
+        loop {
+            let node = &mut self.nodes[id];
+            if let Some(tail) = node.tails.pop_front() {
+                node.pending = 1;
+                let (after, last, stream) = (node.id, node.tails.is_empty(), node.stream);
+                self.nodes[tail].after = Some(after);
+                // The last one takes the node's place in its stream, so that the node need not stay.
+                if last
+                    && self.hooks.is_none()
+                    && self.nodes[id].may_forward()
+                    && let Some(stream) = stream
+                {
+                    self.nodes[id].stream = None;
+                    self.nodes[tail].stream = Some(stream);
+                    self.streams[stream].running = Some(tail);
+                }
+                self.forward(id);
+                self.ready.push_back(tail);
+                return;
+            }
+            let (ended, stream) = (node.id, node.stream);
+            if let Some(hooks) = &self.hooks {
+                hooks.on_grid_end(ended);
+            }
+            let parent = self.nodes[id].parent.map(|parent| self.resolve(parent));
+            if let Some(stream) = stream {
+                self.advance(stream, ended);
+            }
+            self.release(id);
+            let Some(parent) = parent else { return };
+            let parent_node = &mut self.nodes[parent];
+            parent_node.pending -= 1;
+            if parent_node.pending > 0 {
+                return;
+            }
+            id = parent;
+        }
+    }
+
+    // ---- joins
+
+    /// The node that counts for `id`: itself, or what it forwards to.
+    fn resolve(&mut self, mut id: NodeId) -> NodeId {
+        while self.nodes[id].phase == Phase::Forwarded
+            && let Some(parent) = self.nodes[id].parent
+        {
+            id = parent;
+        }
+        id
+    }
+
+    /// Lets a node's parent adopt its children, if the node only joins them.
+    fn forward(&mut self, id: NodeId) {
+        // A checker wants to know each grid's end.
+        if self.hooks.is_some() || !self.nodes[id].may_forward() {
+            return;
+        }
+        if let Some(stream) = self.nodes[id].stream {
+            let this = &self.streams[stream];
+            if this.open || !this.queue.is_empty() {
+                return;
+            }
+            self.streams.remove(stream);
+            self.nodes[id].stream = None;
+        }
+        let Some(old_parent) = self.nodes[id].parent else { return };
+        let parent = self.resolve(old_parent);
+        self.nodes[parent].pending += self.nodes[id].pending - 1;
+        self.nodes[id].phase = Phase::Forwarded;
+        if parent != old_parent {
+            self.nodes[id].parent = Some(parent);
+            self.nodes[parent].references += 1;
+            self.release_reference(old_parent);
+        }
+        if self.nodes[id].references == 0 {
+            self.release(id);
+        }
+    }
+
+    /// Removes a node that nothing names, and what only it named.
+    fn release(&mut self, id: NodeId) {
+        let parent = self.nodes[id].parent;
+        self.nodes.remove(id);
+        if let Some(parent) = parent {
+            self.release_reference(parent);
+        }
+    }
+
+    fn release_reference(&mut self, mut id: NodeId) {
+        loop {
+            let node = &mut self.nodes[id];
+            node.references -= 1;
+            if node.references > 0 || node.phase != Phase::Forwarded {
+                return;
+            }
+            let parent = node.parent;
+            self.nodes.remove(id);
+            let Some(parent) = parent else { return };
+            id = parent;
+        }
+    }
+
+    // ---- the host's view
+
+    /// Launches made into a stream so far.
+    pub(super) fn submitted(&self, stream: StreamId) -> u64 {
+        self.streams[stream].host.as_ref().map_or(0, |host| host.submitted)
+    }
+
+    /// Launches of a stream that have ended, with all that came of them.
+    pub(super) fn finished(&self, stream: StreamId) -> u64 {
+        self.streams[stream].host.as_ref().map_or(0, |host| host.finished)
+    }
+
+    /// The failure that the next report of the stream is to tell.
+    pub(super) fn take_failure(&mut self, stream: StreamId) -> Option<Box<CpuFault>> {
+        self.streams[stream].host.as_mut().and_then(|host| host.failure.take())
+    }
+
+    /// The trees of a stream that have not ended.
+    pub(super) fn trees(&self, stream: StreamId) -> Vec<Arc<Tree>> {
+        let host = self.streams[stream].host.as_ref();
+        host.map_or_else(Vec::new, |host| host.trees.iter().cloned().collect())
+    }
+
+    /// Ends every tree.
+    pub(super) fn stop_all(&mut self) {
+        for stream in self.streams.iter() {
+            for tree in stream.host.iter().flat_map(|host| &host.trees) {
+                tree.stop();
+            }
+        }
+    }
+}
+
+impl Node {
+    fn may_run(&self) -> bool {
+        self.limit.as_ref().is_none_or(|limit| limit.is_free())
+    }
+
+    /// Whether it does nothing but join its children, apart from its place in a stream.
+    fn may_forward(&self) -> bool {
+        self.phase == Phase::Joining && self.tails.is_empty() && self.parent.is_some()
+    }
+}
+
+impl Drop for Scheduler {
+    fn drop(&mut self) {
+        for node in self.nodes.iter_mut() {
+            if let Some(grid) = node.grid.take() {
+                // SAFETY: the workers have ended; the node had the last copy.
+                drop(unsafe { grid.into_box() });
+            }
+        }
+    }
+}

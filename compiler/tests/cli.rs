@@ -241,7 +241,7 @@ fn output_is_the_same_every_time() {
 }
 
 #[test]
-fn without_a_gpu_or_with_an_old_driver_running_exits_3() {
+fn an_old_driver_is_an_error_and_a_missing_one_leaves_the_cpu() {
     let folder = folder();
     fs::write(folder.path().join("a.grid"), KERNEL).unwrap();
     let run = [
@@ -274,11 +274,16 @@ fn without_a_gpu_or_with_an_old_driver_running_exits_3() {
     // An empty file in the place of the driver, so that the machine's own is not found.
     fs::write(&library, "").unwrap();
     fs::write(folder.path().join("libcuda.so"), "").unwrap();
-    for call in [&run[..], &["device"]] {
-        let output = Gridlet::new(&folder).env("LD_LIBRARY_PATH", path).run(call);
-        assert_eq!(output.status, 3, "{call:?}: {output:?}");
-        assert!(output.stderr.contains("no NVIDIA driver"), "{call:?}: {}", output.stderr);
-    }
+    let without = |call: &[&str]| Gridlet::new(&folder).env("LD_LIBRARY_PATH", path).run(call);
+    let output = without(&[&run[..], &["--device", "cuda"]].concat());
+    assert_eq!(output.status, 3, "{output:?}");
+    assert!(output.stderr.contains("no NVIDIA driver"), "{}", output.stderr);
+    let output = without(&run);
+    assert_eq!(output.status, 0, "{output:?}");
+    assert!(output.stdout.starts_with("k on cpu: "), "{}", output.stdout);
+    let output = without(&["device"]);
+    assert_eq!(output.status, 0, "{output:?}");
+    assert!(output.stdout.contains("no NVIDIA driver") && output.stdout.contains("\ncpu  "));
 }
 
 #[test]

@@ -1,30 +1,34 @@
-//! Devices: the primary context, waiting, and what happens when a wait times out.
+//! Devices: opening, waiting, and what happens when a wait times out.
 
-use std::mem;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
+use std::{fmt, mem};
 
-use crate::backend::{DeviceHandle, Entered, Transfer, cuda};
-use crate::error::{Error, Result};
-use crate::info::DeviceInfo;
+use crate::backend::{DeviceHandle, Entered, Transfer, Waited, cpu, cuda};
+use crate::cpu::{CpuConfig, default_threads};
+use crate::error::{CPU_DEVICES, Error, Result};
+use crate::info::{DeviceInfo, DeviceKind};
 use crate::program::ProgramInner;
+use crate::selector::DeviceSelector;
 use crate::stream::{Stream, StreamInner};
 
 /// How long a wait lasts if the caller names no time-out: 60 s.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// An opened GPU. Cheap to clone; clones and further opens of the same number are the same device.
+/// An opened device: a GPU or the CPU. Cheap to clone; clones are the same device.
 ///
-/// It works in the device's primary context, which CUDA's runtime API and other libraries share (driver API,
-/// Primary Context Management), and leaves the calling thread's current context as it was.
+/// A GPU works in its primary context, which CUDA's runtime API and other libraries share (driver API,
+/// Primary Context Management), and leaves the calling thread's current context as it was. The CPU device runs
+/// images for the CPU ([`Artifact::image_for_cpu`](crate::Artifact::image_for_cpu)) on worker threads of
+/// this process, with the GPU's rules: what this crate's documentation says of devices holds for both.
 #[derive(Clone, Debug)]
 pub struct Device {
     pub(crate) inner: Arc<DeviceInner>,
 }
 
 impl Device {
-    /// The devices there are; none if the driver finds no GPU.
+    /// The GPUs there are; none if the driver finds no GPU.
     ///
     /// # Errors
     /// [`Error::NoDriver`], [`Error::DriverTooOld`], [`Error::Cuda`].
@@ -32,7 +36,51 @@ impl Device {
         cuda::list()
     }
 
-    /// Opens a device, by its number.
+    /// Opens what the selector names; the CPU with the default configuration.
+    ///
+    /// # Errors
+    /// Those of [`Device::open`] and [`Device::open_cpu`]. [`DeviceSelector::Auto`] takes the CPU where there is
+    /// no driver or no GPU, but not where the driver or the GPU fails.
+    pub fn select(selector: DeviceSelector) -> Result<Device> {
+        match selector {
+            DeviceSelector::Cuda(ordinal) => Device::open(ordinal),
+            DeviceSelector::Cpu => Device::open_cpu(CpuConfig::default()),
+            DeviceSelector::Auto => match Device::open(0) {
+                Err(error) if error.is_absent_gpu() => Device::open_cpu(CpuConfig::default()),
+                other => other,
+            },
+        }
+    }
+
+    /// Opens what the name says: `auto`, `cuda`, `cuda:1` or `cpu`.
+    ///
+    /// # Errors
+    /// [`Error::DeviceName`]; those of [`Device::select`].
+    pub fn open_named(name: &str) -> Result<Device> {
+        Device::select(name.parse().map_err(|reason| Error::DeviceName { reason })?)
+    }
+
+    /// Opens a CPU device: its own worker threads, its own pool of pending launches.
+    ///
+    /// # Errors
+    /// [`Error::CpuThreads`] if its threads cannot be started.
+    pub fn open_cpu(config: CpuConfig) -> Result<Device> {
+        /// The next CPU device's number in errors.
+        static NEXT: AtomicU32 = AtomicU32::new(CPU_DEVICES);
+
+        let (info, handle) = cpu::CpuHandle::open(config)?;
+        let number = NEXT.fetch_add(1, Ordering::Relaxed).max(CPU_DEVICES);
+        let inner = Arc::new(DeviceInner::new(number, info, DeviceHandle::Cpu(handle)));
+        Ok(Device { inner })
+    }
+
+    /// What the CPU device is with the default configuration, without opening it.
+    pub fn cpu_info() -> DeviceInfo {
+        // An error here is one of the variable that sets the threads; opening the device tells it.
+        cpu::info(default_threads().unwrap_or(1))
+    }
+
+    /// Opens a GPU, by its number. Further opens of the same number give the same device.
     ///
     /// # Errors
     /// [`Error::NoDriver`], [`Error::DriverTooOld`], [`Error::NoDevice`], [`Error::Cuda`].
@@ -107,9 +155,21 @@ impl Device {
     }
 }
 
+/// As [`DeviceSelector`] spells it: `cuda:0`, `cpu`.
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let info = self.info();
+        match info.kind {
+            DeviceKind::Cuda => DeviceSelector::Cuda(info.ordinal).fmt(f),
+            DeviceKind::Cpu => DeviceSelector::Cpu.fmt(f),
+        }
+    }
+}
+
 /// What all handles of a device share.
 #[derive(Debug)]
 pub(crate) struct DeviceInner {
+    /// A GPU's is the driver's; a CPU device's, from [`CPU_DEVICES`] on, is its own in this process.
     pub(crate) ordinal: u32,
     pub(crate) info: DeviceInfo,
     pub(crate) handle: DeviceHandle,
@@ -158,18 +218,19 @@ impl DeviceInner {
         self.kernel_ran.store(true, Ordering::Release);
     }
 
-    /// Runs a wait that gives whether it ended in time. On a time-out the device is unusable from then on.
+    /// Runs a wait. If it times out and something still runs, the device is unusable from then on.
     pub(crate) fn wait(
         self: &Arc<Self>,
-        wait: impl FnOnce(Duration) -> Result<bool>,
+        wait: impl FnOnce(Duration) -> Result<Waited>,
         timeout: Duration,
         what: impl FnOnce() -> String,
     ) -> Result<()> {
-        if wait(timeout)? {
+        let waited = wait(timeout)?;
+        if waited == Waited::Done {
             return Ok(());
         }
         let what = what();
-        if self.timed_out.set(what.clone()).is_ok() {
+        if waited == Waited::Running && self.timed_out.set(what.clone()).is_ok() {
             // The context must outlive what still runs in it, and a later `Device::open` must find it marked.
             mem::forget(Arc::clone(self));
         }

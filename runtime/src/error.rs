@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// Where errors begin to number CPU devices: each that is opened has a number of its own, GPUs have the driver's.
+pub const CPU_DEVICES: u32 = 1 << 31;
+
 /// The result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -48,6 +51,12 @@ pub enum Error {
         ordinal: u32,
         /// How many there are.
         found: u32,
+    },
+    /// A device's name that is none.
+    #[error("{reason}")]
+    DeviceName {
+        /// What is wrong with it.
+        reason: String,
     },
     /// A driver call failed.
     #[error(transparent)]
@@ -100,6 +109,17 @@ pub enum Error {
         /// What came.
         given: String,
     },
+    /// An event that no stream was told to record has no time.
+    #[error("the event was never recorded")]
+    NotRecorded,
+    /// A device that checks was given an image that was built without checks.
+    #[error("kernel `{kernel}` of program `{program}` was built without --check")]
+    NotChecked {
+        /// The program.
+        program: String,
+        /// Its first such kernel.
+        kernel: String,
+    },
     /// A grid or block does not fit.
     #[error("kernel `{kernel}`: {problem}")]
     Launch {
@@ -151,17 +171,22 @@ pub enum Error {
         given: u64,
     },
     /// Two handles belong to different devices.
-    #[error("{what} belongs to device {given}, the stream to device {expected}")]
+    #[error(
+        "{what} belongs to device {}, the stream to device {}",
+        device_text(*given),
+        device_text(*expected)
+    )]
     OtherDevice {
         /// What was passed.
         what: String,
-        /// The stream's device.
+        /// The stream's device: a GPU's number, or [`CPU_DEVICES`] and more for CPU devices.
         expected: u32,
         /// The other's device.
         given: u32,
     },
-    /// The device did not finish in time. It may still be busy: this process can no longer use it, and every
-    /// handle of it leaks when dropped, because destroying one would wait for the work that hangs.
+    /// The device did not finish in time. A GPU may still be busy: this process can no longer use it, and every
+    /// handle of it leaks when dropped, because destroying one would wait for the work that hangs. The CPU
+    /// device stops what ran and can be used again, unless even stopping fails.
     #[error("not finished after {seconds} s: {what}")]
     TimedOut {
         /// The time-out, in seconds.
@@ -170,9 +195,12 @@ pub enum Error {
         what: String,
     },
     /// The device timed out before, so this process can no longer use it.
-    #[error("device {ordinal} is unusable in this process: an earlier wait timed out ({what})")]
+    #[error(
+        "device {} is unusable in this process: an earlier wait timed out ({what})",
+        device_text(*ordinal)
+    )]
     Unusable {
-        /// The device.
+        /// The device: a GPU's number, or [`CPU_DEVICES`] and more for CPU devices.
         ordinal: u32,
         /// What timed out.
         what: String,
@@ -219,6 +247,7 @@ impl Error {
                 | Error::MissingCall { .. }
                 | Error::NoDevice { .. }
                 | Error::NoImage { .. }
+                | Error::CpuThreads { .. }
         )
     }
 }
@@ -510,6 +539,14 @@ fn lost_launch_hint(code: i32) -> &'static str {
         9 => ": the grid or block is zero or too large",
         701 => ": the block needs more registers or shared memory than an SM has",
         _ => "",
+    }
+}
+
+fn device_text(number: u32) -> String {
+    match number.checked_sub(CPU_DEVICES) {
+        None => number.to_string(),
+        Some(0) => "cpu".into(),
+        Some(more) => format!("cpu (opened as number {more} of this process)"),
     }
 }
 

@@ -2,28 +2,40 @@
 
 use serde::Serialize;
 
-use crate::artifact::ComputeCapability;
+use crate::artifact::{ComputeCapability, cpu_arch};
 use crate::config::LaunchLimits;
 use crate::error::CudaVersion;
+
+/// The kinds of device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceKind {
+    /// An NVIDIA GPU.
+    Cuda,
+    /// This machine's processor.
+    Cpu,
+}
 
 /// What a device is and can do.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DeviceInfo {
-    /// Its number.
+    /// Its kind.
+    pub kind: DeviceKind,
+    /// Its number among those of its kind.
     pub ordinal: u32,
     /// Its name, such as `NVIDIA H200`.
     pub name: String,
-    /// Its UUID, as `nvidia-smi` spells it.
+    /// Its UUID, as `nvidia-smi` spells it; empty for the CPU.
     pub uuid: String,
-    /// Its compute capability.
+    /// Its compute capability; 0.0 for the CPU.
     pub compute_capability: ComputeCapability,
-    /// The CUDA version that the driver supports.
+    /// The CUDA version that the driver supports; 0.0 for the CPU.
     pub driver_version: CudaVersion,
-    /// Streaming multiprocessors.
+    /// Streaming multiprocessors; of the CPU, the worker threads that run blocks.
     pub sm_count: u32,
-    /// Memory in bytes.
+    /// Memory in bytes; 0 if not known.
     pub memory_bytes: u64,
-    /// Second-level cache in bytes.
+    /// Second-level cache in bytes; 0 if not known.
     pub l2_cache_bytes: u32,
     /// Threads of a warp.
     pub warp_size: u32,
@@ -85,7 +97,11 @@ impl SmGranularity {
 impl DeviceInfo {
     /// Name and architecture, for messages.
     pub(crate) fn title(&self) -> String {
-        format!("{} ({})", self.name, self.compute_capability.sm())
+        let arch = match self.kind {
+            DeviceKind::Cuda => self.compute_capability.sm(),
+            DeviceKind::Cpu => cpu_arch(),
+        };
+        format!("{} ({arch})", self.name)
     }
 }
 

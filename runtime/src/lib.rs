@@ -34,8 +34,14 @@
 //! - A launch that is lost on the device is an error of the next wait ([`Error::LostLaunches`]).
 //! - Copies between host and device wait for all launches made before them on that device's streams.
 //!
+//! # The CPU device
+//! `Device::open_named("cpu")` gives this machine's processor: images for it
+//! ([`ImageKind::SharedObject`](manifest::ImageKind::SharedObject)) run on worker threads of this process. All of
+//! the above holds there too; an SM partition bounds the workers; a fault ends the launch and not the device.
+//! [`CpuConfig`] sets the threads, a seed that permutes orders, and checks.
+//!
 //! # What it does not protect from
-//! A kernel can write to any address of its device. That cannot harm the host's memory, since this crate hands
+//! An image for the CPU is a program: to run one is to trust who made it. A kernel can write to any address of its device. That cannot harm the host's memory, since this crate hands
 //! out device memory only; [`Arg::address`] and [`Arg::Bytes`] can smuggle in other addresses, and who
 //! passes them answers for them.
 
@@ -53,21 +59,24 @@ pub mod manifest;
 mod memory;
 mod partition;
 mod program;
+mod selector;
 mod stream;
 mod types;
 
 pub use arguments::{Arg, Element, Pointer, Scalar};
 pub use artifact::{Artifact, ComputeCapability, ImageArch};
 pub use config::{Dim3, KernelLimits, LaunchConfig, LaunchLimits};
+pub use cpu::CpuConfig;
 pub use device::{DEFAULT_TIMEOUT, Device};
 pub use error::{
-    ArtifactError, ArtifactProblem, CudaError, CudaVersion, Error, Fault, LaunchProblem,
-    LostLaunches, Result,
+    ArtifactError, ArtifactProblem, CPU_DEVICES, CudaError, CudaVersion, Error, Fault,
+    LaunchProblem, LostLaunches, Result,
 };
 pub use event::Event;
-pub use info::{DeviceInfo, SmGranularity};
+pub use info::{DeviceInfo, DeviceKind, SmGranularity};
 pub use memory::{Buffer, DeviceCopy, DeviceMemory};
 pub use partition::GreenContext;
 pub use program::{Kernel, Program};
+pub use selector::DeviceSelector;
 pub use stream::Stream;
 pub use types::ScalarType;

@@ -98,7 +98,7 @@ impl Program {
         let entered = program.device.enter()?;
         let mut word = [0u8; 8];
         let (address, bytes) = program.image.global(&symbol, "the launch counter", &entered)?;
-        if bytes != word.len() as u64 {
+        if let Some(bytes) = bytes.filter(|bytes| *bytes != word.len() as u64) {
             let problem = format!("the launch counter has {bytes} bytes, not {}", word.len());
             return Err(foreign(&program.artifact, problem));
         }
@@ -202,7 +202,7 @@ impl ProgramInner {
     pub(crate) fn find_record(&self, entered: &Entered<'_>) -> Result<()> {
         let Some(symbol) = &self.record_symbol else { return Ok(()) };
         let (address, bytes) = self.image.global(symbol, "the lost-launch record", entered)?;
-        if bytes != RECORD_BYTES as u64 {
+        if let Some(bytes) = bytes.filter(|bytes| *bytes != RECORD_BYTES as u64) {
             return Err(foreign(
                 &self.artifact,
                 format!("the lost-launch record has {bytes} bytes, not {RECORD_BYTES}"),

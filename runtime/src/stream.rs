@@ -164,8 +164,8 @@ impl StreamInner {
             ),
         };
         let result = self.device.wait(|timeout| self.handle.wait(timeout, entered), timeout, what);
-        if !matches!(result, Err(Error::TimedOut { .. })) {
-            // After a fault, too: nothing of it runs any more.
+        if !matches!(result, Err(Error::TimedOut { .. })) || self.device.usable().is_ok() {
+            // After a fault, and after a time-out that stopped it, too: nothing of it runs any more.
             self.finished.fetch_max(submitted, Ordering::AcqRel);
         }
         let result = result.map_err(|error| self.name_kernels(error));
@@ -191,10 +191,11 @@ impl Drop for StreamInner {
     fn drop(&mut self) {
         let Ok(entered) = self.device.enter() else { return };
         // Its work is waited for, because nothing else would know of it once the stream is gone.
-        if self.is_busy()
-            && matches!(self.wait(DEFAULT_TIMEOUT, &entered), Err(Error::TimedOut { .. }))
-        {
-            return;
+        if self.is_busy() {
+            let _ = self.wait(DEFAULT_TIMEOUT, &entered);
+            if self.device.usable().is_err() {
+                return;
+            }
         }
         // SAFETY: nothing else has the handle.
         unsafe { self.handle.destroy(&entered) };

@@ -75,7 +75,7 @@ fn describe(report: &Report, gpu: &Result<Vec<String>, String>) -> String {
             let why = why.lines().next().unwrap_or_default();
             writeln!(
                 text,
-                "--  {:width$}  {:<14}  {why} (compiling needs none; running does)",
+                "--  {:width$}  {:<14}  {why} (compiling needs none; `--device cpu` runs without)",
                 "GPU", ""
             )
         }

@@ -65,9 +65,9 @@ enum Command {
     Build(build::Options),
     /// Show the parameter buffers of a program's kernels
     Layout(layout::Options),
-    /// Run a kernel on a GPU
+    /// Run a kernel on a GPU or on the CPU
     Run(run::Options),
-    /// List the GPUs, and what they and their driver can do
+    /// List the devices, and what they can do
     Device(device::Options),
     /// Show which compiler parts were found, and how to get what is missing
     Doctor(doctor::Options),

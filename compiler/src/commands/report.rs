@@ -61,9 +61,13 @@ impl From<gridlet_runtime::Error> for Failure {
         let (status, id) = match &error {
             _ if error.is_missing() => (status::MISSING, "missing-device"),
             Error::LostLaunches(_) => (status::RUN, "lost-launches"),
-            Error::Cuda(_) | Error::Fault(_) | Error::TimedOut { .. } | Error::Unusable { .. } => {
-                (status::RUN, "run-failed")
-            }
+            Error::Cuda(_)
+            | Error::Fault(_)
+            | Error::CpuFault(_)
+            | Error::CpuMemory { .. }
+            | Error::TimedOut { .. }
+            | Error::Unusable { .. } => (status::RUN, "run-failed"),
+
             Error::ParameterMismatch { .. } => (status::INTERNAL, "internal-error"),
             // The call, its arguments, or the artifact that it names.
             _ => (status::CALL, "wrong-call"),

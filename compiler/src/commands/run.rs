@@ -8,10 +8,11 @@ use std::time::Duration;
 use gridlet::arch::CudaArch;
 use gridlet::artifact;
 use gridlet::compile::{Checked, Session};
+use gridlet::cpu::CpuOptions;
 use gridlet_runtime::manifest::{Kernel, Manifest, Type};
 use gridlet_runtime::{
-    Arg, Artifact, Device, DeviceMemory, Dim3, Event, GreenContext, LaunchConfig, LostLaunches,
-    Program,
+    Arg, Artifact, CpuConfig, Device, DeviceKind, DeviceMemory, DeviceSelector, Dim3, Event,
+    GreenContext, LaunchConfig, LostLaunches, Program,
 };
 use serde_json::{Map, Value, json};
 
@@ -49,13 +50,19 @@ pub(crate) struct Options {
     /// Show the first elements of a pointer parameter after the run
     #[arg(long, value_name = "NAME[:COUNT]")]
     print: Vec<String>,
-    /// Where to run
-    #[arg(long, default_value = "auto", value_name = "auto|cuda[:N]")]
-    device: DeviceChoice,
-    /// Run in a green context of at least this many SMs
+    /// Where to run; auto is the first GPU if there is one, else the CPU
+    #[arg(long, default_value = "auto", value_name = "auto|cuda[:N]|cpu")]
+    device: DeviceSelector,
+    /// Find and explain wrong accesses, races and barriers that not all threads reach (on the CPU)
+    #[arg(long)]
+    check: bool,
+    /// Permute the order of threads, blocks and grids (on the CPU)
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Run in a green context of at least this many SMs (on the CPU: worker threads)
     #[arg(long, value_name = "N")]
     sms: Option<u32>,
-    /// Launches that may be pending at once [default: the driver's 2,048]
+    /// Launches that may be pending at once [default: 2,048]
     #[arg(long, value_name = "N")]
     pending_launches: Option<u64>,
     /// Count the launches that the kernels make
@@ -92,28 +99,6 @@ impl FromStr for Extent {
             [x, y] => Ok(Extent(Dim3::new(x, y, 1))),
             [x, y, z] => Ok(Extent(Dim3::new(x, y, z))),
             _ => Err("give one, two or three numbers: X[,Y[,Z]]".into()),
-        }
-    }
-}
-
-/// The device of an ordinal.
-#[derive(Clone, Copy)]
-struct DeviceChoice(u32);
-
-impl FromStr for DeviceChoice {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" | "cuda" => Ok(DeviceChoice(0)),
-            "cpu" => {
-                Err("the CPU device is not part of this version; auto and cuda[:N] are".into())
-            }
-            _ => text
-                .strip_prefix("cuda:")
-                .and_then(|ordinal| ordinal.parse().ok())
-                .map(DeviceChoice)
-                .ok_or_else(|| "give auto, cuda or cuda:N".into()),
         }
     }
 }
@@ -157,9 +142,17 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     let plans = parse_arguments(kernel, &manifest, &options.arguments)?;
     let printed = parse_prints(&options.print, &plans)?;
 
-    let device = Device::open(options.device.0)?;
+    let device = open(options)?;
     let artifact = match input {
         Input::Artifact(artifact) => artifact,
+        Input::Source(program) if device.info().kind == DeviceKind::Cpu => {
+            let build = CpuOptions {
+                check: options.check,
+                count_launches: options.stats,
+                ..options.code.cpu_options()
+            };
+            artifact::build_cpu(&Session::new(), &program, &build)?
+        }
         Input::Source(program) => {
             let capability = device.info().compute_capability;
             let arch =
@@ -177,6 +170,24 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
         device.set_pending_launch_limit(launches)?;
     }
     execute(options, &device, &artifact, plans, &printed)
+}
+
+/// Opens the device that the options ask for.
+fn open(options: &Options) -> Result<Device, Failure> {
+    let only_cpu = options.check || options.seed.is_some();
+    match options.device {
+        DeviceSelector::Cuda(_) if only_cpu => {
+            let message = "--check and --seed need the CPU device: give --device cpu";
+            Err(Failure::call(message))
+        }
+        DeviceSelector::Auto if !only_cpu => Ok(Device::select(DeviceSelector::Auto)?),
+        DeviceSelector::Cuda(ordinal) => Ok(Device::open(ordinal)?),
+        DeviceSelector::Auto | DeviceSelector::Cpu => Ok(Device::open_cpu(CpuConfig {
+            seed: options.seed,
+            check: options.check,
+            ..CpuConfig::default()
+        })?),
+    }
 }
 
 fn find_kernel<'a>(manifest: &'a Manifest, name: &str) -> Result<&'a Kernel, Failure> {
@@ -290,11 +301,14 @@ fn execute(
     let made = if options.stats { program.launches_made()? } else { None };
 
     let shown = read_buffers(artifact.manifest(), &bound, printed)?;
-    let place = match &green {
-        Some(green) => {
-            format!("cuda:{}, green context of {} SMs", options.device.0, green.sm_count())
+    let place = match (&green, device.info().kind) {
+        (None, _) => device.to_string(),
+        (Some(green), DeviceKind::Cuda) => {
+            format!("{device}, green context of {} SMs", green.sm_count())
         }
-        None => format!("cuda:{}", options.device.0),
+        (Some(green), DeviceKind::Cpu) => {
+            format!("{device}, {} worker threads", green.sm_count())
+        }
     };
     if options.json {
         show_json(&place, &program, microseconds, made, lost.as_deref(), shown)?;

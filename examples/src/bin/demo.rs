@@ -1,4 +1,5 @@
-//! `cargo xtask demo`: compiles every example and shows what came of it; with a GPU, runs and checks them.
+//! `cargo xtask demo`: compiles every example, shows what came of it, and runs and checks it: on a GPU if there is
+//! one, else on the CPU.
 
 #![expect(clippy::print_stdout, reason = "a program for people")]
 
@@ -11,22 +12,25 @@ use anyhow::{Context as _, anyhow};
 use clap::Parser;
 use gridlet::arch::CudaArch;
 use gridlet::compile::{self, BuildOptions, Checked, Session};
-use gridlet::diagnostics;
+use gridlet::cpu::CpuOptions;
 use gridlet::ir::InstKind;
 use gridlet::source::SourceMap;
+use gridlet::{artifact, diagnostics};
 use gridlet_examples::{EXAMPLES, Example, PENDING_LAUNCHES, Run};
-use gridlet_runtime::{Artifact, Device, DeviceInfo, GreenContext, Program};
+use gridlet_runtime::{
+    Artifact, Device, DeviceInfo, DeviceSelector, GreenContext, Program, Stream,
+};
 
-/// Compiles the examples, and runs them if there is a GPU.
+/// Compiles the examples and runs them, on a GPU if there is one, else on the CPU.
 #[derive(Parser)]
 struct Options {
-    /// SMs of the green context that the examples run in
+    /// SMs of the green context that the examples run in; on the CPU, worker threads, as far as there are so many
     #[arg(long, default_value_t = 16, value_name = "N")]
     sms: u32,
     /// Folder for the picture
     #[arg(long, default_value = "target/demo", value_name = "DIR")]
     out: PathBuf,
-    /// Fail if there is no GPU, instead of saying so
+    /// Fail if there is no GPU, instead of running on the CPU
     #[arg(long)]
     require_gpu: bool,
 }
@@ -51,16 +55,17 @@ fn demo(options: &Options) -> anyhow::Result<()> {
 
     println!("Compiling {} programs whose kernels launch kernels, for {arch}:\n", EXAMPLES.len());
     let session = Session::new();
-    let mut artifacts = Vec::new();
+    let mut built = Vec::new();
     for example in &EXAMPLES {
-        artifacts.push(build(&session, example, arch)?);
+        built.push(build(&session, example, arch)?);
     }
 
     match (&devices, gpu) {
-        (_, Some(gpu)) => run_all(gpu, options, &artifacts),
-        (Ok(_), None) => without_gpu("the driver lists no device", options),
+        (_, Some(gpu)) => run_on_gpu(gpu, options, &session, arch, built),
+        (Ok(_), None) => run_on_cpu("the driver lists no device", options, &session, &built),
         (Err(error), None) => {
-            without_gpu(error.to_string().lines().next().unwrap_or_default(), options)
+            let why = error.to_string();
+            run_on_cpu(why.lines().next().unwrap_or_default(), options, &session, &built)
         }
     }
 }
@@ -70,8 +75,14 @@ fn arch_of(gpu: &DeviceInfo) -> Option<CudaArch> {
     CudaArch::for_device(gpu.compute_capability.major, gpu.compute_capability.minor)
 }
 
+/// An example's program and its machine code.
+struct Compiled {
+    program: Checked,
+    cubin: Vec<u8>,
+}
+
 /// Compiles one example and prints what it made.
-fn build(session: &Session, example: &Example, arch: CudaArch) -> anyhow::Result<Artifact> {
+fn build(session: &Session, example: &Example, arch: CudaArch) -> anyhow::Result<Compiled> {
     let file = format!("{}.grid", example.name);
     let sources = SourceMap::single(&file, example.source);
     let started = Instant::now();
@@ -105,7 +116,7 @@ fn build(session: &Session, example: &Example, arch: CudaArch) -> anyhow::Result
         println!("    {launch}");
     }
     println!();
-    Ok(gridlet::artifact::pack(session, &program, vec![(arch, built.cubin.0)], false)?)
+    Ok(Compiled { program, cubin: built.cubin.0 })
 }
 
 /// Every launch in the program, as `line 38: squares → fill`.
@@ -131,27 +142,13 @@ fn bytes(count: usize) -> String {
     if count < 10_000 { format!("{count} B") } else { format!("{:.1} kB", count as f64 / 1e3) }
 }
 
-fn without_gpu(why: &str, options: &Options) -> anyhow::Result<()> {
-    println!(
-        "All programs compiled, linked with the device runtime, and their parameter buffers verified"
-    );
-    println!("against the machine code's own records. Nothing was run: {why}.");
-    println!(
-        "With an NVIDIA GPU and its driver this command would also sort 100,000 integers, draw a"
-    );
-    println!(
-        "Mandelbrot set of 2,048 × 2,048 points and sum 1,000,000 segments, each with kernels that launch"
-    );
-    println!(
-        "kernels on a green context of {} SMs, and check every result on the host.",
-        options.sms
-    );
-    if options.require_gpu { Err(anyhow!("--require-gpu: {why}")) } else { Ok(()) }
-}
-
-fn run_all(gpu: &DeviceInfo, options: &Options, artifacts: &[Artifact]) -> anyhow::Result<()> {
-    fs::create_dir_all(&options.out)
-        .with_context(|| format!("cannot make {}", options.out.display()))?;
+fn run_on_gpu(
+    gpu: &DeviceInfo,
+    options: &Options,
+    session: &Session,
+    arch: CudaArch,
+    built: Vec<Compiled>,
+) -> anyhow::Result<()> {
     let device = Device::open(gpu.ordinal)?;
     device.set_pending_launch_limit(PENDING_LAUNCHES)?;
     let green = GreenContext::with_sms(&device, options.sms)?;
@@ -163,11 +160,57 @@ fn run_all(gpu: &DeviceInfo, options: &Options, artifacts: &[Artifact]) -> anyho
         green.sm_count(),
         gpu.sm_count
     );
-    let stream = green.stream()?;
+    let artifacts: Result<Vec<Artifact>, _> = built
+        .into_iter()
+        .map(|Compiled { program, cubin }| {
+            artifact::pack(session, &program, vec![(arch, cubin)], false)
+        })
+        .collect();
+    run_all(&device, &green.stream()?, options, &artifacts?)
+}
+
+fn run_on_cpu(
+    why: &str,
+    options: &Options,
+    session: &Session,
+    built: &[Compiled],
+) -> anyhow::Result<()> {
+    println!(
+        "All programs compiled, linked with the device runtime, and their parameter buffers verified"
+    );
+    println!("against the machine code's own records. There is no GPU to run them on: {why}.\n");
+    if options.require_gpu {
+        return Err(anyhow!("--require-gpu: {why}"));
+    }
+    let device = Device::select(DeviceSelector::Cpu)?;
+    device.set_pending_launch_limit(PENDING_LAUNCHES)?;
+    let info = device.info();
+    let part = GreenContext::with_sms(&device, options.sms.clamp(1, info.sm_count))?;
+    println!(
+        "Running them on the CPU instead, compiled once more from the same lowered kernels: {},",
+        info.name
+    );
+    println!("on a stream of {} of {} worker threads:\n", part.sm_count(), info.sm_count);
+    let artifacts: Result<Vec<Artifact>, _> = built
+        .iter()
+        .map(|Compiled { program, .. }| {
+            artifact::build_cpu(session, program, &CpuOptions::default())
+        })
+        .collect();
+    run_all(&device, &part.stream()?, options, &artifacts?)
+}
+
+fn run_all(
+    device: &Device,
+    stream: &Stream,
+    options: &Options,
+    artifacts: &[Artifact],
+) -> anyhow::Result<()> {
+    fs::create_dir_all(&options.out)
+        .with_context(|| format!("cannot make {}", options.out.display()))?;
     for (example, artifact) in EXAMPLES.iter().zip(artifacts) {
-        let program = Program::load(&device, artifact).context(example.name)?;
-        let run =
-            Run { device: &device, stream: &stream, program: &program, pictures: &options.out };
+        let program = Program::load(device, artifact).context(example.name)?;
+        let run = Run { device, stream, program: &program, pictures: &options.out };
         let finding = (example.run)(&run).context(example.name)?;
         println!("  {:<12} {:>8.2} ms  {}", example.name, finding.milliseconds, finding.checked);
     }

@@ -2,20 +2,26 @@
 //! operation.
 //!
 //! The crate's public types hold these handles and the rules that hold on every device: what is checked before
-//! a launch, what a wait reports, in which order handles go. [`cuda`] alone talks to the driver layer.
+//! a launch, what a wait reports, in which order handles go. [`cuda`] alone talks to the driver layer, [`cpu`] to
+//! the executor in [`crate::cpu`].
+//!
+//! A method that takes two handles gets both of one device: the public types refuse others.
 //!
 //! # Safety
 //! The unsafe methods have one contract, the driver layer's: handles and addresses are those of the device
 //! they are used with and live, and memory has room for the bytes named.
 
+pub(crate) mod cpu;
 pub(crate) mod cuda;
 
 use std::ffi::CStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::artifact::Artifact;
 use crate::config::{KernelLimits, LaunchConfig};
-use crate::error::Result;
+use crate::cpu::{CpuImage, CpuKernel, CpuPartition, CpuStream};
+use crate::error::{CPU_DEVICES, Error, Result};
 use crate::info::DeviceInfo;
 use crate::manifest;
 
@@ -23,12 +29,31 @@ use crate::manifest;
 #[derive(Debug)]
 pub(crate) enum DeviceHandle {
     Cuda(cuda::CudaDevice),
+    Cpu(cpu::CpuHandle),
 }
 
 /// Proof that a device's handles may be used on this thread, until it is dropped: on CUDA the device's context
 /// is current.
 pub(crate) enum Entered<'a> {
     Cuda(#[expect(dead_code, reason = "held for its drop")] cuda::Entered<'a>),
+    Cpu,
+}
+
+/// How a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waited {
+    /// In time.
+    Done,
+    /// It timed out, and what ran was stopped.
+    Stopped,
+    /// It timed out, and something still runs.
+    Running,
+}
+
+impl Waited {
+    fn from_done(done: bool) -> Waited {
+        if done { Waited::Done } else { Waited::Running }
+    }
 }
 
 /// A copy or a fill.
@@ -44,6 +69,7 @@ impl DeviceHandle {
     pub(crate) fn enter(&self) -> Result<Entered<'_>> {
         match self {
             DeviceHandle::Cuda(device) => device.enter().map(Entered::Cuda),
+            DeviceHandle::Cpu(_) => Ok(Entered::Cpu),
         }
     }
 
@@ -51,6 +77,7 @@ impl DeviceHandle {
     pub(crate) fn free_memory(&self, _entered: &Entered<'_>) -> Result<u64> {
         match self {
             DeviceHandle::Cuda(device) => device.free_memory(),
+            DeviceHandle::Cpu(device) => Ok(device.free_memory()),
         }
     }
 
@@ -58,6 +85,7 @@ impl DeviceHandle {
     pub(crate) fn pending_launch_limit(&self, _entered: &Entered<'_>) -> Result<u64> {
         match self {
             DeviceHandle::Cuda(device) => device.pending_launch_limit(),
+            DeviceHandle::Cpu(device) => Ok(device.pending_launch_limit()),
         }
     }
 
@@ -69,6 +97,10 @@ impl DeviceHandle {
     ) -> Result<()> {
         match self {
             DeviceHandle::Cuda(device) => device.set_pending_launch_limit(launches),
+            DeviceHandle::Cpu(device) => {
+                device.set_pending_launch_limit(launches);
+                Ok(())
+            }
         }
     }
 
@@ -76,6 +108,7 @@ impl DeviceHandle {
     pub(crate) fn allocate(&self, bytes: u64, _entered: &Entered<'_>) -> Result<u64> {
         match self {
             DeviceHandle::Cuda(device) => device.allocate(bytes),
+            DeviceHandle::Cpu(device) => device.allocate(bytes),
         }
     }
 
@@ -87,6 +120,8 @@ impl DeviceHandle {
         match self {
             // SAFETY: passed on to the caller.
             DeviceHandle::Cuda(device) => unsafe { device.free(address) },
+            // SAFETY: as above.
+            DeviceHandle::Cpu(device) => unsafe { device.free(address) },
         }
     }
 
@@ -94,22 +129,29 @@ impl DeviceHandle {
     ///
     /// # Safety
     /// The contract of this module; the host's memory stays until [`DeviceHandle::wait_for_transfers`] gives
-    /// true.
+    /// [`Waited::Done`].
     pub(crate) unsafe fn start(&self, transfer: Transfer, _entered: &Entered<'_>) -> Result<()> {
         match self {
             // SAFETY: passed on to the caller.
             DeviceHandle::Cuda(device) => unsafe { device.start(transfer) },
+            DeviceHandle::Cpu(device) => {
+                // SAFETY: as above.
+                unsafe { device.start(transfer) };
+                Ok(())
+            }
         }
     }
 
-    /// Whether all transfers are done within that time.
+    /// Waits for all transfers, at most that long.
     pub(crate) fn wait_for_transfers(
         &self,
         timeout: Duration,
         _entered: &Entered<'_>,
-    ) -> Result<bool> {
+    ) -> Result<Waited> {
         match self {
-            DeviceHandle::Cuda(device) => device.wait_for_transfers(timeout),
+            DeviceHandle::Cuda(device) => device.wait_for_transfers(timeout).map(Waited::from_done),
+            // They ended before `start` did.
+            DeviceHandle::Cpu(_) => Ok(Waited::Done),
         }
     }
 
@@ -122,6 +164,7 @@ impl DeviceHandle {
     ) -> Result<ImageHandle> {
         match self {
             DeviceHandle::Cuda(_) => cuda::CudaImage::load(artifact, info).map(ImageHandle::Cuda),
+            DeviceHandle::Cpu(device) => device.load(artifact, info).map(ImageHandle::Cpu),
         }
     }
 
@@ -136,6 +179,11 @@ impl DeviceHandle {
             (DeviceHandle::Cuda(_), Some(PartitionHandle::Cuda(partition))) => {
                 cuda::CudaStream::create(Some(partition)).map(StreamHandle::Cuda)
             }
+            (DeviceHandle::Cpu(device), None) => Ok(StreamHandle::Cpu(device.stream(None))),
+            (DeviceHandle::Cpu(device), Some(PartitionHandle::Cpu(partition))) => {
+                Ok(StreamHandle::Cpu(device.stream(Some(partition))))
+            }
+            _ => Err(mixed()),
         }
     }
 
@@ -143,6 +191,7 @@ impl DeviceHandle {
     pub(crate) fn event(&self, _entered: &Entered<'_>) -> Result<EventHandle> {
         match self {
             DeviceHandle::Cuda(_) => cuda::CudaEvent::create().map(EventHandle::Cuda),
+            DeviceHandle::Cpu(_) => Ok(EventHandle::Cpu(cpu::CpuEvent::default())),
         }
     }
 
@@ -156,6 +205,9 @@ impl DeviceHandle {
         match self {
             DeviceHandle::Cuda(device) => cuda::CudaPartition::create(device, sms, info)
                 .map(|(partition, sms)| (PartitionHandle::Cuda(partition), sms)),
+            DeviceHandle::Cpu(device) => {
+                device.partition(sms).map(|part| (PartitionHandle::Cpu(part), sms))
+            }
         }
     }
 }
@@ -164,6 +216,7 @@ impl DeviceHandle {
 #[derive(Debug)]
 pub(crate) enum StreamHandle {
     Cuda(cuda::CudaStream),
+    Cpu(CpuStream),
 }
 
 impl StreamHandle {
@@ -184,6 +237,10 @@ impl StreamHandle {
                 // SAFETY: passed on to the caller.
                 unsafe { stream.launch(kernel, config, parameters) }
             }
+            (StreamHandle::Cpu(stream), KernelHandle::Cpu(kernel)) => {
+                cpu::launch(stream, kernel, config, parameters)
+            }
+            _ => Err(mixed()),
         }
     }
 
@@ -191,13 +248,19 @@ impl StreamHandle {
     pub(crate) fn record(&self, event: &EventHandle, _entered: &Entered<'_>) -> Result<()> {
         match (self, event) {
             (StreamHandle::Cuda(stream), EventHandle::Cuda(event)) => stream.record(event),
+            (StreamHandle::Cpu(stream), EventHandle::Cpu(event)) => {
+                event.record(stream);
+                Ok(())
+            }
+            _ => Err(mixed()),
         }
     }
 
-    /// Whether all that was launched is done within that time.
-    pub(crate) fn wait(&self, timeout: Duration, _entered: &Entered<'_>) -> Result<bool> {
+    /// Waits for all that was launched, at most that long.
+    pub(crate) fn wait(&self, timeout: Duration, _entered: &Entered<'_>) -> Result<Waited> {
         match self {
-            StreamHandle::Cuda(stream) => stream.wait(timeout),
+            StreamHandle::Cuda(stream) => stream.wait(timeout).map(Waited::from_done),
+            StreamHandle::Cpu(stream) => cpu::wait(stream, timeout),
         }
     }
 
@@ -209,6 +272,8 @@ impl StreamHandle {
         match self {
             // SAFETY: passed on to the caller.
             StreamHandle::Cuda(stream) => unsafe { stream.destroy() },
+            // Dropping it is all.
+            StreamHandle::Cpu(_) => {}
         }
     }
 }
@@ -217,13 +282,15 @@ impl StreamHandle {
 #[derive(Debug)]
 pub(crate) enum EventHandle {
     Cuda(cuda::CudaEvent),
+    Cpu(cpu::CpuEvent),
 }
 
 impl EventHandle {
-    /// Whether the work before the event is done within that time.
-    pub(crate) fn wait(&self, timeout: Duration, _entered: &Entered<'_>) -> Result<bool> {
+    /// Waits for the work before the event, at most that long.
+    pub(crate) fn wait(&self, timeout: Duration, _entered: &Entered<'_>) -> Result<Waited> {
         match self {
-            EventHandle::Cuda(event) => event.wait(timeout),
+            EventHandle::Cuda(event) => event.wait(timeout).map(Waited::from_done),
+            EventHandle::Cpu(event) => Ok(event.wait(timeout)),
         }
     }
 
@@ -231,6 +298,8 @@ impl EventHandle {
     pub(crate) fn elapsed_ms(&self, later: &EventHandle, _entered: &Entered<'_>) -> Result<f32> {
         match (self, later) {
             (EventHandle::Cuda(event), EventHandle::Cuda(later)) => event.elapsed_ms(later),
+            (EventHandle::Cpu(event), EventHandle::Cpu(later)) => event.elapsed_ms(later),
+            _ => Err(mixed()),
         }
     }
 
@@ -242,6 +311,7 @@ impl EventHandle {
         match self {
             // SAFETY: passed on to the caller.
             EventHandle::Cuda(event) => unsafe { event.destroy() },
+            EventHandle::Cpu(_) => {}
         }
     }
 }
@@ -250,6 +320,7 @@ impl EventHandle {
 #[derive(Debug)]
 pub(crate) enum ImageHandle {
     Cuda(cuda::CudaImage),
+    Cpu(Arc<CpuImage>),
 }
 
 impl ImageHandle {
@@ -265,19 +336,27 @@ impl ImageHandle {
             (ImageHandle::Cuda(image), DeviceHandle::Cuda(device)) => image
                 .kernel(device, kernel, symbol)
                 .map(|(kernel, limits)| (KernelHandle::Cuda(kernel), limits)),
+            (ImageHandle::Cpu(image), DeviceHandle::Cpu(_)) => cpu::kernel(image, kernel)
+                .map(|(kernel, limits)| (KernelHandle::Cpu(kernel), limits)),
+            _ => Err(mixed()),
         }
     }
 
-    /// The address of a global variable, in the context that was entered, and its bytes. `what` it is goes into
-    /// the error.
+    /// The address of a global variable, in the context that was entered, and its bytes, if the image says. `what`
+    /// it is goes into the error.
     pub(crate) fn global(
         &self,
         symbol: &CStr,
         what: &str,
         _entered: &Entered<'_>,
-    ) -> Result<(u64, u64)> {
+    ) -> Result<(u64, Option<u64>)> {
         match self {
-            ImageHandle::Cuda(image) => image.global(symbol, what),
+            ImageHandle::Cuda(image) => {
+                image.global(symbol, what).map(|(address, bytes)| (address, Some(bytes)))
+            }
+            ImageHandle::Cpu(image) => {
+                cpu::global(image, symbol, what).map(|address| (address, None))
+            }
         }
     }
 
@@ -289,6 +368,8 @@ impl ImageHandle {
         match self {
             // SAFETY: passed on to the caller.
             ImageHandle::Cuda(image) => unsafe { image.unload() },
+            // Unloaded with the last of its handles.
+            ImageHandle::Cpu(_) => {}
         }
     }
 }
@@ -297,6 +378,7 @@ impl ImageHandle {
 #[derive(Debug)]
 pub(crate) enum KernelHandle {
     Cuda(cuda::CudaKernel),
+    Cpu(CpuKernel),
 }
 
 impl KernelHandle {
@@ -306,6 +388,8 @@ impl KernelHandle {
             (KernelHandle::Cuda(kernel), DeviceHandle::Cuda(device)) => {
                 kernel.allow_shared(device, bytes)
             }
+            // There is no more to opt in to.
+            _ => Ok(()),
         }
     }
 }
@@ -314,6 +398,7 @@ impl KernelHandle {
 #[derive(Debug)]
 pub(crate) enum PartitionHandle {
     Cuda(cuda::CudaPartition),
+    Cpu(CpuPartition),
 }
 
 impl PartitionHandle {
@@ -321,6 +406,7 @@ impl PartitionHandle {
     pub(crate) fn enter(&self) -> Result<Entered<'_>> {
         match self {
             PartitionHandle::Cuda(partition) => partition.enter().map(Entered::Cuda),
+            PartitionHandle::Cpu(_) => Ok(Entered::Cpu),
         }
     }
 
@@ -332,6 +418,12 @@ impl PartitionHandle {
         match self {
             // SAFETY: passed on to the caller.
             PartitionHandle::Cuda(partition) => unsafe { partition.destroy() },
+            PartitionHandle::Cpu(_) => {}
         }
     }
+}
+
+/// Two handles of different devices; the public types let none through.
+fn mixed() -> Error {
+    Error::OtherDevice { what: "a handle".into(), expected: 0, given: CPU_DEVICES }
 }

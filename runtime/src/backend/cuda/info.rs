@@ -5,7 +5,7 @@ use crate::config::LaunchLimits;
 use crate::driver::sys::{CUdevice, CUdevice_attribute as Attribute};
 use crate::driver::{self, Driver};
 use crate::error::{Error, Result};
-use crate::info::{DeviceInfo, SmGranularity};
+use crate::info::{DeviceInfo, DeviceKind, SmGranularity};
 
 /// Reads everything, without opening the GPU.
 pub(super) fn read(driver: &Driver, ordinal: u32, device: CUdevice) -> Result<DeviceInfo> {
@@ -24,6 +24,7 @@ pub(super) fn read(driver: &Driver, ordinal: u32, device: CUdevice) -> Result<De
         )
     };
     Ok(DeviceInfo {
+        kind: DeviceKind::Cuda,
         ordinal,
         name,
         uuid,

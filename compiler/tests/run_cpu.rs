@@ -1,0 +1,272 @@
+//! `gridlet run --device cpu` and its neighbours: what `gpu.rs` checks on a GPU, on any machine.
+
+mod support;
+
+use std::fs;
+
+use support::{Gridlet, Output, folder};
+use tempfile::TempDir;
+
+/// Writes a program as `p.grid`.
+fn program(source: &str) -> TempDir {
+    let folder = folder();
+    fs::write(folder.path().join("p.grid"), source).unwrap();
+    folder
+}
+
+/// `gridlet run p.grid --device cpu` with more arguments, given as one text.
+fn run(folder: &TempDir, rest: &str) -> Output {
+    run_file(folder, "p.grid", rest)
+}
+
+fn run_file(folder: &TempDir, file: &str, rest: &str) -> Output {
+    let arguments: Vec<&str> =
+        ["run", file, "--device", "cpu"].into_iter().chain(rest.split_whitespace()).collect();
+    Gridlet::new(folder).without_toolkit().run(&arguments)
+}
+
+fn json(output: &Output) -> serde_json::Value {
+    serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+const OVERFLOW: &str = "\
+kernel child(done: *mut u32) {
+    atomic_add(done, 1);
+}
+
+kernel parent(done: *mut u32) {
+    launch child<<<1, 1>>>(done);
+}
+";
+
+#[test]
+fn lost_launches_are_counted_and_placed() {
+    let folder = program(OVERFLOW);
+    let call = "--kernel parent --grid 132 --block 32 --arg [1] --print done --json";
+    let output = run(&folder, &format!("{call} --pending-launches 2"));
+    assert_eq!(output.status, 4, "{output:?}");
+    let result = json(&output);
+    let ran = result["buffers"]["done"][0].as_u64().unwrap();
+    let lost = result["launches"]["lost"].as_u64().unwrap();
+    assert!(lost > 0 && ran + lost == 132 * 32, "{ran} ran, {lost} lost");
+    for said in [lost.to_string().as_str(), "p.grid:6", "69", "cudaErrorLaunchPendingCountExceeded"]
+    {
+        assert!(output.stderr.contains(said), "`{said}` is not in: {}", output.stderr);
+    }
+
+    for limit in ["8192", "0"] {
+        let output = run(&folder, &format!("{call} --pending-launches {limit}"));
+        assert_eq!(output.status, 0, "{output:?}");
+        assert_eq!(json(&output)["buffers"]["done"][0], 132 * 32, "{output:?}");
+    }
+}
+
+#[test]
+fn try_launch_hands_the_status_to_the_program() {
+    let source = OVERFLOW.replace(
+        "(done: *mut u32) {\n    launch",
+        "(done: *mut u32, failed: *mut i32) {\n    launch",
+    );
+    let source = source.replace(
+        "    launch child<<<1, 1>>>(done);",
+        "    let status = try launch child<<<1, 1>>>(done);\n    if status != 0 { atomic_add(failed, 1); atomic_max(failed + 1, status); }",
+    );
+    let folder = program(&source);
+    let call = "--kernel parent --grid 132 --block 32 --arg [1] --arg [2] --print done --print failed --json \
+                --pending-launches 2";
+    let output = run(&folder, call);
+    assert_eq!(output.status, 0, "{output:?}");
+    let result = json(&output);
+    let ran = result["buffers"]["done"][0].as_i64().unwrap();
+    let failed = result["buffers"]["failed"][0].as_i64().unwrap();
+    assert!(failed > 0 && ran + failed == 132 * 32, "{ran} ran, {failed} failed");
+    assert_eq!(result["buffers"]["failed"][1], 69, "cudaErrorLaunchPendingCountExceeded");
+}
+
+#[test]
+fn results_are_the_same_in_every_order_and_on_any_number_of_workers() {
+    let folder = program(include_str!("../../examples/programs/quicksort.grid"));
+    let call = "--kernel quicksort --grid 1 --block 1 --arg [1000]=random:3 --arg 0 --arg 999 --arg 0 \
+                --print data:1000 --json";
+    let whole = json(&run(&folder, call));
+    assert_eq!(whole["device"], "cpu");
+    let data: Vec<u64> = whole["buffers"]["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|value| value.as_u64().unwrap())
+        .collect();
+    assert_eq!(data.len(), 1000);
+    assert!(data.is_sorted() && data[0] < data[999]);
+    for more in ["--sms 1", "-O 0", "--seed 1", "--seed 2 -O 0 --sms 1", "--stats"] {
+        let output = run(&folder, &format!("{call} {more}"));
+        assert_eq!(output.status, 0, "{more}: {output:?}");
+        assert_eq!(json(&output)["buffers"], whole["buffers"], "{more}");
+    }
+    let made =
+        json(&run(&folder, &format!("{call} --stats")))["launches"]["made"].as_u64().unwrap();
+    assert!(made > 30, "{made} launches for 1,000 elements in leaves of 32");
+    assert!(whole["launches"]["made"].is_null(), "not counted unless asked");
+}
+
+#[test]
+fn seeds_permute_the_order() {
+    // Without a barrier the threads append in the order in which they run.
+    let folder = program(
+        "kernel k(next: *mut u32, order: *mut u32) { order[atomic_add(next, 1)] = block_idx.x; }",
+    );
+    let order = |seed: &str| {
+        let call = "--kernel k --grid 64 --block 1 --arg [1] --arg [64] --print order:64 --json";
+        let output = run(&folder, &format!("{call} --sms 1 {seed}"));
+        assert_eq!(output.status, 0, "{output:?}");
+        let order = &json(&output)["buffers"]["order"];
+        order.as_array().unwrap().iter().map(|at| at.as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    let straight = order("");
+    assert_eq!(straight, (0..64).collect::<Vec<_>>());
+    let mut orders = vec![straight.clone()];
+    for seed in ["--seed 1", "--seed 2"] {
+        let permuted = order(seed);
+        assert_eq!(permuted, order(seed), "{seed} twice");
+        let mut sorted = permuted.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, straight, "{seed} runs every block once");
+        assert!(!orders.contains(&permuted), "{seed} gives an order of its own");
+        orders.push(permuted);
+    }
+}
+
+#[test]
+fn a_bundle_runs_as_its_source_does() {
+    let source = "struct P { a: f32, b: f32x2, n: u32 }\n\
+                  kernel k(out: *mut f32, p: P, on: bool) { if on { out[thread_idx.x] = p.a + p.b.y * (thread_idx.x + p.n) as f32; } }";
+    let folder = program(source);
+    let call = "--kernel k --grid 1 --block 4 --arg [4] --arg {0.5,{7,2},1} --arg true --print out:4 --json";
+    let from_source = json(&run(&folder, call));
+    assert_eq!(from_source["buffers"]["out"], serde_json::json!([2.5, 4.5, 6.5, 8.5]));
+
+    let build = ["build", "p.grid", "--arch", "cpu", "-o", "p.gridlet"];
+    let built = Gridlet::new(&folder).without_toolkit().run(&build);
+    assert_eq!(built.status, 0, "{built:?}");
+    let output = run_file(&folder, "p.gridlet", call);
+    assert_eq!(output.status, 0, "{output:?}");
+    assert_eq!(json(&output)["buffers"], from_source["buffers"]);
+
+    let output = run_file(&folder, "p.gridlet", &format!("{call} --check"));
+    assert_eq!(output.status, 2, "an image without checks: {output:?}");
+    assert!(output.stderr.contains("--check"), "{}", output.stderr);
+}
+
+#[test]
+fn faults_traps_and_endless_kernels_exit_4() {
+    for (body, rest, said) in [
+        ("*p = 1;", "--arg null", "an address that is not its own"),
+        ("trap();", "--arg [1]", "trap"),
+        ("*p = 1 / *p;", "--arg [1]", "divided an integer by zero"),
+        ("while atomic_add(p, 0) == 0 {}", "--arg [1] --timeout 1.5", "1.5"),
+        ("launch k<<<1, 2048>>>(p);", "--arg [1]", "p.grid:1"),
+    ] {
+        let folder = program(
+            &format!("kernel k(p: *mut u32) {{ {body} }}").replace("2048", "block_dim.x * 2048"),
+        );
+        let output = run(&folder, &format!("--kernel k --grid 1 --block 1 {rest}"));
+        assert_eq!(output.status, 4, "{body}: {output:?}");
+        assert!(output.stderr.contains(said), "{body}: `{said}` is not in: {}", output.stderr);
+    }
+}
+
+#[test]
+fn barriers_shared_memory_and_warps_work() {
+    let folder = program(
+        "kernel sum(values: *const u32, out: *mut u32) {\n\
+             dynamic shared parts: [u32];\n\
+             let mut mine = values[block_idx.x * block_dim.x + thread_idx.x];\n\
+             let mut step: u32 = 16;\n\
+             while step > 0 { mine += shfl_down(0xffff_ffff, mine, step); step /= 2; }\n\
+             if lane_id() == 0 { parts[thread_idx.x / 32] = mine; }\n\
+             sync_threads();\n\
+             if thread_idx.x == 0 {\n\
+                 let mut all: u32 = 0;\n\
+                 for warp in 0..block_dim.x / 32 { all += parts[warp]; }\n\
+                 out[block_idx.x] = all;\n\
+             }\n\
+         }",
+    );
+    for seed in ["", "--seed 5", "--seed 6"] {
+        let call = "--kernel sum --grid 4 --block 256 --shared 32 --arg [1024]=iota --arg [4] \
+                    --print out:4 --json";
+        let output = run(&folder, &format!("{call} {seed}"));
+        assert_eq!(output.status, 0, "{output:?}");
+        let block = |at: u32| (at * 256..(at + 1) * 256).sum::<u32>();
+        assert_eq!(
+            json(&output)["buffers"]["out"],
+            serde_json::json!([block(0), block(1), block(2), block(3)])
+        );
+    }
+}
+
+#[test]
+fn printf_comes_out_in_order() {
+    let folder = program("kernel k() { printf(\"thread %u of %u\\n\", thread_idx.x, block_dim.x); }");
+    let output = run(&folder, "--kernel k --grid 1 --block 3");
+    assert_eq!(output.status, 0, "{output:?}");
+    assert!(
+        output.stdout.starts_with("thread 0 of 3\nthread 1 of 3\nthread 2 of 3\n"),
+        "{}",
+        output.stdout
+    );
+}
+
+#[test]
+fn checks_find_what_is_wrong_and_nothing_else() {
+    let folder = program(
+        "kernel k(p: *mut u32) {\n    p[thread_idx.x] = 1;\n}\n",
+    );
+    let right = run(&folder, "--kernel k --grid 1 --block 4 --arg [4] --check");
+    assert_eq!(right.status, 0, "{right:?}");
+    let wrong = run(&folder, "--kernel k --grid 1 --block 5 --arg [4] --check");
+    assert_eq!(wrong.status, 4, "{wrong:?}");
+    assert!(wrong.stderr.contains("p.grid:2"), "{}", wrong.stderr);
+}
+
+#[test]
+fn a_launch_the_device_cannot_make_is_a_wrong_call() {
+    let folder = program("#[launch_bounds(64)] kernel k() {}");
+    for (rest, said) in [
+        ("--grid 1 --block 2048", "1024"),
+        ("--grid 1 --block 128", "64"),
+        ("--grid 0 --block 1", "0"),
+        ("--grid 1 --block 1 --shared 1000000", "1000000"),
+        ("--grid 1 --block 1 --sms 100000", "100000"),
+        ("--grid 1 --block 1 --sms 0", "0"),
+    ] {
+        let output = run(&folder, &format!("--kernel k {rest}"));
+        assert_eq!(output.status, 2, "{rest}: {output:?}");
+        assert!(output.stderr.contains(said), "{rest}: `{said}` is not in: {}", output.stderr);
+    }
+    for rest in ["--check", "--seed 1"] {
+        let mut call = vec!["run", "p.grid", "--kernel", "k", "--grid", "1", "--block", "1"];
+        call.extend(["--device", "cuda"]);
+        call.extend(rest.split_whitespace());
+        let output = Gridlet::new(&folder).run(&call);
+        assert_eq!(output.status, 2, "{rest}: {output:?}");
+        assert!(output.stderr.contains("--device cpu"), "{}", output.stderr);
+    }
+}
+
+#[test]
+fn device_lists_the_cpu() {
+    let folder = folder();
+    let call = |arguments: &[&str]| {
+        let output = Gridlet::new(&folder).env("GRIDLET_CPU_THREADS", "3").run(arguments);
+        assert_eq!(output.status, 0, "{output:?}");
+        output
+    };
+    let devices = json(&call(&["device", "--json"]));
+    let cpu = devices["devices"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!((&cpu["kind"], &cpu["sm_count"]), (&"cpu".into(), &3.into()));
+    assert!(cpu["memory_bytes"].as_u64().unwrap() > 1 << 20);
+    let text = call(&["device"]).stdout;
+    assert!(text.contains("\ncpu  ") || text.starts_with("cpu  "), "{text}");
+    assert!(text.contains("worker threads        3"), "{text}");
+}

@@ -1,0 +1,245 @@
+//! The CPU device, over the executor in [`crate::cpu`].
+
+use std::ffi::CStr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use super::{Transfer, Waited};
+use crate::artifact::{Artifact, ComputeCapability};
+use crate::config::{KernelLimits, LaunchConfig};
+use crate::cpu::{
+    CpuConfig, CpuDevice, CpuImage, CpuKernel, CpuMark, CpuPartition, CpuStream, LIMITS,
+};
+use crate::device::lock;
+use crate::error::{CudaVersion, Error, Result};
+use crate::info::{DeviceInfo, DeviceKind, SmGranularity};
+use crate::manifest;
+use crate::program::no_image;
+
+/// What the CPU device of a configuration is.
+pub(crate) fn info(workers: u32) -> DeviceInfo {
+    DeviceInfo {
+        kind: DeviceKind::Cpu,
+        ordinal: 0,
+        name: processor(),
+        uuid: String::new(),
+        compute_capability: ComputeCapability::new(0, 0),
+        driver_version: CudaVersion::new(0, 0),
+        sm_count: workers,
+        memory_bytes: memory("MemTotal"),
+        l2_cache_bytes: 0,
+        warp_size: 32,
+        max_threads_per_sm: LIMITS.max_threads_per_block,
+        max_blocks_per_sm: 1,
+        registers_per_block: 0,
+        shared_bytes_per_sm: LIMITS.shared_bytes_per_block_optin,
+        limits: LIMITS,
+        unified_addressing: true,
+        managed_memory: true,
+        concurrent_managed_access: true,
+        pageable_memory_access: true,
+        cooperative_launch: false,
+        sm_granularity: Some(SmGranularity { minimum: 1, alignment: 1, from_driver: true }),
+    }
+}
+
+/// The processor's name as the system tells it.
+fn processor() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    field(&text, "model name").unwrap_or_else(|| format!("{} processor", std::env::consts::ARCH))
+}
+
+/// A row of `/proc/meminfo`, in bytes; 0 if the system has none.
+fn memory(row: &str) -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kibibytes = field(&text, row).and_then(|text| text.strip_suffix(" kB")?.parse().ok());
+    kibibytes.map_or(0, |kibibytes: u64| kibibytes.saturating_mul(1024))
+}
+
+/// The value of the first `name : value` line of that name.
+fn field(text: &str, name: &str) -> Option<String> {
+    let pairs = text.lines().filter_map(|line| line.split_once(':'));
+    pairs
+        .filter(|(key, value)| key.trim() == name && !value.trim().is_empty())
+        .map(|(_, value)| value.trim().to_owned())
+        .next()
+}
+
+/// An opened CPU device.
+#[derive(Debug)]
+pub(crate) struct CpuHandle {
+    device: CpuDevice,
+    check: bool,
+}
+
+impl CpuHandle {
+    pub(crate) fn open(config: CpuConfig) -> Result<(DeviceInfo, CpuHandle)> {
+        let device = CpuDevice::new(config)?;
+        Ok((info(device.workers()), CpuHandle { device, check: config.check }))
+    }
+
+    pub(crate) fn free_memory(&self) -> u64 {
+        memory("MemAvailable")
+    }
+
+    pub(crate) fn pending_launch_limit(&self) -> u64 {
+        self.device.pending_limit()
+    }
+
+    pub(crate) fn set_pending_launch_limit(&self, launches: u64) {
+        self.device.set_pending_limit(launches);
+    }
+
+    pub(crate) fn allocate(&self, bytes: u64) -> Result<u64> {
+        let size = usize::try_from(bytes.max(1)).unwrap_or(usize::MAX);
+        Ok(self.device.alloc(size)? as u64)
+    }
+
+    /// # Safety
+    /// The contract of [`crate::backend`].
+    pub(crate) unsafe fn free(&self, address: u64) {
+        self.device.free(address as *mut u8);
+    }
+
+    /// Copies or fills at once: the caller has waited for every kernel that may use the memory.
+    ///
+    /// # Safety
+    /// The contract of [`crate::backend`].
+    pub(crate) unsafe fn start(&self, transfer: Transfer) {
+        // SAFETY: passed on to the caller: device memory is memory of this process.
+        unsafe {
+            match transfer {
+                Transfer::ToDevice { from, to, bytes } => {
+                    std::ptr::copy(from, to as *mut u8, bytes);
+                }
+                Transfer::ToHost { from, to, bytes } => {
+                    std::ptr::copy(from as *const u8, to, bytes);
+                }
+                Transfer::Fill { to, value, bytes } => {
+                    std::ptr::write_bytes(to as *mut u8, value, bytes);
+                }
+            }
+        }
+    }
+
+    /// Loads the artifact's image for this machine.
+    pub(crate) fn load(&self, artifact: &Artifact, info: &DeviceInfo) -> Result<Arc<CpuImage>> {
+        let Some((_, bytes)) = artifact.image_for_cpu() else {
+            return Err(no_image(artifact, info));
+        };
+        let manifest = artifact.manifest();
+        let image = self.device.load_with_sources(bytes, &manifest.sources)?;
+        let unchecked = manifest
+            .kernels
+            .iter()
+            .find(|kernel| image.kernel(&kernel.name).is_some_and(|kernel| !kernel.is_checked()));
+        match unchecked {
+            Some(kernel) if self.check => Err(Error::NotChecked {
+                program: manifest.program.clone(),
+                kernel: kernel.name.clone(),
+            }),
+            _ => Ok(image),
+        }
+    }
+
+    pub(crate) fn stream(&self, partition: Option<&CpuPartition>) -> CpuStream {
+        partition.map_or_else(|| self.device.stream(), CpuPartition::stream)
+    }
+
+    /// A part of the workers.
+    pub(crate) fn partition(&self, workers: u32) -> Result<CpuPartition> {
+        let available = self.device.workers();
+        if workers == 0 || workers > available {
+            return Err(Error::Partition { asked: workers, available, minimum: 1, alignment: 1 });
+        }
+        Ok(self.device.partition(workers))
+    }
+}
+
+/// Launches; the configuration and the parameters were checked.
+pub(crate) fn launch(
+    stream: &CpuStream,
+    kernel: &CpuKernel,
+    config: &LaunchConfig,
+    parameters: &[u8],
+) -> Result<()> {
+    let extents = |dim: crate::Dim3| [dim.x, dim.y, dim.z];
+    let (grid, block) = (extents(config.grid), extents(config.block));
+    stream.launch(kernel, grid, block, config.shared_bytes, parameters)
+}
+
+/// Waits for what was launched; on a time-out stops it.
+pub(crate) fn wait(stream: &CpuStream, timeout: Duration) -> Result<Waited> {
+    match stream.wait(timeout) {
+        Ok(()) => Ok(Waited::Done),
+        Err(Error::TimedOut { .. }) if stream.is_done() => Ok(Waited::Stopped),
+        Err(Error::TimedOut { .. }) => Ok(Waited::Running),
+        Err(other) => Err(other),
+    }
+}
+
+/// An event: the marker that was last put into a stream.
+#[derive(Debug, Default)]
+pub(crate) struct CpuEvent {
+    marker: Mutex<Option<CpuMark>>,
+}
+
+impl CpuEvent {
+    pub(crate) fn record(&self, stream: &CpuStream) {
+        *lock(&self.marker) = Some(stream.mark());
+    }
+
+    /// As on a GPU, an event that was never recorded is done.
+    pub(crate) fn wait(&self, timeout: Duration) -> Waited {
+        let marker = lock(&self.marker).clone();
+        match marker {
+            Some(marker) if marker.wait(timeout).is_none() => Waited::Running,
+            _ => Waited::Done,
+        }
+    }
+
+    pub(crate) fn elapsed_ms(&self, later: &CpuEvent) -> Result<f32> {
+        let at = |event: &CpuEvent| -> Result<Instant> {
+            let marker = lock(&event.marker).clone();
+            marker.and_then(|marker| marker.wait(Duration::ZERO)).ok_or(Error::NotRecorded)
+        };
+        let (start, end) = (at(self)?, at(later)?);
+        let forward = end.saturating_duration_since(start).as_secs_f64();
+        let backward = start.saturating_duration_since(end).as_secs_f64();
+        Ok(((forward - backward) * 1e3) as f32)
+    }
+}
+
+/// Finds a kernel and compares it with the manifest.
+pub(crate) fn kernel(
+    image: &Arc<CpuImage>,
+    kernel: &manifest::Kernel,
+) -> Result<(CpuKernel, KernelLimits)> {
+    let found = image.kernel(&kernel.name);
+    let bytes = found.as_ref().map(CpuKernel::parameter_bytes);
+    match found {
+        Some(found) if bytes == Some(kernel.parameter_bytes) => {
+            let limits = KernelLimits {
+                launch_bounds: kernel.max_threads_per_block,
+                max_threads_per_block: LIMITS.max_threads_per_block,
+                static_shared_bytes: found.static_shared_bytes(),
+            };
+            Ok((found, limits))
+        }
+        _ => Err(Error::ParameterMismatch {
+            kernel: kernel.name.clone(),
+            index: 0,
+            manifest: format!("{} bytes of parameters", kernel.parameter_bytes),
+            driver: bytes.map_or("no such kernel".into(), |bytes| format!("{bytes} bytes")),
+        }),
+    }
+}
+
+/// The address of a global.
+pub(crate) fn global(image: &CpuImage, symbol: &CStr, what: &str) -> Result<u64> {
+    let name = symbol.to_string_lossy();
+    image
+        .symbol(&name)
+        .map(|address| address as u64)
+        .ok_or_else(|| Error::CpuImage { reason: format!("it has no symbol `{name}`, {what}") })
+}

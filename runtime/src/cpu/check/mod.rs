@@ -21,6 +21,7 @@
 //! A block's threads run on one worker at a time, so [`BlockCheck`] needs no lock; [`Detector`] is shared.
 
 mod block;
+mod checker;
 mod clock;
 mod memory;
 mod order;
@@ -31,6 +32,7 @@ mod tests;
 mod waits;
 
 pub use block::BlockCheck;
+pub use checker::Checker;
 pub use report::{ChainLink, Kind, OtherAccess, Place, Report, SourceLines, render, render_all};
 
 use std::ops::Range;

@@ -209,6 +209,26 @@ fn neighbouring_bytes_do_not_race() {
 }
 
 #[test]
+fn bytes_of_a_word_remember_the_whole_words_writer() {
+    let world = World::new();
+    let mut block = world.one_block(2);
+    write(&mut block, 0, BUFFER, 2);
+    assert_eq!(block.access(1, BUFFER + 3, 1, ACCESS_READ, 3), Verdict::Continue);
+    assert_eq!(world.found(), [(Kind::Race, 3, Some(2))]);
+}
+
+#[test]
+fn the_reader_before_the_last_counts() {
+    let world = World::new();
+    let mut block = world.one_block(2);
+    read(&mut block, 1, BUFFER, 2);
+    read(&mut block, 0, BUFFER, 3);
+    read(&mut block, 0, BUFFER, 4);
+    write(&mut block, 0, BUFFER, 5);
+    assert_eq!(world.found(), [(Kind::Race, 5, Some(2))]);
+}
+
+#[test]
 fn warps_are_ordered_by_sync_warp() {
     let world = World::new();
     let mut block = world.one_block(64);
@@ -377,6 +397,34 @@ fn the_hosts_waits_and_streams_order_grids() {
 }
 
 #[test]
+fn waits_and_streams_order_nothing_backwards() {
+    let world = World::new();
+    let first = world.start("first", 1, 1);
+    let second = world.start("second", 1, 1);
+    write(&mut world.block(second, 0), 0, BUFFER, 2);
+    read(&mut world.block(first, 0), 0, BUFFER, 3);
+    assert_eq!(world.found(), [(Kind::Race, 3, Some(2))]);
+    // Launched after the wait, so not waited for.
+    world.detector.host_waited(Some(0));
+    let third = world.start("third", 1, 1);
+    write(&mut world.block(third, 0), 0, BUFFER + 8, 4);
+    let other = world.detector.host_launch(world.kernel("other", 1, 1), 1);
+    read(&mut world.block(other, 0), 0, BUFFER + 8, 5);
+    assert_eq!(world.found()[1..], [(Kind::Race, 5, Some(4))]);
+}
+
+#[test]
+fn what_the_host_wrote_is_nobodys() {
+    let world = World::new();
+    let grid = world.start("first", 1, 1);
+    write(&mut world.block(grid, 0), 0, BUFFER, 2);
+    world.detector.host_wrote(BUFFER, 16);
+    let other = world.detector.host_launch(world.kernel("other", 1, 1), 1);
+    read(&mut world.block(other, 0), 0, BUFFER, 3);
+    world.assert_clean();
+}
+
+#[test]
 fn a_stream_can_wait_for_another() {
     let world = World::new();
     let grid = world.start("first", 1, 1);
@@ -393,10 +441,10 @@ fn a_stream_can_wait_for_another() {
 #[test]
 fn what_the_host_waited_for_is_forgotten() {
     let world = World::new();
-    for _ in 0..3 {
+    for round in 0..3 {
         let grid = world.start("k", 1, 2);
         let mut block = world.block(grid, 0);
-        write(&mut block, 1, BUFFER, 2);
+        write(&mut block, round % 2, BUFFER, 2);
         block.ended();
         world.detector.grid_ended(grid);
         world.detector.host_waited(Some(0));
@@ -497,7 +545,7 @@ fn a_barrier_needs_all_threads() {
 fn loops_that_only_look_wait_for_ever() {
     let limit = 4096;
     let world = World::with(Options { idle_polls: limit, ..Options::default() });
-    let flag = vec![0_u64; 2];
+    let flag = [0_u64; 2];
     let address = flag.as_ptr().expose_provenance();
     world.detector.allocated(address, 16, Memory::Buffer, true);
     let mut block = world.one_block(2);

@@ -15,7 +15,7 @@ use super::types::Carrier;
 use super::values::{int, pointer};
 use super::{PTX_KERNEL, bug};
 use crate::error::Result;
-use crate::ir::{BlockId, Function, KernelId, Operand, Role, Terminator};
+use crate::ir::{BlockId, Function, KernelId, Operand, Role, Terminator, loops};
 use crate::source::Span;
 use crate::types::{Scalar, Type};
 
@@ -150,9 +150,9 @@ pub(super) fn define<'ctx>(
     let mut emitter = FunctionEmitter::new(cx, function, value, blocks);
     emitter.enter_function();
     emitter.emit_prologue()?;
-    let loop_heads = loop_heads(function, &order);
+    let polls = emitter.polls();
     for id in order {
-        emitter.emit_block(id, loop_heads[id.index()])?;
+        emitter.emit_block(id, polls.get(id.index()) == Some(&true))?;
     }
     Ok(())
 }
@@ -162,39 +162,11 @@ fn reverse_post_order(function: &Function) -> Result<Vec<BlockId>> {
     if function.blocks.is_empty() {
         return Err(bug(format!("`{}` has no blocks", function.name)));
     }
-    let mut seen = vec![false; function.blocks.len()];
-    let mut order = Vec::new();
-    let mut stack = vec![(BlockId(0), 0)];
-    seen[0] = true;
-    while let Some((id, next)) = stack.pop() {
-        match function.blocks[id.index()].terminator.successors().nth(next) {
-            Some(successor) => {
-                stack.push((id, next + 1));
-                let was_seen = seen
-                    .get_mut(successor.index())
-                    .ok_or_else(|| bug("a jump to a block that is not there"))?;
-                if !std::mem::replace(was_seen, true) {
-                    stack.push((successor, 0));
-                }
-            }
-            None => order.push(id),
-        }
+    let mut targets = function.blocks.iter().flat_map(|block| block.terminator.successors());
+    if targets.any(|target| target.index() >= function.blocks.len()) {
+        return Err(bug("a jump to a block that is not there"));
     }
-    order.reverse();
-    Ok(order)
-}
-
-/// By block, whether some block jumps back to it.
-fn loop_heads(function: &Function, order: &[BlockId]) -> Vec<bool> {
-    let mut heads = vec![false; function.blocks.len()];
-    let mut was_emitted = vec![false; function.blocks.len()];
-    for &id in order {
-        was_emitted[id.index()] = true;
-        for successor in function.blocks[id.index()].terminator.successors() {
-            heads[successor.index()] |= was_emitted[successor.index()];
-        }
-    }
-    heads
+    Ok(loops::reverse_post_order(function))
 }
 
 /// One function while it is emitted.
@@ -321,11 +293,11 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         address
     }
 
-    fn emit_block(&mut self, id: BlockId, is_loop_head: bool) -> Result<()> {
+    fn emit_block(&mut self, id: BlockId, polls: bool) -> Result<()> {
         self.build().position_at_end(self.block(id)?);
         let function = self.function;
         let block = &function.blocks[id.index()];
-        if is_loop_head {
+        if polls {
             self.emit_poll(block)?;
         }
         for &inst in &block.instructions {

@@ -77,15 +77,13 @@ pub fn waits(module: &Module, kernel: KernelId) -> Waits {
     let mut waits = Waits::default();
     for id in reachable(module, module.kernel(kernel).body) {
         for inst in &module.function(id).instructions {
-            match &inst.kind {
-                InstKind::Builtin { builtin: Builtin::SyncThreads, .. } => waits.block = true,
-                InstKind::Builtin { builtin, .. } => match builtin {
-                    Builtin::SyncWarp
-                    | Builtin::Shuffle(_)
-                    | Builtin::Vote(_)
-                    | Builtin::ActiveMask => waits.warp = true,
-                    _ => {}
-                },
+            let InstKind::Builtin { builtin, .. } = &inst.kind else { continue };
+            match builtin {
+                Builtin::SyncThreads => waits.block = true,
+                Builtin::SyncWarp
+                | Builtin::Shuffle(_)
+                | Builtin::Vote(_)
+                | Builtin::ActiveMask => waits.warp = true,
                 _ => {}
             }
         }

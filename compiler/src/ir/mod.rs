@@ -42,6 +42,7 @@
 
 pub mod build;
 pub mod graph;
+pub(crate) mod loops;
 pub mod print;
 #[cfg(test)]
 pub(crate) mod testing;

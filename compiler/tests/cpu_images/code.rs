@@ -304,9 +304,45 @@ fn launches_are_not_checked_accesses() {
     assert_eq!((heard.accesses.len(), heard.launches.len()), (0, 0));
 }
 
+/// Which loops may wait for another thread: there threads must run by turns, and the device must be asked to.
+#[test]
+fn loops_that_wait_let_others_run() {
+    let kernels = "
+        kernel spin(p: *mut u32, q: *mut u32) { while atomic_cas(p, 0, 1) != 0 {} *q = 1; }
+        kernel queue(p: *mut u32, q: *mut u32) {
+            loop {
+                let at = atomic_add(p, 1);
+                if at >= 8 { break; }
+                q[at] = at;
+            }
+        }
+        kernel both(p: *mut u32, q: *mut u32) {
+            let mut turns = 0u32;
+            let mut stop = false;
+            while turns < 9 && !stop { stop = atomic_add(p, 0) == 1; turns += 1; }
+        }
+        kernel fenced(p: *mut u32, q: *mut u32) { while *p == 0 { fence_block(); } }
+        kernel compact(p: *mut u32, q: *mut u32) {
+            for i in 0u32..8 { q[atomic_add(p, 1)] = i; }
+        }
+        kernel before(p: *mut u32, q: *mut u32) {
+            let n = atomic_add(p, 1);
+            for i in 0u32..n { atomic_or(q, i); }
+        }";
+    let image = Image::of(kernels, &CpuOptions::default());
+    let waits: Vec<_> = image.kernels().iter().map(|kernel| kernel.flags != 0).collect();
+    assert_eq!(image.names(), ["spin", "queue", "both", "fenced", "compact", "before"]);
+    assert_eq!(waits, [true, true, true, true, false, false]);
+    let (mut p, mut q) = ([0_u32], [0_u32; 8]);
+    let parameters = Parameters::default().pointer(&mut p).pointer(&mut q).0;
+    let heard = image.run("queue", Mode::Threads, [3, 1, 1], &parameters);
+    assert_eq!((p, q), ([11], [0, 1, 2, 3, 4, 5, 6, 7]));
+    assert_eq!(heard.polls, [5; 11]);
+}
+
 fn text(source: &str, options: &CpuOptions) -> String {
-    let program = compile::check(SourceMap::single("test.grid", source)).unwrap();
-    let text = program.cpu_llvm(options).unwrap();
+    let program = compile::check(SourceMap::single("test.grid", source)).expect("a program");
+    let text = program.cpu_llvm(options).expect("a module");
     // The rest is the same on every machine.
     let of_machine = |line: &&str| !line.starts_with("target ");
     text.lines().filter(of_machine).fold(String::new(), |text, line| text + line + "\n")

@@ -65,7 +65,8 @@ pub struct KernelDescriptor {
     pub reserved: u32,
 }
 
-/// Threads of a block wait for each other (barriers, warp operations): each needs a stack of its own.
+/// Threads of a block wait for each other (barriers, warp operations, loops that wait for a write): each needs a
+/// stack of its own.
 pub const NEEDS_THREADS: u32 = 1;
 /// The image was compiled with `--check`: memory accesses call [`Callbacks::check_access`], loops call
 /// [`Callbacks::poll`].
@@ -158,7 +159,8 @@ pub struct Callbacks {
     /// 64 of them is one access. Local variables that are accessed by name, and the parameter buffers of
     /// launches, are left out.
     pub check_access: unsafe extern "C-unwind" fn(*const c_void, u32, u32, Location),
-    /// In checked images, at every loop's head.
+    /// In checked images, at every loop's head; in others, at the head of every loop that may wait for another
+    /// thread to write. Other threads shall get their turn.
     pub poll: unsafe extern "C-unwind" fn(Location),
 }
 

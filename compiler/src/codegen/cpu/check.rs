@@ -8,7 +8,7 @@ use crate::codegen::function::FunctionEmitter;
 use crate::codegen::types::Carrier;
 use crate::codegen::values::pointer;
 use crate::error::Result;
-use crate::ir::{Block, Inst, InstKind, Operand};
+use crate::ir::{Block, Inst, InstKind, Operand, loops};
 use crate::launch::symbols::RECORD_LOST_LAUNCH;
 use crate::types::{Scalar, Type};
 
@@ -89,11 +89,18 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         Ok(())
     }
 
+    /// By block, whether it tells the device each time that it is entered: heads of loops do if the image is
+    /// checked, or if the loop may wait for another thread, which the device must let run.
+    pub(in crate::codegen) fn polls(&self) -> Vec<bool> {
+        match self.cx.cpu() {
+            None => Vec::new(),
+            Some(_) if self.is_checked() => loops::loop_heads(self.function),
+            Some(_) => loops::waiting_heads(self.function),
+        }
+    }
+
     /// At the head of a loop.
     pub(in crate::codegen) fn emit_poll(&self, block: &Block) -> Result<()> {
-        if !self.is_checked() {
-            return Ok(());
-        }
         if let Some(&first) = block.instructions.first() {
             self.enter_instruction(first);
         }

@@ -12,7 +12,7 @@ use crate::codegen::context::{ModuleContext, internal_symbol};
 use crate::codegen::function::FunctionEmitter;
 use crate::codegen::values::pointer;
 use crate::error::{Error, Result};
-use crate::ir::{self, InstKind, KernelId, graph};
+use crate::ir::{self, InstKind, KernelId, graph, loops};
 use crate::layout::buffer_layout;
 use crate::types::Type;
 
@@ -21,21 +21,21 @@ const THREAD_IDX: u64 = 0;
 /// Field of the geometry with the size of the block.
 const BLOCK_DIM: u64 = 2;
 
-/// Whether each thread of a block needs a stack of its own in a kernel. `lane_id()` waits for nobody, but without
-/// the geometry only the device knows which thread asks.
+/// Whether each thread of a block needs a stack of its own in a kernel: where threads wait for each other, be it
+/// in a loop. `lane_id()` waits for nobody, but without the geometry only the device knows which thread asks.
 fn needs_threads(module: &ir::Module, kernel: KernelId) -> bool {
     let waits = graph::waits(module, kernel);
-    let asks_for_lane = |id| {
+    let needs = |id| {
         let function = module.function(id);
-        !function.takes_geometry
-            && function
-                .instructions
-                .iter()
-                .any(|inst| matches!(inst.kind, InstKind::Builtin { builtin: Builtin::LaneId, .. }))
+        let mut kinds = function.instructions.iter().map(|inst| &inst.kind);
+        let asks_for_lane =
+            kinds.any(|kind| matches!(kind, InstKind::Builtin { builtin: Builtin::LaneId, .. }));
+        (asks_for_lane && !function.takes_geometry)
+            || loops::waiting_heads(function).contains(&true)
     };
     waits.block
         || waits.warp
-        || graph::reachable(module, module.kernel(kernel).body).into_iter().any(asks_for_lane)
+        || graph::reachable(module, module.kernel(kernel).body).into_iter().any(needs)
 }
 
 impl<'ctx> ModuleContext<'ctx, '_> {

@@ -27,8 +27,13 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             InstKind::Load(from) => (from, inst.ty.clone(), abi::ACCESS_READ),
             InstKind::Store { pointer, value } => (pointer, self.type_of(value), abi::ACCESS_WRITE),
             InstKind::Builtin { builtin, arguments, .. } => match (builtin, arguments.first()) {
-                (Builtin::Atomic(_) | Builtin::AtomicCas, Some(to)) => {
-                    (to, inst.ty.clone(), abi::ACCESS_ATOMIC)
+                (
+                    Builtin::Atomic(..) | Builtin::AtomicCas(_) | Builtin::AtomicLoad(_),
+                    Some(to),
+                ) => (to, inst.ty.clone(), abi::ACCESS_ATOMIC),
+                (Builtin::AtomicStore(_), Some(to)) => {
+                    let ty = arguments.get(1).map_or(Type::Unit, |value| self.type_of(value));
+                    (to, ty, abi::ACCESS_ATOMIC)
                 }
                 _ => return Ok(()),
             },

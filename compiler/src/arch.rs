@@ -66,6 +66,11 @@ impl CudaArch {
         if self.major >= 10 { Dialect::Modern } else { Dialect::Legacy }
     }
 
+    /// Whether `redux.sync` reduces integers over a warp (PTX ISA, "redux.sync").
+    pub fn has_redux(self) -> bool {
+        self.major >= 8
+    }
+
     /// Whether the device runtime's public names mean CDP2 here. Below 9.0 they mean the older interface,
     /// which has no named streams (CUDA Programming Guide, "CUDA Dynamic Parallelism", CDP1).
     pub fn public_names_are_cdp2(self) -> bool {

@@ -21,6 +21,7 @@ pub use crate::cpu::{CpuOptions, SharedObject};
 use crate::diagnostics::{Diagnostic, Severity};
 use crate::error::{Error, Result};
 use crate::ir;
+use crate::ir::expand::Instructions;
 use crate::launch::symbols::DeviceRuntimeAbi;
 use crate::launch::{self, LaunchOptions, Strategy};
 use crate::layout::{self, Layouts, ParamLayout};
@@ -191,6 +192,11 @@ impl Checked {
         launch::launches(&self.module)
     }
 
+    /// Whether it calls the device runtime, for launches or otherwise, and so is linked with it.
+    pub fn needs_device_runtime(&self) -> bool {
+        launch::needs_device_runtime(&self.module)
+    }
+
     /// The parameter buffer of every kernel, in the order of the source.
     pub fn parameter_buffers(&self) -> impl Iterator<Item = &ParamLayout> {
         self.layouts.kernels.iter()
@@ -237,6 +243,7 @@ impl Checked {
             strategy: Strategy::Cdp,
             symbols: DeviceRuntimeAbi::Public,
             count_launches: options.count_launches,
+            instructions: Instructions::NONE,
         };
         launch::lower(&self.module, &self.layouts, &launch_options)
     }
@@ -407,7 +414,7 @@ impl Session {
     /// As [`Session::ptx`] and [`Session::device_link`]; [`Error::Internal`] if a record differs.
     pub fn cubin(&self, program: &Checked, options: &BuildOptions) -> Result<Built> {
         let (ptx, mut log) = self.ptx(program, options)?;
-        let (cubin, link_log) = self.device_link(&ptx, program.launches(), options)?;
+        let (cubin, link_log) = self.device_link(&ptx, program.needs_device_runtime(), options)?;
         link::check_parameters(&cubin, program.parameter_buffers())?;
         log.push_str(&link_log);
         Ok(Built { ptx, cubin, log })

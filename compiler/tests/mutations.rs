@@ -108,6 +108,9 @@ fn damaged_programs_never_panic_and_messages_point_into_the_file() {
         for _ in 0..300 {
             let mut mutant = pieces(seed);
             for _ in 0..=random.below(3) {
+                if mutant.is_empty() {
+                    break;
+                }
                 let at = random.below(mutant.len());
                 match random.below(5) {
                     0 => drop(mutant.remove(at)),

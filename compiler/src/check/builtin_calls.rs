@@ -4,54 +4,54 @@ use super::body::Body;
 use super::expressions::typed;
 use super::mismatch::Why;
 use super::tree::{Expr, ExprKind};
-use crate::builtins::{BitOp, Builtin, MathOp, VoteMode, atomic_supports};
+use crate::builtins::{
+    BitOp, Builtin, MathOp, Order, ReduceOp, atomic_supports, is_wide_number, reduce_supports,
+};
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::syntax::ast;
 use crate::types::{Scalar, Type};
 
-/// How many arguments a built-in takes. `printf` counts its own.
+/// What messages call the integers that most hardware operations take.
+const WIDE_INTEGER: &str = "an integer of 32 or 64 bits";
+
+/// How many arguments a built-in takes. `printf` and `assert` count their own.
 fn arity(builtin: Builtin) -> usize {
+    if let Some((arguments, _)) = builtin.fixed_signature() {
+        return arguments.len();
+    }
     match builtin {
-        Builtin::SyncThreads
-        | Builtin::ActiveMask
-        | Builtin::LaneId
-        | Builtin::Fence(_)
-        | Builtin::Trap
-        | Builtin::Clock64
-        | Builtin::GlobalTimer
-        | Builtin::SmId => 0,
-        Builtin::SyncWarp | Builtin::Bit(_) => 1,
-        Builtin::Vote(_) | Builtin::Atomic(_) => 2,
-        Builtin::Shuffle(_) | Builtin::AtomicCas => 3,
+        Builtin::SizeOf | Builtin::AlignOf => 0,
+        Builtin::Bit(_) | Builtin::Bitcast => 1,
+        Builtin::Atomic(..)
+        | Builtin::AtomicLoad(_)
+        | Builtin::MatchAny
+        | Builtin::Reduce(_)
+        | Builtin::MulHi => 2,
+        Builtin::Shuffle(_) | Builtin::AtomicCas(_) | Builtin::AtomicStore(_) => 3,
         Builtin::Math(op) => {
             MathOp::ALL.iter().find(|(known, ..)| *known == op).map_or(1, |(.., count)| *count)
         }
-        Builtin::Printf => 1,
-    }
-}
-
-/// The result of a built-in without arguments that set it.
-fn fixed_result(builtin: Builtin) -> Type {
-    match builtin {
-        Builtin::ActiveMask | Builtin::LaneId | Builtin::SmId => Type::U32,
-        Builtin::Clock64 | Builtin::GlobalTimer => Type::U64,
-        _ => Type::Unit,
+        _ => 1,
     }
 }
 
 impl<'a> Body<'_, 'a> {
-    /// `callee(arguments)` of a built-in.
+    /// `callee(arguments)` or `callee::<T>(arguments)` of a built-in.
     pub(super) fn builtin(
         &mut self,
         builtin: Builtin,
         callee: ast::Name,
+        generics: Option<&'a ast::Generics>,
         arguments: &'a [ast::Expr],
         span: Span,
         hint: Option<&Type>,
     ) -> Option<Expr> {
-        if builtin == Builtin::Printf {
-            return self.printf(callee, arguments, span);
+        let target = self.type_argument(builtin, callee, generics, span)?;
+        match builtin {
+            Builtin::Printf => return self.printf(callee, arguments, span),
+            Builtin::Assert => return self.assert(callee, arguments, span),
+            _ => {}
         }
         let expected = arity(builtin);
         if arguments.len() != expected {
@@ -61,29 +61,99 @@ impl<'a> Body<'_, 'a> {
             self.cx.report(Diagnostic::error(ids::CALL_ARITY, span, message));
             return None;
         }
+        if let Some(target) = target {
+            return self.with_type(builtin, callee, target, arguments, span);
+        }
+        let mut builtin = builtin;
         let (arguments, ty) = match builtin {
-            Builtin::SyncWarp => (vec![self.mask(&arguments[0])?], Type::Unit),
-            Builtin::Vote(mode) => {
-                let mask = self.mask(&arguments[0]);
-                let predicate = self.need(&arguments[1], &Type::BOOL, Why::Nothing);
-                let ty = if mode == VoteMode::Ballot { Type::U32 } else { Type::BOOL };
-                (vec![mask?, predicate?], ty)
-            }
             Builtin::Shuffle(_) => self.shuffle(arguments, hint)?,
-            Builtin::Atomic(op) => {
-                self.atomic(callee, arguments, |scalar| atomic_supports(op, scalar))?
+            Builtin::MatchAny => self.match_any(arguments)?,
+            Builtin::Reduce(op) => self.reduce(op, callee, arguments, hint)?,
+            Builtin::Atomic(op, _) => {
+                self.atomic(callee, arguments, true, |scalar| atomic_supports(op, scalar))?
             }
-            Builtin::AtomicCas => {
-                self.atomic(callee, arguments, |scalar| scalar.is_integer() && scalar.size() >= 4)?
+            Builtin::AtomicCas(_) => {
+                let works = |scalar: Scalar| scalar.is_integer() && is_wide_number(scalar);
+                self.atomic(callee, arguments, true, works)?
+            }
+            Builtin::AtomicLoad(_) => {
+                let order = self.order(&arguments[1], Order::Acquire);
+                let checked = self.atomic(callee, &arguments[..1], false, is_wide_number)?;
+                builtin = Builtin::AtomicLoad(order?);
+                checked
+            }
+            Builtin::AtomicStore(_) => {
+                let order = self.order(&arguments[2], Order::Release);
+                let (checked, _) = self.atomic(callee, &arguments[..2], true, is_wide_number)?;
+                builtin = Builtin::AtomicStore(order?);
+                (checked, Type::Unit)
             }
             Builtin::Math(op) => self.math(op, callee, arguments, hint)?,
+            Builtin::MulHi => {
+                let works = |scalar: Scalar| scalar.is_integer() && is_wide_number(scalar);
+                self.same_type_arguments(callee, arguments, hint, WIDE_INTEGER, works)?
+            }
             Builtin::Bit(op) => self.bits(op, callee, &arguments[0], hint)?,
-            _ => (vec![], fixed_result(builtin)),
+            _ => self.fixed(builtin, arguments)?,
         };
-        if builtin == Builtin::Trap {
-            self.alive = false;
-        }
+        self.alive &= !builtin.ends();
         Some(typed(ExprKind::Builtin { builtin, arguments, format: None }, ty, span))
+    }
+
+    /// The arguments of a built-in that is not generic. Any pointer serves as one to bytes.
+    fn fixed(&mut self, builtin: Builtin, arguments: &'a [ast::Expr]) -> Option<(Vec<Expr>, Type)> {
+        let (wanted, result) = builtin.fixed_signature()?;
+        let mut values = vec![];
+        for (argument, ty) in arguments.iter().zip(&wanted) {
+            values.push(match ty {
+                Type::Pointer { mutable, .. } => self.bytes(builtin, argument, *mutable, ty),
+                Type::Stream => self.stream_value(argument),
+                ty => self.need(argument, ty, Why::Nothing),
+            });
+        }
+        Some((values.into_iter().collect::<Option<_>>()?, result))
+    }
+
+    /// A pointer to anything as one to bytes.
+    fn bytes(
+        &mut self,
+        builtin: Builtin,
+        argument: &'a ast::Expr,
+        mutable: bool,
+        ty: &Type,
+    ) -> Option<Expr> {
+        let value = self.infer(argument, None)?;
+        let writes = matches!(value.ty, Type::Pointer { mutable: true, .. });
+        if !value.ty.is_pointer() || mutable && !writes {
+            let wanted = if mutable { "a `*mut` pointer" } else { "a pointer" };
+            self.wrong_argument(builtin.name(), &value, wanted);
+            return None;
+        }
+        if value.ty == *ty {
+            return Some(value);
+        }
+        let span = value.span;
+        Some(typed(ExprKind::Cast(Box::new(value)), ty.clone(), span))
+    }
+
+    /// The order of an atomic access: `relaxed`, or the other one that the access can have.
+    fn order(&mut self, argument: &'a ast::Expr, other: Order) -> Option<Order> {
+        let allowed = [Order::Relaxed, other];
+        let word = match argument.kind {
+            ast::ExprKind::Name(name) => self.cx.text(name),
+            _ => "",
+        };
+        let order = Order::ALL.iter().find(|(_, name)| *name == word).map(|(order, _)| *order);
+        if let Some(order) = order.filter(|order| allowed.contains(order)) {
+            return Some(order);
+        }
+        let (what, names) = match other {
+            Order::Acquire => ("a load is", "`relaxed` or `acquire`"),
+            _ => ("a store is", "`relaxed` or `release`"),
+        };
+        let message = format!("{what} {names}");
+        self.cx.report(Diagnostic::error(ids::INVALID_ORDER, argument.span, message));
+        None
     }
 
     fn mask(&mut self, argument: &'a ast::Expr) -> Option<Expr> {
@@ -108,11 +178,44 @@ impl<'a> Body<'_, 'a> {
         Some((vec![mask?, value, lane?], ty))
     }
 
-    /// An atomic operation: a pointer, then values of what it points to.
+    /// `match_any(mask, value)`
+    fn match_any(&mut self, arguments: &'a [ast::Expr]) -> Option<(Vec<Expr>, Type)> {
+        let mask = self.mask(&arguments[0]);
+        let value = self.infer(&arguments[1], None)?;
+        if !value.ty.as_scalar().is_some_and(is_wide_number) {
+            self.wrong_argument("match_any", &value, "a scalar of 32 or 64 bits");
+            return None;
+        }
+        Some((vec![mask?, value], Type::U32))
+    }
+
+    /// `reduce_…(mask, value)`
+    fn reduce(
+        &mut self,
+        op: ReduceOp,
+        callee: ast::Name,
+        arguments: &'a [ast::Expr],
+        hint: Option<&Type>,
+    ) -> Option<(Vec<Expr>, Type)> {
+        let mask = self.mask(&arguments[0]);
+        let value = self.infer(&arguments[1], hint)?;
+        if !value.ty.as_scalar().is_some_and(|scalar| reduce_supports(op, scalar)) {
+            let takes_floats = reduce_supports(op, Scalar::F32);
+            let wanted = if takes_floats { "a number of 32 or 64 bits" } else { WIDE_INTEGER };
+            self.wrong_argument(self.cx.text(callee), &value, wanted);
+            return None;
+        }
+        let ty = value.ty.clone();
+        Some((vec![mask?, value], ty))
+    }
+
+    /// An atomic operation: a pointer, then values of what it points to. `writes` says whether it needs a
+    /// `*mut`.
     fn atomic(
         &mut self,
         callee: ast::Name,
         arguments: &'a [ast::Expr],
+        writes: bool,
         works: impl Fn(Scalar) -> bool,
     ) -> Option<(Vec<Expr>, Type)> {
         let name = self.cx.text(callee);
@@ -135,18 +238,18 @@ impl<'a> Body<'_, 'a> {
         if !pointee.as_scalar().is_some_and(works) {
             let what = format!("{} is not a type for `{name}`", self.cx.show(&pointee));
             let error = Diagnostic::error(ids::OPERAND_TYPE, pointer.span, what);
-            let floats =
-                "integers of 32 or 64 bits; `atomic_add` and `atomic_exch` also `f32` and `f64`";
+            let floats = "integers of 32 or 64 bits; `atomic_add`, `atomic_exch`, `atomic_load` and \
+                          `atomic_store` also `f32` and `f64`";
             self.cx.report(error.note(format!("atomics work on {floats}")));
             return None;
         }
-        let pointer = self.coerce(pointer, &Type::pointer_mut(pointee.clone()), Why::Nothing);
+        let wanted = Type::Pointer { mutable: writes, pointee: Box::new(pointee.clone()) };
+        let pointer = self.coerce(pointer, &wanted, Why::Nothing);
         let mut all = vec![pointer?];
         all.extend(values.into_iter().collect::<Option<Vec<_>>>()?);
         Some((all, pointee))
     }
 
-    /// All arguments and the result have one type; the first with a type of its own says which.
     fn math(
         &mut self,
         op: MathOp,
@@ -154,21 +257,31 @@ impl<'a> Body<'_, 'a> {
         arguments: &'a [ast::Expr],
         hint: Option<&Type>,
     ) -> Option<(Vec<Expr>, Type)> {
+        let what =
+            if op.on_integers() { "an `f32`, `f64` or integer" } else { "an `f32` or `f64`" };
+        self.same_type_arguments(callee, arguments, hint, what, |scalar| match scalar {
+            Scalar::F32 | Scalar::F64 => true,
+            scalar => op.on_integers() && scalar.is_integer(),
+        })
+    }
+
+    /// All arguments and the result have one type; the first with a type of its own says which.
+    fn same_type_arguments(
+        &mut self,
+        callee: ast::Name,
+        arguments: &'a [ast::Expr],
+        hint: Option<&Type>,
+        wanted: &str,
+        works: impl Fn(Scalar) -> bool,
+    ) -> Option<(Vec<Expr>, Type)> {
         let lead = arguments.iter().position(|e| e.literal == ast::Literal::No).unwrap_or(0);
         // `sqrt(2)` is no integer's root.
         let hint = hint.filter(|ty| matches!(ty, Type::Scalar(_)));
         let lead_value = self.infer(&arguments[lead], hint)?;
         let (ty, at) = (lead_value.ty.clone(), lead_value.span);
-        let works = match ty {
-            Type::Scalar(Scalar::F32 | Scalar::F64) => true,
-            Type::Scalar(scalar) => op.on_integers() && scalar.is_integer(),
-            _ => false,
-        };
-        if !works {
-            let what =
-                if op.on_integers() { "an `f32`, `f64` or integer" } else { "an `f32` or `f64`" };
+        if !ty.as_scalar().is_some_and(works) {
             let name = self.cx.text(callee);
-            self.wrong_argument(name, &lead_value, what);
+            self.wrong_argument(name, &lead_value, wanted);
             return None;
         }
         let mut lead_value = Some(lead_value);
@@ -196,14 +309,14 @@ impl<'a> Body<'_, 'a> {
             matches!(&value.ty, Type::Scalar(scalar) if scalar.is_integer() && scalar.size() >= 4);
         if !works {
             let name = self.cx.text(callee);
-            self.wrong_argument(name, &value, "an integer of 32 or 64 bits");
+            self.wrong_argument(name, &value, WIDE_INTEGER);
             return None;
         }
         let ty = if op == BitOp::Brev { value.ty.clone() } else { Type::U32 };
         Some((vec![value], ty))
     }
 
-    fn wrong_argument(&mut self, name: &str, value: &Expr, wanted: &str) {
+    pub(super) fn wrong_argument(&mut self, name: &str, value: &Expr, wanted: &str) {
         let message = format!("`{name}` takes {wanted}, not {}", self.cx.show(&value.ty));
         let mut error = Diagnostic::error(ids::OPERAND_TYPE, value.span, message);
         if matches!(value.kind, ExprKind::Int(_)) && wanted.contains("f32") {

@@ -14,61 +14,12 @@ use crate::source::Span;
 use crate::syntax::ast;
 use crate::types::Type;
 
-/// Built-ins of the language that this version does not have; the scoped atomics apart.
-const LATER_BUILTINS: [&str; 36] = [
-    "sync_threads_count",
-    "sync_threads_and",
-    "sync_threads_or",
-    "match_any",
-    "reduce_add",
-    "reduce_min",
-    "reduce_max",
-    "reduce_and",
-    "reduce_or",
-    "reduce_xor",
-    "atomic_load",
-    "atomic_store",
-    "clamp",
-    "asin",
-    "acos",
-    "atan",
-    "atan2",
-    "sinh",
-    "cosh",
-    "tanh",
-    "cbrt",
-    "hypot",
-    "erf",
-    "saturate",
-    "mul_hi",
-    "bitcast",
-    "size_of",
-    "align_of",
-    "assert",
-    "malloc",
-    "free",
-    "stream_create",
-    "stream_destroy",
-    "memcpy_async",
-    "memset_async",
-    "device_last_error",
-];
-
-/// Whether the language has a built-in of this name that this version has not.
-fn comes_later(name: &str) -> bool {
-    let scoped = ["_block", "_system"].iter().find_map(|scope| name.strip_suffix(scope));
-    let is_atomic = scoped.is_some_and(|atomic| {
-        matches!(Builtin::from_name(atomic), Some(Builtin::Atomic(_) | Builtin::AtomicCas))
-    });
-    is_atomic || LATER_BUILTINS.contains(&name)
-}
-
 impl<'a> Body<'_, 'a> {
     /// `callee(arguments)`
     pub(super) fn call(
         &mut self,
         callee: ast::Name,
-        generics: Option<Span>,
+        generics: Option<&'a ast::Generics>,
         arguments: &'a [ast::Expr],
         span: Span,
         hint: Option<&Type>,
@@ -76,6 +27,7 @@ impl<'a> Body<'_, 'a> {
         let name = self.cx.text(callee);
         match self.cx.value_names.get(name).copied() {
             Some((ValueName::Function(id), _)) => {
+                let generics = generics.map(|generics| generics.span);
                 return self.function_call(id, callee, generics, arguments, span);
             }
             Some((ValueName::Opaque, _)) => {
@@ -104,12 +56,7 @@ impl<'a> Body<'_, 'a> {
             return self.type_call(ty, callee, arguments, span);
         }
         match self.cx.builtins.get(name).copied() {
-            Some(builtin) => self.builtin(builtin, callee, arguments, span, hint),
-            None if comes_later(name) => {
-                let message = format!("`{name}` is not supported yet");
-                self.cx.report(Diagnostic::error(ids::NOT_SUPPORTED_YET, callee.span, message));
-                None
-            }
+            Some(builtin) => self.builtin(builtin, callee, generics, arguments, span, hint),
             None => {
                 self.unknown_function(callee, name);
                 // Once is enough.
@@ -286,6 +233,24 @@ fn foreign_function(name: &str) -> Option<&'static str> {
         "powf" => "pow",
         "expf" => "exp",
         "logf" => "log",
+        "__syncthreads_count" => "sync_threads_count",
+        "__syncthreads_and" => "sync_threads_and",
+        "__syncthreads_or" => "sync_threads_or",
+        "__match_any_sync" => "match_any",
+        "__reduce_add_sync" => "reduce_add",
+        "__reduce_min_sync" => "reduce_min",
+        "__reduce_max_sync" => "reduce_max",
+        "__reduce_and_sync" => "reduce_and",
+        "__reduce_or_sync" => "reduce_or",
+        "__reduce_xor_sync" => "reduce_xor",
+        "__mulhi" => "mul_hi",
+        "__umulhi" => "mul_hi",
+        "__saturatef" => "saturate",
+        "sizeof" => "size_of",
+        "alignof" => "align_of",
+        "cudaMemcpyAsync" => "memcpy_async",
+        "cudaMemsetAsync" => "memset_async",
+        "cudaGetLastError" => "device_last_error",
         _ => return None,
     })
 }

@@ -51,7 +51,7 @@ impl<'a> Body<'_, 'a> {
             ast::ExprKind::Range(..) => self.misplaced_range(e.span),
             ast::ExprKind::Cast(operand, ty) => self.cast(operand, ty, e.span),
             ast::ExprKind::Call { callee, generics, arguments } => {
-                self.call(*callee, *generics, arguments, e.span, hint)
+                self.call(*callee, generics.as_deref(), arguments, e.span, hint)
             }
             ast::ExprKind::MethodCall { base, name, .. } => self.method(base, *name),
             ast::ExprKind::Field(base, name) => self.field(base, *name, e.span),
@@ -160,7 +160,7 @@ impl<'a> Body<'_, 'a> {
     }
 
     fn misplaced_string(&mut self, span: Span) -> Option<Expr> {
-        let message = "a string can only be the format of `printf`";
+        let message = "a string can only be the format of `printf` or the message of `assert`";
         self.cx.report(Diagnostic::error(ids::MISPLACED_STRING, span, message));
         None
     }

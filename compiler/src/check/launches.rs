@@ -103,7 +103,7 @@ impl<'a> Body<'_, 'a> {
         let error = match found {
             Some((ValueName::Function(id), _)) => {
                 let signature = Rc::clone(self.cx.signatures.get(id.0 as usize)?);
-                self.refuse_generics(launch.generics, &signature);
+                self.refuse_generics(launch.generics.as_ref().map(|g| g.span), &signature);
                 if signature.item.is_kernel {
                     return Some((id, signature));
                 }
@@ -267,6 +267,24 @@ impl<'a> Body<'_, 'a> {
                 Some(attribute) => error.label(attribute.span, "the launch bounds"),
                 None => error,
             });
+        }
+    }
+
+    /// The stream of a built-in: `default`, or a value of type `stream`.
+    pub(super) fn stream_value(&mut self, e: &'a ast::Expr) -> Option<Expr> {
+        match self.stream(e)? {
+            StreamExpr::Value(value) => Some(*value),
+            StreamExpr::Default => {
+                let null = Expr { kind: ExprKind::Int(0), ty: Type::U64, span: e.span };
+                let kind = ExprKind::Cast(Box::new(null));
+                Some(Expr { kind, ty: Type::Stream, span: e.span })
+            }
+            StreamExpr::FireAndForget | StreamExpr::Tail => {
+                let message = "only launches go into this stream";
+                let error = Diagnostic::error(ids::UNKNOWN_STREAM, e.span, message);
+                self.cx.report(error.hint("use `default`, or a stream of `stream_create()`"));
+                None
+            }
         }
     }
 

@@ -11,6 +11,7 @@ mod aggregates;
 mod blocks;
 mod body;
 mod builtin_calls;
+mod builtin_types;
 mod calls;
 mod consts;
 mod expressions;

@@ -294,7 +294,8 @@ pub enum ExprKind {
         /// Evaluated only when it decides.
         right: Box<Expr>,
     },
-    /// `as`, between scalars, between pointers, and between pointers and 64-bit integers.
+    /// `as`, between scalars, between pointers, and between pointers and 64-bit integers; and from the number
+    /// of a stream's handle to the stream.
     Cast(Box<Expr>),
     /// Field `index` of a struct, or element `index` of a vector. The base is a value or a place, never a
     /// pointer: the checker writes the `Deref` out.
@@ -333,14 +334,14 @@ pub enum ExprKind {
         /// Arguments of the parameters' types.
         arguments: Vec<Expr>,
     },
-    /// A built-in operation; `format` only for `printf`.
+    /// A built-in operation; `format` only for `printf` and `assert`.
     Builtin {
         /// Which.
         builtin: Builtin,
         /// Its arguments. For `printf`: those after the format, already of a type C passes
         /// (i32, u32, i64, u64, f64, pointer).
         arguments: Vec<Expr>,
-        /// `printf`'s format, with escapes resolved.
+        /// `printf`'s format or `assert`'s message, with escapes resolved.
         format: Option<String>,
     },
     /// A struct, `dim3` or vector from its fields, in declaration order, whatever order the source has.

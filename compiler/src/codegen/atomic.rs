@@ -1,4 +1,5 @@
-//! Atomic operations: relaxed, device scope, as CUDA's `atomicAdd` and its like.
+//! Atomic operations: relaxed, as CUDA's `atomicAdd` and its like. What LLVM does not write as the language
+//! means it is in `atomic_ptx.rs`.
 
 use inkwell::AtomicOrdering::Monotonic;
 use inkwell::AtomicRMWBinOp;
@@ -11,7 +12,7 @@ use inkwell::values::{AsValueRef, BasicValueEnum, FloatValue, IntValue, PointerV
 use super::bug;
 use super::function::FunctionEmitter;
 use super::values::{float, int, pointer};
-use crate::builtins::AtomicOp;
+use crate::builtins::{AtomicOp, Scope};
 use crate::error::Result;
 use crate::types::Scalar;
 
@@ -23,11 +24,15 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     pub(super) fn atomic(
         &self,
         op: AtomicOp,
+        scope: Scope,
         address: BasicValueEnum<'ctx>,
         value: BasicValueEnum<'ctx>,
         scalar: Scalar,
     ) -> Result<BasicValueEnum<'ctx>> {
         let address = pointer(address)?;
+        if scope != Scope::Device && self.cx.cpu().is_none() {
+            return self.scoped_atomic(op, scope, address, value, scalar);
+        }
         let rmw = match (op, scalar.is_signed()) {
             (AtomicOp::Add, _) if scalar.is_float() => {
                 return Ok(self.atomic_float_add(address, float(value)?).into());
@@ -70,10 +75,14 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// Writes `new` if `expected` is there; gives what was there.
     pub(super) fn atomic_cas(
         &self,
+        scope: Scope,
         address: BasicValueEnum<'ctx>,
         expected: BasicValueEnum<'ctx>,
         new: BasicValueEnum<'ctx>,
     ) -> Result<BasicValueEnum<'ctx>> {
+        if scope != Scope::Device && self.cx.cpu().is_none() {
+            return self.scoped_atomic_cas(scope, address, expected, new);
+        }
         let (expected, new) = (int(expected)?, int(new)?);
         let pair =
             self.build().build_cmpxchg(pointer(address)?, expected, new, Monotonic, Monotonic)?;

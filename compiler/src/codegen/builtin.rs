@@ -1,12 +1,12 @@
 //! Built-in operations: which file emits which, and the few that are one instruction.
 
 use inkwell::attributes::{Attribute, AttributeLoc};
-use inkwell::values::BasicValueEnum;
+use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, IntValue};
 
 use super::bug;
 use super::function::FunctionEmitter;
 use super::values::result;
-use crate::builtins::{Builtin, FenceScope};
+use crate::builtins::{Builtin, Scope};
 use crate::error::Result;
 use crate::ir::{GlobalId, Operand};
 use crate::types::Type;
@@ -27,12 +27,15 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             .collect::<Result<Vec<BasicValueEnum<'ctx>>>>()?;
         let wrong = || bug(format!("wrong arguments of `{}`: {types:?}", builtin.name()));
         if self.cx.cpu().is_some()
-            && let Some(done) = self.host_builtin(builtin, &values)?
+            && let Some(done) = self.host_builtin(builtin, &values, ty)?
         {
             return Ok(done);
         }
         let value = match (builtin, values.as_slice()) {
             (Builtin::SyncThreads, []) => return self.effect("llvm.nvvm.barrier0", &[]),
+            (Builtin::SyncThreadsReduce(op), [predicate]) => {
+                self.barrier_reduction(op, *predicate)?
+            }
             (Builtin::SyncWarp, [_]) => return self.effect("llvm.nvvm.bar.warp.sync", &values),
             (Builtin::Fence(scope), []) => return self.effect(fence_name(scope), &[]),
             (Builtin::Trap, []) => {
@@ -43,29 +46,50 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 self.shuffle(mode, *mask, *value, *lane)?
             }
             (Builtin::Vote(mode), [mask, predicate]) => self.vote(mode, *mask, *predicate)?,
-            (Builtin::ActiveMask, []) => self.assembly("activemask.b32 $0;", 32)?,
+            (Builtin::MatchAny, [mask, value]) => self.match_any(*mask, *value)?,
+            (Builtin::Reduce(op), [mask, value]) => {
+                self.reduce(op, *mask, *value, ty.as_scalar().ok_or_else(wrong)?)?
+            }
+            (Builtin::ActiveMask, []) => self.assembly("activemask.b32 $0;", 32, &[])?,
             (Builtin::LaneId, []) => self.special_register("laneid")?,
             (Builtin::SmId, []) => self.special_register("smid")?,
             // By assembly, because LLVM 7 takes two reads of the intrinsic for one.
-            (Builtin::Clock64, []) => self.assembly("mov.u64 $0, %clock64;", 64)?,
-            (Builtin::GlobalTimer, []) => self.assembly("mov.u64 $0, %globaltimer;", 64)?,
-            (Builtin::Atomic(op), [address, value]) => {
+            (Builtin::Clock64, []) => self.assembly("mov.u64 $0, %clock64;", 64, &[])?,
+            (Builtin::GlobalTimer, []) => self.assembly("mov.u64 $0, %globaltimer;", 64, &[])?,
+            (Builtin::Atomic(op, scope), [address, value]) => {
                 let scalar = ty.as_scalar().ok_or_else(wrong)?;
-                self.atomic(op, *address, *value, scalar)?
+                self.atomic(op, scope, *address, *value, scalar)?
             }
-            (Builtin::AtomicCas, [address, expected, new]) => {
-                self.atomic_cas(*address, *expected, *new)?
+            (Builtin::AtomicCas(scope), [address, expected, new]) => {
+                self.atomic_cas(scope, *address, *expected, *new)?
+            }
+            (Builtin::AtomicLoad(order), [address]) => self.atomic_load(order, *address, ty)?,
+            (Builtin::AtomicStore(order), [address, value]) => {
+                self.atomic_store(order, *address, *value)?;
+                return Ok(None);
             }
             (Builtin::Math(op), _) => self.math(op, ty.as_scalar().ok_or_else(wrong)?, &values)?,
             (Builtin::Bit(op), [value]) => self.bit(op, *value)?,
+            (Builtin::MulHi, [left, right]) => {
+                self.mul_hi(*left, *right, ty.as_scalar().ok_or_else(wrong)?)?
+            }
+            (Builtin::Bitcast, [value]) => {
+                self.build().build_bit_cast(*value, self.cx.value_type(ty)?, "")?
+            }
+            (Builtin::Assert, [message, file, line, function]) => {
+                self.assert_fail(*message, *file, *line, *function)?;
+                return Ok(None);
+            }
+            (Builtin::Malloc, [bytes]) => self.malloc(*bytes)?,
+            (Builtin::Free, [_]) => return self.effect("free", &values),
             (Builtin::Printf, _) => self.printf(format.ok_or_else(wrong)?, &values, &types)?,
             _ => return Err(wrong()),
         };
         Ok(Some(value))
     }
 
-    /// Calls an intrinsic that gives nothing.
-    fn effect(
+    /// Calls an intrinsic or a function of CUDA that gives nothing.
+    pub(super) fn effect(
         &self,
         name: &str,
         arguments: &[BasicValueEnum<'ctx>],
@@ -89,23 +113,33 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         result(self.emit_call(function, &[], name)?)
     }
 
-    /// One PTX instruction that gives an integer of `bits` and must stay where it is.
-    fn assembly(&self, text: &str, bits: u32) -> Result<BasicValueEnum<'ctx>> {
+    /// PTX that gives an integer of `bits` from 32-bit integers, and must stay where it is.
+    pub(super) fn assembly(
+        &self,
+        text: &str,
+        bits: u32,
+        arguments: &[IntValue<'ctx>],
+    ) -> Result<BasicValueEnum<'ctx>> {
         if self.cx.cpu().is_some() {
             return Err(bug(format!("`{text}` on the CPU")));
         }
-        let ty = self.cx.function_type(Some(self.cx.int_type(bits).into()), &[]);
-        let constraint = if bits == 64 { "=l" } else { "=r" };
+        let word = self.cx.int_type(32).into();
+        let parameters = vec![word; arguments.len()];
+        let ty = self.cx.function_type(Some(self.cx.int_type(bits).into()), &parameters);
+        let mut constraints = String::from(if bits == 64 { "=l" } else { "=r" });
+        constraints.push_str(&",r".repeat(arguments.len()));
         let assembly = self.cx.context.create_inline_asm(
             ty,
             text.into(),
-            constraint.into(),
+            constraints,
             true,
             false,
             None,
             false,
         );
-        let call = self.build().build_indirect_call(ty, assembly, &[], "")?;
+        let arguments: Vec<BasicMetadataValueEnum<'ctx>> =
+            arguments.iter().map(|&argument| argument.into()).collect();
+        let call = self.build().build_indirect_call(ty, assembly, &arguments, "")?;
         for name in ["convergent", "nounwind"] {
             let kind = Attribute::get_named_enum_kind_id(name);
             let attribute = self.cx.context.create_enum_attribute(kind, 0);
@@ -116,10 +150,10 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
 }
 
 /// `membar` at each level (NVVM IR Specification, "Barrier and Memory Fence").
-fn fence_name(scope: FenceScope) -> &'static str {
+fn fence_name(scope: Scope) -> &'static str {
     match scope {
-        FenceScope::Block => "llvm.nvvm.membar.cta",
-        FenceScope::Device => "llvm.nvvm.membar.gl",
-        FenceScope::System => "llvm.nvvm.membar.sys",
+        Scope::Block => "llvm.nvvm.membar.cta",
+        Scope::Device => "llvm.nvvm.membar.gl",
+        Scope::System => "llvm.nvvm.membar.sys",
     }
 }

@@ -190,6 +190,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 .map(|function| match function {
                     RuntimeFunction::GetParameterBuffer => "param_buffer".into(),
                     RuntimeFunction::LaunchDevice => "launch_status".into(),
+                    _ => "status".into(),
                 }),
             _ => None,
         };

@@ -49,6 +49,19 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             MathOp::Pow => libdevice("pow"),
             MathOp::Round => libdevice("round"),
             MathOp::Trunc => libdevice("trunc"),
+            MathOp::Asin => libdevice("asin"),
+            MathOp::Acos => libdevice("acos"),
+            MathOp::Atan => libdevice("atan"),
+            MathOp::Atan2 => libdevice("atan2"),
+            MathOp::Sinh => libdevice("sinh"),
+            MathOp::Cosh => libdevice("cosh"),
+            MathOp::Tanh => libdevice("tanh"),
+            MathOp::Cbrt => libdevice("cbrt"),
+            MathOp::Hypot => libdevice("hypot"),
+            MathOp::Erf => libdevice("erf"),
+            MathOp::Clamp | MathOp::Saturate => {
+                Err(bug(format!("`{op:?}` is made of other operations")))
+            }
         }
     }
 
@@ -146,6 +159,26 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let from =
             if int(value)?.get_type().get_bit_width() == 64 { Scalar::U64 } else { Scalar::U32 };
         self.cast_scalar(count, from, Scalar::U32)
+    }
+
+    /// The high half of the product, as a product of twice the width: every back end knows the pattern.
+    pub(super) fn mul_hi(
+        &self,
+        left: BasicValueEnum<'ctx>,
+        right: BasicValueEnum<'ctx>,
+        scalar: Scalar,
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let build = self.build();
+        let (narrow, wide) = (self.cx.int_type(scalar.bits()), self.cx.int_type(scalar.bits() * 2));
+        let widen = |value| match scalar.is_signed() {
+            true => build.build_int_s_extend(value, wide, ""),
+            false => build.build_int_z_extend(value, wide, ""),
+        };
+        let (left, right) = (widen(int(left)?)?, widen(int(right)?)?);
+        let product = build.build_int_mul(left, right, "")?;
+        let half = wide.const_int(u64::from(scalar.bits()), false);
+        let high = build.build_right_shift(product, half, false, "")?;
+        Ok(build.build_int_truncate(high, narrow, "")?.into())
     }
 
     fn count_zeros(&self, name: &str, value: BasicValueEnum<'ctx>) -> Result<BasicValueEnum<'ctx>> {

@@ -18,6 +18,7 @@
 //!   `nvvm.maxntid` and `nvvm.minctasm`. Bodies are internal and `alwaysinline`.
 
 mod atomic;
+mod atomic_ptx;
 mod bfloat;
 mod builtin;
 mod cast;
@@ -26,6 +27,7 @@ mod cpu;
 mod function;
 mod geometry;
 mod globals;
+mod heap;
 mod instruction;
 mod math;
 mod memory;

@@ -30,13 +30,14 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         self.context.ptr_type(AddressSpace::default())
     }
 
-    /// The integer type of `bits`, one of 1, 8, 16, 32 and 64.
+    /// The integer type of `bits`, one of 1, 8, 16, 32, 64 and 128.
     pub(super) fn int_type(&self, bits: u32) -> IntType<'ctx> {
         match bits {
             1 => self.context.bool_type(),
             8 => self.context.i8_type(),
             16 => self.context.i16_type(),
             32 => self.context.i32_type(),
+            128 => self.context.i128_type(),
             _ => self.context.i64_type(),
         }
     }

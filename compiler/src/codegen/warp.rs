@@ -1,12 +1,13 @@
-//! Warp shuffles and votes.
+//! Warp shuffles, votes and reductions, and the barriers that reduce.
 
 use inkwell::values::{BasicValueEnum, IntValue};
 
 use super::bug;
 use super::function::FunctionEmitter;
 use super::values::{int, result};
-use crate::builtins::{ShuffleMode, VoteMode};
+use crate::builtins::{BlockReduceOp, ReduceOp, ShuffleMode, VoteMode};
 use crate::error::Result;
+use crate::types::Scalar;
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// A shuffle of a 32- or 64-bit scalar or a pointer. The hardware moves 32 bits, so 64 go in two halves.
@@ -92,5 +93,68 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let parameters = [word.into(), flag.into()];
         let function = self.cx.declare(&name, Some(ty.into()), &parameters)?;
         result(self.emit_call(function, &[mask, predicate], "")?)
+    }
+
+    /// `u32`: the lanes of the mask with the same bits.
+    pub(super) fn match_any(
+        &self,
+        mask: BasicValueEnum<'ctx>,
+        value: BasicValueEnum<'ctx>,
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let word = self.cx.int_type(32);
+        let bits = int(self.number_bits(value)?)?;
+        let name = format!("llvm.nvvm.match.any.sync.i{}", bits.get_type().get_bit_width());
+        let parameters = [word.into(), bits.get_type().into()];
+        let function = self.cx.declare(&name, Some(word.into()), &parameters)?;
+        result(self.emit_call(function, &[mask, bits.into()], "")?)
+    }
+
+    /// A reduction of a 32-bit integer by `redux.sync`, from sm_80 on.
+    pub(super) fn reduce(
+        &self,
+        op: ReduceOp,
+        mask: BasicValueEnum<'ctx>,
+        value: BasicValueEnum<'ctx>,
+        scalar: Scalar,
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let operation = match (op, scalar) {
+            (ReduceOp::Add, Scalar::I32 | Scalar::U32) => "add",
+            (ReduceOp::Min, Scalar::I32) => "min",
+            (ReduceOp::Min, Scalar::U32) => "umin",
+            (ReduceOp::Max, Scalar::I32) => "max",
+            (ReduceOp::Max, Scalar::U32) => "umax",
+            (ReduceOp::And, Scalar::I32 | Scalar::U32) => "and",
+            (ReduceOp::Or, Scalar::I32 | Scalar::U32) => "or",
+            (ReduceOp::Xor, Scalar::I32 | Scalar::U32) => "xor",
+            _ => return Err(bug(format!("`redux.sync` of {}", scalar.name()))),
+        };
+        let word = self.cx.int_type(32).into();
+        let name = format!("llvm.nvvm.redux.sync.{operation}");
+        let function = self.cx.declare(&name, Some(word), &[word; 2])?;
+        result(self.emit_call(function, &[value, mask], "")?)
+    }
+
+    /// A barrier that counts, or combines, a `bool` of each thread. By assembly: the intrinsics have other
+    /// names in each LLVM.
+    pub(super) fn barrier_reduction(
+        &self,
+        op: BlockReduceOp,
+        predicate: BasicValueEnum<'ctx>,
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let word = self.cx.int_type(32);
+        let bit = self.build().build_int_z_extend(int(predicate)?, word, "")?;
+        let (name, result, after) = match op {
+            BlockReduceOp::Count => ("popc.u32", "$0", ""),
+            BlockReduceOp::And => ("and.pred", "q", " selp.u32 $0, 1, 0, q;"),
+            BlockReduceOp::Or => ("or.pred", "q", " selp.u32 $0, 1, 0, q;"),
+        };
+        let text = format!(
+            "{{ .reg .pred p, q; setp.ne.u32 p, $1, 0; barrier.red.{name} {result}, 0, p;{after} }}"
+        );
+        let value = int(self.assembly(&text, 32, &[bit])?)?;
+        if op == BlockReduceOp::Count {
+            return Ok(value.into());
+        }
+        Ok(self.byte_to_bool(value, "")?.into())
     }
 }

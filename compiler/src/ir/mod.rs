@@ -41,6 +41,7 @@
 //!     operator, reads the old value, and writes.
 
 pub mod build;
+pub mod expand;
 pub mod graph;
 pub(crate) mod loops;
 pub mod print;

@@ -37,7 +37,7 @@ use super::symbols::{
     ERROR_LAUNCH_PENDING_COUNT_EXCEEDED, LAUNCHES_MADE, LOST_LAUNCH_RECORD, NamedStream,
     RECORD_LOST_LAUNCH, RuntimeFunction,
 };
-use crate::builtins::{AtomicOp, Builtin};
+use crate::builtins::{AtomicOp, Builtin, Scope};
 use crate::error::Result;
 use crate::ir::build::{BodyBuilder, Signature};
 use crate::ir::{
@@ -238,7 +238,7 @@ impl<'c, 'm, 'f> Rewriter<'c, 'm, 'f> {
         let succeeded = self.emit(succeeded, Type::BOOL, span);
         let one_or_zero = self.emit(InstKind::Cast(succeeded), Type::U64, span);
         let add = InstKind::Builtin {
-            builtin: Builtin::Atomic(AtomicOp::Add),
+            builtin: Builtin::Atomic(AtomicOp::Add, Scope::Device),
             arguments: vec![Operand::Global(made), one_or_zero],
             format: None,
         };
@@ -306,7 +306,7 @@ fn build_record_lost_launch(record: GlobalId) -> Result<Function> {
     };
     let count = word(&mut body, 0);
     let kind = InstKind::Builtin {
-        builtin: Builtin::Atomic(AtomicOp::Add),
+        builtin: Builtin::Atomic(AtomicOp::Add, Scope::Device),
         arguments: vec![count, number(1)],
         format: None,
     };

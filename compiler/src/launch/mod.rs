@@ -1,12 +1,15 @@
 //! How launches are lowered: from symbolic [`InstKind::Launch`]es to calls that the device can make.
+//! So are the other operations of the device runtime, and operations of warps and blocks that the target lacks.
 //!
 //! The stage is IR to IR. Each strategy is a file of its own; `symbols` spells what they call.
 
 mod cdp;
+mod runtime;
 pub mod symbols;
 
 use crate::arch::CudaArch;
 use crate::error::{Error, Result};
+use crate::ir::expand::{Instructions, expand};
 use crate::ir::{InstKind, Module, verify::verify};
 use crate::layout::Layouts;
 use symbols::DeviceRuntimeAbi;
@@ -39,6 +42,8 @@ pub struct LaunchOptions {
     pub symbols: DeviceRuntimeAbi,
     /// Whether every launch that succeeds adds 1 to [`symbols::LAUNCHES_MADE`].
     pub count_launches: bool,
+    /// What the target does in one instruction; the rest becomes functions.
+    pub instructions: Instructions,
 }
 
 impl LaunchOptions {
@@ -48,6 +53,7 @@ impl LaunchOptions {
             strategy: Strategy::default(),
             symbols: DeviceRuntimeAbi::for_arch(arch),
             count_launches: false,
+            instructions: Instructions { redux: arch.has_redux(), ..Instructions::GPU },
         }
     }
 }
@@ -75,6 +81,8 @@ pub fn lower(module: &Module, layouts: &Layouts, options: &LaunchOptions) -> Res
             Strategy::Cdp => cdp::lower(&mut lowered, layouts, options)?,
         }
     }
+    runtime::lower(&mut lowered, options.symbols);
+    expand(&mut lowered, options.instructions)?;
     verify(&lowered)?;
     Ok(lowered)
 }
@@ -83,6 +91,16 @@ pub fn lower(module: &Module, layouts: &Layouts, options: &LaunchOptions) -> Res
 pub fn launches(module: &Module) -> bool {
     let mut instructions = module.functions.iter().flat_map(|function| &function.instructions);
     instructions.any(|inst| matches!(inst.kind, InstKind::Launch(_)))
+}
+
+/// Whether a module whose launches are symbolic needs the device runtime, for launches or otherwise.
+pub fn needs_device_runtime(module: &Module) -> bool {
+    let mut instructions = module.functions.iter().flat_map(|function| &function.instructions);
+    let needs = |kind: &InstKind| match kind {
+        InstKind::Builtin { builtin, .. } => runtime::function(*builtin).is_some(),
+        kind => matches!(kind, InstKind::Launch(_)),
+    };
+    instructions.any(|inst| needs(&inst.kind))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::arch::CudaArch;
 use crate::ir::Extern;
 use crate::types::{Scalar, Type};
 
-/// A function of CUDA's device runtime that launches need.
+/// A function of CUDA's device runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RuntimeFunction {
     /// Gives a buffer for the parameters of a launch, or NULL: the kernel's address, the grid, the block,
@@ -16,12 +16,42 @@ pub enum RuntimeFunction {
     GetParameterBuffer,
     /// Launches into a stream the kernel that a filled parameter buffer is for, and gives a `cudaError`.
     LaunchDevice,
+    /// Makes a stream: where to write its handle, [`STREAM_NON_BLOCKING`].
+    StreamCreate,
+    /// Gives a stream back, which its work outlives.
+    StreamDestroy,
+    /// Copies: to, from, bytes, [`MEMCPY_DEVICE_TO_DEVICE`], the stream.
+    MemcpyAsync,
+    /// Fills: where, the byte, how many, the stream.
+    MemsetAsync,
+    /// Gives the last `cudaError` of the thread and forgets it.
+    GetLastError,
 }
 
 impl RuntimeFunction {
     /// All of them.
-    pub const ALL: [RuntimeFunction; 2] =
-        [RuntimeFunction::GetParameterBuffer, RuntimeFunction::LaunchDevice];
+    pub const ALL: [RuntimeFunction; 7] = [
+        RuntimeFunction::GetParameterBuffer,
+        RuntimeFunction::LaunchDevice,
+        RuntimeFunction::StreamCreate,
+        RuntimeFunction::StreamDestroy,
+        RuntimeFunction::MemcpyAsync,
+        RuntimeFunction::MemsetAsync,
+        RuntimeFunction::GetLastError,
+    ];
+
+    /// The name after `cuda` or `__cudaCDP2`.
+    fn stem(self) -> &'static str {
+        match self {
+            RuntimeFunction::GetParameterBuffer => "GetParameterBufferV2",
+            RuntimeFunction::LaunchDevice => "LaunchDeviceV2",
+            RuntimeFunction::StreamCreate => "StreamCreateWithFlags",
+            RuntimeFunction::StreamDestroy => "StreamDestroy",
+            RuntimeFunction::MemcpyAsync => "MemcpyAsync",
+            RuntimeFunction::MemsetAsync => "MemsetAsync",
+            RuntimeFunction::GetLastError => "GetLastError",
+        }
+    }
 }
 
 /// Under which names the device runtime offers its second interface (CDP2).
@@ -31,9 +61,9 @@ impl RuntimeFunction {
 /// and CDP2 has private names, which nvcc uses everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DeviceRuntimeAbi {
-    /// `cudaGetParameterBufferV2`, `cudaLaunchDeviceV2`.
+    /// `cudaGetParameterBufferV2`, `cudaLaunchDeviceV2` and so on.
     Public,
-    /// `__cudaCDP2GetParameterBufferV2`, `__cudaCDP2LaunchDeviceV2`.
+    /// `__cudaCDP2GetParameterBufferV2`, `__cudaCDP2LaunchDeviceV2` and so on.
     Cdp2,
 }
 
@@ -44,16 +74,10 @@ impl DeviceRuntimeAbi {
     }
 
     /// The symbol of a function.
-    pub fn symbol(self, function: RuntimeFunction) -> &'static str {
-        match (self, function) {
-            (DeviceRuntimeAbi::Public, RuntimeFunction::GetParameterBuffer) => {
-                "cudaGetParameterBufferV2"
-            }
-            (DeviceRuntimeAbi::Public, RuntimeFunction::LaunchDevice) => "cudaLaunchDeviceV2",
-            (DeviceRuntimeAbi::Cdp2, RuntimeFunction::GetParameterBuffer) => {
-                "__cudaCDP2GetParameterBufferV2"
-            }
-            (DeviceRuntimeAbi::Cdp2, RuntimeFunction::LaunchDevice) => "__cudaCDP2LaunchDeviceV2",
+    pub fn symbol(self, function: RuntimeFunction) -> String {
+        match self {
+            DeviceRuntimeAbi::Public => format!("cuda{}", function.stem()),
+            DeviceRuntimeAbi::Cdp2 => format!("__cudaCDP2{}", function.stem()),
         }
     }
 
@@ -68,10 +92,29 @@ impl DeviceRuntimeAbi {
             RuntimeFunction::LaunchDevice => {
                 (vec![Type::pointer_mut(byte), Type::Stream], Type::I32)
             }
+            RuntimeFunction::StreamCreate => {
+                (vec![Type::pointer_mut(Type::Stream), Type::U32], Type::I32)
+            }
+            RuntimeFunction::StreamDestroy => (vec![Type::Stream], Type::I32),
+            RuntimeFunction::MemcpyAsync => {
+                let pointers = [Type::pointer_mut(byte.clone()), Type::pointer_const(byte)];
+                let rest = [Type::U64, Type::I32, Type::Stream];
+                (pointers.into_iter().chain(rest).collect(), Type::I32)
+            }
+            RuntimeFunction::MemsetAsync => {
+                (vec![Type::pointer_mut(byte), Type::I32, Type::U64, Type::Stream], Type::I32)
+            }
+            RuntimeFunction::GetLastError => (vec![], Type::I32),
         };
-        Extern { name: self.symbol(function).into(), parameters, result }
+        Extern { name: self.symbol(function), parameters, result }
     }
 }
+
+/// `cudaStreamNonBlocking`: the only kind of stream that the device makes.
+pub const STREAM_NON_BLOCKING: u32 = 1;
+
+/// `cudaMemcpyDeviceToDevice`: the only kind of copy that the device makes.
+pub const MEMCPY_DEVICE_TO_DEVICE: i32 = 3;
 
 /// Stream handles that mean a stream of a known kind instead of pointing to one. The values are those of
 /// the macros `cudaStream…` of the header; the kinds are described in "Streams" of the Guide's chapter.
@@ -107,9 +150,16 @@ pub const STREAM_STRUCT: &str = "struct.CUstream_st";
 
 /// The parameters of the device runtime's functions that typed-pointer LLVM declares as pointers to a named
 /// struct: symbol, parameter from 0, name of the struct. All other pointers are to bytes.
-pub fn struct_pointers() -> [(&'static str, u32, &'static str); 2] {
-    [DeviceRuntimeAbi::Public, DeviceRuntimeAbi::Cdp2]
-        .map(|abi| (abi.symbol(RuntimeFunction::LaunchDevice), 1, STREAM_STRUCT))
+pub fn struct_pointers() -> Vec<(String, u32, &'static str)> {
+    let mut pointers = vec![];
+    for abi in [DeviceRuntimeAbi::Public, DeviceRuntimeAbi::Cdp2] {
+        for declared in RuntimeFunction::ALL.map(|function| abi.declaration(function)) {
+            let is_stream = |ty: &Type| *ty == Type::Stream;
+            let streams = (0..).zip(&declared.parameters).filter(|(_, ty)| is_stream(ty));
+            pointers.extend(streams.map(|(at, _)| (declared.name.clone(), at, STREAM_STRUCT)));
+        }
+    }
+    pointers
 }
 
 /// `cudaErrorLaunchPendingCountExceeded`: what a launch that got no parameter buffer counts as. The pool of
@@ -127,12 +177,14 @@ pub const LAUNCHES_MADE: &str = "__gridlet_launches_made";
 /// The function that writes to [`LOST_LAUNCH_RECORD`]. No name of the language has a dot in it.
 pub const RECORD_LOST_LAUNCH: &str = "gridlet.record_lost_launch";
 
-/// Whether one of `symbols` is a function of the device runtime that launches need, under any of its names:
+/// Whether one of `symbols` is a function of the device runtime, under any of its names:
 /// whether a module that declares them must be linked with `libcudadevrt.a`.
 pub fn declares_any<S: AsRef<str>>(symbols: impl IntoIterator<Item = S>) -> bool {
     let known = [DeviceRuntimeAbi::Public, DeviceRuntimeAbi::Cdp2]
         .map(|abi| RuntimeFunction::ALL.map(|function| abi.symbol(function)));
-    symbols.into_iter().any(|symbol| known.as_flattened().contains(&symbol.as_ref()))
+    symbols
+        .into_iter()
+        .any(|symbol| known.as_flattened().iter().any(|known| known == symbol.as_ref()))
 }
 
 /// Whether a name may not be the symbol of a kernel or a device function, because the device runtime, C's

@@ -358,8 +358,8 @@ pub enum ExprKind {
     Call {
         /// What is called.
         callee: Name,
-        /// `::<…>`, which is not supported yet.
-        generics: Option<Span>,
+        /// `::<…>`
+        generics: Option<Box<Generics>>,
         /// The arguments.
         arguments: Vec<Expr>,
     },
@@ -400,6 +400,15 @@ pub enum ExprKind {
     Launch(Box<Launch>),
 }
 
+/// `::<…>`
+#[derive(Clone, Debug)]
+pub struct Generics {
+    /// The type, if there is one type and nothing else.
+    pub ty: Option<TypeExpr>,
+    /// From `::` to `>`.
+    pub span: Span,
+}
+
 /// A string.
 #[derive(Clone, Debug)]
 pub struct Str {
@@ -419,7 +428,7 @@ pub struct Launch {
     /// The kernel.
     pub kernel: Name,
     /// `::<…>`, which is not supported yet.
-    pub generics: Option<Span>,
+    pub generics: Option<Generics>,
     /// What stands between `<<<` and `>>>`.
     pub config: Vec<LaunchOption>,
     /// `<<<` to `>>>`.
@@ -460,7 +469,11 @@ impl ExprKind {
             | ExprKind::Index(left, right)
             | ExprKind::ArrayRepeat(left, right) => left.height.max(right.height),
             ExprKind::Cast(e, ty) => e.height.max(ty.height),
-            ExprKind::Call { arguments, .. } | ExprKind::Array(arguments) => all(arguments),
+            ExprKind::Call { generics, arguments, .. } => {
+                let ty = generics.as_ref().and_then(|generics| generics.ty.as_ref());
+                all(arguments).max(ty.map_or(0, |ty| ty.height))
+            }
+            ExprKind::Array(arguments) => all(arguments),
             ExprKind::MethodCall { base, arguments, .. } => base.height.max(all(arguments)),
             ExprKind::Struct { fields, .. } => {
                 fields.iter().map(|(_, e)| e.height).max().unwrap_or(0)

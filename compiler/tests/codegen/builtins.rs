@@ -1,7 +1,9 @@
 //! Every built-in becomes its PTX instruction, on the oldest architecture and on the newest.
 
 use gridlet::arch::CudaArch;
-use gridlet::builtins::{AtomicOp, BitOp, Builtin, FenceScope, MathOp, ShuffleMode, VoteMode};
+use gridlet::builtins::{
+    AtomicOp, BitOp, BlockReduceOp, Builtin, MathOp, Order, ReduceOp, Scope, ShuffleMode, VoteMode,
+};
 use gridlet::codegen;
 use gridlet::error::Error;
 use gridlet::ir::{Global, GlobalId, Init, InstKind, Operand, Space};
@@ -73,9 +75,9 @@ const F64: Type = Type::F64;
 fn barriers_and_fences() {
     check(Builtin::SyncThreads, &[], UNIT, &["bar.sync \t0;"]);
     check(Builtin::SyncWarp, &[U32], UNIT, &["bar.warp.sync"]);
-    check(Builtin::Fence(FenceScope::Block), &[], UNIT, &["membar.cta;"]);
-    check(Builtin::Fence(FenceScope::Device), &[], UNIT, &["membar.gl;"]);
-    check(Builtin::Fence(FenceScope::System), &[], UNIT, &["membar.sys;"]);
+    check(Builtin::Fence(Scope::Block), &[], UNIT, &["membar.cta;"]);
+    check(Builtin::Fence(Scope::Device), &[], UNIT, &["membar.gl;"]);
+    check(Builtin::Fence(Scope::System), &[], UNIT, &["membar.sys;"]);
 }
 
 #[test]
@@ -119,7 +121,7 @@ fn atomics_are_relaxed_and_of_device_scope() {
         {
             let pointer = Type::pointer_mut(ty.clone());
             let instruction = format!("atom.global.{instruction} ");
-            check(Builtin::Atomic(op), &[pointer, ty.clone()], ty, &[&instruction]);
+            check(Builtin::Atomic(op, Scope::Device), &[pointer, ty.clone()], ty, &[&instruction]);
         }
     };
     both(AtomicOp::Add, ["add.u32", "add.u64"], ["add.u32", "add.u64"]);
@@ -135,14 +137,136 @@ fn atomics_are_relaxed_and_of_device_scope() {
         (F64, "atom.global.add.f64", "atom.global.exch.b64"),
     ] {
         let arguments = [Type::pointer_mut(ty.clone()), ty.clone()];
-        check(Builtin::Atomic(AtomicOp::Add), &arguments, ty.clone(), &[add]);
-        check(Builtin::Atomic(AtomicOp::Exch), &arguments, ty, &[exchange]);
+        check(Builtin::Atomic(AtomicOp::Add, Scope::Device), &arguments, ty.clone(), &[add]);
+        check(Builtin::Atomic(AtomicOp::Exch, Scope::Device), &arguments, ty, &[exchange]);
     }
     for (ty, bits) in [(I32, "b32"), (U32, "b32"), (I64, "b64"), (U64, "b64")] {
         let arguments = [Type::pointer_mut(ty.clone()), ty.clone(), ty.clone()];
         let instruction = format!("atom.relaxed.gpu.global.cas.{bits}");
-        check(Builtin::AtomicCas, &arguments, ty, &[&instruction]);
+        check(Builtin::AtomicCas(Scope::Device), &arguments, ty, &[&instruction]);
     }
+}
+
+#[test]
+fn atomics_have_the_scope_that_they_say() {
+    let pointer = Type::pointer_mut(U32);
+    for (scope, cas) in [
+        (Scope::Block, "atom.cta.cas.b32"),
+        (Scope::Device, "atom.relaxed.gpu.global.cas.b32"),
+        (Scope::System, "atom.sys.cas.b32"),
+    ] {
+        check(Builtin::AtomicCas(scope), &[pointer.clone(), U32, U32], U32, &[cas]);
+    }
+    for (op, ty, instruction) in [
+        (AtomicOp::Add, I32, "add.u32"),
+        (AtomicOp::Add, F64, "add.f64"),
+        (AtomicOp::Sub, U64, "add.u64"),
+        (AtomicOp::Min, I64, "min.s64"),
+        (AtomicOp::Max, U32, "max.u32"),
+        (AtomicOp::And, U32, "and.b32"),
+        (AtomicOp::Or, U64, "or.b64"),
+        (AtomicOp::Xor, I32, "xor.b32"),
+        (AtomicOp::Exch, F32, "exch.b32"),
+    ] {
+        for (scope, word) in [(Scope::Block, "cta"), (Scope::System, "sys")] {
+            let arguments = [Type::pointer_mut(ty.clone()), ty.clone()];
+            let instruction = format!("atom.{word}.{instruction}");
+            check(Builtin::Atomic(op, scope), &arguments, ty.clone(), &[&instruction]);
+        }
+    }
+}
+
+#[test]
+fn atomic_accesses_have_the_order_that_they_say() {
+    for (ty, bits) in [(U32, "b32"), (F32, "b32"), (I64, "b64"), (F64, "b64")] {
+        let from = Type::pointer_const(ty.clone());
+        for (order, word) in [(Order::Relaxed, "relaxed"), (Order::Acquire, "acquire")] {
+            let instruction = format!("ld.{word}.gpu.{bits}");
+            check(
+                Builtin::AtomicLoad(order),
+                std::slice::from_ref(&from),
+                ty.clone(),
+                &[&instruction],
+            );
+        }
+        let to = Type::pointer_mut(ty.clone());
+        for (order, word) in [(Order::Relaxed, "relaxed"), (Order::Release, "release")] {
+            let instruction = format!("st.{word}.gpu.{bits}");
+            check(Builtin::AtomicStore(order), &[to.clone(), ty.clone()], UNIT, &[&instruction]);
+        }
+    }
+}
+
+#[test]
+fn barriers_reduce() {
+    for (op, ty, instruction) in [
+        (BlockReduceOp::Count, U32, "barrier.red.popc.u32"),
+        (BlockReduceOp::And, Type::BOOL, "barrier.red.and.pred"),
+        (BlockReduceOp::Or, Type::BOOL, "barrier.red.or.pred"),
+    ] {
+        check(Builtin::SyncThreadsReduce(op), &[Type::BOOL], ty, &[instruction]);
+    }
+}
+
+#[test]
+fn lanes_match_by_their_bits() {
+    for (ty, bits) in [(I32, "b32"), (F32, "b32"), (U64, "b64"), (F64, "b64")] {
+        let instruction = format!("match.any.sync.{bits}");
+        check(Builtin::MatchAny, &[U32, ty], U32, &[&instruction]);
+    }
+}
+
+#[test]
+fn warps_reduce_integers_by_redux() {
+    for (op, signed, unsigned) in [
+        (ReduceOp::Add, "add.s32", "add.s32"),
+        (ReduceOp::Min, "min.s32", "min.u32"),
+        (ReduceOp::Max, "max.s32", "max.u32"),
+        (ReduceOp::And, "and.b32", "and.b32"),
+        (ReduceOp::Or, "or.b32", "or.b32"),
+        (ReduceOp::Xor, "xor.b32", "xor.b32"),
+    ] {
+        for (ty, instruction) in [(I32, signed), (U32, unsigned)] {
+            let module = module_with(Builtin::Reduce(op), &[U32, ty.clone()], &ty);
+            let ptx = compile(&module, "sm_80").expect("PTX");
+            assert!(ptx.contains(&format!("redux.sync.{instruction}")), "{instruction}:\n{ptx}");
+        }
+    }
+    let module = module_with(Builtin::Reduce(ReduceOp::Add), &[U32, F32], &F32);
+    assert!(matches!(compile(&module, "sm_80"), Err(Error::Internal { .. })));
+}
+
+#[test]
+fn high_halves_are_one_instruction() {
+    for (ty, instruction) in
+        [(I32, "mul.hi.s32"), (U32, "mul.hi.u32"), (I64, "mul.hi.s64"), (U64, "mul.hi.u64")]
+    {
+        check(Builtin::MulHi, &[ty.clone(), ty.clone()], ty, &[instruction]);
+    }
+}
+
+#[test]
+fn bits_are_seen_as_another_type() {
+    let vector = |scalar, count| Type::Vector(scalar, count);
+    for (from, to) in [
+        (F32, U32),
+        (I64, F64),
+        (vector(Scalar::F32, 2), U64),
+        (vector(Scalar::F32, 3), vector(Scalar::U32, 3)),
+        (vector(Scalar::Bf16, 4), vector(Scalar::F16, 4)),
+        (U32, vector(Scalar::U8, 4)),
+    ] {
+        check(Builtin::Bitcast, &[from], to, &[]);
+    }
+}
+
+#[test]
+fn heap_and_assertions_are_calls() {
+    let string = Type::pointer_const(Type::Scalar(Scalar::U8));
+    check(Builtin::Malloc, &[U64], Type::pointer_mut(Type::Scalar(Scalar::U8)), &["malloc"]);
+    check(Builtin::Free, &[Type::pointer_mut(Type::Scalar(Scalar::U8))], UNIT, &["free"]);
+    let arguments = [string.clone(), string.clone(), U32, string];
+    check(Builtin::Assert, &arguments, UNIT, &["__assertfail"]);
 }
 
 #[test]
@@ -189,7 +313,9 @@ fn other_mathematics_is_libdevice() {
         MathOp::Fma,
     ];
     let context = Context::create();
-    for (op, name, count) in MathOp::ALL {
+    // `ir::build` makes these of others.
+    let made = [MathOp::Clamp, MathOp::Saturate];
+    for (op, name, count) in MathOp::ALL.into_iter().filter(|(op, ..)| !made.contains(op)) {
         for (ty, suffix) in [(F32, "f"), (F64, "")] {
             let module = module_with(Builtin::Math(op), &vec![ty.clone(); count], &ty);
             let llvm = codegen::build_module(&context, &module).expect("a module");

@@ -1,7 +1,7 @@
 //! The text of modules.
 
 use gridlet::arch::CudaArch;
-use gridlet::builtins::{AtomicOp, Builtin};
+use gridlet::builtins::{AtomicOp, Builtin, Scope};
 use gridlet::codegen;
 use gridlet::error::Error;
 use gridlet::ir::{
@@ -139,7 +139,7 @@ fn globals() {
         Type::pointer_mut(Type::U32),
     );
     let arguments = vec![first, int(1)];
-    let builtin = Builtin::Atomic(AtomicOp::Add);
+    let builtin = Builtin::Atomic(AtomicOp::Add, Scope::Device);
     let old = code.emit(InstKind::Builtin { builtin, arguments, format: None }, Type::U32);
     let pointer = Type::pointer_mut(Type::Scalar(Scalar::U8));
     let dynamic = code.emit(extract(Operand::Parameter(0), 4), pointer.clone());

@@ -31,8 +31,13 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                     let null = self.cx.pointer_type().const_null().into();
                     return self.report(null, 0, abi::ACCESS_FENCE);
                 }
-                (Builtin::Atomic(_) | Builtin::AtomicCas, Some(to)) => {
-                    (to, inst.ty.clone(), abi::ACCESS_ATOMIC)
+                (
+                    Builtin::Atomic(..) | Builtin::AtomicCas(_) | Builtin::AtomicLoad(_),
+                    Some(to),
+                ) => (to, inst.ty.clone(), abi::ACCESS_ATOMIC),
+                (Builtin::AtomicStore(_), Some(to)) => {
+                    let ty = arguments.get(1).map_or(Type::Unit, |value| self.type_of(value));
+                    (to, ty, abi::ACCESS_ATOMIC)
                 }
                 _ => return Ok(()),
             },

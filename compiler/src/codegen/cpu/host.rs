@@ -110,9 +110,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     pub(in crate::codegen) fn ends_in_trap(&self, block: &Block) -> bool {
         let last = block.instructions.last();
         let last = last.and_then(|id| self.function.instructions.get(id.index()));
-        last.is_some_and(|inst| {
-            matches!(inst.kind, InstKind::Builtin { builtin: Builtin::Trap, .. })
-        })
+        last.is_some_and(
+            |inst| matches!(inst.kind, InstKind::Builtin { builtin, .. } if builtin.ends()),
+        )
     }
 
     /// Whether a block does nothing but trap, for a divisor of zero: see `ir::build::arithmetic`.
@@ -130,6 +130,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         &self,
         builtin: Builtin,
         values: &[BasicValueEnum<'ctx>],
+        ty: &Type,
     ) -> Result<Option<Option<BasicValueEnum<'ctx>>>> {
         let value = |call: CallSiteValue<'ctx>| Ok(Some(Some(result(call)?)));
         match (builtin, values) {
@@ -144,6 +145,15 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 self.build().build_fence(order, false, "")?;
             }
             (Builtin::Trap, []) => self.trap(abi::TRAP_EXPLICIT)?,
+            (Builtin::Assert, [message, file, line, function]) => {
+                self.host_assert([*file, *line, *function, *message])?;
+            }
+            (Builtin::AtomicLoad(order), [address]) => {
+                return Ok(Some(Some(self.host_atomic_load(order, *address, ty)?)));
+            }
+            (Builtin::AtomicStore(order), [address, value]) => {
+                self.host_atomic_store(order, *address, *value)?;
+            }
             (Builtin::Vote(mode), [mask, predicate]) => {
                 return Ok(Some(Some(self.host_vote(mode, *mask, int(*predicate)?)?)));
             }

@@ -23,20 +23,14 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         scalar: Scalar,
         arguments: &[BasicValueEnum<'ctx>],
     ) -> Result<BasicValueEnum<'ctx>> {
-        let one = || self.cx.float_type(scalar).const_float(1.0);
         match (name, arguments) {
             ("rsqrt", [value]) => {
                 let root = float(self.intrinsic("sqrt", &[*value])?)?;
-                Ok(self.build().build_float_div(one(), root, "")?.into())
+                let one = self.cx.float_type(scalar).const_float(1.0);
+                Ok(self.build().build_float_div(one, root, "")?.into())
             }
             ("fmod", [left, right]) => {
                 Ok(self.build().build_float_rem(float(*left)?, float(*right)?, "")?.into())
-            }
-            ("saturate", [value]) => {
-                // Of NaN and 0 the larger is 0, as on a GPU.
-                let zero = self.cx.float_type(scalar).const_zero().into();
-                let positive = self.intrinsic("maximumnum", &[*value, zero])?;
-                self.intrinsic("minimumnum", &[positive, one().into()])
             }
             _ if INTRINSICS.contains(&name) => self.intrinsic(name, arguments),
             _ => {

@@ -20,6 +20,7 @@ mod entries;
 mod host;
 mod math;
 mod memory;
+mod operations;
 
 use gridlet_runtime::cpu::abi;
 use inkwell::GlobalVisibility;

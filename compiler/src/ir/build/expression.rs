@@ -2,12 +2,9 @@
 
 use super::analysis::{is_place, local_of_place, speculation_cost};
 use super::function::{FunctionBuilder, Storage};
-use crate::builtins::Builtin;
 use crate::check::tree::{Block, Expr, ExprKind, FunctionId, GeometryField, UnaryOp};
 use crate::error::Result;
-use crate::ir::{
-    BlockId, Const, GEOMETRY_DYNAMIC_SHARED, InstKind, Operand, Terminator, same_type,
-};
+use crate::ir::{BlockId, Const, GEOMETRY_DYNAMIC_SHARED, InstKind, Operand, same_type};
 use crate::types::{Scalar, Type};
 
 /// Most operators that are worth computing in vain to do without a branch.
@@ -239,26 +236,6 @@ impl FunctionBuilder<'_, '_> {
         }
         let kind = InstKind::Call { function, arguments: values };
         let value = self.body.emit(kind, expr.ty.clone(), expr.span);
-        Ok((expr.ty != Type::Unit).then_some(value))
-    }
-
-    fn builtin(
-        &mut self,
-        expr: &Expr,
-        builtin: Builtin,
-        arguments: &[Expr],
-        format: Option<&str>,
-    ) -> Result<Option<Operand>> {
-        let arguments = self.values(arguments)?;
-        let format = match format {
-            Some(text) if self.body.is_live() => Some(self.program.string(text)),
-            _ => None,
-        };
-        let kind = InstKind::Builtin { builtin, arguments, format };
-        let value = self.body.emit(kind, expr.ty.clone(), expr.span);
-        if builtin == Builtin::Trap {
-            self.body.terminate(Terminator::Unreachable);
-        }
         Ok((expr.ty != Type::Unit).then_some(value))
     }
 }

@@ -3,6 +3,7 @@
 mod analysis;
 mod arithmetic;
 mod body;
+mod builtin;
 mod expression;
 mod function;
 mod launch;
@@ -30,7 +31,7 @@ use crate::types::{Scalar, Type};
 /// [`Error::Program`] with `reserved-name` if a kernel has the name of a symbol of the device runtime;
 /// [`Error::Internal`] if the tree breaks the rules of [`crate::check::tree`].
 pub fn build_ir(program: &tree::Program, sources: Arc<SourceMap>) -> Result<Module> {
-    let mut program = ProgramBuilder::new(program)?;
+    let mut program = ProgramBuilder::new(program, Arc::clone(&sources))?;
     let mut functions = vec![];
     let mut kernels = vec![];
     for index in 0..program.tree.functions.len() {
@@ -78,6 +79,7 @@ struct Target {
 /// What is known of the whole program while its functions are built.
 struct ProgramBuilder<'t> {
     tree: &'t tree::Program,
+    sources: Arc<SourceMap>,
     targets: Vec<Target>,
     globals: Vec<Global>,
     /// Every symbol that is taken.
@@ -87,10 +89,11 @@ struct ProgramBuilder<'t> {
 }
 
 impl<'t> ProgramBuilder<'t> {
-    fn new(tree: &'t tree::Program) -> Result<Self> {
+    fn new(tree: &'t tree::Program, sources: Arc<SourceMap>) -> Result<Self> {
         let takes_geometry = analysis::takes_geometry(tree);
         let mut program = ProgramBuilder {
             tree,
+            sources,
             targets: vec![],
             globals: vec![],
             symbols: BTreeSet::new(),

@@ -1,7 +1,9 @@
 //! The arguments and values of built-in operations, as [`crate::builtins`] has them.
 
 use super::{Checked, FunctionVerifier, require};
-use crate::builtins::{Builtin, MathOp, VoteMode, atomic_supports};
+use crate::builtins::{
+    Builtin, MathOp, Order, atomic_supports, bitcast_supports, is_wide_number, reduce_supports,
+};
 use crate::ir::{GlobalId, Init, Space};
 use crate::types::{Scalar, Type};
 
@@ -22,7 +24,7 @@ impl FunctionVerifier<'_> {
             }
             _ => require!(format.is_none(), "only `printf` has a format"),
         }
-        let (wanted, result) = self.signature(builtin, arguments)?;
+        let (wanted, result) = self.signature(builtin, arguments, value)?;
         let (given, count) = (arguments.len(), wanted.len());
         require!(given == count, "{given} arguments for the {count} of `{}`", builtin.name());
         for (at, (wanted, given)) in wanted.iter().zip(arguments).enumerate() {
@@ -33,8 +35,18 @@ impl FunctionVerifier<'_> {
 
     /// The types that the arguments should have, and that of the value. What an operation is generic over
     /// is taken from the arguments that are given.
-    fn signature(&self, builtin: Builtin, arguments: &[Type]) -> Checked<(Vec<Type>, Type)> {
-        let none = || (vec![], Type::Unit);
+    fn signature(
+        &self,
+        builtin: Builtin,
+        arguments: &[Type],
+        value: &Type,
+    ) -> Checked<(Vec<Type>, Type)> {
+        if let Some(signature) = builtin.fixed_signature() {
+            let is_runtime = is_device_runtime(builtin);
+            let lowered = self.module.lowered;
+            require!(!(is_runtime && lowered), "it is still there after the launch stage");
+            return Ok(signature);
+        }
         // The scalar that the argument at `at` is, or points to, if `allowed` has it.
         let generic = |at: usize, allowed: &dyn Fn(Scalar) -> bool| -> Checked<Type> {
             let given = arguments.get(at);
@@ -47,27 +59,52 @@ impl FunctionVerifier<'_> {
                 }
             }
         };
-        let is_wide = |scalar: Scalar| scalar.size() >= 4;
         Ok(match builtin {
-            Builtin::SyncThreads | Builtin::Fence(_) | Builtin::Trap => none(),
-            Builtin::SyncWarp => (vec![Type::U32], Type::Unit),
             Builtin::Shuffle(_) => {
-                let ty = generic(1, &is_wide)?;
+                let ty = generic(1, &is_wide_number)?;
                 (vec![Type::U32, ty.clone(), Type::U32], ty)
             }
-            Builtin::Vote(mode) => {
-                let result = if mode == VoteMode::Ballot { Type::U32 } else { Type::BOOL };
-                (vec![Type::U32, Type::BOOL], result)
+            Builtin::MatchAny => (vec![Type::U32, generic(1, &is_wide_number)?], Type::U32),
+            Builtin::Reduce(op) => {
+                let ty = generic(1, &|scalar| reduce_supports(op, scalar))?;
+                (vec![Type::U32, ty.clone()], ty)
             }
-            Builtin::ActiveMask | Builtin::LaneId | Builtin::SmId => (vec![], Type::U32),
-            Builtin::Clock64 | Builtin::GlobalTimer => (vec![], Type::U64),
-            Builtin::Atomic(op) => {
+            Builtin::Atomic(op, _) => {
                 let ty = generic(0, &|scalar| atomic_supports(op, scalar))?;
                 (vec![Type::pointer_mut(ty.clone()), ty.clone()], ty)
             }
-            Builtin::AtomicCas => {
-                let ty = generic(0, &|scalar| scalar.is_integer() && is_wide(scalar))?;
+            Builtin::AtomicCas(_) => {
+                let ty = generic(0, &|scalar| scalar.is_integer() && is_wide_number(scalar))?;
                 (vec![Type::pointer_mut(ty.clone()), ty.clone(), ty.clone()], ty)
+            }
+            Builtin::AtomicLoad(order) => {
+                require!(order != Order::Release, "a load is not a release");
+                let ty = generic(0, &is_wide_number)?;
+                (vec![Type::pointer_const(ty.clone())], ty)
+            }
+            Builtin::AtomicStore(order) => {
+                require!(order != Order::Acquire, "a store is not an acquire");
+                let ty = generic(0, &is_wide_number)?;
+                (vec![Type::pointer_mut(ty.clone()), ty], Type::Unit)
+            }
+            Builtin::MulHi => {
+                let ty = generic(0, &|scalar| scalar.is_integer() && is_wide_number(scalar))?;
+                (vec![ty.clone(); 2], ty)
+            }
+            Builtin::Bitcast => {
+                let from = arguments.first().unwrap_or(&Type::Unit);
+                let shown = (self.show(from), self.show(value));
+                require!(bitcast_supports(from, value), "from `{}` to `{}`", shown.0, shown.1);
+                (vec![from.clone()], value.clone())
+            }
+            Builtin::Assert => {
+                let string = || Type::pointer_const(Type::Scalar(Scalar::U8));
+                (vec![string(), string(), Type::U32, string()], Type::Unit)
+            }
+            Builtin::Math(MathOp::Clamp | MathOp::Saturate)
+            | Builtin::SizeOf
+            | Builtin::AlignOf => {
+                return Err(format!("`{}` is made of other operations", builtin.name()));
             }
             Builtin::Math(op) => {
                 let is_math = |scalar: Scalar| matches!(scalar, Scalar::F32 | Scalar::F64);
@@ -78,11 +115,12 @@ impl FunctionVerifier<'_> {
                 (vec![ty.clone(); count], ty)
             }
             Builtin::Bit(op) => {
-                let ty = generic(0, &|scalar| scalar.is_integer() && is_wide(scalar))?;
+                let ty = generic(0, &|scalar| scalar.is_integer() && is_wide_number(scalar))?;
                 let is_brev = op == crate::builtins::BitOp::Brev;
                 (vec![ty.clone()], if is_brev { ty } else { Type::U32 })
             }
             Builtin::Printf => (arguments.to_vec(), Type::I32),
+            _ => return Err("it has no signature".into()),
         })
     }
 
@@ -101,6 +139,18 @@ impl FunctionVerifier<'_> {
         require!(is_string, "its format `{}` is no string", global.name);
         Ok(())
     }
+}
+
+/// Whether the `launch` stage makes a call of it.
+fn is_device_runtime(builtin: Builtin) -> bool {
+    matches!(
+        builtin,
+        Builtin::StreamCreate
+            | Builtin::StreamDestroy
+            | Builtin::MemcpyAsync
+            | Builtin::MemsetAsync
+            | Builtin::DeviceLastError
+    )
 }
 
 /// What C passes to a variadic function, after its promotions.

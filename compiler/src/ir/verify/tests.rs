@@ -307,7 +307,12 @@ const BREAKS: &[Break] = &[
     }),
     ("an atomic on a pointer to floats", |m| {
         let arguments = vec![zero(Type::pointer_mut(Type::F32)), zero(Type::F32)];
-        add_inst(m, F, call_builtin(Builtin::Atomic(AtomicOp::Or), arguments), Type::F32);
+        add_inst(
+            m,
+            F,
+            call_builtin(Builtin::Atomic(AtomicOp::Or, crate::builtins::Scope::Device), arguments),
+            Type::F32,
+        );
     }),
     ("a shuffle of bytes", |m| {
         let arguments = vec![int(Scalar::U32, 1), int(Scalar::U8, 1), int(Scalar::U32, 1)];

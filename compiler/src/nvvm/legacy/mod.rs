@@ -104,12 +104,13 @@ impl LegacyOptions {
     /// The options for a module that may launch kernels: the device runtime's functions are declared as CUDA's
     /// header declares them, stream handles as pointers to `%struct.CUstream_st`.
     pub fn device_runtime() -> Self {
-        let hint = |(function, parameter, structure): (&str, u32, &str)| PointeeHint {
-            function: function.to_owned(),
+        let hint = |(function, parameter, structure): (String, u32, &str)| PointeeHint {
+            function,
             place: HintPlace::Parameter(parameter),
             structure: structure.to_owned(),
         };
-        LegacyOptions { pointees: struct_pointers().map(hint).to_vec(), drop_debug_info: false }
+        let pointees = struct_pointers().into_iter().map(hint).collect();
+        LegacyOptions { pointees, drop_debug_info: false }
     }
 }
 

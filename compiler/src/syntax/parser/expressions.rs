@@ -3,7 +3,7 @@
 use super::Parser;
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
-use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Name, UnaryOp};
+use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Generics, Name, UnaryOp};
 use crate::syntax::token::Token;
 
 /// An operator between two operands.
@@ -251,7 +251,7 @@ impl Parser<'_> {
 
     /// `[::<…>](arguments)` after a name.
     fn call(&mut self, callee: Expr) -> Option<Expr> {
-        let generics = self.generics()?;
+        let generics = self.generics()?.map(Box::new);
         let ExprKind::Name(name) = callee.kind else {
             let message = "only a function can be called, by its name";
             self.report(Diagnostic::error(ids::SYNTAX_ERROR, callee.span, message));
@@ -261,21 +261,26 @@ impl Parser<'_> {
         self.node(ExprKind::Call { callee: name, generics, arguments }, callee.span.to(end))
     }
 
-    /// `::<…>`, skipped.
-    pub(super) fn generics(&mut self) -> Option<Option<Span>> {
+    /// `::<…>`: one type, or what is skipped.
+    pub(super) fn generics(&mut self) -> Option<Option<Generics>> {
         if self.peek() != Token::PathSeparator {
             return Some(None);
         }
         let start = self.bump();
         self.expect(Token::Less)?;
+        let mut ty = match self.peek() {
+            Token::Name | Token::Star | Token::LeftBracket => Some(self.ty()?),
+            _ => None,
+        };
         while !matches!(
             self.peek(),
             Token::Greater | Token::Semicolon | Token::RightBrace | Token::LeftBrace | Token::End
         ) {
+            ty = None;
             self.bump();
         }
         let end = self.expect(Token::Greater)?;
-        Some(Some(start.to(end)))
+        Some(Some(Generics { ty, span: start.to(end) }))
     }
 
     /// `(a, b)`

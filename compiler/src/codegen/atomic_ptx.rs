@@ -1,0 +1,149 @@
+//! Atomic operations by PTX assembly, which all readers of the module take.
+//!
+//! LLVM writes `atomicrmw` of every scope as `atom` without one, which means the device, and libNVVM 13.0
+//! refuses atomic loads and stores. Addresses are generic (PTX ISA, "atom", "ld", "st").
+
+use inkwell::types::BasicTypeEnum;
+use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, CallSiteValue, PointerValue};
+
+use super::function::FunctionEmitter;
+use super::values::{int, pointer, result};
+use crate::builtins::{AtomicOp, Order, Scope};
+use crate::error::Result;
+use crate::types::{Scalar, Type};
+
+impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
+    /// Reads, modifies and writes within a scope; gives the old value.
+    pub(super) fn scoped_atomic(
+        &self,
+        op: AtomicOp,
+        scope: Scope,
+        address: PointerValue<'ctx>,
+        value: BasicValueEnum<'ctx>,
+        scalar: Scalar,
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let build = self.build();
+        let is_float_add = scalar.is_float() && op == AtomicOp::Add;
+        let value = match op {
+            AtomicOp::Sub => build.build_int_neg(int(value)?, "")?.into(),
+            _ if is_float_add => value,
+            _ => self.number_bits(value)?,
+        };
+        let sign = if scalar.is_signed() { 's' } else { 'u' };
+        let (name, kind) = match op {
+            AtomicOp::Add if is_float_add => ("add", 'f'),
+            AtomicOp::Add | AtomicOp::Sub => ("add", 'u'),
+            AtomicOp::Min => ("min", sign),
+            AtomicOp::Max => ("max", sign),
+            AtomicOp::And => ("and", 'b'),
+            AtomicOp::Or => ("or", 'b'),
+            AtomicOp::Xor => ("xor", 'b'),
+            AtomicOp::Exch => ("exch", 'b'),
+        };
+        let (scope, bits) = (scope_suffix(scope), scalar.bits());
+        let text = format!("atom.{scope}.{name}.{kind}{bits} $0, [$1], $2;");
+        let register = register(value.get_type());
+        let constraints = format!("={register},l,{register},~{{memory}}");
+        let old = self.memory_assembly(
+            text,
+            constraints,
+            Some(value.get_type()),
+            &[address.into(), value],
+        )?;
+        Ok(build.build_bit_cast(result(old)?, self.cx.scalar_type(scalar), "")?)
+    }
+
+    /// Writes `new` if `expected` is there, within a scope; gives what was there.
+    pub(super) fn scoped_atomic_cas(
+        &self,
+        scope: Scope,
+        address: BasicValueEnum<'ctx>,
+        expected: BasicValueEnum<'ctx>,
+        new: BasicValueEnum<'ctx>,
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let ty = new.get_type();
+        let bits = int(new)?.get_type().get_bit_width();
+        let text = format!("atom.{}.cas.b{bits} $0, [$1], $2, $3;", scope_suffix(scope));
+        let register = register(ty);
+        let constraints = format!("={register},l,{register},{register},~{{memory}}");
+        let address = pointer(address)?.into();
+        result(self.memory_assembly(text, constraints, Some(ty), &[address, expected, new])?)
+    }
+
+    /// Reads a number of 32 or 64 bits, by device scope.
+    pub(super) fn atomic_load(
+        &self,
+        order: Order,
+        address: BasicValueEnum<'ctx>,
+        ty: &Type,
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let bits = self.cx.size(ty) as u32 * 8;
+        let word = self.cx.int_type(bits).into();
+        let text = format!("ld.{}.gpu.b{bits} $0, [$1];", order.name());
+        let constraints = format!("={},l,~{{memory}}", register(word));
+        let address = pointer(address)?.into();
+        let loaded = self.memory_assembly(text, constraints, Some(word), &[address])?;
+        let ty = self.cx.value_type(ty)?;
+        Ok(self.build().build_bit_cast(result(loaded)?, ty, "")?)
+    }
+
+    /// Writes a number of 32 or 64 bits, by device scope.
+    pub(super) fn atomic_store(
+        &self,
+        order: Order,
+        address: BasicValueEnum<'ctx>,
+        value: BasicValueEnum<'ctx>,
+    ) -> Result<()> {
+        let value = self.number_bits(value)?;
+        let bits = int(value)?.get_type().get_bit_width();
+        let text = format!("st.{}.gpu.b{bits} [$0], $1;", order.name());
+        let constraints = format!("l,{},~{{memory}}", register(value.get_type()));
+        let address = pointer(address)?.into();
+        self.memory_assembly(text, constraints, None, &[address, value])?;
+        Ok(())
+    }
+
+    /// PTX that reads or writes memory.
+    fn memory_assembly(
+        &self,
+        text: String,
+        constraints: String,
+        result: Option<BasicTypeEnum<'ctx>>,
+        arguments: &[BasicValueEnum<'ctx>],
+    ) -> Result<CallSiteValue<'ctx>> {
+        let types: Vec<_> = arguments.iter().map(|argument| argument.get_type()).collect();
+        let ty = self.cx.function_type(result, &types);
+        let context = self.cx.context;
+        let assembly = context.create_inline_asm(ty, text, constraints, true, false, None, false);
+        let arguments: Vec<BasicMetadataValueEnum<'ctx>> =
+            arguments.iter().map(|&argument| argument.into()).collect();
+        Ok(self.build().build_indirect_call(ty, assembly, &arguments, "")?)
+    }
+
+    /// A number of 32 or 64 bits as an integer.
+    pub(super) fn number_bits(&self, value: BasicValueEnum<'ctx>) -> Result<BasicValueEnum<'ctx>> {
+        let BasicValueEnum::FloatValue(float) = value else { return Ok(value) };
+        let is_single = float.get_type() == self.cx.float_type(Scalar::F32);
+        let bits = self.cx.int_type(if is_single { 32 } else { 64 });
+        Ok(self.build().build_bit_cast(value, bits, "")?)
+    }
+}
+
+/// The scope in PTX (PTX ISA, "Memory Consistency Model", "Scope").
+fn scope_suffix(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Block => "cta",
+        Scope::Device => "gpu",
+        Scope::System => "sys",
+    }
+}
+
+/// The constraint of a register for a number of 32 or 64 bits.
+fn register(ty: BasicTypeEnum<'_>) -> char {
+    match ty {
+        BasicTypeEnum::FloatType(ty) if ty.get_bit_width() == 32 => 'f',
+        BasicTypeEnum::FloatType(_) => 'd',
+        BasicTypeEnum::IntType(ty) if ty.get_bit_width() == 32 => 'r',
+        _ => 'l',
+    }
+}

@@ -1,0 +1,71 @@
+//! Built-ins that are more than a call of the device: atomic accesses and assertions.
+
+use gridlet_runtime::cpu::abi::{self, Callback};
+use inkwell::AtomicOrdering;
+use inkwell::values::{BasicValue, BasicValueEnum, InstructionValue};
+
+use crate::builtins::Order;
+use crate::codegen::bug;
+use crate::codegen::function::{FunctionEmitter, set_alignment};
+use crate::codegen::values::{int, pointer};
+use crate::error::Result;
+use crate::layout::buffer_layout;
+use crate::types::{Scalar, Type};
+
+/// What a failed assertion prints: file, line, function, message.
+const ASSERTION: &str = "%s:%u: %s: Assertion `%s` failed.\n";
+
+impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
+    /// Reads a number of 32 or 64 bits.
+    pub(super) fn host_atomic_load(
+        &self,
+        order: Order,
+        address: BasicValueEnum<'ctx>,
+        ty: &Type,
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let bits = self.cx.int_type(self.cx.size(ty) as u32 * 8);
+        let loaded = self.build().build_load(bits, pointer(address)?, "")?;
+        let load = loaded.as_instruction_value().ok_or_else(|| bug("a load that is none"))?;
+        make_atomic(load, order, self.cx.alignment(ty))?;
+        Ok(self.build().build_bit_cast(loaded, self.cx.value_type(ty)?, "")?)
+    }
+
+    /// Writes a number of 32 or 64 bits.
+    pub(super) fn host_atomic_store(
+        &self,
+        order: Order,
+        address: BasicValueEnum<'ctx>,
+        value: BasicValueEnum<'ctx>,
+    ) -> Result<()> {
+        let value = self.number_bits(value)?;
+        let bytes = int(value)?.get_type().get_bit_width() / 8;
+        let store = self.build().build_store(pointer(address)?, value)?;
+        make_atomic(store, order, bytes)
+    }
+
+    /// Prints what failed, and ends the grid.
+    pub(super) fn host_assert(&self, arguments: [BasicValueEnum<'ctx>; 4]) -> Result<()> {
+        let string = Type::pointer_const(Type::Scalar(Scalar::U8));
+        let types = [string.clone(), Type::U32, string.clone(), string];
+        let layout = buffer_layout(&types, &self.cx.ir.structs);
+        let alignment = u32::try_from(layout.alignment).unwrap_or(1);
+        let buffer = self.temporary(layout.size, alignment, "assertion")?;
+        for ((value, ty), slot) in arguments.into_iter().zip(&types).zip(&layout.slots) {
+            self.store_part(buffer, slot.offset, value, ty)?;
+        }
+        let format = self.cx.c_string("assertion", ASSERTION).into();
+        self.callback(Callback::Printf, &[format, buffer.into()])?;
+        self.trap(abi::TRAP_EXPLICIT)
+    }
+}
+
+fn make_atomic(access: InstructionValue<'_>, order: Order, alignment: u32) -> Result<()> {
+    let ordering = match order {
+        Order::Relaxed => AtomicOrdering::Monotonic,
+        Order::Acquire => AtomicOrdering::Acquire,
+        Order::Release => AtomicOrdering::Release,
+    };
+    set_alignment(access, alignment)?;
+    let set = access.set_atomic_ordering(ordering);
+    set.map_err(|error| bug(format!("an atomic access: {error}")))
+}

@@ -14,6 +14,7 @@ use corosensei::trap::CoroutineTrapHandler;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use super::abi::{Geometry, KernelDescriptor, Location, NEEDS_THREADS, SHARED_ALIGNMENT};
+use super::check::RED_ZONE_BYTES;
 use super::fault::{CpuFault, FaultKind};
 use super::grid::{Grid, Tree};
 use super::hooks::{ThreadPosition, Waiting};
@@ -297,8 +298,11 @@ impl Runner {
         dynamic_bytes: u32,
         stacks: usize,
     ) -> Option<(*mut u8, *mut u8)> {
-        let static_bytes = (kernel.static_shared_bytes as usize).next_multiple_of(SHARED_ALIGNMENT);
-        let bytes = static_bytes + dynamic_bytes as usize;
+        // So that a checker sees who runs over an end.
+        let gap = if self.shared.hooks.is_some() { RED_ZONE_BYTES } else { 0 };
+        let static_bytes =
+            (kernel.static_shared_bytes as usize + gap).next_multiple_of(SHARED_ALIGNMENT);
+        let bytes = static_bytes + dynamic_bytes as usize + gap;
         let mut memory = self.shared_memory.borrow_mut();
         if memory.first().is_null() || memory.bytes() < bytes {
             *memory = AlignedBytes::new(bytes.max(4096), SHARED_ALIGNMENT)?;

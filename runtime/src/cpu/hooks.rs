@@ -40,6 +40,8 @@ pub struct LaunchEvent<'a> {
     pub grid: GridId,
     /// Its kernel.
     pub kernel: &'a str,
+    /// The names of the source files that a [`Location`] numbers; empty if the loader was not told.
+    pub sources: &'a [String],
     /// Blocks.
     pub grid_dim: [u32; 3],
     /// Threads of a block.
@@ -83,6 +85,12 @@ pub trait Hooks: Send + Sync {
     fn on_alloc(&self, _address: usize, _bytes: usize) {}
     /// Global memory is freed.
     fn on_free(&self, _address: usize, _bytes: usize) {}
+    /// The host wrote to global memory, after it waited for whatever uses that.
+    fn on_host_write(&self, _address: usize, _bytes: usize) {}
+    /// An image was loaded: one of its segments with statics or constants.
+    fn on_image_segment(&self, _address: usize, _bytes: usize) {}
+    /// Nothing of that segment is used any more.
+    fn on_image_segment_gone(&self, _address: usize) {}
     /// A launch was accepted. Called in the order of the grids' numbers.
     fn on_launch(&self, _launch: &LaunchEvent<'_>) {}
     /// A grid's first block is about to start. `after`: the grid that ended before it in its stream, or the

@@ -18,6 +18,7 @@ use super::abi::{
     NEEDS_THREADS, TABLE_SYMBOL, VERSION_SYMBOL,
 };
 use super::callbacks::CALLBACKS;
+use super::hooks::Hooks;
 use crate::error::{Error, Result};
 
 /// A loaded image. What is launched from it keeps it loaded.
@@ -31,6 +32,18 @@ pub struct CpuImage {
     /// Addresses of its machine code.
     code: Vec<Range<usize>>,
     sources: Vec<String>,
+    /// Knows of the image's segments.
+    hooks: Option<Arc<dyn Hooks>>,
+}
+
+impl Drop for CpuImage {
+    fn drop(&mut self) {
+        if let Some(hooks) = &self.hooks {
+            for segment in data_ranges(self.kernels as usize) {
+                hooks.on_image_segment_gone(segment.start);
+            }
+        }
+    }
 }
 
 // SAFETY: the descriptors are constants of the image, which `library` keeps loaded.
@@ -50,7 +63,11 @@ impl CpuImage {
     /// # Errors
     /// [`Error::CpuImage`]: not a shared object for this machine, or of another version of
     /// [`super::abi`].
-    pub(super) fn load(bytes: &[u8], sources: Vec<String>) -> Result<CpuImage> {
+    pub(super) fn load(
+        bytes: &[u8],
+        sources: Vec<String>,
+        hooks: Option<Arc<dyn Hooks>>,
+    ) -> Result<CpuImage> {
         let failed = |reason: String| Error::CpuImage { reason };
         let (library, backing) = open(bytes).map_err(failed)?;
         let missing = |name: &str| failed(format!("it has no symbol `{name}`"));
@@ -76,6 +93,11 @@ impl CpuImage {
             table.write(&CALLBACKS);
             count.read() as usize
         };
+        if let Some(hooks) = &hooks {
+            for segment in data_ranges(kernels as usize) {
+                hooks.on_image_segment(segment.start, segment.len());
+            }
+        }
         Ok(CpuImage {
             code: code_ranges(kernels as usize),
             library,
@@ -83,6 +105,7 @@ impl CpuImage {
             kernels,
             count,
             sources,
+            hooks,
         })
     }
 
@@ -99,6 +122,11 @@ impl CpuImage {
     /// Whether that address lies in its machine code.
     pub(super) fn has_code(&self, address: usize) -> bool {
         self.code.iter().any(|range| range.contains(&address))
+    }
+
+    /// The names of the source files.
+    pub(super) fn sources(&self) -> &[String] {
+        &self.sources
     }
 
     /// Name of a source file, if it is known.
@@ -249,8 +277,18 @@ fn load(path: &Path) -> Result<Library, String> {
 
 /// The executable segments of the object that contains an address.
 fn code_ranges(inside: usize) -> Vec<Range<usize>> {
+    segments(inside, true)
+}
+
+/// Its other segments.
+fn data_ranges(inside: usize) -> Vec<Range<usize>> {
+    segments(inside, false)
+}
+
+fn segments(inside: usize, code: bool) -> Vec<Range<usize>> {
     struct Search {
         inside: usize,
+        code: bool,
         found: Vec<Range<usize>>,
     }
     unsafe extern "C" fn visit(
@@ -274,11 +312,13 @@ fn code_ranges(inside: usize) -> Vec<Range<usize>> {
         if !loaded().any(|header| segment(header).contains(&search.inside)) {
             return 0;
         }
-        search.found =
-            loaded().filter(|header| header.p_flags & libc::PF_X != 0).map(segment).collect();
+        search.found = loaded()
+            .filter(|header| (header.p_flags & libc::PF_X != 0) == search.code)
+            .map(segment)
+            .collect();
         1
     }
-    let mut search = Search { inside, found: Vec::new() };
+    let mut search = Search { inside, code, found: Vec::new() };
     // SAFETY: `visit` keeps the contract of the call; `search` outlives it.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
     search.found

@@ -1,9 +1,10 @@
 //! Global memory of the CPU device: plain allocations, known by their addresses.
 
 use std::alloc::{Layout, alloc, dealloc};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
 
+use super::check::RED_ZONE_BYTES;
 use crate::device::lock;
 
 /// Alignment of an allocation, as of `cuMemAlloc` (driver API: "suitably aligned for any kind of variable"; in
@@ -52,42 +53,79 @@ impl Drop for AlignedBytes {
     }
 }
 
+/// Bytes of freed memory that a checked device keeps from being used again, so that who still uses it is found.
+const QUARANTINE_BYTES: usize = 64 << 20;
+
 /// All allocations that live.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Allocations {
-    live: Mutex<BTreeMap<usize, Layout>>,
+    /// Unused bytes behind each, so that who runs over its end is found.
+    padding: usize,
+    live: Mutex<BTreeMap<usize, Allocation>>,
+    freed: Mutex<Freed>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Allocation {
+    bytes: usize,
+    layout: Layout,
+}
+
+#[derive(Debug, Default)]
+struct Freed {
+    /// Addresses, the oldest first.
+    waiting: VecDeque<(usize, Layout)>,
+    bytes: usize,
 }
 
 impl Allocations {
+    /// `checked`: whether a checker sees accesses.
+    pub(super) fn new(checked: bool) -> Allocations {
+        let padding = if checked { RED_ZONE_BYTES } else { 0 };
+        Allocations { padding, live: Mutex::default(), freed: Mutex::default() }
+    }
+
     /// That many bytes, not initialised; `None` if there is no memory.
     pub(super) fn alloc(&self, bytes: usize) -> Option<*mut u8> {
-        let layout = Layout::from_size_align(bytes.max(1), ALIGNMENT).ok()?;
+        let padded = bytes.max(1).checked_add(self.padding)?;
+        let layout = Layout::from_size_align(padded, ALIGNMENT).ok()?;
         // SAFETY: the size is not 0.
         let first = unsafe { alloc(layout) };
         if first.is_null() {
             return None;
         }
-        lock(&self.live).insert(first as usize, layout);
+        lock(&self.live).insert(first as usize, Allocation { bytes, layout });
         Some(first)
     }
 
     /// Frees an allocation and gives its size; `None` if there is none at that address.
     pub(super) fn free(&self, address: *mut u8) -> Option<usize> {
-        let layout = lock(&self.live).remove(&(address as usize))?;
-        // SAFETY: the map held it, so it was allocated with this layout and not freed.
-        unsafe { dealloc(address, layout) };
-        Some(layout.size())
+        let allocation = lock(&self.live).remove(&(address as usize))?;
+        let mut freed = lock(&self.freed);
+        freed.waiting.push_back((address as usize, allocation.layout));
+        freed.bytes += allocation.layout.size();
+        let most = if self.padding > 0 { QUARANTINE_BYTES } else { 0 };
+        while freed.bytes > most
+            && let Some((address, layout)) = freed.waiting.pop_front()
+        {
+            freed.bytes -= layout.size();
+            // SAFETY: the map held it, so it was allocated with this layout; it is in the list once.
+            unsafe { dealloc(address as *mut u8, layout) };
+        }
+        Some(allocation.bytes)
     }
 
     /// Bytes of the allocation that begins there.
     pub(super) fn size(&self, address: *mut u8) -> Option<usize> {
-        lock(&self.live).get(&(address as usize)).map(|layout| layout.size())
+        lock(&self.live).get(&(address as usize)).map(|allocation| allocation.bytes)
     }
 }
 
 impl Drop for Allocations {
     fn drop(&mut self) {
-        for (address, layout) in std::mem::take(&mut *lock(&self.live)) {
+        let live = std::mem::take(&mut *lock(&self.live));
+        let live = live.into_iter().map(|(address, allocation)| (address, allocation.layout));
+        for (address, layout) in live.chain(lock(&self.freed).waiting.drain(..)) {
             // SAFETY: as in `free`.
             unsafe { dealloc(address as *mut u8, layout) };
         }

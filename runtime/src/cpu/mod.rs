@@ -66,6 +66,7 @@ pub use stream::CpuStream;
 use crate::LaunchLimits;
 use crate::device::lock;
 use crate::error::{Error, Result};
+use check::Checker;
 use hooks::Hooks;
 use pool::Shared;
 use scheduler::{Scheduler, WorkerLimit};
@@ -108,6 +109,7 @@ impl Default for CpuConfig {
 /// A CPU device. Dropping it stops what still runs.
 pub struct CpuDevice {
     shared: Arc<Shared>,
+    checker: Option<Arc<Checker>>,
     workers: u32,
 }
 
@@ -123,7 +125,24 @@ impl CpuDevice {
     /// # Errors
     /// [`Error::CpuThreads`]: the system gives no more threads, or [`THREADS_VARIABLE`] is not a number from 1.
     pub fn new(config: CpuConfig) -> Result<CpuDevice> {
+        if config.check {
+            return CpuDevice::with_checker(config, Checker::new(check::Options::default()));
+        }
         CpuDevice::with_hooks(config, None)
+    }
+
+    /// Starts a device whose programs are checked.
+    ///
+    /// # Errors
+    /// As [`CpuDevice::new`].
+    pub fn with_checker(config: CpuConfig, checker: Arc<Checker>) -> Result<CpuDevice> {
+        let hooks: Arc<dyn Hooks> = Arc::clone(&checker) as _;
+        CpuDevice::start(config, Some(hooks), Some(checker))
+    }
+
+    /// What has the findings, if programs are checked.
+    pub fn checker(&self) -> Option<&Arc<Checker>> {
+        self.checker.as_ref()
     }
 
     /// Starts a device that tells a checker what happens.
@@ -131,6 +150,14 @@ impl CpuDevice {
     /// # Errors
     /// As [`CpuDevice::new`].
     pub fn with_hooks(config: CpuConfig, hooks: Option<Arc<dyn Hooks>>) -> Result<CpuDevice> {
+        CpuDevice::start(config, hooks, None)
+    }
+
+    fn start(
+        config: CpuConfig,
+        hooks: Option<Arc<dyn Hooks>>,
+        checker: Option<Arc<Checker>>,
+    ) -> Result<CpuDevice> {
         let workers = match config.threads {
             Some(threads) => u32::try_from(threads.max(1)).unwrap_or(u32::MAX),
             None => default_threads()?,
@@ -138,7 +165,7 @@ impl CpuDevice {
         let scheduler =
             Scheduler::new(u64::from(workers), config.pending_limit, config.seed, hooks.clone());
         let shared = Arc::new(Shared::new(scheduler, config.seed, hooks, LIMITS));
-        let device = CpuDevice { shared, workers };
+        let device = CpuDevice { shared, checker, workers };
         device.shared.start(workers).map_err(|error| Error::CpuThreads {
             reason: format!("the system does not start {workers} worker threads: {error}"),
         })?;
@@ -155,7 +182,8 @@ impl CpuDevice {
     /// # Errors
     /// [`Error::CpuImage`].
     pub fn load_with_sources(&self, bytes: &[u8], sources: &[String]) -> Result<Arc<CpuImage>> {
-        Ok(Arc::new(CpuImage::load(bytes, sources.to_vec())?))
+        let hooks = self.shared.hooks.clone();
+        Ok(Arc::new(CpuImage::load(bytes, sources.to_vec(), hooks)?))
     }
 
     /// Loads an image without the names of its source files.
@@ -199,6 +227,13 @@ impl CpuDevice {
             hooks.on_free(address as usize, bytes);
         }
         self.shared.allocations.free(address).is_some()
+    }
+
+    /// Says that the host wrote to global memory, for the checker: whoever writes through an address calls it.
+    pub fn host_wrote(&self, address: *const u8, bytes: usize) {
+        if let Some(hooks) = &self.shared.hooks {
+            hooks.on_host_write(address as usize, bytes);
+        }
     }
 
     /// How many launches from kernels may be pending; 0 is no limit.

@@ -89,6 +89,7 @@ impl Shared {
         hooks: Option<Arc<dyn Hooks>>,
         limits: LaunchLimits,
     ) -> Shared {
+        let allocations = Allocations::new(hooks.is_some());
         Shared {
             scheduler: Mutex::new(scheduler),
             work: Condvar::new(),
@@ -97,7 +98,7 @@ impl Shared {
             seed,
             hooks,
             limits,
-            allocations: Allocations::default(),
+            allocations,
             output: Mutex::new(None),
             workers: Mutex::new(Vec::new()),
         }

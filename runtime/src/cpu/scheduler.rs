@@ -245,6 +245,7 @@ impl Scheduler {
             hooks.on_launch(&LaunchEvent {
                 grid: id,
                 kernel: grid.name(),
+                sources: grid.tree.as_ref().map_or(&[], |tree| tree.image.sources()),
                 grid_dim: grid.grid_dim,
                 block_dim: grid.block_dim,
                 launcher,

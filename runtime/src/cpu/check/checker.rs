@@ -47,21 +47,6 @@ impl Checker {
         (self.detector.take_reports(), further)
     }
 
-    /// The host wrote these bytes of global memory.
-    pub fn host_wrote(&self, address: usize, bytes: usize) {
-        self.detector.host_wrote(address, bytes);
-    }
-
-    /// A segment of an image that kernels may read and, if they have statics, write.
-    pub fn image_segment(&self, address: usize, bytes: usize) {
-        self.detector.allocated(address, bytes, Memory::Image, true);
-    }
-
-    /// The image is unloaded.
-    pub fn image_segment_gone(&self, address: usize) {
-        self.detector.freed(address, 0);
-    }
-
     fn grid(&self, grid: hooks::GridId) -> Option<GridId> {
         lock(&self.grids).get(&grid).copied()
     }
@@ -119,6 +104,18 @@ impl Hooks for Checker {
     }
 
     fn on_free(&self, address: usize, _bytes: usize) {
+        self.detector.freed(address, 0);
+    }
+
+    fn on_host_write(&self, address: usize, bytes: usize) {
+        self.detector.host_wrote(address, bytes);
+    }
+
+    fn on_image_segment(&self, address: usize, bytes: usize) {
+        self.detector.allocated(address, bytes, Memory::Image, true);
+    }
+
+    fn on_image_segment_gone(&self, address: usize) {
         self.detector.freed(address, 0);
     }
 
@@ -202,9 +199,11 @@ impl Hooks for Checker {
         kind: u32,
         location: Location,
     ) -> hooks::Verdict {
-        verdict(self.at(thread, |block| {
-            block.access(thread.thread_number, address, bytes, kind, location)
-        }))
+        verdict(
+            self.at(thread, |block| {
+                block.access(thread.thread_number, address, bytes, kind, location)
+            }),
+        )
     }
 
     fn on_barrier(&self, thread: ThreadPosition, location: Location) {
@@ -218,7 +217,7 @@ impl Hooks for Checker {
         _waiting: u32,
         _block_threads: u32,
     ) -> hooks::Verdict {
-        self.with(grid, block_number, BlockCheck::barrier_released);
+        self.with(grid, block_number, |block| block.barrier_released());
         hooks::Verdict::Continue
     }
 

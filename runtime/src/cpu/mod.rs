@@ -61,7 +61,7 @@ use std::thread;
 
 pub use fault::{CpuFault, FaultKind, SourceLine};
 pub use image::{CpuImage, CpuKernel};
-pub use stream::CpuStream;
+pub use stream::{CpuMark, CpuStream};
 
 use crate::LaunchLimits;
 use crate::device::lock;
@@ -293,7 +293,7 @@ impl CpuPartition {
     }
 }
 
-fn default_threads() -> Result<u32> {
+pub(crate) fn default_threads() -> Result<u32> {
     match std::env::var(THREADS_VARIABLE) {
         Ok(text) => {
             text.parse().ok().filter(|threads| *threads > 0).ok_or_else(|| Error::CpuThreads {

@@ -11,8 +11,9 @@
 //! All of it is under one lock, which a worker takes once for several blocks.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use super::fault::CpuFault;
 use super::grid::{Grid, GridPointer, Tree};
@@ -96,7 +97,12 @@ struct HostStream {
     failure: Option<Box<CpuFault>>,
     /// Trees that have not ended, in order, for cancelling.
     trees: VecDeque<Arc<Tree>>,
+    /// Points that were not reached, in order: after how many launches, and where to write when.
+    marks: VecDeque<(u64, Mark)>,
 }
+
+/// When the stream reached a point; empty before.
+pub(super) type Mark = Arc<OnceLock<Instant>>;
 
 /// Blocks of a grid for one worker.
 #[derive(Debug)]
@@ -388,6 +394,11 @@ impl Scheduler {
                 host.failure = Some(failure);
             }
             failed = host.failure.is_some();
+            while let Some((_, mark)) =
+                host.marks.pop_front_if(|(launches, _)| *launches <= host.finished)
+            {
+                let _ = mark.set(Instant::now());
+            }
             self.host_progress = true;
         }
         let this = &mut self.streams[stream];
@@ -617,6 +628,19 @@ impl Scheduler {
     }
 
     // ---- the host's view
+
+    /// Marks the point after everything that was launched into the stream so far.
+    pub(super) fn mark(&mut self, stream: StreamId) -> Mark {
+        let mark = Mark::default();
+        if let Some(host) = &mut self.streams[stream].host {
+            if host.finished >= host.submitted {
+                let _ = mark.set(Instant::now());
+            } else {
+                host.marks.push_back((host.submitted, Arc::clone(&mark)));
+            }
+        }
+        mark
+    }
 
     /// Launches made into a stream so far.
     pub(super) fn submitted(&self, stream: StreamId) -> u64 {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::grid::{Tree, geometry_error};
 use super::image::CpuKernel;
 use super::pool::Shared;
-use super::scheduler::{StreamId, WorkerLimit};
+use super::scheduler::{Mark, StreamId, WorkerLimit};
 use crate::Dim3;
 use crate::config::{KernelLimits, LaunchConfig};
 use crate::error::{Error, Result};
@@ -91,6 +91,12 @@ impl CpuStream {
         Ok(())
     }
 
+    /// A mark after everything that was launched so far.
+    pub fn mark(&self) -> CpuMark {
+        let mark = self.inner.shared.lock().mark(self.inner.id);
+        CpuMark { shared: Arc::clone(&self.inner.shared), mark }
+    }
+
     /// Whether all that was launched so far has ended, with all that came of it. Reports nothing.
     pub fn is_done(&self) -> bool {
         let scheduler = self.inner.shared.lock();
@@ -154,6 +160,31 @@ impl CpuStream {
                 return false;
             }
         }
+    }
+}
+
+/// A point in a stream. Cheap to clone.
+#[derive(Clone)]
+pub struct CpuMark {
+    shared: Arc<Shared>,
+    mark: Mark,
+}
+
+impl std::fmt::Debug for CpuMark {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("CpuMark").field(&self.mark.get()).finish()
+    }
+}
+
+impl CpuMark {
+    /// When the stream reached it, which this waits for; `None` if the time-out comes first. Reports no failure.
+    pub fn wait(&self, timeout: Duration) -> Option<Instant> {
+        if let Some(reached) = self.mark.get() {
+            return Some(*reached);
+        }
+        let deadline = Instant::now().checked_add(timeout);
+        self.shared.wait_until(deadline, |_| self.mark.get().is_some());
+        self.mark.get().copied()
     }
 }
 

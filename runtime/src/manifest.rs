@@ -23,7 +23,10 @@ pub struct Manifest {
     pub launch_strategy: String,
     /// Kernels, in the order of the source.
     pub kernels: Vec<Kernel>,
-    /// The structs that kernels' parameters mention.
+    /// `static` variables, in the order of the source.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub statics: Vec<Static>,
+    /// The structs that kernels' parameters and `static` variables mention.
     pub structs: Vec<Struct>,
     /// What the program needs of the device runtime; absent if it launches nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,6 +66,20 @@ pub struct Kernel {
     pub warp_operations: bool,
     /// The kernels it may launch, each once, in the order of the source.
     pub launches: Vec<String>,
+}
+
+/// A `static` variable: device memory that all grids share, and that the host finds by its name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Static {
+    /// Its name, which is its symbol.
+    pub name: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub ty: Type,
+    /// Size in bytes.
+    pub size: u64,
+    /// Alignment in bytes.
+    pub alignment: u64,
 }
 
 /// A parameter of a kernel.

@@ -50,6 +50,17 @@ pub fn describe(program: &Checked) -> Manifest {
                 .collect(),
         });
     }
+    let is_static = |global: &&ir::Global| global.exported && global.space == ir::Space::Device;
+    let mut statics = Vec::new();
+    for global in module.globals.iter().filter(is_static) {
+        let layout = type_layout(&global.ty, &module.structs);
+        statics.push(manifest::Static {
+            name: global.name.clone(),
+            ty: structs.describe(&global.ty),
+            size: layout.size,
+            alignment: layout.alignment,
+        });
+    }
     let device_runtime = manifest::DeviceRuntime {
         lost_launch_record: LOST_LAUNCH_RECORD.into(),
         launches_made: None,
@@ -61,6 +72,7 @@ pub fn describe(program: &Checked) -> Manifest {
         source_sha256: program.source_sha256(),
         launch_strategy: Strategy::Cdp.name().into(),
         kernels,
+        statics,
         structs: structs.finish(),
         device_runtime: program.launches().then_some(device_runtime),
         images: Vec::new(),

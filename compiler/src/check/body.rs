@@ -62,6 +62,8 @@ pub(super) struct Body<'c, 'a> {
     pub(super) cx: &'c mut Context<'a>,
     /// Only what is known at compile time is allowed.
     pub(super) constant: bool,
+    /// With `constant`: also structs, arrays and vectors.
+    pub(super) aggregates: bool,
     pub(super) locals: Vec<Local>,
     pub(super) shared: Vec<Local>,
     /// Every variable, in the order of declaration; gone ones too.
@@ -86,6 +88,7 @@ impl<'c, 'a> Body<'c, 'a> {
         Body {
             cx,
             constant: false,
+            aggregates: false,
             locals: vec![],
             shared: vec![],
             variables: vec![],

@@ -26,6 +26,11 @@ impl<'a> Body<'_, 'a> {
     ) -> Option<Expr> {
         let name = self.cx.text(callee);
         match self.cx.value_names.get(name).copied() {
+            // Of a `static` variable.
+            Some((ValueName::Function(_), _)) if self.constant => {
+                self.not_constant(span);
+                return None;
+            }
             Some((ValueName::Function(id), _)) => {
                 let generics = generics.map(|generics| generics.span);
                 return self.function_call(id, callee, generics, arguments, span);
@@ -36,6 +41,11 @@ impl<'a> Body<'_, 'a> {
             }
             Some((ValueName::Const(_), declared)) => {
                 self.not_callable(callee, "a constant", Some(declared));
+                self.check_all(arguments);
+                return None;
+            }
+            Some((ValueName::Static(_), declared)) => {
+                self.not_callable(callee, "a variable", Some(declared));
                 self.check_all(arguments);
                 return None;
             }

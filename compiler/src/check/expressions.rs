@@ -26,7 +26,8 @@ impl<'a> Body<'_, 'a> {
     /// The expression with its type, or `None` after an error. Where the type is open (an unsuffixed
     /// literal), it becomes `hint` if it can.
     pub(super) fn infer(&mut self, e: &'a ast::Expr, hint: Option<&Type>) -> Option<Expr> {
-        if self.constant && !may_be_constant(&e.kind) {
+        let is_aggregate = self.aggregates && may_be_aggregate(&e.kind);
+        if self.constant && !is_aggregate && !may_be_constant(&e.kind) {
             self.not_constant(e.span);
             return None;
         }
@@ -86,6 +87,14 @@ impl<'a> Body<'_, 'a> {
             Some((ValueName::Const(at), _)) => {
                 let item = &self.cx.consts[*at];
                 return Some(typed(item.value.clone()?, item.ty.clone()?, span));
+            }
+            Some((ValueName::Static(_), _)) if self.constant => {
+                self.not_constant(span);
+                return None;
+            }
+            Some((ValueName::Static(id), _)) => {
+                let ty = self.cx.statics[id.0 as usize].ty.clone()?;
+                return Some(typed(ExprKind::Static(*id), ty, span));
             }
             Some((ValueName::Opaque, _)) => return None,
             Some((ValueName::Function(id), at)) => {
@@ -151,8 +160,9 @@ impl<'a> Body<'_, 'a> {
             Diagnostic::error(ids::UNKNOWN_NAME, span, format!("there is no `{text}` here"));
         let error = self.cx.suggest(error, text, |cx| {
             let constants = cx.consts.iter().map(|item| cx.text(item.item.name));
+            let statics = cx.statics.iter().map(|item| cx.text(item.item.name));
             let builtins = BUILTIN_VALUES.iter().map(|(name, _)| *name);
-            cx.scope.iter().copied().chain(constants).chain(builtins).collect()
+            cx.scope.iter().copied().chain(constants).chain(statics).chain(builtins).collect()
         });
         self.cx.report(error);
         // Once is enough for a body.
@@ -201,6 +211,17 @@ impl<'a> Body<'_, 'a> {
 /// An expression with its type.
 pub(super) fn typed(kind: ExprKind, ty: Type, span: Span) -> Expr {
     Expr { kind, ty, span }
+}
+
+/// What a `static` variable may start as beside constants. The checker of it looks at the parts.
+fn may_be_aggregate(kind: &ast::ExprKind) -> bool {
+    matches!(
+        kind,
+        ast::ExprKind::Struct { .. }
+            | ast::ExprKind::Array(_)
+            | ast::ExprKind::ArrayRepeat(..)
+            | ast::ExprKind::Call { .. }
+    )
 }
 
 fn may_be_constant(kind: &ast::ExprKind) -> bool {

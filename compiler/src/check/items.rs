@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use super::body::Body;
 use super::mismatch::Why;
-use super::tree::{ExprKind, FunctionId, KernelAttributes, LaunchBounds};
-use super::{ConstItem, Context, Parameter, Signature, ValueName};
+use super::tree::{ExprKind, FunctionId, KernelAttributes, LaunchBounds, StaticId};
+use super::{ConstItem, Context, Parameter, Signature, StaticItem, ValueName};
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::syntax::ast;
@@ -31,6 +31,12 @@ impl<'a> Context<'a> {
                     let id = ValueName::Const(self.consts.len());
                     if self.declare_value(item.name, id) {
                         self.consts.push(ConstItem { item, ty: None, value: None });
+                    }
+                }
+                ast::Item::Static(item) => {
+                    let id = ValueName::Static(StaticId(self.statics.len() as u32));
+                    if self.declare_value(item.name, id) {
+                        self.statics.push(StaticItem { item, ty: None });
                     }
                 }
                 ast::Item::Struct(item) => {

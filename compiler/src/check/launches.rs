@@ -113,6 +113,11 @@ impl<'a> Body<'_, 'a> {
                     .hint(format!("call it, `{name}(…)`, or declare it `kernel`"))
             }
             Some((ValueName::Opaque, _)) => return None,
+            Some((ValueName::Static(_), declared)) => {
+                let message = format!("`{name}` is a variable, not a kernel");
+                let error = Diagnostic::error(ids::LAUNCH_NOT_KERNEL, at, message);
+                error.label(declared, "declared here")
+            }
             Some((ValueName::Const(_), declared)) => {
                 let message = format!("`{name}` is a constant, not a kernel");
                 Diagnostic::error(ids::LAUNCH_NOT_KERNEL, at, message)

@@ -25,6 +25,7 @@ mod operators;
 mod places;
 mod printf;
 mod statements;
+mod statics;
 mod structs;
 pub mod tree;
 mod types;
@@ -74,6 +75,8 @@ fn no_errors(diagnostics: &[Diagnostic]) -> bool {
 enum ValueName {
     /// Index in [`Context::consts`].
     Const(usize),
+    /// A `static` variable.
+    Static(tree::StaticId),
     /// A function or kernel.
     Function(tree::FunctionId),
     /// Reported where it is declared.
@@ -86,6 +89,13 @@ struct ConstItem<'a> {
     ty: Option<Type>,
     /// A literal, once it is evaluated and right.
     value: Option<tree::ExprKind>,
+}
+
+/// A `static` variable.
+struct StaticItem<'a> {
+    item: &'a ast::Static,
+    /// Once it is resolved.
+    ty: Option<Type>,
 }
 
 /// What a caller knows of a function or kernel.
@@ -129,6 +139,8 @@ struct Context<'a> {
     type_names: HashMap<&'a str, Option<StructId>>,
     value_names: HashMap<&'a str, (ValueName, Span)>,
     consts: Vec<ConstItem<'a>>,
+    /// By `StaticId`.
+    statics: Vec<StaticItem<'a>>,
     /// By `FunctionId`.
     signatures: Vec<Rc<Signature<'a>>>,
     builtins: HashMap<&'static str, Builtin>,
@@ -149,6 +161,7 @@ impl<'a> Context<'a> {
             type_names: HashMap::from([("dim3", Some(StructId::DIM3))]),
             value_names: HashMap::new(),
             consts: vec![],
+            statics: vec![],
             signatures: vec![],
             builtins: Builtin::all().into_iter().collect(),
             scope: vec![],
@@ -162,6 +175,7 @@ impl<'a> Context<'a> {
         let items = self.declare(file);
         self.evaluate_consts();
         self.resolve_structs(&items.structs);
+        let statics = self.evaluate_statics();
         self.resolve_signatures(&items.functions);
         let mut functions = Vec::with_capacity(self.signatures.len());
         for signature in self.signatures.clone() {
@@ -170,7 +184,7 @@ impl<'a> Context<'a> {
         if self.diagnostics.is_empty() && functions.iter().all(|f| f.kernel.is_none()) {
             self.report_empty(file);
         }
-        let program = tree::Program { structs: self.structs, functions };
+        let program = tree::Program { structs: self.structs, statics, functions };
         let mut diagnostics = self.diagnostics.into_vec();
         crate::diagnostics::sort(&mut diagnostics);
         (Some(program), diagnostics)

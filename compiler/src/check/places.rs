@@ -169,7 +169,10 @@ impl<'a> Body<'_, 'a> {
         let mut root = place;
         loop {
             match &root.kind {
-                ExprKind::Local(_) | ExprKind::Shared(_) | ExprKind::Deref(_) => return Some(root),
+                ExprKind::Local(_)
+                | ExprKind::Shared(_)
+                | ExprKind::Static(_)
+                | ExprKind::Deref(_) => return Some(root),
                 ExprKind::Index { base, .. } if base.ty.is_pointer() => return Some(root),
                 ExprKind::Index { base, .. } | ExprKind::Field { base, .. } => root = base,
                 _ => return None,
@@ -180,7 +183,7 @@ impl<'a> Body<'_, 'a> {
     /// Whether the place with this root can be assigned.
     fn is_mutable(&self, root: &Expr) -> bool {
         match &root.kind {
-            ExprKind::Shared(_) => true,
+            ExprKind::Shared(_) | ExprKind::Static(_) => true,
             ExprKind::Local(id) => match self.variable(*id).map(|variable| &variable.meaning) {
                 Some(Meaning::Local { mutable, .. }) => *mutable,
                 _ => false,

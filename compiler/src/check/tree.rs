@@ -2,7 +2,7 @@
 //!
 //! Names are resolved, every expression has its type, constants are folded to literals, and nothing
 //! is left to infer. Rules that hold here, and that `ir::build` relies on:
-//! - A *place* is an expression whose kind is `Local`, `Shared`, `Deref`, `Index`, or a `Field` of a place.
+//! - A *place* is an expression whose kind is `Local`, `Shared`, `Static`, `Deref`, `Index`, or a `Field` of a place.
 //!   Only places are assigned to, or taken the address of.
 //! - `Binary` has two operands of one type, except shifts (any integer as the count), pointer plus or
 //!   minus integer, and pointer minus pointer (an `i64`, in elements).
@@ -22,6 +22,10 @@ pub struct LocalId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SharedId(pub u32);
 
+/// Index of a `static` variable in its program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StaticId(pub u32);
+
 /// Index of a function or kernel in its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FunctionId(pub u32);
@@ -31,8 +35,24 @@ pub struct FunctionId(pub u32);
 pub struct Program {
     /// All structs, the built-in ones first.
     pub structs: Structs,
+    /// `static` variables, in the order of the source.
+    pub statics: Vec<Static>,
     /// Device functions and kernels.
     pub functions: Vec<Function>,
+}
+
+/// A `static` variable.
+#[derive(Clone, Debug)]
+pub struct Static {
+    /// Its name, by which the host finds it.
+    pub name: String,
+    /// Its type.
+    pub ty: Type,
+    /// What it starts as: `Int`, `Float`, `Bool`, and `Aggregate`, `Array` and `ArrayRepeat` of such; an `Int`
+    /// may stand in a `Cast` to a pointer.
+    pub value: Expr,
+    /// The name in its declaration.
+    pub span: Span,
 }
 
 /// A device function or a kernel.
@@ -181,6 +201,21 @@ pub struct Expr {
     pub span: Span,
 }
 
+impl Expr {
+    /// Whether all bytes of the value are zero, as can be seen.
+    pub fn is_zero(&self) -> bool {
+        match &self.kind {
+            ExprKind::Int(value) => *value == 0,
+            ExprKind::Float(value) => value.to_bits() == 0,
+            ExprKind::Bool(value) => !value,
+            ExprKind::Aggregate(parts) | ExprKind::Array(parts) => parts.iter().all(Expr::is_zero),
+            ExprKind::ArrayRepeat(element) => element.is_zero(),
+            ExprKind::Cast(address) => self.ty.is_pointer() && address.is_zero(),
+            _ => false,
+        }
+    }
+}
+
 /// Operators on two operands. Comparisons give `bool`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each variant is the operator of that name")]
@@ -277,6 +312,8 @@ pub enum ExprKind {
     Local(LocalId),
     /// A `shared` variable (a place).
     Shared(SharedId),
+    /// A `static` variable (a place).
+    Static(StaticId),
     /// The base of the block's dynamic shared memory, as a `*mut T`: the value of a `dynamic shared` name.
     DynamicShared,
     /// `thread_idx` and the like: a `dim3` value.

@@ -51,6 +51,8 @@ impl Name {
 pub enum Item {
     /// `const NAME: T = e;`
     Const(Const),
+    /// `static name: T = e;`
+    Static(Static),
     /// `struct Name { … }`
     Struct(Struct),
     /// `fn` or `kernel`.
@@ -68,6 +70,17 @@ pub struct Const {
     /// Its type.
     pub ty: TypeExpr,
     /// Its value.
+    pub value: Expr,
+}
+
+/// `static name: T = e;`
+#[derive(Clone, Debug)]
+pub struct Static {
+    /// Its name.
+    pub name: Name,
+    /// Its type.
+    pub ty: TypeExpr,
+    /// What it starts as.
     pub value: Expr,
 }
 

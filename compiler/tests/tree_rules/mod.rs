@@ -7,6 +7,9 @@ use gridlet::types::{Scalar, Type};
 
 /// Panics where a program breaks a rule of the tree.
 pub(crate) fn verify(program: &Program, sources: &SourceMap) {
+    for variable in &program.statics {
+        assert_eq!(variable.value.ty, variable.ty, "what `{}` starts as", variable.name);
+    }
     for function in &program.functions {
         let rules = Rules { program, function, sources };
         assert!(function.parameter_count <= function.locals.len());
@@ -98,7 +101,8 @@ impl Rules<'_> {
 
     fn place(&self, place: &Expr) {
         match &place.kind {
-            ExprKind::Local(_) | ExprKind::Shared(_) | ExprKind::Deref(_) => {}
+            ExprKind::Local(_) | ExprKind::Shared(_) | ExprKind::Static(_) | ExprKind::Deref(_) => {
+            }
             ExprKind::Index { base, .. } if base.ty.is_pointer() => {}
             ExprKind::Index { base, .. } | ExprKind::Field { base, .. } => self.place(base),
             other => panic!("{other:?} is no place"),
@@ -145,6 +149,7 @@ impl Rules<'_> {
             ExprKind::Bool(_) => assert_eq!(e.ty, Type::BOOL),
             ExprKind::Local(id) => assert_eq!(e.ty, self.function.locals[id.0 as usize].ty),
             ExprKind::Shared(id) => assert_eq!(e.ty, self.function.shared[id.0 as usize].ty),
+            ExprKind::Static(id) => assert_eq!(e.ty, self.program.statics[id.0 as usize].ty),
             ExprKind::DynamicShared => assert!(matches!(e.ty, Type::Pointer { mutable: true, .. })),
             ExprKind::Geometry(_) => assert_eq!(e.ty, Type::DIM3),
             ExprKind::Unary(_, value) => {

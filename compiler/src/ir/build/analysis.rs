@@ -84,7 +84,7 @@ pub(super) fn local_of_place(place: &Expr) -> Option<LocalId> {
 /// Whether an expression is a place: see [`crate::check::tree`].
 pub(super) fn is_place(expr: &Expr) -> bool {
     match &expr.kind {
-        ExprKind::Local(_) | ExprKind::Shared(_) | ExprKind::Deref(_) => true,
+        ExprKind::Local(_) | ExprKind::Shared(_) | ExprKind::Static(_) | ExprKind::Deref(_) => true,
         ExprKind::Field { base, .. } => is_place(base),
         ExprKind::Index { base, .. } => base.ty.is_pointer() || is_place(base),
         _ => false,
@@ -160,6 +160,7 @@ fn visit_expr<'t>(expr: &'t Expr, visit: &mut dyn FnMut(Node<'t>)) {
         | ExprKind::Bool(_)
         | ExprKind::Local(_)
         | ExprKind::Shared(_)
+        | ExprKind::Static(_)
         | ExprKind::DynamicShared
         | ExprKind::Geometry(_) => {}
         ExprKind::Unary(_, operand)

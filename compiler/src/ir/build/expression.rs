@@ -42,7 +42,10 @@ impl FunctionBuilder<'_, '_> {
                 Storage::Memory(slot) => self.body.load(slot, &expr.ty, span),
                 Storage::Unused => return Err(self.broken("a local variable without a slot")),
             },
-            ExprKind::Shared(_) | ExprKind::Deref(_) | ExprKind::Index { .. } => {
+            ExprKind::Shared(_)
+            | ExprKind::Static(_)
+            | ExprKind::Deref(_)
+            | ExprKind::Index { .. } => {
                 let address = self.address(expr)?;
                 self.body.load(address, &expr.ty, span)
             }

@@ -9,6 +9,7 @@ mod function;
 mod launch;
 mod place;
 mod statement;
+mod static_value;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,10 +29,11 @@ use crate::types::{Scalar, Type};
 /// `<kernel>`; launches stay symbolic.
 ///
 /// # Errors
-/// [`Error::Program`] with `reserved-name` if a kernel has the name of a symbol of the device runtime;
+/// [`Error::Program`] with `reserved-name` if a kernel or a `static` variable has the name of a symbol of the device runtime;
 /// [`Error::Internal`] if the tree breaks the rules of [`crate::check::tree`].
 pub fn build_ir(program: &tree::Program, sources: Arc<SourceMap>) -> Result<Module> {
     let mut program = ProgramBuilder::new(program, Arc::clone(&sources))?;
+    program.add_statics()?;
     let mut functions = vec![];
     let mut kernels = vec![];
     for index in 0..program.tree.functions.len() {
@@ -99,19 +101,26 @@ impl<'t> ProgramBuilder<'t> {
             symbols: BTreeSet::new(),
             strings: BTreeMap::new(),
         };
-        // The host looks kernels up by name, so they choose first.
+        // The host looks kernels and variables up by name, so they choose first.
         let mut reserved = vec![];
-        for kernel in tree.functions.iter().filter(|function| function.kernel.is_some()) {
-            if symbols::is_reserved(&kernel.name) {
-                let message = format!("`{}` is a symbol of the device runtime", kernel.name);
+        let mut claim = |name: &str, what: &str, span| {
+            if symbols::is_reserved(name) {
+                let message = format!("`{name}` is a symbol of the device runtime");
                 reserved.push(
-                    Diagnostic::error(ids::RESERVED_NAME, kernel.span, message)
-                        .hint("give the kernel another name"),
+                    Diagnostic::error(ids::RESERVED_NAME, span, message)
+                        .hint(format!("give the {what} another name")),
                 );
             }
-            program.symbols.insert(kernel.name.clone());
-            program.symbols.insert(format!("{}.body", kernel.name));
+            program.symbols.insert(name.to_string());
+        };
+        for variable in &tree.statics {
+            claim(&variable.name, "variable", variable.span);
         }
+        for kernel in tree.functions.iter().filter(|function| function.kernel.is_some()) {
+            claim(&kernel.name, "kernel", kernel.span);
+        }
+        let bodies = tree.functions.iter().filter(|function| function.kernel.is_some());
+        program.symbols.extend(bodies.map(|kernel| format!("{}.body", kernel.name)));
         if !reserved.is_empty() {
             return Err(Error::Program(reserved));
         }
@@ -150,6 +159,21 @@ impl<'t> ProgramBuilder<'t> {
         let name = self.unique_symbol(name);
         self.globals.push(Global { name, space, ty, init, exported: false });
         GlobalId(self.globals.len() as u32 - 1)
+    }
+
+    /// The `static` variables, which are the first globals.
+    fn add_statics(&mut self) -> Result<()> {
+        for variable in &self.tree.statics {
+            let init = static_value::initial_value(&variable.value, &self.tree.structs)?;
+            self.globals.push(Global {
+                name: variable.name.clone(),
+                space: Space::Device,
+                ty: variable.ty.clone(),
+                init,
+                exported: true,
+            });
+        }
+        Ok(())
     }
 
     fn add_shared(&mut self, index: usize) {

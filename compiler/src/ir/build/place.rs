@@ -4,7 +4,7 @@ use super::analysis::is_place;
 use super::function::{FunctionBuilder, Storage};
 use crate::check::tree::{BinaryOp, Expr, ExprKind, LocalId};
 use crate::error::Result;
-use crate::ir::{Const, InstKind, Operand};
+use crate::ir::{Const, GlobalId, InstKind, Operand};
 use crate::source::Span;
 use crate::types::{Scalar, Type};
 
@@ -41,6 +41,8 @@ impl FunctionBuilder<'_, '_> {
                     None => Err(self.broken("a shared variable is not there")),
                 }
             }
+            // They are the first globals: see `ProgramBuilder::add_statics`.
+            ExprKind::Static(id) => Ok(Operand::Global(GlobalId(id.0))),
             ExprKind::Deref(pointer) => self.value(pointer),
             ExprKind::Field { base, index } => {
                 let base = self.address(base)?;
@@ -94,7 +96,7 @@ impl FunctionBuilder<'_, '_> {
                 }
                 Ok(())
             }
-            (ExprKind::ArrayRepeat(element), Type::Array(_, count)) if !is_zero(element) => {
+            (ExprKind::ArrayRepeat(element), Type::Array(_, count)) if !element.is_zero() => {
                 self.fill(pointer, element, *count, expr.span)
             }
             (ExprKind::Aggregate(parts), Type::Struct(_)) if parts.iter().any(is_array) => {
@@ -119,7 +121,7 @@ impl FunctionBuilder<'_, '_> {
         let Type::Array(_, count) = &expr.ty else {
             return Err(self.broken("an array literal of another type"));
         };
-        if is_zero(element) {
+        if element.is_zero() {
             return Ok(Operand::Const(Const::Zero(expr.ty.clone())));
         }
         if *count <= REPEAT_LIMIT {
@@ -172,18 +174,6 @@ fn pointer_to(place: &Expr) -> Type {
         }
     }
     Type::Pointer { mutable: is_mutable(place), pointee: Box::new(place.ty.clone()) }
-}
-
-/// Whether all bytes of the value are zero, as can be seen.
-fn is_zero(expr: &Expr) -> bool {
-    match &expr.kind {
-        ExprKind::Int(value) => *value == 0,
-        ExprKind::Float(value) => value.to_bits() == 0,
-        ExprKind::Bool(value) => !value,
-        ExprKind::Aggregate(parts) | ExprKind::Array(parts) => parts.iter().all(is_zero),
-        ExprKind::ArrayRepeat(element) => is_zero(element),
-        _ => false,
-    }
 }
 
 fn is_array(expr: &Expr) -> bool {

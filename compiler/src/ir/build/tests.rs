@@ -312,7 +312,8 @@ fn assignments_go_from_left_to_right_and_find_the_place_once() {
 }
 
 fn error(functions: Vec<tree::Function>) -> Error {
-    build_ir(&tree::Program { structs: Structs::new(), functions }, sources()).unwrap_err()
+    build_ir(&tree::Program { structs: Structs::new(), statics: vec![], functions }, sources())
+        .unwrap_err()
 }
 
 #[test]

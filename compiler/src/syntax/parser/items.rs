@@ -4,7 +4,7 @@ use super::Parser;
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::syntax::ast::{
-    Attribute, Block, Const, Field, File, Function, Item, Name, Parameter, Struct,
+    Attribute, Block, Const, Field, File, Function, Item, Name, Parameter, Static, Struct,
 };
 use crate::syntax::token::Token;
 
@@ -40,7 +40,8 @@ impl Parser<'_> {
             Token::Const => self.const_item(file),
             Token::Struct => self.struct_item(file),
             Token::Fn | Token::Kernel => self.function_item(attributes, file),
-            Token::Static | Token::Extern => self.unsupported_item(file),
+            Token::Static => self.static_item(file),
+            Token::Extern => self.unsupported_item(file),
             Token::Use => {
                 let start = self.bump();
                 file.has_use = true;
@@ -58,7 +59,7 @@ impl Parser<'_> {
                 self.function_without_word(file)
             }
             _ => {
-                self.expected("an item: `const`, `struct`, `fn` or `kernel`");
+                self.expected("an item: `const`, `static`, `struct`, `fn` or `kernel`");
                 None
             }
         }
@@ -144,6 +145,23 @@ impl Parser<'_> {
         let value = self.expression()?;
         self.expect(Token::Semicolon)?;
         Some(Const { name, ty, value })
+    }
+
+    /// `static name: T = e;`
+    fn static_item(&mut self, file: &mut File) -> Option<()> {
+        self.bump();
+        let name = self.name()?;
+        let read = (|| {
+            self.expect(Token::Colon)?;
+            let ty = self.ty()?;
+            self.expect(Token::Equal)?;
+            let value = self.expression()?;
+            self.expect(Token::Semicolon)?;
+            Some(Static { name, ty, value })
+        })();
+        let whole = read.is_some();
+        file.items.push(read.map_or(Item::Opaque(name), Item::Static));
+        whole.then_some(())
     }
 
     /// `struct Name { field: T, … }`
@@ -237,25 +255,14 @@ impl Parser<'_> {
         Some(names)
     }
 
-    /// `static name: T = e;` or `extern fn name(…) -> T;`: read for its name, and refused.
+    /// `extern fn name(…) -> T;`: read for its name, and refused.
     fn unsupported_item(&mut self, file: &mut File) -> Option<()> {
-        let is_static = self.peek() == Token::Static;
         let start = self.bump();
-        if is_static {
-            self.unsupported(start, "`static` variables are");
-            let name = self.name()?;
-            file.items.push(Item::Opaque(name));
-            self.expect(Token::Colon)?;
-            self.ty()?;
-            self.expect(Token::Equal)?;
-            self.expression()?;
-        } else {
-            self.unsupported(start, "`extern` functions are");
-            self.expect(Token::Fn)?;
-            let name = self.name()?;
-            file.items.push(Item::Opaque(name));
-            self.signature(name, false)?;
-        }
+        self.unsupported(start, "`extern` functions are");
+        self.expect(Token::Fn)?;
+        let name = self.name()?;
+        file.items.push(Item::Opaque(name));
+        self.signature(name, false)?;
         self.expect(Token::Semicolon)?;
         Some(())
     }

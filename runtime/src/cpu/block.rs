@@ -117,6 +117,7 @@ pub(super) struct Runner {
     /// Of the block, once a thread launched into it.
     pub(super) default_stream: Cell<Option<StreamId>>,
     /// Parameter buffers handed out and not launched yet.
+    #[expect(clippy::vec_box, reason = "grids move from list to list without being copied")]
     pub(super) buffers: RefCell<Vec<Box<Grid>>>,
     random: Cell<Option<Random>>,
 }
@@ -127,6 +128,7 @@ thread_local! {
 }
 
 /// The runner of this thread. For signal handlers: does nothing but read.
+#[inline(always)]
 pub(super) fn current_runner<'a>() -> Option<&'a Runner> {
     // SAFETY: a worker sets the pointer for as long as the runner lives.
     unsafe { CURRENT.get().as_ref() }
@@ -183,9 +185,18 @@ impl Runner {
         }
     }
 
+    #[inline(always)]
     pub(super) fn slot(&self, thread: u32) -> &Slot {
-        let slots = self.slots.get_or_init(|| (0..MOST_THREADS).map(|_| Slot::new()).collect());
-        &slots[thread as usize]
+        match self.slots.get() {
+            Some(slots) => &slots[thread as usize],
+            None => &self.make_slots()[thread as usize],
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_slots(&self) -> &[Slot] {
+        self.slots.get_or_init(|| (0..MOST_THREADS).map(|_| Slot::new()).collect())
     }
 
     /// The grid of the block that runs.
@@ -298,7 +309,7 @@ impl Runner {
         dynamic_bytes: u32,
         stacks: usize,
     ) -> Option<(*mut u8, *mut u8)> {
-        // So that a checker sees who runs over an end.
+        // A checker finds accesses beyond the end only if nothing else is there.
         let gap = if self.shared.hooks.is_some() { RED_ZONE_BYTES } else { 0 };
         let static_bytes =
             (kernel.static_shared_bytes as usize + gap).next_multiple_of(SHARED_ALIGNMENT);
@@ -478,16 +489,25 @@ impl Runner {
     }
 
     /// The next thread to run, no longer ready.
+    #[inline(always)]
     fn choose(&self) -> Option<u32> {
         let ready = self.ready_warps.get();
         if ready == 0 {
             return None;
         }
-        let mut random = self.random.get();
-        let warp = pick(ready, &mut random);
+        let (warp, lane) = match self.random.get() {
+            None => {
+                let warp = ready.trailing_zeros();
+                (warp, self.warps[warp as usize].ready.get().trailing_zeros())
+            }
+            Some(mut random) => {
+                let warp = pick(ready, &mut random);
+                let lane = pick(self.warps[warp as usize].ready.get(), &mut random);
+                self.random.set(Some(random));
+                (warp, lane)
+            }
+        };
         let lanes = &self.warps[warp as usize].ready;
-        let lane = pick(lanes.get(), &mut random);
-        self.random.set(random);
         lanes.set(lanes.get() & !(1 << lane));
         if lanes.get() == 0 {
             self.ready_warps.set(ready & !(1 << warp));
@@ -549,7 +569,8 @@ impl Runner {
 
     // ---- called from kernel code
 
-    /// `sync_threads()`.
+    /// `sync_threads()`. Inlined, as is all below it: after a switch each return is mispredicted.
+    #[inline(always)]
     pub(super) fn barrier(&self, location: Location) {
         if !self.has_threads() {
             return;
@@ -570,6 +591,8 @@ impl Runner {
         self.wait(location, true);
     }
 
+    #[cold]
+    #[inline(never)]
     fn release_barrier(&self) {
         let waiting = self.at_barrier.replace(0);
         if let Some(hooks) = &self.shared.hooks {
@@ -604,6 +627,7 @@ impl Runner {
     }
 
     /// Suspends the running thread until something made it ready.
+    #[inline(always)]
     pub(super) fn wait(&self, location: Location, at_barrier: bool) {
         let slot = self.slot(self.current.get());
         slot.location.set(location);
@@ -612,6 +636,7 @@ impl Runner {
     }
 
     /// Suspends the running coroutine.
+    #[inline(always)]
     pub(super) fn suspend(&self) {
         let slot = if self.has_threads() { self.slot(self.current.get()) } else { self.slot(0) };
         // SAFETY: the coroutine that runs set it when it started, and it lives as long as the coroutine does.
@@ -627,6 +652,14 @@ impl Runner {
     pub(super) fn obey(&self, verdict: super::hooks::Verdict, location: Location) {
         if verdict == super::hooks::Verdict::Stop {
             self.set_stop(FaultKind::Checked, location);
+        }
+    }
+
+    /// Leaves the kernel for good if the block's threads have to stop.
+    #[inline(always)]
+    pub(super) fn leave_if_block_stopped(&self) {
+        if self.stop.get().is_some() {
+            self.leave();
         }
     }
 
@@ -646,6 +679,8 @@ impl Runner {
         self.leave()
     }
 
+    #[cold]
+    #[inline(never)]
     fn leave(&self) -> ! {
         loop {
             // The block's scheduler sees `stop` and abandons the coroutine.
@@ -672,6 +707,7 @@ impl Runner {
     }
 
     /// Runs a slot's coroutine until it waits (false) or has ended (true).
+    #[inline(always)]
     fn resume(&self, slot: &Slot) -> bool {
         self.running.set(true);
         // SAFETY: only this function refers to the coroutine, and a coroutine does not resume itself.
@@ -708,6 +744,8 @@ impl Runner {
     }
 
     /// Runs waiting grids while this block waits, because too many are waiting.
+    #[cold]
+    #[inline(never)]
     fn help_out(&self) {
         let inner = self.inner.get_or_init(|| {
             Box::new(Runner::new(Arc::clone(&self.shared), self.worker, self.depth + 1))
@@ -744,9 +782,8 @@ impl Runner {
     }
 }
 
-/// One of the bits that are set: the lowest, or any.
-fn pick(set: u32, random: &mut Option<Random>) -> u32 {
-    let Some(random) = random else { return set.trailing_zeros() };
+/// Any of the bits that are set.
+fn pick(set: u32, random: &mut Random) -> u32 {
     let rotation = random.below(32) as u32;
     (set.rotate_right(rotation).trailing_zeros() + rotation) % 32
 }

@@ -35,6 +35,7 @@ pub(super) static CALLBACKS: Callbacks = Callbacks {
 };
 
 /// The runner that called. Kernel code runs under one only.
+#[inline(always)]
 fn runner<'a>() -> &'a Runner {
     match current_runner() {
         Some(runner) => runner,
@@ -49,7 +50,7 @@ unsafe extern "C-unwind" fn shared_base() -> *mut u8 {
 unsafe extern "C-unwind" fn sync_threads(location: Location) {
     let runner = runner();
     runner.barrier(location);
-    runner.leave_if_stopped();
+    runner.leave_if_block_stopped();
 }
 
 unsafe extern "C-unwind" fn sync_warp(mask: u32, location: Location) {

@@ -261,10 +261,16 @@ fn memory_file(bytes: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
+/// A program may name its globals as the C library names some of its own.
+#[cfg(target_env = "gnu")]
+const OWN_SYMBOLS_FIRST: c_int = libc::RTLD_DEEPBIND;
+#[cfg(not(target_env = "gnu"))]
+const OWN_SYMBOLS_FIRST: c_int = 0;
+
 fn load(path: &Path) -> Result<Library, String> {
     // SAFETY: the compiler's images have no initialisers; that the bytes are such an image is the caller's
     // word, as with any program that one runs.
-    unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
+    unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL | OWN_SYMBOLS_FIRST) }.map_err(|error| {
         let mut text = error.to_string();
         let mut source = std::error::Error::source(&error);
         while let Some(cause) = source {

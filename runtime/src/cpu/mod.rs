@@ -3,9 +3,8 @@
 //! # How grids run
 //! Worker threads take blocks of ready grids, several at a time where there are many. A block runs on one worker to
 //! its end; its threads run one after another, and change places only where they wait for each other
-//! ([`sync_threads`](abi::Callbacks::sync_threads), warp operations, and in checked images at the head of loops).
-//! So a thread that spins on memory until another thread of its block writes it never ends without `--check`, and
-//! nor does a block that waits for one that has not started; a wait's time-out ends both.
+//! ([`sync_threads`](abi::Callbacks::sync_threads), warp operations, and the head of loops that may wait for a write).
+//! A block that waits for one that has not started may wait for ever; a wait's time-out ends it.
 //!
 //! # Order and completion
 //! - A grid has ended when its blocks have, everything that they launched has ended, and its tail launches have.

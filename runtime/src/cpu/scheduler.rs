@@ -127,6 +127,7 @@ pub(super) struct Scheduler {
     nodes: Slab<Node>,
     streams: Slab<Stream>,
     ready: VecDeque<NodeId>,
+    #[expect(clippy::vec_box, reason = "grids move from list to list without being copied")]
     spare: Vec<Box<Grid>>,
     next_id: GridId,
     /// Nested launches that have not started, reserved ones included.

@@ -34,8 +34,9 @@ pub(super) fn install() {
             unsafe {
                 let mut action: libc::sigaction = mem::zeroed();
                 action.sa_sigaction = handle as *const () as usize;
-                action.sa_flags =
-                    libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER | libc::SA_RESTART;
+                action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
+                // No interrupt within a handler: one after another would use up the signal stack.
+                libc::sigaddset(&mut action.sa_mask, INTERRUPT);
                 libc::sigaction(signal, &action, previous);
             }
         }
@@ -133,9 +134,14 @@ unsafe fn leave_kernel(
 
 /// Does what would have been done without us.
 unsafe fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    let previous = PREVIOUS.get().and_then(|previous| {
-        FAULTS.into_iter().chain([INTERRUPT]).position(|s| s == signal).map(|i| &previous[i])
-    });
+    let index = match signal {
+        libc::SIGSEGV => 0,
+        libc::SIGBUS => 1,
+        libc::SIGFPE => 2,
+        libc::SIGILL => 3,
+        _ => 4,
+    };
+    let previous = PREVIOUS.get().map(|previous| &previous[index]);
     match previous.map_or(libc::SIG_DFL, |previous| previous.sa_sigaction) {
         libc::SIG_DFL if signal == INTERRUPT => {}
         libc::SIG_IGN => {}

@@ -40,6 +40,8 @@ typedef struct {
 const uint32_t gridlet_cpu_abi_version = VERSION;
 const Callbacks *gridlet_cpu_callbacks;
 uint32_t counters[8];
+// The C library has a variable of that name, too; this one is meant.
+uint32_t opterr = 77;
 
 #define HOST gridlet_cpu_callbacks
 #define LINE (__LINE__)
@@ -253,6 +255,7 @@ static void numbers(const Geometry *g, const uint8_t *parameters) {
     int right = g->thread_idx[0] < g->block_dim[0] && g->thread_idx[1] < g->block_dim[1] &&
                 g->thread_idx[2] < g->block_dim[2] && g->block_idx[0] < g->grid_dim[0] &&
                 g->block_idx[1] < g->grid_dim[1] && g->block_idx[2] < g->grid_dim[2];
+    right = right && opterr == 77;
     right = right && number(g) % 32 == HOST->lane_id() && (uintptr_t)HOST->shared_base() % 128 == 0 &&
             (uintptr_t)g->dynamic_shared % 128 == 0 && (uintptr_t)parameters % 64 == 0;
     ADD(&p->out[i], right);

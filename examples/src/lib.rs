@@ -41,6 +41,8 @@ pub struct Run<'a> {
     pub program: &'a Program,
     /// Folder for pictures.
     pub pictures: &'a Path,
+    /// Divides the size of the problem: 1, or more for tests on slow devices.
+    pub shrink: u32,
 }
 
 impl Run<'_> {

@@ -35,26 +35,27 @@ const HI: [f32; 2] = [0.5, 1.25];
 const DIFFERING_PER_MILLION: u64 = 10_000;
 
 fn run(run: &Run<'_>) -> anyhow::Result<Finding> {
+    let side = SIDE / run.shrink.max(1);
     // Poisoned, so that a pixel that no kernel writes is seen.
-    let mut out = Buffer::from_slice(run.device, &vec![u32::MAX; (SIDE * SIDE) as usize])?;
+    let mut out = Buffer::from_slice(run.device, &vec![u32::MAX; (side * side) as usize])?;
     let kernel = run.program.kernel("squares")?;
     let complex = |[re, im]: [f32; 2]| Arg::Fields(vec![Arg::from(re), Arg::from(im)]);
-    let view = Arg::Fields(vec![complex(LO), complex(HI), Arg::from(SIDE), Arg::from(SIDE)]);
-    let config = LaunchConfig::new((SIDE / SQUARE, SIDE / SQUARE), THREADS);
+    let view = Arg::Fields(vec![complex(LO), complex(HI), Arg::from(side), Arg::from(side)]);
+    let config = LaunchConfig::new((side / SQUARE, side / SQUARE), THREADS);
     let [x0, y0, depth] = [0u32; 3].map(Arg::from);
     let arguments = [Arg::from(&mut out), view, x0, y0, Arg::from(SQUARE), depth];
     let milliseconds = run.timed(&kernel, &config, &arguments)?;
 
     let dwells = out.to_vec()?;
     ensure!(!dwells.contains(&u32::MAX), "some pixels were never written");
-    let differing = differing_from_host(&dwells);
-    let pixels = u64::from(SIDE) * u64::from(SIDE);
+    let differing = differing_from_host(&dwells, side);
+    let pixels = u64::from(side) * u64::from(side);
     ensure!(
         differing * 1_000_000 <= pixels * DIFFERING_PER_MILLION,
         "{differing} of {pixels} pixels differ from the host's, more than rounding explains"
     );
     let picture = run.pictures.join("mandelbrot.png");
-    write_png(&picture, &dwells)?;
+    write_png(&picture, &dwells, side)?;
     Ok(Finding {
         milliseconds,
         checked: format!(
@@ -65,10 +66,10 @@ fn run(run: &Run<'_>) -> anyhow::Result<Finding> {
 }
 
 /// The program's `dwell`, in plain Rust.
-fn dwell(x: u32, y: u32) -> u32 {
+fn dwell(x: u32, y: u32, side: u32) -> u32 {
     let c = (
-        LO[0] + x as f32 / SIDE as f32 * (HI[0] - LO[0]),
-        LO[1] + y as f32 / SIDE as f32 * (HI[1] - LO[1]),
+        LO[0] + x as f32 / side as f32 * (HI[0] - LO[0]),
+        LO[1] + y as f32 / side as f32 * (HI[1] - LO[1]),
     );
     let mut z = c;
     let mut n = 0;
@@ -80,33 +81,33 @@ fn dwell(x: u32, y: u32) -> u32 {
 }
 
 /// How many pixels differ from the host's, on all cores.
-fn differing_from_host(dwells: &[u32]) -> u64 {
+fn differing_from_host(dwells: &[u32], side: u32) -> u64 {
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    let rows_each = (SIDE as usize).div_ceil(workers);
+    let rows_each = (side as usize).div_ceil(workers);
     std::thread::scope(|scope| {
         let parts: Vec<_> = dwells
-            .chunks(rows_each * SIDE as usize)
+            .chunks(rows_each * side as usize)
             .enumerate()
             .map(|(part, pixels)| {
                 scope.spawn(move || {
-                    let first = part * rows_each * SIDE as usize;
+                    let first = part * rows_each * side as usize;
                     let differs = |(at, &dwelt): (usize, &u32)| {
                         let at = (first + at) as u32;
-                        dwelt != dwell(at % SIDE, at / SIDE)
+                        dwelt != dwell(at % side, at / side, side)
                     };
                     pixels.iter().enumerate().filter(|&pixel| differs(pixel)).count() as u64
                 })
             })
             .collect();
         // A worker that panicked counts as every pixel wrong.
-        parts.into_iter().map(|part| part.join().unwrap_or(u64::from(SIDE) * u64::from(SIDE))).sum()
+        parts.into_iter().map(|part| part.join().unwrap_or(u64::from(side) * u64::from(side))).sum()
     })
 }
 
 /// Writes the picture: the set black, outside it the hue runs with the dwell.
-fn write_png(path: &Path, dwells: &[u32]) -> anyhow::Result<()> {
+fn write_png(path: &Path, dwells: &[u32], side: u32) -> anyhow::Result<()> {
     let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-    let mut encoder = png::Encoder::new(BufWriter::new(file), SIDE, SIDE);
+    let mut encoder = png::Encoder::new(BufWriter::new(file), side, side);
     encoder.set_color(png::ColorType::Rgb);
     encoder.set_depth(png::BitDepth::Eight);
     let mut writer = encoder.write_header()?;
@@ -135,7 +136,7 @@ mod tests {
             let scale = |value: f32, axis: usize| {
                 ((value - LO[axis]) / (HI[axis] - LO[axis]) * SIDE as f32) as u32
             };
-            dwell(scale(re, 0), scale(im, 1))
+            dwell(scale(re, 0), scale(im, 1), SIDE)
         };
         assert_eq!(pixel(-1.0, 0.0), MAX_DWELL);
         assert_eq!(pixel(0.0, 0.0), MAX_DWELL);
@@ -146,10 +147,10 @@ mod tests {
     fn every_wrong_pixel_is_counted() {
         let mut dwells: Vec<u32> = (0..SIDE * SIDE).map(|_| MAX_DWELL + 1).collect();
         let all = u64::from(SIDE) * u64::from(SIDE);
-        assert_eq!(differing_from_host(&dwells), all);
-        dwells[5] = dwell(5, 0);
+        assert_eq!(differing_from_host(&dwells, SIDE), all);
+        dwells[5] = dwell(5, 0, SIDE);
         let last = dwells.len() - 1;
-        dwells[last] = dwell(SIDE - 1, SIDE - 1);
-        assert_eq!(differing_from_host(&dwells), all - 2);
+        dwells[last] = dwell(SIDE - 1, SIDE - 1, SIDE);
+        assert_eq!(differing_from_host(&dwells, SIDE), all - 2);
     }
 }

@@ -18,25 +18,26 @@ pub const EXAMPLE: Example = Example {
 const COUNT: usize = 100_000;
 
 fn run(run: &Run<'_>) -> anyhow::Result<Finding> {
+    let count = COUNT / run.shrink.max(1) as usize;
     let mut random = ChaCha8Rng::seed_from_u64(1);
-    let input: Vec<u32> = (0..COUNT).map(|_| random.next_u32()).collect();
+    let input: Vec<u32> = (0..count).map(|_| random.next_u32()).collect();
     let mut data = Buffer::from_slice(run.device, &input)?;
     let kernel = run.program.kernel("quicksort")?;
 
     let arguments =
-        [Arg::from(&mut data), Arg::from(0i32), Arg::from(COUNT as i32 - 1), Arg::from(0u32)];
+        [Arg::from(&mut data), Arg::from(0i32), Arg::from(count as i32 - 1), Arg::from(0u32)];
     let milliseconds = run.timed(&kernel, &LaunchConfig::new(1, 1), &arguments)?;
 
     let sorted = data.to_vec()?;
     let mut expected = input;
     expected.sort_unstable();
-    if let Some(at) = (0..COUNT).find(|&at| sorted[at] != expected[at]) {
+    if let Some(at) = (0..count).find(|&at| sorted[at] != expected[at]) {
         anyhow::bail!(
             "element {at} is {}, but a sort on the host puts {} there",
             sorted[at],
             expected[at]
         );
     }
-    ensure!(sorted.len() == COUNT, "{} elements came back instead of {COUNT}", sorted.len());
-    Ok(Finding { milliseconds, checked: format!("{COUNT} integers equal a sort on the host") })
+    ensure!(sorted.len() == count, "{} elements came back instead of {count}", sorted.len());
+    Ok(Finding { milliseconds, checked: format!("{count} integers equal a sort on the host") })
 }

@@ -35,7 +35,7 @@ fn run_all(device: &Device, stream: &Stream) {
             gridlet::artifact::build(&session, &program, &[arch], &BuildOptions::default())
                 .unwrap();
         let program = Program::load(device, &artifact).unwrap();
-        let run = Run { device, stream, program: &program, pictures: pictures.path() };
+        let run = Run { device, stream, program: &program, pictures: pictures.path(), shrink: 1 };
         let finding =
             (example.run)(&run).unwrap_or_else(|error| panic!("{}: {error:#}", example.name));
         eprintln!("{}: {:.2} ms, {}", example.name, finding.milliseconds, finding.checked);

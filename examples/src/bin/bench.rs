@@ -228,6 +228,7 @@ fn gpu_times(session: &Session, options: &Options, report: &mut Report) -> anyho
                 stream: &stream,
                 program: &program,
                 pictures: pictures.path(),
+                shrink: 1,
             };
             let time =
                 median(options.repeat.min(5), || Ok(f64::from((example.run)(&run)?.milliseconds)))?;
@@ -239,8 +240,13 @@ fn gpu_times(session: &Session, options: &Options, report: &mut Report) -> anyho
     let program = compile::check(SourceMap::single("launch_cost.grid", PATTERNS))?;
     let patterns = Program::load(&device, &artifact::build(session, &program, &[arch], &build)?)?;
     let mut done = Buffer::from_slice(&device, &[0u32])?;
-    let run =
-        Run { device: &device, stream: &stream, program: &patterns, pictures: pictures.path() };
+    let run = Run {
+        device: &device,
+        stream: &stream,
+        program: &patterns,
+        pictures: pictures.path(),
+        shrink: 1,
+    };
     let sms = info.sm_count;
     // (kernel, grid, block, argument, launches)
     let shapes = [
@@ -297,7 +303,8 @@ fn nvcc_quicksort(
     let images = packed.images().map(|(_, bytes)| bytes.to_vec()).collect();
     let program = Program::load(device, &Artifact::new(manifest, images)?)?;
     let stream = device.stream()?;
-    let run = Run { device, stream: &stream, program: &program, pictures: folder.path() };
+    let run =
+        Run { device, stream: &stream, program: &program, pictures: folder.path(), shrink: 1 };
     let time = median(options.repeat.min(5), || {
         Ok(f64::from((quicksort::EXAMPLE.run)(&run)?.milliseconds))
     })?;

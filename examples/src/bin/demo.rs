@@ -210,7 +210,7 @@ fn run_all(
         .with_context(|| format!("cannot make {}", options.out.display()))?;
     for (example, artifact) in EXAMPLES.iter().zip(artifacts) {
         let program = Program::load(device, artifact).context(example.name)?;
-        let run = Run { device, stream, program: &program, pictures: &options.out };
+        let run = Run { device, stream, program: &program, pictures: &options.out, shrink: 1 };
         let finding = (example.run)(&run).context(example.name)?;
         println!("  {:<12} {:>8.2} ms  {}", example.name, finding.milliseconds, finding.checked);
     }

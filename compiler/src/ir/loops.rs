@@ -135,9 +135,10 @@ impl Loop {
                 continue;
             }
             match &function.instructions[id.index()].kind {
-                InstKind::Builtin { builtin: Builtin::Atomic(_) | Builtin::AtomicCas, .. } => {
-                    return true;
-                }
+                InstKind::Builtin {
+                    builtin: Builtin::Atomic(..) | Builtin::AtomicCas(_) | Builtin::AtomicLoad(_),
+                    ..
+                } => return true,
                 InstKind::Load(Operand::Slot(slot)) if !slots.contains(slot) => {
                     slots.push(*slot);
                     for id in self.instructions(function) {

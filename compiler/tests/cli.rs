@@ -72,7 +72,7 @@ fn wrong_calls_exit_2_and_say_what_would_be_right() {
         [&run[..], &["--kernel", "k", "--arg", "[32]", "--arg", "1.5", "--print", "data:x"]]
             .concat(),
         vec!["run", "a.grid", "--kernel", "k", "--grid", "1,2,3,4", "--block", "1"],
-        vec!["run", "a.grid", "--kernel", "k", "--grid", "1", "--block", "1", "--device", "cpu"],
+        vec!["run", "a.grid", "--kernel", "k", "--grid", "1", "--block", "1", "--device", "gpu"],
         vec!["run", "a.grid", "--kernel", "k", "--grid", "1", "--block", "1", "--timeout", "0"],
         vec!["build", "a.grid", "--arch", "sm_70"],
         vec!["build", "a.grid", "--emit", "elf"],

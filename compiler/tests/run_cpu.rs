@@ -207,7 +207,8 @@ fn barriers_shared_memory_and_warps_work() {
 
 #[test]
 fn printf_comes_out_in_order() {
-    let folder = program("kernel k() { printf(\"thread %u of %u\\n\", thread_idx.x, block_dim.x); }");
+    let folder =
+        program("kernel k() { printf(\"thread %u of %u\\n\", thread_idx.x, block_dim.x); }");
     let output = run(&folder, "--kernel k --grid 1 --block 3");
     assert_eq!(output.status, 0, "{output:?}");
     assert!(
@@ -219,9 +220,7 @@ fn printf_comes_out_in_order() {
 
 #[test]
 fn checks_find_what_is_wrong_and_nothing_else() {
-    let folder = program(
-        "kernel k(p: *mut u32) {\n    p[thread_idx.x] = 1;\n}\n",
-    );
+    let folder = program("kernel k(p: *mut u32) {\n    p[thread_idx.x] = 1;\n}\n");
     let right = run(&folder, "--kernel k --grid 1 --block 4 --arg [4] --check");
     assert_eq!(right.status, 0, "{right:?}");
     let wrong = run(&folder, "--kernel k --grid 1 --block 5 --arg [4] --check");

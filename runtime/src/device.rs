@@ -218,23 +218,28 @@ impl DeviceInner {
         self.kernel_ran.store(true, Ordering::Release);
     }
 
-    /// Runs a wait. If it times out and something still runs, the device is unusable from then on.
+    /// Runs a wait, and reports what checks found meanwhile. If it times out and something still runs, the device is
+    /// unusable from then on.
     pub(crate) fn wait(
         self: &Arc<Self>,
         wait: impl FnOnce(Duration) -> Result<Waited>,
         timeout: Duration,
         what: impl FnOnce() -> String,
     ) -> Result<()> {
-        let waited = wait(timeout)?;
-        if waited == Waited::Done {
-            return Ok(());
-        }
-        let what = what();
-        if waited == Waited::Running && self.timed_out.set(what.clone()).is_ok() {
+        let waited = wait(timeout);
+        let what = if matches!(waited, Ok(Waited::Done)) { String::new() } else { what() };
+        if waited == Ok(Waited::Running) && self.timed_out.set(what.clone()).is_ok() {
             // The context must outlive what still runs in it, and a later `Device::open` must find it marked.
             mem::forget(Arc::clone(self));
         }
-        Err(Error::TimedOut { seconds: timeout.as_secs_f64(), what })
+        // A finding says why a grid was stopped, or why it waits, and so comes before that error.
+        self.handle.report_findings()?;
+        match waited? {
+            Waited::Done => Ok(()),
+            Waited::Stopped | Waited::Running => {
+                Err(Error::TimedOut { seconds: timeout.as_secs_f64(), what })
+            }
+        }
     }
 
     /// Waits until every stream of the device is done.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::cpu::check::{Report, render_all};
+
 /// Where errors begin to number CPU devices: each that is opened has a number of its own, GPUs have the driver's.
 pub const CPU_DEVICES: u32 = 1 << 31;
 
@@ -211,6 +213,9 @@ pub enum Error {
     /// A grid failed on the CPU device. The device goes on.
     #[error(transparent)]
     CpuFault(#[from] Box<crate::cpu::CpuFault>),
+    /// A device that checks found something wrong.
+    #[error(transparent)]
+    Checked(#[from] Box<Findings>),
     /// An image for the CPU cannot be loaded.
     #[error("the CPU image cannot be loaded: {reason}")]
     CpuImage {
@@ -344,6 +349,16 @@ pub struct LostLaunches {
     pub file: String,
     /// Source line of the first, from 1.
     pub line: u32,
+}
+
+/// What the checks of a device found since the last wait.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", render_all(reports, *further, &|_, _| None).trim_end())]
+pub struct Findings {
+    /// The first of each kind and line.
+    pub reports: Vec<Report>,
+    /// How many more there were.
+    pub further: u64,
 }
 
 /// What is wrong with an artifact.

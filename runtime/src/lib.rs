@@ -41,9 +41,10 @@
 //! [`CpuConfig`] sets the threads, a seed that permutes orders, and checks.
 //!
 //! # What it does not protect from
-//! An image for the CPU is a program: to run one is to trust who made it. A kernel can write to any address of its device. That cannot harm the host's memory, since this crate hands
-//! out device memory only; [`Arg::address`] and [`Arg::Bytes`] can smuggle in other addresses, and who
-//! passes them answers for them.
+//! A kernel can write to any address of its device. On a GPU that cannot harm the host's memory, since this crate
+//! hands out device memory only; [`Arg::address`] and [`Arg::Bytes`] can smuggle in other addresses, and who
+//! passes them answers for them. On the CPU the device's memory is the host's, and an image is a program: to run
+//! one is to trust who made it.
 
 pub mod arguments;
 pub mod artifact;
@@ -69,7 +70,7 @@ pub use config::{Dim3, KernelLimits, LaunchConfig, LaunchLimits};
 pub use cpu::CpuConfig;
 pub use device::{DEFAULT_TIMEOUT, Device};
 pub use error::{
-    ArtifactError, ArtifactProblem, CPU_DEVICES, CudaError, CudaVersion, Error, Fault,
+    ArtifactError, ArtifactProblem, CPU_DEVICES, CudaError, CudaVersion, Error, Fault, Findings,
     LaunchProblem, LostLaunches, Result,
 };
 pub use event::Event;

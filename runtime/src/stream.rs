@@ -108,7 +108,8 @@ impl Stream {
     ///
     /// # Errors
     /// [`Error::TimedOut`]: the device is unusable from then on (see there). [`Error::Fault`]: a kernel broke
-    /// the context. [`Error::LostLaunches`]: launches of a program on the device were lost since the last
+    /// the context. [`Error::CpuFault`]: a kernel on the CPU failed. [`Error::Checked`]: a device that checks found
+    /// something wrong. [`Error::LostLaunches`]: launches of a program on the device were lost since the last
     /// report. [`Error::Cuda`], [`Error::Unusable`].
     pub fn synchronize(&self, timeout: Duration) -> Result<()> {
         let device = &self.inner.device;

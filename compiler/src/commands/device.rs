@@ -93,11 +93,9 @@ fn describe_gpu(device: &DeviceInfo, text: &mut String) {
                 partition.minimum, partition.alignment
             ),
         ),
-        None => row(
-            text,
-            "green contexts",
-            "not available: they need CUDA 12.4 or newer in the driver",
-        ),
+        None => {
+            row(text, "green contexts", "not available: they need CUDA 12.4 or newer in the driver")
+        }
     }
     let yes = |flag| if flag { "yes" } else { "no" };
     row(text, "unified addressing", yes(device.unified_addressing));

@@ -5,6 +5,8 @@ use std::io::IsTerminal as _;
 use gridlet::Error;
 use gridlet::diagnostics::{self, Diagnostic};
 use gridlet::source::SourceMap;
+use gridlet_runtime::Findings;
+use gridlet_runtime::cpu::check::render_all;
 use serde_json::json;
 
 use super::{MessageFormat, status};
@@ -67,6 +69,7 @@ impl From<gridlet_runtime::Error> for Failure {
             | Error::CpuMemory { .. }
             | Error::TimedOut { .. }
             | Error::Unusable { .. } => (status::RUN, "run-failed"),
+            Error::Checked(_) => (status::RUN, "check-failed"),
 
             Error::ParameterMismatch { .. } => (status::INTERNAL, "internal-error"),
             // The call, its arguments, or the artifact that it names.
@@ -112,6 +115,31 @@ impl Reporter {
             }
             other => other.into(),
         }
+    }
+
+    /// Shows what `--check` found, with the lines of `sources` if they are at hand, and gives the failure that is
+    /// left.
+    #[expect(clippy::print_stderr, reason = "this is where messages are shown")]
+    pub(crate) fn findings(&self, findings: &Findings, sources: Option<&SourceMap>) -> Failure {
+        let line = |file: &str, line: u32| {
+            let file = sources?.files().iter().find(|known| known.name == file)?;
+            let at = usize::try_from(line).ok()?.checked_sub(1)?;
+            file.text.lines().nth(at).map(str::to_owned)
+        };
+        match self.format {
+            MessageFormat::Human => {
+                eprint!("{}", render_all(&findings.reports, findings.further, &line));
+            }
+            MessageFormat::Json => {
+                for report in &findings.reports {
+                    eprintln!(
+                        "{}",
+                        json!({"severity": "error", "id": "check-failed", "finding": report})
+                    );
+                }
+            }
+        }
+        Failure::shown(status::RUN)
     }
 
     /// Shows a failure.

@@ -3,12 +3,14 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use gridlet::arch::CudaArch;
 use gridlet::artifact;
 use gridlet::compile::{Checked, Session};
 use gridlet::cpu::CpuOptions;
+use gridlet::source::SourceMap;
 use gridlet_runtime::manifest::{Kernel, Manifest, Type};
 use gridlet_runtime::{
     Arg, Artifact, CpuConfig, Device, DeviceKind, DeviceMemory, DeviceSelector, Dim3, Event,
@@ -142,6 +144,10 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     let plans = parse_arguments(kernel, &manifest, &options.arguments)?;
     let printed = parse_prints(&options.print, &plans)?;
 
+    let sources = match &input {
+        Input::Source(program) => Some(Arc::clone(&program.sources)),
+        Input::Artifact(_) => None,
+    };
     let device = open(options)?;
     let artifact = match input {
         Input::Artifact(artifact) => artifact,
@@ -169,7 +175,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     if let Some(launches) = options.pending_launches {
         device.set_pending_launch_limit(launches)?;
     }
-    execute(options, &device, &artifact, plans, &printed)
+    execute(options, reporter, sources.as_deref(), &device, &artifact, plans, &printed)
 }
 
 /// Opens the device that the options ask for.
@@ -253,6 +259,8 @@ fn parse_prints(texts: &[String], plans: &[ArgumentPlan]) -> Result<Vec<(String,
 
 fn execute(
     options: &Options,
+    reporter: &Reporter,
+    sources: Option<&SourceMap>,
     device: &Device,
     artifact: &Artifact,
     plans: Vec<ArgumentPlan>,
@@ -295,6 +303,9 @@ fn execute(
     let lost = match stream.synchronize(Duration::from_secs_f64(options.timeout)) {
         Ok(()) => None,
         Err(gridlet_runtime::Error::LostLaunches(lost)) => Some(lost),
+        Err(gridlet_runtime::Error::Checked(findings)) => {
+            return Err(reporter.findings(&findings, sources));
+        }
         Err(other) => return Err(other.into()),
     };
     let microseconds = f64::from(start.elapsed_ms(&end)?) * 1e3;

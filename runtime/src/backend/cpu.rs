@@ -11,7 +11,7 @@ use crate::cpu::{
     CpuConfig, CpuDevice, CpuImage, CpuKernel, CpuMark, CpuPartition, CpuStream, LIMITS,
 };
 use crate::device::lock;
-use crate::error::{CudaVersion, Error, Result};
+use crate::error::{CudaVersion, Error, Findings, Result};
 use crate::info::{DeviceInfo, DeviceKind, SmGranularity};
 use crate::manifest;
 use crate::program::no_image;
@@ -106,6 +106,9 @@ impl CpuHandle {
     /// # Safety
     /// The contract of [`crate::backend`].
     pub(crate) unsafe fn start(&self, transfer: Transfer) {
+        if let Transfer::ToDevice { to, bytes, .. } | Transfer::Fill { to, bytes, .. } = transfer {
+            self.device.host_wrote(to as *const u8, bytes);
+        }
         // SAFETY: passed on to the caller: device memory is memory of this process.
         unsafe {
             match transfer {
@@ -140,6 +143,16 @@ impl CpuHandle {
             }),
             _ => Ok(image),
         }
+    }
+
+    /// What the checks found since the last call, as an error.
+    pub(crate) fn report_findings(&self) -> Result<()> {
+        let Some(checker) = self.device.checker() else { return Ok(()) };
+        let (reports, further) = checker.take_reports();
+        if reports.is_empty() {
+            return Ok(());
+        }
+        Err(Error::Checked(Box::new(Findings { reports, further })))
     }
 
     pub(crate) fn stream(&self, partition: Option<&CpuPartition>) -> CpuStream {

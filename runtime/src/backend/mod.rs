@@ -155,6 +155,14 @@ impl DeviceHandle {
         }
     }
 
+    /// What a device that checks found since the last call, as an error.
+    pub(crate) fn report_findings(&self) -> Result<()> {
+        match self {
+            DeviceHandle::Cuda(_) => Ok(()),
+            DeviceHandle::Cpu(device) => device.report_findings(),
+        }
+    }
+
     /// Loads the artifact's image for the device that `info` describes.
     pub(crate) fn load(
         &self,

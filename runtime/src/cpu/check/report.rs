@@ -274,7 +274,8 @@ impl BlockCheck {
         allocation: &Allocation,
         offset: usize,
     ) {
-        let message = format!("kernel `{{kernel}}` reads {} that nobody wrote", name(allocation));
+        let message =
+            format!("kernel `{{kernel}}` reads bytes of {} that nobody wrote", name(allocation));
         let action = format!(
             "{} {} at byte {} of {}; nothing was written to byte {offset}",
             subject.verb(),
@@ -333,7 +334,7 @@ impl BlockCheck {
                     "two blocks of a grid use {}, one of them writes, and nothing says which comes first",
                     name(allocation)
                 ),
-                "blocks of a grid run in any order and at the same time: give each its own elements, use atomics, or split the kernel in two",
+                "blocks of a grid run in any order and at the same time: give each its own elements, use atomics (and `fence_device()` between them and the data that they guard), or split the kernel in two",
             )
         } else {
             (

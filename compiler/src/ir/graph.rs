@@ -79,10 +79,12 @@ pub fn waits(module: &Module, kernel: KernelId) -> Waits {
         for inst in &module.function(id).instructions {
             let InstKind::Builtin { builtin, .. } = &inst.kind else { continue };
             match builtin {
-                Builtin::SyncThreads => waits.block = true,
+                Builtin::SyncThreads | Builtin::SyncThreadsReduce(_) => waits.block = true,
                 Builtin::SyncWarp
                 | Builtin::Shuffle(_)
                 | Builtin::Vote(_)
+                | Builtin::MatchAny
+                | Builtin::Reduce(_)
                 | Builtin::ActiveMask => waits.warp = true,
                 _ => {}
             }

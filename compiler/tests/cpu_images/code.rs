@@ -295,6 +295,22 @@ fn checked_images_tell_of_accesses_and_loops() {
     assert_eq!(image.kernel("k").flags, abi::CHECKED);
 }
 
+#[test]
+fn checked_images_tell_what_orders_atomics_have() {
+    let source = "
+        kernel k(p: *mut u32) {
+            atomic_store(p, 7, relaxed); atomic_store(p, 8, release);
+            p[1] = atomic_load(p, relaxed); p[1] = atomic_load(p, acquire);
+        }";
+    let mut p = [0_u32; 2];
+    let heard = run(source, &CHECKED, &Parameters::default().pointer(&mut p).0);
+    let kinds: Vec<u32> = heard.accesses.iter().map(|access| access.2).collect();
+    let (load, store) = (abi::ACCESS_ATOMIC_LOAD, abi::ACCESS_ATOMIC_STORE);
+    let (acquire, release, write) = (abi::ACCESS_ACQUIRE, abi::ACCESS_RELEASE, abi::ACCESS_WRITE);
+    assert_eq!(kinds, [store, store | release, load, write, load | acquire, write]);
+    assert_eq!(p, [8, 8]);
+}
+
 /// Building a launch's parameters and recording a lost launch are not the program's accesses.
 #[test]
 fn launches_are_not_checked_accesses() {
@@ -325,6 +341,7 @@ fn loops_that_wait_let_others_run() {
             let mut stop = false;
             while turns < 9 && !stop { stop = atomic_add(p, 0) == 1; turns += 1; }
         }
+        kernel load(p: *mut u32, q: *mut u32) { while atomic_load(p, acquire) == 0 {} }
         kernel fenced(p: *mut u32, q: *mut u32) { while *p == 0 { fence_block(); } }
         kernel compact(p: *mut u32, q: *mut u32) {
             for i in 0u32..8 { q[atomic_add(p, 1)] = i; }
@@ -335,8 +352,8 @@ fn loops_that_wait_let_others_run() {
         }";
     let image = Image::of(kernels, &CpuOptions::default());
     let waits: Vec<_> = image.kernels().iter().map(|kernel| kernel.flags != 0).collect();
-    assert_eq!(image.names(), ["spin", "queue", "both", "fenced", "compact", "before"]);
-    assert_eq!(waits, [true, true, true, true, false, false]);
+    assert_eq!(image.names(), ["spin", "queue", "both", "load", "fenced", "compact", "before"]);
+    assert_eq!(waits, [true, true, true, true, true, false, false]);
     let (mut p, mut q) = ([0_u32], [0_u32; 8]);
     let parameters = Parameters::default().pointer(&mut p).pointer(&mut q).0;
     let heard = image.run("queue", Mode::Threads, [3, 1, 1], &parameters);

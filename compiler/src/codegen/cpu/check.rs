@@ -3,7 +3,7 @@
 use gridlet_runtime::cpu::abi::{self, Callback};
 use inkwell::values::{BasicValueEnum, PointerValue};
 
-use crate::builtins::Builtin;
+use crate::builtins::{Builtin, Order};
 use crate::codegen::function::FunctionEmitter;
 use crate::codegen::types::Carrier;
 use crate::codegen::values::pointer;
@@ -31,13 +31,15 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                     let null = self.cx.pointer_type().const_null().into();
                     return self.report(null, 0, abi::ACCESS_FENCE);
                 }
-                (
-                    Builtin::Atomic(..) | Builtin::AtomicCas(_) | Builtin::AtomicLoad(_),
-                    Some(to),
-                ) => (to, inst.ty.clone(), abi::ACCESS_ATOMIC),
-                (Builtin::AtomicStore(_), Some(to)) => {
+                (Builtin::Atomic(..) | Builtin::AtomicCas(_), Some(to)) => {
+                    (to, inst.ty.clone(), abi::ACCESS_ATOMIC)
+                }
+                (Builtin::AtomicLoad(order), Some(to)) => {
+                    (to, inst.ty.clone(), abi::ACCESS_ATOMIC_LOAD | flags(*order))
+                }
+                (Builtin::AtomicStore(order), Some(to)) => {
                     let ty = arguments.get(1).map_or(Type::Unit, |value| self.type_of(value));
-                    (to, ty, abi::ACCESS_ATOMIC)
+                    (to, ty, abi::ACCESS_ATOMIC_STORE | flags(*order))
                 }
                 _ => return Ok(()),
             },
@@ -111,5 +113,14 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         }
         self.callback(Callback::Poll, &[self.location()])?;
         Ok(())
+    }
+}
+
+/// What an order adds to the kind of an access.
+fn flags(order: Order) -> u32 {
+    match order {
+        Order::Relaxed => 0,
+        Order::Acquire => abi::ACCESS_ACQUIRE,
+        Order::Release => abi::ACCESS_RELEASE,
     }
 }

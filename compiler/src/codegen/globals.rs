@@ -65,6 +65,12 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         if self.module.get_global(&name).is_some() {
             return Err(bug(format!("two globals are called `{name}`")));
         }
+        if global.exported && self.cpu().is_some() && cpu::is_c_function(&name) {
+            return Err(Error::Invalid(format!(
+                "`{name}` is the name of a function of the C library, which images for the CPU may call; rename \
+                 the variable"
+            )));
+        }
         let ty = self.bytes_type(&global.ty)?;
         let space = match global.space {
             _ if self.cpu().is_some() => 0,

@@ -60,6 +60,17 @@ fn every_correct_program_becomes_an_image() {
     }
 }
 
+/// An exported variable would take the place of the C library's function of its name.
+#[test]
+fn variables_are_not_called_like_functions_of_c() {
+    for (name, is_refused) in [("sinf", true), ("fmod", true), ("sine", false)] {
+        let source = format!("static {name}: u32 = 3; kernel k(p: *mut u32) {{ *p = {name}; }}");
+        let program = compile::check(SourceMap::single("test.grid", source)).expect("a program");
+        let object = program.cpu_object(&CpuOptions::default());
+        assert_eq!(object.is_err(), is_refused, "{name}");
+    }
+}
+
 #[test]
 fn the_same_source_gives_the_same_image() {
     let source = "kernel k(out: *mut u32) { out[thread_idx.x] = block_idx.y; }";

@@ -15,6 +15,16 @@ const INTRINSICS: [&str; 20] = [
     "log", "log2", "log10", "pow", "floor", "ceil", "round", "trunc",
 ];
 
+/// What an image may call of the C library besides, by a name or, for `f32`, by that name and an `f`.
+const FUNCTIONS: [&str; 10] =
+    ["cbrt", "erf", "fma", "fmax", "fmin", "fmod", "free", "hypot", "malloc", "sqrt"];
+
+/// Whether a variable of this name would take the place of a function that an image may call.
+pub(in crate::codegen) fn is_c_function(name: &str) -> bool {
+    let is_known = |name: &str| INTRINSICS.contains(&name) || FUNCTIONS.contains(&name);
+    is_known(name) || name.strip_suffix('f').is_some_and(is_known)
+}
+
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// The function that libdevice calls `name`; all arguments and the result are `scalar`s.
     pub(in crate::codegen) fn host_math(

@@ -36,6 +36,7 @@ use super::fill;
 use crate::error::Result;
 use crate::ir::{self, KernelId};
 use debug::DebugLines;
+pub(super) use math::is_c_function;
 use memory::SharedMemory;
 
 /// How a module for the CPU is emitted.

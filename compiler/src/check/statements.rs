@@ -3,11 +3,14 @@
 use super::blocks::Want;
 use super::body::{Body, LoopFrame, Meaning, Origin};
 use super::mismatch::Why;
-use super::tree::{BinaryOp, Expr, ExprKind, Local, SharedId, Statement, StatementKind};
+use super::tree::{BinaryOp, Expr, ExprKind, Local, SharedId, Statement, StatementKind, Unroll};
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::syntax::ast;
 use crate::types::Type;
+
+/// Most passes that `#[unroll(n)]` takes: the code grows with them.
+const MAX_UNROLL: i128 = 1024;
 
 impl<'a> Body<'_, 'a> {
     /// A statement; `None` for one that only declares, or is wrong.
@@ -258,18 +261,44 @@ impl<'a> Body<'_, 'a> {
 
     fn loop_statement(&mut self, item: &'a ast::Loop) -> Option<StatementKind> {
         let label = item.label.map(|label| self.cx.text(label));
+        let unroll = item.unroll.as_ref().and_then(|attribute| self.unroll(attribute));
         match &item.head {
             ast::LoopHead::Loop => {
                 let (body, left) = self.loop_body(item, label);
                 self.alive &= left;
-                Some(StatementKind::Loop { body: body? })
+                Some(StatementKind::Loop { body: body?, unroll })
             }
             ast::LoopHead::While(condition) => {
                 let condition = self.need(condition, &Type::BOOL, Why::Nothing);
                 let (body, _) = self.loop_body(item, label);
-                Some(StatementKind::While { condition: condition?, body: body? })
+                Some(StatementKind::While { condition: condition?, body: body?, unroll })
             }
-            ast::LoopHead::For { name, range } => self.for_loop(item, *name, range, label),
+            ast::LoopHead::For { name, range } => self.for_loop(item, *name, range, label, unroll),
+        }
+    }
+
+    /// `#[unroll]` or `#[unroll(n)]`
+    fn unroll(&mut self, attribute: &'a ast::Attribute) -> Option<Unroll> {
+        let count = match &attribute.arguments[..] {
+            [] => return Some(Unroll::Full),
+            [count] => count,
+            more => {
+                let message = format!("`unroll` takes one value or none, not {}", more.len());
+                let error = Diagnostic::error(ids::INVALID_UNROLL, attribute.span, message);
+                self.cx.report(error.hint("`#[unroll(4)]`: four passes at a time"));
+                return None;
+            }
+        };
+        let value = self.cx.const_value(count, &Type::U32, Why::Nothing)?;
+        match value.kind {
+            ExprKind::Int(value) if (1..=MAX_UNROLL).contains(&value) => {
+                Some(Unroll::Count(value as u32))
+            }
+            _ => {
+                let message = format!("between 1 and {MAX_UNROLL} passes can be unrolled");
+                self.cx.report(Diagnostic::error(ids::INVALID_UNROLL, count.span, message));
+                None
+            }
         }
     }
 
@@ -295,6 +324,7 @@ impl<'a> Body<'_, 'a> {
         name: ast::Name,
         range: &'a ast::Expr,
         label: Option<&'a str>,
+        unroll: Option<Unroll>,
     ) -> Option<StatementKind> {
         let bounds = self.range(range);
         let ty = bounds.as_ref().map(|(start, ..)| start.ty.clone());
@@ -303,7 +333,7 @@ impl<'a> Body<'_, 'a> {
         let (body, _) = self.loop_body(item, label);
         self.end_scope(scope);
         let (start, end, step) = bounds?;
-        Some(StatementKind::For { local, start, end, step, body: body? })
+        Some(StatementKind::For { local, start, end, step, body: body?, unroll })
     }
 
     /// Start, end and step, all of one integer type.

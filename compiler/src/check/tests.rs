@@ -193,10 +193,12 @@ fn a_for_takes_the_type_of_the_bound_that_has_one() {
 #[test]
 fn labels_count_loops_from_the_inside() {
     let kernel = functions("kernel k() { 'a: loop { loop { break 'a; } continue; } }").remove(0);
-    let StatementKind::Loop { body } = &kernel.body.statements[0].kind else {
+    let StatementKind::Loop { body, .. } = &kernel.body.statements[0].kind else {
         panic!("{kernel:?}")
     };
-    let StatementKind::Loop { body: inner } = &body.statements[0].kind else { panic!("{body:?}") };
+    let StatementKind::Loop { body: inner, .. } = &body.statements[0].kind else {
+        panic!("{body:?}")
+    };
     assert!(matches!(inner.statements[0].kind, StatementKind::Break { depth: 1 }));
     assert!(matches!(body.statements[1].kind, StatementKind::Continue { depth: 0 }));
 }

@@ -99,6 +99,15 @@ pub struct LaunchBounds {
     pub min_blocks: Option<u32>,
 }
 
+/// `#[unroll]` or `#[unroll(n)]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unroll {
+    /// All passes, where their number is known at compile time.
+    Full,
+    /// So many passes at a time; 1 keeps the loop as it is.
+    Count(u32),
+}
+
 /// A parameter, local or shared variable.
 #[derive(Clone, Debug)]
 pub struct Local {
@@ -155,11 +164,15 @@ pub enum StatementKind {
         condition: Expr,
         /// The body.
         body: Block,
+        /// `#[unroll]`
+        unroll: Option<Unroll>,
     },
     /// `loop { … }`
     Loop {
         /// The body.
         body: Block,
+        /// `#[unroll]`
+        unroll: Option<Unroll>,
     },
     /// `for local in (start..end).step(step) { … }`. All three are evaluated once, before the loop.
     /// The variable takes `start`, `start + step`, … while it is below `end`, and stops, without
@@ -175,6 +188,8 @@ pub enum StatementKind {
         step: Option<Expr>,
         /// The body.
         body: Block,
+        /// `#[unroll]`
+        unroll: Option<Unroll>,
     },
     /// `break`, out of the loop that is `depth` loops out: 0 is the innermost.
     Break {

@@ -12,6 +12,7 @@ use inkwell::values::{BasicValueEnum, FunctionValue, PointerValue};
 
 use super::context::{ModuleContext, external_symbol, internal_symbol};
 use super::types::Carrier;
+use super::unroll::LoopNodes;
 use super::values::{int, pointer};
 use super::{PTX_KERNEL, bug};
 use crate::error::Result;
@@ -185,6 +186,8 @@ pub(super) struct FunctionEmitter<'a, 'ctx, 'ir> {
     pub(super) span: Cell<Span>,
     /// On the CPU, the block's shared memory, if the function has a variable in it.
     pub(super) shared_base: Option<PointerValue<'ctx>>,
+    /// The metadata of loops, by their first blocks.
+    pub(super) loops: LoopNodes<'ctx>,
 }
 
 impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
@@ -205,6 +208,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             values: vec![None; function.instructions.len()],
             span: Cell::new(function.span),
             shared_base: None,
+            loops: LoopNodes::default(),
         }
     }
 
@@ -307,12 +311,14 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         }
         match &block.terminator {
             Terminator::Jump(to) => {
-                self.build().build_unconditional_branch(self.block(*to)?)?;
+                let branch = self.build().build_unconditional_branch(self.block(*to)?)?;
+                self.mark_loop(branch, id, &block.terminator)?;
             }
             Terminator::Branch { condition, then, otherwise } => {
                 let condition = int(self.operand(condition)?)?;
                 let (then, otherwise) = (self.trap_or_block(*then)?, self.block(*otherwise)?);
-                self.build().build_conditional_branch(condition, then, otherwise)?;
+                let branch = self.build().build_conditional_branch(condition, then, otherwise)?;
+                self.mark_loop(branch, id, &block.terminator)?;
             }
             Terminator::Return(value) => self.emit_return(value.as_ref())?,
             Terminator::Unreachable => {

@@ -34,6 +34,7 @@ mod memory;
 mod operator;
 mod printf;
 mod types;
+mod unroll;
 mod values;
 mod warp;
 

@@ -36,6 +36,7 @@ ids! {
     UNKNOWN_ATTRIBUTE = "unknown-attribute": "an attribute that the language does not have",
     MISPLACED_ATTRIBUTE = "misplaced-attribute": "an attribute on something that it says nothing about",
     INVALID_LAUNCH_BOUNDS = "invalid-launch-bounds": "`#[launch_bounds]` with wrong or missing values",
+    INVALID_UNROLL = "invalid-unroll": "`#[unroll]` with a wrong value, or given twice",
     KERNEL_RESULT = "kernel-result": "a kernel that returns a value",
 
     // Types

@@ -52,7 +52,7 @@ pub mod verify;
 use std::sync::Arc;
 
 use crate::builtins::Builtin;
-pub use crate::check::tree::{BinaryOp, LaunchBounds, UnaryOp};
+pub use crate::check::tree::{BinaryOp, LaunchBounds, UnaryOp, Unroll};
 use crate::source::{SourceMap, Span};
 use crate::types::{Scalar, Structs, Type};
 
@@ -233,6 +233,8 @@ pub struct Block {
     pub instructions: Vec<InstId>,
     /// What follows.
     pub terminator: Terminator,
+    /// How the loop that starts here shall be unrolled. Blocks that jump back to it come after it.
+    pub unroll: Option<Unroll>,
 }
 
 /// How a block ends.

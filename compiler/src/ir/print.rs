@@ -8,7 +8,7 @@
 //! kernel   = "kernel" "@"NAME "(" NAME ":" TYPE, … ")" ("launch_bounds(" THREADS ("," BLOCKS)? ")")? "body" "@"NAME
 //! function = ("fn" | "body" | "entry") "@"NAME "(" "%"NAME ":" TYPE, … ")" ("->" TYPE)? "{" slot* block* "}"
 //! slot     = "slot" "$"NAME ":" TYPE
-//! block    = NAME ":" instruction* terminator
+//! block    = NAME ":" ("unroll" ("(" COUNT ")")?)? instruction* terminator
 //! instruction = ("%"NUMBER ":" TYPE "=")? OPERATION operand, … (";" position)?
 //! terminator  = "jump" NAME | "branch" operand "," NAME "," NAME | "return" operand? | "unreachable"
 //! operand  = "%"NUMBER | "%"NAME | "$"NAME | "@"NAME | LITERAL SUFFIX | "zero" TYPE
@@ -29,7 +29,7 @@ use super::{
     Launch, Module, Operand, Role, Space, Stream, Terminator,
 };
 use crate::builtins::Builtin;
-use crate::check::tree::{BinaryOp, UnaryOp};
+use crate::check::tree::{BinaryOp, UnaryOp, Unroll};
 use crate::source::Span;
 use crate::types::{Scalar, StructId, Type};
 
@@ -153,7 +153,11 @@ impl<'m> FunctionPrinter<'m> {
             writeln!(out, "  slot ${name}: {}", slot.ty.display(&self.module.structs))?;
         }
         for block in &function.blocks {
-            writeln!(out, "{}:", block.name)?;
+            match block.unroll {
+                None => writeln!(out, "{}:", block.name)?,
+                Some(Unroll::Full) => writeln!(out, "{}: unroll", block.name)?,
+                Some(Unroll::Count(count)) => writeln!(out, "{}: unroll({count})", block.name)?,
+            }
             for id in &block.instructions {
                 match function.instructions.get(id.index()) {
                     Some(inst) => self.instruction(*id, inst, out)?,

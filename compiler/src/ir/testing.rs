@@ -138,11 +138,11 @@ pub(crate) fn return_nothing() -> Statement {
 }
 
 pub(crate) fn while_(condition: Expr, body: Vec<Statement>) -> Statement {
-    statement(StatementKind::While { condition, body: block(body) })
+    statement(StatementKind::While { condition, body: block(body), unroll: None })
 }
 
 pub(crate) fn loop_(body: Vec<Statement>) -> Statement {
-    statement(StatementKind::Loop { body: block(body) })
+    statement(StatementKind::Loop { body: block(body), unroll: None })
 }
 
 pub(crate) fn for_(
@@ -153,7 +153,7 @@ pub(crate) fn for_(
     body: Vec<Statement>,
 ) -> Statement {
     let local = LocalId(local);
-    statement(StatementKind::For { local, start, end, step, body: block(body) })
+    statement(StatementKind::For { local, start, end, step, body: block(body), unroll: None })
 }
 
 pub(crate) fn break_(depth: u32) -> Statement {

@@ -43,7 +43,7 @@ use crate::ir::build::{BodyBuilder, Signature};
 use crate::ir::{
     BinaryOp, Block, BlockId, Const, ExternId, Function, FunctionId, Global, GlobalId, Init, Inst,
     InstId, InstKind, Launch, Module, Operand, Parameter, Role, Slot, SlotId, Space, Stream,
-    Terminator,
+    Terminator, Unroll,
 };
 use crate::layout::Layouts;
 use crate::source::{FileId, SourceMap, Span};
@@ -111,6 +111,7 @@ struct Rewriter<'c, 'm, 'f> {
     /// The instructions of the block that is being written.
     open: Vec<InstId>,
     open_name: String,
+    open_unroll: Option<Unroll>,
     names: BTreeSet<String>,
     numbers: BTreeMap<&'static str, u32>,
     status: Operand,
@@ -127,6 +128,7 @@ impl<'c, 'm, 'f> Rewriter<'c, 'm, 'f> {
             blocks: vec![],
             open: vec![],
             open_name: String::new(),
+            open_unroll: None,
             numbers: BTreeMap::new(),
             status: Operand::Slot(status),
         }
@@ -143,6 +145,7 @@ impl<'c, 'm, 'f> Rewriter<'c, 'm, 'f> {
         }
         for block in old {
             self.open_name = block.name;
+            self.open_unroll = block.unroll;
             for id in block.instructions {
                 match self.function.instructions[id.index()].kind.clone() {
                     InstKind::Launch(launch) => self.launch(id, &launch),
@@ -277,7 +280,8 @@ impl<'c, 'm, 'f> Rewriter<'c, 'm, 'f> {
     fn close(&mut self, terminator: Terminator) {
         let name = std::mem::take(&mut self.open_name);
         let instructions = std::mem::take(&mut self.open);
-        self.blocks.push(Block { name, instructions, terminator });
+        let unroll = self.open_unroll.take();
+        self.blocks.push(Block { name, instructions, terminator, unroll });
     }
 
     /// Starts a block, with a number behind its name if the name is taken.

@@ -264,6 +264,8 @@ pub enum StatementKind {
 pub struct Loop {
     /// `'label:`, the quote included.
     pub label: Option<Name>,
+    /// `#[unroll]` before it.
+    pub unroll: Option<Attribute>,
     /// Which loop it is.
     pub head: LoopHead,
     /// Its body.

@@ -49,6 +49,7 @@ impl Code {
             name: name.into(),
             instructions: vec![],
             terminator: Terminator::Unreachable,
+            unroll: None,
         });
         BlockId(self.function.blocks.len() as u32 - 1)
     }

@@ -69,13 +69,13 @@ impl Rules<'_> {
                 }
             }
             StatementKind::Expr(value) => self.expr(value, loops),
-            StatementKind::While { condition, body } => {
+            StatementKind::While { condition, body, .. } => {
                 self.expr(condition, loops);
                 assert_eq!(condition.ty, Type::BOOL);
                 self.unit_block(body, loops + 1);
             }
-            StatementKind::Loop { body } => self.unit_block(body, loops + 1),
-            StatementKind::For { local: id, start, end, step, body } => {
+            StatementKind::Loop { body, .. } => self.unit_block(body, loops + 1),
+            StatementKind::For { local: id, start, end, step, body, .. } => {
                 assert!(is_integer(local(id)));
                 for part in [Some(start), Some(end), step.as_ref()].into_iter().flatten() {
                     self.expr(part, loops);

@@ -134,11 +134,11 @@ pub(super) fn visit_block<'t>(block: &'t Block, visit: &mut dyn FnMut(Node<'t>))
                 visit_expr(value, visit);
             }
             StatementKind::Expr(expr) => visit_expr(expr, visit),
-            StatementKind::While { condition, body } => {
+            StatementKind::While { condition, body, .. } => {
                 visit_expr(condition, visit);
                 visit_block(body, visit);
             }
-            StatementKind::Loop { body } => visit_block(body, visit),
+            StatementKind::Loop { body, .. } => visit_block(body, visit),
             StatementKind::For { start, end, step, body, .. } => {
                 visit_expr(start, visit);
                 visit_expr(end, visit);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
 use crate::ir::{Block, BlockId, Function, Inst, InstId, InstKind, Operand, Parameter, Role};
-use crate::ir::{Const, Slot, SlotId, Terminator};
+use crate::ir::{Const, Slot, SlotId, Terminator, Unroll};
 use crate::source::Span;
 use crate::types::Type;
 
@@ -32,6 +32,7 @@ struct Draft {
     reached: bool,
     instructions: Vec<InstId>,
     terminator: Option<Terminator>,
+    unroll: Option<Unroll>,
 }
 
 impl BodyBuilder {
@@ -64,7 +65,13 @@ impl BodyBuilder {
     }
 
     fn block(&mut self, name: String) -> BlockId {
-        self.blocks.push(Draft { name, reached: false, instructions: vec![], terminator: None });
+        self.blocks.push(Draft {
+            name,
+            reached: false,
+            instructions: vec![],
+            terminator: None,
+            unroll: None,
+        });
         BlockId(self.blocks.len() as u32 - 1)
     }
 
@@ -76,6 +83,11 @@ impl BodyBuilder {
             self.order.push(block);
             self.current = Some(block);
         }
+    }
+
+    /// Says how the loop that starts with a block shall be unrolled.
+    pub(crate) fn unroll(&mut self, head: BlockId, unroll: Option<Unroll>) {
+        self.blocks[head.index()].unroll = unroll;
     }
 
     /// Whether what is emitted now can be reached.
@@ -154,7 +166,7 @@ impl BodyBuilder {
                 None => return Err(broken("a block has no end")),
             };
             let (name, instructions) = (draft.name.clone(), draft.instructions.clone());
-            blocks.push(Block { name, instructions, terminator });
+            blocks.push(Block { name, instructions, terminator, unroll: draft.unroll });
         }
         Ok(Function {
             name: signature.name,

@@ -4,7 +4,7 @@ use super::arithmetic::wrap;
 use super::function::{FunctionBuilder, Loop, Storage};
 use crate::check::tree::{BinaryOp, Block, Expr, ExprKind, LocalId, Statement, StatementKind};
 use crate::error::Result;
-use crate::ir::{BlockId, Const, InstKind, Operand, Terminator};
+use crate::ir::{BlockId, Const, InstKind, Operand, Terminator, Unroll};
 use crate::source::Span;
 use crate::types::{Scalar, Type};
 
@@ -19,8 +19,9 @@ impl FunctionBuilder<'_, '_> {
             }
             StatementKind::Assign { place, op, value } => self.assign(place, *op, value, span),
             StatementKind::Expr(expr) => self.lower(expr).map(drop),
-            StatementKind::While { condition, body } => {
+            StatementKind::While { condition, body, unroll } => {
                 let [head, inside, end] = self.body.blocks("while", ["head", "body", "end"]);
+                self.body.unroll(head, *unroll);
                 self.body.jump(head);
                 self.body.place(head);
                 self.condition(condition, inside, end)?;
@@ -30,8 +31,9 @@ impl FunctionBuilder<'_, '_> {
                 self.body.place(end);
                 Ok(())
             }
-            StatementKind::Loop { body } => {
+            StatementKind::Loop { body, unroll } => {
                 let [inside, end] = self.body.blocks("loop", ["body", "end"]);
+                self.body.unroll(inside, *unroll);
                 self.body.jump(inside);
                 self.body.place(inside);
                 self.loop_body(body, inside, end)?;
@@ -39,8 +41,9 @@ impl FunctionBuilder<'_, '_> {
                 self.body.place(end);
                 Ok(())
             }
-            StatementKind::For { local, start, end, step, body } => {
-                self.for_loop(*local, start, end, step.as_ref(), body, span)
+            StatementKind::For { local, start, end, step, body, unroll } => {
+                let range = Range { start, end, step: step.as_ref() };
+                self.for_loop(*local, range, body, *unroll, span)
             }
             StatementKind::Break { depth } => {
                 let target = self.loop_at(*depth)?.break_to;
@@ -107,12 +110,12 @@ impl FunctionBuilder<'_, '_> {
     fn for_loop(
         &mut self,
         local: LocalId,
-        start: &Expr,
-        end: &Expr,
-        step: Option<&Expr>,
+        range: Range<'_>,
         body: &Block,
+        unroll: Option<Unroll>,
         span: Span,
     ) -> Result<()> {
+        let Range { start, end, step } = range;
         let variable = self.variable(local)?;
         let scalar = self.scalar(&start.ty)?;
         let ty = &start.ty;
@@ -134,6 +137,7 @@ impl FunctionBuilder<'_, '_> {
             _ => step,
         };
         let [head, inside, next, after] = self.body.blocks("for", ["head", "body", "next", "end"]);
+        self.body.unroll(head, unroll);
         self.body.store(variable.clone(), first, span);
         self.body.jump(head);
 
@@ -163,6 +167,14 @@ impl FunctionBuilder<'_, '_> {
         self.body.place(after);
         Ok(())
     }
+}
+
+/// What a `for` runs over.
+#[derive(Clone, Copy)]
+struct Range<'e> {
+    start: &'e Expr,
+    end: &'e Expr,
+    step: Option<&'e Expr>,
 }
 
 /// What is known of a `for` loop's step beforehand.

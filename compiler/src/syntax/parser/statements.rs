@@ -4,7 +4,8 @@ use super::Parser;
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::syntax::ast::{
-    BinaryOp, Block, Expr, ExprKind, Loop, LoopHead, MAX_HEIGHT, Name, Statement, StatementKind,
+    Attribute, BinaryOp, Block, Expr, ExprKind, Loop, LoopHead, MAX_HEIGHT, Name, Statement,
+    StatementKind,
 };
 use crate::syntax::token::Token;
 
@@ -49,13 +50,17 @@ impl Parser<'_> {
     /// A statement; `Some(None)` for a lone `;`.
     fn statement(&mut self) -> Option<Option<Statement>> {
         let start = self.span();
+        let mut unroll = None;
         if self.peek() == Token::Hash {
-            self.statement_attributes()?;
+            unroll = self.statement_attributes()?;
         }
         if self.eat(Token::Semicolon) {
             return Some(None);
         }
-        let kind = self.statement_kind()?;
+        let mut kind = self.statement_kind()?;
+        if let StatementKind::Loop(item) = &mut kind {
+            item.unroll = unroll;
+        }
         Some(Some(Statement { kind, span: start.to(self.previous_span()) }))
     }
 
@@ -82,16 +87,25 @@ impl Parser<'_> {
         self.report(error.hint("write `let`, or move it out of the function"));
     }
 
-    /// Attributes of a loop: read, and refused.
-    fn statement_attributes(&mut self) -> Option<()> {
+    /// Attributes of a statement: only loops have one, `unroll`.
+    fn statement_attributes(&mut self) -> Option<Option<Attribute>> {
+        let mut unroll: Option<Attribute> = None;
         let attributes = self.attributes()?;
         let on_loop = matches!(self.peek(), Token::While | Token::Loop | Token::For | Token::Label);
         for attribute in attributes {
             let error = match &self.text[attribute.name.span.range()] {
-                "unroll" if on_loop => {
-                    self.unsupported(attribute.span, "`#[unroll]` is");
-                    continue;
-                }
+                "unroll" if on_loop => match &unroll {
+                    None => {
+                        unroll = Some(attribute);
+                        continue;
+                    }
+                    Some(first) => Diagnostic::error(
+                        ids::INVALID_UNROLL,
+                        attribute.span,
+                        "`unroll` is given twice",
+                    )
+                    .label(first.span, "first here"),
+                },
                 "unroll" | "launch_bounds" => Diagnostic::error(
                     ids::MISPLACED_ATTRIBUTE,
                     attribute.span,
@@ -105,7 +119,7 @@ impl Parser<'_> {
             };
             self.diagnostics.push(error);
         }
-        Some(())
+        Some(unroll)
     }
 
     /// `let [mut] name[: T] [= e];` Once it has a name it is a statement, so that the name is known.
@@ -196,7 +210,7 @@ impl Parser<'_> {
             }
         };
         let body = self.block()?;
-        let item = StatementKind::Loop(Box::new(Loop { label, head, body }));
+        let item = StatementKind::Loop(Box::new(Loop { label, unroll: None, head, body }));
         if item.height() > MAX_HEIGHT {
             self.too_deep(self.previous_span());
             return None;

@@ -1,0 +1,75 @@
+//! Hints on loops: the metadata `llvm.loop` of the branches back to a loop's first block (LLVM Language
+//! Reference, "llvm.loop.unroll.*"; NVVM IR takes the same).
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use inkwell::llvm_sys::core::{LLVMMDNodeInContext2, LLVMMetadataAsValue, LLVMValueAsMetadata};
+use inkwell::llvm_sys::debuginfo::{LLVMMetadataReplaceAllUsesWith, LLVMTemporaryMDNode};
+use inkwell::llvm_sys::prelude::LLVMMetadataRef;
+use inkwell::values::{AsValueRef, BasicMetadataValueEnum, InstructionValue, MetadataValue};
+
+use super::bug;
+use super::context::ModuleContext;
+use super::function::FunctionEmitter;
+use crate::error::Result;
+use crate::ir::{BlockId, Terminator, Unroll};
+
+/// The nodes of a function's loops: all branches back must have one and the same.
+pub(super) type LoopNodes<'ctx> = RefCell<BTreeMap<BlockId, MetadataValue<'ctx>>>;
+
+impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
+    /// Marks the branch that ends a block, if it goes back to a loop that shall be unrolled.
+    pub(super) fn mark_loop(
+        &self,
+        branch: InstructionValue<'ctx>,
+        from: BlockId,
+        terminator: &Terminator,
+    ) -> Result<()> {
+        // Only loops go back in the order of blocks.
+        for to in terminator.successors().filter(|to| *to <= from) {
+            let head = self.function.blocks.get(to.index());
+            let Some(unroll) = head.and_then(|head| head.unroll) else { continue };
+            let known = self.loops.borrow().get(&to).copied();
+            let node = match known {
+                Some(node) => node,
+                None => {
+                    let node = self.cx.loop_node(unroll);
+                    self.loops.borrow_mut().insert(to, node);
+                    node
+                }
+            };
+            let kind = self.cx.context.get_kind_id("llvm.loop");
+            branch.set_metadata(node, kind).map_err(|error| bug(format!("llvm.loop: {error}")))?;
+        }
+        Ok(())
+    }
+}
+
+impl<'ctx> ModuleContext<'ctx, '_> {
+    /// A node that holds itself, by which LLVM tells loops apart, and the hint.
+    fn loop_node(&self, unroll: Unroll) -> MetadataValue<'ctx> {
+        let name = |text: &str| -> BasicMetadataValueEnum<'ctx> {
+            self.context.metadata_string(text).into()
+        };
+        let hint = match unroll {
+            Unroll::Full => self.context.metadata_node(&[name("llvm.loop.unroll.full")]),
+            Unroll::Count(1) => self.context.metadata_node(&[name("llvm.loop.unroll.disable")]),
+            Unroll::Count(count) => {
+                let count = self.int_type(32).const_int(u64::from(count), false);
+                self.context.metadata_node(&[name("llvm.loop.unroll.count"), count.into()])
+            }
+        };
+        let context = self.context.raw();
+        // SAFETY: all values are of this living context. The temporary node is freed when all its uses are
+        // replaced, and is not used after. The result is a node, which is what `MetadataValue` holds.
+        unsafe {
+            let hint = LLVMValueAsMetadata(hint.as_value_ref());
+            let own: LLVMMetadataRef = LLVMTemporaryMDNode(context, std::ptr::null_mut(), 0);
+            let mut operands = [own, hint];
+            let node = LLVMMDNodeInContext2(context, operands.as_mut_ptr(), operands.len());
+            LLVMMetadataReplaceAllUsesWith(own, node);
+            MetadataValue::new(LLVMMetadataAsValue(context, node))
+        }
+    }
+}

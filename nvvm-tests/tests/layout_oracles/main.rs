@@ -58,6 +58,7 @@ fn module(kernels: &[Vec<Parameter>], structs: Structs) -> ir::Module {
                 name: "entry".into(),
                 instructions: vec![],
                 terminator: Terminator::Return(None),
+                unroll: None,
             }],
             span,
         };

@@ -246,6 +246,16 @@ fn tails_come_last_and_in_order() {
 }
 
 #[test]
+fn who_looks_at_memory_lets_others_run() {
+    for config in configs() {
+        let Some(rig) = Rig::new(config) else { return };
+        let out = rig.words(3);
+        rig.run("waiter", 1, 2, 0, &pack(&[&out.address(), &u32s(&[0])]));
+        assert_eq!(out.read(), [5, 1, 7]);
+    }
+}
+
+#[test]
 fn a_seed_permutes_what_has_no_order() {
     let orders: Vec<Vec<u32>> = (0..4)
         .filter_map(|seed| Rig::new(CpuConfig { seed: Some(seed), ..threads(1) }))

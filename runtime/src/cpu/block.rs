@@ -19,7 +19,7 @@ use super::fault::{CpuFault, FaultKind};
 use super::grid::{Grid, Tree};
 use super::hooks::{ThreadPosition, Waiting};
 use super::memory::AlignedBytes;
-use super::pool::Shared;
+use super::pool::{MOST_DEPTH, Shared};
 use super::scheduler::{NodeId, StreamId, Work};
 use super::seed::{Permutation, Random};
 use super::stack::{KernelStack, StackPool};
@@ -29,6 +29,9 @@ use crate::Dim3;
 /// Threads of the largest block (CUDA C++ Programming Guide, Technical Specifications).
 pub(super) const MOST_THREADS: usize = 1024;
 const MOST_WARPS: usize = MOST_THREADS / WARP_THREADS as usize;
+
+/// How often all threads of a block look in vain before another grid gets a turn.
+const IDLE_ROUNDS: u32 = 1000;
 
 type KernelCoroutine = Coroutine<(), (), (), KernelStack>;
 
@@ -458,10 +461,19 @@ impl Runner {
             self.make_ready(warp, lanes);
         }
 
+        let mut idle_rounds = 0u32;
         while self.alive.get() > 0 && self.stop.get().is_none() {
             let Some(thread) = self.choose() else {
                 if self.yielded.replace(false) {
                     self.wake_yielded();
+                    idle_rounds += 1;
+                    // A checker reports such waits instead: nothing promises that they end.
+                    if idle_rounds.is_multiple_of(IDLE_ROUNDS)
+                        && self.depth < MOST_DEPTH
+                        && self.shared.hooks.is_none()
+                    {
+                        self.help_other();
+                    }
                     continue;
                 }
                 self.stuck();
@@ -747,11 +759,25 @@ impl Runner {
     #[cold]
     #[inline(never)]
     fn help_out(&self) {
-        let inner = self.inner.get_or_init(|| {
-            Box::new(Runner::new(Arc::clone(&self.shared), self.worker, self.depth + 1))
-        });
+        let inner = self.inner();
         let _active = Active::new(inner);
         self.shared.help(inner);
+    }
+
+    /// Runs blocks of another grid while all threads of this block only look at memory.
+    #[cold]
+    #[inline(never)]
+    fn help_other(&self) {
+        let inner = self.inner();
+        let _active = Active::new(inner);
+        self.shared.help_other(inner, self.node.get());
+    }
+
+    /// Runs blocks while this one's block waits.
+    fn inner(&self) -> &Runner {
+        self.inner.get_or_init(|| {
+            Box::new(Runner::new(Arc::clone(&self.shared), self.worker, self.depth + 1))
+        })
     }
 
     // ---- signals

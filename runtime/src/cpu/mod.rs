@@ -4,7 +4,9 @@
 //! Worker threads take blocks of ready grids, several at a time where there are many. A block runs on one worker to
 //! its end; its threads run one after another, and change places only where they wait for each other
 //! ([`sync_threads`](abi::Callbacks::sync_threads), warp operations, and the head of loops that may wait for a write).
-//! A block that waits for one that has not started may wait for ever; a wait's time-out ends it.
+//! A block whose threads all only look at memory lets its worker run other grids (a child, say) in between, but
+//! not other blocks of its own grid: one that waits for a block that has not started may wait for ever, until the
+//! host's wait times out.
 //!
 //! # Order and completion
 //! - A grid has ended when its blocks have, everything that they launched has ended, and its tail launches have.

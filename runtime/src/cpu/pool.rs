@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::block::{Active, Runner};
 use super::hooks::Hooks;
 use super::memory::Allocations;
-use super::scheduler::Scheduler;
+use super::scheduler::{NodeId, Scheduler};
 use super::signals;
 use crate::LaunchLimits;
 use crate::device::lock;
@@ -22,7 +22,7 @@ const HELP_ABOVE: u64 = 4096;
 /// And goes on at so many.
 const HELP_UNTIL: u64 = 1024;
 /// Blocks that may wait on a worker for others to run.
-const MOST_DEPTH: u32 = 4;
+pub(super) const MOST_DEPTH: u32 = 4;
 /// How long the end of a device waits for its workers.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -202,6 +202,18 @@ impl Shared {
             runner.run(&work);
             scheduler = self.lock();
             scheduler.finish(&work);
+        }
+    }
+}
+
+impl Shared {
+    /// Runs something of another grid than the one that waits for memory to change, since that may be what it waits
+    /// for. Not of the same grid: later blocks may wait for this one.
+    pub(super) fn help_other(&self, runner: &Runner, waiting: NodeId) {
+        let claimed = self.lock().claim_except(Some(waiting));
+        if let Some(work) = claimed {
+            runner.run(&work);
+            self.lock().finish(&work);
         }
     }
 }

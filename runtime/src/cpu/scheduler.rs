@@ -431,8 +431,13 @@ impl Scheduler {
 
     /// Blocks for a worker to run.
     pub(super) fn claim(&mut self) -> Option<Work> {
+        self.claim_except(None)
+    }
+
+    /// Blocks for a worker to run, of any grid but that one.
+    pub(super) fn claim_except(&mut self, except: Option<NodeId>) -> Option<Work> {
         loop {
-            let position = self.choose()?;
+            let position = self.choose(except)?;
             let id = self.ready[position];
             let node = &mut self.nodes[id];
             let starts = node.phase == Phase::Waiting;
@@ -480,7 +485,7 @@ impl Scheduler {
     }
 
     /// Position in the ready queue of a grid that may run.
-    fn choose(&mut self) -> Option<usize> {
+    fn choose(&mut self, except: Option<NodeId>) -> Option<usize> {
         let count = self.ready.len();
         if count == 0 {
             return None;
@@ -489,9 +494,10 @@ impl Scheduler {
             Some(random) => random.below(count as u64) as usize,
             None => 0,
         };
-        (0..count)
-            .map(|i| (2 * count - 1 - i - offset) % count)
-            .find(|position| self.nodes[self.ready[*position]].may_run())
+        (0..count).map(|i| (2 * count - 1 - i - offset) % count).find(|position| {
+            let id = self.ready[*position];
+            Some(id) != except && self.nodes[id].may_run()
+        })
     }
 
     /// The blocks have ended.

@@ -51,7 +51,7 @@ uint32_t opterr = 77;
 
 extern const Kernel gridlet_cpu_kernels[];
 enum { IOTA, REDUCE, SHUFFLES, VOTES, EARLY, LOGGER, LAUNCHER, CHAIN, TREE, BARRIERS, EMPTY, MANY, TRAPPER, WILD, DIVIDE, SPIN,
-       DEEP, PRINTER, STUCK, NUMBERS, WORKERS, REFUSED, PARENT, KERNELS };
+       DEEP, PRINTER, STUCK, NUMBERS, WORKERS, REFUSED, PARENT, WAITER, KERNELS };
 
 static uint32_t number(const Geometry *g) {
     return g->thread_idx[0] + g->block_dim[0] * (g->thread_idx[1] + g->block_dim[1] * g->thread_idx[2]);
@@ -205,6 +205,19 @@ static void refused(const Geometry *g, const uint8_t *parameters) {
     HOST->get_parameter_buffer(kernel, one, one, 0);
 }
 
+// Waits for its child; thread 1 waits for thread 0.
+static void waiter(const Geometry *g, const uint8_t *parameters) {
+    PARAMETERS(Iota);
+    Log child = {p->out, p->out + 1, 5, 0};
+    if (number(g) == 0) {
+        launch_into(&gridlet_cpu_kernels[LOGGER], 1, 1, 4, &child);
+        while (__atomic_load_n(p->out, __ATOMIC_RELAXED) != 5) HOST->poll(LINE);
+        __atomic_store_n(p->out + 2, 7, __ATOMIC_RELAXED);
+    } else {
+        while (__atomic_load_n(p->out + 2, __ATOMIC_RELAXED) != 7) HOST->poll(LINE);
+    }
+}
+
 // ---- what goes wrong
 typedef struct { uint32_t thread; uint32_t block; } Where;
 static void trapper(const Geometry *g, const uint8_t *parameters) {
@@ -292,6 +305,7 @@ const Kernel gridlet_cpu_kernels[] = {
     [STUCK] = {"stuck", stuck, 0, 0, 0, NEEDS_THREADS, 0},
     [NUMBERS] = {"numbers", numbers, 0, 12, 0, NEEDS_THREADS, 0},
     [WORKERS] = {"workers", workers, workers, 12, 0, 0, 0},
+    [WAITER] = {"waiter", waiter, 0, 12, 0, NEEDS_THREADS, 0},
     [PARENT] = {"parent", parent, parent, 0, 0, 0, 0},
     [REFUSED] = {"refused", refused, refused, 12, 0, 0, 0},
 };

@@ -1,5 +1,7 @@
 //! `gridlet run --device cpu` and its neighbours: what `gpu.rs` checks on a GPU, on any machine.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
+
 mod support;
 
 use std::fs;

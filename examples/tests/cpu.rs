@@ -1,5 +1,7 @@
 //! Every example on the CPU device, checked against plain Rust: in several orders, and on one worker.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
+
 use gridlet::compile::{self, Session};
 use gridlet::cpu::CpuOptions;
 use gridlet::source::SourceMap;

@@ -1,0 +1,123 @@
+//! The host API on the CPU device: what `runtime/tests/gpu.rs` checks of GPUs.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
+
+use std::time::Duration;
+
+use gridlet::compile::{self, CpuOptions, Session};
+use gridlet::source::SourceMap;
+use gridlet_runtime::{
+    Arg, Artifact, Buffer, Device, DeviceKind, Error, Event, GreenContext, LaunchConfig, Program,
+};
+
+const SOURCE: &str = "\
+kernel add(to: *mut u32, n: u32) {
+    let i = block_idx.x * block_dim.x + thread_idx.x;
+    if i < n { to[i] += i; }
+}
+kernel stop() { trap(); }
+kernel spin(flag: *mut u32) { while atomic_add(flag, 0) == 0 {} }
+kernel lose() { launch stop<<<1, block_dim.x * 1024>>>(); }
+";
+
+fn artifact() -> Artifact {
+    let program = compile::check(SourceMap::single("api.grid", SOURCE)).unwrap();
+    gridlet::artifact::build_cpu(&Session::new(), &program, &CpuOptions::default()).unwrap()
+}
+
+fn cpu() -> (Device, Program) {
+    let device = Device::open_named("cpu").unwrap();
+    let program = Program::load(&device, &artifact()).unwrap();
+    (device, program)
+}
+
+#[test]
+fn buffers_streams_and_events_work() {
+    let (device, program) = cpu();
+    assert_eq!((device.info().kind, device.to_string()), (DeviceKind::Cpu, "cpu".into()));
+    let mut data = Buffer::from_slice(&device, &[100u32; 1000]).unwrap();
+    let part = GreenContext::with_sms(&device, 1).unwrap();
+    for stream in [device.stream().unwrap(), part.stream().unwrap()] {
+        let (start, end, never) = (
+            Event::new(&device).unwrap(),
+            Event::new(&device).unwrap(),
+            Event::new(&device).unwrap(),
+        );
+        stream.record(&start).unwrap();
+        let arguments = [Arg::from(&mut data), Arg::from(1000u32)];
+        stream
+            .launch(&program.kernel("add").unwrap(), &LaunchConfig::new(8, 128), &arguments)
+            .unwrap();
+        stream.record(&end).unwrap();
+        stream.synchronize_default().unwrap();
+        let forward = start.elapsed_ms(&end).unwrap();
+        assert!(forward > 0.0 && end.elapsed_ms(&start).unwrap() == -forward, "{forward} ms");
+        assert_eq!(start.elapsed_ms(&never), Err(Error::NotRecorded));
+    }
+    let expected: Vec<u32> = (0..1000).map(|i| 100 + 2 * i).collect();
+    assert_eq!(data.to_vec().unwrap(), expected);
+}
+
+#[test]
+fn a_fault_and_a_time_out_leave_the_device_usable() {
+    let (device, program) = cpu();
+    let stream = device.stream().unwrap();
+    let one = LaunchConfig::new(1, 1);
+    let mut data = Buffer::<u32>::alloc_zeroed(&device, 4).unwrap();
+    for _ in 0..3 {
+        stream.launch(&program.kernel("stop").unwrap(), &one, &[]).unwrap();
+        let error = stream.synchronize_default().unwrap_err();
+        assert!(error.to_string().contains("kernel `stop` stopped itself with a trap"), "{error}");
+        stream.launch(&program.kernel("spin").unwrap(), &one, &[Arg::from(&mut data)]).unwrap();
+        let error = stream.synchronize(Duration::from_millis(50)).unwrap_err();
+        assert_eq!(error.to_string(), "not finished after 0.05 s: a stream with `spin`");
+    }
+    let arguments = [Arg::from(&mut data), Arg::from(4u32)];
+    stream.launch(&program.kernel("add").unwrap(), &LaunchConfig::new(1, 4), &arguments).unwrap();
+    assert_eq!(data.to_vec().unwrap(), [0, 1, 2, 3]);
+}
+
+#[test]
+fn lost_launches_are_reported_once() {
+    let (device, program) = cpu();
+    let (stream, kernel) = (device.stream().unwrap(), program.kernel("lose").unwrap());
+    for _ in 0..2 {
+        stream.launch(&kernel, &LaunchConfig::new(1, 3), &[]).unwrap();
+        let Err(Error::LostLaunches(lost)) = stream.synchronize_default() else {
+            panic!("no launch was lost");
+        };
+        assert_eq!((lost.count, lost.error, lost.line), (3, 9, 7));
+        assert_eq!(
+            (lost.file.as_str(), lost.name.as_str()),
+            ("api.grid", "cudaErrorInvalidConfiguration")
+        );
+        stream.synchronize_default().unwrap();
+    }
+}
+
+#[test]
+fn what_belongs_elsewhere_or_comes_too_late_is_refused() {
+    let ((device, program), other) = (cpu(), Device::open_named("cpu").unwrap());
+    device.set_pending_launch_limit(7).unwrap();
+    assert_eq!(device.pending_launch_limit(), Ok(7));
+    let kernel = program.kernel("add").unwrap();
+    let mut data = Buffer::<u32>::alloc_zeroed(&other, 4).unwrap();
+    let arguments = [Arg::from(&mut data), Arg::from(4u32)];
+    let launch = |device: &Device, arguments: &[Arg<'_>]| {
+        device.stream().unwrap().launch(&kernel, &LaunchConfig::new(1, 4), arguments)
+    };
+    for refused in [launch(&device, &arguments), launch(&other, &arguments)] {
+        assert!(matches!(refused, Err(Error::OtherDevice { .. })), "{refused:?}");
+    }
+    let arguments = [Arg::null(), Arg::from(0u32)];
+    launch(&device, &arguments).unwrap();
+    assert!(matches!(device.set_pending_launch_limit(9), Err(Error::LimitTooLate { .. })));
+
+    let described = gridlet::artifact::describe(
+        &compile::check(SourceMap::single("api.grid", SOURCE)).unwrap(),
+    );
+    let empty = Artifact::new(described, Vec::new()).unwrap();
+    let error = Program::load(&device, &empty).unwrap_err();
+    assert!(error.is_missing() && error.to_string().contains("cpu-"), "{error}");
+    assert!(matches!(Device::open_named("tpu"), Err(Error::DeviceName { .. })));
+}

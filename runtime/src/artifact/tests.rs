@@ -32,7 +32,6 @@ fn manifest() -> Manifest {
             warp_operations: false,
             launches: vec!["sort".into()],
         }],
-        statics: vec![],
         structs: vec![Struct {
             name: "Range".into(),
             size: 8,

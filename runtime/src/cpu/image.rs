@@ -270,15 +270,17 @@ const OWN_SYMBOLS_FIRST: c_int = 0;
 fn load(path: &Path) -> Result<Library, String> {
     // SAFETY: the compiler's images have no initialisers; that the bytes are such an image is the caller's
     // word, as with any program that one runs.
-    unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL | OWN_SYMBOLS_FIRST) }.map_err(|error| {
-        let mut text = error.to_string();
-        let mut source = std::error::Error::source(&error);
-        while let Some(cause) = source {
-            text = cause.to_string();
-            source = cause.source();
-        }
-        text
-    })
+    unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL | OWN_SYMBOLS_FIRST) }.map_err(
+        |error| {
+            let mut text = error.to_string();
+            let mut source = std::error::Error::source(&error);
+            while let Some(cause) = source {
+                text = cause.to_string();
+                source = cause.source();
+            }
+            text
+        },
+    )
 }
 
 /// The executable segments of the object that contains an address.

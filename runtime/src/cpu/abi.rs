@@ -87,6 +87,10 @@ pub const ACCESS_ATOMIC_LOAD: u32 = 3;
 pub const ACCESS_ATOMIC_STORE: u32 = 4;
 /// A fence of any scope; the address is null and the bytes are 0.
 pub const ACCESS_FENCE: u32 = 5;
+/// `malloc` gave that address (null if there is no memory) for so many bytes, or as many as 32 bits can say.
+pub const ACCESS_MALLOC: u32 = 6;
+/// That address is about to be given to `free`; the bytes are 0.
+pub const ACCESS_FREE: u32 = 7;
 /// Flag of an atomic: it acquires.
 pub const ACCESS_ACQUIRE: u32 = 0x10;
 /// Flag of an atomic: it releases.

@@ -1,6 +1,7 @@
 //! What a checked image tells the device while it runs.
 
 use gridlet_runtime::cpu::abi::{self, Callback};
+use inkwell::IntPredicate;
 use inkwell::values::{BasicValueEnum, PointerValue};
 
 use crate::builtins::{Builtin, Order};
@@ -88,6 +89,32 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             self.check_part(base, offset + at, &part, kind)?;
         }
         Ok(())
+    }
+
+    /// After a `malloc`.
+    pub(in crate::codegen) fn check_malloc(
+        &self,
+        address: BasicValueEnum<'ctx>,
+        bytes: BasicValueEnum<'ctx>,
+    ) -> Result<()> {
+        if !self.is_checked() {
+            return Ok(());
+        }
+        let word = self.cx.int_type(32);
+        let most = bytes.get_type().into_int_type().const_int(u64::from(u32::MAX), false);
+        let bytes = bytes.into_int_value();
+        let build = self.build();
+        let fits = build.build_int_compare(IntPredicate::ULE, bytes, most, "")?;
+        let bytes = build.build_select(fits, bytes, most, "")?.into_int_value();
+        let bytes = build.build_int_truncate(bytes, word, "")?;
+        let kind = self.word(abi::ACCESS_MALLOC);
+        self.callback(Callback::CheckAccess, &[address, bytes.into(), kind, self.location()])?;
+        Ok(())
+    }
+
+    /// Before a `free`.
+    pub(in crate::codegen) fn check_free(&self, address: BasicValueEnum<'ctx>) -> Result<()> {
+        if self.is_checked() { self.report(address, 0, abi::ACCESS_FREE) } else { Ok(()) }
     }
 
     fn report(&self, address: BasicValueEnum<'ctx>, bytes: u32, kind: u32) -> Result<()> {

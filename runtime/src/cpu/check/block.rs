@@ -11,11 +11,11 @@ use super::report::Subject;
 use super::shadow::{Mark, Touch};
 use super::waits::{Arrivals, Spinning};
 use super::{
-    Detector, DeviceStream, Fences, GridId, Launch, RED_ZONE_BYTES, Verdict, Waiting, lock,
+    Detector, DeviceStream, Fences, GridId, Launch, Memory, RED_ZONE_BYTES, Verdict, Waiting, lock,
 };
 use crate::cpu::abi::{
     ACCESS_ACQUIRE, ACCESS_ATOMIC, ACCESS_ATOMIC_LOAD, ACCESS_ATOMIC_STORE, ACCESS_FENCE,
-    ACCESS_READ, ACCESS_RELEASE, Location,
+    ACCESS_FREE, ACCESS_MALLOC, ACCESS_READ, ACCESS_RELEASE, Location,
 };
 
 /// Threads of a warp.
@@ -34,8 +34,13 @@ struct Thread {
     clock: SharedClock,
     /// What its last fence lets its atomics publish.
     released: SharedClock,
-    /// What its atomics read and its next fence makes known.
+    /// What its atomics read and its next fence makes known: the last addresses, and what older ones held.
+    /// The detector hears of an atomic before it happens, so what it read is looked up at a later event.
     pending: SharedClock,
+    pending_addresses: [usize; 4],
+    next_pending: usize,
+    /// The address of an atomic that acquires, until the next event.
+    acquiring: Option<usize>,
     spinning: Spinning,
 }
 
@@ -135,6 +140,7 @@ impl BlockCheck {
         kind: u32,
         location: Location,
     ) -> Verdict {
+        self.settle(thread);
         let flags = kind & (ACCESS_ACQUIRE | ACCESS_RELEASE);
         let kind = kind & !flags;
         if kind == ACCESS_FENCE {
@@ -142,6 +148,9 @@ impl BlockCheck {
             return Verdict::Continue;
         }
         let subject = Subject { thread, location, address, bytes, kind };
+        if kind == ACCESS_MALLOC || kind == ACCESS_FREE {
+            return self.heap(&subject);
+        }
         let alignment = if bytes.is_power_of_two() { bytes.min(WIDEST_ACCESS) } else { 1 };
         if bytes <= 2 * WIDEST_ACCESS && !address.is_multiple_of(alignment as usize) {
             self.report_misaligned(&subject, alignment);
@@ -186,6 +195,29 @@ impl BlockCheck {
         Verdict::Continue
     }
 
+    /// `malloc` and `free`.
+    fn heap(&mut self, subject: &Subject) -> Verdict {
+        self.progressed = true;
+        let (address, location) = (subject.address, subject.location);
+        if address == 0 {
+            return Verdict::Continue;
+        }
+        if subject.kind == ACCESS_MALLOC {
+            let memory = Memory::Heap(location);
+            self.detector.allocated(address, subject.bytes as usize, memory, false);
+            return Verdict::Continue;
+        }
+        let is_heap = self.find(address).is_some_and(|found| {
+            found.start == address && matches!(found.purpose, Use::Program(Memory::Heap(_)))
+        });
+        if !is_heap {
+            self.report_bad_free(subject);
+            return Verdict::Stop;
+        }
+        self.detector.freed(address, location);
+        Verdict::Continue
+    }
+
     /// `sync_warp` let these threads go on.
     pub fn warp_synced(&mut self, threads: &[u32]) {
         let Some(warp) = threads.first().map(|thread| thread / WARP) else { return };
@@ -216,6 +248,7 @@ impl BlockCheck {
         stream: DeviceStream,
         location: Location,
     ) -> GridId {
+        self.settle(thread);
         let knows = self.knowledge(thread);
         let launcher = self.now(thread);
         let mut default_stream = self.default_stream;
@@ -262,6 +295,10 @@ impl BlockCheck {
         {
             return;
         }
+        for thread in threads.clone() {
+            self.settle(thread);
+            self.collect_pending(thread);
+        }
         let (mut clock, mut released, mut pending) = (None, None, None);
         for thread in threads.clone() {
             let thread = &self.threads[thread as usize];
@@ -278,6 +315,7 @@ impl BlockCheck {
     }
 
     fn fence(&mut self, thread: u32) {
+        self.collect_pending(thread);
         let own = &mut self.threads[thread as usize];
         let pending = own.pending.take();
         join(&mut own.clock, &pending);
@@ -298,20 +336,52 @@ impl BlockCheck {
         if implied || flags & ACCESS_RELEASE != 0 {
             self.release(thread);
         }
+        if kind != ACCESS_ATOMIC_STORE {
+            if implied || flags & ACCESS_ACQUIRE != 0 {
+                self.threads[thread as usize].acquiring = Some(address);
+            } else {
+                self.remember_atomic(thread, address);
+            }
+        }
         let own = &mut self.threads[thread as usize];
-        let publishes = kind != ACCESS_ATOMIC_LOAD && own.released.is_some();
-        if !publishes && !self.detector.published.load(Ordering::Relaxed) {
+        if kind != ACCESS_ATOMIC_LOAD && own.released.is_some() {
+            lock(&self.detector.variables).publish(address, &own.released);
+            self.detector.published.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The thread's next fence makes known what this atomic reads.
+    fn remember_atomic(&mut self, thread: u32, address: usize) {
+        let own = &mut self.threads[thread as usize];
+        if own.pending_addresses.contains(&address) {
             return;
         }
-        let mut variables = lock(&self.detector.variables);
-        let acquires = implied || flags & ACCESS_ACQUIRE != 0;
-        if kind != ACCESS_ATOMIC_STORE {
-            let known = variables.read(address);
-            join(if acquires { &mut own.clock } else { &mut own.pending }, &known);
+        let oldest = std::mem::replace(&mut own.pending_addresses[own.next_pending], address);
+        own.next_pending = (own.next_pending + 1) % own.pending_addresses.len();
+        if oldest != 0 && self.detector.published.load(Ordering::Relaxed) {
+            join(&mut own.pending, &lock(&self.detector.variables).read(oldest));
         }
-        if publishes {
-            variables.publish(address, &own.released);
-            self.detector.published.store(true, Ordering::Relaxed);
+    }
+
+    /// Looks up what the thread's atomics read.
+    fn collect_pending(&mut self, thread: u32) {
+        let own = &mut self.threads[thread as usize];
+        let addresses = std::mem::take(&mut own.pending_addresses);
+        if self.detector.published.load(Ordering::Relaxed) {
+            let variables = lock(&self.detector.variables);
+            for address in addresses.into_iter().filter(|address| *address != 0) {
+                join(&mut own.pending, &variables.read(address));
+            }
+        }
+    }
+
+    /// What the thread's last atomic acquired is known to it now.
+    fn settle(&mut self, thread: u32) {
+        let own = &mut self.threads[thread as usize];
+        if let Some(address) = own.acquiring.take()
+            && self.detector.published.load(Ordering::Relaxed)
+        {
+            join(&mut own.clock, &lock(&self.detector.variables).read(address));
         }
     }
 

@@ -268,6 +268,35 @@ impl BlockCheck {
         self.report(subject, kind, &message, action, None, help);
     }
 
+    /// `free` of what `malloc` did not give, or a second time.
+    pub(super) fn report_bad_free(&self, subject: &Subject) {
+        let stray = self.detector.read_memory().explain(subject.address);
+        let (kind, message, action) = match stray {
+            Stray::Freed(allocation, location) => (
+                Kind::UseAfterFree,
+                "kernel `{kernel}` frees memory twice",
+                format!(
+                    "frees {}, freed before by {}",
+                    describe(&allocation),
+                    text_of(&self.place(location))
+                ),
+            ),
+            _ => (
+                Kind::OutOfBounds,
+                "kernel `{kernel}` frees what did not come from `malloc`",
+                "frees an address that `malloc` did not give".to_string(),
+            ),
+        };
+        self.report(
+            subject,
+            kind,
+            message,
+            action,
+            None,
+            "give each address from `malloc` to `free` once, as it came",
+        );
+    }
+
     pub(super) fn report_unwritten(
         &self,
         subject: &Subject,

@@ -16,7 +16,6 @@ fn manifest() -> Manifest {
         sources: vec!["sort.grid".into()],
         source_sha256: "00".into(),
         launch_strategy: "cdp".into(),
-        statics: vec![],
         kernels: vec![Kernel {
             name: "sort".into(),
             parameters: vec![

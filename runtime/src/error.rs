@@ -85,6 +85,14 @@ pub enum Error {
         /// The kernels there are.
         known: Vec<String>,
     },
+    /// A program has no `static` variable of that name.
+    #[error("no variable `{name}`: the program has {}", list_or(known, "no variables"))]
+    UnknownGlobal {
+        /// The name asked for.
+        name: String,
+        /// The variables there are.
+        known: Vec<String>,
+    },
     /// A launch has too many or too few arguments.
     #[error("kernel `{kernel}` takes {expected} argument{}, {given} given", plural(*expected as u64))]
     ArgumentCount {

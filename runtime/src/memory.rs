@@ -9,6 +9,7 @@ use crate::arguments::{Arg, Element, Pointer};
 use crate::backend::Transfer;
 use crate::device::{Device, DeviceInner};
 use crate::error::{Error, Result};
+use crate::program::Program;
 use crate::types::ScalarType;
 
 /// A host type whose bytes mean the same on the device.
@@ -56,6 +57,8 @@ pub struct DeviceMemory {
     device: Arc<DeviceInner>,
     address: u64,
     bytes: u64,
+    /// Whose variable it is, if it is one: then it is not freed.
+    program: Option<Program>,
 }
 
 impl DeviceMemory {
@@ -66,7 +69,13 @@ impl DeviceMemory {
     pub fn alloc(device: &Device, bytes: u64) -> Result<DeviceMemory> {
         let device = Arc::clone(&device.inner);
         let address = device.handle.allocate(bytes, &device.enter()?)?;
-        Ok(DeviceMemory { device, address, bytes })
+        Ok(DeviceMemory { device, address, bytes, program: None })
+    }
+
+    /// A variable of a program, which lives as long.
+    pub(crate) fn of_program(program: &Program, address: u64, bytes: u64) -> DeviceMemory {
+        let device = program.device().inner;
+        DeviceMemory { device, address, bytes, program: Some(program.clone()) }
     }
 
     /// Allocates, with every byte 0.
@@ -162,6 +171,9 @@ impl DeviceMemory {
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
+        if self.program.is_some() {
+            return;
+        }
         if let Some(entered) = self.device.enter_for_drop() {
             // SAFETY: the address is `alloc`'s and no kernel runs.
             unsafe { self.device.handle.free(self.address, &entered) };

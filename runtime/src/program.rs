@@ -13,6 +13,7 @@ use crate::device::{Device, DeviceInner, lock};
 use crate::error::{ArtifactError, ArtifactProblem, Error, LostLaunches, Result, cuda_error_name};
 use crate::info::DeviceInfo;
 use crate::manifest::{self, ImageKind, LostLaunchRecord};
+use crate::memory::DeviceMemory;
 
 /// Bytes of a [`LostLaunchRecord`].
 const RECORD_BYTES: usize = size_of::<LostLaunchRecord>();
@@ -80,6 +81,30 @@ impl Program {
             }
         };
         Ok(Kernel { program: Arc::clone(program), entry })
+    }
+
+    /// The `static` variable of that name, as memory to read and write. It is the program's: dropping it frees
+    /// nothing. A kernel that still runs may write it: wait for the program's streams first.
+    ///
+    /// # Errors
+    /// [`Error::UnknownGlobal`]; [`Error::Artifact`] if the image's variable has another size than the
+    /// manifest says; [`Error::Cuda`], [`Error::Unusable`].
+    pub fn global(&self, name: &str) -> Result<DeviceMemory> {
+        let program = &self.inner;
+        let statics = &program.artifact.manifest().statics;
+        let Some(variable) = statics.iter().find(|variable| variable.name == name) else {
+            let known = statics.iter().map(|variable| variable.name.clone()).collect();
+            return Err(Error::UnknownGlobal { name: name.into(), known });
+        };
+        let symbol = c_string(&program.artifact, name)?;
+        let entered = program.device.enter()?;
+        let (address, bytes) =
+            program.image.global(&symbol, &format!("the variable `{name}`"), &entered)?;
+        if let Some(bytes) = bytes.filter(|bytes| *bytes != variable.size) {
+            let problem = format!("the variable `{name}` has {bytes} bytes, not {}", variable.size);
+            return Err(foreign(&program.artifact, problem));
+        }
+        Ok(DeviceMemory::of_program(self, address, variable.size))
     }
 
     /// Successful device-side launches since the program was loaded; `None` if it was not built to count them.

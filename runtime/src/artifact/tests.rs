@@ -31,6 +31,7 @@ fn manifest() -> Manifest {
             warp_operations: false,
             launches: vec!["sort".into()],
         }],
+        statics: vec![],
         structs: vec![Struct {
             name: "Range".into(),
             size: 8,

@@ -19,16 +19,19 @@ fn programs() -> Vec<(String, Checked)> {
     let mut paths: Vec<PathBuf> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
-    let programs: Vec<_> = paths
-        .into_iter()
-        .map(|path| {
-            let checked = compile::load(&path).and_then(compile::check);
-            let checked = checked.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-            (checked.name(), checked)
-        })
-        .collect();
-    assert!(programs.len() >= 4, "{} programs", programs.len());
-    programs
+    assert!(paths.len() >= 4, "{} programs", paths.len());
+    paths.iter().map(|path| checked(path)).collect()
+}
+
+/// A program that uses every built-in.
+fn built_ins() -> (String, Checked) {
+    checked(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/tests/in/built_ins.grid"))
+}
+
+fn checked(path: &Path) -> (String, Checked) {
+    let checked = compile::load(path).and_then(compile::check);
+    let checked = checked.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    (checked.name(), checked)
 }
 
 fn text(program: &Checked, arch: CudaArch, dialect: Dialect) -> String {
@@ -97,7 +100,7 @@ fn nvidia_takes_every_program_for_every_architecture() {
     let Some(toolchain) = toolchain_or_skip(test, &needed) else { return };
     let assembler = toolchain.path(Component::Ptxas).unwrap().to_path_buf();
     let session = Session::with_toolchain(toolchain);
-    for (name, program) in programs() {
+    for (name, program) in programs().into_iter().chain([built_ins()]) {
         for arch in CudaArch::SUPPORTED {
             for backend in [Backend::LibNvvm, Backend::Nvptx] {
                 for optimize in [true, false] {

@@ -13,8 +13,12 @@ use crate::setup::Environment;
 const PROGRAMS: [(&str, &str); 3] =
     [("gridlet", "gridlet"), ("gridlet-examples", "demo"), ("gridlet-examples", "bench")];
 /// The tests that need a GPU, by package and name of the test; they go to `tests/<package>-<name>`.
-const TESTS: [(&str, &str); 3] =
-    [("gridlet", "gpu"), ("gridlet-runtime", "gpu"), ("gridlet-examples", "gpu")];
+const TESTS: [(&str, &str); 4] = [
+    ("gridlet", "built_ins"),
+    ("gridlet", "gpu"),
+    ("gridlet-examples", "gpu"),
+    ("gridlet-runtime", "gpu"),
+];
 
 /// A program of the bundle.
 pub(super) struct Program {

@@ -81,6 +81,8 @@ impl<'m> Writer<'m, '_> {
             Op::LLVMXor => "xor",
             Op::LLVMTrunc => "trunc",
             Op::LLVMBitCast => "bitcast",
+            Op::LLVMExtractElement => "extractelement",
+            Op::LLVMInsertElement => "insertelement",
             Op::LLVMPtrToInt | Op::LLVMPtrToAddr => "ptrtoint",
             _ => {
                 return refuse(

@@ -271,3 +271,112 @@ fn device_lists_the_cpu() {
     assert!(text.contains("\ncpu  ") || text.starts_with("cpu  "), "{text}");
     assert!(text.contains("worker threads        3"), "{text}");
 }
+
+/// Runs a kernel in several orders, all of which must give these values in `out`.
+fn gives(folder: &TempDir, call: &str, expected: &[i64]) {
+    for more in ["", "--seed 1", "--seed 2 -O 0", "--seed 3 --sms 1", "--check", "--check --seed 4"]
+    {
+        let output = run(folder, &format!("{call} --json {more}"));
+        assert_eq!(output.status, 0, "{more}: {output:?}");
+        assert_eq!(json(&output)["buffers"]["out"], serde_json::json!(expected), "{more}");
+    }
+}
+
+#[test]
+fn created_streams_are_in_order_and_outlive_their_end() {
+    // Each step depends on the one before it; the second stream is never destroyed.
+    let folder = program(
+        "kernel step(out: *mut u32, factor: u32, add: u32) { *out = *out * factor + add; }
+kernel k(out: *mut u32, other: *mut u32) {
+    let mine = &out[thread_idx.x];
+    let a = stream_create();
+    let b = stream_create();
+    memset_async(&other[thread_idx.x], 1, 4, a);
+    launch step<<<1, 1, stream = a>>>(&other[thread_idx.x], 1, 1);
+    memcpy_async(mine, &other[thread_idx.x], 4, a);
+    launch step<<<1, 1, stream = a>>>(mine, 2, 3);
+    launch step<<<1, 1, stream = a>>>(mine, 3, 1);
+    launch step<<<1, 1, stream = b>>>(&out[4 + thread_idx.x], 1, 5);
+    launch step<<<1, 1, stream = b>>>(&out[4 + thread_idx.x], 7, 1);
+    stream_destroy(a);
+}",
+    );
+    let value = (0x0101_0102_i64 * 2 + 3) * 3 + 1;
+    let expected = [value, value, value, value, 36, 36, 36, 36];
+    gives(&folder, "--kernel k --grid 1 --block 4 --arg [8] --arg [4] --print out:8", &expected);
+}
+
+#[test]
+fn copies_and_fills_take_the_default_stream() {
+    // Each thread's are in order, and what comes after the grid sees all of them.
+    let folder = program(
+        "kernel sum(out: *mut u32) { for i in 0u32..4 { out[8] += out[4 + i]; } }
+kernel k(out: *mut u32) {
+    let i = thread_idx.x;
+    memset_async(&out[i], 0x1ff, 1, default);
+    memcpy_async(&out[4 + i], &out[i], 4, default);
+    memset_async(&out[i], 0, 0, default);
+    memcpy_async(&out[i], &out[8], 0, default);
+    if i == 0 { launch sum<<<1, 1, stream = tail>>>(out); }
+}",
+    );
+    let call = "--kernel k --grid 1 --block 4 --arg [9] --print out:9";
+    gives(&folder, call, &[255, 255, 255, 255, 255, 255, 255, 255, 1020]);
+}
+
+#[test]
+fn the_last_error_is_the_threads_own() {
+    // Block (0) is no launch; a destroyed stream is none.
+    let folder = program(
+        "kernel child() {}
+kernel k(out: *mut i32, threads: u32) {
+    if thread_idx.x == 1 { out[6] = try launch child<<<1, threads>>>(); }
+    let s = stream_create();
+    out[7] = stream_destroy(s);
+    if thread_idx.x == 2 { out[4] = try launch child<<<1, 1, stream = s>>>(); }
+    if thread_idx.x == 3 { out[5] = stream_destroy(s); }
+    out[thread_idx.x] = device_last_error() + device_last_error() * 1000;
+}",
+    );
+    let call = "--kernel k --grid 1 --block 4 --arg [8] --arg 0 --print out:8";
+    for more in ["", "--seed 1", "--seed 2 -O 0"] {
+        let output = run(&folder, &format!("{call} --json {more}"));
+        assert_eq!(output.status, 0, "{more}: {output:?}");
+        let expected = serde_json::json!([0, 9, 400, 400, 400, 400, 9, 0]);
+        assert_eq!(json(&output)["buffers"]["out"], expected, "{more}");
+    }
+}
+
+#[test]
+fn the_heap_is_aligned_limited_and_reused() {
+    let folder = program(
+        "kernel k(out: *mut u32) {
+    let most = malloc(1073741824);
+    let more = malloc(16);
+    free(most);
+    let again = malloc(1073741823);
+    free(again);
+    let leaked = malloc(24);
+    out[0] = (most as u64 % 16 + leaked as u64 % 16) as u32;
+    if most as u64 != 0 { out[1] = 1; }
+    if more as u64 == 0 { out[2] = 1; }
+    if again as u64 != 0 { out[3] = 1; }
+    if leaked as u64 != 0 { out[4] = 1; }
+    if malloc(0xffff_ffff_ffff_fff0) as u64 == 0 { out[5] = 1; }
+}",
+    );
+    let call = "--kernel k --grid 1 --block 1 --arg [6] --print out:6";
+    gives(&folder, call, &[0, 1, 1, 1, 1, 1]);
+}
+
+#[test]
+fn a_wrong_free_ends_the_kernel() {
+    for body in ["let p = malloc(8); free(p); free(p);", "free(out as *mut u8);"] {
+        let folder = program(&format!("kernel k(out: *mut u32) {{\n    {body}\n}}"));
+        let output = run(&folder, "--kernel k --grid 1 --block 1 --arg [1]");
+        assert_eq!(output.status, 4, "{output:?}");
+        for said in ["freed memory that `malloc` did not give", "p.grid:2"] {
+            assert!(output.stderr.contains(said), "`{said}` is not in: {}", output.stderr);
+        }
+    }
+}

@@ -183,6 +183,43 @@ unsafe extern "C-unwind" fn check_access(
 unsafe extern "C-unwind" fn poll(at: Location) {
     host().heard.lock().expect("no panic").polls.push(line(at));
 }
+unsafe extern "C-unwind" fn stream_create(handle: *mut u64) -> i32 {
+    // SAFETY: the image passes where to write to.
+    unsafe { handle.write(0x100) };
+    0
+}
+unsafe extern "C-unwind" fn stream_destroy(handle: u64) -> i32 {
+    if handle == 0x100 { 0 } else { 400 }
+}
+unsafe extern "C-unwind" fn memcpy_async(
+    to: *mut u8,
+    from: *const u8,
+    bytes: u64,
+    _stream: u64,
+    _at: Location,
+) -> i32 {
+    // SAFETY: the image passes memory of that size.
+    unsafe { std::ptr::copy(from, to, bytes as usize) };
+    0
+}
+unsafe extern "C-unwind" fn memset_async(
+    to: *mut u8,
+    value: i32,
+    bytes: u64,
+    _stream: u64,
+    _at: Location,
+) -> i32 {
+    // SAFETY: the image passes memory of that size.
+    unsafe { std::ptr::write_bytes(to, value as u8, bytes as usize) };
+    0
+}
+unsafe extern "C-unwind" fn last_error() -> i32 {
+    0
+}
+unsafe extern "C-unwind" fn malloc(bytes: u64) -> *mut u8 {
+    Box::leak(vec![0_u128; (bytes as usize).div_ceil(16)].into_boxed_slice()).as_mut_ptr().cast()
+}
+unsafe extern "C-unwind" fn free(_address: *mut u8, _at: Location) {}
 
 static CALLBACKS: Callbacks = Callbacks {
     shared_base,
@@ -201,6 +238,13 @@ static CALLBACKS: Callbacks = Callbacks {
     sm_id,
     check_access,
     poll,
+    stream_create,
+    stream_destroy,
+    memcpy_async,
+    memset_async,
+    last_error,
+    malloc,
+    free,
 };
 
 trait Bytes {

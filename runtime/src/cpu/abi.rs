@@ -11,7 +11,7 @@
 use std::ffi::{c_char, c_void};
 
 /// Version of everything in this file; an image of another version is refused.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 
 /// A constant `u32`: the [`ABI_VERSION`] that the image was compiled for.
 pub const VERSION_SYMBOL: &str = "gridlet_cpu_abi_version";
@@ -166,6 +166,22 @@ pub struct Callbacks {
     /// In checked images, at every loop's head; in others, at the head of every loop that may wait for another
     /// thread to write. Other threads shall get their turn.
     pub poll: unsafe extern "C-unwind" fn(Location),
+    /// `cudaStreamCreateWithFlags`: where to write the handle. Gives a `cudaError`, as all below do that give
+    /// an `i32`.
+    pub stream_create: unsafe extern "C-unwind" fn(*mut u64) -> i32,
+    /// `cudaStreamDestroy`: the handle.
+    pub stream_destroy: unsafe extern "C-unwind" fn(u64) -> i32,
+    /// `cudaMemcpyAsync`: to, from, bytes, the stream's handle.
+    pub memcpy_async: unsafe extern "C-unwind" fn(*mut u8, *const u8, u64, u64, Location) -> i32,
+    /// `cudaMemsetAsync`: where, the byte in the low bits, how many, the stream's handle.
+    pub memset_async: unsafe extern "C-unwind" fn(*mut u8, i32, u64, u64, Location) -> i32,
+    /// `cudaGetLastError`: the thread's last error, which is forgotten. Kernels that may call it have
+    /// [`NEEDS_THREADS`].
+    pub last_error: unsafe extern "C-unwind" fn() -> i32,
+    /// `malloc`: aligned to 16 bytes; null if the heap is full.
+    pub malloc: unsafe extern "C-unwind" fn(u64) -> *mut u8,
+    /// `free`: null, or what `malloc` gave; anything else ends the grid.
+    pub free: unsafe extern "C-unwind" fn(*mut u8, Location),
 }
 
 /// Position of each callback in [`Callbacks`], counted in pointers: what the compiler indexes the table with.
@@ -189,4 +205,11 @@ pub enum Callback {
     SmId,
     CheckAccess,
     Poll,
+    StreamCreate,
+    StreamDestroy,
+    MemcpyAsync,
+    MemsetAsync,
+    LastError,
+    Malloc,
+    Free,
 }

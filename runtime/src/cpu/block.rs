@@ -48,6 +48,8 @@ pub(super) struct Slot {
     /// Where it waits.
     location: Cell<Location>,
     at_barrier: Cell<bool>,
+    /// Its last error in a call of the device runtime.
+    pub(super) last_error: Cell<i32>,
 }
 
 impl Slot {
@@ -67,6 +69,7 @@ impl Slot {
             operand: Cell::new(0),
             location: Cell::new(0),
             at_barrier: Cell::new(false),
+            last_error: Cell::new(0),
         }
     }
 }
@@ -704,6 +707,7 @@ impl Runner {
 
     /// Puts a coroutine into a slot.
     fn start(&self, slot: &Slot, stack: KernelStack, body: impl FnOnce()) {
+        slot.last_error.set(0);
         let slot_pointer: *const Slot = slot;
         // SAFETY: the runner keeps the stack, and everything that `body` refers to, until the coroutine has ended
         // or was abandoned.

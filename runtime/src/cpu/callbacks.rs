@@ -10,6 +10,8 @@ use std::time::SystemTime;
 use super::abi::{Callbacks, KernelDescriptor, Location, TRAP_DIVISION, TRAP_EXPLICIT};
 use super::block::{Runner, current_runner};
 use super::fault::FaultKind;
+use super::launch::ERROR_INVALID_HANDLE;
+use super::operations::{memcpy_async, memset_async};
 use super::printf;
 use super::warp::{WARP_THREADS, WarpOperation};
 use crate::device::lock;
@@ -32,11 +34,18 @@ pub(super) static CALLBACKS: Callbacks = Callbacks {
     sm_id,
     check_access,
     poll,
+    stream_create,
+    stream_destroy,
+    memcpy_async,
+    memset_async,
+    last_error,
+    malloc,
+    free,
 };
 
 /// The runner that called. Kernel code runs under one only.
 #[inline(always)]
-fn runner<'a>() -> &'a Runner {
+pub(super) fn runner<'a>() -> &'a Runner {
     match current_runner() {
         Some(runner) => runner,
         None => unreachable!("kernel code runs on workers"),
@@ -117,11 +126,34 @@ unsafe extern "C-unwind" fn get_parameter_buffer(
 unsafe extern "C-unwind" fn launch_device(buffer: *mut u8, stream: u64, location: Location) -> i32 {
     let runner = runner();
     let status = runner.launch(buffer, stream, location);
-    if runner.wants_help.get() {
-        runner.suspend();
-    }
-    runner.leave_if_stopped();
+    runner.after_launch();
     status
+}
+
+unsafe extern "C-unwind" fn stream_create(handle: *mut u64) -> i32 {
+    let runner = runner();
+    let created = runner.shared.lock().create_stream(runner.node.get());
+    // SAFETY: the ABI says that it points to a handle.
+    unsafe { handle.write(created) };
+    0
+}
+
+unsafe extern "C-unwind" fn stream_destroy(handle: u64) -> i32 {
+    let runner = runner();
+    let known = runner.shared.lock().destroy_stream(runner.node.get(), handle);
+    if known { 0 } else { runner.error(ERROR_INVALID_HANDLE) }
+}
+
+unsafe extern "C-unwind" fn last_error() -> i32 {
+    runner().take_last_error()
+}
+
+unsafe extern "C-unwind" fn malloc(bytes: u64) -> *mut u8 {
+    runner().malloc(bytes)
+}
+
+unsafe extern "C-unwind" fn free(address: *mut u8, location: Location) {
+    runner().free(address, location);
 }
 
 unsafe extern "C-unwind" fn printf(format: *const c_char, arguments: *const u8) -> i32 {
@@ -162,7 +194,7 @@ unsafe extern "C-unwind" fn sm_id() -> u32 {
     runner().worker
 }
 
-unsafe extern "C-unwind" fn check_access(
+pub(super) unsafe extern "C-unwind" fn check_access(
     address: *const c_void,
     bytes: u32,
     kind: u32,

@@ -25,6 +25,8 @@ pub enum FaultKind {
     Instruction,
     /// A thread used up its stack.
     StackOverflow,
+    /// It freed memory that `malloc` did not give, or twice.
+    InvalidFree,
     /// All threads of a block wait, and not all for the same barrier.
     Deadlock,
     /// The checker stopped the grid; its report says why.
@@ -47,6 +49,9 @@ impl FaultKind {
             FaultKind::Instruction => "ran an instruction that this machine does not have",
             FaultKind::StackOverflow => {
                 "used up its stack (local variables and calls need more than 256 KiB)"
+            }
+            FaultKind::InvalidFree => {
+                "freed memory that `malloc` did not give it, or freed it twice"
             }
             FaultKind::Deadlock => {
                 "waits forever: not all threads of the block reach the same barrier"

@@ -31,6 +31,8 @@ pub enum LaunchOrder {
     Tail,
     /// Unordered.
     FireAndForget,
+    /// A stream that the launching grid created, by its handle, which is its own for all time.
+    Created(u64),
 }
 
 /// A launch that was accepted.

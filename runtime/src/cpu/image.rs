@@ -119,6 +119,11 @@ impl CpuImage {
         self.descriptors().as_ptr_range().contains(&descriptor)
     }
 
+    /// Whether it was compiled with `--check`: all its kernels were.
+    pub(super) fn is_checked(&self) -> bool {
+        self.descriptors().iter().any(|kernel| kernel.flags & CHECKED != 0)
+    }
+
     /// Whether that address lies in its machine code.
     pub(super) fn has_code(&self, address: usize) -> bool {
         self.code.iter().any(|range| range.contains(&address))

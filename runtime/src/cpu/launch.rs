@@ -4,6 +4,7 @@ use super::abi::{KernelDescriptor, Location};
 use super::block::Runner;
 use super::grid::geometry_error;
 use super::hooks::LaunchOrder;
+use super::operations;
 use super::pool::Shared;
 use super::scheduler::NestedLaunch;
 
@@ -11,10 +12,12 @@ use super::scheduler::NestedLaunch;
 const ERROR_INVALID_VALUE: i32 = 1;
 /// `cudaErrorInvalidConfiguration`: a grid or block that is zero or too large.
 pub(super) const ERROR_INVALID_CONFIGURATION: i32 = 9;
+/// `cudaErrorLaunchPendingCountExceeded`: the pool of pending launches is full.
+pub(super) const ERROR_PENDING_COUNT: i32 = 69;
 /// `cudaErrorInvalidDeviceFunction`: not a kernel of the program.
 const ERROR_INVALID_FUNCTION: i32 = 98;
 /// `cudaErrorInvalidResourceHandle`: no such stream.
-const ERROR_INVALID_HANDLE: i32 = 400;
+pub(super) const ERROR_INVALID_HANDLE: i32 = 400;
 /// `cudaErrorLaunchOutOfResources`: more shared memory than a block may have.
 pub(super) const ERROR_OUT_OF_RESOURCES: i32 = 701;
 
@@ -33,11 +36,13 @@ impl Runner {
         block_dim: [u32; 3],
         shared_bytes: u32,
     ) -> *mut u8 {
-        let known = self.tree().is_some_and(|tree| tree.image.owns(descriptor));
+        let known = operations::is_operation(descriptor)
+            || self.tree().is_some_and(|tree| tree.image.owns(descriptor));
         let Some(mut grid) = self.shared.lock().reserve_nested() else {
+            self.error(ERROR_PENDING_COUNT);
             return std::ptr::null_mut();
         };
-        // SAFETY: one of the image's descriptors.
+        // SAFETY: one of the image's descriptors, or of an operation's.
         let bytes = if known { unsafe { (*descriptor).parameter_bytes } } else { 4096 };
         if !grid.reserve_parameters(bytes) {
             self.shared.lock().cancel_nested(grid);
@@ -58,16 +63,16 @@ impl Runner {
         let mut buffers = self.buffers.borrow_mut();
         let Some(position) = buffers.iter().rposition(|grid| grid.parameters.first() == buffer)
         else {
-            return ERROR_INVALID_VALUE;
+            return self.error(ERROR_INVALID_VALUE);
         };
         let mut grid = buffers.swap_remove(position);
         drop(buffers);
         grid.location = location;
         let order = match stream {
-            STREAM_DEFAULT => Some(LaunchOrder::BlockDefault),
-            STREAM_TAIL => Some(LaunchOrder::Tail),
-            STREAM_FIRE_AND_FORGET => Some(LaunchOrder::FireAndForget),
-            _ => None,
+            STREAM_DEFAULT => LaunchOrder::BlockDefault,
+            STREAM_TAIL => LaunchOrder::Tail,
+            STREAM_FIRE_AND_FORGET => LaunchOrder::FireAndForget,
+            handle => LaunchOrder::Created(handle),
         };
         let refused = if grid.descriptor.is_null() {
             Some(ERROR_INVALID_FUNCTION)
@@ -78,15 +83,39 @@ impl Runner {
         };
         let launcher = self.position();
         let mut scheduler = self.shared.lock();
-        let (None, Some(order)) = (refused, order) else {
-            scheduler.cancel_nested(grid);
-            return refused.unwrap_or(ERROR_INVALID_HANDLE);
+        let is_known = match order {
+            LaunchOrder::Created(handle) => scheduler.has_stream(self.node.get(), handle),
+            _ => true,
         };
+        if refused.is_some() || !is_known {
+            scheduler.cancel_nested(grid);
+            drop(scheduler);
+            return self.error(refused.unwrap_or(ERROR_INVALID_HANDLE));
+        }
         let mut block_stream = self.default_stream.get();
         let launch = NestedLaunch { parent: self.node.get(), launcher, order, grid };
         scheduler.launch_nested(launch, &mut block_stream);
         self.default_stream.set(block_stream);
         self.wants_help.set(Shared::needs_help(&scheduler, self.depth));
         0
+    }
+
+    /// What follows a launch: others may have to run first, or the block to stop.
+    pub(super) fn after_launch(&self) {
+        if self.wants_help.get() {
+            self.suspend();
+        }
+        self.leave_if_stopped();
+    }
+
+    /// Notes a `cudaError` as the running thread's last.
+    pub(super) fn error(&self, status: i32) -> i32 {
+        self.slot(self.current.get()).last_error.set(status);
+        status
+    }
+
+    /// The running thread's last `cudaError`, which it forgets.
+    pub(super) fn take_last_error(&self) -> i32 {
+        self.slot(self.current.get()).last_error.take()
     }
 }

@@ -59,6 +59,7 @@ const QUARANTINE_BYTES: usize = 64 << 20;
 /// All allocations that live.
 #[derive(Debug)]
 pub(super) struct Allocations {
+    alignment: usize,
     /// Unused bytes behind each, so that who runs over its end is found.
     padding: usize,
     live: Mutex<BTreeMap<usize, Allocation>>,
@@ -81,14 +82,19 @@ struct Freed {
 impl Allocations {
     /// `checked`: whether a checker sees accesses.
     pub(super) fn new(checked: bool) -> Allocations {
+        Allocations::aligned(checked, ALIGNMENT)
+    }
+
+    /// The same with another alignment.
+    pub(super) fn aligned(checked: bool, alignment: usize) -> Allocations {
         let padding = if checked { RED_ZONE_BYTES } else { 0 };
-        Allocations { padding, live: Mutex::default(), freed: Mutex::default() }
+        Allocations { alignment, padding, live: Mutex::default(), freed: Mutex::default() }
     }
 
     /// That many bytes, not initialised; `None` if there is no memory.
     pub(super) fn alloc(&self, bytes: usize) -> Option<*mut u8> {
         let padded = bytes.max(1).checked_add(self.padding)?;
-        let layout = Layout::from_size_align(padded, ALIGNMENT).ok()?;
+        let layout = Layout::from_size_align(padded, self.alignment).ok()?;
         // SAFETY: the size is not 0.
         let first = unsafe { alloc(layout) };
         if first.is_null() {

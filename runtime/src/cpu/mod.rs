@@ -24,6 +24,14 @@
 //! limit the pool still does not grow without bound: a thread that launches faster than the workers run waits while
 //! its own worker runs what is waiting.
 //!
+//! # The device runtime
+//! A stream that a kernel creates belongs to its grid: no other grid can use it, and it closes, with its work still
+//! to run, when the grid's blocks have ended or it is destroyed. Copies and fills are grids of one thread.
+//!
+//! # The heap
+//! `malloc` gives at most [`HEAP_BYTES`] at a time, and null beyond. Memory that no kernel frees lives as long as
+//! the device.
+//!
 //! # Failing
 //! A trap, or a signal such as SIGSEGV within a kernel, ends the host's launch that the grid belongs to: what has not
 //! started does not start, what runs stops at its next callback. The next wait for the stream reports it
@@ -31,8 +39,8 @@
 //! access.
 //!
 //! # Files
-//! `image` loads, `scheduler` decides what is ready, `pool` has the workers, `block` and `warp` run threads, `callbacks`
-//! and `launch` are what kernels call, `signals` and `fault` what happens when they go wrong, `hooks` what a checker
+//! `image` loads, `scheduler` decides what is ready, `pool` has the workers, `block` and `warp` run threads, `callbacks`,
+//! `launch`, `operations` and `heap` are what kernels call, `signals` and `fault` what happens when they go wrong, `hooks` what a checker
 //! sees.
 
 pub mod abi;
@@ -41,10 +49,12 @@ mod callbacks;
 pub mod check;
 mod fault;
 mod grid;
+mod heap;
 pub mod hooks;
 mod image;
 mod launch;
 mod memory;
+mod operations;
 mod pool;
 mod printf;
 mod scheduler;
@@ -61,6 +71,7 @@ use std::sync::Arc;
 use std::thread;
 
 pub use fault::{CpuFault, FaultKind, SourceLine};
+pub use heap::HEAP_BYTES;
 pub use image::{CpuImage, CpuKernel};
 pub use stream::{CpuMark, CpuStream};
 

@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::block::{Active, Runner};
+use super::heap::Heap;
 use super::hooks::Hooks;
 use super::memory::Allocations;
 use super::scheduler::{NodeId, Scheduler};
@@ -39,6 +40,7 @@ pub(super) struct Shared {
     pub(super) hooks: Option<Arc<dyn Hooks>>,
     pub(super) limits: LaunchLimits,
     pub(super) allocations: Allocations,
+    pub(super) heap: Heap,
     /// Where `printf` goes; standard output if `None`.
     pub(super) output: Mutex<Option<Box<dyn Write + Send>>>,
     workers: Mutex<Vec<JoinHandle<()>>>,
@@ -90,6 +92,7 @@ impl Shared {
         limits: LaunchLimits,
     ) -> Shared {
         let allocations = Allocations::new(hooks.is_some());
+        let heap = Heap::new(hooks.is_some());
         Shared {
             scheduler: Mutex::new(scheduler),
             work: Condvar::new(),
@@ -99,6 +102,7 @@ impl Shared {
             hooks,
             limits,
             allocations,
+            heap,
             output: Mutex::new(None),
             workers: Mutex::new(Vec::new()),
         }

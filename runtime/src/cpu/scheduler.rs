@@ -10,7 +10,9 @@
 //!
 //! All of it is under one lock, which a worker takes once for several blocks.
 
-use std::collections::VecDeque;
+mod created;
+
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -126,6 +128,10 @@ pub(super) struct NestedLaunch {
 pub(super) struct Scheduler {
     nodes: Slab<Node>,
     streams: Slab<Stream>,
+    /// Streams that grids created, by grid and handle.
+    created: BTreeMap<(NodeId, u64), StreamId>,
+    /// The next one's handle.
+    next_handle: u64,
     ready: VecDeque<NodeId>,
     #[expect(clippy::vec_box, reason = "grids move from list to list without being copied")]
     spare: Vec<Box<Grid>>,
@@ -156,6 +162,8 @@ impl Scheduler {
         Scheduler {
             nodes: Slab::new(),
             streams: Slab::new(),
+            created: BTreeMap::new(),
+            next_handle: created::FIRST_HANDLE,
             ready: VecDeque::new(),
             spare: Vec::new(),
             next_id: 1,
@@ -342,12 +350,16 @@ impl Scheduler {
                 }
             };
             self.enter_stream(node, stream);
+        } else if let LaunchOrder::Created(handle) = order
+            && let Some(&stream) = self.created.get(&(parent, handle))
+        {
+            self.enter_stream(node, stream);
         } else {
             self.ready.push_back(node);
         }
     }
 
-    /// The block that owns a default stream has ended.
+    /// Nothing more will be launched into a block's default stream, or a created one.
     pub(super) fn close_block_stream(&mut self, stream: StreamId) {
         self.streams[stream].open = false;
         let running = self.streams[stream].running;
@@ -514,6 +526,7 @@ impl Scheduler {
 
     /// All blocks of a node have ended.
     fn executed(&mut self, id: NodeId) {
+        self.close_created(id);
         let node = &mut self.nodes[id];
         node.phase = Phase::Joining;
         if let Some(hooks) = &self.hooks {

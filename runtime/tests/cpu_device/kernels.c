@@ -35,7 +35,7 @@ typedef struct {
 } Callbacks;
 
 #ifndef VERSION
-#define VERSION 1
+#define VERSION 2
 #endif
 const uint32_t gridlet_cpu_abi_version = VERSION;
 const Callbacks *gridlet_cpu_callbacks;

@@ -92,7 +92,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     }
 
     /// After a `malloc`.
-    pub(in crate::codegen) fn check_malloc(
+    pub(super) fn check_malloc(
         &self,
         address: BasicValueEnum<'ctx>,
         bytes: BasicValueEnum<'ctx>,
@@ -113,7 +113,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     }
 
     /// Before a `free`.
-    pub(in crate::codegen) fn check_free(&self, address: BasicValueEnum<'ctx>) -> Result<()> {
+    pub(super) fn check_free(&self, address: BasicValueEnum<'ctx>) -> Result<()> {
         if self.is_checked() { self.report(address, 0, abi::ACCESS_FREE) } else { Ok(()) }
     }
 

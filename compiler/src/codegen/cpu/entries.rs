@@ -10,9 +10,11 @@ use crate::builtins::Builtin;
 use crate::codegen::bug;
 use crate::codegen::context::{ModuleContext, internal_symbol};
 use crate::codegen::function::FunctionEmitter;
+use crate::codegen::instruction::runtime_function;
 use crate::codegen::values::pointer;
 use crate::error::{Error, Result};
 use crate::ir::{self, InstKind, KernelId, graph, loops};
+use crate::launch::symbols::RuntimeFunction;
 use crate::layout::buffer_layout;
 use crate::types::Type;
 
@@ -22,7 +24,8 @@ const THREAD_IDX: u64 = 0;
 const BLOCK_DIM: u64 = 2;
 
 /// Whether each thread of a block needs a stack of its own in a kernel: where threads wait for each other, be it
-/// in a loop. `lane_id()` waits for nobody, but without the geometry only the device knows which thread asks.
+/// in a loop. `lane_id()` waits for nobody, but without the geometry only the device knows which thread asks; so it is
+/// with the last error.
 fn needs_threads(module: &ir::Module, kernel: KernelId) -> bool {
     let waits = graph::waits(module, kernel);
     let needs = |id| {
@@ -30,7 +33,16 @@ fn needs_threads(module: &ir::Module, kernel: KernelId) -> bool {
         let mut kinds = function.instructions.iter().map(|inst| &inst.kind);
         let asks_for_lane =
             kinds.any(|kind| matches!(kind, InstKind::Builtin { builtin: Builtin::LaneId, .. }));
+        let asks_for_error = |kind: &InstKind| match kind {
+            InstKind::CallExtern { function, .. } => {
+                let called = module.externs.get(function.index());
+                called.and_then(|called| runtime_function(&called.name))
+                    == Some(RuntimeFunction::GetLastError)
+            }
+            _ => false,
+        };
         (asks_for_lane && !function.takes_geometry)
+            || function.instructions.iter().any(|inst| asks_for_error(&inst.kind))
             || loops::waiting_heads(function).contains(&true)
     };
     waits.block

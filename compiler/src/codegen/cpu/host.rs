@@ -13,7 +13,7 @@ use crate::codegen::bug;
 use crate::codegen::function::FunctionEmitter;
 use crate::codegen::instruction::runtime_function;
 use crate::codegen::values::{int, pointer, result};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ir::{Block, BlockId, ExternId, InstKind};
 use crate::launch::symbols::{RuntimeFunction, is_reserved};
 use crate::source::Span;
@@ -38,19 +38,27 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let (word, wide): (BasicTypeEnum<'ctx>, BasicTypeEnum<'ctx>) =
             (self.cx.int_type(32).into(), self.cx.int_type(64).into());
         let result = match callback {
-            Callback::SharedBase | Callback::GetParameterBuffer => Some(pointer_type.into()),
+            Callback::SharedBase | Callback::GetParameterBuffer | Callback::Malloc => {
+                Some(pointer_type.into())
+            }
             Callback::Shuffle | Callback::Clock64 | Callback::GlobalTimer => Some(wide),
             Callback::Vote
             | Callback::ActiveMask
             | Callback::LaneId
             | Callback::LaunchDevice
             | Callback::Printf
-            | Callback::SmId => Some(word),
+            | Callback::SmId
+            | Callback::StreamCreate
+            | Callback::StreamDestroy
+            | Callback::MemcpyAsync
+            | Callback::MemsetAsync
+            | Callback::LastError => Some(word),
             Callback::SyncThreads
             | Callback::SyncWarp
             | Callback::Trap
             | Callback::CheckAccess
-            | Callback::Poll => None,
+            | Callback::Poll
+            | Callback::Free => None,
         };
         let types: Vec<_> = arguments.iter().map(|argument| argument.get_type()).collect();
         let ty = self.cx.function_type(result, &types);
@@ -162,6 +170,15 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 return Ok(Some(Some(self.lane_of_geometry()?)));
             }
             (Builtin::LaneId, []) => return value(self.callback(Callback::LaneId, &[])?),
+            (Builtin::Malloc, [bytes]) => {
+                let address = result(self.callback(Callback::Malloc, &[*bytes])?)?;
+                self.check_malloc(address, *bytes)?;
+                return Ok(Some(Some(address)));
+            }
+            (Builtin::Free, [address]) => {
+                self.check_free(*address)?;
+                self.callback(Callback::Free, &[*address, self.location()])?;
+            }
             (Builtin::SmId, []) => return value(self.callback(Callback::SmId, &[])?),
             (Builtin::Clock64, []) => return value(self.callback(Callback::Clock64, &[])?),
             (Builtin::GlobalTimer, []) => {
@@ -239,19 +256,35 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 self.callback(Callback::GetParameterBuffer, &arguments)?
             }
             (Some(RuntimeFunction::LaunchDevice), [buffer, stream]) => {
-                let wide = self.cx.int_type(64);
-                let stream = self.build().build_ptr_to_int(pointer(*stream)?, wide, "")?;
-                let arguments = [*buffer, stream.into(), self.location()];
+                let arguments = [*buffer, self.handle(*stream)?, self.location()];
                 self.callback(Callback::LaunchDevice, &arguments)?
             }
-            _ => {
-                let message = format!("the CPU device has no `{}` yet", item.name);
-                return Err(Error::Invalid(message));
+            (Some(RuntimeFunction::StreamCreate), [to, _flags]) => {
+                self.callback(Callback::StreamCreate, &[*to])?
             }
+            (Some(RuntimeFunction::StreamDestroy), [stream]) => {
+                self.callback(Callback::StreamDestroy, &[self.handle(*stream)?])?
+            }
+            (Some(RuntimeFunction::MemcpyAsync), [to, from, bytes, _kind, stream]) => {
+                let arguments = [*to, *from, *bytes, self.handle(*stream)?, self.location()];
+                self.callback(Callback::MemcpyAsync, &arguments)?
+            }
+            (Some(RuntimeFunction::MemsetAsync), [to, byte, bytes, stream]) => {
+                let arguments = [*to, *byte, *bytes, self.handle(*stream)?, self.location()];
+                self.callback(Callback::MemsetAsync, &arguments)?
+            }
+            (Some(RuntimeFunction::GetLastError), []) => self.callback(Callback::LastError, &[])?,
+            _ => return Err(bug(format!("a call of `{}` on the CPU", item.name))),
         };
         let value = result(call)?;
         value.set_name(name);
         Ok(Some(value))
+    }
+
+    /// A stream's handle as a number.
+    fn handle(&self, stream: BasicValueEnum<'ctx>) -> Result<BasicValueEnum<'ctx>> {
+        let wide = self.cx.int_type(64);
+        Ok(self.build().build_ptr_to_int(pointer(stream)?, wide, "")?.into())
     }
 
     /// The address of a copy of a `dim3`.

@@ -16,8 +16,7 @@ const INTRINSICS: [&str; 20] = [
 ];
 
 /// What an image may call of the C library besides, by a name or, for `f32`, by that name and an `f`.
-const FUNCTIONS: [&str; 10] =
-    ["cbrt", "erf", "fma", "fmax", "fmin", "fmod", "free", "hypot", "malloc", "sqrt"];
+const FUNCTIONS: [&str; 8] = ["cbrt", "erf", "fma", "fmax", "fmin", "fmod", "hypot", "sqrt"];
 
 /// Whether a variable of this name would take the place of a function that an image may call.
 pub(in crate::codegen) fn is_c_function(name: &str) -> bool {

@@ -135,6 +135,7 @@ impl Hooks for Checker {
             LaunchOrder::BlockDefault => DeviceStream::Default,
             LaunchOrder::Tail => DeviceStream::Tail,
             LaunchOrder::FireAndForget => DeviceStream::FireAndForget,
+            LaunchOrder::Created(handle) => DeviceStream::Created(handle),
         };
         let grid = launch.launcher.and_then(|launcher| {
             self.at(launcher, |block| {

@@ -1,0 +1,124 @@
+//! Copies and fills in streams: grids of one thread, whose kernels are here instead of in an image.
+
+use std::ffi::c_char;
+use std::ptr;
+
+use super::abi::{ACCESS_READ, ACCESS_WRITE, Entry, Geometry, KernelDescriptor, Location};
+use super::block::Runner;
+use super::callbacks::{check_access, runner};
+use super::launch::ERROR_PENDING_COUNT;
+
+/// Parameters of an operation: to; from, or the byte; how many.
+type Parameters = [u64; 3];
+
+/// A descriptor that never changes.
+struct Operation(KernelDescriptor);
+
+// SAFETY: nothing writes to it, and its name is a constant.
+unsafe impl Sync for Operation {}
+
+static COPY: Operation = operation(c"memcpy_async".as_ptr(), copy);
+static FILL: Operation = operation(c"memset_async".as_ptr(), fill);
+
+const fn operation(name: *const c_char, entry: Entry) -> Operation {
+    Operation(KernelDescriptor {
+        name,
+        thread: entry,
+        serial: Some(entry),
+        parameter_bytes: size_of::<Parameters>() as u32,
+        static_shared_bytes: 0,
+        flags: 0,
+        reserved: 0,
+    })
+}
+
+/// Whether a descriptor is one of those here.
+pub(super) fn is_operation(descriptor: *const KernelDescriptor) -> bool {
+    ptr::eq(descriptor, &COPY.0) || ptr::eq(descriptor, &FILL.0)
+}
+
+/// [`super::abi::Callbacks::memcpy_async`]
+pub(super) unsafe extern "C-unwind" fn memcpy_async(
+    to: *mut u8,
+    from: *const u8,
+    bytes: u64,
+    stream: u64,
+    location: Location,
+) -> i32 {
+    runner().operate(&COPY, [to as u64, from as u64, bytes], stream, location)
+}
+
+/// [`super::abi::Callbacks::memset_async`]
+pub(super) unsafe extern "C-unwind" fn memset_async(
+    to: *mut u8,
+    value: i32,
+    bytes: u64,
+    stream: u64,
+    location: Location,
+) -> i32 {
+    // The low byte counts.
+    let byte = u64::from(value as u8);
+    runner().operate(&FILL, [to as u64, byte, bytes], stream, location)
+}
+
+impl Runner {
+    fn operate(
+        &self,
+        operation: &'static Operation,
+        parameters: Parameters,
+        stream: u64,
+        location: Location,
+    ) -> i32 {
+        let buffer = self.parameter_buffer(&operation.0, [1; 3], [1; 3], 0);
+        if buffer.is_null() {
+            return ERROR_PENDING_COUNT;
+        }
+        // SAFETY: the buffer is large enough by the descriptor, and aligned to 64 bytes.
+        unsafe { buffer.cast::<Parameters>().write(parameters) };
+        let status = self.launch(buffer, stream, location);
+        self.after_launch();
+        status
+    }
+
+    /// Tells a checker of a range that is read or written.
+    fn check_range(&self, address: u64, bytes: u64, kind: u32) {
+        /// Up to so many bytes the size of an access says how it is aligned.
+        const MOST_SCALAR: u64 = 32;
+        const STEP: u64 = 1 << 20;
+        // Images without checks do not tell who wrote what.
+        if self.shared.hooks.is_none() || !self.tree().is_some_and(|tree| tree.image.is_checked()) {
+            return;
+        }
+        let location = self.grid().location;
+        let mut done = 0;
+        while done < bytes {
+            let left = bytes - done;
+            let step = match left {
+                0..=MOST_SCALAR => 1,
+                left if left > 2 * STEP => STEP,
+                left => left,
+            };
+            // SAFETY: it takes any address; at most two steps fit.
+            unsafe { check_access((address + done) as *const _, step as u32, kind, location) };
+            done += step;
+        }
+    }
+}
+
+unsafe extern "C-unwind" fn copy(_: *const Geometry, parameters: *const u8) {
+    // SAFETY: `operate` wrote them.
+    let [to, from, bytes] = unsafe { parameters.cast::<Parameters>().read() };
+    let runner = runner();
+    runner.check_range(from, bytes, ACCESS_READ);
+    runner.check_range(to, bytes, ACCESS_WRITE);
+    // SAFETY: as right as the program is; a fault ends its grid.
+    unsafe { ptr::copy(from as *const u8, to as *mut u8, bytes as usize) };
+}
+
+unsafe extern "C-unwind" fn fill(_: *const Geometry, parameters: *const u8) {
+    // SAFETY: `operate` wrote them.
+    let [to, byte, bytes] = unsafe { parameters.cast::<Parameters>().read() };
+    runner().check_range(to, bytes, ACCESS_WRITE);
+    // SAFETY: as in `copy`.
+    unsafe { ptr::write_bytes(to as *mut u8, byte as u8, bytes as usize) };
+}

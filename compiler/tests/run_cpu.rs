@@ -231,6 +231,28 @@ fn checks_find_what_is_wrong_and_nothing_else() {
 }
 
 #[test]
+fn every_pattern_of_launches_runs_checked_and_in_any_order() {
+    let folder = program(include_str!("../../examples/programs/launch_cost.grid"));
+    for (kernel, grid, block, argument, children) in [
+        ("one_thread_default", 1, 1, 50, 50),
+        ("one_thread_fire_and_forget", 1, 1, 50, 50),
+        ("one_thread_tail", 1, 1, 50, 50),
+        ("every_thread", 4, 32, 2, 256),
+        ("tree", 1, 1, 5, (1 << 6) - 2),
+        ("chain_tail", 1, 1, 50, 50),
+    ] {
+        for more in ["", "--check", "--seed 1", "--seed 2 --check"] {
+            let call = format!(
+                "--kernel {kernel} --grid {grid} --block {block} --arg {argument} --arg [1] --print done --json {more}"
+            );
+            let output = run(&folder, &call);
+            assert_eq!((output.status, output.stderr.as_str()), (0, ""), "{kernel} {more}");
+            assert_eq!(json(&output)["buffers"]["done"][0], children, "{kernel} {more}");
+        }
+    }
+}
+
+#[test]
 fn a_launch_the_device_cannot_make_is_a_wrong_call() {
     let folder = program("#[launch_bounds(64)] kernel k() {}");
     for (rest, said) in [

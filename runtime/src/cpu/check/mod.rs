@@ -2,9 +2,9 @@
 //!
 //! The executor tells a [`Detector`] what happens (memory, launches, blocks) and each block's [`BlockCheck`]
 //! what its threads do. From that the detector keeps
-//! - for each byte, whether somebody wrote it ([`shadow`]),
-//! - for each word, who touched it last ([`shadow`]), and
-//! - what is ordered before what ([`order`]): program order, barriers of a block, `sync_warp`, launches, streams,
+//! - for each byte, whether somebody wrote it (`shadow`),
+//! - for each word, who touched it last (`shadow`), and
+//! - what is ordered before what (`order`): program order, barriers of a block, `sync_warp`, launches, streams,
 //!   tail launches, waits of the host, and atomics between fences.
 //!
 //! Two accesses race if one of them writes, they are not both atomic, and neither is ordered before the other:

@@ -42,6 +42,7 @@ kernel tail(count: u32) {
 /// Elements of each array: three arrays of 512 KiB, which the L2 cache of a server's core holds.
 const ELEMENTS: usize = 1 << 17;
 const BLOCK: u32 = 256;
+const HOST_LAUNCHES: u32 = 1000;
 const MILLION: u32 = 1_000_000;
 const TIME_OUT: Duration = Duration::from_secs(120);
 
@@ -69,7 +70,7 @@ pub(crate) fn cpu_times(
             for (built, artifact) in [("native", &native), ("portable", &portable)] {
                 let kernel = kernel_loop(&loop_, artifact, threads, options)?;
                 report.add(format!("{what}: kernel, {built} image"), kernel, "ms");
-                report.add("  Rust's speed over the kernel's", kernel / rust, "×");
+                report.add("  the kernel's time over Rust's", kernel / rust, "×");
             }
         }
     }
@@ -78,6 +79,11 @@ pub(crate) fn cpu_times(
         let what = format!("switch between threads at a barrier, block of {block}, 1 worker");
         report.add(what, switch, "ns");
     }
+    report.add(
+        format!("launch of an empty 1×32 grid from the host, of {HOST_LAUNCHES} queued"),
+        host_launch(&native, options)?,
+        "µs",
+    );
     for kernel in ["fire_and_forget", "tail"] {
         let launch = median(options.repeat.min(5), || {
             let device = Device::open_cpu(CpuConfig { pending_limit: 0, ..CpuConfig::default() })?;
@@ -193,6 +199,23 @@ fn switch(artifact: &Artifact, block: u32, options: &Options) -> anyhow::Result<
     let time =
         median(options.repeat, || run(&device, artifact, "barriers", block, Arg::from(rounds)))?;
     Ok(time * 1e6 / f64::from(rounds * block))
+}
+
+/// Microseconds for each of many launches on one stream: what a launch adds to the loops above.
+fn host_launch(artifact: &Artifact, options: &Options) -> anyhow::Result<f64> {
+    let device = Device::open_cpu(CpuConfig::default())?;
+    let program = Program::load(&device, artifact)?;
+    let (kernel, stream) = (program.kernel("empty")?, device.stream()?);
+    let time = median(options.repeat, || {
+        let (time, ()) = timed(|| {
+            for _ in 0..HOST_LAUNCHES {
+                stream.launch(&kernel, &LaunchConfig::new(1, 32), &[])?;
+            }
+            Ok(stream.synchronize(TIME_OUT)?)
+        })?;
+        Ok(time)
+    })?;
+    Ok(time * 1e3 / f64::from(HOST_LAUNCHES))
 }
 
 /// Milliseconds for one block of a kernel.

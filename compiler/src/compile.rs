@@ -413,7 +413,15 @@ impl Session {
     /// # Errors
     /// As [`Session::ptx`] and [`Session::device_link`]; [`Error::Internal`] if a record differs.
     pub fn cubin(&self, program: &Checked, options: &BuildOptions) -> Result<Built> {
-        let (ptx, mut log) = self.ptx(program, options)?;
+        let (ptx, mut log) = std::thread::scope(|scope| {
+            // Loading nvJitLink takes about as long as compiling a small program, so the two go side by side.
+            // Should it fail, or no thread be had, `device_link` loads it and says why it cannot.
+            if self.nvjitlink.get().is_none() {
+                let load = || _ = self.nvjitlink();
+                let _ = std::thread::Builder::new().spawn_scoped(scope, load);
+            }
+            self.ptx(program, options)
+        })?;
         let (cubin, link_log) = self.device_link(&ptx, program.needs_device_runtime(), options)?;
         link::check_parameters(&cubin, program.parameter_buffers())?;
         log.push_str(&link_log);

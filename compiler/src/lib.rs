@@ -1,4 +1,19 @@
 //! Gridlet compiles kernels that launch kernels.
+//!
+//! [`compile`] is the pipeline in a few calls, and names the stage behind each of them; a stage can also be used
+//! alone. [`nvvm::legacy`] writes LLVM 7 text for libNVVM from any module that was built through inkwell.
+//! Programs are run by the crate `gridlet-runtime`, which needs none of this.
+//!
+//! ```no_run
+//! use gridlet::compile::{self, BuildOptions, Session};
+//! use gridlet::source::SourceMap;
+//!
+//! # fn main() -> gridlet::Result<()> {
+//! let source = "kernel k(p: *mut u32) { if *p > 0 { *p -= 1; launch k<<<1, 1>>>(p); } }";
+//! let program = compile::check(SourceMap::single("k.grid", source))?;
+//! let cubin = Session::new().cubin(&program, &BuildOptions::default())?.cubin;
+//! # Ok(()) }
+//! ```
 
 pub mod arch;
 pub mod artifact;

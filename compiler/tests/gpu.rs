@@ -5,10 +5,8 @@
 
 mod support;
 
-use std::fs;
-
 use gridlet_runtime::Device;
-use support::{Gridlet, Output, folder};
+use support::{Gridlet, OVERFLOW, Output, folder, json, program};
 use tempfile::TempDir;
 
 /// Whether there is a GPU; if not, says so for `test`.
@@ -25,33 +23,12 @@ fn gpu(test: &str) -> bool {
     false
 }
 
-/// Writes a program as `p.grid`.
-fn program(source: &str) -> TempDir {
-    let folder = folder();
-    fs::write(folder.path().join("p.grid"), source).unwrap();
-    folder
-}
-
 /// `gridlet run p.grid` with more arguments, given as one text.
 fn run(folder: &TempDir, rest: &str) -> Output {
     let arguments: Vec<&str> =
         ["run", "p.grid"].into_iter().chain(rest.split_whitespace()).collect();
     Gridlet::new(folder).run(&arguments)
 }
-
-fn json(output: &Output) -> serde_json::Value {
-    serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
-}
-
-const OVERFLOW: &str = "\
-kernel child(done: *mut u32) {
-    atomic_add(done, 1);
-}
-
-kernel parent(done: *mut u32) {
-    launch child<<<1, 1>>>(done);
-}
-";
 
 #[test]
 fn lost_launches_are_counted_and_placed() {

@@ -4,17 +4,8 @@
 
 mod support;
 
-use std::fs;
-
-use support::{Gridlet, Output, folder};
+use support::{Gridlet, OVERFLOW, Output, folder, json, program};
 use tempfile::TempDir;
-
-/// Writes a program as `p.grid`.
-fn program(source: &str) -> TempDir {
-    let folder = folder();
-    fs::write(folder.path().join("p.grid"), source).unwrap();
-    folder
-}
 
 /// `gridlet run p.grid --device cpu` with more arguments, given as one text.
 fn run(folder: &TempDir, rest: &str) -> Output {
@@ -26,20 +17,6 @@ fn run_file(folder: &TempDir, file: &str, rest: &str) -> Output {
         ["run", file, "--device", "cpu"].into_iter().chain(rest.split_whitespace()).collect();
     Gridlet::new(folder).without_toolkit().run(&arguments)
 }
-
-fn json(output: &Output) -> serde_json::Value {
-    serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
-}
-
-const OVERFLOW: &str = "\
-kernel child(done: *mut u32) {
-    atomic_add(done, 1);
-}
-
-kernel parent(done: *mut u32) {
-    launch child<<<1, 1>>>(done);
-}
-";
 
 #[test]
 fn lost_launches_are_counted_and_placed() {

@@ -64,3 +64,29 @@ impl Gridlet {
         }
     }
 }
+
+/// A folder with a program in it, as `p.grid`.
+#[allow(dead_code, reason = "not every test crate that has this module needs it")]
+pub(crate) fn program(source: &str) -> TempDir {
+    let folder = folder();
+    std::fs::write(folder.path().join("p.grid"), source).expect("the folder can be written");
+    folder
+}
+
+/// What a call with `--json` wrote.
+#[allow(dead_code, reason = "not every test crate that has this module needs it")]
+pub(crate) fn json(output: &Output) -> serde_json::Value {
+    serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+/// A program whose launches overflow a small pool of pending launches.
+#[allow(dead_code, reason = "not every test crate that has this module needs it")]
+pub(crate) const OVERFLOW: &str = "\
+kernel child(done: *mut u32) {
+    atomic_add(done, 1);
+}
+
+kernel parent(done: *mut u32) {
+    launch child<<<1, 1>>>(done);
+}
+";

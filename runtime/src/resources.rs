@@ -516,3 +516,6 @@ impl From<ResourceProblem> for Error {
         Error::Resource(Box::new(problem))
     }
 }
+
+#[cfg(test)]
+mod tests;

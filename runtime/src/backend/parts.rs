@@ -128,5 +128,5 @@ fn cpu_parts(workers: u32, sizes: &[u32]) -> Parts {
     let used: u32 = sizes.iter().sum();
     let rest = workers.saturating_sub(used);
     let groups = sizes.iter().map(|size| PartHandle::Cpu(*size)).collect();
-    (groups, (rest > 0).then(|| PartHandle::Cpu(rest)))
+    (groups, (rest > 0).then_some(PartHandle::Cpu(rest)))
 }

@@ -14,6 +14,7 @@
 pub(crate) mod cpu;
 pub(crate) mod cuda;
 mod parts;
+mod unified;
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -63,12 +64,34 @@ impl Waited {
 /// A copy or a fill.
 #[derive(Clone, Copy)]
 pub(crate) enum Transfer {
-    ToDevice { from: *const u8, to: u64, bytes: usize },
-    ToHost { from: u64, to: *mut u8, bytes: usize },
-    Fill { to: u64, value: u8, bytes: usize },
+    ToDevice {
+        from: *const u8,
+        to: u64,
+        bytes: usize,
+    },
+    ToHost {
+        from: u64,
+        to: *mut u8,
+        bytes: usize,
+    },
+    Fill {
+        to: u64,
+        value: u8,
+        bytes: usize,
+    },
+    /// Between memories of one kind of device.
+    Copy {
+        from: u64,
+        to: u64,
+        bytes: usize,
+    },
 }
 
 impl DeviceHandle {
+    pub(crate) fn is_cpu(&self) -> bool {
+        matches!(self, DeviceHandle::Cpu(_))
+    }
+
     /// Makes the device's handles usable on this thread.
     pub(crate) fn enter(&self) -> Result<Entered<'_>> {
         match self {

@@ -166,6 +166,9 @@ impl CudaDevice {
                 Transfer::Fill { to, value, bytes } => {
                     driver::memory::set_bytes(to, value, bytes, stream)
                 }
+                Transfer::Copy { from, to, bytes } => {
+                    driver::unified::copy(to, from, bytes, stream)
+                }
             }
         }?;
         Ok(())

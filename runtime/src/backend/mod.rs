@@ -505,7 +505,7 @@ impl KernelHandle {
     }
 }
 
-/// A part of a device. Never destroyed but by [`PartitionHandle::destroy`].
+/// A part of a device. Never let go but by [`PartitionHandle::retire`].
 #[derive(Debug)]
 pub(crate) enum PartitionHandle {
     Cuda(cuda::CudaPartition),
@@ -598,15 +598,14 @@ impl PartitionHandle {
         }
     }
 
-    /// Destroys it.
+    /// Lets it go.
     ///
     /// # Safety
     /// The contract of this module; its streams are destroyed, and it is not used again.
-    pub(crate) unsafe fn destroy(&self, _entered: &Entered<'_>) {
-        match self {
+    pub(crate) unsafe fn retire(&self, device: &DeviceHandle, _entered: &Entered<'_>) {
+        if let (PartitionHandle::Cuda(partition), DeviceHandle::Cuda(device)) = (self, device) {
             // SAFETY: passed on to the caller.
-            PartitionHandle::Cuda(partition) => unsafe { partition.destroy() },
-            PartitionHandle::Cpu(_) => {}
+            unsafe { partition.retire(device) };
         }
     }
 }

@@ -192,7 +192,8 @@ impl Device {
     ///
     /// # Errors
     /// [`Error::Unusable`] if a wait timed out before, because what hangs cannot be stopped; [`Error::NotRecovered`] if
-    /// the driver cannot start a new context either: then only a new process can use the device.
+    /// the driver cannot start a new context either: then only a new process can use the device. So it is with driver
+    /// 580.159.04, whose `cuDevicePrimaryCtxRetain` repeats the fault for ever.
     pub fn recover(&self) -> Result<Device> {
         let inner = &self.inner;
         if inner.timed_out.get().is_some() {
@@ -205,12 +206,16 @@ impl Device {
             |error: Error| Error::NotRecovered { ordinal: inner.ordinal, reason: Box::new(error) };
         let mut opened = lock(&OPENED);
         // Another thread may have been first.
-        let current = find_opened(&opened, inner.ordinal);
-        if let Some(current) = current.filter(|current| !Arc::ptr_eq(current, inner)) {
+        if let Some(current) = find_opened(&opened, inner.ordinal)
+            && !Arc::ptr_eq(&current, inner)
+        {
             return Ok(Device { inner: current });
         }
-        // SAFETY: `usable` refuses every further use of the old handles, and dropping them calls nothing.
-        unsafe { inner.handle.reset() }.map_err(failed)?;
+        if !inner.is_reset.load(Ordering::Acquire) {
+            // SAFETY: `usable` refuses every further use of the old handles, and dropping them calls nothing.
+            unsafe { inner.handle.reset() }.map_err(failed)?;
+            inner.is_reset.store(true, Ordering::Release);
+        }
         let device = open_cuda(inner.ordinal, &mut opened).map_err(failed)?;
         // A context that is still broken fails the first thing that is done in it.
         device.free_memory().map_err(failed)?;
@@ -244,10 +249,11 @@ static OPENED: Mutex<Opened> = Mutex::new(Vec::new());
 
 type Opened = Vec<(u32, Weak<DeviceInner>)>;
 
-/// The one that was opened last.
+/// The one whose context is still the driver's.
 fn find_opened(opened: &Opened, ordinal: u32) -> Option<Arc<DeviceInner>> {
-    let mut of_number = opened.iter().rev().filter(|(number, _)| *number == ordinal);
-    of_number.find_map(|(_, inner)| inner.upgrade())
+    let of_number = opened.iter().filter(|(number, _)| *number == ordinal);
+    let mut live = of_number.filter_map(|(_, inner)| inner.upgrade());
+    live.find(|inner| !inner.is_reset.load(Ordering::Acquire))
 }
 
 fn open_cuda(ordinal: u32, opened: &mut Opened) -> Result<Device> {
@@ -268,6 +274,8 @@ pub(crate) struct DeviceInner {
     pub(crate) kernel_ran: AtomicBool,
     /// What broke the context, once something did.
     fault: OnceLock<Box<Fault>>,
+    /// That context was reset since.
+    is_reset: AtomicBool,
     /// What timed out, once something did.
     timed_out: OnceLock<String>,
     streams: Mutex<Vec<Weak<StreamInner>>>,
@@ -282,6 +290,7 @@ impl DeviceInner {
             handle,
             kernel_ran: AtomicBool::new(false),
             fault: OnceLock::new(),
+            is_reset: AtomicBool::new(false),
             timed_out: OnceLock::new(),
             streams: Mutex::new(Vec::new()),
             programs: Mutex::new(Vec::new()),

@@ -7,7 +7,6 @@
 //! process pays for it once. A [`Checked`] program is independent of the target; every image starts
 //! from it.
 
-use std::fs;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -26,6 +25,7 @@ use crate::launch::symbols::DeviceRuntimeAbi;
 use crate::launch::{self, LaunchOptions, Strategy};
 use crate::layout::{self, Layouts, ParamLayout};
 use crate::link::{self, Cubin, LinkOptions, NvJitLink};
+use crate::load::{self, Disk};
 use crate::nvvm::legacy::LegacyOptions;
 use crate::nvvm::{self, NvvmModule};
 use crate::ptx::libnvvm::LibNvvm;
@@ -117,33 +117,12 @@ pub struct Checked {
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Reads a source file.
+/// Reads a program of this machine: the file that is named, and all that is used from there on.
 ///
 /// # Errors
-/// [`Error::Io`] if it cannot be read, [`Error::Invalid`] if it is a folder, [`Error::Unreadable`] if it is
-/// not UTF-8.
+/// As [`load::load`].
 pub fn load(path: &Path) -> Result<SourceMap> {
-    let name = path
-        .file_name()
-        .map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
-    let io = |source| Error::Io { path: path.into(), source };
-    if fs::metadata(path).map_err(io)?.is_dir() {
-        return Err(Error::Invalid(format!(
-            "{}: is a folder; name a .grid file in it instead",
-            path.display()
-        )));
-    }
-    let bytes = fs::read(path).map_err(io)?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        let line = error.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count() + 1;
-        Error::Unreadable(format!(
-            "{}: not UTF-8 text: invalid byte 0x{:02x} at byte {at} (line {line}); save the file as UTF-8",
-            path.display(),
-            error.as_bytes()[at],
-        ))
-    })?;
-    Ok(SourceMap::single(name, text))
+    load::load(&Disk, path)
 }
 
 /// Parses and checks a program, builds its IR and lays out its parameter buffers.

@@ -25,7 +25,7 @@ impl<'a> Body<'_, 'a> {
         hint: Option<&Type>,
     ) -> Option<Expr> {
         let name = self.cx.text(callee);
-        match self.cx.value_names.get(name).copied() {
+        match self.cx.value(name, callee.span.file) {
             // Of a `static` variable.
             Some((ValueName::Function(_), _)) if self.constant => {
                 self.not_constant(span);
@@ -69,9 +69,6 @@ impl<'a> Body<'_, 'a> {
             Some(builtin) => self.builtin(builtin, callee, generics, arguments, span, hint),
             None => {
                 self.unknown_function(callee, name);
-                // Once is enough.
-                let opaque = (ValueName::Opaque, callee.span);
-                self.cx.value_names.insert(name, opaque);
                 self.check_all(arguments);
                 None
             }
@@ -117,26 +114,28 @@ impl<'a> Body<'_, 'a> {
         self.cx.report(error);
     }
 
-    fn unknown_function(&mut self, callee: ast::Name, name: &str) {
-        if let Some(Some(_)) = self.cx.type_names.get(name) {
+    fn unknown_function(&mut self, callee: ast::Name, name: &'a str) {
+        let named = self.cx.struct_named(name, callee.span.file);
+        if let Some(Some(_)) = named {
             let message = format!("`{name}` is a struct, not a function");
             let error = Diagnostic::error(ids::NOT_CALLABLE, callee.span, message);
             self.cx.report(error.hint(format!("write `{name} {{ field: value, … }}`")));
             return;
         }
-        if self.cx.has_use || self.cx.type_names.contains_key(name) {
+        if named.is_some() || !self.cx.is_new(name, callee.span.file, ids::UNKNOWN_NAME) {
             return;
         }
-        let message = format!("there is no function `{name}`");
-        let error = Diagnostic::error(ids::UNKNOWN_NAME, callee.span, message);
-        let error = match foreign_function(name) {
-            Some(own) => error.hint(format!("it is called `{own}` here")),
-            None => self.cx.suggest(error, name, |cx| {
-                let builtins = Builtin::all().into_iter().map(|(name, _)| name);
-                cx.function_names(false).into_iter().chain(builtins).collect()
-            }),
-        };
-        self.cx.report(error);
+        self.cx.report_unknown(name, callee.span.file, |cx| {
+            let message = format!("there is no function `{name}`");
+            let error = Diagnostic::error(ids::UNKNOWN_NAME, callee.span, message);
+            match foreign_function(name) {
+                Some(own) => error.hint(format!("it is called `{own}` here")),
+                None => cx.suggest(error, name, |cx| {
+                    let builtins = Builtin::all().into_iter().map(|(name, _)| name);
+                    cx.function_names(false).into_iter().chain(builtins).collect()
+                }),
+            }
+        });
     }
 
     fn function_call(

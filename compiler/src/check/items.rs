@@ -27,10 +27,7 @@ impl<'a> Context<'a> {
         let mut items = Items { structs: vec![], functions: vec![] };
         for item in &file.items {
             match item {
-                ast::Item::Use(item) => {
-                    self.has_use = true;
-                    self.unsupported(item.span, "`use` is");
-                }
+                ast::Item::Use(_) => {}
                 ast::Item::Const(item) => {
                     let id = ValueName::Const(self.consts.len());
                     if self.declare_value(item.name, id) {
@@ -61,7 +58,7 @@ impl<'a> Context<'a> {
                 // It may have been meant as a type or as a value.
                 ast::Item::Opaque(name) => {
                     let text = self.text(*name);
-                    self.type_names.entry(text).or_insert(None);
+                    self.type_names.entry(text).or_insert((None, Some(name.span)));
                     self.value_names.entry(text).or_insert((ValueName::Opaque, name.span));
                 }
             }

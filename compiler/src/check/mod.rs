@@ -29,8 +29,9 @@ mod statics;
 mod structs;
 pub mod tree;
 mod types;
+mod visible;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use crate::builtins::Builtin;
@@ -42,11 +43,11 @@ use crate::types::{StructId, Structs, Type};
 /// Checks a parsed program. The tree is there if there was no error; the messages are in the order of the
 /// source.
 pub fn check(file: &ast::File, sources: &SourceMap) -> (Option<tree::Program>, Vec<Diagnostic>) {
-    let (program, diagnostics) = Context::new(sources).run(file);
+    let (program, diagnostics) = Context::new(file, sources).run(file);
     (program.filter(|_| no_errors(&diagnostics)), diagnostics)
 }
 
-/// Parses and checks all files of the map as one program. The tree is there if there was no error.
+/// Parses and checks all files of the map as one program; each sees what it uses. The tree is there if there was no error.
 pub fn parse_and_check(sources: &SourceMap) -> (Option<tree::Program>, Vec<Diagnostic>) {
     let mut whole = ast::File::empty(Span::new(FileId(0), 0..0));
     let mut diagnostics = vec![];
@@ -58,7 +59,7 @@ pub fn parse_and_check(sources: &SourceMap) -> (Option<tree::Program>, Vec<Diagn
         whole.extend(parsed);
         diagnostics.extend(errors);
     }
-    let (program, found) = Context::new(sources).run(&whole);
+    let (program, found) = Context::new(&whole, sources).run(&whole);
     // A program without a kernel is no news where the kernel could not be read.
     let unread = !diagnostics.is_empty();
     diagnostics.extend(found.into_iter().filter(|d| !(unread && d.id == ids::EMPTY_PROGRAM)));
@@ -130,13 +131,17 @@ struct StructItem<'a> {
 struct Context<'a> {
     sources: &'a SourceMap,
     diagnostics: Collector,
-    /// Names may be declared in files that were not read.
-    has_use: bool,
+    visibility: visible::Visibility,
+    /// A file that is used could not be read: names may be declared there.
+    incomplete: bool,
+    /// Names that nothing declares and that are reported, each with the file that says it and the id of the
+    /// message.
+    unknown: HashSet<(FileId, &'a str, &'static str)>,
     structs: Structs,
     /// By [`StructId`].
     struct_items: Vec<StructItem<'a>>,
-    /// `None` for what is reported where it is declared.
-    type_names: HashMap<&'a str, Option<StructId>>,
+    /// With its declaration, but for those of the language. `None` for what is reported where it is declared.
+    type_names: HashMap<&'a str, (Option<StructId>, Option<Span>)>,
     value_names: HashMap<&'a str, (ValueName, Span)>,
     consts: Vec<ConstItem<'a>>,
     /// By `StaticId`.
@@ -151,14 +156,16 @@ struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    fn new(sources: &'a SourceMap) -> Self {
+    fn new(file: &ast::File, sources: &'a SourceMap) -> Self {
         let mut context = Context {
             sources,
             diagnostics: Collector::default(),
-            has_use: false,
+            visibility: visible::Visibility::new(file, sources),
+            incomplete: false,
+            unknown: HashSet::new(),
             structs: Structs::new(),
             struct_items: vec![],
-            type_names: HashMap::from([("dim3", Some(StructId::DIM3))]),
+            type_names: HashMap::from([("dim3", (Some(StructId::DIM3), None))]),
             value_names: HashMap::new(),
             consts: vec![],
             statics: vec![],
@@ -172,6 +179,7 @@ impl<'a> Context<'a> {
     }
 
     fn run(mut self, file: &'a ast::File) -> (Option<tree::Program>, Vec<Diagnostic>) {
+        self.resolve_uses(file);
         let items = self.declare(file);
         self.evaluate_consts();
         self.resolve_structs(&items.structs);

@@ -13,6 +13,9 @@ macro_rules! ids {
 ids! {
     // Files, characters and syntax
     FILE_TOO_LARGE = "file-too-large": "a source file is larger than the compiler reads",
+    UNKNOWN_FILE = "unknown-file": "a `use` of a file that is not there",
+    UNREADABLE_FILE = "unreadable-file": "a `use` of a file that cannot be read, or is not UTF-8 text",
+    TOO_MANY_FILES = "too-many-files": "a program of more than 256 files",
     UNEXPECTED_CHARACTER = "unexpected-character": "a character that no part of the language uses",
     UNTERMINATED_COMMENT = "unterminated-comment": "a `/*` without its `*/`",
     UNTERMINATED_STRING = "unterminated-string": "a string without its closing quote",

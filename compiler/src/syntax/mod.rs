@@ -38,5 +38,24 @@ pub fn parse(sources: &SourceMap, file: FileId) -> (ast::File, Vec<Diagnostic>) 
     (parsed, diagnostics)
 }
 
+/// The paths of all `use`s of a file, with where each stands, quotes included: what [`parse`] finds, without
+/// a tree.
+pub fn used_paths(sources: &SourceMap, file: FileId) -> Vec<(String, Span)> {
+    let text = sources.file(file).text.as_str();
+    if !text.contains("use") || text.len() > MAX_FILE_BYTES {
+        return vec![];
+    }
+    let tokens = lexer::lex(text, file, &mut Collector::default());
+    let pairs = tokens
+        .windows(2)
+        .filter(|pair| [pair[0].token, pair[1].token] == [token::Token::Use, token::Token::String]);
+    let path = |path: &lexer::Lexeme| {
+        let span = Span { file, start: path.start, end: path.end };
+        let unescaped = literal::unescape(&text[span.range()]);
+        unescaped.wrong.is_empty().then_some((unescaped.text, span))
+    };
+    pairs.filter_map(|pair| path(&pair[1])).collect()
+}
+
 #[cfg(test)]
 mod tests;

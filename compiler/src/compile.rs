@@ -14,6 +14,8 @@ use inkwell::context::Context;
 use sha2::{Digest, Sha256};
 
 use crate::arch::{CudaArch, Dialect};
+pub use crate::check::KernelName;
+use crate::check::tree;
 use crate::codegen;
 use crate::cpu;
 pub use crate::cpu::{CpuOptions, SharedObject};
@@ -130,10 +132,24 @@ pub fn load(path: &Path) -> Result<SourceMap> {
 /// # Errors
 /// [`Error::Program`] with every message if the program is wrong.
 pub fn check(sources: SourceMap) -> Result<Checked> {
-    let (program, diagnostics) = crate::parse_and_check(&sources);
+    check_for(sources, &[])
+}
+
+/// As [`check`], with kernels that a host wants beside those that the program launches: a kernel with const
+/// parameters, `k::<8>`, is compiled for the arguments that somebody names.
+///
+/// # Errors
+/// As [`check`], also if a kernel does not take the arguments; [`Error::Invalid`] if there is no such kernel.
+pub fn check_for(sources: SourceMap, wanted: &[KernelName]) -> Result<Checked> {
+    let (program, diagnostics) = crate::check::parse_and_check_for(&sources, wanted);
     let Some(program) = program else {
         return Err(Error::Program(diagnostics));
     };
+    for name in wanted.iter().map(KernelName::to_string) {
+        if !program.functions.iter().any(|f| f.kernel.is_some() && f.name == name) {
+            return Err(Error::Invalid(unknown_kernel(&name, &program)));
+        }
+    }
     let sources = Arc::new(sources);
     let module = ir::build::build_ir(&program, Arc::clone(&sources))?;
     ir::verify::verify(&module)?;
@@ -143,6 +159,13 @@ pub fn check(sources: SourceMap) -> Result<Checked> {
     })?;
     debug_assert!(diagnostics.iter().all(|diagnostic| diagnostic.severity == Severity::Warning));
     Ok(Checked { sources, module, layouts, warnings: diagnostics })
+}
+
+/// The message for a kernel that a program does not have.
+fn unknown_kernel(name: &str, program: &tree::Program) -> String {
+    let kernels = program.functions.iter().filter(|function| function.kernel.is_some());
+    let known: Vec<&str> = kernels.map(|kernel| kernel.name.as_str()).collect();
+    format!("no kernel `{name}`; the program has {}", known.join(", "))
 }
 
 impl Checked {

@@ -89,3 +89,88 @@ fn a_used_file_that_is_not_there_is_an_error_of_the_program() {
     assert_eq!(output.status, 1, "{output:?}");
     assert!(output.stderr.contains("p.grid:2:5"), "{output:?}");
 }
+
+const INSTANCES: &str = "\
+fn sum<const K: u32>(p: *const u32) -> u32 {
+    if K == 0 { return 0; }
+    return p[K - 1] + sum::<{ K - 1 }>(p);
+}
+fn choose<const FIRST: bool>(a: u32, b: u32) -> u32 { return if FIRST { a } else { b }; }
+kernel k<const N: u32, const STEP: i8>(p: *mut u32) {
+    shared part: [u32; N];
+    part[thread_idx.x] = p[thread_idx.x];
+    sync_threads();
+    if thread_idx.x == 0 {
+        p[N] = sum::<N>(&part[0]) + choose::<true>(1000, 1) + choose::<false>(1, 2000);
+        if STEP < 0 { launch k::<{ N / 2 }, 1><<<1, N / 2>>>(p); }
+    }
+}
+kernel start(p: *mut u32) { launch k::<4, -1><<<1, 4>>>(p); }
+";
+
+#[test]
+fn instances_run_and_are_named() {
+    let folder = files(&[("p.grid", INSTANCES)]);
+    let run = |kernel: &str, block: u32| {
+        let rest = "--device cpu --grid 1 --arg [9]=iota --print p --json";
+        call(&folder, &format!("run p.grid --kernel {kernel} --block {block} {rest}"))
+    };
+    // The parent's sum of 4 elements, then the child's of 2.
+    assert_eq!(printed(&run("start", 1), "p"), [0, 1, 3001, 3, 3006, 5, 6, 7, 8]);
+    // One that the program does not launch itself.
+    assert_eq!(printed(&run("k::<8,1>", 8), "p"), [0, 1, 2, 3, 4, 5, 6, 7, 3028]);
+    assert_eq!(printed(&run("k::<0x2,1>", 2), "p"), [0, 1, 3001, 3, 4, 5, 6, 7, 8]);
+
+    for (kernel, said) in [
+        ("k", "the program has start, k::<4, -1>, k::<2, 1>"),
+        ("other::<1>", "no kernel `other::<1>`"),
+        ("k::<1>", "`u32`, `i8`"),
+        ("k::<1,200>", "there cannot be a kernel `k::<1, 200>`"),
+        ("k::<true,1>", "there cannot be a kernel `k::<true, 1>`"),
+        ("start::<1>", "`start` takes no constants"),
+        ("k::<N,1>", "`N` is no integer"),
+        ("k::<1,1", "between `::<` and `>`"),
+    ] {
+        let output = run(kernel, 1);
+        assert!(matches!(output.status, 1 | 2), "{kernel}: {output:?}");
+        assert!(output.stderr.contains(said), "{kernel}: {output:?}");
+    }
+}
+
+#[test]
+fn a_manifest_names_instances_and_their_symbols() {
+    let folder = files(&[("p.grid", INSTANCES)]);
+    let manifest = "build p.grid --arch cpu --emit manifest";
+    let kernels = |output: &Output| {
+        let kernels = json(output)["kernels"].as_array().unwrap().clone();
+        let shown = kernels.iter().map(|kernel| {
+            let symbol = kernel["symbol"].as_str().unwrap_or("-");
+            format!("{} {symbol} {}", kernel["name"].as_str().unwrap(), kernel["launches"])
+        });
+        shown.collect::<Vec<_>>()
+    };
+    let expected =
+        ["start - [\"k::<4, -1>\"]", "k::<4, -1> k$4$m1 [\"k::<2, 1>\"]", "k::<2, 1> k$2$1 []"];
+    assert_eq!(kernels(&call(&folder, manifest)), expected);
+    let wanted = call(&folder, &format!("{manifest} --instance k::<2,1> --instance k::<16,0>"));
+    assert_eq!(
+        kernels(&wanted),
+        ["start - [\"k::<4, -1>\"]", "k::<2, 1> k$2$1 []", "k::<16, 0> k$16$0 []", expected[1]]
+    );
+    let layout = call(&folder, "layout p.grid --kernel k::<32,0>");
+    assert!(layout.stdout.starts_with("kernel k::<32, 0>: 8 of"), "{layout:?}");
+    let bundle = call(&folder, "build p.grid --arch cpu --instance k::<8,0> -o p.gridlet");
+    assert_eq!(bundle.status, 0, "{bundle:?}");
+    let run = "run p.gridlet --device cpu --kernel k::<8,0> --grid 1 --block 8 --arg [9]=iota --print p --json";
+    assert_eq!(printed(&call(&folder, run), "p")[8], 3028);
+}
+
+#[test]
+fn a_program_may_hold_kernels_that_nobody_names_an_instance_of() {
+    let source = "kernel k<const N: u32>(p: *mut [u32; N]) { (*p)[0] = N; }";
+    let folder = files(&[("p.grid", source)]);
+    for line in ["check p.grid", "build p.grid --arch cpu -o p.gridlet"] {
+        let output = call(&folder, line);
+        assert_eq!((output.status, output.stdout + &output.stderr), (0, String::new()), "{line}");
+    }
+}

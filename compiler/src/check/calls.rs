@@ -32,7 +32,6 @@ impl<'a> Body<'_, 'a> {
                 return None;
             }
             Some((ValueName::Function(id), _)) => {
-                let generics = generics.map(|generics| generics.span);
                 return self.function_call(id, callee, generics, arguments, span);
             }
             Some((ValueName::Opaque, _)) => {
@@ -140,14 +139,13 @@ impl<'a> Body<'_, 'a> {
 
     fn function_call(
         &mut self,
-        id: FunctionId,
+        function: usize,
         callee: ast::Name,
-        generics: Option<Span>,
+        generics: Option<&'a ast::Generics>,
         arguments: &'a [ast::Expr],
         span: Span,
     ) -> Option<Expr> {
-        let signature = Rc::clone(self.cx.signatures.get(id.0 as usize)?);
-        self.refuse_generics(generics, &signature);
+        let (id, signature) = self.named_instance(function, callee, generics)?;
         if signature.item.is_kernel {
             let name = self.cx.text(callee);
             let message = format!("`{name}` is a kernel; it is launched, not called");
@@ -175,10 +173,30 @@ impl<'a> Body<'_, 'a> {
             .collect();
         let arguments = arguments.into_iter().collect::<Option<Vec<_>>>()?;
         let result = signature.result.clone()?;
-        if !signature.item.const_parameters.is_empty() {
-            return None;
+        Some(typed(ExprKind::Call { function: id?, arguments }, result, span))
+    }
+
+    /// The instance of a function that is called or launched, and what is known of it. Where const parameters
+    /// have no values yet, that is what holds for all instances, and the instance is a placeholder.
+    pub(super) fn named_instance(
+        &mut self,
+        function: usize,
+        callee: ast::Name,
+        generics: Option<&'a ast::Generics>,
+    ) -> Option<(Option<FunctionId>, Rc<Signature<'a>>)> {
+        let arguments = self.cx.const_arguments(function, generics, callee);
+        let item = self.cx.functions.get(function)?;
+        let (is_generic, common) =
+            (!item.item.const_parameters.is_empty(), Rc::clone(&item.signature));
+        if is_generic && self.cx.environment.is_open() {
+            return Some((Some(FunctionId(u32::MAX)), common));
         }
-        Some(typed(ExprKind::Call { function: id, arguments }, result, span))
+        // A callee that is wrong is no reason to look at its arguments in a wrong way.
+        let id = arguments.and_then(|list| self.cx.instance(function, list, Some(callee.span)));
+        match id.and_then(|id| self.cx.instances.get(id.0 as usize)) {
+            Some(instance) => Some((id, Rc::clone(&instance.signature))),
+            None => Some((None, common)),
+        }
     }
 
     /// What is wrong about the number of arguments.
@@ -186,14 +204,6 @@ impl<'a> Body<'_, 'a> {
         let name = self.cx.text(signature.item.name);
         let takes = arguments(signature.parameters.len());
         format!("`{name}` takes {takes}, not {given}")
-    }
-
-    /// Reports `::<…>`, unless the declaration of what it is for is reported already.
-    pub(super) fn refuse_generics(&mut self, generics: Option<Span>, signature: &Signature<'a>) {
-        if let Some(span) = generics.filter(|_| signature.item.const_parameters.is_empty()) {
-            let message = "const arguments are not supported yet";
-            self.cx.report(Diagnostic::error(ids::NOT_SUPPORTED_YET, span, message));
-        }
     }
 }
 

@@ -69,6 +69,11 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
+    /// The value of a name.
+    pub(super) fn named_value(&mut self, name: ast::Name) -> Option<Expr> {
+        self.name(name, name.span)
+    }
+
     /// What a name stands for: a variable, a constant, or a value of the language.
     fn name(&mut self, name: ast::Name, span: Span) -> Option<Expr> {
         let text = self.cx.text(name);
@@ -82,6 +87,9 @@ impl<'a> Body<'_, 'a> {
                 }
                 Meaning::Opaque => None,
             };
+        }
+        if let Some(constant) = self.cx.const_parameter(text, self.constant, span) {
+            return constant;
         }
         match self.cx.value(text, span.file) {
             Some((ValueName::Const(at), _)) => {
@@ -97,8 +105,8 @@ impl<'a> Body<'_, 'a> {
                 return Some(typed(ExprKind::Static(id), ty, span));
             }
             Some((ValueName::Opaque, _)) => return None,
-            Some((ValueName::Function(id), at)) => {
-                self.function_as_value(text, id, at, span);
+            Some((ValueName::Function(function), at)) => {
+                self.function_as_value(text, function, at, span);
                 return None;
             }
             None => {}
@@ -117,14 +125,8 @@ impl<'a> Body<'_, 'a> {
         None
     }
 
-    fn function_as_value(
-        &mut self,
-        name: &str,
-        id: super::tree::FunctionId,
-        declared: Span,
-        span: Span,
-    ) {
-        let is_kernel = self.cx.signatures.get(id.0 as usize).is_some_and(|s| s.item.is_kernel);
+    fn function_as_value(&mut self, name: &str, function: usize, declared: Span, span: Span) {
+        let is_kernel = self.cx.functions.get(function).is_some_and(|f| f.item.is_kernel);
         let what = if is_kernel { "kernel" } else { "function" };
         let message = format!("`{name}` is a {what}, not a value");
         let error = Diagnostic::error(ids::NOT_A_VALUE, span, message);

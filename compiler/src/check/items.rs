@@ -1,10 +1,8 @@
 //! Declaring items and resolving signatures.
 
-use std::rc::Rc;
-
 use super::body::Body;
 use super::mismatch::Why;
-use super::tree::{ExprKind, FunctionId, KernelAttributes, LaunchBounds, StaticId};
+use super::tree::{ExprKind, KernelAttributes, LaunchBounds, StaticId};
 use super::{ConstItem, Context, Parameter, Signature, StaticItem, ValueName};
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
@@ -50,8 +48,8 @@ impl<'a> Context<'a> {
                     self.declare_value(item.name, ValueName::Opaque);
                 }
                 ast::Item::Function(item) => {
-                    let id = FunctionId(items.functions.len() as u32);
-                    if self.declare_value(item.name, ValueName::Function(id)) {
+                    let at = items.functions.len();
+                    if self.declare_value(item.name, ValueName::Function(at)) {
                         items.functions.push(item);
                     }
                 }
@@ -100,32 +98,27 @@ impl<'a> Context<'a> {
         });
     }
 
-    /// Resolves parameters, results and attributes.
-    pub(super) fn resolve_signatures(&mut self, functions: &[&'a ast::Function]) {
-        for item in functions {
-            if let Some(first) = item.const_parameters.first() {
-                self.unsupported(first.name.span, "const parameters are");
-            }
-            let mut parameters: Vec<Parameter<'a>> = Vec::with_capacity(item.parameters.len());
-            for parameter in &item.parameters {
-                let ty = self.resolve_type(&parameter.ty);
-                let name = self.text(parameter.name);
-                parameters.push(Parameter { name, ty, span: parameter.name.span });
-            }
-            let result = match &item.result {
-                None => Some(Type::Unit),
-                Some(ty) if item.is_kernel => {
-                    let error =
-                        Diagnostic::error(ids::KERNEL_RESULT, ty.span, "a kernel returns nothing");
-                    self.report(error.hint("give it a pointer to write its result through"));
-                    None
-                }
-                Some(ty) => self.resolve_type(ty),
-            };
-            let kernel = self.attributes(item);
-            let signature = Signature { item, parameters, result, kernel };
-            self.signatures.push(Rc::new(signature));
+    /// Resolves parameters, result and attributes of a function, with the const parameters in sight.
+    pub(super) fn signature(&mut self, item: &'a ast::Function) -> Signature<'a> {
+        let mut parameters: Vec<Parameter<'a>> = Vec::with_capacity(item.parameters.len());
+        for parameter in &item.parameters {
+            let ty = self.resolve_type(&parameter.ty);
+            let name = self.text(parameter.name);
+            parameters.push(Parameter { name, ty, span: parameter.name.span });
         }
+        let result = match &item.result {
+            None => Some(Type::Unit),
+            Some(ty) if item.is_kernel => {
+                let error =
+                    Diagnostic::error(ids::KERNEL_RESULT, ty.span, "a kernel returns nothing");
+                self.report(error.hint("give it a pointer to write its result through"));
+                None
+            }
+            Some(ty) => self.resolve_type(ty),
+        };
+        let kernel = self.attributes(item);
+        let name = self.text(item.name).to_string();
+        Signature { item, name, parameters, result, kernel }
     }
 
     /// Reads the attributes; `None` for a device function.

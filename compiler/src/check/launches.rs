@@ -72,16 +72,13 @@ impl<'a> Body<'_, 'a> {
         if config.wrong {
             return None;
         }
-        let (id, signature) = kernel?;
-        if !signature.item.const_parameters.is_empty() {
-            return None;
-        }
+        let (id, _) = kernel?;
         let shared = match shared {
             Some(shared) => Some(shared?),
             None => None,
         };
         let launch = Launch {
-            kernel: id,
+            kernel: id?,
             grid: Box::new(grid?),
             block: Box::new(block?),
             shared,
@@ -96,14 +93,14 @@ impl<'a> Body<'_, 'a> {
     fn launched_kernel(
         &mut self,
         launch: &'a ast::Launch,
-    ) -> Option<(FunctionId, Rc<Signature<'a>>)> {
+    ) -> Option<(Option<FunctionId>, Rc<Signature<'a>>)> {
         let name = self.cx.text(launch.kernel);
         let at = launch.kernel.span;
         let found = self.cx.value(name, at.file);
         let error = match found {
-            Some((ValueName::Function(id), _)) => {
-                let signature = Rc::clone(self.cx.signatures.get(id.0 as usize)?);
-                self.refuse_generics(launch.generics.as_ref().map(|g| g.span), &signature);
+            Some((ValueName::Function(function), _)) => {
+                let generics = launch.generics.as_ref();
+                let (id, signature) = self.named_instance(function, launch.kernel, generics)?;
                 if signature.item.is_kernel {
                     return Some((id, signature));
                 }

@@ -16,6 +16,7 @@ mod calls;
 mod consts;
 mod expressions;
 mod fold;
+mod instances;
 mod items;
 mod launches;
 mod literals;
@@ -31,8 +32,8 @@ pub mod tree;
 mod types;
 mod visible;
 
+pub use instances::KernelName;
 use std::collections::{HashMap, HashSet};
-use std::rc::Rc;
 
 use crate::builtins::Builtin;
 use crate::diagnostics::{Collector, Diagnostic, Severity, ids};
@@ -43,12 +44,21 @@ use crate::types::{StructId, Structs, Type};
 /// Checks a parsed program. The tree is there if there was no error; the messages are in the order of the
 /// source.
 pub fn check(file: &ast::File, sources: &SourceMap) -> (Option<tree::Program>, Vec<Diagnostic>) {
-    let (program, diagnostics) = Context::new(file, sources).run(file);
+    let (program, diagnostics) = Context::new(file, sources).run(file, &[]);
     (program.filter(|_| no_errors(&diagnostics)), diagnostics)
 }
 
 /// Parses and checks all files of the map as one program; each sees what it uses. The tree is there if there was no error.
 pub fn parse_and_check(sources: &SourceMap) -> (Option<tree::Program>, Vec<Diagnostic>) {
+    parse_and_check_for(sources, &[])
+}
+
+/// As [`parse_and_check`], with instances of kernels with const parameters that a host wants beside those
+/// that the program launches. A kernel that is not there is left out.
+pub fn parse_and_check_for(
+    sources: &SourceMap,
+    wanted: &[KernelName],
+) -> (Option<tree::Program>, Vec<Diagnostic>) {
     let mut whole = ast::File::empty(Span::new(FileId(0), 0..0));
     let mut diagnostics = vec![];
     for (id, file) in (0..).map(FileId).zip(sources.files()) {
@@ -59,7 +69,7 @@ pub fn parse_and_check(sources: &SourceMap) -> (Option<tree::Program>, Vec<Diagn
         whole.extend(parsed);
         diagnostics.extend(errors);
     }
-    let (program, found) = Context::new(&whole, sources).run(&whole);
+    let (program, found) = Context::new(&whole, sources).run(&whole, wanted);
     // A program without a kernel is no news where the kernel could not be read.
     let unread = !diagnostics.is_empty();
     diagnostics.extend(found.into_iter().filter(|d| !(unread && d.id == ids::EMPTY_PROGRAM)));
@@ -78,8 +88,8 @@ enum ValueName {
     Const(usize),
     /// A `static` variable.
     Static(tree::StaticId),
-    /// A function or kernel.
-    Function(tree::FunctionId),
+    /// A function or kernel: index in [`Context::functions`].
+    Function(usize),
     /// Reported where it is declared.
     Opaque,
 }
@@ -102,6 +112,8 @@ struct StaticItem<'a> {
 /// What a caller knows of a function or kernel.
 struct Signature<'a> {
     item: &'a ast::Function,
+    /// Its name, with its const arguments once it has some.
+    name: String,
     parameters: Vec<Parameter<'a>>,
     /// `Unit` without `->`.
     result: Option<Type>,
@@ -146,8 +158,18 @@ struct Context<'a> {
     consts: Vec<ConstItem<'a>>,
     /// By `StaticId`.
     statics: Vec<StaticItem<'a>>,
+    /// Functions and kernels as they are written.
+    functions: Vec<instances::FunctionItem<'a>>,
     /// By `FunctionId`.
-    signatures: Vec<Rc<Signature<'a>>>,
+    instances: Vec<instances::Instance<'a>>,
+    /// The instances by function and const arguments; `None` for one that could not be made.
+    instance_ids: HashMap<(usize, Vec<i128>), Option<tree::FunctionId>>,
+    /// The const parameters in sight.
+    environment: instances::Environment<'a>,
+    /// Functions of which it is reported that there are too many instances.
+    endless: HashSet<usize>,
+    /// Messages about instances, by id and place.
+    told: HashSet<(&'static str, Option<Span>)>,
     builtins: HashMap<&'static str, Builtin>,
     /// Names in scope in the body that is checked, in the order of declaration.
     scope: Vec<&'a str>,
@@ -169,7 +191,12 @@ impl<'a> Context<'a> {
             value_names: HashMap::new(),
             consts: vec![],
             statics: vec![],
-            signatures: vec![],
+            functions: vec![],
+            instances: vec![],
+            instance_ids: HashMap::new(),
+            environment: instances::Environment::default(),
+            endless: HashSet::new(),
+            told: HashSet::new(),
             builtins: Builtin::all().into_iter().collect(),
             scope: vec![],
             suggestions_left: 100,
@@ -178,18 +205,19 @@ impl<'a> Context<'a> {
         context
     }
 
-    fn run(mut self, file: &'a ast::File) -> (Option<tree::Program>, Vec<Diagnostic>) {
+    fn run(
+        mut self,
+        file: &'a ast::File,
+        wanted: &[KernelName],
+    ) -> (Option<tree::Program>, Vec<Diagnostic>) {
         self.resolve_uses(file);
         let items = self.declare(file);
         self.evaluate_consts();
         self.resolve_structs(&items.structs);
         let statics = self.evaluate_statics();
-        self.resolve_signatures(&items.functions);
-        let mut functions = Vec::with_capacity(self.signatures.len());
-        for signature in self.signatures.clone() {
-            functions.extend(body::Body::new(&mut self).function(&signature));
-        }
-        if self.diagnostics.is_empty() && functions.iter().all(|f| f.kernel.is_none()) {
+        self.resolve_functions(&items.functions);
+        let functions = self.check_functions(wanted);
+        if self.diagnostics.is_empty() && items.functions.iter().all(|item| !item.is_kernel) {
             self.report_empty(file);
         }
         let program = tree::Program { structs: self.structs, statics, functions };
@@ -253,8 +281,8 @@ impl<'a> Context<'a> {
 
     /// The names of all functions and kernels, or of the kernels alone.
     fn function_names(&self, only_kernels: bool) -> Vec<&'a str> {
-        let signatures = self.signatures.iter().filter(|s| s.item.is_kernel || !only_kernels);
-        signatures.map(|signature| self.text(signature.item.name)).collect()
+        let functions = self.functions.iter().filter(|f| f.item.is_kernel || !only_kernels);
+        functions.map(|function| self.text(function.item.name)).collect()
     }
 }
 

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use gridlet::arch::{CudaArch, Dialect};
-use gridlet::compile::{self, Backend, BuildOptions, Checked, CpuOptions, DialectChoice, Session};
+use gridlet::compile::{
+    self, Backend, BuildOptions, Checked, CpuOptions, DialectChoice, KernelName, Session,
+};
 use gridlet::target::Target;
 use gridlet::{Error, artifact, ir, nvvm};
 use inkwell::context::Context;
@@ -27,6 +29,10 @@ pub(crate) struct Options {
     /// Architectures: sm_75, sm_80, sm_86, sm_89, sm_90, sm_100, sm_120; cpu for this machine's processor
     #[arg(long, value_name = "ARCH", value_delimiter = ',', default_value = "sm_90")]
     arch: Vec<Target>,
+    /// A kernel with const parameters to compile for these constants, as `k::<8>`, beside those that the program
+    /// launches; may be given several times
+    #[arg(long = "instance", value_name = "KERNEL")]
+    instances: Vec<KernelName>,
     /// What to write; several separated by commas
     #[arg(long, value_enum, value_delimiter = ',', default_value = "bundle", value_name = "KIND")]
     emit: Vec<Emit>,
@@ -195,7 +201,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     let session = Session::new();
     let outputs = match FileKind::of(&options.file) {
         FileKind::Source => {
-            let program = input::checked(&options.file, reporter)?;
+            let program = input::checked(&options.file, &options.instances, reporter)?;
             source_outputs(&session, &program, options)?
         }
         FileKind::Nvvm => nvvm_outputs(&session, options)?,

@@ -67,6 +67,8 @@ ids! {
     NOT_CALLABLE = "not-callable": "a call of something that is not a function",
     CALL_ARITY = "call-arity": "a call with too many or too few arguments",
     TYPE_ARGUMENT = "type-argument": "a built-in without the type that it needs, or with one that it does not take",
+    CONST_ARGUMENTS = "const-arguments": "too many or too few constants between `::<` and `>`, or something else there",
+    TOO_MANY_INSTANCES = "too-many-instances": "a function with const parameters that asks for ever more instances",
     INVALID_ORDER = "invalid-order": "an order that an atomic load or store does not have",
     MISSING_FIELD = "missing-field": "a struct literal that leaves fields out",
     DUPLICATE_FIELD = "duplicate-field": "a field that is given or declared twice",

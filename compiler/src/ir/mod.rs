@@ -45,6 +45,7 @@ pub mod expand;
 pub mod graph;
 pub(crate) mod loops;
 pub mod print;
+pub mod symbol;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod verify;
@@ -169,7 +170,7 @@ pub enum Role {
 /// A kernel.
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    /// Its name, which is the symbol of its entry.
+    /// Its name, which [`symbol::external`] makes the symbol of its entry.
     pub name: String,
     /// Its parameters, without the geometry.
     pub parameters: Vec<Parameter>,

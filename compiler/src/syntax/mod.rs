@@ -38,6 +38,18 @@ pub fn parse(sources: &SourceMap, file: FileId) -> (ast::File, Vec<Diagnostic>) 
     (parsed, diagnostics)
 }
 
+/// The value of an integer without a sign as programs write it; `None` if it is none. A suffix is no part of
+/// it here.
+pub(crate) fn integer_literal(text: &str) -> Option<i128> {
+    if !text.starts_with(|first: char| first.is_ascii_digit()) {
+        return None;
+    }
+    match literal::number(text, false) {
+        Ok(literal::Number::Int(value, None)) => i128::try_from(value).ok(),
+        _ => None,
+    }
+}
+
 /// The paths of all `use`s of a file, with where each stands, quotes included: what [`parse`] finds, without
 /// a tree.
 pub fn used_paths(sources: &SourceMap, file: FileId) -> Vec<(String, Span)> {

@@ -26,6 +26,7 @@ use crate::ir::expand::Instructions;
 use crate::launch::symbols::DeviceRuntimeAbi;
 use crate::launch::{self, LaunchOptions, Strategy};
 use crate::layout::{self, Layouts, ParamLayout};
+pub use crate::link::LinkInput;
 use crate::link::{self, Cubin, LinkOptions, NvJitLink};
 use crate::load::{self, Disk};
 use crate::nvvm::legacy::LegacyOptions;
@@ -263,7 +264,7 @@ impl Checked {
     /// # Errors
     /// As [`Checked::cpu_llvm`]; [`Error::Tool`] if LLVM refuses the module.
     pub fn cpu_object(&self, options: &CpuOptions) -> Result<Vec<u8>> {
-        cpu::object(&self.lower_for_cpu(options)?, options)
+        cpu::object(&self.lower_for_cpu(options)?, options, &[])
     }
 
     fn llvm<'ctx>(
@@ -299,6 +300,7 @@ pub struct Built {
 /// The tools of one process, found once and loaded when first needed.
 pub struct Session {
     toolchain: Toolchain,
+    inputs: Vec<LinkInput>,
     libnvvm: OnceLock<LibNvvm>,
     nvjitlink: OnceLock<NvJitLink>,
 }
@@ -311,7 +313,15 @@ impl Session {
 
     /// A session with a given toolchain.
     pub fn with_toolchain(toolchain: Toolchain) -> Self {
-        Session { toolchain, libnvvm: OnceLock::new(), nvjitlink: OnceLock::new() }
+        Session { toolchain, inputs: vec![], libnvvm: OnceLock::new(), nvjitlink: OnceLock::new() }
+    }
+
+    /// This session, with modules of others that it links to every program: those that define what a program
+    /// declares as `extern fn`. Each is linked where it fits: LLVM IR by its target triple, PTX and machine code
+    /// of GPUs to cubins, C to images for the CPU, object files and archives to both.
+    pub fn linking(mut self, inputs: Vec<LinkInput>) -> Self {
+        self.inputs = inputs;
+        self
     }
 
     /// The toolchain.
@@ -358,6 +368,7 @@ impl Session {
     pub fn ptx(&self, program: &Checked, options: &BuildOptions) -> Result<(Ptx, String)> {
         let context = Context::create();
         let module = program.llvm(&context, options)?;
+        codegen::link_inputs(&module, &program.module, &self.inputs)?;
         self.ptx_of(&module, options)
     }
 
@@ -404,8 +415,14 @@ impl Session {
     ) -> Result<(Cubin, String)> {
         let cudadevrt = if launches { Some(self.toolchain.cudadevrt()?) } else { None };
         let link_options = LinkOptions { opt_level: options.opt_level(), ..LinkOptions::default() };
-        let output =
-            link::device_link(self.nvjitlink()?, ptx, cudadevrt, options.arch, &link_options)?;
+        let output = link::device_link(
+            self.nvjitlink()?,
+            ptx,
+            cudadevrt,
+            &self.inputs,
+            options.arch,
+            &link_options,
+        )?;
         Ok((output.cubin, output.log))
     }
 
@@ -413,7 +430,8 @@ impl Session {
     /// layout pass.
     ///
     /// # Errors
-    /// As [`Session::ptx`] and [`Session::device_link`]; [`Error::Internal`] if a record differs.
+    /// As [`Session::ptx`] and [`Session::device_link`]; [`Error::Program`] if no linked module defines an
+    /// `extern fn` that is called, or one defines it otherwise; [`Error::Internal`] if a record differs.
     pub fn cubin(&self, program: &Checked, options: &BuildOptions) -> Result<Built> {
         let (ptx, mut log) = std::thread::scope(|scope| {
             // Loading nvJitLink takes about as long as compiling a small program, so the two go side by side.
@@ -424,7 +442,10 @@ impl Session {
             }
             self.ptx(program, options)
         })?;
-        let (cubin, link_log) = self.device_link(&ptx, program.needs_device_runtime(), options)?;
+        link::externs::check_ptx(&program.module, &ptx, &self.inputs)?;
+        let (cubin, link_log) = self
+            .device_link(&ptx, program.needs_device_runtime(), options)
+            .map_err(|error| link::externs::explain(error, &program.module))?;
         link::check_parameters(&cubin, program.parameter_buffers())?;
         log.push_str(&link_log);
         Ok(Built { ptx, cubin, log })
@@ -435,7 +456,9 @@ impl Session {
     /// # Errors
     /// As [`Checked::cpu_object`]; [`Error::Missing`] without a C compiler to link with.
     pub fn cpu_image(&self, program: &Checked, options: &CpuOptions) -> Result<SharedObject> {
-        cpu::link(&program.cpu_object(options)?)
+        let object = cpu::object(&program.lower_for_cpu(options)?, options, &self.inputs)?;
+        cpu::link(&object, &self.inputs)
+            .map_err(|error| link::externs::explain(error, &program.module))
     }
 }
 

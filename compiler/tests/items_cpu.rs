@@ -174,3 +174,106 @@ fn a_program_may_hold_kernels_that_nobody_names_an_instance_of() {
         assert_eq!((output.status, output.stdout + &output.stderr), (0, String::new()), "{line}");
     }
 }
+
+const EXTERNS: &str = "\
+extern fn mixed(take: bool, c: i8, h: u16, x: f32, y: f64, p: *const u32) -> f64;
+extern fn above(x: i8) -> bool;
+extern fn narrow(x: i32) -> i8;
+kernel k(p: *mut u32, out: *mut f64) {
+    let c = narrow(p[0] as i32 + 500);
+    out[0] = mixed(above(c), c, 65535, 0.5, 0.25, p);
+    out[1] = mixed(above(-100), -100, 1, 0.0, 0.0, p);
+}
+";
+
+const DEFINITIONS: &str = "\
+#include <stdbool.h>
+#include \"factor.h\"
+double mixed(bool take, signed char c, unsigned short h, float x, double y, const unsigned *p) {
+    return FACTOR * ((take ? 1000000 : 0) + c + h + x + y + p[1]);
+}
+bool above(signed char x) { return x > 3; }
+signed char narrow(int x) { return (signed char)x; }
+";
+
+#[test]
+fn functions_of_c_are_linked_into_images_for_the_cpu() {
+    let folder = files(&[
+        ("p.grid", EXTERNS),
+        ("lib/defs.c", DEFINITIONS),
+        ("lib/factor.h", "#define FACTOR 2\n"),
+        // Machine words on every machine: the IR says what a C compiler would.
+        (
+            "narrow.ll",
+            "define signext i8 @narrow(i32 %x) {\n  %y = trunc i32 %x to i8\n  ret i8 %y\n}\n",
+        ),
+    ]);
+    // 500 is -12 as an `i8`.
+    let expected = |c: f64| 2.0 * (c + 65535.0 + 0.75 + 1.0);
+    let run = "run p.grid --device cpu --kernel k --grid 1 --block 1 --arg [2]=iota --arg [2] --print out --json";
+    let outputs = |output: &Output| {
+        assert_eq!(output.status, 0, "{output:?}");
+        let elements = json(output)["buffers"]["out"].as_array().unwrap().clone();
+        elements.iter().map(|element| element.as_f64().unwrap()).collect::<Vec<_>>()
+    };
+    let result = outputs(&call(&folder, &format!("{run} --link lib/defs.c")));
+    assert_eq!(result, [expected(-12.0), 2.0 * (-100.0 + 1.0 + 1.0)]);
+    assert_eq!(outputs(&call(&folder, &format!("{run} --link lib/defs.c -O 0"))), result);
+
+    // The same as an object file, as an archive, and in part as LLVM IR.
+    let tool = |program: &str, arguments: &[&str]| {
+        let status = std::process::Command::new(program)
+            .args(arguments)
+            .current_dir(folder.path())
+            .status()
+            .unwrap();
+        assert!(status.success(), "{program} {arguments:?}");
+    };
+    tool("cc", &["-c", "-fPIC", "lib/defs.c", "-o", "defs.o"]);
+    tool("ar", &["rcs", "defs.a", "defs.o"]);
+    assert_eq!(outputs(&call(&folder, &format!("{run} --link defs.o"))), result);
+    assert_eq!(outputs(&call(&folder, &format!("{run} --link defs.a"))), result);
+    let rest = DEFINITIONS.replace("signed char narrow(int x) { return (signed char)x; }", "");
+    fs::write(folder.path().join("lib/rest.c"), rest).unwrap();
+    let parts = call(&folder, &format!("{run} --link lib/rest.c --link narrow.ll"));
+    assert_eq!(outputs(&parts), result);
+}
+
+#[test]
+fn an_extern_function_must_be_defined_as_it_is_declared() {
+    let source = "extern fn g(x: f32) -> f32;\nextern fn unused();\nkernel k(p: *mut f32) { p[0] = g(p[0]); }\n";
+    let folder = files(&[
+        ("p.grid", source),
+        ("g.ll", "define float @g(double %x) {\n  ret float 1.0\n}\n"),
+        (
+            "gpu.ll",
+            "target triple = \"nvptx64-nvidia-cuda\"\ndefine float @g(float %x) {\n  ret float %x\n}\n",
+        ),
+        ("bad.ll", "define float"),
+        ("twice.ll", "define float @g(float %x) {\n  ret float %x\n}\n"),
+        ("empty.c", ""),
+        ("wrong.c", "float g(float x) { return }"),
+    ]);
+    let build = "build p.grid --arch cpu -o p.gridlet";
+    let mut seen = String::new();
+    for more in [
+        "",
+        "--link empty.c",
+        "--link gpu.ll",
+        "--link g.ll",
+        "--link bad.ll",
+        "--link twice.ll --link twice.ll",
+        "--link none.o",
+        "--link p.txt",
+    ] {
+        fs::write(folder.path().join("p.txt"), "").unwrap();
+        let output = call(&folder, &format!("{build} {more}"));
+        seen.push_str(&format!("$ {more}\nexit {}\n{}\n", output.status, output.stderr));
+    }
+    insta::assert_snapshot!(seen);
+    let output = call(&folder, &format!("{build} --link wrong.c"));
+    assert_eq!(output.status, 3, "{output:?}");
+    assert!(output.stderr.contains("wrong.c:1"), "{output:?}");
+    let output = call(&folder, "build p.grid --arch cpu --emit manifest --link twice.ll");
+    assert_eq!(output.status, 0, "{output:?}");
+}

@@ -173,7 +173,11 @@ impl<'a> Body<'_, 'a> {
             .collect();
         let arguments = arguments.into_iter().collect::<Option<Vec<_>>>()?;
         let result = signature.result.clone()?;
-        Some(typed(ExprKind::Call { function: id?, arguments }, result, span))
+        let kind = match self.cx.extern_ids.get(&function) {
+            Some(id) => ExprKind::CallExtern { function: (*id)?, arguments },
+            None => ExprKind::Call { function: id?, arguments },
+        };
+        Some(typed(kind, result, span))
     }
 
     /// The instance of a function that is called or launched, and what is known of it. Where const parameters

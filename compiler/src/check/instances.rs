@@ -167,7 +167,9 @@ impl<'a> Context<'a> {
             let wrong = self.diagnostics.len() > before;
             let function = self.functions.len();
             self.functions.push(FunctionItem { item, constants: types, signature, wrong });
-            if item.const_parameters.is_empty() {
+            if item.body.is_none() {
+                self.add_extern(function, wrong);
+            } else if item.const_parameters.is_empty() {
                 self.instance(function, vec![], None);
             }
         }
@@ -300,7 +302,7 @@ impl<'a> Context<'a> {
         let item = self.functions.get(function)?;
         let (source, wrong) = (item.item, item.wrong);
         let is_generic = !source.const_parameters.is_empty();
-        if wrong && is_generic {
+        if source.body.is_none() || (wrong && is_generic) {
             return None;
         }
         let key = (function, arguments);
@@ -462,7 +464,7 @@ impl<'a> Context<'a> {
     pub(super) fn check_functions(&mut self, wanted: &[KernelName]) -> Vec<Function> {
         for at in 0..self.functions.len() {
             let function = &self.functions[at];
-            if function.item.const_parameters.is_empty() {
+            if function.item.const_parameters.is_empty() || function.item.body.is_none() {
                 continue;
             }
             let signature = Rc::clone(&function.signature);

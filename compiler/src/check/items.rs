@@ -43,10 +43,6 @@ impl<'a> Context<'a> {
                         items.structs.push((id, item));
                     }
                 }
-                ast::Item::Function(item) if item.body.is_none() => {
-                    self.unsupported(item.name.span, "`extern` functions are");
-                    self.declare_value(item.name, ValueName::Opaque);
-                }
                 ast::Item::Function(item) => {
                     let at = items.functions.len();
                     if self.declare_value(item.name, ValueName::Function(at)) {
@@ -62,12 +58,6 @@ impl<'a> Context<'a> {
             }
         }
         items
-    }
-
-    /// Reports what is part of the language but not of this version.
-    fn unsupported(&mut self, span: Span, what: &str) {
-        let message = format!("{what} not supported yet");
-        self.report(Diagnostic::error(ids::NOT_SUPPORTED_YET, span, message));
     }
 
     fn declare_value(&mut self, name: ast::Name, value: ValueName) -> bool {

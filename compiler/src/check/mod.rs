@@ -15,6 +15,7 @@ mod builtin_types;
 mod calls;
 mod consts;
 mod expressions;
+mod externs;
 mod fold;
 mod instances;
 mod items;
@@ -162,6 +163,10 @@ struct Context<'a> {
     functions: Vec<instances::FunctionItem<'a>>,
     /// By `FunctionId`.
     instances: Vec<instances::Instance<'a>>,
+    /// Functions that other modules define, once their types are right.
+    externs: Vec<tree::Extern>,
+    /// The externs by function; `None` for one that is reported.
+    extern_ids: HashMap<usize, Option<tree::ExternId>>,
     /// The instances by function and const arguments; `None` for one that could not be made.
     instance_ids: HashMap<(usize, Vec<i128>), Option<tree::FunctionId>>,
     /// The const parameters in sight.
@@ -193,6 +198,8 @@ impl<'a> Context<'a> {
             statics: vec![],
             functions: vec![],
             instances: vec![],
+            externs: vec![],
+            extern_ids: HashMap::new(),
             instance_ids: HashMap::new(),
             environment: instances::Environment::default(),
             endless: HashSet::new(),
@@ -220,7 +227,8 @@ impl<'a> Context<'a> {
         if self.diagnostics.is_empty() && items.functions.iter().all(|item| !item.is_kernel) {
             self.report_empty(file);
         }
-        let program = tree::Program { structs: self.structs, statics, functions };
+        let program =
+            tree::Program { structs: self.structs, statics, externs: self.externs, functions };
         let mut diagnostics = self.diagnostics.into_vec();
         crate::diagnostics::sort(&mut diagnostics);
         (Some(program), diagnostics)

@@ -41,6 +41,11 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             self.functions.push(value);
         }
         for item in &self.ir.externs {
+            if item.span.is_some() {
+                let value = self.declare_external(item)?;
+                self.externs.push(value);
+                continue;
+            }
             let parameters = self.value_types(item.parameters.iter())?;
             if self.carrier(&item.result) == Carrier::Memory
                 || item.parameters.iter().any(|ty| self.carrier(ty) != Carrier::Registers)

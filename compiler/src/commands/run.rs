@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use gridlet::arch::CudaArch;
 use gridlet::artifact;
-use gridlet::compile::{Checked, KernelName, Session};
+use gridlet::compile::{Checked, KernelName};
 use gridlet::cpu::CpuOptions;
 use gridlet::source::SourceMap;
 use gridlet_runtime::manifest::{Kernel, Manifest, Type};
@@ -152,6 +152,8 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
         Input::Artifact(_) => None,
     };
     let device = open(options)?;
+    let session = options.code.session()?;
+    let shown = |error, program: &Checked| reporter.program(error, &program.sources);
     let artifact = match input {
         Input::Artifact(artifact) => artifact,
         Input::Source(program) if device.info().kind == DeviceKind::Cpu => {
@@ -160,7 +162,8 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
                 count_launches: options.stats,
                 ..options.code.cpu_options()
             };
-            artifact::build_cpu(&Session::new(), &program, &build)?
+            artifact::build_cpu(&session, &program, &build)
+                .map_err(|error| shown(error, &program))?
         }
         Input::Source(program) => {
             let capability = device.info().compute_capability;
@@ -171,7 +174,8 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
                     Failure::new(status::MISSING, "missing-device", message)
                 })?;
             let build = options.code.build_options(arch).counting_launches(options.stats);
-            artifact::build(&Session::new(), &program, &[arch], &build)?
+            artifact::build(&session, &program, &[arch], &build)
+                .map_err(|error| shown(error, &program))?
         }
     };
     // Before any kernel: the driver sizes the pool at the first one.

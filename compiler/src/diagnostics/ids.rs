@@ -25,7 +25,6 @@ ids! {
     UNCLOSED_DELIMITER = "unclosed-delimiter": "a bracket, brace or parenthesis that is never closed",
     NESTING_TOO_DEEP = "nesting-too-deep": "code or types nested over 256 levels deep",
     CHAINED_COMPARISON = "chained-comparison": "comparisons do not chain: `a < b < c`",
-    NOT_SUPPORTED_YET = "not-supported-yet": "part of the language that this version does not compile",
     TOO_MANY_ERRORS = "too-many-errors": "only the first errors are shown",
 
     // Items and names
@@ -40,6 +39,8 @@ ids! {
     MISPLACED_ATTRIBUTE = "misplaced-attribute": "an attribute on something that it says nothing about",
     INVALID_LAUNCH_BOUNDS = "invalid-launch-bounds": "`#[launch_bounds]` with wrong or missing values",
     INVALID_UNROLL = "invalid-unroll": "`#[unroll]` with a wrong value, or given twice",
+    EXTERN_SIGNATURE = "extern-signature": "an `extern fn` with types that have no equal in C, or with const parameters",
+    UNDEFINED_EXTERN = "undefined-extern": "an `extern fn` that no linked module defines, or defines otherwise",
     KERNEL_RESULT = "kernel-result": "a kernel that returns a value",
 
     // Types

@@ -154,6 +154,9 @@ pub struct Extern {
     pub parameters: Vec<Type>,
     /// Type of its result, or `Unit`.
     pub result: Type,
+    /// The name in its declaration, for an `extern fn`: it is called as C functions of CUDA are. `None` for what
+    /// the compiler calls by itself.
+    pub span: Option<Span>,
 }
 
 /// What a function is for.

@@ -75,7 +75,8 @@ fn expected(sources: &SourceMap) -> Vec<Found> {
 
 #[test]
 fn right_programs_have_no_messages() {
-    for path in programs("tests/in/ok").into_iter().chain(programs("../examples/programs")) {
+    let folders = ["tests/in/ok", "tests/in/extern", "../examples/programs"];
+    for path in folders.into_iter().flat_map(programs) {
         let (name, sources) = read(&path);
         let (program, diagnostics) = parse_and_check(&sources);
         assert!(diagnostics.is_empty(), "{name}:\n{}", render(&diagnostics, &sources, false));

@@ -17,7 +17,7 @@ use gridlet::types::Structs;
 fn programs() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = vec![];
-    for folder in ["../examples/programs", "tests/in/ok"] {
+    for folder in ["../examples/programs", "tests/in/ok", "tests/in/extern"] {
         let entries = walkdir::WalkDir::new(root.join(folder)).into_iter().flatten();
         let entries = entries.map(walkdir::DirEntry::into_path);
         files.extend(entries.filter(|path| path.extension().is_some_and(|ext| ext == "grid")));

@@ -63,6 +63,6 @@ impl Tools {
     /// Links PTX with the device runtime. Errors are nvJitLink's.
     pub fn link(&self, ptx: &Ptx, arch: CudaArch) -> gridlet::Result<LinkOutput> {
         let cudadevrt = self.toolchain.cudadevrt()?;
-        device_link(&self.nvjitlink, ptx, Some(cudadevrt), arch, &LinkOptions::default())
+        device_link(&self.nvjitlink, ptx, Some(cudadevrt), &[], arch, &LinkOptions::default())
     }
 }

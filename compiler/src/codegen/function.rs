@@ -10,13 +10,13 @@ use inkwell::module::Linkage;
 use inkwell::types::{BasicType, BasicTypeEnum};
 use inkwell::values::{BasicValueEnum, FunctionValue, PointerValue};
 
-use super::context::{ModuleContext, external_symbol, internal_symbol};
+use super::context::ModuleContext;
 use super::types::Carrier;
 use super::unroll::LoopNodes;
 use super::values::{int, pointer};
 use super::{PTX_KERNEL, bug};
 use crate::error::Result;
-use crate::ir::{BlockId, Function, KernelId, Operand, Role, Terminator, loops};
+use crate::ir::{BlockId, Function, KernelId, Operand, Role, Terminator, loops, symbol};
 use crate::source::Span;
 use crate::types::{Scalar, Type};
 
@@ -41,6 +41,11 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             self.functions.push(value);
         }
         for item in &self.ir.externs {
+            if item.span.is_some() {
+                let value = self.declare_external(item)?;
+                self.externs.push(value);
+                continue;
+            }
             let parameters = self.value_types(item.parameters.iter())?;
             if self.carrier(&item.result) == Carrier::Memory
                 || item.parameters.iter().any(|ty| self.carrier(ty) != Carrier::Registers)
@@ -63,7 +68,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             parameters.push(self.pointer_type().into());
         }
         let ty = self.function_type(self.result_type(&function.result)?, &parameters);
-        let mut symbol = internal_symbol(&function.name);
+        let mut symbol = symbol::internal(&function.name);
         if self.cpu().is_some() && function.role == Role::Device {
             // Not the name of a function of C, which the CPU's code may call.
             symbol.push_str(".device");
@@ -84,7 +89,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
     fn declare_entry(&self, function: &Function, kernel: KernelId) -> Result<FunctionValue<'ctx>> {
         let types = function.parameters.iter().map(|item| self.entry_parameter(&item.ty));
         let ty = self.function_type(None, &types.collect::<Result<Vec<_>>>()?);
-        let value = self.add_function(&external_symbol(&function.name), ty)?;
+        let value = self.add_function(&symbol::external(&function.name), ty)?;
         value.set_call_conventions(PTX_KERNEL);
         for (at, item) in function.parameters.iter().enumerate() {
             if is_by_value(&item.ty) {

@@ -6,10 +6,10 @@ use inkwell::types::ArrayType;
 use inkwell::values::{ArrayValue, PointerValue};
 
 use super::bug;
-use super::context::{ModuleContext, external_symbol, internal_symbol};
+use super::context::ModuleContext;
 use super::{cpu, geometry};
 use crate::error::{Error, Result};
-use crate::ir::{Global, Init, Space};
+use crate::ir::{Global, Init, Space, symbol};
 
 /// Device memory (NVVM IR Specification, "Address Spaces"). Constants lie here too, as nvcc puts its
 /// strings: the constant bank (4) holds only 64 KiB for all of a module.
@@ -58,9 +58,9 @@ impl<'ctx> ModuleContext<'ctx, '_> {
 
     fn add_global(&self, global: &Global) -> Result<PointerValue<'ctx>> {
         let name = if global.exported {
-            external_symbol(&global.name)
+            symbol::external(&global.name)
         } else {
-            internal_symbol(&global.name)
+            symbol::internal(&global.name)
         };
         if self.module.get_global(&name).is_some() {
             return Err(bug(format!("two globals are called `{name}`")));

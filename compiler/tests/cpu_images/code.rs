@@ -46,10 +46,10 @@ fn every_correct_program_becomes_an_image() {
     paths.sort();
     assert!(paths.len() > 10);
     for (at, path) in paths.iter().enumerate() {
-        let source = std::fs::read_to_string(path).unwrap();
+        let sources = compile::load(path).unwrap();
         // Each program with three of the ways, in turn: all ways are seen, in less time.
         for options in every_option().iter().cycle().skip(at).step_by(3).take(3) {
-            let image = Image::of(&source, options);
+            let image = Image::of_files(sources.clone(), options);
             let checked = image.kernels().iter().all(|kernel| kernel.flags & abi::CHECKED != 0);
             assert_eq!(checked, options.check, "{}", path.display());
         }

@@ -281,8 +281,13 @@ pub(crate) struct Image {
 impl Image {
     /// Compiles a program.
     pub(crate) fn of(source: &str, options: &CpuOptions) -> Image {
-        let program = compile::check(SourceMap::single("test.grid", source))
-            .unwrap_or_else(|error| panic!("{error}: {source}"));
+        Image::of_files(SourceMap::single("test.grid", source), options)
+    }
+
+    /// Compiles a program of loaded files.
+    pub(crate) fn of_files(sources: SourceMap, options: &CpuOptions) -> Image {
+        let program = compile::check(sources.clone())
+            .unwrap_or_else(|error| panic!("{error}: {}", sources.files()[0].text));
         let image = Session::new().cpu_image(&program, options);
         Image::load(image.unwrap_or_else(|error| panic!("{error}")).0)
     }

@@ -7,6 +7,9 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
+#[path = "support/settings.rs"]
+mod settings;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,9 +24,9 @@ use gridlet::types::Type;
 use gridlet_runtime::Error;
 use gridlet_runtime::cpu::check::{Checker, Options, Report, render_all};
 use gridlet_runtime::cpu::{CpuConfig, CpuDevice, FaultKind};
+use settings::{WORDS, settings};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
-const WORDS: usize = 64;
 
 fn programs(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
@@ -60,25 +63,13 @@ impl Case {
         Case { stem, text: text.to_owned(), checked, image }
     }
 
-    /// The `//@` values.
-    fn values(&self) -> BTreeMap<&str, u32> {
-        let lines = self.text.lines().filter_map(|line| line.strip_prefix("//@"));
-        let pairs = lines.flat_map(|line| line.split_whitespace());
-        pairs
-            .map(|pair| {
-                let (name, value) = pair.split_once('=').unwrap();
-                (name, value.parse().unwrap())
-            })
-            .collect()
-    }
-
     fn parameters(&self, kernel: &str) -> &ParamLayout {
         self.checked.parameter_buffers().find(|layout| layout.kernel == kernel).unwrap()
     }
 
     /// Runs kernel `k` and gives what was found.
     fn run(&self, seed: Option<u64>, threads: usize) -> Vec<Report> {
-        let values = self.values();
+        let values = settings(&self.text);
         let value = |name: &str, default: u32| values.get(name).copied().unwrap_or(default);
         let bench = Bench::new(seed, threads);
         let mut packed = Packed::new(self.parameters("k"));

@@ -93,6 +93,10 @@ fn fixed(text: &str, results: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
 #[test]
 fn the_list_of_programs_is_the_folder() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/in/right");
+    if !folder.exists() {
+        // A bundle on another machine.
+        return;
+    }
     let entries = folder.read_dir().unwrap().map(|entry| entry.unwrap().path());
     let stem = |path: std::path::PathBuf| path.file_stem().unwrap().to_string_lossy().into_owned();
     let mut stems: Vec<String> = entries.map(stem).collect();

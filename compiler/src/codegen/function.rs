@@ -183,7 +183,9 @@ pub(super) struct FunctionEmitter<'a, 'ctx, 'ir> {
     /// By `ir::BlockId`.
     blocks: Vec<BasicBlock<'ctx>>,
     /// Addresses, by `ir::SlotId`.
-    slots: Vec<PointerValue<'ctx>>,
+    pub(super) slots: Vec<PointerValue<'ctx>>,
+    /// How many of them a checked image tells the device of.
+    pub(super) told_locals: u32,
     pub(super) parameters: Vec<BasicValueEnum<'ctx>>,
     /// By `ir::InstId`, once emitted.
     pub(super) values: Vec<Option<BasicValueEnum<'ctx>>>,
@@ -209,6 +211,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             value,
             blocks,
             slots: Vec::new(),
+            told_locals: 0,
             parameters: Vec::new(),
             values: vec![None; function.instructions.len()],
             span: Cell::new(function.span),
@@ -237,9 +240,13 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
     /// Slots, and the values of parameters.
     fn emit_prologue(&mut self) -> Result<()> {
         self.build().position_at_end(self.block(BlockId(0))?);
-        for slot in &self.function.slots {
-            self.slots.push(self.alloca(&slot.ty, &slot.name)?);
+        let escaping = self.escaping_slots();
+        for (slot, &escapes) in self.function.slots.iter().zip(&escaping) {
+            let ty = self.cx.memory_type(&slot.ty)?;
+            let ty = if escapes { self.guarded(ty) } else { ty };
+            self.slots.push(self.alloca_raw(ty, self.cx.alignment(&slot.ty), &slot.name)?);
         }
+        self.told_locals = self.begin_locals(&escaping)?;
         let is_entry = matches!(self.function.role, Role::Entry(_));
         if self.cx.cpu().is_some() {
             self.shared_base = self.load_shared_base()?;
@@ -264,10 +271,6 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
     }
 
     /// A variable of the frame.
-    fn alloca(&self, ty: &Type, name: &str) -> Result<PointerValue<'ctx>> {
-        self.alloca_raw(self.cx.memory_type(ty)?, self.cx.alignment(ty), name)
-    }
-
     fn alloca_raw(
         &self,
         ty: BasicTypeEnum<'ctx>,
@@ -341,6 +344,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         match (value, self.cx.carrier(ty)) {
             (Some(value), Carrier::Registers) => {
                 let value = self.operand(value)?;
+                self.end_locals()?;
                 self.build().build_return(Some(&value))?;
             }
             (Some(value), Carrier::Memory) => {
@@ -348,9 +352,11 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
                 let last =
                     self.value.get_last_param().ok_or_else(|| bug("no place for a result"))?;
                 self.store_part(pointer(last)?, 0, value, ty)?;
+                self.end_locals()?;
                 self.build().build_return(None)?;
             }
             _ => {
+                self.end_locals()?;
                 self.build().build_return(None)?;
             }
         }

@@ -148,7 +148,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     }
 
     /// An index of any integer type as an `i64`, by the sign of its type.
-    fn index(&self, index: &Operand) -> Result<IntValue<'ctx>> {
+    pub(super) fn index(&self, index: &Operand) -> Result<IntValue<'ctx>> {
         let ty = self.type_of(index);
         int(self.cast(self.operand(index)?, &ty, &Type::I64)?)
     }

@@ -50,6 +50,15 @@ fn needs_threads(module: &ir::Module, kernel: KernelId) -> bool {
         || graph::reachable(module, module.kernel(kernel).body).into_iter().any(needs)
 }
 
+/// Whether a kernel, or a function that it may call, has an `assert`.
+fn asserts(module: &ir::Module, kernel: KernelId) -> bool {
+    let is_assert =
+        |kind: &InstKind| matches!(kind, InstKind::Builtin { builtin: Builtin::Assert, .. });
+    graph::reachable(module, module.kernel(kernel).body)
+        .into_iter()
+        .any(|id| module.function(id).instructions.iter().any(|inst| is_assert(&inst.kind)))
+}
+
 impl<'ctx> ModuleContext<'ctx, '_> {
     /// Declares an entry of a kernel: an `abi::Entry`.
     pub(in crate::codegen) fn declare_cpu_entry(
@@ -96,7 +105,8 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             };
             let types = kernel.parameters.iter().map(|parameter| &parameter.ty);
             let flags = if needs_threads { abi::NEEDS_THREADS } else { 0 }
-                | if cpu.check { abi::CHECKED } else { 0 };
+                | if cpu.check { abi::CHECKED } else { 0 }
+                | if asserts(self.ir, id) { abi::NAMES_THREADS } else { 0 };
             let name = format!("gridlet.name.{}", symbol::internal(&kernel.name));
             descriptors.push(cpu.descriptor.const_named_struct(&[
                 self.c_string(&name, &kernel.name).into(),
@@ -105,7 +115,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
                 word(buffer_layout(types, &self.ir.structs).size),
                 word(u64::from(cpu.shared.bytes)),
                 word(u64::from(flags)),
-                word(0),
+                word(u64::from(cpu.shared.span)),
             ]));
         }
         cpu.kernels.set_initializer(&cpu.descriptor.const_array(&descriptors));

@@ -76,7 +76,10 @@ fn run(options: &Options, runner: &Runner) -> ExitCode {
             }
             let program = generate::program(options.seed + at);
             let result = try_compare(runner, &program, &ways);
-            ran.fetch_add(1, Ordering::Relaxed);
+            let done = ran.fetch_add(1, Ordering::Relaxed) + 1;
+            if done.is_multiple_of(100) {
+                eprintln!("{done} programs after {:.0} s", started.elapsed().as_secs_f64());
+            }
             if let Err(failure) = result
                 && let Ok(mut failed) = failed.lock()
             {

@@ -36,14 +36,6 @@ fn is_integer(ty: &Type) -> bool {
     ty.as_scalar().is_some_and(Scalar::is_integer)
 }
 
-/// `f16` or `bf16`, on which no operator works yet.
-fn half(ty: &Type) -> Option<Scalar> {
-    match ty {
-        Type::Scalar(scalar @ (Scalar::F16 | Scalar::Bf16)) => Some(*scalar),
-        _ => None,
-    }
-}
-
 /// Whether `op` works on two values of type `ty`. Shifts and pointers are seen to elsewhere.
 fn supports(op: BinaryOp, ty: &Type) -> bool {
     let Type::Scalar(scalar) = ty else { return false };
@@ -73,10 +65,6 @@ impl<'a> Body<'_, 'a> {
             return self.integer(*value, true, *suffix, span, hint);
         }
         let value = self.infer(operand, hint)?;
-        if let Some(scalar) = half(&value.ty) {
-            self.half_precision(scalar, span);
-            return None;
-        }
         let works = match (op, &value.ty) {
             (UnaryOp::Neg, Type::Scalar(scalar)) => scalar.is_signed() || scalar.is_float(),
             (UnaryOp::Not, Type::Scalar(scalar)) => *scalar == Scalar::Bool || scalar.is_integer(),
@@ -175,10 +163,6 @@ impl<'a> Body<'_, 'a> {
         right: Expr,
         span: Span,
     ) -> Option<Expr> {
-        if let Some(scalar) = half(&left.ty).or(half(&right.ty)) {
-            self.half_precision(scalar, span);
-            return None;
-        }
         let ty = match (op, &left.ty, &right.ty) {
             (BinaryOp::Add | BinaryOp::Sub, Type::Pointer { .. }, right) if is_integer(right) => {
                 left.ty.clone()
@@ -302,10 +286,6 @@ impl<'a> Body<'_, 'a> {
         if value.ty == target {
             return Some(self.cast_to_same(value, span));
         }
-        if let Some(scalar) = half(&value.ty).or(half(&target)) {
-            self.half_precision(scalar, span);
-            return None;
-        }
         if !casts(&value.ty, &target) {
             self.invalid_cast(&value, &target, span);
             return None;
@@ -376,7 +356,7 @@ fn open_cast_hint(operand: &ast::Expr, target: &Type) -> Option<Type> {
     let same_kind = match operand.literal {
         ast::Literal::No => false,
         ast::Literal::Int => scalar.is_integer(),
-        ast::Literal::Float => matches!(scalar, Scalar::F32 | Scalar::F64),
+        ast::Literal::Float => scalar.is_float(),
     };
     same_kind.then_some(Type::Scalar(scalar))
 }

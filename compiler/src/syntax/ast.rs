@@ -1,5 +1,7 @@
 //! The syntax tree: what was written, before names and types mean anything.
 
+use half::{bf16, f16};
+
 use crate::source::{SourceMap, Span};
 use crate::types::Scalar;
 
@@ -330,6 +332,10 @@ pub enum ExprKind {
         double: f64,
         /// The nearest `f32`.
         single: f32,
+        /// The nearest `f16`.
+        half: f16,
+        /// The nearest `bf16`.
+        bfloat: bf16,
         /// Its suffix.
         suffix: Option<Scalar>,
     },

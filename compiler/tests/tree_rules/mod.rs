@@ -126,9 +126,8 @@ impl Rules<'_> {
                 assert_eq!(left, right);
                 let expected = if op.is_comparison() { &Type::BOOL } else { left };
                 assert_eq!(result, expected);
-                let is_value =
-                    left.as_scalar().is_some_and(|s| !matches!(s, Scalar::F16 | Scalar::Bf16));
-                assert!(is_value || left.is_pointer() && op.is_comparison(), "{op:?} on {left:?}");
+                let is_scalar = left.as_scalar().is_some();
+                assert!(is_scalar || left.is_pointer() && op.is_comparison(), "{op:?} on {left:?}");
             }
         }
     }
@@ -145,7 +144,14 @@ impl Rules<'_> {
                 };
                 assert!(fits, "{value} as {scalar:?}");
             }
-            ExprKind::Float(_) => assert!(matches!(e.ty, Type::F32 | Type::F64)),
+            ExprKind::Float(value) => {
+                let scalar = e.ty.as_scalar().filter(|s| s.is_float()).expect("a float type");
+                let rounded = gridlet::float::round(*value, scalar);
+                assert!(
+                    rounded.to_bits() == value.to_bits() || value.is_nan(),
+                    "{value} as {scalar:?}"
+                );
+            }
             ExprKind::Bool(_) => assert_eq!(e.ty, Type::BOOL),
             ExprKind::Local(id) => assert_eq!(e.ty, self.function.locals[id.0 as usize].ty),
             ExprKind::Shared(id) => assert_eq!(e.ty, self.function.shared[id.0 as usize].ty),

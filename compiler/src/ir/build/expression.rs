@@ -4,6 +4,7 @@ use super::analysis::{is_place, local_of_place, speculation_cost};
 use super::function::{FunctionBuilder, Storage};
 use crate::check::tree::{Block, Expr, ExprKind, FunctionId, GeometryField, UnaryOp};
 use crate::error::Result;
+use crate::float;
 use crate::ir::{BlockId, Const, GEOMETRY_DYNAMIC_SHARED, InstKind, Operand, same_type};
 use crate::types::{Scalar, Type};
 
@@ -32,10 +33,10 @@ impl FunctionBuilder<'_, '_> {
         let span = expr.span;
         let value = match &expr.kind {
             ExprKind::Int(value) => Operand::Const(Const::Int(self.scalar(&expr.ty)?, *value)),
-            ExprKind::Float(value) => match self.scalar(&expr.ty)? {
-                Scalar::F32 => Operand::Const(Const::Float(Scalar::F32, (*value as f32).into())),
-                scalar => Operand::Const(Const::Float(scalar, *value)),
-            },
+            ExprKind::Float(value) => {
+                let scalar = self.scalar(&expr.ty)?;
+                Operand::Const(Const::Float(scalar, float::round(*value, scalar)))
+            }
             ExprKind::Bool(value) => Operand::Const(Const::Bool(*value)),
             ExprKind::Local(local) => match self.storage(*local)? {
                 Storage::Value(value) => value,

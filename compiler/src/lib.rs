@@ -18,6 +18,7 @@
 pub mod arch;
 pub mod artifact;
 pub mod builtins;
+pub mod chain;
 pub mod check;
 pub mod codegen;
 pub mod compile;

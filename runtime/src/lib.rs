@@ -56,6 +56,7 @@ mod driver;
 mod error;
 mod event;
 mod info;
+mod limits;
 pub mod manifest;
 mod memory;
 mod partition;
@@ -64,6 +65,7 @@ pub mod resources;
 mod selector;
 mod stream;
 mod types;
+pub mod unified;
 
 pub use arguments::{Arg, Element, Pointer, Scalar};
 pub use artifact::{Artifact, ComputeCapability, ImageArch};
@@ -76,6 +78,7 @@ pub use error::{
 };
 pub use event::Event;
 pub use info::{DeviceInfo, DeviceKind, SmGranularity};
+pub use limits::Limit;
 pub use memory::{Buffer, DeviceCopy, DeviceMemory};
 pub use partition::{Confinement, CurrentGreenContext, GreenContext};
 pub use program::{Kernel, Program};

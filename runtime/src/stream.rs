@@ -8,6 +8,7 @@ use crate::arguments::{Arg, pack};
 use crate::backend::{Entered, StreamHandle};
 use crate::config::LaunchConfig;
 use crate::device::{DEFAULT_TIMEOUT, Device, DeviceInner, add, lock};
+use crate::driver::unified::MemoryLocation;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::partition::{GreenContext, GreenInner};
@@ -123,8 +124,10 @@ impl Stream {
         device.note_kernel();
         // SAFETY: kernel and stream live, on one device; `pack` made the parameters that the manifest says the
         // kernel has, and `Program::kernel` compared the manifest with the image.
-        unsafe { stream.handle.launch(&kernel.entry.handle, config, &mut parameters, &entered) }
-            .map_err(|error| stream.name_kernels(error))
+        let launched = unsafe {
+            stream.handle.launch(&kernel.entry.handle, config, &mut parameters, &entered)
+        };
+        device.note_fault(launched.map_err(|error| stream.name_kernels(error)))
     }
 
     /// Sets the event to this point of the stream.
@@ -158,6 +161,20 @@ impl Stream {
             });
         }
         Ok(device)
+    }
+
+    /// Starts moving managed memory.
+    pub(crate) fn prefetch(
+        &self,
+        address: u64,
+        bytes: u64,
+        location: MemoryLocation,
+    ) -> Result<()> {
+        let entered = self.inner.device.enter()?;
+        // A wait for the stream has to wait for it.
+        self.inner.submitted.fetch_add(1, Ordering::AcqRel);
+        // SAFETY: the caller's range is managed memory of this device, whose owner waits before it frees it.
+        unsafe { self.inner.handle.prefetch(address, bytes, location, &entered) }
     }
 
     /// Waits until everything launched into the stream, and all that those grids launched, has ended.
@@ -225,7 +242,7 @@ impl StreamInner {
             // After a fault, and after a time-out that stopped it, too: nothing of it runs any more.
             self.finished.fetch_max(submitted, Ordering::AcqRel);
         }
-        let result = result.map_err(|error| self.name_kernels(error));
+        let result = self.device.note_fault(result.map_err(|error| self.name_kernels(error)));
         if !self.is_busy() {
             lock(&self.kernels).clear();
         }

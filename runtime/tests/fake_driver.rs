@@ -19,9 +19,13 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use gridlet_runtime::resources::Resource;
+use gridlet_runtime::unified::{
+    Advice, HostBuffer, HostFlags, Location, ManagedBuffer, Processor, RegisterFlags,
+    RegisteredMemory,
+};
 use gridlet_runtime::{
-    Arg, Buffer, Device, Event, GreenContext, LaunchConfig, Program, ResourceDescriptor, Result,
-    SmGroup, SmResource, SplitFlags, WorkqueueScope,
+    Arg, Buffer, Device, Event, GreenContext, LaunchConfig, Limit, Program, ResourceDescriptor,
+    Result, SmGroup, SmResource, SplitFlags, WorkqueueScope,
 };
 
 /// Set in the processes that run a scenario.
@@ -80,12 +84,13 @@ fn fake_drivers() -> Option<&'static Path> {
         .get_or_init(|| {
             let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
                 .join(format!("fake_driver-{}", std::process::id()));
-            let flavours: [(&str, &[&str]); 5] = [
+            let flavours: [(&str, &[&str]); 6] = [
                 ("not-a-library", &[]),
                 ("empty", &["-DWITHOUT_DEVICES", "-DWITHOUT_GREEN"]),
                 ("old", &["-DWITHOUT_GREEN"]),
                 ("full", &[]),
                 ("newest", &["-DWITH_13_1"]),
+                ("without-locations", &["-DWITHOUT_LOCATIONS"]),
             ];
             for (flavour, flags) in flavours {
                 let libraries =
@@ -329,6 +334,92 @@ scenario!(structured_splits_and_workqueues, "newest", ["FAKE_VERSION" = "13010"]
     green.stream()?.sm_resource().map(|_| ())
 });
 
+/// Every advice and a prefetch to every kind of location.
+fn advise_and_prefetch() -> Result<()> {
+    let device = Device::open(0)?;
+    let managed = ManagedBuffer::<u32>::alloc(&device, 1000)?;
+    let stream = device.stream()?;
+    let gpu = Processor::from(&device);
+    for advice in [
+        Advice::ReadMostly,
+        Advice::UnsetReadMostly,
+        Advice::PreferredLocation(Location::Device(0)),
+        Advice::PreferredLocation(Location::Host),
+        Advice::UnsetPreferredLocation,
+        Advice::AccessedBy(gpu),
+        Advice::AccessedBy(Processor::Host),
+        Advice::UnsetAccessedBy(gpu),
+    ] {
+        managed.whole().advise(advice)?;
+    }
+    let part = managed.range(100..200)?;
+    part.prefetch(Location::from(&device), &stream)?;
+    part.prefetch(Location::Host, &stream)?;
+    // Last, because older drivers refuse them.
+    part.advise(Advice::PreferredLocation(Location::HostNuma(1)))?;
+    part.prefetch(Location::HostNumaCurrent, &stream)
+}
+
+scenario!(managed_memory_is_advised_and_prefetched, "full", [], advise_and_prefetch);
+scenario!(older_drivers_know_fewer_locations, "without-locations", [], advise_and_prefetch);
+
+scenario!(ranges_and_pointers_are_asked_singly_and_in_batches, "full", [], || {
+    let device = Device::open(0)?;
+    let mut managed = ManagedBuffer::from_slice(&device, &[1u32, 2, 3])?;
+    say(format!("{:?}", managed.host()?));
+    let range = managed.whole();
+    say(format!("{} {:?}", range.is_read_mostly()?, range.preferred_processor()?));
+    say(format!("{:?} {:?}", range.preferred_location()?, range.accessed_by(3)?));
+    say(format!("{:?} {:?}", range.last_prefetch_processor()?, range.last_prefetch_location()?));
+    say(format!("{:?}", range.attributes(3)?));
+    let query = device.pointer(0x1000);
+    say(format!("{} {:?} {}", query.context()?, query.memory_type()?, query.device_address()?));
+    say(format!("{} {:?} {}", query.host_address()?, query.p2p_tokens()?, query.sync_memops()?));
+    query.set_sync_memops(true)?;
+    say(format!("{} {} {:?}", query.buffer_id()?, query.is_managed()?, query.device_ordinal()?));
+    say(format!("{} {}", query.is_legacy_ipc_capable()?, query.range_start()?));
+    say(format!("{} {}", query.range_size()?, query.is_mapped()?));
+    say(format!("{:?} {}", query.allowed_handle_types()?, query.is_gpu_direct_rdma_capable()?));
+    say(format!("{} {}", query.access_flags()?, query.memory_pool()?));
+    say(format!("{} {}", query.mapping_size()?, query.mapping_base()?));
+    say(format!("{}", query.memory_block_id()?));
+    say(query.is_hardware_decompress_capable().unwrap_err());
+    say(format!("{:?}", query.info()?));
+    // To the batch, a pointer that the driver does not know is no error.
+    say(format!("{:?}", device.pointer(1).info()?));
+    Ok(())
+});
+
+scenario!(host_memory_has_an_address_on_each_side, "full", [], || {
+    let device = Device::open(0)?;
+    let mut host = HostBuffer::<u32>::alloc_zeroed(&device, 3, HostFlags { write_combined: true })?;
+    host.host()?[1] = 4;
+    say(format!("{:?}", host.host()?));
+    say(format!("{:#x} apart", host.address() - host.host_address()));
+    say(format!("write-combined: {}", host.is_write_combined()?));
+    let flags = RegisterFlags { read_only: true };
+    let registered = RegisteredMemory::new(&device, vec![1u8, 2], flags)?;
+    say(format!("{:#x} apart", registered.address() - registered.host_address()));
+    say(format!("{:?}", registered.into_vec()?));
+    drop(RegisteredMemory::new(&device, vec![1u8, 2, 3], RegisterFlags::default())?);
+    say(RegisteredMemory::<u8>::new(&device, vec![], RegisterFlags::default()).unwrap_err());
+    let mut to = Buffer::<u8>::alloc_zeroed(&device, 2)?;
+    to.copy_from(&Buffer::from_slice(&device, &[5, 6])?)?;
+    say(format!("{:?}", to.to_vec()?));
+    Ok(())
+});
+
+scenario!(
+    host_memory_that_the_device_does_not_see_is_given_back,
+    "full",
+    ["FAKE_NO_POINTER" = "1"],
+    || {
+        let device = Device::open(0)?;
+        say(HostBuffer::<u8>::alloc_zeroed(&device, 3, HostFlags::default()).unwrap_err());
+        RegisteredMemory::new(&device, vec![0u8], RegisterFlags::default()).map(|_| ())
+    }
+);
+
 scenario!(nothing_is_destroyed_after_a_time_out, "full", ["FAKE_QUERY" = "600"], || {
     let device = Device::open(0)?;
     let buffer = Buffer::<u32>::alloc_zeroed(&device, 4)?;
@@ -356,6 +447,66 @@ scenario!(a_fault_names_the_kernels, "full", ["FAKE_QUERY" = "719"], || {
         &[Arg::from(0), Arg::from(0u32), Arg::from(0u32)],
     )?;
     stream.synchronize_default()
+});
+
+/// A fault, and a second device on the context that comes after it.
+fn recover() -> Result<()> {
+    let device = Device::open(0)?;
+    say(device.recover()?.info().name.clone());
+    let program = Program::load(&device, &common::artifact()?)?;
+    let kernel = program.kernel("lose")?;
+    let (stream, buffer) = (device.stream()?, Buffer::<u32>::alloc_zeroed(&device, 1)?);
+    let args = [Arg::from(0), Arg::from(0u32), Arg::from(0u32)];
+    stream.launch(&kernel, &LaunchConfig::new(1, 1), &args)?;
+    say(stream.synchronize_default().unwrap_err());
+    say(stream.synchronize_default().unwrap_err());
+    say("recovering");
+    let fresh = device.recover()?;
+    // Again, and by the number, it is the same one.
+    device.recover()?;
+    Device::open(0)?.set_pending_launch_limit(4096)?;
+    say(buffer.to_vec().unwrap_err());
+    say(stream.launch(&kernel, &LaunchConfig::new(1, 1), &args).unwrap_err());
+    let program = Program::load(&fresh, &common::artifact()?)?;
+    let next = fresh.stream()?;
+    next.launch(&program.kernel("lose")?, &LaunchConfig::new(1, 1), &args)?;
+    next.synchronize_default()?;
+    say("nothing of the old device is destroyed");
+    drop((stream, buffer, kernel));
+    say("the new one is");
+    drop((program, next, fresh));
+    // A broken device that still lives is not what its number means.
+    Device::open(0)?.stream()?;
+    device.recover()?.stream().map(|_| ())
+}
+
+scenario!(a_device_recovers_from_a_fault, "full", ["FAKE_QUERY" = "700"], recover);
+scenario!(a_reset_may_fail, "full", ["FAKE_QUERY" = "700", "FAKE_RESET" = "719"], recover);
+scenario!(
+    a_context_may_stay_broken,
+    "full",
+    ["FAKE_QUERY" = "700", "FAKE_AFTER_RESET" = "719"],
+    recover
+);
+
+scenario!(limits_are_set_before_the_first_kernel, "full", [], || {
+    let device = Device::open(0)?;
+    for limit in [Limit::PendingLaunches, Limit::StackBytes, Limit::HeapBytes, Limit::PrintfBytes] {
+        say(format!("{limit:?} {}", device.limit(limit)?));
+        say(format!("{} bytes taken", device.set_limit(limit, 8192)?));
+    }
+    let kernel = Program::load(&device, &common::artifact()?)?.kernel("lose")?;
+    let stream = device.stream()?;
+    let args = [Arg::from(0), Arg::from(0u32), Arg::from(0u32)];
+    stream.launch(&kernel, &LaunchConfig::new(1, 1), &args)?;
+    device.set_limit(Limit::StackBytes, 2048)?;
+    for limit in [Limit::PendingLaunches, Limit::HeapBytes, Limit::PrintfBytes] {
+        say(device.set_limit(limit, 8192).unwrap_err());
+    }
+    let cpu = Device::open_cpu(gridlet_runtime::CpuConfig::default())?;
+    say(cpu.limit(Limit::HeapBytes).unwrap_err());
+    say(cpu.set_limit(Limit::StackBytes, 1).unwrap_err());
+    Ok(())
 });
 
 scenario!(lost_launches_are_reported_once, "full", ["FAKE_LOST" = "3"], || {

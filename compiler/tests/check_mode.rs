@@ -26,7 +26,7 @@ use gridlet_runtime::cpu::check::{Checker, Options, Report, render_all};
 use gridlet_runtime::cpu::{CpuConfig, CpuDevice, FaultKind};
 use settings::{WORDS, settings};
 
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 fn programs(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);

@@ -24,6 +24,7 @@ pub mod compile;
 pub mod cpu;
 pub mod diagnostics;
 pub mod error;
+pub mod format;
 pub mod ir;
 pub mod launch;
 pub mod layout;

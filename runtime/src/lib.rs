@@ -60,6 +60,7 @@ pub mod manifest;
 mod memory;
 mod partition;
 mod program;
+pub mod resources;
 mod selector;
 mod stream;
 mod types;
@@ -76,8 +77,12 @@ pub use error::{
 pub use event::Event;
 pub use info::{DeviceInfo, DeviceKind, SmGranularity};
 pub use memory::{Buffer, DeviceCopy, DeviceMemory};
-pub use partition::GreenContext;
+pub use partition::{Confinement, CurrentGreenContext, GreenContext};
 pub use program::{Kernel, Program};
+pub use resources::{
+    ResourceDescriptor, ResourceProblem, SmGroup, SmResource, Split, SplitFlags, WorkqueueConfig,
+    WorkqueueResource, WorkqueueScope,
+};
 pub use selector::DeviceSelector;
 pub use stream::Stream;
 pub use types::ScalarType;

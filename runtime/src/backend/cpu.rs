@@ -191,30 +191,38 @@ pub(crate) fn wait(stream: &CpuStream, timeout: Duration) -> Result<Waited> {
     }
 }
 
-/// An event: the marker that was last put into a stream.
+/// An event: marks in the streams that it was last recorded in.
 #[derive(Debug, Default)]
 pub(crate) struct CpuEvent {
-    marker: Mutex<Option<CpuMark>>,
+    marks: Mutex<Option<Vec<CpuMark>>>,
 }
 
 impl CpuEvent {
-    pub(crate) fn record(&self, stream: &CpuStream) {
-        *lock(&self.marker) = Some(stream.mark());
+    pub(crate) fn record<'a>(&self, streams: impl IntoIterator<Item = &'a CpuStream>) {
+        let marks = streams.into_iter().map(CpuStream::mark).collect();
+        *lock(&self.marks) = Some(marks);
     }
 
     /// As on a GPU, an event that was never recorded is done.
     pub(crate) fn wait(&self, timeout: Duration) -> Waited {
-        let marker = lock(&self.marker).clone();
-        match marker {
-            Some(marker) if marker.wait(timeout).is_none() => Waited::Running,
-            _ => Waited::Done,
+        let deadline = Instant::now().checked_add(timeout);
+        let marks = lock(&self.marks).clone();
+        for mark in marks.iter().flatten() {
+            let left = deadline.map_or(timeout, |at| at.saturating_duration_since(Instant::now()));
+            if mark.wait(left).is_none() {
+                return Waited::Running;
+            }
         }
+        Waited::Done
     }
 
     pub(crate) fn elapsed_ms(&self, later: &CpuEvent) -> Result<f32> {
         let at = |event: &CpuEvent| -> Result<Instant> {
-            let marker = lock(&event.marker).clone();
-            marker.and_then(|marker| marker.wait(Duration::ZERO)).ok_or(Error::NotRecorded)
+            let marks = lock(&event.marks).clone().ok_or(Error::NotRecorded)?;
+            let reached = marks.iter().map(|mark| mark.wait(Duration::ZERO));
+            // A partition without streams was done at any time.
+            let last = reached.collect::<Option<Vec<_>>>().ok_or(Error::NotRecorded)?;
+            Ok(last.into_iter().max().unwrap_or_else(Instant::now))
         };
         let (start, end) = (at(self)?, at(later)?);
         let forward = end.saturating_duration_since(start).as_secs_f64();

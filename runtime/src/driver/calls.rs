@@ -2,13 +2,14 @@
 
 #![allow(non_snake_case, reason = "driver calls and their parameters keep CUDA's spelling")]
 
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
 use std::sync::OnceLock;
 
 use cudarc::driver::sys::{
-    self, CUcontext, CUdevResource, CUdevResourceDesc, CUdevResourceType, CUdevice,
-    CUdevice_attribute, CUdeviceptr, CUevent, CUfunction, CUfunction_attribute, CUgreenCtx,
-    CUjit_option, CUkernel, CUlaunchConfig, CUlibrary, CUlibraryOption, CUlimit, CUstream, CUuuid,
+    self, CU_DEV_SM_RESOURCE_GROUP_PARAMS, CUcontext, CUdevResource, CUdevResourceDesc,
+    CUdevResourceType, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUfunction,
+    CUfunction_attribute, CUgreenCtx, CUjit_option, CUkernel, CUlaunchConfig, CUlibrary,
+    CUlibraryOption, CUlimit, CUstream, CUuuid,
 };
 
 use super::Failed;
@@ -98,7 +99,10 @@ driver_calls! {
     cudarc (3, 2) cuMemsetD8Async(dstDevice: CUdeviceptr, uc: u8, N: usize, hStream: CUstream);
 
     // Stream Management, Event Management
-    cudarc (2, 0) cuStreamCreate(phStream: *mut CUstream, Flags: c_uint);
+    cudarc (5, 5) cuStreamCreateWithPriority(phStream: *mut CUstream, flags: c_uint, priority: c_int);
+    cudarc (5, 5) cuStreamGetPriority(hStream: CUstream, priority: *mut c_int);
+    cudarc (3, 2) cuStreamWaitEvent(hStream: CUstream, hEvent: CUevent, Flags: c_uint);
+    cudarc (5, 5) cuCtxGetStreamPriorityRange(leastPriority: *mut c_int, greatestPriority: *mut c_int);
     cudarc (4, 0) cuStreamDestroy_v2(hStream: CUstream);
     cudarc (2, 0) cuStreamQuery(hStream: CUstream);
     cudarc (2, 0) cuEventCreate(phEvent: *mut CUevent, Flags: c_uint);
@@ -142,8 +146,8 @@ driver_calls! {
         result: *mut CUdevResource,
         nbGroups: *mut c_uint,
         input: *const CUdevResource,
-        remaining: *mut CUdevResource,
-        useFlags: c_uint,
+        remainder: *mut CUdevResource,
+        flags: c_uint,
         minCount: c_uint,
     );
     cudarc (12, 4) cuDevResourceGenerateDesc(
@@ -154,6 +158,20 @@ driver_calls! {
     cudarc (12, 4) cuGreenCtxCreate(phCtx: *mut CUgreenCtx, desc: CUdevResourceDesc, dev: CUdevice, flags: c_uint);
     cudarc (12, 4) cuGreenCtxDestroy(hCtx: CUgreenCtx);
     cudarc (12, 4) cuGreenCtxGetDevResource(hCtx: CUgreenCtx, resource: *mut CUdevResource, type_: CUdevResourceType);
+    cudarc (12, 4) cuCtxGetDevResource(hCtx: CUcontext, resource: *mut CUdevResource, type_: CUdevResourceType);
+    cudarc (13, 1) cuStreamGetDevResource(hStream: CUstream, resource: *mut CUdevResource, type_: CUdevResourceType);
+    cudarc (13, 1) cuDevSmResourceSplit(
+        result: *mut CUdevResource,
+        nbGroups: c_uint,
+        input: *const CUdevResource,
+        remainder: *mut CUdevResource,
+        flags: c_uint,
+        groupParams: *mut CU_DEV_SM_RESOURCE_GROUP_PARAMS,
+    );
+    cudarc (13, 0) cuGreenCtxGetId(greenCtx: CUgreenCtx, greenCtxId: *mut c_ulonglong);
+    cudarc (12, 4) cuGreenCtxRecordEvent(hCtx: CUgreenCtx, hEvent: CUevent);
+    cudarc (12, 4) cuGreenCtxWaitEvent(hCtx: CUgreenCtx, hEvent: CUevent);
+    cudarc (12, 4) cuStreamGetGreenCtx(hStream: CUstream, phCtx: *mut CUgreenCtx);
     cudarc (12, 4) cuGreenCtxStreamCreate(phStream: *mut CUstream, greenCtx: CUgreenCtx, flags: c_uint, priority: c_int);
     cudarc (12, 4) cuCtxFromGreenCtx(pContext: *mut CUcontext, hCtx: CUgreenCtx);
 }

@@ -62,6 +62,17 @@ impl Failed {
         matches!(self, Failed::Code { code: 801 | 914, .. })
     }
 
+    /// The error of a call that older drivers have, but for fewer kinds of resource.
+    pub(crate) fn since(self, feature: &'static str, since: CudaVersion) -> Error {
+        let found = LOADED.get().map_or(CudaVersion::new(0, 0), |loaded| loaded.version);
+        match self {
+            Failed::Code { call, .. } if self.is_unsupported() && found < since => {
+                Error::MissingFeature { call, feature, since, found }
+            }
+            other => other.into(),
+        }
+    }
+
     pub(crate) fn is_missing(self) -> bool {
         matches!(self, Failed::Missing { .. })
     }

@@ -63,7 +63,17 @@ int cuMemsetD8Async(address to, unsigned char value, size_t bytes, handle stream
 
 /* The service stream is the first, 0x200: always done. The others are as the test wants them. */
 static uintptr_t streams = 0x200;
-int cuStreamCreate(handle *stream, unsigned flags) { *stream = (handle)streams++; return say("cuStreamCreate"); }
+int cuStreamCreateWithPriority(handle *stream, unsigned flags, int priority) {
+    *stream = (handle)streams++;
+    if (priority) { printf("cuStreamCreateWithPriority %d\n", priority); fflush(stdout); return 0; }
+    return say("cuStreamCreate");
+}
+int cuStreamGetPriority(handle stream, int *priority) { *priority = -3; return 0; }
+int cuCtxGetStreamPriorityRange(int *least, int *greatest) { *least = 0; *greatest = -5; return 0; }
+int cuStreamWaitEvent(handle stream, handle event, unsigned flags) { return say("cuStreamWaitEvent"); }
+int cuEventCreate(handle *event, unsigned flags) { *event = (handle)0x800; return 0; }
+int cuEventDestroy_v2(handle event) { return 0; }
+int cuEventQuery(handle event) { return 0; }
 int cuStreamDestroy_v2(handle stream) { return say(stream == (handle)0x200 ? "cuStreamDestroy (service)" : "cuStreamDestroy"); }
 static int polls; /* until what was launched is done */
 int cuStreamQuery(handle stream) {
@@ -115,24 +125,85 @@ int cuKernelGetParamInfo(handle kernel, size_t index, size_t *offset, size_t *si
     *offset = 4 * index; *size = setting("FAKE_PARAMETER_BYTES", 4);
     return 0;
 }
-struct resource { unsigned type; unsigned char padding[92]; unsigned sms, minimum, alignment; unsigned char rest[36]; };
-int cuDeviceGetDevResource(int device, struct resource *resource, unsigned type) {
-    *resource = (struct resource){.type = 1, .sms = 132, .minimum = 8, .alignment = 8};
-    return 0;
+struct resource {
+    unsigned type; unsigned char padding[92];
+    union { struct { unsigned sms, minimum, alignment, flags; }; struct { int device; unsigned limit, scope; }; unsigned char rest[40]; };
+    struct resource *next;
+};
+static const struct resource sms = {.type = 1, .sms = 132, .minimum = 8, .alignment = 8};
+/* Workqueues are known from 13.1 on: before, the driver answers CUDA_ERROR_INVALID_RESOURCE_TYPE. */
+static int resource(struct resource *to, unsigned type) {
+    if (type == 1) { *to = sms; return 0; }
+#ifdef WITH_13_1
+    if (type == 1000) { *to = (struct resource){.type = 1000, .limit = 8}; return 0; }
+    if (type == 10000) { *to = (struct resource){.type = 10000}; memset(to->rest, 0x77, 40); return 0; }
+#endif
+    return 914;
 }
+int cuDeviceGetDevResource(int device, struct resource *to, unsigned type) { return resource(to, type); }
+int cuCtxGetDevResource(handle context, struct resource *to, unsigned type) { say("cuCtxGetDevResource"); return resource(to, type); }
+static unsigned rounded(unsigned minimum) { return minimum ? (minimum + 7) / 8 * 8 : 8; }
 int cuDevSmResourceSplitByCount(struct resource *result, unsigned *groups, const struct resource *input, struct resource *rest, unsigned flags, unsigned minimum) {
-    printf("cuDevSmResourceSplitByCount %u of %u\n", minimum, input->sms);
-    *result = *input;
-    result->sms = (minimum + 7) / 8 * 8;
-    *groups = 1;
+    unsigned size = rounded(minimum), most = input->sms / size;
+    printf("cuDevSmResourceSplitByCount %u of %u, flags %u%s\n", minimum, input->sms, flags, result ? "" : ", a query");
     fflush(stdout);
+    if (!result) { *groups = most; return 0; }
+    if (*groups > most) *groups = most;
+    for (unsigned i = 0; i < *groups; i++) { result[i] = *input; result[i].sms = size; }
+    if (rest && input->sms > *groups * size) { *rest = *input; rest->sms = input->sms - *groups * size; }
     return 0;
 }
+#ifdef WITH_13_1
+struct group { unsigned sms, coscheduled, preferred, flags, reserved[12]; };
+int cuDevSmResourceSplit(struct resource *result, unsigned count, const struct resource *input, struct resource *rest, unsigned flags, struct group *groups) {
+    unsigned left = input->sms;
+    printf("cuDevSmResourceSplit of %u, flags %u%s\n", input->sms, flags, result ? "" : ", to discover");
+    for (unsigned i = 0; i < count; i++) {
+        unsigned reserved = 0;
+        for (int j = 0; j < 12; j++) reserved |= groups[i].reserved[j];
+        printf("cu   group {%u, %u, %u, %u}, reserved %u\n", groups[i].sms, groups[i].coscheduled, groups[i].preferred, groups[i].flags, reserved);
+        if (!groups[i].coscheduled) groups[i].coscheduled = 8;
+        if (!groups[i].preferred) groups[i].preferred = groups[i].coscheduled;
+        if (!groups[i].sms) groups[i].sms = left / groups[i].coscheduled * groups[i].coscheduled;
+        left -= groups[i].sms;
+        if (result) { result[i] = *input; result[i].sms = groups[i].sms; }
+    }
+    fflush(stdout);
+    if (rest && left) { *rest = *input; rest->sms = left; }
+    return 0;
+}
+int cuStreamGetDevResource(handle stream, struct resource *to, unsigned type) { say("cuStreamGetDevResource"); return resource(to, type); }
+#endif
 static unsigned granted;
-int cuDevResourceGenerateDesc(handle *description, struct resource *resources, unsigned count) { granted = resources->sms; *description = (handle)0x500; return 0; }
+int cuDevResourceGenerateDesc(handle *description, struct resource *resources, unsigned count) {
+    granted = 0;
+    for (unsigned i = 0; i < count; i++) {
+        if (resources[i].type == 1) granted += resources[i].sms;
+        if (count > 1 && resources[i].type == 1) printf("cuDevResourceGenerateDesc: %u SMs\n", resources[i].sms);
+        if (resources[i].type == 1000) printf("cuDevResourceGenerateDesc: workqueues, limit %u, scope %u\n", resources[i].limit, resources[i].scope);
+        if (resources[i].type == 10000) printf("cuDevResourceGenerateDesc: workqueues 0x%x\n", resources[i].rest[39]);
+    }
+    fflush(stdout);
+    *description = (handle)0x500;
+    return 0;
+}
 int cuGreenCtxCreate(handle *green, handle description, int device, unsigned flags) { *green = (handle)0x600; return say("cuGreenCtxCreate"); }
 int cuGreenCtxDestroy(handle green) { return say("cuGreenCtxDestroy"); }
-int cuGreenCtxGetDevResource(handle green, struct resource *resource, unsigned type) { *resource = (struct resource){.type = 1, .sms = granted}; return 0; }
-int cuGreenCtxStreamCreate(handle *stream, handle green, unsigned flags, int priority) { *stream = (handle)0x700; return say("cuGreenCtxStreamCreate"); }
+int cuGreenCtxGetDevResource(handle green, struct resource *to, unsigned type) {
+    int result = resource(to, type);
+    if (type == 1) to->sms = granted;
+    return result;
+}
+#ifndef WITHOUT_13_0
+int cuGreenCtxGetId(handle green, unsigned long long *id) { *id = 7; return 0; }
+#endif
+int cuGreenCtxRecordEvent(handle green, handle event) { return say("cuGreenCtxRecordEvent"); }
+int cuGreenCtxWaitEvent(handle green, handle event) { return say("cuGreenCtxWaitEvent"); }
+int cuStreamGetGreenCtx(handle stream, handle *green) { *green = stream == (handle)0x700 ? (handle)0x600 : 0; return 0; }
+int cuGreenCtxStreamCreate(handle *stream, handle green, unsigned flags, int priority) {
+    *stream = (handle)0x700;
+    if (priority) { printf("cuGreenCtxStreamCreate, priority %d\n", priority); fflush(stdout); return 0; }
+    return say("cuGreenCtxStreamCreate");
+}
 int cuCtxFromGreenCtx(handle *context, handle green) { *context = (handle)0x601; return 0; }
 #endif

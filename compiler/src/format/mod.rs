@@ -13,7 +13,7 @@ mod document;
 mod print;
 mod trivia;
 
-use crate::diagnostics::{Severity, ids};
+use crate::diagnostics::Severity;
 use crate::error::{Error, Result};
 use crate::source::{FileId, SourceMap};
 use crate::syntax::Token;
@@ -34,11 +34,8 @@ const INDENT: usize = 4;
 /// # Errors
 /// [`Error::Program`] if the file has syntax errors: its tokens cannot be trusted then.
 pub fn format(sources: &SourceMap) -> Result<String> {
-    let (_, mut diagnostics) = crate::syntax::parse(sources, FileId(0));
-    diagnostics.retain(|diagnostic| {
-        diagnostic.severity == Severity::Error && diagnostic.id != ids::NOT_SUPPORTED_YET
-    });
-    if !diagnostics.is_empty() {
+    let (_, diagnostics) = crate::syntax::parse(sources, FileId(0));
+    if diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
         return Err(Error::Program(diagnostics));
     }
     let text = &sources.file(FileId(0)).text;
@@ -60,10 +57,14 @@ fn check(source: &Source<'_>, formatted: &str) -> Result<()> {
     }
 }
 
-/// Whether a token closes a delimiter, so that a comma before it says nothing.
+/// Whether a comma before this token says nothing.
 fn closes(token: Token) -> bool {
     matches!(
         token,
-        Token::RightParen | Token::RightBracket | Token::RightBrace | Token::LaunchClose
+        Token::RightParen
+            | Token::RightBracket
+            | Token::RightBrace
+            | Token::LaunchClose
+            | Token::Greater
     )
 }

@@ -152,9 +152,19 @@ impl Builder<'_> {
                 (Token::Star, Token::Const | Token::Mut) | (Token::LeftBracket, _) => self.ty(),
                 (Token::LeftBrace, _) => {
                     self.token();
+                    self.space();
                     self.expression(true);
+                    self.space();
+                    self.eat(Token::RightBrace);
                 }
-                _ => self.token(),
+                (Token::Name, _) => self.token(),
+                _ => {
+                    let before = self.at;
+                    self.operand(true);
+                    if self.at == before {
+                        self.token();
+                    }
+                }
             }
         }
         self.eat(Token::Greater);

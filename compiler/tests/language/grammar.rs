@@ -193,11 +193,10 @@ impl Grammar {
                 let (name, alternative, seen, origin) = item;
                 let seen_one = (name, alternative, seen + 1, origin);
                 match self.rules[name][alternative].get(seen) {
-                    Some(Symbol::Terminal(terminal)) => {
-                        if next == Some(*terminal) {
-                            add(&mut sets[at + 1], seen_one);
-                        }
+                    Some(Symbol::Terminal(terminal)) if next == Some(*terminal) => {
+                        add(&mut sets[at + 1], seen_one);
                     }
+                    Some(Symbol::Terminal(_)) => {}
                     Some(Symbol::Name(wanted)) => {
                         waiting[at].entry(*wanted).or_default().push(item);
                         // One that can be nothing is also taken as seen (J. Aycock and R. N. Horspool).
@@ -234,14 +233,15 @@ impl Grammar {
         sets[sentence.len()].0.iter().any(ends)
     }
 
-    /// A sentence by choices; names deeper than `depth` get their lowest tree.
+    /// A sentence of a name by choices; names deeper than `depth` get their lowest tree.
     pub(crate) fn sentence(
         &self,
+        name: &str,
         choices: &mut impl FnMut(usize) -> usize,
         depth: usize,
     ) -> Vec<usize> {
         let mut sentence = vec![];
-        self.expand(Symbol::Name(0), choices, depth, &mut sentence);
+        self.expand(Symbol::Name(self.names[name]), choices, depth, &mut sentence);
         sentence
     }
 

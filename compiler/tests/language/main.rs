@@ -31,7 +31,7 @@ fn programs() -> Vec<PathBuf> {
     files.filter(|path| path.extension().is_some_and(|ending| ending == "grid")).collect()
 }
 
-/// The tokens of a text as the grammar's terminals. `None` if there are others, or none.
+/// The tokens of a text as the grammar's terminals. `None` if some of it is no token.
 fn terminals(grammar: &Grammar, sources: &SourceMap) -> Option<Vec<usize>> {
     let (tokens, errors) = tokens(sources, FileId(0));
     if !errors.is_empty() {
@@ -47,9 +47,11 @@ fn terminals(grammar: &Grammar, sources: &SourceMap) -> Option<Vec<usize>> {
             TokenKind::Float => "FLOAT",
             TokenKind::String => "STRING",
         };
-        grammar.terminals.iter().position(|known| known == name)
+        let known = grammar.terminals.iter().position(|known| known == name);
+        // Of all others, none is in a sentence.
+        known.unwrap_or(grammar.terminals.len())
     });
-    terminals.collect()
+    Some(terminals.collect())
 }
 
 /// The messages of the parser that the grammar has a say in.
@@ -101,12 +103,12 @@ fn spelled(grammar: &Grammar, sentence: &[usize]) -> String {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 400, failure_persistence: None, ..ProptestConfig::default()
+        cases: 500, failure_persistence: None, ..ProptestConfig::default()
     })]
 
     #[test]
     fn the_parser_takes_every_sentence(
-        choices in prop::collection::vec(any::<u16>(), 1..400), depth in 4usize..60,
+        choices in prop::collection::vec(any::<u16>(), 1..400), depth in 4usize..60, start in 0usize..4,
     ) {
         let grammar = read_grammar();
         let mut at = 0;
@@ -115,16 +117,23 @@ proptest! {
             // Without choices left, what ends soonest.
             choices.get(at - 1).map_or(0, |choice| usize::from(*choice) % count)
         };
-        let sentence = grammar.sentence(&mut choose, depth);
+        let (start, before, after) = [
+            ("Program", "", ""),
+            ("Block", "fn a ( ) ", ""),
+            ("Statement", "fn a ( ) { loop { } ", " }"),
+            ("Expression", "const A : u32 = ", " ;"),
+        ][start];
+        let sentence = grammar.sentence(start, &mut choose, depth);
         prop_assume!(sentence.len() < 4000);
-        let text = spelled(&grammar, &sentence);
+        let text = format!("{before}{}{after}", spelled(&grammar, &sentence));
         let sources = SourceMap::single("a.grid", text.as_str());
         let errors = syntax_errors(&sources);
         prop_assert!(errors.is_empty(), "{text}\n{}", render(&errors, &sources, false));
-        let read_back = terminals(&grammar, &sources);
-        prop_assert_eq!(read_back.as_deref(), Some(&sentence[..]));
+        let read_back = terminals(&grammar, &sources).unwrap_or_default();
+        prop_assert!(read_back.windows(sentence.len().max(1)).any(|part| part == sentence)
+            || sentence.is_empty(), "other tokens: {}", text);
         if sentence.len() < 600 {
-            prop_assert!(grammar.derives(&sentence), "not recognised: {}", text);
+            prop_assert!(grammar.derives(&read_back), "not recognised: {}", text);
         }
     }
 }

@@ -64,6 +64,7 @@ pub mod resources;
 mod selector;
 mod stream;
 mod types;
+pub mod unified;
 
 pub use arguments::{Arg, Element, Pointer, Scalar};
 pub use artifact::{Artifact, ComputeCapability, ImageArch};

@@ -8,6 +8,7 @@ use crate::arguments::{Arg, pack};
 use crate::backend::{Entered, StreamHandle};
 use crate::config::LaunchConfig;
 use crate::device::{DEFAULT_TIMEOUT, Device, DeviceInner, add, lock};
+use crate::driver::unified::MemoryLocation;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::partition::{GreenContext, GreenInner};
@@ -158,6 +159,20 @@ impl Stream {
             });
         }
         Ok(device)
+    }
+
+    /// Starts moving managed memory.
+    pub(crate) fn prefetch(
+        &self,
+        address: u64,
+        bytes: u64,
+        location: MemoryLocation,
+    ) -> Result<()> {
+        let entered = self.inner.device.enter()?;
+        // A wait for the stream has to wait for it.
+        self.inner.submitted.fetch_add(1, Ordering::AcqRel);
+        // SAFETY: the caller's range is managed memory of this device, whose owner waits before it frees it.
+        unsafe { self.inner.handle.prefetch(address, bytes, location, &entered) }
     }
 
     /// Waits until everything launched into the stream, and all that those grids launched, has ended.

@@ -19,6 +19,10 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use gridlet_runtime::resources::Resource;
+use gridlet_runtime::unified::{
+    Advice, HostBuffer, HostFlags, Location, ManagedBuffer, Processor, RegisterFlags,
+    RegisteredMemory,
+};
 use gridlet_runtime::{
     Arg, Buffer, Device, Event, GreenContext, LaunchConfig, Program, ResourceDescriptor, Result,
     SmGroup, SmResource, SplitFlags, WorkqueueScope,
@@ -80,12 +84,13 @@ fn fake_drivers() -> Option<&'static Path> {
         .get_or_init(|| {
             let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
                 .join(format!("fake_driver-{}", std::process::id()));
-            let flavours: [(&str, &[&str]); 5] = [
+            let flavours: [(&str, &[&str]); 6] = [
                 ("not-a-library", &[]),
                 ("empty", &["-DWITHOUT_DEVICES", "-DWITHOUT_GREEN"]),
                 ("old", &["-DWITHOUT_GREEN"]),
                 ("full", &[]),
                 ("newest", &["-DWITH_13_1"]),
+                ("without-locations", &["-DWITHOUT_LOCATIONS"]),
             ];
             for (flavour, flags) in flavours {
                 let libraries =
@@ -328,6 +333,92 @@ scenario!(structured_splits_and_workqueues, "newest", ["FAKE_VERSION" = "13010"]
     device.context_workqueue_config()?;
     green.stream()?.sm_resource().map(|_| ())
 });
+
+/// Every advice and a prefetch to every kind of location.
+fn advise_and_prefetch() -> Result<()> {
+    let device = Device::open(0)?;
+    let managed = ManagedBuffer::<u32>::alloc(&device, 1000)?;
+    let stream = device.stream()?;
+    let gpu = Processor::from(&device);
+    for advice in [
+        Advice::ReadMostly,
+        Advice::UnsetReadMostly,
+        Advice::PreferredLocation(Location::Device(0)),
+        Advice::PreferredLocation(Location::Host),
+        Advice::UnsetPreferredLocation,
+        Advice::AccessedBy(gpu),
+        Advice::AccessedBy(Processor::Host),
+        Advice::UnsetAccessedBy(gpu),
+    ] {
+        managed.whole().advise(advice)?;
+    }
+    let part = managed.range(100..200)?;
+    part.prefetch(Location::from(&device), &stream)?;
+    part.prefetch(Location::Host, &stream)?;
+    // Last, because older drivers refuse them.
+    part.advise(Advice::PreferredLocation(Location::HostNuma(1)))?;
+    part.prefetch(Location::HostNumaCurrent, &stream)
+}
+
+scenario!(managed_memory_is_advised_and_prefetched, "full", [], advise_and_prefetch);
+scenario!(older_drivers_know_fewer_locations, "without-locations", [], advise_and_prefetch);
+
+scenario!(ranges_and_pointers_are_asked_singly_and_in_batches, "full", [], || {
+    let device = Device::open(0)?;
+    let mut managed = ManagedBuffer::from_slice(&device, &[1u32, 2, 3])?;
+    say(format!("{:?}", managed.host()?));
+    let range = managed.whole();
+    say(format!("{} {:?}", range.is_read_mostly()?, range.preferred_processor()?));
+    say(format!("{:?} {:?}", range.preferred_location()?, range.accessed_by(3)?));
+    say(format!("{:?} {:?}", range.last_prefetch_processor()?, range.last_prefetch_location()?));
+    say(format!("{:?}", range.attributes(3)?));
+    let query = device.pointer(0x1000);
+    say(format!("{} {:?} {}", query.context()?, query.memory_type()?, query.device_address()?));
+    say(format!("{} {:?} {}", query.host_address()?, query.p2p_tokens()?, query.sync_memops()?));
+    query.set_sync_memops(true)?;
+    say(format!("{} {} {:?}", query.buffer_id()?, query.is_managed()?, query.device_ordinal()?));
+    say(format!("{} {}", query.is_legacy_ipc_capable()?, query.range_start()?));
+    say(format!("{} {}", query.range_size()?, query.is_mapped()?));
+    say(format!("{:?} {}", query.allowed_handle_types()?, query.is_gpu_direct_rdma_capable()?));
+    say(format!("{} {}", query.access_flags()?, query.memory_pool()?));
+    say(format!("{} {}", query.mapping_size()?, query.mapping_base()?));
+    say(format!("{}", query.memory_block_id()?));
+    say(query.is_hardware_decompress_capable().unwrap_err());
+    say(format!("{:?}", query.info()?));
+    // To the batch, a pointer that the driver does not know is no error.
+    say(format!("{:?}", device.pointer(1).info()?));
+    Ok(())
+});
+
+scenario!(host_memory_has_an_address_on_each_side, "full", [], || {
+    let device = Device::open(0)?;
+    let mut host = HostBuffer::<u32>::alloc_zeroed(&device, 3, HostFlags { write_combined: true })?;
+    host.host()?[1] = 4;
+    say(format!("{:?}", host.host()?));
+    say(format!("{:#x} apart", host.address() - host.host_address()));
+    say(format!("write-combined: {}", host.is_write_combined()?));
+    let flags = RegisterFlags { read_only: true };
+    let registered = RegisteredMemory::new(&device, vec![1u8, 2], flags)?;
+    say(format!("{:#x} apart", registered.address() - registered.host_address()));
+    say(format!("{:?}", registered.into_vec()?));
+    drop(RegisteredMemory::new(&device, vec![1u8, 2, 3], RegisterFlags::default())?);
+    say(RegisteredMemory::<u8>::new(&device, vec![], RegisterFlags::default()).unwrap_err());
+    let mut to = Buffer::<u8>::alloc_zeroed(&device, 2)?;
+    to.copy_from(&Buffer::from_slice(&device, &[5, 6])?)?;
+    say(format!("{:?}", to.to_vec()?));
+    Ok(())
+});
+
+scenario!(
+    host_memory_that_the_device_does_not_see_is_given_back,
+    "full",
+    ["FAKE_NO_POINTER" = "1"],
+    || {
+        let device = Device::open(0)?;
+        say(HostBuffer::<u8>::alloc_zeroed(&device, 3, HostFlags::default()).unwrap_err());
+        RegisteredMemory::new(&device, vec![0u8], RegisterFlags::default()).map(|_| ())
+    }
+);
 
 scenario!(nothing_is_destroyed_after_a_time_out, "full", ["FAKE_QUERY" = "600"], || {
     let device = Device::open(0)?;

@@ -106,7 +106,10 @@ impl CpuHandle {
     /// # Safety
     /// The contract of [`crate::backend`].
     pub(crate) unsafe fn start(&self, transfer: Transfer) {
-        if let Transfer::ToDevice { to, bytes, .. } | Transfer::Fill { to, bytes, .. } = transfer {
+        if let Transfer::ToDevice { to, bytes, .. }
+        | Transfer::Fill { to, bytes, .. }
+        | Transfer::Copy { to, bytes, .. } = transfer
+        {
             self.device.host_wrote(to as *const u8, bytes);
         }
         // SAFETY: passed on to the caller: device memory is memory of this process.
@@ -117,6 +120,9 @@ impl CpuHandle {
                 }
                 Transfer::ToHost { from, to, bytes } => {
                     std::ptr::copy(from as *const u8, to, bytes);
+                }
+                Transfer::Copy { from, to, bytes } => {
+                    std::ptr::copy(from as *const u8, to as *mut u8, bytes);
                 }
                 Transfer::Fill { to, value, bytes } => {
                     std::ptr::write_bytes(to as *mut u8, value, bytes);

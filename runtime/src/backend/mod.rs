@@ -14,6 +14,7 @@
 pub(crate) mod cpu;
 pub(crate) mod cuda;
 mod parts;
+mod unified;
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -63,12 +64,34 @@ impl Waited {
 /// A copy or a fill.
 #[derive(Clone, Copy)]
 pub(crate) enum Transfer {
-    ToDevice { from: *const u8, to: u64, bytes: usize },
-    ToHost { from: u64, to: *mut u8, bytes: usize },
-    Fill { to: u64, value: u8, bytes: usize },
+    ToDevice {
+        from: *const u8,
+        to: u64,
+        bytes: usize,
+    },
+    ToHost {
+        from: u64,
+        to: *mut u8,
+        bytes: usize,
+    },
+    Fill {
+        to: u64,
+        value: u8,
+        bytes: usize,
+    },
+    /// Between memories of one kind of device.
+    Copy {
+        from: u64,
+        to: u64,
+        bytes: usize,
+    },
 }
 
 impl DeviceHandle {
+    pub(crate) fn is_cpu(&self) -> bool {
+        matches!(self, DeviceHandle::Cpu(_))
+    }
+
     /// Makes the device's handles usable on this thread.
     pub(crate) fn enter(&self) -> Result<Entered<'_>> {
         match self {
@@ -482,7 +505,7 @@ impl KernelHandle {
     }
 }
 
-/// A part of a device. Never destroyed but by [`PartitionHandle::destroy`].
+/// A part of a device. Never let go but by [`PartitionHandle::retire`].
 #[derive(Debug)]
 pub(crate) enum PartitionHandle {
     Cuda(cuda::CudaPartition),
@@ -575,15 +598,14 @@ impl PartitionHandle {
         }
     }
 
-    /// Destroys it.
+    /// Lets it go.
     ///
     /// # Safety
     /// The contract of this module; its streams are destroyed, and it is not used again.
-    pub(crate) unsafe fn destroy(&self, _entered: &Entered<'_>) {
-        match self {
+    pub(crate) unsafe fn retire(&self, device: &DeviceHandle, _entered: &Entered<'_>) {
+        if let (PartitionHandle::Cuda(partition), DeviceHandle::Cuda(device)) = (self, device) {
             // SAFETY: passed on to the caller.
-            PartitionHandle::Cuda(partition) => unsafe { partition.destroy() },
-            PartitionHandle::Cpu(_) => {}
+            unsafe { partition.retire(device) };
         }
     }
 }

@@ -22,6 +22,7 @@ pub(crate) mod launch;
 pub(crate) mod library;
 pub(crate) mod memory;
 pub(crate) mod stream;
+pub(crate) mod unified;
 
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::OnceLock;

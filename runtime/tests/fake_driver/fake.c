@@ -53,6 +53,73 @@ int cuCtxGetLimit(size_t *value, int limit) { *value = 2048; return 0; }
 int cuCtxSetLimit(int limit, size_t value) { printf("cuCtxSetLimit %d %zu\n", limit, value); fflush(stdout); return 0; }
 
 int cuMemAlloc_v2(address *to, size_t bytes) { *to = (address)(uintptr_t)malloc(bytes); return say("cuMemAlloc"); }
+int cuMemAllocManaged(address *to, size_t bytes, unsigned flags) {
+    printf("cuMemAllocManaged %zu, flags %u\n", bytes, flags); fflush(stdout);
+    *to = (address)(uintptr_t)malloc(bytes);
+    return 0;
+}
+struct location { unsigned kind; int id; };
+static address first_managed; /* addresses are printed from the first one that is advised */
+static long since(address at) { if (!first_managed) first_managed = at; return (long)(at - first_managed); }
+#ifndef WITHOUT_LOCATIONS
+int cuMemAdvise_v2(address at, size_t bytes, unsigned advice, struct location where) {
+    printf("cuMemAdvise_v2 +%ld %zu: %u, {%u, %d}\n", since(at), bytes, advice, where.kind, where.id); fflush(stdout);
+    return 0;
+}
+int cuMemPrefetchAsync_v2(address at, size_t bytes, struct location where, unsigned flags, handle stream) {
+    printf("cuMemPrefetchAsync_v2 +%ld %zu: {%u, %d}, flags %u\n", since(at), bytes, where.kind, where.id, flags); fflush(stdout);
+    return 0;
+}
+#endif
+int cuMemAdvise(address at, size_t bytes, unsigned advice, int device) {
+    printf("cuMemAdvise +%ld %zu: %u, %d\n", since(at), bytes, advice, device); fflush(stdout);
+    return 0;
+}
+int cuMemPrefetchAsync(address at, size_t bytes, int device, handle stream) {
+    printf("cuMemPrefetchAsync +%ld %zu: %d\n", since(at), bytes, device); fflush(stdout);
+    return 0;
+}
+/* Read mostly; preferred location device 0; accessed by the host and device 0; prefetched to NUMA node 3. */
+static const int range_values[] = {0, 1, 0, -1, -2, 1, 0, 3, 3};
+int cuMemRangeGetAttribute(int *data, size_t bytes, unsigned attribute, address at, size_t count) {
+    printf("cuMemRangeGetAttribute %u, %zu bytes\n", attribute, bytes); fflush(stdout);
+    data[0] = range_values[attribute];
+    for (size_t i = 1; i < bytes / 4; i++) data[i] = attribute == 3 && i == 1 ? 0 : -2;
+    return 0;
+}
+int cuMemRangeGetAttributes(int **data, size_t *bytes, unsigned *attributes, size_t number, address at, size_t count) {
+    printf("cuMemRangeGetAttributes of %zu\n", number);
+    for (size_t i = 0; i < number; i++) cuMemRangeGetAttribute(data[i], bytes[i], attributes[i], at, count);
+    return 0;
+}
+int cuPointerGetAttribute(unsigned long long *data, unsigned attribute, address at) {
+    printf("cuPointerGetAttribute %u\n", attribute); fflush(stdout);
+    switch (attribute) {
+    case 2: *(unsigned *)data = 2; break;
+    case 6: case 8: case 13: *(char *)data = 1; break;
+    case 9: *(int *)data = -2; break;
+    case 5: data[0] = 0x1122; ((unsigned *)data)[2] = 0x33; break;
+    case 14: data[0] = 9; break;
+    case 16: *(unsigned *)data = 3; break;
+    case 21: return 1;
+    default: data[0] = 1000 + attribute;
+    }
+    return 0;
+}
+int cuPointerGetAttributes(unsigned number, unsigned *attributes, unsigned long long **data, address at) {
+    printf("cuPointerGetAttributes of %u\n", number);
+    if (at != 1)
+        for (unsigned i = 0; i < number; i++) cuPointerGetAttribute(data[i], attributes[i], at);
+    return 0;
+}
+int cuPointerSetAttribute(const unsigned *value, unsigned attribute, address at) { printf("cuPointerSetAttribute %u: %u\n", attribute, *value); fflush(stdout); return 0; }
+int cuMemHostAlloc(void **to, size_t bytes, unsigned flags) { printf("cuMemHostAlloc %zu, flags %u\n", bytes, flags); fflush(stdout); *to = malloc(bytes); return 0; }
+int cuMemFreeHost(void *at) { free(at); return say("cuMemFreeHost"); }
+int cuMemHostRegister_v2(void *at, size_t bytes, unsigned flags) { printf("cuMemHostRegister %zu, flags %u\n", bytes, flags); fflush(stdout); return bytes ? 0 : 1; }
+int cuMemHostUnregister(void *at) { return say("cuMemHostUnregister"); }
+int cuMemHostGetDevicePointer_v2(address *to, void *at, unsigned flags) { *to = setting("FAKE_NO_POINTER", 0) ? 0 : (address)(uintptr_t)at + 0x1000; return setting("FAKE_NO_POINTER", 0); }
+int cuMemHostGetFlags(unsigned *flags, void *at) { *flags = 4; return 0; }
+int cuMemcpyAsync(address to, address from, size_t bytes, handle stream) { memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes); return say("cuMemcpyAsync"); }
 int cuMemFree_v2(address at) { free((void *)(uintptr_t)at); return say("cuMemFree"); }
 int cuMemcpyHtoDAsync_v2(address to, const void *from, size_t bytes, handle stream) { memcpy((void *)(uintptr_t)to, from, bytes); return 0; }
 int cuMemcpyDtoHAsync_v2(void *to, address from, size_t bytes, handle stream) { memcpy(to, (void *)(uintptr_t)from, bytes); return 0; }

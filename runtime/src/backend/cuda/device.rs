@@ -5,6 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::info;
+use super::partition::IdlePartitions;
 use crate::backend::Transfer;
 use crate::driver::context::Current;
 use crate::driver::sys::{CUcontext, CUdevice, CUlimit, CUstream};
@@ -50,6 +51,7 @@ pub(crate) struct CudaDevice {
     /// For copies and fills. Not the NULL stream: streams of green contexts run independently of it, and
     /// so would a launch after a fill.
     service: CUstream,
+    pub(super) idle: IdlePartitions,
 }
 
 // SAFETY: the raw handles are names of driver objects; the driver's calls are thread-safe, and `Current` makes
@@ -95,7 +97,8 @@ impl CudaDevice {
             // SAFETY: pairs with the retain above; nothing uses the context yet.
             let _ = unsafe { driver::context::release_primary(handle) };
         })?;
-        Ok((info, CudaDevice { handle, context, service }))
+        let idle = IdlePartitions::default();
+        Ok((info, CudaDevice { handle, context, service, idle }))
     }
 
     /// Makes the primary context current on this thread.
@@ -166,6 +169,9 @@ impl CudaDevice {
                 Transfer::Fill { to, value, bytes } => {
                     driver::memory::set_bytes(to, value, bytes, stream)
                 }
+                Transfer::Copy { from, to, bytes } => {
+                    driver::unified::copy(to, from, bytes, stream)
+                }
             }
         }?;
         Ok(())
@@ -184,6 +190,7 @@ impl Drop for CudaDevice {
         // that the context is gone already.
         unsafe {
             if let Ok(_current) = Current::push(self.context) {
+                self.idle.destroy();
                 let _ = driver::stream::destroy(self.service);
             }
             let _ = driver::context::release_primary(self.handle);

@@ -47,6 +47,9 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
 
 int cuDevicePrimaryCtxRetain(handle *context, int device) { *context = (handle)0x100; return say("cuDevicePrimaryCtxRetain"); }
 int cuDevicePrimaryCtxRelease_v2(int device) { return say("cuDevicePrimaryCtxRelease"); }
+static int is_reset;
+int cuDevicePrimaryCtxReset_v2(int device) { say("cuDevicePrimaryCtxReset"); is_reset = 1; return setting("FAKE_RESET", 0); }
+int cuMemGetInfo_v2(size_t *free, size_t *total) { *free = 1 << 29; *total = 1 << 30; return is_reset ? setting("FAKE_AFTER_RESET", 0) : 0; }
 int cuCtxPushCurrent_v2(handle context) { return 0; }
 int cuCtxPopCurrent_v2(handle *context) { return 0; }
 int cuCtxGetLimit(size_t *value, int limit) { *value = 2048; return 0; }
@@ -140,13 +143,15 @@ int cuCtxGetStreamPriorityRange(int *least, int *greatest) { *least = 0; *greate
 int cuStreamWaitEvent(handle stream, handle event, unsigned flags) { return say("cuStreamWaitEvent"); }
 int cuEventCreate(handle *event, unsigned flags) { *event = (handle)0x800; return 0; }
 int cuEventDestroy_v2(handle event) { return 0; }
-int cuEventQuery(handle event) { return 0; }
+static int event_polls;
+int cuEventRecord(handle event, handle stream) { return 0; }
+int cuEventQuery(handle event) { return event_polls++ < setting("FAKE_EVENT_POLLS", 0) ? 600 : 0; }
 int cuStreamDestroy_v2(handle stream) { return say(stream == (handle)0x200 ? "cuStreamDestroy (service)" : "cuStreamDestroy"); }
 static int polls; /* until what was launched is done */
 int cuStreamQuery(handle stream) {
     if (stream == (handle)0x200) return 0;
     if (polls && --polls == 0) say("cuStreamQuery: all launches are done");
-    return polls ? 600 : setting("FAKE_QUERY", 0);
+    return polls ? 600 : is_reset ? 0 : setting("FAKE_QUERY", 0);
 }
 
 int cuLibraryLoadData(handle *library, const char *code, const int *options, void **values, unsigned count, void *a, void *b, unsigned c) {
@@ -170,6 +175,7 @@ int cuKernelSetAttribute(int attribute, int value, handle kernel, int device) { 
 
 struct config { unsigned grid[3], block[3], shared; handle stream; void *attributes; unsigned count; };
 int cuLaunchKernelEx(const struct config *config, handle kernel, void **parameters, void **extra) {
+    if (setting("FAKE_QUIET", 0)) { polls = setting("FAKE_POLLS", 0); return 0; }
     printf("cuLaunchKernelEx (%u, %u, %u) (%u, %u, %u) %u:", config->grid[0], config->grid[1], config->grid[2],
            config->block[0], config->block[1], config->block[2], config->shared);
     if (extra && extra[0] == (void *)1 && extra[2] == (void *)2 && extra[4] == (void *)0)

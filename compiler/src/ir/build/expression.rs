@@ -4,7 +4,7 @@ use super::analysis::{is_place, local_of_place, speculation_cost};
 use super::function::{FunctionBuilder, Storage};
 use crate::check::tree::{Block, Expr, ExprKind, FunctionId, GeometryField, UnaryOp};
 use crate::error::Result;
-use crate::ir::{BlockId, Const, GEOMETRY_DYNAMIC_SHARED, InstKind, Operand, same_type};
+use crate::ir::{BlockId, Const, ExternId, GEOMETRY_DYNAMIC_SHARED, InstKind, Operand, same_type};
 use crate::types::{Scalar, Type};
 
 /// Most operators that are worth computing in vain to do without a branch.
@@ -98,6 +98,12 @@ impl FunctionBuilder<'_, '_> {
                 return self.if_expression(expr, condition, then, otherwise.as_ref());
             }
             ExprKind::Block(block) => return self.block(block),
+            ExprKind::CallExtern { function, arguments } => {
+                let arguments = self.values(arguments)?;
+                let function = ExternId(function.0);
+                let kind = InstKind::CallExtern { function, arguments };
+                self.body.emit(kind, expr.ty.clone(), span)
+            }
             ExprKind::Call { function, arguments } => {
                 return self.call(expr, *function, arguments);
             }

@@ -26,6 +26,7 @@ pub mod cpu;
 pub mod diagnostics;
 pub mod error;
 pub mod float;
+pub mod format;
 pub mod ir;
 pub mod launch;
 pub mod layout;

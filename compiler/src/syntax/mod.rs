@@ -9,6 +9,12 @@ mod lexer;
 mod literal;
 mod parser;
 mod token;
+mod tokens;
+
+pub(crate) use lexer::{Lexeme, lex};
+pub(crate) use parser::infix_power;
+pub(crate) use token::Token;
+pub use tokens::{TokenKind, keywords, tokens};
 
 use crate::diagnostics::{Collector, Diagnostic, ids};
 use crate::source::{FileId, SourceMap, Span};

@@ -42,6 +42,11 @@ fn infix(token: Token) -> Option<(Infix, u8)> {
 
 const COMPARISON: u8 = 4;
 
+/// How strongly the operator between two operands binds that a token is, if it is one.
+pub(crate) fn infix_power(token: Token) -> Option<u8> {
+    infix(token).map(|(_, power)| power)
+}
+
 struct Operator {
     infix: Infix,
     power: u8,

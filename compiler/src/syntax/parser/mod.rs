@@ -9,6 +9,8 @@ mod primary;
 mod statements;
 mod types;
 
+pub(crate) use expressions::infix_power;
+
 use super::ast::{Expr, ExprKind, MAX_HEIGHT, Name};
 use super::lexer::Lexeme;
 use super::token::Token;

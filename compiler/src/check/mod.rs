@@ -42,7 +42,7 @@ use crate::types::{StructId, Structs, Type};
 /// Checks a parsed program. The tree is there if there was no error; the messages are in the order of the
 /// source.
 pub fn check(file: &ast::File, sources: &SourceMap) -> (Option<tree::Program>, Vec<Diagnostic>) {
-    let (program, diagnostics) = Context::new(sources, file.has_use).run(file);
+    let (program, diagnostics) = Context::new(sources).run(file);
     (program.filter(|_| no_errors(&diagnostics)), diagnostics)
 }
 
@@ -58,7 +58,7 @@ pub fn parse_and_check(sources: &SourceMap) -> (Option<tree::Program>, Vec<Diagn
         whole.extend(parsed);
         diagnostics.extend(errors);
     }
-    let (program, found) = Context::new(sources, whole.has_use).run(&whole);
+    let (program, found) = Context::new(sources).run(&whole);
     // A program without a kernel is no news where the kernel could not be read.
     let unread = !diagnostics.is_empty();
     diagnostics.extend(found.into_iter().filter(|d| !(unread && d.id == ids::EMPTY_PROGRAM)));
@@ -151,11 +151,11 @@ struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    fn new(sources: &'a SourceMap, has_use: bool) -> Self {
+    fn new(sources: &'a SourceMap) -> Self {
         let mut context = Context {
             sources,
             diagnostics: Collector::default(),
-            has_use,
+            has_use: false,
             structs: Structs::new(),
             struct_items: vec![],
             type_names: HashMap::from([("dim3", Some(StructId::DIM3))]),

@@ -1,8 +1,8 @@
 //! The IR of whole programs, before and after launches are lowered, and their layouts: one snapshot for
 //! each program and stage. `INSTA_UPDATE=always cargo test -p gridlet --test ir` writes them anew.
 //!
-//! A program that checks itself (see `corpus.rs`) has no snapshots, and one without launches none of how they are
-//! lowered: what they would say is said elsewhere.
+//! A program that checks itself (see `corpus.rs`) has no snapshots, and one in which lowering changes
+//! nothing has none of that: what they would say is said elsewhere.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -97,7 +97,8 @@ fn launches_are_lowered() {
     for path in programs() {
         let (module, layouts) = build(&path);
         let lowered = print(&lower(&module, &layouts));
-        if lowered != print(&module) {
+        // The first line says which of both it is.
+        if lowered.lines().skip(1).ne(print(&module).lines().skip(1)) {
             check("launch", &path, &lowered);
         }
     }

@@ -12,6 +12,7 @@ mod coverage;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -30,6 +31,9 @@ const PENDING_LAUNCHES: u64 = 8192;
 
 /// The folder, which this variable names where the sources are not: in the bundle for GPU machines.
 const FOLDER_VARIABLE: &str = "GRIDLET_TEST_PROGRAMS";
+
+/// From which program on a process runs them on a GPU, after another failed.
+const FROM_VARIABLE: &str = "GRIDLET_TEST_FROM";
 
 /// Names and texts of the programs, sorted.
 fn programs() -> Vec<(String, String)> {
@@ -195,12 +199,16 @@ fn programs_find_nothing_wrong_on_a_gpu() {
     let session = Session::new();
     let cases = cases();
     let started = std::time::Instant::now();
-    for (ran, case) in cases.iter().enumerate() {
+    let first = std::env::var(FROM_VARIABLE).map_or(0, |text| text.parse().unwrap());
+    for (at, case) in cases.iter().enumerate().skip(first) {
         let artifact = artifact::build(&session, &case.checked, &[arch], &options).unwrap();
-        // A fault ends the process's use of the GPU, so nothing can run after it.
-        case.run(&device, &artifact).unwrap_or_else(|error| {
-            panic!("{}: {error}\n{ran} programs before it are right", case.name)
-        });
+        let Err(error) = case.run(&device, &artifact) else { continue };
+        // A fault ends this process's use of the GPU, so another process goes on with what is left.
+        let rest = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "programs_find_nothing_wrong_on_a_gpu", "--nocapture"])
+            .env(FROM_VARIABLE, (at + 1).to_string())
+            .status();
+        panic!("{}: {error}\nthe programs after it: {rest:?}", case.name);
     }
     eprintln!("{} programs in {:.1} s", cases.len(), started.elapsed().as_secs_f64());
 }

@@ -1,6 +1,9 @@
 //! Conformance: NVIDIA's own tools as judges of what Gridlet makes. The tests are in `tests/`; this is
 //! what they share.
 
+pub mod differential;
+pub mod generate;
+
 use gridlet::arch::CudaArch;
 use gridlet::link::{LinkOptions, LinkOutput, NvJitLink, device_link};
 use gridlet::nvvm::NvvmModule;

@@ -9,7 +9,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use inkwell::context::Context;
 use sha2::{Digest, Sha256};
@@ -18,7 +18,7 @@ use crate::arch::{CudaArch, Dialect};
 use crate::codegen;
 use crate::cpu;
 pub use crate::cpu::{CpuOptions, SharedObject};
-use crate::diagnostics::{Diagnostic, Severity};
+use crate::diagnostics::{Diagnostic, Severity, ids};
 use crate::error::{Error, Result};
 use crate::ir;
 use crate::ir::expand::Instructions;
@@ -299,6 +299,8 @@ pub struct Session {
     toolchain: Toolchain,
     libnvvm: OnceLock<LibNvvm>,
     nvjitlink: OnceLock<NvJitLink>,
+    /// What the tools said so far, each text once.
+    said: Mutex<Vec<(&'static str, String)>>,
 }
 
 impl Session {
@@ -309,7 +311,12 @@ impl Session {
 
     /// A session with a given toolchain.
     pub fn with_toolchain(toolchain: Toolchain) -> Self {
-        Session { toolchain, libnvvm: OnceLock::new(), nvjitlink: OnceLock::new() }
+        Session {
+            toolchain,
+            libnvvm: OnceLock::new(),
+            nvjitlink: OnceLock::new(),
+            said: Mutex::default(),
+        }
     }
 
     /// The toolchain.
@@ -331,6 +338,24 @@ impl Session {
     /// [`Error::Missing`] if it is not there or too old.
     pub fn nvjitlink(&self) -> Result<&NvJitLink> {
         once(&self.nvjitlink, || NvJitLink::load(self.toolchain.nvjitlink()?))
+    }
+
+    /// What libNVVM and nvJitLink warned of since the session began, as messages. Each text is there once,
+    /// however many images it came with.
+    pub fn tool_warnings(&self) -> Vec<Diagnostic> {
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let warning = |(tool, text): &(&str, String)| {
+            Diagnostic::general_warning(ids::TOOL_WARNING, format!("{tool} says: {text}"))
+        };
+        said.iter().map(warning).collect()
+    }
+
+    fn note(&self, tool: &'static str, log: &str) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = log.trim();
+        if !text.is_empty() && !said.iter().any(|known| known.0 == tool && known.1 == text) {
+            said.push((tool, text.to_owned()));
+        }
     }
 
     /// Names and versions of the tools that made images so far, sorted by name, for the manifest.
@@ -385,6 +410,7 @@ impl Session {
                     options.arch,
                     &ptx_options,
                 )?;
+                self.note("libNVVM", &output.log);
                 Ok((output.ptx, output.log))
             }
         }
@@ -404,6 +430,7 @@ impl Session {
         let link_options = LinkOptions { opt_level: options.opt_level(), ..LinkOptions::default() };
         let output =
             link::device_link(self.nvjitlink()?, ptx, cudadevrt, options.arch, &link_options)?;
+        self.note("nvJitLink", &output.log);
         Ok((output.cubin, output.log))
     }
 

@@ -59,7 +59,8 @@ fn check(text: &str) -> bool {
         }
     }
     let rendered = render(&diagnostics, &sources, false);
-    assert!(rendered.matches("error[").count() >= diagnostics.len());
+    let shown = rendered.matches("error[").count() + rendered.matches("warning[").count();
+    assert!(shown >= diagnostics.len());
     assert_eq!(program.is_none(), diagnostics.iter().any(|d| d.severity == Severity::Error));
     if let Some(program) = &program {
         tree_rules::verify(program, &sources);

@@ -72,7 +72,7 @@ impl<'a> Body<'_, 'a> {
     /// What a name stands for: a variable, a constant, or a value of the language.
     fn name(&mut self, name: ast::Name, span: Span) -> Option<Expr> {
         let text = self.cx.text(name);
-        if let Some(variable) = self.lookup(text) {
+        if let Some(variable) = self.use_variable(text) {
             let (meaning, ty) = (variable.meaning.clone(), variable.ty.clone()?);
             return match meaning {
                 Meaning::Local { id, .. } => Some(typed(ExprKind::Local(id), ty, span)),

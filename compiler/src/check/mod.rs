@@ -15,12 +15,12 @@ mod builtin_types;
 mod calls;
 mod consts;
 mod expressions;
+mod flow;
 mod fold;
 mod items;
 mod launches;
 mod literals;
 mod mismatch;
-mod names;
 mod operators;
 mod places;
 mod printf;
@@ -29,6 +29,7 @@ mod statics;
 mod structs;
 pub mod tree;
 mod types;
+pub(crate) mod visit;
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -42,7 +43,7 @@ use crate::types::{StructId, Structs, Type};
 /// Checks a parsed program. The tree is there if there was no error; the messages are in the order of the
 /// source.
 pub fn check(file: &ast::File, sources: &SourceMap) -> (Option<tree::Program>, Vec<Diagnostic>) {
-    let (program, diagnostics) = Context::new(sources, file.has_use).run(file);
+    let (program, diagnostics) = Context::new(sources, file.has_use).run(file, true);
     (program.filter(|_| no_errors(&diagnostics)), diagnostics)
 }
 
@@ -58,9 +59,9 @@ pub fn parse_and_check(sources: &SourceMap) -> (Option<tree::Program>, Vec<Diagn
         whole.extend(parsed);
         diagnostics.extend(errors);
     }
-    let (program, found) = Context::new(sources, whole.has_use).run(&whole);
-    // A program without a kernel is no news where the kernel could not be read.
     let unread = !diagnostics.is_empty();
+    let (program, found) = Context::new(sources, whole.has_use).run(&whole, !unread);
+    // A program without a kernel is no news where the kernel could not be read.
     diagnostics.extend(found.into_iter().filter(|d| !(unread && d.id == ids::EMPTY_PROGRAM)));
     crate::diagnostics::sort(&mut diagnostics);
     (program.filter(|_| no_errors(&diagnostics)), diagnostics)
@@ -130,6 +131,8 @@ struct StructItem<'a> {
 struct Context<'a> {
     sources: &'a SourceMap,
     diagnostics: Collector,
+    /// What does not stop a build. Shown if nothing does.
+    warnings: Collector,
     /// Names may be declared in files that were not read.
     has_use: bool,
     structs: Structs,
@@ -155,6 +158,7 @@ impl<'a> Context<'a> {
         let mut context = Context {
             sources,
             diagnostics: Collector::default(),
+            warnings: Collector::default(),
             has_use,
             structs: Structs::new(),
             struct_items: vec![],
@@ -171,7 +175,12 @@ impl<'a> Context<'a> {
         context
     }
 
-    fn run(mut self, file: &'a ast::File) -> (Option<tree::Program>, Vec<Diagnostic>) {
+    /// `all_read` says that there is no more in the program than `file` has.
+    fn run(
+        mut self,
+        file: &'a ast::File,
+        all_read: bool,
+    ) -> (Option<tree::Program>, Vec<Diagnostic>) {
         let items = self.declare(file);
         self.evaluate_consts();
         self.resolve_structs(&items.structs);
@@ -184,8 +193,15 @@ impl<'a> Context<'a> {
         if self.diagnostics.is_empty() && functions.iter().all(|f| f.kernel.is_none()) {
             self.report_empty(file);
         }
+        let look_further = all_read && self.diagnostics.is_empty();
         let program = tree::Program { structs: self.structs, statics, functions };
         let mut diagnostics = self.diagnostics.into_vec();
+        if look_further {
+            let mut errors = Collector::default();
+            flow::analyse(&program, &mut errors, &mut self.warnings);
+            // A warning may be an error's doing, so one is shown only where there are no errors.
+            diagnostics = if errors.is_empty() { self.warnings } else { errors }.into_vec();
+        }
         crate::diagnostics::sort(&mut diagnostics);
         (Some(program), diagnostics)
     }
@@ -231,7 +247,7 @@ impl<'a> Context<'a> {
         // Sorted, so that of two equally near ones always the same is taken.
         let mut candidates = candidates(self);
         candidates.sort_unstable();
-        match names::nearest(name, candidates.into_iter()) {
+        match crate::diagnostics::nearest(name, candidates.into_iter()) {
             Some(near) => error.hint(format!("did you mean `{near}`?")),
             None => error,
         }

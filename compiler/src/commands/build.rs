@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use gridlet::arch::{CudaArch, Dialect};
 use gridlet::compile::{self, Backend, BuildOptions, Checked, CpuOptions, DialectChoice, Session};
+use gridlet::source::SourceMap;
 use gridlet::target::Target;
 use gridlet::{Error, artifact, ir, nvvm};
 use inkwell::context::Context;
@@ -206,6 +207,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
             )));
         }
     };
+    reporter.diagnostics(&session.tool_warnings(), &SourceMap::default());
     write(outputs, options.output.as_deref())
 }
 

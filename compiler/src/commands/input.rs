@@ -8,11 +8,16 @@ use super::report::{Failure, Reporter};
 
 /// Reads and checks a `.grid` file, and shows its messages.
 pub(crate) fn checked(path: &Path, reporter: &Reporter) -> Result<Checked, Failure> {
-    let sources = compile::load(path)?;
-    let shown = sources.clone();
-    let checked = compile::check(sources).map_err(|error| reporter.program(error, &shown))?;
+    let checked = read(path, reporter)?;
     reporter.diagnostics(&checked.warnings, &checked.sources);
     Ok(checked)
+}
+
+/// Reads and checks a `.grid` file, and shows its errors.
+pub(crate) fn read(path: &Path, reporter: &Reporter) -> Result<Checked, Failure> {
+    let sources = compile::load(path)?;
+    let shown = sources.clone();
+    compile::check(sources).map_err(|error| reporter.program(error, &shown))
 }
 
 /// What a file holds, by its ending.

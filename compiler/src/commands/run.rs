@@ -149,6 +149,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
         Input::Artifact(_) => None,
     };
     let device = open(options)?;
+    let session = Session::new();
     let artifact = match input {
         Input::Artifact(artifact) => artifact,
         Input::Source(program) if device.info().kind == DeviceKind::Cpu => {
@@ -157,7 +158,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
                 count_launches: options.stats,
                 ..options.code.cpu_options()
             };
-            artifact::build_cpu(&Session::new(), &program, &build)?
+            artifact::build_cpu(&session, &program, &build)?
         }
         Input::Source(program) => {
             let capability = device.info().compute_capability;
@@ -168,9 +169,10 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
                     Failure::new(status::MISSING, "missing-device", message)
                 })?;
             let build = options.code.build_options(arch).counting_launches(options.stats);
-            artifact::build(&Session::new(), &program, &[arch], &build)?
+            artifact::build(&session, &program, &[arch], &build)?
         }
     };
+    reporter.diagnostics(&session.tool_warnings(), &SourceMap::default());
     // Before any kernel: the driver sizes the pool at the first one.
     if let Some(launches) = options.pending_launches {
         device.set_pending_launch_limit(launches)?;

@@ -3,6 +3,7 @@
 use super::ValueName;
 use super::blocks::Want;
 use super::body::{Body, Meaning};
+use super::launches::NAMED_STREAMS;
 use super::tree::{Expr, ExprKind, GeometryField};
 use super::types::builtin_type;
 use crate::diagnostics::{Diagnostic, ids};
@@ -158,6 +159,12 @@ impl<'a> Body<'_, 'a> {
         }
         let error =
             Diagnostic::error(ids::UNKNOWN_NAME, span, format!("there is no `{text}` here"));
+        if NAMED_STREAMS.contains(&text) {
+            let hint = "a named stream stands in a launch: `<<<grid, block, stream = ";
+            self.cx.report(error.hint(format!("{hint}{text}>>>`")));
+            self.declare_forever(text, span);
+            return;
+        }
         let error = self.cx.suggest(error, text, |cx| {
             let constants = cx.consts.iter().map(|item| cx.text(item.item.name));
             let statics = cx.statics.iter().map(|item| cx.text(item.item.name));

@@ -104,7 +104,10 @@ impl<'a> Body<'_, 'a> {
         if value.ty == Type::Unit {
             let message = "there is no value here to give to the variable";
             let error = Diagnostic::error(ids::NOT_A_VALUE, value.span, message);
-            self.cx.report(error);
+            self.cx.report(match value.kind {
+                ExprKind::Launch(_) => error.hint("`try launch` gives the launch's status"),
+                _ => error,
+            });
             return None;
         }
         Some(value.ty.clone())

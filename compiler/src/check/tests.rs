@@ -240,3 +240,19 @@ fn time_grows_with_the_length_of_the_program() {
     assert_eq!(functions(&text).len(), 20_001);
     assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
 }
+
+#[test]
+fn time_grows_with_the_branches_and_variables_of_a_function() {
+    let mut text = String::from("kernel k(p: *mut u32, n: u32) {\n");
+    for i in 0..6_000 {
+        text += &format!(
+            "let x{i}: u32; let mut y{i}: u32; if n == {i} {{ x{i} = 1; }} else {{ x{i} = 2; }}
+            loop {{ y{i} = x{i}; if p[{i}] == n {{ break; }} if p[{i}] == 1 {{ return; }} }}
+            p[{i}] = y{i}; sync_threads();\n"
+        );
+    }
+    text += "}\n";
+    let start = std::time::Instant::now();
+    assert_eq!(functions(&text).len(), 1);
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+}

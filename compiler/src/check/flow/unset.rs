@@ -12,6 +12,7 @@ use super::super::visit::{Node, local_of_place, visit_block};
 use super::Found;
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
+use crate::types::Type;
 
 /// So many variables without a first value are followed in a function. It bounds what a branch costs.
 const MAX_VARIABLES: usize = 4096;
@@ -357,7 +358,11 @@ impl<'t> Unset<'t> {
             return;
         }
         let name = self.name(at);
-        let by_parts = self.variables[at].by_parts;
+        let has_parts = matches!(
+            self.function.locals[self.variables[at].id.0 as usize].ty,
+            Type::Struct(_) | Type::Array(..) | Type::Vector(..)
+        );
+        let by_parts = has_parts && self.variables[at].by_parts;
         let message = match (by_parts, self.state.touched.has(at)) {
             (false, true) => format!("`{name}` is read here, but not every way here sets it"),
             (false, false) => format!("`{name}` is read before it is set"),

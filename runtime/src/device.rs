@@ -1,15 +1,18 @@
 //! Devices: opening, waiting, and what happens when a wait times out.
 
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use std::{fmt, mem};
 
-use crate::backend::{DeviceHandle, Entered, Transfer, Waited, cpu, cuda};
+use crate::backend::{DeviceHandle, Entered, PartHandle, Transfer, Waited, cpu, cuda};
 use crate::cpu::{CpuConfig, default_threads};
+use crate::driver::green::ResourceKind;
 use crate::error::{CPU_DEVICES, Error, Result};
 use crate::info::{DeviceInfo, DeviceKind};
 use crate::program::ProgramInner;
+use crate::resources::{Origin, SmResource, WorkqueueConfig, WorkqueueResource};
 use crate::selector::DeviceSelector;
 use crate::stream::{Stream, StreamInner};
 
@@ -112,7 +115,74 @@ impl Device {
     /// # Errors
     /// [`Error::Cuda`], [`Error::Unusable`].
     pub fn stream(&self) -> Result<Stream> {
-        Stream::create(&self.inner, None)
+        self.stream_with_priority(0)
+    }
+
+    /// The same with a priority: lower numbers first, 0 is the default, others are clamped to
+    /// [`Device::stream_priorities`] (`cuStreamCreateWithPriority`).
+    ///
+    /// # Errors
+    /// [`Error::Cuda`], [`Error::Unusable`].
+    pub fn stream_with_priority(&self, priority: i32) -> Result<Stream> {
+        Stream::create(&self.inner, None, priority)
+    }
+
+    /// The priorities that mean something, from the greatest, which is the lowest number, to the least
+    /// (`cuCtxGetStreamPriorityRange`); 0 alone on the CPU.
+    ///
+    /// # Errors
+    /// [`Error::Cuda`], [`Error::Unusable`].
+    pub fn stream_priorities(&self) -> Result<RangeInclusive<i32>> {
+        let (least, greatest) = self.inner.handle.priorities(&self.inner.enter()?)?;
+        Ok(greatest..=least)
+    }
+
+    /// All of its SMs (`cuDeviceGetDevResource`); of the CPU, the workers.
+    ///
+    /// # Errors
+    /// [`Error::MissingCall`] before CUDA 12.4, [`Error::Cuda`], [`Error::Unusable`].
+    pub fn sm_resource(&self) -> Result<SmResource> {
+        Ok(SmResource::new(&self.inner, self.resource(ResourceKind::Sm, false)?, Origin::Whole))
+    }
+
+    /// The SMs of its primary context (`cuCtxGetDevResource`).
+    ///
+    /// # Errors
+    /// As [`Device::sm_resource`].
+    pub fn context_sm_resource(&self) -> Result<SmResource> {
+        Ok(SmResource::new(&self.inner, self.resource(ResourceKind::Sm, true)?, Origin::Whole))
+    }
+
+    /// A configuration of workqueues, to change and to put into a descriptor.
+    ///
+    /// # Errors
+    /// [`Error::MissingFeature`] before CUDA 13.1, [`Error::NotOnCpu`], [`Error::Cuda`], [`Error::Unusable`].
+    pub fn workqueue_config(&self) -> Result<WorkqueueConfig> {
+        let handle = self.resource(ResourceKind::WorkqueueConfig, false)?;
+        Ok(WorkqueueConfig { device: Arc::clone(&self.inner), handle })
+    }
+
+    /// The configuration of the primary context's workqueues: its limit is the most that the driver keeps apart.
+    ///
+    /// # Errors
+    /// As [`Device::workqueue_config`].
+    pub fn context_workqueue_config(&self) -> Result<WorkqueueConfig> {
+        let handle = self.resource(ResourceKind::WorkqueueConfig, true)?;
+        Ok(WorkqueueConfig { device: Arc::clone(&self.inner), handle })
+    }
+
+    /// The primary context's workqueues, to share them with a green context.
+    ///
+    /// # Errors
+    /// As [`Device::workqueue_config`].
+    pub fn context_workqueue(&self) -> Result<WorkqueueResource> {
+        let handle = self.resource(ResourceKind::Workqueue, true)?;
+        Ok(WorkqueueResource { device: Arc::clone(&self.inner), handle })
+    }
+
+    fn resource(&self, kind: ResourceKind, of_context: bool) -> Result<PartHandle> {
+        let inner = &self.inner;
+        inner.handle.resource(kind, of_context, &inner.info, &inner.enter()?)
     }
 
     /// Free bytes of device memory.
@@ -330,7 +400,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn add<T>(list: &Mutex<Vec<Weak<T>>>, item: &Arc<T>) {
+pub(crate) fn add<T>(list: &Mutex<Vec<Weak<T>>>, item: &Arc<T>) {
     let mut list = lock(list);
     list.retain(|item| item.strong_count() > 0);
     list.push(Arc::downgrade(item));

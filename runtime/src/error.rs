@@ -42,6 +42,29 @@ pub enum Error {
         /// `cuDriverGetVersion`.
         found: CudaVersion,
     },
+    /// The driver has the call, but in a later version the call can do more.
+    #[error(
+        "the NVIDIA driver's `{call}` does not know {feature}: they came with CUDA {since}, this driver supports CUDA {found}"
+    )]
+    MissingFeature {
+        /// The driver call.
+        call: &'static str,
+        /// What was asked of it.
+        feature: &'static str,
+        /// The version that brought it.
+        since: CudaVersion,
+        /// `cuDriverGetVersion`.
+        found: CudaVersion,
+    },
+    /// Something that only GPUs have was asked of the CPU device.
+    #[error("the CPU device has no {what}")]
+    NotOnCpu {
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// Resources cannot be split or put together so.
+    #[error(transparent)]
+    Resource(Box<crate::resources::ResourceProblem>),
     /// There is no such GPU.
     #[error("no CUDA device {ordinal}: {}", match found {
         0 => "the driver sees no GPU".to_string(),
@@ -258,6 +281,7 @@ impl Error {
             Error::NoDriver { .. }
                 | Error::DriverTooOld { .. }
                 | Error::MissingCall { .. }
+                | Error::MissingFeature { .. }
                 | Error::NoDevice { .. }
                 | Error::NoImage { .. }
                 | Error::CpuThreads { .. }

@@ -60,9 +60,11 @@ pub mod manifest;
 mod memory;
 mod partition;
 mod program;
+pub mod resources;
 mod selector;
 mod stream;
 mod types;
+pub mod unified;
 
 pub use arguments::{Arg, Element, Pointer, Scalar};
 pub use artifact::{Artifact, ComputeCapability, ImageArch};
@@ -76,8 +78,12 @@ pub use error::{
 pub use event::Event;
 pub use info::{DeviceInfo, DeviceKind, SmGranularity};
 pub use memory::{Buffer, DeviceCopy, DeviceMemory};
-pub use partition::GreenContext;
+pub use partition::{Confinement, CurrentGreenContext, GreenContext};
 pub use program::{Kernel, Program};
+pub use resources::{
+    ResourceDescriptor, ResourceProblem, SmGroup, SmResource, Split, SplitFlags, WorkqueueConfig,
+    WorkqueueResource, WorkqueueScope,
+};
 pub use selector::DeviceSelector;
 pub use stream::Stream;
 pub use types::ScalarType;

@@ -152,8 +152,8 @@ impl<'c, 'a> Body<'c, 'a> {
     pub(super) fn function(mut self, signature: &Signature<'a>) -> Option<Function> {
         let item = signature.item;
         self.cx.scope.clear();
-        for name in &item.const_parameters {
-            self.declare(*name, Meaning::Opaque, None);
+        for parameter in &item.const_parameters {
+            self.declare(parameter.name, Meaning::Opaque, None);
         }
         for (at, parameter) in item.parameters.iter().enumerate() {
             let resolved = &signature.parameters[at];
@@ -170,7 +170,7 @@ impl<'c, 'a> Body<'c, 'a> {
         }
         self.result = signature.result.clone();
         self.result_span = item.result.as_ref().map_or(item.name.span, |ty| ty.span);
-        let body = self.function_block(item);
+        let body = self.function_block(item, item.body.as_ref()?);
         self.unused_dynamic_shared();
         Some(Function {
             name: self.cx.text(item.name).to_string(),
@@ -185,10 +185,10 @@ impl<'c, 'a> Body<'c, 'a> {
     }
 
     /// The body of a function, with its value as the result.
-    fn function_block(&mut self, item: &'a ast::Function) -> Option<Block> {
+    fn function_block(&mut self, item: &'a ast::Function, source: &'a ast::Block) -> Option<Block> {
         let result = self.result.clone();
-        let (statements, value) = self.open_block(&item.body, |body| {
-            let value = item.body.value.as_ref()?;
+        let (statements, value) = self.open_block(source, |body| {
+            let value = source.value.as_ref()?;
             match &result {
                 Some(ty) => body.need(value, ty, Why::Result(body.result_span)),
                 None => body.infer(value, None),
@@ -200,27 +200,27 @@ impl<'c, 'a> Body<'c, 'a> {
             value => block.value = value.map(Box::new),
         }
         let result = result?;
-        if result != Type::Unit && block.value.is_none() && item.body.value.is_none() {
+        if result != Type::Unit && block.value.is_none() && source.value.is_none() {
             if !self.alive {
                 block.value =
-                    Some(Box::new(self.unset(&result, item.body.span, &mut block.statements)));
+                    Some(Box::new(self.unset(&result, source.span, &mut block.statements)));
             } else if !item.damaged {
-                self.missing_return(item, &result);
+                self.missing_return(item, source, &result);
             }
         }
         Some(block)
     }
 
-    fn missing_return(&mut self, item: &'a ast::Function, result: &Type) {
+    fn missing_return(&mut self, item: &'a ast::Function, source: &'a ast::Block, result: &Type) {
         let name = self.cx.text(item.name);
-        let end = item.body.span.end;
-        let at = Span { start: end.saturating_sub(1), end, ..item.body.span };
+        let end = source.span.end;
+        let at = Span { start: end.saturating_sub(1), end, ..source.span };
         let message = format!("`{name}` can end without a value");
         let mut error = Diagnostic::error(ids::MISSING_RETURN, at, message)
             .at_caret("the end can be reached")
             .label(self.result_span, format!("{} is to be returned", self.cx.show(result)));
         if let Some(ast::Statement { kind: ast::StatementKind::Expr { value, .. }, span }) =
-            item.body.statements.last()
+            source.statements.last()
         {
             // Only a guess, so only where it is cheap to see that it may be meant.
             if matches!(value.kind, ast::ExprKind::Name(_) | ast::ExprKind::Binary { .. }) {

@@ -27,6 +27,10 @@ impl<'a> Context<'a> {
         let mut items = Items { structs: vec![], functions: vec![] };
         for item in &file.items {
             match item {
+                ast::Item::Use(item) => {
+                    self.has_use = true;
+                    self.unsupported(item.span, "`use` is");
+                }
                 ast::Item::Const(item) => {
                     let id = ValueName::Const(self.consts.len());
                     if self.declare_value(item.name, id) {
@@ -44,6 +48,10 @@ impl<'a> Context<'a> {
                         items.structs.push((id, item));
                     }
                 }
+                ast::Item::Function(item) if item.body.is_none() => {
+                    self.unsupported(item.name.span, "`extern` functions are");
+                    self.declare_value(item.name, ValueName::Opaque);
+                }
                 ast::Item::Function(item) => {
                     let id = FunctionId(items.functions.len() as u32);
                     if self.declare_value(item.name, ValueName::Function(id)) {
@@ -59,6 +67,12 @@ impl<'a> Context<'a> {
             }
         }
         items
+    }
+
+    /// Reports what is part of the language but not of this version.
+    fn unsupported(&mut self, span: Span, what: &str) {
+        let message = format!("{what} not supported yet");
+        self.report(Diagnostic::error(ids::NOT_SUPPORTED_YET, span, message));
     }
 
     fn declare_value(&mut self, name: ast::Name, value: ValueName) -> bool {
@@ -92,6 +106,9 @@ impl<'a> Context<'a> {
     /// Resolves parameters, results and attributes.
     pub(super) fn resolve_signatures(&mut self, functions: &[&'a ast::Function]) {
         for item in functions {
+            if let Some(first) = item.const_parameters.first() {
+                self.unsupported(first.name.span, "const parameters are");
+            }
             let mut parameters: Vec<Parameter<'a>> = Vec::with_capacity(item.parameters.len());
             for parameter in &item.parameters {
                 let ty = self.resolve_type(&parameter.ty);

@@ -43,7 +43,7 @@ use crate::types::{StructId, Structs, Type};
 /// Checks a parsed program. The tree is there if there was no error; the messages are in the order of the
 /// source.
 pub fn check(file: &ast::File, sources: &SourceMap) -> (Option<tree::Program>, Vec<Diagnostic>) {
-    let (program, diagnostics) = Context::new(sources, file.has_use).run(file, true);
+    let (program, diagnostics) = Context::new(sources).run(file, true);
     (program.filter(|_| no_errors(&diagnostics)), diagnostics)
 }
 
@@ -60,7 +60,7 @@ pub fn parse_and_check(sources: &SourceMap) -> (Option<tree::Program>, Vec<Diagn
         diagnostics.extend(errors);
     }
     let unread = !diagnostics.is_empty();
-    let (program, found) = Context::new(sources, whole.has_use).run(&whole, !unread);
+    let (program, found) = Context::new(sources).run(&whole, !unread);
     // A program without a kernel is no news where the kernel could not be read.
     diagnostics.extend(found.into_iter().filter(|d| !(unread && d.id == ids::EMPTY_PROGRAM)));
     crate::diagnostics::sort(&mut diagnostics);
@@ -154,12 +154,12 @@ struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    fn new(sources: &'a SourceMap, has_use: bool) -> Self {
+    fn new(sources: &'a SourceMap) -> Self {
         let mut context = Context {
             sources,
             diagnostics: Collector::default(),
             warnings: Collector::default(),
-            has_use,
+            has_use: false,
             structs: Structs::new(),
             struct_items: vec![],
             type_names: HashMap::from([("dim3", Some(StructId::DIM3))]),

@@ -58,7 +58,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    fn named_type(&mut self, name: ast::Name) -> Option<Type> {
+    pub(super) fn named_type(&mut self, name: ast::Name) -> Option<Type> {
         let text = self.text(name);
         if let Some(ty) = builtin_type(text) {
             return Some(ty);

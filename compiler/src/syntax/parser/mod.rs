@@ -139,12 +139,6 @@ impl<'a> Parser<'a> {
         self.last_error = Some(self.at);
     }
 
-    /// Reports what is part of the language but not of this version, and lets the parser go on.
-    fn unsupported(&mut self, span: Span, what: &str) {
-        let message = format!("{what} not supported yet");
-        self.diagnostics.push(Diagnostic::error(ids::NOT_SUPPORTED_YET, span, message));
-    }
-
     /// Grows with every error.
     fn error_count(&self) -> usize {
         self.diagnostics.len() + self.unreported

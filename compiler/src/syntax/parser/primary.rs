@@ -58,7 +58,7 @@ impl Parser<'_> {
         self.node(kind, span)
     }
 
-    fn string(&mut self) -> Option<Expr> {
+    pub(super) fn string(&mut self) -> Option<Expr> {
         let span = self.bump();
         let unescaped = unescape(&self.text[span.range()]);
         for range in &unescaped.wrong {

@@ -90,7 +90,7 @@ impl CudaDevice {
         let context = unsafe { driver::context::retain_primary(handle) }?;
         // SAFETY: the context was just retained.
         let service =
-            unsafe { Current::push(context).and_then(|_current| driver::stream::create()) };
+            unsafe { Current::push(context).and_then(|_current| driver::stream::create(0)) };
         let service = service.inspect_err(|_| {
             // SAFETY: pairs with the retain above; nothing uses the context yet.
             let _ = unsafe { driver::context::release_primary(handle) };
@@ -102,6 +102,17 @@ impl CudaDevice {
     pub(crate) fn enter(&self) -> Result<Entered<'_>> {
         // SAFETY: `self` holds the context.
         unsafe { Entered::push(self.context, None) }
+    }
+
+    /// The primary context.
+    pub(super) fn context(&self) -> CUcontext {
+        self.context
+    }
+
+    /// The least and the greatest priority of a stream.
+    pub(crate) fn priorities(&self) -> Result<(i32, i32)> {
+        // SAFETY: the primary context is current.
+        Ok(unsafe { driver::stream::priority_range() }?)
     }
 
     pub(crate) fn free_memory(&self) -> Result<u64> {
@@ -154,6 +165,9 @@ impl CudaDevice {
                 }
                 Transfer::Fill { to, value, bytes } => {
                     driver::memory::set_bytes(to, value, bytes, stream)
+                }
+                Transfer::Copy { from, to, bytes } => {
+                    driver::unified::copy(to, from, bytes, stream)
                 }
             }
         }?;

@@ -8,7 +8,10 @@
     reason = "test helpers panic, and a child process reports by printing"
 )]
 
+#[path = "../common/mod.rs"]
 mod common;
+mod green;
+mod unified;
 
 use std::fs::File;
 use std::io::Write;
@@ -131,54 +134,6 @@ fn structs_arrive_whole() {
         stream.synchronize_default().unwrap();
         assert_eq!(out.to_vec().unwrap(), [1.0, 2.0, 3.0, 4.0, 5.0, 200.0]);
     }
-}
-
-#[test]
-fn green_contexts_confine_kernels() {
-    let Some((_alone, device)) = gpu("green_contexts_confine_kernels") else { return };
-    let program = load(&device);
-    let whole = sms_used(&device, &program, &device.stream().unwrap());
-    let green = GreenContext::with_sms(&device, 16).unwrap();
-    let stream = green.stream().unwrap();
-    let part = sms_used(&device, &program, &stream);
-    note(format!(
-        "SMs used: {whole} by the device's stream, {part} by a green context of {}",
-        green.sm_count()
-    ));
-    assert!(green.sm_count() >= 16 && green.sm_count() < device.info().sm_count);
-    assert!(whole > green.sm_count() as usize + 2, "the measure tells nothing: {whole} SMs");
-    // Two more are documented for compute capability 9.x once a program that launches is loaded.
-    assert!(part <= green.sm_count() as usize + 2, "{part} SMs");
-
-    // Events and more streams work there, too; a second partition beside the first.
-    let other = GreenContext::with_sms(&device, 16).unwrap();
-    let (start, end) = (Event::new(&device).unwrap(), Event::new(&device).unwrap());
-    let other_stream = other.stream().unwrap();
-    other_stream.record(&start).unwrap();
-    assert!(sms_used(&device, &program, &other_stream) <= other.sm_count() as usize + 2);
-    other_stream.record(&end).unwrap();
-    assert!(start.elapsed_ms(&end).unwrap() > 0.0);
-
-    let total = device.info().sm_count;
-    for asked in [0, total + 1] {
-        let error = GreenContext::with_sms(&device, asked).unwrap_err();
-        assert!(
-            matches!(error, Error::Partition { available, .. } if available == total),
-            "{error}"
-        );
-    }
-    // A handle that others need may go first.
-    drop((device, green, other, program, other_stream));
-    stream.synchronize_default().unwrap();
-}
-
-#[test]
-fn a_green_context_may_be_the_whole_device() {
-    let Some((_alone, device)) = gpu("a_green_context_may_be_the_whole_device") else { return };
-    let green = GreenContext::with_sms(&device, device.info().sm_count).unwrap();
-    assert_eq!(green.sm_count(), device.info().sm_count);
-    let program = load(&device);
-    assert!(sms_used(&device, &program, &green.stream().unwrap()) > 16);
 }
 
 #[test]

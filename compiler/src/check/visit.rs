@@ -51,8 +51,17 @@ pub(crate) fn visit_block<'t>(block: &'t Block, visit: &mut dyn FnMut(Node<'t>))
 }
 
 fn visit_expr<'t>(expr: &'t Expr, visit: &mut dyn FnMut(Node<'t>)) {
+    let mut expr = expr;
+    let mut rights = vec![];
+    while let ExprKind::Binary(_, left, right) | ExprKind::Logical { left, right, .. } = &expr.kind
+    {
+        visit(Node::Expr(expr));
+        rights.push(&**right);
+        expr = left;
+    }
     visit(Node::Expr(expr));
     match &expr.kind {
+        ExprKind::Binary(..) | ExprKind::Logical { .. } => {}
         ExprKind::Int(_)
         | ExprKind::Float(_)
         | ExprKind::Bool(_)
@@ -67,15 +76,15 @@ fn visit_expr<'t>(expr: &'t Expr, visit: &mut dyn FnMut(Node<'t>)) {
         | ExprKind::Deref(operand)
         | ExprKind::AddressOf(operand)
         | ExprKind::ArrayRepeat(operand) => visit_expr(operand, visit),
-        ExprKind::Binary(_, left, right)
-        | ExprKind::Logical { left, right, .. }
-        | ExprKind::Index { base: left, index: right } => {
-            visit_expr(left, visit);
-            visit_expr(right, visit);
+        ExprKind::Index { base, index } => {
+            visit_expr(base, visit);
+            visit_expr(index, visit);
         }
-        ExprKind::If { condition, then, otherwise } => {
-            visit_expr(condition, visit);
-            visit_block(then, visit);
+        ExprKind::If { branches, otherwise } => {
+            for (condition, then) in branches {
+                visit_expr(condition, visit);
+                visit_block(then, visit);
+            }
             otherwise.iter().for_each(|block| visit_block(block, visit));
         }
         ExprKind::Block(block) => visit_block(block, visit),
@@ -92,5 +101,8 @@ fn visit_expr<'t>(expr: &'t Expr, visit: &mut dyn FnMut(Node<'t>)) {
             }
             launch.arguments.iter().for_each(|argument| visit_expr(argument, visit));
         }
+    }
+    for right in rights.into_iter().rev() {
+        visit_expr(right, visit);
     }
 }

@@ -284,27 +284,35 @@ impl<'t> Walk<'t> {
             | ExprKind::Field { base: operand, .. }
             | ExprKind::Deref(operand)
             | ExprKind::ArrayRepeat(operand) => self.expr(operand),
-            ExprKind::Binary(_, left, right) | ExprKind::Index { base: left, index: right } => {
-                self.all([&**left, &**right])
+            ExprKind::Binary(..) => {
+                let mut first = expr;
+                let mut rights = vec![];
+                while let ExprKind::Binary(_, left, right) = &first.kind {
+                    rights.push(&**right);
+                    first = left;
+                }
+                self.all(std::iter::once(first).chain(rights.into_iter().rev()))
             }
-            ExprKind::Logical { left, right, .. } => {
-                let mut sources = self.expr(left);
-                let region = self.new_region();
-                self.add(&sources, region, Some(left.span));
-                sources.append(&mut self.inside(region, |walk| walk.expr(right)));
-                sources
-            }
-            ExprKind::If { condition, then, otherwise } => {
-                let sources = self.expr(condition);
-                let region = self.new_region();
-                self.add(&sources, region, Some(condition.span));
-                let mut value = self.inside(region, |walk| walk.block(then));
+            ExprKind::Index { base, index } => self.all([&**base, &**index]),
+            ExprKind::Logical { .. } => self.logical(expr),
+            ExprKind::If { branches, otherwise } => {
+                let around = self.region;
+                let mut value = vec![];
+                for (condition, then) in branches {
+                    let sources = self.expr(condition);
+                    let region = self.new_region();
+                    self.add(&sources, region, Some(condition.span));
+                    // All that follows depends on this condition, and on those before.
+                    self.region = region;
+                    value.append(&mut self.block(then));
+                }
                 if let Some(otherwise) = otherwise {
-                    value.append(&mut self.inside(region, |walk| walk.block(otherwise)));
+                    value.append(&mut self.block(otherwise));
                 }
                 if expr.ty != Type::Unit {
-                    value.push(Source::Node(region));
+                    value.push(Source::Node(self.region));
                 }
+                self.region = around;
                 value
             }
             ExprKind::Block(block) => self.block(block),
@@ -340,6 +348,28 @@ impl<'t> Walk<'t> {
                 vec![]
             }
         }
+    }
+
+    /// `&&` and `||`: whether each part is evaluated depends on all before it.
+    fn logical(&mut self, expr: &'t Expr) -> Vec<Source> {
+        let mut first = expr;
+        let mut links = vec![];
+        while let ExprKind::Logical { left, right, .. } = &first.kind {
+            links.push((left.span, &**right));
+            first = left;
+        }
+        let around = self.region;
+        let mut sources = self.expr(first);
+        let mut known = 0;
+        for (left, right) in links.into_iter().rev() {
+            let region = self.new_region();
+            self.add(&sources[known..], region, Some(left));
+            self.region = region;
+            known = sources.len();
+            sources.append(&mut self.expr(right));
+        }
+        self.region = around;
+        sources
     }
 
     fn builtin(&mut self, builtin: Builtin, span: Span, mut sources: Vec<Source>) -> Vec<Source> {

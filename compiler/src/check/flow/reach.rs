@@ -115,6 +115,50 @@ impl<'t> Reach<'t, '_> {
         parts.into_iter().find_map(|part| self.expr(part))
     }
 
+    /// Operators, from the left on. What is right of a `&&` or `||` may not be reached.
+    fn chain(&mut self, expr: &'t Expr) -> End {
+        let mut first = expr;
+        let mut links = vec![];
+        loop {
+            match &first.kind {
+                ExprKind::Binary(_, left, right) => {
+                    links.push((true, &**right));
+                    first = left;
+                }
+                ExprKind::Logical { left, right, .. } => {
+                    links.push((false, &**right));
+                    first = left;
+                }
+                _ => break,
+            }
+        }
+        let mut end = self.expr(first);
+        for (always, right) in links.into_iter().rev() {
+            if end.is_some() {
+                break;
+            }
+            end = self.expr(right).filter(|_| always);
+        }
+        end
+    }
+
+    /// An `if`: it ends the way where each of its ways does.
+    fn branches(&mut self, branches: &'t [(Expr, Block)], otherwise: Option<&'t Block>) -> End {
+        let mut goes_on = false;
+        let mut told = false;
+        for (condition, then) in branches {
+            if let Some(stop) = self.expr(condition) {
+                return Some(stop).filter(|_| !goes_on);
+            }
+            let end = self.block(then);
+            goes_on |= end.is_none();
+            told |= end.is_some_and(|stop| stop.told);
+        }
+        let end = otherwise.and_then(|block| self.block(block));
+        goes_on |= end.is_none();
+        end.filter(|_| !goes_on).map(|stop| Stop { told: told || stop.told, ..stop })
+    }
+
     fn expr(&mut self, expr: &'t Expr) -> End {
         match &expr.kind {
             ExprKind::Int(_)
@@ -131,22 +175,9 @@ impl<'t> Reach<'t, '_> {
             | ExprKind::Deref(operand)
             | ExprKind::AddressOf(operand)
             | ExprKind::ArrayRepeat(operand) => self.expr(operand),
-            ExprKind::Binary(_, left, right) | ExprKind::Index { base: left, index: right } => {
-                self.all([&**left, &**right])
-            }
-            ExprKind::Logical { left, right, .. } => self.expr(left).or_else(|| {
-                self.expr(right);
-                None
-            }),
-            ExprKind::If { condition, then, otherwise } => {
-                let end = self.expr(condition);
-                if end.is_some() {
-                    return end;
-                }
-                let then = self.block(then);
-                let otherwise = otherwise.as_ref().and_then(|block| self.block(block));
-                then.zip(otherwise).map(|(a, b)| Stop { told: a.told || b.told, ..b })
-            }
+            ExprKind::Binary(..) | ExprKind::Logical { .. } => self.chain(expr),
+            ExprKind::Index { base, index } => self.all([&**base, &**index]),
+            ExprKind::If { branches, otherwise } => self.branches(branches, otherwise.as_ref()),
             ExprKind::Block(block) => self.block(block),
             ExprKind::Call { arguments: parts, .. }
             | ExprKind::Aggregate(parts)

@@ -393,29 +393,33 @@ impl<'t> Unset<'t> {
 
     /// A condition. What holds where it is true is left as the state; what holds where it is false is returned.
     fn condition(&mut self, expr: &'t Expr) -> State {
-        match &expr.kind {
-            ExprKind::Logical { is_and: true, left, right } => {
-                let mut otherwise = self.condition(left);
-                let right_false = self.condition(right);
-                otherwise.join(&right_false);
-                otherwise
-            }
-            ExprKind::Logical { is_and: false, left, right } => {
-                let left_false = self.condition(left);
-                let left_true = std::mem::replace(&mut self.state, left_false);
-                let otherwise = self.condition(right);
-                self.state.join(&left_true);
-                otherwise
-            }
+        let mut first = expr;
+        let mut links = vec![];
+        while let ExprKind::Logical { is_and, left, right } = &first.kind {
+            links.push((*is_and, &**right));
+            first = left;
+        }
+        let mut otherwise = match &first.kind {
             ExprKind::Unary(UnaryOp::Not, operand) => {
                 let otherwise = self.condition(operand);
                 std::mem::replace(&mut self.state, otherwise)
             }
             _ => {
-                self.expr(expr);
+                self.expr(first);
                 self.state.clone()
             }
+        };
+        for (is_and, right) in links.into_iter().rev() {
+            if is_and {
+                let right_false = self.condition(right);
+                otherwise.join(&right_false);
+            } else {
+                let left_true = std::mem::replace(&mut self.state, otherwise);
+                otherwise = self.condition(right);
+                self.state.join(&left_true);
+            }
         }
+        otherwise
     }
 
     fn all(&mut self, parts: impl IntoIterator<Item = &'t Expr>) {
@@ -446,20 +450,31 @@ impl<'t> Unset<'t> {
             | ExprKind::Field { base: operand, .. }
             | ExprKind::Deref(operand)
             | ExprKind::ArrayRepeat(operand) => self.expr(operand),
-            ExprKind::Binary(_, left, right) | ExprKind::Index { base: left, index: right } => {
-                self.expr(left);
-                self.expr(right);
+            ExprKind::Binary(..) => {
+                let mut first = expr;
+                let mut rights = vec![];
+                while let ExprKind::Binary(_, left, right) = &first.kind {
+                    rights.push(&**right);
+                    first = left;
+                }
+                self.expr(first);
+                self.all(rights.into_iter().rev());
             }
+            ExprKind::Index { base, index } => self.all([&**base, &**index]),
             ExprKind::Logical { .. } => {
                 let otherwise = self.condition(expr);
                 self.state.join(&otherwise);
             }
-            ExprKind::If { condition, then, otherwise } => {
-                let before_else = self.condition(condition);
-                self.block(then);
-                let after_then = std::mem::replace(&mut self.state, before_else);
+            ExprKind::If { branches, otherwise } => {
+                let mut after = State::default();
+                for (condition, then) in branches {
+                    let before_else = self.condition(condition);
+                    self.block(then);
+                    after.join(&self.state);
+                    self.state = before_else;
+                }
                 otherwise.iter().for_each(|block| self.block(block));
-                self.state.join(&after_then);
+                self.state.join(&after);
             }
             ExprKind::Block(block) => self.block(block),
             ExprKind::Call { arguments: parts, .. }

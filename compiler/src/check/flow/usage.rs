@@ -98,7 +98,10 @@ fn local_warning(
         }
         let message = format!("the {what} `{name}` is never {}", verb(usage));
         let warning = Diagnostic::warning(ids::UNUSED_VARIABLE, local.span, message);
-        return Some(warning.hint(format!("remove it, or call it `_{name}` if that is intended")));
+        return Some(match local.declared {
+            Declared::Loop => warning.hint("call it `_`"),
+            _ => warning.hint(format!("remove it, or call it `_{name}` if that is intended")),
+        });
     }
     let needs_mut = changed || usage.parts_assigned > 0 || usage.addresses > 0;
     if mutable && !needs_mut {

@@ -81,26 +81,45 @@ pub(super) fn is_place(expr: &Expr) -> bool {
     }
 }
 
-/// What evaluating an expression costs, in operators, if it may be evaluated although the program does
-/// not: it has no effect, cannot trap, and reads only scalar locals and parameters.
-pub(super) fn speculation_cost(expr: &Expr) -> Option<u32> {
+/// Most operators that are worth computing in vain to do without a branch.
+const SPECULATION_LIMIT: u32 = 2;
+
+/// Whether an expression may be evaluated although the program does not: it costs little, has no effect, cannot
+/// trap, and reads only scalar locals and parameters.
+pub(super) fn is_worth_speculation(expr: &Expr) -> bool {
+    speculation_cost(expr).is_some()
+}
+
+/// What that costs, in operators; `None` if it may not be evaluated or costs too much.
+fn speculation_cost(expr: &Expr) -> Option<u32> {
     use crate::check::tree::BinaryOp::{Div, Rem};
-    match &expr.kind {
-        ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) => Some(0),
-        ExprKind::Local(_) => {
-            (!matches!(expr.ty, Type::Struct(_) | Type::Array(..) | Type::Unit)).then_some(0)
+    let mut cost = 0;
+    let mut expr = expr;
+    while cost <= SPECULATION_LIMIT {
+        match &expr.kind {
+            ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) => return Some(cost),
+            ExprKind::Local(_) => {
+                let is_value = !matches!(expr.ty, Type::Struct(_) | Type::Array(..) | Type::Unit);
+                return is_value.then_some(cost);
+            }
+            ExprKind::Field { base, .. } if matches!(base.kind, ExprKind::Geometry(_)) => {
+                return Some(cost);
+            }
+            ExprKind::Unary(_, operand) | ExprKind::Cast(operand) => {
+                cost += 1;
+                expr = operand;
+            }
+            ExprKind::Binary(op, left, right) => {
+                if matches!(op, Div | Rem) && !is_float(&left.ty) {
+                    return None;
+                }
+                cost += speculation_cost(right)? + 1;
+                expr = left;
+            }
+            _ => return None,
         }
-        ExprKind::Field { base, .. } if matches!(base.kind, ExprKind::Geometry(_)) => Some(0),
-        ExprKind::Unary(_, operand) | ExprKind::Cast(operand) => {
-            Some(speculation_cost(operand)? + 1)
-        }
-        ExprKind::Binary(op, left, right) => {
-            let may_trap = matches!(op, Div | Rem) && !is_float(&left.ty);
-            let cost = speculation_cost(left)?.checked_add(speculation_cost(right)?)?;
-            (!may_trap).then_some(cost + 1)
-        }
-        _ => None,
     }
+    None
 }
 
 fn is_float(ty: &Type) -> bool {

@@ -487,3 +487,24 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
         text
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_tool_says_is_a_warning_once() {
+        let session = Session::new();
+        session.note("libNVVM", "  \n");
+        assert_eq!(session.tool_warnings(), []);
+        session.note("libNVVM", "stack is large\n");
+        session.note("libNVVM", "stack is large");
+        session.note("nvJitLink", "stack is large");
+        let warnings = session.tool_warnings();
+        let texts: Vec<&str> = warnings.iter().map(|warning| warning.message.as_str()).collect();
+        assert_eq!(texts, ["libNVVM says: stack is large", "nvJitLink says: stack is large"]);
+        assert!(warnings.iter().all(|w| w.id == ids::TOOL_WARNING && w.labels.is_empty()));
+        let shown = crate::diagnostics::render(&warnings[..1], &SourceMap::default(), false);
+        assert_eq!(shown.trim_end(), "warning[tool-warning]: libNVVM says: stack is large");
+    }
+}

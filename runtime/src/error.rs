@@ -190,7 +190,7 @@ pub enum Error {
         alignment: u32,
     },
     /// A limit must be set before the device runs its first kernel.
-    #[error("{limit} must be set before the first kernel runs on the device")]
+    #[error("the {limit} must be set before the first kernel runs on the device")]
     LimitTooLate {
         /// The limit's name.
         limit: &'static str,
@@ -237,6 +237,24 @@ pub enum Error {
         ordinal: u32,
         /// What timed out.
         what: String,
+    },
+    /// The device lost its context to a fault, and with it everything on it. [`crate::Device::recover`] gives a new one.
+    #[error(
+        "device {ordinal} lost everything on it to a fault, and `Device::recover` opens it anew: {fault}"
+    )]
+    Broken {
+        /// The GPU's number.
+        ordinal: u32,
+        /// What happened.
+        fault: Box<Fault>,
+    },
+    /// After a fault the driver starts no new context.
+    #[error("device {ordinal} cannot be used in this process any more: {reason}")]
+    NotRecovered {
+        /// The GPU's number.
+        ordinal: u32,
+        /// What the driver said.
+        reason: Box<Error>,
     },
     /// Device-side launches failed and the program did not ask for their status.
     #[error(transparent)]

@@ -34,7 +34,8 @@ impl Event {
         let entered = self.device.enter()?;
         for event in [self, later] {
             let wait = |timeout| event.handle.wait(timeout, &entered);
-            self.device.wait(wait, DEFAULT_TIMEOUT, || "an event".into())?;
+            let waited = self.device.wait(wait, DEFAULT_TIMEOUT, || "an event".into());
+            self.device.note_fault(waited)?;
         }
         self.handle.elapsed_ms(&later.handle, &entered)
     }

@@ -56,6 +56,7 @@ mod driver;
 mod error;
 mod event;
 mod info;
+mod limits;
 pub mod manifest;
 mod memory;
 mod partition;
@@ -77,6 +78,7 @@ pub use error::{
 };
 pub use event::Event;
 pub use info::{DeviceInfo, DeviceKind, SmGranularity};
+pub use limits::Limit;
 pub use memory::{Buffer, DeviceCopy, DeviceMemory};
 pub use partition::{Confinement, CurrentGreenContext, GreenContext};
 pub use program::{Kernel, Program};

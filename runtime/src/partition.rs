@@ -105,7 +105,8 @@ impl GreenContext {
         Device { inner: Arc::clone(&self.inner.device) }
     }
 
-    /// A number that no other green context has in the life of the process (`cuGreenCtxGetId`).
+    /// A number that no other green context has (`cuGreenCtxGetId`). The driver's object behind a green context that
+    /// was dropped serves the next one of the same resources, and the number with it.
     ///
     /// # Errors
     /// [`Error::MissingCall`] before CUDA 13.0, [`Error::NotOnCpu`], [`Error::Cuda`], [`Error::Unusable`].
@@ -292,7 +293,7 @@ impl Drop for GreenInner {
     fn drop(&mut self) {
         if let Some(entered) = self.device.enter_for_drop() {
             // SAFETY: its streams held `self`, so they are destroyed.
-            unsafe { self.handle.destroy(&entered) };
+            unsafe { self.handle.retire(&self.device.handle, &entered) };
         }
     }
 }

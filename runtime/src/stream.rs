@@ -124,8 +124,10 @@ impl Stream {
         device.note_kernel();
         // SAFETY: kernel and stream live, on one device; `pack` made the parameters that the manifest says the
         // kernel has, and `Program::kernel` compared the manifest with the image.
-        unsafe { stream.handle.launch(&kernel.entry.handle, config, &mut parameters, &entered) }
-            .map_err(|error| stream.name_kernels(error))
+        let launched = unsafe {
+            stream.handle.launch(&kernel.entry.handle, config, &mut parameters, &entered)
+        };
+        device.note_fault(launched.map_err(|error| stream.name_kernels(error)))
     }
 
     /// Sets the event to this point of the stream.
@@ -240,7 +242,7 @@ impl StreamInner {
             // After a fault, and after a time-out that stopped it, too: nothing of it runs any more.
             self.finished.fetch_max(submitted, Ordering::AcqRel);
         }
-        let result = result.map_err(|error| self.name_kernels(error));
+        let result = self.device.note_fault(result.map_err(|error| self.name_kernels(error)));
         if !self.is_busy() {
             lock(&self.kernels).clear();
         }

@@ -24,8 +24,8 @@ use gridlet_runtime::unified::{
     RegisteredMemory,
 };
 use gridlet_runtime::{
-    Arg, Buffer, Device, Event, GreenContext, LaunchConfig, Program, ResourceDescriptor, Result,
-    SmGroup, SmResource, SplitFlags, WorkqueueScope,
+    Arg, Buffer, Device, Event, GreenContext, LaunchConfig, Limit, Program, ResourceDescriptor,
+    Result, SmGroup, SmResource, SplitFlags, WorkqueueScope,
 };
 
 /// Set in the processes that run a scenario.
@@ -447,6 +447,66 @@ scenario!(a_fault_names_the_kernels, "full", ["FAKE_QUERY" = "719"], || {
         &[Arg::from(0), Arg::from(0u32), Arg::from(0u32)],
     )?;
     stream.synchronize_default()
+});
+
+/// A fault, and a second device on the context that comes after it.
+fn recover() -> Result<()> {
+    let device = Device::open(0)?;
+    say(device.recover()?.info().name.clone());
+    let program = Program::load(&device, &common::artifact()?)?;
+    let kernel = program.kernel("lose")?;
+    let (stream, buffer) = (device.stream()?, Buffer::<u32>::alloc_zeroed(&device, 1)?);
+    let args = [Arg::from(0), Arg::from(0u32), Arg::from(0u32)];
+    stream.launch(&kernel, &LaunchConfig::new(1, 1), &args)?;
+    say(stream.synchronize_default().unwrap_err());
+    say(stream.synchronize_default().unwrap_err());
+    say("recovering");
+    let fresh = device.recover()?;
+    // Again, and by the number, it is the same one.
+    device.recover()?;
+    Device::open(0)?.set_pending_launch_limit(4096)?;
+    say(buffer.to_vec().unwrap_err());
+    say(stream.launch(&kernel, &LaunchConfig::new(1, 1), &args).unwrap_err());
+    let program = Program::load(&fresh, &common::artifact()?)?;
+    let next = fresh.stream()?;
+    next.launch(&program.kernel("lose")?, &LaunchConfig::new(1, 1), &args)?;
+    next.synchronize_default()?;
+    say("nothing of the old device is destroyed");
+    drop((stream, buffer, kernel));
+    say("the new one is");
+    drop((program, next, fresh));
+    // A broken device that still lives is not what its number means.
+    Device::open(0)?.stream()?;
+    device.recover()?.stream().map(|_| ())
+}
+
+scenario!(a_device_recovers_from_a_fault, "full", ["FAKE_QUERY" = "700"], recover);
+scenario!(a_reset_may_fail, "full", ["FAKE_QUERY" = "700", "FAKE_RESET" = "719"], recover);
+scenario!(
+    a_context_may_stay_broken,
+    "full",
+    ["FAKE_QUERY" = "700", "FAKE_AFTER_RESET" = "719"],
+    recover
+);
+
+scenario!(limits_are_set_before_the_first_kernel, "full", [], || {
+    let device = Device::open(0)?;
+    for limit in [Limit::PendingLaunches, Limit::StackBytes, Limit::HeapBytes, Limit::PrintfBytes] {
+        say(format!("{limit:?} {}", device.limit(limit)?));
+        say(format!("{} bytes taken", device.set_limit(limit, 8192)?));
+    }
+    let kernel = Program::load(&device, &common::artifact()?)?.kernel("lose")?;
+    let stream = device.stream()?;
+    let args = [Arg::from(0), Arg::from(0u32), Arg::from(0u32)];
+    stream.launch(&kernel, &LaunchConfig::new(1, 1), &args)?;
+    device.set_limit(Limit::StackBytes, 2048)?;
+    for limit in [Limit::PendingLaunches, Limit::HeapBytes, Limit::PrintfBytes] {
+        say(device.set_limit(limit, 8192).unwrap_err());
+    }
+    let cpu = Device::open_cpu(gridlet_runtime::CpuConfig::default())?;
+    say(cpu.limit(Limit::HeapBytes).unwrap_err());
+    say(cpu.set_limit(Limit::StackBytes, 1).unwrap_err());
+    Ok(())
 });
 
 scenario!(lost_launches_are_reported_once, "full", ["FAKE_LOST" = "3"], || {

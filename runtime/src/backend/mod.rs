@@ -28,6 +28,7 @@ use crate::cpu::{CpuImage, CpuKernel, CpuPartition, CpuStream};
 use crate::driver::green::{RawResource, ResourceKind};
 use crate::error::{CPU_DEVICES, Error, Result};
 use crate::info::DeviceInfo;
+use crate::limits::Limit;
 use crate::manifest;
 
 /// A device.
@@ -108,26 +109,38 @@ impl DeviceHandle {
         }
     }
 
-    /// Launches that may be pending.
-    pub(crate) fn pending_launch_limit(&self, _entered: &Entered<'_>) -> Result<u64> {
-        match self {
-            DeviceHandle::Cuda(device) => device.pending_launch_limit(),
-            DeviceHandle::Cpu(device) => Ok(device.pending_launch_limit()),
+    /// A limit's value.
+    pub(crate) fn limit(&self, limit: Limit, _entered: &Entered<'_>) -> Result<u64> {
+        match (self, limit) {
+            (DeviceHandle::Cuda(device), _) => device.limit(limit),
+            (DeviceHandle::Cpu(device), Limit::PendingLaunches) => {
+                Ok(device.pending_launch_limit())
+            }
+            (DeviceHandle::Cpu(_), _) => Err(Error::NotOnCpu { what: limit.name() }),
         }
     }
 
-    /// Sets how many launches may be pending.
-    pub(crate) fn set_pending_launch_limit(
-        &self,
-        launches: u64,
-        _entered: &Entered<'_>,
-    ) -> Result<()> {
-        match self {
-            DeviceHandle::Cuda(device) => device.set_pending_launch_limit(launches),
-            DeviceHandle::Cpu(device) => {
-                device.set_pending_launch_limit(launches);
+    /// Sets a limit.
+    pub(crate) fn set_limit(&self, limit: Limit, value: u64, _entered: &Entered<'_>) -> Result<()> {
+        match (self, limit) {
+            (DeviceHandle::Cuda(device), _) => device.set_limit(limit, value),
+            (DeviceHandle::Cpu(device), Limit::PendingLaunches) => {
+                device.set_pending_launch_limit(value);
                 Ok(())
             }
+            (DeviceHandle::Cpu(_), _) => Err(Error::NotOnCpu { what: limit.name() }),
+        }
+    }
+
+    /// Destroys all that was made on the device, after a fault; the CPU device needs no such thing.
+    ///
+    /// # Safety
+    /// No handle of the device is used again.
+    pub(crate) unsafe fn reset(&self) -> Result<()> {
+        match self {
+            // SAFETY: passed on to the caller.
+            DeviceHandle::Cuda(device) => unsafe { device.reset() },
+            DeviceHandle::Cpu(_) => Ok(()),
         }
     }
 
@@ -505,7 +518,7 @@ impl KernelHandle {
     }
 }
 
-/// A part of a device. Never destroyed but by [`PartitionHandle::destroy`].
+/// A part of a device. Never let go but by [`PartitionHandle::retire`].
 #[derive(Debug)]
 pub(crate) enum PartitionHandle {
     Cuda(cuda::CudaPartition),
@@ -598,15 +611,14 @@ impl PartitionHandle {
         }
     }
 
-    /// Destroys it.
+    /// Lets it go.
     ///
     /// # Safety
     /// The contract of this module; its streams are destroyed, and it is not used again.
-    pub(crate) unsafe fn destroy(&self, _entered: &Entered<'_>) {
-        match self {
+    pub(crate) unsafe fn retire(&self, device: &DeviceHandle, _entered: &Entered<'_>) {
+        if let (PartitionHandle::Cuda(partition), DeviceHandle::Cuda(device)) = (self, device) {
             // SAFETY: passed on to the caller.
-            PartitionHandle::Cuda(partition) => unsafe { partition.destroy() },
-            PartitionHandle::Cpu(_) => {}
+            unsafe { partition.retire(device) };
         }
     }
 }

@@ -86,6 +86,7 @@ driver_calls! {
     // Primary Context Management, Context Management
     cudarc (7, 0) cuDevicePrimaryCtxRetain(pctx: *mut CUcontext, dev: CUdevice);
     cudarc (11, 0) cuDevicePrimaryCtxRelease_v2(dev: CUdevice);
+    cudarc (11, 0) cuDevicePrimaryCtxReset_v2(dev: CUdevice);
     cudarc (4, 0) cuCtxPushCurrent_v2(ctx: CUcontext);
     cudarc (4, 0) cuCtxPopCurrent_v2(pctx: *mut CUcontext);
     cudarc (3, 1) cuCtxGetLimit(pvalue: *mut usize, limit: CUlimit);

@@ -85,6 +85,13 @@ impl RawResource {
         kind == CUdevResourceType::CU_DEV_RESOURCE_TYPE_SM as u32 && self.sm().sm_count > 0
     }
 
+    /// All of it, to tell resources apart.
+    pub(crate) fn bytes(&self) -> [u8; size_of::<CUdevResource>()] {
+        // SAFETY: the struct has no padding: kind, bytes, a union that is as large as its bytes, a pointer, and
+        // `empty` wrote them all.
+        unsafe { mem::transmute(self.0) }
+    }
+
     /// Of an SM resource.
     pub(crate) fn sm(&self) -> SmNumbers {
         // SAFETY: any bytes are integers.

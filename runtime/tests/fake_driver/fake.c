@@ -47,6 +47,9 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
 
 int cuDevicePrimaryCtxRetain(handle *context, int device) { *context = (handle)0x100; return say("cuDevicePrimaryCtxRetain"); }
 int cuDevicePrimaryCtxRelease_v2(int device) { return say("cuDevicePrimaryCtxRelease"); }
+static int is_reset;
+int cuDevicePrimaryCtxReset_v2(int device) { say("cuDevicePrimaryCtxReset"); is_reset = 1; return setting("FAKE_RESET", 0); }
+int cuMemGetInfo_v2(size_t *free, size_t *total) { *free = 1 << 29; *total = 1 << 30; return is_reset ? setting("FAKE_AFTER_RESET", 0) : 0; }
 int cuCtxPushCurrent_v2(handle context) { return 0; }
 int cuCtxPopCurrent_v2(handle *context) { return 0; }
 int cuCtxGetLimit(size_t *value, int limit) { *value = 2048; return 0; }
@@ -146,7 +149,7 @@ static int polls; /* until what was launched is done */
 int cuStreamQuery(handle stream) {
     if (stream == (handle)0x200) return 0;
     if (polls && --polls == 0) say("cuStreamQuery: all launches are done");
-    return polls ? 600 : setting("FAKE_QUERY", 0);
+    return polls ? 600 : is_reset ? 0 : setting("FAKE_QUERY", 0);
 }
 
 int cuLibraryLoadData(handle *library, const char *code, const int *options, void **values, unsigned count, void *a, void *b, unsigned c) {

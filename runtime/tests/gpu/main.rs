@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use gridlet_runtime::artifact::describe_image;
 use gridlet_runtime::manifest::ImageKind;
 use gridlet_runtime::{
-    Arg, Artifact, Buffer, Device, Error, Event, GreenContext, LaunchConfig, Program, Stream,
+    Arg, Artifact, Buffer, Device, Error, Event, GreenContext, LaunchConfig, Limit, Program, Stream,
 };
 
 /// Set in processes that run a test which ruins their context.
@@ -382,6 +382,90 @@ fn a_trap_is_a_fault() {
     ] {
         assert!(output.contains(text), "no {text:?} in:\n{output}");
     }
+}
+
+/// Breaks the context with a kernel, and uses the device again.
+fn recovered(device: &Device, kernel: &str, args: &[Arg<'_>]) -> Vec<String> {
+    let program = load(device);
+    let green = GreenContext::with_sms(device, 8).unwrap();
+    let (stream, buffer) =
+        (green.stream().unwrap(), Buffer::<u32>::alloc_zeroed(device, 1).unwrap());
+    let broken = program.kernel(kernel).unwrap();
+    stream.launch(&broken, &LaunchConfig::new(1, 1), args).unwrap();
+    let mut lines = vec![stream.synchronize(Duration::from_secs(10)).unwrap_err().to_string()];
+    lines.push(format!("before: {}", buffer.to_vec().unwrap_err()));
+    let fresh = match device.recover() {
+        Ok(fresh) => fresh,
+        Err(error) => {
+            lines.push(format!("not recovered: {error}"));
+            return lines;
+        }
+    };
+    let mut flag = Buffer::<u32>::alloc_zeroed(&fresh, 1).unwrap();
+    let poke = load(&fresh).kernel("poke").unwrap();
+    let green = GreenContext::with_sms(&fresh, 8).unwrap();
+    for next in [fresh.stream().unwrap(), green.stream().unwrap()] {
+        flag.fill(0).unwrap();
+        next.launch(&poke, &LaunchConfig::new(1, 1), &[Arg::from(&mut flag)]).unwrap();
+        next.synchronize_default().unwrap();
+        lines.push(format!("after: {:?}", flag.to_vec().unwrap()));
+    }
+    drop((stream, buffer, broken, program));
+    lines.push(format!("old handles dropped: {:?}", flag.to_vec().unwrap()));
+    lines
+}
+
+/// Driver 580.159.04 starts no new context in a process that had a fault; another may.
+fn recovers_or_says_that_it_does_not(name: &str, body: fn(&Device) -> Vec<String>, kernel: &str) {
+    let Some(output) = in_a_process(name, body) else { return };
+    note(output.lines().filter(|line| line.starts_with("> ")).collect::<Vec<_>>().join("\n"));
+    let named = format!("(kernel launched: `{kernel}`)");
+    assert!(output.contains(&named) && output.contains("> done"), "{output}");
+    assert!(output.contains("> before: device 0 lost everything on it to a fault"), "{output}");
+    if output.contains("> not recovered") {
+        let text = "> not recovered: device 0 cannot be used in this process any more: ";
+        assert!(output.contains(text) && !output.contains("> after"), "{output}");
+        return;
+    }
+    assert_eq!(output.matches("> after: [1]").count(), 2, "{output}");
+    assert_eq!(output.matches("> old handles dropped: [1]").count(), 1, "{output}");
+}
+
+#[test]
+fn a_device_recovers_from_a_trap_or_says_that_it_does_not() {
+    let name = "a_device_recovers_from_a_trap_or_says_that_it_does_not";
+    recovers_or_says_that_it_does_not(name, |device| recovered(device, "stop", &[]), "stop");
+}
+
+#[test]
+fn a_device_recovers_from_a_wild_address_or_says_that_it_does_not() {
+    let name = "a_device_recovers_from_a_wild_address_or_says_that_it_does_not";
+    let body = |device: &Device| recovered(device, "poke", &[Arg::address(64)]);
+    recovers_or_says_that_it_does_not(name, body, "poke");
+}
+
+#[test]
+fn limits_are_set_and_told() {
+    let output = in_a_process("limits_are_set_and_told", |device| {
+        let limits = [
+            (Limit::PendingLaunches, 65_536),
+            (Limit::StackBytes, 4096),
+            (Limit::HeapBytes, 64 << 20),
+            (Limit::PrintfBytes, 8 << 20),
+        ];
+        let mut lines = vec![];
+        for (limit, value) in limits {
+            let default = device.limit(limit).unwrap();
+            let taken = device.set_limit(limit, value).unwrap();
+            let now = device.limit(limit).unwrap();
+            lines.push(format!("{limit:?}: {default}, then {now}, {taken} bytes taken"));
+            assert!(now >= value, "{limit:?}");
+        }
+        lines
+    });
+    let Some(output) = output else { return };
+    note(output.lines().filter(|line| line.starts_with("> ")).collect::<Vec<_>>().join("\n"));
+    assert!(output.contains("> done"), "{output}");
 }
 
 #[test]

@@ -203,6 +203,8 @@ impl<'a> Context<'a> {
             diagnostics = if errors.is_empty() { self.warnings } else { errors }.into_vec();
         }
         crate::diagnostics::sort(&mut diagnostics);
+        // Those of functions that are checked for several values of their const parameters.
+        diagnostics.dedup();
         (Some(program), diagnostics)
     }
 

@@ -11,35 +11,53 @@ mod results;
 mod unset;
 mod usage;
 
+use std::collections::{HashMap, HashSet};
+
 use super::tree::{Function, Program};
-use crate::diagnostics::{Collector, Diagnostic};
-use crate::source::FileId;
+use crate::diagnostics::{Collector, Diagnostic, Severity};
+use crate::source::{FileId, Span};
 
 /// Looks at a program without errors. Functions may stand in it several times, for several values of their
-/// const parameters: what is found in each is reported once.
+/// const parameters: what is written for nothing must be so in each, and is reported once.
 pub(super) fn analyse(program: &Program, errors: &mut Collector, warnings: &mut Collector) {
     let calls = graph::Calls::of(program);
+    let mut copies: HashMap<Span, usize> = HashMap::new();
     let mut found = vec![];
     for function in &program.functions {
+        *copies.entry(function.span).or_default() += 1;
+        let mut list = vec![];
         let set = unset::analyse(function);
-        found.extend(set.errors);
-        usage::analyse(function, &set.changed, &mut found);
-        reach::analyse(function, &mut found);
-        results::analyse(function, &mut found);
+        list.extend(set.errors);
+        usage::analyse(function, &set.changed, &mut list);
+        reach::analyse(function, &mut list);
+        results::analyse(function, &mut list);
+        found.extend(list.into_iter().map(|diagnostic| (function.span, diagnostic)));
     }
+    let mut times: HashMap<_, usize> = HashMap::new();
+    for (_, diagnostic) in &found {
+        *times.entry(key(diagnostic)).or_default() += 1;
+    }
+    found.retain(|(function, diagnostic)| {
+        diagnostic.severity == Severity::Error || times[&key(diagnostic)] == copies[function]
+    });
+    let mut found: Found = found.into_iter().map(|(_, diagnostic)| diagnostic).collect();
     barriers::analyse(program, &calls, &mut found);
     found.extend(calls.unused_functions(program, FileId(0)));
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     for diagnostic in found {
-        let at = diagnostic.labels.first().map(|label| label.span);
-        if seen.insert((diagnostic.id, at)) {
+        if seen.insert(key(&diagnostic)) {
             let list = match diagnostic.severity {
-                crate::diagnostics::Severity::Error => &mut *errors,
-                crate::diagnostics::Severity::Warning => &mut *warnings,
+                Severity::Error => &mut *errors,
+                Severity::Warning => &mut *warnings,
             };
             list.push(diagnostic);
         }
     }
+}
+
+/// What tells messages apart.
+fn key(diagnostic: &Diagnostic) -> (&'static str, Option<Span>) {
+    (diagnostic.id, diagnostic.labels.first().map(|label| label.span))
 }
 
 /// Whether a name says that its variable or item may be unused.

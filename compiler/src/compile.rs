@@ -8,7 +8,7 @@
 //! from it.
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use inkwell::context::Context;
 use sha2::{Digest, Sha256};
@@ -19,7 +19,7 @@ use crate::check::tree;
 use crate::codegen;
 use crate::cpu;
 pub use crate::cpu::{CpuOptions, SharedObject};
-use crate::diagnostics::{Diagnostic, Severity};
+use crate::diagnostics::{Diagnostic, Severity, ids};
 use crate::error::{Error, Result};
 use crate::ir;
 use crate::ir::expand::Instructions;
@@ -303,6 +303,8 @@ pub struct Session {
     inputs: Vec<LinkInput>,
     libnvvm: OnceLock<LibNvvm>,
     nvjitlink: OnceLock<NvJitLink>,
+    /// What the tools said so far, each text once.
+    said: Mutex<Vec<(&'static str, String)>>,
 }
 
 impl Session {
@@ -313,7 +315,13 @@ impl Session {
 
     /// A session with a given toolchain.
     pub fn with_toolchain(toolchain: Toolchain) -> Self {
-        Session { toolchain, inputs: vec![], libnvvm: OnceLock::new(), nvjitlink: OnceLock::new() }
+        Session {
+            toolchain,
+            inputs: vec![],
+            libnvvm: OnceLock::new(),
+            nvjitlink: OnceLock::new(),
+            said: Mutex::default(),
+        }
     }
 
     /// This session, with modules of others that it links to every program: those that define what a program
@@ -343,6 +351,24 @@ impl Session {
     /// [`Error::Missing`] if it is not there or too old.
     pub fn nvjitlink(&self) -> Result<&NvJitLink> {
         once(&self.nvjitlink, || NvJitLink::load(self.toolchain.nvjitlink()?))
+    }
+
+    /// What libNVVM and nvJitLink warned of since the session began, as messages. Each text is there once,
+    /// however many images it came with.
+    pub fn tool_warnings(&self) -> Vec<Diagnostic> {
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let warning = |(tool, text): &(&str, String)| {
+            Diagnostic::general_warning(ids::TOOL_WARNING, format!("{tool} says: {text}"))
+        };
+        said.iter().map(warning).collect()
+    }
+
+    fn note(&self, tool: &'static str, log: &str) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = log.trim();
+        if !text.is_empty() && !said.iter().any(|known| known.0 == tool && known.1 == text) {
+            said.push((tool, text.to_owned()));
+        }
     }
 
     /// Names and versions of the tools that made images so far, sorted by name, for the manifest.
@@ -398,6 +424,7 @@ impl Session {
                     options.arch,
                     &ptx_options,
                 )?;
+                self.note("libNVVM", &output.log);
                 Ok((output.ptx, output.log))
             }
         }
@@ -423,6 +450,7 @@ impl Session {
             options.arch,
             &link_options,
         )?;
+        self.note("nvJitLink", &output.log);
         Ok((output.cubin, output.log))
     }
 
@@ -484,4 +512,25 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_tool_says_is_a_warning_once() {
+        let session = Session::new();
+        session.note("libNVVM", "  \n");
+        assert_eq!(session.tool_warnings(), []);
+        session.note("libNVVM", "stack is large\n");
+        session.note("libNVVM", "stack is large");
+        session.note("nvJitLink", "stack is large");
+        let warnings = session.tool_warnings();
+        let texts: Vec<&str> = warnings.iter().map(|warning| warning.message.as_str()).collect();
+        assert_eq!(texts, ["libNVVM says: stack is large", "nvJitLink says: stack is large"]);
+        assert!(warnings.iter().all(|w| w.id == ids::TOOL_WARNING && w.labels.is_empty()));
+        let shown = crate::diagnostics::render(&warnings[..1], &SourceMap::default(), false);
+        assert_eq!(shown.trim_end(), "warning[tool-warning]: libNVVM says: stack is large");
+    }
 }

@@ -1,5 +1,5 @@
-//! Error programs and right ones: each file under `in/errors` says on its lines which errors belong there,
-//! each under `in/ok` has none.
+//! Error programs and right ones: each file under `in/errors` and `in/warnings` says on its lines which messages
+//! belong there, each right program has none but those that it says. And the reference of messages.
 
 mod tree_rules;
 
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gridlet::check::parse_and_check;
-use gridlet::diagnostics::{Diagnostic, ids, render};
+use gridlet::diagnostics::{Diagnostic, Severity, ids, reference, render};
 use gridlet::error::Error;
 use gridlet::ir::build::build_ir;
 use gridlet::layout::compute_layouts;
@@ -73,13 +73,35 @@ fn expected(sources: &SourceMap) -> Vec<Found> {
     expected
 }
 
+/// What is wrong with the messages of a program, compared with what it says.
+fn differences(diagnostics: &[Diagnostic], sources: &SourceMap) -> String {
+    let expected = expected(sources);
+    let found = found(diagnostics, sources);
+    let mut wrong = String::new();
+    for (place, id) in difference(&expected, &found) {
+        wrong += &format!("{place}: missing {id}\n");
+    }
+    for (place, id) in difference(&found, &expected) {
+        wrong += &format!("{place}: unexpected {id}\n");
+    }
+    wrong
+}
+
 #[test]
 fn right_programs_have_no_messages() {
-    let folders = ["tests/in/ok", "tests/in/extern", "../examples/programs"];
-    for path in folders.into_iter().flat_map(programs) {
+    let folders = [
+        "tests/in/ok",
+        "tests/in/right",
+        "tests/in/extern",
+        "../examples/programs",
+        "../examples/samples",
+    ];
+    let single = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/in/built_ins.grid");
+    for path in folders.into_iter().flat_map(programs).chain([single]) {
         let (name, sources) = read(&path);
         let (program, diagnostics) = parse_and_check(&sources);
-        assert!(diagnostics.is_empty(), "{name}:\n{}", render(&diagnostics, &sources, false));
+        let wrong = differences(&diagnostics, &sources);
+        assert!(wrong.is_empty(), "{wrong}{}", render(&diagnostics, &sources, false));
         let program = program.expect("a program without errors");
         tree_rules::verify(&program, &sources);
         assert!(program.functions.iter().any(|f| f.kernel.is_some()), "{name} has no kernel");
@@ -87,18 +109,32 @@ fn right_programs_have_no_messages() {
 }
 
 #[test]
-fn error_programs_have_the_errors_that_they_say() {
-    let mut wrong = String::new();
-    for path in programs("tests/in/errors") {
-        let (_, sources) = read(&path);
-        let diagnostics = messages(&sources);
-        let expected = expected(&sources);
-        let found = found(&diagnostics, &sources);
-        for (place, id) in difference(&expected, &found) {
-            wrong += &format!("{place}: missing {id}\n");
+fn programs_that_go_wrong_when_run_are_warned_of_where_it_can_be_seen() {
+    let mut warned = vec![];
+    for path in programs("tests/in/wrong") {
+        let (name, sources) = read(&path);
+        let (_, diagnostics) = parse_and_check(&sources);
+        for diagnostic in diagnostics {
+            assert_eq!(diagnostic.id, ids::DIVERGENT_BARRIER, "{name}");
+            warned.push(name.clone());
         }
-        for (place, id) in difference(&found, &expected) {
-            wrong += &format!("{place}: unexpected {id}\n");
+    }
+    warned.dedup();
+    let seen = ["barrier_early_return.grid", "barrier_in_branch.grid", "barrier_in_loop.grid"];
+    assert_eq!(warned, seen);
+}
+
+/// The folders of programs with messages, and where their snapshots are.
+const WITH_MESSAGES: [(&str, &str); 2] =
+    [("tests/in/errors", "out/errors"), ("tests/in/warnings", "out/warnings")];
+
+#[test]
+fn programs_have_the_messages_that_they_say() {
+    let mut wrong = String::new();
+    for (folder, _) in WITH_MESSAGES {
+        for path in programs(folder) {
+            let (_, sources) = read(&path);
+            wrong += &differences(&messages(&sources), &sources);
         }
     }
     assert!(wrong.is_empty(), "\n{wrong}");
@@ -118,37 +154,94 @@ fn difference(left: &[Found], right: &[Found]) -> Vec<Found> {
 }
 
 #[test]
-fn error_messages_read_as_before() {
-    for path in programs("tests/in/errors") {
-        let (_, sources) = read(&path);
-        let diagnostics = messages(&sources);
-        let source = &sources.files()[0].text;
-        let content = format!(
-            "----- source\n{source}\n----- messages\n{}",
-            render(&diagnostics, &sources, false)
-        );
-        let stem = path.file_stem().expect("a file").to_string_lossy().into_owned();
-        insta::with_settings!({
-            prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "out/errors",
-        }, { insta::assert_snapshot!(stem, content) });
+fn messages_read_as_before() {
+    for (folder, snapshots) in WITH_MESSAGES {
+        for path in programs(folder) {
+            let (_, sources) = read(&path);
+            let diagnostics = messages(&sources);
+            let source = &sources.files()[0].text;
+            let content = format!(
+                "----- source\n{source}\n----- messages\n{}",
+                render(&diagnostics, &sources, false)
+            );
+            let stem = path.file_stem().expect("a file").to_string_lossy().into_owned();
+            insta::with_settings!({
+                prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => snapshots,
+            }, { insta::assert_snapshot!(stem, content) });
+        }
     }
 }
 
 #[test]
-fn every_id_has_an_error_program() {
-    let covered: BTreeSet<String> = programs("tests/in/errors")
+fn every_id_has_a_program() {
+    let covered: BTreeSet<String> = WITH_MESSAGES
         .iter()
-        .flat_map(|path| expected(&read(path).1))
+        .flat_map(|(folder, _)| programs(folder))
+        .flat_map(|path| expected(&read(&path).1))
         .map(|(_, id)| id)
         .collect();
     for id in &covered {
         assert!(ids::lookup(id).is_some(), "`{id}` is not an id");
     }
-    // These need a file of 64 MiB, 257 files, and a linker; `syntax`, `load` and `items_cpu` test them.
-    let elsewhere = [ids::FILE_TOO_LARGE, ids::TOO_MANY_FILES, ids::UNDEFINED_EXTERN];
+    // These need a file of 64 MiB, 257 files, a linker, and a tool that warns; `syntax`, `load`, `items_cpu` and
+    // `compile` test them.
+    let elsewhere =
+        [ids::FILE_TOO_LARGE, ids::TOO_MANY_FILES, ids::UNDEFINED_EXTERN, ids::TOOL_WARNING];
     for (id, _) in ids::ALL.iter().filter(|(id, _)| !elsewhere.contains(id)) {
-        assert!(covered.contains(*id), "no error program for `{id}`");
+        assert!(covered.contains(*id), "no program for `{id}`");
     }
+}
+
+#[test]
+fn the_list_of_warnings_is_right() {
+    for (folder, _) in WITH_MESSAGES {
+        for path in programs(folder) {
+            let (name, sources) = read(&path);
+            for diagnostic in messages(&sources) {
+                let is_warning = diagnostic.severity == Severity::Warning;
+                assert_eq!(ids::WARNINGS.contains(&diagnostic.id), is_warning, "{name}");
+                assert_eq!(folder.ends_with("warnings"), is_warning, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_reference_has_every_id_in_order() {
+    let entries: Vec<&str> = reference::entries().map(|entry| entry.id).collect();
+    let ids: Vec<&str> = ids::ALL.iter().map(|(id, _)| *id).collect();
+    assert_eq!(entries, ids);
+}
+
+#[test]
+fn the_programs_of_the_reference_are_wrong_and_right_as_it_says() {
+    // What takes too much text to cause, or a tool.
+    let without = [
+        ids::FILE_TOO_LARGE,
+        ids::NESTING_TOO_DEEP,
+        ids::TOO_MANY_ERRORS,
+        ids::TOO_MANY_WARNINGS,
+        ids::TOOL_WARNING,
+    ];
+    let mut wrong = String::new();
+    for entry in reference::entries() {
+        let programs: Vec<&str> = entry.programs().collect();
+        let wanted = if without.contains(&entry.id) { 0 } else { 2 };
+        assert_eq!(programs.len(), wanted, "programs of `{}`", entry.id);
+        for (at, program) in programs.into_iter().enumerate() {
+            let sources = SourceMap::single("example.grid", program);
+            let diagnostics = messages(&sources);
+            let is_as_said = match at {
+                0 => !diagnostics.is_empty() && diagnostics.iter().all(|d| d.id == entry.id),
+                _ => diagnostics.is_empty(),
+            };
+            if !is_as_said {
+                let shown = render(&diagnostics, &sources, false);
+                wrong += &format!("`{}`, program {at}:\n{program}\n{shown}\n", entry.id);
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
 }
 
 #[test]
@@ -161,7 +254,9 @@ fn every_id_in_the_compiler_is_in_the_table() {
             continue;
         }
         let text = std::fs::read_to_string(&path).expect("the file can be read");
-        for (at, call) in text.match_indices("Diagnostic::error(") {
+        let calls = ["Diagnostic::error(", "Diagnostic::warning(", "Diagnostic::general_warning("];
+        let calls = calls.into_iter().flat_map(|call| text.match_indices(call));
+        for (at, call) in calls {
             let first = text[at + call.len()..].trim_start();
             seen += 1;
             // Otherwise it is a constant of the table.

@@ -5,6 +5,7 @@ use super::expressions::typed;
 use super::mismatch::Why;
 use super::tree::{Block, Expr, ExprKind, Statement, StatementKind};
 use super::types::builtin_type;
+use crate::builtins::Builtin;
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::syntax::ast;
@@ -238,7 +239,7 @@ impl<'a> Body<'_, 'a> {
 }
 
 /// Whether it does not matter when a value is evaluated: nothing in it acts, and nothing stops it.
-fn is_pure(value: &Expr) -> bool {
+pub(super) fn is_pure(value: &Expr) -> bool {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
         match &value.kind {
@@ -247,6 +248,7 @@ fn is_pure(value: &Expr) -> bool {
             | ExprKind::Bool(_)
             | ExprKind::Local(_)
             | ExprKind::Shared(_)
+            | ExprKind::Static(_)
             | ExprKind::DynamicShared
             | ExprKind::Geometry(_) => {}
             ExprKind::Unary(_, e)
@@ -260,9 +262,16 @@ fn is_pure(value: &Expr) -> bool {
             }
             ExprKind::Index { base, index } => open.extend([&**base, &**index]),
             ExprKind::Aggregate(values) | ExprKind::Array(values) => open.extend(values),
-            ExprKind::Builtin { builtin: crate::builtins::Builtin::Math(_), arguments, .. } => {
-                open.extend(arguments);
-            }
+            ExprKind::Builtin {
+                builtin:
+                    Builtin::Math(_)
+                    | Builtin::Bit(_)
+                    | Builtin::MulHi
+                    | Builtin::Bitcast
+                    | Builtin::LaneId,
+                arguments,
+                ..
+            } => open.extend(arguments),
             _ => return false,
         }
     }

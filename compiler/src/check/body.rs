@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::launches::Pointed;
 use super::mismatch::Why;
 use super::tree::{
-    Block, Expr, ExprKind, Function, Local, LocalId, SharedId, Statement, StatementKind,
+    Block, Declared, Expr, ExprKind, Function, Local, LocalId, SharedId, Statement, StatementKind,
 };
 use super::{Context, Signature};
 use crate::diagnostics::{Diagnostic, ids};
@@ -47,6 +47,16 @@ pub(super) struct Variable {
     pub(super) span: Span,
     /// What memory its value points to, where that is known for as long as it lives.
     pub(super) points_to: Option<Pointed>,
+    /// Whether it is declared without a value.
+    pub(super) is_unset: bool,
+    /// Whether it is named somewhere. Only for what the typed tree does not name.
+    pub(super) is_used: bool,
+}
+
+impl Variable {
+    fn new(meaning: Meaning, ty: Option<Type>, span: Span) -> Self {
+        Variable { meaning, ty, span, points_to: None, is_unset: false, is_used: false }
+    }
 }
 
 /// A loop around the walk.
@@ -55,6 +65,8 @@ pub(super) struct LoopFrame<'a> {
     pub(super) label: Option<&'a str>,
     /// Whether a `break` leaves it.
     pub(super) left: bool,
+    /// Whether a `break` or `continue` names the label.
+    pub(super) label_used: bool,
 }
 
 /// The walk over one body, or over one constant expression.
@@ -163,6 +175,7 @@ impl<'c, 'a> Body<'c, 'a> {
         self.result = signature.result.clone();
         self.result_span = item.result.as_ref().map_or(item.name.span, |ty| ty.span);
         let body = self.function_block(item, item.body.as_ref()?);
+        self.unused_dynamic_shared();
         Some(Function {
             name: signature.name.clone(),
             kernel: signature.kernel,
@@ -239,7 +252,8 @@ impl<'c, 'a> Body<'c, 'a> {
         variable: Option<usize>,
     ) -> LocalId {
         let id = LocalId(self.locals.len() as u32);
-        self.locals.push(Local { name: name.to_string(), ty, span });
+        let name = name.to_string();
+        self.locals.push(Local { name, ty, span, declared: Declared::Checker });
         self.variable_of_local.push(variable);
         id
     }
@@ -256,6 +270,11 @@ impl<'c, 'a> Body<'c, 'a> {
         let variable = Some(self.variables.len());
         // The placeholder is never seen: there was an error.
         let id = self.add_local(text, ty.clone().unwrap_or(Type::Unit), name.span, variable);
+        self.locals[id.0 as usize].declared = match origin {
+            Origin::Let => Declared::Let { mutable },
+            Origin::Parameter => Declared::Parameter { mutable },
+            Origin::Loop => Declared::Loop,
+        };
         self.declare(name, Meaning::Local { id, mutable, origin }, ty);
         id
     }
@@ -265,14 +284,13 @@ impl<'c, 'a> Body<'c, 'a> {
         let text = self.cx.text(name);
         self.names.entry(text).or_default().push(self.variables.len());
         self.cx.scope.push(text);
-        self.variables.push(Variable { meaning, ty, span: name.span, points_to: None });
+        self.variables.push(Variable::new(meaning, ty, name.span));
     }
 
     /// Keeps a name that nothing declares from being reported again in this body.
     pub(super) fn declare_forever(&mut self, name: &'a str, span: Span) {
         self.names.entry(name).or_default().insert(0, self.variables.len());
-        let meaning = Meaning::Opaque;
-        self.variables.push(Variable { meaning, ty: None, span, points_to: None });
+        self.variables.push(Variable::new(Meaning::Opaque, None, span));
     }
 
     /// How many names are in scope; [`Body::end_scope`] takes it.
@@ -293,6 +311,27 @@ impl<'c, 'a> Body<'c, 'a> {
     pub(super) fn lookup(&self, name: &str) -> Option<&Variable> {
         let at = self.names.get(name)?.last()?;
         Some(&self.variables[*at])
+    }
+
+    /// The visible variable of a name, which is used here.
+    pub(super) fn use_variable(&mut self, name: &str) -> Option<&Variable> {
+        let at = *self.names.get(name)?.last()?;
+        let variable = self.variables.get_mut(at)?;
+        variable.is_used = true;
+        Some(variable)
+    }
+
+    /// Warns of names of dynamic shared memory that nothing uses. The typed tree has no names for it.
+    fn unused_dynamic_shared(&mut self) {
+        for variable in &self.variables {
+            let name = self.cx.sources.text(variable.span);
+            let unused = matches!(variable.meaning, Meaning::DynamicShared) && !variable.is_used;
+            if unused && !name.starts_with('_') {
+                let message = format!("the shared memory `{name}` is never used");
+                let warning = Diagnostic::warning(ids::UNUSED_SHARED, variable.span, message);
+                self.cx.warnings.push(warning.hint("remove it"));
+            }
+        }
     }
 
     /// The variable of a local, but for those that the checker added.

@@ -3,6 +3,7 @@
 use super::ValueName;
 use super::blocks::Want;
 use super::body::{Body, Meaning};
+use super::launches::NAMED_STREAMS;
 use super::tree::{Expr, ExprKind, GeometryField};
 use super::types::builtin_type;
 use crate::diagnostics::{Diagnostic, ids};
@@ -72,7 +73,7 @@ impl<'a> Body<'_, 'a> {
     /// What a name stands for: a variable, a constant, or a value of the language.
     fn name(&mut self, name: ast::Name, span: Span) -> Option<Expr> {
         let text = self.cx.text(name);
-        if let Some(variable) = self.lookup(text) {
+        if let Some(variable) = self.use_variable(text) {
             let (meaning, ty) = (variable.meaning.clone(), variable.ty.clone()?);
             return match meaning {
                 Meaning::Local { id, .. } => Some(typed(ExprKind::Local(id), ty, span)),
@@ -147,6 +148,14 @@ impl<'a> Body<'_, 'a> {
         if self.constant && self.cx.scope.contains(&text) {
             // A variable in the length of an array.
             self.not_constant(span);
+            return;
+        }
+        if NAMED_STREAMS.contains(&text) {
+            let message = format!("there is no `{text}` here");
+            let hint = "a named stream stands in a launch: `<<<grid, block, stream = ";
+            let error = Diagnostic::error(ids::UNKNOWN_NAME, span, message);
+            self.cx.report(error.hint(format!("{hint}{text}>>>`")));
+            self.declare_forever(text, span);
             return;
         }
         self.cx.report_unknown(text, span.file, |cx| {

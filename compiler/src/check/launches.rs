@@ -21,7 +21,7 @@ const MAX_GRID: [i128; 3] = [0x7fff_ffff, 0xffff, 0xffff];
 const MAX_BLOCK: [i128; 3] = [1024, 1024, 64];
 
 /// The named streams.
-const NAMED_STREAMS: [&str; 3] = ["default", "fire_and_forget", "tail"];
+pub(super) const NAMED_STREAMS: [&str; 3] = ["default", "fire_and_forget", "tail"];
 
 /// Memory that a child grid cannot reach.
 #[derive(Clone, Copy, Debug)]
@@ -345,7 +345,7 @@ impl<'a> Body<'_, 'a> {
             .zip(&kernel.parameters)
             .map(|(argument, parameter)| {
                 let Some(ty) = &parameter.ty else { return self.infer(argument, None) };
-                self.launch_argument(argument, ty, Why::Parameter(parameter.span))
+                self.launch_argument(argument, ty, Why::KernelParameter(parameter.span))
             })
             .collect();
         values.into_iter().collect()

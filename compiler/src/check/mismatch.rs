@@ -16,6 +16,8 @@ pub(super) enum Why {
     Type(Span),
     /// The type of a parameter.
     Parameter(Span),
+    /// The type of a parameter of a kernel that is launched.
+    KernelParameter(Span),
     /// The type of a field.
     Field(Span),
     /// What the function returns.
@@ -64,18 +66,20 @@ impl<'a> Body<'_, 'a> {
         error = match why {
             Why::Nothing => error,
             Why::Type(span) => error.label(span, "the type is said here"),
-            Why::Parameter(span) => error.label(span, "the parameter is declared here"),
+            Why::Parameter(span) | Why::KernelParameter(span) => {
+                error.label(span, "the parameter is declared here")
+            }
             Why::Field(span) => error.label(span, "the field is declared here"),
             Why::Result(span) => error.label(span, "the function returns this"),
             Why::Same(span) => error.label(span, format!("this is {expected}")),
         };
-        if let Some(hint) = self.mismatch_hint(value, ty) {
+        if let Some(hint) = self.mismatch_hint(value, ty, why) {
             error = error.hint(hint);
         }
         self.cx.report(error);
     }
 
-    fn mismatch_hint(&self, value: &Expr, ty: &Type) -> Option<String> {
+    fn mismatch_hint(&self, value: &Expr, ty: &Type, why: Why) -> Option<String> {
         let text = self.cx.sources.text(value.span);
         // What is long or has line breaks is not repeated.
         let text = (text.len() <= 40 && !text.contains('\n')).then_some(text)?;
@@ -107,7 +111,16 @@ impl<'a> Body<'_, 'a> {
                 _ => "what a `*const` points to cannot be written; take a `*mut`".into(),
             }),
             (Type::Pointer { pointee, .. }, ty) if **pointee == *ty => {
+                if matches!(value.kind, ExprKind::AddressOf(_)) {
+                    return Some("leave the `&` out".into());
+                }
                 Some(format!("read what it points to: `*{operand}`"))
+            }
+            // The address of a variable is no use to a child grid.
+            (_, Type::Pointer { .. })
+                if !value.ty.is_pointer() && matches!(why, Why::KernelParameter(_)) =>
+            {
+                Some("pass a pointer to device memory".into())
             }
             (Type::Array(element, _), Type::Pointer { pointee, .. }) if element == pointee => {
                 Some(format!("take the address of its first element: `&{operand}[0]`"))

@@ -16,13 +16,13 @@ mod calls;
 mod consts;
 mod expressions;
 mod externs;
+mod flow;
 mod fold;
 mod instances;
 mod items;
 mod launches;
 mod literals;
 mod mismatch;
-mod names;
 mod operators;
 mod places;
 mod printf;
@@ -32,6 +32,7 @@ mod structs;
 pub mod tree;
 mod types;
 mod visible;
+pub(crate) mod visit;
 
 pub use instances::KernelName;
 use std::collections::{HashMap, HashSet};
@@ -45,7 +46,7 @@ use crate::types::{StructId, Structs, Type};
 /// Checks a parsed program. The tree is there if there was no error; the messages are in the order of the
 /// source.
 pub fn check(file: &ast::File, sources: &SourceMap) -> (Option<tree::Program>, Vec<Diagnostic>) {
-    let (program, diagnostics) = Context::new(file, sources).run(file, &[]);
+    let (program, diagnostics) = Context::new(file, sources).run(file, &[], true);
     (program.filter(|_| no_errors(&diagnostics)), diagnostics)
 }
 
@@ -70,9 +71,9 @@ pub fn parse_and_check_for(
         whole.extend(parsed);
         diagnostics.extend(errors);
     }
-    let (program, found) = Context::new(&whole, sources).run(&whole, wanted);
-    // A program without a kernel is no news where the kernel could not be read.
     let unread = !diagnostics.is_empty();
+    let (program, found) = Context::new(&whole, sources).run(&whole, wanted, !unread);
+    // A program without a kernel is no news where the kernel could not be read.
     diagnostics.extend(found.into_iter().filter(|d| !(unread && d.id == ids::EMPTY_PROGRAM)));
     crate::diagnostics::sort(&mut diagnostics);
     (program.filter(|_| no_errors(&diagnostics)), diagnostics)
@@ -150,6 +151,8 @@ struct Context<'a> {
     /// Names that nothing declares and that are reported, each with the file that says it and the id of the
     /// message.
     unknown: HashSet<(FileId, &'a str, &'static str)>,
+    /// What does not stop a build. Shown if nothing does.
+    warnings: Collector,
     structs: Structs,
     /// By [`StructId`].
     struct_items: Vec<StructItem<'a>>,
@@ -190,6 +193,7 @@ impl<'a> Context<'a> {
             visibility: visible::Visibility::new(file, sources),
             incomplete: false,
             unknown: HashSet::new(),
+            warnings: Collector::default(),
             structs: Structs::new(),
             struct_items: vec![],
             type_names: HashMap::from([("dim3", (Some(StructId::DIM3), None))]),
@@ -212,10 +216,12 @@ impl<'a> Context<'a> {
         context
     }
 
+    /// `all_read` says that there is no more in the program than `file` has.
     fn run(
         mut self,
         file: &'a ast::File,
         wanted: &[KernelName],
+        all_read: bool,
     ) -> (Option<tree::Program>, Vec<Diagnostic>) {
         self.resolve_uses(file);
         let items = self.declare(file);
@@ -227,10 +233,19 @@ impl<'a> Context<'a> {
         if self.diagnostics.is_empty() && items.functions.iter().all(|item| !item.is_kernel) {
             self.report_empty(file);
         }
+        let look_further = all_read && self.diagnostics.is_empty();
         let program =
             tree::Program { structs: self.structs, statics, externs: self.externs, functions };
         let mut diagnostics = self.diagnostics.into_vec();
+        if look_further {
+            let mut errors = Collector::default();
+            flow::analyse(&program, &mut errors, &mut self.warnings);
+            // A warning may be an error's doing, so one is shown only where there are no errors.
+            diagnostics = if errors.is_empty() { self.warnings } else { errors }.into_vec();
+        }
         crate::diagnostics::sort(&mut diagnostics);
+        // Those of functions that are checked for several values of their const parameters.
+        diagnostics.dedup();
         (Some(program), diagnostics)
     }
 
@@ -275,7 +290,7 @@ impl<'a> Context<'a> {
         // Sorted, so that of two equally near ones always the same is taken.
         let mut candidates = candidates(self);
         candidates.sort_unstable();
-        match names::nearest(name, candidates.into_iter()) {
+        match crate::diagnostics::nearest(name, candidates.into_iter()) {
             Some(near) => error.hint(format!("did you mean `{near}`?")),
             None => error,
         }

@@ -2,7 +2,7 @@
 
 use super::body::{Body, Meaning, Origin};
 use super::expressions::typed;
-use super::tree::{Expr, ExprKind};
+use super::tree::{Expr, ExprKind, LocalId};
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::syntax::ast;
@@ -193,6 +193,15 @@ impl<'a> Body<'_, 'a> {
             }
             _ => false,
         }
+    }
+
+    /// The variable that `place` is, if it is declared without `mut` and without a value, so that it can be
+    /// assigned once.
+    pub(super) fn unset_variable(&self, place: &Expr) -> Option<LocalId> {
+        let ExprKind::Local(id) = place.kind else { return None };
+        let variable = self.variable(id)?;
+        let immutable = matches!(variable.meaning, Meaning::Local { mutable: false, .. });
+        (variable.is_unset && immutable).then_some(id)
     }
 
     /// Reports what cannot be assigned to.

@@ -3,7 +3,9 @@
 use super::blocks::Want;
 use super::body::{Body, LoopFrame, Meaning, Origin};
 use super::mismatch::Why;
-use super::tree::{BinaryOp, Expr, ExprKind, Local, SharedId, Statement, StatementKind, Unroll};
+use super::tree::{
+    BinaryOp, Declared, Expr, ExprKind, Local, SharedId, Statement, StatementKind, Unroll,
+};
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::syntax::ast;
@@ -82,20 +84,17 @@ impl<'a> Body<'_, 'a> {
                 None
             }
         };
-        if checked.is_none() && ty.is_some() && !mutable {
-            let message = format!("`{}` has no value and can never get one", self.cx.text(name));
-            let error = Diagnostic::error(ids::MISSING_TYPE, name.span, message);
-            self.cx.report(error.hint("give it a value, or declare it `let mut`"));
-        }
         let is_wrong = matches!(checked, Some(None)) || ty.is_none();
         let points_to = checked
             .as_ref()
             .and_then(|v| v.as_ref())
             .filter(|_| !mutable)
             .and_then(|v| self.points_to(v));
+        let is_unset = checked.is_none();
         let local = self.declare_local(name, ty, mutable, Origin::Let);
         if let Some(variable) = self.variable_mut(local) {
             variable.points_to = points_to;
+            variable.is_unset = is_unset;
         }
         (!is_wrong).then(|| StatementKind::Let { local, value: checked.flatten() })
     }
@@ -105,7 +104,10 @@ impl<'a> Body<'_, 'a> {
         if value.ty == Type::Unit {
             let message = "there is no value here to give to the variable";
             let error = Diagnostic::error(ids::NOT_A_VALUE, value.span, message);
-            self.cx.report(error);
+            self.cx.report(match value.kind {
+                ExprKind::Launch(_) => error.hint("`try launch` gives the launch's status"),
+                _ => error,
+            });
             return None;
         }
         Some(value.ty.clone())
@@ -116,7 +118,12 @@ impl<'a> Body<'_, 'a> {
         let ty = self.cx.resolve_type(ty);
         let id = SharedId(self.shared.len() as u32);
         let text = self.cx.text(name).to_string();
-        let local = Local { name: text, ty: ty.clone().unwrap_or(Type::Unit), span: name.span };
+        let local = Local {
+            name: text,
+            ty: ty.clone().unwrap_or(Type::Unit),
+            span: name.span,
+            declared: Declared::Shared,
+        };
         self.shared.push(local);
         self.declare(name, Meaning::Shared(id), ty);
     }
@@ -156,10 +163,17 @@ impl<'a> Body<'_, 'a> {
             self.infer(value, None);
             return None;
         };
-        let assignable = self.check_assignable(&place);
+        let first = if op.is_none() { self.unset_variable(&place) } else { None };
+        let assignable = first.map_or_else(|| self.check_assignable(&place), |_| Some(()));
         let Some(op) = op else {
             let value = self.need(value, &place.ty, Why::Same(place.span))?;
             assignable?;
+            if let Some(id) = first {
+                let points_to = self.points_to(&value);
+                if let Some(variable) = self.variable_mut(id) {
+                    variable.points_to = variable.points_to.or(points_to);
+                }
+            }
             return Some(StatementKind::Assign { place, op: None, value });
         };
         let hint = place.ty.as_scalar().map(Type::Scalar);
@@ -252,6 +266,7 @@ impl<'a> Body<'_, 'a> {
             return None;
         };
         frame.left |= is_break && reached;
+        frame.label_used |= label.is_some();
         let depth = depth as u32;
         Some(match is_break {
             true => StatementKind::Break { depth },
@@ -314,11 +329,24 @@ impl<'a> Body<'_, 'a> {
         label: Option<&'a str>,
     ) -> (Option<super::tree::Block>, bool) {
         let alive = self.alive;
-        self.loops.push(LoopFrame { label, left: false });
+        self.loops.push(LoopFrame { label, left: false, label_used: false });
         let body = self.unit_block(&item.body);
-        let left = self.loops.pop().is_some_and(|frame| frame.left);
+        let frame = self.loops.pop();
+        let left = frame.as_ref().is_some_and(|frame| frame.left);
+        if let (Some(label), false) = (item.label, frame.is_none_or(|frame| frame.label_used)) {
+            self.unused_label(label);
+        }
         self.alive = alive;
         (body, left)
+    }
+
+    fn unused_label(&mut self, label: ast::Name) {
+        let text = self.cx.text(label);
+        if !text.starts_with("'_") {
+            let message = format!("no `break` or `continue` goes to `{text}`");
+            let warning = Diagnostic::warning(ids::UNUSED_LABEL, label.span, message);
+            self.cx.warnings.push(warning.hint("remove it"));
+        }
     }
 
     /// `for name in start..end` or `for name in (start..end).step(step)`

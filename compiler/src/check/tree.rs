@@ -140,6 +140,29 @@ pub struct Local {
     pub ty: Type,
     /// The name in its declaration.
     pub span: Span,
+    /// What declares it.
+    pub declared: Declared,
+}
+
+/// What declares a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Declared {
+    /// `let`.
+    Let {
+        /// `mut`.
+        mutable: bool,
+    },
+    /// The head of a function.
+    Parameter {
+        /// `mut`.
+        mutable: bool,
+    },
+    /// `for`.
+    Loop,
+    /// `shared`.
+    Shared,
+    /// The checker, for values in between.
+    Checker,
 }
 
 /// Statements, then the value, if the block has one.

@@ -8,6 +8,7 @@ use gridlet::arch::{CudaArch, Dialect};
 use gridlet::compile::{
     self, Backend, BuildOptions, Checked, CpuOptions, DialectChoice, KernelName, LinkInput, Session,
 };
+use gridlet::source::SourceMap;
 use gridlet::target::Target;
 use gridlet::{Error, artifact, ir, nvvm};
 use inkwell::context::Context;
@@ -222,6 +223,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
             )));
         }
     };
+    reporter.diagnostics(&session.tool_warnings(), &SourceMap::default());
     write(outputs, options.output.as_deref())
 }
 

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use gridlet::diagnostics::{Diagnostic, Severity, ids};
+
 use super::report::{Failure, Reporter};
-use super::{Outcome, input};
+use super::{Outcome, input, status};
 
 /// Options of `gridlet check`.
 #[derive(clap::Args)]
@@ -11,13 +13,65 @@ pub(crate) struct Options {
     /// The programs
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Take a warning for an error: an id, or `warnings` for all
+    #[arg(short = 'D', long, value_name = "ID", value_parser = which)]
+    deny: Vec<Which>,
+    /// Do not show a warning: an id, or `warnings` for all. Goes before --deny
+    #[arg(short = 'A', long, value_name = "ID", value_parser = which)]
+    allow: Vec<Which>,
+}
+
+/// Warnings that an option is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Which {
+    All,
+    One(&'static str),
+}
+
+fn which(text: &str) -> Result<Which, String> {
+    if text == "warnings" {
+        return Ok(Which::All);
+    }
+    if let Some(id) = ids::WARNINGS.iter().find(|id| **id == text) {
+        return Ok(Which::One(id));
+    }
+    if ids::lookup(text).is_some() {
+        return Err(format!("`{text}` is always an error"));
+    }
+    let near = ids::nearest(text).map(|near| format!("; did you mean `{near}`?"));
+    Err(format!("there is no such warning{}", near.unwrap_or_default()))
+}
+
+impl Options {
+    /// What is left of the warnings, the denied ones as errors.
+    fn judge(&self, warnings: &[Diagnostic]) -> Vec<Diagnostic> {
+        let has = |list: &[Which], id: &str| {
+            list.iter().any(|which| {
+                matches!(which, Which::All) || matches!(which, Which::One(one) if *one == id)
+            })
+        };
+        let shown = warnings.iter().filter(|warning| !has(&self.allow, warning.id));
+        let judged = shown.map(|warning| match has(&self.deny, warning.id) {
+            true => Diagnostic { severity: Severity::Error, ..warning.clone() },
+            false => warning.clone(),
+        });
+        judged.collect()
+    }
 }
 
 /// Checks every file, also after one that is wrong. The worst status wins.
 pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     let mut worst = 0;
     for file in &options.files {
-        if let Err(failure) = input::checked(file, &[], reporter) {
+        let outcome = input::read(file, &[], reporter).and_then(|program| {
+            let messages = options.judge(&program.warnings);
+            reporter.diagnostics(&messages, &program.sources);
+            match messages.iter().any(|message| message.severity == Severity::Error) {
+                true => Err(Failure::shown(status::PROGRAM)),
+                false => Ok(()),
+            }
+        });
+        if let Err(failure) = outcome {
             reporter.failure(&failure);
             worst = worst.max(failure.status());
         }

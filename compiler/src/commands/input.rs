@@ -13,12 +13,20 @@ pub(crate) fn checked(
     wanted: &[KernelName],
     reporter: &Reporter,
 ) -> Result<Checked, Failure> {
-    let sources = compile::load(path)?;
-    let shown = sources.clone();
-    let checked =
-        compile::check_for(sources, wanted).map_err(|error| reporter.program(error, &shown))?;
+    let checked = read(path, wanted, reporter)?;
     reporter.diagnostics(&checked.warnings, &checked.sources);
     Ok(checked)
+}
+
+/// The same, and shows errors alone.
+pub(crate) fn read(
+    path: &Path,
+    wanted: &[KernelName],
+    reporter: &Reporter,
+) -> Result<Checked, Failure> {
+    let sources = compile::load(path)?;
+    let shown = sources.clone();
+    compile::check_for(sources, wanted).map_err(|error| reporter.program(error, &shown))
 }
 
 /// What a file holds, by its ending.

@@ -8,6 +8,7 @@ mod build;
 mod check;
 mod device;
 mod doctor;
+mod explain;
 mod fmt;
 mod input;
 mod layout;
@@ -72,6 +73,8 @@ enum Command {
     Run(run::Options),
     /// List the devices, and what they can do
     Device(device::Options),
+    /// Say what a message means, and how to get rid of it
+    Explain(explain::Options),
     /// Show which compiler parts were found, and how to get what is missing
     Doctor(doctor::Options),
 }
@@ -87,6 +90,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Layout(options) => layout::run(&options, &reporter),
         Command::Run(options) => run::run(&options, &reporter),
         Command::Device(options) => device::run(&options),
+        Command::Explain(options) => explain::run(&options),
         Command::Doctor(options) => doctor::run(&options),
     };
     match outcome {

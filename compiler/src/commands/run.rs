@@ -178,6 +178,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
                 .map_err(|error| shown(error, &program))?
         }
     };
+    reporter.diagnostics(&session.tool_warnings(), &SourceMap::default());
     // Before any kernel: the driver sizes the pool at the first one.
     if let Some(launches) = options.pending_launches {
         device.set_pending_launch_limit(launches)?;

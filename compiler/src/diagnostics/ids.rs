@@ -26,6 +26,7 @@ ids! {
     NESTING_TOO_DEEP = "nesting-too-deep": "code or types nested over 256 levels deep",
     CHAINED_COMPARISON = "chained-comparison": "comparisons do not chain: `a < b < c`",
     TOO_MANY_ERRORS = "too-many-errors": "only the first errors are shown",
+    TOO_MANY_WARNINGS = "too-many-warnings": "only the first warnings are shown",
 
     // Items and names
     EMPTY_PROGRAM = "empty-program": "the program has no kernel",
@@ -73,7 +74,8 @@ ids! {
     MISSING_FIELD = "missing-field": "a struct literal that leaves fields out",
     DUPLICATE_FIELD = "duplicate-field": "a field that is given or declared twice",
     NOT_A_PLACE = "not-a-place": "a value that cannot be assigned to, or has no address",
-    IMMUTABLE_ASSIGN = "immutable-assign": "an assignment to a variable that is not `mut`",
+    IMMUTABLE_ASSIGN = "immutable-assign": "an assignment to a variable that is not `mut` and has a value",
+    UNSET_VARIABLE = "unset-variable": "a variable that is read before it has a value",
     CONST_POINTER_ASSIGN = "const-pointer-assign": "an assignment through a `*const` pointer",
     MISSING_ELSE = "missing-else": "an `if` whose value is used, without `else`",
     MISSING_RETURN = "missing-return": "a function that can end without its value",
@@ -96,6 +98,36 @@ ids! {
     UNKNOWN_STREAM = "unknown-stream": "a stream that is neither a named one nor a variable",
     PARAM_BUFFER_TOO_LARGE = "param-buffer-too-large": "kernel parameters of more than 4,096 bytes",
     RESERVED_NAME = "reserved-name": "a kernel or a `static` variable with the name of a symbol of the device runtime",
+
+    // Warnings
+    UNUSED_VARIABLE = "unused-variable": "a variable or a parameter of a function that is never read",
+    UNUSED_MUT = "unused-mut": "a `mut` variable that is never changed",
+    UNUSED_SHARED = "unused-shared": "`shared` memory that is never read",
+    UNUSED_FUNCTION = "unused-function": "a function that no kernel calls",
+    UNUSED_LABEL = "unused-label": "a label that no `break` or `continue` goes to",
+    UNUSED_RESULT = "unused-result": "a value that is computed and dropped",
+    UNREACHABLE_CODE = "unreachable-code": "code that never runs",
+    DIVERGENT_BARRIER = "divergent-barrier": "a barrier that some threads of a block may not reach",
+    TOOL_WARNING = "tool-warning": "what NVIDIA's compiler or linker warned of",
+}
+
+/// The ids of warnings; all others are errors.
+pub const WARNINGS: &[&str] = &[
+    TOO_MANY_WARNINGS,
+    UNUSED_VARIABLE,
+    UNUSED_MUT,
+    UNUSED_SHARED,
+    UNUSED_FUNCTION,
+    UNUSED_LABEL,
+    UNUSED_RESULT,
+    UNREACHABLE_CODE,
+    DIVERGENT_BARRIER,
+    TOOL_WARNING,
+];
+
+/// The id that is most likely meant by one that does not exist.
+pub fn nearest(id: &str) -> Option<&'static str> {
+    super::nearest(id, ALL.iter().map(|(known, _)| *known))
 }
 
 /// What an id means; `None` for what is not an id.
@@ -116,5 +148,13 @@ mod tests {
             assert_eq!(lookup(id), Some(*explanation));
         }
         assert_eq!(lookup("no-such-id"), None);
+        assert!(WARNINGS.iter().all(|id| lookup(id).is_some()));
+    }
+
+    #[test]
+    fn the_nearest_id_is_found() {
+        assert_eq!(nearest("unknown-nam"), Some(UNKNOWN_NAME));
+        assert_eq!(nearest("unused_mut"), Some(UNUSED_MUT));
+        assert_eq!(nearest("something-else-altogether"), None);
     }
 }

@@ -1,8 +1,11 @@
 //! Messages to the person who wrote the program.
 
 pub mod ids;
+mod nearest;
+pub mod reference;
 mod render;
 
+pub(crate) use nearest::nearest;
 pub use render::{render, to_json};
 
 use crate::source::Span;
@@ -47,15 +50,26 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// An error at a place.
     pub fn error(id: &'static str, span: Span, message: impl Into<String>) -> Self {
-        let label = Label { span, message: String::new(), primary: true };
-        Diagnostic {
-            severity: Severity::Error,
-            id,
-            message: message.into(),
-            labels: vec![label],
-            notes: vec![],
-            hint: None,
-        }
+        Diagnostic::new(Severity::Error, id, message.into()).primary(span)
+    }
+
+    /// A warning at a place.
+    pub fn warning(id: &'static str, span: Span, message: impl Into<String>) -> Self {
+        Diagnostic::new(Severity::Warning, id, message.into()).primary(span)
+    }
+
+    /// A warning about no place in particular.
+    pub fn general_warning(id: &'static str, message: impl Into<String>) -> Self {
+        Diagnostic::new(Severity::Warning, id, message.into())
+    }
+
+    fn new(severity: Severity, id: &'static str, message: String) -> Self {
+        Diagnostic { severity, id, message, labels: vec![], notes: vec![], hint: None }
+    }
+
+    fn primary(mut self, span: Span) -> Self {
+        self.labels.push(Label { span, message: String::new(), primary: true });
+        self
     }
 
     /// Says something beside the caret of the first label.
@@ -85,23 +99,29 @@ impl Diagnostic {
     }
 }
 
-/// The most errors that one run reports; those of a program that is wrong all over help nobody.
-pub const MAX_ERRORS: usize = 200;
+/// The most errors, or else warnings, that one run reports; those of a program that is wrong all over help
+/// nobody.
+pub const MAX_MESSAGES: usize = 200;
 
-/// Collects the messages of a stage.
+/// Collects the errors of a stage, or its warnings.
 #[derive(Debug, Default)]
 pub struct Collector {
     list: Vec<Diagnostic>,
 }
 
 impl Collector {
-    /// Adds a message. After [`MAX_ERRORS`] it only says, once, that there are more.
+    /// Adds a message. After [`MAX_MESSAGES`] it only says, once, that there are more.
     pub fn push(&mut self, diagnostic: Diagnostic) {
-        if self.list.len() < MAX_ERRORS {
+        if self.list.len() < MAX_MESSAGES {
             self.list.push(diagnostic);
-        } else if let (MAX_ERRORS, Some(label)) = (self.list.len(), diagnostic.labels.first()) {
-            let message = format!("more than {MAX_ERRORS} errors; the rest is not shown");
-            self.list.push(Diagnostic::error(ids::TOO_MANY_ERRORS, label.span, message));
+        } else if let (MAX_MESSAGES, Some(label)) = (self.list.len(), diagnostic.labels.first()) {
+            let (id, what) = match diagnostic.severity {
+                Severity::Warning => (ids::TOO_MANY_WARNINGS, "warnings"),
+                Severity::Error => (ids::TOO_MANY_ERRORS, "errors"),
+            };
+            let message = format!("more than {MAX_MESSAGES} {what}; the rest is not shown");
+            let last = Diagnostic::new(diagnostic.severity, id, message);
+            self.list.push(last.primary(label.span));
         }
     }
 
@@ -141,6 +161,6 @@ pub fn sort(diagnostics: &mut [Diagnostic]) {
     // The remark that there are more stays last.
     diagnostics.sort_by_key(|diagnostic| {
         let at = diagnostic.labels.first().map(|label| (label.span.file, label.span.start));
-        (diagnostic.id == ids::TOO_MANY_ERRORS, at)
+        (matches!(diagnostic.id, ids::TOO_MANY_ERRORS | ids::TOO_MANY_WARNINGS), at)
     });
 }

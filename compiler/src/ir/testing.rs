@@ -8,8 +8,9 @@ use super::{LaunchBounds, Module};
 use crate::builtins::Builtin;
 use crate::chain::Left;
 use crate::check::tree::{
-    BinaryOp, Block, Expr, ExprKind, Function, FunctionId, GeometryField, KernelAttributes, Launch,
-    Local, LocalId, Program, SharedId, Statement, StatementKind, StreamExpr, UnaryOp,
+    BinaryOp, Block, Declared, Expr, ExprKind, Function, FunctionId, GeometryField,
+    KernelAttributes, Launch, Local, LocalId, Program, SharedId, Statement, StatementKind,
+    StreamExpr, UnaryOp,
 };
 use crate::source::{FileId, SourceMap, Span};
 use crate::types::{Field, Scalar, Struct, StructId, Structs, Type};
@@ -74,7 +75,7 @@ pub(crate) trait FunctionParts: Sized {
 }
 
 fn local_of((name, ty): &(&str, Type)) -> Local {
-    Local { name: (*name).into(), ty: ty.clone(), span: line(1) }
+    Local { name: (*name).into(), ty: ty.clone(), span: line(1), declared: Declared::Checker }
 }
 
 impl FunctionParts for Function {

@@ -202,5 +202,8 @@ fn the_limits_are_those_of_the_compiler() {
     let has = |text: &str| assert!(page.contains(text), "no `{text}` in the page");
     has(&format!("| Nesting of code and types | {} levels |", syntax::ast::MAX_HEIGHT));
     has(&format!("| A source file | {} MiB |", syntax::MAX_FILE_BYTES >> 20));
-    has(&format!("| Errors that are shown | {} |", gridlet::diagnostics::MAX_ERRORS));
+    has(&format!(
+        "| Errors or else warnings that are shown | {} |",
+        gridlet::diagnostics::MAX_MESSAGES
+    ));
 }

@@ -123,6 +123,10 @@ impl<'a> Parser<'a> {
         } else if found.is_keyword() && what == Token::Name.describe() {
             error = error.hint(format!("{} is a word of the language", found.describe()));
         }
+        if what.starts_with("an item") {
+            let text = &self.text[self.span().range()];
+            error.hint = foreign_item(text).map(str::to_owned).or(error.hint);
+        }
         self.report(error);
     }
 
@@ -326,4 +330,15 @@ impl<'a> Parser<'a> {
     fn error_expr(&self, span: Span) -> Expr {
         Expr { kind: ExprKind::Error, span, height: 1, literal: super::ast::Literal::No }
     }
+}
+
+/// What to write in place of what begins an item in CUDA or Rust.
+fn foreign_item(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "__global__" => "a kernel is declared as `kernel name(…) { … }`",
+        "__device__" | "void" => "a function is declared as `fn name(…) { … }`",
+        "pub" => "leave it out: every item can be used everywhere",
+        "let" => "outside functions there are `const NAME: T = …;` and `static name: T = …;`",
+        _ => return None,
+    })
 }

@@ -1,7 +1,7 @@
 //! Blocks and statements.
 
 use super::Parser;
-use crate::diagnostics::{Diagnostic, ids};
+use crate::diagnostics::{Diagnostic, ids, nearest};
 use crate::source::Span;
 use crate::syntax::ast::{
     Attribute, BinaryOp, Block, Expr, ExprKind, Loop, LoopHead, MAX_HEIGHT, Name, Statement,
@@ -111,11 +111,15 @@ impl Parser<'_> {
                     attribute.span,
                     "this attribute says nothing about this statement",
                 ),
-                other => Diagnostic::error(
-                    ids::UNKNOWN_ATTRIBUTE,
-                    attribute.name.span,
-                    format!("there is no attribute `{other}`"),
-                ),
+                other => {
+                    let message = format!("there is no attribute `{other}`");
+                    let at = attribute.name.span;
+                    let error = Diagnostic::error(ids::UNKNOWN_ATTRIBUTE, at, message);
+                    match nearest(other, ["unroll"].into_iter()) {
+                        Some(near) => error.hint(format!("did you mean `{near}`?")),
+                        None => error,
+                    }
+                }
             };
             self.diagnostics.push(error);
         }

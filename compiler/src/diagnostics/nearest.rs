@@ -1,7 +1,7 @@
 //! Suggestions for names that nothing declares.
 
 /// The candidate that was most likely meant, if one is near enough.
-pub(super) fn nearest<'n>(
+pub(crate) fn nearest<'n>(
     name: &str,
     candidates: impl Iterator<Item = &'n str>,
 ) -> Option<&'n str> {

@@ -1,0 +1,461 @@
+//! Barriers of the block that some of its threads may not reach.
+//!
+//! A graph says what depends on the thread: its nodes are the variables of a function and its *regions*, the
+//! parts of it that run or not as a condition says. An edge leads from what differs between threads to what
+//! therefore may. What is read from memory at an address that all threads share counts as the same for all,
+//! and so do parameters: only what can be seen is reported.
+
+use super::super::tree::{
+    Block, Expr, ExprKind, Function, GeometryField, LocalId, Program, Statement, StatementKind,
+    StreamExpr,
+};
+use super::graph::Calls;
+use super::{Found, single_thread};
+use crate::builtins::Builtin;
+use crate::diagnostics::{Diagnostic, ids};
+use crate::source::Span;
+use crate::types::{StructId, Type};
+
+/// Reports every barrier that threads may reach differently.
+pub(super) fn analyse(program: &Program, calls: &Calls, found: &mut Found) {
+    // A function's result differs between threads that call it with the same arguments.
+    let mut differs = vec![false; program.functions.len()];
+    let mut lists: Vec<Found> = program.functions.iter().map(|_| vec![]).collect();
+    for at in calls.callees_first() {
+        let function = &program.functions[at];
+        if single_thread(function) {
+            continue;
+        }
+        let mut walk = Walk::new(program, function, calls, &differs);
+        let value = walk.block(&function.body);
+        walk.give(&value, RESULT);
+        let causes = walk.spread();
+        lists[at] = walk.warnings(&causes);
+        differs[at] = causes[RESULT].is_some();
+    }
+    lists.into_iter().for_each(|list| found.extend(list));
+}
+
+/// Why threads differ somewhere.
+#[derive(Clone, Copy)]
+struct Cause {
+    /// Where the thread comes in: `thread_idx`.
+    origin: Span,
+    /// The condition that depends on it.
+    condition: Option<Span>,
+    /// The `return`, `break` or `continue` that only some threads take.
+    jump: Option<Span>,
+}
+
+/// What an edge adds to the cause.
+#[derive(Clone, Copy)]
+enum Step {
+    Plain,
+    Condition(Span),
+    Jump(Span),
+}
+
+/// What a value depends on.
+#[derive(Clone, Copy)]
+enum Source {
+    Thread(Span),
+    Node(usize),
+}
+
+/// The node of the function's result; that of the whole body follows, then those of the variables.
+const RESULT: usize = 0;
+const BODY: usize = 1;
+const LOCALS: usize = 2;
+
+/// An open block: the region of what follows in it after a jump that leaves it.
+type Rest = Option<usize>;
+
+struct LoopFrame {
+    region: usize,
+    /// How many blocks are open around its body.
+    blocks: usize,
+}
+
+struct Barrier {
+    span: Span,
+    region: usize,
+    /// The function that has it, where it is not here.
+    callee: Option<usize>,
+}
+
+struct Walk<'t> {
+    program: &'t Program,
+    calls: &'t Calls,
+    differs: &'t [bool],
+    edges: Vec<Vec<(usize, Step)>>,
+    roots: Vec<(usize, Cause)>,
+    region: usize,
+    blocks: Vec<Rest>,
+    loops: Vec<LoopFrame>,
+    barriers: Vec<Barrier>,
+}
+
+impl<'t> Walk<'t> {
+    fn new(
+        program: &'t Program,
+        function: &'t Function,
+        calls: &'t Calls,
+        differs: &'t [bool],
+    ) -> Self {
+        let edges = vec![vec![]; LOCALS + function.locals.len()];
+        Walk {
+            program,
+            calls,
+            differs,
+            edges,
+            roots: vec![],
+            region: BODY,
+            blocks: vec![],
+            loops: vec![],
+            barriers: vec![],
+        }
+    }
+
+    fn edge(&mut self, from: usize, to: usize, step: Step) {
+        if from != to {
+            self.edges[from].push((to, step));
+        }
+    }
+
+    /// A region inside the present one.
+    fn new_region(&mut self) -> usize {
+        let region = self.edges.len();
+        self.edges.push(vec![]);
+        self.edge(self.region, region, Step::Plain);
+        region
+    }
+
+    /// A node differs where any of the sources does.
+    fn add(&mut self, sources: &[Source], to: usize, condition: Option<Span>) {
+        let step = condition.map_or(Step::Plain, Step::Condition);
+        for source in sources {
+            match source {
+                Source::Thread(origin) => {
+                    self.roots.push((to, Cause { origin: *origin, condition, jump: None }));
+                }
+                Source::Node(from) => self.edge(*from, to, step),
+            }
+        }
+    }
+
+    /// A variable, or the result, gets a value here: it differs if that does, or if only some threads are here.
+    fn give(&mut self, sources: &[Source], to: usize) {
+        self.add(sources, to, None);
+        self.edge(self.region, to, Step::Plain);
+    }
+
+    fn inside<T>(&mut self, region: usize, walk: impl FnOnce(&mut Self) -> T) -> T {
+        let around = std::mem::replace(&mut self.region, region);
+        let result = walk(self);
+        self.region = around;
+        result
+    }
+
+    fn block(&mut self, block: &'t Block) -> Vec<Source> {
+        let around = self.region;
+        self.blocks.push(None);
+        for statement in &block.statements {
+            self.statement(statement);
+            // From here on only the threads that did not jump are left.
+            if let Some(rest) = self.blocks.last_mut().and_then(Option::take) {
+                self.edge(self.region, rest, Step::Plain);
+                self.region = rest;
+            }
+        }
+        let value = block.value.as_deref().map_or_else(Vec::new, |value| self.expr(value));
+        self.blocks.pop();
+        self.region = around;
+        value
+    }
+
+    fn statement(&mut self, statement: &'t Statement) {
+        match &statement.kind {
+            StatementKind::Let { local, value } => {
+                if let Some(value) = value {
+                    let sources = self.expr(value);
+                    self.add(&sources, LOCALS + local.0 as usize, None);
+                }
+            }
+            StatementKind::Assign { place, value, .. } => {
+                self.expr(place);
+                let sources = self.expr(value);
+                if let Some(local) = assigned(place) {
+                    self.give(&sources, LOCALS + local.0 as usize);
+                }
+            }
+            StatementKind::Expr(value) => _ = self.expr(value),
+            StatementKind::While { condition, body, .. } => {
+                let region = self.new_region();
+                self.inside(region, |walk| {
+                    let sources = walk.expr(condition);
+                    walk.add(&sources, region, Some(condition.span));
+                    walk.loop_body(body);
+                });
+            }
+            StatementKind::Loop { body, .. } => {
+                let region = self.new_region();
+                self.inside(region, |walk| walk.loop_body(body));
+            }
+            StatementKind::For { local, start, end, step, body, .. } => {
+                let first = self.expr(start);
+                let mut sources = self.expr(end);
+                sources.extend(step.iter().flat_map(|step| self.expr(step)));
+                self.add(&first, LOCALS + local.0 as usize, None);
+                sources.extend(first);
+                let region = self.new_region();
+                self.add(&sources, region, Some(start.span.to(end.span)));
+                self.inside(region, |walk| walk.loop_body(body));
+            }
+            StatementKind::Break { depth } => self.jump(Some((*depth, true)), statement.span),
+            StatementKind::Continue { depth } => self.jump(Some((*depth, false)), statement.span),
+            StatementKind::Return(value) => {
+                if let Some(value) = value {
+                    let sources = self.expr(value);
+                    self.give(&sources, RESULT);
+                }
+                self.jump(None, statement.span);
+            }
+        }
+    }
+
+    fn loop_body(&mut self, body: &'t Block) {
+        self.loops.push(LoopFrame { region: self.region, blocks: self.blocks.len() });
+        self.block(body);
+        self.loops.pop();
+    }
+
+    /// Some threads leave the blocks and loops that a jump leaves: what is left of those, and the next passes of
+    /// the loops, is for the others. `to` is a loop, by depth, and whether it ends; without one it is a `return`.
+    fn jump(&mut self, to: Option<(u32, bool)>, span: Span) {
+        let (blocks, loops) = match to {
+            None => (0, 0),
+            Some((depth, ends)) => {
+                let at = self.loops.len().saturating_sub(depth as usize + 1);
+                let blocks = self.loops.get(at).map_or(0, |frame| frame.blocks);
+                (blocks, if ends { at } else { at + 1 })
+            }
+        };
+        for at in blocks..self.blocks.len() {
+            let rest = match self.blocks[at] {
+                Some(rest) => rest,
+                None => {
+                    self.edges.push(vec![]);
+                    *self.blocks[at].insert(self.edges.len() - 1)
+                }
+            };
+            self.edge(self.region, rest, Step::Jump(span));
+        }
+        for at in loops..self.loops.len() {
+            self.edge(self.region, self.loops[at].region, Step::Jump(span));
+        }
+    }
+
+    fn all(&mut self, parts: impl IntoIterator<Item = &'t Expr>) -> Vec<Source> {
+        let mut sources = vec![];
+        for part in parts {
+            sources.append(&mut self.expr(part));
+        }
+        sources
+    }
+
+    /// What the value depends on.
+    fn expr(&mut self, expr: &'t Expr) -> Vec<Source> {
+        match &expr.kind {
+            ExprKind::Int(_)
+            | ExprKind::Float(_)
+            | ExprKind::Bool(_)
+            | ExprKind::Shared(_)
+            | ExprKind::Static(_)
+            | ExprKind::DynamicShared => vec![],
+            ExprKind::Geometry(GeometryField::ThreadIdx) => vec![Source::Thread(expr.span)],
+            ExprKind::Geometry(_) => vec![],
+            ExprKind::Local(id) => vec![Source::Node(LOCALS + id.0 as usize)],
+            ExprKind::AddressOf(place) => {
+                self.expr(place);
+                vec![]
+            }
+            ExprKind::Unary(_, operand)
+            | ExprKind::Cast(operand)
+            | ExprKind::Field { base: operand, .. }
+            | ExprKind::Deref(operand)
+            | ExprKind::ArrayRepeat(operand) => self.expr(operand),
+            ExprKind::Binary(..) => {
+                let mut first = expr;
+                let mut rights = vec![];
+                while let ExprKind::Binary(_, left, right) = &first.kind {
+                    rights.push(&**right);
+                    first = left;
+                }
+                self.all(std::iter::once(first).chain(rights.into_iter().rev()))
+            }
+            ExprKind::Index { base, index } => self.all([&**base, &**index]),
+            ExprKind::Logical { .. } => self.logical(expr),
+            ExprKind::If { branches, otherwise } => {
+                let around = self.region;
+                let mut value = vec![];
+                for (condition, then) in branches {
+                    let sources = self.expr(condition);
+                    let region = self.new_region();
+                    self.add(&sources, region, Some(condition.span));
+                    // All that follows depends on this condition, and on those before.
+                    self.region = region;
+                    value.append(&mut self.block(then));
+                }
+                if let Some(otherwise) = otherwise {
+                    value.append(&mut self.block(otherwise));
+                }
+                if expr.ty != Type::Unit {
+                    value.push(Source::Node(self.region));
+                }
+                self.region = around;
+                value
+            }
+            ExprKind::Block(block) => self.block(block),
+            ExprKind::Call { function, arguments } => {
+                let callee = function.0 as usize;
+                let mut sources = self.all(arguments);
+                if self.calls.waits.get(callee).copied().unwrap_or(false) {
+                    let (span, region) = (expr.span, self.region);
+                    self.barriers.push(Barrier { span, region, callee: Some(callee) });
+                }
+                if self.differs.get(callee).copied().unwrap_or(false) {
+                    sources.push(Source::Thread(expr.span));
+                }
+                sources
+            }
+            ExprKind::Builtin { builtin, arguments, .. } => {
+                let sources = self.all(arguments);
+                self.builtin(*builtin, expr.span, sources)
+            }
+            ExprKind::Aggregate(parts) => {
+                let sources = self.all(parts);
+                // One field of a struct may differ and another not, so nothing is said of the whole.
+                if matches!(expr.ty, Type::Struct(_)) { vec![] } else { sources }
+            }
+            // What others' functions do is not known; as the language's own they are taken for what they are given.
+            ExprKind::CallExtern { arguments: parts, .. } | ExprKind::Array(parts) => {
+                self.all(parts)
+            }
+            ExprKind::Launch(launch) => {
+                self.all([&*launch.grid, &*launch.block]);
+                self.all(launch.shared.as_deref());
+                if let StreamExpr::Value(stream) = &launch.stream {
+                    self.expr(stream);
+                }
+                self.all(&launch.arguments);
+                vec![]
+            }
+        }
+    }
+
+    /// `&&` and `||`: whether each part is evaluated depends on all before it.
+    fn logical(&mut self, expr: &'t Expr) -> Vec<Source> {
+        let mut first = expr;
+        let mut links = vec![];
+        while let ExprKind::Logical { left, right, .. } = &first.kind {
+            links.push((left.span, &**right));
+            first = left;
+        }
+        let around = self.region;
+        let mut sources = self.expr(first);
+        let mut known = 0;
+        for (left, right) in links.into_iter().rev() {
+            let region = self.new_region();
+            self.add(&sources[known..], region, Some(left));
+            self.region = region;
+            known = sources.len();
+            sources.append(&mut self.expr(right));
+        }
+        self.region = around;
+        sources
+    }
+
+    fn builtin(&mut self, builtin: Builtin, span: Span, mut sources: Vec<Source>) -> Vec<Source> {
+        match builtin {
+            Builtin::SyncThreads | Builtin::SyncThreadsReduce(_) => {
+                self.barriers.push(Barrier { span, region: self.region, callee: None });
+                // All threads get the same.
+                vec![]
+            }
+            Builtin::LaneId | Builtin::Atomic(..) | Builtin::AtomicCas(_) => {
+                sources.push(Source::Thread(span));
+                sources
+            }
+            _ => sources,
+        }
+    }
+
+    /// For each node why it differs between threads, if it does.
+    fn spread(&self) -> Vec<Option<Cause>> {
+        let mut causes: Vec<Option<Cause>> = vec![None; self.edges.len()];
+        let mut open = std::collections::VecDeque::new();
+        for (node, cause) in &self.roots {
+            if causes[*node].is_none() {
+                causes[*node] = Some(*cause);
+                open.push_back((*node, *cause));
+            }
+        }
+        while let Some((node, cause)) = open.pop_front() {
+            for (to, step) in &self.edges[node] {
+                if causes[*to].is_some() {
+                    continue;
+                }
+                let cause = match *step {
+                    Step::Plain => cause,
+                    Step::Condition(span) => Cause { condition: Some(span), jump: None, ..cause },
+                    Step::Jump(span) => Cause { jump: Some(span), ..cause },
+                };
+                causes[*to] = Some(cause);
+                open.push_back((*to, cause));
+            }
+        }
+        causes
+    }
+
+    fn warnings(&self, causes: &[Option<Cause>]) -> Found {
+        let differing = self.barriers.iter().filter_map(|b| Some((b, causes[b.region]?)));
+        differing.map(|(barrier, cause)| self.warning(barrier, cause)).collect()
+    }
+
+    fn warning(&self, barrier: &Barrier, cause: Cause) -> Diagnostic {
+        let message = "some threads of the block may not reach this barrier";
+        let mut warning = Diagnostic::warning(ids::DIVERGENT_BARRIER, barrier.span, message);
+        warning = match barrier.callee {
+            None => warning.at_caret("waits for all threads of the block"),
+            Some(callee) => {
+                let name = &self.program.functions[callee].name;
+                warning.at_caret(format!("`{name}` waits for all threads of the block"))
+            }
+        };
+        if let Some(condition) = cause.condition {
+            warning = warning.label(condition, "not the same for all threads");
+            let within = condition.file == cause.origin.file
+                && (condition.start..condition.end).contains(&cause.origin.start);
+            if !within {
+                warning = warning.label(cause.origin, "because of this");
+            }
+        }
+        if let Some(jump) = cause.jump {
+            warning = warning.label(jump, "some threads leave here");
+        }
+        warning
+            .hint("let all threads reach it: put it outside, and only the work under the condition")
+    }
+}
+
+/// The variable of which an assignment says that all of it differs: a field says nothing of the others.
+fn assigned(place: &Expr) -> Option<LocalId> {
+    match &place.kind {
+        ExprKind::Local(id) => {
+            let mixed = matches!(place.ty, Type::Struct(id) if id != StructId::DIM3);
+            (!mixed).then_some(*id)
+        }
+        ExprKind::Index { base, .. } if matches!(base.ty, Type::Array(..)) => assigned(base),
+        _ => None,
+    }
+}

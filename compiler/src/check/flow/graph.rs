@@ -1,0 +1,105 @@
+//! Who calls whom.
+
+use super::super::tree::{ExprKind, FunctionId, Program};
+use super::super::visit::{Node, visit_block};
+use super::may_be_unused;
+use crate::builtins::Builtin;
+use crate::diagnostics::{Diagnostic, ids};
+use crate::source::FileId;
+
+/// The calls of a program.
+pub(super) struct Calls {
+    /// For each function, those that it calls.
+    callees: Vec<Vec<usize>>,
+    /// For each function, whether it, or a function that it calls, has a barrier of the block.
+    pub(super) waits: Vec<bool>,
+}
+
+impl Calls {
+    pub(super) fn of(program: &Program) -> Calls {
+        let count = program.functions.len();
+        let mut calls = Calls { callees: vec![vec![]; count], waits: vec![false; count] };
+        let mut callers = vec![vec![]; count];
+        for (caller, function) in program.functions.iter().enumerate() {
+            visit_block(&function.body, &mut |node| match node {
+                Node::Expr(expr) => match &expr.kind {
+                    ExprKind::Call { function: FunctionId(callee), .. } => {
+                        let callee = *callee as usize;
+                        if let Some(callers) = callers.get_mut(callee) {
+                            callers.push(caller);
+                            calls.callees[caller].push(callee);
+                        }
+                    }
+                    ExprKind::Builtin {
+                        builtin: Builtin::SyncThreads | Builtin::SyncThreadsReduce(_),
+                        ..
+                    } => calls.waits[caller] = true,
+                    _ => {}
+                },
+                Node::Statement(_) => {}
+            });
+        }
+        let mut open: Vec<usize> = (0..count).filter(|at| calls.waits[*at]).collect();
+        while let Some(callee) = open.pop() {
+            for caller in &callers[callee] {
+                if !std::mem::replace(&mut calls.waits[*caller], true) {
+                    open.push(*caller);
+                }
+            }
+        }
+        calls
+    }
+
+    /// Every function after those that it calls, as far as they do not call each other in a circle.
+    pub(super) fn callees_first(&self) -> Vec<usize> {
+        let mut order = Vec::with_capacity(self.callees.len());
+        let mut seen = vec![false; self.callees.len()];
+        for root in 0..self.callees.len() {
+            if std::mem::replace(&mut seen[root], true) {
+                continue;
+            }
+            // A list stands for the stack of a recursive walk.
+            let mut open = vec![(root, 0)];
+            while let Some((at, next)) = open.last_mut() {
+                match self.callees[*at].get(*next) {
+                    Some(callee) => {
+                        *next += 1;
+                        if !std::mem::replace(&mut seen[*callee], true) {
+                            open.push((*callee, 0));
+                        }
+                    }
+                    None => {
+                        order.push(*at);
+                        open.pop();
+                    }
+                }
+            }
+        }
+        order
+    }
+
+    /// The functions of a file that no kernel calls. Those of other files are there for any program.
+    pub(super) fn unused_functions(&self, program: &Program, file: FileId) -> Vec<Diagnostic> {
+        let functions = &program.functions;
+        let mut used: Vec<bool> = functions.iter().map(|f| f.kernel.is_some()).collect();
+        let mut open: Vec<usize> = (0..used.len()).filter(|at| used[*at]).collect();
+        while let Some(caller) = open.pop() {
+            for callee in &self.callees[caller] {
+                if !std::mem::replace(&mut used[*callee], true) {
+                    open.push(*callee);
+                }
+            }
+        }
+        let unused = functions.iter().zip(used).filter(|(function, used)| {
+            !used && function.span.file == file && !may_be_unused(&function.name)
+        });
+        unused
+            .map(|(function, _)| {
+                let name = &function.name;
+                let message = format!("no kernel calls the function `{name}`");
+                Diagnostic::warning(ids::UNUSED_FUNCTION, function.span, message)
+                    .hint(format!("remove it, or call it `_{name}`"))
+            })
+            .collect()
+    }
+}

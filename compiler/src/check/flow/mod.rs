@@ -1,0 +1,75 @@
+//! What can be seen of a right program's flow: variables that are read before they are set, and all that is
+//! written for nothing or cannot work.
+//!
+//! Each analysis walks the typed tree once, in time that grows with its size. Its recursion follows the tree,
+//! whose height the parser bounds.
+
+mod barriers;
+mod graph;
+mod reach;
+mod results;
+mod unset;
+mod usage;
+
+use std::collections::{HashMap, HashSet};
+
+use super::tree::{Function, Program};
+use crate::diagnostics::{Collector, Diagnostic, Severity};
+use crate::source::{FileId, Span};
+
+/// Looks at a program without errors. Functions may stand in it several times, for several values of their
+/// const parameters: what is written for nothing must be so in each, and is reported once.
+pub(super) fn analyse(program: &Program, errors: &mut Collector, warnings: &mut Collector) {
+    let calls = graph::Calls::of(program);
+    let mut copies: HashMap<Span, usize> = HashMap::new();
+    let mut found = vec![];
+    for function in &program.functions {
+        *copies.entry(function.span).or_default() += 1;
+        let mut list = vec![];
+        let set = unset::analyse(function);
+        list.extend(set.errors);
+        usage::analyse(function, &set.changed, &mut list);
+        reach::analyse(function, &mut list);
+        results::analyse(function, &mut list);
+        found.extend(list.into_iter().map(|diagnostic| (function.span, diagnostic)));
+    }
+    let mut times: HashMap<_, usize> = HashMap::new();
+    for (_, diagnostic) in &found {
+        *times.entry(key(diagnostic)).or_default() += 1;
+    }
+    found.retain(|(function, diagnostic)| {
+        diagnostic.severity == Severity::Error || times[&key(diagnostic)] == copies[function]
+    });
+    let mut found: Found = found.into_iter().map(|(_, diagnostic)| diagnostic).collect();
+    barriers::analyse(program, &calls, &mut found);
+    found.extend(calls.unused_functions(program, FileId(0)));
+    let mut seen = HashSet::new();
+    for diagnostic in found {
+        if seen.insert(key(&diagnostic)) {
+            let list = match diagnostic.severity {
+                Severity::Error => &mut *errors,
+                Severity::Warning => &mut *warnings,
+            };
+            list.push(diagnostic);
+        }
+    }
+}
+
+/// What tells messages apart.
+fn key(diagnostic: &Diagnostic) -> (&'static str, Option<Span>) {
+    (diagnostic.id, diagnostic.labels.first().map(|label| label.span))
+}
+
+/// Whether a name says that its variable or item may be unused.
+fn may_be_unused(name: &str) -> bool {
+    name.starts_with('_')
+}
+
+/// What the analyses of one function tell.
+type Found = Vec<Diagnostic>;
+
+/// Whether a block has but one thread, so that threads cannot differ.
+fn single_thread(function: &Function) -> bool {
+    let bounds = function.kernel.and_then(|kernel| kernel.launch_bounds);
+    bounds.is_some_and(|bounds| bounds.max_threads == 1)
+}

@@ -1,0 +1,200 @@
+//! Code that never runs.
+
+use super::super::tree::{
+    Block, Declared, Expr, ExprKind, Function, Statement, StatementKind, StreamExpr,
+};
+use super::Found;
+use crate::diagnostics::{Diagnostic, ids};
+use crate::source::Span;
+
+pub(super) fn analyse(function: &Function, found: &mut Found) {
+    let mut walk = Reach { function, found, loops: vec![] };
+    walk.block(&function.body);
+}
+
+struct Reach<'t, 'f> {
+    function: &'t Function,
+    found: &'f mut Found,
+    /// For each loop around, whether a `break` leaves it.
+    loops: Vec<bool>,
+}
+
+/// Where the way ends, if it does.
+type End = Option<Stop>;
+
+#[derive(Clone, Copy)]
+struct Stop {
+    /// What nothing runs after.
+    at: Span,
+    /// Whether what follows is reported already.
+    told: bool,
+}
+
+impl Stop {
+    fn at(at: Span) -> Self {
+        Stop { at, told: false }
+    }
+}
+
+impl<'t> Reach<'t, '_> {
+    /// Walks over what is reached, and says whether its end is.
+    fn block(&mut self, block: &'t Block) -> End {
+        let mut statements = block.statements.iter();
+        let mut end = None;
+        for statement in statements.by_ref() {
+            end = self.statement(statement);
+            if end.is_some() {
+                break;
+            }
+        }
+        let Some(mut stop) = end else {
+            return block.value.as_deref().and_then(|value| self.expr(value));
+        };
+        let written = |statement: &&Statement| match &statement.kind {
+            StatementKind::Let { local, .. } => self.is_written(*local),
+            _ => true,
+        };
+        let next = statements.find(written).map(|statement| statement.span);
+        let value = block.value.as_deref().filter(|value| match &value.kind {
+            ExprKind::Local(local) => self.is_written(*local),
+            _ => true,
+        });
+        if let (false, Some(span)) = (stop.told, next.or(value.map(|value| value.span))) {
+            stop.told = true;
+            let warning = Diagnostic::warning(ids::UNREACHABLE_CODE, span, "this never runs");
+            self.found.push(warning.label(stop.at, "nothing after this is reached"));
+        }
+        Some(stop)
+    }
+
+    /// Whether a variable is the program's own, not one that the checker added.
+    fn is_written(&self, local: super::super::tree::LocalId) -> bool {
+        self.function.locals[local.0 as usize].declared != Declared::Checker
+    }
+
+    fn statement(&mut self, statement: &'t Statement) -> End {
+        let span = statement.span;
+        match &statement.kind {
+            StatementKind::Let { value, .. } => value.as_ref().and_then(|value| self.expr(value)),
+            StatementKind::Assign { place, value, .. } => self.all([place, value]),
+            StatementKind::Expr(value) => self.expr(value).map(|stop| Stop { at: span, ..stop }),
+            StatementKind::While { condition, body, .. } => self.all([condition]).or_else(|| {
+                self.loop_body(body);
+                None
+            }),
+            StatementKind::Loop { body, .. } => (!self.loop_body(body)).then_some(Stop::at(span)),
+            StatementKind::For { start, end, step, body, .. } => {
+                self.all([start, end].into_iter().chain(step)).or_else(|| {
+                    self.loop_body(body);
+                    None
+                })
+            }
+            StatementKind::Break { depth } => {
+                let at = self.loops.len().checked_sub(*depth as usize + 1);
+                if let Some(left) = at.and_then(|at| self.loops.get_mut(at)) {
+                    *left = true;
+                }
+                Some(Stop::at(span))
+            }
+            StatementKind::Continue { .. } => Some(Stop::at(span)),
+            StatementKind::Return(value) => {
+                value.as_ref().and_then(|value| self.expr(value)).or(Some(Stop::at(span)))
+            }
+        }
+    }
+
+    /// Whether a `break` leaves the loop.
+    fn loop_body(&mut self, body: &'t Block) -> bool {
+        self.loops.push(false);
+        self.block(body);
+        self.loops.pop().unwrap_or(false)
+    }
+
+    /// Walks over expressions up to the one that ends the way.
+    fn all(&mut self, parts: impl IntoIterator<Item = &'t Expr>) -> End {
+        parts.into_iter().find_map(|part| self.expr(part))
+    }
+
+    /// Operators, from the left on. What is right of a `&&` or `||` may not be reached.
+    fn chain(&mut self, expr: &'t Expr) -> End {
+        let mut first = expr;
+        let mut links = vec![];
+        loop {
+            match &first.kind {
+                ExprKind::Binary(_, left, right) => {
+                    links.push((true, &**right));
+                    first = left;
+                }
+                ExprKind::Logical { left, right, .. } => {
+                    links.push((false, &**right));
+                    first = left;
+                }
+                _ => break,
+            }
+        }
+        let mut end = self.expr(first);
+        for (always, right) in links.into_iter().rev() {
+            if end.is_some() {
+                break;
+            }
+            end = self.expr(right).filter(|_| always);
+        }
+        end
+    }
+
+    /// An `if`: it ends the way where each of its ways does.
+    fn branches(&mut self, branches: &'t [(Expr, Block)], otherwise: Option<&'t Block>) -> End {
+        let mut goes_on = false;
+        let mut told = false;
+        for (condition, then) in branches {
+            if let Some(stop) = self.expr(condition) {
+                return Some(stop).filter(|_| !goes_on);
+            }
+            let end = self.block(then);
+            goes_on |= end.is_none();
+            told |= end.is_some_and(|stop| stop.told);
+        }
+        let end = otherwise.and_then(|block| self.block(block));
+        goes_on |= end.is_none();
+        end.filter(|_| !goes_on).map(|stop| Stop { told: told || stop.told, ..stop })
+    }
+
+    fn expr(&mut self, expr: &'t Expr) -> End {
+        match &expr.kind {
+            ExprKind::Int(_)
+            | ExprKind::Float(_)
+            | ExprKind::Bool(_)
+            | ExprKind::Local(_)
+            | ExprKind::Shared(_)
+            | ExprKind::Static(_)
+            | ExprKind::DynamicShared
+            | ExprKind::Geometry(_) => None,
+            ExprKind::Unary(_, operand)
+            | ExprKind::Cast(operand)
+            | ExprKind::Field { base: operand, .. }
+            | ExprKind::Deref(operand)
+            | ExprKind::AddressOf(operand)
+            | ExprKind::ArrayRepeat(operand) => self.expr(operand),
+            ExprKind::Binary(..) | ExprKind::Logical { .. } => self.chain(expr),
+            ExprKind::Index { base, index } => self.all([&**base, &**index]),
+            ExprKind::If { branches, otherwise } => self.branches(branches, otherwise.as_ref()),
+            ExprKind::Block(block) => self.block(block),
+            ExprKind::Call { arguments: parts, .. }
+            | ExprKind::CallExtern { arguments: parts, .. }
+            | ExprKind::Aggregate(parts)
+            | ExprKind::Array(parts) => self.all(parts),
+            ExprKind::Builtin { builtin, arguments, .. } => {
+                self.all(arguments).or_else(|| builtin.ends().then_some(Stop::at(expr.span)))
+            }
+            ExprKind::Launch(launch) => {
+                let config = [&*launch.grid, &*launch.block].into_iter();
+                let stream = match &launch.stream {
+                    StreamExpr::Value(stream) => Some(&**stream),
+                    _ => None,
+                };
+                let config = config.chain(launch.shared.as_deref()).chain(stream);
+                self.all(config.chain(&launch.arguments))
+            }
+        }
+    }
+}

@@ -1,0 +1,498 @@
+//! Variables that are read before they have a value, and those that are assigned twice but not `mut`.
+//!
+//! A variable that is only ever assigned as a whole must be set on every way to where it is read, as in Rust.
+//! One that is assigned part by part, or through its address, is only wrong to read where no way has set
+//! any of it: which part a loop has set, say, cannot be seen.
+
+use super::super::tree::{
+    Block, Declared, Expr, ExprKind, Function, LocalId, Statement, StatementKind, StreamExpr,
+    UnaryOp,
+};
+use super::super::visit::{Node, local_of_place, visit_block};
+use super::Found;
+use crate::diagnostics::{Diagnostic, ids};
+use crate::source::Span;
+use crate::types::Type;
+
+/// So many variables without a first value are followed in a function. It bounds what a branch costs.
+const MAX_VARIABLES: usize = 4096;
+
+/// What is found.
+pub(super) struct Outcome {
+    pub(super) errors: Found,
+    /// For each local, whether it is assigned as a whole where it may have a value.
+    pub(super) changed: Vec<bool>,
+}
+
+pub(super) fn analyse(function: &Function) -> Outcome {
+    let mut walk = Unset::of(function);
+    walk.block(&function.body);
+    Outcome { errors: walk.errors, changed: walk.changed }
+}
+
+/// A set of variables.
+#[derive(Clone, Default)]
+struct Set(Vec<u64>);
+
+impl Set {
+    fn has(&self, at: usize) -> bool {
+        self.0.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 != 0)
+    }
+
+    fn insert(&mut self, at: usize) {
+        if let Some(word) = self.0.get_mut(at / 64) {
+            *word |= 1 << (at % 64);
+        }
+    }
+
+    fn remove(&mut self, at: usize) {
+        if let Some(word) = self.0.get_mut(at / 64) {
+            *word &= !(1 << (at % 64));
+        }
+    }
+
+    fn combine(&mut self, other: &Set, f: impl Fn(u64, u64) -> u64) {
+        for (word, other) in self.0.iter_mut().zip(&other.0) {
+            *word = f(*word, *other);
+        }
+    }
+}
+
+/// What holds at a point of the function.
+#[derive(Clone, Default)]
+struct State {
+    /// Whether the point is reached.
+    alive: bool,
+    /// What every way here has set.
+    set: Set,
+    /// What some way here has set, or part of it.
+    touched: Set,
+}
+
+impl State {
+    /// Where two ways meet.
+    fn join(&mut self, other: &State) {
+        match (self.alive, other.alive) {
+            (_, false) => {}
+            (false, true) => self.clone_from(other),
+            (true, true) => {
+                self.set.combine(&other.set, |a, b| a & b);
+                self.touched.combine(&other.touched, |a, b| a | b);
+            }
+        }
+    }
+}
+
+/// A variable that is followed.
+struct Variable {
+    id: LocalId,
+    mutable: bool,
+    /// Whether it is somewhere set in part, or its address taken.
+    by_parts: bool,
+    /// How many loops are around its declaration.
+    loops: usize,
+    /// Its last assignment so far.
+    assigned: Option<Span>,
+    /// Whether anything of it was set so far, in the order of the source.
+    ever_touched: bool,
+    reported: bool,
+}
+
+/// A loop around the walk.
+struct Frame {
+    /// What holds after it.
+    exit: State,
+    /// What may be set when it begins.
+    touched_before: Set,
+    /// What may be set when a pass ends, and so when a later one leaves the loop.
+    touched_by_passes: Set,
+    /// Reads of variables of which nothing was set before them, but perhaps after them, in an earlier pass.
+    pending: Vec<(usize, Span)>,
+}
+
+struct Unset<'t> {
+    function: &'t Function,
+    /// Of each local, which variable it is, if it is followed.
+    variable_of: Vec<Option<usize>>,
+    variables: Vec<Variable>,
+    state: State,
+    loops: Vec<Frame>,
+    errors: Found,
+    changed: Vec<bool>,
+}
+
+impl<'t> Unset<'t> {
+    fn of(function: &'t Function) -> Self {
+        let mut variable_of: Vec<Option<usize>> = vec![None; function.locals.len()];
+        let mut variables: Vec<Variable> = vec![];
+        let mut by_parts = vec![false; function.locals.len()];
+        let mut changed = vec![false; function.locals.len()];
+        let mut unset = vec![false; function.locals.len()];
+        visit_block(&function.body, &mut |node| match node {
+            Node::Expr(Expr { kind: ExprKind::AddressOf(place), .. }) => {
+                if let Some(id) = local_of_place(place) {
+                    by_parts[id.0 as usize] = true;
+                }
+            }
+            Node::Statement(Statement { kind: StatementKind::Assign { place, .. }, .. }) => {
+                let Some(id) = local_of_place(place) else { return };
+                let is_part = !matches!(place.kind, ExprKind::Local(_));
+                by_parts[id.0 as usize] |= is_part;
+                changed[id.0 as usize] = true;
+            }
+            Node::Statement(Statement {
+                kind: StatementKind::Let { local, value: None }, ..
+            }) => unset[local.0 as usize] = true,
+            _ => {}
+        });
+        for (at, local) in function.locals.iter().enumerate() {
+            let Declared::Let { mutable } = local.declared else { continue };
+            if !unset[at] || variables.len() == MAX_VARIABLES {
+                continue;
+            }
+            variable_of[at] = Some(variables.len());
+            changed[at] = false;
+            variables.push(Variable {
+                id: LocalId(at as u32),
+                mutable,
+                by_parts: by_parts[at],
+                loops: 0,
+                assigned: None,
+                ever_touched: false,
+                reported: false,
+            });
+        }
+        let empty = Set(vec![0; variables.len().div_ceil(64)]);
+        let state = State { alive: true, set: empty.clone(), touched: empty };
+        Unset { function, variable_of, variables, state, loops: vec![], errors: vec![], changed }
+    }
+
+    fn variable(&self, id: LocalId) -> Option<usize> {
+        self.variable_of.get(id.0 as usize).copied().flatten()
+    }
+
+    fn name(&self, at: usize) -> &'t str {
+        &self.function.locals[self.variables[at].id.0 as usize].name
+    }
+
+    fn declared_at(&self, at: usize) -> Span {
+        self.function.locals[self.variables[at].id.0 as usize].span
+    }
+
+    fn block(&mut self, block: &'t Block) {
+        for statement in &block.statements {
+            self.statement(statement);
+        }
+        block.value.iter().for_each(|value| self.expr(value));
+    }
+
+    fn statement(&mut self, statement: &'t Statement) {
+        match &statement.kind {
+            StatementKind::Let { local, value } => {
+                value.iter().for_each(|value| self.expr(value));
+                if let Some(at) = self.variable(*local) {
+                    self.state.set.remove(at);
+                    self.state.touched.remove(at);
+                    self.variables[at].loops = self.loops.len();
+                }
+            }
+            StatementKind::Assign { place, op, value } => {
+                self.place(place);
+                if let (Some(_), Some(id)) = (op, local_of_place(place)) {
+                    self.read(id, place.span);
+                }
+                self.expr(value);
+                self.assign(place, statement.span);
+            }
+            StatementKind::Expr(value) => self.expr(value),
+            StatementKind::While { condition, body, .. } => {
+                self.begin_loop();
+                let otherwise = self.condition(condition);
+                self.may_leave(&otherwise);
+                self.block(body);
+                self.end_loop();
+            }
+            StatementKind::Loop { body, .. } => {
+                self.begin_loop();
+                self.block(body);
+                self.end_loop();
+            }
+            StatementKind::For { start, end, step, body, .. } => {
+                self.expr(start);
+                self.expr(end);
+                step.iter().for_each(|step| self.expr(step));
+                self.begin_loop();
+                let before = self.state.clone();
+                self.may_leave(&before);
+                self.block(body);
+                self.end_loop();
+            }
+            StatementKind::Break { depth } => {
+                let at = self.loops.len().checked_sub(*depth as usize + 1);
+                if let Some(frame) = at.and_then(|at| self.loops.get_mut(at)) {
+                    frame.exit.join(&self.state);
+                }
+                self.state.alive = false;
+            }
+            StatementKind::Continue { depth } => {
+                if let Some(at) = self.loops.len().checked_sub(*depth as usize + 1) {
+                    self.next_pass(at);
+                }
+                self.state.alive = false;
+            }
+            StatementKind::Return(value) => {
+                value.iter().for_each(|value| self.expr(value));
+                self.state.alive = false;
+            }
+        }
+    }
+
+    fn begin_loop(&mut self) {
+        let touched_before = self.state.touched.clone();
+        let touched_by_passes = touched_before.clone();
+        let exit = State::default();
+        self.loops.push(Frame { exit, touched_before, touched_by_passes, pending: vec![] });
+    }
+
+    /// The loop can end with `state`.
+    fn may_leave(&mut self, state: &State) {
+        if let Some(frame) = self.loops.last_mut() {
+            frame.exit.join(state);
+        }
+    }
+
+    fn end_loop(&mut self) {
+        self.next_pass(self.loops.len().saturating_sub(1));
+        let Some(frame) = self.loops.pop() else { return };
+        self.state = frame.exit;
+        self.state.touched.combine(&frame.touched_by_passes, |a, b| a | b);
+        for (at, span) in frame.pending {
+            if !self.variables[at].ever_touched {
+                self.report_unset(at, span);
+            }
+        }
+    }
+
+    /// The loop with this number begins again from here: what it assigns, it assigns again.
+    fn next_pass(&mut self, frame: usize) {
+        if !self.state.alive {
+            return;
+        }
+        let mut again = self.state.touched.clone();
+        if let Some(frame) = self.loops.get_mut(frame) {
+            frame.touched_by_passes.combine(&again, |a, b| a | b);
+            again.combine(&frame.touched_before, |now, before| now & !before);
+        }
+        for (word_at, mut word) in again.0.into_iter().enumerate() {
+            while word != 0 {
+                let at = word_at * 64 + word.trailing_zeros() as usize;
+                word &= word - 1;
+                if let (true, Some(span)) =
+                    (self.variables[at].loops <= frame, self.variables[at].assigned)
+                {
+                    self.assigned_again(at, span, "and in each pass of the loop again");
+                }
+            }
+        }
+    }
+
+    /// A variable is assigned as a whole where it may have a value.
+    fn assigned_again(&mut self, at: usize, span: Span, how: &str) {
+        let variable = &mut self.variables[at];
+        self.changed[variable.id.0 as usize] = true;
+        if variable.mutable || std::mem::replace(&mut variable.reported, true) {
+            return;
+        }
+        let first = variable.assigned.filter(|first| *first != span);
+        let name = self.name(at);
+        let message = format!("`{name}` is assigned twice, and is not `mut`");
+        let mut error = Diagnostic::error(ids::IMMUTABLE_ASSIGN, span, message).at_caret(how);
+        error = error.label(self.declared_at(at), "declared here");
+        if let Some(first) = first {
+            error = error.label(first, "first assigned here");
+        }
+        self.errors.push(error.hint(format!("declare it `let mut {name}`")));
+    }
+
+    fn assign(&mut self, place: &'t Expr, span: Span) {
+        let Some(at) = local_of_place(place).and_then(|id| self.variable(id)) else { return };
+        if !self.state.alive {
+            return;
+        }
+        if matches!(place.kind, ExprKind::Local(_)) {
+            if self.state.touched.has(at) {
+                self.assigned_again(at, span, "assigned again");
+            }
+            self.state.set.insert(at);
+            self.variables[at].assigned = Some(span);
+        }
+        self.touch(at);
+    }
+
+    fn touch(&mut self, at: usize) {
+        self.state.touched.insert(at);
+        self.variables[at].ever_touched = true;
+    }
+
+    fn read(&mut self, id: LocalId, span: Span) {
+        let Some(at) = self.variable(id) else { return };
+        let variable = &self.variables[at];
+        if !self.state.alive || variable.reported {
+            return;
+        }
+        if !variable.by_parts {
+            if !self.state.set.has(at) {
+                self.report_unset(at, span);
+            }
+        } else if !self.state.touched.has(at) {
+            // The outermost loop that the variable lives longer than.
+            match self.loops.get_mut(variable.loops) {
+                Some(frame) => frame.pending.push((at, span)),
+                None => self.report_unset(at, span),
+            }
+        }
+    }
+
+    fn report_unset(&mut self, at: usize, span: Span) {
+        if std::mem::replace(&mut self.variables[at].reported, true) {
+            return;
+        }
+        let name = self.name(at);
+        let has_parts = matches!(
+            self.function.locals[self.variables[at].id.0 as usize].ty,
+            Type::Struct(_) | Type::Array(..) | Type::Vector(..)
+        );
+        let by_parts = has_parts && self.variables[at].by_parts;
+        let message = match (by_parts, self.state.touched.has(at)) {
+            (false, true) => format!("`{name}` is read here, but not every way here sets it"),
+            (false, false) => format!("`{name}` is read before it is set"),
+            (true, _) => format!("`{name}` is read before any part of it is set"),
+        };
+        let error = Diagnostic::error(ids::UNSET_VARIABLE, span, message);
+        let error = error.at_caret("read here").label(self.declared_at(at), "without a value here");
+        self.errors.push(error.hint("give it a value where it is declared, or on every way here"));
+    }
+
+    /// What a place needs to be found, itself not read.
+    fn place(&mut self, place: &'t Expr) {
+        match &place.kind {
+            ExprKind::Local(_) | ExprKind::Shared(_) | ExprKind::Static(_) => {}
+            ExprKind::Field { base, .. } => self.place(base),
+            ExprKind::Index { base, index } => {
+                if base.ty.is_pointer() {
+                    self.expr(base)
+                } else {
+                    self.place(base)
+                }
+                self.expr(index);
+            }
+            ExprKind::Deref(pointer) => self.expr(pointer),
+            _ => self.expr(place),
+        }
+    }
+
+    /// A condition. What holds where it is true is left as the state; what holds where it is false is returned.
+    fn condition(&mut self, expr: &'t Expr) -> State {
+        let mut first = expr;
+        let mut links = vec![];
+        while let ExprKind::Logical { is_and, left, right } = &first.kind {
+            links.push((*is_and, &**right));
+            first = left;
+        }
+        let mut otherwise = match &first.kind {
+            ExprKind::Unary(UnaryOp::Not, operand) => {
+                let otherwise = self.condition(operand);
+                std::mem::replace(&mut self.state, otherwise)
+            }
+            _ => {
+                self.expr(first);
+                self.state.clone()
+            }
+        };
+        for (is_and, right) in links.into_iter().rev() {
+            if is_and {
+                let right_false = self.condition(right);
+                otherwise.join(&right_false);
+            } else {
+                let left_true = std::mem::replace(&mut self.state, otherwise);
+                otherwise = self.condition(right);
+                self.state.join(&left_true);
+            }
+        }
+        otherwise
+    }
+
+    fn all(&mut self, parts: impl IntoIterator<Item = &'t Expr>) {
+        parts.into_iter().for_each(|part| self.expr(part));
+    }
+
+    fn expr(&mut self, expr: &'t Expr) {
+        match &expr.kind {
+            ExprKind::Int(_)
+            | ExprKind::Float(_)
+            | ExprKind::Bool(_)
+            | ExprKind::Shared(_)
+            | ExprKind::Static(_)
+            | ExprKind::DynamicShared
+            | ExprKind::Geometry(_) => {}
+            ExprKind::Local(id) => self.read(*id, expr.span),
+            ExprKind::AddressOf(place) => {
+                self.place(place);
+                // Whoever has the address may set it.
+                if let Some(at) = local_of_place(place).and_then(|id| self.variable(id))
+                    && self.state.alive
+                {
+                    self.touch(at);
+                }
+            }
+            ExprKind::Unary(_, operand)
+            | ExprKind::Cast(operand)
+            | ExprKind::Field { base: operand, .. }
+            | ExprKind::Deref(operand)
+            | ExprKind::ArrayRepeat(operand) => self.expr(operand),
+            ExprKind::Binary(..) => {
+                let mut first = expr;
+                let mut rights = vec![];
+                while let ExprKind::Binary(_, left, right) = &first.kind {
+                    rights.push(&**right);
+                    first = left;
+                }
+                self.expr(first);
+                self.all(rights.into_iter().rev());
+            }
+            ExprKind::Index { base, index } => self.all([&**base, &**index]),
+            ExprKind::Logical { .. } => {
+                let otherwise = self.condition(expr);
+                self.state.join(&otherwise);
+            }
+            ExprKind::If { branches, otherwise } => {
+                let mut after = State::default();
+                for (condition, then) in branches {
+                    let before_else = self.condition(condition);
+                    self.block(then);
+                    after.join(&self.state);
+                    self.state = before_else;
+                }
+                otherwise.iter().for_each(|block| self.block(block));
+                self.state.join(&after);
+            }
+            ExprKind::Block(block) => self.block(block),
+            ExprKind::Call { arguments: parts, .. }
+            | ExprKind::CallExtern { arguments: parts, .. }
+            | ExprKind::Aggregate(parts)
+            | ExprKind::Array(parts) => self.all(parts),
+            ExprKind::Builtin { builtin, arguments, .. } => {
+                self.all(arguments);
+                self.state.alive &= !builtin.ends();
+            }
+            ExprKind::Launch(launch) => {
+                self.all([&*launch.grid, &*launch.block]);
+                self.all(launch.shared.as_deref());
+                if let StreamExpr::Value(stream) = &launch.stream {
+                    self.expr(stream);
+                }
+                self.all(&launch.arguments);
+            }
+        }
+    }
+}

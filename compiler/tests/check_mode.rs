@@ -299,8 +299,8 @@ fn without_argument(source: &str, offset: u32) -> Case {
     for block in &mut body.blocks {
         block.instructions.retain(|id| *id != store);
     }
-    let image =
-        gridlet::cpu::link(&gridlet::cpu::object(&module, &options, &[]).unwrap(), &[]).unwrap().0;
+    let object = gridlet::cpu::object(&module, &options, &[]).unwrap();
+    let image = gridlet::cpu::link(&object, &[]).unwrap().0;
     Case { stem: "p".into(), text: source.into(), checked, image }
 }
 

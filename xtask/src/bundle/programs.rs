@@ -13,8 +13,9 @@ use crate::setup::Environment;
 const PROGRAMS: [(&str, &str); 3] =
     [("gridlet", "gridlet"), ("gridlet-examples", "demo"), ("gridlet-examples", "bench")];
 /// The tests that need a GPU, by package and name of the test; they go to `tests/<package>-<name>`.
-const TESTS: [(&str, &str); 4] = [
+const TESTS: [(&str, &str); 5] = [
     ("gridlet", "built_ins"),
+    ("gridlet", "edge_values"),
     ("gridlet", "gpu"),
     ("gridlet-examples", "gpu"),
     ("gridlet-runtime", "gpu"),

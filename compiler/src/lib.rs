@@ -30,6 +30,7 @@ pub mod ir;
 pub mod launch;
 pub mod layout;
 pub mod link;
+pub mod load;
 pub mod nvvm;
 pub mod ptx;
 pub mod source;

@@ -11,14 +11,13 @@ use gridlet::diagnostics::render;
 use gridlet::ir::{Module, build::build_ir, print::print, verify::verify};
 use gridlet::launch::{self, LaunchOptions};
 use gridlet::layout::{Layouts, ParamLayout, compute_layouts};
-use gridlet::source::SourceMap;
 use gridlet::types::Structs;
 
 /// The examples and the programs under `in/ok`, sorted by name.
 fn programs() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = vec![];
-    for folder in ["../examples/programs", "tests/in/ok"] {
+    for folder in ["../examples/programs", "tests/in/ok", "tests/in/extern"] {
         let entries = walkdir::WalkDir::new(root.join(folder)).into_iter().flatten();
         let entries = entries.map(walkdir::DirEntry::into_path);
         files.extend(entries.filter(|path| path.extension().is_some_and(|ext| ext == "grid")));
@@ -30,10 +29,7 @@ fn programs() -> Vec<PathBuf> {
 
 fn build(path: &Path) -> (Module, Layouts) {
     let name = path.file_name().expect("a file").to_string_lossy().into_owned();
-    let sources = Arc::new(SourceMap::single(
-        &name,
-        std::fs::read_to_string(path).expect("the program can be read"),
-    ));
+    let sources = Arc::new(gridlet::compile::load(path).expect("the program can be read"));
     let (program, diagnostics) = parse_and_check(&sources);
     let Some(program) = program else {
         panic!("{name}:\n{}", render(&diagnostics, &sources, false));

@@ -3,6 +3,7 @@
 
 mod tree_rules;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use gridlet::arch::CudaArch;
@@ -12,6 +13,7 @@ use gridlet::error::Error;
 use gridlet::ir::{build::build_ir, verify::verify};
 use gridlet::launch::{self, LaunchOptions};
 use gridlet::layout::compute_layouts;
+use gridlet::load::{Memory, load};
 use gridlet::source::SourceMap;
 
 /// A small generator of numbers, the same on every machine (xorshift64*).
@@ -47,14 +49,26 @@ fn pieces(text: &str) -> Vec<&str> {
     pieces
 }
 
+/// The files that seeds use.
+fn used() -> Memory {
+    let file = |name: &str| {
+        let path = format!("{}/tests/in/used/{name}", env!("CARGO_MANIFEST_DIR"));
+        (format!("used/{name}").into(), std::fs::read(path).expect("the file can be read"))
+    };
+    Memory(["shapes.grid", "numbers.grid"].map(file).into())
+}
+
 fn check(text: &str) -> bool {
-    let sources = SourceMap::single("mutant.grid", text);
+    let mut files = used();
+    files.0.insert("ok/mutant.grid".into(), text.into());
+    let sources = load(&files, Path::new("ok/mutant.grid")).expect("a text");
     let (program, diagnostics) = parse_and_check(&sources);
     for diagnostic in &diagnostics {
         assert!(ids::lookup(diagnostic.id).is_some(), "`{}` is not an id", diagnostic.id);
         assert!(!diagnostic.labels.is_empty(), "{diagnostic:?} points nowhere");
         for label in &diagnostic.labels {
             assert!(label.span.start <= label.span.end);
+            let text = &sources.file(label.span.file).text;
             assert!(text.get(label.span.range()).is_some(), "{diagnostic:?} points outside");
         }
     }
@@ -85,7 +99,7 @@ fn build(program: &Program, sources: &SourceMap) {
 fn seeds() -> Vec<String> {
     let root = env!("CARGO_MANIFEST_DIR");
     let mut seeds = vec![];
-    for folder in ["../examples/programs", "tests/in/ok"] {
+    for folder in ["../examples/programs", "tests/in/ok", "tests/in/extern"] {
         let mut files: Vec<_> = walkdir::WalkDir::new(format!("{root}/{folder}"))
             .into_iter()
             .map(|entry| entry.expect("the folder can be read").into_path())

@@ -16,13 +16,16 @@ fn open(seed: Option<u64>) -> Device {
 }
 
 fn run_all(device: &Device, stream: &Stream, shrink: u32) {
+    run_compiled(device, stream, shrink, &CpuOptions::default());
+}
+
+fn run_compiled(device: &Device, stream: &Stream, shrink: u32, options: &CpuOptions) {
     let session = Session::new();
     let pictures = tempfile::tempdir().unwrap();
     for example in &EXAMPLES {
         let sources = SourceMap::single(format!("{}.grid", example.name), example.source);
         let program = compile::check(sources).unwrap();
-        let artifact =
-            gridlet::artifact::build_cpu(&session, &program, &CpuOptions::default()).unwrap();
+        let artifact = gridlet::artifact::build_cpu(&session, &program, options).unwrap();
         let program = Program::load(device, &artifact).unwrap();
         let run = Run { device, stream, program: &program, pictures: pictures.path(), shrink };
         let finding =
@@ -51,4 +54,14 @@ fn the_examples_are_right_on_one_worker() {
     let part = GreenContext::with_sms(&device, 1).unwrap();
     assert_eq!(part.sm_count(), 1);
     run_all(&device, &part.stream().unwrap(), 8);
+}
+
+/// A finding of the checker would be the error of the example's wait.
+#[test]
+fn the_examples_are_checked_without_a_report() {
+    let config = CpuConfig { seed: Some(2), check: true, ..CpuConfig::default() };
+    let device = Device::open_cpu(config).unwrap();
+    device.set_pending_launch_limit(PENDING_LAUNCHES).unwrap();
+    let options = CpuOptions { check: true, ..CpuOptions::default() };
+    run_compiled(&device, &device.stream().unwrap(), 8, &options);
 }

@@ -16,7 +16,6 @@ use gridlet::layout::compute_layouts;
 use gridlet::nvvm::legacy::LegacyOptions;
 use gridlet::nvvm::{self, NvvmModule};
 use gridlet::ptx::Ptx;
-use gridlet::source::SourceMap;
 use gridlet::toolchain::Component;
 use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
@@ -86,8 +85,7 @@ fn libnvvm_and_ptxas_take_every_module() {
 
 /// A program's module for an architecture, from the source on, and whether it calls libdevice.
 fn program(file: &Path, arch: CudaArch) -> (NvvmModule, bool) {
-    let sources =
-        Arc::new(SourceMap::single("program.grid", std::fs::read_to_string(file).unwrap()));
+    let sources = Arc::new(gridlet::compile::load(file).unwrap());
     let ir = build_ir(&parse_and_check(&sources).0.unwrap(), Arc::clone(&sources)).unwrap();
     let layouts = compute_layouts(&ir).unwrap();
     let lowered = launch::lower(&ir, &layouts, &LaunchOptions::for_arch(arch)).unwrap();

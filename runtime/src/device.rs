@@ -376,6 +376,11 @@ impl DeviceInner {
         Ok(())
     }
 
+    /// Streams that live.
+    pub(crate) fn stream_count(&self) -> u64 {
+        lock(&self.streams).iter().filter(|stream| stream.strong_count() > 0).count() as u64
+    }
+
     pub(crate) fn is_busy(&self) -> bool {
         live(&self.streams).iter().any(|stream| stream.is_busy())
     }

@@ -161,6 +161,16 @@ pub enum Error {
         /// Which rule, with the values.
         problem: LaunchProblem,
     },
+    /// The driver's queue may be full, and a launch would wait for it.
+    #[error(
+        "a launch would block: {launches} of the stream's launches are under way, and {allowed} fit the driver's queue"
+    )]
+    WouldBlock {
+        /// Launches of the stream that were not seen to end.
+        launches: u64,
+        /// How many may be under way.
+        allowed: u64,
+    },
     /// The manifest and the driver disagree about a kernel's parameters: the image is not the manifest's.
     #[error(
         "kernel `{kernel}`, parameter {index}: {manifest} in the manifest, {driver} in the image"

@@ -1,8 +1,9 @@
 //! Events: points in a stream, for timing.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::backend::EventHandle;
+use crate::backend::{EventHandle, Waited};
 use crate::device::{DEFAULT_TIMEOUT, Device, DeviceInner};
 use crate::error::Result;
 
@@ -22,6 +23,16 @@ impl Event {
         let device = Arc::clone(&device.inner);
         let handle = device.handle.event(&device.enter()?)?;
         Ok(Event { device, handle })
+    }
+
+    /// Whether the work before it is done (`cuEventQuery`); an event that was never recorded is.
+    ///
+    /// # Errors
+    /// [`crate::Error::Fault`], [`crate::Error::Cuda`], [`crate::Error::Unusable`].
+    pub fn is_done(&self) -> Result<bool> {
+        let entered = self.device.enter()?;
+        let waited = self.device.note_fault(self.handle.wait(Duration::ZERO, &entered))?;
+        Ok(waited == Waited::Done)
     }
 
     /// Milliseconds from this event to `later`, with a resolution of about half a microsecond

@@ -56,6 +56,7 @@ mod driver;
 mod error;
 mod event;
 mod info;
+pub mod launch_queue;
 mod limits;
 pub mod manifest;
 mod memory;

@@ -11,6 +11,7 @@ use crate::device::{DEFAULT_TIMEOUT, Device, DeviceInner, add, lock};
 use crate::driver::unified::MemoryLocation;
 use crate::error::{Error, Result};
 use crate::event::Event;
+use crate::launch_queue::{Progress, allowance_here};
 use crate::partition::{GreenContext, GreenInner};
 use crate::program::Kernel;
 use crate::resources::{Origin, SmResource};
@@ -39,6 +40,7 @@ impl Stream {
             submitted: AtomicU64::new(0),
             finished: AtomicU64::new(0),
             kernels: Mutex::new(Vec::new()),
+            progress: Progress::default(),
         });
         device.add_stream(&inner);
         if let Some(green) = green {
@@ -130,6 +132,41 @@ impl Stream {
         device.note_fault(launched.map_err(|error| stream.name_kernels(error)))
     }
 
+    /// As [`Stream::launch`], but never waits for the driver's queue: if it may be full, nothing is launched and the error
+    /// is [`Error::WouldBlock`]. The CPU device's streams take any number.
+    ///
+    /// It counts what was launched and not seen to end on all streams of the device, and assumes that the driver shares
+    /// its channels out evenly; launches by other libraries it cannot count (see [`crate::launch_queue`]).
+    ///
+    /// # Errors
+    /// [`Error::WouldBlock`]; those of [`Stream::launch`].
+    pub fn try_launch(
+        &self,
+        kernel: &Kernel,
+        config: &LaunchConfig,
+        args: &[Arg<'_>],
+    ) -> Result<()> {
+        let inner = &*self.inner;
+        if inner.device.handle.is_cpu() {
+            return self.launch(kernel, config, args);
+        }
+        // One more for the stream that copies.
+        let allowed = allowance_here(inner.device.stream_count() + 1);
+        let under_way = |inner: &StreamInner| {
+            let finished = inner.finished.load(Ordering::Acquire);
+            inner.submitted.load(Ordering::Acquire).saturating_sub(finished)
+        };
+        if under_way(inner) >= allowed {
+            inner.finished.fetch_max(inner.progress.finished()?, Ordering::AcqRel);
+            let launches = under_way(inner);
+            if launches >= allowed {
+                return Err(Error::WouldBlock { launches, allowed });
+            }
+        }
+        self.launch(kernel, config, args)?;
+        inner.progress.mark(self, inner.submitted.load(Ordering::Acquire))
+    }
+
     /// Sets the event to this point of the stream.
     ///
     /// # Errors
@@ -211,6 +248,7 @@ pub(crate) struct StreamInner {
     finished: AtomicU64,
     /// Kernels launched since the last wait, each once.
     kernels: Mutex<Vec<String>>,
+    progress: Progress,
 }
 
 impl StreamInner {

@@ -489,6 +489,38 @@ scenario!(
     recover
 );
 
+scenario!(
+    a_launch_may_refuse_to_block,
+    "full",
+    ["FAKE_QUIET" = "1", "FAKE_EVENT_POLLS" = "2", "CUDA_SCALE_LAUNCH_QUEUES" = "0.25x"],
+    || {
+        let device = Device::open(0)?;
+        let kernel = Program::load(&device, &common::artifact()?)?.kernel("lose")?;
+        let stream = device.stream()?;
+        let args = [Arg::from(0), Arg::from(0u32), Arg::from(0u32)];
+        let fill = || {
+            let mut launches = 0;
+            loop {
+                match stream.try_launch(&kernel, &LaunchConfig::new(1, 1), &args) {
+                    Ok(()) => launches += 1,
+                    Err(error) => break format!("{launches} launches, then: {error}"),
+                }
+                if launches == 100_000 {
+                    break "it never blocks".into();
+                }
+            }
+        };
+        // Nothing has ended the first two times; then all marks are reached.
+        say(fill());
+        say(fill());
+        say(stream.try_launch(&kernel, &LaunchConfig::new(1, 1), &args).is_ok());
+        say("more streams share the channels");
+        let others: Vec<_> = (0..16).map(|_| device.stream()).collect::<Result<_>>()?;
+        say(others[0].try_launch(&kernel, &LaunchConfig::new(1, 1), &args).is_ok());
+        Ok(())
+    }
+);
+
 scenario!(limits_are_set_before_the_first_kernel, "full", [], || {
     let device = Device::open(0)?;
     for limit in [Limit::PendingLaunches, Limit::StackBytes, Limit::HeapBytes, Limit::PrintfBytes] {

@@ -44,12 +44,21 @@ impl<'a> Body<'_, 'a> {
         self.block_depth += 1;
         let mut statements = Vec::with_capacity(block.statements.len());
         for statement in &block.statements {
+            if self.is_discarded() {
+                break;
+            }
             statements.extend(self.statement(statement));
         }
         let value = value(self);
         self.block_depth -= 1;
         self.end_scope(scope);
         (statements, value)
+    }
+
+    /// Whether what stands here is left out: in an instance of a function with const parameters, what is never
+    /// reached.
+    pub(super) fn is_discarded(&self) -> bool {
+        !self.alive && self.cx.environment.discards()
     }
 
     /// The body of a loop: its value, if it has one, must be nothing.
@@ -105,7 +114,7 @@ impl<'a> Body<'_, 'a> {
     fn block(&mut self, block: &'a ast::Block, want: Want<'_>) -> Checked {
         let span = block.value.as_ref().map_or(block.span, |value| value.span);
         let (statements, value) = self.open_block(block, |body| {
-            let value = block.value.as_deref()?;
+            let value = block.value.as_deref().filter(|_| !body.is_discarded())?;
             Some(match want {
                 Want::Need(ty, why) => body.need(value, ty, why),
                 Want::Infer(hint) => body.infer(value, hint),
@@ -162,11 +171,31 @@ impl<'a> Body<'_, 'a> {
         span: Span,
     ) -> Option<Expr> {
         let mut conditions = Vec::with_capacity(branches.len());
-        for (condition, _) in branches {
-            conditions.push(self.need(condition, &Type::BOOL, Why::Nothing));
+        let mut otherwise = otherwise;
+        let mut left = vec![];
+        for branch in branches {
+            let condition = self.need(&branch.0, &Type::BOOL, Why::Nothing);
+            match &condition {
+                Some(Expr { kind: ExprKind::Bool(false), .. }) if self.discards() => continue,
+                Some(Expr { kind: ExprKind::Bool(true), .. }) if self.discards() => {
+                    otherwise = Some(&branch.1);
+                    break;
+                }
+                _ => {}
+            }
+            conditions.push(condition);
+            left.push(branch);
+        }
+        match (left.is_empty(), otherwise) {
+            (true, Some(block)) => return self.block_expression(block, want, span),
+            (true, None) => {
+                let nothing = Block { statements: vec![], value: None };
+                return Some(Expr { kind: ExprKind::Block(nothing), ty: Type::Unit, span });
+            }
+            _ => {}
         }
         let blocks: Vec<&'a ast::Block> =
-            branches.iter().map(|(_, block)| block).chain(otherwise).collect();
+            left.iter().map(|branch| &branch.1).chain(otherwise).collect();
         let has_else = otherwise.is_some();
         let (checked, ty) = self.branches(&blocks, has_else, want, span)?;
         let mut blocks = Vec::with_capacity(checked.len());
@@ -179,6 +208,11 @@ impl<'a> Body<'_, 'a> {
         let branches = branches.map(|(condition, block)| Some((condition?, block)));
         let kind = ExprKind::If { branches: branches.collect::<Option<_>>()?, otherwise };
         Some(Expr { kind, ty, span })
+    }
+
+    /// Whether a block whose condition is false is left out.
+    pub(super) fn discards(&self) -> bool {
+        self.cx.environment.discards()
     }
 
     /// Checks the blocks of an `if` against one type, and finds that type.

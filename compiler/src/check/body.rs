@@ -141,13 +141,17 @@ impl<'c, 'a> Body<'c, 'a> {
         let item = signature.item;
         self.cx.scope.clear();
         for parameter in &item.const_parameters {
-            self.declare(parameter.name, Meaning::Opaque, None);
+            let name = self.cx.text(parameter.name);
+            self.cx.scope.push(name);
         }
         for (at, parameter) in item.parameters.iter().enumerate() {
             let resolved = &signature.parameters[at];
-            let earlier = &signature.parameters[..at];
-            if let Some(first) = earlier.iter().find(|earlier| earlier.name == resolved.name) {
-                self.cx.report_duplicate(resolved.span, resolved.name, Some(first.span));
+            let constants = item.const_parameters.iter().map(|constant| constant.name);
+            let constants = constants.map(|name| (self.cx.text(name), name.span));
+            let earlier = signature.parameters[..at].iter().map(|p| (p.name, p.span));
+            let first = constants.chain(earlier).find(|(name, _)| *name == resolved.name);
+            if let Some((_, first)) = first {
+                self.cx.report_duplicate(resolved.span, resolved.name, Some(first));
             }
             self.declare_local(
                 parameter.name,
@@ -160,7 +164,7 @@ impl<'c, 'a> Body<'c, 'a> {
         self.result_span = item.result.as_ref().map_or(item.name.span, |ty| ty.span);
         let body = self.function_block(item, item.body.as_ref()?);
         Some(Function {
-            name: self.cx.text(item.name).to_string(),
+            name: signature.name.clone(),
             kernel: signature.kernel,
             parameter_count: item.parameters.len(),
             locals: self.locals,
@@ -175,7 +179,7 @@ impl<'c, 'a> Body<'c, 'a> {
     fn function_block(&mut self, item: &'a ast::Function, source: &'a ast::Block) -> Option<Block> {
         let result = self.result.clone();
         let (statements, value) = self.open_block(source, |body| {
-            let value = source.value.as_ref()?;
+            let value = source.value.as_ref().filter(|_| !body.is_discarded())?;
             match &result {
                 Some(ty) => body.need(value, ty, Why::Result(body.result_span)),
                 None => body.infer(value, None),
@@ -187,7 +191,8 @@ impl<'c, 'a> Body<'c, 'a> {
             value => block.value = value.map(Box::new),
         }
         let result = result?;
-        if result != Type::Unit && block.value.is_none() && source.value.is_none() {
+        let is_left_out = source.value.is_none() || self.is_discarded();
+        if result != Type::Unit && block.value.is_none() && is_left_out {
             if !self.alive {
                 block.value =
                     Some(Box::new(self.unset(&result, source.span, &mut block.statements)));

@@ -50,8 +50,9 @@ impl<'a> Context<'a> {
     fn consts_in(&self, at: usize) -> Vec<(usize, Span)> {
         let mut uses = vec![];
         for name in names_in(&self.consts[at].item.value) {
-            if let Some((ValueName::Const(used), _)) = self.value_names.get(self.text(name)) {
-                uses.push((*used, name.span));
+            let meaning = self.value(self.text(name), name.span.file);
+            if let Some((ValueName::Const(used), _)) = meaning {
+                uses.push((used, name.span));
             }
         }
         uses.reverse();

@@ -1,10 +1,8 @@
 //! Declaring items and resolving signatures.
 
-use std::rc::Rc;
-
 use super::body::Body;
 use super::mismatch::Why;
-use super::tree::{ExprKind, FunctionId, KernelAttributes, LaunchBounds, StaticId};
+use super::tree::{ExprKind, KernelAttributes, LaunchBounds, StaticId};
 use super::{ConstItem, Context, Parameter, Signature, StaticItem, ValueName};
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
@@ -27,10 +25,7 @@ impl<'a> Context<'a> {
         let mut items = Items { structs: vec![], functions: vec![] };
         for item in &file.items {
             match item {
-                ast::Item::Use(item) => {
-                    self.has_use = true;
-                    self.unsupported(item.span, "`use` is");
-                }
+                ast::Item::Use(_) => {}
                 ast::Item::Const(item) => {
                     let id = ValueName::Const(self.consts.len());
                     if self.declare_value(item.name, id) {
@@ -48,31 +43,21 @@ impl<'a> Context<'a> {
                         items.structs.push((id, item));
                     }
                 }
-                ast::Item::Function(item) if item.body.is_none() => {
-                    self.unsupported(item.name.span, "`extern` functions are");
-                    self.declare_value(item.name, ValueName::Opaque);
-                }
                 ast::Item::Function(item) => {
-                    let id = FunctionId(items.functions.len() as u32);
-                    if self.declare_value(item.name, ValueName::Function(id)) {
+                    let at = items.functions.len();
+                    if self.declare_value(item.name, ValueName::Function(at)) {
                         items.functions.push(item);
                     }
                 }
                 // It may have been meant as a type or as a value.
                 ast::Item::Opaque(name) => {
                     let text = self.text(*name);
-                    self.type_names.entry(text).or_insert(None);
+                    self.type_names.entry(text).or_insert((None, Some(name.span)));
                     self.value_names.entry(text).or_insert((ValueName::Opaque, name.span));
                 }
             }
         }
         items
-    }
-
-    /// Reports what is part of the language but not of this version.
-    fn unsupported(&mut self, span: Span, what: &str) {
-        let message = format!("{what} not supported yet");
-        self.report(Diagnostic::error(ids::NOT_SUPPORTED_YET, span, message));
     }
 
     fn declare_value(&mut self, name: ast::Name, value: ValueName) -> bool {
@@ -103,32 +88,27 @@ impl<'a> Context<'a> {
         });
     }
 
-    /// Resolves parameters, results and attributes.
-    pub(super) fn resolve_signatures(&mut self, functions: &[&'a ast::Function]) {
-        for item in functions {
-            if let Some(first) = item.const_parameters.first() {
-                self.unsupported(first.name.span, "const parameters are");
-            }
-            let mut parameters: Vec<Parameter<'a>> = Vec::with_capacity(item.parameters.len());
-            for parameter in &item.parameters {
-                let ty = self.resolve_type(&parameter.ty);
-                let name = self.text(parameter.name);
-                parameters.push(Parameter { name, ty, span: parameter.name.span });
-            }
-            let result = match &item.result {
-                None => Some(Type::Unit),
-                Some(ty) if item.is_kernel => {
-                    let error =
-                        Diagnostic::error(ids::KERNEL_RESULT, ty.span, "a kernel returns nothing");
-                    self.report(error.hint("give it a pointer to write its result through"));
-                    None
-                }
-                Some(ty) => self.resolve_type(ty),
-            };
-            let kernel = self.attributes(item);
-            let signature = Signature { item, parameters, result, kernel };
-            self.signatures.push(Rc::new(signature));
+    /// Resolves parameters, result and attributes of a function, with the const parameters in sight.
+    pub(super) fn signature(&mut self, item: &'a ast::Function) -> Signature<'a> {
+        let mut parameters: Vec<Parameter<'a>> = Vec::with_capacity(item.parameters.len());
+        for parameter in &item.parameters {
+            let ty = self.resolve_type(&parameter.ty);
+            let name = self.text(parameter.name);
+            parameters.push(Parameter { name, ty, span: parameter.name.span });
         }
+        let result = match &item.result {
+            None => Some(Type::Unit),
+            Some(ty) if item.is_kernel => {
+                let error =
+                    Diagnostic::error(ids::KERNEL_RESULT, ty.span, "a kernel returns nothing");
+                self.report(error.hint("give it a pointer to write its result through"));
+                None
+            }
+            Some(ty) => self.resolve_type(ty),
+        };
+        let kernel = self.attributes(item);
+        let name = self.text(item.name).to_string();
+        Signature { item, name, parameters, result, kernel }
     }
 
     /// Reads the attributes; `None` for a device function.

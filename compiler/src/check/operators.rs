@@ -176,6 +176,13 @@ impl<'a> Body<'_, 'a> {
         span: Span,
     ) -> Option<Expr> {
         let left = left.and_then(|left| self.coerce(left, &Type::BOOL, Why::Nothing));
+        // In an instance the right side may be there for other ones only.
+        if let Some(Expr { kind: ExprKind::Bool(value), .. }) = &left
+            && *value != is_and
+            && self.discards()
+        {
+            return Some(typed(ExprKind::Bool(*value), Type::BOOL, span));
+        }
         // The right side may not run.
         let alive = self.alive;
         let right = self.need(right, &Type::BOOL, Why::Nothing);

@@ -213,8 +213,11 @@ fn an_empty_program_is_an_error() {
 
 #[test]
 fn files_of_a_map_are_one_program() {
-    let mut sources = SourceMap::single("a.grid", "kernel k(p: *mut u32) { p[0] = f(N) + wrong; }");
-    sources.add("b.grid", "const N: u32 = 1;\nfn f(n: u32) -> u32 { return missing; }");
+    let files = crate::load::Memory::new([
+        ("a.grid", "use \"b.grid\"; kernel k(p: *mut u32) { p[0] = f(N) + wrong; }"),
+        ("b.grid", "const N: u32 = 1;\nfn f(n: u32) -> u32 { return missing; }"),
+    ]);
+    let sources = crate::load::load(&files, std::path::Path::new("a.grid")).unwrap();
     let (_, diagnostics) = parse_and_check(&sources);
     let at: Vec<(u32, u32)> = diagnostics
         .iter()

@@ -33,15 +33,35 @@ pub struct StaticId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FunctionId(pub u32);
 
-/// A checked program. Functions stand in the order of the source.
+/// Index of an `extern fn` in its program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ExternId(pub u32);
+
+/// A checked program. Functions stand in the order of the source, then instances of those with const parameters
+/// in the order in which they are asked for.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// All structs, the built-in ones first.
     pub structs: Structs,
     /// `static` variables, in the order of the source.
     pub statics: Vec<Static>,
+    /// Functions that other modules define, in the order of the source.
+    pub externs: Vec<Extern>,
     /// Device functions and kernels.
     pub functions: Vec<Function>,
+}
+
+/// An `extern fn`.
+#[derive(Clone, Debug)]
+pub struct Extern {
+    /// Its name, which is its symbol.
+    pub name: String,
+    /// Types of its parameters: numbers, `bool`, pointers, streams, vectors and structs.
+    pub parameters: Vec<Type>,
+    /// What it returns: `Unit`, a number, `bool`, a pointer or a stream.
+    pub result: Type,
+    /// The name in its declaration.
+    pub span: Span,
 }
 
 /// A `static` variable.
@@ -412,6 +432,13 @@ pub enum ExprKind {
     Call {
         /// Which.
         function: FunctionId,
+        /// Arguments of the parameters' types.
+        arguments: Vec<Expr>,
+    },
+    /// A call of an `extern fn`.
+    CallExtern {
+        /// Which.
+        function: ExternId,
         /// Arguments of the parameters' types.
         arguments: Vec<Expr>,
     },

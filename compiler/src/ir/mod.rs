@@ -45,6 +45,7 @@ pub mod expand;
 pub mod graph;
 pub(crate) mod loops;
 pub mod print;
+pub mod symbol;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod verify;
@@ -153,6 +154,9 @@ pub struct Extern {
     pub parameters: Vec<Type>,
     /// Type of its result, or `Unit`.
     pub result: Type,
+    /// The name in its declaration, for an `extern fn`: it is called as C functions of CUDA are. `None` for what
+    /// the compiler calls by itself.
+    pub span: Option<Span>,
 }
 
 /// What a function is for.
@@ -169,7 +173,7 @@ pub enum Role {
 /// A kernel.
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    /// Its name, which is the symbol of its entry.
+    /// Its name, which [`symbol::external`] makes the symbol of its entry.
     pub name: String,
     /// Its parameters, without the geometry.
     pub parameters: Vec<Parameter>,

@@ -26,7 +26,9 @@ pub(crate) fn line(line: usize) -> Span {
 
 /// Builds and verifies.
 pub(crate) fn build(structs: Structs, functions: Vec<Function>) -> Module {
-    let module = build_ir(&Program { structs, statics: vec![], functions }, sources()).unwrap();
+    let module =
+        build_ir(&Program { structs, statics: vec![], externs: vec![], functions }, sources())
+            .unwrap();
     verify(&module).unwrap();
     module
 }

@@ -239,6 +239,15 @@ impl Rules<'_> {
                 }
             }
             ExprKind::Block(block) => self.typed_block(block, &e.ty, loops),
+            ExprKind::CallExtern { function, arguments } => {
+                let callee = &self.program.externs[function.0 as usize];
+                assert_eq!(arguments.len(), callee.parameters.len(), "{}", callee.name);
+                for (argument, ty) in arguments.iter().zip(&callee.parameters) {
+                    assert_eq!(argument.ty, *ty, "an argument of {}", callee.name);
+                    self.expr(argument, loops);
+                }
+                assert_eq!(e.ty, callee.result, "a call of {}", callee.name);
+            }
             ExprKind::Call { function, arguments } => {
                 let callee = &self.program.functions[function.0 as usize];
                 assert!(callee.kernel.is_none());

@@ -13,8 +13,10 @@ use std::sync::Arc;
 use corosensei::trap::CoroutineTrapHandler;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use super::abi::{Geometry, KernelDescriptor, Location, NEEDS_THREADS, SHARED_ALIGNMENT};
-use super::check::RED_ZONE_BYTES;
+use super::abi::{
+    Geometry, KernelDescriptor, Location, NAMES_THREADS, NEEDS_THREADS, RED_ZONE_BYTES,
+    SHARED_ALIGNMENT,
+};
 use super::fault::{CpuFault, FaultKind};
 use super::grid::{Grid, Tree};
 use super::hooks::{ThreadPosition, Waiting};
@@ -275,7 +277,8 @@ impl Runner {
         self.stop.set(None);
         let mode = match kernel.serial {
             Some(_) if kernel.flags & NEEDS_THREADS == 0 && self.shared.hooks.is_none() => {
-                if self.shared.seed.is_some() { Mode::Loop } else { Mode::Serial }
+                let named = kernel.flags & NAMES_THREADS != 0;
+                if named || self.shared.seed.is_some() { Mode::Loop } else { Mode::Serial }
             }
             _ => Mode::Threads,
         };
@@ -290,7 +293,7 @@ impl Runner {
         if let Some(hooks) = &self.shared.hooks {
             hooks.on_block_start(
                 self.position_of(0),
-                (static_shared as usize, kernel.static_shared_bytes as usize),
+                (static_shared as usize, kernel.shared_span_bytes as usize),
                 (dynamic_shared as usize, grid.shared_bytes as usize),
             );
         }
@@ -318,7 +321,7 @@ impl Runner {
         // A checker finds accesses beyond the end only if nothing else is there.
         let gap = if self.shared.hooks.is_some() { RED_ZONE_BYTES } else { 0 };
         let static_bytes =
-            (kernel.static_shared_bytes as usize + gap).next_multiple_of(SHARED_ALIGNMENT);
+            (kernel.shared_span_bytes as usize + gap).next_multiple_of(SHARED_ALIGNMENT);
         let bytes = static_bytes + dynamic_bytes as usize + gap;
         let mut memory = self.shared_memory.borrow_mut();
         if memory.first().is_null() || memory.bytes() < bytes {
@@ -708,6 +711,7 @@ impl Runner {
     /// Puts a coroutine into a slot.
     fn start(&self, slot: &Slot, stack: KernelStack, body: impl FnOnce()) {
         slot.last_error.set(0);
+        slot.location.set(0);
         let slot_pointer: *const Slot = slot;
         // SAFETY: the runner keeps the stack, and everything that `body` refers to, until the coroutine has ended
         // or was abandoned.
@@ -804,11 +808,29 @@ impl Runner {
         self.stacks.try_borrow().is_ok_and(|stacks| stacks.get(index).guards(address))
     }
 
+    /// The lowest address of the running coroutine's stack.
+    pub(super) fn stack_start(&self) -> usize {
+        let index = if self.has_threads() { self.current.get() as usize } else { 0 };
+        self.stacks.borrow().get(index).usable().0
+    }
+
+    /// Remembers where the running thread of a checked image is, for faults that say no place.
+    pub(super) fn note_location(&self, location: Location) {
+        self.slot(self.current.get()).location.set(location);
+    }
+
     /// From a signal handler: the block ends with that.
     pub(super) fn note_signal(&self, stop: Stop) {
         if self.stop.get().is_none() {
-            self.stop.set(Some(stop));
+            self.stop.set(Some(Stop { location: self.last_location(), ..stop }));
         }
+    }
+
+    /// Near where the running thread is; 0 if that is not known.
+    fn last_location(&self) -> Location {
+        let is_checked = self.has_threads() && self.shared.hooks.is_some();
+        let slots = self.slots.get().filter(|_| is_checked);
+        slots.map_or(0, |slots| slots[self.current.get() as usize].location.get())
     }
 }
 

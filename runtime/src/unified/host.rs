@@ -49,6 +49,14 @@ impl<T: DeviceCopy> HostBuffer<T> {
         self.memory.slice()
     }
 
+    /// Writes an element while kernels run, as one access that they see at some time. Does nothing past the end.
+    pub(crate) fn set_from_host(&self, index: usize, value: T) {
+        if index < self.memory.length {
+            // SAFETY: an element of the buffer, written as a whole; a kernel reads it as volatile.
+            unsafe { self.memory.host.add(index).write_volatile(value) };
+        }
+    }
+
     /// How many elements.
     pub fn len(&self) -> usize {
         self.memory.length

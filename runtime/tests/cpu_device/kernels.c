@@ -12,7 +12,7 @@ typedef void (*Entry)(const Geometry *, const uint8_t *);
 typedef struct {
     const char *name;
     Entry thread, serial;
-    uint32_t parameter_bytes, static_shared_bytes, flags, reserved;
+    uint32_t parameter_bytes, static_shared_bytes, flags, shared_span_bytes;
 } Kernel;
 
 typedef struct {
@@ -35,7 +35,7 @@ typedef struct {
 } Callbacks;
 
 #ifndef VERSION
-#define VERSION 2
+#define VERSION 3
 #endif
 const uint32_t gridlet_cpu_abi_version = VERSION;
 const Callbacks *gridlet_cpu_callbacks;
@@ -285,7 +285,7 @@ static void workers(const Geometry *g, const uint8_t *parameters) {
 
 const Kernel gridlet_cpu_kernels[] = {
     [IOTA] = {"iota", iota, iota_serial, 12, 0, 0, 0},
-    [REDUCE] = {"reduce", reduce, 0, 12, 4096, NEEDS_THREADS, 0},
+    [REDUCE] = {"reduce", reduce, 0, 12, 4096, NEEDS_THREADS, 4096},
     [SHUFFLES] = {"shuffles", shuffles, 0, 12, 0, NEEDS_THREADS, 0},
     [VOTES] = {"votes", votes, 0, 12, 0, NEEDS_THREADS, 0},
     [EARLY] = {"early", early, 0, 12, 0, NEEDS_THREADS, 0},

@@ -143,7 +143,9 @@ int cuCtxGetStreamPriorityRange(int *least, int *greatest) { *least = 0; *greate
 int cuStreamWaitEvent(handle stream, handle event, unsigned flags) { return say("cuStreamWaitEvent"); }
 int cuEventCreate(handle *event, unsigned flags) { *event = (handle)0x800; return 0; }
 int cuEventDestroy_v2(handle event) { return 0; }
-int cuEventQuery(handle event) { return 0; }
+static int event_polls;
+int cuEventRecord(handle event, handle stream) { return 0; }
+int cuEventQuery(handle event) { return event_polls++ < setting("FAKE_EVENT_POLLS", 0) ? 600 : 0; }
 int cuStreamDestroy_v2(handle stream) { return say(stream == (handle)0x200 ? "cuStreamDestroy (service)" : "cuStreamDestroy"); }
 static int polls; /* until what was launched is done */
 int cuStreamQuery(handle stream) {
@@ -173,6 +175,7 @@ int cuKernelSetAttribute(int attribute, int value, handle kernel, int device) { 
 
 struct config { unsigned grid[3], block[3], shared; handle stream; void *attributes; unsigned count; };
 int cuLaunchKernelEx(const struct config *config, handle kernel, void **parameters, void **extra) {
+    if (setting("FAKE_QUIET", 0)) { polls = setting("FAKE_POLLS", 0); return 0; }
     printf("cuLaunchKernelEx (%u, %u, %u) (%u, %u, %u) %u:", config->grid[0], config->grid[1], config->grid[2],
            config->block[0], config->block[1], config->block[2], config->shared);
     if (extra && extra[0] == (void *)1 && extra[2] == (void *)2 && extra[4] == (void *)0)

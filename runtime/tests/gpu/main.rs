@@ -11,6 +11,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod green;
+mod queue;
 mod unified;
 
 use std::fs::File;

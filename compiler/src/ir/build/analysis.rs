@@ -210,6 +210,7 @@ fn visit_expr<'t>(expr: &'t Expr, visit: &mut dyn FnMut(Node<'t>)) {
         }
         ExprKind::Block(block) => visit_block(block, visit),
         ExprKind::Call { arguments: parts, .. }
+        | ExprKind::CallExtern { arguments: parts, .. }
         | ExprKind::Builtin { arguments: parts, .. }
         | ExprKind::Aggregate(parts)
         | ExprKind::Array(parts) => parts.iter().for_each(|part| visit_expr(part, visit)),

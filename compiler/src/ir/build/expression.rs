@@ -5,7 +5,7 @@ use super::function::{FunctionBuilder, Storage};
 use crate::check::tree::{Block, Expr, ExprKind, FunctionId, GeometryField, UnaryOp};
 use crate::error::Result;
 use crate::float;
-use crate::ir::{BlockId, Const, GEOMETRY_DYNAMIC_SHARED, InstKind, Operand, same_type};
+use crate::ir::{BlockId, Const, ExternId, GEOMETRY_DYNAMIC_SHARED, InstKind, Operand, same_type};
 use crate::source::Span;
 use crate::types::{Scalar, Type};
 
@@ -97,6 +97,12 @@ impl FunctionBuilder<'_, '_> {
                 return self.if_expression(expr, branches, otherwise.as_ref());
             }
             ExprKind::Block(block) => return self.block(block),
+            ExprKind::CallExtern { function, arguments } => {
+                let arguments = self.values(arguments)?;
+                let function = ExternId(function.0);
+                let kind = InstKind::CallExtern { function, arguments };
+                self.body.emit(kind, expr.ty.clone(), span)
+            }
             ExprKind::Call { function, arguments } => {
                 return self.call(expr, *function, arguments);
             }

@@ -293,7 +293,7 @@ impl Parser<'_> {
         if next != Token::Greater && (infix(next).is_some() || next == Token::As) {
             let message = "an expression between `<` and `>` stands in braces";
             let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
-            self.report(error.hint("write `::<{ N + 1 }>`, say"));
+            self.report(error.hint("put it in braces: `::<{ N + 1 }>`"));
             return None;
         }
         Some(argument)

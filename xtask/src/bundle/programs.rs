@@ -17,7 +17,7 @@ const PROGRAMS: [(&str, &str); 4] = [
     ("nvvm-tests", "differential"),
 ];
 /// The tests that need a GPU, by package and name of the test; they go to `tests/<package>-<name>`.
-const TESTS: [(&str, &str); 5] = [
+const TESTS: [(&str, &str); 6] = [
     ("gridlet", "built_ins"),
     ("gridlet", "edge_values"),
     ("gridlet", "gpu"),

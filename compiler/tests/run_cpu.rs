@@ -458,3 +458,27 @@ fn a_wrong_free_ends_the_kernel() {
         }
     }
 }
+
+#[test]
+fn halves_are_arguments_variables_and_results() {
+    let source = "\
+static total: f16 = 0.5;
+kernel k(x: f16, data: *mut bf16, both: f16x2, sum: *mut f16) {
+    let i = thread_idx.x;
+    data[i] = data[i] / 3.0 + x as bf16;
+    sum[i] = total + both.x * both.y;
+    printf(\"%g\\n\", sum[i]);
+}
+";
+    let folder = program(source);
+    let call = "--kernel k --grid 1 --block 1 --arg 0.1 --arg [2]=fill:1 --arg {3,-0.25} --arg [2] \
+                --print data:2 --print sum:1 --json";
+    let output = run(&folder, call);
+    assert_eq!(output.status, 0, "{output:?}");
+    let printed = output.stdout.strip_prefix("-0.25\n").unwrap();
+    let result: serde_json::Value = serde_json::from_str(printed).unwrap();
+    let buffers = &result["buffers"];
+    // 1/3 and 0.1 are 0.333984375 and 0.10009765625 in bf16; their sum lies between two and goes to the even one.
+    assert_eq!(buffers["data"], serde_json::json!([0.43359375, 1.0]), "{output:?}");
+    assert_eq!(buffers["sum"], serde_json::json!([-0.25]), "{output:?}");
+}

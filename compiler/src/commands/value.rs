@@ -158,6 +158,15 @@ mod tests {
     }
 
     #[test]
+    fn narrow_floats_round_once() {
+        // By way of f32 it would be the middle of two f16, and then 1.
+        let text = "1.000488281251";
+        assert_eq!(encode_scalar(text, "f16").unwrap(), 0x3c01_u16.to_le_bytes());
+        assert_eq!(encode_scalar("65519.99", "f16").unwrap(), 0x7bff_u16.to_le_bytes());
+        assert_eq!(encode_scalar("1.00390625", "bf16").unwrap(), 0x3f80_u16.to_le_bytes());
+    }
+
+    #[test]
     fn what_does_not_fit_is_refused_by_name() {
         assert_eq!(encode_scalar("256", "u8").unwrap_err(), "256 does not fit u8");
         assert_eq!(encode_scalar("-1", "u32").unwrap_err(), "-1 does not fit u32");

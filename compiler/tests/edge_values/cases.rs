@@ -51,7 +51,7 @@ impl Case {
         for (scalar, array) in self.inputs.iter().zip(["a", "b", "c"]) {
             let _ = write!(text, "{array}: *const {}, ", scalar.name());
         }
-        let _ = write!(text, "out: *mut {}, n: u32) {{\n", self.output.name());
+        let _ = writeln!(text, "out: *mut {}, n: u32) {{", self.output.name());
         text += "    let i = block_idx.x * block_dim.x + thread_idx.x;\n    if i < n {\n";
         for (value, array) in [("x", "a"), ("y", "b"), ("z", "c")].iter().take(self.inputs.len()) {
             let _ = writeln!(text, "        let {value} = {array}[i];");

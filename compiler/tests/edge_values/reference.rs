@@ -138,7 +138,7 @@ pub(crate) fn mul_hi(left: u64, right: u64, scalar: Scalar) -> Expected {
     let bits = scalar.bits();
     Expected::Bits(match scalar.is_signed() {
         true => integer_bits((integer(left, scalar) * integer(right, scalar)) >> bits, scalar),
-        false => (u128::from(left) * u128::from(right) >> bits) as u64,
+        false => ((u128::from(left) * u128::from(right)) >> bits) as u64,
     })
 }
 

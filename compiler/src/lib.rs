@@ -18,12 +18,14 @@
 pub mod arch;
 pub mod artifact;
 pub mod builtins;
+pub mod chain;
 pub mod check;
 pub mod codegen;
 pub mod compile;
 pub mod cpu;
 pub mod diagnostics;
 pub mod error;
+pub mod float;
 pub mod format;
 pub mod ir;
 pub mod launch;

@@ -26,7 +26,7 @@ use gridlet_runtime::cpu::check::{Checker, Options, Report, render_all};
 use gridlet_runtime::cpu::{CpuConfig, CpuDevice, FaultKind};
 use settings::{WORDS, settings};
 
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 fn programs(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
@@ -299,7 +299,8 @@ fn without_argument(source: &str, offset: u32) -> Case {
     for block in &mut body.blocks {
         block.instructions.retain(|id| *id != store);
     }
-    let image = gridlet::cpu::link(&gridlet::cpu::object(&module, &options).unwrap()).unwrap().0;
+    let image =
+        gridlet::cpu::link(&gridlet::cpu::object(&module, &options, &[]).unwrap(), &[]).unwrap().0;
     Case { stem: "p".into(), text: source.into(), checked, image }
 }
 

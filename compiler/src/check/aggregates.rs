@@ -255,9 +255,10 @@ fn is_pure(value: &Expr) -> bool {
             | ExprKind::Deref(e)
             | ExprKind::AddressOf(e)
             | ExprKind::ArrayRepeat(e) => open.push(e),
-            ExprKind::Binary(_, left, right)
-            | ExprKind::Logical { left, right, .. }
-            | ExprKind::Index { base: left, index: right } => open.extend([&**left, &**right]),
+            ExprKind::Binary(_, left, right) | ExprKind::Logical { left, right, .. } => {
+                open.extend([&**left, &**right]);
+            }
+            ExprKind::Index { base, index } => open.extend([&**base, &**index]),
             ExprKind::Aggregate(values) | ExprKind::Array(values) => open.extend(values),
             ExprKind::Builtin { builtin: crate::builtins::Builtin::Math(_), arguments, .. } => {
                 open.extend(arguments);

@@ -198,7 +198,16 @@ impl<'a> Body<'_, 'a> {
             left.iter().map(|branch| &branch.1).chain(otherwise).collect();
         let has_else = otherwise.is_some();
         let (checked, ty) = self.branches(&blocks, has_else, want, span)?;
-        self.build_chain(&left, conditions, checked, &ty, has_else, span)
+        let mut blocks = Vec::with_capacity(checked.len());
+        for mut checked in checked {
+            self.fill(&mut checked.block, &ty, checked.span);
+            blocks.push(checked.block);
+        }
+        let otherwise = if has_else { blocks.pop() } else { None };
+        let branches = conditions.into_iter().zip(blocks);
+        let branches = branches.map(|(condition, block)| Some((condition?, block)));
+        let kind = ExprKind::If { branches: branches.collect::<Option<_>>()?, otherwise };
+        Some(Expr { kind, ty, span })
     }
 
     /// Whether a block whose condition is false is left out.
@@ -274,41 +283,5 @@ impl<'a> Body<'_, 'a> {
         let message = "this `if` has a value only when its condition is true";
         let error = Diagnostic::error(ids::MISSING_ELSE, span, message);
         self.cx.report(error.hint("add an `else`"));
-    }
-
-    /// Nests the branches from the last to the first.
-    fn build_chain(
-        &mut self,
-        branches: &[&'a (ast::Expr, ast::Block)],
-        conditions: Vec<Option<Expr>>,
-        checked: Vec<Checked>,
-        ty: &Type,
-        has_else: bool,
-        span: Span,
-    ) -> Option<Expr> {
-        let mut blocks: Vec<Block> = Vec::with_capacity(checked.len());
-        for mut checked in checked {
-            self.fill(&mut checked.block, ty, checked.span);
-            blocks.push(checked.block);
-        }
-        let mut otherwise = if has_else { blocks.pop() } else { None };
-        let mut result = None;
-        let parts = branches.iter().zip(conditions).zip(blocks).enumerate().rev();
-        for (at, ((branch, condition), then)) in parts {
-            // The whole chain for the first, from its condition on for an `else if`.
-            let start = if at == 0 { span.start } else { branch.0.span.start };
-            let span = Span { start, ..span };
-            let condition = Box::new(condition?);
-            let kind = ExprKind::If { condition, then, otherwise: otherwise.take() };
-            let nested = Expr { kind, ty: ty.clone(), span };
-            if at == 0 {
-                result = Some(nested);
-            } else if *ty == Type::Unit {
-                otherwise = Some(Block { statements: vec![drop_value(nested)], value: None });
-            } else {
-                otherwise = Some(Block { statements: vec![], value: Some(Box::new(nested)) });
-            }
-        }
-        result
     }
 }

@@ -133,7 +133,7 @@ impl<'a> Body<'_, 'a> {
         };
         let fails = StatementKind::Expr(typed(fails, Type::Unit, span));
         let then = Block { statements: vec![Statement { kind: fails, span }], value: None };
-        let kind = ExprKind::If { condition: Box::new(condition), then, otherwise: None };
+        let kind = ExprKind::If { branches: vec![(condition, then)], otherwise: None };
         Some(typed(kind, Type::Unit, span))
     }
 }

@@ -65,7 +65,7 @@ impl<'a> Context<'a> {
         if !Self::is_const_type(&ty) {
             let message = format!("a constant cannot be {}", self.show(&ty));
             let error = Diagnostic::error(ids::INVALID_TYPE, item.ty.span, message);
-            self.report(error.note("constants are integers, `f32`, `f64` or `bool`"));
+            self.report(error.note("constants are integers, floats or `bool`"));
             return;
         }
         let value = self.const_value(&item.value, &ty, Why::Type(item.ty.span));

@@ -43,12 +43,7 @@ impl<'a> Body<'_, 'a> {
             ast::ExprKind::Unary(op, operand) => self.unary(*op, operand, e.span, hint),
             ast::ExprKind::Deref(operand) => self.deref(operand, e.span),
             ast::ExprKind::AddressOf(operand) => self.address_of(operand, e.span),
-            ast::ExprKind::Binary { op, op_span, left, right } => {
-                self.binary(*op, *op_span, left, right, e.span, hint)
-            }
-            ast::ExprKind::Logical { is_and, left, right } => {
-                self.logical(*is_and, left, right, e.span)
-            }
+            ast::ExprKind::Binary { .. } | ast::ExprKind::Logical { .. } => self.chain(e, hint),
             ast::ExprKind::Range(..) => self.misplaced_range(e.span),
             ast::ExprKind::Cast(operand, ty) => self.cast(operand, ty, e.span),
             ast::ExprKind::Call { callee, generics, arguments } => {

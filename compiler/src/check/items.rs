@@ -7,7 +7,7 @@ use super::{ConstItem, Context, Parameter, Signature, StaticItem, ValueName};
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::syntax::ast;
-use crate::types::{Scalar, StructId, Type};
+use crate::types::{StructId, Type};
 
 /// Most threads a block has (CUDA C++ Programming Guide, "Compute Capabilities", technical
 /// specifications: the same for every one so far).
@@ -210,6 +210,6 @@ impl<'a> Context<'a> {
 
     /// Whether a type can be one of a constant.
     pub(super) fn is_const_type(ty: &Type) -> bool {
-        matches!(ty, Type::Scalar(scalar) if !matches!(scalar, Scalar::F16 | Scalar::Bf16))
+        matches!(ty, Type::Scalar(_))
     }
 }

@@ -383,23 +383,27 @@ impl<'a> Body<'_, 'a> {
     /// What memory out of a child's reach a value points to, or holds a pointer to, where that can be
     /// seen.
     pub(super) fn points_to(&self, value: &Expr) -> Option<Pointed> {
+        let mut value = value;
+        while let ExprKind::Binary(_, pointer, _) = &value.kind
+            && value.ty.is_pointer()
+        {
+            value = pointer;
+        }
         match &value.kind {
             ExprKind::AddressOf(place) => {
                 let pointed = self.memory_of(place)?;
                 Some(Pointed { span: value.span, ..pointed })
             }
             ExprKind::DynamicShared => Some(Pointed { memory: Memory::Shared, span: value.span }),
-            ExprKind::Binary(_, pointer, _) if value.ty.is_pointer() => self.points_to(pointer),
             ExprKind::Cast(pointer) if value.ty.is_pointer() => self.points_to(pointer),
             ExprKind::Local(id) => self.variable(*id)?.points_to,
             ExprKind::Aggregate(parts) | ExprKind::Array(parts) => {
                 parts.iter().find_map(|part| self.points_to(part))
             }
             ExprKind::ArrayRepeat(part) => self.points_to(part),
-            ExprKind::If { then, otherwise, .. } => {
-                let blocks = [Some(then), otherwise.as_ref()];
-                let mut values = blocks.into_iter().flatten().filter_map(|b| b.value.as_deref());
-                values.find_map(|value| self.points_to(value))
+            ExprKind::If { branches, otherwise } => {
+                let blocks = branches.iter().map(|(_, block)| block).chain(otherwise);
+                blocks.filter_map(|b| b.value.as_deref()).find_map(|value| self.points_to(value))
             }
             ExprKind::Block(block) => self.points_to(block.value.as_deref()?),
             _ => None,

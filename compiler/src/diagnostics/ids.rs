@@ -49,7 +49,6 @@ ids! {
     INVALID_CAST = "invalid-cast": "`as` or `bitcast` between types that do not convert",
     INVALID_TYPE = "invalid-type": "a type that cannot stand here",
     MISSING_TYPE = "missing-type": "a variable without a type or a value to take it from",
-    HALF_PRECISION = "half-precision": "arithmetic on `f16` or `bf16`, which are only stored and passed on",
     RECURSIVE_STRUCT = "recursive-struct": "a struct that contains itself",
     EMPTY_STRUCT = "empty-struct": "a struct without fields",
     TYPE_TOO_LARGE = "type-too-large": "a type of more than 2^28 elements",

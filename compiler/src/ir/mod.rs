@@ -283,7 +283,7 @@ pub enum Operand {
 pub enum Const {
     /// An integer: the low bits of `value` in two's complement.
     Int(Scalar, i128),
-    /// A float: for `F32` already rounded to the type. Narrower ones are rounded by the back end.
+    /// A float, already rounded to the type.
     Float(Scalar, f64),
     /// A `bool`.
     Bool(bool),

@@ -1,11 +1,15 @@
 //! The syntax tree: what was written, before names and types mean anything.
 
+use half::{bf16, f16};
+
+use crate::chain::{Chained, Left};
 use crate::source::{SourceMap, Span};
 use crate::types::Scalar;
 
 pub use crate::check::tree::{BinaryOp, UnaryOp};
 
-/// How high a tree may be, and how deep delimiters may nest.
+/// How high a tree may be, and how deep delimiters may nest. The links of a chain of operators stand side by
+/// side (see [`crate::chain`]), as do the branches of an `if`.
 pub const MAX_HEIGHT: u16 = 256;
 
 /// A source file, or several of one program after [`File::extend`].
@@ -357,6 +361,10 @@ pub enum ExprKind {
         double: f64,
         /// The nearest `f32`.
         single: f32,
+        /// The nearest `f16`.
+        half: f16,
+        /// The nearest `bf16`.
+        bfloat: bf16,
         /// Its suffix.
         suffix: Option<Scalar>,
     },
@@ -379,7 +387,7 @@ pub enum ExprKind {
         /// Where it stands.
         op_span: Span,
         /// The left operand.
-        left: Box<Expr>,
+        left: Left<Expr>,
         /// The right operand.
         right: Box<Expr>,
     },
@@ -388,7 +396,7 @@ pub enum ExprKind {
         /// `&&`.
         is_and: bool,
         /// The left operand.
-        left: Box<Expr>,
+        left: Left<Expr>,
         /// The right operand.
         right: Box<Expr>,
     },
@@ -524,6 +532,36 @@ pub struct LaunchOption {
     pub value: Expr,
 }
 
+impl Chained for Expr {
+    fn take_left(&mut self) -> Option<Left<Self>> {
+        self.left()?;
+        match std::mem::replace(&mut self.kind, ExprKind::Error) {
+            ExprKind::Binary { left, .. } | ExprKind::Logical { left, .. } => Some(left),
+            _ => None,
+        }
+    }
+
+    fn left(&self) -> Option<&Self> {
+        match &self.kind {
+            ExprKind::Binary { left, .. } | ExprKind::Logical { left, .. } => Some(left),
+            _ => None,
+        }
+    }
+
+    fn with_left(&self, left: Left<Self>) -> Self {
+        let kind = match &self.kind {
+            ExprKind::Binary { op, op_span, right, .. } => {
+                ExprKind::Binary { op: *op, op_span: *op_span, left, right: right.clone() }
+            }
+            ExprKind::Logical { is_and, right, .. } => {
+                ExprKind::Logical { is_and: *is_and, left, right: right.clone() }
+            }
+            other => other.clone(),
+        };
+        Expr { kind, ..*self }
+    }
+}
+
 impl ExprKind {
     /// Levels from here to the deepest leaf.
     pub(super) fn height(&self) -> u16 {
@@ -539,9 +577,14 @@ impl ExprKind {
             | ExprKind::Deref(e)
             | ExprKind::AddressOf(e)
             | ExprKind::Field(e, _) => e.height,
-            ExprKind::Binary { left, right, .. }
-            | ExprKind::Logical { left, right, .. }
-            | ExprKind::Range(left, right)
+            ExprKind::Binary { left, right, .. } | ExprKind::Logical { left, right, .. } => {
+                // Links of a chain stand side by side: see `crate::chain`.
+                if left.left().is_some() {
+                    return left.height.max(right.height.saturating_add(1));
+                }
+                left.height.max(right.height)
+            }
+            ExprKind::Range(left, right)
             | ExprKind::Index(left, right)
             | ExprKind::ArrayRepeat(left, right) => left.height.max(right.height),
             ExprKind::Cast(e, ty) => e.height.max(ty.height),
@@ -555,9 +598,7 @@ impl ExprKind {
             }
             ExprKind::If { branches, otherwise } => {
                 let inner = branches.iter().map(|(e, block)| e.height.max(block.height)).max();
-                let inner = inner.max(otherwise.as_ref().map(|block| block.height)).unwrap_or(0);
-                // Each `else if` nests in the `else` before it once the tree is checked.
-                inner.saturating_add(u16::try_from(branches.len() - 1).unwrap_or(u16::MAX))
+                inner.max(otherwise.as_ref().map(|block| block.height)).unwrap_or(0)
             }
             ExprKind::Block(block) => block.height,
             ExprKind::Launch(launch) => {

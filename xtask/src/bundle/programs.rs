@@ -19,6 +19,7 @@ const PROGRAMS: [(&str, &str); 4] = [
 /// The tests that need a GPU, by package and name of the test; they go to `tests/<package>-<name>`.
 const TESTS: [(&str, &str); 5] = [
     ("gridlet", "built_ins"),
+    ("gridlet", "corpus"),
     ("gridlet", "gpu"),
     ("gridlet", "language"),
     ("gridlet-examples", "gpu"),

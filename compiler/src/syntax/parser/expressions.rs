@@ -1,6 +1,7 @@
 //! Operators: binary, `as`, prefix and postfix, in Rust's order of precedence.
 
 use super::Parser;
+use crate::chain::Left;
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, GenericArgument, Generics, Name, UnaryOp};
@@ -120,7 +121,7 @@ impl Parser<'_> {
     fn reduce(&mut self, operands: &mut Vec<Expr>, operators: &mut Vec<Operator>) -> Option<()> {
         let operator = operators.pop()?;
         let right = Box::new(operands.pop()?);
-        let left = Box::new(operands.pop()?);
+        let left = Left::new(operands.pop()?);
         let span = left.span.to(right.span);
         let kind = match operator.infix {
             Infix::Binary(op) => ExprKind::Binary { op, op_span: operator.span, left, right },

@@ -47,8 +47,8 @@ impl Parser<'_> {
         let span = self.bump();
         let kind = match number(&self.text[span.range()], is_float) {
             Ok(Number::Int(value, suffix)) => ExprKind::Int { value, suffix },
-            Ok(Number::Float { double, single, suffix }) => {
-                ExprKind::Float { double, single, suffix }
+            Ok(Number::Float { double, single, half, bfloat, suffix }) => {
+                ExprKind::Float { double, single, half, bfloat, suffix }
             }
             Err(message) => {
                 self.diagnostics.push(Diagnostic::error(ids::INVALID_NUMBER, span, message));

@@ -383,6 +383,50 @@ fn a_trap_says_where_and_the_device_goes_on() {
     }
 }
 
+/// Runs `middle` over 200 blocks of 2×3 threads, of which one ends its block.
+fn middle(rig: &Rig, block: u32, how: u32) -> (Result<(), Error>, Vec<u32>) {
+    let out = rig.words(1200);
+    let parameters = pack(&[&out.address(), &u32s(&[4, block, how])]);
+    rig.launch("middle", [10, 5, 4], [2, 3, 1], 0, &parameters);
+    (rig.wait(), out.read())
+}
+
+/// Many blocks run in one call of the image: each runs once, by the entry that suits the processor.
+#[test]
+fn blocks_run_in_a_row() {
+    for config in configs() {
+        let Some(rig) = Rig::new(config) else { return };
+        let (result, out) = middle(&rig, 999, 0);
+        result.unwrap();
+        let of_entry = match (config.seed, rig.device.level()) {
+            (Some(_), _) => 0,
+            (None, "x86-64-v3") => 1000,
+            (None, _) => 100,
+        };
+        for (at, &found) in out.iter().enumerate() {
+            assert_eq!(found, 1 + if at % 6 == 0 { of_entry } else { 0 }, "thread {at}");
+        }
+    }
+}
+
+#[test]
+fn a_fault_in_the_middle_of_a_row_names_its_block() {
+    for config in configs() {
+        let Some(rig) = Rig::new(config) else { return };
+        for (how, kind) in [(1, FaultKind::Trap), (2, FaultKind::Trap), (3, FaultKind::Access)] {
+            let (result, out) = middle(&rig, 117, how);
+            let Err(Error::CpuFault(fault)) = result else { panic!("{result:?}") };
+            assert_eq!((fault.kind, fault.block), (kind, Some((7, 1, 2).into())), "{how}");
+            // A loop over threads knows which one only if the image says so.
+            let is_known = config.seed.is_some() || how == 1;
+            assert_eq!(fault.thread, is_known.then_some((0, 2, 0).into()), "{how}");
+            assert_eq!(out[117 * 6 + 4], 0);
+            // The device goes on, with a thread of its own if nothing is known of another.
+            middle(&rig, 999, 0).0.unwrap();
+        }
+    }
+}
+
 #[test]
 fn faults_are_errors() {
     for config in configs() {

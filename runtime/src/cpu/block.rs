@@ -2,7 +2,7 @@
 //!
 //! All kernel code runs inside coroutines, so that a trap or a fault can leave it without unwinding. A block
 //! takes one of three ways:
-//! - its kernel never waits: the image's `serial` entry runs all threads, in one coroutine;
+//! - its kernel never waits: the image's `blocks` entry runs all threads of several blocks, in one coroutine;
 //! - the same with a seed: one coroutine calls the `thread` entry for each thread, in the seed's order;
 //! - its threads wait for each other, or a checker looks on: a coroutine for each thread.
 
@@ -22,6 +22,7 @@ use super::check::RED_ZONE_BYTES;
 use super::fault::{CpuFault, FaultKind};
 use super::grid::{Grid, Tree};
 use super::hooks::ThreadPosition;
+use super::level::Level;
 use super::memory::AlignedBytes;
 use super::pool::Shared;
 use super::scheduler::{NodeId, StreamId, Work};
@@ -91,6 +92,12 @@ pub(super) struct Stop {
     pub(super) address: Option<u64>,
 }
 
+impl Stop {
+    pub(super) fn new(kind: FaultKind, location: Location) -> Stop {
+        Stop { kind, location, address: None }
+    }
+}
+
 /// Runs blocks on one worker, one at a time. Only that worker's thread touches it; kernel code reaches it
 /// through the callbacks while `run` is on the stack, so everything that changes is in a cell.
 pub(super) struct Runner {
@@ -113,6 +120,8 @@ pub(super) struct Runner {
     mode: Cell<Mode>,
     /// Number of the thread that runs.
     pub(super) current: Cell<u32>,
+    /// Whether that is known, if the image loops over the threads.
+    knows_thread: Cell<bool>,
     alive: Cell<u32>,
     at_barrier: Cell<u32>,
     yielded: Cell<bool>,
@@ -180,6 +189,7 @@ impl Runner {
             threads: Cell::new(0),
             mode: Cell::new(Mode::Serial),
             current: Cell::new(0),
+            knows_thread: Cell::new(false),
             alive: Cell::new(0),
             at_barrier: Cell::new(0),
             yielded: Cell::new(false),
@@ -244,6 +254,14 @@ impl Runner {
         self.block_number.get()
     }
 
+    /// Notes which thread is about to end the block, as far as the image says.
+    pub(super) fn note_thread(&self, thread: u32) {
+        if self.mode.get() == Mode::Serial && thread < self.threads.get() {
+            self.current.set(thread);
+            self.knows_thread.set(true);
+        }
+    }
+
     /// Whether the threads of the block are coroutines.
     pub(super) fn has_threads(&self) -> bool {
         self.mode.get() == Mode::Threads
@@ -257,35 +275,52 @@ impl Runner {
         let grid = unsafe { work.grid.get() };
         self.grid.set(grid);
         self.node.set(work.node);
-        for number in work.first..work.first + work.count {
-            if self.is_stopped() {
-                break;
+        let kernel = grid.kernel();
+        let wider = kernel.blocks_v3.filter(|_| self.shared.level == Level::V3);
+        match wider.or(kernel.blocks) {
+            Some(entry) if self.mode_of(kernel) == Mode::Serial => {
+                self.run_serially(grid, entry, work);
             }
-            self.run_block(grid, grid.order.at(number));
+            _ => {
+                for number in work.first..work.first + work.count {
+                    if self.is_stopped() {
+                        break;
+                    }
+                    self.run_block(grid, grid.order.at(number));
+                }
+            }
         }
         self.grid.set(ptr::null());
     }
 
-    fn run_block(&self, grid: &Grid, number: u64) {
-        let kernel = grid.kernel();
-        let threads = grid.threads();
-        self.block.set(grid.block_index(number));
-        self.block_number.set(number);
-        self.threads.set(threads);
-        self.current.set(0);
-        self.stop.set(None);
-        let mode = match kernel.serial {
+    fn mode_of(&self, kernel: &KernelDescriptor) -> Mode {
+        match kernel.blocks {
             Some(_) if kernel.flags & NEEDS_THREADS == 0 && self.shared.hooks.is_none() => {
                 if self.shared.seed.is_some() { Mode::Loop } else { Mode::Serial }
             }
             _ => Mode::Threads,
-        };
-        self.mode.set(mode);
+        }
+    }
 
+    /// Sets what is known of a block that starts.
+    fn begin(&self, grid: &Grid, number: u64) {
+        self.block.set(grid.block_index(number));
+        self.block_number.set(number);
+        self.threads.set(grid.threads());
+        self.current.set(0);
+        self.knows_thread.set(false);
+        self.stop.set(None);
+        self.mode.set(self.mode_of(grid.kernel()));
+    }
+
+    fn run_block(&self, grid: &Grid, number: u64) {
+        let kernel = grid.kernel();
+        self.begin(grid, number);
+        let (mode, threads) = (self.mode.get(), self.threads.get());
         let coroutines = if mode == Mode::Threads { threads } else { 1 };
         let room = self.reserve(kernel, grid.shared_bytes, coroutines as usize);
         let Some((static_shared, dynamic_shared)) = room else {
-            self.fail(Stop { kind: FaultKind::NoMemory, location: 0, address: None });
+            self.fail(Stop::new(FaultKind::NoMemory, 0));
             return;
         };
         if let Some(hooks) = &self.shared.hooks {
@@ -298,7 +333,7 @@ impl Runner {
         if mode == Mode::Threads {
             self.run_threads(grid, kernel, dynamic_shared);
         } else {
-            self.run_as_one(grid, kernel, dynamic_shared, mode);
+            self.run_one_by_one(grid, kernel, dynamic_shared);
         }
         if let Some(stop) = self.stop.get() {
             self.fail(stop);
@@ -350,7 +385,10 @@ impl Runner {
     fn fail(&self, stop: Stop) {
         let Some(tree) = self.tree() else { return };
         let dim = |index: [u32; 3]| Dim3::new(index[0], index[1], index[2]);
-        let known = self.mode.get() != Mode::Serial && stop.kind != FaultKind::NoMemory;
+        let known = match self.mode.get() {
+            Mode::Serial => self.knows_thread.get(),
+            _ => stop.kind != FaultKind::NoMemory,
+        };
         let fault = CpuFault {
             block: Some(dim(self.block.get())),
             thread: known.then(|| dim(self.grid().thread_index(self.current.get()))),

@@ -40,8 +40,8 @@
 //!
 //! # Files
 //! `image` loads, `scheduler` decides what is ready, `pool` has the workers, `block` and `warp` run threads, `callbacks`,
-//! `launch`, `operations` and `heap` are what kernels call, `signals` and `fault` what happens when they go wrong, `hooks` what a checker
-//! sees.
+//! `launch`, `operations` and `heap` are what kernels call, `signals` and `fault` what happens when they go wrong, `level` which
+//! entries of an image run, `hooks` what a checker sees.
 
 pub mod abi;
 mod block;
@@ -53,6 +53,7 @@ mod heap;
 pub mod hooks;
 mod image;
 mod launch;
+mod level;
 mod memory;
 mod operations;
 mod pool;
@@ -73,6 +74,7 @@ use std::thread;
 pub use fault::{CpuFault, FaultKind, SourceLine};
 pub use heap::HEAP_BYTES;
 pub use image::{CpuImage, CpuKernel};
+pub use level::LEVEL_VARIABLE;
 pub use stream::{CpuMark, CpuStream};
 
 use crate::LaunchLimits;
@@ -80,6 +82,7 @@ use crate::device::lock;
 use crate::error::{Error, Result};
 use check::Checker;
 use hooks::Hooks;
+use level::Level;
 use pool::Shared;
 use scheduler::{Scheduler, WorkerLimit};
 
@@ -135,7 +138,8 @@ impl CpuDevice {
     /// Starts a device.
     ///
     /// # Errors
-    /// [`Error::CpuThreads`]: the system gives no more threads, or [`THREADS_VARIABLE`] is not a number from 1.
+    /// [`Error::CpuThreads`]: the system gives no more threads, [`THREADS_VARIABLE`] is not a number from 1, or
+    /// [`LEVEL_VARIABLE`] asks for what is not there.
     pub fn new(config: CpuConfig) -> Result<CpuDevice> {
         if config.check {
             return CpuDevice::with_checker(config, Checker::new(check::Options::default()));
@@ -176,7 +180,7 @@ impl CpuDevice {
         };
         let scheduler =
             Scheduler::new(u64::from(workers), config.pending_limit, config.seed, hooks.clone());
-        let shared = Arc::new(Shared::new(scheduler, config.seed, hooks, LIMITS));
+        let shared = Arc::new(Shared::new(scheduler, config.seed, Level::choose()?, hooks, LIMITS));
         let device = CpuDevice { shared, checker, workers };
         device.shared.start(workers).map_err(|error| Error::CpuThreads {
             reason: format!("the system does not start {workers} worker threads: {error}"),
@@ -187,6 +191,11 @@ impl CpuDevice {
     /// Its worker threads.
     pub fn workers(&self) -> u32 {
         self.workers
+    }
+
+    /// Which entries of images it runs: `baseline`, or `x86-64-v3`. See [`LEVEL_VARIABLE`].
+    pub fn level(&self) -> &'static str {
+        self.shared.level.name()
     }
 
     /// Loads an image. `sources`: the manifest's list of source files, for messages; may be empty.

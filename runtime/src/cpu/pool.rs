@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::block::{Active, Runner};
 use super::heap::Heap;
 use super::hooks::Hooks;
+use super::level::Level;
 use super::memory::Allocations;
 use super::scheduler::{NodeId, Scheduler};
 use super::signals;
@@ -37,6 +38,8 @@ pub(super) struct Shared {
     /// Whether something is ready: looked at without the lock.
     has_ready: AtomicBool,
     pub(super) seed: Option<u64>,
+    /// Which entries of images run.
+    pub(super) level: Level,
     pub(super) hooks: Option<Arc<dyn Hooks>>,
     pub(super) limits: LaunchLimits,
     pub(super) allocations: Allocations,
@@ -88,6 +91,7 @@ impl Shared {
     pub(super) fn new(
         scheduler: Scheduler,
         seed: Option<u64>,
+        level: Level,
         hooks: Option<Arc<dyn Hooks>>,
         limits: LaunchLimits,
     ) -> Shared {
@@ -99,6 +103,7 @@ impl Shared {
             done: Condvar::new(),
             has_ready: AtomicBool::new(false),
             seed,
+            level,
             hooks,
             limits,
             allocations,

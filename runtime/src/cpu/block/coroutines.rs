@@ -30,7 +30,7 @@ impl Runner {
 
     pub(super) fn set_stop(&self, kind: FaultKind, location: Location) {
         if self.stop.get().is_none() {
-            self.stop.set(Some(Stop { kind, location, address: None }));
+            self.stop.set(Some(Stop::new(kind, location)));
         }
     }
 

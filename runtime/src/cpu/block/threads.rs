@@ -176,7 +176,7 @@ impl Runner {
             hooks.on_stuck(self.position_of(first), &list);
         }
         let location = self.slot(first).location.get();
-        self.stop.set(Some(Stop { kind: FaultKind::Deadlock, location, address: None }));
+        self.stop.set(Some(Stop::new(FaultKind::Deadlock, location)));
     }
 
     // ---- called from kernel code

@@ -135,6 +135,8 @@ pub(super) struct Runner {
     /// Parameter buffers handed out and not launched yet.
     #[expect(clippy::vec_box, reason = "grids move from list to list without being copied")]
     pub(super) buffers: RefCell<Vec<Box<Grid>>>,
+    /// For the next launch from a kernel.
+    pub(super) spare: Cell<Option<Box<Grid>>>,
     random: Cell<Option<Random>>,
 }
 
@@ -198,6 +200,7 @@ impl Runner {
             wants_help: Cell::new(false),
             default_stream: Cell::new(None),
             buffers: RefCell::new(Vec::new()),
+            spare: Cell::new(None),
             random: Cell::new(random),
         }
     }

@@ -4,7 +4,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::abi::{KernelDescriptor, Location};
+use super::abi::{BLOCK_BY_BLOCK, KernelDescriptor, Location, NEEDS_THREADS};
 use super::fault::{CpuFault, FaultKind, SourceLine, file_and_line};
 use super::hooks::{GridId, LaunchOrder};
 use super::image::{CpuImage, kernel_name};
@@ -100,7 +100,7 @@ impl Grid {
         let bytes = bytes as usize;
         if self.parameters.first().is_null() || self.parameters.bytes() < bytes {
             let Some(buffer) =
-                AlignedBytes::new(bytes.next_multiple_of(256).max(256), PARAMETER_ALIGNMENT)
+                AlignedBytes::new(bytes.next_multiple_of(64).max(64), PARAMETER_ALIGNMENT)
             else {
                 return false;
             };
@@ -121,6 +121,15 @@ impl Grid {
     /// Threads of a block.
     pub(super) fn threads(&self) -> u32 {
         self.block_dim.iter().product()
+    }
+
+    /// Blocks that are worth the cost of taking them: enough threads, unless each may do any amount of work.
+    pub(super) fn least_blocks(&self) -> u64 {
+        const THREADS: u64 = 4096;
+        match self.kernel().flags & (NEEDS_THREADS | BLOCK_BY_BLOCK) {
+            0 => THREADS / u64::from(self.threads()).max(1),
+            _ => 1,
+        }
     }
 
     /// `block_idx` of a block, by its number in the order x, y, z.

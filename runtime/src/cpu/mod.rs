@@ -84,7 +84,7 @@ use check::Checker;
 use hooks::Hooks;
 use level::Level;
 use pool::Shared;
-use scheduler::{Scheduler, WorkerLimit};
+use scheduler::{Pending, Scheduler, WorkerLimit};
 
 /// Worker threads, unless a device is opened with a number: as many as this variable says, or as the machine
 /// runs at a time.
@@ -178,9 +178,12 @@ impl CpuDevice {
             Some(threads) => u32::try_from(threads.max(1)).unwrap_or(u32::MAX),
             None => default_threads()?,
         };
+        let pending = Arc::new(Pending::new(config.pending_limit));
         let scheduler =
-            Scheduler::new(u64::from(workers), config.pending_limit, config.seed, hooks.clone());
-        let shared = Arc::new(Shared::new(scheduler, config.seed, Level::choose()?, hooks, LIMITS));
+            Scheduler::new(u64::from(workers), Arc::clone(&pending), config.seed, hooks.clone());
+        let level = Level::choose()?;
+        let shared = Shared::new(scheduler, pending, config.seed, level, hooks, LIMITS);
+        let shared = Arc::new(shared);
         let device = CpuDevice { shared, checker, workers };
         device.shared.start(workers).map_err(|error| Error::CpuThreads {
             reason: format!("the system does not start {workers} worker threads: {error}"),
@@ -259,12 +262,12 @@ impl CpuDevice {
 
     /// How many launches from kernels may be pending; 0 is no limit.
     pub fn pending_limit(&self) -> u64 {
-        self.shared.lock().pending_limit()
+        self.shared.pending.limit()
     }
 
     /// Sets it, for launches from then on.
     pub fn set_pending_limit(&self, launches: u64) {
-        self.shared.lock().set_pending_limit(launches);
+        self.shared.pending.set_limit(launches);
     }
 
     /// Sends what kernels print there instead of standard output.

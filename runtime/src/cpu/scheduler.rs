@@ -15,7 +15,7 @@ mod running;
 mod streams;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -33,7 +33,7 @@ const MOST_SPARE: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// In a stream, in the ready queue, or a tail launch that waits.
+    /// In a stream, or in the ready queue.
     Waiting,
     /// Some of its blocks have started.
     Running,
@@ -53,7 +53,8 @@ struct Node {
     references: u32,
     pending: u64,
     stream: Option<StreamId>,
-    tails: VecDeque<NodeId>,
+    /// Tail launches that wait: grids alone, since a grid may make any number of them.
+    tails: VecDeque<Box<Grid>>,
     /// Until its blocks have ended.
     grid: Option<GridPointer>,
     tree: Arc<Tree>,
@@ -61,6 +62,8 @@ struct Node {
     blocks: u64,
     next_block: u64,
     blocks_left: u64,
+    /// Blocks that a worker takes at least, if there are as many for each.
+    least_blocks: u64,
     /// What had to end before it could start.
     after: Option<GridId>,
 }
@@ -97,6 +100,8 @@ struct Stream {
 struct HostStream {
     submitted: u64,
     finished: u64,
+    /// How many must have finished for somebody who waits; 0 if nobody does.
+    awaited: u64,
     /// Of the first grid that failed since the last report; what waits behind it is dropped.
     failure: Option<Box<CpuFault>>,
     /// Trees that have not ended, in order, for cancelling.
@@ -127,6 +132,44 @@ pub(super) struct NestedLaunch {
     pub(super) grid: Box<Grid>,
 }
 
+/// Nested launches that have not started, reserved ones included.
+#[derive(Debug)]
+pub(super) struct Pending {
+    count: AtomicU64,
+    /// At most so many; 0 is unbounded.
+    limit: AtomicU64,
+}
+
+impl Pending {
+    pub(super) fn new(limit: u64) -> Pending {
+        Pending { count: AtomicU64::new(0), limit: AtomicU64::new(limit) }
+    }
+
+    /// Takes a place; false if all are taken.
+    pub(super) fn reserve(&self) -> bool {
+        let limit = self.limit();
+        let more = |count: u64| (limit == 0 || count < limit).then_some(count + 1);
+        self.count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    pub(super) fn release(&self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn limit(&self) -> u64 {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_limit(&self, launches: u64) {
+        self.limit.store(launches, Ordering::Relaxed);
+    }
+
+    /// How many there are, if nothing bounds them.
+    pub(super) fn unbounded(&self) -> Option<u64> {
+        (self.limit() == 0).then(|| self.count.load(Ordering::Relaxed))
+    }
+}
+
 pub(super) struct Scheduler {
     nodes: Slab<Node>,
     streams: Slab<Stream>,
@@ -138,10 +181,9 @@ pub(super) struct Scheduler {
     #[expect(clippy::vec_box, reason = "grids move from list to list without being copied")]
     spare: Vec<Box<Grid>>,
     next_id: GridId,
-    /// Nested launches that have not started, reserved ones included.
-    pending: u64,
-    /// Of those; 0 is unbounded.
-    pending_limit: u64,
+    /// How many tail launches wait.
+    waiting_tails: usize,
+    pending: Arc<Pending>,
     random: Option<Random>,
     hooks: Option<Arc<dyn Hooks>>,
     workers: u64,
@@ -157,7 +199,7 @@ pub(super) struct Scheduler {
 impl Scheduler {
     pub(super) fn new(
         workers: u64,
-        pending_limit: u64,
+        pending: Arc<Pending>,
         seed: Option<u64>,
         hooks: Option<Arc<dyn Hooks>>,
     ) -> Scheduler {
@@ -169,8 +211,8 @@ impl Scheduler {
             ready: VecDeque::new(),
             spare: Vec::new(),
             next_id: 1,
-            pending: 0,
-            pending_limit,
+            waiting_tails: 0,
+            pending,
             random: seed.map(|seed| Random::new(seed, 1)),
             hooks,
             workers,
@@ -183,26 +225,13 @@ impl Scheduler {
 
     // ---- limits
 
-    pub(super) fn pending_limit(&self) -> u64 {
-        self.pending_limit
-    }
-
-    pub(super) fn set_pending_limit(&mut self, limit: u64) {
-        self.pending_limit = limit;
-    }
-
-    /// Nested launches that wait, if nothing bounds them.
-    pub(super) fn unbounded_pending(&self) -> Option<u64> {
-        (self.pending_limit == 0).then_some(self.pending)
-    }
-
     pub(super) fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
     /// Grids and streams that there are.
     pub(super) fn live(&self) -> (usize, usize) {
-        (self.nodes.live(), self.streams.live())
+        (self.nodes.live() + self.waiting_tails, self.streams.live())
     }
 
     /// Most grids and streams that there ever were at a time.
@@ -212,57 +241,45 @@ impl Scheduler {
 
     // ---- launching
 
-    /// A grid to fill for the host.
+    /// A grid to fill.
     pub(super) fn spare_grid(&mut self) -> Box<Grid> {
         self.spare.pop().unwrap_or_else(|| Box::new(Grid::spare()))
     }
 
-    /// A grid to fill for a nested launch; `None` if the pool of pending launches is full.
-    pub(super) fn reserve_nested(&mut self) -> Option<Box<Grid>> {
-        if self.pending_limit != 0 && self.pending >= self.pending_limit {
-            return None;
-        }
-        self.pending += 1;
-        Some(self.spare_grid())
-    }
-
-    /// Gives a reserved grid back unlaunched.
+    /// Gives a grid whose launch was reserved back unlaunched.
     pub(super) fn cancel_nested(&mut self, grid: Box<Grid>) {
-        self.pending -= 1;
+        self.pending.release();
         self.recycle(grid);
     }
 
-    fn recycle(&mut self, mut grid: Box<Grid>) {
+    pub(super) fn recycle(&mut self, mut grid: Box<Grid>) {
         grid.tree = None;
         if self.spare.len() < MOST_SPARE {
             self.spare.push(grid);
         }
     }
 
-    /// Adds the node of a launch.
-    fn add(
+    /// Numbers a launch, and tells of it.
+    fn accept(
         &mut self,
-        mut grid: Box<Grid>,
-        tree: Arc<Tree>,
-        limit: Option<Arc<WorkerLimit>>,
-        parent: Option<NodeId>,
+        grid: &mut Grid,
+        tree: &Arc<Tree>,
         launcher: Option<ThreadPosition>,
         order: LaunchOrder,
-    ) -> NodeId {
-        let id = self.next_id;
+    ) {
+        grid.id = self.next_id;
         self.next_id += 1;
-        grid.id = id;
         grid.launched_by = order;
-        grid.tree = Some(Arc::clone(&tree));
+        grid.tree = Some(Arc::clone(tree));
         grid.order = match &mut self.random {
             Some(random) => Permutation::new(grid.blocks, random),
             None => Permutation::IDENTITY,
         };
         if let Some(hooks) = &self.hooks {
             hooks.on_launch(&LaunchEvent {
-                grid: id,
+                grid: grid.id,
                 kernel: grid.name(),
-                sources: grid.tree.as_ref().map_or(&[], |tree| tree.image.sources()),
+                sources: tree.image.sources(),
                 grid_dim: grid.grid_dim,
                 block_dim: grid.block_dim,
                 launcher,
@@ -274,11 +291,21 @@ impl Scheduler {
                 ),
             });
         }
+    }
+
+    /// Adds the node of a launch that was accepted.
+    fn add(
+        &mut self,
+        grid: Box<Grid>,
+        tree: Arc<Tree>,
+        limit: Option<Arc<WorkerLimit>>,
+        parent: Option<NodeId>,
+    ) -> NodeId {
         if let Some(parent) = parent {
             self.nodes[parent].references += 1;
         }
         self.nodes.insert(Node {
-            id,
+            id: grid.id,
             phase: Phase::Waiting,
             parent,
             references: 0,
@@ -288,6 +315,7 @@ impl Scheduler {
             blocks: grid.blocks,
             next_block: 0,
             blocks_left: grid.blocks,
+            least_blocks: grid.least_blocks(),
             grid: Some(GridPointer::new(grid)),
             tree,
             limit,
@@ -295,15 +323,22 @@ impl Scheduler {
         })
     }
 
+    /// Adds the node of a nested launch that was accepted.
+    fn add_nested(&mut self, grid: Box<Grid>, parent: NodeId) -> NodeId {
+        let tree = Arc::clone(&self.nodes[parent].tree);
+        let limit = self.nodes[parent].limit.clone();
+        self.add(grid, tree, limit, Some(parent))
+    }
+
     pub(super) fn launch_host(
         &mut self,
         stream: StreamId,
-        grid: Box<Grid>,
+        mut grid: Box<Grid>,
         tree: Arc<Tree>,
         limit: Option<Arc<WorkerLimit>>,
     ) {
-        let order = LaunchOrder::Host(stream);
-        let node = self.add(grid, Arc::clone(&tree), limit, None, None, order);
+        self.accept(&mut grid, &tree, None, LaunchOrder::Host(stream));
+        let node = self.add(grid, Arc::clone(&tree), limit, None);
         if let Some(host) = &mut self.streams[stream].host {
             host.submitted += 1;
             if host.failure.is_some() {
@@ -314,21 +349,22 @@ impl Scheduler {
         self.enter_stream(node, stream);
     }
 
-    /// Launches a grid that [`Scheduler::reserve_nested`] gave. `block_stream`: the default stream of the
+    /// Launches a grid for which a place was reserved. `block_stream`: the default stream of the
     /// launching block, once it has one.
     pub(super) fn launch_nested(
         &mut self,
         launch: NestedLaunch,
         block_stream: &mut Option<StreamId>,
     ) {
-        let NestedLaunch { parent, launcher, order, grid } = launch;
+        let NestedLaunch { parent, launcher, order, mut grid } = launch;
         let tree = Arc::clone(&self.nodes[parent].tree);
-        let limit = self.nodes[parent].limit.clone();
-        let node = self.add(grid, tree, limit, Some(parent), Some(launcher), order);
+        self.accept(&mut grid, &tree, Some(launcher), order);
         if order == LaunchOrder::Tail {
-            self.nodes[parent].tails.push_back(node);
+            self.nodes[parent].tails.push_back(grid);
+            self.waiting_tails += 1;
             return;
         }
+        let node = self.add_nested(grid, parent);
         self.nodes[parent].pending += 1;
         if order == LaunchOrder::BlockDefault {
             let stream = match *block_stream {

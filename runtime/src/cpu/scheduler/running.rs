@@ -20,7 +20,7 @@ impl Scheduler {
             node.phase = Phase::Running;
             if starts {
                 if node.parent.is_some() {
-                    self.pending -= 1;
+                    self.pending.release();
                 }
                 if let Some(hooks) = &self.hooks {
                     hooks.on_grid_start(node.id, node.after);
@@ -42,7 +42,8 @@ impl Scheduler {
                 continue;
             }
             // Enough to make the lock cheap, few enough that the workers end together.
-            let count = (left / (self.workers * 4)).clamp(1, 4096).min(left);
+            let small = node.least_blocks.min(left / self.workers);
+            let count = (left / (self.workers * 4)).max(small).clamp(1, 4096).min(left);
             let first = node.next_block;
             node.next_block += count;
             if let Some(limit) = &node.limit {
@@ -111,9 +112,11 @@ impl Scheduler {
     fn complete(&mut self, mut id: NodeId) {
         loop {
             let node = &mut self.nodes[id];
-            if let Some(tail) = node.tails.pop_front() {
+            if let Some(grid) = node.tails.pop_front() {
                 node.pending = 1;
                 let (after, last, stream) = (node.id, node.tails.is_empty(), node.stream);
+                self.waiting_tails -= 1;
+                let tail = self.add_nested(grid, id);
                 self.nodes[tail].after = Some(after);
                 // The last one takes the node's place in its stream, so that the node need not stay.
                 if last

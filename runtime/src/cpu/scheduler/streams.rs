@@ -67,12 +67,18 @@ impl Scheduler {
                 host.failure = Some(failure);
             }
             failed = host.failure.is_some();
+            // Whoever waits for more than that sleeps on.
+            let mut is_awaited = host.awaited != 0 && host.awaited <= host.finished;
+            if is_awaited {
+                host.awaited = 0;
+            }
             while let Some((_, mark)) =
                 host.marks.pop_front_if(|(launches, _)| *launches <= host.finished)
             {
                 let _ = mark.set(Instant::now());
+                is_awaited = true;
             }
-            self.host_progress = true;
+            self.host_progress |= is_awaited;
         }
         let this = &mut self.streams[stream];
         match this.queue.pop_front() {
@@ -122,6 +128,16 @@ impl Scheduler {
     /// Launches of a stream that have ended, with all that came of them.
     pub(in crate::cpu) fn finished(&self, stream: StreamId) -> u64 {
         self.streams[stream].host.as_ref().map_or(0, |host| host.finished)
+    }
+
+    /// Whether so many launches of a stream have ended; if not, whoever waits is woken once they have.
+    pub(in crate::cpu) fn awaits(&mut self, stream: StreamId, launches: u64) -> bool {
+        let Some(host) = &mut self.streams[stream].host else { return true };
+        if host.finished >= launches {
+            return true;
+        }
+        host.awaited = if host.awaited == 0 { launches } else { host.awaited.min(launches) };
+        false
     }
 
     /// The failure that the next report of the stream is to tell.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use gridlet_runtime::Error;
-use gridlet_runtime::cpu::{CpuConfig, CpuDevice, CpuImage, CpuStream, FaultKind};
+use gridlet_runtime::cpu::{CpuConfig, CpuDevice, CpuImage, CpuStream, FaultKind, LEVEL_VARIABLE};
 
 /// Bytes of the image; `None` if this machine has no C compiler.
 fn image(flags: &[&str]) -> Option<Vec<u8>> {
@@ -398,6 +398,9 @@ fn blocks_run_in_a_row() {
         let Some(rig) = Rig::new(config) else { return };
         let (result, out) = middle(&rig, 999, 0);
         result.unwrap();
+        if let Ok(level) = std::env::var(LEVEL_VARIABLE) {
+            assert_eq!(rig.device.level(), level);
+        }
         let of_entry = match (config.seed, rig.device.level()) {
             (Some(_), _) => 0,
             (None, "x86-64-v3") => 1000,
@@ -406,6 +409,23 @@ fn blocks_run_in_a_row() {
         for (at, &found) in out.iter().enumerate() {
             assert_eq!(found, 1 + if at % 6 == 0 { of_entry } else { 0 }, "thread {at}");
         }
+    }
+}
+
+/// Runs the test above again, with the variable set.
+#[test]
+fn a_variable_chooses_the_entries() {
+    let run = |level: &str| {
+        let mut again = Command::new(std::env::current_exe().unwrap());
+        let again = again.args(["--exact", "blocks_run_in_a_row"]).env(LEVEL_VARIABLE, level);
+        let output = again.output().unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (is_ok, text) = run("baseline");
+    assert!(is_ok && text.contains("1 passed"), "{text}");
+    if bytes().is_some() {
+        let (is_ok, text) = run("fastest");
+        assert!(!is_ok && text.contains("GRIDLET_CPU_LEVEL is `fastest`"), "{text}");
     }
 }
 

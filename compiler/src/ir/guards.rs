@@ -132,7 +132,7 @@ impl Rows<'_> {
             _ => return None,
         };
         let (mut needs, mut steps) = (Vec::new(), Vec::new());
-        self.collect(&Operand::Inst(condition), &mut needs, &mut steps);
+        self.collect(&Operand::Inst(condition), 0, &mut needs, &mut steps)?;
         Some(Guard { condition, compared, is_equality, expected, needs, steps })
     }
 
@@ -226,24 +226,38 @@ impl Rows<'_> {
         }
     }
 
-    /// Lists what an operand whose shape is known is computed from, and what of it steps.
-    fn collect(&self, operand: &Operand, needs: &mut Vec<InstId>, steps: &mut Vec<(InstId, bool)>) {
-        let Operand::Inst(id) = operand else { return };
+    /// Lists what an operand whose shape is known is computed from, and what of it steps; `None` if that is
+    /// too much.
+    fn collect(
+        &self,
+        operand: &Operand,
+        depth: u32,
+        needs: &mut Vec<InstId>,
+        steps: &mut Vec<(InstId, bool)>,
+    ) -> Option<()> {
+        let Operand::Inst(id) = operand else { return Some(()) };
         if needs.contains(id) {
-            return;
+            return Some(());
         }
+        // Shapes that were known before may have deep ones below them.
+        if depth > 2 * MOST_DEPTH {
+            return None;
+        }
+        let mut is_small = true;
+        let mut visit = |operand: &Operand| {
+            is_small = is_small && self.collect(operand, depth + 1, needs, steps).is_some();
+        };
         match &self.body.instructions[id.index()].kind {
             InstKind::Load(Operand::Slot(slot)) => {
-                if let Some(Some(value)) = self.stored.get(slot.index()) {
-                    self.collect(value, needs, steps);
-                }
+                visit(self.stored.get(slot.index())?.as_ref()?);
             }
-            kind => kind.for_each_operand(|operand| self.collect(operand, needs, steps)),
+            kind => kind.for_each_operand(visit),
         }
         needs.push(*id);
         if let Some(Some(Shape::Steps(step))) = self.shapes[id.index()] {
             steps.push((*id, step > 0));
         }
+        is_small.then_some(())
     }
 }
 
@@ -308,6 +322,16 @@ mod tests {
         none("if thread_idx.x < n - thread_idx.x { out[0] = 1; }");
         // One thread of the row does something.
         none("if thread_idx.x == n { out[0] = 1; }");
+    }
+
+    #[test]
+    fn what_is_computed_in_many_steps_is_left_alone() {
+        let mut body = String::from("let u0 = n;");
+        for at in 1..3000 {
+            body += &format!("let u{at} = u{} + 1; if u{at} < 7 {{ out[0] = 1; }}", at - 1);
+        }
+        assert_eq!(found(&format!("{body} if thread_idx.x < u2999 {{ out[1] = 1; }}")), []);
+        assert_eq!(found(&format!("{body} if thread_idx.x < u9 {{ out[1] = 1; }}")).len(), 1);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The entries for whole blocks do what the entry for one thread does, in every shape of grid and block.
 
-use gridlet::compile::CpuOptions;
+use gridlet::compile::{self, CpuOptions};
+use gridlet::source::SourceMap;
 use gridlet_runtime::cpu::abi;
 
 use crate::host::{Image, Mode, Parameters};
@@ -218,4 +219,23 @@ fn traps_name_their_threads() {
     assert_eq!(trapped("own", 4), None);
     assert_eq!(trapped("divides", 3), Some(3));
     assert_eq!(trapped("calls", 4), Some(abi::THREAD_UNKNOWN));
+}
+
+/// How a row of threads looks to LLVM: a loop without the guard, and one with it.
+#[test]
+fn a_guarded_row() {
+    let source = "\
+kernel k(n: i32, out: *mut u32) {
+    let i = (block_idx.x * block_dim.x + thread_idx.x) as i32;
+    if i >= n { return; }
+    out[i] = 1;
+}
+";
+    let program = compile::check(SourceMap::single("test.grid", source)).expect("a program");
+    let text = program.cpu_llvm(&CpuOptions::default()).expect("a module");
+    let entry = text.lines().skip_while(|line| !line.contains("@k.blocks(")).skip(1);
+    // What is loaded from the geometry is the same in every entry.
+    let entry = entry.skip_while(|line| !line.starts_with("block.head"));
+    let entry: Vec<_> = entry.take_while(|line| *line != "}").collect();
+    insta::assert_snapshot!(entry.join("\n"));
 }

@@ -4,7 +4,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::abi::{BLOCK_BY_BLOCK, KernelDescriptor, Location, NEEDS_THREADS};
+use super::abi::{KernelDescriptor, Location};
 use super::fault::{CpuFault, FaultKind, SourceLine, file_and_line};
 use super::hooks::{GridId, LaunchOrder};
 use super::image::{CpuImage, kernel_name};
@@ -121,15 +121,6 @@ impl Grid {
     /// Threads of a block.
     pub(super) fn threads(&self) -> u32 {
         self.block_dim.iter().product()
-    }
-
-    /// Blocks that are worth the cost of taking them: enough threads, unless each may do any amount of work.
-    pub(super) fn least_blocks(&self) -> u64 {
-        const THREADS: u64 = 4096;
-        match self.kernel().flags & (NEEDS_THREADS | BLOCK_BY_BLOCK) {
-            0 => THREADS / u64::from(self.threads()).max(1),
-            _ => 1,
-        }
     }
 
     /// `block_idx` of a block, by its number in the order x, y, z.

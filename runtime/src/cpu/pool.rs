@@ -234,7 +234,7 @@ impl Shared {
     pub(super) fn help(&self, runner: &Runner) {
         let mut scheduler = self.lock();
         while self.pending.unbounded().is_some_and(|pending| pending > HELP_UNTIL) {
-            let Some(work) = scheduler.claim() else { return };
+            let Some(work) = scheduler.claim(runner.worker) else { return };
             drop(scheduler);
             runner.run(&work);
             scheduler = self.lock();
@@ -247,7 +247,7 @@ impl Shared {
     /// Runs something of another grid than the one that waits for memory to change, since that may be what it waits
     /// for. Not of the same grid: later blocks may wait for this one.
     pub(super) fn help_other(&self, runner: &Runner, waiting: NodeId) {
-        let claimed = self.lock().claim_except(Some(waiting));
+        let claimed = self.lock().claim_except(runner.worker, Some(waiting));
         if let Some(work) = claimed {
             runner.run(&work);
             self.lock().finish(&work);
@@ -257,7 +257,7 @@ impl Shared {
 
 impl Shared {
     /// Looks for something to do for a while.
-    fn search(&self) -> Option<Work> {
+    fn search(&self, worker: u32) -> Option<Work> {
         self.searching.fetch_add(1, Ordering::SeqCst);
         let start = Instant::now();
         let mut found = None;
@@ -266,7 +266,7 @@ impl Shared {
             if self.has_ready.load(Ordering::Relaxed)
                 && let Some(mut scheduler) = self.try_lock()
             {
-                found = scheduler.claim();
+                found = scheduler.claim(worker);
                 if found.is_some() {
                     // Before the lock goes, which wakes another one if more is ready.
                     self.searching.fetch_sub(1, Ordering::SeqCst);
@@ -286,14 +286,14 @@ fn work(shared: &Arc<Shared>, index: u32) {
     let runner = Box::new(Runner::new(Arc::clone(shared), index, 0));
     let _active = Active::new(&runner);
     loop {
-        let mut next = shared.lock().claim();
+        let mut next = shared.lock().claim(index);
         while let Some(work) = next {
             runner.run(&work);
             let mut scheduler = shared.lock();
             scheduler.finish(&work);
-            next = scheduler.claim();
+            next = scheduler.claim(index);
             drop(scheduler);
-            next = next.or_else(|| shared.search());
+            next = next.or_else(|| shared.search(index));
         }
         let mut guard = lock(&shared.scheduler);
         if guard.closing {

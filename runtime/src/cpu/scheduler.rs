@@ -10,6 +10,7 @@
 //!
 //! All of it is under one lock, which a worker takes once for several blocks.
 
+mod blocks;
 mod created;
 mod running;
 mod streams;
@@ -24,6 +25,7 @@ use super::grid::{Grid, GridPointer, Tree};
 use super::hooks::{GridId, Hooks, LaunchEvent, LaunchOrder, ThreadPosition};
 use super::seed::{Permutation, Random};
 use super::slab::Slab;
+use blocks::Blocks;
 
 pub(super) type NodeId = u32;
 pub(super) type StreamId = u32;
@@ -59,11 +61,10 @@ struct Node {
     grid: Option<GridPointer>,
     tree: Arc<Tree>,
     limit: Option<Arc<WorkerLimit>>,
-    blocks: u64,
-    next_block: u64,
+    /// Blocks that have not started.
+    blocks: Blocks,
+    /// Blocks that have not ended.
     blocks_left: u64,
-    /// Blocks that a worker takes at least, if there are as many for each.
-    least_blocks: u64,
     /// What had to end before it could start.
     after: Option<GridId>,
 }
@@ -312,10 +313,8 @@ impl Scheduler {
             pending: 1,
             stream: None,
             tails: VecDeque::new(),
-            blocks: grid.blocks,
-            next_block: 0,
+            blocks: Blocks::new(&grid, self.workers, self.random.is_some()),
             blocks_left: grid.blocks,
-            least_blocks: grid.least_blocks(),
             grid: Some(GridPointer::new(grid)),
             tree,
             limit,

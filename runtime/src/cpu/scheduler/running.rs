@@ -6,12 +6,16 @@ use super::{NodeId, Phase, Scheduler, Work};
 
 impl Scheduler {
     /// Blocks for a worker to run.
-    pub(in crate::cpu) fn claim(&mut self) -> Option<Work> {
-        self.claim_except(None)
+    pub(in crate::cpu) fn claim(&mut self, worker: u32) -> Option<Work> {
+        self.claim_except(worker, None)
     }
 
     /// Blocks for a worker to run, of any grid but that one.
-    pub(in crate::cpu) fn claim_except(&mut self, except: Option<NodeId>) -> Option<Work> {
+    pub(in crate::cpu) fn claim_except(
+        &mut self,
+        worker: u32,
+        except: Option<NodeId>,
+    ) -> Option<Work> {
         loop {
             let position = self.choose(except)?;
             let id = self.ready[position];
@@ -30,10 +34,8 @@ impl Scheduler {
                 self.ready.remove(position);
                 continue;
             };
-            let left = node.blocks - node.next_block;
             if node.tree.is_stopped() {
-                node.next_block = node.blocks;
-                node.blocks_left -= left;
+                node.blocks_left -= node.blocks.clear();
                 let executed = node.blocks_left == 0;
                 self.ready.remove(position);
                 if executed {
@@ -41,18 +43,19 @@ impl Scheduler {
                 }
                 continue;
             }
-            // Enough to make the lock cheap, few enough that the workers end together.
-            let small = node.least_blocks.min(left / self.workers);
-            let count = (left / (self.workers * 4)).max(small).clamp(1, 4096).min(left);
-            let first = node.next_block;
-            node.next_block += count;
+            let taken = node.blocks.take(worker, self.workers);
             if let Some(limit) = &node.limit {
                 limit.active.fetch_add(1, Ordering::Relaxed);
             }
-            if count == left {
+            if node.blocks.left() == 0 {
                 self.ready.remove(position);
             }
-            return Some(Work { node: id, grid, first, count });
+            return Some(Work {
+                node: id,
+                grid,
+                first: taken.start,
+                count: taken.end - taken.start,
+            });
         }
     }
 

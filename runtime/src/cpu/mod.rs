@@ -1,7 +1,8 @@
 //! The CPU device: runs a program's images for the CPU on threads of this process.
 //!
 //! # How grids run
-//! Worker threads take blocks of ready grids, several at a time where there are many. A block runs on one worker to
+//! Worker threads take blocks of ready grids, several at a time where there are many, and each from its own part of
+//! the grid first if no block can wait for another. A block runs on one worker to
 //! its end; its threads run one after another, and change places only where they wait for each other
 //! ([`sync_threads`](abi::Callbacks::sync_threads), warp operations, and the head of loops that may wait for a write).
 //! A block whose threads all only look at memory lets its worker run other grids (a child, say) in between, but

@@ -29,6 +29,11 @@ const KERNELS: &str = "
         if i == 0 || i >= n - 1 { return; }
         out[i] = x[i - 1] + x[i + 1] - sqrt(x[i]);
     }
+    kernel all_but_one(n: u32, x: *const f32, out: *mut f32) {
+        let i = block_idx.x * block_dim.x + thread_idx.x;
+        if i == 17 || i >= n { return; }
+        out[i] = x[i] * 5.0;
+    }
     kernel plane(n: u32, x: *const f32, out: *mut f32) {
         let column = block_idx.x * block_dim.x + thread_idx.x;
         let row = block_idx.y * block_dim.y + thread_idx.y;
@@ -168,6 +173,28 @@ fn rows_across_the_end_of_32_bits() {
         image.run_blocks("k", Mode::Serial, [1000, 1, 1], (from, 3), grid, &parameters);
         // The wrapping one reaches 0..=703; the one before and the one after nothing below 600.
         assert_eq!(seen, [1; 600]);
+    }
+}
+
+/// Both ends of a row pass, and threads in the middle do not, because the index wraps there.
+#[test]
+fn rows_that_wrap_in_the_middle() {
+    let source = "
+        kernel unsigned(start: u32, end: u32, out: *mut u32) {
+            let i = start + thread_idx.x;
+            if i < end { out[thread_idx.x] = 1; }
+        }
+        kernel signed(start: u32, end: u32, out: *mut u32) {
+            let i = (start + thread_idx.x) as i32;
+            if i < end as i32 { out[thread_idx.x] = 1; }
+        }";
+    let image = Image::of(source, &CpuOptions::default());
+    for (kernel, last) in [("unsigned", u32::MAX), ("signed", i32::MAX as u32)] {
+        let mut out = [0_u32; 16];
+        let parameters = Parameters::default().with((last - 7).to_le_bytes());
+        let parameters = parameters.with((last - 2).to_le_bytes()).pointer(&mut out).0;
+        image.run(kernel, Mode::Serial, [16, 1, 1], &parameters);
+        assert_eq!(out, [1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1], "{kernel}");
     }
 }
 

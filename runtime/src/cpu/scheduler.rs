@@ -313,7 +313,8 @@ impl Scheduler {
             pending: 1,
             stream: None,
             tails: VecDeque::new(),
-            blocks: Blocks::new(&grid, self.workers, self.random.is_some()),
+            // A part of the workers is any of them, and one worker alone keeps the order.
+            blocks: Blocks::new(&grid, self.workers, self.random.is_some() || limit.is_some()),
             blocks_left: grid.blocks,
             grid: Some(GridPointer::new(grid)),
             tree,

@@ -110,7 +110,7 @@ impl ReduceOp {
     ];
 }
 
-/// Mathematical functions on `f32` and `f64`; `Abs`, `Min`, `Max`, `Clamp` also on integers.
+/// Mathematical functions on `f32` and `f64`; some also on other numbers: see [`MathOp::supports`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each variant is the built-in of that name in lower case")]
 pub enum MathOp {
@@ -183,9 +183,27 @@ impl MathOp {
         (MathOp::Saturate, "saturate", 1),
     ];
 
+    /// Whether the operation is defined on `scalar`. `f16` and `bf16` have what rounds correctly there on every
+    /// device; a `sin` of one would be the `f32`'s, rounded again, which the program says better itself:
+    /// `sin(x as f32) as f16`.
+    pub fn supports(self, scalar: Scalar) -> bool {
+        match scalar {
+            Scalar::F32 | Scalar::F64 => true,
+            Scalar::F16 | Scalar::Bf16 => self.on_halves(),
+            Scalar::Bool => false,
+            _ => self.on_integers(),
+        }
+    }
+
     /// Whether the operation is also defined on integers.
     pub fn on_integers(self) -> bool {
         matches!(self, MathOp::Abs | MathOp::Min | MathOp::Max | MathOp::Clamp)
+    }
+
+    /// Whether the operation is also defined on `f16` and `bf16`.
+    pub fn on_halves(self) -> bool {
+        use MathOp::{Ceil, Floor, Fma, Round, Saturate, Sqrt, Trunc};
+        self.on_integers() || matches!(self, Sqrt | Floor | Ceil | Round | Trunc | Fma | Saturate)
     }
 }
 
@@ -211,7 +229,7 @@ pub enum Builtin {
     SyncThreadsReduce(BlockReduceOp),
     /// `sync_warp(mask: u32)`
     SyncWarp,
-    /// `shfl…(mask: u32, value: T, lane: u32) -> T`, `T` any 32- or 64-bit scalar.
+    /// `shfl…(mask: u32, value: T, lane: u32) -> T`: see [`shuffle_supports`].
     Shuffle(ShuffleMode),
     /// `ballot`, `any`, `all` `(mask: u32, predicate: bool)`
     Vote(VoteMode),
@@ -425,6 +443,11 @@ pub fn reduce_supports(op: ReduceOp, scalar: Scalar) -> bool {
             scalar.is_integer() && is_wide_number(scalar)
         }
     }
+}
+
+/// Whether `shfl` moves a `scalar`: a number of 16 bits or more.
+pub fn shuffle_supports(scalar: Scalar) -> bool {
+    scalar.size() >= 2
 }
 
 /// Whether `scalar` is a number of 32 or 64 bits.

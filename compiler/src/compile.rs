@@ -7,7 +7,6 @@
 //! process pays for it once. A [`Checked`] program is independent of the target; every image starts
 //! from it.
 
-use std::fs;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -15,6 +14,8 @@ use inkwell::context::Context;
 use sha2::{Digest, Sha256};
 
 use crate::arch::{CudaArch, Dialect};
+pub use crate::check::KernelName;
+use crate::check::tree;
 use crate::codegen;
 use crate::cpu;
 pub use crate::cpu::{CpuOptions, SharedObject};
@@ -25,7 +26,9 @@ use crate::ir::expand::Instructions;
 use crate::launch::symbols::DeviceRuntimeAbi;
 use crate::launch::{self, LaunchOptions, Strategy};
 use crate::layout::{self, Layouts, ParamLayout};
+pub use crate::link::LinkInput;
 use crate::link::{self, Cubin, LinkOptions, NvJitLink};
+use crate::load::{self, Disk};
 use crate::nvvm::legacy::LegacyOptions;
 use crate::nvvm::{self, NvvmModule};
 use crate::ptx::libnvvm::LibNvvm;
@@ -117,33 +120,12 @@ pub struct Checked {
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Reads a source file.
+/// Reads a program of this machine: the file that is named, and all that is used from there on.
 ///
 /// # Errors
-/// [`Error::Io`] if it cannot be read, [`Error::Invalid`] if it is a folder, [`Error::Unreadable`] if it is
-/// not UTF-8.
+/// As [`load::load`].
 pub fn load(path: &Path) -> Result<SourceMap> {
-    let name = path
-        .file_name()
-        .map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
-    let io = |source| Error::Io { path: path.into(), source };
-    if fs::metadata(path).map_err(io)?.is_dir() {
-        return Err(Error::Invalid(format!(
-            "{}: is a folder; name a .grid file in it instead",
-            path.display()
-        )));
-    }
-    let bytes = fs::read(path).map_err(io)?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        let line = error.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count() + 1;
-        Error::Unreadable(format!(
-            "{}: not UTF-8 text: invalid byte 0x{:02x} at byte {at} (line {line}); save the file as UTF-8",
-            path.display(),
-            error.as_bytes()[at],
-        ))
-    })?;
-    Ok(SourceMap::single(name, text))
+    load::load(&Disk, path)
 }
 
 /// Parses and checks a program, builds its IR and lays out its parameter buffers.
@@ -151,10 +133,24 @@ pub fn load(path: &Path) -> Result<SourceMap> {
 /// # Errors
 /// [`Error::Program`] with every message if the program is wrong.
 pub fn check(sources: SourceMap) -> Result<Checked> {
-    let (program, diagnostics) = crate::parse_and_check(&sources);
+    check_for(sources, &[])
+}
+
+/// As [`check`], with kernels that a host wants beside those that the program launches: a kernel with const
+/// parameters, `k::<8>`, is compiled for the arguments that somebody names.
+///
+/// # Errors
+/// As [`check`], also if a kernel does not take the arguments; [`Error::Invalid`] if there is no such kernel.
+pub fn check_for(sources: SourceMap, wanted: &[KernelName]) -> Result<Checked> {
+    let (program, diagnostics) = crate::check::parse_and_check_for(&sources, wanted);
     let Some(program) = program else {
         return Err(Error::Program(diagnostics));
     };
+    for name in wanted.iter().map(KernelName::to_string) {
+        if !program.functions.iter().any(|f| f.kernel.is_some() && f.name == name) {
+            return Err(Error::Invalid(unknown_kernel(&name, &program)));
+        }
+    }
     let sources = Arc::new(sources);
     let module = ir::build::build_ir(&program, Arc::clone(&sources))?;
     ir::verify::verify(&module)?;
@@ -164,6 +160,13 @@ pub fn check(sources: SourceMap) -> Result<Checked> {
     })?;
     debug_assert!(diagnostics.iter().all(|diagnostic| diagnostic.severity == Severity::Warning));
     Ok(Checked { sources, module, layouts, warnings: diagnostics })
+}
+
+/// The message for a kernel that a program does not have.
+fn unknown_kernel(name: &str, program: &tree::Program) -> String {
+    let kernels = program.functions.iter().filter(|function| function.kernel.is_some());
+    let known: Vec<&str> = kernels.map(|kernel| kernel.name.as_str()).collect();
+    format!("no kernel `{name}`; the program has {}", known.join(", "))
 }
 
 impl Checked {
@@ -261,7 +264,7 @@ impl Checked {
     /// # Errors
     /// As [`Checked::cpu_llvm`]; [`Error::Tool`] if LLVM refuses the module.
     pub fn cpu_object(&self, options: &CpuOptions) -> Result<Vec<u8>> {
-        cpu::object(&self.lower_for_cpu(options)?, options)
+        cpu::object(&self.lower_for_cpu(options)?, options, &[])
     }
 
     fn llvm<'ctx>(
@@ -297,6 +300,7 @@ pub struct Built {
 /// The tools of one process, found once and loaded when first needed.
 pub struct Session {
     toolchain: Toolchain,
+    inputs: Vec<LinkInput>,
     libnvvm: OnceLock<LibNvvm>,
     nvjitlink: OnceLock<NvJitLink>,
 }
@@ -309,7 +313,15 @@ impl Session {
 
     /// A session with a given toolchain.
     pub fn with_toolchain(toolchain: Toolchain) -> Self {
-        Session { toolchain, libnvvm: OnceLock::new(), nvjitlink: OnceLock::new() }
+        Session { toolchain, inputs: vec![], libnvvm: OnceLock::new(), nvjitlink: OnceLock::new() }
+    }
+
+    /// This session, with modules of others that it links to every program: those that define what a program
+    /// declares as `extern fn`. Each is linked where it fits: LLVM IR by its target triple, PTX and machine code
+    /// of GPUs to cubins, C to images for the CPU, object files and archives to both.
+    pub fn linking(mut self, inputs: Vec<LinkInput>) -> Self {
+        self.inputs = inputs;
+        self
     }
 
     /// The toolchain.
@@ -356,6 +368,7 @@ impl Session {
     pub fn ptx(&self, program: &Checked, options: &BuildOptions) -> Result<(Ptx, String)> {
         let context = Context::create();
         let module = program.llvm(&context, options)?;
+        codegen::link_inputs(&module, &program.module, &self.inputs)?;
         self.ptx_of(&module, options)
     }
 
@@ -402,8 +415,14 @@ impl Session {
     ) -> Result<(Cubin, String)> {
         let cudadevrt = if launches { Some(self.toolchain.cudadevrt()?) } else { None };
         let link_options = LinkOptions { opt_level: options.opt_level(), ..LinkOptions::default() };
-        let output =
-            link::device_link(self.nvjitlink()?, ptx, cudadevrt, options.arch, &link_options)?;
+        let output = link::device_link(
+            self.nvjitlink()?,
+            ptx,
+            cudadevrt,
+            &self.inputs,
+            options.arch,
+            &link_options,
+        )?;
         Ok((output.cubin, output.log))
     }
 
@@ -411,7 +430,8 @@ impl Session {
     /// layout pass.
     ///
     /// # Errors
-    /// As [`Session::ptx`] and [`Session::device_link`]; [`Error::Internal`] if a record differs.
+    /// As [`Session::ptx`] and [`Session::device_link`]; [`Error::Program`] if no linked module defines an
+    /// `extern fn` that is called, or one defines it otherwise; [`Error::Internal`] if a record differs.
     pub fn cubin(&self, program: &Checked, options: &BuildOptions) -> Result<Built> {
         let (ptx, mut log) = std::thread::scope(|scope| {
             // Loading nvJitLink takes about as long as compiling a small program, so the two go side by side.
@@ -422,7 +442,10 @@ impl Session {
             }
             self.ptx(program, options)
         })?;
-        let (cubin, link_log) = self.device_link(&ptx, program.needs_device_runtime(), options)?;
+        link::externs::check_ptx(&program.module, &ptx, &self.inputs)?;
+        let (cubin, link_log) = self
+            .device_link(&ptx, program.needs_device_runtime(), options)
+            .map_err(|error| link::externs::explain(error, &program.module))?;
         link::check_parameters(&cubin, program.parameter_buffers())?;
         log.push_str(&link_log);
         Ok(Built { ptx, cubin, log })
@@ -433,7 +456,9 @@ impl Session {
     /// # Errors
     /// As [`Checked::cpu_object`]; [`Error::Missing`] without a C compiler to link with.
     pub fn cpu_image(&self, program: &Checked, options: &CpuOptions) -> Result<SharedObject> {
-        cpu::link(&program.cpu_object(options)?)
+        let object = cpu::object(&program.lower_for_cpu(options)?, options, &self.inputs)?;
+        cpu::link(&object, &self.inputs)
+            .map_err(|error| link::externs::explain(error, &program.module))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Source files and positions in them.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Index of a file in a [`SourceMap`].
@@ -55,10 +56,23 @@ pub struct LineColumn {
     pub column: u32,
 }
 
+/// Why the file of a `use` is not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UseFailure {
+    /// The id of the message, of [`crate::diagnostics::ids`].
+    pub id: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
 /// The source files of one program. File 0 is the one that was named first.
 #[derive(Clone, Debug, Default)]
 pub struct SourceMap {
     files: Vec<SourceFile>,
+    /// What each `use` gave, by the file and the first byte of its path.
+    uses: BTreeMap<(FileId, u32), Result<FileId, UseFailure>>,
 }
 
 impl SourceMap {
@@ -80,6 +94,16 @@ impl SourceMap {
         let id = FileId(self.files.len() as u32);
         self.files.push(SourceFile { name: name.into(), text, line_starts });
         id
+    }
+
+    /// Notes which file the `use` means whose path stands at `path`.
+    pub fn set_used(&mut self, path: Span, used: Result<FileId, UseFailure>) {
+        self.uses.insert((path.file, path.start), used);
+    }
+
+    /// Which file the `use` means whose path stands at `path`; `None` if nobody has looked.
+    pub fn used(&self, path: Span) -> Option<&Result<FileId, UseFailure>> {
+        self.uses.get(&(path.file, path.start))
     }
 
     /// The files, in the order of their ids.

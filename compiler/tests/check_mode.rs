@@ -7,21 +7,26 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
+#[path = "support/settings.rs"]
+mod settings;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use gridlet::compile::{self, Checked, CpuOptions, Session};
+use gridlet::ir::{InstId, InstKind, Operand};
 use gridlet::layout::ParamLayout;
 use gridlet::source::SourceMap;
 use gridlet::types::Type;
 use gridlet_runtime::Error;
 use gridlet_runtime::cpu::check::{Checker, Options, Report, render_all};
 use gridlet_runtime::cpu::{CpuConfig, CpuDevice, FaultKind};
+use settings::{WORDS, settings};
 
-const TIMEOUT: Duration = Duration::from_secs(20);
-const WORDS: usize = 64;
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 fn programs(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
@@ -46,25 +51,16 @@ struct Case {
 impl Case {
     fn new(path: &Path) -> Case {
         let text = std::fs::read_to_string(path).unwrap();
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let sources = SourceMap::single(name.clone(), text.clone());
+        Case::of(&path.file_name().unwrap().to_string_lossy(), &text)
+    }
+
+    fn of(name: &str, text: &str) -> Case {
+        let sources = SourceMap::single(name, text);
         let checked = compile::check(sources).unwrap_or_else(|error| panic!("{name}: {error}"));
         let options = CpuOptions { check: true, ..CpuOptions::default() };
         let image = Session::new().cpu_image(&checked, &options).unwrap().0;
-        let stem = path.file_stem().unwrap().to_string_lossy().into_owned();
-        Case { stem, text, checked, image }
-    }
-
-    /// The `//@` values.
-    fn values(&self) -> BTreeMap<&str, u32> {
-        let lines = self.text.lines().filter_map(|line| line.strip_prefix("//@"));
-        let pairs = lines.flat_map(|line| line.split_whitespace());
-        pairs
-            .map(|pair| {
-                let (name, value) = pair.split_once('=').unwrap();
-                (name, value.parse().unwrap())
-            })
-            .collect()
+        let stem = name.trim_end_matches(".grid").to_owned();
+        Case { stem, text: text.to_owned(), checked, image }
     }
 
     fn parameters(&self, kernel: &str) -> &ParamLayout {
@@ -73,7 +69,7 @@ impl Case {
 
     /// Runs kernel `k` and gives what was found.
     fn run(&self, seed: Option<u64>, threads: usize) -> Vec<Report> {
-        let values = self.values();
+        let values = settings(&self.text);
         let value = |name: &str, default: u32| values.get(name).copied().unwrap_or(default);
         let bench = Bench::new(seed, threads);
         let mut packed = Packed::new(self.parameters("k"));
@@ -280,6 +276,136 @@ fn right_kernels_are_left_alone() {
             assert!(reports.is_empty(), "{}, seed {seed:?}:\n{found}", case.stem);
         }
     }
+}
+
+/// The program with, in kernel `k`, the argument of its first launch's parameter at that offset left out.
+fn without_argument(source: &str, offset: u32) -> Case {
+    let options = CpuOptions { check: true, ..CpuOptions::default() };
+    let sources = SourceMap::single("p.grid", source);
+    let checked = compile::check(sources).unwrap();
+    let mut module = checked.lower_for_cpu(&options).unwrap();
+    let body = module.functions.iter_mut().find(|function| function.name == "k.body").unwrap();
+    let is_at = |operand: &Operand| match operand {
+        Operand::Inst(id) => {
+            matches!(body.instructions[id.index()].kind, InstKind::ByteOffset { bytes, .. } if bytes == offset)
+        }
+        _ => false,
+    };
+    let store = body
+        .instructions
+        .iter()
+        .position(|inst| matches!(&inst.kind, InstKind::Store { pointer, .. } if is_at(pointer)));
+    let store = InstId(store.unwrap() as u32);
+    for block in &mut body.blocks {
+        block.instructions.retain(|id| *id != store);
+    }
+    let image =
+        gridlet::cpu::link(&gridlet::cpu::object(&module, &options, &[]).unwrap(), &[]).unwrap().0;
+    Case { stem: "p".into(), text: source.into(), checked, image }
+}
+
+#[test]
+fn a_launch_without_all_its_parameters_is_found() {
+    let source = "struct View { first: u8, data: *mut u32 }
+
+kernel child(view: View, n: u32, scale: f32x2) {
+    view.data[thread_idx.x] = n + scale.x as u32;
+}
+
+kernel k(data: *mut u32) {
+    launch child<<<1, 32>>>(View { first: 1, data: data }, 7, f32x2(1.0, 2.0));
+}
+";
+    let reports = |offset| {
+        let case = without_argument(source, offset);
+        text(&case.run(None, 1), source)
+    };
+    insta::assert_snapshot!(reports(16));
+    for (offset, names) in [(0, "`view.first`, `view.data`"), (24, "`scale.x`, `scale.y`")] {
+        let found = reports(offset);
+        assert!(found.contains(names) && found.contains("p.grid:8"), "{found}");
+    }
+    let whole = Case::of("p.grid", source);
+    assert_eq!(text(&whole.run(None, 1), source), "");
+}
+
+#[test]
+fn memory_that_the_host_frees_while_a_kernel_runs_is_found() {
+    let source = "kernel k(gone: *const u32, flag: *mut u32, data: *mut u32) {
+    atomic_store(flag, 1, release);
+    while atomic_load(flag, acquire) != 2 {
+        data[1] += 1;
+    }
+    data[0] = gone[5];
+}
+";
+    let case = Case::of("p.grid", source);
+    let bench = Bench::new(None, 1);
+    let [gone, flag, data] =
+        [64_usize, 4, 8].map(|bytes| bench.buffer(bytes, Some(&vec![0; bytes])));
+    let mut packed = Packed::new(case.parameters("k"));
+    for (name, address) in [("gone", gone), ("flag", flag), ("data", data)] {
+        packed.put(name, &(address as u64).to_le_bytes());
+    }
+    let image = bench.device.load_with_sources(&case.image, &["p.grid".into()]).unwrap();
+    let stream = bench.device.stream();
+    stream.launch(&image.kernel("k").unwrap(), [1; 3], [1; 3], 0, &packed.bytes).unwrap();
+    // SAFETY: the device's memory is this process's, and the kernel uses the flag by atomics only.
+    let flag = unsafe { AtomicU32::from_ptr(flag.cast()) };
+    while flag.load(Ordering::Acquire) != 1 {
+        std::thread::yield_now();
+    }
+    assert!(bench.device.free(gone));
+    flag.store(2, Ordering::Release);
+    assert!(matches!(stream.wait(TIMEOUT), Err(Error::CpuFault(_))));
+    insta::assert_snapshot!(text(&bench.checker.take_reports().0, source));
+}
+
+#[test]
+fn a_wait_that_fails_orders_what_follows() {
+    // The second launch comes after the first has failed, and the host knows.
+    let source = "kernel first(data: *mut u32) { data[0] = 1; trap(); }
+
+kernel second(data: *mut u32) { data[0] += 1; }
+";
+    let case = Case::of("p.grid", source);
+    let bench = Bench::new(None, 1);
+    let data = bench.buffer(4, Some(&[0; 4]));
+    let image = bench.device.load_with_sources(&case.image, &["p.grid".into()]).unwrap();
+    let parameters = (data as u64).to_le_bytes();
+    let run = |kernel: &str| {
+        let stream = bench.device.stream();
+        stream.launch(&image.kernel(kernel).unwrap(), [1; 3], [1; 3], 0, &parameters).unwrap();
+        stream.wait(TIMEOUT)
+    };
+    assert!(run("first").is_err());
+    let kinds: Vec<&str> = bench.checker.take_reports().0.iter().map(|r| r.kind.id()).collect();
+    assert_eq!(kinds, ["trap"]);
+    run("second").unwrap();
+    assert_eq!(text(&bench.checker.take_reports().0, source), "");
+}
+
+#[test]
+fn recursion_without_end_says_where() {
+    let source = "fn f(n: u32) -> u32 {
+    if n == 0xffff_ffff { return 1; }
+    return f(n + 1) * 3 + f(n + 2);
+}
+
+kernel k(data: *mut u32) { data[0] = f(data[0]); }
+";
+    let case = Case::of("p.grid", source);
+    let bench = Bench::new(None, 1);
+    let data = bench.buffer(4, Some(&[0; 4]));
+    let image = bench.device.load_with_sources(&case.image, &["p.grid".into()]).unwrap();
+    let stream = bench.device.stream();
+    let parameters = (data as u64).to_le_bytes();
+    stream.launch(&image.kernel("k").unwrap(), [1; 3], [1; 3], 0, &parameters).unwrap();
+    let fault = stream.wait(TIMEOUT).unwrap_err().to_string();
+    assert!(
+        fault.contains("stack") && fault.contains("p.grid:2") && fault.contains("thread (0, 0, 0)"),
+        "{fault}"
+    );
 }
 
 fn example(name: &str) -> Case {

@@ -29,8 +29,7 @@ fn programs(folder: &str) -> Vec<PathBuf> {
 
 fn read(path: &Path) -> (String, SourceMap) {
     let name = path.file_name().expect("a file").to_string_lossy().into_owned();
-    let text = std::fs::read_to_string(path).expect("the file can be read");
-    (name.clone(), SourceMap::single(name, text))
+    (name, gridlet::compile::load(path).expect("the file can be read"))
 }
 
 /// The messages for a program: those of the checker or, where it has none, of the stages after it that
@@ -46,20 +45,28 @@ fn messages(sources: &SourceMap) -> Vec<Diagnostic> {
     }
 }
 
-/// Line and id of each message.
-fn found(diagnostics: &[Diagnostic], sources: &SourceMap) -> Vec<(u32, String)> {
-    let mut found: Vec<(u32, String)> =
-        diagnostics.iter().map(|d| (sources.line(d.labels[0].span), d.id.to_string())).collect();
+/// File and line, and the id, of a message.
+type Found = (String, String);
+
+/// Where each message stands, and its id.
+fn found(diagnostics: &[Diagnostic], sources: &SourceMap) -> Vec<Found> {
+    let place = |diagnostic: &Diagnostic| {
+        let at = diagnostic.labels[0].span;
+        format!("{}:{}", sources.file(at.file).name, sources.line(at))
+    };
+    let mut found: Vec<Found> = diagnostics.iter().map(|d| (place(d), d.id.to_string())).collect();
     found.sort();
     found
 }
 
-/// Line and id of each expectation: `//~ id id`.
-fn expected(text: &str) -> Vec<(u32, String)> {
+/// Where each message shall stand, and its id: `//~ id id` in any file of the program.
+fn expected(sources: &SourceMap) -> Vec<Found> {
     let mut expected = vec![];
-    for (line, text) in (1u32..).zip(text.lines()) {
-        if let Some((_, list)) = text.split_once("//~") {
-            expected.extend(list.split_whitespace().map(|id| (line, id.to_string())));
+    for file in sources.files() {
+        for (line, text) in (1u32..).zip(file.text.lines()) {
+            let Some((_, list)) = text.split_once("//~") else { continue };
+            let place = format!("{}:{line}", file.name);
+            expected.extend(list.split_whitespace().map(|id| (place.clone(), id.to_string())));
         }
     }
     expected.sort();
@@ -68,7 +75,8 @@ fn expected(text: &str) -> Vec<(u32, String)> {
 
 #[test]
 fn right_programs_have_no_messages() {
-    for path in programs("tests/in/ok").into_iter().chain(programs("../examples/programs")) {
+    let folders = ["tests/in/ok", "tests/in/extern", "../examples/programs"];
+    for path in folders.into_iter().flat_map(programs) {
         let (name, sources) = read(&path);
         let (program, diagnostics) = parse_and_check(&sources);
         assert!(diagnostics.is_empty(), "{name}:\n{}", render(&diagnostics, &sources, false));
@@ -82,22 +90,22 @@ fn right_programs_have_no_messages() {
 fn error_programs_have_the_errors_that_they_say() {
     let mut wrong = String::new();
     for path in programs("tests/in/errors") {
-        let (name, sources) = read(&path);
+        let (_, sources) = read(&path);
         let diagnostics = messages(&sources);
-        let expected = expected(&sources.files()[0].text);
+        let expected = expected(&sources);
         let found = found(&diagnostics, &sources);
-        for (line, id) in difference(&expected, &found) {
-            wrong += &format!("{name}:{line}: missing {id}\n");
+        for (place, id) in difference(&expected, &found) {
+            wrong += &format!("{place}: missing {id}\n");
         }
-        for (line, id) in difference(&found, &expected) {
-            wrong += &format!("{name}:{line}: unexpected {id}\n");
+        for (place, id) in difference(&found, &expected) {
+            wrong += &format!("{place}: unexpected {id}\n");
         }
     }
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 
 /// What is in `left` more often than in `right`.
-fn difference(left: &[(u32, String)], right: &[(u32, String)]) -> Vec<(u32, String)> {
+fn difference(left: &[Found], right: &[Found]) -> Vec<Found> {
     let mut rest = right.to_vec();
     let mut difference = vec![];
     for entry in left {
@@ -130,14 +138,15 @@ fn error_messages_read_as_before() {
 fn every_id_has_an_error_program() {
     let covered: BTreeSet<String> = programs("tests/in/errors")
         .iter()
-        .flat_map(|path| expected(&read(path).1.files()[0].text))
+        .flat_map(|path| expected(&read(path).1))
         .map(|(_, id)| id)
         .collect();
     for id in &covered {
         assert!(ids::lookup(id).is_some(), "`{id}` is not an id");
     }
-    // That one needs a file of 64 MiB; `syntax` tests it.
-    for (id, _) in ids::ALL.iter().filter(|(id, _)| *id != ids::FILE_TOO_LARGE) {
+    // These need a file of 64 MiB, 257 files, and a linker; `syntax`, `load` and `items_cpu` test them.
+    let elsewhere = [ids::FILE_TOO_LARGE, ids::TOO_MANY_FILES, ids::UNDEFINED_EXTERN];
+    for (id, _) in ids::ALL.iter().filter(|(id, _)| !elsewhere.contains(id)) {
         assert!(covered.contains(*id), "no error program for `{id}`");
     }
 }

@@ -181,3 +181,61 @@ fn device_and_doctor_describe_the_machine() {
     assert_eq!(doctor.status, 0, "{doctor:?}");
     assert_eq!(json(&doctor)["gpu"]["found"], true);
 }
+
+/// What nvcc makes of `float g(float x, bool take, signed char c, S s)`, in short.
+const DEFINITION: &str = "\
+.version 6.4
+.target sm_70
+.address_size 64
+.visible .func (.param .b32 result) g(
+    .param .b32 x, .param .b32 take, .param .b32 c, .param .align 8 .b8 s[16]
+)
+{
+    .reg .pred %p;
+    .reg .b16 %h;
+    .reg .f32 %f<4>;
+    .reg .f64 %d<3>;
+    ld.param.f32 %f0, [x];
+    ld.param.s8 %h, [c];
+    cvt.rn.f32.s16 %f1, %h;
+    ld.param.s8 %h, [take];
+    setp.eq.s16 %p, %h, 0;
+    @%p mov.f32 %f1, 0f00000000;
+    ld.param.f32 %f2, [s];
+    ld.param.f64 %d0, [s+8];
+    cvt.rn.f32.f64 %f3, %d0;
+    add.f32 %f0, %f0, %f1;
+    add.f32 %f0, %f0, %f2;
+    add.f32 %f0, %f0, %f3;
+    st.param.f32 [result], %f0;
+    ret;
+}
+";
+
+#[test]
+fn functions_of_linked_modules_and_instances_in_used_files_run() {
+    if !gpu("functions_of_linked_modules_and_instances_in_used_files_run") {
+        return;
+    }
+    let folder = program(
+        "use \"lib.grid\";\nkernel k(p: *mut f32) { launch fill::<3, -5><<<1, 3>>>(p); }\n",
+    );
+    let lib = "struct S { a: f32, b: f64 }\n\
+               extern fn g(x: f32, take: bool, c: i8, s: S) -> f32;\n\
+               kernel fill<const N: u32, const C: i8>(p: *mut f32) {\n\
+               let i = thread_idx.x;\n\
+               if i < N { p[i] = g(p[i], i != 1, C, S { a: 100.0, b: 1000.0 }); }\n}\n";
+    std::fs::write(folder.path().join("lib.grid"), lib).unwrap();
+    std::fs::write(folder.path().join("g.ptx"), DEFINITION).unwrap();
+    for (kernel, block, expected) in
+        [("k", 1, [1095, 1101, 1097, 3]), ("fill::<2,7>", 4, [1107, 1101, 2, 3])]
+    {
+        let rest = "--grid 1 --arg [4]=iota --print p --json --link g.ptx";
+        let output = run(&folder, &format!("--kernel {kernel} --block {block} {rest}"));
+        assert_eq!(output.status, 0, "{output:?}");
+        let found = json(&output)["buffers"]["p"].clone();
+        let found: Vec<f64> =
+            found.as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect();
+        assert_eq!(found, expected.map(f64::from), "{kernel}");
+    }
+}

@@ -3,6 +3,7 @@
 
 mod tree_rules;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use gridlet::arch::CudaArch;
@@ -12,6 +13,7 @@ use gridlet::error::Error;
 use gridlet::ir::{build::build_ir, verify::verify};
 use gridlet::launch::{self, LaunchOptions};
 use gridlet::layout::compute_layouts;
+use gridlet::load::{Memory, load};
 use gridlet::source::SourceMap;
 
 /// A small generator of numbers, the same on every machine (xorshift64*).
@@ -47,14 +49,26 @@ fn pieces(text: &str) -> Vec<&str> {
     pieces
 }
 
+/// The files that seeds use.
+fn used() -> Memory {
+    let file = |name: &str| {
+        let path = format!("{}/tests/in/used/{name}", env!("CARGO_MANIFEST_DIR"));
+        (format!("used/{name}").into(), std::fs::read(path).expect("the file can be read"))
+    };
+    Memory(["shapes.grid", "numbers.grid"].map(file).into())
+}
+
 fn check(text: &str) -> bool {
-    let sources = SourceMap::single("mutant.grid", text);
+    let mut files = used();
+    files.0.insert("ok/mutant.grid".into(), text.into());
+    let sources = load(&files, Path::new("ok/mutant.grid")).expect("a text");
     let (program, diagnostics) = parse_and_check(&sources);
     for diagnostic in &diagnostics {
         assert!(ids::lookup(diagnostic.id).is_some(), "`{}` is not an id", diagnostic.id);
         assert!(!diagnostic.labels.is_empty(), "{diagnostic:?} points nowhere");
         for label in &diagnostic.labels {
             assert!(label.span.start <= label.span.end);
+            let text = &sources.file(label.span.file).text;
             assert!(text.get(label.span.range()).is_some(), "{diagnostic:?} points outside");
         }
     }
@@ -85,7 +99,7 @@ fn build(program: &Program, sources: &SourceMap) {
 fn seeds() -> Vec<String> {
     let root = env!("CARGO_MANIFEST_DIR");
     let mut seeds = vec![];
-    for folder in ["../examples/programs", "tests/in/ok"] {
+    for folder in ["../examples/programs", "tests/in/ok", "tests/in/extern"] {
         let mut files: Vec<_> = walkdir::WalkDir::new(format!("{root}/{folder}"))
             .into_iter()
             .map(|entry| entry.expect("the folder can be read").into_path())
@@ -103,9 +117,10 @@ fn damaged_programs_never_panic_and_messages_point_into_the_file() {
     let seeds = seeds();
     let all: Vec<&str> = seeds.iter().flat_map(|seed| pieces(seed)).collect();
     let mut right = 0;
+    let mutants = 7200 / seeds.len();
     for seed in &seeds {
         assert!(check(seed));
-        for _ in 0..300 {
+        for _ in 0..mutants {
             let mut mutant = pieces(seed);
             for _ in 0..=random.below(3) {
                 if mutant.is_empty() {
@@ -181,4 +196,78 @@ fn programs_as_deep_as_allowed_go_through_every_stage() {
         }
     });
     thread.expect("a thread can be started").join().expect("every program is built");
+}
+
+/// Runs `test` on a thread with as much stack as shall do: a small part of what a main thread has.
+fn on_small_stack(test: impl FnOnce() + Send + 'static) {
+    let stack = std::thread::Builder::new().stack_size(512 << 10);
+    let thread = stack.spawn(test).expect("a thread can be started");
+    thread.join().expect("the stack is large enough");
+}
+
+#[test]
+fn chains_have_any_length() {
+    on_small_stack(|| {
+        let many = |part: &str| part.repeat(10_000);
+        let bodies = [
+            format!("let x = n{};", " + n".repeat(100_000)),
+            format!("if n == 0{} {{ }}", " && n == 1".repeat(100_000)),
+            format!("let x = 1{} + n;", many(" + 1")),
+            format!("let x = (n{}) * (n{});", many(" - n"), many(" ^ n")),
+            format!("let x = n{} < n;", many(" * n + 2 / n")),
+            format!("let mut x = n; x += n{};", many(" | n & n << 1")),
+            format!("let x = true{};", many(" && n == 1")),
+            format!("let x = true{};", many(" && p[0] == 1")),
+            format!("let x = n == 0{};", many(" || p[n] == 1 && f(n) == 2")),
+            format!("if n == 0{} {{ p[0] = 1; }}", many(" || n == 1")),
+            format!("while n == 0{} {{ p[0] = 1; }}", many(" && n == 1 || n < 5")),
+            format!("if n == 0 {{ }}{}", many(" else if n == 1 { }")),
+            format!("let x = if n == 0 {{ 1 }}{} else {{ n }};", many(" else if n == 1 { 2 }")),
+            format!("let x = {{ n{} }};", many(" + n")),
+            format!("let q = p{};", many(" + 1")),
+            format!("launch k<<<1, 1>>>(p{}, n);", many(" + 1")),
+            format!("let x = p[n{}];", many(" + n")),
+            format!("assert(n == 0{});", many(" && n == 1")),
+        ];
+        for body in bodies {
+            let text = format!(
+                "fn f(n: u32) -> u32 {{ return n; }} kernel k(p: *mut u32, n: u32) {{ {body} }}"
+            );
+            assert!(check(&text), "{}", &body[..80.min(body.len())]);
+        }
+        let constant = format!("const N: u64 = 1{}; kernel k() {{}}", many(" + 1"));
+        assert!(check(&constant));
+    });
+}
+
+#[test]
+fn long_chains_with_mistakes_are_answered() {
+    on_small_stack(|| {
+        let many = |part: &str| part.repeat(10_000);
+        for body in [
+            format!("let x = n{};", many(" + y")),
+            format!("let x = 1.0{};", many(" + n")),
+            format!("let x = n{};", many(" && n")),
+            format!("let x = n{} + ;", many(" + n")),
+            format!("if n {{ }}{}", many(" else if n { }")),
+            format!("let x = if n == 0 {{ 1 }}{};", many(" else if n == 1 { 2.0 }")),
+        ] {
+            let text = format!("kernel k(p: *mut u32, n: u32) {{ {body} }}");
+            assert!(!check(&text), "{}", &body[..80.min(body.len())]);
+        }
+        let endless = format!("const A: u32 = B; const B: u32 = A{};", many(" + A"));
+        assert!(!check(&endless));
+    });
+}
+
+#[test]
+fn long_chains_can_be_cloned() {
+    on_small_stack(|| {
+        let text = format!("kernel k(n: u32) {{ let x = n{}; }}", " + n".repeat(100_000));
+        let sources = SourceMap::single("a.grid", text);
+        let (file, _) = gridlet::syntax::parse(&sources, gridlet::source::FileId(0));
+        assert_eq!(file.clone().items.len(), 1);
+        let (program, _) = gridlet::parse_and_check(&sources);
+        assert_eq!(program.clone().map(|program| program.functions.len()), Some(1));
+    });
 }

@@ -195,6 +195,85 @@ fn printf_comes_out_in_order() {
         "{}",
         output.stdout
     );
+
+    // Each thread's own lines, and those of grids that wait for each other, whatever the order.
+    let folder = program(
+        "kernel child(n: u32) { printf(\"child %u\\n\", n); }
+kernel k() {
+    for i in 0u32..3 { printf(\"%u:%u\\n\", thread_idx.x, i); }
+    if thread_idx.x == 0 {
+        launch child<<<1, 1>>>(1);
+        launch child<<<1, 1>>>(2);
+        launch child<<<1, 1, stream = tail>>>(3);
+    }
+}",
+    );
+    for more in ["", "--seed 1", "--seed 2", "--check"] {
+        let output = run(&folder, &format!("--kernel k --grid 1 --block 2 {more}"));
+        assert_eq!(output.status, 0, "{more}: {output:?}");
+        let lines = |start: &str| -> Vec<String> {
+            let lines = output.stdout.lines().filter(|line| line.starts_with(start));
+            lines.map(str::to_string).collect()
+        };
+        assert_eq!(lines("0:"), ["0:0", "0:1", "0:2"], "{more}");
+        assert_eq!(lines("1:"), ["1:0", "1:1", "1:2"], "{more}");
+        assert_eq!(lines("child"), ["child 1", "child 2", "child 3"], "{more}");
+    }
+}
+
+#[test]
+fn a_failed_assertion_says_which_thread_failed() {
+    // As CUDA prints it, also where the block's threads run as one loop, and on every seed.
+    let folder = program(
+        "fn check(n: u32) {\n    assert(n % 7 != 6, \"not six\");\n}\n\nkernel k(n: u32) {\n    \
+         if block_idx.x == 1 && thread_idx.y == 2 { check(n + thread_idx.x); }\n}\n",
+    );
+    for more in ["", "--seed 1", "-O 0", "--check", "--check --seed 2"] {
+        let call = format!("--kernel k --grid 2 --block 4,4 --arg 3 {more}");
+        let output = run(&folder, &call);
+        assert_eq!(output.status, 4, "{more}: {output:?}");
+        let said = "p.grid:2: check: block: [1,0,0], thread: [3,2,0] Assertion `not six` failed.\n";
+        assert!(output.stdout.contains(said), "{more}: {output:?}");
+        assert!(output.stderr.contains("p.grid:2"), "{more}: {output:?}");
+    }
+}
+
+#[test]
+fn a_thread_that_uses_up_its_stack_ends_with_an_error() {
+    // In the middle of what the device does for it, too: printing, allocating and launching.
+    for (what, more) in [
+        ("atomic_add(p, 1);", ""),
+        ("atomic_add(p, 1);", "--check"),
+        ("printf(\"%u\\n\", n);", ""),
+        ("free(malloc(8));", ""),
+        ("if n % 64 == 0 { launch empty<<<1, 1>>>(); }", "--pending-launches 0"),
+    ] {
+        let folder = program(&format!(
+            "kernel empty() {{}}
+fn f(p: *mut u32, n: u32) -> u32 {{
+    if n == 0xffff_ffff {{ return 0; }}
+    {what}
+    return f(p, n + 1) * 3 + f(p, n + 2);
+}}
+kernel k(p: *mut u32) {{ *p = f(p, 0); }}"
+        ));
+        let output = run(&folder, &format!("--kernel k --grid 1 --block 1 --arg [1] {more}"));
+        assert_eq!(output.status, 4, "{what} {more}: {}", output.stderr);
+        assert!(output.stderr.contains("used up its stack"), "{what} {more}: {}", output.stderr);
+    }
+}
+
+#[test]
+fn a_number_of_workers_that_is_none_is_said() {
+    let folder = program("kernel k() {}");
+    for value in ["0", "-1", "two", ""] {
+        let call =
+            ["run", "p.grid", "--device", "cpu", "--kernel", "k", "--grid", "1", "--block", "1"];
+        let output = Gridlet::new(&folder).env("GRIDLET_CPU_THREADS", value).run(&call);
+        assert_eq!(output.status, 3, "{value}: {output:?}");
+        let said = format!("GRIDLET_CPU_THREADS is `{value}`, not a number from 1");
+        assert!(output.stderr.contains(&said), "{value}: {}", output.stderr);
+    }
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! Nested-launch programs with their host sides.
 //!
 //! Each module is one program: its source, its input, how its first kernel is launched, and a check of the
-//! result against plain Rust. [`EXAMPLES`] lists them; `demo` and `bench` walk the list.
+//! result against plain Rust. [`EXAMPLES`] lists them; `demo` and `bench` walk the list. [`samples`] has more of them,
+//! which show what the language can do and take longer.
 
 pub mod mandelbrot;
 pub mod quicksort;
+pub mod samples;
 pub mod segment_sum;
 
 use std::path::Path;

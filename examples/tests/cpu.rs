@@ -1,54 +1,124 @@
-//! Every example on the CPU device, checked against plain Rust: in several orders, and on one worker.
+//! Every example and sample on the CPU device, checked against plain Rust: in several orders, on one worker, and with
+//! checks of each access.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
 use gridlet::compile::{self, Session};
 use gridlet::cpu::CpuOptions;
 use gridlet::source::SourceMap;
-use gridlet_examples::{EXAMPLES, PENDING_LAUNCHES, Run};
+use gridlet_examples::samples::recursive_print::{Line, check_tree};
+use gridlet_examples::samples::{SAMPLES, recursive_print};
+use gridlet_examples::{EXAMPLES, Example, PENDING_LAUNCHES, Run};
 use gridlet_runtime::cpu::CpuConfig;
-use gridlet_runtime::{Device, GreenContext, Program, Stream};
+use gridlet_runtime::{Artifact, Device, GreenContext, Program, Stream};
 
-fn open(seed: Option<u64>) -> Device {
-    let device = Device::open_cpu(CpuConfig { seed, ..CpuConfig::default() }).unwrap();
+mod support;
+
+fn open(config: CpuConfig) -> Device {
+    let device = Device::open_cpu(config).unwrap();
     device.set_pending_launch_limit(PENDING_LAUNCHES).unwrap();
     device
 }
 
-fn run_all(device: &Device, stream: &Stream, shrink: u32) {
-    let session = Session::new();
+fn with_seed(seed: Option<u64>) -> Device {
+    open(CpuConfig { seed, ..CpuConfig::default() })
+}
+
+/// The program for the CPU, with checks of each access or without.
+fn build(example: &Example, check: bool) -> Artifact {
+    let sources = SourceMap::single(format!("{}.grid", example.name), example.source);
+    let program = compile::check(sources).unwrap();
+    let options = CpuOptions { check, ..CpuOptions::default() };
+    gridlet::artifact::build_cpu(&Session::new(), &program, &options).unwrap()
+}
+
+fn run_one(device: &Device, stream: &Stream, example: &Example, artifact: &Artifact, shrink: u32) {
     let pictures = tempfile::tempdir().unwrap();
+    let program = Program::load(device, artifact).unwrap();
+    let run = Run { device, stream, program: &program, pictures: pictures.path(), shrink };
+    let finding = (example.run)(&run).unwrap_or_else(|error| panic!("{}: {error:#}", example.name));
+    eprintln!("{}: {:.2} ms, {}", example.name, finding.milliseconds, finding.checked);
+}
+
+fn run_all(device: &Device, stream: &Stream, shrink: u32) {
     for example in &EXAMPLES {
-        let sources = SourceMap::single(format!("{}.grid", example.name), example.source);
-        let program = compile::check(sources).unwrap();
-        let artifact =
-            gridlet::artifact::build_cpu(&session, &program, &CpuOptions::default()).unwrap();
-        let program = Program::load(device, &artifact).unwrap();
-        let run = Run { device, stream, program: &program, pictures: pictures.path(), shrink };
-        let finding =
-            (example.run)(&run).unwrap_or_else(|error| panic!("{}: {error:#}", example.name));
-        eprintln!("{}: {:.2} ms, {}", example.name, finding.milliseconds, finding.checked);
+        run_one(device, stream, example, &build(example, false), shrink);
+    }
+}
+
+/// In any order, and with nothing found by checks.
+fn sample_is_right(example: &Example, shrink: u32, shrink_checked: u32) {
+    let artifact = build(example, false);
+    for seed in [None, Some(1), Some(2), Some(3)] {
+        let device = with_seed(seed);
+        run_one(&device, &device.stream().unwrap(), example, &artifact, shrink);
+    }
+    for seed in [None, Some(4)] {
+        let device = open(CpuConfig { seed, check: true, ..CpuConfig::default() });
+        run_one(&device, &device.stream().unwrap(), example, &build(example, true), shrink_checked);
     }
 }
 
 #[test]
 fn the_examples_are_right_on_all_workers() {
-    let device = open(None);
+    let device = with_seed(None);
     run_all(&device, &device.stream().unwrap(), 2);
 }
 
 #[test]
 fn the_examples_are_right_in_any_order() {
     for seed in 1..=3 {
-        let device = open(Some(seed));
+        let device = with_seed(Some(seed));
         run_all(&device, &device.stream().unwrap(), 8);
     }
 }
 
 #[test]
 fn the_examples_are_right_on_one_worker() {
-    let device = open(Some(3));
+    let device = with_seed(Some(3));
     let part = GreenContext::with_sms(&device, 1).unwrap();
     assert_eq!(part.sm_count(), 1);
     run_all(&device, &part.stream().unwrap(), 8);
+}
+
+/// A finding of the checker would be the error of the example's wait.
+#[test]
+fn the_examples_are_checked_without_a_report() {
+    let device = open(CpuConfig { seed: Some(2), check: true, ..CpuConfig::default() });
+    device.set_pending_launch_limit(PENDING_LAUNCHES).unwrap();
+    for example in &EXAMPLES {
+        run_one(&device, &device.stream().unwrap(), example, &build(example, true), 16);
+    }
+}
+
+#[test]
+fn recursive_print_prints_the_tree() {
+    let name = "recursive_print_prints_the_tree";
+    let sample = || sample_is_right(&recursive_print::EXAMPLE, 1, 1);
+    let Some(printed) = support::printed(name, sample) else { return };
+    let lines: Vec<Line> = printed.lines().filter_map(Line::parse).collect();
+    assert_eq!(lines.len(), 6 * recursive_print::tree_size(), "{printed}");
+    for run in lines.chunks(recursive_print::tree_size()) {
+        check_tree(run).unwrap_or_else(|error| panic!("{error:#}\n{printed}"));
+    }
+}
+
+#[test]
+fn simple_quicksort_is_right() {
+    sample_is_right(&SAMPLES[1], 10, 20);
+}
+
+#[test]
+fn advanced_quicksort_is_right() {
+    sample_is_right(&SAMPLES[2], 30, 100);
+}
+
+#[test]
+fn bezier_is_right() {
+    sample_is_right(&SAMPLES[3], 1, 4);
+}
+
+#[test]
+fn quadtree_is_right() {
+    sample_is_right(&SAMPLES[4], 1, 2);
 }

@@ -1,4 +1,4 @@
-//! Every example on a GPU, checked against the host. Without one, each test says that it was skipped, unless
+//! Every example and sample on a GPU, checked against the host. Without one, each test says that it was skipped, unless
 //! `GRIDLET_REQUIRE_GPU=1`.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
@@ -6,8 +6,12 @@
 use gridlet::arch::CudaArch;
 use gridlet::compile::{self, BuildOptions, Session};
 use gridlet::source::SourceMap;
+use gridlet_examples::samples::SAMPLES;
+use gridlet_examples::samples::recursive_print::{self, Line, check_tree};
 use gridlet_examples::{EXAMPLES, PENDING_LAUNCHES, Run};
 use gridlet_runtime::{Device, GreenContext, Program, Stream};
+
+mod support;
 
 /// The first GPU; if there is none, says so for `test`.
 fn device_or_skip(test: &str) -> Option<Device> {
@@ -28,7 +32,7 @@ fn run_all(device: &Device, stream: &Stream) {
         .expect("an architecture for this GPU");
     let session = Session::new();
     let pictures = tempfile::tempdir().unwrap();
-    for example in &EXAMPLES {
+    for example in EXAMPLES.iter().chain(&SAMPLES) {
         let sources = SourceMap::single(format!("{}.grid", example.name), example.source);
         let program = compile::check(sources).unwrap();
         let artifact =
@@ -42,17 +46,29 @@ fn run_all(device: &Device, stream: &Stream) {
     }
 }
 
-/// One test, because the pool of pending launches is sized before the process's first kernel.
+/// One test, because the pool of pending launches is sized before the process's first kernel; in a process of its own,
+/// because what a GPU prints goes past the test's capture.
 #[test]
 fn the_examples_are_right_in_the_primary_context_and_in_a_green_context_of_16_sms() {
     let test = "the_examples_are_right_in_the_primary_context_and_in_a_green_context_of_16_sms";
-    let Some(device) = device_or_skip(test) else { return };
-    device.set_pending_launch_limit(PENDING_LAUNCHES).unwrap();
-    let stream = device.stream().unwrap();
-    run_all(&device, &stream);
+    if device_or_skip(test).is_none() {
+        return;
+    }
+    let run = || {
+        let device = device_or_skip(test).expect("the GPU that was there before");
+        device.set_pending_launch_limit(PENDING_LAUNCHES).unwrap();
+        let stream = device.stream().unwrap();
+        run_all(&device, &stream);
 
-    let green = GreenContext::with_sms(&device, 16).unwrap();
-    assert!(green.sm_count() >= 16 && green.sm_count() < device.info().sm_count);
-    let stream = green.stream().unwrap();
-    run_all(&device, &stream);
+        let green = GreenContext::with_sms(&device, 16).unwrap();
+        assert!(green.sm_count() >= 16 && green.sm_count() < device.info().sm_count);
+        let stream = green.stream().unwrap();
+        run_all(&device, &stream);
+    };
+    let Some(printed) = support::printed(test, run) else { return };
+    let lines: Vec<Line> = printed.lines().filter_map(Line::parse).collect();
+    assert_eq!(lines.len(), 2 * recursive_print::tree_size(), "{printed}");
+    for run in lines.chunks(recursive_print::tree_size()) {
+        check_tree(run).unwrap_or_else(|error| panic!("{error:#}\n{printed}"));
+    }
 }

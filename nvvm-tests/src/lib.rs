@@ -1,6 +1,9 @@
 //! Conformance: NVIDIA's own tools as judges of what Gridlet makes. The tests are in `tests/`; this is
 //! what they share.
 
+pub mod differential;
+pub mod generate;
+
 use gridlet::arch::CudaArch;
 use gridlet::link::{LinkOptions, LinkOutput, NvJitLink, device_link};
 use gridlet::nvvm::NvvmModule;
@@ -63,6 +66,6 @@ impl Tools {
     /// Links PTX with the device runtime. Errors are nvJitLink's.
     pub fn link(&self, ptx: &Ptx, arch: CudaArch) -> gridlet::Result<LinkOutput> {
         let cudadevrt = self.toolchain.cudadevrt()?;
-        device_link(&self.nvjitlink, ptx, Some(cudadevrt), arch, &LinkOptions::default())
+        device_link(&self.nvjitlink, ptx, Some(cudadevrt), &[], arch, &LinkOptions::default())
     }
 }

@@ -147,7 +147,8 @@ fn resources_are_read_for_every_architecture() {
              ld.volatile.shared.u32 %r2, [%rd3];\nld.local.u32 %r3, [%rd4];\n\
              add.u32 %r2, %r2, %r3;\nst.global.u32 [%rd1], %r2;\nret;\n}}\n"
         );
-        let linked = device_link(&tools.nvjitlink, &Ptx(text), None, arch, &LinkOptions::default());
+        let linked =
+            device_link(&tools.nvjitlink, &Ptx(text), None, &[], arch, &LinkOptions::default());
         let resources = kernel_resources(&linked.unwrap().cubin).unwrap();
         let [busy, plain] = &resources[..] else { panic!("{resources:?}") };
         assert_eq!((busy.kernel.as_str(), plain.kernel.as_str()), ("busy", "plain"));
@@ -166,7 +167,8 @@ fn a_parameter_too_large_for_the_old_record_is_read() {
              .param .u8 a, .param .align 1 .b8 b[20000], .param .u64 .ptr .global .align 16 c) {{ ret; }}\n"
         );
         let linked =
-            device_link(&tools.nvjitlink, &Ptx(text), None, arch, &LinkOptions::default()).unwrap();
+            device_link(&tools.nvjitlink, &Ptx(text), None, &[], arch, &LinkOptions::default())
+                .unwrap();
         let records = parameter_records(&linked.cubin).unwrap();
         let record = |ordinal, offset, size| ParameterRecord { ordinal, offset, size };
         assert_eq!(
@@ -196,7 +198,7 @@ fn options_reach_the_tools() {
 
     let cudadevrt = Some(tools.toolchain.cudadevrt().unwrap());
     let options = LinkOptions { opt_level: 0, line_info: true, debug: true };
-    let linked = device_link(&tools.nvjitlink, &debug, cudadevrt, arch, &options).unwrap();
+    let linked = device_link(&tools.nvjitlink, &debug, cudadevrt, &[], arch, &options).unwrap();
     assert!(
         parameter_records(&linked.cubin).unwrap().iter().any(|records| records.kernel == "parent")
     );
@@ -283,7 +285,7 @@ fn the_linker_s_refusals_keep_its_log() {
     let hopper = CudaArch::DEFAULT;
     let ptx = tools.ptx(&launch_module(hopper), hopper).unwrap().ptx;
     let link = |ptx: &Ptx, arch| {
-        device_link(&tools.nvjitlink, ptx, None, arch, &LinkOptions::default()).unwrap_err()
+        device_link(&tools.nvjitlink, ptx, None, &[], arch, &LinkOptions::default()).unwrap_err()
     };
     let name = "cudaGetParameterBufferV2";
     judge(&tools, "unresolved_device_runtime", &link(&ptx, hopper), name);
@@ -335,12 +337,14 @@ fn files_that_are_missing_or_damaged_are_errors() {
         compile(&tools.libnvvm, &module, Some(&nowhere), arch, &PtxOptions::default()).unwrap_err();
     assert!(matches!(error, Error::Io { .. }), "{error}");
     let ptx = tools.ptx(&module, arch).unwrap().ptx;
-    let error = device_link(&tools.nvjitlink, &ptx, Some(&nowhere), arch, &LinkOptions::default())
-        .unwrap_err();
+    let error =
+        device_link(&tools.nvjitlink, &ptx, Some(&nowhere), &[], arch, &LinkOptions::default())
+            .unwrap_err();
     assert!(matches!(error, Error::Io { .. }), "{error}");
     std::fs::write(&nowhere, "no archive").unwrap();
-    let error = device_link(&tools.nvjitlink, &ptx, Some(&nowhere), arch, &LinkOptions::default())
-        .unwrap_err();
+    let error =
+        device_link(&tools.nvjitlink, &ptx, Some(&nowhere), &[], arch, &LinkOptions::default())
+            .unwrap_err();
     assert!(matches!(error, Error::Tool { .. }), "{error}");
 }
 
@@ -353,7 +357,7 @@ fn damaged_cubins_are_read_without_a_panic() {
     // Without the device runtime's kernels, so that most changed bytes matter.
     let text = ".version 8.7\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u32 a, .param .u64 b) { ret; }\n";
     let linked =
-        device_link(&tools.nvjitlink, &Ptx(text.into()), None, arch, &LinkOptions::default())
+        device_link(&tools.nvjitlink, &Ptx(text.into()), None, &[], arch, &LinkOptions::default())
             .unwrap();
     let whole = linked.cubin;
     let intact = parameter_records(&whole).unwrap();

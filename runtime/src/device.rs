@@ -1,15 +1,18 @@
 //! Devices: opening, waiting, and what happens when a wait times out.
 
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use std::{fmt, mem};
 
-use crate::backend::{DeviceHandle, Entered, Transfer, Waited, cpu, cuda};
+use crate::backend::{DeviceHandle, Entered, PartHandle, Transfer, Waited, cpu, cuda};
 use crate::cpu::{CpuConfig, default_threads};
-use crate::error::{CPU_DEVICES, Error, Result};
+use crate::driver::green::ResourceKind;
+use crate::error::{CPU_DEVICES, Error, Fault, Result};
 use crate::info::{DeviceInfo, DeviceKind};
 use crate::program::ProgramInner;
+use crate::resources::{Origin, SmResource, WorkqueueConfig, WorkqueueResource};
 use crate::selector::DeviceSelector;
 use crate::stream::{Stream, StreamInner};
 
@@ -85,21 +88,12 @@ impl Device {
     /// # Errors
     /// [`Error::NoDriver`], [`Error::DriverTooOld`], [`Error::NoDevice`], [`Error::Cuda`].
     pub fn open(ordinal: u32) -> Result<Device> {
-        /// Opened devices, by number: a device that timed out must stay unusable however it is opened.
-        static OPENED: Mutex<Vec<(u32, Weak<DeviceInner>)>> = Mutex::new(Vec::new());
-
         cuda::check_ordinal(ordinal)?;
         let mut opened = lock(&OPENED);
-        if let Some(inner) =
-            opened.iter().filter(|(o, _)| *o == ordinal).find_map(|(_, inner)| inner.upgrade())
-        {
-            return Ok(Device { inner });
+        match find_opened(&opened, ordinal) {
+            Some(inner) => Ok(Device { inner }),
+            None => open_cuda(ordinal, &mut opened),
         }
-        let (info, handle) = cuda::CudaDevice::open(ordinal)?;
-        let inner = Arc::new(DeviceInner::new(ordinal, info, DeviceHandle::Cuda(handle)));
-        opened.retain(|(_, inner)| inner.strong_count() > 0);
-        opened.push((ordinal, Arc::downgrade(&inner)));
-        Ok(Device { inner })
     }
 
     /// What the device is and can do.
@@ -112,7 +106,74 @@ impl Device {
     /// # Errors
     /// [`Error::Cuda`], [`Error::Unusable`].
     pub fn stream(&self) -> Result<Stream> {
-        Stream::create(&self.inner, None)
+        self.stream_with_priority(0)
+    }
+
+    /// The same with a priority: lower numbers first, 0 is the default, others are clamped to
+    /// [`Device::stream_priorities`] (`cuStreamCreateWithPriority`).
+    ///
+    /// # Errors
+    /// [`Error::Cuda`], [`Error::Unusable`].
+    pub fn stream_with_priority(&self, priority: i32) -> Result<Stream> {
+        Stream::create(&self.inner, None, priority)
+    }
+
+    /// The priorities that mean something, from the greatest, which is the lowest number, to the least
+    /// (`cuCtxGetStreamPriorityRange`); 0 alone on the CPU.
+    ///
+    /// # Errors
+    /// [`Error::Cuda`], [`Error::Unusable`].
+    pub fn stream_priorities(&self) -> Result<RangeInclusive<i32>> {
+        let (least, greatest) = self.inner.handle.priorities(&self.inner.enter()?)?;
+        Ok(greatest..=least)
+    }
+
+    /// All of its SMs (`cuDeviceGetDevResource`); of the CPU, the workers.
+    ///
+    /// # Errors
+    /// [`Error::MissingCall`] before CUDA 12.4, [`Error::Cuda`], [`Error::Unusable`].
+    pub fn sm_resource(&self) -> Result<SmResource> {
+        Ok(SmResource::new(&self.inner, self.resource(ResourceKind::Sm, false)?, Origin::Whole))
+    }
+
+    /// The SMs of its primary context (`cuCtxGetDevResource`).
+    ///
+    /// # Errors
+    /// As [`Device::sm_resource`].
+    pub fn context_sm_resource(&self) -> Result<SmResource> {
+        Ok(SmResource::new(&self.inner, self.resource(ResourceKind::Sm, true)?, Origin::Whole))
+    }
+
+    /// A configuration of workqueues, to change and to put into a descriptor.
+    ///
+    /// # Errors
+    /// [`Error::MissingFeature`] before CUDA 13.1, [`Error::NotOnCpu`], [`Error::Cuda`], [`Error::Unusable`].
+    pub fn workqueue_config(&self) -> Result<WorkqueueConfig> {
+        let handle = self.resource(ResourceKind::WorkqueueConfig, false)?;
+        Ok(WorkqueueConfig { device: Arc::clone(&self.inner), handle })
+    }
+
+    /// The configuration of the primary context's workqueues: its limit is the most that the driver keeps apart.
+    ///
+    /// # Errors
+    /// As [`Device::workqueue_config`].
+    pub fn context_workqueue_config(&self) -> Result<WorkqueueConfig> {
+        let handle = self.resource(ResourceKind::WorkqueueConfig, true)?;
+        Ok(WorkqueueConfig { device: Arc::clone(&self.inner), handle })
+    }
+
+    /// The primary context's workqueues, to share them with a green context.
+    ///
+    /// # Errors
+    /// As [`Device::workqueue_config`].
+    pub fn context_workqueue(&self) -> Result<WorkqueueResource> {
+        let handle = self.resource(ResourceKind::Workqueue, true)?;
+        Ok(WorkqueueResource { device: Arc::clone(&self.inner), handle })
+    }
+
+    fn resource(&self, kind: ResourceKind, of_context: bool) -> Result<PartHandle> {
+        let inner = &self.inner;
+        inner.handle.resource(kind, of_context, &inner.info, &inner.enter()?)
     }
 
     /// Free bytes of device memory.
@@ -123,25 +184,42 @@ impl Device {
         self.inner.handle.free_memory(&self.inner.enter()?)
     }
 
-    /// How many device-side launches may be pending, that is not yet running: the pool of the device runtime,
-    /// `CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT` (2,048 unless set).
+    /// After [`Error::Fault`]: destroys the device's context with all that belongs to it and opens the device anew, in this
+    /// process. Streams, buffers, programs and green contexts of the old one stay unusable, whatever uses CUDA beside this
+    /// crate loses what it has on the device, too, and limits are the driver's own again.
+    ///
+    /// A device that is not broken, and the CPU device, is given as it is.
     ///
     /// # Errors
-    /// [`Error::Cuda`], [`Error::Unusable`].
-    pub fn pending_launch_limit(&self) -> Result<u64> {
-        self.inner.handle.pending_launch_limit(&self.inner.enter()?)
-    }
-
-    /// Sizes that pool. A larger one takes device memory (about 1.2 GB for 131,072 on an H200). A pool that is
-    /// too small loses launches, or hangs when grids that were themselves launched from the device fill it.
-    ///
-    /// # Errors
-    /// [`Error::LimitTooLate`] once a kernel ran; [`Error::Cuda`], [`Error::Unusable`].
-    pub fn set_pending_launch_limit(&self, launches: u64) -> Result<()> {
-        if self.inner.kernel_ran.load(Ordering::Acquire) {
-            return Err(Error::LimitTooLate { limit: "the limit of pending device-side launches" });
+    /// [`Error::Unusable`] if a wait timed out before, because what hangs cannot be stopped; [`Error::NotRecovered`] if
+    /// the driver cannot start a new context either: then only a new process can use the device. So it is with driver
+    /// 580.159.04, whose `cuDevicePrimaryCtxRetain` repeats the fault for ever.
+    pub fn recover(&self) -> Result<Device> {
+        let inner = &self.inner;
+        if inner.timed_out.get().is_some() {
+            inner.usable()?;
         }
-        self.inner.handle.set_pending_launch_limit(launches, &self.inner.enter()?)
+        if inner.fault.get().is_none() {
+            return Ok(self.clone());
+        }
+        let failed =
+            |error: Error| Error::NotRecovered { ordinal: inner.ordinal, reason: Box::new(error) };
+        let mut opened = lock(&OPENED);
+        // Another thread may have been first.
+        if let Some(current) = find_opened(&opened, inner.ordinal)
+            && !Arc::ptr_eq(&current, inner)
+        {
+            return Ok(Device { inner: current });
+        }
+        if !inner.is_reset.load(Ordering::Acquire) {
+            // SAFETY: `usable` refuses every further use of the old handles, and dropping them calls nothing.
+            unsafe { inner.handle.reset() }.map_err(failed)?;
+            inner.is_reset.store(true, Ordering::Release);
+        }
+        let device = open_cuda(inner.ordinal, &mut opened).map_err(failed)?;
+        // A context that is still broken fails the first thing that is done in it.
+        device.free_memory().map_err(failed)?;
+        Ok(device)
     }
 
     /// Waits for everything that was launched on the device, and reports faults and lost launches.
@@ -166,6 +244,26 @@ impl fmt::Display for Device {
     }
 }
 
+/// Opened GPUs, by number: one that timed out or lost its context must stay unusable however it is opened.
+static OPENED: Mutex<Opened> = Mutex::new(Vec::new());
+
+type Opened = Vec<(u32, Weak<DeviceInner>)>;
+
+/// The one whose context is still the driver's.
+fn find_opened(opened: &Opened, ordinal: u32) -> Option<Arc<DeviceInner>> {
+    let of_number = opened.iter().filter(|(number, _)| *number == ordinal);
+    let mut live = of_number.filter_map(|(_, inner)| inner.upgrade());
+    live.find(|inner| !inner.is_reset.load(Ordering::Acquire))
+}
+
+fn open_cuda(ordinal: u32, opened: &mut Opened) -> Result<Device> {
+    let (info, handle) = cuda::CudaDevice::open(ordinal)?;
+    let inner = Arc::new(DeviceInner::new(ordinal, info, DeviceHandle::Cuda(handle)));
+    opened.retain(|(_, inner)| inner.strong_count() > 0);
+    opened.push((ordinal, Arc::downgrade(&inner)));
+    Ok(Device { inner })
+}
+
 /// What all handles of a device share.
 #[derive(Debug)]
 pub(crate) struct DeviceInner {
@@ -173,7 +271,11 @@ pub(crate) struct DeviceInner {
     pub(crate) ordinal: u32,
     pub(crate) info: DeviceInfo,
     pub(crate) handle: DeviceHandle,
-    kernel_ran: AtomicBool,
+    pub(crate) kernel_ran: AtomicBool,
+    /// What broke the context, once something did.
+    fault: OnceLock<Box<Fault>>,
+    /// That context was reset since.
+    is_reset: AtomicBool,
     /// What timed out, once something did.
     timed_out: OnceLock<String>,
     streams: Mutex<Vec<Weak<StreamInner>>>,
@@ -187,6 +289,8 @@ impl DeviceInner {
             info,
             handle,
             kernel_ran: AtomicBool::new(false),
+            fault: OnceLock::new(),
+            is_reset: AtomicBool::new(false),
             timed_out: OnceLock::new(),
             streams: Mutex::new(Vec::new()),
             programs: Mutex::new(Vec::new()),
@@ -200,10 +304,21 @@ impl DeviceInner {
     }
 
     pub(crate) fn usable(&self) -> Result<()> {
-        match self.timed_out.get() {
-            Some(what) => Err(Error::Unusable { ordinal: self.ordinal, what: what.clone() }),
+        if let Some(what) = self.timed_out.get() {
+            return Err(Error::Unusable { ordinal: self.ordinal, what: what.clone() });
+        }
+        match self.fault.get() {
+            Some(fault) => Err(Error::Broken { ordinal: self.ordinal, fault: fault.clone() }),
             None => Ok(()),
         }
+    }
+
+    /// Passes a result on, and remembers a fault: from then on nothing of the device is usable.
+    pub(crate) fn note_fault<T>(&self, result: Result<T>) -> Result<T> {
+        if let Err(Error::Fault(fault)) = &result {
+            let _ = self.fault.set(fault.clone());
+        }
+        result
     }
 
     pub(crate) fn add_stream(&self, stream: &Arc<StreamInner>) {
@@ -261,6 +376,11 @@ impl DeviceInner {
         Ok(())
     }
 
+    /// Streams that live.
+    pub(crate) fn stream_count(&self) -> u64 {
+        lock(&self.streams).iter().filter(|stream| stream.strong_count() > 0).count() as u64
+    }
+
     pub(crate) fn is_busy(&self) -> bool {
         live(&self.streams).iter().any(|stream| stream.is_busy())
     }
@@ -307,11 +427,8 @@ impl DeviceInner {
     ) -> Result<()> {
         // SAFETY: passed on to the caller.
         unsafe { self.handle.start(transfer, entered) }?;
-        self.wait(
-            |timeout| self.handle.wait_for_transfers(timeout, entered),
-            DEFAULT_TIMEOUT,
-            || what.into(),
-        )
+        let wait = |timeout| self.handle.wait_for_transfers(timeout, entered);
+        self.note_fault(self.wait(wait, DEFAULT_TIMEOUT, || what.into()))
     }
 
     /// Reads the lost-launch record of every program that ran. The first that lost launches makes the error;
@@ -330,7 +447,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn add<T>(list: &Mutex<Vec<Weak<T>>>, item: &Arc<T>) {
+pub(crate) fn add<T>(list: &Mutex<Vec<Weak<T>>>, item: &Arc<T>) {
     let mut list = lock(list);
     list.retain(|item| item.strong_count() > 0);
     list.push(Arc::downgrade(item));

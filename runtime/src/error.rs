@@ -42,6 +42,29 @@ pub enum Error {
         /// `cuDriverGetVersion`.
         found: CudaVersion,
     },
+    /// The driver has the call, but in a later version the call can do more.
+    #[error(
+        "the NVIDIA driver's `{call}` does not know {feature}: they came with CUDA {since}, this driver supports CUDA {found}"
+    )]
+    MissingFeature {
+        /// The driver call.
+        call: &'static str,
+        /// What was asked of it.
+        feature: &'static str,
+        /// The version that brought it.
+        since: CudaVersion,
+        /// `cuDriverGetVersion`.
+        found: CudaVersion,
+    },
+    /// Something that only GPUs have was asked of the CPU device.
+    #[error("the CPU device has no {what}")]
+    NotOnCpu {
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// Resources cannot be split or put together so.
+    #[error(transparent)]
+    Resource(Box<crate::resources::ResourceProblem>),
     /// There is no such GPU.
     #[error("no CUDA device {ordinal}: {}", match found {
         0 => "the driver sees no GPU".to_string(),
@@ -138,6 +161,16 @@ pub enum Error {
         /// Which rule, with the values.
         problem: LaunchProblem,
     },
+    /// The driver's queue may be full, and a launch would wait for it.
+    #[error(
+        "a launch would block: {launches} of the stream's launches are under way, and {allowed} fit the driver's queue"
+    )]
+    WouldBlock {
+        /// Launches of the stream that were not seen to end.
+        launches: u64,
+        /// How many may be under way.
+        allowed: u64,
+    },
     /// The manifest and the driver disagree about a kernel's parameters: the image is not the manifest's.
     #[error(
         "kernel `{kernel}`, parameter {index}: {manifest} in the manifest, {driver} in the image"
@@ -167,7 +200,7 @@ pub enum Error {
         alignment: u32,
     },
     /// A limit must be set before the device runs its first kernel.
-    #[error("{limit} must be set before the first kernel runs on the device")]
+    #[error("the {limit} must be set before the first kernel runs on the device")]
     LimitTooLate {
         /// The limit's name.
         limit: &'static str,
@@ -215,6 +248,24 @@ pub enum Error {
         /// What timed out.
         what: String,
     },
+    /// The device lost its context to a fault, and with it everything on it. [`crate::Device::recover`] gives a new one.
+    #[error(
+        "device {ordinal} lost everything on it to a fault, and `Device::recover` opens it anew: {fault}"
+    )]
+    Broken {
+        /// The GPU's number.
+        ordinal: u32,
+        /// What happened.
+        fault: Box<Fault>,
+    },
+    /// After a fault the driver starts no new context.
+    #[error("device {ordinal} cannot be used in this process any more: {reason}")]
+    NotRecovered {
+        /// The GPU's number.
+        ordinal: u32,
+        /// What the driver said.
+        reason: Box<Error>,
+    },
     /// Device-side launches failed and the program did not ask for their status.
     #[error(transparent)]
     LostLaunches(#[from] Box<LostLaunches>),
@@ -258,6 +309,7 @@ impl Error {
             Error::NoDriver { .. }
                 | Error::DriverTooOld { .. }
                 | Error::MissingCall { .. }
+                | Error::MissingFeature { .. }
                 | Error::NoDevice { .. }
                 | Error::NoImage { .. }
                 | Error::CpuThreads { .. }

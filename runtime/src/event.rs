@@ -1,8 +1,9 @@
 //! Events: points in a stream, for timing.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::backend::EventHandle;
+use crate::backend::{EventHandle, Waited};
 use crate::device::{DEFAULT_TIMEOUT, Device, DeviceInner};
 use crate::error::Result;
 
@@ -24,6 +25,16 @@ impl Event {
         Ok(Event { device, handle })
     }
 
+    /// Whether the work before it is done (`cuEventQuery`); an event that was never recorded is.
+    ///
+    /// # Errors
+    /// [`crate::Error::Fault`], [`crate::Error::Cuda`], [`crate::Error::Unusable`].
+    pub fn is_done(&self) -> Result<bool> {
+        let entered = self.device.enter()?;
+        let waited = self.device.note_fault(self.handle.wait(Duration::ZERO, &entered))?;
+        Ok(waited == Waited::Done)
+    }
+
     /// Milliseconds from this event to `later`, with a resolution of about half a microsecond
     /// (`cuEventElapsedTime`). Waits for both, at most [`DEFAULT_TIMEOUT`] each.
     ///
@@ -34,7 +45,8 @@ impl Event {
         let entered = self.device.enter()?;
         for event in [self, later] {
             let wait = |timeout| event.handle.wait(timeout, &entered);
-            self.device.wait(wait, DEFAULT_TIMEOUT, || "an event".into())?;
+            let waited = self.device.wait(wait, DEFAULT_TIMEOUT, || "an event".into());
+            self.device.note_fault(waited)?;
         }
         self.handle.elapsed_ms(&later.handle, &entered)
     }

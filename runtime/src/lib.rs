@@ -56,13 +56,17 @@ mod driver;
 mod error;
 mod event;
 mod info;
+pub mod launch_queue;
+mod limits;
 pub mod manifest;
 mod memory;
 mod partition;
 mod program;
+pub mod resources;
 mod selector;
 mod stream;
 mod types;
+pub mod unified;
 
 pub use arguments::{Arg, Element, Pointer, Scalar};
 pub use artifact::{Artifact, ComputeCapability, ImageArch};
@@ -75,9 +79,14 @@ pub use error::{
 };
 pub use event::Event;
 pub use info::{DeviceInfo, DeviceKind, SmGranularity};
+pub use limits::Limit;
 pub use memory::{Buffer, DeviceCopy, DeviceMemory};
-pub use partition::GreenContext;
+pub use partition::{Confinement, CurrentGreenContext, GreenContext};
 pub use program::{Kernel, Program};
+pub use resources::{
+    ResourceDescriptor, ResourceProblem, SmGroup, SmResource, Split, SplitFlags, WorkqueueConfig,
+    WorkqueueResource, WorkqueueScope,
+};
 pub use selector::DeviceSelector;
 pub use stream::Stream;
 pub use types::ScalarType;

@@ -42,8 +42,11 @@ pub struct Manifest {
 /// A kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kernel {
-    /// Its name, which is the symbol of its entry point.
+    /// Its name: `k`, or `k::<8>` for a kernel with const parameters.
     pub name: String,
+    /// The symbol of its entry point in images for GPUs, if it is not the name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub symbol: Option<String>,
     /// Its parameters, in order.
     pub parameters: Vec<Parameter>,
     /// Bytes of the parameter buffer, from 0 to the end of the last parameter.

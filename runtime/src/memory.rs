@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::arguments::{Arg, Element, Pointer};
 use crate::backend::Transfer;
-use crate::device::{Device, DeviceInner};
+use crate::device::{DEFAULT_TIMEOUT, Device, DeviceInner};
 use crate::error::{Error, Result};
 use crate::program::Program;
 use crate::types::ScalarType;
@@ -72,6 +72,13 @@ impl DeviceMemory {
         Ok(DeviceMemory { device, address, bytes, program: None })
     }
 
+    /// Managed memory, which the host reaches at the same address.
+    pub(crate) fn alloc_managed(device: &Device, bytes: u64) -> Result<DeviceMemory> {
+        let device = Arc::clone(&device.inner);
+        let address = device.handle.allocate_managed(bytes, &device.enter()?)?;
+        Ok(DeviceMemory { device, address, bytes, program: None })
+    }
+
     /// A variable of a program, which lives as long.
     pub(crate) fn of_program(program: &Program, address: u64, bytes: u64) -> DeviceMemory {
         let device = program.device().inner;
@@ -86,6 +93,11 @@ impl DeviceMemory {
         let mut memory = DeviceMemory::alloc(device, bytes)?;
         memory.fill(0)?;
         Ok(memory)
+    }
+
+    /// Its device.
+    pub fn device(&self) -> Device {
+        Device { inner: Arc::clone(&self.device) }
     }
 
     /// How many bytes.
@@ -140,6 +152,28 @@ impl DeviceMemory {
         let copy = Transfer::ToHost { from: self.address, to: to.as_mut_ptr(), bytes: to.len() };
         // SAFETY: the source has at least the target's `to.len()` bytes, and `transfer` waits for the copy.
         unsafe { self.device.transfer("a copy from the device", copy) }
+    }
+
+    /// Copies all of `from`, which is as long.
+    pub(crate) fn copy_from_memory(&mut self, from: &DeviceMemory) -> Result<()> {
+        self.check(usize::try_from(from.bytes).unwrap_or(usize::MAX))?;
+        if self.device.handle.is_cpu() != from.device.handle.is_cpu() {
+            return Err(Error::OtherDevice {
+                what: "the memory to copy".into(),
+                expected: self.device.ordinal,
+                given: from.device.ordinal,
+            });
+        }
+        if self.bytes == 0 {
+            return Ok(());
+        }
+        if !Arc::ptr_eq(&self.device, &from.device) {
+            from.device().synchronize(DEFAULT_TIMEOUT)?;
+        }
+        let bytes = self.bytes as usize;
+        let copy = Transfer::Copy { from: from.address, to: self.address, bytes };
+        // SAFETY: both memories have that many bytes, and `transfer` waits for the copy.
+        unsafe { self.device.transfer("a copy between memories", copy) }
     }
 
     /// Sets every byte.
@@ -199,6 +233,21 @@ impl<T: DeviceCopy> Buffer<T> {
         Ok(Buffer { memory: DeviceMemory::alloc(device, bytes)?, length, element: PhantomData })
     }
 
+    /// The same in managed memory.
+    pub(crate) fn alloc_managed(device: &Device, length: usize) -> Result<Buffer<T>> {
+        let bytes = (length as u64).saturating_mul(size_of::<T>() as u64);
+        let memory = DeviceMemory::alloc_managed(device, bytes)?;
+        Ok(Buffer { memory, length, element: PhantomData })
+    }
+
+    /// The elements of a managed buffer, once all launches before have ended.
+    pub(crate) fn host_slice(&mut self) -> Result<&mut [T]> {
+        self.memory.device().synchronize(DEFAULT_TIMEOUT)?;
+        // SAFETY: managed memory of so many elements, aligned for any type; any bits are values. Nothing that was
+        // launched uses it any more, and `self` is borrowed.
+        Ok(unsafe { slice::from_raw_parts_mut(self.memory.address as *mut T, self.length) })
+    }
+
     /// Allocates `length` elements, with every byte 0.
     ///
     /// # Errors
@@ -245,6 +294,14 @@ impl<T: DeviceCopy> Buffer<T> {
     /// [`Error::Length`]; those of [`crate::Stream::synchronize`].
     pub fn copy_from_host(&mut self, from: &[T]) -> Result<()> {
         self.memory.copy_from_host(bytes_of(from))
+    }
+
+    /// Copies all of another buffer of the same length, as [`DeviceMemory::copy_from`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn copy_from(&mut self, from: &Buffer<T>) -> Result<()> {
+        self.memory.copy_from(&from.memory)
     }
 
     /// Copies to all of `to`, which must be as long as the buffer.

@@ -1,11 +1,19 @@
 //! Green contexts: partitions of a device's SMs.
 
-use std::sync::Arc;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, Weak};
 
-use crate::backend::PartitionHandle;
-use crate::device::{Device, DeviceInner};
-use crate::error::Result;
-use crate::stream::Stream;
+use crate::backend::{Entered, PartitionHandle};
+use crate::device::{DEFAULT_TIMEOUT, Device, DeviceInner, lock};
+use crate::driver::green::ResourceKind;
+use crate::error::{Error, Result};
+use crate::event::Event;
+use crate::program::Program;
+use crate::resources::{
+    Origin, ResourceDescriptor, ResourceProblem, SmResource, SplitFlags, WorkqueueConfig,
+    WorkqueueResource,
+};
+use crate::stream::{Stream, StreamInner};
 
 /// A green context: part of a device's SMs, with streams whose kernels run there. Cheap to clone.
 ///
@@ -14,10 +22,32 @@ use crate::stream::Stream;
 /// Kernels may use more SMs than the partition has (driver API, Green Contexts, On Concurrency): on compute
 /// capability 9.x two more, shared by all partitions, once a program that launches from the device is
 /// loaded. And kernels that are launched from the device through CUDA's device runtime run outside of the
-/// partition.
+/// partition: [`GreenContext::confinement`] says what holds for a program.
 #[derive(Clone, Debug)]
 pub struct GreenContext {
     pub(crate) inner: Arc<GreenInner>,
+}
+
+/// Whether a program's kernels stay on the SMs of a green context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confinement {
+    /// They do.
+    Confined,
+    /// Those that the host launches may use two SMs more, which all green contexts share; those that are launched
+    /// from the device run on any SM.
+    ChildrenLeave,
+}
+
+impl std::fmt::Display for Confinement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Confinement::Confined => "kernels stay on the partition's SMs",
+            Confinement::ChildrenLeave => {
+                "kernels launched from the device leave the partition: CUDA's device runtime runs them on any SM, \
+                 and kernels launched from the host may use 2 SMs more than the partition has"
+            }
+        })
+    }
 }
 
 impl GreenContext {
@@ -29,9 +59,40 @@ impl GreenContext {
     /// [`crate::Error::Partition`] if the device does not have so many SMs or `sms` is 0; [`crate::Error::MissingCall`] if
     /// the driver is older than CUDA 12.4; [`crate::Error::Cuda`], [`crate::Error::Unusable`].
     pub fn with_sms(device: &Device, sms: u32) -> Result<GreenContext> {
-        let device = Arc::clone(&device.inner);
-        let (handle, sm_count) = device.handle.partition(sms, &device.info, &device.enter()?)?;
-        Ok(GreenContext { inner: Arc::new(GreenInner { device, handle, sm_count }) })
+        GreenContext::new(&ResourceDescriptor::new([at_least(device, sms)?])?)
+    }
+
+    /// A green context of exactly `sms` SMs.
+    ///
+    /// # Errors
+    /// [`Error::Resource`] if the driver would give another number: it says which, and in which sizes the device
+    /// can be split. Those of [`GreenContext::with_sms`].
+    pub fn with_exactly(device: &Device, sms: u32) -> Result<GreenContext> {
+        let part = at_least(device, sms)?;
+        if part.sm_count() != sms {
+            let granularity = device.sm_resource()?.granularity();
+            return Err(ResourceProblem::Rounded {
+                asked: sms,
+                given: part.sm_count(),
+                minimum: granularity.minimum,
+                alignment: granularity.alignment,
+            }
+            .into());
+        }
+        GreenContext::new(&ResourceDescriptor::new([part])?)
+    }
+
+    /// A green context with the resources of the descriptor (`cuGreenCtxCreate`).
+    ///
+    /// # Errors
+    /// [`Error::MissingCall`] if the driver is older than CUDA 12.4; [`Error::Cuda`], [`Error::Unusable`].
+    pub fn new(descriptor: &ResourceDescriptor) -> Result<GreenContext> {
+        let device = Arc::clone(&descriptor.device);
+        let resources: Vec<_> =
+            descriptor.resources.iter().map(|resource| resource.handle()).collect();
+        let (handle, sm_count) = device.handle.partition(&resources, &device.enter()?)?;
+        let streams = Mutex::default();
+        Ok(GreenContext { inner: Arc::new(GreenInner { device, handle, sm_count, streams }) })
     }
 
     /// How many SMs it has.
@@ -44,12 +105,178 @@ impl GreenContext {
         Device { inner: Arc::clone(&self.inner.device) }
     }
 
+    /// A number that no other green context has (`cuGreenCtxGetId`). The driver's object behind a green context that
+    /// was dropped serves the next one of the same resources, and the number with it.
+    ///
+    /// # Errors
+    /// [`Error::MissingCall`] before CUDA 13.0, [`Error::NotOnCpu`], [`Error::Cuda`], [`Error::Unusable`].
+    pub fn id(&self) -> Result<u64> {
+        self.inner.handle.id(&self.inner.device.enter()?)
+    }
+
     /// A stream whose kernels run on its SMs.
     ///
     /// # Errors
     /// [`crate::Error::Cuda`], [`crate::Error::Unusable`].
     pub fn stream(&self) -> Result<Stream> {
-        Stream::create(&self.inner.device, Some(&self.inner))
+        self.stream_with_priority(0)
+    }
+
+    /// The same with a priority: lower numbers first, 0 is the default, others are clamped to
+    /// [`Device::stream_priorities`].
+    ///
+    /// # Errors
+    /// [`crate::Error::Cuda`], [`crate::Error::Unusable`].
+    pub fn stream_with_priority(&self, priority: i32) -> Result<Stream> {
+        Stream::create(&self.inner.device, Some(&self.inner), priority)
+    }
+
+    /// Sets an event to all that was launched on the green context's streams so far (`cuGreenCtxRecordEvent`).
+    ///
+    /// # Errors
+    /// [`Error::OtherDevice`], [`Error::Cuda`], [`Error::Unusable`].
+    pub fn record(&self, event: &Event) -> Result<()> {
+        self.same_device(event)?;
+        let streams: Vec<Arc<StreamInner>> =
+            lock(&self.inner.streams).iter().filter_map(Weak::upgrade).collect();
+        let handles: Vec<_> = streams.iter().map(|stream| &stream.handle).collect();
+        let entered = self.inner.device.enter()?;
+        self.inner.handle.record(&event.handle, &handles, &entered)
+    }
+
+    /// Lets all that is launched on the green context's streams from now on wait for an event
+    /// (`cuGreenCtxWaitEvent`). The CPU device waits at once, at most [`DEFAULT_TIMEOUT`].
+    ///
+    /// # Errors
+    /// [`Error::OtherDevice`], [`Error::TimedOut`], [`Error::Cuda`], [`Error::Unusable`].
+    pub fn wait_event(&self, event: &Event) -> Result<()> {
+        self.same_device(event)?;
+        let device = &self.inner.device;
+        let entered = device.enter()?;
+        let wait = |timeout| self.inner.handle.wait_event(&event.handle, timeout, &entered);
+        device.wait(wait, DEFAULT_TIMEOUT, || "an event".into())
+    }
+
+    /// The SMs that it was given, which can be split for further green contexts.
+    ///
+    /// # Errors
+    /// [`Error::Cuda`], [`Error::Unusable`].
+    pub fn sm_resource(&self) -> Result<SmResource> {
+        let inner = &self.inner;
+        let entered = inner.device.enter()?;
+        let handle = inner.handle.resource(ResourceKind::Sm, inner.sm_count, &entered)?;
+        Ok(SmResource::new(&inner.device, handle, Origin::Whole))
+    }
+
+    /// The configuration of its workqueues.
+    ///
+    /// # Errors
+    /// [`Error::MissingFeature`] before CUDA 13.1, [`Error::NotOnCpu`], [`Error::Cuda`], [`Error::Unusable`].
+    pub fn workqueue_config(&self) -> Result<WorkqueueConfig> {
+        let device = Arc::clone(&self.inner.device);
+        let entered = device.enter()?;
+        let handle = self.inner.handle.resource(ResourceKind::WorkqueueConfig, 0, &entered)?;
+        drop(entered);
+        Ok(WorkqueueConfig { device, handle })
+    }
+
+    /// Its workqueues, to share them with another green context.
+    ///
+    /// # Errors
+    /// As [`GreenContext::workqueue_config`].
+    pub fn workqueue(&self) -> Result<WorkqueueResource> {
+        let device = Arc::clone(&self.inner.device);
+        let entered = device.enter()?;
+        let handle = self.inner.handle.resource(ResourceKind::Workqueue, 0, &entered)?;
+        drop(entered);
+        Ok(WorkqueueResource { device, handle })
+    }
+
+    /// Makes it the calling thread's current context, for other CUDA libraries, until the value is dropped. "A green
+    /// context can be current to only one thread at a time": other threads that need it wait meanwhile, and the value
+    /// cannot be sent to one.
+    ///
+    /// A call that needs the context on the same thread, such as a launch on one of its streams, would wait for
+    /// ever: drop the value first.
+    ///
+    /// # Errors
+    /// [`Error::NotOnCpu`], [`Error::Cuda`], [`Error::Unusable`].
+    pub fn make_current(&self) -> Result<CurrentGreenContext<'_>> {
+        self.inner.device.usable()?;
+        let Some(context) = self.inner.handle.raw_context() else {
+            return Err(Error::NotOnCpu { what: "current context" });
+        };
+        let entered = self.inner.handle.enter()?;
+        Ok(CurrentGreenContext { context, _entered: entered, _one_thread: PhantomData })
+    }
+
+    /// Whether the program's kernels stay on its SMs. Kernels that launch do so through CUDA's device runtime, whose
+    /// children leave (seen on compute capability 9.0).
+    pub fn confinement(&self, program: &Program) -> Confinement {
+        let capability = self.inner.device.info.compute_capability;
+        if program.artifact().manifest().device_runtime.is_some() && capability.major > 0 {
+            Confinement::ChildrenLeave
+        } else {
+            Confinement::Confined
+        }
+    }
+
+    fn same_device(&self, event: &Event) -> Result<()> {
+        let (expected, given) = (&self.inner.device, &event.device);
+        if Arc::ptr_eq(expected, given) {
+            return Ok(());
+        }
+        Err(Error::OtherDevice {
+            what: "an event".into(),
+            expected: expected.ordinal,
+            given: given.ordinal,
+        })
+    }
+}
+
+/// The smallest part of the device that has at least `sms` SMs.
+fn at_least(device: &Device, sms: u32) -> Result<SmResource> {
+    let all = device.sm_resource()?;
+    let (available, granularity) = (all.sm_count(), all.granularity());
+    let refuse = || Error::Partition {
+        asked: sms,
+        available,
+        minimum: granularity.minimum,
+        alignment: granularity.alignment,
+    };
+    if sms == 0 || sms > available {
+        return Err(refuse());
+    }
+    if granularity.round_up(sms) > available {
+        return Ok(all);
+    }
+    let split = all.split_by_count(1, sms, SplitFlags::default())?;
+    split.groups.into_iter().next().ok_or_else(refuse)
+}
+
+/// A green context that is current on this thread. Dropping it brings back what was current before.
+///
+/// It cannot go to another thread:
+/// ```compile_fail
+/// fn send<T: Send>(_: T) {}
+/// fn f(current: gridlet_runtime::CurrentGreenContext<'_>) { send(current) }
+/// ```
+pub struct CurrentGreenContext<'a> {
+    context: *mut std::ffi::c_void,
+    _entered: Entered<'a>,
+    _one_thread: PhantomData<*mut ()>,
+}
+
+impl CurrentGreenContext<'_> {
+    /// The `CUcontext` (`cuCtxFromGreenCtx`). It belongs to the green context: destroy it nowhere.
+    pub fn raw(&self) -> *mut std::ffi::c_void {
+        self.context
+    }
+}
+
+impl std::fmt::Debug for CurrentGreenContext<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CurrentGreenContext").finish_non_exhaustive()
     }
 }
 
@@ -57,14 +284,16 @@ impl GreenContext {
 pub(crate) struct GreenInner {
     pub(crate) device: Arc<DeviceInner>,
     pub(crate) handle: PartitionHandle,
-    sm_count: u32,
+    pub(crate) sm_count: u32,
+    /// Its streams, as far as they live.
+    pub(crate) streams: Mutex<Vec<Weak<StreamInner>>>,
 }
 
 impl Drop for GreenInner {
     fn drop(&mut self) {
         if let Some(entered) = self.device.enter_for_drop() {
             // SAFETY: its streams held `self`, so they are destroyed.
-            unsafe { self.handle.destroy(&entered) };
+            unsafe { self.handle.retire(&self.device.handle, &entered) };
         }
     }
 }

@@ -215,7 +215,8 @@ struct Record {
 impl ProgramInner {
     fn enter(&self, kernel: &manifest::Kernel) -> Result<Entry> {
         let entered = self.device.enter()?;
-        let symbol = c_string(&self.artifact, &kernel.name)?;
+        let symbol = kernel.symbol.as_ref().unwrap_or(&kernel.name);
+        let symbol = c_string(&self.artifact, symbol)?;
         let kernels = &self.artifact.manifest().kernels;
         let index = kernels.iter().position(|other| other.name == kernel.name).unwrap_or_default();
         let (handle, limits) = self.image.kernel(&self.device.handle, kernel, &symbol, &entered)?;

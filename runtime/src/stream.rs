@@ -7,11 +7,14 @@ use std::time::Duration;
 use crate::arguments::{Arg, pack};
 use crate::backend::{Entered, StreamHandle};
 use crate::config::LaunchConfig;
-use crate::device::{DEFAULT_TIMEOUT, Device, DeviceInner, lock};
+use crate::device::{DEFAULT_TIMEOUT, Device, DeviceInner, add, lock};
+use crate::driver::unified::MemoryLocation;
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::partition::GreenInner;
+use crate::launch_queue::{Progress, allowance_here};
+use crate::partition::{GreenContext, GreenInner};
 use crate::program::Kernel;
+use crate::resources::{Origin, SmResource};
 
 /// How many different kernels an error message lists.
 const MOST_NAMES: usize = 8;
@@ -26,8 +29,10 @@ impl Stream {
     pub(crate) fn create(
         device: &Arc<DeviceInner>,
         green: Option<&Arc<GreenInner>>,
+        priority: i32,
     ) -> Result<Stream> {
-        let handle = device.handle.stream(green.map(|green| &green.handle), &device.enter()?)?;
+        let partition = green.map(|green| &green.handle);
+        let handle = device.handle.stream(partition, priority, &device.enter()?)?;
         let inner = Arc::new(StreamInner {
             handle,
             green: green.cloned(),
@@ -35,9 +40,46 @@ impl Stream {
             submitted: AtomicU64::new(0),
             finished: AtomicU64::new(0),
             kernels: Mutex::new(Vec::new()),
+            progress: Progress::default(),
         });
         device.add_stream(&inner);
+        if let Some(green) = green {
+            add(&green.streams, &inner);
+        }
         Ok(Stream { inner })
+    }
+
+    /// The green context that it belongs to.
+    pub fn green_context(&self) -> Option<GreenContext> {
+        self.inner.green.clone().map(|inner| GreenContext { inner })
+    }
+
+    /// Whether the driver says so too (`cuStreamGetGreenCtx`); true for a stream of the whole device.
+    ///
+    /// # Errors
+    /// [`Error::MissingCall`] before CUDA 12.4, [`Error::Cuda`], [`Error::Unusable`].
+    pub fn is_in_its_green_context(&self) -> Result<bool> {
+        let Some(green) = &self.inner.green else { return Ok(true) };
+        green.handle.owns(&self.inner.handle, &self.inner.device.enter()?)
+    }
+
+    /// The SMs that its kernels run on (`cuStreamGetDevResource`), which can be split for green contexts.
+    ///
+    /// # Errors
+    /// [`Error::MissingCall`] before CUDA 13.1, [`Error::Cuda`], [`Error::Unusable`].
+    pub fn sm_resource(&self) -> Result<SmResource> {
+        let device = &self.inner.device;
+        let workers = self.inner.green.as_ref().map_or(device.info.sm_count, |g| g.sm_count);
+        let handle = self.inner.handle.sms(workers, &device.enter()?)?;
+        Ok(SmResource::new(device, handle, Origin::Whole))
+    }
+
+    /// Its priority: lower numbers first, within [`Device::stream_priorities`].
+    ///
+    /// # Errors
+    /// [`Error::Cuda`], [`Error::Unusable`].
+    pub fn priority(&self) -> Result<i32> {
+        self.inner.handle.priority(&self.inner.device.enter()?)
     }
 
     /// Its device.
@@ -84,8 +126,45 @@ impl Stream {
         device.note_kernel();
         // SAFETY: kernel and stream live, on one device; `pack` made the parameters that the manifest says the
         // kernel has, and `Program::kernel` compared the manifest with the image.
-        unsafe { stream.handle.launch(&kernel.entry.handle, config, &mut parameters, &entered) }
-            .map_err(|error| stream.name_kernels(error))
+        let launched = unsafe {
+            stream.handle.launch(&kernel.entry.handle, config, &mut parameters, &entered)
+        };
+        device.note_fault(launched.map_err(|error| stream.name_kernels(error)))
+    }
+
+    /// As [`Stream::launch`], but never waits for the driver's queue: if it may be full, nothing is launched and the error
+    /// is [`Error::WouldBlock`]. The CPU device's streams take any number.
+    ///
+    /// It counts what was launched and not seen to end on all streams of the device, and assumes that the driver shares
+    /// its channels out evenly; launches by other libraries it cannot count (see [`crate::launch_queue`]).
+    ///
+    /// # Errors
+    /// [`Error::WouldBlock`]; those of [`Stream::launch`].
+    pub fn try_launch(
+        &self,
+        kernel: &Kernel,
+        config: &LaunchConfig,
+        args: &[Arg<'_>],
+    ) -> Result<()> {
+        let inner = &*self.inner;
+        if inner.device.handle.is_cpu() {
+            return self.launch(kernel, config, args);
+        }
+        // One more for the stream that copies.
+        let allowed = allowance_here(inner.device.stream_count() + 1);
+        let under_way = |inner: &StreamInner| {
+            let finished = inner.finished.load(Ordering::Acquire);
+            inner.submitted.load(Ordering::Acquire).saturating_sub(finished)
+        };
+        if under_way(inner) >= allowed {
+            inner.finished.fetch_max(inner.progress.finished()?, Ordering::AcqRel);
+            let launches = under_way(inner);
+            if launches >= allowed {
+                return Err(Error::WouldBlock { launches, allowed });
+            }
+        }
+        self.launch(kernel, config, args)?;
+        inner.progress.mark(self, inner.submitted.load(Ordering::Acquire))
     }
 
     /// Sets the event to this point of the stream.
@@ -93,6 +172,23 @@ impl Stream {
     /// # Errors
     /// [`Error::Cuda`], [`Error::OtherDevice`], [`Error::Unusable`].
     pub fn record(&self, event: &Event) -> Result<()> {
+        let device = self.same_device(event)?;
+        self.inner.handle.record(&event.handle, &device.enter()?)
+    }
+
+    /// Lets what is launched from now on wait for the event (`cuStreamWaitEvent`). The CPU device waits at once, at
+    /// most [`DEFAULT_TIMEOUT`].
+    ///
+    /// # Errors
+    /// [`Error::OtherDevice`], [`Error::TimedOut`], [`Error::Cuda`], [`Error::Unusable`].
+    pub fn wait_event(&self, event: &Event) -> Result<()> {
+        let device = self.same_device(event)?;
+        let entered = device.enter()?;
+        let wait = |timeout| self.inner.handle.wait_event(&event.handle, timeout, &entered);
+        device.wait(wait, DEFAULT_TIMEOUT, || "an event".into())
+    }
+
+    fn same_device(&self, event: &Event) -> Result<&Arc<DeviceInner>> {
         let device = &self.inner.device;
         if !Arc::ptr_eq(&event.device, device) {
             return Err(Error::OtherDevice {
@@ -101,7 +197,21 @@ impl Stream {
                 given: event.device.ordinal,
             });
         }
-        self.inner.handle.record(&event.handle, &device.enter()?)
+        Ok(device)
+    }
+
+    /// Starts moving managed memory.
+    pub(crate) fn prefetch(
+        &self,
+        address: u64,
+        bytes: u64,
+        location: MemoryLocation,
+    ) -> Result<()> {
+        let entered = self.inner.device.enter()?;
+        // A wait for the stream has to wait for it.
+        self.inner.submitted.fetch_add(1, Ordering::AcqRel);
+        // SAFETY: the caller's range is managed memory of this device, whose owner waits before it frees it.
+        unsafe { self.inner.handle.prefetch(address, bytes, location, &entered) }
     }
 
     /// Waits until everything launched into the stream, and all that those grids launched, has ended.
@@ -129,7 +239,7 @@ impl Stream {
 
 #[derive(Debug)]
 pub(crate) struct StreamInner {
-    handle: StreamHandle,
+    pub(crate) handle: StreamHandle,
     // The stream is destroyed in `drop`, before these are let go: first the green context, then the device.
     green: Option<Arc<GreenInner>>,
     device: Arc<DeviceInner>,
@@ -138,6 +248,7 @@ pub(crate) struct StreamInner {
     finished: AtomicU64,
     /// Kernels launched since the last wait, each once.
     kernels: Mutex<Vec<String>>,
+    progress: Progress,
 }
 
 impl StreamInner {
@@ -169,7 +280,7 @@ impl StreamInner {
             // After a fault, and after a time-out that stopped it, too: nothing of it runs any more.
             self.finished.fetch_max(submitted, Ordering::AcqRel);
         }
-        let result = result.map_err(|error| self.name_kernels(error));
+        let result = self.device.note_fault(result.map_err(|error| self.name_kernels(error)));
         if !self.is_busy() {
             lock(&self.kernels).clear();
         }

@@ -20,6 +20,7 @@ pub(crate) enum Command {
     /// Measure compile times, and launch costs where there is an NVIDIA GPU
     Bench(Passed),
     Bundle(Bundle),
+    Fuzz(Fuzz),
 }
 
 /// Make this machine ready to build and test Gridlet
@@ -81,4 +82,18 @@ pub(crate) struct Bundle {
     /// Where to make the folder; a bundle that is there is replaced
     #[arg(long, default_value = "bundle", value_name = "FOLDER")]
     pub(crate) out: PathBuf,
+}
+
+/// Run the fuzz targets: everything that reads files gets bytes that nobody wrote
+///
+/// A target is a program that libFuzzer runs on inputs of its own until the time is up or one makes it panic. The
+/// targets are in compiler/fuzz; cargo-fuzz is installed under target/ if it is missing.
+#[derive(clap::Args)]
+pub(crate) struct Fuzz {
+    /// Only this target; otherwise all, one after another
+    #[arg(value_name = "TARGET")]
+    pub(crate) target: Option<String>,
+    /// How long each target runs
+    #[arg(long, default_value_t = 60, value_name = "N")]
+    pub(crate) seconds: u64,
 }

@@ -12,6 +12,7 @@ mod bundle;
 )]
 mod cache;
 mod cli;
+mod fuzz;
 mod process;
 mod programs;
 mod report;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         Command::Bless(options) => test::bless(&options),
         Command::Bench(options) => programs::bench(&options),
         Command::Bundle(options) => bundle::run(&options),
+        Command::Fuzz(options) => fuzz::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

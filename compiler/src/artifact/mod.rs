@@ -36,6 +36,8 @@ pub fn describe(program: &Checked) -> Manifest {
             .collect();
         kernels.push(manifest::Kernel {
             name: kernel.name.clone(),
+            symbol: Some(ir::symbol::external(&kernel.name))
+                .filter(|symbol| *symbol != kernel.name),
             parameters,
             parameter_bytes: buffer.size,
             max_threads_per_block: kernel.launch_bounds.map(|bounds| bounds.max_threads),

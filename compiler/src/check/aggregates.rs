@@ -72,8 +72,8 @@ impl<'a> Body<'_, 'a> {
 
     fn struct_id(&mut self, name: ast::Name) -> Option<StructId> {
         let text = self.cx.text(name);
-        match self.cx.type_names.get(text) {
-            Some(id) => *id,
+        match self.cx.struct_named(text, name.span.file) {
+            Some(id) => id,
             None if builtin_type(text).is_some() => {
                 let message = format!("`{text}` is not a struct");
                 let error = Diagnostic::error(ids::UNKNOWN_TYPE, name.span, message);
@@ -83,12 +83,12 @@ impl<'a> Body<'_, 'a> {
                 });
                 None
             }
-            None if self.cx.has_use => None,
             None => {
-                let message = format!("there is no struct `{text}`");
-                let error = Diagnostic::error(ids::UNKNOWN_TYPE, name.span, message);
-                let error = self.cx.suggest(error, text, |cx| cx.struct_names());
-                self.cx.report(error);
+                self.cx.report_unknown(text, name.span.file, |cx| {
+                    let message = format!("there is no struct `{text}`");
+                    let error = Diagnostic::error(ids::UNKNOWN_TYPE, name.span, message);
+                    cx.suggest(error, text, |cx| cx.struct_names())
+                });
                 None
             }
         }
@@ -255,9 +255,10 @@ fn is_pure(value: &Expr) -> bool {
             | ExprKind::Deref(e)
             | ExprKind::AddressOf(e)
             | ExprKind::ArrayRepeat(e) => open.push(e),
-            ExprKind::Binary(_, left, right)
-            | ExprKind::Logical { left, right, .. }
-            | ExprKind::Index { base: left, index: right } => open.extend([&**left, &**right]),
+            ExprKind::Binary(_, left, right) | ExprKind::Logical { left, right, .. } => {
+                open.extend([&**left, &**right]);
+            }
+            ExprKind::Index { base, index } => open.extend([&**base, &**index]),
             ExprKind::Aggregate(values) | ExprKind::Array(values) => open.extend(values),
             ExprKind::Builtin { builtin: crate::builtins::Builtin::Math(_), arguments, .. } => {
                 open.extend(arguments);

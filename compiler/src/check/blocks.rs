@@ -44,12 +44,21 @@ impl<'a> Body<'_, 'a> {
         self.block_depth += 1;
         let mut statements = Vec::with_capacity(block.statements.len());
         for statement in &block.statements {
+            if self.is_discarded() {
+                break;
+            }
             statements.extend(self.statement(statement));
         }
         let value = value(self);
         self.block_depth -= 1;
         self.end_scope(scope);
         (statements, value)
+    }
+
+    /// Whether what stands here is left out: in an instance of a function with const parameters, what is never
+    /// reached.
+    pub(super) fn is_discarded(&self) -> bool {
+        !self.alive && self.cx.environment.discards()
     }
 
     /// The body of a loop: its value, if it has one, must be nothing.
@@ -105,7 +114,7 @@ impl<'a> Body<'_, 'a> {
     fn block(&mut self, block: &'a ast::Block, want: Want<'_>) -> Checked {
         let span = block.value.as_ref().map_or(block.span, |value| value.span);
         let (statements, value) = self.open_block(block, |body| {
-            let value = block.value.as_deref()?;
+            let value = block.value.as_deref().filter(|_| !body.is_discarded())?;
             Some(match want {
                 Want::Need(ty, why) => body.need(value, ty, why),
                 Want::Infer(hint) => body.infer(value, hint),
@@ -162,14 +171,48 @@ impl<'a> Body<'_, 'a> {
         span: Span,
     ) -> Option<Expr> {
         let mut conditions = Vec::with_capacity(branches.len());
-        for (condition, _) in branches {
-            conditions.push(self.need(condition, &Type::BOOL, Why::Nothing));
+        let mut otherwise = otherwise;
+        let mut left = vec![];
+        for branch in branches {
+            let condition = self.need(&branch.0, &Type::BOOL, Why::Nothing);
+            match &condition {
+                Some(Expr { kind: ExprKind::Bool(false), .. }) if self.discards() => continue,
+                Some(Expr { kind: ExprKind::Bool(true), .. }) if self.discards() => {
+                    otherwise = Some(&branch.1);
+                    break;
+                }
+                _ => {}
+            }
+            conditions.push(condition);
+            left.push(branch);
+        }
+        match (left.is_empty(), otherwise) {
+            (true, Some(block)) => return self.block_expression(block, want, span),
+            (true, None) => {
+                let nothing = Block { statements: vec![], value: None };
+                return Some(Expr { kind: ExprKind::Block(nothing), ty: Type::Unit, span });
+            }
+            _ => {}
         }
         let blocks: Vec<&'a ast::Block> =
-            branches.iter().map(|(_, block)| block).chain(otherwise).collect();
+            left.iter().map(|branch| &branch.1).chain(otherwise).collect();
         let has_else = otherwise.is_some();
         let (checked, ty) = self.branches(&blocks, has_else, want, span)?;
-        self.build_chain(branches, conditions, checked, &ty, has_else, span)
+        let mut blocks = Vec::with_capacity(checked.len());
+        for mut checked in checked {
+            self.fill(&mut checked.block, &ty, checked.span);
+            blocks.push(checked.block);
+        }
+        let otherwise = if has_else { blocks.pop() } else { None };
+        let branches = conditions.into_iter().zip(blocks);
+        let branches = branches.map(|(condition, block)| Some((condition?, block)));
+        let kind = ExprKind::If { branches: branches.collect::<Option<_>>()?, otherwise };
+        Some(Expr { kind, ty, span })
+    }
+
+    /// Whether a block whose condition is false is left out.
+    pub(super) fn discards(&self) -> bool {
+        self.cx.environment.discards()
     }
 
     /// Checks the blocks of an `if` against one type, and finds that type.
@@ -240,41 +283,5 @@ impl<'a> Body<'_, 'a> {
         let message = "this `if` has a value only when its condition is true";
         let error = Diagnostic::error(ids::MISSING_ELSE, span, message);
         self.cx.report(error.hint("add an `else`"));
-    }
-
-    /// Nests the branches from the last to the first.
-    fn build_chain(
-        &mut self,
-        branches: &'a [(ast::Expr, ast::Block)],
-        conditions: Vec<Option<Expr>>,
-        checked: Vec<Checked>,
-        ty: &Type,
-        has_else: bool,
-        span: Span,
-    ) -> Option<Expr> {
-        let mut blocks: Vec<Block> = Vec::with_capacity(checked.len());
-        for mut checked in checked {
-            self.fill(&mut checked.block, ty, checked.span);
-            blocks.push(checked.block);
-        }
-        let mut otherwise = if has_else { blocks.pop() } else { None };
-        let mut result = None;
-        let parts = branches.iter().zip(conditions).zip(blocks).enumerate().rev();
-        for (at, (((condition_source, _), condition), then)) in parts {
-            // The whole chain for the first, from its condition on for an `else if`.
-            let start = if at == 0 { span.start } else { condition_source.span.start };
-            let span = Span { start, ..span };
-            let condition = Box::new(condition?);
-            let kind = ExprKind::If { condition, then, otherwise: otherwise.take() };
-            let nested = Expr { kind, ty: ty.clone(), span };
-            if at == 0 {
-                result = Some(nested);
-            } else if *ty == Type::Unit {
-                otherwise = Some(Block { statements: vec![drop_value(nested)], value: None });
-            } else {
-                otherwise = Some(Block { statements: vec![], value: Some(Box::new(nested)) });
-            }
-        }
-        result
     }
 }

@@ -140,14 +140,18 @@ impl<'c, 'a> Body<'c, 'a> {
     pub(super) fn function(mut self, signature: &Signature<'a>) -> Option<Function> {
         let item = signature.item;
         self.cx.scope.clear();
-        for name in &item.const_parameters {
-            self.declare(*name, Meaning::Opaque, None);
+        for parameter in &item.const_parameters {
+            let name = self.cx.text(parameter.name);
+            self.cx.scope.push(name);
         }
         for (at, parameter) in item.parameters.iter().enumerate() {
             let resolved = &signature.parameters[at];
-            let earlier = &signature.parameters[..at];
-            if let Some(first) = earlier.iter().find(|earlier| earlier.name == resolved.name) {
-                self.cx.report_duplicate(resolved.span, resolved.name, Some(first.span));
+            let constants = item.const_parameters.iter().map(|constant| constant.name);
+            let constants = constants.map(|name| (self.cx.text(name), name.span));
+            let earlier = signature.parameters[..at].iter().map(|p| (p.name, p.span));
+            let first = constants.chain(earlier).find(|(name, _)| *name == resolved.name);
+            if let Some((_, first)) = first {
+                self.cx.report_duplicate(resolved.span, resolved.name, Some(first));
             }
             self.declare_local(
                 parameter.name,
@@ -158,9 +162,9 @@ impl<'c, 'a> Body<'c, 'a> {
         }
         self.result = signature.result.clone();
         self.result_span = item.result.as_ref().map_or(item.name.span, |ty| ty.span);
-        let body = self.function_block(item);
+        let body = self.function_block(item, item.body.as_ref()?);
         Some(Function {
-            name: self.cx.text(item.name).to_string(),
+            name: signature.name.clone(),
             kernel: signature.kernel,
             parameter_count: item.parameters.len(),
             locals: self.locals,
@@ -172,10 +176,10 @@ impl<'c, 'a> Body<'c, 'a> {
     }
 
     /// The body of a function, with its value as the result.
-    fn function_block(&mut self, item: &'a ast::Function) -> Option<Block> {
+    fn function_block(&mut self, item: &'a ast::Function, source: &'a ast::Block) -> Option<Block> {
         let result = self.result.clone();
-        let (statements, value) = self.open_block(&item.body, |body| {
-            let value = item.body.value.as_ref()?;
+        let (statements, value) = self.open_block(source, |body| {
+            let value = source.value.as_ref().filter(|_| !body.is_discarded())?;
             match &result {
                 Some(ty) => body.need(value, ty, Why::Result(body.result_span)),
                 None => body.infer(value, None),
@@ -187,27 +191,28 @@ impl<'c, 'a> Body<'c, 'a> {
             value => block.value = value.map(Box::new),
         }
         let result = result?;
-        if result != Type::Unit && block.value.is_none() && item.body.value.is_none() {
+        let is_left_out = source.value.is_none() || self.is_discarded();
+        if result != Type::Unit && block.value.is_none() && is_left_out {
             if !self.alive {
                 block.value =
-                    Some(Box::new(self.unset(&result, item.body.span, &mut block.statements)));
+                    Some(Box::new(self.unset(&result, source.span, &mut block.statements)));
             } else if !item.damaged {
-                self.missing_return(item, &result);
+                self.missing_return(item, source, &result);
             }
         }
         Some(block)
     }
 
-    fn missing_return(&mut self, item: &'a ast::Function, result: &Type) {
+    fn missing_return(&mut self, item: &'a ast::Function, source: &'a ast::Block, result: &Type) {
         let name = self.cx.text(item.name);
-        let end = item.body.span.end;
-        let at = Span { start: end.saturating_sub(1), end, ..item.body.span };
+        let end = source.span.end;
+        let at = Span { start: end.saturating_sub(1), end, ..source.span };
         let message = format!("`{name}` can end without a value");
         let mut error = Diagnostic::error(ids::MISSING_RETURN, at, message)
             .at_caret("the end can be reached")
             .label(self.result_span, format!("{} is to be returned", self.cx.show(result)));
         if let Some(ast::Statement { kind: ast::StatementKind::Expr { value, .. }, span }) =
-            item.body.statements.last()
+            source.statements.last()
         {
             // Only a guess, so only where it is cheap to see that it may be meant.
             if matches!(value.kind, ast::ExprKind::Name(_) | ast::ExprKind::Binary { .. }) {

@@ -6,6 +6,7 @@ use super::mismatch::Why;
 use super::tree::{Expr, ExprKind};
 use crate::builtins::{
     BitOp, Builtin, MathOp, Order, ReduceOp, atomic_supports, is_wide_number, reduce_supports,
+    shuffle_supports,
 };
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
@@ -169,9 +170,8 @@ impl<'a> Body<'_, 'a> {
         let value = self.infer(&arguments[1], hint);
         let lane = self.need(&arguments[2], &Type::U32, Why::Nothing);
         let value = value?;
-        let works = value.ty.as_scalar().is_some_and(|scalar| scalar.size() >= 4);
-        if !works {
-            self.wrong_argument("shfl", &value, "a scalar of 32 or 64 bits");
+        if !value.ty.as_scalar().is_some_and(shuffle_supports) {
+            self.wrong_argument("shfl", &value, "a number of 16, 32 or 64 bits");
             return None;
         }
         let ty = value.ty.clone();
@@ -257,12 +257,12 @@ impl<'a> Body<'_, 'a> {
         arguments: &'a [ast::Expr],
         hint: Option<&Type>,
     ) -> Option<(Vec<Expr>, Type)> {
-        let what =
-            if op.on_integers() { "an `f32`, `f64` or integer" } else { "an `f32` or `f64`" };
-        self.same_type_arguments(callee, arguments, hint, what, |scalar| match scalar {
-            Scalar::F32 | Scalar::F64 => true,
-            scalar => op.on_integers() && scalar.is_integer(),
-        })
+        let what = match op {
+            _ if op.on_integers() => "a float or an integer",
+            _ if op.on_halves() => "a float",
+            _ => "an `f32` or `f64`",
+        };
+        self.same_type_arguments(callee, arguments, hint, what, |scalar| op.supports(scalar))
     }
 
     /// All arguments and the result have one type; the first with a type of its own says which.
@@ -319,9 +319,15 @@ impl<'a> Body<'_, 'a> {
     pub(super) fn wrong_argument(&mut self, name: &str, value: &Expr, wanted: &str) {
         let message = format!("`{name}` takes {wanted}, not {}", self.cx.show(&value.ty));
         let mut error = Diagnostic::error(ids::OPERAND_TYPE, value.span, message);
-        if matches!(value.kind, ExprKind::Int(_)) && wanted.contains("f32") {
+        let wants_float = wanted.contains("f32") || wanted == "a float";
+        if matches!(value.kind, ExprKind::Int(_)) && wants_float {
             let text = self.cx.sources.text(value.span);
             error = error.hint(format!("write `{text}.0`"));
+        } else if wanted == "an `f32` or `f64`"
+            && matches!(value.ty, Type::Scalar(Scalar::F16 | Scalar::Bf16))
+        {
+            let text = self.cx.sources.text(value.span);
+            error = error.hint(format!("convert it, and what comes out back: `{text} as f32`"));
         }
         self.cx.report(error);
     }

@@ -35,13 +35,16 @@ impl<'a> Body<'_, 'a> {
                 self.cx.report(error.hint(format!("write `{name}::<u32>(…)`, say")));
                 None
             }
-            (true, Some(ast::Generics { ty: Some(ty), .. })) => self.cx.resolve_type(ty).map(Some),
-            (true, Some(generics)) => {
-                let message = format!("`{name}` takes one type");
-                let error = Diagnostic::error(ids::TYPE_ARGUMENT, generics.span, message);
-                self.cx.report(error);
-                None
-            }
+            (true, Some(generics)) => match &generics.arguments[..] {
+                [ast::GenericArgument::Name(name)] => self.cx.named_type(*name).map(Some),
+                [ast::GenericArgument::Type(ty)] => self.cx.resolve_type(ty).map(Some),
+                _ => {
+                    let message = format!("`{name}` takes one type");
+                    let error = Diagnostic::error(ids::TYPE_ARGUMENT, generics.span, message);
+                    self.cx.report(error);
+                    None
+                }
+            },
         }
     }
 
@@ -130,7 +133,7 @@ impl<'a> Body<'_, 'a> {
         };
         let fails = StatementKind::Expr(typed(fails, Type::Unit, span));
         let then = Block { statements: vec![Statement { kind: fails, span }], value: None };
-        let kind = ExprKind::If { condition: Box::new(condition), then, otherwise: None };
+        let kind = ExprKind::If { branches: vec![(condition, then)], otherwise: None };
         Some(typed(kind, Type::Unit, span))
     }
 }

@@ -25,14 +25,13 @@ impl<'a> Body<'_, 'a> {
         hint: Option<&Type>,
     ) -> Option<Expr> {
         let name = self.cx.text(callee);
-        match self.cx.value_names.get(name).copied() {
+        match self.cx.value(name, callee.span.file) {
             // Of a `static` variable.
             Some((ValueName::Function(_), _)) if self.constant => {
                 self.not_constant(span);
                 return None;
             }
             Some((ValueName::Function(id), _)) => {
-                let generics = generics.map(|generics| generics.span);
                 return self.function_call(id, callee, generics, arguments, span);
             }
             Some((ValueName::Opaque, _)) => {
@@ -69,9 +68,6 @@ impl<'a> Body<'_, 'a> {
             Some(builtin) => self.builtin(builtin, callee, generics, arguments, span, hint),
             None => {
                 self.unknown_function(callee, name);
-                // Once is enough.
-                let opaque = (ValueName::Opaque, callee.span);
-                self.cx.value_names.insert(name, opaque);
                 self.check_all(arguments);
                 None
             }
@@ -117,38 +113,39 @@ impl<'a> Body<'_, 'a> {
         self.cx.report(error);
     }
 
-    fn unknown_function(&mut self, callee: ast::Name, name: &str) {
-        if let Some(Some(_)) = self.cx.type_names.get(name) {
+    fn unknown_function(&mut self, callee: ast::Name, name: &'a str) {
+        let named = self.cx.struct_named(name, callee.span.file);
+        if let Some(Some(_)) = named {
             let message = format!("`{name}` is a struct, not a function");
             let error = Diagnostic::error(ids::NOT_CALLABLE, callee.span, message);
             self.cx.report(error.hint(format!("write `{name} {{ field: value, … }}`")));
             return;
         }
-        if self.cx.has_use || self.cx.type_names.contains_key(name) {
+        if named.is_some() || !self.cx.is_new(name, callee.span.file, ids::UNKNOWN_NAME) {
             return;
         }
-        let message = format!("there is no function `{name}`");
-        let error = Diagnostic::error(ids::UNKNOWN_NAME, callee.span, message);
-        let error = match foreign_function(name) {
-            Some(own) => error.hint(format!("it is called `{own}` here")),
-            None => self.cx.suggest(error, name, |cx| {
-                let builtins = Builtin::all().into_iter().map(|(name, _)| name);
-                cx.function_names(false).into_iter().chain(builtins).collect()
-            }),
-        };
-        self.cx.report(error);
+        self.cx.report_unknown(name, callee.span.file, |cx| {
+            let message = format!("there is no function `{name}`");
+            let error = Diagnostic::error(ids::UNKNOWN_NAME, callee.span, message);
+            match foreign_function(name) {
+                Some(own) => error.hint(format!("it is called `{own}` here")),
+                None => cx.suggest(error, name, |cx| {
+                    let builtins = Builtin::all().into_iter().map(|(name, _)| name);
+                    cx.function_names(false).into_iter().chain(builtins).collect()
+                }),
+            }
+        });
     }
 
     fn function_call(
         &mut self,
-        id: FunctionId,
+        function: usize,
         callee: ast::Name,
-        generics: Option<Span>,
+        generics: Option<&'a ast::Generics>,
         arguments: &'a [ast::Expr],
         span: Span,
     ) -> Option<Expr> {
-        let signature = Rc::clone(self.cx.signatures.get(id.0 as usize)?);
-        self.refuse_generics(generics, &signature);
+        let (id, signature) = self.named_instance(function, callee, generics)?;
         if signature.item.is_kernel {
             let name = self.cx.text(callee);
             let message = format!("`{name}` is a kernel; it is launched, not called");
@@ -176,10 +173,34 @@ impl<'a> Body<'_, 'a> {
             .collect();
         let arguments = arguments.into_iter().collect::<Option<Vec<_>>>()?;
         let result = signature.result.clone()?;
-        if !signature.item.const_parameters.is_empty() {
-            return None;
+        let kind = match self.cx.extern_ids.get(&function) {
+            Some(id) => ExprKind::CallExtern { function: (*id)?, arguments },
+            None => ExprKind::Call { function: id?, arguments },
+        };
+        Some(typed(kind, result, span))
+    }
+
+    /// The instance of a function that is called or launched, and what is known of it. Where const parameters
+    /// have no values yet, that is what holds for all instances, and the instance is a placeholder.
+    pub(super) fn named_instance(
+        &mut self,
+        function: usize,
+        callee: ast::Name,
+        generics: Option<&'a ast::Generics>,
+    ) -> Option<(Option<FunctionId>, Rc<Signature<'a>>)> {
+        let arguments = self.cx.const_arguments(function, generics, callee);
+        let item = self.cx.functions.get(function)?;
+        let (is_generic, common) =
+            (!item.item.const_parameters.is_empty(), Rc::clone(&item.signature));
+        if is_generic && self.cx.environment.is_open() {
+            return Some((Some(FunctionId(u32::MAX)), common));
         }
-        Some(typed(ExprKind::Call { function: id, arguments }, result, span))
+        // A callee that is wrong is no reason to look at its arguments in a wrong way.
+        let id = arguments.and_then(|list| self.cx.instance(function, list, Some(callee.span)));
+        match id.and_then(|id| self.cx.instances.get(id.0 as usize)) {
+            Some(instance) => Some((id, Rc::clone(&instance.signature))),
+            None => Some((None, common)),
+        }
     }
 
     /// What is wrong about the number of arguments.
@@ -187,14 +208,6 @@ impl<'a> Body<'_, 'a> {
         let name = self.cx.text(signature.item.name);
         let takes = arguments(signature.parameters.len());
         format!("`{name}` takes {takes}, not {given}")
-    }
-
-    /// Reports `::<…>`, unless the declaration of what it is for is reported already.
-    pub(super) fn refuse_generics(&mut self, generics: Option<Span>, signature: &Signature<'a>) {
-        if let Some(span) = generics.filter(|_| signature.item.const_parameters.is_empty()) {
-            let message = "const arguments are not supported yet";
-            self.cx.report(Diagnostic::error(ids::NOT_SUPPORTED_YET, span, message));
-        }
     }
 }
 

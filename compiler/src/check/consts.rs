@@ -50,8 +50,9 @@ impl<'a> Context<'a> {
     fn consts_in(&self, at: usize) -> Vec<(usize, Span)> {
         let mut uses = vec![];
         for name in names_in(&self.consts[at].item.value) {
-            if let Some((ValueName::Const(used), _)) = self.value_names.get(self.text(name)) {
-                uses.push((*used, name.span));
+            let meaning = self.value(self.text(name), name.span.file);
+            if let Some((ValueName::Const(used), _)) = meaning {
+                uses.push((used, name.span));
             }
         }
         uses.reverse();
@@ -64,7 +65,7 @@ impl<'a> Context<'a> {
         if !Self::is_const_type(&ty) {
             let message = format!("a constant cannot be {}", self.show(&ty));
             let error = Diagnostic::error(ids::INVALID_TYPE, item.ty.span, message);
-            self.report(error.note("constants are integers, `f32`, `f64` or `bool`"));
+            self.report(error.note("constants are integers, floats or `bool`"));
             return;
         }
         let value = self.const_value(&item.value, &ty, Why::Type(item.ty.span));

@@ -43,12 +43,7 @@ impl<'a> Body<'_, 'a> {
             ast::ExprKind::Unary(op, operand) => self.unary(*op, operand, e.span, hint),
             ast::ExprKind::Deref(operand) => self.deref(operand, e.span),
             ast::ExprKind::AddressOf(operand) => self.address_of(operand, e.span),
-            ast::ExprKind::Binary { op, op_span, left, right } => {
-                self.binary(*op, *op_span, left, right, e.span, hint)
-            }
-            ast::ExprKind::Logical { is_and, left, right } => {
-                self.logical(*is_and, left, right, e.span)
-            }
+            ast::ExprKind::Binary { .. } | ast::ExprKind::Logical { .. } => self.chain(e, hint),
             ast::ExprKind::Range(..) => self.misplaced_range(e.span),
             ast::ExprKind::Cast(operand, ty) => self.cast(operand, ty, e.span),
             ast::ExprKind::Call { callee, generics, arguments } => {
@@ -69,6 +64,11 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
+    /// The value of a name.
+    pub(super) fn named_value(&mut self, name: ast::Name) -> Option<Expr> {
+        self.name(name, name.span)
+    }
+
     /// What a name stands for: a variable, a constant, or a value of the language.
     fn name(&mut self, name: ast::Name, span: Span) -> Option<Expr> {
         let text = self.cx.text(name);
@@ -83,9 +83,12 @@ impl<'a> Body<'_, 'a> {
                 Meaning::Opaque => None,
             };
         }
-        match self.cx.value_names.get(text) {
+        if let Some(constant) = self.cx.const_parameter(text, self.constant, span) {
+            return constant;
+        }
+        match self.cx.value(text, span.file) {
             Some((ValueName::Const(at), _)) => {
-                let item = &self.cx.consts[*at];
+                let item = &self.cx.consts[at];
                 return Some(typed(item.value.clone()?, item.ty.clone()?, span));
             }
             Some((ValueName::Static(_), _)) if self.constant => {
@@ -94,12 +97,11 @@ impl<'a> Body<'_, 'a> {
             }
             Some((ValueName::Static(id), _)) => {
                 let ty = self.cx.statics[id.0 as usize].ty.clone()?;
-                return Some(typed(ExprKind::Static(*id), ty, span));
+                return Some(typed(ExprKind::Static(id), ty, span));
             }
             Some((ValueName::Opaque, _)) => return None,
-            Some((ValueName::Function(id), at)) => {
-                let (id, at) = (*id, *at);
-                self.function_as_value(text, id, at, span);
+            Some((ValueName::Function(function), at)) => {
+                self.function_as_value(text, function, at, span);
                 return None;
             }
             None => {}
@@ -118,14 +120,8 @@ impl<'a> Body<'_, 'a> {
         None
     }
 
-    fn function_as_value(
-        &mut self,
-        name: &str,
-        id: super::tree::FunctionId,
-        declared: Span,
-        span: Span,
-    ) {
-        let is_kernel = self.cx.signatures.get(id.0 as usize).is_some_and(|s| s.item.is_kernel);
+    fn function_as_value(&mut self, name: &str, function: usize, declared: Span, span: Span) {
+        let is_kernel = self.cx.functions.get(function).is_some_and(|f| f.item.is_kernel);
         let what = if is_kernel { "kernel" } else { "function" };
         let message = format!("`{name}` is a {what}, not a value");
         let error = Diagnostic::error(ids::NOT_A_VALUE, span, message);
@@ -137,7 +133,7 @@ impl<'a> Body<'_, 'a> {
     }
 
     fn unknown_value(&mut self, text: &'a str, span: Span) {
-        if builtin_type(text).is_some() || self.cx.type_names.contains_key(text) {
+        if builtin_type(text).is_some() || self.cx.struct_named(text, span.file).is_some() {
             let message = format!("`{text}` is a type, not a value");
             self.cx.report(Diagnostic::error(ids::NOT_A_VALUE, span, message));
             return;
@@ -153,18 +149,16 @@ impl<'a> Body<'_, 'a> {
             self.not_constant(span);
             return;
         }
-        if self.cx.has_use {
-            return;
-        }
-        let error =
-            Diagnostic::error(ids::UNKNOWN_NAME, span, format!("there is no `{text}` here"));
-        let error = self.cx.suggest(error, text, |cx| {
-            let constants = cx.consts.iter().map(|item| cx.text(item.item.name));
-            let statics = cx.statics.iter().map(|item| cx.text(item.item.name));
-            let builtins = BUILTIN_VALUES.iter().map(|(name, _)| *name);
-            cx.scope.iter().copied().chain(constants).chain(statics).chain(builtins).collect()
+        self.cx.report_unknown(text, span.file, |cx| {
+            let message = format!("there is no `{text}` here");
+            let error = Diagnostic::error(ids::UNKNOWN_NAME, span, message);
+            cx.suggest(error, text, |cx| {
+                let constants = cx.consts.iter().map(|item| cx.text(item.item.name));
+                let statics = cx.statics.iter().map(|item| cx.text(item.item.name));
+                let builtins = BUILTIN_VALUES.iter().map(|(name, _)| *name);
+                cx.scope.iter().copied().chain(constants).chain(statics).chain(builtins).collect()
+            })
         });
-        self.cx.report(error);
         // Once is enough for a body.
         self.declare_forever(text, span);
     }
@@ -200,7 +194,7 @@ impl<'a> Body<'_, 'a> {
             format!("there is no method `{text}`"),
         );
         let is_function =
-            self.cx.builtins.contains_key(text) || self.cx.value_names.contains_key(text);
+            self.cx.builtins.contains_key(text) || self.cx.value(text, name.span.file).is_some();
         self.cx.report(match is_function {
             true => error.hint(format!("call the function: `{text}(…)`")),
             false => error.note("only ranges have one, with one argument: `(a..b).step(n)`"),

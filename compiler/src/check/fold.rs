@@ -1,6 +1,7 @@
 //! Arithmetic on constants, with the results that a GPU would give.
 
 use super::tree::{BinaryOp, ExprKind, UnaryOp};
+use crate::float;
 use crate::types::{Scalar, Type};
 
 /// The result of folding.
@@ -37,11 +38,6 @@ fn int(value: i128, scalar: Scalar) -> Folded {
         wrapped if wrapped == value => Folded::Value(ExprKind::Int(value)),
         wrapped => Folded::Wrapped(ExprKind::Int(wrapped)),
     }
-}
-
-/// `value` rounded to a float type.
-fn float(value: f64, scalar: Scalar) -> ExprKind {
-    ExprKind::Float(if scalar == Scalar::F32 { f64::from(value as f32) } else { value })
 }
 
 /// `op value`, both of type `ty`.
@@ -119,8 +115,8 @@ fn floats(op: BinaryOp, left: f64, right: f64, scalar: Scalar) -> Folded {
     if let Some(value) = compare(op, left, right) {
         return Folded::Value(value);
     }
-    // For f32 one operation in f64 and one rounding give the f32 result (f64 has more than twice the
-    // digits), so `float` alone tells the types apart.
+    // For a narrower type one operation in f64 and one rounding give its result: f64 has more than twice
+    // the digits, and two more (S. Figueroa, "When is double rounding innocuous?").
     let value = match op {
         BinaryOp::Add => left + right,
         BinaryOp::Sub => left - right,
@@ -129,22 +125,20 @@ fn floats(op: BinaryOp, left: f64, right: f64, scalar: Scalar) -> Folded {
         BinaryOp::Rem => left % right,
         _ => return Folded::No,
     };
-    Folded::Value(float(value, scalar))
+    Folded::Value(ExprKind::Float(float::round(value, scalar)))
 }
 
 /// `value as to`, from a scalar type that converts.
 pub(super) fn cast(value: &ExprKind, to: Scalar) -> Folded {
     let value = match value {
         ExprKind::Int(value) if to.is_integer() => ExprKind::Int(wrap(*value, to)),
-        // From the integer to f32 in one rounding.
-        ExprKind::Int(value) if to == Scalar::F32 => ExprKind::Float(f64::from(*value as f32)),
-        ExprKind::Int(value) if to == Scalar::F64 => ExprKind::Float(*value as f64),
+        ExprKind::Int(value) if to.is_float() => ExprKind::Float(float::round_integer(*value, to)),
         ExprKind::Bool(value) if to.is_integer() => ExprKind::Int(i128::from(*value)),
         ExprKind::Float(value) if to.is_integer() => {
             let (min, max) = range(to);
             ExprKind::Int((*value as i128).clamp(min, max))
         }
-        ExprKind::Float(value) if matches!(to, Scalar::F32 | Scalar::F64) => float(*value, to),
+        ExprKind::Float(value) if to.is_float() => ExprKind::Float(float::round(*value, to)),
         _ => return Folded::No,
     };
     Folded::Value(value)
@@ -197,6 +191,27 @@ mod tests {
         assert_eq!(value(ExprKind::Int(-1), Scalar::U16), 65535);
         assert_eq!(value(ExprKind::Int(200), Scalar::I8), -56);
         assert_eq!(value(ExprKind::Bool(true), Scalar::U32), 1);
+    }
+
+    #[test]
+    fn halves_round_once() {
+        let value = |folded| match folded {
+            Folded::Value(ExprKind::Float(value)) => value,
+            other => panic!("{other:?}"),
+        };
+        // 2048 + 1 is the middle of two f16; 256 + 1 that of two bf16.
+        assert_eq!(value(floats(BinaryOp::Add, 2048.0, 1.0, Scalar::F16)), 2048.0);
+        assert_eq!(value(floats(BinaryOp::Add, 2050.0, 1.0, Scalar::F16)), 2052.0);
+        assert_eq!(value(floats(BinaryOp::Add, 256.0, 1.0, Scalar::Bf16)), 256.0);
+        assert_eq!(value(floats(BinaryOp::Mul, 256.0, 256.0, Scalar::F16)), f64::INFINITY);
+        // By way of f32 this would be the middle, and then 1.
+        let above = 1.0 + 11.0_f64.exp2().recip() + 40.0_f64.exp2().recip();
+        assert_eq!(
+            value(cast(&ExprKind::Float(above), Scalar::F16)),
+            1.0 + 10.0_f64.exp2().recip()
+        );
+        assert_eq!(value(cast(&ExprKind::Int(65520), Scalar::F16)), f64::INFINITY);
+        assert_eq!(value(cast(&ExprKind::Int(257), Scalar::Bf16)), 256.0);
     }
 
     #[test]

@@ -1,15 +1,13 @@
 //! Declaring items and resolving signatures.
 
-use std::rc::Rc;
-
 use super::body::Body;
 use super::mismatch::Why;
-use super::tree::{ExprKind, FunctionId, KernelAttributes, LaunchBounds, StaticId};
+use super::tree::{ExprKind, KernelAttributes, LaunchBounds, StaticId};
 use super::{ConstItem, Context, Parameter, Signature, StaticItem, ValueName};
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::syntax::ast;
-use crate::types::{Scalar, StructId, Type};
+use crate::types::{StructId, Type};
 
 /// Most threads a block has (CUDA C++ Programming Guide, "Compute Capabilities", technical
 /// specifications: the same for every one so far).
@@ -27,6 +25,7 @@ impl<'a> Context<'a> {
         let mut items = Items { structs: vec![], functions: vec![] };
         for item in &file.items {
             match item {
+                ast::Item::Use(_) => {}
                 ast::Item::Const(item) => {
                     let id = ValueName::Const(self.consts.len());
                     if self.declare_value(item.name, id) {
@@ -45,15 +44,15 @@ impl<'a> Context<'a> {
                     }
                 }
                 ast::Item::Function(item) => {
-                    let id = FunctionId(items.functions.len() as u32);
-                    if self.declare_value(item.name, ValueName::Function(id)) {
+                    let at = items.functions.len();
+                    if self.declare_value(item.name, ValueName::Function(at)) {
                         items.functions.push(item);
                     }
                 }
                 // It may have been meant as a type or as a value.
                 ast::Item::Opaque(name) => {
                     let text = self.text(*name);
-                    self.type_names.entry(text).or_insert(None);
+                    self.type_names.entry(text).or_insert((None, Some(name.span)));
                     self.value_names.entry(text).or_insert((ValueName::Opaque, name.span));
                 }
             }
@@ -89,29 +88,27 @@ impl<'a> Context<'a> {
         });
     }
 
-    /// Resolves parameters, results and attributes.
-    pub(super) fn resolve_signatures(&mut self, functions: &[&'a ast::Function]) {
-        for item in functions {
-            let mut parameters: Vec<Parameter<'a>> = Vec::with_capacity(item.parameters.len());
-            for parameter in &item.parameters {
-                let ty = self.resolve_type(&parameter.ty);
-                let name = self.text(parameter.name);
-                parameters.push(Parameter { name, ty, span: parameter.name.span });
-            }
-            let result = match &item.result {
-                None => Some(Type::Unit),
-                Some(ty) if item.is_kernel => {
-                    let error =
-                        Diagnostic::error(ids::KERNEL_RESULT, ty.span, "a kernel returns nothing");
-                    self.report(error.hint("give it a pointer to write its result through"));
-                    None
-                }
-                Some(ty) => self.resolve_type(ty),
-            };
-            let kernel = self.attributes(item);
-            let signature = Signature { item, parameters, result, kernel };
-            self.signatures.push(Rc::new(signature));
+    /// Resolves parameters, result and attributes of a function, with the const parameters in sight.
+    pub(super) fn signature(&mut self, item: &'a ast::Function) -> Signature<'a> {
+        let mut parameters: Vec<Parameter<'a>> = Vec::with_capacity(item.parameters.len());
+        for parameter in &item.parameters {
+            let ty = self.resolve_type(&parameter.ty);
+            let name = self.text(parameter.name);
+            parameters.push(Parameter { name, ty, span: parameter.name.span });
         }
+        let result = match &item.result {
+            None => Some(Type::Unit),
+            Some(ty) if item.is_kernel => {
+                let error =
+                    Diagnostic::error(ids::KERNEL_RESULT, ty.span, "a kernel returns nothing");
+                self.report(error.hint("give it a pointer to write its result through"));
+                None
+            }
+            Some(ty) => self.resolve_type(ty),
+        };
+        let kernel = self.attributes(item);
+        let name = self.text(item.name).to_string();
+        Signature { item, name, parameters, result, kernel }
     }
 
     /// Reads the attributes; `None` for a device function.
@@ -213,6 +210,6 @@ impl<'a> Context<'a> {
 
     /// Whether a type can be one of a constant.
     pub(super) fn is_const_type(ty: &Type) -> bool {
-        matches!(ty, Type::Scalar(scalar) if !matches!(scalar, Scalar::F16 | Scalar::Bf16))
+        matches!(ty, Type::Scalar(_))
     }
 }

@@ -72,16 +72,13 @@ impl<'a> Body<'_, 'a> {
         if config.wrong {
             return None;
         }
-        let (id, signature) = kernel?;
-        if !signature.item.const_parameters.is_empty() {
-            return None;
-        }
+        let (id, _) = kernel?;
         let shared = match shared {
             Some(shared) => Some(shared?),
             None => None,
         };
         let launch = Launch {
-            kernel: id,
+            kernel: id?,
             grid: Box::new(grid?),
             block: Box::new(block?),
             shared,
@@ -96,14 +93,14 @@ impl<'a> Body<'_, 'a> {
     fn launched_kernel(
         &mut self,
         launch: &'a ast::Launch,
-    ) -> Option<(FunctionId, Rc<Signature<'a>>)> {
+    ) -> Option<(Option<FunctionId>, Rc<Signature<'a>>)> {
         let name = self.cx.text(launch.kernel);
         let at = launch.kernel.span;
-        let found = self.cx.value_names.get(name).copied();
+        let found = self.cx.value(name, at.file);
         let error = match found {
-            Some((ValueName::Function(id), _)) => {
-                let signature = Rc::clone(self.cx.signatures.get(id.0 as usize)?);
-                self.refuse_generics(launch.generics.as_ref().map(|g| g.span), &signature);
+            Some((ValueName::Function(function), _)) => {
+                let generics = launch.generics.as_ref();
+                let (id, signature) = self.named_instance(function, launch.kernel, generics)?;
                 if signature.item.is_kernel {
                     return Some((id, signature));
                 }
@@ -127,14 +124,14 @@ impl<'a> Body<'_, 'a> {
                 let message = format!("`{name}` is not a kernel");
                 Diagnostic::error(ids::LAUNCH_NOT_KERNEL, at, message)
             }
-            None if self.cx.has_use => return None,
+            None if !self.cx.is_new(name, at.file, ids::UNKNOWN_NAME) => return None,
             None => {
-                let message = format!("there is no kernel `{name}`");
-                let error = Diagnostic::error(ids::UNKNOWN_NAME, at, message);
-                let error = self.cx.suggest(error, name, |cx| cx.function_names(true));
-                // Once is enough.
-                self.cx.value_names.insert(name, (ValueName::Opaque, at));
-                error
+                self.cx.report_unknown(name, at.file, |cx| {
+                    let message = format!("there is no kernel `{name}`");
+                    let error = Diagnostic::error(ids::UNKNOWN_NAME, at, message);
+                    cx.suggest(error, name, |cx| cx.function_names(true))
+                });
+                return None;
             }
         };
         self.cx.report(error);
@@ -303,16 +300,16 @@ impl<'a> Body<'_, 'a> {
                 "tail" => return Some(StreamExpr::Tail),
                 _ => {}
             }
-            let is_known = self.lookup(text).is_some() || self.cx.value_names.contains_key(text);
-            if !is_known && !self.cx.has_use {
-                let message = format!("there is no stream `{text}`");
-                let error = Diagnostic::error(ids::UNKNOWN_STREAM, name.span, message);
-                let error = self.cx.suggest(error, text, |cx| {
-                    NAMED_STREAMS.into_iter().chain(cx.scope.iter().copied()).collect()
+            let is_value = self.cx.value(text, name.span.file).is_some();
+            if !is_value && self.lookup(text).is_none() {
+                self.cx.report_unknown(text, name.span.file, |cx| {
+                    let message = format!("there is no stream `{text}`");
+                    let error = Diagnostic::error(ids::UNKNOWN_STREAM, name.span, message);
+                    let error = cx.suggest(error, text, |cx| {
+                        NAMED_STREAMS.into_iter().chain(cx.scope.iter().copied()).collect()
+                    });
+                    error.note("the named streams are `default`, `fire_and_forget` and `tail`")
                 });
-                self.cx.report(
-                    error.note("the named streams are `default`, `fire_and_forget` and `tail`"),
-                );
                 return None;
             }
         }
@@ -386,23 +383,27 @@ impl<'a> Body<'_, 'a> {
     /// What memory out of a child's reach a value points to, or holds a pointer to, where that can be
     /// seen.
     pub(super) fn points_to(&self, value: &Expr) -> Option<Pointed> {
+        let mut value = value;
+        while let ExprKind::Binary(_, pointer, _) = &value.kind
+            && value.ty.is_pointer()
+        {
+            value = pointer;
+        }
         match &value.kind {
             ExprKind::AddressOf(place) => {
                 let pointed = self.memory_of(place)?;
                 Some(Pointed { span: value.span, ..pointed })
             }
             ExprKind::DynamicShared => Some(Pointed { memory: Memory::Shared, span: value.span }),
-            ExprKind::Binary(_, pointer, _) if value.ty.is_pointer() => self.points_to(pointer),
             ExprKind::Cast(pointer) if value.ty.is_pointer() => self.points_to(pointer),
             ExprKind::Local(id) => self.variable(*id)?.points_to,
             ExprKind::Aggregate(parts) | ExprKind::Array(parts) => {
                 parts.iter().find_map(|part| self.points_to(part))
             }
             ExprKind::ArrayRepeat(part) => self.points_to(part),
-            ExprKind::If { then, otherwise, .. } => {
-                let blocks = [Some(then), otherwise.as_ref()];
-                let mut values = blocks.into_iter().flatten().filter_map(|b| b.value.as_deref());
-                values.find_map(|value| self.points_to(value))
+            ExprKind::If { branches, otherwise } => {
+                let blocks = branches.iter().map(|(_, block)| block).chain(otherwise);
+                blocks.filter_map(|b| b.value.as_deref()).find_map(|value| self.points_to(value))
             }
             ExprKind::Block(block) => self.points_to(block.value.as_deref()?),
             _ => None,

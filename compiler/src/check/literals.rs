@@ -81,16 +81,16 @@ impl<'a> Body<'_, 'a> {
 
     /// A number with a point or an exponent.
     pub(super) fn float(&mut self, e: &'a ast::Expr, hint: Option<&Type>) -> Option<Expr> {
-        let ast::ExprKind::Float { double, single, suffix } = e.kind else { return None };
+        let ast::ExprKind::Float { double, single, half, bfloat, suffix } = e.kind else {
+            return None;
+        };
         let hint = hint.and_then(Type::as_scalar).filter(|scalar| scalar.is_float());
         let scalar = suffix.or(hint).unwrap_or(Scalar::F32);
         let value = match scalar {
             Scalar::F64 => double,
-            Scalar::F32 => f64::from(single),
-            _ => {
-                self.half_precision(scalar, e.span);
-                return None;
-            }
+            Scalar::F16 => half.to_f64(),
+            Scalar::Bf16 => bfloat.to_f64(),
+            _ => f64::from(single),
         };
         if !value.is_finite() {
             let message = format!("this number is too large for `{}`", scalar.name());
@@ -98,12 +98,5 @@ impl<'a> Body<'_, 'a> {
             return None;
         }
         Some(typed(ExprKind::Float(value), Type::Scalar(scalar), e.span))
-    }
-
-    /// Reports work on a type that can only be stored and passed on.
-    pub(super) fn half_precision(&mut self, scalar: Scalar, span: Span) {
-        let name = scalar.name();
-        let message = format!("`{name}` values can only be stored and passed on for now");
-        self.cx.report(Diagnostic::error(ids::HALF_PRECISION, span, message));
     }
 }

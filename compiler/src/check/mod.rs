@@ -15,7 +15,9 @@ mod builtin_types;
 mod calls;
 mod consts;
 mod expressions;
+mod externs;
 mod fold;
+mod instances;
 mod items;
 mod launches;
 mod literals;
@@ -29,9 +31,10 @@ mod statics;
 mod structs;
 pub mod tree;
 mod types;
+mod visible;
 
-use std::collections::HashMap;
-use std::rc::Rc;
+pub use instances::KernelName;
+use std::collections::{HashMap, HashSet};
 
 use crate::builtins::Builtin;
 use crate::diagnostics::{Collector, Diagnostic, Severity, ids};
@@ -42,12 +45,21 @@ use crate::types::{StructId, Structs, Type};
 /// Checks a parsed program. The tree is there if there was no error; the messages are in the order of the
 /// source.
 pub fn check(file: &ast::File, sources: &SourceMap) -> (Option<tree::Program>, Vec<Diagnostic>) {
-    let (program, diagnostics) = Context::new(sources, file.has_use).run(file);
+    let (program, diagnostics) = Context::new(file, sources).run(file, &[]);
     (program.filter(|_| no_errors(&diagnostics)), diagnostics)
 }
 
-/// Parses and checks all files of the map as one program. The tree is there if there was no error.
+/// Parses and checks all files of the map as one program; each sees what it uses. The tree is there if there was no error.
 pub fn parse_and_check(sources: &SourceMap) -> (Option<tree::Program>, Vec<Diagnostic>) {
+    parse_and_check_for(sources, &[])
+}
+
+/// As [`parse_and_check`], with instances of kernels with const parameters that a host wants beside those
+/// that the program launches. A kernel that is not there is left out.
+pub fn parse_and_check_for(
+    sources: &SourceMap,
+    wanted: &[KernelName],
+) -> (Option<tree::Program>, Vec<Diagnostic>) {
     let mut whole = ast::File::empty(Span::new(FileId(0), 0..0));
     let mut diagnostics = vec![];
     for (id, file) in (0..).map(FileId).zip(sources.files()) {
@@ -58,7 +70,7 @@ pub fn parse_and_check(sources: &SourceMap) -> (Option<tree::Program>, Vec<Diagn
         whole.extend(parsed);
         diagnostics.extend(errors);
     }
-    let (program, found) = Context::new(sources, whole.has_use).run(&whole);
+    let (program, found) = Context::new(&whole, sources).run(&whole, wanted);
     // A program without a kernel is no news where the kernel could not be read.
     let unread = !diagnostics.is_empty();
     diagnostics.extend(found.into_iter().filter(|d| !(unread && d.id == ids::EMPTY_PROGRAM)));
@@ -77,8 +89,8 @@ enum ValueName {
     Const(usize),
     /// A `static` variable.
     Static(tree::StaticId),
-    /// A function or kernel.
-    Function(tree::FunctionId),
+    /// A function or kernel: index in [`Context::functions`].
+    Function(usize),
     /// Reported where it is declared.
     Opaque,
 }
@@ -101,6 +113,8 @@ struct StaticItem<'a> {
 /// What a caller knows of a function or kernel.
 struct Signature<'a> {
     item: &'a ast::Function,
+    /// Its name, with its const arguments once it has some.
+    name: String,
     parameters: Vec<Parameter<'a>>,
     /// `Unit` without `->`.
     result: Option<Type>,
@@ -130,19 +144,37 @@ struct StructItem<'a> {
 struct Context<'a> {
     sources: &'a SourceMap,
     diagnostics: Collector,
-    /// Names may be declared in files that were not read.
-    has_use: bool,
+    visibility: visible::Visibility,
+    /// A file that is used could not be read: names may be declared there.
+    incomplete: bool,
+    /// Names that nothing declares and that are reported, each with the file that says it and the id of the
+    /// message.
+    unknown: HashSet<(FileId, &'a str, &'static str)>,
     structs: Structs,
     /// By [`StructId`].
     struct_items: Vec<StructItem<'a>>,
-    /// `None` for what is reported where it is declared.
-    type_names: HashMap<&'a str, Option<StructId>>,
+    /// With its declaration, but for those of the language. `None` for what is reported where it is declared.
+    type_names: HashMap<&'a str, (Option<StructId>, Option<Span>)>,
     value_names: HashMap<&'a str, (ValueName, Span)>,
     consts: Vec<ConstItem<'a>>,
     /// By `StaticId`.
     statics: Vec<StaticItem<'a>>,
+    /// Functions and kernels as they are written.
+    functions: Vec<instances::FunctionItem<'a>>,
     /// By `FunctionId`.
-    signatures: Vec<Rc<Signature<'a>>>,
+    instances: Vec<instances::Instance<'a>>,
+    /// Functions that other modules define, once their types are right.
+    externs: Vec<tree::Extern>,
+    /// The externs by function; `None` for one that is reported.
+    extern_ids: HashMap<usize, Option<tree::ExternId>>,
+    /// The instances by function and const arguments; `None` for one that could not be made.
+    instance_ids: HashMap<(usize, Vec<i128>), Option<tree::FunctionId>>,
+    /// The const parameters in sight.
+    environment: instances::Environment<'a>,
+    /// Functions of which it is reported that there are too many instances.
+    endless: HashSet<usize>,
+    /// Messages about instances, by id and place.
+    told: HashSet<(&'static str, Option<Span>)>,
     builtins: HashMap<&'static str, Builtin>,
     /// Names in scope in the body that is checked, in the order of declaration.
     scope: Vec<&'a str>,
@@ -151,18 +183,27 @@ struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    fn new(sources: &'a SourceMap, has_use: bool) -> Self {
+    fn new(file: &ast::File, sources: &'a SourceMap) -> Self {
         let mut context = Context {
             sources,
             diagnostics: Collector::default(),
-            has_use,
+            visibility: visible::Visibility::new(file, sources),
+            incomplete: false,
+            unknown: HashSet::new(),
             structs: Structs::new(),
             struct_items: vec![],
-            type_names: HashMap::from([("dim3", Some(StructId::DIM3))]),
+            type_names: HashMap::from([("dim3", (Some(StructId::DIM3), None))]),
             value_names: HashMap::new(),
             consts: vec![],
             statics: vec![],
-            signatures: vec![],
+            functions: vec![],
+            instances: vec![],
+            externs: vec![],
+            extern_ids: HashMap::new(),
+            instance_ids: HashMap::new(),
+            environment: instances::Environment::default(),
+            endless: HashSet::new(),
+            told: HashSet::new(),
             builtins: Builtin::all().into_iter().collect(),
             scope: vec![],
             suggestions_left: 100,
@@ -171,20 +212,23 @@ impl<'a> Context<'a> {
         context
     }
 
-    fn run(mut self, file: &'a ast::File) -> (Option<tree::Program>, Vec<Diagnostic>) {
+    fn run(
+        mut self,
+        file: &'a ast::File,
+        wanted: &[KernelName],
+    ) -> (Option<tree::Program>, Vec<Diagnostic>) {
+        self.resolve_uses(file);
         let items = self.declare(file);
         self.evaluate_consts();
         self.resolve_structs(&items.structs);
         let statics = self.evaluate_statics();
-        self.resolve_signatures(&items.functions);
-        let mut functions = Vec::with_capacity(self.signatures.len());
-        for signature in self.signatures.clone() {
-            functions.extend(body::Body::new(&mut self).function(&signature));
-        }
-        if self.diagnostics.is_empty() && functions.iter().all(|f| f.kernel.is_none()) {
+        self.resolve_functions(&items.functions);
+        let functions = self.check_functions(wanted);
+        if self.diagnostics.is_empty() && items.functions.iter().all(|item| !item.is_kernel) {
             self.report_empty(file);
         }
-        let program = tree::Program { structs: self.structs, statics, functions };
+        let program =
+            tree::Program { structs: self.structs, statics, externs: self.externs, functions };
         let mut diagnostics = self.diagnostics.into_vec();
         crate::diagnostics::sort(&mut diagnostics);
         (Some(program), diagnostics)
@@ -245,8 +289,8 @@ impl<'a> Context<'a> {
 
     /// The names of all functions and kernels, or of the kernels alone.
     fn function_names(&self, only_kernels: bool) -> Vec<&'a str> {
-        let signatures = self.signatures.iter().filter(|s| s.item.is_kernel || !only_kernels);
-        signatures.map(|signature| self.text(signature.item.name)).collect()
+        let functions = self.functions.iter().filter(|f| f.item.is_kernel || !only_kernels);
+        functions.map(|function| self.text(function.item.name)).collect()
     }
 }
 

@@ -5,6 +5,7 @@ use super::expressions::typed;
 use super::fold::{self, Folded};
 use super::mismatch::{Why, becomes_const, is_plain_integer};
 use super::tree::{BinaryOp, Block, Expr, ExprKind, UnaryOp};
+use crate::chain::Left;
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::syntax::ast;
@@ -32,16 +33,12 @@ fn symbol(op: BinaryOp) -> &'static str {
     }
 }
 
-fn is_integer(ty: &Type) -> bool {
-    ty.as_scalar().is_some_and(Scalar::is_integer)
+fn is_shift(op: BinaryOp) -> bool {
+    matches!(op, BinaryOp::Shl | BinaryOp::Shr)
 }
 
-/// `f16` or `bf16`, on which no operator works yet.
-fn half(ty: &Type) -> Option<Scalar> {
-    match ty {
-        Type::Scalar(scalar @ (Scalar::F16 | Scalar::Bf16)) => Some(*scalar),
-        _ => None,
-    }
+fn is_integer(ty: &Type) -> bool {
+    ty.as_scalar().is_some_and(Scalar::is_integer)
 }
 
 /// Whether `op` works on two values of type `ty`. Shifts and pointers are seen to elsewhere.
@@ -73,10 +70,6 @@ impl<'a> Body<'_, 'a> {
             return self.integer(*value, true, *suffix, span, hint);
         }
         let value = self.infer(operand, hint)?;
-        if let Some(scalar) = half(&value.ty) {
-            self.half_precision(scalar, span);
-            return None;
-        }
         let works = match (op, &value.ty) {
             (UnaryOp::Neg, Type::Scalar(scalar)) => scalar.is_signed() || scalar.is_float(),
             (UnaryOp::Not, Type::Scalar(scalar)) => *scalar == Scalar::Bool || scalar.is_integer(),
@@ -117,15 +110,79 @@ impl<'a> Body<'_, 'a> {
         None
     }
 
-    /// `&&` or `||`
-    pub(super) fn logical(
+    /// A chain of operators, from the outermost down its left side and back. Of two operands the one with a
+    /// type of its own speaks first.
+    pub(super) fn chain(&mut self, e: &'a ast::Expr, hint: Option<&Type>) -> Option<Expr> {
+        let mut links = vec![];
+        let mut hint = hint.cloned();
+        let mut node = e;
+        loop {
+            match &node.kind {
+                ast::ExprKind::Binary { op, left, right, .. } => {
+                    hint = hint.filter(|_| !op.is_comparison());
+                    let is_open = left.literal != ast::Literal::No
+                        && right.literal == ast::Literal::No
+                        && !is_shift(*op);
+                    let first = is_open.then(|| {
+                        let right = self.infer(right, hint.as_ref());
+                        hint = right.as_ref().map(|right| right.ty.clone());
+                        right
+                    });
+                    links.push((node, first));
+                    node = left;
+                }
+                ast::ExprKind::Logical { left, .. } => {
+                    hint = Some(Type::BOOL);
+                    links.push((node, None));
+                    node = left;
+                }
+                _ => break,
+            }
+        }
+        let is_logical = |link: &ast::Expr| matches!(link.kind, ast::ExprKind::Logical { .. });
+        let mut value = match links.last() {
+            Some((link, _)) if is_logical(link) => self.need(node, &Type::BOOL, Why::Nothing),
+            _ => self.infer(node, hint.as_ref()),
+        };
+        while let Some((link, first)) = links.pop() {
+            value = match &link.kind {
+                ast::ExprKind::Binary { op, op_span, right, .. } => {
+                    let right = first.unwrap_or_else(|| {
+                        let hint = value.as_ref().filter(|_| !is_shift(*op)).map(|left| &left.ty);
+                        self.infer(right, hint)
+                    });
+                    match (value, right) {
+                        (Some(left), Some(right)) => {
+                            self.combine(*op, *op_span, left, right, link.span)
+                        }
+                        _ => None,
+                    }
+                }
+                ast::ExprKind::Logical { is_and, right, .. } => {
+                    self.logical(*is_and, value, right, link.span)
+                }
+                _ => value,
+            };
+        }
+        value
+    }
+
+    /// `&&` or `||` after its left side.
+    fn logical(
         &mut self,
         is_and: bool,
-        left: &'a ast::Expr,
+        left: Option<Expr>,
         right: &'a ast::Expr,
         span: Span,
     ) -> Option<Expr> {
-        let left = self.need(left, &Type::BOOL, Why::Nothing);
+        let left = left.and_then(|left| self.coerce(left, &Type::BOOL, Why::Nothing));
+        // In an instance the right side may be there for other ones only.
+        if let Some(Expr { kind: ExprKind::Bool(value), .. }) = &left
+            && *value != is_and
+            && self.discards()
+        {
+            return Some(typed(ExprKind::Bool(*value), Type::BOOL, span));
+        }
         // The right side may not run.
         let alive = self.alive;
         let right = self.need(right, &Type::BOOL, Why::Nothing);
@@ -135,35 +192,9 @@ impl<'a> Body<'_, 'a> {
             (ExprKind::Bool(left), ExprKind::Bool(right)) => {
                 ExprKind::Bool(if is_and { *left && *right } else { *left || *right })
             }
-            _ => ExprKind::Logical { is_and, left: Box::new(left), right: Box::new(right) },
+            _ => ExprKind::Logical { is_and, left: Left::new(left), right: Box::new(right) },
         };
         Some(typed(kind, Type::BOOL, span))
-    }
-
-    /// `left op right`. Of two operands the one with a type of its own speaks first.
-    pub(super) fn binary(
-        &mut self,
-        op: BinaryOp,
-        op_span: Span,
-        left: &'a ast::Expr,
-        right: &'a ast::Expr,
-        span: Span,
-        hint: Option<&Type>,
-    ) -> Option<Expr> {
-        let hint = hint.filter(|_| !op.is_comparison());
-        let (left, right) = if matches!(op, BinaryOp::Shl | BinaryOp::Shr) {
-            let left = self.infer(left, hint);
-            (left, self.infer(right, None))
-        } else if left.literal != ast::Literal::No && right.literal == ast::Literal::No {
-            let right = self.infer(right, hint);
-            let left = self.infer(left, right.as_ref().map(|right| &right.ty));
-            (left, right)
-        } else {
-            let left = self.infer(left, hint);
-            let right = self.infer(right, left.as_ref().map(|left| &left.ty));
-            (left, right)
-        };
-        self.combine(op, op_span, left?, right?, span)
     }
 
     /// `left op right` of operands that have their types.
@@ -175,10 +206,6 @@ impl<'a> Body<'_, 'a> {
         right: Expr,
         span: Span,
     ) -> Option<Expr> {
-        if let Some(scalar) = half(&left.ty).or(half(&right.ty)) {
-            self.half_precision(scalar, span);
-            return None;
-        }
         let ty = match (op, &left.ty, &right.ty) {
             (BinaryOp::Add | BinaryOp::Sub, Type::Pointer { .. }, right) if is_integer(right) => {
                 left.ty.clone()
@@ -216,7 +243,7 @@ impl<'a> Body<'_, 'a> {
         let kind = match fold::binary(op, &left.kind, &right.kind, &left.ty) {
             Folded::Value(kind) => kind,
             Folded::Wrapped(kind) => self.wrapped(kind, &ty, span)?,
-            Folded::No => ExprKind::Binary(op, Box::new(left), Box::new(right)),
+            Folded::No => ExprKind::Binary(op, Left::new(left), Box::new(right)),
         };
         Some(typed(kind, ty, span))
     }
@@ -242,7 +269,7 @@ impl<'a> Body<'_, 'a> {
             let to = left.ty.clone();
             (left, self.coerce(right, &to, Why::Nothing)?)
         };
-        Some(typed(ExprKind::Binary(op, Box::new(left), Box::new(right)), ty, span))
+        Some(typed(ExprKind::Binary(op, Left::new(left), Box::new(right)), ty, span))
     }
 
     fn wrong_operand(&mut self, op: BinaryOp, operand: &Expr) {
@@ -301,10 +328,6 @@ impl<'a> Body<'_, 'a> {
         let target = target?;
         if value.ty == target {
             return Some(self.cast_to_same(value, span));
-        }
-        if let Some(scalar) = half(&value.ty).or(half(&target)) {
-            self.half_precision(scalar, span);
-            return None;
         }
         if !casts(&value.ty, &target) {
             self.invalid_cast(&value, &target, span);
@@ -376,7 +399,7 @@ fn open_cast_hint(operand: &ast::Expr, target: &Type) -> Option<Type> {
     let same_kind = match operand.literal {
         ast::Literal::No => false,
         ast::Literal::Int => scalar.is_integer(),
-        ast::Literal::Float => matches!(scalar, Scalar::F32 | Scalar::F64),
+        ast::Literal::Float => scalar.is_float(),
     };
     same_kind.then_some(Type::Scalar(scalar))
 }

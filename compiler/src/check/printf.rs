@@ -111,7 +111,7 @@ impl Wanted {
             Wanted::Bits(false) => "an integer of up to 32 bits",
             Wanted::Bits(true) => "an integer of 64 bits",
             Wanted::Character => "a `u8`, `i8`, `u32` or `i32`",
-            Wanted::Float => "an `f32` or `f64`",
+            Wanted::Float => "a float",
             Wanted::Pointer => "a pointer",
             Wanted::Text => "a pointer to `i8` or `u8`",
         }
@@ -145,11 +145,11 @@ impl Wanted {
             Wanted::Unsigned(long) => scalar.is_unsigned() && (scalar.size() == 8) == long,
             Wanted::Bits(long) => scalar.is_integer() && (scalar.size() == 8) == long,
             Wanted::Character => scalar.is_integer() && matches!(scalar.size(), 1 | 4),
-            Wanted::Float => matches!(scalar, Scalar::F32 | Scalar::F64),
+            Wanted::Float => scalar.is_float(),
             Wanted::Pointer | Wanted::Text => false,
         };
         let promoted = match scalar {
-            Scalar::F32 => Scalar::F64,
+            scalar if scalar.is_float() => Scalar::F64,
             Scalar::I8 | Scalar::I16 => Scalar::I32,
             Scalar::U8 | Scalar::U16 => Scalar::U32,
             other => other,
@@ -162,7 +162,7 @@ impl Wanted {
 fn conversion_for(ty: &Type) -> Option<&'static str> {
     Some(match ty {
         Type::Pointer { .. } => "%p",
-        Type::Scalar(Scalar::F32 | Scalar::F64) => "%f",
+        Type::Scalar(scalar) if scalar.is_float() => "%f",
         Type::Scalar(Scalar::I64) => "%lld",
         Type::Scalar(Scalar::U64) => "%llu",
         Type::Scalar(scalar) if scalar.is_signed() => "%d",
@@ -351,6 +351,7 @@ mod tests {
         assert_eq!(Wanted::Signed(false).passed(&scalar(Scalar::I8)), Some(Type::I32));
         assert_eq!(Wanted::Unsigned(false).passed(&scalar(Scalar::U16)), Some(Type::U32));
         assert_eq!(Wanted::Float.passed(&Type::F32), Some(Type::F64));
+        assert_eq!(Wanted::Float.passed(&Type::Scalar(Scalar::Bf16)), Some(Type::F64));
         assert_eq!(Wanted::Signed(false).passed(&Type::U32), None);
         assert_eq!(Wanted::Signed(false).passed(&Type::I64), None);
         assert_eq!(Wanted::Bits(true).passed(&Type::I64), Some(Type::I64));

@@ -270,6 +270,10 @@ impl<'a> Body<'_, 'a> {
             }
             ast::LoopHead::While(condition) => {
                 let condition = self.need(condition, &Type::BOOL, Why::Nothing);
+                let is_false = matches!(condition, Some(Expr { kind: ExprKind::Bool(false), .. }));
+                if is_false && self.discards() {
+                    return None;
+                }
                 let (body, _) = self.loop_body(item, label);
                 Some(StatementKind::While { condition: condition?, body: body?, unroll })
             }

@@ -28,17 +28,14 @@ impl<'a> Context<'a> {
         let name = self.text(item.name);
         let is_builtin = builtin_type(name).is_some() || name == "dim3";
         if is_builtin || self.type_names.contains_key(name) {
-            let first = match self.type_names.get(name) {
-                Some(Some(id)) => self.structs.get(*id).span,
-                _ => None,
-            };
+            let first = self.type_names.get(name).and_then(|(_, declared)| *declared);
             self.report_duplicate(item.name.span, name, first);
             return None;
         }
         let span = Some(item.name.span);
         let id = self.structs.add(Struct { name: name.into(), fields: vec![], span });
         self.struct_items.push(StructItem { damaged: item.damaged, ..StructItem::default() });
-        self.type_names.insert(name, Some(id));
+        self.type_names.insert(name, (Some(id), span));
         Some(id)
     }
 

@@ -128,23 +128,22 @@ fn blocks_that_do_not_end_have_a_value_where_one_is_asked_for() {
         "let a = if n == 0 { return; } else { n }; let b = if n == 1 { trap(); } else { 2.0 };",
     );
     for value in &values {
-        let ExprKind::If { then, otherwise, .. } = &value.kind else { panic!("{value:?}") };
-        for block in [then, otherwise.as_ref().expect("an else")] {
+        let ExprKind::If { branches, otherwise } = &value.kind else { panic!("{value:?}") };
+        for block in [&branches[0].1, otherwise.as_ref().expect("an else")] {
             assert_eq!(block.value.as_ref().expect("a value").ty, value.ty);
         }
     }
 }
 
 #[test]
-fn else_ifs_nest_in_the_else_before_them() {
+fn else_ifs_stand_side_by_side() {
     let values = lets("let a = if n == 0 { 1 } else if n == 1 { w } else { 3 };");
-    let ExprKind::If { otherwise: Some(otherwise), .. } = &values[0].kind else {
+    let ExprKind::If { branches, otherwise: Some(otherwise) } = &values[0].kind else {
         panic!("{values:?}")
     };
-    assert!(otherwise.statements.is_empty());
-    let inner = otherwise.value.as_ref().expect("a value");
-    assert!(matches!(inner.kind, ExprKind::If { .. }));
-    assert_eq!(inner.ty, Type::U64);
+    assert_eq!(branches.len(), 2);
+    assert!(branches.iter().all(|(_, block)| block.statements.is_empty()));
+    assert_eq!(otherwise.value.as_ref().expect("a value").ty, Type::U64);
 }
 
 #[test]
@@ -214,8 +213,11 @@ fn an_empty_program_is_an_error() {
 
 #[test]
 fn files_of_a_map_are_one_program() {
-    let mut sources = SourceMap::single("a.grid", "kernel k(p: *mut u32) { p[0] = f(N) + wrong; }");
-    sources.add("b.grid", "const N: u32 = 1;\nfn f(n: u32) -> u32 { return missing; }");
+    let files = crate::load::Memory::new([
+        ("a.grid", "use \"b.grid\"; kernel k(p: *mut u32) { p[0] = f(N) + wrong; }"),
+        ("b.grid", "const N: u32 = 1;\nfn f(n: u32) -> u32 { return missing; }"),
+    ]);
+    let sources = crate::load::load(&files, std::path::Path::new("a.grid")).unwrap();
     let (_, diagnostics) = parse_and_check(&sources);
     let at: Vec<(u32, u32)> = diagnostics
         .iter()

@@ -8,9 +8,12 @@
 //!   minus integer, and pointer minus pointer (an `i64`, in elements).
 //! - `Assign` with an operator: the value has the type that `Binary` of that operator would want.
 //! - `&&` and `||` are `Logical`: the right side runs only when it decides.
+//! - The left sides of operators may go down very far (see [`crate::chain`]); all else is no higher than the
+//!   syntax tree may be.
 //! - Signedness is the operands' type; there are no signed or unsigned operators.
 
 use crate::builtins::Builtin;
+use crate::chain::{Chained, Left};
 use crate::source::Span;
 use crate::types::{Structs, Type};
 
@@ -30,15 +33,35 @@ pub struct StaticId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FunctionId(pub u32);
 
-/// A checked program. Functions stand in the order of the source.
+/// Index of an `extern fn` in its program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ExternId(pub u32);
+
+/// A checked program. Functions stand in the order of the source, then instances of those with const parameters
+/// in the order in which they are asked for.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// All structs, the built-in ones first.
     pub structs: Structs,
     /// `static` variables, in the order of the source.
     pub statics: Vec<Static>,
+    /// Functions that other modules define, in the order of the source.
+    pub externs: Vec<Extern>,
     /// Device functions and kernels.
     pub functions: Vec<Function>,
+}
+
+/// An `extern fn`.
+#[derive(Clone, Debug)]
+pub struct Extern {
+    /// Its name, which is its symbol.
+    pub name: String,
+    /// Types of its parameters: numbers, `bool`, pointers, streams, vectors and structs.
+    pub parameters: Vec<Type>,
+    /// What it returns: `Unit`, a number, `bool`, a pointer or a stream.
+    pub result: Type,
+    /// The name in its declaration.
+    pub span: Span,
 }
 
 /// A `static` variable.
@@ -231,6 +254,34 @@ impl Expr {
     }
 }
 
+impl Chained for Expr {
+    fn take_left(&mut self) -> Option<Left<Self>> {
+        self.left()?;
+        match std::mem::replace(&mut self.kind, ExprKind::Bool(false)) {
+            ExprKind::Binary(_, left, _) | ExprKind::Logical { left, .. } => Some(left),
+            _ => None,
+        }
+    }
+
+    fn left(&self) -> Option<&Self> {
+        match &self.kind {
+            ExprKind::Binary(_, left, _) | ExprKind::Logical { left, .. } => Some(left),
+            _ => None,
+        }
+    }
+
+    fn with_left(&self, left: Left<Self>) -> Self {
+        let kind = match &self.kind {
+            ExprKind::Binary(op, _, right) => ExprKind::Binary(*op, left, right.clone()),
+            ExprKind::Logical { is_and, right, .. } => {
+                ExprKind::Logical { is_and: *is_and, left, right: right.clone() }
+            }
+            other => other.clone(),
+        };
+        Expr { kind, ty: self.ty.clone(), span: self.span }
+    }
+}
+
 /// Operators on two operands. Comparisons give `bool`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each variant is the operator of that name")]
@@ -336,13 +387,13 @@ pub enum ExprKind {
     /// An operator on one operand.
     Unary(UnaryOp, Box<Expr>),
     /// An operator on two operands.
-    Binary(BinaryOp, Box<Expr>, Box<Expr>),
+    Binary(BinaryOp, Left<Expr>, Box<Expr>),
     /// `&&` (`is_and`) or `||`.
     Logical {
         /// `&&`.
         is_and: bool,
         /// Always evaluated.
-        left: Box<Expr>,
+        left: Left<Expr>,
         /// Evaluated only when it decides.
         right: Box<Expr>,
     },
@@ -368,13 +419,11 @@ pub enum ExprKind {
     Deref(Box<Expr>),
     /// `&place`, of type `*mut T` or `*const T`.
     AddressOf(Box<Expr>),
-    /// `if`; without `otherwise` the value is `Unit`.
+    /// `if` with every `else if`; without `otherwise` the value is `Unit`.
     If {
-        /// A `bool`.
-        condition: Box<Expr>,
-        /// When true.
-        then: Block,
-        /// When false.
+        /// Each condition, a `bool`, with its block; the first that is true decides.
+        branches: Vec<(Expr, Block)>,
+        /// When none is.
         otherwise: Option<Block>,
     },
     /// A block.
@@ -383,6 +432,13 @@ pub enum ExprKind {
     Call {
         /// Which.
         function: FunctionId,
+        /// Arguments of the parameters' types.
+        arguments: Vec<Expr>,
+    },
+    /// A call of an `extern fn`.
+    CallExtern {
+        /// Which.
+        function: ExternId,
         /// Arguments of the parameters' types.
         arguments: Vec<Expr>,
     },

@@ -58,28 +58,28 @@ impl<'a> Context<'a> {
         }
     }
 
-    fn named_type(&mut self, name: ast::Name) -> Option<Type> {
+    pub(super) fn named_type(&mut self, name: ast::Name) -> Option<Type> {
         let text = self.text(name);
         if let Some(ty) = builtin_type(text) {
             return Some(ty);
         }
-        if let Some(id) = self.type_names.get(text) {
+        if let Some(id) = self.struct_named(text, name.span.file) {
             return id.map(Type::Struct);
         }
-        if !self.has_use {
+        if !self.is_new(text, name.span.file, ids::UNKNOWN_TYPE) {
+            return None;
+        }
+        self.report_unknown(text, name.span.file, |cx| {
             let message = format!("there is no type `{text}`");
             let error = Diagnostic::error(ids::UNKNOWN_TYPE, name.span, message);
-            let error = match foreign_type(text) {
+            match foreign_type(text) {
                 Some(own) => error.hint(format!("it is called `{own}` here")),
-                None => self.suggest(error, text, |cx| {
+                None => cx.suggest(error, text, |cx| {
                     let builtin = Scalar::ALL.map(Scalar::name).into_iter().chain(["stream"]);
                     cx.struct_names().into_iter().chain(builtin).collect()
                 }),
-            };
-            self.report(error);
-            // Once is enough.
-            self.type_names.insert(text, None);
-        }
+            }
+        });
         None
     }
 

@@ -88,8 +88,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             let value = self.cast_int(value, from, Scalar::U32)?;
             return self.int_to_float(value, Scalar::U32, to);
         }
-        if to == Scalar::Bf16 {
-            return Ok(self.int_to_bfloat(value, from)?.into());
+        if self.cx.is_bits(to) {
+            return Ok(self.int_to_narrow(value, from, to)?.into());
         }
         let ty = self.cx.float_type(to);
         Ok(if from.is_signed() {
@@ -105,13 +105,13 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         from: Scalar,
         to: Scalar,
     ) -> Result<BasicValueEnum<'ctx>> {
-        if from == Scalar::Bf16 {
-            let wide = self.bfloat_to_f32(int(value)?)?;
+        if self.cx.is_bits(from) {
+            let wide = self.narrow_to_f32(int(value)?, from)?;
             return self.cast_scalar(wide.into(), Scalar::F32, to);
         }
         let value = float(value)?;
-        if to == Scalar::Bf16 {
-            return Ok(self.float_to_bfloat(value, from)?.into());
+        if self.cx.is_bits(to) {
+            return Ok(self.float_to_narrow(value, from, to)?.into());
         }
         let ty = self.cx.float_type(to);
         Ok(if to.size() > from.size() {

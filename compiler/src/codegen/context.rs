@@ -187,36 +187,3 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
         }
     }
 }
-
-/// The symbol of what other modules and the host see: PTX allows `[A-Za-z0-9_$]`. A `.` becomes `$`, any
-/// other byte `$` and its two hexadecimal digits; no name of the language has a `$`.
-pub(super) fn external_symbol(name: &str) -> String {
-    internal_symbol(name).replace('.', "$")
-}
-
-/// The symbol of what only this module sees. LLVM and libNVVM rename a `.` in these by themselves, and in
-/// LLVM's text it reads better.
-pub(super) fn internal_symbol(name: &str) -> String {
-    let mut symbol = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'$') {
-            symbol.push(char::from(byte));
-        } else {
-            symbol.push_str(&format!("${byte:02x}"));
-        }
-    }
-    symbol
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{external_symbol, internal_symbol};
-
-    #[test]
-    fn symbols_are_legal_in_ptx() {
-        assert_eq!(external_symbol("fill.serial"), "fill$serial");
-        assert_eq!(internal_symbol("fill.body"), "fill.body");
-        assert_eq!(internal_symbol("f::<8>"), "f$3a$3a$3c8$3e");
-        assert_eq!(external_symbol("a_1"), "a_1");
-    }
-}

@@ -10,13 +10,13 @@ use inkwell::module::Linkage;
 use inkwell::types::{BasicType, BasicTypeEnum};
 use inkwell::values::{BasicValueEnum, FunctionValue, PointerValue};
 
-use super::context::{ModuleContext, external_symbol, internal_symbol};
+use super::context::ModuleContext;
 use super::types::Carrier;
 use super::unroll::LoopNodes;
 use super::values::{int, pointer};
 use super::{PTX_KERNEL, bug};
 use crate::error::Result;
-use crate::ir::{BlockId, Function, KernelId, Operand, Role, Terminator, loops};
+use crate::ir::{BlockId, Function, KernelId, Operand, Role, Terminator, loops, symbol};
 use crate::source::Span;
 use crate::types::{Scalar, Type};
 
@@ -41,6 +41,11 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             self.functions.push(value);
         }
         for item in &self.ir.externs {
+            if item.span.is_some() {
+                let value = self.declare_external(item)?;
+                self.externs.push(value);
+                continue;
+            }
             let parameters = self.value_types(item.parameters.iter())?;
             if self.carrier(&item.result) == Carrier::Memory
                 || item.parameters.iter().any(|ty| self.carrier(ty) != Carrier::Registers)
@@ -63,7 +68,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             parameters.push(self.pointer_type().into());
         }
         let ty = self.function_type(self.result_type(&function.result)?, &parameters);
-        let mut symbol = internal_symbol(&function.name);
+        let mut symbol = symbol::internal(&function.name);
         if self.cpu().is_some() && function.role == Role::Device {
             // Not the name of a function of C, which the CPU's code may call.
             symbol.push_str(".device");
@@ -84,7 +89,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
     fn declare_entry(&self, function: &Function, kernel: KernelId) -> Result<FunctionValue<'ctx>> {
         let types = function.parameters.iter().map(|item| self.entry_parameter(&item.ty));
         let ty = self.function_type(None, &types.collect::<Result<Vec<_>>>()?);
-        let value = self.add_function(&external_symbol(&function.name), ty)?;
+        let value = self.add_function(&symbol::external(&function.name), ty)?;
         value.set_call_conventions(PTX_KERNEL);
         for (at, item) in function.parameters.iter().enumerate() {
             if is_by_value(&item.ty) {
@@ -178,7 +183,9 @@ pub(super) struct FunctionEmitter<'a, 'ctx, 'ir> {
     /// By `ir::BlockId`.
     blocks: Vec<BasicBlock<'ctx>>,
     /// Addresses, by `ir::SlotId`.
-    slots: Vec<PointerValue<'ctx>>,
+    pub(super) slots: Vec<PointerValue<'ctx>>,
+    /// How many of them a checked image tells the device of.
+    pub(super) told_locals: u32,
     pub(super) parameters: Vec<BasicValueEnum<'ctx>>,
     /// By `ir::InstId`, once emitted.
     pub(super) values: Vec<Option<BasicValueEnum<'ctx>>>,
@@ -204,6 +211,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             value,
             blocks,
             slots: Vec::new(),
+            told_locals: 0,
             parameters: Vec::new(),
             values: vec![None; function.instructions.len()],
             span: Cell::new(function.span),
@@ -232,9 +240,13 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
     /// Slots, and the values of parameters.
     fn emit_prologue(&mut self) -> Result<()> {
         self.build().position_at_end(self.block(BlockId(0))?);
-        for slot in &self.function.slots {
-            self.slots.push(self.alloca(&slot.ty, &slot.name)?);
+        let escaping = self.escaping_slots();
+        for (slot, &escapes) in self.function.slots.iter().zip(&escaping) {
+            let ty = self.cx.memory_type(&slot.ty)?;
+            let ty = if escapes { self.guarded(ty) } else { ty };
+            self.slots.push(self.alloca_raw(ty, self.cx.alignment(&slot.ty), &slot.name)?);
         }
+        self.told_locals = self.begin_locals(&escaping)?;
         let is_entry = matches!(self.function.role, Role::Entry(_));
         if self.cx.cpu().is_some() {
             self.shared_base = self.load_shared_base()?;
@@ -259,10 +271,6 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
     }
 
     /// A variable of the frame.
-    fn alloca(&self, ty: &Type, name: &str) -> Result<PointerValue<'ctx>> {
-        self.alloca_raw(self.cx.memory_type(ty)?, self.cx.alignment(ty), name)
-    }
-
     fn alloca_raw(
         &self,
         ty: BasicTypeEnum<'ctx>,
@@ -336,6 +344,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         match (value, self.cx.carrier(ty)) {
             (Some(value), Carrier::Registers) => {
                 let value = self.operand(value)?;
+                self.end_locals()?;
                 self.build().build_return(Some(&value))?;
             }
             (Some(value), Carrier::Memory) => {
@@ -343,9 +352,11 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
                 let last =
                     self.value.get_last_param().ok_or_else(|| bug("no place for a result"))?;
                 self.store_part(pointer(last)?, 0, value, ty)?;
+                self.end_locals()?;
                 self.build().build_return(None)?;
             }
             _ => {
+                self.end_locals()?;
                 self.build().build_return(None)?;
             }
         }

@@ -6,10 +6,10 @@ use inkwell::types::ArrayType;
 use inkwell::values::{ArrayValue, PointerValue};
 
 use super::bug;
-use super::context::{ModuleContext, external_symbol, internal_symbol};
+use super::context::ModuleContext;
 use super::{cpu, geometry};
 use crate::error::{Error, Result};
-use crate::ir::{Global, Init, Space};
+use crate::ir::{Global, Init, Space, symbol};
 
 /// Device memory (NVVM IR Specification, "Address Spaces"). Constants lie here too, as nvcc puts its
 /// strings: the constant bank (4) holds only 64 KiB for all of a module.
@@ -58,9 +58,9 @@ impl<'ctx> ModuleContext<'ctx, '_> {
 
     fn add_global(&self, global: &Global) -> Result<PointerValue<'ctx>> {
         let name = if global.exported {
-            external_symbol(&global.name)
+            symbol::external(&global.name)
         } else {
-            internal_symbol(&global.name)
+            symbol::internal(&global.name)
         };
         if self.module.get_global(&name).is_some() {
             return Err(bug(format!("two globals are called `{name}`")));
@@ -71,7 +71,16 @@ impl<'ctx> ModuleContext<'ctx, '_> {
                  the variable"
             )));
         }
-        let ty = self.bytes_type(&global.ty)?;
+        let ty = match self.cpu() {
+            // Behind it, what nothing uses.
+            Some(cpu) if global.space == Space::Device => {
+                let bytes = u32::try_from(cpu.guarded_bytes(self.size(&global.ty)));
+                let bytes =
+                    bytes.map_err(|_| Error::Invalid(format!("`{}` takes 4 GiB", global.name)))?;
+                self.int_type(8).array_type(bytes)
+            }
+            _ => self.bytes_type(&global.ty)?,
+        };
         let space = match global.space {
             _ if self.cpu().is_some() => 0,
             Space::Shared => SHARED,
@@ -93,8 +102,10 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         match &global.init {
             Init::Unset => Ok(ty.get_undef()),
             Init::Zero => Ok(ty.const_zero()),
-            Init::Bytes(bytes) if bytes.len() as u64 == u64::from(ty.len()) => {
-                Ok(self.context.const_string(bytes, false))
+            Init::Bytes(bytes) if bytes.len() as u64 == self.size(&global.ty) => {
+                let mut bytes = bytes.clone();
+                bytes.resize(ty.len() as usize, 0);
+                Ok(self.context.const_string(&bytes, false))
             }
             Init::Bytes(bytes) => Err(Error::internal(
                 "codegen",

@@ -91,7 +91,12 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 let callee = self.cx.externs.get(function.index());
                 let callee = *callee.ok_or_else(|| bug("a call of what is not there"))?;
                 let arguments = self.operands(arguments)?;
-                return self.call(callee, arguments, &inst.ty, &name);
+                return match self.cx.ir.externs.get(function.index()) {
+                    Some(item) if item.span.is_some() => {
+                        self.call_external(item, callee, arguments, &name)
+                    }
+                    _ => self.call(callee, arguments, &inst.ty, &name),
+                };
             }
             InstKind::Builtin { builtin, arguments, format } => {
                 return self.builtin(*builtin, arguments, *format, &inst.ty);
@@ -143,7 +148,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     }
 
     /// An index of any integer type as an `i64`, by the sign of its type.
-    fn index(&self, index: &Operand) -> Result<IntValue<'ctx>> {
+    pub(super) fn index(&self, index: &Operand) -> Result<IntValue<'ctx>> {
         let ty = self.type_of(index);
         int(self.cast(self.operand(index)?, &ty, &Type::I64)?)
     }

@@ -21,8 +21,10 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         scalar: Scalar,
         arguments: &[BasicValueEnum<'ctx>],
     ) -> Result<BasicValueEnum<'ctx>> {
-        if !matches!(scalar, Scalar::F32 | Scalar::F64) {
-            return self.int_math(op, scalar, arguments);
+        match scalar {
+            Scalar::F32 | Scalar::F64 => {}
+            Scalar::F16 | Scalar::Bf16 => return self.narrow_math(op, scalar, arguments),
+            _ => return self.int_math(op, scalar, arguments),
         }
         let libdevice = |name| self.libdevice(name, scalar, arguments);
         match op {
@@ -99,7 +101,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// The absolute value, by the sign bit: libNVVM knows no `llvm.fabs`.
     pub(super) fn absolute(&self, value: FloatValue<'ctx>) -> Result<FloatValue<'ctx>> {
         let ty = value.get_type();
-        let bits = if ty == self.cx.float_type(Scalar::F64) { 64 } else { 32 };
+        let bits = ty.get_bit_width();
         let word = self.cx.int_type(bits);
         let all = int(self.build().build_bit_cast(value, word, "")?)?;
         let mask = word.const_int(u64::MAX >> (65 - bits), false);
@@ -132,8 +134,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     ) -> Result<BasicValueEnum<'ctx>> {
         let ty = arguments.first().ok_or_else(|| bug("an intrinsic without arguments"))?.get_type();
         let suffix = match ty {
-            _ if ty == self.cx.float_type(Scalar::F32).into() => "f32".to_owned(),
-            _ if ty == self.cx.float_type(Scalar::F64).into() => "f64".to_owned(),
+            ty if ty.is_float_type() => format!("f{}", ty.into_float_type().get_bit_width()),
             ty if ty.is_int_type() => format!("i{}", ty.into_int_type().get_bit_width()),
             other => return Err(bug(format!("llvm.{name} on {other}"))),
         };

@@ -244,7 +244,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 let mask = if bits >= 64 { u64::MAX } else { (1 << bits) - 1 };
                 self.cx.int_type(bits).const_int(*value as u64 & mask, false).into()
             }
-            Const::Float(Scalar::Bf16, value) => self.bfloat_constant(*value).into(),
+            Const::Float(scalar, value) if self.cx.is_bits(*scalar) => {
+                self.narrow_constant(*value, *scalar).into()
+            }
             Const::Float(scalar, value) => self.cx.float_type(*scalar).const_float(*value).into(),
             Const::Zero(ty) => match self.cx.carrier(ty) {
                 Carrier::Nothing | Carrier::Registers => self.cx.value_type(ty)?.const_zero(),

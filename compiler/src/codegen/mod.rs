@@ -13,24 +13,27 @@
 //! - **Wide values**, of more than `types::MAX_LEAVES` leaves, are carried as a pointer to a
 //!   copy that nothing writes; see `memory.rs`.
 //! - **`bool`** is `i1` in registers and a byte, 0 or 1, in memory and as a kernel's parameter.
-//! - **`bf16`** is carried as its bits in an `i16` and computed in `f32`; see `bfloat.rs`.
+//! - **`bf16`**, and on the CPU **`f16`**, is carried as its bits in an `i16` and computed in `f32`; see
+//!   `narrow.rs`.
 //! - Kernels' entries have the `ptx_kernel` calling convention and, for launch bounds, the attributes
 //!   `nvvm.maxntid` and `nvvm.minctasm`. Bodies are internal and `alwaysinline`.
 
 mod atomic;
 mod atomic_ptx;
-mod bfloat;
 mod builtin;
 mod cast;
 mod context;
 mod cpu;
+mod external;
 mod function;
 mod geometry;
 mod globals;
 mod heap;
 mod instruction;
+mod linked;
 mod math;
 mod memory;
+mod narrow;
 mod operator;
 mod printf;
 mod types;
@@ -41,6 +44,7 @@ mod warp;
 pub use cpu::{CpuModuleOptions, build_cpu_module};
 use inkwell::context::Context;
 use inkwell::module::Module;
+pub(crate) use linked::link_inputs;
 
 use crate::error::{Error, Result};
 use crate::ir;

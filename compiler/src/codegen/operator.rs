@@ -5,7 +5,7 @@ use inkwell::{FloatPredicate, IntPredicate};
 
 use super::bug;
 use super::function::FunctionEmitter;
-use super::values::{float, int, pointer};
+use super::values::{float, int, pointer, result};
 use crate::builtins::MathOp;
 use crate::error::Result;
 use crate::ir::{BinaryOp, Operand, UnaryOp};
@@ -21,7 +21,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     ) -> Result<BasicValueEnum<'ctx>> {
         let scalar = ty.as_scalar().ok_or_else(|| bug("an operator on what is no scalar"))?;
         Ok(match (op, scalar) {
-            (UnaryOp::Neg, Scalar::Bf16) => self.bfloat_negate(int(value)?)?.into(),
+            (UnaryOp::Neg, _) if self.cx.is_bits(scalar) => self.narrow_negate(int(value)?)?.into(),
             (UnaryOp::Neg, _) if scalar.is_float() => {
                 self.build().build_float_neg(float(value)?, "")?.into()
             }
@@ -89,15 +89,20 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         right: BasicValueEnum<'ctx>,
         scalar: Scalar,
     ) -> Result<BasicValueEnum<'ctx>> {
-        // Exact or rounded once more without effect: f32 has more than twice the bits of either (W. Kahan's
-        // condition 2p + 2), and a remainder is always exact.
-        let narrow = scalar == Scalar::Bf16 || (scalar == Scalar::F16 && op == BinaryOp::Rem);
-        if narrow {
-            let ty = Type::Scalar(scalar);
-            let left = self.cast(left, &ty, &Type::F32)?;
-            let right = self.cast(right, &ty, &Type::F32)?;
-            let value = self.binary_float(op, left, right, Scalar::F32)?;
-            return if op.is_comparison() { Ok(value) } else { self.cast(value, &Type::F32, &ty) };
+        // The product of two f16 is rounded by itself: a plain one and a sum may become one `fma`, which rounds
+        // once (libNVVM's option -fma).
+        let is_product = scalar == Scalar::F16 && op == BinaryOp::Mul;
+        if self.cx.is_bits(scalar) || is_product || scalar == Scalar::F16 && op == BinaryOp::Rem {
+            let left = self.cast_scalar(left, scalar, Scalar::F32)?;
+            let right = self.cast_scalar(right, scalar, Scalar::F32)?;
+            let value = match is_product && self.cx.cpu().is_none() {
+                true => self.rounded_product(left, right)?,
+                false => self.binary_float(op, left, right, Scalar::F32)?,
+            };
+            return match op.is_comparison() {
+                true => Ok(value),
+                false => self.cast_scalar(value, Scalar::F32, scalar),
+            };
         }
         let (left, right) = (float(left)?, float(right)?);
         let build = self.build();
@@ -109,6 +114,17 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             BinaryOp::Rem => self.libdevice("fmod", scalar, &[left.into(), right.into()])?,
             _ => self.compare_floats(op, left, right)?.into(),
         })
+    }
+
+    /// The product of two `f32`, which no optimiser joins with a sum.
+    fn rounded_product(
+        &self,
+        left: BasicValueEnum<'ctx>,
+        right: BasicValueEnum<'ctx>,
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let single = self.cx.scalar_type(Scalar::F32);
+        let function = self.cx.declare("llvm.nvvm.mul.rn.f", Some(single), &[single; 2])?;
+        result(self.emit_call(function, &[left, right], "")?)
     }
 
     fn compare_floats(

@@ -42,7 +42,13 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         }
     }
 
-    /// The floating-point type of `f16`, `f32` or `f64`.
+    /// Whether values of a float type are carried as their bits, in an `i16`. LLVM 7 has no `bfloat`; and the
+    /// baseline of x86-64 converts a `half` by functions of LLVM's own library, which an image must not need.
+    pub(super) fn is_bits(&self, scalar: Scalar) -> bool {
+        scalar == Scalar::Bf16 || scalar == Scalar::F16 && self.cpu().is_some()
+    }
+
+    /// The floating-point type of `f16` on a GPU, `f32` or `f64`.
     pub(super) fn float_type(&self, scalar: Scalar) -> FloatType<'ctx> {
         match scalar {
             Scalar::F16 => self.context.f16_type(),
@@ -75,9 +81,9 @@ impl<'ctx> ModuleContext<'ctx, '_> {
 
     /// The type of a scalar in registers.
     pub(super) fn scalar_type(&self, scalar: Scalar) -> BasicTypeEnum<'ctx> {
-        match scalar {
-            Scalar::F16 | Scalar::F32 | Scalar::F64 => self.float_type(scalar).into(),
-            _ => self.int_type(scalar.bits()).into(),
+        match scalar.is_float() && !self.is_bits(scalar) {
+            true => self.float_type(scalar).into(),
+            false => self.int_type(scalar.bits()).into(),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::types::Scalar;
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
-    /// A shuffle of a 32- or 64-bit scalar or a pointer. The hardware moves 32 bits, so 64 go in two halves.
+    /// A shuffle of a scalar of 16 bits or more, or a pointer. The hardware moves 32 bits, so 64 go in two halves.
     pub(super) fn shuffle(
         &self,
         mode: ShuffleMode,
@@ -23,15 +23,21 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let (word, wide) = (self.cx.int_type(32), self.cx.int_type(64));
         let bits = match value {
             BasicValueEnum::IntValue(value) => value,
-            BasicValueEnum::FloatValue(_) => {
-                let is_single = ty == self.cx.context.f32_type().into();
-                int(build.build_bit_cast(value, if is_single { word } else { wide }, "")?)?
+            BasicValueEnum::FloatValue(float) => {
+                let bits = self.cx.int_type(float.get_type().get_bit_width());
+                int(build.build_bit_cast(value, bits, "")?)?
             }
             BasicValueEnum::PointerValue(value) => build.build_ptr_to_int(value, wide, "")?,
             other => return Err(bug(format!("a shuffle of {other}"))),
         };
         let moved = match bits.get_type().get_bit_width() {
             _ if self.cx.cpu().is_some() => self.host_shuffle(mode, mask, bits, lane)?,
+            16 => {
+                let narrow = bits.get_type();
+                let bits = build.build_int_z_extend(bits, word, "")?;
+                let moved = self.shuffle_word(mode, mask, bits, lane)?;
+                build.build_int_truncate(moved, narrow, "")?
+            }
             32 => self.shuffle_word(mode, mask, bits, lane)?,
             64 => {
                 let half = wide.const_int(32, false);

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use gridlet::arch::{CudaArch, Dialect};
-use gridlet::compile::{self, Backend, BuildOptions, Checked, CpuOptions, DialectChoice, Session};
+use gridlet::compile::{
+    self, Backend, BuildOptions, Checked, CpuOptions, DialectChoice, KernelName, LinkInput, Session,
+};
 use gridlet::target::Target;
 use gridlet::{Error, artifact, ir, nvvm};
 use inkwell::context::Context;
@@ -27,6 +29,10 @@ pub(crate) struct Options {
     /// Architectures: sm_75, sm_80, sm_86, sm_89, sm_90, sm_100, sm_120; cpu for this machine's processor
     #[arg(long, value_name = "ARCH", value_delimiter = ',', default_value = "sm_90")]
     arch: Vec<Target>,
+    /// A kernel with const parameters to compile for these constants, as `k::<8>`, beside those that the program
+    /// launches; may be given several times
+    #[arg(long = "instance", value_name = "KERNEL")]
+    instances: Vec<KernelName>,
     /// What to write; several separated by commas
     #[arg(long, value_enum, value_delimiter = ',', default_value = "bundle", value_name = "KIND")]
     emit: Vec<Emit>,
@@ -50,6 +56,10 @@ impl Options {
 /// Options that say how code is made; `run` has them too.
 #[derive(clap::Args)]
 pub(crate) struct CodeOptions {
+    /// A module that defines functions which the program declares as `extern fn`: .ll, .bc, .ptx, .cubin, .fatbin,
+    /// .o, .a or .c; may be given several times
+    #[arg(long = "link", value_name = "FILE")]
+    links: Vec<PathBuf>,
     /// How launches are lowered
     #[arg(long, value_enum, default_value = "cdp", value_name = "STRATEGY")]
     launch: LaunchChoice,
@@ -97,6 +107,12 @@ enum Level {
 }
 
 impl CodeOptions {
+    /// A session that links what the options say.
+    pub(crate) fn session(&self) -> Result<Session, Failure> {
+        let inputs = self.links.iter().map(|path| LinkInput::read(path));
+        Ok(Session::new().linking(inputs.collect::<gridlet::Result<_>>()?))
+    }
+
     /// As the library takes them.
     pub(crate) fn build_options(&self, arch: CudaArch) -> BuildOptions {
         let LaunchChoice::Cdp = self.launch;
@@ -192,11 +208,11 @@ struct Output {
 
 /// Builds and writes. Nothing is written unless everything could be made.
 pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
-    let session = Session::new();
+    let session = options.code.session()?;
     let outputs = match FileKind::of(&options.file) {
         FileKind::Source => {
-            let program = input::checked(&options.file, reporter)?;
-            source_outputs(&session, &program, options)?
+            let program = input::checked(&options.file, &options.instances, reporter)?;
+            source_outputs(&session, &program, options, reporter)?
         }
         FileKind::Nvvm => nvvm_outputs(&session, options)?,
         FileKind::Artifact => {
@@ -222,7 +238,10 @@ fn source_outputs(
     session: &Session,
     program: &Checked,
     options: &Options,
+    reporter: &Reporter,
 ) -> Result<Vec<Output>, Failure> {
+    // What only linking finds is about the source too.
+    let shown = |error: Error| reporter.program(error, &program.sources);
     let stem = input::stem(&options.file);
     let several = options.arch.len() > 1;
     let mut outputs = Vec::new();
@@ -232,9 +251,11 @@ fn source_outputs(
                 let bytes = match target {
                     Target::Cuda(arch) => {
                         let build = options.code.build_options(arch);
-                        cuda_output(session, program, emit, &build)?
+                        cuda_output(session, program, emit, &build, &shown)?
                     }
-                    Target::Cpu => cpu_output(session, program, emit, &options.cpu_options())?,
+                    Target::Cpu => {
+                        cpu_output(session, program, emit, &options.cpu_options(), &shown)?
+                    }
                 };
                 let name = name(&stem, emit, several.then_some(target));
                 outputs.push(Output { name, bytes, is_text: emit.is_text() });
@@ -245,7 +266,7 @@ fn source_outputs(
         let artifact = || {
             let (cuda, cpu) = (CudaArch::DEFAULT, options.cpu_options());
             let cuda = options.code.build_options(cuda);
-            artifact::build_for(session, program, &options.arch, &cuda, &cpu)
+            artifact::build_for(session, program, &options.arch, &cuda, &cpu).map_err(shown)
         };
         let bytes = match emit {
             Emit::Layout => {
@@ -266,13 +287,14 @@ fn cuda_output(
     program: &Checked,
     emit: Emit,
     build: &BuildOptions,
+    shown: &dyn Fn(Error) -> Failure,
 ) -> Result<Vec<u8>, Failure> {
     Ok(match emit {
         Emit::Ir => ir::print::print(&program.lower(build)?).into_bytes(),
         Emit::Nvvm => program.nvvm(build)?.bytes,
         Emit::Bitcode => program.bitcode(build)?,
-        Emit::Ptx => session.ptx(program, build)?.0.0.into_bytes(),
-        Emit::Cubin => session.cubin(program, build)?.cubin.0,
+        Emit::Ptx => session.ptx(program, build).map_err(shown)?.0.0.into_bytes(),
+        Emit::Cubin => session.cubin(program, build).map_err(shown)?.cubin.0,
         _ => return Err(wrong_target(emit, build.arch.into())),
     })
 }
@@ -283,12 +305,13 @@ fn cpu_output(
     program: &Checked,
     emit: Emit,
     build: &CpuOptions,
+    shown: &dyn Fn(Error) -> Failure,
 ) -> Result<Vec<u8>, Failure> {
     Ok(match emit {
         Emit::Ir => ir::print::print(&program.lower_for_cpu(build)?).into_bytes(),
         Emit::Nvvm => program.cpu_llvm(build)?.into_bytes(),
         Emit::Object => program.cpu_object(build)?,
-        Emit::SharedObject => session.cpu_image(program, build)?.0,
+        Emit::SharedObject => session.cpu_image(program, build).map_err(shown)?.0,
         _ => return Err(wrong_target(emit, Target::Cpu)),
     })
 }

@@ -17,7 +17,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     let mut worst = 0;
     for file in &options.files {
-        if let Err(failure) = input::checked(file, reporter) {
+        if let Err(failure) = input::checked(file, &[], reporter) {
             reporter.failure(&failure);
             worst = worst.max(failure.status());
         }

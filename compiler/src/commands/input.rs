@@ -2,15 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use gridlet::compile::{self, Checked};
+use gridlet::compile::{self, Checked, KernelName};
 
 use super::report::{Failure, Reporter};
 
-/// Reads and checks a `.grid` file, and shows its messages.
-pub(crate) fn checked(path: &Path, reporter: &Reporter) -> Result<Checked, Failure> {
+/// Reads and checks a `.grid` file and what it uses, and shows the messages. `wanted` are kernels with const
+/// arguments to compile beside those that the program launches.
+pub(crate) fn checked(
+    path: &Path,
+    wanted: &[KernelName],
+    reporter: &Reporter,
+) -> Result<Checked, Failure> {
     let sources = compile::load(path)?;
     let shown = sources.clone();
-    let checked = compile::check(sources).map_err(|error| reporter.program(error, &shown))?;
+    let checked =
+        compile::check_for(sources, wanted).map_err(|error| reporter.program(error, &shown))?;
     reporter.diagnostics(&checked.warnings, &checked.sources);
     Ok(checked)
 }

@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use comfy_table::{CellAlignment, Table, presets::UTF8_FULL_CONDENSED};
-use gridlet::compile::Checked;
+use gridlet::compile::{Checked, KernelName};
 use gridlet::layout::{MAX_PARAMETER_BYTES, ParamLayout};
 use gridlet::types::Structs;
 use serde_json::json;
 
-use super::report::{Failure, Reporter};
+use super::report::Reporter;
 use super::{Outcome, input, print, print_json};
 
 /// Options of `gridlet layout`.
@@ -20,7 +20,7 @@ pub(crate) struct Options {
     file: PathBuf,
     /// Only this kernel
     #[arg(long, value_name = "K")]
-    kernel: Option<String>,
+    kernel: Option<KernelName>,
     /// Write JSON
     #[arg(long)]
     json: bool,
@@ -28,8 +28,8 @@ pub(crate) struct Options {
 
 /// Shows the layouts.
 pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
-    let program = input::checked(&options.file, reporter)?;
-    let chosen = choose(&program, options.kernel.as_deref())?;
+    let program = input::checked(&options.file, options.kernel.as_slice(), reporter)?;
+    let chosen = choose(&program, options.kernel.as_ref());
     let structs = &program.module.structs;
     if options.json {
         return print_json(&to_json(&chosen, structs));
@@ -45,16 +45,10 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
 }
 
 /// The layouts of all kernels, or of the one that is named.
-fn choose<'a>(program: &'a Checked, kernel: Option<&str>) -> Result<Vec<&'a ParamLayout>, Failure> {
-    let all: Vec<&ParamLayout> = program.parameter_buffers().collect();
-    let Some(name) = kernel else { return Ok(all) };
-    match all.iter().find(|layout| layout.kernel == name) {
-        Some(layout) => Ok(vec![*layout]),
-        None => {
-            let known: Vec<&str> = all.iter().map(|layout| layout.kernel.as_str()).collect();
-            Err(Failure::call(format!("no kernel `{name}`; the program has {}", known.join(", "))))
-        }
-    }
+fn choose<'a>(program: &'a Checked, kernel: Option<&KernelName>) -> Vec<&'a ParamLayout> {
+    let name = kernel.map(KernelName::to_string);
+    let is_chosen = |layout: &&ParamLayout| name.as_ref().is_none_or(|name| layout.kernel == *name);
+    program.parameter_buffers().filter(is_chosen).collect()
 }
 
 /// JSON of layouts: offsets, sizes and alignments in bytes.

@@ -8,6 +8,7 @@ mod build;
 mod check;
 mod device;
 mod doctor;
+mod fmt;
 mod input;
 mod layout;
 mod report;
@@ -61,6 +62,8 @@ pub(crate) enum MessageFormat {
 enum Command {
     /// Report what is wrong with programs, and build nothing
     Check(check::Options),
+    /// Lay out the source of programs in the one style of the language
+    Fmt(fmt::Options),
     /// Compile a program
     Build(build::Options),
     /// Show the parameter buffers of a program's kernels
@@ -79,6 +82,7 @@ pub(crate) fn main() -> ExitCode {
     let reporter = Reporter::new(cli.message_format);
     let outcome = match cli.command {
         Command::Check(options) => check::run(&options, &reporter),
+        Command::Fmt(options) => fmt::run(&options, &reporter),
         Command::Build(options) => build::run(&options, &reporter),
         Command::Layout(options) => layout::run(&options, &reporter),
         Command::Run(options) => run::run(&options, &reporter),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use gridlet::arch::CudaArch;
 use gridlet::artifact;
-use gridlet::compile::{Checked, Session};
+use gridlet::compile::{Checked, KernelName};
 use gridlet::cpu::CpuOptions;
 use gridlet::source::SourceMap;
 use gridlet_runtime::manifest::{Kernel, Manifest, Type};
@@ -33,9 +33,9 @@ pub(crate) struct Options {
     /// The program: a .grid file, or a bundle that `gridlet build` wrote
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The kernel to launch
+    /// The kernel to launch; with constants, as `k::<8>`, if it has const parameters
     #[arg(long, value_name = "K")]
-    kernel: String,
+    kernel: KernelName,
     /// Blocks of the grid
     #[arg(long, value_name = "X[,Y[,Z]]")]
     grid: Extent,
@@ -127,7 +127,10 @@ struct Bound {
 /// Runs a kernel. All that can be wrong with the call is found before a device is touched.
 pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     let input = match FileKind::of(&options.file) {
-        FileKind::Source => Input::Source(Box::new(input::checked(&options.file, reporter)?)),
+        FileKind::Source => {
+            let wanted = std::slice::from_ref(&options.kernel);
+            Input::Source(Box::new(input::checked(&options.file, wanted, reporter)?))
+        }
         FileKind::Artifact => Input::Artifact(Artifact::open(&options.file)?),
         FileKind::Nvvm => {
             return Err(Failure::call(format!(
@@ -140,7 +143,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
         Input::Source(program) => artifact::describe(program),
         Input::Artifact(artifact) => artifact.manifest().clone(),
     };
-    let kernel = find_kernel(&manifest, &options.kernel)?;
+    let kernel = find_kernel(&manifest, &options.kernel.to_string())?;
     let plans = parse_arguments(kernel, &manifest, &options.arguments)?;
     let printed = parse_prints(&options.print, &plans)?;
 
@@ -149,6 +152,8 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
         Input::Artifact(_) => None,
     };
     let device = open(options)?;
+    let session = options.code.session()?;
+    let shown = |error, program: &Checked| reporter.program(error, &program.sources);
     let artifact = match input {
         Input::Artifact(artifact) => artifact,
         Input::Source(program) if device.info().kind == DeviceKind::Cpu => {
@@ -157,7 +162,8 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
                 count_launches: options.stats,
                 ..options.code.cpu_options()
             };
-            artifact::build_cpu(&Session::new(), &program, &build)?
+            artifact::build_cpu(&session, &program, &build)
+                .map_err(|error| shown(error, &program))?
         }
         Input::Source(program) => {
             let capability = device.info().compute_capability;
@@ -168,7 +174,8 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
                     Failure::new(status::MISSING, "missing-device", message)
                 })?;
             let build = options.code.build_options(arch).counting_launches(options.stats);
-            artifact::build(&Session::new(), &program, &[arch], &build)?
+            artifact::build(&session, &program, &[arch], &build)
+                .map_err(|error| shown(error, &program))?
         }
     };
     // Before any kernel: the driver sizes the pool at the first one.
@@ -272,7 +279,7 @@ fn execute(
         None => device.stream()?,
     };
     let program = Program::load(device, artifact)?;
-    let kernel = program.kernel(&options.kernel)?;
+    let kernel = program.kernel(&options.kernel.to_string())?;
 
     let mut bound = Vec::new();
     let mut arguments = Vec::new();

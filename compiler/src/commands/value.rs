@@ -2,6 +2,7 @@
 //!
 //! Bytes are little-endian and laid out as the manifest says.
 
+use gridlet::float;
 use gridlet_runtime::manifest::{Manifest, Type};
 use half::{bf16, f16};
 use serde_json::{Map, Value};
@@ -50,8 +51,8 @@ pub(crate) fn encode_scalar(text: &str, scalar: &str) -> Result<Vec<u8>, String>
 /// A float of the type called `scalar`, rounded; `None` if that is no float type.
 pub(crate) fn encode_float(value: f64, scalar: &str) -> Option<Vec<u8>> {
     Some(match scalar {
-        "f16" => f16::from_f64(value).to_le_bytes().to_vec(),
-        "bf16" => bf16::from_f64(value).to_le_bytes().to_vec(),
+        "f16" => float::to_f16(value).to_le_bytes().to_vec(),
+        "bf16" => float::to_bf16(value).to_le_bytes().to_vec(),
         "f32" => (value as f32).to_le_bytes().to_vec(),
         "f64" => value.to_le_bytes().to_vec(),
         _ => return None,

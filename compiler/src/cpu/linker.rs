@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use super::SharedObject;
 use crate::error::{Error, Result};
+use crate::link::LinkInput;
 
 /// The C compilers to try, in this order, unless `CC` names one.
 const COMPILERS: [&str; 3] = ["cc", "gcc", "clang"];
@@ -16,21 +17,41 @@ const COMPILERS: [&str; 3] = ["cc", "gcc", "clang"];
 const ARGUMENTS: [&str; 5] =
     ["-shared", "-nostartfiles", "-Wl,-z,defs", "-Wl,--gc-sections", "-Wl,--build-id=none"];
 
-/// Links an object file to a shared object.
+/// What C among the inputs is compiled with, and that what the image defines is its own, whatever else the
+/// process has of that name.
+const INPUT_ARGUMENTS: [&str; 3] = ["-O2", "-fPIC", "-Wl,-Bsymbolic"];
+
+/// Links an object file to a shared object, with those of the inputs that are for a C compiler.
 ///
 /// # Errors
-/// [`Error::Missing`] if there is no C compiler, [`Error::Tool`] with its log if linking fails.
-pub fn link(object: &[u8]) -> Result<SharedObject> {
+/// [`Error::Missing`] if there is no C compiler, [`Error::Tool`] with its log if compiling or linking fails.
+pub fn link(object: &[u8], inputs: &[LinkInput]) -> Result<SharedObject> {
     let folder =
         tempfile::tempdir().map_err(|source| Error::Io { path: std::env::temp_dir(), source })?;
     let (input, output) = (folder.path().join("image.o"), folder.path().join("image.so"));
     std::fs::write(&input, object).map_err(|source| Error::Io { path: input.clone(), source })?;
+    let mut arguments = vec![];
+    for (at, given) in inputs.iter().filter(|given| given.is_for_host_link()).enumerate() {
+        // A number in front, as two may have one name.
+        let path = folder.path().join(format!("{at}-{}", given.name));
+        std::fs::write(&path, &given.bytes)
+            .map_err(|source| Error::Io { path: path.clone(), source })?;
+        if let Some(folder) = &given.folder {
+            let here = Path::new(".");
+            let folder = if folder.as_os_str().is_empty() { here } else { folder };
+            arguments.extend(["-iquote".into(), folder.as_os_str().to_owned()]);
+        }
+        arguments.push(path.into_os_string());
+    }
+    if !arguments.is_empty() {
+        arguments.extend(INPUT_ARGUMENTS.map(OsString::from));
+    }
     let compilers = match std::env::var_os("CC").filter(|value| !value.is_empty()) {
         Some(chosen) => vec![chosen],
         None => COMPILERS.map(OsString::from).to_vec(),
     };
     for compiler in &compilers {
-        if run(compiler, &input, &output)? {
+        if run(compiler, &input, &output, &arguments)? {
             let bytes = std::fs::read(&output)
                 .map_err(|source| Error::Io { path: output.clone(), source })?;
             return Ok(SharedObject(bytes));
@@ -49,7 +70,7 @@ pub fn link(object: &[u8]) -> Result<SharedObject> {
 }
 
 /// Runs a compiler; false if there is none of that name. `CC` may hold arguments after the name, as for make.
-fn run(compiler: &OsString, input: &Path, output: &Path) -> Result<bool> {
+fn run(compiler: &OsString, input: &Path, output: &Path, more: &[OsString]) -> Result<bool> {
     let text = compiler.to_string_lossy();
     let mut words = text.split_whitespace().map(OsString::from);
     // A name with a space in it that is a file is a name.
@@ -60,7 +81,14 @@ fn run(compiler: &OsString, input: &Path, output: &Path) -> Result<bool> {
         command.args(words);
         command
     };
-    command.args(ARGUMENTS).arg("-o").arg(output).arg(input).arg("-lm").stdin(Stdio::null());
+    command
+        .args(ARGUMENTS)
+        .arg("-o")
+        .arg(output)
+        .arg(input)
+        .args(more)
+        .arg("-lm")
+        .stdin(Stdio::null());
     // Messages in English, which is what reports of bugs should hold.
     command.env("LC_ALL", "C");
     let result = match command.output() {

@@ -11,9 +11,10 @@ use inkwell::targets::FileType;
 
 pub use linker::link;
 
-use crate::codegen::{CpuModuleOptions, build_cpu_module};
+use crate::codegen::{CpuModuleOptions, build_cpu_module, link_inputs};
 use crate::error::{Error, Result};
 use crate::ir;
+use crate::link::LinkInput;
 
 /// How to build an image for the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,14 +84,17 @@ pub fn llvm_text(module: &ir::Module, options: &CpuOptions) -> Result<String> {
     Ok(module.print_to_string().to_string())
 }
 
-/// The object file of a lowered program.
+/// The object file of a lowered program, with those of the inputs that are LLVM IR for this machine.
 ///
 /// # Errors
-/// As [`llvm_text`], and [`Error::Tool`] if LLVM refuses the module.
-pub fn object(module: &ir::Module, options: &CpuOptions) -> Result<Vec<u8>> {
+/// As [`llvm_text`], and [`Error::Tool`] if LLVM refuses the module; for inputs [`Error::Invalid`] and
+/// [`Error::Program`] if one cannot be linked in.
+pub fn object(module: &ir::Module, options: &CpuOptions, inputs: &[LinkInput]) -> Result<Vec<u8>> {
     let machine = machine::host(options)?;
     let context = Context::create();
-    let module = build_cpu_module(&context, module, &machine, &options.module_options())?;
+    let ir = module;
+    let module = build_cpu_module(&context, ir, &machine, &options.module_options())?;
+    link_inputs(&module, ir, inputs)?;
     let pass_options = PassBuilderOptions::create();
     // What clang has at -O3 and the C interface leaves out.
     pass_options.set_loop_slp_vectorization(true);

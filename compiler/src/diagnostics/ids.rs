@@ -13,6 +13,9 @@ macro_rules! ids {
 ids! {
     // Files, characters and syntax
     FILE_TOO_LARGE = "file-too-large": "a source file is larger than the compiler reads",
+    UNKNOWN_FILE = "unknown-file": "a `use` of a file that is not there",
+    UNREADABLE_FILE = "unreadable-file": "a `use` of a file that cannot be read, or is not UTF-8 text",
+    TOO_MANY_FILES = "too-many-files": "a program of more than 256 files",
     UNEXPECTED_CHARACTER = "unexpected-character": "a character that no part of the language uses",
     UNTERMINATED_COMMENT = "unterminated-comment": "a `/*` without its `*/`",
     UNTERMINATED_STRING = "unterminated-string": "a string without its closing quote",
@@ -22,7 +25,6 @@ ids! {
     UNCLOSED_DELIMITER = "unclosed-delimiter": "a bracket, brace or parenthesis that is never closed",
     NESTING_TOO_DEEP = "nesting-too-deep": "code or types nested over 256 levels deep",
     CHAINED_COMPARISON = "chained-comparison": "comparisons do not chain: `a < b < c`",
-    NOT_SUPPORTED_YET = "not-supported-yet": "part of the language that this version does not compile",
     TOO_MANY_ERRORS = "too-many-errors": "only the first errors are shown",
 
     // Items and names
@@ -37,6 +39,8 @@ ids! {
     MISPLACED_ATTRIBUTE = "misplaced-attribute": "an attribute on something that it says nothing about",
     INVALID_LAUNCH_BOUNDS = "invalid-launch-bounds": "`#[launch_bounds]` with wrong or missing values",
     INVALID_UNROLL = "invalid-unroll": "`#[unroll]` with a wrong value, or given twice",
+    EXTERN_SIGNATURE = "extern-signature": "an `extern fn` with types that have no equal in C, or with const parameters",
+    UNDEFINED_EXTERN = "undefined-extern": "an `extern fn` that no linked module defines, or defines otherwise",
     KERNEL_RESULT = "kernel-result": "a kernel that returns a value",
 
     // Types
@@ -45,7 +49,6 @@ ids! {
     INVALID_CAST = "invalid-cast": "`as` or `bitcast` between types that do not convert",
     INVALID_TYPE = "invalid-type": "a type that cannot stand here",
     MISSING_TYPE = "missing-type": "a variable without a type or a value to take it from",
-    HALF_PRECISION = "half-precision": "arithmetic on `f16` or `bf16`, which are only stored and passed on",
     RECURSIVE_STRUCT = "recursive-struct": "a struct that contains itself",
     EMPTY_STRUCT = "empty-struct": "a struct without fields",
     TYPE_TOO_LARGE = "type-too-large": "a type of more than 2^28 elements",
@@ -64,6 +67,8 @@ ids! {
     NOT_CALLABLE = "not-callable": "a call of something that is not a function",
     CALL_ARITY = "call-arity": "a call with too many or too few arguments",
     TYPE_ARGUMENT = "type-argument": "a built-in without the type that it needs, or with one that it does not take",
+    CONST_ARGUMENTS = "const-arguments": "too many or too few constants between `::<` and `>`, or something else there",
+    TOO_MANY_INSTANCES = "too-many-instances": "a function with const parameters that asks for ever more instances",
     INVALID_ORDER = "invalid-order": "an order that an atomic load or store does not have",
     MISSING_FIELD = "missing-field": "a struct literal that leaves fields out",
     DUPLICATE_FIELD = "duplicate-field": "a field that is given or declared twice",

@@ -115,6 +115,11 @@ impl Collector {
         self.list.last_mut()
     }
 
+    /// Takes the messages out that came after the first `count`.
+    pub fn take_since(&mut self, count: usize) -> Vec<Diagnostic> {
+        self.list.split_off(count.min(self.list.len()))
+    }
+
     /// How many messages there are.
     pub fn len(&self) -> usize {
         self.list.len()

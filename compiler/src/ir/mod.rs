@@ -46,6 +46,7 @@ pub mod graph;
 pub(crate) mod guards;
 pub(crate) mod loops;
 pub mod print;
+pub mod symbol;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod verify;
@@ -154,6 +155,9 @@ pub struct Extern {
     pub parameters: Vec<Type>,
     /// Type of its result, or `Unit`.
     pub result: Type,
+    /// The name in its declaration, for an `extern fn`: it is called as C functions of CUDA are. `None` for what
+    /// the compiler calls by itself.
+    pub span: Option<Span>,
 }
 
 /// What a function is for.
@@ -170,7 +174,7 @@ pub enum Role {
 /// A kernel.
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    /// Its name, which is the symbol of its entry.
+    /// Its name, which [`symbol::external`] makes the symbol of its entry.
     pub name: String,
     /// Its parameters, without the geometry.
     pub parameters: Vec<Parameter>,
@@ -280,7 +284,7 @@ pub enum Operand {
 pub enum Const {
     /// An integer: the low bits of `value` in two's complement.
     Int(Scalar, i128),
-    /// A float: for `F32` already rounded to the type. Narrower ones are rounded by the back end.
+    /// A float, already rounded to the type.
     Float(Scalar, f64),
     /// A `bool`.
     Bool(bool),

@@ -6,6 +6,7 @@ use super::build::build_ir;
 use super::verify::verify;
 use super::{LaunchBounds, Module};
 use crate::builtins::Builtin;
+use crate::chain::Left;
 use crate::check::tree::{
     BinaryOp, Block, Expr, ExprKind, Function, FunctionId, GeometryField, KernelAttributes, Launch,
     Local, LocalId, Program, SharedId, Statement, StatementKind, StreamExpr, UnaryOp,
@@ -25,7 +26,9 @@ pub(crate) fn line(line: usize) -> Span {
 
 /// Builds and verifies.
 pub(crate) fn build(structs: Structs, functions: Vec<Function>) -> Module {
-    let module = build_ir(&Program { structs, statics: vec![], functions }, sources()).unwrap();
+    let module =
+        build_ir(&Program { structs, statics: vec![], externs: vec![], functions }, sources())
+            .unwrap();
     verify(&module).unwrap();
     module
 }
@@ -208,16 +211,16 @@ pub(crate) fn binary(op: BinaryOp, left: Expr, right: Expr) -> Expr {
         BinaryOp::Sub if left.ty.is_pointer() && right.ty.is_pointer() => Type::I64,
         _ => left.ty.clone(),
     };
-    expr(ExprKind::Binary(op, Box::new(left), Box::new(right)), ty)
+    expr(ExprKind::Binary(op, Left::new(left), Box::new(right)), ty)
 }
 
 pub(crate) fn logical(is_and: bool, left: Expr, right: Expr) -> Expr {
-    let (left, right) = (Box::new(left), Box::new(right));
+    let (left, right) = (Left::new(left), Box::new(right));
     expr(ExprKind::Logical { is_and, left, right }, Type::BOOL)
 }
 
 pub(crate) fn if_(condition: Expr, then: Block, otherwise: Option<Block>, ty: Type) -> Expr {
-    expr(ExprKind::If { condition: Box::new(condition), then, otherwise }, ty)
+    expr(ExprKind::If { branches: vec![(condition, then)], otherwise }, ty)
 }
 
 pub(crate) fn cast(operand: Expr, ty: Type) -> Expr {

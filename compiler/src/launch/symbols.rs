@@ -106,7 +106,7 @@ impl DeviceRuntimeAbi {
             }
             RuntimeFunction::GetLastError => (vec![], Type::I32),
         };
-        Extern { name: self.symbol(function), parameters, result }
+        Extern { name: self.symbol(function), parameters, result, span: None }
     }
 }
 

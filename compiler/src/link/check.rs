@@ -2,6 +2,7 @@
 
 use super::Cubin;
 use super::cubin::{KernelRecords, parameter_records};
+use crate::ir::symbol;
 use crate::layout::ParamLayout;
 use crate::{Error, Result};
 
@@ -17,7 +18,8 @@ pub fn check_parameters<'a>(
 ) -> Result<()> {
     let records = parameter_records(cubin)?;
     for layout in layouts {
-        let found = records.iter().find(|records| records.kernel == layout.kernel);
+        let symbol = symbol::external(&layout.kernel);
+        let found = records.iter().find(|records| records.kernel == symbol);
         let found = found.ok_or_else(|| {
             Error::internal("link", format!("the cubin has no kernel `{}`", layout.kernel))
         })?;

@@ -10,7 +10,7 @@ use std::ptr;
 
 use libloading::Library;
 
-use super::Cubin;
+use super::{Cubin, InputKind, LinkInput};
 use crate::arch::CudaArch;
 use crate::ptx::Ptx;
 use crate::toolchain::{Version, library};
@@ -23,8 +23,14 @@ type Status = c_int;
 /// `nvJitLinkHandle`
 type Handle = *mut c_void;
 
+/// `NVJITLINK_INPUT_CUBIN`
+const INPUT_CUBIN: c_int = 1;
 /// `NVJITLINK_INPUT_PTX`
 const INPUT_PTX: c_int = 2;
+/// `NVJITLINK_INPUT_FATBIN`
+const INPUT_FATBIN: c_int = 4;
+/// `NVJITLINK_INPUT_OBJECT`
+const INPUT_OBJECT: c_int = 5;
 /// `NVJITLINK_INPUT_LIBRARY`
 const INPUT_LIBRARY: c_int = 6;
 
@@ -155,15 +161,17 @@ pub struct LinkOutput {
     pub log: String,
 }
 
-/// Assembles PTX and links it. `cudadevrt` is `libcudadevrt.a`, for programs that launch.
+/// Assembles PTX and links it with the inputs; IR and C among them are left out, as they are no code for GPUs.
+/// `cudadevrt` is `libcudadevrt.a`, for programs that launch.
 ///
 /// # Errors
-/// `Invalid` if the options cannot be, `Io` if `cudadevrt` cannot be read, `Tool` with the library's log if
-/// it refuses the PTX or a symbol stays unresolved.
+/// `Invalid` if the options cannot be, or a name or text has a NUL in it, `Io` if `cudadevrt` cannot be read,
+/// `Tool` with the library's log if it refuses an input or a symbol stays unresolved.
 pub fn device_link(
     library: &NvJitLink,
     ptx: &Ptx,
     cudadevrt: Option<&Path>,
+    inputs: &[LinkInput],
     arch: CudaArch,
     options: &LinkOptions,
 ) -> Result<LinkOutput> {
@@ -178,13 +186,46 @@ pub fn device_link(
     let text = CString::new(ptx.0.as_str())
         .map_err(|_| Error::Invalid("the PTX has a NUL character in it".into()))?;
 
+    let inputs = inputs.iter().filter(|input| input.is_for_device_link());
+    let inputs = inputs.map(Given::new).collect::<Result<Vec<_>>>()?;
     let session = Session::new(library, &arguments)?;
     session.add("reading the PTX", INPUT_PTX, text.as_bytes_with_nul(), c"program.ptx")?;
+    for input in &inputs {
+        let operation = format!("reading {}", input.name.to_string_lossy());
+        session.add(&operation, input.kind, &input.bytes, &input.name)?;
+    }
     if let Some(bytes) = &cudadevrt {
         session.add("reading libcudadevrt", INPUT_LIBRARY, bytes, c"libcudadevrt.a")?;
     }
     session.complete()?;
     Ok(LinkOutput { cubin: Cubin(session.cubin()?), log: session.logs() })
+}
+
+/// An input as the library takes it.
+struct Given {
+    kind: c_int,
+    bytes: Vec<u8>,
+    name: CString,
+}
+
+impl Given {
+    fn new(input: &LinkInput) -> Result<Given> {
+        let nul = || Error::Invalid(format!("{:?} has a NUL character in it", input.name));
+        let name = CString::new(input.name.as_str()).map_err(|_| nul())?;
+        let mut bytes = input.bytes.clone();
+        let kind = match input.kind {
+            InputKind::Ptx => {
+                // A text ends in NUL.
+                bytes = CString::new(bytes).map_err(|_| nul())?.into_bytes_with_nul();
+                INPUT_PTX
+            }
+            InputKind::Cubin => INPUT_CUBIN,
+            InputKind::Fatbin => INPUT_FATBIN,
+            InputKind::Archive => INPUT_LIBRARY,
+            _ => INPUT_OBJECT,
+        };
+        Ok(Given { kind, bytes, name })
+    }
 }
 
 fn arguments(arch: CudaArch, options: &LinkOptions) -> Result<Vec<CString>> {

@@ -1,11 +1,15 @@
 //! The syntax tree: what was written, before names and types mean anything.
 
+use half::{bf16, f16};
+
+use crate::chain::{Chained, Left};
 use crate::source::{SourceMap, Span};
 use crate::types::Scalar;
 
 pub use crate::check::tree::{BinaryOp, UnaryOp};
 
-/// How high a tree may be, and how deep delimiters may nest.
+/// How high a tree may be, and how deep delimiters may nest. The links of a chain of operators stand side by
+/// side (see [`crate::chain`]), as do the branches of an `if`.
 pub const MAX_HEIGHT: u16 = 256;
 
 /// A source file, or several of one program after [`File::extend`].
@@ -13,8 +17,6 @@ pub const MAX_HEIGHT: u16 = 256;
 pub struct File {
     /// The items, in the order of the source.
     pub items: Vec<Item>,
-    /// Whether items of other files may be meant by names that this file does not have: after a `use`.
-    pub has_use: bool,
     /// The whole file.
     pub span: Span,
 }
@@ -22,13 +24,20 @@ pub struct File {
 impl File {
     /// A file without items.
     pub fn empty(span: Span) -> Self {
-        File { items: vec![], has_use: false, span }
+        File { items: vec![], span }
     }
 
     /// Adds the items of another file of the same program.
     pub fn extend(&mut self, other: File) {
         self.items.extend(other.items);
-        self.has_use |= other.has_use;
+    }
+
+    /// Each `use`, in the order of the source.
+    pub fn uses(&self) -> impl Iterator<Item = &Use> {
+        self.items.iter().filter_map(|item| match item {
+            Item::Use(item) => Some(item),
+            _ => None,
+        })
     }
 }
 
@@ -49,17 +58,30 @@ impl Name {
 /// An item.
 #[derive(Clone, Debug)]
 pub enum Item {
+    /// `use "path.grid";`
+    Use(Use),
     /// `const NAME: T = e;`
     Const(Const),
     /// `static name: T = e;`
     Static(Static),
     /// `struct Name { … }`
     Struct(Struct),
-    /// `fn` or `kernel`.
+    /// `fn`, `kernel` or `extern fn`.
     Function(Box<Function>),
-    /// Something that has a name but could not be read, or is not supported yet. It is reported; what
-    /// uses the name shall not be reported again.
+    /// Something that has a name but could not be read. It is reported; what uses the name shall not be
+    /// reported again.
     Opaque(Name),
+}
+
+/// `use "path.grid";`
+#[derive(Clone, Debug)]
+pub struct Use {
+    /// The path as it is written, escapes resolved.
+    pub path: Str,
+    /// Where the path stands, quotes included.
+    pub path_span: Span,
+    /// From `use` to `;`.
+    pub span: Span,
 }
 
 /// `const NAME: T = e;`
@@ -104,7 +126,7 @@ pub struct Field {
     pub ty: TypeExpr,
 }
 
-/// `fn` or `kernel`.
+/// `fn`, `kernel` or `extern fn`.
 #[derive(Clone, Debug)]
 pub struct Function {
     /// Its name.
@@ -113,16 +135,25 @@ pub struct Function {
     pub is_kernel: bool,
     /// `#[…]` before it.
     pub attributes: Vec<Attribute>,
-    /// Names of `<const K: T>`, which are not supported yet.
-    pub const_parameters: Vec<Name>,
+    /// `<const K: T, …>`
+    pub const_parameters: Vec<ConstParameter>,
     /// Its parameters.
     pub parameters: Vec<Parameter>,
     /// After `->`.
     pub result: Option<TypeExpr>,
-    /// Its body.
-    pub body: Block,
+    /// Its body; `None` for an `extern fn`, which another module defines.
+    pub body: Option<Block>,
     /// Whether part of it could not be read.
     pub damaged: bool,
+}
+
+/// `const K: T` between `<` and `>`.
+#[derive(Clone, Debug)]
+pub struct ConstParameter {
+    /// Its name.
+    pub name: Name,
+    /// Its type.
+    pub ty: TypeExpr,
 }
 
 /// `[mut] name: T`
@@ -330,6 +361,10 @@ pub enum ExprKind {
         double: f64,
         /// The nearest `f32`.
         single: f32,
+        /// The nearest `f16`.
+        half: f16,
+        /// The nearest `bf16`.
+        bfloat: bf16,
         /// Its suffix.
         suffix: Option<Scalar>,
     },
@@ -352,7 +387,7 @@ pub enum ExprKind {
         /// Where it stands.
         op_span: Span,
         /// The left operand.
-        left: Box<Expr>,
+        left: Left<Expr>,
         /// The right operand.
         right: Box<Expr>,
     },
@@ -361,7 +396,7 @@ pub enum ExprKind {
         /// `&&`.
         is_and: bool,
         /// The left operand.
-        left: Box<Expr>,
+        left: Left<Expr>,
         /// The right operand.
         right: Box<Expr>,
     },
@@ -418,10 +453,44 @@ pub enum ExprKind {
 /// `::<…>`
 #[derive(Clone, Debug)]
 pub struct Generics {
-    /// The type, if there is one type and nothing else.
-    pub ty: Option<TypeExpr>,
+    /// What stands between `<` and `>`.
+    pub arguments: Vec<GenericArgument>,
     /// From `::` to `>`.
     pub span: Span,
+}
+
+/// An argument between `::<` and `>`.
+#[derive(Clone, Debug)]
+pub enum GenericArgument {
+    /// A name alone: of a type, or of a constant.
+    Name(Name),
+    /// Any other type.
+    Type(TypeExpr),
+    /// A literal, with or without `-`, or what stands in `{ … }`.
+    Value(Expr),
+}
+
+impl Generics {
+    /// Levels from here to the deepest leaf.
+    fn height(&self) -> u16 {
+        let heights = self.arguments.iter().map(|argument| match argument {
+            GenericArgument::Name(_) => 1,
+            GenericArgument::Type(ty) => ty.height,
+            GenericArgument::Value(value) => value.height,
+        });
+        heights.max().unwrap_or(0)
+    }
+}
+
+impl GenericArgument {
+    /// Where it stands.
+    pub fn span(&self) -> Span {
+        match self {
+            GenericArgument::Name(name) => name.span,
+            GenericArgument::Type(ty) => ty.span,
+            GenericArgument::Value(value) => value.span,
+        }
+    }
 }
 
 /// A string.
@@ -442,7 +511,7 @@ pub struct Launch {
     pub is_try: bool,
     /// The kernel.
     pub kernel: Name,
-    /// `::<…>`, which is not supported yet.
+    /// `::<…>`
     pub generics: Option<Generics>,
     /// What stands between `<<<` and `>>>`.
     pub config: Vec<LaunchOption>,
@@ -463,6 +532,36 @@ pub struct LaunchOption {
     pub value: Expr,
 }
 
+impl Chained for Expr {
+    fn take_left(&mut self) -> Option<Left<Self>> {
+        self.left()?;
+        match std::mem::replace(&mut self.kind, ExprKind::Error) {
+            ExprKind::Binary { left, .. } | ExprKind::Logical { left, .. } => Some(left),
+            _ => None,
+        }
+    }
+
+    fn left(&self) -> Option<&Self> {
+        match &self.kind {
+            ExprKind::Binary { left, .. } | ExprKind::Logical { left, .. } => Some(left),
+            _ => None,
+        }
+    }
+
+    fn with_left(&self, left: Left<Self>) -> Self {
+        let kind = match &self.kind {
+            ExprKind::Binary { op, op_span, right, .. } => {
+                ExprKind::Binary { op: *op, op_span: *op_span, left, right: right.clone() }
+            }
+            ExprKind::Logical { is_and, right, .. } => {
+                ExprKind::Logical { is_and: *is_and, left, right: right.clone() }
+            }
+            other => other.clone(),
+        };
+        Expr { kind, ..*self }
+    }
+}
+
 impl ExprKind {
     /// Levels from here to the deepest leaf.
     pub(super) fn height(&self) -> u16 {
@@ -478,15 +577,19 @@ impl ExprKind {
             | ExprKind::Deref(e)
             | ExprKind::AddressOf(e)
             | ExprKind::Field(e, _) => e.height,
-            ExprKind::Binary { left, right, .. }
-            | ExprKind::Logical { left, right, .. }
-            | ExprKind::Range(left, right)
+            ExprKind::Binary { left, right, .. } | ExprKind::Logical { left, right, .. } => {
+                // Links of a chain stand side by side: see `crate::chain`.
+                if left.left().is_some() {
+                    return left.height.max(right.height.saturating_add(1));
+                }
+                left.height.max(right.height)
+            }
+            ExprKind::Range(left, right)
             | ExprKind::Index(left, right)
             | ExprKind::ArrayRepeat(left, right) => left.height.max(right.height),
             ExprKind::Cast(e, ty) => e.height.max(ty.height),
             ExprKind::Call { generics, arguments, .. } => {
-                let ty = generics.as_ref().and_then(|generics| generics.ty.as_ref());
-                all(arguments).max(ty.map_or(0, |ty| ty.height))
+                all(arguments).max(generics.as_ref().map_or(0, |generics| generics.height()))
             }
             ExprKind::Array(arguments) => all(arguments),
             ExprKind::MethodCall { base, arguments, .. } => base.height.max(all(arguments)),
@@ -495,14 +598,13 @@ impl ExprKind {
             }
             ExprKind::If { branches, otherwise } => {
                 let inner = branches.iter().map(|(e, block)| e.height.max(block.height)).max();
-                let inner = inner.max(otherwise.as_ref().map(|block| block.height)).unwrap_or(0);
-                // Each `else if` nests in the `else` before it once the tree is checked.
-                inner.saturating_add(u16::try_from(branches.len() - 1).unwrap_or(u16::MAX))
+                inner.max(otherwise.as_ref().map(|block| block.height)).unwrap_or(0)
             }
             ExprKind::Block(block) => block.height,
             ExprKind::Launch(launch) => {
                 let config = launch.config.iter().map(|option| option.value.height).max();
-                config.unwrap_or(0).max(all(&launch.arguments))
+                let generics = launch.generics.as_ref().map_or(0, Generics::height);
+                config.unwrap_or(0).max(all(&launch.arguments)).max(generics)
             }
         };
         inner.saturating_add(1)

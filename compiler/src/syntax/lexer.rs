@@ -8,17 +8,17 @@ use crate::source::{FileId, Span};
 
 /// A token and where it stands.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Lexeme {
+pub(crate) struct Lexeme {
     /// The token.
-    pub(super) token: Token,
+    pub(crate) token: Token,
     /// First byte.
-    pub(super) start: u32,
+    pub(crate) start: u32,
     /// One past the last byte.
-    pub(super) end: u32,
+    pub(crate) end: u32,
 }
 
 /// The tokens of a text; the last is [`Token::End`]. What is no token is reported and left out.
-pub(super) fn lex(text: &str, file: FileId, diagnostics: &mut Collector) -> Vec<Lexeme> {
+pub(crate) fn lex(text: &str, file: FileId, diagnostics: &mut Collector) -> Vec<Lexeme> {
     // A byte order mark is no part of the program.
     let skipped = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut lexer = Token::lexer(text);

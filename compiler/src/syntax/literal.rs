@@ -1,5 +1,8 @@
 //! The values of numbers and strings.
 
+use half::{bf16, f16};
+
+use crate::float::decimal_to_halves;
 use crate::types::Scalar;
 
 /// A number as it is written.
@@ -13,6 +16,10 @@ pub(super) enum Number {
         double: f64,
         /// The nearest `f32`; not always the nearest to `double`.
         single: f32,
+        /// The nearest `f16`.
+        half: f16,
+        /// The nearest `bf16`.
+        bfloat: bf16,
         /// The suffix.
         suffix: Option<Scalar>,
     },
@@ -78,7 +85,10 @@ fn float(text: &str) -> Result<Number, String> {
     }
     let digits: String = text[..at].chars().filter(|c| *c != '_').collect();
     match (digits.parse(), digits.parse()) {
-        (Ok(double), Ok(single)) => Ok(Number::Float { double, single, suffix }),
+        (Ok(double), Ok(single)) => {
+            let (half, bfloat) = decimal_to_halves(&digits, double);
+            Ok(Number::Float { double, single, half, bfloat, suffix })
+        }
         _ => Err("this is not a number".into()),
     }
 }
@@ -184,7 +194,7 @@ mod tests {
 
     #[test]
     fn floats_round_once_for_each_type() {
-        let Ok(Number::Float { double, single, suffix }) = number("1.5e-3f64", true) else {
+        let Ok(Number::Float { double, single, suffix, .. }) = number("1.5e-3f64", true) else {
             panic!("not a float");
         };
         assert_eq!((double, single, suffix), (1.5e-3, 1.5e-3, Some(Scalar::F64)));
@@ -195,6 +205,16 @@ mod tests {
         };
         assert_eq!(single, 1.000_000_1);
         assert_eq!(double as f32, 1.0);
+        // Just above the middle of two f16, which the nearest f64 is.
+        let text = "1.000488281250000000000000000001_f16";
+        let Ok(Number::Float { half, suffix, .. }) = number(text, true) else {
+            panic!("not a float");
+        };
+        assert_eq!((half.to_bits(), suffix), (0x3c01, Some(Scalar::F16)));
+        assert!(matches!(
+            number("2bf16", true),
+            Ok(Number::Float { suffix: Some(Scalar::Bf16), .. })
+        ));
     }
 
     #[test]

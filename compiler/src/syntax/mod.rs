@@ -9,6 +9,12 @@ mod lexer;
 mod literal;
 mod parser;
 mod token;
+mod tokens;
+
+pub(crate) use lexer::{Lexeme, lex};
+pub(crate) use parser::infix_power;
+pub(crate) use token::Token;
+pub use tokens::{TokenKind, keywords, tokens};
 
 use crate::diagnostics::{Collector, Diagnostic, ids};
 use crate::source::{FileId, SourceMap, Span};
@@ -36,6 +42,37 @@ pub fn parse(sources: &SourceMap, file: FileId) -> (ast::File, Vec<Diagnostic>) 
     let mut diagnostics = diagnostics.into_vec();
     crate::diagnostics::sort(&mut diagnostics);
     (parsed, diagnostics)
+}
+
+/// The value of an integer without a sign as programs write it; `None` if it is none. A suffix is no part of
+/// it here.
+pub(crate) fn integer_literal(text: &str) -> Option<i128> {
+    if !text.starts_with(|first: char| first.is_ascii_digit()) {
+        return None;
+    }
+    match literal::number(text, false) {
+        Ok(literal::Number::Int(value, None)) => i128::try_from(value).ok(),
+        _ => None,
+    }
+}
+
+/// The paths of all `use`s of a file, with where each stands, quotes included: what [`parse`] finds, without
+/// a tree.
+pub fn used_paths(sources: &SourceMap, file: FileId) -> Vec<(String, Span)> {
+    let text = sources.file(file).text.as_str();
+    if !text.contains("use") || text.len() > MAX_FILE_BYTES {
+        return vec![];
+    }
+    let tokens = lexer::lex(text, file, &mut Collector::default());
+    let pairs = tokens
+        .windows(2)
+        .filter(|pair| [pair[0].token, pair[1].token] == [token::Token::Use, token::Token::String]);
+    let path = |path: &lexer::Lexeme| {
+        let span = Span { file, start: path.start, end: path.end };
+        let unescaped = literal::unescape(&text[span.range()]);
+        unescaped.wrong.is_empty().then_some((unescaped.text, span))
+    };
+    pairs.filter_map(|pair| path(&pair[1])).collect()
 }
 
 #[cfg(test)]

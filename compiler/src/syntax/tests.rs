@@ -22,7 +22,9 @@ fn repeat(part: &str, count: usize) -> String {
 
 #[test]
 fn unbalanced_delimiters_by_the_thousand_are_one_error() {
-    for open in ["{", "(", "[", "if x {", "*const ", "- ", "&", "x.y(", "launch k<<<"] {
+    for open in
+        ["{", "(", "[", "if x {", "*const ", "- ", "&", "x.y(", "launch k<<<", "f::<{", "f::<["]
+    {
         for around in ["", "fn f() ", "fn f() { let x = ", "kernel k(p: ", "const N: u32 = "] {
             let text = format!("{around}{}", repeat(open, 10_000));
             let found = errors(&text);
@@ -46,16 +48,14 @@ fn nesting_is_fine_up_to_the_limit_and_one_error_beyond() {
 fn check_nesting() {
     let no_errors: [&str; 0] = [];
     type Make = fn(usize) -> String;
-    let kinds: [(&str, Make); 13] = [
+    let kinds: [(&str, Make); 11] = [
         ("parentheses", |n| format!("let x = {}1{};", repeat("(", n), repeat(")", n))),
         ("blocks", |n| format!("{}{}", repeat("{", n), repeat("}", n))),
         ("ifs", |n| format!("{}{}", repeat("if n == 0 {", n), repeat("}", n))),
         ("loops", |n| format!("{}{}", repeat("while n == 0 {", n), repeat("}", n))),
         ("unary chain", |n| format!("let x = {}n;", repeat("!", n))),
-        ("binary chain", |n| format!("let x = n{};", repeat(" + n", n))),
-        ("logical chain", |n| format!("let x = true{};", repeat(" && n == 1", n))),
+        ("right sides", |n| format!("let x = {}n{};", repeat("n - (", n), repeat(")", n))),
         ("casts", |n| format!("let x = n{};", repeat(" as u64 as u32", n / 2))),
-        ("else ifs", |n| format!("if n == 0 {{}}{}", repeat(" else if n == 1 {}", n))),
         ("array type", |n| format!("let mut x: {}u32{};", repeat("[", n), repeat("; 1]", n))),
         ("pointer type", |n| format!("let mut x: {}u32;", repeat("*mut ", n))),
         ("assignments", |n| format!("let mut x = n; {}{}", repeat("x = {", n), repeat("x};", n))),
@@ -118,6 +118,76 @@ fn operators_bind_as_in_rust() {
     for (text, value) in bools {
         assert_eq!(value_of(&format!("({text}) as u64 + 1")), u64::from(value) + 1, "{text}");
     }
+}
+
+/// The items of a text that is right.
+fn items(text: &str) -> (SourceMap, Vec<ast::Item>) {
+    let sources = SourceMap::single("a.grid", text);
+    let (file, diagnostics) = parse(&sources, FileId(0));
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    (sources, file.items)
+}
+
+#[test]
+fn const_arguments_nest_up_to_the_limit() {
+    let text = |n: usize| {
+        let (open, close) = (repeat("f::<{", n), repeat("}>()", n));
+        format!("kernel k() {{ let x = {open}1{close}; }}")
+    };
+    // Each level has two delimiters; the statement and the block around it take a few more.
+    assert_eq!(errors(&text(120)), [""; 0]);
+    assert_eq!(errors(&text(130)), [ids::NESTING_TOO_DEEP]);
+    assert_eq!(errors(&text(100_000)), [ids::NESTING_TOO_DEEP]);
+}
+
+#[test]
+fn uses_and_extern_functions_are_items() {
+    let (sources, items) = items("use \"a/b.grid\";\nextern fn g(mut x: f32, p: *mut u8) -> f32;");
+    let [ast::Item::Use(path), ast::Item::Function(function)] = &items[..] else {
+        panic!("{items:?}");
+    };
+    assert_eq!(path.path.text, "a/b.grid");
+    assert_eq!(sources.text(path.path_span), "\"a/b.grid\"");
+    assert_eq!(sources.text(path.span), "use \"a/b.grid\";");
+    assert_eq!(function.name.text(&sources), "g");
+    assert_eq!(function.parameters.len(), 2);
+    assert!(function.body.is_none() && function.result.is_some() && !function.is_kernel);
+}
+
+#[test]
+fn const_arguments_are_names_types_or_values() {
+    let text = "fn f<const K: u32, const FLAG: bool,>() -> u32 {
+        return g::<N, *mut u32, [u8; 4], -1, !true, { N + 1 > 2 }, 0x8u8,>(1) >> 1;
+    }
+    kernel k() { launch k::<8><<<1, g::<1>()>>>(); }";
+    let (sources, items) = items(text);
+    let [ast::Item::Function(f), _] = &items[..] else { panic!("{items:?}") };
+    let names = f.const_parameters.iter().map(|p| p.name.text(&sources));
+    assert_eq!(names.collect::<Vec<_>>(), ["K", "FLAG"]);
+    let body = f.body.as_ref().expect("it has one");
+    let ast::StatementKind::Return(Some(value)) = &body.statements[0].kind else { panic!() };
+    let ast::ExprKind::Binary { left, .. } = &value.kind else { panic!("{value:?}") };
+    let ast::ExprKind::Call { generics: Some(generics), .. } = &left.kind else {
+        panic!("{left:?}")
+    };
+    let found = generics.arguments.iter().map(|argument| {
+        let kind = match argument {
+            ast::GenericArgument::Name(_) => "name",
+            ast::GenericArgument::Type(_) => "type",
+            ast::GenericArgument::Value(_) => "value",
+        };
+        format!("{kind} {}", sources.text(argument.span()))
+    });
+    let expected = [
+        "name N",
+        "type *mut u32",
+        "type [u8; 4]",
+        "value -1",
+        "value !true",
+        "value { N + 1 > 2 }",
+        "value 0x8u8",
+    ];
+    assert_eq!(found.collect::<Vec<_>>(), expected);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use logos::{FilterResult, Lexer, Logos};
 
 /// What is wrong where no token could be made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum LexError {
+pub(crate) enum LexError {
     /// No token starts with this.
     #[default]
     UnexpectedCharacter,
@@ -22,7 +22,7 @@ macro_rules! tokens {
         /// A token.
         #[derive(Logos, Clone, Copy, Debug, PartialEq, Eq)]
         #[logos(error = LexError, skip r"[ \t\r\n\x0C]+", skip(r"//[^\n]*", allow_greedy = true))]
-        pub(super) enum Token {
+        pub(crate) enum Token {
             $(#[token($text)] $name,)*
             /// A name.
             #[regex(r"[A-Za-z_][A-Za-z0-9_]*")]
@@ -49,8 +49,11 @@ macro_rules! tokens {
         }
 
         impl Token {
+            /// The tokens that are always spelled the same.
+            pub(crate) const FIXED: &[Token] = &[$(Token::$name),*];
+
             /// The token as a message names it.
-            pub(super) fn describe(self) -> &'static str {
+            pub(crate) fn describe(self) -> &'static str {
                 match self {
                     $(Token::$name => concat!("`", $text, "`"),)*
                     Token::Name => "a name",

@@ -206,7 +206,12 @@ fn a_program_may_not_take_cudas_names() {
     let mut module = module("names.grid", Structs::new());
     let vprintf = Code::device("vprintf", &[], Type::Unit);
     add_kernel(&mut module, vprintf.end_return(), None);
-    module.externs.push(Extern { name: "vprintf".into(), parameters: vec![], result: Type::I32 });
+    module.externs.push(Extern {
+        name: "vprintf".into(),
+        parameters: vec![],
+        result: Type::I32,
+        span: None,
+    });
     let context = Context::create();
     match codegen::build_module(&context, &module) {
         Err(Error::Invalid(message)) => assert!(message.contains("`vprintf`"), "{message}"),

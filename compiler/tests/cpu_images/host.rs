@@ -10,7 +10,7 @@ use gridlet::compile::{self, CpuOptions, Session};
 use gridlet::source::SourceMap;
 use gridlet_runtime::cpu::abi::{
     ABI_VERSION, Callbacks, Geometry, KERNEL_COUNT_SYMBOL, KERNELS_SYMBOL, KernelDescriptor,
-    Location, TABLE_SYMBOL, VERSION_SYMBOL,
+    Location, TABLE_SYMBOL, TRAP_EXPLICIT, VERSION_SYMBOL,
 };
 use libloading::{Library, Symbol};
 
@@ -169,6 +169,42 @@ unsafe extern "C-unwind" fn trap(kind: u32, at: Location, thread: u32) -> ! {
         std::thread::park();
     }
 }
+unsafe extern "C-unwind" fn assert_fail(
+    message: *const c_char,
+    file: *const c_char,
+    line: u32,
+    function: *const c_char,
+    at: Location,
+) -> ! {
+    // SAFETY: the image gives strings.
+    let [message, file, function] = [message, file, function]
+        .map(|text| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned());
+    let text = format!("{file}:{line}: {function}: {message}");
+    host().heard.lock().expect("no panic").printed.push(text);
+    // SAFETY: takes any arguments.
+    unsafe { trap(TRAP_EXPLICIT, at, u32::MAX) }
+}
+unsafe extern "C-unwind" fn index_out_of_bounds(
+    index: i64,
+    count: u64,
+    _kind: u32,
+    array: *const c_char,
+    at: Location,
+) -> ! {
+    // SAFETY: the image gives a string.
+    let array = unsafe { CStr::from_ptr(array) }.to_string_lossy().into_owned();
+    host().heard.lock().expect("no panic").printed.push(format!("{array}[{index}] of {count}"));
+    // SAFETY: takes any arguments.
+    unsafe { trap(TRAP_EXPLICIT, at, u32::MAX) }
+}
+unsafe extern "C-unwind" fn local_begins(
+    _address: *const c_void,
+    _bytes: u32,
+    _name: *const c_char,
+    _at: Location,
+) {
+}
+unsafe extern "C-unwind" fn locals_end(_count: u32) {}
 unsafe extern "C-unwind" fn clock64() -> u64 {
     1 << 50
 }
@@ -251,6 +287,10 @@ static CALLBACKS: Callbacks = Callbacks {
     last_error,
     malloc,
     free,
+    assert_fail,
+    index_out_of_bounds,
+    local_begins,
+    locals_end,
 };
 
 trait Bytes {
@@ -289,8 +329,13 @@ pub(crate) struct Image {
 impl Image {
     /// Compiles a program.
     pub(crate) fn of(source: &str, options: &CpuOptions) -> Image {
-        let program = compile::check(SourceMap::single("test.grid", source))
-            .unwrap_or_else(|error| panic!("{error}: {source}"));
+        Image::of_files(SourceMap::single("test.grid", source), options)
+    }
+
+    /// Compiles a program of loaded files.
+    pub(crate) fn of_files(sources: SourceMap, options: &CpuOptions) -> Image {
+        let program = compile::check(sources.clone())
+            .unwrap_or_else(|error| panic!("{error}: {}", sources.files()[0].text));
         let image = Session::new().cpu_image(&program, options);
         Image::load(image.unwrap_or_else(|error| panic!("{error}")).0)
     }

@@ -52,6 +52,13 @@ impl Gridlet {
         self
     }
 
+    /// Gives it a file as standard input.
+    #[allow(dead_code, reason = "not every test crate that has this module needs it")]
+    pub(crate) fn input(mut self, path: &std::path::Path) -> Self {
+        self.command.stdin(std::fs::File::open(path).expect("the file is there"));
+        self
+    }
+
     /// Runs it. The temporary folder's path is cut out of what it says.
     pub(crate) fn run(mut self, arguments: &[&str]) -> Output {
         let output = self.command.args(arguments).output().expect("the gridlet program starts");

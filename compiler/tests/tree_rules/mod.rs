@@ -1,6 +1,7 @@
 //! The rules at the top of `check/tree.rs`, checked on a whole program.
 
 use gridlet::builtins::Builtin;
+use gridlet::chain::Chained;
 use gridlet::check::tree::*;
 use gridlet::source::{SourceMap, Span};
 use gridlet::types::{Scalar, Type};
@@ -126,14 +127,34 @@ impl Rules<'_> {
                 assert_eq!(left, right);
                 let expected = if op.is_comparison() { &Type::BOOL } else { left };
                 assert_eq!(result, expected);
-                let is_value =
-                    left.as_scalar().is_some_and(|s| !matches!(s, Scalar::F16 | Scalar::Bf16));
-                assert!(is_value || left.is_pointer() && op.is_comparison(), "{op:?} on {left:?}");
+                let is_scalar = left.as_scalar().is_some();
+                assert!(is_scalar || left.is_pointer() && op.is_comparison(), "{op:?} on {left:?}");
             }
         }
     }
 
+    /// An operator but for its left side.
+    fn link(&self, e: &Expr, loops: u32) {
+        self.span(e.span);
+        match &e.kind {
+            ExprKind::Binary(op, left, right) => {
+                self.expr(right, loops);
+                self.operands(*op, &left.ty, &right.ty, &e.ty);
+            }
+            ExprKind::Logical { left, right, .. } => {
+                self.expr(right, loops);
+                assert_eq!([&left.ty, &right.ty, &e.ty], [&Type::BOOL; 3]);
+            }
+            other => panic!("{other:?} is no operator on two operands"),
+        }
+    }
+
     fn expr(&self, e: &Expr, loops: u32) {
+        let mut e = e;
+        while let Some(left) = e.left() {
+            self.link(e, loops);
+            e = left;
+        }
         self.span(e.span);
         match &e.kind {
             ExprKind::Int(value) => {
@@ -145,7 +166,14 @@ impl Rules<'_> {
                 };
                 assert!(fits, "{value} as {scalar:?}");
             }
-            ExprKind::Float(_) => assert!(matches!(e.ty, Type::F32 | Type::F64)),
+            ExprKind::Float(value) => {
+                let scalar = e.ty.as_scalar().filter(|s| s.is_float()).expect("a float type");
+                let rounded = gridlet::float::round(*value, scalar);
+                assert!(
+                    rounded.to_bits() == value.to_bits() || value.is_nan(),
+                    "{value} as {scalar:?}"
+                );
+            }
             ExprKind::Bool(_) => assert_eq!(e.ty, Type::BOOL),
             ExprKind::Local(id) => assert_eq!(e.ty, self.function.locals[id.0 as usize].ty),
             ExprKind::Shared(id) => assert_eq!(e.ty, self.function.shared[id.0 as usize].ty),
@@ -156,18 +184,7 @@ impl Rules<'_> {
                 self.expr(value, loops);
                 assert_eq!(value.ty, e.ty);
             }
-            ExprKind::Binary(op, left, right) => {
-                self.expr(left, loops);
-                self.expr(right, loops);
-                self.operands(*op, &left.ty, &right.ty, &e.ty);
-            }
-            ExprKind::Logical { left, right, .. } => {
-                for side in [left, right] {
-                    self.expr(side, loops);
-                    assert_eq!(side.ty, Type::BOOL);
-                }
-                assert_eq!(e.ty, Type::BOOL);
-            }
+            ExprKind::Binary(..) | ExprKind::Logical { .. } => {}
             ExprKind::Cast(value) => {
                 self.expr(value, loops);
                 assert_ne!(value.ty, e.ty, "a cast that changes nothing");
@@ -211,15 +228,26 @@ impl Rules<'_> {
                 self.place(place);
                 assert_eq!(e.ty.pointee(), Some(&place.ty));
             }
-            ExprKind::If { condition, then, otherwise } => {
-                self.expr(condition, loops);
-                assert_eq!(condition.ty, Type::BOOL);
+            ExprKind::If { branches, otherwise } => {
                 assert!(otherwise.is_some() || e.ty == Type::Unit);
-                for block in [Some(then), otherwise.as_ref()].into_iter().flatten() {
+                for (condition, _) in branches {
+                    self.expr(condition, loops);
+                    assert_eq!(condition.ty, Type::BOOL);
+                }
+                for block in branches.iter().map(|(_, block)| block).chain(otherwise) {
                     self.typed_block(block, &e.ty, loops);
                 }
             }
             ExprKind::Block(block) => self.typed_block(block, &e.ty, loops),
+            ExprKind::CallExtern { function, arguments } => {
+                let callee = &self.program.externs[function.0 as usize];
+                assert_eq!(arguments.len(), callee.parameters.len(), "{}", callee.name);
+                for (argument, ty) in arguments.iter().zip(&callee.parameters) {
+                    assert_eq!(argument.ty, *ty, "an argument of {}", callee.name);
+                    self.expr(argument, loops);
+                }
+                assert_eq!(e.ty, callee.result, "a call of {}", callee.name);
+            }
             ExprKind::Call { function, arguments } => {
                 let callee = &self.program.functions[function.0 as usize];
                 assert!(callee.kernel.is_none());

@@ -16,6 +16,7 @@ use gridlet::cpu::CpuOptions;
 use gridlet::ir::InstKind;
 use gridlet::source::SourceMap;
 use gridlet::{artifact, diagnostics};
+use gridlet_examples::samples::SAMPLES;
 use gridlet_examples::{EXAMPLES, Example, PENDING_LAUNCHES, Run};
 use gridlet_runtime::{
     Artifact, Device, DeviceInfo, DeviceSelector, GreenContext, Program, Stream,
@@ -33,6 +34,16 @@ struct Options {
     /// Fail if there is no GPU, instead of running on the CPU
     #[arg(long)]
     require_gpu: bool,
+    /// Run CUDA's samples of nested launches instead of the examples
+    #[arg(long)]
+    samples: bool,
+}
+
+impl Options {
+    /// What is run.
+    fn examples(&self) -> &'static [Example] {
+        if self.samples { &SAMPLES } else { &EXAMPLES }
+    }
 }
 
 fn main() -> ExitCode {
@@ -53,10 +64,13 @@ fn demo(options: &Options) -> anyhow::Result<()> {
         anyhow!("this GPU is older than any architecture that Gridlet builds for")
     })?;
 
-    println!("Compiling {} programs whose kernels launch kernels, for {arch}:\n", EXAMPLES.len());
+    println!(
+        "Compiling {} programs whose kernels launch kernels, for {arch}:\n",
+        options.examples().len()
+    );
     let session = Session::new();
     let mut built = Vec::new();
-    for example in &EXAMPLES {
+    for example in options.examples() {
         built.push(build(&session, example, arch)?);
     }
 
@@ -208,11 +222,11 @@ fn run_all(
 ) -> anyhow::Result<()> {
     fs::create_dir_all(&options.out)
         .with_context(|| format!("cannot make {}", options.out.display()))?;
-    for (example, artifact) in EXAMPLES.iter().zip(artifacts) {
+    for (example, artifact) in options.examples().iter().zip(artifacts) {
         let program = Program::load(device, artifact).context(example.name)?;
         let run = Run { device, stream, program: &program, pictures: &options.out, shrink: 1 };
         let finding = (example.run)(&run).context(example.name)?;
-        println!("  {:<12} {:>8.2} ms  {}", example.name, finding.milliseconds, finding.checked);
+        println!("  {:<18} {:>8.2} ms  {}", example.name, finding.milliseconds, finding.checked);
     }
     println!("\nAll results are right, and no launch was lost.");
     Ok(())

@@ -134,7 +134,7 @@ fn compile(tools: &Tools, module: &ir::Module, arch: CudaArch) -> Cubin {
     let context = Context::create();
     let llvm = build_module(&context, module).unwrap();
     let ptx = tools.ptx(&nvvm_text(&llvm, arch.dialect()).unwrap(), arch).unwrap().ptx;
-    device_link(&tools.nvjitlink, &ptx, None, arch, &LinkOptions::default()).unwrap().cubin
+    device_link(&tools.nvjitlink, &ptx, None, &[], arch, &LinkOptions::default()).unwrap().cubin
 }
 
 #[test]

@@ -50,6 +50,7 @@ fn kernel(parameters: &[(&str, Type, u32)]) -> Kernel {
         .collect();
     Kernel {
         name: "k".into(),
+        symbol: None,
         parameter_bytes: parameters.last().map_or(0, |p| p.offset + p.size),
         parameters,
         max_threads_per_block: None,

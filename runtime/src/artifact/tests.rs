@@ -18,6 +18,7 @@ fn manifest() -> Manifest {
         launch_strategy: "cdp".into(),
         kernels: vec![Kernel {
             name: "sort".into(),
+            symbol: None,
             parameters: vec![
                 parameter("data", Type::Pointer { mutable: true, to: Box::new(u32_ty()) }, 0, 8, 8),
                 parameter("range", Type::Struct("Range".into()), 8, 8, 4),

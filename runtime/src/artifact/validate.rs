@@ -53,6 +53,9 @@ fn consistent(manifest: &Manifest) -> Result<(), String> {
     for kernel in &manifest.kernels {
         let at = format!("kernel `{}`", kernel.name);
         symbol(&at, &kernel.name)?;
+        if let Some(name) = &kernel.symbol {
+            symbol(&at, name)?;
+        }
         if kernel.parameter_bytes > MOST_PARAMETER_BYTES {
             return Err(format!("{at}: {} bytes of parameters", kernel.parameter_bytes));
         }

@@ -106,7 +106,10 @@ impl CpuHandle {
     /// # Safety
     /// The contract of [`crate::backend`].
     pub(crate) unsafe fn start(&self, transfer: Transfer) {
-        if let Transfer::ToDevice { to, bytes, .. } | Transfer::Fill { to, bytes, .. } = transfer {
+        if let Transfer::ToDevice { to, bytes, .. }
+        | Transfer::Fill { to, bytes, .. }
+        | Transfer::Copy { to, bytes, .. } = transfer
+        {
             self.device.host_wrote(to as *const u8, bytes);
         }
         // SAFETY: passed on to the caller: device memory is memory of this process.
@@ -117,6 +120,9 @@ impl CpuHandle {
                 }
                 Transfer::ToHost { from, to, bytes } => {
                     std::ptr::copy(from as *const u8, to, bytes);
+                }
+                Transfer::Copy { from, to, bytes } => {
+                    std::ptr::copy(from as *const u8, to as *mut u8, bytes);
                 }
                 Transfer::Fill { to, value, bytes } => {
                     std::ptr::write_bytes(to as *mut u8, value, bytes);
@@ -191,30 +197,38 @@ pub(crate) fn wait(stream: &CpuStream, timeout: Duration) -> Result<Waited> {
     }
 }
 
-/// An event: the marker that was last put into a stream.
+/// An event: marks in the streams that it was last recorded in.
 #[derive(Debug, Default)]
 pub(crate) struct CpuEvent {
-    marker: Mutex<Option<CpuMark>>,
+    marks: Mutex<Option<Vec<CpuMark>>>,
 }
 
 impl CpuEvent {
-    pub(crate) fn record(&self, stream: &CpuStream) {
-        *lock(&self.marker) = Some(stream.mark());
+    pub(crate) fn record<'a>(&self, streams: impl IntoIterator<Item = &'a CpuStream>) {
+        let marks = streams.into_iter().map(CpuStream::mark).collect();
+        *lock(&self.marks) = Some(marks);
     }
 
     /// As on a GPU, an event that was never recorded is done.
     pub(crate) fn wait(&self, timeout: Duration) -> Waited {
-        let marker = lock(&self.marker).clone();
-        match marker {
-            Some(marker) if marker.wait(timeout).is_none() => Waited::Running,
-            _ => Waited::Done,
+        let deadline = Instant::now().checked_add(timeout);
+        let marks = lock(&self.marks).clone();
+        for mark in marks.iter().flatten() {
+            let left = deadline.map_or(timeout, |at| at.saturating_duration_since(Instant::now()));
+            if mark.wait(left).is_none() {
+                return Waited::Running;
+            }
         }
+        Waited::Done
     }
 
     pub(crate) fn elapsed_ms(&self, later: &CpuEvent) -> Result<f32> {
         let at = |event: &CpuEvent| -> Result<Instant> {
-            let marker = lock(&event.marker).clone();
-            marker.and_then(|marker| marker.wait(Duration::ZERO)).ok_or(Error::NotRecorded)
+            let marks = lock(&event.marks).clone().ok_or(Error::NotRecorded)?;
+            let reached = marks.iter().map(|mark| mark.wait(Duration::ZERO));
+            // A partition without streams was done at any time.
+            let last = reached.collect::<Option<Vec<_>>>().ok_or(Error::NotRecorded)?;
+            Ok(last.into_iter().max().unwrap_or_else(Instant::now))
         };
         let (start, end) = (at(self)?, at(later)?);
         let forward = end.saturating_duration_since(start).as_secs_f64();

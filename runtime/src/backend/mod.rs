@@ -13,16 +13,22 @@
 
 pub(crate) mod cpu;
 pub(crate) mod cuda;
+mod parts;
+mod unified;
 
 use std::ffi::CStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::artifact::Artifact;
+pub(crate) use parts::{PartHandle, Parts, SplitGroup};
+
 use crate::config::{KernelLimits, LaunchConfig};
 use crate::cpu::{CpuImage, CpuKernel, CpuPartition, CpuStream};
+use crate::driver::green::{RawResource, ResourceKind};
 use crate::error::{CPU_DEVICES, Error, Result};
 use crate::info::DeviceInfo;
+use crate::limits::Limit;
 use crate::manifest;
 
 /// A device.
@@ -59,12 +65,34 @@ impl Waited {
 /// A copy or a fill.
 #[derive(Clone, Copy)]
 pub(crate) enum Transfer {
-    ToDevice { from: *const u8, to: u64, bytes: usize },
-    ToHost { from: u64, to: *mut u8, bytes: usize },
-    Fill { to: u64, value: u8, bytes: usize },
+    ToDevice {
+        from: *const u8,
+        to: u64,
+        bytes: usize,
+    },
+    ToHost {
+        from: u64,
+        to: *mut u8,
+        bytes: usize,
+    },
+    Fill {
+        to: u64,
+        value: u8,
+        bytes: usize,
+    },
+    /// Between memories of one kind of device.
+    Copy {
+        from: u64,
+        to: u64,
+        bytes: usize,
+    },
 }
 
 impl DeviceHandle {
+    pub(crate) fn is_cpu(&self) -> bool {
+        matches!(self, DeviceHandle::Cpu(_))
+    }
+
     /// Makes the device's handles usable on this thread.
     pub(crate) fn enter(&self) -> Result<Entered<'_>> {
         match self {
@@ -81,26 +109,38 @@ impl DeviceHandle {
         }
     }
 
-    /// Launches that may be pending.
-    pub(crate) fn pending_launch_limit(&self, _entered: &Entered<'_>) -> Result<u64> {
-        match self {
-            DeviceHandle::Cuda(device) => device.pending_launch_limit(),
-            DeviceHandle::Cpu(device) => Ok(device.pending_launch_limit()),
+    /// A limit's value.
+    pub(crate) fn limit(&self, limit: Limit, _entered: &Entered<'_>) -> Result<u64> {
+        match (self, limit) {
+            (DeviceHandle::Cuda(device), _) => device.limit(limit),
+            (DeviceHandle::Cpu(device), Limit::PendingLaunches) => {
+                Ok(device.pending_launch_limit())
+            }
+            (DeviceHandle::Cpu(_), _) => Err(Error::NotOnCpu { what: limit.name() }),
         }
     }
 
-    /// Sets how many launches may be pending.
-    pub(crate) fn set_pending_launch_limit(
-        &self,
-        launches: u64,
-        _entered: &Entered<'_>,
-    ) -> Result<()> {
-        match self {
-            DeviceHandle::Cuda(device) => device.set_pending_launch_limit(launches),
-            DeviceHandle::Cpu(device) => {
-                device.set_pending_launch_limit(launches);
+    /// Sets a limit.
+    pub(crate) fn set_limit(&self, limit: Limit, value: u64, _entered: &Entered<'_>) -> Result<()> {
+        match (self, limit) {
+            (DeviceHandle::Cuda(device), _) => device.set_limit(limit, value),
+            (DeviceHandle::Cpu(device), Limit::PendingLaunches) => {
+                device.set_pending_launch_limit(value);
                 Ok(())
             }
+            (DeviceHandle::Cpu(_), _) => Err(Error::NotOnCpu { what: limit.name() }),
+        }
+    }
+
+    /// Destroys all that was made on the device, after a fault; the CPU device needs no such thing.
+    ///
+    /// # Safety
+    /// No handle of the device is used again.
+    pub(crate) unsafe fn reset(&self) -> Result<()> {
+        match self {
+            // SAFETY: passed on to the caller.
+            DeviceHandle::Cuda(device) => unsafe { device.reset() },
+            DeviceHandle::Cpu(_) => Ok(()),
         }
     }
 
@@ -176,22 +216,33 @@ impl DeviceHandle {
         }
     }
 
-    /// Makes a stream, in a partition if one is given.
+    /// Makes a stream, in a partition if one is given. Lower numbers are greater priorities; the CPU has one.
     pub(crate) fn stream(
         &self,
         partition: Option<&PartitionHandle>,
+        priority: i32,
         _entered: &Entered<'_>,
     ) -> Result<StreamHandle> {
         match (self, partition) {
-            (DeviceHandle::Cuda(_), None) => cuda::CudaStream::create(None).map(StreamHandle::Cuda),
+            (DeviceHandle::Cuda(_), None) => {
+                cuda::CudaStream::create(None, priority).map(StreamHandle::Cuda)
+            }
             (DeviceHandle::Cuda(_), Some(PartitionHandle::Cuda(partition))) => {
-                cuda::CudaStream::create(Some(partition)).map(StreamHandle::Cuda)
+                cuda::CudaStream::create(Some(partition), priority).map(StreamHandle::Cuda)
             }
             (DeviceHandle::Cpu(device), None) => Ok(StreamHandle::Cpu(device.stream(None))),
             (DeviceHandle::Cpu(device), Some(PartitionHandle::Cpu(partition))) => {
                 Ok(StreamHandle::Cpu(device.stream(Some(partition))))
             }
             _ => Err(mixed()),
+        }
+    }
+
+    /// The least and the greatest priority of a stream.
+    pub(crate) fn priorities(&self, _entered: &Entered<'_>) -> Result<(i32, i32)> {
+        match self {
+            DeviceHandle::Cuda(device) => device.priorities(),
+            DeviceHandle::Cpu(_) => Ok((0, 0)),
         }
     }
 
@@ -203,19 +254,51 @@ impl DeviceHandle {
         }
     }
 
-    /// Makes a partition of at least `sms` SMs, and says how many it has.
+    /// What the device has, or what its primary context has.
+    pub(crate) fn resource(
+        &self,
+        kind: ResourceKind,
+        of_context: bool,
+        info: &DeviceInfo,
+        _entered: &Entered<'_>,
+    ) -> Result<PartHandle> {
+        match self {
+            DeviceHandle::Cuda(device) if of_context => device.context_resource(kind),
+            DeviceHandle::Cuda(device) => device.resource(kind),
+            DeviceHandle::Cpu(_) => cpu_resource(kind, info.sm_count),
+        }
+    }
+
+    /// Makes a partition of the resources, and says how many SMs it has.
     pub(crate) fn partition(
         &self,
-        sms: u32,
-        info: &DeviceInfo,
+        resources: &[&PartHandle],
         _entered: &Entered<'_>,
     ) -> Result<(PartitionHandle, u32)> {
         match self {
-            DeviceHandle::Cuda(device) => cuda::CudaPartition::create(device, sms, info)
-                .map(|(partition, sms)| (PartitionHandle::Cuda(partition), sms)),
+            DeviceHandle::Cuda(device) => {
+                let raw = resources.iter().map(|resource| match resource {
+                    PartHandle::Cuda(resource) => Ok(*resource),
+                    PartHandle::Cpu(_) => Err(mixed()),
+                });
+                let raw: Vec<RawResource> = raw.collect::<Result<_>>()?;
+                cuda::CudaPartition::create(device, &raw)
+                    .map(|(partition, sms)| (PartitionHandle::Cuda(partition), sms))
+            }
             DeviceHandle::Cpu(device) => {
+                let sms = resources.iter().map(|resource| resource.sm_numbers().0).sum();
                 device.partition(sms).map(|part| (PartitionHandle::Cpu(part), sms))
             }
+        }
+    }
+}
+
+/// Workers are the CPU device's only resource.
+fn cpu_resource(kind: ResourceKind, workers: u32) -> Result<PartHandle> {
+    match kind {
+        ResourceKind::Sm => Ok(PartHandle::Cpu(workers)),
+        ResourceKind::WorkqueueConfig | ResourceKind::Workqueue => {
+            Err(Error::NotOnCpu { what: "workqueues" })
         }
     }
 }
@@ -257,10 +340,43 @@ impl StreamHandle {
         match (self, event) {
             (StreamHandle::Cuda(stream), EventHandle::Cuda(event)) => stream.record(event),
             (StreamHandle::Cpu(stream), EventHandle::Cpu(event)) => {
-                event.record(stream);
+                event.record([stream]);
                 Ok(())
             }
             _ => Err(mixed()),
+        }
+    }
+
+    /// Lets what is launched from now on wait for an event of the same kind of device. The CPU's hosts wait in its
+    /// stead; whether the event came is theirs to report.
+    pub(crate) fn wait_event(
+        &self,
+        event: &EventHandle,
+        timeout: Duration,
+        _entered: &Entered<'_>,
+    ) -> Result<Waited> {
+        match (self, event) {
+            (StreamHandle::Cuda(stream), EventHandle::Cuda(event)) => {
+                stream.wait_event(event).map(|()| Waited::Done)
+            }
+            (StreamHandle::Cpu(_), EventHandle::Cpu(event)) => Ok(event.wait(timeout)),
+            _ => Err(mixed()),
+        }
+    }
+
+    /// Its priority.
+    pub(crate) fn priority(&self, _entered: &Entered<'_>) -> Result<i32> {
+        match self {
+            StreamHandle::Cuda(stream) => stream.priority(),
+            StreamHandle::Cpu(_) => Ok(0),
+        }
+    }
+
+    /// The SMs that its kernels run on; `workers` of them on the CPU.
+    pub(crate) fn sms(&self, workers: u32, _entered: &Entered<'_>) -> Result<PartHandle> {
+        match self {
+            StreamHandle::Cuda(stream) => stream.sms(),
+            StreamHandle::Cpu(_) => Ok(PartHandle::Cpu(workers)),
         }
     }
 
@@ -402,7 +518,7 @@ impl KernelHandle {
     }
 }
 
-/// A part of a device. Never destroyed but by [`PartitionHandle::destroy`].
+/// A part of a device. Never let go but by [`PartitionHandle::retire`].
 #[derive(Debug)]
 pub(crate) enum PartitionHandle {
     Cuda(cuda::CudaPartition),
@@ -418,15 +534,91 @@ impl PartitionHandle {
         }
     }
 
-    /// Destroys it.
+    /// A number that no other green context of the process has.
+    pub(crate) fn id(&self, _entered: &Entered<'_>) -> Result<u64> {
+        match self {
+            PartitionHandle::Cuda(partition) => partition.id(),
+            PartitionHandle::Cpu(_) => Err(Error::NotOnCpu { what: "green context ids" }),
+        }
+    }
+
+    /// What it was given; so many `workers` on the CPU.
+    pub(crate) fn resource(
+        &self,
+        kind: ResourceKind,
+        workers: u32,
+        _entered: &Entered<'_>,
+    ) -> Result<PartHandle> {
+        match self {
+            PartitionHandle::Cuda(partition) => partition.resource(kind),
+            PartitionHandle::Cpu(_) => cpu_resource(kind, workers),
+        }
+    }
+
+    /// Sets an event to all that was given to the partition; the CPU's streams of it are `streams`.
+    pub(crate) fn record(
+        &self,
+        event: &EventHandle,
+        streams: &[&StreamHandle],
+        _entered: &Entered<'_>,
+    ) -> Result<()> {
+        match (self, event) {
+            (PartitionHandle::Cuda(partition), EventHandle::Cuda(event)) => partition.record(event),
+            (PartitionHandle::Cpu(_), EventHandle::Cpu(event)) => {
+                let streams = streams.iter().filter_map(|stream| match stream {
+                    StreamHandle::Cpu(stream) => Some(stream),
+                    StreamHandle::Cuda(_) => None,
+                });
+                event.record(streams);
+                Ok(())
+            }
+            _ => Err(mixed()),
+        }
+    }
+
+    /// Lets all that is given to the partition from now on wait for an event. As [`StreamHandle::wait_event`].
+    pub(crate) fn wait_event(
+        &self,
+        event: &EventHandle,
+        timeout: Duration,
+        _entered: &Entered<'_>,
+    ) -> Result<Waited> {
+        match (self, event) {
+            (PartitionHandle::Cuda(partition), EventHandle::Cuda(event)) => {
+                partition.wait_event(event).map(|()| Waited::Done)
+            }
+            (PartitionHandle::Cpu(_), EventHandle::Cpu(event)) => Ok(event.wait(timeout)),
+            _ => Err(mixed()),
+        }
+    }
+
+    /// Whether the device says that a stream is of this partition.
+    pub(crate) fn owns(&self, stream: &StreamHandle, _entered: &Entered<'_>) -> Result<bool> {
+        match (self, stream) {
+            (PartitionHandle::Cuda(partition), StreamHandle::Cuda(stream)) => {
+                partition.owns(stream)
+            }
+            (PartitionHandle::Cpu(_), StreamHandle::Cpu(_)) => Ok(true),
+            _ => Ok(false),
+        }
+    }
+
+    /// The driver's context with the partition's resources, as an address; `None` on the CPU.
+    pub(crate) fn raw_context(&self) -> Option<*mut std::ffi::c_void> {
+        match self {
+            PartitionHandle::Cuda(partition) => Some(partition.context().cast()),
+            PartitionHandle::Cpu(_) => None,
+        }
+    }
+
+    /// Lets it go.
     ///
     /// # Safety
     /// The contract of this module; its streams are destroyed, and it is not used again.
-    pub(crate) unsafe fn destroy(&self, _entered: &Entered<'_>) {
-        match self {
+    pub(crate) unsafe fn retire(&self, device: &DeviceHandle, _entered: &Entered<'_>) {
+        if let (PartitionHandle::Cuda(partition), DeviceHandle::Cuda(device)) = (self, device) {
             // SAFETY: passed on to the caller.
-            PartitionHandle::Cuda(partition) => unsafe { partition.destroy() },
-            PartitionHandle::Cpu(_) => {}
+            unsafe { partition.retire(device) };
         }
     }
 }

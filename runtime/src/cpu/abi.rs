@@ -11,7 +11,7 @@
 use std::ffi::{c_char, c_void};
 
 /// Version of everything in this file; an image of another version is refused.
-pub const ABI_VERSION: u32 = 3;
+pub const ABI_VERSION: u32 = 4;
 
 /// A constant `u32`: the [`ABI_VERSION`] that the image was compiled for.
 pub const VERSION_SYMBOL: &str = "gridlet_cpu_abi_version";
@@ -21,6 +21,11 @@ pub const TABLE_SYMBOL: &str = "gridlet_cpu_callbacks";
 pub const KERNELS_SYMBOL: &str = "gridlet_cpu_kernels";
 /// A constant `u32`: how many.
 pub const KERNEL_COUNT_SYMBOL: &str = "gridlet_cpu_kernel_count";
+
+/// In checked images, an array of [`VariableDescriptor`].
+pub const VARIABLES_SYMBOL: &str = "gridlet_cpu_variables";
+/// In checked images, a constant `u32`: how many.
+pub const VARIABLE_COUNT_SYMBOL: &str = "gridlet_cpu_variable_count";
 
 /// Alignment of a block's static and of its dynamic shared memory, in bytes.
 pub const SHARED_ALIGNMENT: usize = 128;
@@ -72,19 +77,53 @@ pub struct KernelDescriptor {
     pub static_shared_bytes: u32,
     /// A set of the flags below.
     pub flags: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// Bytes of a block's memory in which the shared variables lie: in a checked image more than
+    /// `static_shared_bytes`, with unused bytes behind each.
+    pub shared_span_bytes: u32,
 }
+
+/// A variable of a checked image that kernels may reach by pointers.
+#[repr(C)]
+pub struct VariableDescriptor {
+    /// NUL-terminated, as the source has it.
+    pub name: *const c_char,
+    /// Of statics.
+    pub address: *const u8,
+    /// Of shared variables, in the block's static shared memory; of parameters, in their buffer.
+    pub offset: u64,
+    /// Its size. Behind a static are [`RED_ZONE_BYTES`] that nothing uses.
+    pub bytes: u64,
+    /// One of the kinds below.
+    pub kind: u32,
+    /// Of parameters: the position of the kernel in the table of kernels.
+    pub kernel: u32,
+}
+
+/// [`VariableDescriptor::kind`]: a `shared` variable.
+pub const VARIABLE_SHARED: u32 = 0;
+/// A `static`.
+pub const VARIABLE_STATIC: u32 = 1;
+/// A parameter of a kernel, or one of the numbers that it is made of.
+pub const VARIABLE_PARAMETER: u32 = 2;
+
+/// In checked images and on devices with a checker, bytes that are left unused behind a region that kernels may
+/// overrun.
+pub const RED_ZONE_BYTES: usize = 256;
+/// The same behind a local variable that pointers may reach.
+pub const LOCAL_RED_ZONE_BYTES: usize = 32;
 
 /// Threads of a block wait for each other (barriers, warp operations, loops that wait for a write): each needs a
 /// stack of its own.
 pub const NEEDS_THREADS: u32 = 1;
+/// A failed `assert` says which thread failed, so the device must know which one runs: it calls
+/// [`KernelDescriptor::thread`] for each.
+pub const NAMES_THREADS: u32 = 4;
 /// The image was compiled with `--check`: memory accesses call [`Callbacks::check_access`], loops call
 /// [`Callbacks::poll`].
 pub const CHECKED: u32 = 2;
 /// Threads ask the device for what belongs to their block (launches, streams): [`KernelDescriptor::blocks`] is
 /// called for one block at a time.
-pub const BLOCK_BY_BLOCK: u32 = 4;
+pub const BLOCK_BY_BLOCK: u32 = 8;
 
 /// A source position: file in the high 8 bits, line in the low 24; 0 is unknown.
 pub type Location = u32;
@@ -105,6 +144,9 @@ pub const ACCESS_FENCE: u32 = 5;
 pub const ACCESS_MALLOC: u32 = 6;
 /// That address is about to be given to `free`; the bytes are 0.
 pub const ACCESS_FREE: u32 = 7;
+/// Flag of a read or write: it copies or fills bytes, whatever they are. Its address needs no alignment, and bytes
+/// that nobody wrote are copied as such.
+pub const ACCESS_BYTES: u32 = 0x40;
 /// Flag of an atomic: it acquires.
 pub const ACCESS_ACQUIRE: u32 = 0x10;
 /// Flag of an atomic: it releases.
@@ -177,8 +219,7 @@ pub struct Callbacks {
     pub sm_id: unsafe extern "C-unwind" fn() -> u32,
     /// In checked images, before each access through a pointer: address, bytes, kind. Each scalar and vector of
     /// a struct is an access of its own, so its size says how it must be aligned; an aggregate of more than
-    /// 64 of them is one access. Local variables that are accessed by name, and the parameter buffers of
-    /// launches, are left out.
+    /// 64 of them is one access. Local variables that are accessed by name are left out.
     pub check_access: unsafe extern "C-unwind" fn(*const c_void, u32, u32, Location),
     /// In checked images, at every loop's head; in others, at the head of every loop that may wait for another
     /// thread to write. Other threads shall get their turn.
@@ -199,6 +240,23 @@ pub struct Callbacks {
     pub malloc: unsafe extern "C-unwind" fn(u64) -> *mut u8,
     /// `free`: null, or what `malloc` gave; anything else ends the grid.
     pub free: unsafe extern "C-unwind" fn(*mut u8, Location),
+    /// A failed `assert`: message, file, line and function, all but the line NUL-terminated. Ends the grid.
+    pub assert_fail: unsafe extern "C-unwind" fn(
+        *const c_char,
+        *const c_char,
+        u32,
+        *const c_char,
+        Location,
+    ) -> !,
+    /// In checked images, where an array is accessed at an index that it does not have: the index, the number of
+    /// elements, the kind of the access, the array's name. Ends the grid.
+    pub index_out_of_bounds:
+        unsafe extern "C-unwind" fn(i64, u64, u32, *const c_char, Location) -> !,
+    /// In checked images, at the start of a function: a local variable that pointers may reach, its size and its
+    /// name. Behind it are [`LOCAL_RED_ZONE_BYTES`] that nothing uses.
+    pub local_begins: unsafe extern "C-unwind" fn(*const c_void, u32, *const c_char, Location),
+    /// Before the function returns: so many of the variables that began last are gone.
+    pub locals_end: unsafe extern "C-unwind" fn(u32),
 }
 
 /// Position of each callback in [`Callbacks`], counted in pointers: what the compiler indexes the table with.
@@ -229,4 +287,8 @@ pub enum Callback {
     LastError,
     Malloc,
     Free,
+    AssertFail,
+    IndexOutOfBounds,
+    LocalBegins,
+    LocalsEnd,
 }

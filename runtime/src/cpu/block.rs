@@ -17,8 +17,10 @@ use std::sync::Arc;
 use corosensei::trap::CoroutineTrapHandler;
 use corosensei::{Coroutine, Yielder};
 
-use super::abi::{Geometry, KernelDescriptor, Location, NEEDS_THREADS, SHARED_ALIGNMENT};
-use super::check::RED_ZONE_BYTES;
+use super::abi::{
+    Geometry, KernelDescriptor, Location, NAMES_THREADS, NEEDS_THREADS, RED_ZONE_BYTES,
+    SHARED_ALIGNMENT,
+};
 use super::fault::{CpuFault, FaultKind};
 use super::grid::{Grid, Tree};
 use super::hooks::ThreadPosition;
@@ -299,7 +301,8 @@ impl Runner {
     fn mode_of(&self, kernel: &KernelDescriptor) -> Mode {
         match kernel.blocks {
             Some(_) if kernel.flags & NEEDS_THREADS == 0 && self.shared.hooks.is_none() => {
-                if self.shared.seed.is_some() { Mode::Loop } else { Mode::Serial }
+                let named = kernel.flags & NAMES_THREADS != 0;
+                if named || self.shared.seed.is_some() { Mode::Loop } else { Mode::Serial }
             }
             _ => Mode::Threads,
         }
@@ -329,7 +332,7 @@ impl Runner {
         if let Some(hooks) = &self.shared.hooks {
             hooks.on_block_start(
                 self.position_of(0),
-                (static_shared as usize, kernel.static_shared_bytes as usize),
+                (static_shared as usize, kernel.shared_span_bytes as usize),
                 (dynamic_shared as usize, grid.shared_bytes as usize),
             );
         }
@@ -357,7 +360,7 @@ impl Runner {
         // A checker finds accesses beyond the end only if nothing else is there.
         let gap = if self.shared.hooks.is_some() { RED_ZONE_BYTES } else { 0 };
         let static_bytes =
-            (kernel.static_shared_bytes as usize + gap).next_multiple_of(SHARED_ALIGNMENT);
+            (kernel.shared_span_bytes as usize + gap).next_multiple_of(SHARED_ALIGNMENT);
         let bytes = static_bytes + dynamic_bytes as usize + gap;
         let mut memory = self.shared_memory.borrow_mut();
         if memory.first().is_null() || memory.bytes() < bytes {

@@ -4,12 +4,14 @@
 //! across [`Runner::wait`], [`Runner::suspend`] or [`Runner::end`]. The checks and launches that do hold something are
 //! functions of their own that return first.
 
-use std::ffi::{c_char, c_void};
+use std::borrow::Cow;
+use std::ffi::{CStr, c_char, c_void};
 use std::time::SystemTime;
 
 use super::abi::{Callbacks, KernelDescriptor, Location, TRAP_DIVISION, TRAP_EXPLICIT};
 use super::block::{Runner, current_runner};
 use super::fault::FaultKind;
+use super::hooks::{Hooks, Variable};
 use super::launch::ERROR_INVALID_HANDLE;
 use super::operations::{memcpy_async, memset_async};
 use super::printf;
@@ -41,6 +43,10 @@ pub(super) static CALLBACKS: Callbacks = Callbacks {
     last_error,
     malloc,
     free,
+    assert_fail,
+    index_out_of_bounds,
+    local_begins,
+    locals_end,
 };
 
 /// The runner that called. Kernel code runs under one only.
@@ -52,18 +58,38 @@ pub(super) fn runner<'a>() -> &'a Runner {
     }
 }
 
+/// Stack that callbacks need at most: a fault in one, which may hold a lock, could not be mended.
+const ROOM: usize = 32 * 1024;
+
+/// The same for callbacks that lock something: a thread whose stack is nearly used up ends here.
+pub(super) fn runner_with_room<'a>(location: Location) -> &'a Runner {
+    let runner = runner();
+    let here = 0_u8;
+    if (&raw const here).addr() < runner.stack_start() + ROOM {
+        runner.end(FaultKind::StackOverflow, location);
+    }
+    runner
+}
+
+/// The same for callbacks that lock something only if a checker looks on.
+#[inline(always)]
+fn runner_to_check<'a>(location: Location) -> &'a Runner {
+    let runner = runner();
+    if runner.shared.hooks.is_some() { runner_with_room(location) } else { runner }
+}
+
 unsafe extern "C-unwind" fn shared_base() -> *mut u8 {
     runner().shared_base()
 }
 
 unsafe extern "C-unwind" fn sync_threads(location: Location) {
-    let runner = runner();
+    let runner = runner_to_check(location);
     runner.barrier(location);
     runner.leave_if_block_stopped();
 }
 
 unsafe extern "C-unwind" fn sync_warp(mask: u32, location: Location) {
-    let runner = runner();
+    let runner = runner_to_check(location);
     runner.warp_operation(WarpOperation::Sync, mask, location);
     runner.leave_if_stopped();
 }
@@ -75,7 +101,7 @@ unsafe extern "C-unwind" fn shuffle(
     operand: u32,
     location: Location,
 ) -> u64 {
-    let runner = runner();
+    let runner = runner_to_check(location);
     if !runner.has_threads() {
         return value;
     }
@@ -88,7 +114,7 @@ unsafe extern "C-unwind" fn shuffle(
 }
 
 unsafe extern "C-unwind" fn vote(mode: u32, mask: u32, predicate: u32, location: Location) -> u32 {
-    let runner = runner();
+    let runner = runner_to_check(location);
     if !runner.has_threads() {
         return predicate;
     }
@@ -120,18 +146,18 @@ unsafe extern "C-unwind" fn get_parameter_buffer(
 ) -> *mut u8 {
     // SAFETY: the ABI says that both point to three integers.
     let (grid_dim, block_dim) = unsafe { (grid_dim.read(), block_dim.read()) };
-    runner().parameter_buffer(descriptor, grid_dim, block_dim, shared_bytes)
+    runner_with_room(0).parameter_buffer(descriptor, grid_dim, block_dim, shared_bytes)
 }
 
 unsafe extern "C-unwind" fn launch_device(buffer: *mut u8, stream: u64, location: Location) -> i32 {
-    let runner = runner();
+    let runner = runner_with_room(location);
     let status = runner.launch(buffer, stream, location);
     runner.after_launch();
     status
 }
 
 unsafe extern "C-unwind" fn stream_create(handle: *mut u64) -> i32 {
-    let runner = runner();
+    let runner = runner_with_room(0);
     let created = runner.shared.lock().create_stream(runner.node.get());
     // SAFETY: the ABI says that it points to a handle.
     unsafe { handle.write(created) };
@@ -139,7 +165,7 @@ unsafe extern "C-unwind" fn stream_create(handle: *mut u64) -> i32 {
 }
 
 unsafe extern "C-unwind" fn stream_destroy(handle: u64) -> i32 {
-    let runner = runner();
+    let runner = runner_with_room(0);
     let known = runner.shared.lock().destroy_stream(runner.node.get(), handle);
     if known { 0 } else { runner.error(ERROR_INVALID_HANDLE) }
 }
@@ -149,17 +175,18 @@ unsafe extern "C-unwind" fn last_error() -> i32 {
 }
 
 unsafe extern "C-unwind" fn malloc(bytes: u64) -> *mut u8 {
-    runner().malloc(bytes)
+    runner_with_room(0).malloc(bytes)
 }
 
 unsafe extern "C-unwind" fn free(address: *mut u8, location: Location) {
-    runner().free(address, location);
+    runner_with_room(location).free(address, location);
 }
 
 unsafe extern "C-unwind" fn printf(format: *const c_char, arguments: *const u8) -> i32 {
+    let runner = runner_with_room(0);
     // SAFETY: the ABI says that the format is a string and the arguments are packed for it.
     let (text, count) = unsafe { printf::format(format, arguments) };
-    printf::write(&mut lock(&runner().shared.output), &text);
+    printf::write(&mut lock(&runner.shared.output), &text);
     count
 }
 
@@ -202,17 +229,91 @@ pub(super) unsafe extern "C-unwind" fn check_access(
     kind: u32,
     location: Location,
 ) {
-    let runner = runner();
+    let runner = runner_to_check(location);
     if let Some(hooks) = &runner.shared.hooks {
+        runner.note_location(location);
         let verdict = hooks.on_access(runner.position(), address as usize, bytes, kind, location);
         runner.obey(verdict, location);
         runner.leave_if_stopped();
     }
 }
 
-unsafe extern "C-unwind" fn poll(location: Location) {
-    let runner = runner();
+unsafe extern "C-unwind" fn index_out_of_bounds(
+    index: i64,
+    count: u64,
+    kind: u32,
+    array: *const c_char,
+    location: Location,
+) -> ! {
+    let runner = runner_to_check(location);
+    tell(runner, |hooks| {
+        let array = text(array);
+        hooks.on_index(runner.position(), index, count, kind, &array, location);
+    });
+    runner.end(FaultKind::Checked, location)
+}
+
+unsafe extern "C-unwind" fn local_begins(
+    address: *const c_void,
+    bytes: u32,
+    name: *const c_char,
+    location: Location,
+) {
+    let runner = runner_to_check(location);
+    runner.note_location(location);
+    tell(runner, |hooks| {
+        let name = text(name).as_ref().into();
+        let variable = Variable { name, offset: address as usize, bytes: bytes as usize };
+        hooks.on_local(runner.position(), &variable, location);
+    });
+}
+
+unsafe extern "C-unwind" fn locals_end(count: u32) {
+    let runner = runner_to_check(0);
+    tell(runner, |hooks| hooks.on_locals_end(runner.position(), count));
+}
+
+/// Tells a checker something, if there is one.
+fn tell(runner: &Runner, what: impl FnOnce(&dyn Hooks)) {
     if let Some(hooks) = &runner.shared.hooks {
+        what(hooks.as_ref());
+    }
+}
+
+/// A string of an image.
+fn text<'a>(of_image: *const c_char) -> Cow<'a, str> {
+    // SAFETY: the ABI says that it is a string; it is a constant of the image, which runs.
+    unsafe { CStr::from_ptr(of_image) }.to_string_lossy()
+}
+
+unsafe extern "C-unwind" fn assert_fail(
+    message: *const c_char,
+    file: *const c_char,
+    line: u32,
+    function: *const c_char,
+    location: Location,
+) -> ! {
+    let runner = runner_with_room(location);
+    fail_assertion(runner, &text(message), &text(file), line, &text(function));
+    runner.end(FaultKind::Trap, location)
+}
+
+/// Prints what CUDA prints (CUDA C++ Programming Guide, Assertion), where `printf` prints.
+fn fail_assertion(runner: &Runner, message: &str, file: &str, line: u32, function: &str) {
+    let position = runner.position();
+    let triple = |[x, y, z]: [u32; 3]| format!("[{x},{y},{z}]");
+    let text = format!(
+        "{file}:{line}: {function}: block: {}, thread: {} Assertion `{message}` failed.\n",
+        triple(position.block),
+        triple(position.thread)
+    );
+    printf::write(&mut lock(&runner.shared.output), text.as_bytes());
+}
+
+unsafe extern "C-unwind" fn poll(location: Location) {
+    let runner = runner_to_check(location);
+    if let Some(hooks) = &runner.shared.hooks {
+        runner.note_location(location);
         let verdict = hooks.on_poll(runner.position(), location);
         runner.obey(verdict, location);
     }

@@ -1,5 +1,7 @@
 //! What the CPU device tells a checker. Without one, nothing here costs more than a test of a pointer.
 
+use std::sync::Arc;
+
 use super::abi::Location;
 
 /// A grid's number: unique in its device, in the order of the launches.
@@ -35,6 +37,26 @@ pub enum LaunchOrder {
     Created(u64),
 }
 
+/// A part of a block's shared memory or of a parameter buffer, with its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// As the source has it.
+    pub name: Arc<str>,
+    /// Of its first byte.
+    pub offset: usize,
+    /// Its size.
+    pub bytes: usize,
+}
+
+/// What the code of a checked image says of a kernel's memory; nothing for other images.
+#[derive(Clone, Debug, Default)]
+pub struct KernelMemory {
+    /// The shared variables of a block, by offset.
+    pub shared: Arc<[Variable]>,
+    /// What of the parameter buffer its launcher must write, by offset.
+    pub parameters: Arc<[Variable]>,
+}
+
 /// A launch that was accepted.
 #[derive(Clone, Debug)]
 pub struct LaunchEvent<'a> {
@@ -56,6 +78,8 @@ pub struct LaunchEvent<'a> {
     pub order: LaunchOrder,
     /// First byte and size of the parameter buffer that its threads read.
     pub parameters: (usize, usize),
+    /// What its memory holds.
+    pub memory: KernelMemory,
 }
 
 /// Whether the grid goes on after an event.
@@ -91,8 +115,12 @@ pub trait Hooks: Send + Sync {
     fn on_host_write(&self, _address: usize, _bytes: usize) {}
     /// An image was loaded: one of its segments with statics or constants.
     fn on_image_segment(&self, _address: usize, _bytes: usize) {}
-    /// Nothing of that segment is used any more.
+    /// Nothing of that segment, or that variable, is used any more.
     fn on_image_segment_gone(&self, _address: usize) {}
+    /// A checked image was loaded: one of its statics, whose `offset` is its address. Its segment is told before.
+    fn on_static(&self, _variable: &Variable) {}
+    /// A thread was given a parameter buffer, in which nothing is written yet.
+    fn on_parameter_buffer(&self, _thread: ThreadPosition, _address: usize, _bytes: usize) {}
     /// A launch was accepted. Called in the order of the grids' numbers.
     fn on_launch(&self, _launch: &LaunchEvent<'_>) {}
     /// A grid's first block is about to start. `after`: the grid that ended before it in its stream, or the
@@ -102,7 +130,7 @@ pub trait Hooks: Send + Sync {
     fn on_grid_executed(&self, _grid: GridId) {}
     /// A grid, all it launched and its tail launches have ended.
     fn on_grid_end(&self, _grid: GridId) {}
-    /// The host waited, with success, for all that it launched into a stream.
+    /// The host waited for all that it launched into a stream, which has ended, if with a failure.
     fn on_host_wait(&self, _stream: u32) {}
     /// A block starts. First byte and size of its shared memory: the static part, then the dynamic part.
     fn on_block_start(
@@ -129,6 +157,23 @@ pub trait Hooks: Send + Sync {
     ) -> Verdict {
         Verdict::Continue
     }
+    /// A thread is about to access an array of so many elements at another index; `array` is its name.
+    fn on_index(
+        &self,
+        _thread: ThreadPosition,
+        _index: i64,
+        _count: u64,
+        _kind: u32,
+        _array: &str,
+        _location: Location,
+    ) {
+    }
+    /// A thread has copied so many bytes, from, to, as it said by accesses with [`super::abi::ACCESS_BYTES`].
+    fn on_copied(&self, _thread: ThreadPosition, _from: usize, _to: usize, _bytes: usize) {}
+    /// A thread called a function: one of its local variables that pointers may reach.
+    fn on_local(&self, _thread: ThreadPosition, _variable: &Variable, _location: Location) {}
+    /// The function returns: so many of the thread's youngest local variables are gone.
+    fn on_locals_end(&self, _thread: ThreadPosition, _count: u32) {}
     /// A thread arrived at `sync_threads()`.
     fn on_barrier(&self, _thread: ThreadPosition, _location: Location) {}
     /// All `waiting` threads of the block go on from `sync_threads()`; the block's other threads have ended.
@@ -141,7 +186,8 @@ pub trait Hooks: Send + Sync {
     ) -> Verdict {
         Verdict::Continue
     }
-    /// Those lanes of a warp met in a warp operation.
+    /// Those lanes of a warp met in `sync_warp`. Of other warp operations, which order nothing, a checker does not
+    /// hear.
     fn on_warp_sync(&self, _grid: GridId, _block_number: u64, _warp: u32, _lanes: u32) {}
     /// No thread of the block can go on. The grid ends with [`super::FaultKind::Deadlock`].
     fn on_stuck(&self, _first_thread: ThreadPosition, _waiting: &[Waiting]) {}

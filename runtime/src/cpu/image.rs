@@ -1,5 +1,7 @@
 //! Images: shared objects that the compiler made for the CPU.
 
+mod variables;
+
 use std::ffi::{CStr, c_int, c_void};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -15,11 +17,13 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
 use super::abi::{
     ABI_VERSION, CHECKED, Callbacks, KERNEL_COUNT_SYMBOL, KERNELS_SYMBOL, KernelDescriptor,
-    NEEDS_THREADS, TABLE_SYMBOL, VERSION_SYMBOL,
+    NEEDS_THREADS, TABLE_SYMBOL, VARIABLE_COUNT_SYMBOL, VARIABLES_SYMBOL, VERSION_SYMBOL,
+    VariableDescriptor,
 };
 use super::callbacks::CALLBACKS;
-use super::hooks::Hooks;
+use super::hooks::{Hooks, KernelMemory};
 use crate::error::{Error, Result};
+use variables::Variables;
 
 /// A loaded image. What is launched from it keeps it loaded.
 pub struct CpuImage {
@@ -32,6 +36,7 @@ pub struct CpuImage {
     /// Addresses of its machine code.
     code: Vec<Range<usize>>,
     sources: Vec<String>,
+    variables: Variables,
     /// Knows of the image's segments.
     hooks: Option<Arc<dyn Hooks>>,
 }
@@ -39,6 +44,9 @@ pub struct CpuImage {
 impl Drop for CpuImage {
     fn drop(&mut self) {
         if let Some(hooks) = &self.hooks {
+            for variable in &self.variables.statics {
+                hooks.on_image_segment_gone(variable.offset);
+            }
             for segment in data_ranges(self.kernels as usize) {
                 hooks.on_image_segment_gone(segment.start);
             }
@@ -93,9 +101,13 @@ impl CpuImage {
             table.write(&CALLBACKS);
             count.read() as usize
         };
+        let variables = Variables::of(variable_table(&library), count);
         if let Some(hooks) = &hooks {
             for segment in data_ranges(kernels as usize) {
                 hooks.on_image_segment(segment.start, segment.len());
+            }
+            for variable in &variables.statics {
+                hooks.on_static(variable);
             }
         }
         Ok(CpuImage {
@@ -105,8 +117,20 @@ impl CpuImage {
             kernels,
             count,
             sources,
+            variables,
             hooks,
         })
+    }
+
+    /// What a checked image says of the memory of one of its kernels.
+    pub(super) fn memory(&self, descriptor: *const KernelDescriptor) -> KernelMemory {
+        let mut descriptors = self.descriptors().iter();
+        let position = descriptors.position(|known| std::ptr::eq(known, descriptor));
+        let parameters = position.and_then(|at| self.variables.parameters.get(at)).cloned();
+        KernelMemory {
+            shared: Arc::clone(&self.variables.shared),
+            parameters: parameters.unwrap_or_default(),
+        }
     }
 
     pub(super) fn descriptors(&self) -> &[KernelDescriptor] {
@@ -153,6 +177,19 @@ impl CpuImage {
     /// The address of an exported global, valid while the image lives.
     pub fn symbol(&self, name: &str) -> Option<*mut u8> {
         address(&self.library, name)
+    }
+}
+
+/// The table of variables, which only checked images have.
+fn variable_table(library: &Library) -> &[VariableDescriptor] {
+    let first = address::<VariableDescriptor>(library, VARIABLES_SYMBOL);
+    let count = address::<u32>(library, VARIABLE_COUNT_SYMBOL);
+    match (first, count) {
+        // SAFETY: the ABI says that the table has so many elements; the image stays loaded with `library`.
+        (Some(first), Some(count)) => unsafe {
+            slice::from_raw_parts(first, count.read() as usize)
+        },
+        _ => &[],
     }
 }
 

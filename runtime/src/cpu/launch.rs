@@ -58,6 +58,12 @@ impl Runner {
         grid.blocks = grid_dim.iter().map(|extent| u64::from(*extent)).product();
         let buffer = grid.parameters.first();
         self.buffers.borrow_mut().push(grid);
+        // The device itself writes the parameters of an operation.
+        if let Some(hooks) = &self.shared.hooks
+            && !operations::is_operation(descriptor)
+        {
+            hooks.on_parameter_buffer(self.position(), buffer as usize, bytes as usize);
+        }
         buffer
     }
 

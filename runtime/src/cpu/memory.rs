@@ -4,7 +4,7 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
 
-use super::check::RED_ZONE_BYTES;
+use super::abi::RED_ZONE_BYTES;
 use crate::device::lock;
 
 /// Alignment of an allocation, as of `cuMemAlloc` (driver API: "suitably aligned for any kind of variable"; in

@@ -4,10 +4,12 @@ use std::ffi::c_char;
 use std::ptr;
 
 use super::abi::{
-    ACCESS_READ, ACCESS_WRITE, BlocksEntry, Entry, Geometry, KernelDescriptor, Location,
+    ACCESS_BYTES, ACCESS_READ, ACCESS_WRITE, BlocksEntry, Entry, Geometry, KernelDescriptor,
+    Location,
 };
 use super::block::Runner;
-use super::callbacks::{check_access, runner};
+use super::callbacks::{check_access, runner, runner_with_room};
+use super::image::kernel_name;
 use super::launch::ERROR_PENDING_COUNT;
 
 /// Parameters of an operation: to; from, or the byte; how many.
@@ -31,13 +33,18 @@ const fn operation(name: *const c_char, thread: Entry, blocks: BlocksEntry) -> O
         parameter_bytes: size_of::<Parameters>() as u32,
         static_shared_bytes: 0,
         flags: 0,
-        reserved: 0,
+        shared_span_bytes: 0,
     })
 }
 
 /// Whether a descriptor is one of those here.
 pub(super) fn is_operation(descriptor: *const KernelDescriptor) -> bool {
     ptr::eq(descriptor, &COPY.0) || ptr::eq(descriptor, &FILL.0)
+}
+
+/// The same by the name of its kernel. Kernels of programs have other names: these are built-ins.
+pub(super) fn is_operation_name(name: &str) -> bool {
+    [&COPY, &FILL].iter().any(|operation| kernel_name(&operation.0) == name)
 }
 
 /// [`super::abi::Callbacks::memcpy_async`]
@@ -48,7 +55,7 @@ pub(super) unsafe extern "C-unwind" fn memcpy_async(
     stream: u64,
     location: Location,
 ) -> i32 {
-    runner().operate(&COPY, [to as u64, from as u64, bytes], stream, location)
+    runner_with_room(location).operate(&COPY, [to as u64, from as u64, bytes], stream, location)
 }
 
 /// [`super::abi::Callbacks::memset_async`]
@@ -61,7 +68,7 @@ pub(super) unsafe extern "C-unwind" fn memset_async(
 ) -> i32 {
     // The low byte counts.
     let byte = u64::from(value as u8);
-    runner().operate(&FILL, [to as u64, byte, bytes], stream, location)
+    runner_with_room(location).operate(&FILL, [to as u64, byte, bytes], stream, location)
 }
 
 impl Runner {
@@ -85,26 +92,33 @@ impl Runner {
 
     /// Tells a checker of a range that is read or written.
     fn check_range(&self, address: u64, bytes: u64, kind: u32) {
-        /// Up to so many bytes the size of an access says how it is aligned.
-        const MOST_SCALAR: u64 = 32;
+        /// An access says its size in 32 bits.
         const STEP: u64 = 1 << 20;
-        // Images without checks do not tell who wrote what.
-        if self.shared.hooks.is_none() || !self.tree().is_some_and(|tree| tree.image.is_checked()) {
+        if !self.is_watched() {
             return;
         }
         let location = self.grid().location;
         let mut done = 0;
         while done < bytes {
             let left = bytes - done;
-            let step = match left {
-                0..=MOST_SCALAR => 1,
-                left if left > 2 * STEP => STEP,
-                left => left,
-            };
+            // What goes over the end of its memory is told as one access across it.
+            let step = if left > 2 * STEP { STEP } else { left };
             // SAFETY: it takes any address; at most two steps fit.
-            unsafe { check_access((address + done) as *const _, step as u32, kind, location) };
+            unsafe {
+                check_access(
+                    address.wrapping_add(done) as *const _,
+                    step as u32,
+                    kind | ACCESS_BYTES,
+                    location,
+                );
+            }
             done += step;
         }
+    }
+
+    /// Whether a checker hears of accesses: images without checks do not tell who wrote what.
+    fn is_watched(&self) -> bool {
+        self.shared.hooks.is_some() && self.tree().is_some_and(|tree| tree.image.is_checked())
     }
 }
 
@@ -116,6 +130,11 @@ unsafe extern "C-unwind" fn copy(_: *const Geometry, parameters: *const u8) {
     runner.check_range(to, bytes, ACCESS_WRITE);
     // SAFETY: as right as the program is; a fault ends its grid.
     unsafe { ptr::copy(from as *const u8, to as *mut u8, bytes as usize) };
+    if runner.is_watched()
+        && let Some(hooks) = &runner.shared.hooks
+    {
+        hooks.on_copied(runner.position(), from as usize, to as usize, bytes as usize);
+    }
 }
 
 unsafe extern "C-unwind" fn fill(_: *const Geometry, parameters: *const u8) {

@@ -290,6 +290,7 @@ impl Scheduler {
                     grid.parameters.first() as usize,
                     grid.kernel().parameter_bytes as usize,
                 ),
+                memory: tree.image.memory(grid.descriptor),
             });
         }
     }

@@ -126,14 +126,15 @@ impl CpuStream {
                 what: "a stream of the CPU device".into(),
             });
         }
-        match shared.lock().take_failure(id) {
-            Some(fault) => Err(Error::CpuFault(fault)),
-            None => {
-                if let Some(hooks) = &shared.hooks {
-                    hooks.on_host_wait(id);
-                }
-                Ok(())
-            }
+        self.waited();
+        let failure = shared.lock().take_failure(id);
+        failure.map_or(Ok(()), |fault| Err(Error::CpuFault(fault)))
+    }
+
+    /// Tells a checker that all that was launched has ended.
+    fn waited(&self) {
+        if let Some(hooks) = &self.inner.shared.hooks {
+            hooks.on_host_wait(self.inner.id);
         }
     }
 
@@ -154,6 +155,7 @@ impl CpuStream {
             if shared.wait_until(Some(soon), |scheduler| scheduler.awaits(id, submitted)) {
                 // It was stopped on purpose.
                 shared.lock().take_failure(id);
+                self.waited();
                 return true;
             }
             if Instant::now() > last {

@@ -113,7 +113,11 @@ impl Runner {
     }
 
     fn finish_meeting(&self, warp: u32, meeting: &Meeting) {
-        if let Some(hooks) = &self.shared.hooks {
+        // The others "do not imply a memory barrier" (CUDA C++ Programming Guide, Warp Shuffle, Vote and Match
+        // Functions).
+        if meeting.operation == WarpOperation::Sync
+            && let Some(hooks) = &self.shared.hooks
+        {
             let grid = self.grid().id;
             hooks.on_warp_sync(grid, self.block_number(), warp, meeting.arrived);
         }

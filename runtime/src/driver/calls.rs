@@ -2,16 +2,18 @@
 
 #![allow(non_snake_case, reason = "driver calls and their parameters keep CUDA's spelling")]
 
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
 use std::sync::OnceLock;
 
 use cudarc::driver::sys::{
-    self, CUcontext, CUdevResource, CUdevResourceDesc, CUdevResourceType, CUdevice,
-    CUdevice_attribute, CUdeviceptr, CUevent, CUfunction, CUfunction_attribute, CUgreenCtx,
-    CUjit_option, CUkernel, CUlaunchConfig, CUlibrary, CUlibraryOption, CUlimit, CUstream, CUuuid,
+    self, CU_DEV_SM_RESOURCE_GROUP_PARAMS, CUcontext, CUdevResource, CUdevResourceDesc,
+    CUdevResourceType, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUfunction,
+    CUfunction_attribute, CUgreenCtx, CUjit_option, CUkernel, CUlaunchConfig, CUlibrary,
+    CUlibraryOption, CUlimit, CUstream, CUuuid,
 };
 
 use super::Failed;
+use super::unified::MemoryLocation;
 use crate::error::CudaVersion;
 
 /// Whether the driver's library loads under one of the names that cudarc tries.
@@ -84,6 +86,7 @@ driver_calls! {
     // Primary Context Management, Context Management
     cudarc (7, 0) cuDevicePrimaryCtxRetain(pctx: *mut CUcontext, dev: CUdevice);
     cudarc (11, 0) cuDevicePrimaryCtxRelease_v2(dev: CUdevice);
+    cudarc (11, 0) cuDevicePrimaryCtxReset_v2(dev: CUdevice);
     cudarc (4, 0) cuCtxPushCurrent_v2(ctx: CUcontext);
     cudarc (4, 0) cuCtxPopCurrent_v2(pctx: *mut CUcontext);
     cudarc (3, 1) cuCtxGetLimit(pvalue: *mut usize, limit: CUlimit);
@@ -97,8 +100,37 @@ driver_calls! {
     cudarc (3, 2) cuMemcpyDtoHAsync_v2(dstHost: *mut c_void, srcDevice: CUdeviceptr, ByteCount: usize, hStream: CUstream);
     cudarc (3, 2) cuMemsetD8Async(dstDevice: CUdeviceptr, uc: u8, N: usize, hStream: CUstream);
 
+    // Unified Addressing, and what it needs of Memory Management. Integers where cudarc has Rust enums: those of the
+    // versions that it knows lack the later values. `MemoryLocation` is `CUmemLocation`, two integers.
+    ours (6, 0) cuMemAllocManaged(dptr: *mut CUdeviceptr, bytesize: usize, flags: c_uint);
+    ours (12, 2) cuMemAdvise_v2(devPtr: CUdeviceptr, count: usize, advice: c_uint, location: MemoryLocation);
+    ours (8, 0) cuMemAdvise(devPtr: CUdeviceptr, count: usize, advice: c_uint, device: CUdevice);
+    ours (12, 2) cuMemPrefetchAsync_v2(devPtr: CUdeviceptr, count: usize, location: MemoryLocation, flags: c_uint, hStream: CUstream);
+    ours (8, 0) cuMemPrefetchAsync(devPtr: CUdeviceptr, count: usize, dstDevice: CUdevice, hStream: CUstream);
+    ours (8, 0) cuMemRangeGetAttribute(data: *mut c_void, dataSize: usize, attribute: c_uint, devPtr: CUdeviceptr, count: usize);
+    ours (8, 0) cuMemRangeGetAttributes(data: *mut *mut c_void, dataSizes: *mut usize, attributes: *mut c_uint, numAttributes: usize, devPtr: CUdeviceptr, count: usize);
+    ours (4, 0) cuPointerGetAttribute(data: *mut c_void, attribute: c_uint, ptr: CUdeviceptr);
+    ours (7, 0) cuPointerGetAttributes(numAttributes: c_uint, attributes: *mut c_uint, data: *mut *mut c_void, ptr: CUdeviceptr);
+    ours (6, 0) cuPointerSetAttribute(value: *const c_void, attribute: c_uint, ptr: CUdeviceptr);
+    cudarc (2, 2) cuMemHostAlloc(pp: *mut *mut c_void, bytesize: usize, Flags: c_uint);
+    cudarc (2, 0) cuMemFreeHost(p: *mut c_void);
+    cudarc (6, 5) cuMemHostRegister_v2(p: *mut c_void, bytesize: usize, Flags: c_uint);
+    cudarc (4, 0) cuMemHostUnregister(p: *mut c_void);
+    cudarc (3, 2) cuMemHostGetDevicePointer_v2(pdptr: *mut CUdeviceptr, p: *mut c_void, Flags: c_uint);
+    cudarc (2, 3) cuMemHostGetFlags(pFlags: *mut c_uint, p: *mut c_void);
+    cudarc (4, 0) cuMemcpyAsync(dst: CUdeviceptr, src: CUdeviceptr, ByteCount: usize, hStream: CUstream);
+
+    // Peer Context Memory Access
+    cudarc (4, 0) cuDeviceCanAccessPeer(canAccessPeer: *mut c_int, dev: CUdevice, peerDev: CUdevice);
+    ours (8, 0) cuDeviceGetP2PAttribute(value: *mut c_int, attrib: c_uint, srcDevice: CUdevice, dstDevice: CUdevice);
+    cudarc (4, 0) cuCtxEnablePeerAccess(peerContext: CUcontext, Flags: c_uint);
+    cudarc (4, 0) cuCtxDisablePeerAccess(peerContext: CUcontext);
+
     // Stream Management, Event Management
-    cudarc (2, 0) cuStreamCreate(phStream: *mut CUstream, Flags: c_uint);
+    cudarc (5, 5) cuStreamCreateWithPriority(phStream: *mut CUstream, flags: c_uint, priority: c_int);
+    cudarc (5, 5) cuStreamGetPriority(hStream: CUstream, priority: *mut c_int);
+    cudarc (3, 2) cuStreamWaitEvent(hStream: CUstream, hEvent: CUevent, Flags: c_uint);
+    cudarc (5, 5) cuCtxGetStreamPriorityRange(leastPriority: *mut c_int, greatestPriority: *mut c_int);
     cudarc (4, 0) cuStreamDestroy_v2(hStream: CUstream);
     cudarc (2, 0) cuStreamQuery(hStream: CUstream);
     cudarc (2, 0) cuEventCreate(phEvent: *mut CUevent, Flags: c_uint);
@@ -142,8 +174,8 @@ driver_calls! {
         result: *mut CUdevResource,
         nbGroups: *mut c_uint,
         input: *const CUdevResource,
-        remaining: *mut CUdevResource,
-        useFlags: c_uint,
+        remainder: *mut CUdevResource,
+        flags: c_uint,
         minCount: c_uint,
     );
     cudarc (12, 4) cuDevResourceGenerateDesc(
@@ -154,6 +186,20 @@ driver_calls! {
     cudarc (12, 4) cuGreenCtxCreate(phCtx: *mut CUgreenCtx, desc: CUdevResourceDesc, dev: CUdevice, flags: c_uint);
     cudarc (12, 4) cuGreenCtxDestroy(hCtx: CUgreenCtx);
     cudarc (12, 4) cuGreenCtxGetDevResource(hCtx: CUgreenCtx, resource: *mut CUdevResource, type_: CUdevResourceType);
+    cudarc (12, 4) cuCtxGetDevResource(hCtx: CUcontext, resource: *mut CUdevResource, type_: CUdevResourceType);
+    cudarc (13, 1) cuStreamGetDevResource(hStream: CUstream, resource: *mut CUdevResource, type_: CUdevResourceType);
+    cudarc (13, 1) cuDevSmResourceSplit(
+        result: *mut CUdevResource,
+        nbGroups: c_uint,
+        input: *const CUdevResource,
+        remainder: *mut CUdevResource,
+        flags: c_uint,
+        groupParams: *mut CU_DEV_SM_RESOURCE_GROUP_PARAMS,
+    );
+    cudarc (13, 0) cuGreenCtxGetId(greenCtx: CUgreenCtx, greenCtxId: *mut c_ulonglong);
+    cudarc (12, 4) cuGreenCtxRecordEvent(hCtx: CUgreenCtx, hEvent: CUevent);
+    cudarc (12, 4) cuGreenCtxWaitEvent(hCtx: CUgreenCtx, hEvent: CUevent);
+    cudarc (12, 4) cuStreamGetGreenCtx(hStream: CUstream, phCtx: *mut CUgreenCtx);
     cudarc (12, 4) cuGreenCtxStreamCreate(phStream: *mut CUstream, greenCtx: CUgreenCtx, flags: c_uint, priority: c_int);
     cudarc (12, 4) cuCtxFromGreenCtx(pContext: *mut CUcontext, hCtx: CUgreenCtx);
 }

@@ -54,6 +54,16 @@ pub(crate) unsafe fn release_primary(device: CUdevice) -> Result<(), Failed> {
     unsafe { calls::cuDevicePrimaryCtxRelease_v2(device) }
 }
 
+/// `cuDevicePrimaryCtxReset`: destroys everything in the primary context, also after a fault, and leaves a fresh one to
+/// whoever retained it.
+///
+/// # Safety
+/// The contract of [`super`]; no handle that was made in the context is used again.
+pub(crate) unsafe fn reset_primary(device: CUdevice) -> Result<(), Failed> {
+    // SAFETY: passed on to the caller.
+    unsafe { calls::cuDevicePrimaryCtxReset_v2(device) }
+}
+
 /// `cuCtxGetLimit` of the current context.
 ///
 /// # Safety

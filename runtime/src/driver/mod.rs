@@ -22,6 +22,7 @@ pub(crate) mod launch;
 pub(crate) mod library;
 pub(crate) mod memory;
 pub(crate) mod stream;
+pub(crate) mod unified;
 
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::OnceLock;
@@ -60,6 +61,17 @@ impl Failed {
     /// `CUDA_ERROR_INVALID_RESOURCE_TYPE`).
     pub(crate) fn is_unsupported(self) -> bool {
         matches!(self, Failed::Code { code: 801 | 914, .. })
+    }
+
+    /// The error of a call that older drivers have, but for fewer kinds of resource.
+    pub(crate) fn since(self, feature: &'static str, since: CudaVersion) -> Error {
+        let found = LOADED.get().map_or(CudaVersion::new(0, 0), |loaded| loaded.version);
+        match self {
+            Failed::Code { call, .. } if self.is_unsupported() && found < since => {
+                Error::MissingFeature { call, feature, since, found }
+            }
+            other => other.into(),
+        }
     }
 
     pub(crate) fn is_missing(self) -> bool {

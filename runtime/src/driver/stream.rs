@@ -5,16 +5,50 @@ use std::ptr;
 use super::sys::{CUevent, CUevent_flags, CUstream, CUstream_flags};
 use super::{Failed, calls};
 
-/// `cuStreamCreate` in the current context. `CU_STREAM_NON_BLOCKING`: "no implicit synchronization with
-/// stream 0", as green contexts' streams demand it anyway.
+/// `cuStreamCreateWithPriority` in the current context; 0 is the default, and one outside of the range is "clamped to
+/// the lowest or the highest number". `CU_STREAM_NON_BLOCKING`: "no implicit synchronization with stream 0", as green
+/// contexts' streams demand it anyway.
 ///
 /// # Safety
 /// The contract of [`super`].
-pub(crate) unsafe fn create() -> Result<CUstream, Failed> {
+pub(crate) unsafe fn create(priority: i32) -> Result<CUstream, Failed> {
     let mut stream = ptr::null_mut();
+    let flags = CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
     // SAFETY: passed on to the caller; the pointer is to a live pointer.
-    unsafe { calls::cuStreamCreate(&mut stream, CUstream_flags::CU_STREAM_NON_BLOCKING as u32) }?;
+    unsafe { calls::cuStreamCreateWithPriority(&mut stream, flags, priority) }?;
     Ok(stream)
+}
+
+/// `cuStreamGetPriority`: what the stream has, after the driver clamped it.
+///
+/// # Safety
+/// The contract of [`super`].
+pub(crate) unsafe fn priority(stream: CUstream) -> Result<i32, Failed> {
+    let mut priority = 0;
+    // SAFETY: passed on to the caller; the pointer is to a live integer.
+    unsafe { calls::cuStreamGetPriority(stream, &mut priority) }?;
+    Ok(priority)
+}
+
+/// `cuCtxGetStreamPriorityRange` of the current context: the least and the greatest priority; lower numbers are
+/// greater priorities.
+///
+/// # Safety
+/// The contract of [`super`].
+pub(crate) unsafe fn priority_range() -> Result<(i32, i32), Failed> {
+    let (mut least, mut greatest) = (0, 0);
+    // SAFETY: passed on to the caller; the pointers are to live integers.
+    unsafe { calls::cuCtxGetStreamPriorityRange(&mut least, &mut greatest) }?;
+    Ok((least, greatest))
+}
+
+/// `cuStreamWaitEvent`: what is put into the stream from now on waits for the event.
+///
+/// # Safety
+/// The contract of [`super`].
+pub(crate) unsafe fn wait_event(stream: CUstream, event: CUevent) -> Result<(), Failed> {
+    // SAFETY: passed on to the caller. Flags 0: `CU_EVENT_WAIT_DEFAULT`.
+    unsafe { calls::cuStreamWaitEvent(stream, event, 0) }
 }
 
 /// `cuStreamDestroy`. It does not wait: "the function will return immediately and the resources … will be

@@ -14,7 +14,7 @@ typedef struct {
     const char *name;
     Entry thread;
     BlocksEntry blocks, blocks_v3;
-    uint32_t parameter_bytes, static_shared_bytes, flags, reserved;
+    uint32_t parameter_bytes, static_shared_bytes, flags, shared_span_bytes;
 } Kernel;
 
 typedef struct {
@@ -37,7 +37,7 @@ typedef struct {
 } Callbacks;
 
 #ifndef VERSION
-#define VERSION 3
+#define VERSION 4
 #endif
 const uint32_t gridlet_cpu_abi_version = VERSION;
 const Callbacks *gridlet_cpu_callbacks;
@@ -49,7 +49,7 @@ uint32_t opterr = 77;
 #define LINE (__LINE__)
 #define PARAMETERS(type) const type *p = (const type *)parameters; (void)p; (void)g
 #define NEEDS_THREADS 1
-#define BLOCK_BY_BLOCK 4
+#define BLOCK_BY_BLOCK 8
 #define ADD(counter, n) __atomic_fetch_add(counter, n, __ATOMIC_RELAXED)
 
 extern const Kernel gridlet_cpu_kernels[];
@@ -337,7 +337,7 @@ static void middle_blocks_v3(Geometry *g, const uint8_t *parameters, uint64_t bl
 
 const Kernel gridlet_cpu_kernels[] = {
     [IOTA] = {"iota", iota, iota_blocks, 0, 12, 0, 0, 0},
-    [REDUCE] = {"reduce", reduce, 0, 0, 12, 4096, NEEDS_THREADS, 0},
+    [REDUCE] = {"reduce", reduce, 0, 0, 12, 4096, NEEDS_THREADS, 4096},
     [SHUFFLES] = {"shuffles", shuffles, 0, 0, 12, 0, NEEDS_THREADS, 0},
     [VOTES] = {"votes", votes, 0, 0, 12, 0, NEEDS_THREADS, 0},
     [EARLY] = {"early", early, 0, 0, 12, 0, NEEDS_THREADS, 0},

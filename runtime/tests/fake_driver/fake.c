@@ -47,12 +47,82 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
 
 int cuDevicePrimaryCtxRetain(handle *context, int device) { *context = (handle)0x100; return say("cuDevicePrimaryCtxRetain"); }
 int cuDevicePrimaryCtxRelease_v2(int device) { return say("cuDevicePrimaryCtxRelease"); }
+static int is_reset;
+int cuDevicePrimaryCtxReset_v2(int device) { say("cuDevicePrimaryCtxReset"); is_reset = 1; return setting("FAKE_RESET", 0); }
+int cuMemGetInfo_v2(size_t *free, size_t *total) { *free = 1 << 29; *total = 1 << 30; return is_reset ? setting("FAKE_AFTER_RESET", 0) : 0; }
 int cuCtxPushCurrent_v2(handle context) { return 0; }
 int cuCtxPopCurrent_v2(handle *context) { return 0; }
 int cuCtxGetLimit(size_t *value, int limit) { *value = 2048; return 0; }
 int cuCtxSetLimit(int limit, size_t value) { printf("cuCtxSetLimit %d %zu\n", limit, value); fflush(stdout); return 0; }
 
 int cuMemAlloc_v2(address *to, size_t bytes) { *to = (address)(uintptr_t)malloc(bytes); return say("cuMemAlloc"); }
+int cuMemAllocManaged(address *to, size_t bytes, unsigned flags) {
+    printf("cuMemAllocManaged %zu, flags %u\n", bytes, flags); fflush(stdout);
+    *to = (address)(uintptr_t)malloc(bytes);
+    return 0;
+}
+struct location { unsigned kind; int id; };
+static address first_managed; /* addresses are printed from the first one that is advised */
+static long since(address at) { if (!first_managed) first_managed = at; return (long)(at - first_managed); }
+#ifndef WITHOUT_LOCATIONS
+int cuMemAdvise_v2(address at, size_t bytes, unsigned advice, struct location where) {
+    printf("cuMemAdvise_v2 +%ld %zu: %u, {%u, %d}\n", since(at), bytes, advice, where.kind, where.id); fflush(stdout);
+    return 0;
+}
+int cuMemPrefetchAsync_v2(address at, size_t bytes, struct location where, unsigned flags, handle stream) {
+    printf("cuMemPrefetchAsync_v2 +%ld %zu: {%u, %d}, flags %u\n", since(at), bytes, where.kind, where.id, flags); fflush(stdout);
+    return 0;
+}
+#endif
+int cuMemAdvise(address at, size_t bytes, unsigned advice, int device) {
+    printf("cuMemAdvise +%ld %zu: %u, %d\n", since(at), bytes, advice, device); fflush(stdout);
+    return 0;
+}
+int cuMemPrefetchAsync(address at, size_t bytes, int device, handle stream) {
+    printf("cuMemPrefetchAsync +%ld %zu: %d\n", since(at), bytes, device); fflush(stdout);
+    return 0;
+}
+/* Read mostly; preferred location device 0; accessed by the host and device 0; prefetched to NUMA node 3. */
+static const int range_values[] = {0, 1, 0, -1, -2, 1, 0, 3, 3};
+int cuMemRangeGetAttribute(int *data, size_t bytes, unsigned attribute, address at, size_t count) {
+    printf("cuMemRangeGetAttribute %u, %zu bytes\n", attribute, bytes); fflush(stdout);
+    data[0] = range_values[attribute];
+    for (size_t i = 1; i < bytes / 4; i++) data[i] = attribute == 3 && i == 1 ? 0 : -2;
+    return 0;
+}
+int cuMemRangeGetAttributes(int **data, size_t *bytes, unsigned *attributes, size_t number, address at, size_t count) {
+    printf("cuMemRangeGetAttributes of %zu\n", number);
+    for (size_t i = 0; i < number; i++) cuMemRangeGetAttribute(data[i], bytes[i], attributes[i], at, count);
+    return 0;
+}
+int cuPointerGetAttribute(unsigned long long *data, unsigned attribute, address at) {
+    printf("cuPointerGetAttribute %u\n", attribute); fflush(stdout);
+    switch (attribute) {
+    case 2: *(unsigned *)data = 2; break;
+    case 6: case 8: case 13: *(char *)data = 1; break;
+    case 9: *(int *)data = -2; break;
+    case 5: data[0] = 0x1122; ((unsigned *)data)[2] = 0x33; break;
+    case 14: data[0] = 9; break;
+    case 16: *(unsigned *)data = 3; break;
+    case 21: return 1;
+    default: data[0] = 1000 + attribute;
+    }
+    return 0;
+}
+int cuPointerGetAttributes(unsigned number, unsigned *attributes, unsigned long long **data, address at) {
+    printf("cuPointerGetAttributes of %u\n", number);
+    if (at != 1)
+        for (unsigned i = 0; i < number; i++) cuPointerGetAttribute(data[i], attributes[i], at);
+    return 0;
+}
+int cuPointerSetAttribute(const unsigned *value, unsigned attribute, address at) { printf("cuPointerSetAttribute %u: %u\n", attribute, *value); fflush(stdout); return 0; }
+int cuMemHostAlloc(void **to, size_t bytes, unsigned flags) { printf("cuMemHostAlloc %zu, flags %u\n", bytes, flags); fflush(stdout); *to = malloc(bytes); return 0; }
+int cuMemFreeHost(void *at) { free(at); return say("cuMemFreeHost"); }
+int cuMemHostRegister_v2(void *at, size_t bytes, unsigned flags) { printf("cuMemHostRegister %zu, flags %u\n", bytes, flags); fflush(stdout); return bytes ? 0 : 1; }
+int cuMemHostUnregister(void *at) { return say("cuMemHostUnregister"); }
+int cuMemHostGetDevicePointer_v2(address *to, void *at, unsigned flags) { *to = setting("FAKE_NO_POINTER", 0) ? 0 : (address)(uintptr_t)at + 0x1000; return setting("FAKE_NO_POINTER", 0); }
+int cuMemHostGetFlags(unsigned *flags, void *at) { *flags = 4; return 0; }
+int cuMemcpyAsync(address to, address from, size_t bytes, handle stream) { memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes); return say("cuMemcpyAsync"); }
 int cuMemFree_v2(address at) { free((void *)(uintptr_t)at); return say("cuMemFree"); }
 int cuMemcpyHtoDAsync_v2(address to, const void *from, size_t bytes, handle stream) { memcpy((void *)(uintptr_t)to, from, bytes); return 0; }
 int cuMemcpyDtoHAsync_v2(void *to, address from, size_t bytes, handle stream) { memcpy(to, (void *)(uintptr_t)from, bytes); return 0; }
@@ -63,13 +133,25 @@ int cuMemsetD8Async(address to, unsigned char value, size_t bytes, handle stream
 
 /* The service stream is the first, 0x200: always done. The others are as the test wants them. */
 static uintptr_t streams = 0x200;
-int cuStreamCreate(handle *stream, unsigned flags) { *stream = (handle)streams++; return say("cuStreamCreate"); }
+int cuStreamCreateWithPriority(handle *stream, unsigned flags, int priority) {
+    *stream = (handle)streams++;
+    if (priority) { printf("cuStreamCreateWithPriority %d\n", priority); fflush(stdout); return 0; }
+    return say("cuStreamCreate");
+}
+int cuStreamGetPriority(handle stream, int *priority) { *priority = -3; return 0; }
+int cuCtxGetStreamPriorityRange(int *least, int *greatest) { *least = 0; *greatest = -5; return 0; }
+int cuStreamWaitEvent(handle stream, handle event, unsigned flags) { return say("cuStreamWaitEvent"); }
+int cuEventCreate(handle *event, unsigned flags) { *event = (handle)0x800; return 0; }
+int cuEventDestroy_v2(handle event) { return 0; }
+static int event_polls;
+int cuEventRecord(handle event, handle stream) { return 0; }
+int cuEventQuery(handle event) { return event_polls++ < setting("FAKE_EVENT_POLLS", 0) ? 600 : 0; }
 int cuStreamDestroy_v2(handle stream) { return say(stream == (handle)0x200 ? "cuStreamDestroy (service)" : "cuStreamDestroy"); }
 static int polls; /* until what was launched is done */
 int cuStreamQuery(handle stream) {
     if (stream == (handle)0x200) return 0;
     if (polls && --polls == 0) say("cuStreamQuery: all launches are done");
-    return polls ? 600 : setting("FAKE_QUERY", 0);
+    return polls ? 600 : is_reset ? 0 : setting("FAKE_QUERY", 0);
 }
 
 int cuLibraryLoadData(handle *library, const char *code, const int *options, void **values, unsigned count, void *a, void *b, unsigned c) {
@@ -93,6 +175,7 @@ int cuKernelSetAttribute(int attribute, int value, handle kernel, int device) { 
 
 struct config { unsigned grid[3], block[3], shared; handle stream; void *attributes; unsigned count; };
 int cuLaunchKernelEx(const struct config *config, handle kernel, void **parameters, void **extra) {
+    if (setting("FAKE_QUIET", 0)) { polls = setting("FAKE_POLLS", 0); return 0; }
     printf("cuLaunchKernelEx (%u, %u, %u) (%u, %u, %u) %u:", config->grid[0], config->grid[1], config->grid[2],
            config->block[0], config->block[1], config->block[2], config->shared);
     if (extra && extra[0] == (void *)1 && extra[2] == (void *)2 && extra[4] == (void *)0)
@@ -115,24 +198,85 @@ int cuKernelGetParamInfo(handle kernel, size_t index, size_t *offset, size_t *si
     *offset = 4 * index; *size = setting("FAKE_PARAMETER_BYTES", 4);
     return 0;
 }
-struct resource { unsigned type; unsigned char padding[92]; unsigned sms, minimum, alignment; unsigned char rest[36]; };
-int cuDeviceGetDevResource(int device, struct resource *resource, unsigned type) {
-    *resource = (struct resource){.type = 1, .sms = 132, .minimum = 8, .alignment = 8};
-    return 0;
+struct resource {
+    unsigned type; unsigned char padding[92];
+    union { struct { unsigned sms, minimum, alignment, flags; }; struct { int device; unsigned limit, scope; }; unsigned char rest[40]; };
+    struct resource *next;
+};
+static const struct resource sms = {.type = 1, .sms = 132, .minimum = 8, .alignment = 8};
+/* Workqueues are known from 13.1 on: before, the driver answers CUDA_ERROR_INVALID_RESOURCE_TYPE. */
+static int resource(struct resource *to, unsigned type) {
+    if (type == 1) { *to = sms; return 0; }
+#ifdef WITH_13_1
+    if (type == 1000) { *to = (struct resource){.type = 1000, .limit = 8}; return 0; }
+    if (type == 10000) { *to = (struct resource){.type = 10000}; memset(to->rest, 0x77, 40); return 0; }
+#endif
+    return 914;
 }
+int cuDeviceGetDevResource(int device, struct resource *to, unsigned type) { return resource(to, type); }
+int cuCtxGetDevResource(handle context, struct resource *to, unsigned type) { say("cuCtxGetDevResource"); return resource(to, type); }
+static unsigned rounded(unsigned minimum) { return minimum ? (minimum + 7) / 8 * 8 : 8; }
 int cuDevSmResourceSplitByCount(struct resource *result, unsigned *groups, const struct resource *input, struct resource *rest, unsigned flags, unsigned minimum) {
-    printf("cuDevSmResourceSplitByCount %u of %u\n", minimum, input->sms);
-    *result = *input;
-    result->sms = (minimum + 7) / 8 * 8;
-    *groups = 1;
+    unsigned size = rounded(minimum), most = input->sms / size;
+    printf("cuDevSmResourceSplitByCount %u of %u, flags %u%s\n", minimum, input->sms, flags, result ? "" : ", a query");
     fflush(stdout);
+    if (!result) { *groups = most; return 0; }
+    if (*groups > most) *groups = most;
+    for (unsigned i = 0; i < *groups; i++) { result[i] = *input; result[i].sms = size; }
+    if (rest && input->sms > *groups * size) { *rest = *input; rest->sms = input->sms - *groups * size; }
     return 0;
 }
+#ifdef WITH_13_1
+struct group { unsigned sms, coscheduled, preferred, flags, reserved[12]; };
+int cuDevSmResourceSplit(struct resource *result, unsigned count, const struct resource *input, struct resource *rest, unsigned flags, struct group *groups) {
+    unsigned left = input->sms;
+    printf("cuDevSmResourceSplit of %u, flags %u%s\n", input->sms, flags, result ? "" : ", to discover");
+    for (unsigned i = 0; i < count; i++) {
+        unsigned reserved = 0;
+        for (int j = 0; j < 12; j++) reserved |= groups[i].reserved[j];
+        printf("cu   group {%u, %u, %u, %u}, reserved %u\n", groups[i].sms, groups[i].coscheduled, groups[i].preferred, groups[i].flags, reserved);
+        if (!groups[i].coscheduled) groups[i].coscheduled = 8;
+        if (!groups[i].preferred) groups[i].preferred = groups[i].coscheduled;
+        if (!groups[i].sms) groups[i].sms = left / groups[i].coscheduled * groups[i].coscheduled;
+        left -= groups[i].sms;
+        if (result) { result[i] = *input; result[i].sms = groups[i].sms; }
+    }
+    fflush(stdout);
+    if (rest && left) { *rest = *input; rest->sms = left; }
+    return 0;
+}
+int cuStreamGetDevResource(handle stream, struct resource *to, unsigned type) { say("cuStreamGetDevResource"); return resource(to, type); }
+#endif
 static unsigned granted;
-int cuDevResourceGenerateDesc(handle *description, struct resource *resources, unsigned count) { granted = resources->sms; *description = (handle)0x500; return 0; }
+int cuDevResourceGenerateDesc(handle *description, struct resource *resources, unsigned count) {
+    granted = 0;
+    for (unsigned i = 0; i < count; i++) {
+        if (resources[i].type == 1) granted += resources[i].sms;
+        if (count > 1 && resources[i].type == 1) printf("cuDevResourceGenerateDesc: %u SMs\n", resources[i].sms);
+        if (resources[i].type == 1000) printf("cuDevResourceGenerateDesc: workqueues, limit %u, scope %u\n", resources[i].limit, resources[i].scope);
+        if (resources[i].type == 10000) printf("cuDevResourceGenerateDesc: workqueues 0x%x\n", resources[i].rest[39]);
+    }
+    fflush(stdout);
+    *description = (handle)0x500;
+    return 0;
+}
 int cuGreenCtxCreate(handle *green, handle description, int device, unsigned flags) { *green = (handle)0x600; return say("cuGreenCtxCreate"); }
 int cuGreenCtxDestroy(handle green) { return say("cuGreenCtxDestroy"); }
-int cuGreenCtxGetDevResource(handle green, struct resource *resource, unsigned type) { *resource = (struct resource){.type = 1, .sms = granted}; return 0; }
-int cuGreenCtxStreamCreate(handle *stream, handle green, unsigned flags, int priority) { *stream = (handle)0x700; return say("cuGreenCtxStreamCreate"); }
+int cuGreenCtxGetDevResource(handle green, struct resource *to, unsigned type) {
+    int result = resource(to, type);
+    if (type == 1) to->sms = granted;
+    return result;
+}
+#ifndef WITHOUT_13_0
+int cuGreenCtxGetId(handle green, unsigned long long *id) { *id = 7; return 0; }
+#endif
+int cuGreenCtxRecordEvent(handle green, handle event) { return say("cuGreenCtxRecordEvent"); }
+int cuGreenCtxWaitEvent(handle green, handle event) { return say("cuGreenCtxWaitEvent"); }
+int cuStreamGetGreenCtx(handle stream, handle *green) { *green = stream == (handle)0x700 ? (handle)0x600 : 0; return 0; }
+int cuGreenCtxStreamCreate(handle *stream, handle green, unsigned flags, int priority) {
+    *stream = (handle)0x700;
+    if (priority) { printf("cuGreenCtxStreamCreate, priority %d\n", priority); fflush(stdout); return 0; }
+    return say("cuGreenCtxStreamCreate");
+}
 int cuCtxFromGreenCtx(handle *context, handle green) { *context = (handle)0x601; return 0; }
 #endif

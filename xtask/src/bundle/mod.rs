@@ -44,7 +44,8 @@ pub(crate) fn run(options: &cli::Bundle) -> Result<()> {
     let unpacked = tempfile::tempdir()?;
     copy_programs(&programs, unpacked.path())?;
     copy_libraries(&programs, &unpacked.path().join("lib"))?;
-    copy_examples(&out.join("programs"))?;
+    copy_sources("examples/programs", &out.join("programs"))?;
+    copy_sources("compiler/tests/in/ok", &unpacked.path().join("in"))?;
     build_artifacts(&environment, &programs, &out)?;
     pack(unpacked.path(), &out.join("programs.tar.xz"))?;
     for (name, text) in SCRIPTS {
@@ -143,19 +144,20 @@ fn libraries(listed: &str) -> Vec<(String, PathBuf)> {
         .collect()
 }
 
-fn copy_examples(folder: &Path) -> Result<()> {
-    std::fs::create_dir_all(folder)?;
-    for file in example_programs()? {
+/// Copies the `.grid` files of a folder of the workspace.
+fn copy_sources(from: &str, to: &Path) -> Result<()> {
+    std::fs::create_dir_all(to)?;
+    for file in sources(from)? {
         if let Some(name) = file.file_name() {
-            std::fs::copy(&file, folder.join(name))?;
+            std::fs::copy(&file, to.join(name))?;
         }
     }
     Ok(())
 }
 
-/// The `.grid` files of the examples, sorted.
-fn example_programs() -> Result<Vec<PathBuf>> {
-    let folder = process::workspace().join("examples/programs");
+/// The `.grid` files of a folder of the workspace, sorted.
+fn sources(folder: &str) -> Result<Vec<PathBuf>> {
+    let folder = process::workspace().join(folder);
     let mut files = Vec::new();
     for entry in
         std::fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?
@@ -181,7 +183,7 @@ fn build_artifacts(
         .context("the build made no `gridlet`")?;
     let folder = out.join("artifacts");
     std::fs::create_dir_all(&folder)?;
-    for file in example_programs()? {
+    for file in sources("examples/programs")? {
         let name = Path::new(file.file_name().unwrap_or_default()).with_extension("gridlet");
         let mut command = Command::new(&gridlet.file);
         command.arg("build").arg(&file).args(["--arch", ARCHS, "--emit", "bundle", "-o"]);

@@ -10,12 +10,18 @@ use crate::process;
 use crate::setup::Environment;
 
 /// Programs, by package and name; they go to `bin`.
-const PROGRAMS: [(&str, &str); 3] =
-    [("gridlet", "gridlet"), ("gridlet-examples", "demo"), ("gridlet-examples", "bench")];
+const PROGRAMS: [(&str, &str); 4] = [
+    ("gridlet", "gridlet"),
+    ("gridlet-examples", "demo"),
+    ("gridlet-examples", "bench"),
+    ("nvvm-tests", "differential"),
+];
 /// The tests that need a GPU, by package and name of the test; they go to `tests/<package>-<name>`.
-const TESTS: [(&str, &str); 4] = [
+const TESTS: [(&str, &str); 5] = [
     ("gridlet", "built_ins"),
+    ("gridlet", "corpus"),
     ("gridlet", "gpu"),
+    ("gridlet", "language"),
     ("gridlet-examples", "gpu"),
     ("gridlet-runtime", "gpu"),
 ];

@@ -4,17 +4,22 @@ use gridlet_runtime::cpu::abi::{self, Callback};
 use inkwell::IntPredicate;
 use inkwell::values::{BasicValueEnum, PointerValue};
 
+use super::variables::source_name;
 use crate::builtins::{Builtin, Order};
+use crate::codegen::bug;
 use crate::codegen::function::FunctionEmitter;
 use crate::codegen::types::Carrier;
 use crate::codegen::values::pointer;
 use crate::error::Result;
-use crate::ir::{Block, Inst, InstKind, Operand, loops};
+use crate::ir::{
+    Block, Const, Function, FunctionId, Inst, InstId, InstKind, Operand, SlotId, graph, loops,
+    same_type,
+};
 use crate::launch::symbols::RECORD_LOST_LAUNCH;
 use crate::types::{Scalar, Type};
 
-impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
-    fn is_checked(&self) -> bool {
+impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {
+    pub(super) fn is_checked(&self) -> bool {
         // Nobody wrote that function, and its writes after an atomic cannot race.
         self.cx.cpu().is_some_and(|cpu| cpu.check) && self.function.name != RECORD_LOST_LAUNCH
     }
@@ -46,20 +51,111 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             },
             _ => return Ok(()),
         };
-        if self.is_own(to) {
+        self.check_indices(to, kind)?;
+        if self.slot_of(to).is_some() {
             return Ok(());
         }
         self.check_part(pointer(self.operand(to)?)?, 0, &ty, kind)
     }
 
-    /// Whether an address is surely that of a local variable or of a launch's parameter.
-    fn is_own(&self, address: &Operand) -> bool {
-        let Operand::Inst(id) = address else { return matches!(address, Operand::Slot(_)) };
-        match self.function.instructions.get(id.index()).map(|inst| &inst.kind) {
-            Some(InstKind::FieldAddress { base, .. }) => self.is_own(base),
-            // Only the launch stage writes at offsets in bytes.
-            Some(InstKind::ByteOffset { .. }) => true,
-            _ => false,
+    /// What an address lies in, if it is that of a field or of an element of an array, and in the latter case the
+    /// index.
+    fn outer(&self, address: &Operand) -> Option<(&'a Operand, Option<&'a Operand>)> {
+        let Operand::Inst(id) = address else { return None };
+        let function: &'a Function = self.function;
+        let inst = function.instructions.get(id.index())?;
+        match &inst.kind {
+            InstKind::FieldAddress { base, .. } => Some((base, None)),
+            InstKind::ElementAddress { base, index } => {
+                let whole = self.type_of(base);
+                let is_array = matches!(whole.pointee(), Some(Type::Array(..)));
+                (is_array && !same_type(&whole, &inst.ty)).then_some((base, Some(index)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether an instruction gives the address of a part of what its operand is the address of.
+    pub(super) fn is_part(&self, instruction: usize) -> bool {
+        self.outer(&Operand::Inst(InstId(instruction as u32))).is_some()
+    }
+
+    /// The local variable that an address surely lies in, unless an index is out of bounds.
+    pub(super) fn slot_of(&self, address: &Operand) -> Option<SlotId> {
+        let mut address = address;
+        while let Some((base, _)) = self.outer(address) {
+            address = base;
+        }
+        if let Operand::Slot(slot) = address { Some(*slot) } else { None }
+    }
+
+    /// Before an access: ends the grid if an array on the way to the address has no such element.
+    fn check_indices(&self, address: &Operand, kind: u32) -> Result<()> {
+        let mut address = address;
+        while let Some((base, index)) = self.outer(address) {
+            if let Some(index) = index {
+                self.check_index(base, index, kind)?;
+            }
+            address = base;
+        }
+        Ok(())
+    }
+
+    fn check_index(&self, base: &Operand, index: &Operand, kind: u32) -> Result<()> {
+        let array = self.type_of(base);
+        let Some(Type::Array(_, count)) = array.pointee() else { return Ok(()) };
+        if let Operand::Const(Const::Int(_, value)) = index
+            && (0..i128::from(*count)).contains(value)
+        {
+            return Ok(());
+        }
+        let build = self.build();
+        let index = self.index(index)?;
+        let count = index.get_type().const_int(*count, false);
+        let is_inside = build.build_int_compare(IntPredicate::ULT, index, count, "")?;
+        let here = build.get_insert_block().ok_or_else(|| bug("no block to emit into"))?;
+        let inside = self.cx.context.insert_basic_block_after(here, "index.inside");
+        let outside = self.cx.context.insert_basic_block_after(here, "index.outside");
+        build.build_conditional_branch(is_inside, inside, outside)?;
+        build.position_at_end(outside);
+        let name = self.cx.c_string("array", &self.array_name(base)).into();
+        let arguments = [index.into(), count.into(), self.word(kind), name, self.location()];
+        self.callback(Callback::IndexOutOfBounds, &arguments)?;
+        build.build_unreachable()?;
+        build.position_at_end(inside);
+        Ok(())
+    }
+
+    /// What the source calls the array at an address; empty if it has no name.
+    fn array_name(&self, address: &Operand) -> String {
+        let mut address = address;
+        let mut indices = 0;
+        while let Some((base, Some(_))) = self.outer(address) {
+            address = base;
+            indices += 1;
+        }
+        let name = match address {
+            Operand::Slot(slot) => self.function.slots.get(slot.index()).map(|slot| &*slot.name),
+            Operand::Global(id) => {
+                self.cx.ir.globals.get(id.index()).map(|global| source_name(&global.name))
+            }
+            Operand::Inst(id) => {
+                self.function.instructions.get(id.index()).and_then(|inst| self.field_name(inst))
+            }
+            _ => None,
+        };
+        name.map_or_else(String::new, |name| name.to_owned() + &"[…]".repeat(indices))
+    }
+
+    /// The name of the field whose address an instruction gives.
+    fn field_name(&self, inst: &Inst) -> Option<&str> {
+        let InstKind::FieldAddress { base, index } = &inst.kind else { return None };
+        match self.type_of(base).pointee() {
+            Some(Type::Struct(id)) => {
+                let fields = &self.cx.ir.structs.get(*id).fields;
+                fields.get(*index as usize).map(|field| &*field.name)
+            }
+            _ => None,
         }
     }
 
@@ -128,9 +224,27 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     pub(in crate::codegen) fn polls(&self) -> Vec<bool> {
         match self.cx.cpu() {
             None => Vec::new(),
-            Some(_) if self.is_checked() => loops::loop_heads(self.function),
+            Some(_) if self.is_checked() => {
+                let mut polls = loops::loop_heads(self.function);
+                // Recursion without end is found by its stack, whose overflow says no place.
+                if let Some(first) = polls.first_mut() {
+                    *first |= self.is_recursive();
+                }
+                polls
+            }
             Some(_) => loops::waiting_heads(self.function),
         }
+    }
+
+    /// Whether the function may call itself, if through others.
+    fn is_recursive(&self) -> bool {
+        let module = self.cx.ir;
+        let callees = self.function.instructions.iter().filter_map(|inst| match &inst.kind {
+            InstKind::Call { function, .. } => Some(*function),
+            _ => None,
+        });
+        let is_this = |id: FunctionId| std::ptr::eq(module.function(id), self.function);
+        callees.into_iter().any(|callee| graph::reachable(module, callee).into_iter().any(is_this))
     }
 
     /// At the head of a loop.

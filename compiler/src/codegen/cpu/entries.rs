@@ -7,12 +7,12 @@ use inkwell::values::{BasicValue, BasicValueEnum, FunctionValue, IntValue};
 
 use crate::builtins::Builtin;
 use crate::codegen::bug;
-use crate::codegen::context::{ModuleContext, internal_symbol};
+use crate::codegen::context::ModuleContext;
 use crate::codegen::function::FunctionEmitter;
 use crate::codegen::instruction::runtime_function;
 use crate::codegen::values::{int, pointer};
 use crate::error::{Error, Result};
-use crate::ir::{self, InstKind, KernelId, graph, loops};
+use crate::ir::{self, InstKind, KernelId, graph, loops, symbol};
 use crate::launch::symbols::RuntimeFunction;
 use crate::layout::buffer_layout;
 use crate::types::Type;
@@ -68,6 +68,15 @@ fn is_tied_to_block(module: &ir::Module, kernel: KernelId) -> bool {
         .any(|id| module.function(id).instructions.iter().any(|inst| calls_device(&inst.kind)))
 }
 
+/// Whether a kernel, or a function that it may call, has an `assert`.
+fn asserts(module: &ir::Module, kernel: KernelId) -> bool {
+    let is_assert =
+        |kind: &InstKind| matches!(kind, InstKind::Builtin { builtin: Builtin::Assert, .. });
+    graph::reachable(module, module.kernel(kernel).body)
+        .into_iter()
+        .any(|id| module.function(id).instructions.iter().any(|inst| is_assert(&inst.kind)))
+}
+
 impl<'ctx> ModuleContext<'ctx, '_> {
     /// Declares an entry of a kernel: an `abi::Entry`, or an `abi::BlocksEntry`, which also takes a number of
     /// blocks.
@@ -83,7 +92,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             types.push(self.int_type(64).into());
         }
         let ty = self.function_type(None, &types);
-        let value = self.add_function(&format!("{}.{kind}", internal_symbol(kernel)), ty)?;
+        let value = self.add_function(&format!("{}.{kind}", symbol::internal(kernel)), ty)?;
         value.set_linkage(Linkage::Internal);
         if let Some(parameter) = value.get_nth_param(2) {
             parameter.set_name("blocks");
@@ -130,8 +139,9 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             let types = kernel.parameters.iter().map(|parameter| &parameter.ty);
             let flags = if needs_threads { abi::NEEDS_THREADS } else { 0 }
                 | if is_tied { abi::BLOCK_BY_BLOCK } else { 0 }
-                | if cpu.check { abi::CHECKED } else { 0 };
-            let name = format!("gridlet.name.{}", internal_symbol(&kernel.name));
+                | if cpu.check { abi::CHECKED } else { 0 }
+                | if asserts(self.ir, id) { abi::NAMES_THREADS } else { 0 };
+            let name = format!("gridlet.name.{}", symbol::internal(&kernel.name));
             descriptors.push(cpu.descriptor.const_named_struct(&[
                 self.c_string(&name, &kernel.name).into(),
                 thread.as_global_value().as_pointer_value().into(),
@@ -140,7 +150,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
                 word(buffer_layout(types, &self.ir.structs).size),
                 word(u64::from(cpu.shared.bytes)),
                 word(u64::from(flags)),
-                word(0),
+                word(u64::from(cpu.shared.span)),
             ]));
         }
         cpu.kernels.set_initializer(&cpu.descriptor.const_array(&descriptors));

@@ -58,7 +58,11 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             | Callback::Trap
             | Callback::CheckAccess
             | Callback::Poll
-            | Callback::Free => None,
+            | Callback::Free
+            | Callback::AssertFail
+            | Callback::IndexOutOfBounds
+            | Callback::LocalBegins
+            | Callback::LocalsEnd => None,
         };
         let types: Vec<_> = arguments.iter().map(|argument| argument.get_type()).collect();
         let ty = self.cx.function_type(result, &types);
@@ -68,7 +72,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let attributes: &[&str] = match callback {
             // The same each time that one function asks; `memory` of 0 is no access at all.
             Callback::SharedBase | Callback::LaneId => &["nounwind", "willreturn", "memory"],
-            Callback::Trap => &["nounwind", "noreturn", "cold"],
+            Callback::Trap | Callback::AssertFail | Callback::IndexOutOfBounds => {
+                &["nounwind", "noreturn", "cold"]
+            }
             _ => &["nounwind"],
         };
         for name in attributes {
@@ -158,7 +164,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             }
             (Builtin::Trap, []) => self.trap(abi::TRAP_EXPLICIT)?,
             (Builtin::Assert, [message, file, line, function]) => {
-                self.host_assert([*file, *line, *function, *message])?;
+                self.host_assert([*message, *file, *line, *function])?;
             }
             (Builtin::AtomicLoad(order), [address]) => {
                 return Ok(Some(Some(self.host_atomic_load(order, *address, ty)?)));

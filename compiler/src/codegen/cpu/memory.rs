@@ -13,15 +13,17 @@ use crate::layout::type_layout;
 /// Where each shared variable of an image lies.
 pub(super) struct SharedMemory {
     /// In bytes, by `ir::GlobalId`; `None` for what is not shared.
-    offsets: Vec<Option<u32>>,
+    pub(super) offsets: Vec<Option<u32>>,
     /// How many bytes all take.
     pub(super) bytes: u32,
+    /// The same with the unused bytes behind each.
+    pub(super) span: u32,
 }
 
 impl SharedMemory {
-    /// Lays the shared variables of a module out one after another.
-    pub(super) fn of(module: &Module) -> Result<Self> {
-        let mut end = 0_u64;
+    /// Lays the shared variables of a module out one after another, with so many unused bytes behind each.
+    pub(super) fn of(module: &Module, gap: u64) -> Result<Self> {
+        let (mut end, mut bytes) = (0_u64, 0_u64);
         let mut offsets = Vec::with_capacity(module.globals.len());
         for global in &module.globals {
             if global.space != Space::Shared {
@@ -33,14 +35,15 @@ impl SharedMemory {
                 return Err(bug(format!("`{}` is aligned to {}", global.name, layout.alignment)));
             }
             let start = end.next_multiple_of(layout.alignment.max(1));
-            end = start.saturating_add(layout.size);
+            end = start.saturating_add(layout.size).saturating_add(gap);
+            bytes = bytes.next_multiple_of(layout.alignment.max(1)).saturating_add(layout.size);
             let too_large = |_| {
                 Error::Invalid(format!("the shared variables up to `{}` take 4 GiB", global.name))
             };
             u32::try_from(end).map_err(too_large)?;
             offsets.push(Some(u32::try_from(start).map_err(too_large)?));
         }
-        Ok(SharedMemory { offsets, bytes: end as u32 })
+        Ok(SharedMemory { offsets, bytes: bytes as u32, span: end as u32 })
     }
 }
 

@@ -12,7 +12,9 @@
 //!   functions (`math.rs`) LLVM's intrinsics or the C library's.
 //! - **Memory** (`memory.rs`). There is one address space. Shared variables have offsets in the block's shared
 //!   memory, whose address a function asks for when it starts.
-//! - **Checks** (`check.rs`). A checked image tells the device of every access and every turn of a loop.
+//! - **Checks** (`check.rs`). A checked image tells the device of every access and every turn of a loop, and of
+//!   the local variables that pointers may reach (`locals.rs`); it has unused bytes behind each variable, and a
+//!   table of all of them (`variables.rs`).
 //! - **Source lines** (`debug.rs`), for debuggers. Traps, launches and checks carry their position in any case.
 
 mod blocks;
@@ -20,9 +22,11 @@ mod check;
 mod debug;
 mod entries;
 mod host;
+mod locals;
 mod math;
 mod memory;
 mod operations;
+mod variables;
 
 use gridlet_runtime::cpu::abi;
 use inkwell::GlobalVisibility;
@@ -86,7 +90,13 @@ pub fn build_cpu_module<'ctx>(
     cx.target = Target::Cpu(Box::new(target));
     fill(&mut cx)?;
     cx.define_descriptors()?;
+    cx.define_variables()?;
     cx.finish()
+}
+
+/// Unused bytes behind each variable.
+fn red_zone(check: bool) -> u64 {
+    if check { abi::RED_ZONE_BYTES as u64 } else { 0 }
 }
 
 /// Makes a variable one that the loader finds by name, and this module without a look at the loader's tables.
@@ -134,9 +144,14 @@ impl<'ctx> CpuTarget<'ctx> {
             table: table.as_pointer_value(),
             kernels,
             descriptor,
-            shared: SharedMemory::of(cx.ir)?,
+            shared: SharedMemory::of(cx.ir, red_zone(options.check))?,
             debug: options.debug_lines.then(|| DebugLines::new(cx, options.optimize)),
         })
+    }
+
+    /// Bytes of a static with the unused ones behind it.
+    pub(super) fn guarded_bytes(&self, bytes: u64) -> u64 {
+        bytes + red_zone(self.check)
     }
 
     /// The address of a kernel's descriptor.

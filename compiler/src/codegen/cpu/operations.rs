@@ -1,6 +1,6 @@
 //! Built-ins that are more than a call of the device: atomic accesses and assertions.
 
-use gridlet_runtime::cpu::abi::{self, Callback};
+use gridlet_runtime::cpu::abi::Callback;
 use inkwell::AtomicOrdering;
 use inkwell::values::{BasicValue, BasicValueEnum, InstructionValue};
 
@@ -9,11 +9,7 @@ use crate::codegen::bug;
 use crate::codegen::function::{FunctionEmitter, set_alignment};
 use crate::codegen::values::{int, pointer};
 use crate::error::Result;
-use crate::layout::buffer_layout;
-use crate::types::{Scalar, Type};
-
-/// What a failed assertion prints: file, line, function, message.
-const ASSERTION: &str = "%s:%u: %s: Assertion `%s` failed.\n";
+use crate::types::Type;
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// Reads a number of 32 or 64 bits.
@@ -43,19 +39,12 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         make_atomic(store, order, bytes)
     }
 
-    /// Prints what failed, and ends the grid.
+    /// Says what failed, and ends the grid.
     pub(super) fn host_assert(&self, arguments: [BasicValueEnum<'ctx>; 4]) -> Result<()> {
-        let string = Type::pointer_const(Type::Scalar(Scalar::U8));
-        let types = [string.clone(), Type::U32, string.clone(), string];
-        let layout = buffer_layout(&types, &self.cx.ir.structs);
-        let alignment = u32::try_from(layout.alignment).unwrap_or(1);
-        let buffer = self.temporary(layout.size, alignment, "assertion")?;
-        for ((value, ty), slot) in arguments.into_iter().zip(&types).zip(&layout.slots) {
-            self.store_part(buffer, slot.offset, value, ty)?;
-        }
-        let format = self.cx.c_string("assertion", ASSERTION).into();
-        self.callback(Callback::Printf, &[format, buffer.into()])?;
-        self.trap(abi::TRAP_EXPLICIT)
+        let [message, file, line, function] = arguments;
+        let arguments = [message, file, line, function, self.location()];
+        self.callback(Callback::AssertFail, &arguments)?;
+        Ok(())
     }
 }
 

@@ -91,26 +91,45 @@ pub(super) fn is_place(expr: &Expr) -> bool {
     }
 }
 
-/// What evaluating an expression costs, in operators, if it may be evaluated although the program does
-/// not: it has no effect, cannot trap, and reads only scalar locals and parameters.
-pub(super) fn speculation_cost(expr: &Expr) -> Option<u32> {
+/// Most operators that are worth computing in vain to do without a branch.
+const SPECULATION_LIMIT: u32 = 2;
+
+/// Whether an expression may be evaluated although the program does not: it costs little, has no effect, cannot
+/// trap, and reads only scalar locals and parameters.
+pub(super) fn is_worth_speculation(expr: &Expr) -> bool {
+    speculation_cost(expr).is_some()
+}
+
+/// What that costs, in operators; `None` if it may not be evaluated or costs too much.
+fn speculation_cost(expr: &Expr) -> Option<u32> {
     use crate::check::tree::BinaryOp::{Div, Rem};
-    match &expr.kind {
-        ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) => Some(0),
-        ExprKind::Local(_) => {
-            (!matches!(expr.ty, Type::Struct(_) | Type::Array(..) | Type::Unit)).then_some(0)
+    let mut cost = 0;
+    let mut expr = expr;
+    while cost <= SPECULATION_LIMIT {
+        match &expr.kind {
+            ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) => return Some(cost),
+            ExprKind::Local(_) => {
+                let is_value = !matches!(expr.ty, Type::Struct(_) | Type::Array(..) | Type::Unit);
+                return is_value.then_some(cost);
+            }
+            ExprKind::Field { base, .. } if matches!(base.kind, ExprKind::Geometry(_)) => {
+                return Some(cost);
+            }
+            ExprKind::Unary(_, operand) | ExprKind::Cast(operand) => {
+                cost += 1;
+                expr = operand;
+            }
+            ExprKind::Binary(op, left, right) => {
+                if matches!(op, Div | Rem) && !is_float(&left.ty) {
+                    return None;
+                }
+                cost += speculation_cost(right)? + 1;
+                expr = left;
+            }
+            _ => return None,
         }
-        ExprKind::Field { base, .. } if matches!(base.kind, ExprKind::Geometry(_)) => Some(0),
-        ExprKind::Unary(_, operand) | ExprKind::Cast(operand) => {
-            Some(speculation_cost(operand)? + 1)
-        }
-        ExprKind::Binary(op, left, right) => {
-            let may_trap = matches!(op, Div | Rem) && !is_float(&left.ty);
-            let cost = speculation_cost(left)?.checked_add(speculation_cost(right)?)?;
-            (!may_trap).then_some(cost + 1)
-        }
-        _ => None,
     }
+    None
 }
 
 fn is_float(ty: &Type) -> bool {
@@ -153,8 +172,17 @@ pub(super) fn visit_block<'t>(block: &'t Block, visit: &mut dyn FnMut(Node<'t>))
 }
 
 fn visit_expr<'t>(expr: &'t Expr, visit: &mut dyn FnMut(Node<'t>)) {
+    let mut expr = expr;
+    let mut rights = vec![];
+    while let ExprKind::Binary(_, left, right) | ExprKind::Logical { left, right, .. } = &expr.kind
+    {
+        visit(Node::Expr(expr));
+        rights.push(&**right);
+        expr = left;
+    }
     visit(Node::Expr(expr));
     match &expr.kind {
+        ExprKind::Binary(..) | ExprKind::Logical { .. } => {}
         ExprKind::Int(_)
         | ExprKind::Float(_)
         | ExprKind::Bool(_)
@@ -169,19 +197,20 @@ fn visit_expr<'t>(expr: &'t Expr, visit: &mut dyn FnMut(Node<'t>)) {
         | ExprKind::Deref(operand)
         | ExprKind::AddressOf(operand)
         | ExprKind::ArrayRepeat(operand) => visit_expr(operand, visit),
-        ExprKind::Binary(_, left, right)
-        | ExprKind::Logical { left, right, .. }
-        | ExprKind::Index { base: left, index: right } => {
-            visit_expr(left, visit);
-            visit_expr(right, visit);
+        ExprKind::Index { base, index } => {
+            visit_expr(base, visit);
+            visit_expr(index, visit);
         }
-        ExprKind::If { condition, then, otherwise } => {
-            visit_expr(condition, visit);
-            visit_block(then, visit);
+        ExprKind::If { branches, otherwise } => {
+            for (condition, then) in branches {
+                visit_expr(condition, visit);
+                visit_block(then, visit);
+            }
             otherwise.iter().for_each(|block| visit_block(block, visit));
         }
         ExprKind::Block(block) => visit_block(block, visit),
         ExprKind::Call { arguments: parts, .. }
+        | ExprKind::CallExtern { arguments: parts, .. }
         | ExprKind::Builtin { arguments: parts, .. }
         | ExprKind::Aggregate(parts)
         | ExprKind::Array(parts) => parts.iter().for_each(|part| visit_expr(part, visit)),
@@ -194,5 +223,8 @@ fn visit_expr<'t>(expr: &'t Expr, visit: &mut dyn FnMut(Node<'t>)) {
             }
             launch.arguments.iter().for_each(|argument| visit_expr(argument, visit));
         }
+    }
+    for right in rights.into_iter().rev() {
+        visit_expr(right, visit);
     }
 }

@@ -1,14 +1,21 @@
 //! Expressions: their values, and conditions as control flow.
 
-use super::analysis::{is_place, local_of_place, speculation_cost};
+use super::analysis::{is_place, is_worth_speculation, local_of_place};
 use super::function::{FunctionBuilder, Storage};
 use crate::check::tree::{Block, Expr, ExprKind, FunctionId, GeometryField, UnaryOp};
 use crate::error::Result;
-use crate::ir::{BlockId, Const, GEOMETRY_DYNAMIC_SHARED, InstKind, Operand, same_type};
+use crate::float;
+use crate::ir::{BlockId, Const, ExternId, GEOMETRY_DYNAMIC_SHARED, InstKind, Operand, same_type};
+use crate::source::Span;
 use crate::types::{Scalar, Type};
 
-/// Most operators that are worth computing in vain to do without a branch.
-const SPECULATION_LIMIT: u32 = 2;
+/// An operator of a chain whose left side is being evaluated.
+enum Link<'e> {
+    /// An operator that is evaluated after both sides, or `&&` or `||` whose right side may be computed in vain.
+    Plain(&'e Expr),
+    /// `&&` or `||`, with the block of the right side, the block behind it and where the value is.
+    Branch { node: &'e Expr, more: BlockId, end: BlockId, slot: Operand },
+}
 
 impl FunctionBuilder<'_, '_> {
     /// The value of an expression that has one.
@@ -32,10 +39,10 @@ impl FunctionBuilder<'_, '_> {
         let span = expr.span;
         let value = match &expr.kind {
             ExprKind::Int(value) => Operand::Const(Const::Int(self.scalar(&expr.ty)?, *value)),
-            ExprKind::Float(value) => match self.scalar(&expr.ty)? {
-                Scalar::F32 => Operand::Const(Const::Float(Scalar::F32, (*value as f32).into())),
-                scalar => Operand::Const(Const::Float(scalar, *value)),
-            },
+            ExprKind::Float(value) => {
+                let scalar = self.scalar(&expr.ty)?;
+                Operand::Const(Const::Float(scalar, float::round(*value, scalar)))
+            }
             ExprKind::Bool(value) => Operand::Const(Const::Bool(*value)),
             ExprKind::Local(local) => match self.storage(*local)? {
                 Storage::Value(value) => value,
@@ -80,24 +87,22 @@ impl FunctionBuilder<'_, '_> {
                 let operand = self.value(operand)?;
                 self.body.emit(InstKind::Unary(*op, operand), expr.ty.clone(), span)
             }
-            ExprKind::Binary(op, left, right) => {
-                let (left_type, right_type) = (&left.ty, &right.ty);
-                let left = self.value(left)?;
-                let right = self.value(right)?;
-                self.binary(*op, (left, left_type), (right, right_type), &expr.ty, span)?
-            }
-            ExprKind::Logical { is_and, left, right } => {
-                return self.logical(*is_and, left, right, expr).map(Some);
-            }
+            ExprKind::Binary(..) | ExprKind::Logical { .. } => self.chain(expr)?,
             ExprKind::Cast(operand) => {
                 let value = self.value(operand)?;
                 self.cast(value, &operand.ty, expr)
             }
             ExprKind::AddressOf(place) => self.address(place)?,
-            ExprKind::If { condition, then, otherwise } => {
-                return self.if_expression(expr, condition, then, otherwise.as_ref());
+            ExprKind::If { branches, otherwise } => {
+                return self.if_expression(expr, branches, otherwise.as_ref());
             }
             ExprKind::Block(block) => return self.block(block),
+            ExprKind::CallExtern { function, arguments } => {
+                let arguments = self.values(arguments)?;
+                let function = ExternId(function.0);
+                let kind = InstKind::CallExtern { function, arguments };
+                self.body.emit(kind, expr.ty.clone(), span)
+            }
             ExprKind::Call { function, arguments } => {
                 return self.call(expr, *function, arguments);
             }
@@ -135,89 +140,165 @@ impl FunctionBuilder<'_, '_> {
 
     /// Branches on a condition. `&&`, `||` and `!` become control flow, without a value.
     pub(super) fn condition(&mut self, expr: &Expr, yes: BlockId, no: BlockId) -> Result<()> {
-        match &expr.kind {
-            ExprKind::Unary(UnaryOp::Not, operand) => self.condition(operand, no, yes),
-            ExprKind::Logical { is_and, left, right } => {
-                let [more] = self.body.blocks(if *is_and { "and" } else { "or" }, ["right"]);
-                if *is_and {
-                    self.condition(left, more, no)?;
-                } else {
-                    self.condition(left, yes, more)?;
+        let mut rights = vec![];
+        let (mut expr, mut yes, mut no) = (expr, yes, no);
+        loop {
+            match &expr.kind {
+                ExprKind::Unary(UnaryOp::Not, operand) => {
+                    expr = operand;
+                    std::mem::swap(&mut yes, &mut no);
                 }
-                self.body.place(more);
-                self.condition(right, yes, no)
-            }
-            _ => {
-                let condition = self.value(expr)?;
-                self.body.branch(condition, yes, no);
-                Ok(())
+                ExprKind::Logical { is_and, left, right } => {
+                    let [more] = self.body.blocks(if *is_and { "and" } else { "or" }, ["right"]);
+                    rights.push((more, right, yes, no));
+                    *(if *is_and { &mut yes } else { &mut no }) = more;
+                    expr = left;
+                }
+                _ => break,
             }
         }
+        let condition = self.value(expr)?;
+        self.body.branch(condition, yes, no);
+        for (more, right, yes, no) in rights.into_iter().rev() {
+            self.body.place(more);
+            self.condition(right, yes, no)?;
+        }
+        Ok(())
     }
 
-    fn logical(&mut self, is_and: bool, left: &Expr, right: &Expr, expr: &Expr) -> Result<Operand> {
-        if speculation_cost(right).is_some_and(|cost| cost <= SPECULATION_LIMIT) {
-            let left = self.value(left)?;
-            let right = self.value(right)?;
-            let decided = Operand::Const(Const::Bool(!is_and));
-            let kind = if is_and {
-                InstKind::Select(left, right, decided)
-            } else {
-                InstKind::Select(left, decided, right)
+    /// A chain of operators, from the outermost down its left side and back.
+    fn chain(&mut self, expr: &Expr) -> Result<Operand> {
+        let mut links = vec![];
+        let mut node = expr;
+        loop {
+            node = match &node.kind {
+                ExprKind::Logical { is_and, left, right } if !is_worth_speculation(right) => {
+                    let name = if *is_and { "and" } else { "or" };
+                    let [more, end] = self.body.blocks(name, ["right", "end"]);
+                    let slot = self.body.slot(name, Type::BOOL);
+                    links.push(Link::Branch { node, more, end, slot });
+                    left
+                }
+                ExprKind::Binary(_, left, _) | ExprKind::Logical { left, .. } => {
+                    links.push(Link::Plain(node));
+                    left
+                }
+                _ => break,
             };
-            return Ok(self.body.emit(kind, Type::BOOL, expr.span));
         }
-        let name = if is_and { "and" } else { "or" };
-        let [more, end] = self.body.blocks(name, ["right", "end"]);
-        let slot = self.body.slot(name, Type::BOOL);
-        let left = self.value(left)?;
-        self.body.store(slot.clone(), left.clone(), expr.span);
-        if is_and {
-            self.body.branch(left, more, end);
-        } else {
-            self.body.branch(left, end, more);
+        let mut value = self.value(node)?;
+        while let Some(link) = links.pop() {
+            value = self.link(link, value)?;
         }
-        self.body.place(more);
-        let right = self.value(right)?;
-        self.body.store(slot.clone(), right, expr.span);
-        self.body.jump(end);
-        self.body.place(end);
-        Ok(self.body.load(slot, &Type::BOOL, expr.span))
+        Ok(value)
+    }
+
+    /// An operator of a chain, after its left side.
+    fn link(&mut self, link: Link<'_>, left_value: Operand) -> Result<Operand> {
+        let node = match &link {
+            Link::Plain(node) | Link::Branch { node, .. } => *node,
+        };
+        match (&node.kind, link) {
+            (ExprKind::Binary(op, left, right), _) => {
+                let right_value = self.value(right)?;
+                let (left, right) = ((left_value, &left.ty), (right_value, &right.ty));
+                self.binary(*op, left, right, &node.ty, node.span)
+            }
+            (ExprKind::Logical { is_and, right, .. }, Link::Plain(_)) => {
+                let right = self.value(right)?;
+                let decided = Operand::Const(Const::Bool(!is_and));
+                let kind = if *is_and {
+                    InstKind::Select(left_value, right, decided)
+                } else {
+                    InstKind::Select(left_value, decided, right)
+                };
+                Ok(self.body.emit(kind, Type::BOOL, node.span))
+            }
+            (ExprKind::Logical { is_and, right, .. }, Link::Branch { more, end, slot, .. }) => {
+                self.body.store(slot.clone(), left_value.clone(), node.span);
+                let (yes, no) = if *is_and { (more, end) } else { (end, more) };
+                self.body.branch(left_value, yes, no);
+                self.body.place(more);
+                let right = self.value(right)?;
+                self.body.store(slot.clone(), right, node.span);
+                self.body.jump(end);
+                self.body.place(end);
+                Ok(self.body.load(slot, &Type::BOOL, node.span))
+            }
+            _ => Err(self.broken("a link of a chain is no operator")),
+        }
     }
 
     fn if_expression(
         &mut self,
         expr: &Expr,
-        condition: &Expr,
-        then: &Block,
+        branches: &[(Expr, Block)],
         otherwise: Option<&Block>,
     ) -> Result<Option<Operand>> {
-        if let (Some(yes), Some(no)) = (simple_value(then), otherwise.and_then(simple_value))
-            && expr.ty != Type::Unit
-        {
-            let condition = self.value(condition)?;
-            let yes = self.value(yes)?;
-            let no = self.value(no)?;
-            let kind = InstKind::Select(condition, yes, no);
-            return Ok(Some(self.body.emit(kind, expr.ty.clone(), expr.span)));
-        }
-        let slot = (expr.ty != Type::Unit).then(|| self.body.slot("if", expr.ty.clone()));
-        let [yes, other, end] = self.body.blocks("if", ["then", "else", "end"]);
-        let no = if otherwise.is_some() { other } else { end };
-        self.condition(condition, yes, no)?;
-        for (block, start) in std::iter::once((then, yes)).chain(otherwise.map(|block| (block, no)))
-        {
-            self.body.place(start);
-            let value = self.block(block)?;
-            match (&slot, value) {
-                (Some(slot), Some(value)) => self.body.store(slot.clone(), value, expr.span),
-                (Some(_), None) => drop(self.placeholder(&expr.ty)?),
-                (None, _) => {}
+        let has_value = expr.ty != Type::Unit;
+        // What stands after each `else`, outermost first: where its value goes, and the block behind it.
+        let mut open: Vec<(Option<Operand>, BlockId, Span)> = vec![];
+        let mut rest = branches;
+        let mut value = loop {
+            let Some(((condition, then), more)) = rest.split_first() else {
+                break match otherwise {
+                    Some(block) => self.block(block)?,
+                    None => None,
+                };
+            };
+            // An `else if` goes from its condition on.
+            let start = if open.is_empty() { expr.span.start } else { condition.span.start };
+            let span = Span { start, ..expr.span };
+            let plain = otherwise.filter(|_| more.is_empty() && has_value);
+            if let (Some(yes), Some(no)) = (simple_value(then), plain.and_then(simple_value)) {
+                let condition = self.value(condition)?;
+                let yes = self.value(yes)?;
+                let no = self.value(no)?;
+                let kind = InstKind::Select(condition, yes, no);
+                break Some(self.body.emit(kind, expr.ty.clone(), span));
             }
-            self.body.jump(end);
+            let slot = has_value.then(|| self.body.slot("if", expr.ty.clone()));
+            let [yes, other, end] = self.body.blocks("if", ["then", "else", "end"]);
+            let has_else = !more.is_empty() || otherwise.is_some();
+            let no = if has_else { other } else { end };
+            self.condition(condition, yes, no)?;
+            self.body.place(yes);
+            let value = self.block(then)?;
+            self.leave(&slot, value, expr, span, end)?;
+            open.push((slot, end, span));
+            if !has_else {
+                break None;
+            }
+            self.body.place(no);
+            if !self.body.is_live() {
+                break None;
+            }
+            rest = more;
+        };
+        for (slot, end, span) in open.into_iter().rev() {
+            self.leave(&slot, value, expr, span, end)?;
+            self.body.place(end);
+            value = slot.map(|slot| self.body.load(slot, &expr.ty, span));
         }
-        self.body.place(end);
-        Ok(slot.map(|slot| self.body.load(slot, &expr.ty, expr.span)))
+        Ok(value)
+    }
+
+    /// Ends a branch of an `if` with its value, if it is reached.
+    fn leave(
+        &mut self,
+        slot: &Option<Operand>,
+        value: Option<Operand>,
+        expr: &Expr,
+        span: Span,
+        end: BlockId,
+    ) -> Result<()> {
+        match (slot, value) {
+            (Some(slot), Some(value)) => self.body.store(slot.clone(), value, span),
+            (Some(_), None) => drop(self.placeholder(&expr.ty)?),
+            (None, _) => {}
+        }
+        self.body.jump(end);
+        Ok(())
     }
 
     fn call(
@@ -246,11 +327,10 @@ impl FunctionBuilder<'_, '_> {
 /// The value of a block that is nothing but a value which may be computed in vain.
 fn simple_value(block: &Block) -> Option<&Expr> {
     let value = block.value.as_deref().filter(|_| block.statements.is_empty())?;
-    // `else if` is a block around another `if`, and a value in a block of its own may be in another.
+    // A value in a block of its own may be in another.
     let value = match &value.kind {
         ExprKind::Block(inner) => simple_value(inner)?,
         _ => value,
     };
-    speculation_cost(value).filter(|cost| *cost <= SPECULATION_LIMIT)?;
-    Some(value)
+    is_worth_speculation(value).then_some(value)
 }

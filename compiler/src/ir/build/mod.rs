@@ -16,7 +16,9 @@ use std::sync::Arc;
 
 pub(crate) use body::{BodyBuilder, Signature};
 
-use super::{Function, FunctionId, Global, GlobalId, Init, InstKind, Kernel, KernelId, Module};
+use super::{
+    Extern, Function, FunctionId, Global, GlobalId, Init, InstKind, Kernel, KernelId, Module,
+};
 use super::{Operand, Parameter, Role, Space, Terminator};
 use crate::check::tree;
 use crate::diagnostics::{Diagnostic, ids};
@@ -59,11 +61,21 @@ pub fn build_ir(program: &tree::Program, sources: Arc<SourceMap>) -> Result<Modu
         sources,
         structs: program.tree.structs.clone(),
         globals: program.globals,
-        externs: vec![],
+        externs: program.tree.externs.iter().map(declaration).collect(),
         functions,
         kernels,
         lowered: false,
     })
+}
+
+/// An `extern fn` has the name that its definition has.
+fn declaration(item: &tree::Extern) -> Extern {
+    Extern {
+        name: item.name.clone(),
+        parameters: item.parameters.clone(),
+        result: item.result.clone(),
+        span: Some(item.span),
+    }
 }
 
 /// What a function of the tree is in the IR.
@@ -115,6 +127,9 @@ impl<'t> ProgramBuilder<'t> {
         };
         for variable in &tree.statics {
             claim(&variable.name, "variable", variable.span);
+        }
+        for item in &tree.externs {
+            claim(&item.name, "function", item.span);
         }
         for kernel in tree.functions.iter().filter(|function| function.kernel.is_some()) {
             claim(&kernel.name, "kernel", kernel.span);

@@ -2,6 +2,7 @@
 
 use crate::check::tree::{Expr, ExprKind};
 use crate::error::{Error, Result};
+use crate::float;
 use crate::ir::Init;
 use crate::layout::{field_offset, type_layout};
 use crate::types::{Scalar, Structs, Type};
@@ -25,6 +26,12 @@ fn write(value: &Expr, structs: &Structs, bytes: &mut [u8]) -> Result<()> {
         (ExprKind::Bool(value), _) => u128::from(*value).to_le_bytes(),
         (ExprKind::Float(value), Type::Scalar(Scalar::F32)) => {
             u128::from((*value as f32).to_bits()).to_le_bytes()
+        }
+        (ExprKind::Float(value), Type::Scalar(Scalar::F16)) => {
+            u128::from(float::to_f16(*value).to_bits()).to_le_bytes()
+        }
+        (ExprKind::Float(value), Type::Scalar(Scalar::Bf16)) => {
+            u128::from(float::to_bf16(*value).to_bits()).to_le_bytes()
         }
         (ExprKind::Float(value), _) => u128::from(value.to_bits()).to_le_bytes(),
         (ExprKind::Cast(address), Type::Pointer { .. }) => {

@@ -312,8 +312,11 @@ fn assignments_go_from_left_to_right_and_find_the_place_once() {
 }
 
 fn error(functions: Vec<tree::Function>) -> Error {
-    build_ir(&tree::Program { structs: Structs::new(), statics: vec![], functions }, sources())
-        .unwrap_err()
+    build_ir(
+        &tree::Program { structs: Structs::new(), statics: vec![], externs: vec![], functions },
+        sources(),
+    )
+    .unwrap_err()
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::{Checked, FunctionVerifier, require};
 use crate::builtins::{
     Builtin, MathOp, Order, atomic_supports, bitcast_supports, is_wide_number, reduce_supports,
+    shuffle_supports,
 };
 use crate::ir::{GlobalId, Init, Space};
 use crate::types::{Scalar, Type};
@@ -61,7 +62,7 @@ impl FunctionVerifier<'_> {
         };
         Ok(match builtin {
             Builtin::Shuffle(_) => {
-                let ty = generic(1, &is_wide_number)?;
+                let ty = generic(1, &shuffle_supports)?;
                 (vec![Type::U32, ty.clone(), Type::U32], ty)
             }
             Builtin::MatchAny => (vec![Type::U32, generic(1, &is_wide_number)?], Type::U32),
@@ -107,10 +108,7 @@ impl FunctionVerifier<'_> {
                 return Err(format!("`{}` is made of other operations", builtin.name()));
             }
             Builtin::Math(op) => {
-                let is_math = |scalar: Scalar| matches!(scalar, Scalar::F32 | Scalar::F64);
-                let allowed =
-                    |scalar: Scalar| is_math(scalar) || op.on_integers() && scalar.is_integer();
-                let ty = generic(0, &allowed)?;
+                let ty = generic(0, &|scalar| op.supports(scalar))?;
                 let count = MathOp::ALL.iter().find(|(known, ..)| *known == op).map_or(0, |x| x.2);
                 (vec![ty.clone(); count], ty)
             }

@@ -115,7 +115,8 @@ fn immediate_dominators(
         changed = false;
         for block in order.iter().copied().filter(|block| *block != 0) {
             let mut common = None;
-            for before in &predecessors[block] {
+            // Those far down first: the blocks that a long `&&` leaves for stand in a line.
+            for before in predecessors[block].iter().rev() {
                 if dominators[*before].is_none() {
                     continue;
                 }

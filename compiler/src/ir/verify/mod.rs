@@ -13,8 +13,9 @@ use super::{
     Space, same_type,
 };
 use crate::error::{Error, Result};
+use crate::float;
 use crate::layout::type_layout;
-use crate::types::{Scalar, StructId, Type};
+use crate::types::{StructId, Type};
 
 /// Checks every rule of [`crate::ir`].
 ///
@@ -349,9 +350,8 @@ impl<'m> FunctionVerifier<'m> {
             }
             Const::Float(scalar, value) => {
                 require!(scalar.is_float(), "a float constant of type `{}`", scalar.name());
-                let rounded = *scalar != Scalar::F32
-                    || value.is_nan()
-                    || f64::from(*value as f32).to_bits() == value.to_bits();
+                let rounded =
+                    value.is_nan() || float::round(*value, *scalar).to_bits() == value.to_bits();
                 require!(rounded, "the constant {value:?} is not rounded to `{}`", scalar.name());
             }
             Const::Bool(_) => {}

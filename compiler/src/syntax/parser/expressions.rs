@@ -1,9 +1,10 @@
 //! Operators: binary, `as`, prefix and postfix, in Rust's order of precedence.
 
 use super::Parser;
+use crate::chain::Left;
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
-use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Generics, Name, UnaryOp};
+use crate::syntax::ast::{BinaryOp, Expr, ExprKind, GenericArgument, Generics, Name, UnaryOp};
 use crate::syntax::token::Token;
 
 /// An operator between two operands.
@@ -40,6 +41,11 @@ fn infix(token: Token) -> Option<(Infix, u8)> {
 }
 
 const COMPARISON: u8 = 4;
+
+/// How strongly the operator between two operands binds that a token is, if it is one.
+pub(crate) fn infix_power(token: Token) -> Option<u8> {
+    infix(token).map(|(_, power)| power)
+}
 
 struct Operator {
     infix: Infix,
@@ -115,7 +121,7 @@ impl Parser<'_> {
     fn reduce(&mut self, operands: &mut Vec<Expr>, operators: &mut Vec<Operator>) -> Option<()> {
         let operator = operators.pop()?;
         let right = Box::new(operands.pop()?);
-        let left = Box::new(operands.pop()?);
+        let left = Left::new(operands.pop()?);
         let span = left.span.to(right.span);
         let kind = match operator.infix {
             Infix::Binary(op) => ExprKind::Binary { op, op_span: operator.span, left, right },
@@ -261,26 +267,63 @@ impl Parser<'_> {
         self.node(ExprKind::Call { callee: name, generics, arguments }, callee.span.to(end))
     }
 
-    /// `::<…>`: one type, or what is skipped.
+    /// `::<…>`
     pub(super) fn generics(&mut self) -> Option<Option<Generics>> {
         if self.peek() != Token::PathSeparator {
             return Some(None);
         }
         let start = self.bump();
-        self.expect(Token::Less)?;
-        let mut ty = match self.peek() {
-            Token::Name | Token::Star | Token::LeftBracket => Some(self.ty()?),
-            _ => None,
+        let (arguments, end) = self.delimited(Token::Less, Token::Greater, |parser| {
+            parser.list(Token::Greater, Self::generic_argument)
+        })?;
+        Some(Some(Generics { arguments, span: start.to(end) }))
+    }
+
+    /// A type, a literal, or an expression in `{ … }`: without braces its `>` would be the end of the
+    /// list.
+    fn generic_argument(&mut self) -> Option<GenericArgument> {
+        let argument = match self.peek() {
+            Token::Name => GenericArgument::Name(self.name()?),
+            Token::Star | Token::LeftBracket => GenericArgument::Type(self.ty()?),
+            Token::LeftBrace => GenericArgument::Value(self.braced_expression()?),
+            Token::Int | Token::Float | Token::True | Token::False | Token::Minus | Token::Not => {
+                GenericArgument::Value(self.unary()?)
+            }
+            _ => {
+                self.expected("a type or a constant");
+                return None;
+            }
         };
-        while !matches!(
-            self.peek(),
-            Token::Greater | Token::Semicolon | Token::RightBrace | Token::LeftBrace | Token::End
-        ) {
-            ty = None;
+        let next = self.peek();
+        if next != Token::Greater && (infix(next).is_some() || next == Token::As) {
+            let message = "an expression between `<` and `>` stands in braces";
+            let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
+            self.report(error.hint("put it in braces: `::<{ N + 1 }>`"));
+            return None;
+        }
+        Some(argument)
+    }
+
+    /// `{ e }`: no block, which has statements.
+    fn braced_expression(&mut self) -> Option<Expr> {
+        if self.peek_at(1).starts_statement() {
+            let error = Diagnostic::error(
+                ids::SYNTAX_ERROR,
+                self.span_of(self.lexeme(1)),
+                format!("expected an expression, found {}", self.peek_at(1).describe()),
+            );
+            self.report(error);
+            self.skip_delimited();
+            return None;
+        }
+        let braced = self.delimited(Token::LeftBrace, Token::RightBrace, Self::expression);
+        // `{ e; }`: what closes here is not the block around.
+        let statement = [self.peek(), self.peek_at(1)] == [Token::Semicolon, Token::RightBrace];
+        if braced.is_none() && statement {
+            self.bump();
             self.bump();
         }
-        let end = self.expect(Token::Greater)?;
-        Some(Some(Generics { ty, span: start.to(end) }))
+        braced.map(|(value, span)| Expr { span, ..value })
     }
 
     /// `(a, b)`

@@ -4,7 +4,8 @@ use super::Parser;
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::syntax::ast::{
-    Attribute, Block, Const, Field, File, Function, Item, Name, Parameter, Static, Struct,
+    Attribute, Const, ConstParameter, ExprKind, Field, File, Function, Item, Name, Parameter,
+    Static, Struct, Use,
 };
 use crate::syntax::token::Token;
 
@@ -41,15 +42,8 @@ impl Parser<'_> {
             Token::Struct => self.struct_item(file),
             Token::Fn | Token::Kernel => self.function_item(attributes, file),
             Token::Static => self.static_item(file),
-            Token::Extern => self.unsupported_item(file),
-            Token::Use => {
-                let start = self.bump();
-                file.has_use = true;
-                self.unsupported(start, "`use` is");
-                self.expect(Token::String)?;
-                self.expect(Token::Semicolon)?;
-                Some(())
-            }
+            Token::Extern => self.extern_item(file),
+            Token::Use => self.use_item(file),
             Token::RightBrace => {
                 let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), "unexpected `}`");
                 self.report(error.at_caret("nothing is open here"));
@@ -59,7 +53,9 @@ impl Parser<'_> {
                 self.function_without_word(file)
             }
             _ => {
-                self.expected("an item: `const`, `static`, `struct`, `fn` or `kernel`");
+                self.expected(
+                    "an item: `const`, `static`, `struct`, `fn`, `kernel`, `extern` or `use`",
+                );
                 None
             }
         }
@@ -204,7 +200,7 @@ impl Parser<'_> {
         function.attributes = attributes;
         let body = self.block();
         let read = body.is_some();
-        if let Some(body) = body {
+        if body.is_some() {
             function.body = body;
         }
         function.damaged = self.error_count() > errors;
@@ -212,15 +208,14 @@ impl Parser<'_> {
         read.then_some(())
     }
 
-    /// All before the body, which is left empty.
+    /// All before the body, which is left out.
     fn signature(&mut self, name: Name, is_kernel: bool) -> Option<Function> {
         let const_parameters =
             if self.peek() == Token::Less { self.const_parameters()? } else { vec![] };
-        let (parameters, end) = self.delimited(Token::LeftParen, Token::RightParen, |parser| {
+        let (parameters, _) = self.delimited(Token::LeftParen, Token::RightParen, |parser| {
             parser.list(Token::RightParen, Self::parameter)
         })?;
         let result = if self.eat(Token::Arrow) { Some(self.ty()?) } else { None };
-        let body = Block { statements: vec![], value: None, span: end, height: 0 };
         Some(Function {
             name,
             is_kernel,
@@ -228,7 +223,7 @@ impl Parser<'_> {
             const_parameters,
             parameters,
             result,
-            body,
+            body: None,
             damaged: false,
         })
     }
@@ -240,31 +235,79 @@ impl Parser<'_> {
         Some(Parameter { mutable, name, ty: self.ty()? })
     }
 
-    /// `<const K: u32, …>`: read for its names, and refused.
-    fn const_parameters(&mut self) -> Option<Vec<Name>> {
-        let start = self.bump();
-        let names = self.list(Token::Greater, |parser| {
-            parser.expect(Token::Const)?;
-            let name = parser.name()?;
-            parser.expect(Token::Colon)?;
-            parser.ty()?;
-            Some(name)
+    /// `<const K: T, …>`
+    fn const_parameters(&mut self) -> Option<Vec<ConstParameter>> {
+        let (parameters, _) = self.delimited(Token::Less, Token::Greater, |parser| {
+            parser.list(Token::Greater, |parser| {
+                parser.const_word()?;
+                let name = parser.name()?;
+                parser.expect(Token::Colon)?;
+                Some(ConstParameter { name, ty: parser.ty()? })
+            })
         })?;
-        let end = self.expect(Token::Greater)?;
-        self.unsupported(start.to(end), "const parameters are");
-        Some(names)
+        Some(parameters)
     }
 
-    /// `extern fn name(…) -> T;`: read for its name, and refused.
-    fn unsupported_item(&mut self, file: &mut File) -> Option<()> {
-        let start = self.bump();
-        self.unsupported(start, "`extern` functions are");
-        self.expect(Token::Fn)?;
+    /// The `const` of a const parameter: types are no parameters here, as they are elsewhere.
+    fn const_word(&mut self) -> Option<()> {
+        if self.peek() == Token::Name {
+            let message = "expected `const`, found a name";
+            let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
+            let name = &self.text[self.span().range()];
+            self.report(
+                error
+                    .hint(format!("only constants are parameters here: write `const {name}: u32`")),
+            );
+            return None;
+        }
+        self.expect(Token::Const).map(drop)
+    }
+
+    /// `extern fn name(…) -> T;`
+    fn extern_item(&mut self, file: &mut File) -> Option<()> {
+        let errors = self.error_count();
+        self.bump();
+        let is_function = self.expect(Token::Fn).is_some();
+        if !is_function && !self.eat(Token::Kernel) {
+            return None;
+        }
         let name = self.name()?;
-        file.items.push(Item::Opaque(name));
-        self.signature(name, false)?;
-        self.expect(Token::Semicolon)?;
-        Some(())
+        let signature = self.signature(name, false).filter(|_| is_function);
+        let Some(mut function) = signature else {
+            file.items.push(Item::Opaque(name));
+            return None;
+        };
+        let end = match self.peek() {
+            Token::LeftBrace => self.extern_body(),
+            _ => self.expect(Token::Semicolon).map(drop),
+        };
+        function.damaged = self.error_count() > errors;
+        file.items.push(Item::Function(Box::new(function)));
+        end
+    }
+
+    /// `{ … }` after the head of an `extern fn`.
+    fn extern_body(&mut self) -> Option<()> {
+        let message = "an `extern fn` has no body: another module defines it";
+        let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
+        self.report(error.hint("put a `;` here, or leave `extern` out"));
+        self.block().map(drop)
+    }
+
+    /// `use "path.grid";`
+    fn use_item(&mut self, file: &mut File) -> Option<()> {
+        let start = self.bump();
+        if self.peek() != Token::String {
+            self.expected("the path of a file in quotes");
+            return None;
+        }
+        let path = self.string()?;
+        let end = self.expect(Token::Semicolon);
+        let span = start.to(end.unwrap_or(path.span));
+        if let ExprKind::Str(text) = path.kind {
+            file.items.push(Item::Use(Use { path: *text, path_span: path.span, span }));
+        }
+        end.map(drop)
     }
 
     /// Skips to the `{` of a body whose head could not be read. False if there is none.

@@ -9,6 +9,8 @@ mod primary;
 mod statements;
 mod types;
 
+pub(crate) use expressions::infix_power;
+
 use super::ast::{Expr, ExprKind, MAX_HEIGHT, Name};
 use super::lexer::Lexeme;
 use super::token::Token;
@@ -133,12 +135,6 @@ impl<'a> Parser<'a> {
             self.diagnostics.push(error);
         }
         self.last_error = Some(self.at);
-    }
-
-    /// Reports what is part of the language but not of this version, and lets the parser go on.
-    fn unsupported(&mut self, span: Span, what: &str) {
-        let message = format!("{what} not supported yet");
-        self.diagnostics.push(Diagnostic::error(ids::NOT_SUPPORTED_YET, span, message));
     }
 
     /// Grows with every error.

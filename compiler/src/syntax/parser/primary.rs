@@ -47,8 +47,8 @@ impl Parser<'_> {
         let span = self.bump();
         let kind = match number(&self.text[span.range()], is_float) {
             Ok(Number::Int(value, suffix)) => ExprKind::Int { value, suffix },
-            Ok(Number::Float { double, single, suffix }) => {
-                ExprKind::Float { double, single, suffix }
+            Ok(Number::Float { double, single, half, bfloat, suffix }) => {
+                ExprKind::Float { double, single, half, bfloat, suffix }
             }
             Err(message) => {
                 self.diagnostics.push(Diagnostic::error(ids::INVALID_NUMBER, span, message));
@@ -58,7 +58,7 @@ impl Parser<'_> {
         self.node(kind, span)
     }
 
-    fn string(&mut self) -> Option<Expr> {
+    pub(super) fn string(&mut self) -> Option<Expr> {
         let span = self.bump();
         let unescaped = unescape(&self.text[span.range()]);
         for range in &unescaped.wrong {

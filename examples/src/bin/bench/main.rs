@@ -1,11 +1,12 @@
-//! `cargo xtask bench`: how long compiling takes, against nvcc; with a GPU, what launches cost; and how fast the CPU
-//! device runs kernels.
+//! `cargo xtask bench`: how fast programs are checked; how long compiling takes, against nvcc; with a GPU, what
+//! launches cost; and how fast the CPU device runs kernels.
 //!
 //! Every figure is the median of several runs in this process or, for whole commands, of several processes.
 //! A table goes to standard output, all figures as JSON to `<out>/bench.json`.
 
 #![expect(clippy::print_stdout, reason = "a program for people")]
 
+mod check;
 mod compile;
 mod cpu;
 mod gpu;
@@ -46,6 +47,7 @@ impl Options {
 /// A part of the figures.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
+    Check,
     Compile,
     Gpu,
     Cpu,
@@ -140,6 +142,9 @@ fn bench(options: &Options) -> anyhow::Result<()> {
         .with_context(|| format!("cannot make {}", options.out.display()))?;
     let mut report = Report::default();
     let session = Session::new();
+    if options.measures(Part::Check) {
+        check::check_times(options, &mut report)?;
+    }
     if options.measures(Part::Compile) {
         compile::compile_times(&session, options, &mut report)?;
         compile::command_times(&session, options, &mut report)?;

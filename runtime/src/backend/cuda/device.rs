@@ -1,16 +1,19 @@
 //! GPUs: the primary context, its memory, and polling.
 
 use std::sync::MutexGuard;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::info;
+use super::partition::IdlePartitions;
 use crate::backend::Transfer;
 use crate::driver::context::Current;
 use crate::driver::sys::{CUcontext, CUdevice, CUlimit, CUstream};
 use crate::driver::{self, Driver, Failed};
 use crate::error::{Error, Result};
 use crate::info::DeviceInfo;
+use crate::limits::Limit;
 
 /// Polls without sleeping for so long, because most waits are short.
 const SPIN: Duration = Duration::from_micros(100);
@@ -50,6 +53,9 @@ pub(crate) struct CudaDevice {
     /// For copies and fills. Not the NULL stream: streams of green contexts run independently of it, and
     /// so would a launch after a fill.
     service: CUstream,
+    pub(super) idle: IdlePartitions,
+    /// What was made in the context is gone: it was reset.
+    is_lost: AtomicBool,
 }
 
 // SAFETY: the raw handles are names of driver objects; the driver's calls are thread-safe, and `Current` makes
@@ -90,12 +96,14 @@ impl CudaDevice {
         let context = unsafe { driver::context::retain_primary(handle) }?;
         // SAFETY: the context was just retained.
         let service =
-            unsafe { Current::push(context).and_then(|_current| driver::stream::create()) };
+            unsafe { Current::push(context).and_then(|_current| driver::stream::create(0)) };
         let service = service.inspect_err(|_| {
             // SAFETY: pairs with the retain above; nothing uses the context yet.
             let _ = unsafe { driver::context::release_primary(handle) };
         })?;
-        Ok((info, CudaDevice { handle, context, service }))
+        let idle = IdlePartitions::default();
+        let is_lost = AtomicBool::new(false);
+        Ok((info, CudaDevice { handle, context, service, idle, is_lost }))
     }
 
     /// Makes the primary context current on this thread.
@@ -104,25 +112,41 @@ impl CudaDevice {
         unsafe { Entered::push(self.context, None) }
     }
 
+    /// The primary context.
+    pub(super) fn context(&self) -> CUcontext {
+        self.context
+    }
+
+    /// The least and the greatest priority of a stream.
+    pub(crate) fn priorities(&self) -> Result<(i32, i32)> {
+        // SAFETY: the primary context is current.
+        Ok(unsafe { driver::stream::priority_range() }?)
+    }
+
     pub(crate) fn free_memory(&self) -> Result<u64> {
         // SAFETY: the primary context is current.
         Ok(unsafe { driver::memory::free_and_total() }?.0)
     }
 
-    pub(crate) fn pending_launch_limit(&self) -> Result<u64> {
+    pub(crate) fn limit(&self, limit: Limit) -> Result<u64> {
         // SAFETY: the primary context is current.
-        let limit =
-            unsafe { driver::context::limit(CUlimit::CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT) }?;
-        Ok(limit as u64)
+        Ok(unsafe { driver::context::limit(raw_limit(limit)) }? as u64)
     }
 
-    pub(crate) fn set_pending_launch_limit(&self, launches: u64) -> Result<()> {
-        let launches = usize::try_from(launches).unwrap_or(usize::MAX);
+    pub(crate) fn set_limit(&self, limit: Limit, value: u64) -> Result<()> {
+        let value = usize::try_from(value).unwrap_or(usize::MAX);
         // SAFETY: the primary context is current.
-        unsafe {
-            driver::context::set_limit(CUlimit::CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, launches)
-        }?;
-        Ok(())
+        Ok(unsafe { driver::context::set_limit(raw_limit(limit), value) }?)
+    }
+
+    /// Destroys all that was made in the primary context, after a fault.
+    ///
+    /// # Safety
+    /// No handle that was made in the context is used again.
+    pub(crate) unsafe fn reset(&self) -> Result<()> {
+        self.is_lost.store(true, Ordering::Release);
+        // SAFETY: passed on to the caller.
+        Ok(unsafe { driver::context::reset_primary(self.handle) }?)
     }
 
     pub(crate) fn allocate(&self, bytes: u64) -> Result<u64> {
@@ -155,6 +179,9 @@ impl CudaDevice {
                 Transfer::Fill { to, value, bytes } => {
                     driver::memory::set_bytes(to, value, bytes, stream)
                 }
+                Transfer::Copy { from, to, bytes } => {
+                    driver::unified::copy(to, from, bytes, stream)
+                }
             }
         }?;
         Ok(())
@@ -172,11 +199,23 @@ impl Drop for CudaDevice {
         // SAFETY: pairs with `open`; all that was made in the context held `self` and is gone. Errors mean
         // that the context is gone already.
         unsafe {
-            if let Ok(_current) = Current::push(self.context) {
+            if !self.is_lost.load(Ordering::Acquire)
+                && let Ok(_current) = Current::push(self.context)
+            {
+                self.idle.destroy();
                 let _ = driver::stream::destroy(self.service);
             }
             let _ = driver::context::release_primary(self.handle);
         }
+    }
+}
+
+fn raw_limit(limit: Limit) -> CUlimit {
+    match limit {
+        Limit::PendingLaunches => CUlimit::CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT,
+        Limit::StackBytes => CUlimit::CU_LIMIT_STACK_SIZE,
+        Limit::HeapBytes => CUlimit::CU_LIMIT_MALLOC_HEAP_SIZE,
+        Limit::PrintfBytes => CUlimit::CU_LIMIT_PRINTF_FIFO_SIZE,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::artifact::ComputeCapability;
 use crate::config::LaunchLimits;
+use crate::driver::green::ResourceKind;
 use crate::driver::sys::{CUdevice, CUdevice_attribute as Attribute};
 use crate::driver::{self, Driver};
 use crate::error::{Error, Result};
@@ -71,7 +72,7 @@ pub(super) fn read(driver: &Driver, ordinal: u32, device: CUdevice) -> Result<De
 
 fn granularity(device: CUdevice, capability: ComputeCapability) -> Result<Option<SmGranularity>> {
     // SAFETY: the handle is of this driver; the call needs nothing else.
-    match unsafe { driver::green::device_sms(device) } {
+    match unsafe { driver::green::of_device(device, ResourceKind::Sm) } {
         Ok(sms) => {
             let told = sms.sm();
             if told.minimum == 0 || told.alignment == 0 {

@@ -5,6 +5,7 @@ mod info;
 mod partition;
 mod program;
 mod stream;
+mod unified;
 
 pub(crate) use device::{CudaDevice, Entered, check_ordinal, list};
 pub(crate) use partition::CudaPartition;

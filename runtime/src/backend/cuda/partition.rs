@@ -1,13 +1,15 @@
-//! Green contexts.
+//! Green contexts and their resources.
 
 use std::sync::Mutex;
 
-use super::{CudaDevice, Entered};
+use super::{CudaDevice, CudaEvent, CudaStream, Entered};
+use crate::backend::PartHandle;
 use crate::device::lock;
 use crate::driver;
+use crate::driver::Failed;
+use crate::driver::green::{RawResource, ResourceKind};
 use crate::driver::sys::{CUcontext, CUgreenCtx};
-use crate::error::{Error, Result};
-use crate::info::DeviceInfo;
+use crate::error::{CudaVersion, Error, Result};
 
 /// A green context.
 #[derive(Debug)]
@@ -15,6 +17,9 @@ pub(crate) struct CudaPartition {
     pub(super) handle: CUgreenCtx,
     /// From `cuCtxFromGreenCtx`; belongs to `handle` and is never destroyed itself.
     context: CUcontext,
+    /// Of its resources.
+    key: Key,
+    sms: u32,
     /// Held while the context is current: "a green context can be current to only one thread at a time. There
     /// is no internal synchronization" (`cuGreenCtxCreate`).
     current: Mutex<()>,
@@ -25,46 +30,71 @@ unsafe impl Send for CudaPartition {}
 // SAFETY: as above.
 unsafe impl Sync for CudaPartition {}
 
+/// The bytes of a green context's resources, in their order.
+type Key = Vec<u8>;
+
+/// Green contexts that nobody has any more, kept for whoever asks for the same resources next: each
+/// `cuGreenCtxCreate` takes 4 MiB of device memory that `cuGreenCtxDestroy` does not give back (seen with driver
+/// 580.159.04), only the release of the primary context does.
+#[derive(Debug, Default)]
+pub(super) struct IdlePartitions(Mutex<Vec<CudaPartition>>);
+
+impl IdlePartitions {
+    fn take(&self, key: &Key) -> Option<CudaPartition> {
+        let mut idle = lock(&self.0);
+        let at = idle.iter().position(|partition| partition.key == *key)?;
+        Some(idle.swap_remove(at))
+    }
+
+    /// Destroys them.
+    ///
+    /// # Safety
+    /// The contract of [`crate::driver`].
+    pub(super) unsafe fn destroy(&self) {
+        for partition in lock(&self.0).drain(..) {
+            // SAFETY: passed on to the caller. An error means that it is gone already.
+            let _ = unsafe { driver::green::destroy(partition.handle) };
+        }
+    }
+}
+
 impl CudaPartition {
-    /// The steps of the driver API's green-context section. "It is advised to have the primary context active
-    /// before calling this API", and it is.
+    /// "It is advised to have the primary context active before calling this API", and it is. Also gives how many
+    /// SMs it has.
     pub(crate) fn create(
         device: &CudaDevice,
-        sms: u32,
-        info: &DeviceInfo,
+        resources: &[RawResource],
     ) -> Result<(CudaPartition, u32)> {
-        // SAFETY: the device's handle is of this driver.
-        let all = unsafe { driver::green::device_sms(device.handle) }?;
-        let available = all.sm().sm_count;
-        let granularity = info.sm_granularity;
-        let refuse = || Error::Partition {
-            asked: sms,
-            available,
-            minimum: granularity.map_or(1, |granularity| granularity.minimum),
-            alignment: granularity.map_or(1, |granularity| granularity.alignment),
-        };
-        if sms == 0 || sms > available {
-            return Err(refuse());
+        let key: Key = resources.iter().flat_map(RawResource::bytes).collect();
+        if let Some(idle) = device.idle.take(&key) {
+            let sms = idle.sms;
+            return Ok((idle, sms));
         }
-        let rounded = granularity.map_or(sms, |granularity| granularity.round_up(sms));
-        let resource = if rounded > available {
-            all
-        } else {
-            // SAFETY: the resource is the device's.
-            unsafe { driver::green::split_one(&all, sms) }?.ok_or_else(refuse)?
-        };
-        // SAFETY: the resource is of that device.
-        let handle = unsafe { driver::green::create(&resource, device.handle) }?;
+        // SAFETY: the resources are of that device.
+        let handle = unsafe { driver::green::create(resources, device.handle) }?;
         // SAFETY: the context was just made.
         let made = unsafe {
-            driver::green::context(handle)
-                .and_then(|context| Ok((context, driver::green::sms(handle)?.sm_count)))
+            driver::green::context(handle).and_then(|context| {
+                let sms = driver::green::of_green(handle, ResourceKind::Sm)?.sm().sm_count;
+                Ok((context, sms))
+            })
         };
         let (context, sms) = made.inspect_err(|_| {
             // SAFETY: nothing uses it yet.
             let _ = unsafe { driver::green::destroy(handle) };
         })?;
-        Ok((CudaPartition { handle, context, current: Mutex::new(()) }, sms))
+        Ok((CudaPartition { handle, context, key, sms, current: Mutex::new(()) }, sms))
+    }
+
+    /// Keeps it for the next that asks for its resources.
+    ///
+    /// # Safety
+    /// The contract of [`crate::backend`].
+    pub(crate) unsafe fn retire(&self, device: &CudaDevice) {
+        let (handle, context, sms) = (self.handle, self.context, self.sms);
+        let key = self.key.clone();
+        let partition = CudaPartition { handle, context, key, sms, current: Mutex::new(()) };
+        lock(&device.idle.0).push(partition);
     }
 
     /// Makes the green context current on this thread, and keeps it to this thread.
@@ -74,10 +104,68 @@ impl CudaPartition {
         unsafe { Entered::push(self.context, Some(one_thread)) }
     }
 
-    /// # Safety
-    /// The contract of [`crate::backend`].
-    pub(crate) unsafe fn destroy(&self) {
-        // SAFETY: passed on to the caller. An error means that it is gone already.
-        let _ = unsafe { driver::green::destroy(self.handle) };
+    /// The context, for other libraries.
+    pub(crate) fn context(&self) -> CUcontext {
+        self.context
     }
+
+    pub(crate) fn id(&self) -> Result<u64> {
+        // SAFETY: the green context lives.
+        Ok(unsafe { driver::green::id(self.handle) }?)
+    }
+
+    pub(crate) fn record(&self, event: &CudaEvent) -> Result<()> {
+        // SAFETY: both live.
+        Ok(unsafe { driver::green::record_event(self.handle, event.0) }?)
+    }
+
+    pub(crate) fn wait_event(&self, event: &CudaEvent) -> Result<()> {
+        // SAFETY: both live.
+        Ok(unsafe { driver::green::wait_event(self.handle, event.0) }?)
+    }
+
+    /// What it was given.
+    pub(crate) fn resource(&self, kind: ResourceKind) -> Result<PartHandle> {
+        // SAFETY: the green context lives.
+        part(unsafe { driver::green::of_green(self.handle, kind) }, kind)
+    }
+
+    /// Whether the stream is one of its own, as the driver sees it.
+    pub(crate) fn owns(&self, stream: &CudaStream) -> Result<bool> {
+        // SAFETY: the stream lives.
+        Ok(unsafe { driver::green::of_stream_context(stream.0) }? == self.handle)
+    }
+}
+
+impl CudaDevice {
+    /// What the device has.
+    pub(crate) fn resource(&self, kind: ResourceKind) -> Result<PartHandle> {
+        // SAFETY: the device's handle is of this driver.
+        part(unsafe { driver::green::of_device(self.handle, kind) }, kind)
+    }
+
+    /// What the primary context has.
+    pub(crate) fn context_resource(&self, kind: ResourceKind) -> Result<PartHandle> {
+        // SAFETY: `self` holds the context.
+        part(unsafe { driver::green::of_context(self.context(), kind) }, kind)
+    }
+}
+
+impl CudaStream {
+    /// The SMs that its kernels run on.
+    pub(crate) fn sms(&self) -> Result<PartHandle> {
+        // SAFETY: the stream lives.
+        part(unsafe { driver::green::of_stream(self.0) }, ResourceKind::Sm)
+    }
+}
+
+fn part(answer: Result<RawResource, Failed>, kind: ResourceKind) -> Result<PartHandle> {
+    /// Workqueues came with CUDA 13.1 (cuda.h of 13.1: `CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG`).
+    const WORKQUEUES: CudaVersion = CudaVersion::new(13, 1);
+
+    answer.map(PartHandle::Cuda).map_err(|failed| match kind {
+        ResourceKind::Sm => Error::from(failed),
+        ResourceKind::WorkqueueConfig => failed.since("workqueue configurations", WORKQUEUES),
+        ResourceKind::Workqueue => failed.since("workqueues", WORKQUEUES),
+    })
 }

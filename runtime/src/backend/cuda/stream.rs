@@ -11,7 +11,7 @@ use crate::error::Result;
 
 /// A stream.
 #[derive(Debug)]
-pub(crate) struct CudaStream(CUstream);
+pub(crate) struct CudaStream(pub(super) CUstream);
 
 // SAFETY: the raw handle is a name of a driver object, and the driver's calls are thread-safe.
 unsafe impl Send for CudaStream {}
@@ -19,13 +19,13 @@ unsafe impl Send for CudaStream {}
 unsafe impl Sync for CudaStream {}
 
 impl CudaStream {
-    /// In the current primary context, or in a green context.
-    pub(crate) fn create(partition: Option<&CudaPartition>) -> Result<CudaStream> {
+    /// In the current primary context, or in a green context; priority 0 is the default.
+    pub(crate) fn create(partition: Option<&CudaPartition>, priority: i32) -> Result<CudaStream> {
         // SAFETY: the primary context is current, the green context lives.
         let handle = unsafe {
             match partition {
-                None => driver::stream::create()?,
-                Some(partition) => driver::green::create_stream(partition.handle)?,
+                None => driver::stream::create(priority)?,
+                Some(partition) => driver::green::create_stream(partition.handle, priority)?,
             }
         };
         Ok(CudaStream(handle))
@@ -42,6 +42,17 @@ impl CudaStream {
         // SAFETY: passed on to the caller.
         unsafe { driver::launch::launch(kernel.0, config, self.0, parameters) }?;
         Ok(())
+    }
+
+    /// Its priority, which the driver may have clamped.
+    pub(crate) fn priority(&self) -> Result<i32> {
+        // SAFETY: the stream lives.
+        Ok(unsafe { driver::stream::priority(self.0) }?)
+    }
+
+    pub(crate) fn wait_event(&self, event: &CudaEvent) -> Result<()> {
+        // SAFETY: event and stream live.
+        Ok(unsafe { driver::stream::wait_event(self.0, event.0) }?)
     }
 
     pub(crate) fn record(&self, event: &CudaEvent) -> Result<()> {
@@ -65,7 +76,7 @@ impl CudaStream {
 
 /// An event.
 #[derive(Debug)]
-pub(crate) struct CudaEvent(CUevent);
+pub(crate) struct CudaEvent(pub(super) CUevent);
 
 // SAFETY: the raw handle is a name of a driver object, and the driver's calls are thread-safe.
 unsafe impl Send for CudaEvent {}

@@ -78,6 +78,7 @@ impl Runner {
     /// Puts a coroutine into a slot.
     pub(super) fn start(&self, slot: &Slot, stack: KernelStack, body: impl FnOnce()) {
         slot.last_error.set(0);
+        slot.location.set(0);
         let slot_pointer: *const Slot = slot;
         // SAFETY: the runner keeps the stack, and everything that `body` refers to, until the coroutine has ended
         // or was abandoned.
@@ -174,10 +175,28 @@ impl Runner {
         self.stacks.try_borrow().is_ok_and(|stacks| stacks.get(index).guards(address))
     }
 
+    /// The lowest address of the running coroutine's stack.
+    pub(in crate::cpu) fn stack_start(&self) -> usize {
+        let index = if self.has_threads() { self.current.get() as usize } else { 0 };
+        self.stacks.borrow().get(index).usable().0
+    }
+
+    /// Remembers where the running thread of a checked image is, for faults that say no place.
+    pub(in crate::cpu) fn note_location(&self, location: Location) {
+        self.slot(self.current.get()).location.set(location);
+    }
+
     /// From a signal handler: the block ends with that.
     pub(in crate::cpu) fn note_signal(&self, stop: Stop) {
         if self.stop.get().is_none() {
-            self.stop.set(Some(stop));
+            self.stop.set(Some(Stop { location: self.last_location(), ..stop }));
         }
+    }
+
+    /// Near where the running thread is; 0 if that is not known.
+    fn last_location(&self) -> Location {
+        let is_checked = self.has_threads() && self.shared.hooks.is_some();
+        let slots = self.slots.get().filter(|_| is_checked);
+        slots.map_or(0, |slots| slots[self.current.get() as usize].location.get())
     }
 }

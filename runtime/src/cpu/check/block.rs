@@ -5,18 +5,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::clock::{SharedClock, join};
+use super::explain::Subject;
+use super::locals::Locals;
 use super::memory::{Allocation, Use};
 use super::order::{Order, Point, Stamp, add_point};
-use super::report::Subject;
-use super::shadow::{Mark, Touch};
+use super::shadow::{Mark, Needs, Touch};
 use super::waits::{Arrivals, Spinning};
-use super::{
-    Detector, DeviceStream, Fences, GridId, Launch, Memory, RED_ZONE_BYTES, Verdict, Waiting, lock,
-};
+use super::{Detector, DeviceStream, GridId, Launch, Memory, Verdict, Waiting};
 use crate::cpu::abi::{
-    ACCESS_ACQUIRE, ACCESS_ATOMIC, ACCESS_ATOMIC_LOAD, ACCESS_ATOMIC_STORE, ACCESS_FENCE,
-    ACCESS_FREE, ACCESS_MALLOC, ACCESS_READ, ACCESS_RELEASE, Location,
+    ACCESS_ACQUIRE, ACCESS_ATOMIC, ACCESS_ATOMIC_LOAD, ACCESS_ATOMIC_STORE, ACCESS_BYTES,
+    ACCESS_FENCE, ACCESS_FREE, ACCESS_MALLOC, ACCESS_READ, ACCESS_RELEASE, Location,
+    RED_ZONE_BYTES,
 };
+use crate::cpu::hooks::Variable;
 
 /// Threads of a warp.
 const WARP: u32 = 32;
@@ -28,19 +29,20 @@ const RECENT_ALLOCATIONS: usize = 4;
 const WIDEST_ACCESS: u32 = 16;
 
 #[derive(Debug, Default)]
-struct Thread {
+pub(super) struct Thread {
     stack: Range<usize>,
+    locals: Locals,
     /// What it knows by atomics; empty in most programs.
-    clock: SharedClock,
+    pub(super) clock: SharedClock,
     /// What its last fence lets its atomics publish.
-    released: SharedClock,
+    pub(super) released: SharedClock,
     /// What its atomics read and its next fence makes known: the last addresses, and what older ones held.
     /// The detector hears of an atomic before it happens, so what it read is looked up at a later event.
-    pending: SharedClock,
-    pending_addresses: [usize; 4],
-    next_pending: usize,
+    pub(super) pending: SharedClock,
+    pub(super) pending_addresses: [usize; 4],
+    pub(super) next_pending: usize,
     /// The address of an atomic that acquires, until the next event.
-    acquiring: Option<usize>,
+    pub(super) acquiring: Option<usize>,
     spinning: Spinning,
 }
 
@@ -61,11 +63,14 @@ pub struct BlockCheck {
     barrier: u32,
     /// Of the time; 0 until it is needed.
     epoch: u32,
-    threads: Vec<Thread>,
+    pub(super) threads: Vec<Thread>,
     lanes: Vec<Option<Box<Lanes>>>,
     /// Launches into the block's default stream, and the last of them.
     default_stream: (u32, u32),
-    shared: [Arc<Allocation>; 2],
+    /// Its shared variables and its dynamic shared memory.
+    shared: Vec<Arc<Allocation>>,
+    /// Parameter buffers that its threads were given and have not launched.
+    buffers: Vec<Arc<Allocation>>,
     parameters: Range<usize>,
     recent: [Option<Arc<Allocation>>; RECENT_ALLOCATIONS],
     next_recent: usize,
@@ -82,16 +87,23 @@ impl BlockCheck {
         detector: Arc<Detector>,
         grid: u32,
         index: [u32; 3],
-        static_shared: Range<usize>,
+        static_shared: usize,
         dynamic_shared: Range<usize>,
     ) -> BlockCheck {
-        let (block, clock, generation, threads, parameters) = {
+        let (block, clock, generation, threads, parameters, kernel) = {
             let mut order = detector.write_order();
             let (block, clock) = order.new_block(grid, index);
             let launched = order.grid(grid);
             let threads = launched.block_dim.iter().product::<u32>();
-            (block, clock, order.generation(), threads, launched.parameters.clone())
+            let (parameters, kernel) = (launched.parameters.clone(), launched.kernel.clone());
+            (block, clock, order.generation(), threads, parameters, kernel)
         };
+        let variables = kernel.iter().flat_map(|kernel| kernel.memory.shared.iter());
+        let shared = variables
+            .map(|variable| Allocation::variable(static_shared, variable, Use::Shared, false))
+            .chain([Allocation::new(dynamic_shared, Use::DynamicShared, false)])
+            .map(Arc::new)
+            .collect();
         let new_thread = || Thread { clock: clock.clone(), ..Thread::default() };
         BlockCheck {
             grid,
@@ -103,10 +115,8 @@ impl BlockCheck {
             threads: (0..threads).map(|_| new_thread()).collect(),
             lanes: (0..threads.div_ceil(WARP)).map(|_| None).collect(),
             default_stream: (0, 0),
-            shared: [
-                Arc::new(Allocation::new(static_shared, Use::StaticShared, 0, false)),
-                Arc::new(Allocation::new(dynamic_shared, Use::DynamicShared, 0, false)),
-            ],
+            shared,
+            buffers: Vec::new(),
             parameters,
             recent: Default::default(),
             next_recent: 0,
@@ -141,7 +151,7 @@ impl BlockCheck {
         location: Location,
     ) -> Verdict {
         self.settle(thread);
-        let flags = kind & (ACCESS_ACQUIRE | ACCESS_RELEASE);
+        let flags = kind & (ACCESS_ACQUIRE | ACCESS_RELEASE | ACCESS_BYTES);
         let kind = kind & !flags;
         if kind == ACCESS_FENCE {
             self.fence(thread);
@@ -151,21 +161,27 @@ impl BlockCheck {
         if kind == ACCESS_MALLOC || kind == ACCESS_FREE {
             return self.heap(&subject);
         }
-        let alignment = if bytes.is_power_of_two() { bytes.min(WIDEST_ACCESS) } else { 1 };
-        if bytes <= 2 * WIDEST_ACCESS && !address.is_multiple_of(alignment as usize) {
+        let is_bytes = flags & ACCESS_BYTES != 0;
+        let is_whole = !is_bytes && bytes <= 2 * WIDEST_ACCESS && bytes.is_power_of_two();
+        let alignment = if is_whole { bytes.min(WIDEST_ACCESS) } else { 1 };
+        if !address.is_multiple_of(alignment as usize) {
             self.report_misaligned(&subject, alignment);
             return Verdict::Stop;
         }
-        let end = address.saturating_add(bytes as usize);
-        let stack = &self.threads[thread as usize].stack;
-        if stack.contains(&address) && end <= stack.end {
+        let range = address..address.saturating_add(bytes as usize);
+        let own = &self.threads[thread as usize];
+        if own.stack.contains(&address) {
+            if own.locals.contain(&range) {
+                return Verdict::Continue;
+            }
+            self.report_local(&subject, &own.locals.explain(address));
+            return Verdict::Stop;
+        }
+        // The threads of a grid only read it. What its launcher left out was reported at the launch.
+        if self.parameters.contains(&address) && range.end <= self.parameters.end {
             return Verdict::Continue;
         }
-        // The threads of a grid only read it, and its launcher wrote all of it.
-        if self.parameters.contains(&address) && end <= self.parameters.end {
-            return Verdict::Continue;
-        }
-        let Some(allocation) = self.find(address).filter(|found| end <= found.end()) else {
+        let Some(allocation) = self.find(address).filter(|found| range.end <= found.end()) else {
             self.report_stray(&subject);
             return Verdict::Stop;
         };
@@ -173,17 +189,16 @@ impl BlockCheck {
         if atomic {
             self.synchronise(thread, address, kind, flags);
         }
-        let reads = matches!(kind, ACCESS_READ | ACCESS_ATOMIC | ACCESS_ATOMIC_LOAD);
         let writes = !matches!(kind, ACCESS_READ | ACCESS_ATOMIC_LOAD);
-        let mark = Mark { epoch: self.epoch(), location, thread: thread_number(thread), atomic };
-        let touch = Touch {
-            mark,
-            reads,
-            writes,
-            generation: self.generation,
-            padded: bytes > WIDEST_ACCESS,
+        let needs = match kind {
+            ACCESS_READ if is_bytes => Needs::Nothing,
+            ACCESS_READ if bytes > WIDEST_ACCESS => Needs::AnyByte,
+            ACCESS_READ | ACCESS_ATOMIC | ACCESS_ATOMIC_LOAD => Needs::EveryByte,
+            _ => Needs::Nothing,
         };
-        let findings = allocation.touch(address..end, &touch, |mark| self.is_ordered(thread, mark));
+        let mark = Mark { epoch: self.epoch(), location, thread: thread_number(thread), atomic };
+        let touch = Touch { mark, needs, writes, generation: self.generation };
+        let findings = allocation.touch(range, &touch, |mark| self.is_ordered(thread, mark));
         if let Some(offset) = findings.unwritten {
             self.report_unwritten(&subject, &allocation, offset);
         }
@@ -191,7 +206,7 @@ impl BlockCheck {
             self.report_race(&subject, &allocation, &conflict);
         }
         let spinning = &mut self.threads[thread as usize].spinning;
-        self.progressed |= spinning.accessed(address, bytes, writes && !atomic);
+        self.progressed |= is_bytes || spinning.accessed(address, bytes, writes && !atomic);
         Verdict::Continue
     }
 
@@ -207,12 +222,19 @@ impl BlockCheck {
             self.detector.allocated(address, subject.bytes as usize, memory, false);
             return Verdict::Continue;
         }
-        let is_heap = self.find(address).is_some_and(|found| {
+        let found = self.find(address).filter(|found| {
             found.start == address && matches!(found.purpose, Use::Program(Memory::Heap(_)))
         });
-        if !is_heap {
+        let Some(allocation) = found else {
             self.report_bad_free(subject);
             return Verdict::Stop;
+        };
+        // To free is to write all of it: whoever else uses it must be done.
+        let generation = self.generation;
+        let ordered = |mark| self.is_ordered(subject.thread, mark);
+        let conflict = allocation.unordered_use(generation, ordered);
+        if let Some(conflict) = conflict {
+            self.report_race(subject, &allocation, &conflict);
         }
         self.detector.freed(address, location);
         Verdict::Continue
@@ -249,6 +271,7 @@ impl BlockCheck {
         location: Location,
     ) -> GridId {
         self.settle(thread);
+        self.take_parameters(thread, &launch, location);
         let knows = self.knowledge(thread);
         let launcher = self.now(thread);
         let mut default_stream = self.default_stream;
@@ -264,6 +287,30 @@ impl BlockCheck {
         self.tick();
         self.progressed = true;
         GridId(grid)
+    }
+
+    /// A thread was given a buffer for the parameters of a launch.
+    pub fn parameter_buffer(&mut self, buffer: Range<usize>) {
+        // The one of a launch that was refused may come again.
+        self.buffers.retain(|known| known.start != buffer.start);
+        self.buffers.push(Arc::new(Allocation::new(buffer, Use::Parameters, false)));
+    }
+
+    /// Looks whether a launch has all its parameters.
+    fn take_parameters(&mut self, thread: u32, launch: &Launch, location: Location) {
+        let first = launch.parameters.start;
+        let Some(at) = self.buffers.iter().position(|buffer| buffer.start == first) else { return };
+        let buffer = self.buffers.swap_remove(at);
+        let is_missing = |variable: &&Variable| {
+            let start = first + variable.offset;
+            let range = start..start + variable.bytes;
+            range.end <= buffer.end() && buffer.first_unwritten(range).is_some()
+        };
+        let missing: Vec<&Variable> =
+            launch.kernel.memory.parameters.iter().filter(is_missing).collect();
+        if !missing.is_empty() {
+            self.report_parameters(thread, location, &launch.kernel.name, &missing);
+        }
     }
 
     /// The block is done.
@@ -287,106 +334,8 @@ impl BlockCheck {
         self.progressed = true;
     }
 
-    /// The threads learn what each of them knew by atomics. A fence before a barrier counts for those behind
-    /// it, as in `fence_device(); sync_threads(); if first { atomic_add(…) }`.
-    fn share(&mut self, threads: impl Iterator<Item = u32> + Clone) {
-        if !self.detector.published.load(Ordering::Relaxed)
-            && threads.clone().all(|thread| self.threads[thread as usize].released.is_none())
-        {
-            return;
-        }
-        for thread in threads.clone() {
-            self.settle(thread);
-            self.collect_pending(thread);
-        }
-        let (mut clock, mut released, mut pending) = (None, None, None);
-        for thread in threads.clone() {
-            let thread = &self.threads[thread as usize];
-            join(&mut clock, &thread.clock);
-            join(&mut released, &thread.released);
-            join(&mut pending, &thread.pending);
-        }
-        for thread in threads {
-            let thread = &mut self.threads[thread as usize];
-            thread.clock.clone_from(&clock);
-            thread.released.clone_from(&released);
-            thread.pending.clone_from(&pending);
-        }
-    }
-
-    fn fence(&mut self, thread: u32) {
-        self.collect_pending(thread);
-        let own = &mut self.threads[thread as usize];
-        let pending = own.pending.take();
-        join(&mut own.clock, &pending);
-        self.release(thread);
-    }
-
-    /// Lets the thread's atomics publish what it has done so far.
-    fn release(&mut self, thread: u32) {
-        let mut released = self.knowledge(thread);
-        add_point(&mut released, &self.now(thread));
-        self.threads[thread as usize].released = released;
-        self.tick();
-    }
-
-    /// What an atomic orders.
-    fn synchronise(&mut self, thread: u32, address: usize, kind: u32, flags: u32) {
-        let implied = self.detector.options.fences == Fences::Implied;
-        if implied || flags & ACCESS_RELEASE != 0 {
-            self.release(thread);
-        }
-        if kind != ACCESS_ATOMIC_STORE {
-            if implied || flags & ACCESS_ACQUIRE != 0 {
-                self.threads[thread as usize].acquiring = Some(address);
-            } else {
-                self.remember_atomic(thread, address);
-            }
-        }
-        let own = &mut self.threads[thread as usize];
-        if kind != ACCESS_ATOMIC_LOAD && own.released.is_some() {
-            lock(&self.detector.variables).publish(address, &own.released);
-            self.detector.published.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// The thread's next fence makes known what this atomic reads.
-    fn remember_atomic(&mut self, thread: u32, address: usize) {
-        let own = &mut self.threads[thread as usize];
-        if own.pending_addresses.contains(&address) {
-            return;
-        }
-        let oldest = std::mem::replace(&mut own.pending_addresses[own.next_pending], address);
-        own.next_pending = (own.next_pending + 1) % own.pending_addresses.len();
-        if oldest != 0 && self.detector.published.load(Ordering::Relaxed) {
-            join(&mut own.pending, &lock(&self.detector.variables).read(oldest));
-        }
-    }
-
-    /// Looks up what the thread's atomics read.
-    fn collect_pending(&mut self, thread: u32) {
-        let own = &mut self.threads[thread as usize];
-        let addresses = std::mem::take(&mut own.pending_addresses);
-        if self.detector.published.load(Ordering::Relaxed) {
-            let variables = lock(&self.detector.variables);
-            for address in addresses.into_iter().filter(|address| *address != 0) {
-                join(&mut own.pending, &variables.read(address));
-            }
-        }
-    }
-
-    /// What the thread's last atomic acquired is known to it now.
-    fn settle(&mut self, thread: u32) {
-        let own = &mut self.threads[thread as usize];
-        if let Some(address) = own.acquiring.take()
-            && self.detector.published.load(Ordering::Relaxed)
-        {
-            join(&mut own.clock, &lock(&self.detector.variables).read(address));
-        }
-    }
-
     /// The moment: all the thread has done so far is before it.
-    fn now(&self, thread: u32) -> Point {
+    pub(super) fn now(&self, thread: u32) -> Point {
         Point {
             block: self.block,
             thread: thread_number(thread),
@@ -396,7 +345,7 @@ impl BlockCheck {
     }
 
     /// What the thread knows beyond what it and its block's barriers say.
-    fn knowledge(&self, thread: u32) -> SharedClock {
+    pub(super) fn knowledge(&self, thread: u32) -> SharedClock {
         let mut knows = self.threads[thread as usize].clock.clone();
         if let Some(lanes) = &self.lanes[(thread / WARP) as usize] {
             let first = thread / WARP * WARP;
@@ -411,7 +360,7 @@ impl BlockCheck {
     }
 
     /// A new time begins.
-    fn tick(&mut self) {
+    pub(super) fn tick(&mut self) {
         self.time += 1;
         self.epoch = 0;
     }
@@ -451,8 +400,9 @@ impl BlockCheck {
 
     /// The allocation that holds the address.
     fn find(&mut self, address: usize) -> Option<Arc<Allocation>> {
-        if let Some(shared) = self.shared.iter().find(|shared| shared.contains(address)) {
-            return Some(Arc::clone(shared));
+        let mut own = self.shared.iter().chain(&self.buffers);
+        if let Some(own) = own.find(|own| own.contains(address)) {
+            return Some(Arc::clone(own));
         }
         let version = self.detector.memory_version.load(Ordering::Acquire);
         if version != self.memory_version {
@@ -469,14 +419,18 @@ impl BlockCheck {
         Some(found)
     }
 
-    /// The shared memory that an address outside all memory was meant for.
-    pub(super) fn near_shared(&self, address: usize) -> Option<&Arc<Allocation>> {
-        let near = |shared: &&Arc<Allocation>| {
-            shared.bytes > 0
-                && address < shared.end() + RED_ZONE_BYTES
-                && address + RED_ZONE_BYTES > shared.start
+    /// The memory of the block that an address outside all memory was meant for.
+    pub(super) fn near_own(&self, address: usize) -> Option<&Arc<Allocation>> {
+        let distance = |own: &&Arc<Allocation>| {
+            own.start.saturating_sub(address).max((address + 1).saturating_sub(own.end()))
         };
-        self.shared.iter().find(near)
+        let own = self.shared.iter().chain(&self.buffers).filter(|own| own.bytes > 0);
+        own.filter(|own| distance(own) <= RED_ZONE_BYTES).min_by_key(distance)
+    }
+
+    /// The local variables of a thread.
+    pub(super) fn locals(&mut self, thread: u32) -> &mut Locals {
+        &mut self.threads[thread as usize].locals
     }
 
     /// The thread whose local memory it is.

@@ -9,7 +9,7 @@ use super::{
     Verdict, Waiting, lock,
 };
 use crate::cpu::abi::{Location, TRAP_DIVISION, TRAP_EXPLICIT, TRAP_UNREACHABLE};
-use crate::cpu::hooks::{self, Hooks, LaunchEvent, LaunchOrder, ThreadPosition};
+use crate::cpu::hooks::{self, Hooks, LaunchEvent, LaunchOrder, ThreadPosition, Variable};
 use crate::cpu::{CpuFault, FaultKind};
 
 /// Locks for the blocks that run, so that workers seldom meet.
@@ -74,15 +74,20 @@ impl Checker {
         self.with(position.grid, position.block_number, action)
     }
 
-    fn kernel(&self, name: &str, sources: &[String]) -> Arc<KernelInfo> {
+    fn kernel(&self, launch: &LaunchEvent<'_>) -> Arc<KernelInfo> {
         let mut kernels = lock(&self.kernels);
-        if let Some(known) = kernels.get(name)
-            && known.sources == sources
+        if let Some(known) = kernels.get(launch.kernel)
+            && known.sources == launch.sources
+            && Arc::ptr_eq(&known.memory.shared, &launch.memory.shared)
         {
             return Arc::clone(known);
         }
-        let info = Arc::new(KernelInfo { name: name.to_string(), sources: sources.to_vec() });
-        kernels.insert(name.to_string(), Arc::clone(&info));
+        let info = Arc::new(KernelInfo {
+            name: launch.kernel.to_string(),
+            sources: launch.sources.to_vec(),
+            memory: launch.memory.clone(),
+        });
+        kernels.insert(launch.kernel.to_string(), Arc::clone(&info));
         info
     }
 }
@@ -115,13 +120,17 @@ impl Hooks for Checker {
         self.detector.allocated(address, bytes, Memory::Image, true);
     }
 
+    fn on_static(&self, variable: &Variable) {
+        self.detector.static_variable(variable);
+    }
+
     fn on_image_segment_gone(&self, address: usize) {
         self.detector.freed(address, 0);
     }
 
     fn on_launch(&self, launch: &LaunchEvent<'_>) {
         let what = Launch {
-            kernel: self.kernel(launch.kernel, launch.sources),
+            kernel: self.kernel(launch),
             grid_dim: launch.grid_dim,
             block_dim: launch.block_dim,
             parameters: range(launch.parameters),
@@ -171,7 +180,7 @@ impl Hooks for Checker {
         dynamic_shared: (usize, usize),
     ) {
         let Some(grid) = self.grid(first_thread.grid) else { return };
-        let (own, dynamic) = (range(static_shared), range(dynamic_shared));
+        let (own, dynamic) = (static_shared.0, range(dynamic_shared));
         let block = self.detector.block_started(grid, first_thread.block, own, dynamic);
         let key = (first_thread.grid, first_thread.block_number);
         self.shard(key.0, key.1).insert(key, block);
@@ -205,6 +214,37 @@ impl Hooks for Checker {
                 block.access(thread.thread_number, address, bytes, kind, location)
             }),
         )
+    }
+
+    fn on_parameter_buffer(&self, thread: ThreadPosition, address: usize, bytes: usize) {
+        self.at(thread, |block| block.parameter_buffer(range((address, bytes))));
+    }
+
+    fn on_index(
+        &self,
+        thread: ThreadPosition,
+        index: i64,
+        count: u64,
+        kind: u32,
+        array: &str,
+        location: Location,
+    ) {
+        let thread_number = thread.thread_number;
+        self.at(thread, |block| {
+            block.report_index(thread_number, location, kind, index, count, array)
+        });
+    }
+
+    fn on_copied(&self, _thread: ThreadPosition, from: usize, to: usize, bytes: usize) {
+        self.detector.copied(from, to, bytes);
+    }
+
+    fn on_local(&self, thread: ThreadPosition, variable: &Variable, location: Location) {
+        self.at(thread, |block| block.local_begins(thread.thread_number, variable, location));
+    }
+
+    fn on_locals_end(&self, thread: ThreadPosition, count: u32) {
+        self.at(thread, |block| block.locals_end(thread.thread_number, count));
     }
 
     fn on_barrier(&self, thread: ThreadPosition, location: Location) {

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use super::shadow::{Conflict, Mark, PAGE_BYTES, Page, Touch};
+use super::shadow::{Conflict, Mark, Needs, PAGE_BYTES, Page, Touch};
 use super::{Memory, lock};
-use crate::cpu::abi::Location;
+use crate::cpu::abi::{Location, RED_ZONE_BYTES};
+use crate::cpu::hooks::Variable;
 
 /// Freed allocations that are remembered, for reports of use after free.
 const FREED_LIMIT: usize = 1024;
@@ -18,8 +19,10 @@ const NEAR_BYTES: usize = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     Program(Memory),
-    StaticShared,
+    Shared,
     DynamicShared,
+    /// A parameter buffer that is not launched yet.
+    Parameters,
 }
 
 #[derive(Debug)]
@@ -27,7 +30,9 @@ pub(super) struct Allocation {
     pub(super) start: usize,
     pub(super) bytes: usize,
     pub(super) purpose: Use,
-    /// Counts the allocations, from 1.
+    /// As the source has it, of a variable.
+    pub(super) name: Option<Arc<str>>,
+    /// Counts the buffers, from 1.
     pub(super) number: u64,
     initialised: bool,
     pages: OnceLock<Box<[Mutex<Page>]>>,
@@ -43,16 +48,24 @@ pub(super) struct Findings {
 }
 
 impl Allocation {
-    pub(super) fn new(range: Range<usize>, purpose: Use, number: u64, initialised: bool) -> Self {
-        let bytes = range.len();
+    pub(super) fn new(range: Range<usize>, purpose: Use, initialised: bool) -> Self {
         Allocation {
             start: range.start,
-            bytes,
+            bytes: range.len(),
             purpose,
-            number,
+            name: None,
+            number: 0,
             initialised,
             pages: OnceLock::new(),
         }
+    }
+
+    /// A part of the memory that begins at `start`.
+    pub(super) fn variable(start: usize, variable: &Variable, purpose: Use, written: bool) -> Self {
+        let first = start.saturating_add(variable.offset);
+        let range = first..first.saturating_add(variable.bytes);
+        let name = Some(Arc::clone(&variable.name));
+        Allocation { name, ..Allocation::new(range, purpose, written) }
     }
 
     pub(super) fn contains(&self, address: usize) -> bool {
@@ -61,6 +74,12 @@ impl Allocation {
 
     pub(super) fn end(&self) -> usize {
         self.start + self.bytes
+    }
+
+    /// Whether the address is in the unused bytes behind a static.
+    fn is_overrun(&self, address: usize) -> bool {
+        self.purpose == Use::Program(Memory::Static)
+            && address.wrapping_sub(self.end()) < RED_ZONE_BYTES
     }
 
     fn pages(&self) -> &[Mutex<Page>] {
@@ -87,6 +106,50 @@ impl Allocation {
         }
     }
 
+    /// Offset of the first of the bytes that nobody wrote.
+    pub(super) fn first_unwritten(&self, range: Range<usize>) -> Option<usize> {
+        self.parts(range).find_map(|(index, range)| {
+            let first = lock(&self.pages()[index]).first_unwritten(range, Needs::EveryByte)?;
+            Some(first + index * PAGE_BYTES)
+        })
+    }
+
+    /// The addresses in the range, which is inside, of bytes that nobody wrote.
+    pub(super) fn unwritten(&self, range: Range<usize>) -> Vec<Range<usize>> {
+        let mut found: Vec<Range<usize>> = Vec::new();
+        for (index, range) in self.parts(range) {
+            let page = lock(&self.pages()[index]);
+            let first = self.start + index * PAGE_BYTES;
+            for byte in page.unwritten(range).map(|byte| first + byte) {
+                match found.last_mut() {
+                    Some(last) if last.end == byte => last.end += 1,
+                    _ => found.push(byte..byte + 1),
+                }
+            }
+        }
+        found
+    }
+
+    /// Forgets that somebody wrote bytes, which are all inside.
+    pub(super) fn set_unwritten(&self, range: Range<usize>) {
+        for (index, range) in self.parts(range) {
+            lock(&self.pages()[index]).set_unwritten(range);
+        }
+    }
+
+    /// An access that is not ordered before what concerns all bytes.
+    pub(super) fn unordered_use(
+        &self,
+        generation: u32,
+        mut ordered: impl FnMut(Mark) -> bool,
+    ) -> Option<Conflict> {
+        let pages = self.pages.get()?;
+        pages.iter().enumerate().find_map(|(index, page)| {
+            let conflict = lock(page).unordered_use(generation, &mut ordered)?;
+            Some(Conflict { byte: conflict.byte + index * PAGE_BYTES, ..conflict })
+        })
+    }
+
     /// An access of bytes that are all inside.
     pub(super) fn touch(
         &self,
@@ -97,9 +160,9 @@ impl Allocation {
         let mut findings = Findings::default();
         for (index, range) in self.parts(range) {
             let mut page = lock(&self.pages()[index]);
-            if touch.reads && findings.unwritten.is_none() {
+            if findings.unwritten.is_none() {
                 findings.unwritten = page
-                    .first_unwritten(range.clone(), touch.padded)
+                    .first_unwritten(range.clone(), touch.needs)
                     .map(|byte| byte + index * PAGE_BYTES);
             }
             let conflict = page.touch(range.clone(), touch, &mut ordered);
@@ -129,6 +192,8 @@ pub(super) enum Stray {
 #[derive(Debug, Default)]
 pub(super) struct Table {
     live: BTreeMap<usize, Arc<Allocation>>,
+    /// Segments of images: for what lies in them and is none of the variables in `live`.
+    segments: Vec<Arc<Allocation>>,
     freed: VecDeque<(Arc<Allocation>, Location)>,
     count: u64,
 }
@@ -138,12 +203,26 @@ impl Table {
         self.count += u64::from(memory == Memory::Buffer);
         let range = start..start.saturating_add(bytes);
         self.freed.retain(|(freed, _)| freed.end() <= range.start || freed.start >= range.end);
-        let allocation = Allocation::new(range, Use::Program(memory), self.count, initialised);
-        self.live.insert(start, Arc::new(allocation));
+        let allocation = Allocation::new(range, Use::Program(memory), initialised);
+        let allocation = Arc::new(Allocation { number: self.count, ..allocation });
+        if memory == Memory::Image {
+            self.segments.push(allocation);
+        } else {
+            self.live.insert(start, allocation);
+        }
+    }
+
+    /// A `static` of an image; its `offset` is its address.
+    pub(super) fn add_static(&mut self, variable: &Variable) {
+        let allocation = Allocation::variable(0, variable, Use::Program(Memory::Static), true);
+        self.live.insert(allocation.start, Arc::new(allocation));
     }
 
     pub(super) fn free(&mut self, start: usize, location: Location) {
-        let Some(allocation) = self.live.remove(&start) else { return };
+        let Some(allocation) = self.live.remove(&start) else {
+            self.segments.retain(|segment| segment.start != start);
+            return;
+        };
         if self.freed.len() == FREED_LIMIT {
             self.freed.pop_front();
         }
@@ -152,8 +231,13 @@ impl Table {
 
     /// The allocation that holds the address.
     pub(super) fn find(&self, address: usize) -> Option<&Arc<Allocation>> {
-        let (_, allocation) = self.live.range(..=address).next_back()?;
-        allocation.contains(address).then_some(allocation)
+        let below = self.live.range(..=address).next_back().map(|(_, allocation)| allocation);
+        if let Some(below) = below
+            && (below.contains(address) || below.is_overrun(address))
+        {
+            return below.contains(address).then_some(below);
+        }
+        self.segments.iter().find(|segment| segment.contains(address))
     }
 
     /// What went wrong with an access that is not all inside one allocation.

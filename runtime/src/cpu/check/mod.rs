@@ -13,18 +13,27 @@
 //!
 //! # What the executor does
 //! - It runs checked images thread by thread (never the serial entry).
-//! - It leaves [`RED_ZONE_BYTES`] unused after each allocation and between static and dynamic shared memory,
-//!   and reuses freed memory late, so that strays do not land in a neighbour.
-//! - It registers an image's writable and constant segments as [`Memory::Image`].
+//! - It leaves [`RED_ZONE_BYTES`](crate::cpu::abi::RED_ZONE_BYTES) unused after each allocation and between static
+//!   and dynamic shared memory, and reuses freed memory late, so that strays do not land in a neighbour. Images do
+//!   the same behind each variable.
+//! - It registers an image's writable and constant segments as [`Memory::Image`], then the variables in them.
 //! - On [`Verdict::Stop`] it ends the grid instead of returning to the thread.
+//!
+//! # What is not reported
+//! Memory from `malloc` that nobody frees: it lives as long as the device, as on a GPU, and a later kernel may use
+//! it. Local variables that nobody wrote: the language has none.
 //!
 //! A block's threads run on one worker at a time, so [`BlockCheck`] needs no lock; [`Detector`] is shared.
 
+mod atomics;
 mod block;
 mod checker;
 mod clock;
+mod explain;
+mod locals;
 mod memory;
 mod order;
+mod render;
 mod report;
 mod shadow;
 #[cfg(test)]
@@ -33,16 +42,15 @@ mod waits;
 
 pub use block::BlockCheck;
 pub use checker::Checker;
-pub use report::{ChainLink, Kind, OtherAccess, Place, Report, SourceLines, render, render_all};
+pub use render::{SourceLines, render, render_all};
+pub use report::{ChainLink, Kind, OtherAccess, Place, Report};
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::cpu::abi::Location;
-
-/// Bytes that the executor leaves unused between two regions that a kernel may confuse.
-pub const RED_ZONE_BYTES: usize = 256;
+use crate::cpu::hooks::{KernelMemory, Variable};
 
 /// How the detector behaves.
 #[derive(Clone, Debug)]
@@ -93,6 +101,8 @@ pub struct KernelInfo {
     pub name: String,
     /// Source file names, by the file number of a [`Location`].
     pub sources: Vec<String>,
+    /// What its image says of its memory.
+    pub memory: KernelMemory,
 }
 
 /// A launch, by the host or a thread.
@@ -128,8 +138,10 @@ pub enum Memory {
     Buffer,
     /// Allocated by `malloc` of a kernel at that line.
     Heap(Location),
-    /// A segment of an image: statics and constants.
+    /// A segment of an image, for what is none of the variables that the image names.
     Image,
+    /// A `static`.
+    Static,
 }
 
 /// What a thread that does not run waits for.
@@ -175,6 +187,23 @@ impl Detector {
     pub fn allocated(&self, start: usize, bytes: usize, memory: Memory, initialised: bool) {
         self.write_memory().add(start, bytes, memory, initialised);
         self.memory_version.fetch_add(1, Ordering::Release);
+    }
+
+    /// A `static` of an image; its `offset` is its address.
+    pub fn static_variable(&self, variable: &Variable) {
+        self.write_memory().add_static(variable);
+        self.memory_version.fetch_add(1, Ordering::Release);
+    }
+
+    /// A copy from memory to memory was made: what nobody wrote there nobody wrote here.
+    pub fn copied(&self, from: usize, to: usize, bytes: usize) {
+        let memory = self.read_memory();
+        let (Some(source), Some(target)) = (memory.find(from), memory.find(to)) else { return };
+        let end = from.saturating_add(bytes).min(source.end());
+        for range in source.unwritten(from..end) {
+            let start = to + (range.start - from);
+            target.set_unwritten(start..start + range.len());
+        }
     }
 
     /// The allocation that starts there is gone. Unknown starts are ignored. `location` is the line of a
@@ -223,12 +252,13 @@ impl Detector {
         self.idle.progress();
     }
 
-    /// A block starts. `index` is its `block_idx`; the ranges are its shared memory's addresses.
+    /// A block starts. `index` is its `block_idx`; then come the address of its shared variables and its dynamic
+    /// shared memory.
     pub fn block_started(
         self: &Arc<Self>,
         grid: GridId,
         index: [u32; 3],
-        static_shared: Range<usize>,
+        static_shared: usize,
         dynamic_shared: Range<usize>,
     ) -> BlockCheck {
         self.idle.progress();

@@ -19,16 +19,24 @@ pub(super) struct Mark {
     pub(super) atomic: bool,
 }
 
+/// Which of its bytes must have been written before an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Needs {
+    /// None: it writes, or copies them as they are.
+    Nothing,
+    /// One of them: it reads a struct with its padding.
+    AnyByte,
+    EveryByte,
+}
+
 /// What an access does.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Touch {
     pub(super) mark: Mark,
-    pub(super) reads: bool,
+    pub(super) needs: Needs,
     pub(super) writes: bool,
     /// Of the blocks; marks of other generations are forgotten.
     pub(super) generation: u32,
-    /// Whether one written byte makes the whole access fine: copies of structs read their padding, too.
-    pub(super) padded: bool,
 }
 
 /// An access that conflicts with this one and is not ordered before it.
@@ -89,14 +97,32 @@ impl Page {
     }
 
     /// The first of the bytes that nobody wrote.
-    pub(super) fn first_unwritten(&self, mut bytes: Range<usize>, padded: bool) -> Option<usize> {
-        match &self.written {
-            Written::Everything => None,
-            _ if padded => {
+    pub(super) fn first_unwritten(&self, mut bytes: Range<usize>, needs: Needs) -> Option<usize> {
+        match (&self.written, needs) {
+            (Written::Everything, _) | (_, Needs::Nothing) => None,
+            (_, Needs::AnyByte) => {
                 let first = bytes.start;
                 bytes.all(|byte| !self.is_written(byte)).then_some(first)
             }
-            _ => bytes.find(|byte| !self.is_written(*byte)),
+            (_, Needs::EveryByte) => bytes.find(|byte| !self.is_written(*byte)),
+        }
+    }
+
+    /// Those of the bytes that nobody wrote.
+    pub(super) fn unwritten(&self, bytes: Range<usize>) -> impl Iterator<Item = usize> {
+        let bytes = if let Written::Everything = self.written { 0..0 } else { bytes };
+        bytes.filter(|byte| !self.is_written(*byte))
+    }
+
+    /// Forgets that somebody wrote bytes.
+    pub(super) fn set_unwritten(&mut self, bytes: Range<usize>) {
+        if let Written::Everything = self.written {
+            self.written = Written::Bits(Box::new([u64::MAX; PAGE_BYTES / 64]));
+        }
+        if let Written::Bits(bits) = &mut self.written {
+            for byte in bytes {
+                bits[byte / 64] &= !(1 << (byte % 64));
+            }
         }
     }
 
@@ -111,6 +137,23 @@ impl Page {
                 *marks = [Mark::default(); 2];
             }
         }
+    }
+
+    /// The first access that is not ordered before what writes the whole page.
+    pub(super) fn unordered_use(
+        &self,
+        generation: u32,
+        mut ordered: impl FnMut(Mark) -> bool,
+    ) -> Option<Conflict> {
+        if self.generation != generation {
+            return None;
+        }
+        let mut is_conflict = |mark: &Mark| mark.epoch != 0 && !ordered(*mark);
+        let writes = self.writes.iter().enumerate().map(|(word, mark)| (word, *mark, true));
+        let reads = self.reads.iter().enumerate();
+        let reads = reads.flat_map(|(word, marks)| marks.map(|mark| (word, mark, false)));
+        let (word, mark, wrote) = writes.chain(reads).find(|(_, mark, _)| is_conflict(mark))?;
+        Some(Conflict { mark, wrote, byte: word * self.word_bytes() })
     }
 
     /// Records an access and gives the first conflict. `ordered` says whether a mark is before the access.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::*;
 use crate::cpu::abi::*;
 
+/// Of two shared variables.
 const STATIC: Range<usize> = 0x10_0000..0x10_0100;
+const OTHER: Range<usize> = 0x10_0200..0x10_0240;
 const DYNAMIC: Range<usize> = 0x10_1000..0x10_1000;
 const BUFFER: usize = 0x20_0000;
 
@@ -27,8 +29,17 @@ impl World {
 
     fn kernel(&self, name: &str, grid: u32, block: u32) -> Launch {
         let sources = vec!["demo.grid".to_string()];
+        let variable = |name: &str, offset, bytes| Variable { name: name.into(), offset, bytes };
+        let memory = KernelMemory {
+            shared: [
+                variable("tile", 0, STATIC.len()),
+                variable("sums", OTHER.start - STATIC.start, OTHER.len()),
+            ]
+            .into(),
+            parameters: [variable("data", 0, 8), variable("n", 8, 4)].into(),
+        };
         Launch {
-            kernel: Arc::new(KernelInfo { name: name.to_string(), sources }),
+            kernel: Arc::new(KernelInfo { name: name.to_string(), sources, memory }),
             grid_dim: [grid, 1, 1],
             block_dim: [block, 1, 1],
             parameters: 0xf000..0xf010,
@@ -43,7 +54,7 @@ impl World {
     }
 
     fn block(&self, grid: GridId, index: u32) -> BlockCheck {
-        self.detector.block_started(grid, [index, 0, 0], STATIC, DYNAMIC)
+        self.detector.block_started(grid, [index, 0, 0], STATIC.start, DYNAMIC)
     }
 
     /// A block of a new grid with that many threads.
@@ -110,6 +121,7 @@ fn accesses_outside_memory_stop_the_grid() {
     stop(&mut block, 0, 4, 6);
     stop(&mut block, 0x7000_0000, 4, 7);
     stop(&mut block, STATIC.end + 12, 4, 8);
+    stop(&mut block, OTHER.end, 4, 10);
     write(&mut block, 33, BUFFER + 1020, 9);
     insta::assert_snapshot!(world.text());
 }
@@ -156,6 +168,9 @@ fn a_thread_owns_its_stack() {
     let mut block = world.one_block(2);
     block.thread_started(0, 0x9000..0xa000);
     block.thread_started(1, 0xb000..0xc000);
+    for (thread, offset) in [(0, 0x9010), (1, 0xb010)] {
+        block.local_begins(thread, &Variable { name: "mine".into(), offset, bytes: 8 }, 1);
+    }
     write(&mut block, 0, 0x9010, 2);
     read(&mut block, 1, 0xb010, 2);
     assert_eq!(block.access(1, 0x9010, 4, ACCESS_READ, 3), Verdict::Stop);

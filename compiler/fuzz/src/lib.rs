@@ -1,0 +1,182 @@
+//! What the fuzz targets do with their bytes: each function answers any bytes or panics, and a panic is a bug.
+//!
+//! A test of `nvvm-tests` calls the same functions with the files in `corpus/`, which hold a few bytes of every
+//! kind and all that was ever found.
+
+use std::sync::Arc;
+
+use gridlet::arch::CudaArch;
+use gridlet::compile::{BuildOptions, Checked, CpuOptions, DialectChoice};
+use gridlet::diagnostics::{Diagnostic, Severity, ids, render};
+use gridlet::error::Error;
+use gridlet::ir::{build::build_ir, print, verify::verify};
+use gridlet::launch::{self, LaunchOptions};
+use gridlet::layout::compute_layouts;
+use gridlet::link::{Cubin, cubin};
+use gridlet::source::{FileId, SourceMap};
+use gridlet::{arch::Dialect, parse_and_check, syntax};
+use gridlet_runtime::Artifact;
+use nvvm_tests::generate;
+
+/// A target: its name and what it does.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All of them.
+pub const TARGETS: [Target; 5] = [
+    ("parse", parse),
+    ("check", check),
+    ("generated", generated),
+    ("artifact", artifact),
+    ("cubin", cubin),
+];
+
+/// Lexer and parser.
+pub fn parse(data: &[u8]) {
+    let sources = program(data);
+    let (_, diagnostics) = syntax::parse(&sources, FileId(0));
+    look_at(&diagnostics, &sources);
+}
+
+/// The checker, and the stages behind it that need no tool.
+pub fn check(data: &[u8]) {
+    through_ir(&program(data));
+}
+
+/// Programs of the generator, damaged: the first four bytes are its seed, every four after them one damage. What is
+/// still right goes on to LLVM.
+pub fn generated(data: &[u8]) {
+    let Some((seed, damages)) = data.split_first_chunk::<4>() else { return };
+    let source = generate::program(u64::from(u32::from_le_bytes(*seed) % 4096)).source;
+    let mut pieces = pieces(&source);
+    for damage in damages.chunks_exact(4).take(16) {
+        let at = usize::from(u16::from_le_bytes([damage[1], damage[2]])) % pieces.len();
+        let other = (at + usize::from(damage[3])) % pieces.len();
+        match damage[0] % 6 {
+            0 => pieces[at] = "",
+            1 => pieces.insert(at, pieces[other]),
+            2 => pieces.swap(at, other),
+            3 => pieces[at] = pieces[other],
+            4 => pieces[at] = WORDS[usize::from(damage[3]) % WORDS.len()],
+            _ => pieces.truncate(at.max(1)),
+        }
+    }
+    let sources = SourceMap::single("fuzz.grid", pieces.concat());
+    if let Some(checked) = through_ir(&sources) {
+        through_llvm(&checked);
+    }
+}
+
+/// A bundle, as the runtime reads it.
+pub fn artifact(data: &[u8]) {
+    if let Ok(artifact) = Artifact::from_bytes(data) {
+        let again = artifact.to_bytes().expect("what was read can be written");
+        assert!(Artifact::from_bytes(&again) == Ok(artifact), "written and read, it is another");
+    }
+}
+
+/// A cubin, as the link stage reads it.
+pub fn cubin(data: &[u8]) {
+    let cubin = Cubin(data.to_vec());
+    // Errors are answers.
+    let _ = cubin::parameter_records(&cubin);
+    let _ = cubin::kernel_resources(&cubin);
+}
+
+/// Words that `generated` puts in anywhere.
+const WORDS: [&str; 24] = [
+    "0",
+    "1",
+    "-1",
+    "255u8",
+    "0xffff_ffff",
+    "1e39",
+    "0.5f64",
+    "true",
+    "bool",
+    "f32x4",
+    "*mut u8",
+    "&",
+    "*",
+    "[",
+    "]",
+    "(",
+    ")",
+    "{",
+    "}",
+    ";",
+    "return",
+    "break",
+    "launch",
+    "as u64",
+];
+
+fn program(data: &[u8]) -> SourceMap {
+    SourceMap::single("fuzz.grid", String::from_utf8_lossy(data))
+}
+
+/// Cuts a text into words, single signs and white space.
+fn pieces(text: &str) -> Vec<&str> {
+    let is_word = |sign: char| sign.is_alphanumeric() || sign == '_';
+    let mut pieces = vec![];
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let end = match is_word(first) {
+            true => rest.find(|sign| !is_word(sign)).unwrap_or(rest.len()),
+            false => first.len_utf8(),
+        };
+        let (piece, after) = rest.split_at(end);
+        pieces.push(piece);
+        rest = after;
+    }
+    pieces
+}
+
+/// Messages have known ids, point into the text, and can be shown.
+fn look_at(diagnostics: &[Diagnostic], sources: &SourceMap) {
+    for diagnostic in diagnostics {
+        assert!(ids::lookup(diagnostic.id).is_some(), "`{}` is not an id", diagnostic.id);
+        assert!(!diagnostic.labels.is_empty(), "{diagnostic:?} points nowhere");
+        for label in &diagnostic.labels {
+            let text = &sources.file(label.span.file).text;
+            assert!(text.get(label.span.range()).is_some(), "{diagnostic:?} points outside");
+        }
+    }
+    render(diagnostics, sources, false);
+}
+
+/// Whatever the checker lets through, the stages behind it take, but for what is theirs to refuse.
+fn through_ir(sources: &SourceMap) -> Option<Checked> {
+    let (program, diagnostics) = parse_and_check(sources);
+    look_at(&diagnostics, sources);
+    assert_eq!(program.is_none(), diagnostics.iter().any(|d| d.severity == Severity::Error));
+    let program = program?;
+    let sources = Arc::new(sources.clone());
+    let built = build_ir(&program, Arc::clone(&sources)).and_then(|module| {
+        verify(&module)?;
+        let layouts = compute_layouts(&module)?;
+        verify(&launch::lower(&module, &layouts, &LaunchOptions::for_arch(CudaArch::DEFAULT))?)?;
+        Ok(Checked { sources, module, layouts, warnings: diagnostics })
+    });
+    let checked = accept(built)?;
+    print::print(&checked.module);
+    Some(checked)
+}
+
+/// Both back ends' modules can be made.
+fn through_llvm(checked: &Checked) {
+    for dialect in [Dialect::Legacy, Dialect::Modern] {
+        let options =
+            BuildOptions { dialect: DialectChoice::Fixed(dialect), ..BuildOptions::default() };
+        accept(checked.nvvm(&options));
+    }
+    accept(checked.cpu_llvm(&CpuOptions { check: true, ..CpuOptions::default() }));
+}
+
+/// The user's mistakes are answers, our own are bugs.
+fn accept<T>(result: gridlet::Result<T>) -> Option<T> {
+    match result {
+        Ok(value) => Some(value),
+        Err(Error::Program(_) | Error::Invalid(_)) => None,
+        Err(error) => panic!("{error}"),
+    }
+}

@@ -1,0 +1,67 @@
+//! `extern fn`: functions that a linked module defines.
+//!
+//! Such a function has the symbol and the calling convention that CUDA C++ gives an `extern "C" __device__`
+//! function: numbers, `bool` and pointers by themselves, integers below 32 bits extended by their sign;
+//! structs and vectors as a copy of their bytes, laid out as everywhere (PTX ISA, "Parameter State Space";
+//! CUDA's vectors are structs of their alignment). On the CPU it is C's, by way of the same types.
+//! What C cannot say, or compilers say in more than one way, is refused.
+
+use super::Context;
+use super::tree::{Extern, ExternId};
+use crate::diagnostics::{Diagnostic, ids};
+use crate::source::Span;
+use crate::types::{Scalar, Type};
+
+impl Context<'_> {
+    /// Enters a function that another module defines.
+    pub(super) fn add_extern(&mut self, function: usize, wrong: bool) {
+        let before = self.diagnostics.len();
+        let (item, signature) = {
+            let function = &self.functions[function];
+            (function.item, std::rc::Rc::clone(&function.signature))
+        };
+        if let Some(first) = item.const_parameters.first() {
+            let message = "an `extern fn` has no const parameters: its module is compiled already";
+            let error = Diagnostic::error(ids::EXTERN_SIGNATURE, first.name.span, message);
+            self.report(error.hint("make it a parameter"));
+        }
+        for (parameter, source) in signature.parameters.iter().zip(&item.parameters) {
+            if let Some(ty) = &parameter.ty {
+                self.check_extern_type(ty, source.ty.span, false);
+            }
+        }
+        if let (Some(ty), Some(source)) = (&signature.result, &item.result) {
+            self.check_extern_type(ty, source.span, true);
+        }
+        let types = signature.parameters.iter().map(|parameter| parameter.ty.clone());
+        let types = types.collect::<Option<Vec<Type>>>();
+        let right = !wrong && self.diagnostics.len() == before;
+        let id = match (types, signature.result.clone()) {
+            (Some(parameters), Some(result)) if right => {
+                let name = signature.name.clone();
+                self.externs.push(Extern { name, parameters, result, span: item.name.span });
+                Some(ExternId(self.externs.len() as u32 - 1))
+            }
+            _ => None,
+        };
+        self.extern_ids.insert(function, id);
+    }
+
+    fn check_extern_type(&mut self, ty: &Type, span: Span, is_result: bool) {
+        let (why, hint) = match ty {
+            Type::Array(..) => ("C passes no arrays", "pass a pointer to the first element"),
+            Type::Scalar(Scalar::F16 | Scalar::Bf16) => {
+                ("compilers pass it in more than one way", "pass a pointer to it, or an `f32`")
+            }
+            Type::Struct(_) | Type::Vector(..) if is_result => (
+                "compilers return structs in more than one way",
+                "let it write through a pointer that it is given",
+            ),
+            _ => return,
+        };
+        let what = if is_result { "return" } else { "take" };
+        let message = format!("an `extern fn` cannot {what} {}", self.show(ty));
+        let error = Diagnostic::error(ids::EXTERN_SIGNATURE, span, message);
+        self.report(error.note(why).hint(hint));
+    }
+}

@@ -1,0 +1,496 @@
+//! Functions with const parameters: their arguments, and the instances that these make.
+//!
+//! Such a function is checked twice over. First as it is written, for every value of its parameters at once:
+//! a parameter is a value that is not known, and whatever depends on it (the length of an array) stays
+//! unknown, and silent. Then, if that found no mistake, once for each combination of arguments that the
+//! program uses, with the parameters as constants. There, code that cannot be reached is left out: the block
+//! of an `if` whose condition is false, and what follows a `return`. So a function may ask for the next
+//! instance of itself, and end.
+
+use std::fmt::Write as _;
+use std::rc::Rc;
+use std::str::FromStr;
+
+use super::body::Body;
+use super::expressions::typed;
+use super::mismatch::Why;
+use super::tree::{Expr, ExprKind, Function, FunctionId};
+use super::{Context, Signature, fold};
+use crate::diagnostics::{Diagnostic, ids};
+use crate::source::Span;
+use crate::syntax::{self, ast};
+use crate::types::{Scalar, Type};
+
+/// The most instances that may ask for each other in a row.
+const MAX_DEPTH: usize = 128;
+
+/// The most functions of a program, instances counted.
+const MAX_INSTANCES: usize = 1 << 16;
+
+/// How many instances of a chain a message names at its start and at its end.
+const SHOWN: usize = 4;
+
+/// A function or kernel as a program writes it.
+pub(super) struct FunctionItem<'a> {
+    pub(super) item: &'a ast::Function,
+    /// The types of its const parameters.
+    pub(super) constants: Vec<Option<Type>>,
+    /// What is known of it whatever its const arguments are.
+    pub(super) signature: Rc<Signature<'a>>,
+    /// It is reported: its instances are not looked at.
+    pub(super) wrong: bool,
+}
+
+/// A function or kernel that is compiled: one without const parameters, or one with arguments for them.
+pub(super) struct Instance<'a> {
+    /// Index in [`Context::functions`].
+    pub(super) function: usize,
+    pub(super) signature: Rc<Signature<'a>>,
+    environment: Environment<'a>,
+    /// How many instances stand behind it, each asking for the next.
+    depth: usize,
+    /// What asks for it, and where; the host if nothing does.
+    asked: Option<(FunctionId, Span)>,
+}
+
+/// The const parameters in sight.
+#[derive(Clone, Default)]
+pub(super) struct Environment<'a> {
+    /// Name, type and value; without a value where it is not known yet.
+    constants: Vec<(&'a str, Option<Type>, Option<ExprKind>)>,
+    /// What is checked; `None` for what holds for all instances.
+    instance: Option<FunctionId>,
+}
+
+impl Environment<'_> {
+    /// Whether code that cannot be reached is left out.
+    pub(super) fn discards(&self) -> bool {
+        self.constants.iter().any(|(_, _, value)| value.is_some())
+    }
+
+    /// Whether the const parameters have no values.
+    pub(super) fn is_open(&self) -> bool {
+        self.constants.iter().any(|(_, _, value)| value.is_none())
+    }
+}
+
+/// A kernel with const arguments as a host names it: `k::<8, true>`. Without arguments, any kernel's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelName {
+    /// The kernel.
+    pub kernel: String,
+    /// Integers, and 0 or 1 for a `bool`, each with whether it is a `bool`.
+    arguments: Vec<(i128, bool)>,
+}
+
+impl FromStr for KernelName {
+    type Err = String;
+
+    /// Reads the name as programs write it, with literals as arguments.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = |what: &str| format!("`{text}` names no kernel: {what}; write `k` or `k::<8>`");
+        let (kernel, rest) = match text.split_once("::") {
+            None => (text, None),
+            Some((kernel, rest)) => (kernel, Some(rest)),
+        };
+        let kernel = kernel.trim();
+        if kernel.is_empty() || !kernel.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
+            return Err(wrong("a name is made of letters, digits and `_`"));
+        }
+        let Some(rest) = rest else {
+            return Ok(KernelName { kernel: kernel.into(), arguments: vec![] });
+        };
+        let list = rest.trim().strip_prefix('<').and_then(|rest| rest.strip_suffix('>'));
+        let list = list.ok_or_else(|| wrong("constants stand between `::<` and `>`"))?;
+        let argument = |text: &str| {
+            let text = text.trim();
+            if let Ok(value) = text.parse::<bool>() {
+                return Ok((i128::from(value), true));
+            }
+            let (sign, digits) = match text.strip_prefix('-') {
+                Some(digits) => (-1, digits),
+                None => (1, text),
+            };
+            let value = syntax::integer_literal(digits)
+                .ok_or_else(|| wrong(&format!("`{text}` is no integer and no `bool`")))?;
+            Ok((sign * value, false))
+        };
+        let arguments = list.split(',').map(argument).collect::<Result<_, String>>()?;
+        Ok(KernelName { kernel: kernel.into(), arguments })
+    }
+}
+
+impl std::fmt::Display for KernelName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let values = self.arguments.iter().map(|(value, is_bool)| show(*value, *is_bool));
+        f.write_str(&instance_name(&self.kernel, values))
+    }
+}
+
+fn show(value: i128, is_bool: bool) -> String {
+    if is_bool { (value != 0).to_string() } else { value.to_string() }
+}
+
+/// `f::<8, true>`, or `f` without arguments.
+fn instance_name(name: &str, arguments: impl Iterator<Item = String>) -> String {
+    let arguments: Vec<String> = arguments.collect();
+    if arguments.is_empty() { name.into() } else { format!("{name}::<{}>", arguments.join(", ")) }
+}
+
+/// So many constants, in words.
+fn constants(count: usize) -> String {
+    match count {
+        0 => "no constants".to_string(),
+        1 => "one constant".to_string(),
+        _ => format!("{count} constants"),
+    }
+}
+
+impl<'a> Context<'a> {
+    /// Resolves what is known of every function whatever its const arguments are. Those without const
+    /// parameters are the first instances.
+    pub(super) fn resolve_functions(&mut self, items: &[&'a ast::Function]) {
+        for item in items {
+            let before = self.diagnostics.len();
+            let mut types: Vec<Option<Type>> = vec![];
+            for (at, parameter) in item.const_parameters.iter().enumerate() {
+                let name = self.text(parameter.name);
+                let mut earlier = item.const_parameters[..at].iter();
+                if let Some(first) = earlier.find(|earlier| self.text(earlier.name) == name) {
+                    self.report_duplicate(parameter.name.span, name, Some(first.name.span));
+                }
+                types.push(self.const_parameter_type(&parameter.ty));
+            }
+            self.environment = self.environment_of(item, &types, None);
+            let signature = Rc::new(self.signature(item));
+            self.environment = Environment::default();
+            let wrong = self.diagnostics.len() > before;
+            let function = self.functions.len();
+            self.functions.push(FunctionItem { item, constants: types, signature, wrong });
+            if item.body.is_none() {
+                self.add_extern(function, wrong);
+            } else if item.const_parameters.is_empty() {
+                self.instance(function, vec![], None);
+            }
+        }
+    }
+
+    fn const_parameter_type(&mut self, ty: &'a ast::TypeExpr) -> Option<Type> {
+        let resolved = self.resolve_type(ty)?;
+        if matches!(resolved, Type::Scalar(scalar) if scalar.is_integer() || scalar == Scalar::Bool)
+        {
+            return Some(resolved);
+        }
+        let message = format!("a const parameter cannot be {}", self.show(&resolved));
+        let error = Diagnostic::error(ids::INVALID_TYPE, ty.span, message);
+        self.report(error.note("const parameters are integers or `bool`"));
+        None
+    }
+
+    /// The const parameters of a function, with values if they are given.
+    fn environment_of(
+        &self,
+        item: &'a ast::Function,
+        types: &[Option<Type>],
+        values: Option<&[i128]>,
+    ) -> Environment<'a> {
+        let parameters = item.const_parameters.iter().zip(types).enumerate();
+        let constants = parameters.map(|(at, (parameter, ty))| {
+            let value = values.and_then(|values| values.get(at));
+            let value = value.map(|value| match ty {
+                Some(Type::Scalar(Scalar::Bool)) => ExprKind::Bool(*value != 0),
+                _ => ExprKind::Int(*value),
+            });
+            (self.text(parameter.name), ty.clone(), value)
+        });
+        Environment { constants: constants.collect(), instance: None }
+    }
+
+    /// What a const parameter in sight stands for: `None` if there is none of that name, `Some(None)` if its
+    /// value is needed and not known.
+    pub(super) fn const_parameter(
+        &self,
+        name: &str,
+        constant: bool,
+        span: Span,
+    ) -> Option<Option<Expr>> {
+        let found = self.environment.constants.iter().find(|(known, ..)| *known == name);
+        let (_, ty, value) = found?;
+        Some((|| match (ty.clone()?, value) {
+            (ty, Some(value)) => Some(typed(value.clone(), ty, span)),
+            (_, None) if constant => None,
+            // A value that is no literal, so that nothing is decided by it.
+            (ty, None) => {
+                let unknown = match ty {
+                    Type::BOOL => ExprKind::Bool(false),
+                    _ => ExprKind::Int(0),
+                };
+                let unknown = Box::new(typed(unknown, ty.clone(), span));
+                Some(typed(ExprKind::Cast(unknown), ty, span))
+            }
+        })())
+    }
+
+    /// The values of the arguments for a function's const parameters; `None` if they are wrong or not known.
+    pub(super) fn const_arguments(
+        &mut self,
+        function: usize,
+        generics: Option<&'a ast::Generics>,
+        callee: ast::Name,
+    ) -> Option<Vec<i128>> {
+        let item = self.functions.get(function)?.item;
+        let types = self.functions[function].constants.clone();
+        let given = generics.map_or(&[][..], |generics| &generics.arguments);
+        if given.len() != types.len() {
+            let name = self.text(callee);
+            let message = format!("`{name}` takes {}, not {}", constants(types.len()), given.len());
+            let at = generics.map_or(callee.span, |generics| generics.span);
+            let mut error = Diagnostic::error(ids::CONST_ARGUMENTS, at, message);
+            error = error.label(item.name.span, "declared here");
+            self.report(match (types.len(), generics) {
+                (0, _) => error.hint("leave the `::<…>` out"),
+                (_, None) => error.hint(format!("write `{name}::<8>`, say")),
+                _ => error,
+            });
+            return None;
+        }
+        let mut values = vec![];
+        for (argument, (ty, parameter)) in
+            given.iter().zip(types.iter().zip(&item.const_parameters))
+        {
+            values.push(self.const_argument(argument, ty.as_ref(), parameter));
+        }
+        values.into_iter().collect()
+    }
+
+    fn const_argument(
+        &mut self,
+        argument: &'a ast::GenericArgument,
+        ty: Option<&Type>,
+        parameter: &ast::ConstParameter,
+    ) -> Option<i128> {
+        let ty = ty?;
+        let why = Why::Parameter(parameter.name.span);
+        let value = match argument {
+            ast::GenericArgument::Value(value) => self.const_value(value, ty, why)?,
+            ast::GenericArgument::Name(name) => {
+                let mut body = Body::constant(self);
+                let value = body.named_value(*name)?;
+                body.coerce(value, ty, why)?
+            }
+            ast::GenericArgument::Type(wrong) => {
+                let message = "this is a type; constants are given here";
+                let error = Diagnostic::error(ids::CONST_ARGUMENTS, wrong.span, message);
+                self.report(error.label(parameter.name.span, "the parameter is declared here"));
+                return None;
+            }
+        };
+        match value.kind {
+            ExprKind::Int(value) => Some(value),
+            ExprKind::Bool(value) => Some(i128::from(value)),
+            _ => None,
+        }
+    }
+
+    /// The instance of a function for these arguments; it is checked later. `None` after an error.
+    pub(super) fn instance(
+        &mut self,
+        function: usize,
+        arguments: Vec<i128>,
+        asked: Option<Span>,
+    ) -> Option<FunctionId> {
+        let item = self.functions.get(function)?;
+        let (source, wrong) = (item.item, item.wrong);
+        let is_generic = !source.const_parameters.is_empty();
+        if source.body.is_none() || (wrong && is_generic) {
+            return None;
+        }
+        let key = (function, arguments);
+        if let Some(known) = self.instance_ids.get(&key) {
+            return *known;
+        }
+        let by = self.environment.instance;
+        let depth = match by.map(|by| &self.instances[by.0 as usize]) {
+            Some(by) if is_generic => by.depth + 1,
+            _ => 0,
+        };
+        let asked = by.zip(asked);
+        if depth > MAX_DEPTH || (is_generic && self.instances.len() >= MAX_INSTANCES) {
+            self.instance_ids.insert(key, None);
+            self.report_too_many(function, asked, depth);
+            return None;
+        }
+        let id = FunctionId(self.instances.len() as u32);
+        let before = self.diagnostics.len();
+        let (signature, environment) = if is_generic {
+            self.instantiate(function, &key.1, id)
+        } else {
+            (Rc::clone(&item.signature), Environment { constants: vec![], instance: Some(id) })
+        };
+        self.instances.push(Instance { function, signature, environment, depth, asked });
+        self.tell_instance(id, before);
+        self.instance_ids.insert(key, Some(id));
+        Some(id)
+    }
+
+    /// The signature and the const parameters of an instance.
+    fn instantiate(
+        &mut self,
+        function: usize,
+        arguments: &[i128],
+        id: FunctionId,
+    ) -> (Rc<Signature<'a>>, Environment<'a>) {
+        let source = self.functions[function].item;
+        let types = &self.functions[function].constants;
+        let mut environment = self.environment_of(source, types, Some(arguments));
+        environment.instance = Some(id);
+        let outer = std::mem::replace(&mut self.environment, environment);
+        let mut signature = self.signature(source);
+        let environment = std::mem::replace(&mut self.environment, outer);
+        let values = environment.constants.iter().filter_map(|(_, _, value)| match value {
+            Some(ExprKind::Bool(value)) => Some(value.to_string()),
+            Some(ExprKind::Int(value)) => Some(value.to_string()),
+            _ => None,
+        });
+        signature.name = instance_name(&signature.name, values);
+        (Rc::new(signature), environment)
+    }
+
+    fn report_too_many(
+        &mut self,
+        function: usize,
+        asked: Option<(FunctionId, Span)>,
+        depth: usize,
+    ) {
+        // Once is enough: whatever else is asked for is most likely of the same chain.
+        if !self.endless.insert(function) {
+            return;
+        }
+        let item = self.functions[function].item;
+        let name = self.text(item.name);
+        let message = match depth > MAX_DEPTH {
+            true => format!("`{name}` asks for more than {MAX_DEPTH} instances in a row"),
+            false => format!("the program has more than {MAX_INSTANCES} instances of functions"),
+        };
+        let at = asked.map_or(item.name.span, |(_, at)| at);
+        let mut error = Diagnostic::error(ids::TOO_MANY_INSTANCES, at, message);
+        let mut chain = vec![];
+        let mut next = asked.map(|(by, _)| by);
+        while let Some(by) = next {
+            let instance = &self.instances[by.0 as usize];
+            chain.push(instance.signature.name.clone());
+            next = instance.asked.map(|(by, _)| by);
+        }
+        chain.reverse();
+        let mut text = String::from("asked for by ");
+        for (at, name) in chain.iter().enumerate() {
+            if at == SHOWN && chain.len() > 2 * SHOWN {
+                text.push_str(", …");
+            }
+            if at < SHOWN || at + SHOWN >= chain.len() || chain.len() <= 2 * SHOWN {
+                let _ = write!(text, "{}`{name}`", if at == 0 { "" } else { ", " });
+            }
+        }
+        if !chain.is_empty() {
+            error = error.note(text);
+        }
+        self.report(error.hint("end the chain: `if K == 0 { return; }` before the next instance"));
+    }
+
+    /// Names the instance in the messages since `before`, and drops those that another one had.
+    fn tell_instance(&mut self, id: FunctionId, before: usize) {
+        let instance = &self.instances[id.0 as usize];
+        if !instance.environment.discards() {
+            return;
+        }
+        let (name, asked) = (instance.signature.name.clone(), instance.asked);
+        for error in self.diagnostics.take_since(before) {
+            let at = error.labels.first().map(|label| label.span);
+            if error.id == ids::TOO_MANY_INSTANCES {
+                self.report(error);
+                continue;
+            }
+            if !self.told.insert((error.id, at)) {
+                continue;
+            }
+            let error = error.note(format!("this is in `{name}`"));
+            let error = match asked {
+                Some((_, at)) => error.label(at, format!("`{name}` is asked for here")),
+                None => error,
+            };
+            self.report(error);
+        }
+    }
+
+    /// Asks for the kernels that a host wants, as far as there are such kernels.
+    pub(super) fn ask_for(&mut self, wanted: &[KernelName]) {
+        for wanted in wanted.iter().filter(|wanted| !wanted.arguments.is_empty()) {
+            let found = self.functions.iter().position(|function| {
+                function.item.is_kernel && self.text(function.item.name) == wanted.kernel
+            });
+            let Some(at) = found else { continue };
+            let function = &self.functions[at];
+            if function.wrong {
+                continue;
+            }
+            let name = function.item.name;
+            let types = function.constants.clone();
+            let fits = |((value, is_bool), ty): (&(i128, bool), &Option<Type>)| match ty {
+                Some(Type::Scalar(Scalar::Bool)) => *is_bool,
+                Some(Type::Scalar(scalar)) => !*is_bool && fold::wrap(*value, *scalar) == *value,
+                _ => false,
+            };
+            if types.len() != wanted.arguments.len()
+                || !wanted.arguments.iter().zip(&types).all(fits)
+            {
+                let message = format!("there cannot be a kernel `{wanted}`");
+                let takes: Vec<String> = types.iter().flatten().map(|ty| self.show(ty)).collect();
+                let error = Diagnostic::error(ids::CONST_ARGUMENTS, name.span, message);
+                let note = match types.is_empty() {
+                    true => format!("`{}` takes no constants", wanted.kernel),
+                    false => {
+                        format!("the constants of `{}` are: {}", wanted.kernel, takes.join(", "))
+                    }
+                };
+                self.report(error.note(note));
+                continue;
+            }
+            self.instance(at, wanted.arguments.iter().map(|(value, _)| *value).collect(), None);
+        }
+    }
+
+    /// Checks every function with const parameters for all instances at once, then every instance that is asked
+    /// for. Functions stand in the order of the source, then instances in the order in which they are asked for.
+    pub(super) fn check_functions(&mut self, wanted: &[KernelName]) -> Vec<Function> {
+        for at in 0..self.functions.len() {
+            let function = &self.functions[at];
+            if function.item.const_parameters.is_empty() || function.item.body.is_none() {
+                continue;
+            }
+            let signature = Rc::clone(&function.signature);
+            let before = self.diagnostics.len();
+            self.environment = self.environment_of(function.item, &function.constants, None);
+            Body::new(self).function(&signature);
+            self.functions[at].wrong |= self.diagnostics.len() > before;
+        }
+        self.environment = Environment::default();
+        self.ask_for(wanted);
+        let mut functions = vec![];
+        let mut next = 0;
+        // Checking one may ask for more.
+        while let Some(instance) = self.instances.get(next) {
+            let id = FunctionId(next as u32);
+            next += 1;
+            if self.functions[instance.function].wrong && instance.environment.discards() {
+                continue;
+            }
+            let signature = Rc::clone(&instance.signature);
+            self.environment = instance.environment.clone();
+            let before = self.diagnostics.len();
+            functions.extend(Body::new(self).function(&signature));
+            self.tell_instance(id, before);
+        }
+        self.environment = Environment::default();
+        functions
+    }
+}

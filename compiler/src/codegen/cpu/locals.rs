@@ -1,0 +1,85 @@
+//! In checked images, local variables that pointers may reach: the device is told where each lies, and when it is
+//! gone.
+
+use gridlet_runtime::cpu::abi::{Callback, LOCAL_RED_ZONE_BYTES};
+use inkwell::types::{BasicType, BasicTypeEnum};
+
+use crate::builtins::Builtin;
+use crate::codegen::function::FunctionEmitter;
+use crate::error::Result;
+use crate::ir::{InstKind, Operand, Terminator};
+
+impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
+    /// By slot, whether its address goes where the code does not show what becomes of it.
+    pub(in crate::codegen) fn escaping_slots(&self) -> Vec<bool> {
+        let mut escaping = vec![false; self.function.slots.len()];
+        if !self.is_checked() {
+            return escaping;
+        }
+        let mut escapes = |operand: &Operand| {
+            if let Some(slot) = self.slot_of(operand)
+                && let Some(escapes) = escaping.get_mut(slot.index())
+            {
+                *escapes = true;
+            }
+        };
+        for (at, inst) in self.function.instructions.iter().enumerate() {
+            match &inst.kind {
+                InstKind::Load(_) => {}
+                InstKind::Store { value, .. } => escapes(value),
+                InstKind::FieldAddress { .. } => {}
+                // A part of an array; anything else moves a pointer.
+                InstKind::ElementAddress { .. } if self.is_part(at) => {}
+                InstKind::Builtin { builtin, arguments, .. } if is_access(*builtin) => {
+                    arguments.iter().skip(1).for_each(&mut escapes);
+                }
+                kind => kind.for_each_operand(&mut escapes),
+            }
+        }
+        for block in &self.function.blocks {
+            if let Terminator::Return(Some(value)) = &block.terminator {
+                escapes(value);
+            }
+        }
+        escaping
+    }
+
+    /// The type of a slot with the bytes behind it that nothing uses.
+    pub(in crate::codegen) fn guarded(&self, ty: BasicTypeEnum<'ctx>) -> BasicTypeEnum<'ctx> {
+        let zone = self.cx.int_type(8).array_type(LOCAL_RED_ZONE_BYTES as u32);
+        self.cx.context.struct_type(&[ty, zone.into()], false).as_basic_type_enum()
+    }
+
+    /// At the start of a function; gives how many of its variables are told.
+    pub(in crate::codegen) fn begin_locals(&self, escaping: &[bool]) -> Result<u32> {
+        let mut count = 0;
+        let slots = self.function.slots.iter().zip(&self.slots).zip(escaping);
+        for ((slot, &address), _) in slots.filter(|(_, escapes)| **escapes) {
+            let bytes = u32::try_from(self.cx.size(&slot.ty)).unwrap_or(u32::MAX);
+            let name = self.cx.c_string("local", &slot.name).into();
+            let arguments = [address.into(), self.word(bytes), name, self.location()];
+            self.callback(Callback::LocalBegins, &arguments)?;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// Before a return.
+    pub(in crate::codegen) fn end_locals(&self) -> Result<()> {
+        if self.told_locals > 0 {
+            self.callback(Callback::LocalsEnd, &[self.word(self.told_locals)])?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a built-in only accesses memory at its first argument.
+fn is_access(builtin: Builtin) -> bool {
+    matches!(
+        builtin,
+        Builtin::Atomic(..)
+            | Builtin::AtomicCas(_)
+            | Builtin::AtomicLoad(_)
+            | Builtin::AtomicStore(_)
+    )
+}

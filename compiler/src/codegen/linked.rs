@@ -1,0 +1,115 @@
+//! Linking other people's LLVM modules into a program's.
+
+use inkwell::attributes::{Attribute, AttributeLoc};
+use inkwell::memory_buffer::MemoryBuffer;
+use inkwell::module::{Linkage, Module};
+use inkwell::values::FunctionValue;
+
+use crate::error::{Error, Result};
+use crate::ir;
+use crate::link::LinkInput;
+use crate::link::externs::{called, mismatch};
+use crate::link::input::InputKind;
+use crate::toolchain::LLVM_VERSION;
+
+/// Links into `module`, of the program `ir`, those of the inputs that are LLVM IR for its target. One whose
+/// triple names another target is left out, as it is there for that one.
+///
+/// # Errors
+/// [`Error::Invalid`] if an input is no LLVM module or defines what another one defines, [`Error::Program`] if
+/// it defines an `extern fn` otherwise than it is declared, [`Error::Tool`] if LLVM cannot link it.
+pub(crate) fn link_inputs(
+    module: &Module<'_>,
+    ir: &ir::Module,
+    inputs: &[LinkInput],
+) -> Result<()> {
+    for input in inputs.iter().filter(|input| input.kind == InputKind::Ir) {
+        // A copy, because LLVM's text parser reads to a NUL behind the text, which copying adds.
+        let buffer = MemoryBuffer::create_from_memory_range_copy(&input.bytes, &input.name);
+        let context = module.get_context();
+        let linked = context.create_module_from_ir(buffer).map_err(|error| {
+            let name = &input.name;
+            Error::Invalid(format!(
+                "{name}: not a module that LLVM {LLVM_VERSION} reads: {}",
+                error.to_string()
+            ))
+        })?;
+        if !is_for(&linked, module) {
+            continue;
+        }
+        check(module, &linked, ir, input)?;
+        linked.set_triple(&module.get_triple());
+        linked.set_data_layout(&module.get_data_layout());
+        module.link_in_module(linked).map_err(|message| Error::Tool {
+            tool: "LLVM",
+            operation: format!("linking {}", input.name),
+            log: message.to_string(),
+        })?;
+    }
+    Ok(())
+}
+
+/// Whether a module is for the target of another: of the same architecture, or of none.
+fn is_for(linked: &Module<'_>, module: &Module<'_>) -> bool {
+    let triple = |module: &Module<'_>| module.get_triple().as_str().to_string_lossy().into_owned();
+    let architecture = |triple: &str| triple.split('-').next().unwrap_or_default().to_owned();
+    let (theirs, ours) = (triple(linked), triple(module));
+    // An empty triple reads as `unknown` where LLVM normalises it.
+    let theirs = architecture(&theirs);
+    let is_nvptx = |name: &str| name.starts_with("nvptx");
+    theirs.is_empty()
+        || theirs == "unknown"
+        || theirs == architecture(&ours)
+        || (is_nvptx(&theirs) && is_nvptx(&ours))
+}
+
+fn is_defined(function: &FunctionValue<'_>) -> bool {
+    function.count_basic_blocks() > 0
+}
+
+fn check(
+    module: &Module<'_>,
+    linked: &Module<'_>,
+    ir: &ir::Module,
+    input: &LinkInput,
+) -> Result<()> {
+    let is_seen = |function: &FunctionValue<'_>| {
+        is_defined(function)
+            && !matches!(function.get_linkage(), Linkage::Internal | Linkage::Private)
+    };
+    for function in linked.get_functions().filter(is_seen) {
+        let name = function.get_name().to_string_lossy().into_owned();
+        if module.get_function(&name).is_some_and(|known| is_seen(&known)) {
+            return Err(Error::Invalid(format!(
+                "{}: it defines `{name}`, which the program or another linked module defines too",
+                input.name
+            )));
+        }
+    }
+    let mut wrong = vec![];
+    for (item, span) in called(ir).into_iter().filter_map(|item| Some((item, item.span?))) {
+        let defined = linked.get_function(&item.name).filter(is_defined);
+        let (Some(declared), Some(defined)) = (module.get_function(&item.name), defined) else {
+            continue;
+        };
+        let (declared, defined) = (signature(&declared), signature(&defined));
+        if declared != defined {
+            wrong.push(mismatch(&item.name, span, &input.name, &declared, &defined));
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(Error::Program(wrong)) }
+}
+
+/// The types of a function, with what is passed as a copy.
+fn signature(function: &FunctionValue<'_>) -> String {
+    let kind = Attribute::get_named_enum_kind_id("byval");
+    let parameters = function.get_param_iter().zip(0..).map(|(parameter, at)| {
+        let copied = function.get_enum_attribute(AttributeLoc::Param(at), kind).is_some();
+        let ty = parameter.get_type().to_string();
+        let ty = ty.trim_matches('"').to_owned();
+        if copied { format!("copy behind {ty}") } else { ty }
+    });
+    let result = function.get_type().get_return_type();
+    let result = result.map_or("void".to_owned(), |ty| ty.to_string().trim_matches('"').to_owned());
+    format!("{result} ({})", parameters.collect::<Vec<_>>().join(", "))
+}

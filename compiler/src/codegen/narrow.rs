@@ -1,0 +1,273 @@
+//! `f16` and `bf16`: what is computed in a wider type and rounded, and how they are carried as their bits.
+//!
+//! Every result is the correctly rounded one, the same on all devices but for the bits of a NaN. One operation
+//! (`+ - * /`, square root) in `f32` and one rounding give the narrow type's own result: with `p` digits in the
+//! narrow type and `2p + 2` in the wide one the second rounding does no harm (S. Figueroa, "When is double
+//! rounding innocuous?"), and `f32` has 24 for the 11 of `f16` and the 8 of `bf16`. That holds for subnormal
+//! results too: sums are exact there; products are, or lie below half of the least number, where `f32` leaves
+//! them; no quotient is so close to a middle that `f32` takes it for one. A remainder, a minimum, a whole
+//! number is always exact.
+
+use inkwell::values::{BasicValueEnum, FloatValue, IntValue};
+use inkwell::{FloatPredicate, IntPredicate};
+
+use super::bug;
+use super::function::FunctionEmitter;
+use super::values::{float, int};
+use crate::builtins::MathOp;
+use crate::error::Result;
+use crate::float as rounding;
+use crate::types::Scalar;
+
+/// Bits of a double's significand, the hidden one counted: integers below 2 to this power are exact.
+const F64_PRECISION: u32 = 53;
+/// What is added to exponents (IEEE 754).
+const F32_BIAS: i32 = 127;
+const F16_BIAS: i32 = 15;
+
+impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
+    /// The bits of a constant.
+    pub(super) fn narrow_constant(&self, value: f64, scalar: Scalar) -> IntValue<'ctx> {
+        let bits = match scalar {
+            Scalar::F16 => rounding::to_f16(value).to_bits(),
+            _ => rounding::to_bf16(value).to_bits(),
+        };
+        self.cx.int_type(16).const_int(u64::from(bits), false)
+    }
+
+    /// Exact.
+    pub(super) fn narrow_to_f32(
+        &self,
+        value: IntValue<'ctx>,
+        from: Scalar,
+    ) -> Result<FloatValue<'ctx>> {
+        let build = self.build();
+        let (word, single) = (self.cx.int_type(32), self.cx.float_type(Scalar::F32));
+        let number = |value: u64| word.const_int(value, false);
+        let wide = build.build_int_z_extend(value, word, "")?;
+        if from == Scalar::Bf16 {
+            let bits = build.build_left_shift(wide, number(16), "")?;
+            return float(build.build_bit_cast(bits, single, "")?);
+        }
+        // The exponent and the digits where `f32` has them are the number divided by 2 to the difference of the
+        // two biases, subnormal numbers included; the greatest exponent stands for what is no number.
+        let size = build.build_and(wide, number(0x7fff), "")?;
+        let shifted = build.build_left_shift(size, number(13), "")?;
+        let small = float(build.build_bit_cast(shifted, single, "")?)?;
+        let scale = single.const_float(f64::from(F32_BIAS - F16_BIAS).exp2());
+        let scaled = build.build_float_mul(small, scale, "")?;
+        let finite = int(build.build_bit_cast(scaled, word, "")?)?;
+        let other = build.build_or(shifted, number(0x7f80_0000), "")?;
+        let limit = number(0x7c00);
+        let is_finite = build.build_int_compare(IntPredicate::ULT, size, limit, "")?;
+        let magnitude = int(build.build_select(is_finite, finite, other, "")?)?;
+        let sign = build.build_and(wide, number(0x8000), "")?;
+        let sign = build.build_left_shift(sign, number(16), "")?;
+        let bits = build.build_or(magnitude, sign, "")?;
+        float(build.build_bit_cast(bits, single, "")?)
+    }
+
+    /// Flips the sign.
+    pub(super) fn narrow_negate(&self, value: IntValue<'ctx>) -> Result<IntValue<'ctx>> {
+        let sign = self.cx.int_type(16).const_int(0x8000, false);
+        Ok(self.build().build_xor(value, sign, "")?)
+    }
+
+    /// Rounds to the nearest, ties to even. From `f64` it goes through an `f32` that is rounded to odd, so
+    /// that the two roundings are as one (Boldo and Melquiond, "When double rounding is odd").
+    pub(super) fn float_to_narrow(
+        &self,
+        value: FloatValue<'ctx>,
+        from: Scalar,
+        to: Scalar,
+    ) -> Result<IntValue<'ctx>> {
+        let build = self.build();
+        let single = self.cx.float_type(Scalar::F32);
+        let word = self.cx.int_type(32);
+        let to_bits = |value: FloatValue<'ctx>| int(build.build_bit_cast(value, word, "")?);
+        match from {
+            Scalar::F64 => {
+                let near = build.build_float_trunc(value, single, "")?;
+                let back = build.build_float_ext(near, value.get_type(), "")?;
+                let (size, near_size) = (self.absolute(value)?, self.absolute(back)?);
+                let is_up = build.build_float_compare(FloatPredicate::OGT, near_size, size, "")?;
+                let is_inexact = build.build_float_compare(FloatPredicate::ONE, back, value, "")?;
+                let step = build.build_int_z_extend(is_up, word, "")?;
+                let toward_zero = build.build_int_sub(to_bits(near)?, step, "")?;
+                let sticky = build.build_int_z_extend(is_inexact, word, "")?;
+                let odd = build.build_or(toward_zero, sticky, "")?;
+                self.round_f32_bits(odd, to)
+            }
+            Scalar::F16 => {
+                self.round_f32_bits(to_bits(build.build_float_ext(value, single, "")?)?, to)
+            }
+            _ => self.round_f32_bits(to_bits(value)?, to),
+        }
+    }
+
+    /// Rounds once.
+    pub(super) fn int_to_narrow(
+        &self,
+        value: IntValue<'ctx>,
+        from: Scalar,
+        to: Scalar,
+    ) -> Result<IntValue<'ctx>> {
+        let build = self.build();
+        let double = self.cx.float_type(Scalar::F64);
+        if from.bits() < 64 {
+            let wide = if from.bits() <= 16 { Scalar::F32 } else { Scalar::F64 };
+            let exact = float(self.cast_scalar(value.into(), from, wide)?)?;
+            return self.float_to_narrow(exact, wide, to);
+        }
+        // 64 bits do not fit a double. Of the lowest ones of a large number only whether any is set can
+        // matter, which the last bit that fits shall say.
+        let ty = value.get_type();
+        let number = |value: u64| ty.const_int(value, false);
+        let unit = 1_u64 << (64 - F64_PRECISION);
+        let low = build.build_and(value, number(unit - 1), "")?;
+        let is_set = build.build_int_compare(IntPredicate::NE, low, ty.const_zero(), "")?;
+        let sticky = int(build.build_select(is_set, number(unit), ty.const_zero(), "")?)?;
+        let high = build.build_and(value, number(!(unit - 1)), "")?;
+        let odd = build.build_or(high, sticky, "")?;
+        let limit = 1_u64 << F64_PRECISION;
+        let (from_zero, range) = if from.is_signed() {
+            (build.build_int_add(value, number(limit), "")?, number(2 * limit))
+        } else {
+            (value, number(limit))
+        };
+        let is_small = build.build_int_compare(IntPredicate::ULT, from_zero, range, "")?;
+        let exact = int(build.build_select(is_small, value, odd, "")?)?;
+        let wide = if from.is_signed() {
+            build.build_signed_int_to_float(exact, double, "")?
+        } else {
+            build.build_unsigned_int_to_float(exact, double, "")?
+        };
+        self.float_to_narrow(wide, Scalar::F64, to)
+    }
+
+    /// The `f32` of these bits, rounded; a NaN stays one and becomes quiet.
+    fn round_f32_bits(&self, bits: IntValue<'ctx>, to: Scalar) -> Result<IntValue<'ctx>> {
+        let build = self.build();
+        let word = bits.get_type();
+        let number = |value: u64| word.const_int(value, false);
+        let size = build.build_and(bits, number(0x7fff_ffff), "")?;
+        let is_nan = build.build_int_compare(IntPredicate::UGT, size, number(0x7f80_0000), "")?;
+        let result = if to == Scalar::F16 {
+            let sign = build.build_right_shift(bits, number(16), false, "")?;
+            let sign = build.build_and(sign, number(0x8000), "")?;
+            let finite = self.round_f16_size(size)?;
+            // 65,536 and more; what is a little smaller has become infinite by its rounding.
+            let limit = u64::from(65536.0_f32.to_bits());
+            let is_large = build.build_int_compare(IntPredicate::UGE, size, number(limit), "")?;
+            let size = int(build.build_select(is_large, number(0x7c00), finite, "")?)?;
+            let size = int(build.build_select(is_nan, number(0x7e00), size, "")?)?;
+            build.build_or(size, sign, "")?
+        } else {
+            let upper = build.build_right_shift(bits, number(16), false, "")?;
+            let rounded = self.round_off(bits, 16)?;
+            let quiet = build.build_or(upper, number(0x40), "")?;
+            int(build.build_select(is_nan, quiet, rounded, "")?)?
+        };
+        Ok(build.build_int_truncate(result, self.cx.int_type(16), "")?)
+    }
+
+    /// The bits of the `f16` nearest to a positive `f32` below 65,536, both as bits.
+    fn round_f16_size(&self, size: IntValue<'ctx>) -> Result<IntValue<'ctx>> {
+        let build = self.build();
+        let (word, single) = (size.get_type(), self.cx.float_type(Scalar::F32));
+        let number = |value: u64| word.const_int(value, false);
+        // Of a normal number the exponent gets the other bias and the digits are cut.
+        let rebias = ((F32_BIAS - F16_BIAS) as u64) << 23;
+        let rebiased = build.build_int_sub(size, number(rebias), "")?;
+        let normal = self.round_off(rebiased, 13)?;
+        // Added to 1/2, a smaller one is rounded at the digit that the least `f16` has: 2^-24.
+        let half = single.const_float(0.5);
+        let value = float(build.build_bit_cast(size, single, "")?)?;
+        let sum = build.build_float_add(value, half, "")?;
+        let sum = int(build.build_bit_cast(sum, word, "")?)?;
+        let subnormal = build.build_int_sub(sum, number(u64::from(0.5_f32.to_bits())), "")?;
+        let least_normal = u64::from(2.0_f32.powi(1 - F16_BIAS).to_bits());
+        let is_normal =
+            build.build_int_compare(IntPredicate::UGE, size, number(least_normal), "")?;
+        int(build.build_select(is_normal, normal, subnormal, "")?)
+    }
+
+    /// `bits` without its lowest `count` bits, rounded to the nearest, ties to even.
+    fn round_off(&self, bits: IntValue<'ctx>, count: u32) -> Result<IntValue<'ctx>> {
+        let build = self.build();
+        let word = bits.get_type();
+        let number = |value: u64| word.const_int(value, false);
+        let upper = build.build_right_shift(bits, number(count.into()), false, "")?;
+        let last = build.build_and(upper, number(1), "")?;
+        // Half a unit less one, plus the last bit: a tie carries only into an odd one.
+        let bias = build.build_int_add(last, number((1 << (count - 1)) - 1), "")?;
+        let sum = build.build_int_add(bits, bias, "")?;
+        Ok(build.build_right_shift(sum, number(count.into()), false, "")?)
+    }
+
+    /// A mathematical function of `f16` or `bf16`.
+    pub(super) fn narrow_math(
+        &self,
+        op: MathOp,
+        scalar: Scalar,
+        arguments: &[BasicValueEnum<'ctx>],
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let is_bits = self.cx.is_bits(scalar);
+        match (op, arguments) {
+            (MathOp::Abs, [value]) if is_bits => {
+                let size = self.cx.int_type(16).const_int(0x7fff, false);
+                Ok(self.build().build_and(int(*value)?, size, "")?.into())
+            }
+            (MathOp::Abs, [value]) => Ok(self.absolute(float(*value)?)?.into()),
+            (MathOp::Fma, [left, right, added]) if is_bits => {
+                self.narrow_fma(scalar, *left, *right, *added)
+            }
+            (MathOp::Fma, [..]) => self.intrinsic("fma", arguments),
+            _ if op.on_halves() => {
+                let wide = arguments
+                    .iter()
+                    .map(|argument| self.cast_scalar(*argument, scalar, Scalar::F32))
+                    .collect::<Result<Vec<_>>>()?;
+                let value = self.math(op, Scalar::F32, &wide)?;
+                self.cast_scalar(value, Scalar::F32, scalar)
+            }
+            _ => Err(bug(format!("`{op:?}` on {}", scalar.name()))),
+        }
+    }
+
+    /// `left * right + added`, rounded once. In `f64` the product is exact and the sum is rounded to odd, by the
+    /// part of it that is lost (D. Knuth, TAOCP 2, 4.2.2, theorem B).
+    fn narrow_fma(
+        &self,
+        scalar: Scalar,
+        left: BasicValueEnum<'ctx>,
+        right: BasicValueEnum<'ctx>,
+        added: BasicValueEnum<'ctx>,
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let build = self.build();
+        let (word, double) = (self.cx.int_type(64), self.cx.float_type(Scalar::F64));
+        let widen = |value| float(self.cast_scalar(value, scalar, Scalar::F64)?);
+        let (left, right, added) = (widen(left)?, widen(right)?, widen(added)?);
+        let product = build.build_float_mul(left, right, "")?;
+        let sum = build.build_float_add(product, added, "")?;
+        let of_added = build.build_float_sub(sum, product, "")?;
+        let of_product = build.build_float_sub(sum, of_added, "")?;
+        let lost_product = build.build_float_sub(product, of_product, "")?;
+        let lost_added = build.build_float_sub(added, of_added, "")?;
+        let lost = build.build_float_add(lost_product, lost_added, "")?;
+        // Toward zero if the lost part has the other sign, then the last bit is set. Of what is no number the
+        // lost part is NaN.
+        let bits = |value| int(build.build_bit_cast(value, word, "")?);
+        let zero = double.const_zero();
+        let is_inexact = build.build_float_compare(FloatPredicate::ONE, lost, zero, "")?;
+        let signs = build.build_xor(bits(sum)?, bits(lost)?, "")?;
+        let differ = build.build_int_compare(IntPredicate::SLT, signs, word.const_zero(), "")?;
+        let step = build.build_and(is_inexact, differ, "")?;
+        let step = build.build_int_z_extend(step, word, "")?;
+        let toward_zero = build.build_int_sub(bits(sum)?, step, "")?;
+        let sticky = build.build_int_z_extend(is_inexact, word, "")?;
+        let odd = build.build_or(toward_zero, sticky, "")?;
+        let odd = build.build_bit_cast(odd, double, "")?;
+        self.cast_scalar(odd, Scalar::F64, scalar)
+    }
+}

@@ -1,0 +1,59 @@
+//! The symbols of names: what other modules, the host and the tools call a function or variable.
+
+/// The symbol of what other modules and the host see: PTX allows `[A-Za-z0-9_$]`. A `.` becomes `$`, and so do
+/// the marks around const arguments: `k::<8, true>` is `k$8$true`, and `k::<-1>` is `k$m1`. Any other byte
+/// becomes `$` and its two hexadecimal digits. No name of the language has a `$`.
+pub fn external(name: &str) -> String {
+    internal(name).replace('.', "$")
+}
+
+/// The symbol of what only its module sees. LLVM and libNVVM rename a `.` in these by themselves, and in
+/// LLVM's text it reads better.
+pub fn internal(name: &str) -> String {
+    let (before, rest) = match name.split_once("::<") {
+        Some((before, rest)) => (before, Some(rest)),
+        None => (name, None),
+    };
+    let mut symbol = plain(before);
+    if let Some((arguments, after)) = rest.and_then(|rest| rest.split_once('>')) {
+        for argument in arguments.split(", ") {
+            symbol.push('$');
+            symbol.push_str(&plain(&argument.replace('-', "m")));
+        }
+        symbol.push_str(&plain(after));
+    }
+    symbol
+}
+
+fn plain(name: &str) -> String {
+    let mut symbol = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'$') {
+            symbol.push(char::from(byte));
+        } else {
+            symbol.push_str(&format!("${byte:02x}"));
+        }
+    }
+    symbol
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{external, internal};
+
+    #[test]
+    fn symbols_are_legal_in_ptx() {
+        assert_eq!(external("fill.serial"), "fill$serial");
+        assert_eq!(internal("fill.body"), "fill.body");
+        assert_eq!(external("a_1"), "a_1");
+        assert_eq!(external("a b"), "a$20b");
+    }
+
+    #[test]
+    fn const_arguments_are_readable_in_symbols() {
+        assert_eq!(external("f::<8>"), "f$8");
+        assert_eq!(external("f::<-1, true, 20>"), "f$m1$true$20");
+        assert_eq!(internal("k::<8>.body"), "k$8.body");
+        assert_eq!(internal("k::<8>.tile.2"), "k$8.tile.2");
+    }
+}

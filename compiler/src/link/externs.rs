@@ -1,0 +1,170 @@
+//! `extern fn` and their definitions: that each has one, and that it is of the same signature where that can
+//! be seen.
+
+use super::LinkInput;
+use super::input::InputKind;
+use crate::diagnostics::{Diagnostic, ids};
+use crate::error::{Error, Result};
+use crate::ir::{Extern, InstKind, Module};
+use crate::ptx::Ptx;
+use crate::source::Span;
+
+/// The `extern fn`s that a module calls, in the order of the source.
+pub(crate) fn called(module: &Module) -> Vec<&Extern> {
+    let mut is_called = vec![false; module.externs.len()];
+    for inst in module.functions.iter().flat_map(|function| &function.instructions) {
+        if let InstKind::CallExtern { function, .. } = inst.kind
+            && let Some(called) = is_called.get_mut(function.index())
+        {
+            *called = true;
+        }
+    }
+    let externs = module.externs.iter().zip(is_called);
+    externs.filter(|(item, called)| *called && item.span.is_some()).map(|(item, _)| item).collect()
+}
+
+/// The message for a function that nobody defines.
+fn undefined(name: &str, span: Span) -> Diagnostic {
+    let message = format!("no linked module defines `{name}`");
+    Diagnostic::error(ids::UNDEFINED_EXTERN, span, message)
+        .at_caret("declared here")
+        .hint("give the file that defines it: `--link FILE`")
+}
+
+/// The message for a function that is defined otherwise than it is declared.
+pub(crate) fn mismatch(
+    name: &str,
+    span: Span,
+    file: &str,
+    declared: &str,
+    defined: &str,
+) -> Diagnostic {
+    let message = format!("`{file}` defines `{name}` otherwise than it is declared");
+    Diagnostic::error(ids::UNDEFINED_EXTERN, span, message)
+        .at_caret("declared here")
+        .note(format!("declared: {declared}\ndefined:  {defined}"))
+        .hint("make the declaration say what the definition says")
+}
+
+/// Looks for the definition of each `extern fn` that the PTX of a program leaves open.
+///
+/// # Errors
+/// [`Error::Program`] for one that no input can define, or that an input of PTX defines otherwise.
+pub(crate) fn check_ptx(module: &Module, ptx: &Ptx, inputs: &[LinkInput]) -> Result<()> {
+    let mut wrong = vec![];
+    let texts: Vec<(&str, String)> = inputs
+        .iter()
+        .filter(|input| input.kind == InputKind::Ptx)
+        .map(|input| (input.name.as_str(), String::from_utf8_lossy(&input.bytes).into_owned()))
+        .collect();
+    for (item, span) in called(module).into_iter().filter_map(|item| Some((item, item.span?))) {
+        // What linked IR defines is no declaration any more.
+        let Some(declared) = signature(&ptx.0, &item.name, true) else { continue };
+        let found =
+            texts.iter().find_map(|(file, text)| Some((file, signature(text, &item.name, false)?)));
+        match found {
+            Some((file, defined)) if defined != declared => {
+                wrong.push(mismatch(&item.name, span, file, &declared, &defined));
+            }
+            None if !inputs.iter().any(LinkInput::is_opaque) => {
+                wrong.push(undefined(&item.name, span));
+            }
+            _ => {}
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(Error::Program(wrong)) }
+}
+
+/// Says of a linker's error which `extern fn` it is about, if it is about one.
+pub(crate) fn explain(error: Error, module: &Module) -> Error {
+    let Error::Tool { log, .. } = &error else { return error };
+    let lines = log.lines().filter(|line| line.to_ascii_lowercase().contains("undefined"));
+    let lines: Vec<&str> = lines.collect();
+    let is_word = |line: &str, name: &str| {
+        let mut words = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        words.any(|word| word == name)
+    };
+    let wrong: Vec<Diagnostic> = called(module)
+        .into_iter()
+        .filter(|item| lines.iter().any(|line| is_word(line, &item.name)))
+        .filter_map(|item| Some(undefined(&item.name, item.span?)))
+        .collect();
+    if wrong.is_empty() { error } else { Error::Program(wrong) }
+}
+
+/// The result and the parameters of a function in PTX, names left out: `(.b32) (.b32, .align 8 .b8[16])`. Of
+/// a declaration (`.extern`) or of a definition (PTX ISA, "Kernel and Function Directives: .func").
+fn signature(ptx: &str, name: &str, is_declared: bool) -> Option<String> {
+    for (at, _) in ptx.match_indices(".func") {
+        let line = ptx[..at].rfind('\n').map_or(0, |end| end + 1);
+        let before = &ptx[line..at];
+        if before.contains("//") || before.contains(".extern") != is_declared {
+            continue;
+        }
+        let Some((head, is_definition)) = head(&ptx[at + ".func".len()..]) else { continue };
+        if !is_declared && !is_definition {
+            continue;
+        }
+        let (result, rest) = match head.strip_prefix('(') {
+            Some(rest) => rest.split_once(')')?,
+            None => ("", head.as_str()),
+        };
+        let (found, parameters) = rest.trim().split_once('(').unwrap_or((rest.trim(), ""));
+        if found.trim() == name {
+            let parameters = parameters.split_once(')').map_or(parameters, |(list, _)| list);
+            return Some(format!("({}) ({})", types(result), types(parameters)));
+        }
+    }
+    None
+}
+
+/// What stands before the `{` or `;` of a function, and whether it is a `{`.
+fn head(text: &str) -> Option<(String, bool)> {
+    let end = text.find(['{', ';'])?;
+    let head = text[..end].lines().map(|line| line.split("//").next().unwrap_or_default());
+    let head = head.collect::<Vec<_>>().join(" ").trim().to_owned();
+    Some((head, text.as_bytes()[end] == b'{'))
+}
+
+/// The types of a list of parameters, without their names.
+fn types(list: &str) -> String {
+    let parameters = list.split(',').map(str::trim).filter(|parameter| !parameter.is_empty());
+    let parameters = parameters.map(|parameter| {
+        let mut words: Vec<String> = parameter.split_whitespace().map(str::to_owned).collect();
+        let name = words.pop().unwrap_or_default();
+        let length = name.find('[').map_or("", |at| &name[at..]).to_owned();
+        words.retain(|word| word != ".param" && word != ".noalias");
+        words.join(" ") + &length
+    });
+    parameters.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::signature;
+
+    #[test]
+    fn signatures_are_read_from_ptx() {
+        let ptx = "\
+.extern .func  (.param .b32 func_retval0) g // a comment
+(
+\t.param .b32 g_param_0,
+\t.param .align 8 .b8 g_param_1[16]
+)
+;
+// .visible .func g()
+.visible .func  (.param .b64 func_retval0) g(\t.param .b32 g_param_0)
+{ ret; }
+.func nothing()
+{ ret; }
+.visible .func bare
+{ ret; }
+";
+        assert_eq!(signature(ptx, "g", true).unwrap(), "(.b32) (.b32, .align 8 .b8[16])");
+        assert_eq!(signature(ptx, "g", false).unwrap(), "(.b64) (.b32)");
+        assert_eq!(signature(ptx, "nothing", false).unwrap(), "() ()");
+        assert_eq!(signature(ptx, "bare", false).unwrap(), "() ()");
+        assert_eq!(signature(ptx, "noth", false), None);
+        assert_eq!(signature(ptx, "nothing", true), None);
+    }
+}

@@ -1,0 +1,110 @@
+use super::*;
+use crate::compile;
+use crate::diagnostics::render;
+
+/// The files of a program in memory, by name.
+fn names(files: &Memory, first: &str) -> Vec<String> {
+    let sources = load(files, Path::new(first)).unwrap();
+    sources.files().iter().map(|file| file.name.clone()).collect()
+}
+
+/// What the checker says of a program in memory.
+fn messages(files: &Memory, first: &str) -> String {
+    let sources = load(files, Path::new(first)).unwrap();
+    match compile::check(sources.clone()) {
+        Ok(_) => String::new(),
+        Err(Error::Program(diagnostics)) => render(&diagnostics, &sources, false),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn files_are_read_once_by_whatever_path_and_named_from_the_first() {
+    let files = Memory::new([
+        (
+            "src/main/p.grid",
+            "use \"../lib/a.grid\"; use \"./b.grid\"; use \"b.grid\"; kernel k() {}",
+        ),
+        ("src/lib/a.grid", "use \"../main/b.grid\"; use \"../main/p.grid\"; use \"deep/c.grid\";"),
+        ("src/main/b.grid", "use \"../lib/deep/../a.grid\"; use \"b.grid\";"),
+        ("src/lib/deep/c.grid", "// use \"none.grid\";\n/* use \"none.grid\"; */"),
+        ("src/main/unused.grid", "use \"none.grid\";"),
+    ]);
+    let expected = ["p.grid", "../lib/a.grid", "b.grid", "../lib/deep/c.grid"];
+    assert_eq!(names(&files, "src/main/p.grid"), expected);
+    assert_eq!(names(&files, "./src/main/../main/p.grid"), expected);
+    assert_eq!(messages(&files, "src/main/p.grid"), "");
+}
+
+#[test]
+fn the_disk_has_one_identity_for_a_link_and_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    std::fs::create_dir(folder.path().join("lib")).unwrap();
+    write("p.grid", "use \"lib/a.grid\"; use \"link.grid\"; kernel k() { a(); }");
+    write("lib/a.grid", "fn a() {}");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("lib/a.grid", folder.path().join("link.grid")).unwrap();
+    #[cfg(not(unix))]
+    write("link.grid", "use \"lib/a.grid\";");
+    let sources = load(&Disk, &folder.path().join("p.grid")).unwrap();
+    let names: Vec<&str> = sources.files().iter().map(|file| file.name.as_str()).collect();
+    if cfg!(unix) {
+        assert_eq!(names, ["p.grid", "lib/a.grid"]);
+    }
+    compile::check(sources).unwrap();
+}
+
+#[test]
+fn what_cannot_be_used_is_said_at_the_use() {
+    let mut files = Memory::new([
+        (
+            "p.grid",
+            "use \"none.grid\";\nuse \"lib\";\nuse \"latin.grid\";\nuse \"\";\nuse \"/etc/p.grid\";\n\
+             use \"p.grid/a.grid\";\nkernel k() { from_somewhere(); let x: u32 = true; }\n",
+        ),
+        ("lib/a.grid", ""),
+    ]);
+    files.0.insert("latin.grid".into(), b"// line 1\n// caf\xe9\n".to_vec());
+    insta::assert_snapshot!(messages(&files, "p.grid"));
+}
+
+#[test]
+fn the_number_of_files_is_bounded() {
+    // Each file uses the next, so that no list of files says how many there are.
+    let chain = |count: usize| {
+        let file = |at: usize| {
+            let text = format!("use \"{}.grid\"; fn f{at}() {{}}", at + 1);
+            (PathBuf::from(format!("{at}.grid")), text.into_bytes())
+        };
+        let mut files: BTreeMap<PathBuf, Vec<u8>> = (0..count - 1).map(file).collect();
+        files.insert(format!("{}.grid", count - 1).into(), b"kernel k() {}".to_vec());
+        Memory(files)
+    };
+    assert_eq!(messages(&chain(MAX_FILES), "0.grid"), "");
+    let message = messages(&chain(MAX_FILES + 2), "0.grid");
+    assert!(message.starts_with("error[too-many-files]"), "{message}");
+    assert!(message.contains("255.grid:1:5"), "{message}");
+    assert_eq!(message.matches("error[").count(), 1, "{message}");
+}
+
+#[test]
+fn the_first_file_must_be_there() {
+    let mut files = Memory::new([("lib/a.grid", "")]);
+    files.0.insert("latin.grid".into(), b"\xe9".to_vec());
+    let error = |path: &str| load(&files, Path::new(path)).unwrap_err();
+    assert!(matches!(error("none.grid"), Error::Io { .. }));
+    assert!(matches!(error("lib"), Error::Invalid(_)));
+    assert!(matches!(error("latin.grid"), Error::Unreadable(_)));
+}
+
+#[test]
+fn the_hash_of_the_source_covers_every_file() {
+    let hash = |text: &str| {
+        let files = Memory::new([("p.grid", "use \"a.grid\"; kernel k() {}"), ("a.grid", text)]);
+        let sources = load(&files, Path::new("p.grid")).unwrap();
+        compile::check(sources).unwrap().source_sha256()
+    };
+    assert_eq!(hash("fn a() {}"), hash("fn a() {}"));
+    assert_ne!(hash("fn a() {}"), hash("fn a() { }"));
+}

@@ -1,0 +1,40 @@
+//! CUDA's samples of nested launches, as Gridlet programs: each does what NVIDIA's sample of that name does.
+//! Tests run and check them on every device; the demo does with `--samples`.
+
+pub mod advanced_quicksort;
+pub mod bezier;
+pub mod quadtree;
+pub mod recursive_print;
+pub mod simple_quicksort;
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::Rng as _;
+
+use crate::Example;
+
+/// Every sample, from the simplest on.
+pub const SAMPLES: [Example; 5] = [
+    recursive_print::EXAMPLE,
+    simple_quicksort::EXAMPLE,
+    advanced_quicksort::EXAMPLE,
+    bezier::EXAMPLE,
+    quadtree::EXAMPLE,
+];
+
+/// A number from 0 to below 1.
+fn unit(random: &mut ChaCha8Rng) -> f32 {
+    (random.next_u32() >> 8) as f32 / (1 << 24) as f32
+}
+
+/// Says where values differ from what they should be.
+fn compare(found: &[u32], expected: &[u32]) -> anyhow::Result<()> {
+    anyhow::ensure!(found.len() == expected.len(), "{} values came back", found.len());
+    match (0..found.len()).find(|&at| found[at] != expected[at]) {
+        Some(at) => Err(anyhow::anyhow!(
+            "value {at} is {}, but a sort on the host puts {} there",
+            found[at],
+            expected[at]
+        )),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,249 @@
+//! Runs one program in several ways, and compares what comes out.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, ensure};
+use gridlet::arch::CudaArch;
+use gridlet::artifact;
+use gridlet::compile::{self, Backend, BuildOptions, Checked, CpuOptions, Session};
+use gridlet::diagnostics::render;
+use gridlet::error::Error;
+use gridlet::source::SourceMap;
+use gridlet_runtime::{
+    Arg, Artifact, Buffer, CpuConfig, Device, Dim3, LaunchConfig, Program as Loaded,
+};
+
+use crate::generate::{self, Program};
+
+/// How long a program may run: far longer than any takes.
+const TIME_OUT: Duration = Duration::from_secs(30);
+/// Launches that may be pending on a GPU.
+const PENDING_LAUNCHES: u64 = 8192;
+
+/// A way to machine code and a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The CPU device.
+    Cpu {
+        /// `-O 3` instead of `-O 0`.
+        optimize: bool,
+        /// `--check`: a finding is an error.
+        check: bool,
+    },
+    /// A GPU.
+    Gpu {
+        /// What makes the PTX.
+        backend: Backend,
+        /// `-O 3` instead of `-O 0`.
+        optimize: bool,
+    },
+}
+
+impl Way {
+    /// The ways that need no GPU. The first is the one that the others are compared with: it has the fewest
+    /// transformations behind it.
+    pub const CPU: [Way; 3] = [
+        Way::Cpu { optimize: false, check: false },
+        Way::Cpu { optimize: true, check: false },
+        Way::Cpu { optimize: true, check: true },
+    ];
+    /// The ways to run on a GPU.
+    pub const GPU: [Way; 4] = [
+        Way::Gpu { backend: Backend::LibNvvm, optimize: true },
+        Way::Gpu { backend: Backend::LibNvvm, optimize: false },
+        Way::Gpu { backend: Backend::Nvptx, optimize: true },
+        Way::Gpu { backend: Backend::Nvptx, optimize: false },
+    ];
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, optimize) = match self {
+            Way::Cpu { optimize, check: false } => ("cpu", optimize),
+            Way::Cpu { optimize, check: true } => ("cpu --check", optimize),
+            Way::Gpu { backend: Backend::LibNvvm, optimize } => ("libnvvm", optimize),
+            Way::Gpu { backend: Backend::Nvptx, optimize } => ("nvptx", optimize),
+        };
+        write!(f, "{name} -O {}", if *optimize { 3 } else { 0 })
+    }
+}
+
+/// What a run leaves behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The output.
+    pub slots: Vec<u64>,
+    /// The variables of the program, as their bytes.
+    pub statics: Vec<(String, Vec<u8>)>,
+}
+
+impl Outcome {
+    /// The first difference in words, if there is one.
+    pub fn difference(&self, other: &Outcome) -> Option<String> {
+        let slots = self.slots.iter().zip(&other.slots);
+        let differing = slots.clone().filter(|(a, b)| a != b).count();
+        if let Some((at, (a, b))) = slots.enumerate().find(|(_, (a, b))| a != b) {
+            let of = self.slots.len();
+            return Some(format!(
+                "out[{at}] is {a:#x} and {b:#x}; {differing} of {of} slots differ"
+            ));
+        }
+        let statics = self.statics.iter().zip(&other.statics);
+        statics
+            .clone()
+            .find(|(a, b)| a != b)
+            .map(|((name, a), (_, b))| format!("`{name}` has the bytes {a:x?} and {b:x?}"))
+    }
+}
+
+/// What went wrong with a program.
+#[derive(Debug)]
+pub struct Failure {
+    /// Where; `None` if it is no program.
+    pub way: Option<Way>,
+    /// Whether it ran, and gave something else.
+    pub differs: bool,
+    /// What.
+    pub message: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.way {
+            Some(way) if self.differs => write!(f, "{} and {way}: {}", Way::CPU[0], self.message),
+            Some(way) => write!(f, "{way}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+/// Runs programs. Serves many threads at once; on the GPU one runs at a time.
+pub struct Runner {
+    session: Session,
+    gpu: Option<(CudaArch, Mutex<Device>)>,
+}
+
+impl Runner {
+    /// One that runs on the CPU device only.
+    pub fn new() -> Runner {
+        Runner { session: Session::new(), gpu: None }
+    }
+
+    /// One that also runs on the first GPU.
+    ///
+    /// # Errors
+    /// If there is none, or none that Gridlet builds for.
+    pub fn with_gpu() -> anyhow::Result<Runner> {
+        let device = Device::open(0)?;
+        let capability = device.info().compute_capability;
+        let arch = CudaArch::for_device(capability.major, capability.minor)
+            .with_context(|| format!("Gridlet builds for no GPU of capability {capability}"))?;
+        device.set_pending_launch_limit(PENDING_LAUNCHES)?;
+        Ok(Runner { session: Session::new(), gpu: Some((arch, Mutex::new(device))) })
+    }
+
+    /// Runs a program in all of these ways.
+    ///
+    /// # Errors
+    /// The first thing that goes wrong, or differs from what the first way gives.
+    pub fn compare(&self, program: &Program, ways: &[Way]) -> Result<(), Failure> {
+        let failure = |way, differs, message| Failure { way, differs, message };
+        let checked =
+            check(&program.source).map_err(|error| failure(None, false, error.to_string()))?;
+        let mut expected: Option<Outcome> = None;
+        for &way in ways {
+            let outcome = self
+                .run(program, &checked, way)
+                .map_err(|error| failure(Some(way), false, format!("{error:#}")))?;
+            match &expected {
+                None => expected = Some(outcome),
+                Some(expected) => {
+                    if let Some(difference) = expected.difference(&outcome) {
+                        return Err(failure(Some(way), true, difference));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Builds and runs a program in one way.
+    ///
+    /// # Errors
+    /// Those of building and running; a finding of `--check`.
+    pub fn run(&self, program: &Program, checked: &Checked, way: Way) -> anyhow::Result<Outcome> {
+        match way {
+            Way::Cpu { optimize, check } => {
+                let options = CpuOptions { optimize, check, ..CpuOptions::default() };
+                let built = artifact::build_cpu(&self.session, checked, &options)?;
+                // Each way another order of threads, blocks and grids.
+                let seed = Some(program.seed * 4 + u64::from(optimize) * 2 + u64::from(check));
+                let config = CpuConfig { threads: Some(2), seed, check, ..CpuConfig::default() };
+                execute(program, &built, &Device::open_cpu(config)?)
+            }
+            Way::Gpu { backend, optimize } => {
+                let (arch, device) = self.gpu.as_ref().context("the runner has no GPU")?;
+                let options = BuildOptions { backend, optimize, ..BuildOptions::for_arch(*arch) };
+                let built = artifact::build(&self.session, checked, &[*arch], &options)?;
+                let device = device.lock().unwrap_or_else(PoisonError::into_inner);
+                execute(program, &built, &device)
+            }
+        }
+    }
+
+    /// The same program with less in it, of which the same is true as `failure` says.
+    pub fn reduce(&self, program: &Program, failure: &Failure) -> String {
+        let Some(way) = failure.way else { return program.source.clone() };
+        let ways = if way == Way::CPU[0] { vec![way] } else { vec![Way::CPU[0], way] };
+        generate::reduce::reduce(&program.source, MOST_REDUCTIONS, |source| {
+            let smaller = Program { source: source.to_owned(), ..program.clone() };
+            let found = self.compare(&smaller, &ways);
+            found.is_err_and(|found| found.way == Some(way) && found.differs == failure.differs)
+        })
+    }
+}
+
+/// How many smaller programs are tried: each takes about as long as the program itself.
+const MOST_REDUCTIONS: usize = 2000;
+
+impl Default for Runner {
+    fn default() -> Self {
+        Runner::new()
+    }
+}
+
+/// Checks a program.
+///
+/// # Errors
+/// Its messages, as a user sees them.
+pub fn check(source: &str) -> anyhow::Result<Checked> {
+    let sources = SourceMap::single("generated.grid", source);
+    compile::check(sources.clone()).map_err(|error| match error {
+        Error::Program(diagnostics) => anyhow!("{}", render(&diagnostics, &sources, false)),
+        error => error.into(),
+    })
+}
+
+fn execute(program: &Program, built: &Artifact, device: &Device) -> anyhow::Result<Outcome> {
+    let loaded = Loaded::load(device, built)?;
+    let (kernel, stream) = (loaded.kernel(generate::ENTRY)?, device.stream()?);
+    let mut out = Buffer::<u64>::alloc_zeroed(device, program.slots)?;
+    let dim3 = |[x, y, z]: [u32; 3]| Dim3::new(x, y, z);
+    let config = LaunchConfig::new(dim3(program.grid), dim3(program.block))
+        .with_shared(program.shared_bytes);
+    let arguments = [Arg::from(&mut out), Arg::from(0u64), Arg::from(program.argument)];
+    stream.launch(&kernel, &config, &arguments)?;
+    stream.synchronize(TIME_OUT)?;
+    let slots = out.to_vec()?;
+    let mut statics = vec![];
+    for name in &program.statics {
+        let memory = loaded.global(name)?;
+        ensure!(memory.len() <= 8, "`{name}` has {} bytes", memory.len());
+        let mut bytes = vec![0; memory.len() as usize];
+        memory.copy_to_host(&mut bytes)?;
+        statics.push((name.clone(), bytes));
+    }
+    Ok(Outcome { slots, statics })
+}

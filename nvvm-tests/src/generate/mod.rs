@@ -1,0 +1,353 @@
+//! Random programs that are right: well typed, without races, and with one result whatever runs them.
+//!
+//! The same seed gives the same program everywhere. What keeps a program's result one:
+//!
+//! - A thread writes only its own slots of the output. Shared memory is written at the thread's own place, then read
+//!   after a barrier, before another one. Threads of several grids meet only in atomic operations, each variable with
+//!   operations of one kind that commute, whose old values nobody reads.
+//! - Barriers and warp operations stand where all threads of a block pass.
+//! - A NaN's sign and payload differ between processors: bits of floats are only looked at through a function that
+//!   makes all NaNs one. No mathematical function is called that is not correctly rounded or exact everywhere.
+//! - libNVVM fuses a product and a sum, LLVM does not: every product's bits meet a number that is 0, which no compiler
+//!   knows, so that it is rounded before it is added to.
+//! - Loops and recursion end: their counts are in the source. An estimate of the steps bounds the time.
+//!
+//! A statement stands on its lines alone, and a whole exchange through shared memory on one line. So lines, or a line
+//! that opens a block with all of the block, can be taken out without making a race ([`reduce`]).
+
+mod expressions;
+mod functions;
+mod kernels;
+mod random;
+pub mod reduce;
+mod statements;
+mod types;
+
+use std::fmt::Write as _;
+
+use gridlet::types::{Scalar, Struct, Structs, Type};
+
+use functions::Function;
+use kernels::Kernel;
+use random::Random;
+
+/// The entry kernel's name. Its parameters: `out: *mut u64`, which holds [`Program::slots`] zeros; `z: u64`, which is
+/// 0; `seed: u64`, any number.
+pub const ENTRY: &str = "entry";
+
+/// A program and how to run it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// What it was made from.
+    pub seed: u64,
+    /// The text.
+    pub source: String,
+    /// Blocks of the entry kernel's grid.
+    pub grid: [u32; 3],
+    /// Threads of its blocks.
+    pub block: [u32; 3],
+    /// Bytes of its dynamic shared memory.
+    pub shared_bytes: u32,
+    /// Elements of the output.
+    pub slots: usize,
+    /// The `seed` to pass.
+    pub argument: u64,
+    /// The variables that the host reads after the run.
+    pub statics: Vec<String>,
+}
+
+/// A program that runs in a moment.
+pub fn program(seed: u64) -> Program {
+    let mut generator = Generator::new(seed);
+    generator.declarations();
+    let functions = 2 + generator.random.below(5);
+    for _ in 0..functions {
+        generator.function();
+    }
+    let children = generator.random.below(4);
+    let entry = generator.kernels(children);
+    generator.finish(&entry)
+}
+
+/// A program of about so many lines, to be compiled and not to be run: it may take long.
+pub fn of_lines(seed: u64, lines: usize) -> Program {
+    let mut generator = Generator::new(seed);
+    generator.declarations();
+    generator.recent_only = true;
+    while generator.lines() + 60 < lines {
+        generator.function();
+    }
+    let entry = generator.kernels(1);
+    generator.finish(&entry)
+}
+
+/// A variable in scope.
+#[derive(Clone, Debug)]
+struct Variable {
+    /// How it is written, `#` where an index below the array's length belongs, with that length after it: `v.a[#4]`.
+    path: String,
+    ty: Type,
+    mutable: bool,
+}
+
+/// What holds at the place where code is made.
+struct Place {
+    /// How often it runs, estimated.
+    times: u64,
+    /// Levels of blocks and loops.
+    depth: u32,
+    /// All threads of the block pass, so that they can meet.
+    meets: bool,
+    /// The labels of loops around that can be left, innermost last; empty for those without one.
+    loops: Vec<String>,
+    /// What the function returns; `None` in kernels and where nothing may return.
+    result: Option<Type>,
+    /// Whether warps are full.
+    full_warps: bool,
+}
+
+struct Generator {
+    random: Random,
+    seed: u64,
+    text: String,
+    indent: usize,
+    line_count: usize,
+    names: u32,
+    structs: Structs,
+    /// Constants, and tables that nobody writes.
+    globals: Vec<Variable>,
+    /// `static` variables with the operations that may be done on each.
+    counters: Vec<(String, Scalar, &'static [&'static str])>,
+    functions: Vec<Function>,
+    kernels: Vec<Kernel>,
+    variables: Vec<Variable>,
+    place: Place,
+    /// Steps of one call of what is being made.
+    cost: u64,
+    /// The most that they may be.
+    budget: u64,
+    /// Shared memory of the function that is being made: name and type, an array with an element a thread or a scalar.
+    shared: Vec<(String, Type)>,
+    /// Where its declarations go, in bytes from the text's start.
+    shared_at: usize,
+    /// Only the last functions are called, so that the choice takes no longer the more there are.
+    recent_only: bool,
+}
+
+impl Generator {
+    fn new(seed: u64) -> Generator {
+        Generator {
+            random: Random::new(seed),
+            seed,
+            text: String::new(),
+            indent: 0,
+            line_count: 0,
+            names: 0,
+            structs: Structs::new(),
+            globals: vec![],
+            counters: vec![],
+            functions: vec![],
+            kernels: vec![],
+            variables: vec![],
+            place: Place {
+                times: 1,
+                depth: 0,
+                meets: false,
+                loops: vec![],
+                result: None,
+                full_warps: false,
+            },
+            cost: 0,
+            budget: 0,
+            shared: vec![],
+            shared_at: 0,
+            recent_only: false,
+        }
+    }
+
+    fn lines(&self) -> usize {
+        self.line_count
+    }
+
+    fn line(&mut self, text: &str) {
+        let _ = writeln!(self.text, "{:1$}{text}", "", self.indent * 4);
+        self.line_count += 1;
+    }
+
+    fn open(&mut self, text: &str) {
+        self.line(text);
+        self.indent += 1;
+    }
+
+    fn close(&mut self, text: &str) {
+        self.indent -= 1;
+        self.line(text);
+    }
+
+    /// Starts a function: what its threads share will be declared here.
+    fn start_body(&mut self, head: &str) {
+        self.open(head);
+        self.shared.clear();
+        self.shared_at = self.text.len();
+    }
+
+    /// Shared memory of a type, one that is there if there is enough already.
+    fn share(&mut self, ty: &Type, most: usize) -> Option<String> {
+        if let Some((name, _)) = self.shared.iter().find(|(_, known)| known == ty) {
+            return Some(name.clone());
+        }
+        if self.shared.len() == most {
+            return None;
+        }
+        let name = self.fresh("s");
+        let line = format!("    shared {name}: {};\n", self.show(ty));
+        self.text.insert_str(self.shared_at, &line);
+        self.shared_at += line.len();
+        self.line_count += 1;
+        self.shared.push((name.clone(), ty.clone()));
+        Some(name)
+    }
+
+    fn fresh(&mut self, stem: &str) -> String {
+        self.names += 1;
+        format!("{stem}{}", self.names)
+    }
+
+    fn show(&self, ty: &Type) -> String {
+        ty.display(&self.structs).to_string()
+    }
+
+    /// Constants, structs, variables of the program and the functions that all code uses.
+    fn declarations(&mut self) {
+        self.line(&format!("// Seed {}.", self.seed));
+        for _ in 0..self.random.below(4) {
+            let scalar = self.scalar();
+            let (name, value) = (self.fresh("C"), self.literal(scalar));
+            self.line(&format!("const {name}: {} = {value};", scalar.name()));
+            let ty = Type::Scalar(scalar);
+            self.globals.push(Variable { path: name, ty, mutable: false });
+        }
+        for _ in 0..1 + self.random.below(3) {
+            self.structure();
+        }
+        for _ in 0..self.random.below(3) {
+            let element = self.some_type(1);
+            let ty = Type::Array(Box::new(element), 1 + self.random.below(6) as u64);
+            let (name, value) = (self.fresh("TABLE"), self.constant(&ty));
+            self.line(&format!("static {name}: {} = {value};", self.show(&ty)));
+            self.add_global(&name, &ty);
+        }
+        for _ in 0..1 + self.random.below(3) {
+            let scalar = self.random.pick(&[Scalar::U32, Scalar::I32, Scalar::U64, Scalar::I64]);
+            let kind = self.random.pick::<&'static [&'static str]>(&[
+                &["add", "sub"],
+                &["xor"],
+                &["or"],
+                &["and"],
+                &["min"],
+                &["max"],
+            ]);
+            let (name, value) = (self.fresh("COUNTER"), self.literal(scalar));
+            self.line(&format!("static {name}: {} = {value};", scalar.name()));
+            self.counters.push((name, scalar, kind));
+        }
+        self.helpers();
+    }
+
+    fn add_global(&mut self, name: &str, ty: &Type) {
+        let parts = self.parts(name, ty, false);
+        self.globals.extend(parts);
+    }
+
+    fn structure(&mut self) {
+        let name = self.fresh("S");
+        let count = 1 + self.random.below(4);
+        let mut fields = vec![];
+        for at in 0..count {
+            let ty = self.some_type(1);
+            fields.push(gridlet::types::Field { name: format!("f{at}"), ty });
+        }
+        let list: Vec<String> = fields
+            .iter()
+            .map(|field| format!("{}: {}", field.name, self.show(&field.ty)))
+            .collect();
+        self.line(&format!("struct {name} {{ {} }}", list.join(", ")));
+        self.structs.add(Struct { name, fields, span: None });
+    }
+
+    fn helpers(&mut self) {
+        for line in HELPERS.lines() {
+            self.line(line);
+        }
+    }
+
+    fn finish(self, entry: &Kernel) -> Program {
+        Program {
+            seed: self.seed,
+            grid: entry.grid,
+            block: entry.block,
+            shared_bytes: entry.shared_bytes,
+            slots: entry.slots,
+            argument: self.random.seed_argument(),
+            statics: self.counters.into_iter().map(|(name, ..)| name).collect(),
+            source: self.text,
+        }
+    }
+}
+
+/// What all programs have: the thread's number, and values made into checksums.
+const HELPERS: &str = "\
+fn in_block() -> u32 { (thread_idx.z * block_dim.y + thread_idx.y) * block_dim.x + thread_idx.x }
+fn block_size() -> u32 { block_dim.x * block_dim.y * block_dim.z }
+fn in_grid() -> u32 { ((block_idx.z * grid_dim.y + block_idx.y) * grid_dim.x + block_idx.x) * block_size() + in_block() }
+fn mix(h: u64, v: u64) -> u64 { let x = (h ^ v) * 0x9e37_79b9_7f4a_7c15; x ^ (x >> 29) }
+fn bits32(x: f32) -> u32 { if x == x { bitcast::<u32>(x) } else { 0x7fc0_0000 } }
+fn bits64(x: f64) -> u64 { if x == x { bitcast::<u64>(x) } else { 0x7ff8_0000_0000_0000 } }
+fn mul32(a: f32, b: f32, z: u64) -> f32 { bitcast::<f32>(bitcast::<u32>(a * b) ^ z as u32) }
+fn mul64(a: f64, b: f64, z: u64) -> f64 { bitcast::<f64>(bitcast::<u64>(a * b) ^ z) }";
+
+#[cfg(test)]
+mod tests {
+    use gridlet::compile;
+    use gridlet::diagnostics::render;
+    use gridlet::error::Error;
+    use gridlet::source::SourceMap;
+
+    use super::*;
+
+    #[test]
+    fn a_seed_gives_one_program() {
+        assert_eq!(program(7), program(7));
+        assert_ne!(program(7).source, program(8).source);
+        assert_eq!(of_lines(1, 2000), of_lines(1, 2000));
+    }
+
+    /// The messages of a program that ought to have none.
+    fn messages(program: &Program) -> String {
+        let sources = SourceMap::single("p.grid", program.source.clone());
+        match compile::check(sources.clone()) {
+            Ok(_) => String::new(),
+            Err(Error::Program(diagnostics)) => render(&diagnostics, &sources, false),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn programs_are_right() {
+        for seed in 0..300 {
+            let program = program(seed);
+            let messages = messages(&program);
+            assert!(messages.is_empty(), "seed {seed}: {messages}");
+        }
+    }
+
+    #[test]
+    fn a_program_has_about_the_lines_that_were_asked_for() {
+        for lines in [500, 5000] {
+            let program = of_lines(3, lines);
+            let found = program.source.lines().count();
+            assert!((lines * 9 / 10..lines * 13 / 10).contains(&found), "{found} lines");
+            assert_eq!(messages(&program), "");
+        }
+    }
+}

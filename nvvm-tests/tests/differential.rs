@@ -1,0 +1,127 @@
+//! Random programs through the stages and on the CPU device: not optimised and optimised, checked, each in another
+//! order of threads. On a GPU and in large numbers the program `differential` runs them.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
+
+use gridlet::arch::{CudaArch, Dialect};
+use gridlet::compile::{Backend, BuildOptions, CpuOptions, DialectChoice, Session};
+use gridlet::ir::verify::verify;
+use gridlet::toolchain::Component;
+use nvvm_tests::differential::{self, Outcome, Runner, Way};
+use nvvm_tests::{generate, toolchain_or_skip};
+
+/// So many programs run in half a minute.
+const PROGRAMS: u64 = 100;
+
+fn each(seeds: std::ops::Range<u64>, test: impl Fn(u64) -> Result<(), String> + Sync) {
+    let next = std::sync::atomic::AtomicU64::new(seeds.start);
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let failed: Vec<String> = std::thread::scope(|scope| {
+        let work = || {
+            let mut failed = vec![];
+            loop {
+                let seed = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                if seed >= seeds.end {
+                    return failed;
+                }
+                if let Err(message) = test(seed) {
+                    failed.push(format!(
+                        "seed {seed}: {message}\nto see it: cargo run -p nvvm-tests --bin differential -- \
+                         --seed {seed} --count 1 --reduce"
+                    ));
+                }
+            }
+        };
+        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(failed.is_empty(), "{}", failed.join("\n\n"));
+}
+
+#[test]
+fn results_on_the_cpu_do_not_depend_on_the_optimiser_or_the_order_of_threads() {
+    let runner = Runner::new();
+    each(0..PROGRAMS, |seed| {
+        // The checked way is the slow one.
+        let ways = if seed % 3 == 0 { &Way::CPU[..] } else { &Way::CPU[..2] };
+        let compared = runner.compare(&generate::program(seed), ways);
+        compared.map_err(|failure| failure.to_string())
+    });
+}
+
+#[test]
+fn every_stage_takes_what_the_one_before_made() {
+    each(PROGRAMS..2 * PROGRAMS, |seed| {
+        let checked = differential::check(&generate::program(seed).source);
+        let stages = || -> gridlet::Result<()> {
+            let checked = checked.map_err(|error| gridlet::Error::Invalid(error.to_string()))?;
+            verify(&checked.module)?;
+            verify(&checked.lower_for_cpu(&CpuOptions::default())?)?;
+            for dialect in [Dialect::Legacy, Dialect::Modern] {
+                let dialect = DialectChoice::Fixed(dialect);
+                let options = BuildOptions { dialect, ..BuildOptions::default() };
+                verify(&checked.lower(&options)?)?;
+                // LLVM's verifier is part of this.
+                checked.nvvm(&options)?;
+            }
+            Ok(())
+        };
+        stages().map_err(|error| error.to_string())
+    });
+}
+
+#[test]
+fn every_back_end_takes_the_programs() {
+    let test = "every_back_end_takes_the_programs";
+    let needed =
+        [Component::LibNvvm, Component::LibDevice, Component::NvJitLink, Component::CudaDevRt];
+    if toolchain_or_skip(test, &needed).is_none() {
+        return;
+    }
+    let session = Session::new();
+    each(200..210, |seed| {
+        let program = generate::program(seed);
+        let checked = differential::check(&program.source).map_err(|error| error.to_string())?;
+        for (backend, arch) in [
+            (Backend::LibNvvm, CudaArch::DEFAULT),
+            (Backend::Nvptx, CudaArch::DEFAULT),
+            (Backend::LibNvvm, CudaArch::for_device(10, 0).ok_or("no sm_100")?),
+        ] {
+            let options = BuildOptions { backend, ..BuildOptions::for_arch(arch) };
+            session.cubin(&checked, &options).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_difference_is_seen_and_said() {
+    let outcome = |slots: &[u64], bytes: &[u8]| Outcome {
+        slots: slots.to_vec(),
+        statics: vec![("COUNTER1".into(), bytes.to_vec())],
+    };
+    let first = outcome(&[1, 2, 3], &[0, 1]);
+    assert_eq!(first.difference(&first), None);
+    let said = first.difference(&outcome(&[1, 5, 6], &[0, 1]));
+    assert_eq!(said.as_deref(), Some("out[1] is 0x2 and 0x5; 2 of 3 slots differ"));
+    let said = first.difference(&outcome(&[1, 2, 3], &[7, 1]));
+    assert_eq!(said.as_deref(), Some("`COUNTER1` has the bytes [0, 1] and [7, 1]"));
+
+    // A program whose result depends on the order of its threads.
+    let source = "kernel entry(out: *mut u64, z: u64, seed: u64) {
+    out[1 + block_idx.x] = atomic_add(out, 1);
+}
+";
+    let program = generate::Program {
+        seed: 1,
+        source: source.into(),
+        grid: [64, 1, 1],
+        block: [1, 1, 1],
+        shared_bytes: 0,
+        slots: 65,
+        argument: 0,
+        statics: vec![],
+    };
+    let failure = Runner::new().compare(&program, &Way::CPU).unwrap_err();
+    assert!(failure.differs, "{failure}");
+}

@@ -1,0 +1,132 @@
+//! Resources of green contexts: parts of a device.
+
+use super::Entered;
+use crate::driver;
+use crate::driver::green::{GroupParameters, RawResource, WorkqueueNumbers};
+use crate::error::Result;
+
+/// One group of a structured split.
+pub(crate) type SplitGroup = GroupParameters;
+
+/// Groups, and what is left over.
+pub(crate) type Parts = (Vec<PartHandle>, Option<PartHandle>);
+
+/// A resource: SMs, or on CUDA also workqueues.
+#[derive(Clone, Debug)]
+pub(crate) enum PartHandle {
+    Cuda(RawResource),
+    /// So many workers.
+    Cpu(u32),
+}
+
+impl PartHandle {
+    /// SMs, smallest partition, alignment; the latter two 0 if the driver does not say.
+    pub(crate) fn sm_numbers(&self) -> (u32, u32, u32) {
+        match self {
+            PartHandle::Cuda(resource) => {
+                let sm = resource.sm();
+                (sm.sm_count, sm.minimum, sm.alignment)
+            }
+            PartHandle::Cpu(workers) => (*workers, 1, 1),
+        }
+    }
+
+    pub(crate) fn count_groups(
+        &self,
+        flags: u32,
+        minimum: u32,
+        _entered: &Entered<'_>,
+    ) -> Result<u32> {
+        match self {
+            PartHandle::Cuda(input) => {
+                // SAFETY: the resource is the driver's own.
+                Ok(unsafe { driver::green::count_groups(input, flags, minimum) }?)
+            }
+            PartHandle::Cpu(workers) => Ok(workers / minimum.max(1)),
+        }
+    }
+
+    pub(crate) fn split_by_count(
+        &self,
+        groups: u32,
+        flags: u32,
+        minimum: u32,
+        _entered: &Entered<'_>,
+    ) -> Result<Parts> {
+        match self {
+            PartHandle::Cuda(input) => {
+                // SAFETY: the resource is the driver's own.
+                let parts =
+                    unsafe { driver::green::split_by_count(input, groups, flags, minimum) }?;
+                Ok(cuda_parts(parts))
+            }
+            PartHandle::Cpu(workers) => {
+                let size = minimum.max(1);
+                let groups = groups.min(workers / size);
+                Ok(cpu_parts(*workers, &vec![size; groups as usize]))
+            }
+        }
+    }
+
+    /// Writes the sizes that were found into `groups`.
+    pub(crate) fn split(
+        &self,
+        groups: &mut [SplitGroup],
+        make: bool,
+        _entered: &Entered<'_>,
+    ) -> Result<Parts> {
+        match self {
+            PartHandle::Cuda(input) => {
+                // SAFETY: the resource is the driver's own.
+                Ok(cuda_parts(unsafe { driver::green::split(input, groups, make) }?))
+            }
+            PartHandle::Cpu(workers) => {
+                let mut left = *workers;
+                for group in groups.iter_mut() {
+                    group.coscheduled = group.coscheduled.max(1);
+                    group.preferred = group.preferred.max(group.coscheduled);
+                    if group.sm_count == 0 {
+                        let unit = if group.backfill { 1 } else { group.coscheduled };
+                        group.sm_count = left / unit * unit;
+                    }
+                    left = left.saturating_sub(group.sm_count);
+                }
+                let sizes: Vec<u32> = groups.iter().map(|group| group.sm_count).collect();
+                Ok(cpu_parts(*workers, &sizes))
+            }
+        }
+    }
+
+    /// Of a workqueue configuration: the concurrency limit, and whether it is balanced.
+    pub(crate) fn workqueue(&self) -> (u32, bool) {
+        match self {
+            PartHandle::Cuda(resource) => {
+                let numbers = resource.workqueue();
+                (numbers.concurrency_limit, numbers.balanced)
+            }
+            PartHandle::Cpu(_) => (0, false),
+        }
+    }
+
+    /// A workqueue configuration with other values.
+    pub(crate) fn with_workqueue(&self, concurrency_limit: u32, balanced: bool) -> PartHandle {
+        match self {
+            PartHandle::Cuda(resource) => PartHandle::Cuda(
+                resource.with_workqueue(WorkqueueNumbers { concurrency_limit, balanced }),
+            ),
+            cpu @ PartHandle::Cpu(_) => cpu.clone(),
+        }
+    }
+}
+
+fn cuda_parts((groups, remainder): (Vec<RawResource>, Option<RawResource>)) -> Parts {
+    (groups.into_iter().map(PartHandle::Cuda).collect(), remainder.map(PartHandle::Cuda))
+}
+
+/// Parts of these sizes, and the rest of `workers`.
+fn cpu_parts(workers: u32, sizes: &[u32]) -> Parts {
+    let used: u32 = sizes.iter().sum();
+    let rest = workers.saturating_sub(used);
+    let groups = sizes.iter().map(|size| PartHandle::Cpu(*size)).collect();
+    (groups, (rest > 0).then_some(PartHandle::Cpu(rest)))
+}

@@ -1,0 +1,278 @@
+//! Unified addressing on both kinds of device.
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::ffi::c_void;
+
+use super::{DeviceHandle, Entered, StreamHandle, mixed};
+use crate::driver::unified as driver;
+use crate::driver::unified::MemoryLocation;
+use crate::error::{Error, Result};
+
+/// Alignment of host memory on the CPU device, as that of its device memory.
+const HOST_ALIGNMENT: usize = 256;
+
+impl DeviceHandle {
+    /// Allocates managed memory of at least one byte; freed as other memory of the device.
+    pub(crate) fn allocate_managed(&self, bytes: u64, entered: &Entered<'_>) -> Result<u64> {
+        match self {
+            DeviceHandle::Cuda(_) => {
+                let size = usize::try_from(bytes.max(1)).unwrap_or(usize::MAX);
+                // SAFETY: the device was entered.
+                Ok(unsafe { driver::allocate_managed(size) }?)
+            }
+            DeviceHandle::Cpu(_) => self.allocate(bytes, entered),
+        }
+    }
+
+    /// Advises; on the CPU there is nothing to advise.
+    ///
+    /// # Safety
+    /// The contract of [`super`]; the range is managed memory.
+    pub(crate) unsafe fn advise(
+        &self,
+        address: u64,
+        bytes: u64,
+        advice: u32,
+        location: MemoryLocation,
+        _entered: &Entered<'_>,
+    ) -> Result<()> {
+        match self {
+            DeviceHandle::Cuda(_) => {
+                // SAFETY: passed on to the caller.
+                Ok(unsafe { driver::advise(address, bytes as usize, advice, location) }?)
+            }
+            DeviceHandle::Cpu(_) => Ok(()),
+        }
+    }
+
+    /// # Safety
+    /// As [`DeviceHandle::advise`].
+    pub(crate) unsafe fn range_attribute(
+        &self,
+        address: u64,
+        bytes: u64,
+        attribute: u32,
+        data: &mut [i32],
+        _entered: &Entered<'_>,
+    ) -> Result<()> {
+        match self {
+            DeviceHandle::Cuda(_) => {
+                // SAFETY: passed on to the caller.
+                Ok(unsafe { driver::range_attribute(address, bytes as usize, attribute, data) }?)
+            }
+            DeviceHandle::Cpu(_) => Err(Error::NotOnCpu { what: "attributes of memory ranges" }),
+        }
+    }
+
+    /// # Safety
+    /// As [`DeviceHandle::advise`].
+    pub(crate) unsafe fn range_attributes(
+        &self,
+        address: u64,
+        bytes: u64,
+        attributes: &mut [(u32, &mut [i32])],
+        _entered: &Entered<'_>,
+    ) -> Result<()> {
+        match self {
+            DeviceHandle::Cuda(_) => {
+                // SAFETY: passed on to the caller.
+                Ok(unsafe { driver::range_attributes(address, bytes as usize, attributes) }?)
+            }
+            DeviceHandle::Cpu(_) => Err(Error::NotOnCpu { what: "attributes of memory ranges" }),
+        }
+    }
+
+    /// # Safety
+    /// `T` is the attribute's type, and any bits are a value of it.
+    pub(crate) unsafe fn pointer_attribute<T: Copy>(
+        &self,
+        address: u64,
+        attribute: u32,
+        empty: T,
+        _entered: &Entered<'_>,
+    ) -> Result<T> {
+        match self {
+            DeviceHandle::Cuda(_) => {
+                // SAFETY: passed on to the caller; the driver takes any address.
+                Ok(unsafe { driver::pointer_attribute(address, attribute, empty) }?)
+            }
+            DeviceHandle::Cpu(_) => Err(Error::NotOnCpu { what: "attributes of pointers" }),
+        }
+    }
+
+    /// # Safety
+    /// Each pointer is to a live value of its attribute's type.
+    pub(crate) unsafe fn pointer_attributes(
+        &self,
+        address: u64,
+        attributes: &mut [(u32, *mut c_void)],
+        _entered: &Entered<'_>,
+    ) -> Result<()> {
+        match self {
+            DeviceHandle::Cuda(_) => {
+                // SAFETY: passed on to the caller; the driver takes any address.
+                Ok(unsafe { driver::pointer_attributes(address, attributes) }?)
+            }
+            DeviceHandle::Cpu(_) => Err(Error::NotOnCpu { what: "attributes of pointers" }),
+        }
+    }
+
+    pub(crate) fn set_pointer_attribute(
+        &self,
+        address: u64,
+        attribute: u32,
+        value: u32,
+        _entered: &Entered<'_>,
+    ) -> Result<()> {
+        match self {
+            DeviceHandle::Cuda(_) => {
+                // SAFETY: the driver takes any address, and says if it knows it not.
+                Ok(unsafe { driver::set_pointer_attribute(address, attribute, value) }?)
+            }
+            DeviceHandle::Cpu(_) => Err(Error::NotOnCpu { what: "attributes of pointers" }),
+        }
+    }
+
+    /// Allocates host memory of at least one byte: its address on the host and on the device.
+    pub(crate) fn allocate_host(
+        &self,
+        bytes: usize,
+        write_combined: bool,
+        _entered: &Entered<'_>,
+    ) -> Result<(*mut u8, u64)> {
+        match self {
+            DeviceHandle::Cuda(_) => {
+                // SAFETY: the device was entered, and the second call gets the first's memory.
+                unsafe {
+                    let host = driver::allocate_host(bytes, write_combined)?;
+                    let address = driver::host_device_address(host).inspect_err(|_| {
+                        let _ = driver::free_host(host);
+                    })?;
+                    Ok((host.cast(), address))
+                }
+            }
+            DeviceHandle::Cpu(_) => {
+                let no_memory = Error::CpuMemory { bytes: bytes as u64 };
+                let Ok(layout) = Layout::from_size_align(bytes.max(1), HOST_ALIGNMENT) else {
+                    return Err(no_memory);
+                };
+                // SAFETY: the layout has at least one byte.
+                let host = unsafe { alloc(layout) };
+                if host.is_null() { Err(no_memory) } else { Ok((host, host as u64)) }
+            }
+        }
+    }
+
+    /// # Safety
+    /// The contract of [`super`]; the memory is [`DeviceHandle::allocate_host`]'s of that size, and nothing uses it.
+    pub(crate) unsafe fn free_host(&self, host: *mut u8, bytes: usize, _entered: &Entered<'_>) {
+        match self {
+            // SAFETY: passed on to the caller. An error means that it is gone already.
+            DeviceHandle::Cuda(_) => drop(unsafe { driver::free_host(host.cast()) }),
+            DeviceHandle::Cpu(_) => {
+                if let Ok(layout) = Layout::from_size_align(bytes.max(1), HOST_ALIGNMENT) {
+                    // SAFETY: passed on to the caller; the layout is the one that it was allocated with.
+                    unsafe { dealloc(host, layout) };
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`DeviceHandle::free_host`], but that something may use it.
+    pub(crate) unsafe fn is_write_combined(
+        &self,
+        host: *mut u8,
+        _entered: &Entered<'_>,
+    ) -> Result<bool> {
+        match self {
+            // SAFETY: passed on to the caller.
+            DeviceHandle::Cuda(_) => Ok(unsafe { driver::is_write_combined(host.cast()) }?),
+            DeviceHandle::Cpu(_) => Ok(false),
+        }
+    }
+
+    /// Registers host memory: its address on the device.
+    ///
+    /// # Safety
+    /// The contract of [`super`]; the memory lives until [`DeviceHandle::unregister_host`].
+    pub(crate) unsafe fn register_host(
+        &self,
+        host: *mut u8,
+        bytes: usize,
+        read_only: bool,
+        _entered: &Entered<'_>,
+    ) -> Result<u64> {
+        match self {
+            // SAFETY: passed on to the caller; the second call gets what the first registered.
+            DeviceHandle::Cuda(_) => unsafe {
+                driver::register_host(host.cast(), bytes, read_only)?;
+                let address = driver::host_device_address(host.cast()).inspect_err(|_| {
+                    let _ = driver::unregister_host(host.cast());
+                })?;
+                Ok(address)
+            },
+            DeviceHandle::Cpu(_) => Ok(host as u64),
+        }
+    }
+
+    /// # Safety
+    /// The contract of [`super`]; nothing uses the memory's device address any more.
+    pub(crate) unsafe fn unregister_host(&self, host: *mut u8, _entered: &Entered<'_>) {
+        if let DeviceHandle::Cuda(_) = self {
+            // SAFETY: passed on to the caller. An error means that the context is gone.
+            let _ = unsafe { driver::unregister_host(host.cast()) };
+        }
+    }
+
+    /// Whether kernels of this device can be given access to the other's memory.
+    pub(crate) fn can_access(&self, peer: &DeviceHandle) -> Result<bool> {
+        match (self, peer) {
+            (DeviceHandle::Cuda(device), DeviceHandle::Cuda(peer)) => device.can_access(peer),
+            _ => Err(mixed()),
+        }
+    }
+
+    pub(crate) fn peer_attribute(&self, peer: &DeviceHandle, attribute: u32) -> Result<i32> {
+        match (self, peer) {
+            (DeviceHandle::Cuda(device), DeviceHandle::Cuda(peer)) => {
+                device.peer_attribute(peer, attribute)
+            }
+            _ => Err(mixed()),
+        }
+    }
+
+    pub(crate) fn enable_peer(&self, peer: &DeviceHandle, _entered: &Entered<'_>) -> Result<()> {
+        match (self, peer) {
+            (DeviceHandle::Cuda(_), DeviceHandle::Cuda(peer)) => peer.open_to_current(),
+            _ => Err(mixed()),
+        }
+    }
+
+    pub(crate) fn disable_peer(&self, peer: &DeviceHandle, _entered: &Entered<'_>) -> Result<()> {
+        match (self, peer) {
+            (DeviceHandle::Cuda(_), DeviceHandle::Cuda(peer)) => peer.close_to_current(),
+            _ => Err(mixed()),
+        }
+    }
+}
+
+impl StreamHandle {
+    /// Starts moving managed memory; on the CPU there is nothing to move.
+    ///
+    /// # Safety
+    /// The contract of [`super`]; the range is managed memory.
+    pub(crate) unsafe fn prefetch(
+        &self,
+        address: u64,
+        bytes: u64,
+        location: MemoryLocation,
+        _entered: &Entered<'_>,
+    ) -> Result<()> {
+        match self {
+            // SAFETY: passed on to the caller.
+            StreamHandle::Cuda(stream) => unsafe { stream.prefetch(address, bytes, location) },
+            StreamHandle::Cpu(_) => Ok(()),
+        }
+    }
+}

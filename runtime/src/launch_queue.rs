@@ -1,0 +1,276 @@
+//! The driver's queue of launches: launching without ever waiting for it, and how deep it is.
+//!
+//! The driver puts launches into channels of 1,024 entries, of which 1,022 can be used, and a launch into a full one
+//! waits until the kernel at its end has run. There are 8 channels, or as many as `CUDA_DEVICE_MAX_CONNECTIONS` says
+//! (1 to 32), among which streams are shared out evenly, and `CUDA_SCALE_LAUNCH_QUEUES` scales the entries (CUDA C++
+//! Programming Guide, CUDA Environment Variables; seen on an H200 with driver 580.159.04: [`probe`] shows it).
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
+use std::{env, thread};
+
+use serde::Serialize;
+
+use crate::arguments::Arg;
+use crate::artifact::{Artifact, describe_image};
+use crate::config::{Dim3, LaunchConfig};
+use crate::device::{Device, lock};
+use crate::error::{Error, Result};
+use crate::event::Event;
+use crate::limits::Limit;
+use crate::manifest::{ImageKind, Manifest};
+use crate::program::Program;
+use crate::stream::Stream;
+use crate::unified::{HostBuffer, HostFlags};
+
+/// Entries of a channel that copies, events and other libraries may take without a launch having to wait.
+const RESERVED: u64 = 64;
+/// A mark is set after so many launches, to see how far a stream has come.
+const MARK_EVERY: u64 = 32;
+
+/// How many launches one channel takes, by the environment.
+fn channel_capacity(scale: Option<&str>) -> u64 {
+    let entries = match scale {
+        Some("0.25x") => 256,
+        Some("0.5x") => 512,
+        Some("2x") => 2048,
+        Some("4x") => 4096,
+        _ => 1024,
+    };
+    entries - 2
+}
+
+/// How many channels there are, by the environment.
+fn channels(connections: Option<&str>) -> u64 {
+    connections.and_then(|text| text.trim().parse().ok()).map_or(8, |count: u64| count.clamp(1, 32))
+}
+
+/// How many launches of a stream may be under way so that none waits, if all of `streams` keep to it.
+fn allowance(capacity: u64, channels: u64, streams: u64) -> u64 {
+    let sharing = streams.div_ceil(channels).max(1);
+    (capacity.saturating_sub(RESERVED) / sharing).max(1)
+}
+
+/// The same for the process's environment, which the driver reads once as well.
+pub(crate) fn allowance_here(streams: u64) -> u64 {
+    static HERE: OnceLock<(u64, u64)> = OnceLock::new();
+    let (capacity, channels) = *HERE.get_or_init(|| {
+        let scale = env::var("CUDA_SCALE_LAUNCH_QUEUES").ok();
+        let connections = env::var("CUDA_DEVICE_MAX_CONNECTIONS").ok();
+        (channel_capacity(scale.as_deref()), channels(connections.as_deref()))
+    });
+    allowance(capacity, channels, streams)
+}
+
+/// How far a stream has come, for [`Stream::try_launch`].
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    marks: Mutex<Marks>,
+}
+
+#[derive(Debug, Default)]
+struct Marks {
+    /// Events, with how many launches came before each.
+    set: VecDeque<(u64, Event)>,
+    /// Events to use again.
+    spare: Vec<Event>,
+    /// Launches before the last mark.
+    last: u64,
+}
+
+impl Progress {
+    /// Sets a mark after `submitted` launches, if the last is far enough back.
+    pub(crate) fn mark(&self, stream: &Stream, submitted: u64) -> Result<()> {
+        let mut marks = lock(&self.marks);
+        if submitted < marks.last + MARK_EVERY {
+            return Ok(());
+        }
+        let event = match marks.spare.pop() {
+            Some(event) => event,
+            None => Event::new(&stream.device())?,
+        };
+        stream.record(&event)?;
+        marks.last = submitted;
+        marks.set.push_back((submitted, event));
+        Ok(())
+    }
+
+    /// How many launches have ended, as far as the marks tell.
+    pub(crate) fn finished(&self) -> Result<u64> {
+        let mut marks = lock(&self.marks);
+        let mut finished = 0;
+        while let Some((submitted, event)) = marks.set.front() {
+            if !event.is_done()? {
+                break;
+            }
+            finished = *submitted;
+            if let Some((_, event)) = marks.set.pop_front() {
+                marks.spare.push(event);
+            }
+        }
+        Ok(finished)
+    }
+}
+
+/// What [`probe`] does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct QueueProbe {
+    /// Streams, each fed by a thread of its own.
+    pub streams: u32,
+    /// Blocks of each grid.
+    pub grid: u32,
+    /// Threads of each block.
+    pub block: u32,
+    /// [`Limit::PendingLaunches`] to set before; it should change nothing.
+    pub pending_launches: Option<u64>,
+    /// Give up after so many launches in all.
+    pub most: u64,
+    /// The host counts as blocked once no launch has returned for so long.
+    pub patience: Duration,
+}
+
+impl Default for QueueProbe {
+    fn default() -> Self {
+        QueueProbe {
+            streams: 1,
+            grid: 1,
+            block: 1,
+            pending_launches: None,
+            most: 200_000,
+            patience: Duration::from_millis(300),
+        }
+    }
+}
+
+/// What [`probe`] found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct QueueDepth {
+    /// Launches that returned before the host blocked, over all streams. The first of each channel runs; the others
+    /// wait in the queue.
+    pub launches: u64,
+    /// The same for each stream.
+    pub per_stream: Vec<u64>,
+    /// Whether the host blocked; else [`QueueProbe::most`] was reached.
+    pub blocked: bool,
+}
+
+/// Launches kernels that do not end until the host blocks, then ends them. It waits for the device before and after, and
+/// wants it for itself.
+///
+/// The driver reads its environment once, so another setting takes another process. A process that launches a kernel
+/// which never ends can hang: run this in one that somebody watches.
+///
+/// # Errors
+/// [`Error::NotOnCpu`]; those of launching and waiting.
+pub fn probe(device: &Device, probe: &QueueProbe) -> Result<QueueDepth> {
+    if device.info().kind == crate::DeviceKind::Cpu {
+        return Err(Error::NotOnCpu { what: "launch queue" });
+    }
+    if let Some(launches) = probe.pending_launches {
+        device.set_limit(Limit::PendingLaunches, launches)?;
+    }
+    let program = Program::load(device, &artifact()?)?;
+    let kernel = program.kernel("hold")?;
+    let config = LaunchConfig::new(Dim3::from(probe.grid), Dim3::from(probe.block));
+    let flag = HostBuffer::<u32>::alloc_zeroed(device, 1, HostFlags::default())?;
+    let streams: Vec<Stream> =
+        (0..probe.streams).map(|_| device.stream()).collect::<Result<_>>()?;
+    let counts: Vec<AtomicU64> = streams.iter().map(|_| AtomicU64::new(0)).collect();
+    let stop = AtomicBool::new(false);
+    let total = || counts.iter().map(|count| count.load(Ordering::Acquire)).sum::<u64>();
+
+    let (result, depth) = thread::scope(|scope| {
+        let feed = |(stream, count): (&Stream, &AtomicU64)| -> Result<()> {
+            while !stop.load(Ordering::Acquire) && total() < probe.most {
+                stream.launch(&kernel, &config, &[Arg::from(&flag)])?;
+                count.fetch_add(1, Ordering::AcqRel);
+            }
+            Ok(())
+        };
+        let feeds: Vec<_> =
+            streams.iter().zip(&counts).map(|pair| scope.spawn(move || feed(pair))).collect();
+        let (mut last, mut since) = (0, Instant::now());
+        let blocked = loop {
+            thread::sleep(Duration::from_millis(5));
+            let now = total();
+            if now != last {
+                (last, since) = (now, Instant::now());
+            } else if feeds.iter().all(thread::ScopedJoinHandle::is_finished) {
+                break false;
+            } else if since.elapsed() >= probe.patience {
+                break true;
+            }
+        };
+        let per_stream: Vec<u64> = counts.iter().map(|c| c.load(Ordering::Acquire)).collect();
+        let depth = QueueDepth { launches: per_stream.iter().sum(), per_stream, blocked };
+        stop.store(true, Ordering::Release);
+        flag.set_from_host(0, 1);
+        let mut result = Ok(());
+        for feed in feeds {
+            let ended = feed.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            result = result.and(ended);
+        }
+        (result, depth)
+    });
+    result?;
+    device.synchronize(crate::DEFAULT_TIMEOUT)?;
+    Ok(depth)
+}
+
+/// `hold.ptx` as an artifact.
+fn artifact() -> Result<Artifact> {
+    const PTX: &str = include_str!("launch_queue/hold.ptx");
+    let manifest = serde_json::json!({
+        "manifest_version": 1,
+        "program": "launch_queue",
+        "sources": ["hold.ptx"],
+        "source_sha256": "",
+        "launch_strategy": "cdp",
+        "kernels": [{
+            "name": "hold",
+            "parameters": [{
+                "name": "flag", "offset": 0, "size": 8, "alignment": 8,
+                "type": { "pointer": { "mutable": false, "to": { "scalar": "u32" } } },
+            }],
+            "parameter_bytes": 8, "static_shared_bytes": 0, "dynamic_shared": false,
+            "launches": [],
+        }],
+        "structs": [],
+        "images": [describe_image(ImageKind::Ptx, "compute_75", "hold.ptx", PTX.as_bytes())],
+    });
+    let manifest: Manifest = serde_json::from_value(manifest)
+        .map_err(|error| Error::CpuImage { reason: error.to_string() })?;
+    Artifact::new(manifest, vec![PTX.into()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_says_how_deep_channels_are() {
+        let settings = [None, Some("0.25x"), Some("0.5x"), Some("2x"), Some("4x"), Some("3x")];
+        assert_eq!(settings.map(channel_capacity), [1022, 254, 510, 2046, 4094, 1022]);
+        let settings = [None, Some("1"), Some("32"), Some("64"), Some("0"), Some("many")];
+        assert_eq!(settings.map(channels), [8, 1, 32, 32, 1, 8]);
+    }
+
+    #[test]
+    fn streams_share_channels() {
+        let allowances = [1, 8, 9, 16, 17, 100_000].map(|streams| allowance(1022, 8, streams));
+        assert_eq!(allowances, [958, 958, 479, 479, 319, 1]);
+        // However many launch at once, no channel gets more than it takes.
+        for streams in 1..200u64 {
+            let in_a_channel = streams.div_ceil(8) * allowance(1022, 8, streams);
+            assert!(in_a_channel <= 1022 - RESERVED || streams > 958, "{streams} streams");
+        }
+    }
+
+    #[test]
+    fn the_kernel_that_holds_is_an_artifact() {
+        let artifact = artifact().expect("an artifact");
+        assert_eq!(artifact.kernel("hold").expect("the kernel").parameter_bytes, 8);
+    }
+}

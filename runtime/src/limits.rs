@@ -1,0 +1,86 @@
+//! Limits of a device that a program may need changed.
+
+use std::sync::atomic::Ordering;
+
+use crate::device::Device;
+use crate::error::{Error, Result};
+
+/// A limit of a device (`CUlimit`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Limit {
+    /// Device-side launches that may be pending, that is not yet running: the pool of the device runtime, 2,048 unless
+    /// set (`CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT`). The only one that the CPU device has.
+    PendingLaunches,
+    /// Bytes of each thread's stack (`CU_LIMIT_STACK_SIZE`).
+    StackBytes,
+    /// Bytes of the heap that `malloc` in kernels takes from (`CU_LIMIT_MALLOC_HEAP_SIZE`).
+    HeapBytes,
+    /// Bytes of the buffer that `printf` in kernels writes to; what does not fit overwrites what came first
+    /// (`CU_LIMIT_PRINTF_FIFO_SIZE`).
+    PrintfBytes,
+}
+
+impl Limit {
+    /// Its name in messages.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Limit::PendingLaunches => "limit of pending device-side launches",
+            Limit::StackBytes => "limit of a thread's stack",
+            Limit::HeapBytes => "limit of the kernels' heap",
+            Limit::PrintfBytes => "limit of the printf buffer",
+        }
+    }
+
+    /// Whether it must be set before the first kernel: the driver refuses it later or ignores it (`cuCtxSetLimit`).
+    fn is_early(self) -> bool {
+        !matches!(self, Limit::StackBytes)
+    }
+}
+
+impl Device {
+    /// A limit's value. The driver may have rounded what was set.
+    ///
+    /// # Errors
+    /// [`Error::NotOnCpu`], [`Error::Cuda`], [`Error::Unusable`].
+    pub fn limit(&self, limit: Limit) -> Result<u64> {
+        self.inner.handle.limit(limit, &self.inner.enter()?)
+    }
+
+    /// Sets a limit, and gives the bytes of device memory that the driver took for it at once; negative if it gave some
+    /// back. (The pool of pending launches and the heap are taken when a program that needs them is loaded.)
+    ///
+    /// # Errors
+    /// [`Error::LimitTooLate`] once a kernel ran, for all but [`Limit::StackBytes`]; [`Error::NotOnCpu`],
+    /// [`Error::Cuda`], [`Error::Unusable`].
+    pub fn set_limit(&self, limit: Limit, value: u64) -> Result<i64> {
+        if limit.is_early() && self.inner.kernel_ran.load(Ordering::Acquire) {
+            return Err(Error::LimitTooLate { limit: limit.name() });
+        }
+        let handle = &self.inner.handle;
+        let entered = self.inner.enter()?;
+        let before = handle.free_memory(&entered)?;
+        handle.set_limit(limit, value, &entered)?;
+        if handle.is_cpu() {
+            return Ok(0);
+        }
+        let after = handle.free_memory(&entered)?;
+        Ok(before.cast_signed().wrapping_sub(after.cast_signed()))
+    }
+
+    /// [`Limit::PendingLaunches`].
+    ///
+    /// # Errors
+    /// As [`Device::limit`].
+    pub fn pending_launch_limit(&self) -> Result<u64> {
+        self.limit(Limit::PendingLaunches)
+    }
+
+    /// Sizes the pool of pending launches. A larger one takes device memory (about 1.2 GB for 131,072 on an H200). A pool
+    /// that is too small loses launches, or hangs when grids that were themselves launched from the device fill it.
+    ///
+    /// # Errors
+    /// As [`Device::set_limit`].
+    pub fn set_pending_launch_limit(&self, launches: u64) -> Result<()> {
+        self.set_limit(Limit::PendingLaunches, launches).map(drop)
+    }
+}

@@ -1,0 +1,521 @@
+//! Resources of green contexts: sets of SMs, workqueues, and how they are split and put together.
+//!
+//! The steps are those of the driver API's green-context section: take the resource of a device
+//! ([`Device::sm_resource`]), split it, make a [`ResourceDescriptor`] of the parts, create the green context
+//! ([`GreenContext::new`](crate::GreenContext::new)). What the section demands of a call is checked before the driver
+//! is asked, so that the error can say which rule was broken and by which values.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::backend::{PartHandle, Parts, SplitGroup};
+use crate::device::{Device, DeviceInner};
+use crate::error::{Error, Result};
+use crate::info::SmGranularity;
+
+/// Most SMs that can be co-scheduled on compute capability 9.0 and later (driver API, Green Contexts, SMs).
+const MOST_COSCHEDULED: u32 = 32;
+/// The same before 9.0.
+const MOST_COSCHEDULED_BEFORE_9: u32 = 2;
+
+/// A set of SMs. Nothing is provisioned until a green context is created from it. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct SmResource {
+    pub(crate) device: Arc<DeviceInner>,
+    pub(crate) handle: PartHandle,
+    sm_count: u32,
+    granularity: SmGranularity,
+    origin: Origin,
+    /// Clones have one number.
+    number: u64,
+}
+
+/// Where an SM resource comes from: it decides what may be done with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A device, a context, a green context or a stream: may be split.
+    Whole,
+    /// A group of that split: may not be split, "without first creating a descriptor and a green context with that
+    /// descriptor".
+    Group(u64),
+    /// What that split left over: may be split into structured groups.
+    Remainder(u64),
+}
+
+/// What [`SmResource::split_by_count`] does beside counting (`CU_DEV_SM_RESOURCE_SPLIT_*`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SplitFlags {
+    /// `IGNORE_SM_COSCHEDULING`: smaller minimum and finer alignment, "at the cost of advanced features (such as
+    /// large clusters on compute capability 9.0+)".
+    pub ignore_coscheduling: bool,
+    /// `MAX_POTENTIAL_CLUSTER_SIZE`: groups "that may allow for maximally sized thread clusters"; compute capability
+    /// 9.0 and later.
+    pub max_potential_cluster_size: bool,
+}
+
+impl SplitFlags {
+    fn bits(self) -> u32 {
+        u32::from(self.ignore_coscheduling) | u32::from(self.max_potential_cluster_size) << 1
+    }
+}
+
+/// One group of [`SmResource::split`] (`CU_DEV_SM_RESOURCE_GROUP_PARAMS`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SmGroup {
+    /// SMs of the group; 0 asks the driver for as many as the other fields allow (discovery).
+    pub sm_count: u32,
+    /// SMs that are scheduled together, for clusters; 0 is the device's default.
+    pub coscheduled: u32,
+    /// Merge such groups into groups of this many where possible (compute capability 10.0 and later); 0 is
+    /// `coscheduled`.
+    pub preferred_coscheduled: u32,
+    /// Let `sm_count` be no multiple of `coscheduled`, and fill up with other SMs.
+    pub backfill: bool,
+}
+
+/// What a split gave.
+#[derive(Clone, Debug)]
+pub struct Split {
+    /// The groups.
+    pub groups: Vec<SmResource>,
+    /// The SMs that are in no group. They have none of the groups' guarantees.
+    pub remainder: Option<SmResource>,
+}
+
+impl SmResource {
+    pub(crate) fn new(device: &Arc<DeviceInner>, handle: PartHandle, origin: Origin) -> SmResource {
+        /// The next resource's number.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+
+        let (sm_count, minimum, alignment) = handle.sm_numbers();
+        let documented = || {
+            let whole = SmGranularity::documented(device.info.compute_capability);
+            device.info.sm_granularity.unwrap_or(whole)
+        };
+        let granularity = if minimum == 0 || alignment == 0 {
+            documented()
+        } else {
+            SmGranularity { minimum, alignment, from_driver: true }
+        };
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        SmResource { device: Arc::clone(device), handle, sm_count, granularity, origin, number }
+    }
+
+    /// SMs in it.
+    pub fn sm_count(&self) -> u32 {
+        self.sm_count
+    }
+
+    /// In which sizes it can be split.
+    pub fn granularity(&self) -> SmGranularity {
+        self.granularity
+    }
+
+    /// Its device.
+    pub fn device(&self) -> Device {
+        Device { inner: Arc::clone(&self.device) }
+    }
+
+    /// How many groups of at least `minimum` SMs [`SmResource::split_by_count`] would make at most: its query form.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn count_groups(&self, minimum: u32, flags: SplitFlags) -> Result<u32> {
+        self.check_count(minimum, flags)?;
+        self.handle.count_groups(flags.bits(), minimum, &self.device.enter()?)
+    }
+
+    /// Splits it into at most `groups` equal groups of at least `minimum` SMs (`cuDevSmResourceSplitByCount`). The
+    /// driver rounds up to the granularity; [`Split::groups`] may be fewer than asked for, and says how large each
+    /// is.
+    ///
+    /// # Errors
+    /// [`Error::Resource`]: it is itself part of a split, `minimum` is more than it has, `groups` is 0, or the flags
+    /// need a newer GPU. [`Error::MissingCall`] before CUDA 12.4; [`Error::Cuda`], [`Error::Unusable`].
+    pub fn split_by_count(&self, groups: u32, minimum: u32, flags: SplitFlags) -> Result<Split> {
+        self.check_count(minimum, flags)?;
+        if groups == 0 {
+            return Err(ResourceProblem::NoGroups.into());
+        }
+        // No more than one group an SM can come of it.
+        let groups = groups.min(self.sm_count.max(1));
+        let parts =
+            self.handle.split_by_count(groups, flags.bits(), minimum, &self.device.enter()?)?;
+        Ok(self.parts(parts))
+    }
+
+    /// Splits it into the groups described (`cuDevSmResourceSplit`), evaluated in their order. Each group's size is
+    /// then that of the result.
+    ///
+    /// # Errors
+    /// [`Error::Resource`]: it is a group of a split, or a group breaks a rule of that call. [`Error::MissingCall`]
+    /// before CUDA 13.1; [`Error::Cuda`], [`Error::Unusable`].
+    pub fn split(&self, groups: &[SmGroup]) -> Result<Split> {
+        let mut request = self.check_groups(groups)?;
+        let parts = self.handle.split(&mut request, true, &self.device.enter()?)?;
+        Ok(self.parts(parts))
+    }
+
+    /// What [`SmResource::split`] would make of the groups, with the sizes it would find, and how many SMs would
+    /// remain. A size may be 0: then no such group can be made.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn discover(&self, groups: &[SmGroup]) -> Result<(Vec<SmGroup>, u32)> {
+        let mut request = self.check_groups(groups)?;
+        let (_, remainder) = self.handle.split(&mut request, false, &self.device.enter()?)?;
+        let found = request.into_iter().map(|group| SmGroup {
+            sm_count: group.sm_count,
+            coscheduled: group.coscheduled,
+            preferred_coscheduled: group.preferred,
+            backfill: group.backfill,
+        });
+        Ok((found.collect(), remainder.map_or(0, |rest| rest.sm_numbers().0)))
+    }
+
+    fn parts(&self, (groups, remainder): Parts) -> Split {
+        /// The next split's number.
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+
+        let split = NEXT.fetch_add(1, Ordering::Relaxed);
+        let part = |handle, origin| SmResource::new(&self.device, handle, origin);
+        Split {
+            groups: groups.into_iter().map(|group| part(group, Origin::Group(split))).collect(),
+            remainder: remainder.map(|rest| part(rest, Origin::Remainder(split))),
+        }
+    }
+
+    fn check_count(&self, minimum: u32, flags: SplitFlags) -> Result<()> {
+        let capability = self.device.info.compute_capability;
+        if self.origin != Origin::Whole {
+            return Err(ResourceProblem::SplitAgain.into());
+        }
+        // "must be between 0 and the SM count specified in input"
+        if minimum > self.sm_count {
+            return Err(ResourceProblem::TooFew { asked: minimum, available: self.sm_count }.into());
+        }
+        if flags.max_potential_cluster_size && capability.major < 9 {
+            return Err(ResourceProblem::NoClusters { capability: capability.to_string() }.into());
+        }
+        Ok(())
+    }
+
+    /// The rules of `cuDevSmResourceSplit`, "For a valid call".
+    fn check_groups(&self, groups: &[SmGroup]) -> Result<Vec<SplitGroup>> {
+        if matches!(self.origin, Origin::Group(_)) {
+            return Err(ResourceProblem::SplitAgain.into());
+        }
+        if groups.is_empty() {
+            return Err(ResourceProblem::NoGroups.into());
+        }
+        let most = if self.device.info.compute_capability.major >= 9 {
+            MOST_COSCHEDULED
+        } else {
+            MOST_COSCHEDULED_BEFORE_9
+        };
+        let mut sum = 0u64;
+        for (index, group) in groups.iter().enumerate() {
+            let wrong = |field, value, rule: String| {
+                Err(ResourceProblem::Group { index, field, value, rule }.into())
+            };
+            let (coscheduled, preferred) = (group.coscheduled, group.preferred_coscheduled);
+            if coscheduled > most {
+                let rule = format!("at most {most} on this GPU");
+                return wrong("coscheduled", coscheduled, rule);
+            }
+            let unit = if coscheduled == 0 { self.granularity.alignment } else { coscheduled };
+            if preferred != 0 && (preferred < unit || !preferred.is_multiple_of(unit.max(1))) {
+                let rule = format!("a multiple of the {unit} SMs that are co-scheduled");
+                return wrong("preferred_coscheduled", preferred, rule);
+            }
+            let sms = group.sm_count;
+            sum += u64::from(sms);
+            if sms == 0 {
+                continue;
+            }
+            if sms < 2 || sms > self.sm_count {
+                return wrong("sm_count", sms, format!("0, or from 2 to {}", self.sm_count));
+            }
+            if !sms.is_multiple_of(2) {
+                return wrong("sm_count", sms, "a multiple of 2".into());
+            }
+            if !group.backfill && !sms.is_multiple_of(unit.max(1)) {
+                let rule = format!(
+                    "a multiple of the {unit} SMs that are co-scheduled, or `backfill` set"
+                );
+                return wrong("sm_count", sms, rule);
+            }
+            if sms < unit {
+                return wrong("sm_count", sms, format!("at least the {unit} co-scheduled SMs"));
+            }
+        }
+        if sum > u64::from(self.sm_count) {
+            let asked = u32::try_from(sum).unwrap_or(u32::MAX);
+            return Err(ResourceProblem::TooFew { asked, available: self.sm_count }.into());
+        }
+        let request = groups.iter().map(|group| SplitGroup {
+            sm_count: group.sm_count,
+            coscheduled: group.coscheduled,
+            preferred: group.preferred_coscheduled,
+            backfill: group.backfill,
+        });
+        Ok(request.collect())
+    }
+}
+
+/// How workqueues are shared (`CUdevWorkqueueConfigScope`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkqueueScope {
+    /// All contexts share all workqueues: the driver's default.
+    DeviceContext,
+    /// "When possible, use non-overlapping workqueue resources with other balanced green contexts."
+    GreenContextBalanced,
+}
+
+/// How many workqueues a green context shall get, and how they are shared. Since CUDA 13.1.
+#[derive(Clone, Debug)]
+pub struct WorkqueueConfig {
+    pub(crate) device: Arc<DeviceInner>,
+    pub(crate) handle: PartHandle,
+}
+
+impl WorkqueueConfig {
+    /// The expected maximum of stream-ordered workloads that run at a time.
+    pub fn concurrency_limit(&self) -> u32 {
+        self.handle.workqueue().0
+    }
+
+    /// How they are shared.
+    pub fn scope(&self) -> WorkqueueScope {
+        if self.handle.workqueue().1 {
+            WorkqueueScope::GreenContextBalanced
+        } else {
+            WorkqueueScope::DeviceContext
+        }
+    }
+
+    /// The same with another limit. One above the primary context's, which follows `CUDA_DEVICE_MAX_CONNECTIONS`, is
+    /// allowed, "but the driver will not guarantee that work submission remains non-overlapping".
+    #[must_use]
+    pub fn with_concurrency_limit(&self, limit: u32) -> WorkqueueConfig {
+        self.with(limit, self.scope())
+    }
+
+    /// The same, shared otherwise.
+    #[must_use]
+    pub fn with_scope(&self, scope: WorkqueueScope) -> WorkqueueConfig {
+        self.with(self.concurrency_limit(), scope)
+    }
+
+    fn with(&self, limit: u32, scope: WorkqueueScope) -> WorkqueueConfig {
+        let balanced = scope == WorkqueueScope::GreenContextBalanced;
+        let handle = self.handle.with_workqueue(limit, balanced);
+        WorkqueueConfig { device: Arc::clone(&self.device), handle }
+    }
+}
+
+/// The workqueues that a context or green context has, to share them with another green context. Since CUDA 13.1.
+#[derive(Clone, Debug)]
+pub struct WorkqueueResource {
+    pub(crate) device: Arc<DeviceInner>,
+    pub(crate) handle: PartHandle,
+}
+
+/// One of the resources of a [`ResourceDescriptor`].
+#[derive(Clone, Debug)]
+pub enum Resource {
+    /// SMs.
+    Sm(SmResource),
+    /// New workqueues.
+    WorkqueueConfig(WorkqueueConfig),
+    /// The workqueues of another context.
+    Workqueue(WorkqueueResource),
+}
+
+impl From<SmResource> for Resource {
+    fn from(resource: SmResource) -> Resource {
+        Resource::Sm(resource)
+    }
+}
+
+impl From<WorkqueueConfig> for Resource {
+    fn from(config: WorkqueueConfig) -> Resource {
+        Resource::WorkqueueConfig(config)
+    }
+}
+
+impl From<WorkqueueResource> for Resource {
+    fn from(resource: WorkqueueResource) -> Resource {
+        Resource::Workqueue(resource)
+    }
+}
+
+impl Resource {
+    fn device(&self) -> &Arc<DeviceInner> {
+        match self {
+            Resource::Sm(resource) => &resource.device,
+            Resource::WorkqueueConfig(config) => &config.device,
+            Resource::Workqueue(resource) => &resource.device,
+        }
+    }
+
+    pub(crate) fn handle(&self) -> &PartHandle {
+        match self {
+            Resource::Sm(resource) => &resource.handle,
+            Resource::WorkqueueConfig(config) => &config.handle,
+            Resource::Workqueue(resource) => &resource.handle,
+        }
+    }
+}
+
+/// The resources that a green context shall have, checked (`cuDevResourceGenerateDesc`).
+#[derive(Clone, Debug)]
+pub struct ResourceDescriptor {
+    pub(crate) device: Arc<DeviceInner>,
+    pub(crate) resources: Vec<Resource>,
+}
+
+impl ResourceDescriptor {
+    /// Of these resources: at least one set of SMs, all of one device. Several sets of SMs "must be outputs … from
+    /// the same split API instance and have the same smCoscheduledAlignment values".
+    ///
+    /// # Errors
+    /// [`Error::Resource`] names the rule that is broken.
+    pub fn new(resources: impl IntoIterator<Item = impl Into<Resource>>) -> Result<Self> {
+        let resources: Vec<Resource> = resources.into_iter().map(Into::into).collect();
+        let mut sms: Vec<&SmResource> = vec![];
+        let mut queues = 0;
+        for resource in &resources {
+            match resource {
+                Resource::Sm(resource) => sms.push(resource),
+                _ => queues += 1,
+            }
+        }
+        let Some(first) = sms.first() else {
+            return Err(ResourceProblem::NoSms.into());
+        };
+        if resources.iter().any(|resource| !Arc::ptr_eq(resource.device(), &first.device)) {
+            return Err(ResourceProblem::SeveralDevices.into());
+        }
+        if queues > 1 {
+            return Err(ResourceProblem::SeveralQueues.into());
+        }
+        let split = |resource: &SmResource| match resource.origin {
+            Origin::Whole => None,
+            Origin::Group(split) | Origin::Remainder(split) => Some(split),
+        };
+        for other in &sms[1..] {
+            if split(first).is_none() || split(other) != split(first) {
+                return Err(ResourceProblem::SeveralSplits.into());
+            }
+            let (a, b) = (first.granularity.alignment, other.granularity.alignment);
+            if a != b {
+                return Err(ResourceProblem::SeveralAlignments { first: a, other: b }.into());
+            }
+        }
+        for (at, resource) in sms.iter().enumerate() {
+            if sms[..at].iter().any(|earlier| earlier.number == resource.number) {
+                return Err(ResourceProblem::Twice.into());
+            }
+        }
+        let device = Arc::clone(&first.device);
+        Ok(ResourceDescriptor { device, resources })
+    }
+
+    /// SMs of all its resources.
+    pub fn sm_count(&self) -> u32 {
+        let sms = self.resources.iter().map(|resource| match resource {
+            Resource::Sm(resource) => resource.sm_count,
+            _ => 0,
+        });
+        sms.sum()
+    }
+}
+
+/// A rule of the driver API's green-context section that a request breaks.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResourceProblem {
+    /// A split of a split.
+    #[error(
+        "these SMs are a group of a split and cannot be split again: make a green context of them and split its SMs"
+    )]
+    SplitAgain,
+    /// A split into nothing.
+    #[error("a split needs at least one group")]
+    NoGroups,
+    /// More SMs than there are.
+    #[error("{asked} SMs asked, {available} there")]
+    TooFew {
+        /// SMs asked for.
+        asked: u32,
+        /// SMs of the resource.
+        available: u32,
+    },
+    /// Another number of SMs than the device gives.
+    #[error(
+        "{asked} SMs asked, {given} given: this device splits in multiples of {alignment}, {minimum} at least"
+    )]
+    Rounded {
+        /// SMs asked for.
+        asked: u32,
+        /// SMs that a green context would have.
+        given: u32,
+        /// SMs of the smallest partition.
+        minimum: u32,
+        /// Partitions are multiples of this many SMs.
+        alignment: u32,
+    },
+    /// Clusters need a newer GPU.
+    #[error(
+        "groups for the largest clusters need compute capability 9.0, this GPU has {capability}"
+    )]
+    NoClusters {
+        /// What it has.
+        capability: String,
+    },
+    /// A field of a group.
+    #[error("group {index}: `{field}` is {value}, and must be {rule}")]
+    Group {
+        /// The group, from 0.
+        index: usize,
+        /// The field of [`SmGroup`].
+        field: &'static str,
+        /// Its value.
+        value: u32,
+        /// What it must be.
+        rule: String,
+    },
+    /// A descriptor without SMs.
+    #[error("a green context needs SMs: give at least one SM resource")]
+    NoSms,
+    /// Resources of several devices.
+    #[error("the resources belong to different devices")]
+    SeveralDevices,
+    /// More than one workqueue resource.
+    #[error("a green context has one set of workqueues: give one configuration or one resource")]
+    SeveralQueues,
+    /// SMs of several splits.
+    #[error("several SM resources must come from one and the same split")]
+    SeveralSplits,
+    /// SMs of different alignments.
+    #[error("the SM resources are co-scheduled in different sizes, {first} and {other}")]
+    SeveralAlignments {
+        /// Of the first.
+        first: u32,
+        /// Of another.
+        other: u32,
+    },
+    /// The same SMs twice.
+    #[error("the same SM resource is given twice")]
+    Twice,
+}
+
+impl From<ResourceProblem> for Error {
+    fn from(problem: ResourceProblem) -> Error {
+        Error::Resource(Box::new(problem))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,263 @@
+//! Host memory that devices see.
+
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::slice;
+use std::sync::Arc;
+
+use crate::arguments::{Arg, Pointer};
+use crate::device::{DEFAULT_TIMEOUT, Device, DeviceInner};
+use crate::error::Result;
+use crate::memory::DeviceCopy;
+
+/// How host memory is allocated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostFlags {
+    /// `CU_MEMHOSTALLOC_WRITECOMBINED`: faster for the device to read, very slow for the host to read. The device sees
+    /// it at another address than the host.
+    pub write_combined: bool,
+}
+
+/// Elements in page-locked host memory (`cuMemHostAlloc`), which kernels of all devices reach.
+#[derive(Debug)]
+pub struct HostBuffer<T: DeviceCopy> {
+    memory: Pinned<T>,
+}
+
+impl<T: DeviceCopy> HostBuffer<T> {
+    /// Allocates `length` elements, with every byte 0.
+    ///
+    /// # Errors
+    /// [`Error::Cuda`](crate::Error::Cuda), [`Error::Unusable`](crate::Error::Unusable).
+    pub fn alloc_zeroed(device: &Device, length: usize, flags: HostFlags) -> Result<HostBuffer<T>> {
+        let inner = Arc::clone(&device.inner);
+        let bytes = length.saturating_mul(size_of::<T>());
+        let (host, address) =
+            inner.handle.allocate_host(bytes.max(1), flags.write_combined, &inner.enter()?)?;
+        // SAFETY: so many bytes were just allocated.
+        unsafe { host.write_bytes(0, bytes) };
+        let host = host.cast();
+        let memory = Pinned { device: inner, host, address, length, element: PhantomData };
+        Ok(HostBuffer { memory })
+    }
+
+    /// The elements. Waits for all launches on the device before.
+    ///
+    /// # Errors
+    /// Those of [`Stream::synchronize`](crate::Stream::synchronize).
+    pub fn host(&mut self) -> Result<&mut [T]> {
+        self.memory.slice()
+    }
+
+    /// Writes an element while kernels run, as one access that they see at some time. Does nothing past the end.
+    pub(crate) fn set_from_host(&self, index: usize, value: T) {
+        if index < self.memory.length {
+            // SAFETY: an element of the buffer, written as a whole; a kernel reads it as volatile.
+            unsafe { self.memory.host.add(index).write_volatile(value) };
+        }
+    }
+
+    /// How many elements.
+    pub fn len(&self) -> usize {
+        self.memory.length
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.memory.length == 0
+    }
+
+    /// The address by which kernels reach it.
+    pub fn address(&self) -> u64 {
+        self.memory.address
+    }
+
+    /// The address by which the host reaches it.
+    pub fn host_address(&self) -> u64 {
+        self.memory.host as u64
+    }
+
+    /// Whether the driver says that it is write-combined (`cuMemHostGetFlags`); false on the CPU.
+    ///
+    /// # Errors
+    /// [`Error::Cuda`](crate::Error::Cuda), [`Error::Unusable`](crate::Error::Unusable).
+    pub fn is_write_combined(&self) -> Result<bool> {
+        let device = &self.memory.device;
+        // SAFETY: the memory is host memory of this device's driver.
+        unsafe { device.handle.is_write_combined(self.memory.host.cast(), &device.enter()?) }
+    }
+}
+
+impl<T: DeviceCopy> Drop for HostBuffer<T> {
+    fn drop(&mut self) {
+        let memory = &self.memory;
+        if let Some(entered) = memory.device.enter_for_drop() {
+            let bytes = memory.length.saturating_mul(size_of::<T>()).max(1);
+            // SAFETY: the address is `allocate_host`'s with those bytes, and no kernel runs.
+            unsafe { memory.device.handle.free_host(memory.host.cast(), bytes, &entered) };
+        }
+    }
+}
+
+/// How host memory is registered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RegisterFlags {
+    /// `CU_MEMHOSTREGISTER_READ_ONLY`: devices only read it.
+    pub read_only: bool,
+}
+
+/// Memory of the host's own that is registered with a device (`cuMemHostRegister`), so that kernels reach it. It owns the
+/// memory, because a kernel may use it as long as it is registered.
+#[derive(Debug)]
+pub struct RegisteredMemory<T: DeviceCopy> {
+    memory: Pinned<T>,
+    capacity: usize,
+}
+
+impl<T: DeviceCopy> RegisteredMemory<T> {
+    /// Registers the elements of a vector, at least one.
+    ///
+    /// # Errors
+    /// [`Error::Cuda`](crate::Error::Cuda), also for a vector without elements;
+    /// [`Error::Unusable`](crate::Error::Unusable).
+    pub fn new(
+        device: &Device,
+        values: Vec<T>,
+        flags: RegisterFlags,
+    ) -> Result<RegisteredMemory<T>> {
+        let inner = Arc::clone(&device.inner);
+        let mut values = ManuallyDrop::new(values);
+        let (host, length, capacity) = (values.as_mut_ptr(), values.len(), values.capacity());
+        let bytes = length.saturating_mul(size_of::<T>());
+        let registered = inner.enter().and_then(|entered| {
+            // SAFETY: the vector's memory stays where it is until it is given back.
+            unsafe { inner.handle.register_host(host.cast(), bytes, flags.read_only, &entered) }
+        });
+        match registered {
+            Ok(address) => {
+                let memory = Pinned { device: inner, host, address, length, element: PhantomData };
+                Ok(RegisteredMemory { memory, capacity })
+            }
+            Err(error) => {
+                drop(ManuallyDrop::into_inner(values));
+                Err(error)
+            }
+        }
+    }
+
+    /// The elements. Waits for all launches on the device before.
+    ///
+    /// # Errors
+    /// Those of [`Stream::synchronize`](crate::Stream::synchronize).
+    pub fn host(&mut self) -> Result<&mut [T]> {
+        self.memory.slice()
+    }
+
+    /// How many elements.
+    pub fn len(&self) -> usize {
+        self.memory.length
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.memory.length == 0
+    }
+
+    /// The address by which kernels reach it, which is not the host's.
+    pub fn address(&self) -> u64 {
+        self.memory.address
+    }
+
+    /// The address by which the host reaches it.
+    pub fn host_address(&self) -> u64 {
+        self.memory.host as u64
+    }
+
+    /// The vector, no longer registered. Waits for all launches on the device before.
+    ///
+    /// # Errors
+    /// Those of [`Stream::synchronize`](crate::Stream::synchronize); the memory is leaked then.
+    pub fn into_vec(self) -> Result<Vec<T>> {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: `this` is never used or dropped again, so the field is moved out once.
+        let memory = unsafe { std::ptr::read(&this.memory) };
+        memory.settle()?;
+        let entered = memory.device.enter()?;
+        // SAFETY: registered in `new`; nothing runs.
+        unsafe { memory.device.handle.unregister_host(memory.host.cast(), &entered) };
+        // SAFETY: pointer, length and capacity are those of the vector taken apart in `new`.
+        Ok(unsafe { Vec::from_raw_parts(memory.host, memory.length, this.capacity) })
+    }
+}
+
+impl<T: DeviceCopy> Drop for RegisteredMemory<T> {
+    fn drop(&mut self) {
+        let memory = &self.memory;
+        // Leaked if something may still use it.
+        if let Some(entered) = memory.device.enter_for_drop() {
+            // SAFETY: registered in `new`; nothing runs; pointer, length and capacity are the vector's.
+            unsafe {
+                memory.device.handle.unregister_host(memory.host.cast(), &entered);
+                drop(Vec::from_raw_parts(memory.host, memory.length, self.capacity));
+            }
+        }
+    }
+}
+
+/// Host memory with the address that a device has for it.
+#[derive(Debug)]
+struct Pinned<T> {
+    device: Arc<DeviceInner>,
+    host: *mut T,
+    address: u64,
+    length: usize,
+    element: PhantomData<T>,
+}
+
+// SAFETY: it owns the memory, and elements may go to other threads.
+unsafe impl<T: DeviceCopy> Send for Pinned<T> {}
+// SAFETY: shared, it gives only addresses.
+unsafe impl<T: DeviceCopy> Sync for Pinned<T> {}
+
+impl<T: DeviceCopy> Pinned<T> {
+    fn settle(&self) -> Result<()> {
+        let entered = self.device.enter()?;
+        self.device.settle(DEFAULT_TIMEOUT, &entered)?;
+        self.device.report_lost_launches(&entered)
+    }
+
+    fn slice(&mut self) -> Result<&mut [T]> {
+        self.settle()?;
+        // SAFETY: so many initialised elements, aligned for any type; nothing that was launched uses them any more,
+        // and `self` is borrowed.
+        Ok(unsafe { slice::from_raw_parts_mut(self.host, self.length) })
+    }
+
+    fn pointer(&self, mutable: bool) -> Pointer<'_> {
+        Pointer::to_memory(self.address, T::ELEMENT, mutable, self.device.ordinal)
+    }
+}
+
+impl<'a, T: DeviceCopy> From<&'a HostBuffer<T>> for Arg<'a> {
+    fn from(buffer: &'a HostBuffer<T>) -> Self {
+        Arg::Pointer(buffer.memory.pointer(false))
+    }
+}
+
+impl<'a, T: DeviceCopy> From<&'a mut HostBuffer<T>> for Arg<'a> {
+    fn from(buffer: &'a mut HostBuffer<T>) -> Self {
+        Arg::Pointer(buffer.memory.pointer(true))
+    }
+}
+
+impl<'a, T: DeviceCopy> From<&'a RegisteredMemory<T>> for Arg<'a> {
+    fn from(memory: &'a RegisteredMemory<T>) -> Self {
+        Arg::Pointer(memory.memory.pointer(false))
+    }
+}
+
+impl<'a, T: DeviceCopy> From<&'a mut RegisteredMemory<T>> for Arg<'a> {
+    fn from(memory: &'a mut RegisteredMemory<T>) -> Self {
+        Arg::Pointer(memory.memory.pointer(true))
+    }
+}

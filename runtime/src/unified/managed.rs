@@ -1,0 +1,174 @@
+//! Managed memory: one address on the host and on every device.
+
+use std::ops::{Deref, DerefMut, Range};
+
+use super::ranges::RangeAttributes;
+use super::{Location, Processor};
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::memory::{Buffer, DeviceCopy};
+use crate::stream::Stream;
+
+/// Elements in managed memory (`cuMemAllocManaged`): a [`Buffer`] that the host reaches without copies.
+#[derive(Debug)]
+pub struct ManagedBuffer<T: DeviceCopy> {
+    buffer: Buffer<T>,
+}
+
+impl<T: DeviceCopy> ManagedBuffer<T> {
+    /// Allocates `length` elements; what they are is not defined.
+    ///
+    /// # Errors
+    /// [`Error::Cuda`] if there is not so much memory or the device has no managed memory; [`Error::Unusable`].
+    pub fn alloc(device: &Device, length: usize) -> Result<ManagedBuffer<T>> {
+        Ok(ManagedBuffer { buffer: Buffer::alloc_managed(device, length)? })
+    }
+
+    /// Allocates, and writes the values from the host.
+    ///
+    /// # Errors
+    /// As [`ManagedBuffer::alloc`].
+    pub fn from_slice(device: &Device, values: &[T]) -> Result<ManagedBuffer<T>> {
+        let mut managed = ManagedBuffer::alloc(device, values.len())?;
+        managed.host()?.copy_from_slice(values);
+        Ok(managed)
+    }
+
+    /// The elements, for the host to read and write where they are. Waits for all launches on the device before,
+    /// and borrows the buffer, so that none that uses it is made meanwhile.
+    ///
+    /// # Errors
+    /// Those of [`Stream::synchronize`].
+    pub fn host(&mut self) -> Result<&mut [T]> {
+        self.buffer.host_slice()
+    }
+
+    /// All of it, for advice and prefetching.
+    pub fn whole(&self) -> ManagedRange<'_> {
+        let (address, bytes) = (self.buffer.address(), self.buffer.memory().len());
+        ManagedRange {
+            device: self.buffer.memory().device(),
+            address,
+            bytes,
+            _buffer: self.buffer.memory(),
+        }
+    }
+
+    /// Some of its elements. The driver widens a range to whole pages of the host.
+    ///
+    /// # Errors
+    /// [`Error::Length`] if the buffer is shorter, or the range ends before it starts.
+    pub fn range(&self, elements: Range<usize>) -> Result<ManagedRange<'_>> {
+        let size = size_of::<T>() as u64;
+        let whole = self.whole();
+        if elements.start > elements.end || elements.end > self.buffer.len() {
+            let given = (elements.end as u64).saturating_mul(size);
+            return Err(Error::Length { expected: whole.bytes, given });
+        }
+        Ok(ManagedRange {
+            address: whole.address + elements.start as u64 * size,
+            bytes: elements.len() as u64 * size,
+            ..whole
+        })
+    }
+}
+
+impl<T: DeviceCopy> Deref for ManagedBuffer<T> {
+    type Target = Buffer<T>;
+
+    fn deref(&self) -> &Buffer<T> {
+        &self.buffer
+    }
+}
+
+impl<T: DeviceCopy> DerefMut for ManagedBuffer<T> {
+    fn deref_mut(&mut self) -> &mut Buffer<T> {
+        &mut self.buffer
+    }
+}
+
+/// How managed memory will be used (`CUmem_advise`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// Mostly read: each processor that reads gets a copy.
+    ReadMostly,
+    /// Undoes [`Advice::ReadMostly`].
+    UnsetReadMostly,
+    /// Where it should be. Not where it is: see [`ManagedRange::prefetch`].
+    PreferredLocation(Location),
+    /// Undoes [`Advice::PreferredLocation`].
+    UnsetPreferredLocation,
+    /// Stays mapped for that processor, which so meets no page faults.
+    AccessedBy(Processor),
+    /// Undoes [`Advice::AccessedBy`].
+    UnsetAccessedBy(Processor),
+}
+
+impl Advice {
+    /// `CUmem_advise`, and the location; the host's where it is ignored.
+    pub(super) fn raw(self) -> (u32, Location) {
+        match self {
+            Advice::ReadMostly => (1, Location::Host),
+            Advice::UnsetReadMostly => (2, Location::Host),
+            Advice::PreferredLocation(location) => (3, location),
+            Advice::UnsetPreferredLocation => (4, Location::Host),
+            Advice::AccessedBy(processor) => (5, processor.into()),
+            Advice::UnsetAccessedBy(processor) => (6, processor.into()),
+        }
+    }
+}
+
+/// Part of a managed buffer.
+#[derive(Clone, Debug)]
+pub struct ManagedRange<'a> {
+    pub(super) device: Device,
+    pub(super) address: u64,
+    pub(super) bytes: u64,
+    _buffer: &'a crate::memory::DeviceMemory,
+}
+
+impl ManagedRange<'_> {
+    /// Tells the driver how it will be used (`cuMemAdvise_v2`, before CUDA 12.2 `cuMemAdvise`). Changes no results.
+    ///
+    /// # Errors
+    /// [`Error::MissingCall`] for NUMA nodes before CUDA 12.2; [`Error::Cuda`], for example for a GPU without
+    /// concurrent managed access; [`Error::Unusable`].
+    pub fn advise(&self, advice: Advice) -> Result<()> {
+        if self.bytes == 0 {
+            return Ok(());
+        }
+        let (advice, location) = advice.raw();
+        let device = &self.device.inner;
+        let entered = device.enter()?;
+        // SAFETY: the range lies in managed memory that `self` borrows.
+        unsafe { device.handle.advise(self.address, self.bytes, advice, location.raw(), &entered) }
+    }
+
+    /// Moves it to where it will be used next, in the order of the stream (`cuMemPrefetchAsync_v2`, before CUDA 12.2
+    /// `cuMemPrefetchAsync`). Does not wait. Changes no results.
+    ///
+    /// # Errors
+    /// [`Error::OtherDevice`]; as [`ManagedRange::advise`].
+    pub fn prefetch(&self, location: Location, stream: &Stream) -> Result<()> {
+        let device = &self.device.inner;
+        if stream.device().inner.ordinal != device.ordinal {
+            return Err(Error::OtherDevice {
+                what: "the memory".into(),
+                expected: stream.device().inner.ordinal,
+                given: device.ordinal,
+            });
+        }
+        if self.bytes == 0 {
+            return Ok(());
+        }
+        stream.prefetch(self.address, self.bytes, location.raw())
+    }
+
+    /// All attributes, in one call (`cuMemRangeGetAttributes`). At most `processors` of those that access it.
+    ///
+    /// # Errors
+    /// [`Error::NotOnCpu`], [`Error::Cuda`], [`Error::Unusable`].
+    pub fn attributes(&self, processors: usize) -> Result<RangeAttributes> {
+        RangeAttributes::read(self, processors)
+    }
+}

@@ -1,0 +1,312 @@
+//! What the driver knows of a pointer (`cuPointerGetAttribute`).
+
+use std::ffi::c_void;
+
+use crate::device::{Device, DeviceInner};
+use crate::error::Result;
+
+/// `CUpointer_attribute` (cuda.h).
+mod attribute {
+    pub(super) const CONTEXT: u32 = 1;
+    pub(super) const MEMORY_TYPE: u32 = 2;
+    pub(super) const DEVICE_POINTER: u32 = 3;
+    pub(super) const HOST_POINTER: u32 = 4;
+    pub(super) const P2P_TOKENS: u32 = 5;
+    pub(super) const SYNC_MEMOPS: u32 = 6;
+    pub(super) const BUFFER_ID: u32 = 7;
+    pub(super) const IS_MANAGED: u32 = 8;
+    pub(super) const DEVICE_ORDINAL: u32 = 9;
+    pub(super) const IS_LEGACY_CUDA_IPC_CAPABLE: u32 = 10;
+    pub(super) const RANGE_START_ADDR: u32 = 11;
+    pub(super) const RANGE_SIZE: u32 = 12;
+    pub(super) const MAPPED: u32 = 13;
+    pub(super) const ALLOWED_HANDLE_TYPES: u32 = 14;
+    pub(super) const IS_GPU_DIRECT_RDMA_CAPABLE: u32 = 15;
+    pub(super) const ACCESS_FLAGS: u32 = 16;
+    pub(super) const MEMPOOL_HANDLE: u32 = 17;
+    pub(super) const MAPPING_SIZE: u32 = 18;
+    pub(super) const MAPPING_BASE_ADDR: u32 = 19;
+    pub(super) const MEMORY_BLOCK_ID: u32 = 20;
+    pub(super) const IS_HW_DECOMPRESS_CAPABLE: u32 = 21;
+}
+
+/// Kinds of physical memory (`CUmemorytype`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MemoryType {
+    /// The host's.
+    Host,
+    /// A device's.
+    Device,
+    /// An array's.
+    Array,
+    /// Either.
+    Unified,
+    /// A number that this crate does not know.
+    Other(u32),
+}
+
+impl MemoryType {
+    /// `None` for 0, what a batch gives for pointers that are none of CUDA's.
+    fn from_raw(kind: u32) -> Option<MemoryType> {
+        match kind {
+            0 => None,
+            1 => Some(MemoryType::Host),
+            2 => Some(MemoryType::Device),
+            3 => Some(MemoryType::Array),
+            4 => Some(MemoryType::Unified),
+            other => Some(MemoryType::Other(other)),
+        }
+    }
+}
+
+/// Tokens for the Linux kernel's `nv-p2p.h` (`CUDA_POINTER_ATTRIBUTE_P2P_TOKENS`).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct P2pTokens {
+    /// `p2pToken`
+    pub p2p: u64,
+    /// `vaSpaceToken`
+    pub va_space: u32,
+}
+
+/// How an allocation may be shared with other processes (`CUmemAllocationHandleType`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HandleTypes {
+    /// A file descriptor.
+    pub posix_file_descriptor: bool,
+    /// A Win32 NT handle.
+    pub win32: bool,
+    /// A Win32 KMT handle.
+    pub win32_kmt: bool,
+    /// A fabric handle.
+    pub fabric: bool,
+}
+
+impl HandleTypes {
+    fn from_raw(bits: u64) -> HandleTypes {
+        let has = |bit: u64| bits & bit != 0;
+        HandleTypes {
+            posix_file_descriptor: has(1),
+            win32: has(2),
+            win32_kmt: has(4),
+            fabric: has(8),
+        }
+    }
+}
+
+/// Much of what the driver knows of a pointer, in one call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PointerInfo {
+    /// [`PointerQuery::memory_type`]
+    pub memory_type: MemoryType,
+    /// [`PointerQuery::device_address`]; 0 if the device has none.
+    pub device_address: u64,
+    /// [`PointerQuery::host_address`]; 0 if the host has none.
+    pub host_address: u64,
+    /// [`PointerQuery::is_managed`]
+    pub is_managed: bool,
+    /// [`PointerQuery::device_ordinal`]
+    pub device_ordinal: Option<u32>,
+    /// [`PointerQuery::buffer_id`]
+    pub buffer_id: u64,
+    /// [`PointerQuery::range_start`]
+    pub range_start: u64,
+    /// [`PointerQuery::range_size`], in bytes
+    pub range_bytes: u64,
+    /// [`PointerQuery::is_mapped`]
+    pub is_mapped: bool,
+}
+
+impl Device {
+    /// Asks the driver about an address, which may be any.
+    pub fn pointer(&self, address: u64) -> PointerQuery<'_> {
+        PointerQuery { device: &self.inner, address }
+    }
+}
+
+/// Questions about one address. Each is one call of `cuPointerGetAttribute` but [`PointerQuery::info`].
+///
+/// All give [`Error::Cuda`](crate::Error::Cuda) if the driver knows no such memory (`CUDA_ERROR_INVALID_VALUE`) or the
+/// attribute does not apply, [`Error::NotOnCpu`](crate::Error::NotOnCpu) and
+/// [`Error::Unusable`](crate::Error::Unusable).
+#[derive(Clone, Copy, Debug)]
+pub struct PointerQuery<'a> {
+    device: &'a std::sync::Arc<DeviceInner>,
+    address: u64,
+}
+
+impl PointerQuery<'_> {
+    /// # Safety
+    /// `T` is the attribute's type, and any bits are a value of it.
+    unsafe fn get<T: Copy + Default>(&self, attribute: u32) -> Result<T> {
+        let entered = self.device.enter()?;
+        let empty = T::default();
+        // SAFETY: passed on to the caller; the driver takes any address.
+        unsafe { self.device.handle.pointer_attribute(self.address, attribute, empty, &entered) }
+    }
+
+    fn u32(&self, attribute: u32) -> Result<u32> {
+        // SAFETY: the attributes that are asked so are 32-bit integers.
+        unsafe { self.get(attribute) }
+    }
+
+    fn u64(&self, attribute: u32) -> Result<u64> {
+        // SAFETY: the attributes that are asked so are 64-bit integers, sizes or addresses.
+        unsafe { self.get(attribute) }
+    }
+
+    /// A `bool`, which drivers write as one byte or as an integer: zeroed before, any byte of it says yes.
+    fn bool(&self, attribute: u32) -> Result<bool> {
+        Ok(self.u32(attribute)? != 0)
+    }
+
+    /// The context that the memory was allocated or registered in, as a `CUcontext`'s address; 0 for memory that
+    /// belongs to none.
+    pub fn context(&self) -> Result<u64> {
+        self.u64(attribute::CONTEXT)
+    }
+
+    /// Which memory is behind it.
+    pub fn memory_type(&self) -> Result<MemoryType> {
+        let kind = self.u32(attribute::MEMORY_TYPE)?;
+        Ok(MemoryType::from_raw(kind).unwrap_or(MemoryType::Other(0)))
+    }
+
+    /// The address by which kernels reach it.
+    pub fn device_address(&self) -> Result<u64> {
+        self.u64(attribute::DEVICE_POINTER)
+    }
+
+    /// The address by which the host reaches it.
+    pub fn host_address(&self) -> Result<u64> {
+        self.u64(attribute::HOST_POINTER)
+    }
+
+    /// Tokens for RDMA. Asking sets [`PointerQuery::sync_memops`].
+    pub fn p2p_tokens(&self) -> Result<P2pTokens> {
+        // SAFETY: `P2pTokens` is the attribute's struct.
+        unsafe { self.get(attribute::P2P_TOKENS) }
+    }
+
+    /// Whether synchronous copies of it always wait.
+    pub fn sync_memops(&self) -> Result<bool> {
+        self.bool(attribute::SYNC_MEMOPS)
+    }
+
+    /// Sets that: the one attribute that can be set (`cuPointerSetAttribute`).
+    pub fn set_sync_memops(&self, on: bool) -> Result<()> {
+        let entered = self.device.enter()?;
+        let value = u32::from(on);
+        let attribute = attribute::SYNC_MEMOPS;
+        self.device.handle.set_pointer_attribute(self.address, attribute, value, &entered)
+    }
+
+    /// A number that no other allocation of the process ever has.
+    pub fn buffer_id(&self) -> Result<u64> {
+        self.u64(attribute::BUFFER_ID)
+    }
+
+    /// Whether it is managed memory.
+    pub fn is_managed(&self) -> Result<bool> {
+        self.bool(attribute::IS_MANAGED)
+    }
+
+    /// The device that it was allocated or registered for; `None` for the host.
+    pub fn device_ordinal(&self) -> Result<Option<u32>> {
+        Ok(u32::try_from(self.u32(attribute::DEVICE_ORDINAL)?.cast_signed()).ok())
+    }
+
+    /// Whether `cudaIpcGetMemHandle` takes it.
+    pub fn is_legacy_ipc_capable(&self) -> Result<bool> {
+        self.bool(attribute::IS_LEGACY_CUDA_IPC_CAPABLE)
+    }
+
+    /// Where its allocation starts.
+    pub fn range_start(&self) -> Result<u64> {
+        self.u64(attribute::RANGE_START_ADDR)
+    }
+
+    /// Bytes of its allocation.
+    pub fn range_size(&self) -> Result<u64> {
+        self.u64(attribute::RANGE_SIZE)
+    }
+
+    /// Whether memory is mapped there.
+    pub fn is_mapped(&self) -> Result<bool> {
+        self.bool(attribute::MAPPED)
+    }
+
+    /// How the allocation may be shared with other processes.
+    pub fn allowed_handle_types(&self) -> Result<HandleTypes> {
+        Ok(HandleTypes::from_raw(self.u64(attribute::ALLOWED_HANDLE_TYPES)?))
+    }
+
+    /// Whether GPUDirect RDMA works on it.
+    pub fn is_gpu_direct_rdma_capable(&self) -> Result<bool> {
+        self.bool(attribute::IS_GPU_DIRECT_RDMA_CAPABLE)
+    }
+
+    /// How the device may access it: 0 not at all, 1 read, 3 read and write (`CUmemAccess_flags`).
+    pub fn access_flags(&self) -> Result<u32> {
+        self.u32(attribute::ACCESS_FLAGS)
+    }
+
+    /// The memory pool that it came from, as a `CUmemoryPool`'s address; 0 if from none.
+    pub fn memory_pool(&self) -> Result<u64> {
+        self.u64(attribute::MEMPOOL_HANDLE)
+    }
+
+    /// Bytes of the mapping that it is part of.
+    pub fn mapping_size(&self) -> Result<u64> {
+        self.u64(attribute::MAPPING_SIZE)
+    }
+
+    /// Where that mapping starts.
+    pub fn mapping_base(&self) -> Result<u64> {
+        self.u64(attribute::MAPPING_BASE_ADDR)
+    }
+
+    /// The number of the memory block that backs it.
+    pub fn memory_block_id(&self) -> Result<u64> {
+        self.u64(attribute::MEMORY_BLOCK_ID)
+    }
+
+    /// Whether hardware can decompress it. Since CUDA 12.8.
+    pub fn is_hardware_decompress_capable(&self) -> Result<bool> {
+        self.bool(attribute::IS_HW_DECOMPRESS_CAPABLE)
+    }
+
+    /// Much of it in one call (`cuPointerGetAttributes`); `None` if the driver does not know the pointer, for which the
+    /// batch gives no error but empty values.
+    pub fn info(&self) -> Result<Option<PointerInfo>> {
+        let (mut memory_type, mut managed, mut mapped) = (0u32, 0u32, 0u32);
+        let (mut device_address, mut host_address, mut buffer_id) = (0u64, 0u64, 0u64);
+        let (mut range_start, mut range_bytes, mut ordinal) = (0u64, 0u64, -1i32);
+        let mut wanted: [(u32, *mut c_void); 9] = [
+            (attribute::MEMORY_TYPE, (&raw mut memory_type).cast()),
+            (attribute::DEVICE_POINTER, (&raw mut device_address).cast()),
+            (attribute::HOST_POINTER, (&raw mut host_address).cast()),
+            (attribute::IS_MANAGED, (&raw mut managed).cast()),
+            (attribute::DEVICE_ORDINAL, (&raw mut ordinal).cast()),
+            (attribute::BUFFER_ID, (&raw mut buffer_id).cast()),
+            (attribute::RANGE_START_ADDR, (&raw mut range_start).cast()),
+            (attribute::RANGE_SIZE, (&raw mut range_bytes).cast()),
+            (attribute::MAPPED, (&raw mut mapped).cast()),
+        ];
+        let entered = self.device.enter()?;
+        // SAFETY: each pointer is to a live integer of its attribute's size; the driver takes any address.
+        unsafe { self.device.handle.pointer_attributes(self.address, &mut wanted, &entered) }?;
+        Ok(MemoryType::from_raw(memory_type).map(|memory_type| PointerInfo {
+            memory_type,
+            device_address,
+            host_address,
+            is_managed: managed != 0,
+            device_ordinal: u32::try_from(ordinal).ok(),
+            buffer_id,
+            range_start,
+            range_bytes,
+            is_mapped: mapped != 0,
+        }))
+    }
+}

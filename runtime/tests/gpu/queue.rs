@@ -1,0 +1,56 @@
+//! The driver's queue of launches.
+
+use std::time::{Duration, Instant};
+
+use gridlet_runtime::launch_queue::{QueueProbe, probe};
+use gridlet_runtime::unified::{HostBuffer, HostFlags};
+use gridlet_runtime::{Arg, Buffer, Device, Error, LaunchConfig};
+
+use super::{gpu, in_a_process, load, note};
+
+#[test]
+fn a_launch_that_would_block_says_so() {
+    let Some((_alone, device)) = gpu("a_launch_that_would_block_says_so") else { return };
+    let program = load(&device);
+    let (spin, poke) = (program.kernel("spin").unwrap(), program.kernel("poke").unwrap());
+    let flag = HostBuffer::<u32>::alloc_zeroed(&device, 1, HostFlags::default()).unwrap();
+    let mut to = Buffer::<u32>::alloc_zeroed(&device, 1).unwrap();
+    let stream = device.stream().unwrap();
+    let one = LaunchConfig::new(1, 1);
+    stream.try_launch(&spin, &one, &[Arg::from(&flag)]).unwrap();
+    let start = Instant::now();
+    let mut launches = 0;
+    let error = loop {
+        match stream.try_launch(&poke, &one, &[Arg::from(&mut to)]) {
+            Ok(()) => launches += 1,
+            Err(error) => break error,
+        }
+        assert!(launches < 2000, "the queue has no end");
+    };
+    let took = start.elapsed();
+    // SAFETY: an element of the buffer, which `spin` reads as volatile.
+    unsafe { (flag.host_address() as *mut u32).write_volatile(1) };
+    note(format!("{launches} launches in {took:?}, then: {error}"));
+    assert!(matches!(error, Error::WouldBlock { .. }), "{error}");
+    assert!(launches > 400 && took < Duration::from_secs(5));
+    stream.synchronize_default().unwrap();
+    assert_eq!(to.to_vec().unwrap(), [1]);
+    // Room again, also without a wait in between.
+    for _ in 0..3000 {
+        while let Err(error) = stream.try_launch(&poke, &one, &[Arg::from(&mut to)]) {
+            assert!(matches!(error, Error::WouldBlock { .. }), "{error}");
+        }
+    }
+    stream.synchronize_default().unwrap();
+}
+
+#[test]
+fn the_queue_is_as_deep_as_documented() {
+    let output = in_a_process("queue::the_queue_is_as_deep_as_documented", |device: &Device| {
+        let depth = probe(device, &QueueProbe { streams: 2, ..QueueProbe::default() }).unwrap();
+        vec![format!("{depth:?}")]
+    });
+    let Some(output) = output else { return };
+    note(output.lines().filter(|line| line.starts_with("> ")).collect::<Vec<_>>().join("\n"));
+    assert!(output.contains("blocked: true") && output.contains("> done"), "{output}");
+}

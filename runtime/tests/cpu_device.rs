@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use gridlet_runtime::Error;
-use gridlet_runtime::cpu::{CpuConfig, CpuDevice, CpuImage, CpuStream, FaultKind};
+use gridlet_runtime::cpu::{CpuConfig, CpuDevice, CpuImage, CpuStream, FaultKind, LEVEL_VARIABLE};
 
 /// Bytes of the image; `None` if this machine has no C compiler.
 fn image(flags: &[&str]) -> Option<Vec<u8>> {
@@ -380,6 +380,70 @@ fn a_trap_says_where_and_the_device_goes_on() {
         let out = rig.words(10);
         rig.run("iota", 1, 10, 0, &pack(&[&out.address(), &u32s(&[10])]));
         assert_eq!(out.read()[9], 10);
+    }
+}
+
+/// Runs `middle` over 200 blocks of 2×3 threads, of which one ends its block.
+fn middle(rig: &Rig, block: u32, how: u32) -> (Result<(), Error>, Vec<u32>) {
+    let out = rig.words(1200);
+    let parameters = pack(&[&out.address(), &u32s(&[4, block, how])]);
+    rig.launch("middle", [10, 5, 4], [2, 3, 1], 0, &parameters);
+    (rig.wait(), out.read())
+}
+
+/// Many blocks run in one call of the image: each runs once, by the entry that suits the processor.
+#[test]
+fn blocks_run_in_a_row() {
+    for config in configs() {
+        let Some(rig) = Rig::new(config) else { return };
+        let (result, out) = middle(&rig, 999, 0);
+        result.unwrap();
+        if let Ok(level) = std::env::var(LEVEL_VARIABLE) {
+            assert_eq!(rig.device.level(), level);
+        }
+        let of_entry = match (config.seed, rig.device.level()) {
+            (Some(_), _) => 0,
+            (None, "x86-64-v3") => 1000,
+            (None, _) => 100,
+        };
+        for (at, &found) in out.iter().enumerate() {
+            assert_eq!(found, 1 + if at % 6 == 0 { of_entry } else { 0 }, "thread {at}");
+        }
+    }
+}
+
+/// Runs the test above again, with the variable set.
+#[test]
+fn a_variable_chooses_the_entries() {
+    let run = |level: &str| {
+        let mut again = Command::new(std::env::current_exe().unwrap());
+        let again = again.args(["--exact", "blocks_run_in_a_row"]).env(LEVEL_VARIABLE, level);
+        let output = again.output().unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (is_ok, text) = run("baseline");
+    assert!(is_ok && text.contains("1 passed"), "{text}");
+    if bytes().is_some() {
+        let (is_ok, text) = run("fastest");
+        assert!(!is_ok && text.contains("GRIDLET_CPU_LEVEL is `fastest`"), "{text}");
+    }
+}
+
+#[test]
+fn a_fault_in_the_middle_of_a_row_names_its_block() {
+    for config in configs() {
+        let Some(rig) = Rig::new(config) else { return };
+        for (how, kind) in [(1, FaultKind::Trap), (2, FaultKind::Trap), (3, FaultKind::Access)] {
+            let (result, out) = middle(&rig, 117, how);
+            let Err(Error::CpuFault(fault)) = result else { panic!("{result:?}") };
+            assert_eq!((fault.kind, fault.block), (kind, Some((7, 1, 2).into())), "{how}");
+            // A loop over threads knows which one only if the image says so.
+            let is_known = config.seed.is_some() || how == 1;
+            assert_eq!(fault.thread, is_known.then_some((0, 2, 0).into()), "{how}");
+            assert_eq!(out[117 * 6 + 4], 0);
+            // The device goes on, with a thread of its own if nothing is known of another.
+            middle(&rig, 999, 0).0.unwrap();
+        }
     }
 }
 

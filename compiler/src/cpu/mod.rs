@@ -56,6 +56,8 @@ impl CpuOptions {
             check: self.check,
             debug_lines: self.debug_lines,
             optimize: self.optimize,
+            // Checked images run thread by thread.
+            has_v3: cfg!(target_arch = "x86_64") && self.optimize && !self.native && !self.check,
         }
     }
 }

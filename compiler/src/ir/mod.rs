@@ -43,6 +43,7 @@
 pub mod build;
 pub mod expand;
 pub mod graph;
+pub(crate) mod guards;
 pub(crate) mod loops;
 pub mod print;
 pub mod symbol;

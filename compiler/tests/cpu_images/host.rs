@@ -9,7 +9,7 @@ use std::sync::{Arc, Barrier, Mutex};
 use gridlet::compile::{self, CpuOptions, Session};
 use gridlet::source::SourceMap;
 use gridlet_runtime::cpu::abi::{
-    ABI_VERSION, Callbacks, Entry, Geometry, KERNEL_COUNT_SYMBOL, KERNELS_SYMBOL, KernelDescriptor,
+    ABI_VERSION, Callbacks, Geometry, KERNEL_COUNT_SYMBOL, KERNELS_SYMBOL, KernelDescriptor,
     Location, TABLE_SYMBOL, TRAP_EXPLICIT, VERSION_SYMBOL,
 };
 use libloading::{Library, Symbol};
@@ -38,6 +38,8 @@ pub(crate) struct Heard {
     pub(crate) printed: Vec<String>,
     /// Kind and line.
     pub(crate) trap: Option<(u32, u32)>,
+    /// The thread that trapped, as far as it says so.
+    pub(crate) trapped: Option<u32>,
     /// Address, bytes, kind and line.
     pub(crate) accesses: Vec<(usize, u32, u32, u32)>,
     /// Lines.
@@ -155,9 +157,13 @@ unsafe extern "C-unwind" fn printf(format: *const c_char, arguments: *const u8) 
     host().heard.lock().expect("no panic").printed.push(text);
     1
 }
-unsafe extern "C-unwind" fn trap(kind: u32, at: Location) -> ! {
+unsafe extern "C-unwind" fn trap(kind: u32, at: Location, thread: u32) -> ! {
     let host = host();
-    host.heard.lock().expect("no panic").trap = Some((kind, line(at)));
+    {
+        let mut heard = host.heard.lock().expect("no panic");
+        heard.trap = Some((kind, line(at)));
+        heard.trapped = Some(thread);
+    }
     host.done.lock().expect("no panic").send(()).expect("the test waits");
     loop {
         std::thread::park();
@@ -176,7 +182,7 @@ unsafe extern "C-unwind" fn assert_fail(
     let text = format!("{file}:{line}: {function}: {message}");
     host().heard.lock().expect("no panic").printed.push(text);
     // SAFETY: takes any arguments.
-    unsafe { trap(TRAP_EXPLICIT, at) }
+    unsafe { trap(TRAP_EXPLICIT, at, u32::MAX) }
 }
 unsafe extern "C-unwind" fn index_out_of_bounds(
     index: i64,
@@ -189,7 +195,7 @@ unsafe extern "C-unwind" fn index_out_of_bounds(
     let array = unsafe { CStr::from_ptr(array) }.to_string_lossy().into_owned();
     host().heard.lock().expect("no panic").printed.push(format!("{array}[{index}] of {count}"));
     // SAFETY: takes any arguments.
-    unsafe { trap(TRAP_EXPLICIT, at) }
+    unsafe { trap(TRAP_EXPLICIT, at, u32::MAX) }
 }
 unsafe extern "C-unwind" fn local_begins(
     _address: *const c_void,
@@ -305,8 +311,10 @@ fn name_of(kernel: &KernelDescriptor) -> String {
 /// Which entry to call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Mode {
-    /// The one for a whole block.
+    /// The one for whole blocks.
     Serial,
+    /// The same for newer processors.
+    SerialV3,
     /// The one for a thread, on as many threads as the block has.
     Threads,
 }
@@ -377,12 +385,26 @@ impl Image {
         self.run_block(name, mode, block, [0; 3], [1; 3], parameters)
     }
 
+    /// Runs one block.
     pub(crate) fn run_block(
         &self,
         name: &str,
         mode: Mode,
         block: [u32; 3],
         block_idx: [u32; 3],
+        grid: [u32; 3],
+        parameters: &[u8],
+    ) -> Heard {
+        self.run_blocks(name, mode, block, (block_idx, 1), grid, parameters)
+    }
+
+    /// Runs so many blocks from one on, all in one call; with an entry for threads, only that one.
+    pub(crate) fn run_blocks(
+        &self,
+        name: &str,
+        mode: Mode,
+        block: [u32; 3],
+        (block_idx, blocks): ([u32; 3], u64),
         grid: [u32; 3],
         parameters: &[u8],
     ) -> Heard {
@@ -394,13 +416,15 @@ impl Image {
                 threads.extend((0..block[0]).map(|x| [x, y, z]));
             }
         }
-        let entry: Entry = match mode {
-            Mode::Threads => kernel.thread,
-            Mode::Serial => {
-                threads = vec![[u32::MAX; 3]];
-                kernel.serial.expect("a kernel whose threads do not wait")
-            }
+        let thread = kernel.thread;
+        let entry = match mode {
+            Mode::Threads => None,
+            Mode::Serial => Some(kernel.blocks.expect("a kernel whose threads do not wait")),
+            Mode::SerialV3 => Some(kernel.blocks_v3.expect("a portable image")),
         };
+        if entry.is_some() {
+            threads = vec![[u32::MAX; 3]];
+        }
         let (done, all) = channel();
         let lines = |bytes: usize| vec![Line([0xa5; 128]); bytes.div_ceil(128).max(1)];
         let host = Arc::new(Host {
@@ -423,7 +447,7 @@ impl Image {
             let (host, done) = (Arc::clone(&host), done.clone());
             std::thread::spawn(move || {
                 HOST.set(Some(host));
-                let geometry = Geometry {
+                let mut geometry = Geometry {
                     thread_idx,
                     block_idx,
                     block_dim: block,
@@ -431,7 +455,12 @@ impl Image {
                     dynamic_shared: dynamic as *mut u8,
                 };
                 // SAFETY: the test passes the parameters that the kernel has.
-                unsafe { entry(&geometry, buffer as *const u8) };
+                unsafe {
+                    match entry {
+                        Some(entry) => entry(&mut geometry, buffer as *const u8, blocks),
+                        None => thread(&geometry, buffer as *const u8),
+                    }
+                }
                 done.send(()).expect("the test waits");
             });
         }

@@ -1,5 +1,6 @@
 //! Images for the CPU device: what they export, and what their code does.
 
+mod blocks;
 mod code;
 mod host;
 
@@ -31,11 +32,11 @@ fn the_example_programs_export_what_the_loader_asks_for() {
         text.push_str(&format!("{name}: {:?}\n", image.names()));
         for kernel in image.kernels() {
             text.push_str(&format!(
-                "  parameters {:2}, shared {}, flags {}, serial {}\n",
+                "  parameters {:2}, shared {}, flags {}, blocks {}\n",
                 kernel.parameter_bytes,
                 kernel.static_shared_bytes,
                 kernel.flags,
-                kernel.serial.is_some(),
+                kernel.blocks.is_some(),
             ));
         }
     }
@@ -149,7 +150,10 @@ fn mandelbrot_computes_dwells_and_shares_memory() {
     assert_eq!((launch.kernel.as_str(), launch.grid), ("pixels", [32, 1, 1]));
     assert_eq!(launch.parameters[..36], parameters[..36]);
     let squares = image.kernel("squares");
-    assert_eq!((squares.static_shared_bytes, squares.flags), (8, abi::NEEDS_THREADS));
+    assert_eq!(
+        (squares.static_shared_bytes, squares.flags),
+        (8, abi::NEEDS_THREADS | abi::BLOCK_BY_BLOCK)
+    );
 }
 
 #[test]

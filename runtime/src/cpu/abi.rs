@@ -11,7 +11,7 @@
 use std::ffi::{c_char, c_void};
 
 /// Version of everything in this file; an image of another version is refused.
-pub const ABI_VERSION: u32 = 3;
+pub const ABI_VERSION: u32 = 4;
 
 /// A constant `u32`: the [`ABI_VERSION`] that the image was compiled for.
 pub const VERSION_SYMBOL: &str = "gridlet_cpu_abi_version";
@@ -50,6 +50,16 @@ pub struct Geometry {
 /// 64 bytes. The image only reads both.
 pub type Entry = unsafe extern "C-unwind" fn(geometry: *const Geometry, parameters: *const u8);
 
+/// An entry point for that many consecutive blocks, in the order of x, then y, then z, from the geometry's
+/// `block_idx` on: runs all threads of each, one after another in the same order. Ignores the geometry's `thread_idx`,
+/// and says in its `block_idx` which block it runs.
+pub type BlocksEntry =
+    unsafe extern "C-unwind" fn(geometry: *mut Geometry, parameters: *const u8, blocks: u64);
+
+/// The level of x86-64 processors (System V ABI, "Micro-Architecture Levels") that
+/// [`KernelDescriptor::blocks_v3`] is for: those with AVX2.
+pub const LEVEL_V3: &str = "x86-64-v3";
+
 /// A kernel of an image. Its address is what the device-side launch calls a kernel.
 #[repr(C)]
 pub struct KernelDescriptor {
@@ -57,9 +67,10 @@ pub struct KernelDescriptor {
     pub name: *const c_char,
     /// Runs one thread.
     pub thread: Entry,
-    /// Runs all threads of a block one after another, in the order of x, then y, then z; ignores the geometry's
-    /// `thread_idx`. Null if [`NEEDS_THREADS`] is set.
-    pub serial: Option<Entry>,
+    /// Runs whole blocks. Null if [`NEEDS_THREADS`] is set.
+    pub blocks: Option<BlocksEntry>,
+    /// The same with the same results, for processors of [`LEVEL_V3`]; null if the image has none.
+    pub blocks_v3: Option<BlocksEntry>,
     /// Bytes of the parameter buffer.
     pub parameter_bytes: u32,
     /// Bytes of static shared memory of a block: all shared variables of the image.
@@ -110,6 +121,9 @@ pub const NAMES_THREADS: u32 = 4;
 /// The image was compiled with `--check`: memory accesses call [`Callbacks::check_access`], loops call
 /// [`Callbacks::poll`].
 pub const CHECKED: u32 = 2;
+/// Threads ask the device for what belongs to their block (launches, streams): [`KernelDescriptor::blocks`] is
+/// called for one block at a time.
+pub const BLOCK_BY_BLOCK: u32 = 8;
 
 /// A source position: file in the high 8 bits, line in the low 24; 0 is unknown.
 pub type Location = u32;
@@ -154,6 +168,8 @@ pub const VOTE_ANY: u32 = 1;
 /// 1 if every lane's is.
 pub const VOTE_ALL: u32 = 2;
 
+/// [`Callbacks::trap`]: a function that is not told its geometry.
+pub const THREAD_UNKNOWN: u32 = u32::MAX;
 /// [`Callbacks::trap`]: `trap()`.
 pub const TRAP_EXPLICIT: u32 = 0;
 /// An integer division by zero.
@@ -192,8 +208,9 @@ pub struct Callbacks {
     pub launch_device: unsafe extern "C-unwind" fn(*mut u8, u64, Location) -> i32,
     /// `vprintf`: the format, the packed arguments. Gives the number of arguments.
     pub printf: unsafe extern "C-unwind" fn(*const c_char, *const u8) -> i32,
-    /// Ends the grid with an error. Does not return.
-    pub trap: unsafe extern "C-unwind" fn(kind: u32, Location) -> !,
+    /// Ends the grid with an error. `thread`: the thread's number in its block, for blocks that run as a loop,
+    /// or [`THREAD_UNKNOWN`]. Does not return.
+    pub trap: unsafe extern "C-unwind" fn(kind: u32, Location, thread: u32) -> !,
     /// `clock64()`
     pub clock64: unsafe extern "C-unwind" fn() -> u64,
     /// `global_timer()`, in nanoseconds.

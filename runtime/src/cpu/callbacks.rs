@@ -190,13 +190,15 @@ unsafe extern "C-unwind" fn printf(format: *const c_char, arguments: *const u8) 
     count
 }
 
-unsafe extern "C-unwind" fn trap(kind: u32, location: Location) -> ! {
+unsafe extern "C-unwind" fn trap(kind: u32, location: Location, thread: u32) -> ! {
     let kind = match kind {
         TRAP_EXPLICIT => FaultKind::Trap,
         TRAP_DIVISION => FaultKind::Division,
         _ => FaultKind::Unreachable,
     };
-    runner().end(kind, location)
+    let runner = runner();
+    runner.note_thread(thread);
+    runner.end(kind, location)
 }
 
 unsafe extern "C-unwind" fn clock64() -> u64 {

@@ -100,7 +100,7 @@ impl Grid {
         let bytes = bytes as usize;
         if self.parameters.first().is_null() || self.parameters.bytes() < bytes {
             let Some(buffer) =
-                AlignedBytes::new(bytes.next_multiple_of(256).max(256), PARAMETER_ALIGNMENT)
+                AlignedBytes::new(bytes.next_multiple_of(64).max(64), PARAMETER_ALIGNMENT)
             else {
                 return false;
             };

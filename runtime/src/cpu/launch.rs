@@ -5,7 +5,6 @@ use super::block::Runner;
 use super::grid::geometry_error;
 use super::hooks::LaunchOrder;
 use super::operations;
-use super::pool::Shared;
 use super::scheduler::NestedLaunch;
 
 /// `cudaErrorInvalidValue`: not a buffer that is waiting to be launched.
@@ -38,9 +37,13 @@ impl Runner {
     ) -> *mut u8 {
         let known = operations::is_operation(descriptor)
             || self.tree().is_some_and(|tree| tree.image.owns(descriptor));
-        let Some(mut grid) = self.shared.lock().reserve_nested() else {
+        if !self.shared.pending.reserve() {
             self.error(ERROR_PENDING_COUNT);
             return std::ptr::null_mut();
+        }
+        let mut grid = match self.spare.take() {
+            Some(grid) => grid,
+            None => self.shared.lock().spare_grid(),
         };
         // SAFETY: one of the image's descriptors, or of an operation's.
         let bytes = if known { unsafe { (*descriptor).parameter_bytes } } else { 4096 };
@@ -102,7 +105,9 @@ impl Runner {
         let launch = NestedLaunch { parent: self.node.get(), launcher, order, grid };
         scheduler.launch_nested(launch, &mut block_stream);
         self.default_stream.set(block_stream);
-        self.wants_help.set(Shared::needs_help(&scheduler, self.depth));
+        // For the next launch, since the lock is held.
+        self.spare.set(Some(scheduler.spare_grid()));
+        self.wants_help.set(self.shared.needs_help(self.depth));
         0
     }
 

@@ -1,7 +1,8 @@
 //! The CPU device: runs a program's images for the CPU on threads of this process.
 //!
 //! # How grids run
-//! Worker threads take blocks of ready grids, several at a time where there are many. A block runs on one worker to
+//! Worker threads take blocks of ready grids, several at a time where there are many, and each from its own part of
+//! the grid first if no block can wait for another. A block runs on one worker to
 //! its end; its threads run one after another, and change places only where they wait for each other
 //! ([`sync_threads`](abi::Callbacks::sync_threads), warp operations, and the head of loops that may wait for a write).
 //! A block whose threads all only look at memory lets its worker run other grids (a child, say) in between, but
@@ -40,8 +41,8 @@
 //!
 //! # Files
 //! `image` loads, `scheduler` decides what is ready, `pool` has the workers, `block` and `warp` run threads, `callbacks`,
-//! `launch`, `operations` and `heap` are what kernels call, `signals` and `fault` what happens when they go wrong, `hooks` what a checker
-//! sees.
+//! `launch`, `operations` and `heap` are what kernels call, `signals` and `fault` what happens when they go wrong, `level` which
+//! entries of an image run, `hooks` what a checker sees.
 
 pub mod abi;
 mod block;
@@ -53,6 +54,7 @@ mod heap;
 pub mod hooks;
 mod image;
 mod launch;
+mod level;
 mod memory;
 mod operations;
 mod pool;
@@ -73,6 +75,7 @@ use std::thread;
 pub use fault::{CpuFault, FaultKind, SourceLine};
 pub use heap::HEAP_BYTES;
 pub use image::{CpuImage, CpuKernel};
+pub use level::LEVEL_VARIABLE;
 pub use stream::{CpuMark, CpuStream};
 
 use crate::LaunchLimits;
@@ -80,8 +83,9 @@ use crate::device::lock;
 use crate::error::{Error, Result};
 use check::Checker;
 use hooks::Hooks;
+use level::Level;
 use pool::Shared;
-use scheduler::{Scheduler, WorkerLimit};
+use scheduler::{Pending, Scheduler, WorkerLimit};
 
 /// Worker threads, unless a device is opened with a number: as many as this variable says, or as the machine
 /// runs at a time.
@@ -135,7 +139,8 @@ impl CpuDevice {
     /// Starts a device.
     ///
     /// # Errors
-    /// [`Error::CpuThreads`]: the system gives no more threads, or [`THREADS_VARIABLE`] is not a number from 1.
+    /// [`Error::CpuThreads`]: the system gives no more threads, [`THREADS_VARIABLE`] is not a number from 1, or
+    /// [`LEVEL_VARIABLE`] asks for what is not there.
     pub fn new(config: CpuConfig) -> Result<CpuDevice> {
         if config.check {
             return CpuDevice::with_checker(config, Checker::new(check::Options::default()));
@@ -174,9 +179,12 @@ impl CpuDevice {
             Some(threads) => u32::try_from(threads.max(1)).unwrap_or(u32::MAX),
             None => default_threads()?,
         };
+        let pending = Arc::new(Pending::new(config.pending_limit));
         let scheduler =
-            Scheduler::new(u64::from(workers), config.pending_limit, config.seed, hooks.clone());
-        let shared = Arc::new(Shared::new(scheduler, config.seed, hooks, LIMITS));
+            Scheduler::new(u64::from(workers), Arc::clone(&pending), config.seed, hooks.clone());
+        let level = Level::choose()?;
+        let shared = Shared::new(scheduler, pending, config.seed, level, hooks, LIMITS);
+        let shared = Arc::new(shared);
         let device = CpuDevice { shared, checker, workers };
         device.shared.start(workers).map_err(|error| Error::CpuThreads {
             reason: format!("the system does not start {workers} worker threads: {error}"),
@@ -187,6 +195,11 @@ impl CpuDevice {
     /// Its worker threads.
     pub fn workers(&self) -> u32 {
         self.workers
+    }
+
+    /// Which entries of images it runs: `baseline`, or `x86-64-v3`. See [`LEVEL_VARIABLE`].
+    pub fn level(&self) -> &'static str {
+        self.shared.level.name()
     }
 
     /// Loads an image. `sources`: the manifest's list of source files, for messages; may be empty.
@@ -250,12 +263,12 @@ impl CpuDevice {
 
     /// How many launches from kernels may be pending; 0 is no limit.
     pub fn pending_limit(&self) -> u64 {
-        self.shared.lock().pending_limit()
+        self.shared.pending.limit()
     }
 
     /// Sets it, for launches from then on.
     pub fn set_pending_limit(&self, launches: u64) {
-        self.shared.lock().set_pending_limit(launches);
+        self.shared.pending.set_limit(launches);
     }
 
     /// Sends what kernels print there instead of standard output.

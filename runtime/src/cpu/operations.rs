@@ -4,7 +4,8 @@ use std::ffi::c_char;
 use std::ptr;
 
 use super::abi::{
-    ACCESS_BYTES, ACCESS_READ, ACCESS_WRITE, Entry, Geometry, KernelDescriptor, Location,
+    ACCESS_BYTES, ACCESS_READ, ACCESS_WRITE, BlocksEntry, Entry, Geometry, KernelDescriptor,
+    Location,
 };
 use super::block::Runner;
 use super::callbacks::{check_access, runner, runner_with_room};
@@ -20,14 +21,15 @@ struct Operation(KernelDescriptor);
 // SAFETY: nothing writes to it, and its name is a constant.
 unsafe impl Sync for Operation {}
 
-static COPY: Operation = operation(c"memcpy_async".as_ptr(), copy);
-static FILL: Operation = operation(c"memset_async".as_ptr(), fill);
+static COPY: Operation = operation(c"memcpy_async".as_ptr(), copy, copy_block);
+static FILL: Operation = operation(c"memset_async".as_ptr(), fill, fill_block);
 
-const fn operation(name: *const c_char, entry: Entry) -> Operation {
+const fn operation(name: *const c_char, thread: Entry, blocks: BlocksEntry) -> Operation {
     Operation(KernelDescriptor {
         name,
-        thread: entry,
-        serial: Some(entry),
+        thread,
+        blocks: Some(blocks),
+        blocks_v3: None,
         parameter_bytes: size_of::<Parameters>() as u32,
         static_shared_bytes: 0,
         flags: 0,
@@ -141,4 +143,16 @@ unsafe extern "C-unwind" fn fill(_: *const Geometry, parameters: *const u8) {
     runner().check_range(to, bytes, ACCESS_WRITE);
     // SAFETY: as in `copy`.
     unsafe { ptr::write_bytes(to as *mut u8, byte as u8, bytes as usize) };
+}
+
+/// The one block of one thread.
+unsafe extern "C-unwind" fn copy_block(geometry: *mut Geometry, parameters: *const u8, _: u64) {
+    // SAFETY: the same contract.
+    unsafe { copy(geometry, parameters) };
+}
+
+/// The one block of one thread.
+unsafe extern "C-unwind" fn fill_block(geometry: *mut Geometry, parameters: *const u8, _: u64) {
+    // SAFETY: the same contract.
+    unsafe { fill(geometry, parameters) };
 }

@@ -2,22 +2,26 @@
 
 use std::io::{self, Write};
 use std::os::unix::thread::JoinHandleExt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::block::{Active, Runner};
 use super::heap::Heap;
 use super::hooks::Hooks;
+use super::level::Level;
 use super::memory::Allocations;
-use super::scheduler::{NodeId, Scheduler};
+use super::scheduler::{NodeId, Pending, Scheduler, Work};
 use super::signals;
 use crate::LaunchLimits;
 use crate::device::lock;
 
 /// A worker that finds nothing to do looks again for so long before it sleeps, because waking takes longer.
 const SPIN: Duration = Duration::from_micros(20);
+/// How often to try for the lock before sleeping, and how long to pause in between, in turns of a loop.
+const LOCK_TRIES: u32 = 50;
+const LOCK_PAUSE: u32 = 20;
 /// With an unbounded pool: a thread whose launch makes it more than so many pending lets others run first.
 const HELP_ABOVE: u64 = 4096;
 /// And goes on at so many.
@@ -36,7 +40,12 @@ pub(super) struct Shared {
     done: Condvar,
     /// Whether something is ready: looked at without the lock.
     has_ready: AtomicBool,
+    /// Workers that look for something to do, and need not be woken.
+    searching: AtomicU32,
+    pub(super) pending: Arc<Pending>,
     pub(super) seed: Option<u64>,
+    /// Which entries of images run.
+    pub(super) level: Level,
     pub(super) hooks: Option<Arc<dyn Hooks>>,
     pub(super) limits: LaunchLimits,
     pub(super) allocations: Allocations,
@@ -72,8 +81,9 @@ impl Drop for Locked<'_> {
         if self.shared.has_ready.load(Ordering::Relaxed) != has_ready {
             self.shared.has_ready.store(has_ready, Ordering::Relaxed);
         }
-        // One at a time: who wakes wakes the next.
-        if has_ready && self.guard.sleeping > 0 && !self.guard.waking {
+        // One at a time: who wakes wakes the next. Who gives up searching looks once more before it sleeps.
+        let wants_worker = has_ready && self.shared.searching.load(Ordering::SeqCst) == 0;
+        if wants_worker && self.guard.sleeping > 0 && !self.guard.waking {
             self.guard.waking = true;
             self.shared.work.notify_one();
         }
@@ -87,7 +97,9 @@ impl Drop for Locked<'_> {
 impl Shared {
     pub(super) fn new(
         scheduler: Scheduler,
+        pending: Arc<Pending>,
         seed: Option<u64>,
+        level: Level,
         hooks: Option<Arc<dyn Hooks>>,
         limits: LaunchLimits,
     ) -> Shared {
@@ -98,7 +110,10 @@ impl Shared {
             work: Condvar::new(),
             done: Condvar::new(),
             has_ready: AtomicBool::new(false),
+            searching: AtomicU32::new(0),
+            pending,
             seed,
+            level,
             hooks,
             limits,
             allocations,
@@ -109,7 +124,25 @@ impl Shared {
     }
 
     pub(super) fn lock(&self) -> Locked<'_> {
+        // It is held for so short a time that sleeping takes longer.
+        for _ in 0..LOCK_TRIES {
+            if let Some(locked) = self.try_lock() {
+                return locked;
+            }
+            for _ in 0..LOCK_PAUSE {
+                std::hint::spin_loop();
+            }
+        }
         Locked { shared: self, guard: lock(&self.scheduler) }
+    }
+
+    fn try_lock(&self) -> Option<Locked<'_>> {
+        let guard = match self.scheduler.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(Locked { shared: self, guard })
     }
 
     /// Starts the workers.
@@ -193,15 +226,15 @@ impl Shared {
     }
 
     /// Whether the thread that just launched should let waiting grids run first.
-    pub(super) fn needs_help(scheduler: &Scheduler, depth: u32) -> bool {
-        depth < MOST_DEPTH && scheduler.unbounded_pending().is_some_and(|n| n > HELP_ABOVE)
+    pub(super) fn needs_help(&self, depth: u32) -> bool {
+        depth < MOST_DEPTH && self.pending.unbounded().is_some_and(|n| n > HELP_ABOVE)
     }
 
     /// Runs grids until few are pending.
     pub(super) fn help(&self, runner: &Runner) {
         let mut scheduler = self.lock();
-        while scheduler.unbounded_pending().is_some_and(|pending| pending > HELP_UNTIL) {
-            let Some(work) = scheduler.claim() else { return };
+        while self.pending.unbounded().is_some_and(|pending| pending > HELP_UNTIL) {
+            let Some(work) = scheduler.claim(runner.worker) else { return };
             drop(scheduler);
             runner.run(&work);
             scheduler = self.lock();
@@ -214,11 +247,36 @@ impl Shared {
     /// Runs something of another grid than the one that waits for memory to change, since that may be what it waits
     /// for. Not of the same grid: later blocks may wait for this one.
     pub(super) fn help_other(&self, runner: &Runner, waiting: NodeId) {
-        let claimed = self.lock().claim_except(Some(waiting));
+        let claimed = self.lock().claim_except(runner.worker, Some(waiting));
         if let Some(work) = claimed {
             runner.run(&work);
             self.lock().finish(&work);
         }
+    }
+}
+
+impl Shared {
+    /// Looks for something to do for a while.
+    fn search(&self, worker: u32) -> Option<Work> {
+        self.searching.fetch_add(1, Ordering::SeqCst);
+        let start = Instant::now();
+        let mut found = None;
+        while found.is_none() && start.elapsed() < SPIN {
+            // Who does not get the lock at once is not needed.
+            if self.has_ready.load(Ordering::Relaxed)
+                && let Some(mut scheduler) = self.try_lock()
+            {
+                found = scheduler.claim(worker);
+                if found.is_some() {
+                    // Before the lock goes, which wakes another one if more is ready.
+                    self.searching.fetch_sub(1, Ordering::SeqCst);
+                    return found;
+                }
+            }
+            std::hint::spin_loop();
+        }
+        self.searching.fetch_sub(1, Ordering::SeqCst);
+        found
     }
 }
 
@@ -228,23 +286,20 @@ fn work(shared: &Arc<Shared>, index: u32) {
     let runner = Box::new(Runner::new(Arc::clone(shared), index, 0));
     let _active = Active::new(&runner);
     loop {
-        let mut scheduler = shared.lock();
-        while let Some(work) = scheduler.claim() {
-            drop(scheduler);
+        let mut next = shared.lock().claim(index);
+        while let Some(work) = next {
             runner.run(&work);
-            scheduler = shared.lock();
+            let mut scheduler = shared.lock();
             scheduler.finish(&work);
-        }
-        if scheduler.closing {
-            return;
-        }
-        drop(scheduler);
-        let start = Instant::now();
-        while !shared.has_ready.load(Ordering::Relaxed) && start.elapsed() < SPIN {
-            std::hint::spin_loop();
+            next = scheduler.claim(index);
+            drop(scheduler);
+            next = next.or_else(|| shared.search(index));
         }
         let mut guard = lock(&shared.scheduler);
-        if !guard.can_claim() && !guard.closing {
+        if guard.closing {
+            return;
+        }
+        if !guard.can_claim() {
             guard.sleeping += 1;
             guard = shared.work.wait(guard).unwrap_or_else(PoisonError::into_inner);
             guard.sleeping -= 1;

@@ -10,10 +10,13 @@
 //!
 //! All of it is under one lock, which a worker takes once for several blocks.
 
+mod blocks;
 mod created;
+mod running;
+mod streams;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -22,6 +25,7 @@ use super::grid::{Grid, GridPointer, Tree};
 use super::hooks::{GridId, Hooks, LaunchEvent, LaunchOrder, ThreadPosition};
 use super::seed::{Permutation, Random};
 use super::slab::Slab;
+use blocks::Blocks;
 
 pub(super) type NodeId = u32;
 pub(super) type StreamId = u32;
@@ -31,7 +35,7 @@ const MOST_SPARE: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// In a stream, in the ready queue, or a tail launch that waits.
+    /// In a stream, or in the ready queue.
     Waiting,
     /// Some of its blocks have started.
     Running,
@@ -51,13 +55,15 @@ struct Node {
     references: u32,
     pending: u64,
     stream: Option<StreamId>,
-    tails: VecDeque<NodeId>,
+    /// Tail launches that wait: grids alone, since a grid may make any number of them.
+    tails: VecDeque<Box<Grid>>,
     /// Until its blocks have ended.
     grid: Option<GridPointer>,
     tree: Arc<Tree>,
     limit: Option<Arc<WorkerLimit>>,
-    blocks: u64,
-    next_block: u64,
+    /// Blocks that have not started.
+    blocks: Blocks,
+    /// Blocks that have not ended.
     blocks_left: u64,
     /// What had to end before it could start.
     after: Option<GridId>,
@@ -95,6 +101,8 @@ struct Stream {
 struct HostStream {
     submitted: u64,
     finished: u64,
+    /// How many must have finished for somebody who waits; 0 if nobody does.
+    awaited: u64,
     /// Of the first grid that failed since the last report; what waits behind it is dropped.
     failure: Option<Box<CpuFault>>,
     /// Trees that have not ended, in order, for cancelling.
@@ -125,6 +133,44 @@ pub(super) struct NestedLaunch {
     pub(super) grid: Box<Grid>,
 }
 
+/// Nested launches that have not started, reserved ones included.
+#[derive(Debug)]
+pub(super) struct Pending {
+    count: AtomicU64,
+    /// At most so many; 0 is unbounded.
+    limit: AtomicU64,
+}
+
+impl Pending {
+    pub(super) fn new(limit: u64) -> Pending {
+        Pending { count: AtomicU64::new(0), limit: AtomicU64::new(limit) }
+    }
+
+    /// Takes a place; false if all are taken.
+    pub(super) fn reserve(&self) -> bool {
+        let limit = self.limit();
+        let more = |count: u64| (limit == 0 || count < limit).then_some(count + 1);
+        self.count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    pub(super) fn release(&self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn limit(&self) -> u64 {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_limit(&self, launches: u64) {
+        self.limit.store(launches, Ordering::Relaxed);
+    }
+
+    /// How many there are, if nothing bounds them.
+    pub(super) fn unbounded(&self) -> Option<u64> {
+        (self.limit() == 0).then(|| self.count.load(Ordering::Relaxed))
+    }
+}
+
 pub(super) struct Scheduler {
     nodes: Slab<Node>,
     streams: Slab<Stream>,
@@ -136,10 +182,9 @@ pub(super) struct Scheduler {
     #[expect(clippy::vec_box, reason = "grids move from list to list without being copied")]
     spare: Vec<Box<Grid>>,
     next_id: GridId,
-    /// Nested launches that have not started, reserved ones included.
-    pending: u64,
-    /// Of those; 0 is unbounded.
-    pending_limit: u64,
+    /// How many tail launches wait.
+    waiting_tails: usize,
+    pending: Arc<Pending>,
     random: Option<Random>,
     hooks: Option<Arc<dyn Hooks>>,
     workers: u64,
@@ -155,7 +200,7 @@ pub(super) struct Scheduler {
 impl Scheduler {
     pub(super) fn new(
         workers: u64,
-        pending_limit: u64,
+        pending: Arc<Pending>,
         seed: Option<u64>,
         hooks: Option<Arc<dyn Hooks>>,
     ) -> Scheduler {
@@ -167,8 +212,8 @@ impl Scheduler {
             ready: VecDeque::new(),
             spare: Vec::new(),
             next_id: 1,
-            pending: 0,
-            pending_limit,
+            waiting_tails: 0,
+            pending,
             random: seed.map(|seed| Random::new(seed, 1)),
             hooks,
             workers,
@@ -181,26 +226,13 @@ impl Scheduler {
 
     // ---- limits
 
-    pub(super) fn pending_limit(&self) -> u64 {
-        self.pending_limit
-    }
-
-    pub(super) fn set_pending_limit(&mut self, limit: u64) {
-        self.pending_limit = limit;
-    }
-
-    /// Nested launches that wait, if nothing bounds them.
-    pub(super) fn unbounded_pending(&self) -> Option<u64> {
-        (self.pending_limit == 0).then_some(self.pending)
-    }
-
     pub(super) fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
     /// Grids and streams that there are.
     pub(super) fn live(&self) -> (usize, usize) {
-        (self.nodes.live(), self.streams.live())
+        (self.nodes.live() + self.waiting_tails, self.streams.live())
     }
 
     /// Most grids and streams that there ever were at a time.
@@ -210,57 +242,45 @@ impl Scheduler {
 
     // ---- launching
 
-    /// A grid to fill for the host.
+    /// A grid to fill.
     pub(super) fn spare_grid(&mut self) -> Box<Grid> {
         self.spare.pop().unwrap_or_else(|| Box::new(Grid::spare()))
     }
 
-    /// A grid to fill for a nested launch; `None` if the pool of pending launches is full.
-    pub(super) fn reserve_nested(&mut self) -> Option<Box<Grid>> {
-        if self.pending_limit != 0 && self.pending >= self.pending_limit {
-            return None;
-        }
-        self.pending += 1;
-        Some(self.spare_grid())
-    }
-
-    /// Gives a reserved grid back unlaunched.
+    /// Gives a grid whose launch was reserved back unlaunched.
     pub(super) fn cancel_nested(&mut self, grid: Box<Grid>) {
-        self.pending -= 1;
+        self.pending.release();
         self.recycle(grid);
     }
 
-    fn recycle(&mut self, mut grid: Box<Grid>) {
+    pub(super) fn recycle(&mut self, mut grid: Box<Grid>) {
         grid.tree = None;
         if self.spare.len() < MOST_SPARE {
             self.spare.push(grid);
         }
     }
 
-    /// Adds the node of a launch.
-    fn add(
+    /// Numbers a launch, and tells of it.
+    fn accept(
         &mut self,
-        mut grid: Box<Grid>,
-        tree: Arc<Tree>,
-        limit: Option<Arc<WorkerLimit>>,
-        parent: Option<NodeId>,
+        grid: &mut Grid,
+        tree: &Arc<Tree>,
         launcher: Option<ThreadPosition>,
         order: LaunchOrder,
-    ) -> NodeId {
-        let id = self.next_id;
+    ) {
+        grid.id = self.next_id;
         self.next_id += 1;
-        grid.id = id;
         grid.launched_by = order;
-        grid.tree = Some(Arc::clone(&tree));
+        grid.tree = Some(Arc::clone(tree));
         grid.order = match &mut self.random {
             Some(random) => Permutation::new(grid.blocks, random),
             None => Permutation::IDENTITY,
         };
         if let Some(hooks) = &self.hooks {
             hooks.on_launch(&LaunchEvent {
-                grid: id,
+                grid: grid.id,
                 kernel: grid.name(),
-                sources: grid.tree.as_ref().map_or(&[], |tree| tree.image.sources()),
+                sources: tree.image.sources(),
                 grid_dim: grid.grid_dim,
                 block_dim: grid.block_dim,
                 launcher,
@@ -273,19 +293,29 @@ impl Scheduler {
                 memory: tree.image.memory(grid.descriptor),
             });
         }
+    }
+
+    /// Adds the node of a launch that was accepted.
+    fn add(
+        &mut self,
+        grid: Box<Grid>,
+        tree: Arc<Tree>,
+        limit: Option<Arc<WorkerLimit>>,
+        parent: Option<NodeId>,
+    ) -> NodeId {
         if let Some(parent) = parent {
             self.nodes[parent].references += 1;
         }
         self.nodes.insert(Node {
-            id,
+            id: grid.id,
             phase: Phase::Waiting,
             parent,
             references: 0,
             pending: 1,
             stream: None,
             tails: VecDeque::new(),
-            blocks: grid.blocks,
-            next_block: 0,
+            // A part of the workers is any of them, and one worker alone keeps the order.
+            blocks: Blocks::new(&grid, self.workers, self.random.is_some() || limit.is_some()),
             blocks_left: grid.blocks,
             grid: Some(GridPointer::new(grid)),
             tree,
@@ -294,27 +324,22 @@ impl Scheduler {
         })
     }
 
-    /// A stream of the host.
-    pub(super) fn open_host_stream(&mut self) -> StreamId {
-        let host = Some(HostStream::default());
-        self.streams.insert(Stream { open: true, host, ..Stream::default() })
-    }
-
-    /// The host will launch nothing more into the stream.
-    pub(super) fn close_host_stream(&mut self, stream: StreamId) {
-        self.streams[stream].open = false;
-        self.drop_stream_if_done(stream);
+    /// Adds the node of a nested launch that was accepted.
+    fn add_nested(&mut self, grid: Box<Grid>, parent: NodeId) -> NodeId {
+        let tree = Arc::clone(&self.nodes[parent].tree);
+        let limit = self.nodes[parent].limit.clone();
+        self.add(grid, tree, limit, Some(parent))
     }
 
     pub(super) fn launch_host(
         &mut self,
         stream: StreamId,
-        grid: Box<Grid>,
+        mut grid: Box<Grid>,
         tree: Arc<Tree>,
         limit: Option<Arc<WorkerLimit>>,
     ) {
-        let order = LaunchOrder::Host(stream);
-        let node = self.add(grid, Arc::clone(&tree), limit, None, None, order);
+        self.accept(&mut grid, &tree, None, LaunchOrder::Host(stream));
+        let node = self.add(grid, Arc::clone(&tree), limit, None);
         if let Some(host) = &mut self.streams[stream].host {
             host.submitted += 1;
             if host.failure.is_some() {
@@ -325,21 +350,22 @@ impl Scheduler {
         self.enter_stream(node, stream);
     }
 
-    /// Launches a grid that [`Scheduler::reserve_nested`] gave. `block_stream`: the default stream of the
+    /// Launches a grid for which a place was reserved. `block_stream`: the default stream of the
     /// launching block, once it has one.
     pub(super) fn launch_nested(
         &mut self,
         launch: NestedLaunch,
         block_stream: &mut Option<StreamId>,
     ) {
-        let NestedLaunch { parent, launcher, order, grid } = launch;
+        let NestedLaunch { parent, launcher, order, mut grid } = launch;
         let tree = Arc::clone(&self.nodes[parent].tree);
-        let limit = self.nodes[parent].limit.clone();
-        let node = self.add(grid, tree, limit, Some(parent), Some(launcher), order);
+        self.accept(&mut grid, &tree, Some(launcher), order);
         if order == LaunchOrder::Tail {
-            self.nodes[parent].tails.push_back(node);
+            self.nodes[parent].tails.push_back(grid);
+            self.waiting_tails += 1;
             return;
         }
+        let node = self.add_nested(grid, parent);
         self.nodes[parent].pending += 1;
         if order == LaunchOrder::BlockDefault {
             let stream = match *block_stream {
@@ -357,339 +383,6 @@ impl Scheduler {
             self.enter_stream(node, stream);
         } else {
             self.ready.push_back(node);
-        }
-    }
-
-    /// Nothing more will be launched into a block's default stream, or a created one.
-    pub(super) fn close_block_stream(&mut self, stream: StreamId) {
-        self.streams[stream].open = false;
-        let running = self.streams[stream].running;
-        if !self.drop_stream_if_done(stream)
-            && let Some(node) = running
-        {
-            self.forward(node);
-        }
-    }
-
-    // ---- streams
-
-    fn enter_stream(&mut self, node: NodeId, stream: StreamId) {
-        self.nodes[node].stream = Some(stream);
-        let entered = &mut self.streams[stream];
-        if entered.running.is_some() {
-            entered.queue.push_back(node);
-        } else {
-            entered.running = Some(node);
-            self.make_ready(node);
-        }
-    }
-
-    fn make_ready(&mut self, node: NodeId) {
-        // From the back comes the youngest, so that a tree of launches runs depth first and few of them wait;
-        // launches of the host keep their order.
-        if self.nodes[node].parent.is_some() {
-            self.ready.push_back(node);
-        } else {
-            self.ready.push_front(node);
-        }
-    }
-
-    /// The grid that a stream ran has ended, and so did all that came of it.
-    fn advance(&mut self, stream: StreamId, ended: GridId) {
-        let this = &mut self.streams[stream];
-        this.running = None;
-        let mut failed = false;
-        if let Some(host) = &mut this.host {
-            host.finished += 1;
-            if let Some(tree) = host.trees.pop_front()
-                && let Some(failure) = tree.take_failure()
-                && host.failure.is_none()
-            {
-                host.failure = Some(failure);
-            }
-            failed = host.failure.is_some();
-            while let Some((_, mark)) =
-                host.marks.pop_front_if(|(launches, _)| *launches <= host.finished)
-            {
-                let _ = mark.set(Instant::now());
-            }
-            self.host_progress = true;
-        }
-        let this = &mut self.streams[stream];
-        match this.queue.pop_front() {
-            Some(next) => {
-                this.running = Some(next);
-                if failed {
-                    self.nodes[next].tree.stop();
-                }
-                self.nodes[next].after = Some(ended);
-                self.make_ready(next);
-            }
-            None => {
-                self.drop_stream_if_done(stream);
-            }
-        }
-    }
-
-    fn drop_stream_if_done(&mut self, stream: StreamId) -> bool {
-        let this = &self.streams[stream];
-        let done = !this.open && this.running.is_none() && this.queue.is_empty();
-        if done {
-            self.streams.remove(stream);
-        }
-        done
-    }
-
-    // ---- running
-
-    /// Blocks for a worker to run.
-    pub(super) fn claim(&mut self) -> Option<Work> {
-        self.claim_except(None)
-    }
-
-    /// Blocks for a worker to run, of any grid but that one.
-    pub(super) fn claim_except(&mut self, except: Option<NodeId>) -> Option<Work> {
-        loop {
-            let position = self.choose(except)?;
-            let id = self.ready[position];
-            let node = &mut self.nodes[id];
-            let starts = node.phase == Phase::Waiting;
-            node.phase = Phase::Running;
-            if starts {
-                if node.parent.is_some() {
-                    self.pending -= 1;
-                }
-                if let Some(hooks) = &self.hooks {
-                    hooks.on_grid_start(node.id, node.after);
-                }
-            }
-            let Some(grid) = node.grid else {
-                self.ready.remove(position);
-                continue;
-            };
-            let left = node.blocks - node.next_block;
-            if node.tree.is_stopped() {
-                node.next_block = node.blocks;
-                node.blocks_left -= left;
-                let executed = node.blocks_left == 0;
-                self.ready.remove(position);
-                if executed {
-                    self.executed(id);
-                }
-                continue;
-            }
-            // Enough to make the lock cheap, few enough that the workers end together.
-            let count = (left / (self.workers * 4)).clamp(1, 4096).min(left);
-            let first = node.next_block;
-            node.next_block += count;
-            if let Some(limit) = &node.limit {
-                limit.active.fetch_add(1, Ordering::Relaxed);
-            }
-            if count == left {
-                self.ready.remove(position);
-            }
-            return Some(Work { node: id, grid, first, count });
-        }
-    }
-
-    /// Whether [`Scheduler::claim`] would find blocks.
-    pub(super) fn can_claim(&self) -> bool {
-        self.ready.iter().any(|id| self.nodes[*id].may_run())
-    }
-
-    /// Position in the ready queue of a grid that may run.
-    fn choose(&mut self, except: Option<NodeId>) -> Option<usize> {
-        let count = self.ready.len();
-        if count == 0 {
-            return None;
-        }
-        let offset = match &mut self.random {
-            Some(random) => random.below(count as u64) as usize,
-            None => 0,
-        };
-        (0..count).map(|i| (2 * count - 1 - i - offset) % count).find(|position| {
-            let id = self.ready[*position];
-            Some(id) != except && self.nodes[id].may_run()
-        })
-    }
-
-    /// The blocks have ended.
-    pub(super) fn finish(&mut self, work: &Work) {
-        let node = &mut self.nodes[work.node];
-        if let Some(limit) = &node.limit {
-            limit.active.fetch_sub(1, Ordering::Relaxed);
-        }
-        node.blocks_left -= work.count;
-        if node.blocks_left == 0 {
-            self.executed(work.node);
-        }
-    }
-
-    /// All blocks of a node have ended.
-    fn executed(&mut self, id: NodeId) {
-        self.close_created(id);
-        let node = &mut self.nodes[id];
-        node.phase = Phase::Joining;
-        if let Some(hooks) = &self.hooks {
-            hooks.on_grid_executed(node.id);
-        }
-        let grid = node.grid.take();
-        node.pending -= 1;
-        let ended = node.pending == 0;
-        if let Some(grid) = grid {
-            // SAFETY: all blocks have ended, so no worker uses the grid, and the node had the last copy.
-            let grid = unsafe { grid.into_box() };
-            self.recycle(grid);
-        }
-        if ended { self.complete(id) } else { self.forward(id) }
-    }
-
-    /// A node waits for nothing more: runs its next tail launch, or ends it and all that this ends.
-    fn complete(&mut self, mut id: NodeId) {
-        loop {
-            let node = &mut self.nodes[id];
-            if let Some(tail) = node.tails.pop_front() {
-                node.pending = 1;
-                let (after, last, stream) = (node.id, node.tails.is_empty(), node.stream);
-                self.nodes[tail].after = Some(after);
-                // The last one takes the node's place in its stream, so that the node need not stay.
-                if last
-                    && self.hooks.is_none()
-                    && self.nodes[id].may_forward()
-                    && let Some(stream) = stream
-                {
-                    self.nodes[id].stream = None;
-                    self.nodes[tail].stream = Some(stream);
-                    self.streams[stream].running = Some(tail);
-                }
-                self.forward(id);
-                self.ready.push_back(tail);
-                return;
-            }
-            let (ended, stream) = (node.id, node.stream);
-            if let Some(hooks) = &self.hooks {
-                hooks.on_grid_end(ended);
-            }
-            let parent = self.nodes[id].parent.map(|parent| self.resolve(parent));
-            if let Some(stream) = stream {
-                self.advance(stream, ended);
-            }
-            self.release(id);
-            let Some(parent) = parent else { return };
-            let parent_node = &mut self.nodes[parent];
-            parent_node.pending -= 1;
-            if parent_node.pending > 0 {
-                return;
-            }
-            id = parent;
-        }
-    }
-
-    // ---- joins
-
-    /// The node that counts for `id`: itself, or what it forwards to.
-    fn resolve(&mut self, mut id: NodeId) -> NodeId {
-        while self.nodes[id].phase == Phase::Forwarded
-            && let Some(parent) = self.nodes[id].parent
-        {
-            id = parent;
-        }
-        id
-    }
-
-    /// Lets a node's parent adopt its children, if the node only joins them.
-    fn forward(&mut self, id: NodeId) {
-        // A checker wants to know each grid's end.
-        if self.hooks.is_some() || !self.nodes[id].may_forward() {
-            return;
-        }
-        if let Some(stream) = self.nodes[id].stream {
-            let this = &self.streams[stream];
-            if this.open || !this.queue.is_empty() {
-                return;
-            }
-            self.streams.remove(stream);
-            self.nodes[id].stream = None;
-        }
-        let Some(old_parent) = self.nodes[id].parent else { return };
-        let parent = self.resolve(old_parent);
-        self.nodes[parent].pending += self.nodes[id].pending - 1;
-        self.nodes[id].phase = Phase::Forwarded;
-        if parent != old_parent {
-            self.nodes[id].parent = Some(parent);
-            self.nodes[parent].references += 1;
-            self.release_reference(old_parent);
-        }
-        if self.nodes[id].references == 0 {
-            self.release(id);
-        }
-    }
-
-    /// Removes a node that nothing names, and what only it named.
-    fn release(&mut self, id: NodeId) {
-        let parent = self.nodes[id].parent;
-        self.nodes.remove(id);
-        if let Some(parent) = parent {
-            self.release_reference(parent);
-        }
-    }
-
-    fn release_reference(&mut self, mut id: NodeId) {
-        loop {
-            let node = &mut self.nodes[id];
-            node.references -= 1;
-            if node.references > 0 || node.phase != Phase::Forwarded {
-                return;
-            }
-            let parent = node.parent;
-            self.nodes.remove(id);
-            let Some(parent) = parent else { return };
-            id = parent;
-        }
-    }
-
-    // ---- the host's view
-
-    /// Marks the point after everything that was launched into the stream so far.
-    pub(super) fn mark(&mut self, stream: StreamId) -> Mark {
-        let mark = Mark::default();
-        if let Some(host) = &mut self.streams[stream].host {
-            if host.finished >= host.submitted {
-                let _ = mark.set(Instant::now());
-            } else {
-                host.marks.push_back((host.submitted, Arc::clone(&mark)));
-            }
-        }
-        mark
-    }
-
-    /// Launches made into a stream so far.
-    pub(super) fn submitted(&self, stream: StreamId) -> u64 {
-        self.streams[stream].host.as_ref().map_or(0, |host| host.submitted)
-    }
-
-    /// Launches of a stream that have ended, with all that came of them.
-    pub(super) fn finished(&self, stream: StreamId) -> u64 {
-        self.streams[stream].host.as_ref().map_or(0, |host| host.finished)
-    }
-
-    /// The failure that the next report of the stream is to tell.
-    pub(super) fn take_failure(&mut self, stream: StreamId) -> Option<Box<CpuFault>> {
-        self.streams[stream].host.as_mut().and_then(|host| host.failure.take())
-    }
-
-    /// The trees of a stream that have not ended.
-    pub(super) fn trees(&self, stream: StreamId) -> Vec<Arc<Tree>> {
-        let host = self.streams[stream].host.as_ref();
-        host.map_or_else(Vec::new, |host| host.trees.iter().cloned().collect())
-    }
-
-    /// Ends every tree.
-    pub(super) fn stop_all(&mut self) {
-        for stream in self.streams.iter() {
-            for tree in stream.host.iter().flat_map(|host| &host.trees) {
-                tree.stop();
-            }
         }
     }
 }

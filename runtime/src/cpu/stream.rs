@@ -119,7 +119,7 @@ impl CpuStream {
         let (shared, id) = (&self.inner.shared, self.inner.id);
         let submitted = shared.lock().submitted(id);
         let deadline = Instant::now().checked_add(timeout);
-        if !shared.wait_until(deadline, |scheduler| scheduler.finished(id) >= submitted) {
+        if !shared.wait_until(deadline, |scheduler| scheduler.awaits(id, submitted)) {
             self.cancel();
             return Err(Error::TimedOut {
                 seconds: timeout.as_secs_f64(),
@@ -152,7 +152,7 @@ impl CpuStream {
         loop {
             shared.interrupt();
             let soon = Instant::now() + Duration::from_millis(1);
-            if shared.wait_until(Some(soon), |scheduler| scheduler.finished(id) >= submitted) {
+            if shared.wait_until(Some(soon), |scheduler| scheduler.awaits(id, submitted)) {
                 // It was stopped on purpose.
                 shared.lock().take_failure(id);
                 self.waited();

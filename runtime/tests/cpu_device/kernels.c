@@ -8,10 +8,12 @@ typedef struct {
 } Geometry;
 
 typedef void (*Entry)(const Geometry *, const uint8_t *);
+typedef void (*BlocksEntry)(Geometry *, const uint8_t *, uint64_t);
 
 typedef struct {
     const char *name;
-    Entry thread, serial;
+    Entry thread;
+    BlocksEntry blocks, blocks_v3;
     uint32_t parameter_bytes, static_shared_bytes, flags, shared_span_bytes;
 } Kernel;
 
@@ -26,7 +28,7 @@ typedef struct {
     uint8_t *(*get_parameter_buffer)(const Kernel *, const uint32_t *, const uint32_t *, uint32_t);
     int32_t (*launch_device)(uint8_t *, uint64_t, uint32_t);
     int32_t (*print)(const char *, const uint8_t *);
-    void (*trap)(uint32_t, uint32_t);
+    void (*trap)(uint32_t, uint32_t, uint32_t);
     uint64_t (*clock64)(void);
     uint64_t (*global_timer)(void);
     uint32_t (*sm_id)(void);
@@ -35,7 +37,7 @@ typedef struct {
 } Callbacks;
 
 #ifndef VERSION
-#define VERSION 3
+#define VERSION 4
 #endif
 const uint32_t gridlet_cpu_abi_version = VERSION;
 const Callbacks *gridlet_cpu_callbacks;
@@ -47,11 +49,12 @@ uint32_t opterr = 77;
 #define LINE (__LINE__)
 #define PARAMETERS(type) const type *p = (const type *)parameters; (void)p; (void)g
 #define NEEDS_THREADS 1
+#define BLOCK_BY_BLOCK 8
 #define ADD(counter, n) __atomic_fetch_add(counter, n, __ATOMIC_RELAXED)
 
 extern const Kernel gridlet_cpu_kernels[];
 enum { IOTA, REDUCE, SHUFFLES, VOTES, EARLY, LOGGER, LAUNCHER, CHAIN, TREE, BARRIERS, EMPTY, MANY, TRAPPER, WILD, DIVIDE, SPIN,
-       DEEP, PRINTER, STUCK, NUMBERS, WORKERS, REFUSED, PARENT, WAITER, KERNELS };
+       DEEP, PRINTER, STUCK, NUMBERS, WORKERS, REFUSED, PARENT, WAITER, MIDDLE, KERNELS };
 
 static uint32_t number(const Geometry *g) {
     return g->thread_idx[0] + g->block_dim[0] * (g->thread_idx[1] + g->block_dim[1] * g->thread_idx[2]);
@@ -74,8 +77,21 @@ static void serially(Entry entry, const Geometry *geometry, const uint8_t *param
         for (g.thread_idx[1] = 0; g.thread_idx[1] < g.block_dim[1]; g.thread_idx[1]++)
             for (g.thread_idx[0] = 0; g.thread_idx[0] < g.block_dim[0]; g.thread_idx[0]++) entry(&g, parameters);
 }
+static void next_block(Geometry *g) {
+    for (int axis = 0; axis < 3; axis++) {
+        if (++g->block_idx[axis] < g->grid_dim[axis]) return;
+        g->block_idx[axis] = 0;
+    }
+}
+// Entries for blocks: all threads of each, or one call for each.
 #define SERIAL(kernel) \
-    static void kernel##_serial(const Geometry *g, const uint8_t *parameters) { serially(kernel, g, parameters); }
+    static void kernel##_blocks(Geometry *g, const uint8_t *parameters, uint64_t blocks) { \
+        for (; blocks; blocks--, next_block(g)) serially(kernel, g, parameters); \
+    }
+#define ONCE(kernel) \
+    static void kernel##_blocks(Geometry *g, const uint8_t *parameters, uint64_t blocks) { \
+        for (; blocks; blocks--, next_block(g)) kernel(g, parameters); \
+    }
 SERIAL(iota)
 
 // ---- threads that wait for each other
@@ -222,7 +238,7 @@ static void waiter(const Geometry *g, const uint8_t *parameters) {
 typedef struct { uint32_t thread; uint32_t block; } Where;
 static void trapper(const Geometry *g, const uint8_t *parameters) {
     PARAMETERS(Where);
-    if (number(g) == p->thread && block_number(g) == p->block) HOST->trap(0, LINE);
+    if (number(g) == p->thread && block_number(g) == p->block) HOST->trap(0, LINE, number(g));
     HOST->sync_threads(LINE);
 }
 typedef struct { uint32_t *address; } Address;
@@ -283,30 +299,67 @@ static void workers(const Geometry *g, const uint8_t *parameters) {
     ADD(&running, -1);
 }
 
+ONCE(chain)
+ONCE(tree)
+ONCE(empty)
+ONCE(many)
+ONCE(workers)
+ONCE(parent)
+ONCE(refused)
+
+// ---- what is told apart within one call for many blocks
+typedef struct { uint32_t *out; uint32_t thread, block, how; } Middle;
+// Every thread says that it ran, in each entry in another way; one of them ends its block.
+static void middle(const Geometry *g, const uint8_t *parameters) {
+    PARAMETERS(Middle);
+    uint32_t i = block_number(g) * threads(g) + number(g);
+    if (block_number(g) == p->block && number(g) == p->thread) {
+        if (p->how == 1) HOST->trap(0, LINE, number(g));
+        if (p->how == 2) HOST->trap(0, LINE, UINT32_MAX);
+        if (p->how == 3) *(volatile uint32_t *)16 = 1;
+    }
+    p->out[i] += 1;
+}
+static void middle_blocks(Geometry *g, const uint8_t *parameters, uint64_t blocks) {
+    PARAMETERS(Middle);
+    for (; blocks; blocks--, next_block(g)) {
+        serially(middle, g, parameters);
+        p->out[block_number(g) * threads(g)] += 100;
+    }
+}
+static void middle_blocks_v3(Geometry *g, const uint8_t *parameters, uint64_t blocks) {
+    PARAMETERS(Middle);
+    for (; blocks; blocks--, next_block(g)) {
+        serially(middle, g, parameters);
+        p->out[block_number(g) * threads(g)] += 1000;
+    }
+}
+
 const Kernel gridlet_cpu_kernels[] = {
-    [IOTA] = {"iota", iota, iota_serial, 12, 0, 0, 0},
-    [REDUCE] = {"reduce", reduce, 0, 12, 4096, NEEDS_THREADS, 4096},
-    [SHUFFLES] = {"shuffles", shuffles, 0, 12, 0, NEEDS_THREADS, 0},
-    [VOTES] = {"votes", votes, 0, 12, 0, NEEDS_THREADS, 0},
-    [EARLY] = {"early", early, 0, 12, 0, NEEDS_THREADS, 0},
-    [LOGGER] = {"logger", logger, 0, 24, 0, NEEDS_THREADS, 0},
-    [LAUNCHER] = {"launcher", launcher, 0, 24, 0, NEEDS_THREADS, 0},
-    [CHAIN] = {"chain", chain, chain, 24, 0, 0, 0},
-    [TREE] = {"tree", tree, tree, 24, 0, 0, 0},
-    [BARRIERS] = {"barriers", barriers, 0, 8, 0, NEEDS_THREADS, 0},
-    [EMPTY] = {"empty", empty, empty, 0, 0, 0, 0},
-    [MANY] = {"many", many, many, 24, 0, 0, 0},
-    [TRAPPER] = {"trapper", trapper, 0, 8, 0, NEEDS_THREADS, 0},
-    [WILD] = {"wild", wild, 0, 8, 0, NEEDS_THREADS, 0},
-    [DIVIDE] = {"divide", divide, 0, 8, 0, NEEDS_THREADS, 0},
-    [SPIN] = {"spin", spin, spin_serial, 8, 0, 0, 0},
-    [DEEP] = {"deep", deep, 0, 8, 0, NEEDS_THREADS, 0},
-    [PRINTER] = {"printer", printer, 0, 0, 0, NEEDS_THREADS, 0},
-    [STUCK] = {"stuck", stuck, 0, 0, 0, NEEDS_THREADS, 0},
-    [NUMBERS] = {"numbers", numbers, 0, 12, 0, NEEDS_THREADS, 0},
-    [WORKERS] = {"workers", workers, workers, 12, 0, 0, 0},
-    [WAITER] = {"waiter", waiter, 0, 12, 0, NEEDS_THREADS, 0},
-    [PARENT] = {"parent", parent, parent, 0, 0, 0, 0},
-    [REFUSED] = {"refused", refused, refused, 12, 0, 0, 0},
+    [IOTA] = {"iota", iota, iota_blocks, 0, 12, 0, 0, 0},
+    [REDUCE] = {"reduce", reduce, 0, 0, 12, 4096, NEEDS_THREADS, 4096},
+    [SHUFFLES] = {"shuffles", shuffles, 0, 0, 12, 0, NEEDS_THREADS, 0},
+    [VOTES] = {"votes", votes, 0, 0, 12, 0, NEEDS_THREADS, 0},
+    [EARLY] = {"early", early, 0, 0, 12, 0, NEEDS_THREADS, 0},
+    [LOGGER] = {"logger", logger, 0, 0, 24, 0, NEEDS_THREADS, 0},
+    [LAUNCHER] = {"launcher", launcher, 0, 0, 24, 0, NEEDS_THREADS, 0},
+    [CHAIN] = {"chain", chain, chain_blocks, 0, 24, 0, BLOCK_BY_BLOCK, 0},
+    [TREE] = {"tree", tree, tree_blocks, 0, 24, 0, BLOCK_BY_BLOCK, 0},
+    [BARRIERS] = {"barriers", barriers, 0, 0, 8, 0, NEEDS_THREADS, 0},
+    [EMPTY] = {"empty", empty, empty_blocks, 0, 0, 0, 0, 0},
+    [MANY] = {"many", many, many_blocks, 0, 24, 0, BLOCK_BY_BLOCK, 0},
+    [TRAPPER] = {"trapper", trapper, 0, 0, 8, 0, NEEDS_THREADS, 0},
+    [WILD] = {"wild", wild, 0, 0, 8, 0, NEEDS_THREADS, 0},
+    [DIVIDE] = {"divide", divide, 0, 0, 8, 0, NEEDS_THREADS, 0},
+    [SPIN] = {"spin", spin, spin_blocks, 0, 8, 0, 0, 0},
+    [DEEP] = {"deep", deep, 0, 0, 8, 0, NEEDS_THREADS, 0},
+    [PRINTER] = {"printer", printer, 0, 0, 0, 0, NEEDS_THREADS, 0},
+    [STUCK] = {"stuck", stuck, 0, 0, 0, 0, NEEDS_THREADS, 0},
+    [NUMBERS] = {"numbers", numbers, 0, 0, 12, 0, NEEDS_THREADS, 0},
+    [WORKERS] = {"workers", workers, workers_blocks, 0, 12, 0, 0, 0},
+    [WAITER] = {"waiter", waiter, 0, 0, 12, 0, NEEDS_THREADS, 0},
+    [PARENT] = {"parent", parent, parent_blocks, 0, 0, 0, BLOCK_BY_BLOCK, 0},
+    [MIDDLE] = {"middle", middle, middle_blocks, middle_blocks_v3, 20, 0, 0, 0},
+    [REFUSED] = {"refused", refused, refused_blocks, 0, 12, 0, BLOCK_BY_BLOCK, 0},
 };
 const uint32_t gridlet_cpu_kernel_count = KERNELS;

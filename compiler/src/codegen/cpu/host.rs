@@ -116,7 +116,11 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
 
     /// Ends the grid.
     pub(in crate::codegen) fn trap(&self, kind: u32) -> Result<()> {
-        self.callback(Callback::Trap, &[self.word(kind), self.location()])?;
+        let thread = match self.function.takes_geometry {
+            true => self.thread_number()?.into(),
+            false => self.word(abi::THREAD_UNKNOWN),
+        };
+        self.callback(Callback::Trap, &[self.word(kind), self.location(), thread])?;
         Ok(())
     }
 

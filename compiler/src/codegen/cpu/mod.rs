@@ -5,8 +5,9 @@
 //!
 //! - **Geometry, parameters, entries** (`entries.rs`). A kernel's entry becomes `<kernel>.thread`, which loads
 //!   the geometry and the packed parameters through its two arguments and calls the body. Unless threads of
-//!   the block wait for each other, `<kernel>.serial` calls the same body for each thread of the block.
-//!   [`abi::KERNELS_SYMBOL`] lists both; the address of a kernel's descriptor there is the kernel to a launch.
+//!   the block wait for each other, `<kernel>.blocks` calls the same body for each thread of some blocks
+//!   (`blocks.rs`); in images for any x86-64, `<kernel>.blocks.v3` is the same for newer processors.
+//!   [`abi::KERNELS_SYMBOL`] lists them; the address of a kernel's descriptor there is the kernel to a launch.
 //! - **Built-ins and the device runtime** (`host.rs`) are calls through the table of callbacks, mathematical
 //!   functions (`math.rs`) LLVM's intrinsics or the C library's.
 //! - **Memory** (`memory.rs`). There is one address space. Shared variables have offsets in the block's shared
@@ -16,6 +17,7 @@
 //!   table of all of them (`variables.rs`).
 //! - **Source lines** (`debug.rs`), for debuggers. Traps, launches and checks carry their position in any case.
 
+mod blocks;
 mod check;
 mod debug;
 mod entries;
@@ -52,11 +54,14 @@ pub struct CpuModuleOptions {
     pub debug_lines: bool,
     /// Whether the module will be optimised, for the debug information to say so.
     pub optimize: bool,
+    /// Whether kernels that gain from it also have an entry for processors of the level x86-64-v3.
+    pub has_v3: bool,
 }
 
 /// What a module for the CPU has more than one for a GPU.
 pub(super) struct CpuTarget<'ctx> {
     check: bool,
+    has_v3: bool,
     /// The variable with the address of the callbacks.
     table: PointerValue<'ctx>,
     /// The kernels' descriptors, an array.
@@ -121,6 +126,7 @@ impl<'ctx> CpuTarget<'ctx> {
                 pointer.into(),
                 pointer.into(),
                 pointer.into(),
+                pointer.into(),
                 word.into(),
                 word.into(),
                 word.into(),
@@ -134,6 +140,7 @@ impl<'ctx> CpuTarget<'ctx> {
         export(kernels);
         Ok(CpuTarget {
             check: options.check,
+            has_v3: options.has_v3,
             table: table.as_pointer_value(),
             kernels,
             descriptor,

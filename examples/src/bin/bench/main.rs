@@ -83,6 +83,12 @@ impl Report {
         self.figures.push(Figure { what, value, unit });
     }
 
+    /// The median, and the best in a line of its own.
+    fn add_times(&mut self, what: impl Into<String>, times: &Times, unit: &'static str) {
+        self.add(what, times.median, unit);
+        self.add("  at best", times.best, unit);
+    }
+
     fn to_json(&self) -> Value {
         let figures = self
             .figures
@@ -93,10 +99,35 @@ impl Report {
 }
 
 /// Median of `repeat` runs of `once`, which gives its own time.
-fn median(repeat: usize, mut once: impl FnMut() -> anyhow::Result<f64>) -> anyhow::Result<f64> {
-    let mut times = (0..repeat.max(1)).map(|_| once()).collect::<anyhow::Result<Vec<f64>>>()?;
-    times.sort_by(f64::total_cmp);
-    Ok(times[times.len() / 2])
+fn median(repeat: usize, once: impl FnMut() -> anyhow::Result<f64>) -> anyhow::Result<f64> {
+    Ok(Times::measure(repeat, once)?.median)
+}
+
+/// Several times of one thing.
+#[derive(Clone, Copy)]
+struct Times {
+    median: f64,
+    best: f64,
+}
+
+impl Times {
+    fn of(mut times: Vec<f64>) -> Times {
+        times.sort_by(f64::total_cmp);
+        let at = |index: usize| times.get(index).copied().unwrap_or(f64::NAN);
+        Times { median: at(times.len() / 2), best: at(0) }
+    }
+
+    /// Those of `repeat` runs of `once`, which gives its own time.
+    fn measure(
+        repeat: usize,
+        mut once: impl FnMut() -> anyhow::Result<f64>,
+    ) -> anyhow::Result<Times> {
+        Ok(Times::of((0..repeat.max(1)).map(|_| once()).collect::<anyhow::Result<Vec<f64>>>()?))
+    }
+
+    fn scaled(self, factor: f64) -> Times {
+        Times { median: self.median * factor, best: self.best * factor }
+    }
 }
 
 /// Milliseconds that `work` takes, and what it gives.

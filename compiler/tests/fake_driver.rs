@@ -56,7 +56,10 @@ fn call(folder: &TempDir, driver: &Path, settings: &[(&str, &str)], call: &str) 
     }
     let call: Vec<&str> = call.split_whitespace().collect();
     let mut output = gridlet.run(&call);
-    let is_ours = |line: &&str| !line.starts_with("cu");
+    let is_call = |line: &str| {
+        line.strip_prefix("cu").is_some_and(|rest| rest.starts_with(|c: char| c.is_uppercase()))
+    };
+    let is_ours = |line: &&str| !is_call(line);
     output.stdout = output.stdout.lines().filter(is_ours).map(|line| format!("{line}\n")).collect();
     output
 }
@@ -141,6 +144,32 @@ fn a_measurement_that_fails_says_why() {
 
 /// What passes for machine code where nothing runs it.
 const CUBIN: &[u8] = b"\x7fELF and machine code";
+
+#[test]
+fn devices_are_described_with_what_the_driver_can_do() {
+    let Some(driver) = driver("devices_are_described_with_what_the_driver_can_do") else { return };
+    let text = |settings: &[(&str, &str)], more: &str| {
+        let output = call(&folder(), driver, settings, &format!("device{more}"));
+        assert_eq!((output.status, output.stderr.as_str()), (0, ""));
+        output.stdout
+    };
+    let gpu = text(&[("FAKE_VERSION", "13000")], "");
+    let (gpu, _) = gpu.split_once("\ncpu ").unwrap();
+    insta::assert_snapshot!(gpu);
+    let all: serde_json::Value = serde_json::from_str(&text(&[], " --json")).unwrap();
+    let gpu = &all["devices"][0];
+    assert_eq!(gpu["stream_priorities"], serde_json::json!([-5, 0]));
+    assert_eq!(gpu["driver_limits"]["pending_launches"], 2048);
+    assert_eq!(gpu["green_context_features"]["ids"], true);
+    assert_eq!(gpu["green_context_features"]["workqueues"], false);
+    assert!(all["devices"][1].get("stream_priorities").is_none());
+
+    let broken = text(&[("FAKE_RETAIN", "46")], "");
+    assert!(
+        broken.contains("does not open") && broken.contains("cuDevicePrimaryCtxRetain"),
+        "{broken}"
+    );
+}
 
 /// A program of a kernel without parameters, which launches if `launches`, for the fake driver's GPU.
 fn bundle(folder: &TempDir, launches: bool) {

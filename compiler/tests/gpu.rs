@@ -227,10 +227,40 @@ fn device_and_doctor_describe_the_machine() {
     let device = Gridlet::new(&folder).run(&["device", "--json"]);
     assert_eq!(device.status, 0, "{device:?}");
     let first = &json(&device)["devices"][0];
+    assert_eq!(first["driver_limits"]["pending_launches"], 2048, "{first}");
+    assert!(first["stream_priorities"][0].as_i64() < Some(0), "{first}");
+    eprintln!("{}", first["green_context_features"]);
     assert!(first["sm_count"].as_u64().unwrap() > 0 && !first["name"].as_str().unwrap().is_empty());
     let doctor = Gridlet::new(&folder).run(&["doctor", "--json"]);
     assert_eq!(doctor.status, 0, "{doctor:?}");
     assert_eq!(json(&doctor)["gpu"]["found"], true);
+}
+
+#[test]
+fn the_launch_queue_is_measured() {
+    if !gpu("the_launch_queue_is_measured") {
+        return;
+    }
+    let folder = folder();
+    let probe = ["probe", "launch-queue", "--streams", "1,3", "--plot", "p.svg", "--json"];
+    let output = Gridlet::new(&folder).run(&probe);
+    assert_eq!(output.status, 0, "{output:?}");
+    let result = json(&output);
+    let rows = result["measurements"].as_array().unwrap();
+    let depths: Vec<u64> =
+        rows.iter().map(|row| row["result"]["launches"].as_u64().unwrap()).collect();
+    eprintln!("{depths:?}");
+    let &[one, three, one_large, three_large, a, b, c, quarter, half, twice, four, few, many] =
+        depths.as_slice()
+    else {
+        panic!("{depths:?}")
+    };
+    assert!(one > 500 && three == 3 * one, "a channel for each stream: {depths:?}");
+    assert_eq!((one_large, three_large), (one, three), "the size of grids does not matter");
+    assert_eq!((few, many), (one, one), "nor does the pool of pending launches");
+    assert!(a < b && b < c, "more connections, more channels: {depths:?}");
+    assert!(quarter < half && half < one && one < twice && twice < four, "{depths:?}");
+    assert!(folder.path().join("p.svg").exists());
 }
 
 /// What nvcc makes of `float g(float x, bool take, signed char c, S s)`, in short.

@@ -61,6 +61,22 @@ pub struct DeviceInfo {
     pub cooperative_launch: bool,
     /// How its SMs can be partitioned for green contexts; `None` if the driver has none.
     pub sm_granularity: Option<SmGranularity>,
+    /// What the driver can do of what came after the first green contexts.
+    pub green_context_features: GreenContextFeatures,
+}
+
+/// What newer drivers can do with green contexts (driver API, Green Contexts).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct GreenContextFeatures {
+    /// `cuGreenCtxGetId`, from CUDA 13.0 on: [`GreenContext::id`](crate::GreenContext::id).
+    pub ids: bool,
+    /// `cuDevSmResourceSplit`, from CUDA 13.1 on: [`SmResource::split`](crate::SmResource::split).
+    pub structured_split: bool,
+    /// `cuStreamGetDevResource`, from CUDA 13.1 on: [`Stream::sm_resource`](crate::Stream::sm_resource).
+    pub stream_resources: bool,
+    /// Workqueues as resources, from CUDA 13.1 on:
+    /// [`Device::workqueue_config`](crate::Device::workqueue_config).
+    pub workqueues: bool,
 }
 
 /// In which sizes a device's SMs can be partitioned (driver API, Green Contexts, SMs).

@@ -79,7 +79,7 @@ pub use error::{
     LaunchProblem, LostLaunches, Result,
 };
 pub use event::Event;
-pub use info::{DeviceInfo, DeviceKind, SmGranularity};
+pub use info::{DeviceInfo, DeviceKind, GreenContextFeatures, SmGranularity};
 pub use limits::Limit;
 pub use memory::{Buffer, DeviceCopy, DeviceMemory};
 pub use partition::{Confinement, CurrentGreenContext, GreenContext};

@@ -3,7 +3,8 @@
 use std::fmt::{Display, Write as _};
 
 use gridlet_runtime::artifact::cpu_arch;
-use gridlet_runtime::{Device, DeviceInfo, DeviceKind, Error};
+use gridlet_runtime::{Device, DeviceInfo, DeviceKind, Error, Limit};
+use serde::Serialize;
 use serde_json::json;
 
 use super::{Outcome, print, print_json};
@@ -18,8 +19,9 @@ pub(crate) struct Options {
 
 /// Lists the GPUs and the CPU.
 pub(crate) fn run(options: &Options) -> Outcome {
-    let (mut devices, without_gpu) = gpus()?;
-    devices.push(Device::cpu_info());
+    let (gpus, without_gpu) = gpus()?;
+    let mut devices: Vec<Described> = gpus.into_iter().map(Described::by_opening).collect();
+    devices.push(Described { info: Device::cpu_info(), opened: Opened::default() });
     if options.json {
         return print_json(&json!({"devices": devices, "no_gpu": without_gpu}));
     }
@@ -31,6 +33,62 @@ pub(crate) fn run(options: &Options) -> Outcome {
         describe(device, &mut text);
     }
     print(&text)
+}
+
+/// What is known of a device.
+#[derive(Serialize)]
+struct Described {
+    #[serde(flatten)]
+    info: DeviceInfo,
+    #[serde(flatten)]
+    opened: Opened,
+}
+
+/// What only an open GPU tells; empty for the CPU.
+#[derive(Default, Serialize)]
+struct Opened {
+    /// The greatest priority of a stream, which is the lowest number, and the least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_priorities: Option<(i32, i32)>,
+    /// As the driver has them unless a program sets others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    driver_limits: Option<DriverLimits>,
+    /// Why the GPU does not open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_opened: Option<String>,
+}
+
+#[derive(Serialize)]
+struct DriverLimits {
+    pending_launches: u64,
+    stack_bytes: u64,
+    heap_bytes: u64,
+    printf_bytes: u64,
+}
+
+impl Described {
+    /// A GPU. One that does not open, because it is busy or broken, is shown as far as it is known.
+    fn by_opening(info: DeviceInfo) -> Described {
+        let open = || -> Result<Opened, Error> {
+            let device = Device::open(info.ordinal)?;
+            let priorities = device.stream_priorities()?;
+            Ok(Opened {
+                stream_priorities: Some((*priorities.start(), *priorities.end())),
+                driver_limits: Some(DriverLimits {
+                    pending_launches: device.limit(Limit::PendingLaunches)?,
+                    stack_bytes: device.limit(Limit::StackBytes)?,
+                    heap_bytes: device.limit(Limit::HeapBytes)?,
+                    printf_bytes: device.limit(Limit::PrintfBytes)?,
+                }),
+                not_opened: None,
+            })
+        };
+        let opened = open().unwrap_or_else(|error| Opened {
+            not_opened: Some(error.to_string()),
+            ..Opened::default()
+        });
+        Described { info, opened }
+    }
 }
 
 /// The GPUs, or why there are none. A driver that fails is an error.
@@ -45,10 +103,28 @@ fn gpus() -> Result<(Vec<DeviceInfo>, Option<String>), Error> {
     }
 }
 
-fn describe(device: &DeviceInfo, text: &mut String) {
-    match device.kind {
-        DeviceKind::Cuda => describe_gpu(device, text),
-        DeviceKind::Cpu => describe_cpu(device, text),
+fn describe(device: &Described, text: &mut String) {
+    match device.info.kind {
+        DeviceKind::Cuda => {
+            describe_gpu(&device.info, text);
+            describe_opened(&device.opened, text);
+        }
+        DeviceKind::Cpu => describe_cpu(&device.info, text),
+    }
+}
+
+fn describe_opened(opened: &Opened, text: &mut String) {
+    if let Some((greatest, least)) = opened.stream_priorities {
+        row(text, "stream priorities", format!("{greatest} (first) to {least}"));
+    }
+    if let Some(limits) = &opened.driver_limits {
+        row(text, "pending launches", format!("{} unless set", limits.pending_launches));
+        row(text, "stack of a thread", format!("{} bytes", limits.stack_bytes));
+        row(text, "heap of kernels", format!("{} bytes", limits.heap_bytes));
+        row(text, "printf buffer", format!("{} bytes", limits.printf_bytes));
+    }
+    if let Some(why) = &opened.not_opened {
+        row(text, "does not open", why);
     }
 }
 
@@ -98,6 +174,18 @@ fn describe_gpu(device: &DeviceInfo, text: &mut String) {
         }
     }
     let yes = |flag| if flag { "yes" } else { "no" };
+    let features = &device.green_context_features;
+    let newer = [
+        ("ids of green contexts", features.ids, "13.0"),
+        ("structured splits", features.structured_split, "13.1"),
+        ("SMs of a stream", features.stream_resources, "13.1"),
+        ("workqueues", features.workqueues, "13.1"),
+    ];
+    for (name, has, since) in newer {
+        let has =
+            if has { "yes".to_owned() } else { format!("no: CUDA {since} in the driver has them") };
+        row(text, name, has);
+    }
     row(text, "unified addressing", yes(device.unified_addressing));
     row(text, "managed memory", yes(device.managed_memory));
 }

@@ -12,7 +12,7 @@ use crate::cpu::{
 };
 use crate::device::lock;
 use crate::error::{CudaVersion, Error, Findings, Result};
-use crate::info::{DeviceInfo, DeviceKind, SmGranularity};
+use crate::info::{DeviceInfo, DeviceKind, GreenContextFeatures, SmGranularity};
 use crate::manifest;
 use crate::program::no_image;
 
@@ -40,6 +40,7 @@ pub(crate) fn info(workers: u32) -> DeviceInfo {
         pageable_memory_access: true,
         cooperative_launch: false,
         sm_granularity: Some(SmGranularity { minimum: 1, alignment: 1, from_driver: true }),
+        green_context_features: GreenContextFeatures::default(),
     }
 }
 

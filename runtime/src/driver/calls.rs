@@ -35,6 +35,12 @@ unsafe fn lookup<F: Copy>(name: &str) -> Option<F> {
     unsafe { sys::culib().get::<F>(name).ok().map(|symbol| *symbol) }
 }
 
+/// Whether the library has a symbol of that name.
+pub(super) fn exports(name: &str) -> bool {
+    // SAFETY: the symbol is only looked up, so its type does not matter.
+    unsafe { lookup::<unsafe extern "C" fn()>(name) }.is_some()
+}
+
 /// Defines one function per line: `(agrees with cudarc) since-version name(parameters)`.
 macro_rules! driver_calls {
     ($( $check:ident ($major:literal, $minor:literal) $name:ident($($arg:ident: $ty:ty),* $(,)?); )*) => { $(
@@ -210,8 +216,6 @@ mod tests {
 
     #[test]
     fn a_missing_symbol_is_none() {
-        // SAFETY: the symbol does not exist, so its type does not matter.
-        let symbol = unsafe { lookup::<unsafe extern "C" fn()>("cuGridletHasNoSuchCall") };
-        assert!(symbol.is_none());
+        assert!(!exports("cuGridletHasNoSuchCall"));
     }
 }

@@ -120,6 +120,11 @@ pub(crate) struct Driver {
     version: CudaVersion,
 }
 
+/// Whether the driver exports a call of that name.
+pub(crate) fn has_call(name: &str) -> bool {
+    calls::exports(name)
+}
+
 /// The driver whose library is loaded, initialised or not: what the error messages ask.
 static LOADED: OnceLock<Driver> = OnceLock::new();
 

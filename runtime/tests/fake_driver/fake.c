@@ -47,7 +47,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
     return 0;
 }
 
-int cuDevicePrimaryCtxRetain(handle *context, int device) { *context = (handle)0x100; return say("cuDevicePrimaryCtxRetain"); }
+int cuDevicePrimaryCtxRetain(handle *context, int device) { *context = (handle)0x100; say("cuDevicePrimaryCtxRetain"); return setting("FAKE_RETAIN", 0); }
 int cuDevicePrimaryCtxRelease_v2(int device) { return say("cuDevicePrimaryCtxRelease"); }
 static int is_reset;
 int cuDevicePrimaryCtxReset_v2(int device) { say("cuDevicePrimaryCtxReset"); is_reset = 1; return setting("FAKE_RESET", 0); }

@@ -6,7 +6,7 @@ use crate::driver::green::ResourceKind;
 use crate::driver::sys::{CUdevice, CUdevice_attribute as Attribute};
 use crate::driver::{self, Driver};
 use crate::error::{Error, Result};
-use crate::info::{DeviceInfo, DeviceKind, SmGranularity};
+use crate::info::{DeviceInfo, DeviceKind, GreenContextFeatures, SmGranularity};
 
 /// Reads everything, without opening the GPU.
 pub(super) fn read(driver: &Driver, ordinal: u32, device: CUdevice) -> Result<DeviceInfo> {
@@ -67,7 +67,19 @@ pub(super) fn read(driver: &Driver, ordinal: u32, device: CUdevice) -> Result<De
         pageable_memory_access: get(Attribute::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS)? != 0,
         cooperative_launch: get(Attribute::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH)? != 0,
         sm_granularity: granularity(device, compute_capability)?,
+        green_context_features: features(device),
     })
+}
+
+fn features(device: CUdevice) -> GreenContextFeatures {
+    // SAFETY: the handle is of this driver; the call needs nothing else.
+    let workqueues = unsafe { driver::green::of_device(device, ResourceKind::WorkqueueConfig) };
+    GreenContextFeatures {
+        ids: driver::has_call("cuGreenCtxGetId"),
+        structured_split: driver::has_call("cuDevSmResourceSplit"),
+        stream_resources: driver::has_call("cuStreamGetDevResource"),
+        workqueues: workqueues.is_ok(),
+    }
 }
 
 fn granularity(device: CUdevice, capability: ComputeCapability) -> Result<Option<SmGranularity>> {

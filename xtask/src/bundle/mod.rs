@@ -46,6 +46,8 @@ pub(crate) fn run(options: &cli::Bundle) -> Result<()> {
     copy_libraries(&programs, &unpacked.path().join("lib"))?;
     copy_sources("examples/programs", &out.join("programs"))?;
     copy_sources("compiler/tests/in/ok", &unpacked.path().join("in"))?;
+    // As the programs name them: `../used/…`.
+    copy_sources("compiler/tests/in/used", &unpacked.path().join("used"))?;
     build_artifacts(&environment, &programs, &out)?;
     pack(unpacked.path(), &out.join("programs.tar.xz"))?;
     for (name, text) in SCRIPTS {

@@ -111,7 +111,7 @@ pub(super) fn byte(token: &str) -> Result<u8, (std::ops::Range<usize>, &'static 
     let whole = 2..2 + body.len();
     let value = match body.strip_prefix('\\') {
         None => match body.as_bytes() {
-            [byte] if byte.is_ascii() => Some(*byte),
+            [byte] if byte.is_ascii() && *byte != b'\'' => Some(*byte),
             _ => return Err((0..token.len(), "a byte literal is one ASCII character")),
         },
         Some("n") => Some(b'\n'),

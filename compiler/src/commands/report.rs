@@ -17,12 +17,20 @@ pub(crate) struct Failure {
     status: u8,
     /// A stable id for tools, and the message; `None` if all was said.
     message: Option<(&'static str, String)>,
+    /// What to do about it.
+    hint: Option<String>,
 }
 
 impl Failure {
     /// A failure with a message that is not about a place in the source.
     pub(crate) fn new(status: u8, id: &'static str, message: impl Into<String>) -> Self {
-        Failure { status, message: Some((id, message.into())) }
+        Failure { status, message: Some((id, message.into())), hint: None }
+    }
+
+    /// The same with what to do about it.
+    pub(crate) fn with_hint(mut self, hint: Option<impl Into<String>>) -> Self {
+        self.hint = hint.map(Into::into);
+        self
     }
 
     /// The call is wrong.
@@ -32,7 +40,7 @@ impl Failure {
 
     /// All messages were shown.
     pub(crate) fn shown(status: u8) -> Self {
-        Failure { status, message: None }
+        Failure { status, message: None, hint: None }
     }
 
     /// The exit status.
@@ -75,7 +83,7 @@ impl From<gridlet_runtime::Error> for Failure {
             // The call, its arguments, or the artifact that it names.
             _ => (status::CALL, "wrong-call"),
         };
-        Failure::new(status, id, error.to_string())
+        Failure::new(status, id, error.to_string()).with_hint(error.hint())
     }
 }
 
@@ -147,9 +155,19 @@ impl Reporter {
     pub(crate) fn failure(&self, failure: &Failure) {
         let Some((id, message)) = &failure.message else { return };
         match self.format {
-            MessageFormat::Human => eprintln!("error: {message}"),
+            MessageFormat::Human => {
+                eprintln!("error: {message}");
+                // As the renderer of diagnostics sets notes that have no source line above them.
+                if let Some(hint) = &failure.hint {
+                    eprintln!("  = hint: {hint}");
+                }
+            }
             MessageFormat::Json => {
-                eprintln!("{}", json!({"severity": "error", "id": id, "message": message}));
+                let hint = failure.hint.as_deref();
+                eprintln!(
+                    "{}",
+                    json!({"severity": "error", "id": id, "message": message, "hint": hint})
+                );
             }
         }
     }

@@ -22,7 +22,9 @@ fn assert_sums(sums: &[f32]) {
 
 #[test]
 fn slices_and_streams_of_cudarc_are_launched_on() {
-    let Some((_alone, device)) = gpu("slices_and_streams_of_cudarc_are_launched_on") else { return };
+    let Some((_alone, device)) = gpu("slices_and_streams_of_cudarc_are_launched_on") else {
+        return;
+    };
     let program = load(&device);
     let kernel = program.kernel("vector_add").unwrap();
     let context = CudaContext::new(0).unwrap();

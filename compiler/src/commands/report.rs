@@ -153,22 +153,50 @@ impl Reporter {
     /// Shows a failure.
     #[expect(clippy::print_stderr, reason = "this is where messages are shown")]
     pub(crate) fn failure(&self, failure: &Failure) {
-        let Some((id, message)) = &failure.message else { return };
-        match self.format {
+        if let Some(text) = self.text(failure) {
+            eprintln!("{text}");
+        }
+    }
+
+    /// A failure as it is shown; `None` if all was said.
+    fn text(&self, failure: &Failure) -> Option<String> {
+        let (id, message) = failure.message.as_ref()?;
+        let hint = failure.hint.as_deref();
+        Some(match self.format {
+            // As the renderer of diagnostics sets notes that have no source line above them.
             MessageFormat::Human => {
-                eprintln!("error: {message}");
-                // As the renderer of diagnostics sets notes that have no source line above them.
-                if let Some(hint) = &failure.hint {
-                    eprintln!("  = hint: {hint}");
-                }
+                let hint = hint.map_or_else(String::new, |hint| format!("\n  = hint: {hint}"));
+                format!("error: {message}{hint}")
             }
             MessageFormat::Json => {
-                let hint = failure.hint.as_deref();
-                eprintln!(
-                    "{}",
-                    json!({"severity": "error", "id": id, "message": message, "hint": hint})
-                );
+                json!({"severity": "error", "id": id, "message": message, "hint": hint}).to_string()
             }
-        }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_shown_with_their_hint() {
+        let with = Failure::from(gridlet_runtime::Error::NotRecorded);
+        let without = Failure::call("no such file");
+        let shown =
+            |format, failure: &Failure| Reporter::new(format).text(failure).unwrap_or_default();
+        let human = |failure: &Failure| shown(MessageFormat::Human, failure);
+        let json = |failure: &Failure| shown(MessageFormat::Json, failure);
+        let hint = "call `Stream::record` before the event is asked for its time";
+        assert_eq!(human(&with), format!("error: the event was never recorded\n  = hint: {hint}"));
+        assert_eq!(human(&without), "error: no such file");
+        assert_eq!(human(&Failure::shown(1)), "");
+        assert_eq!(
+            json(&with),
+            format!(
+                r#"{{"severity":"error","id":"wrong-call","message":"the event was never recorded","hint":"{hint}"}}"#
+            )
+        );
+        assert!(json(&without).ends_with(r#""message":"no such file","hint":null}"#));
     }
 }

@@ -164,7 +164,7 @@ fn devices_are_described_with_what_the_driver_can_do() {
     assert_eq!(gpu["green_context_features"]["workqueues"], false);
     assert!(all["devices"][1].get("stream_priorities").is_none());
 
-    let broken = text(&[("FAKE_RETAIN", "46")], "");
+    let broken = text(&[("FAKE_FAIL", "cuDevicePrimaryCtxRetain:46")], "");
     assert!(
         broken.contains("does not open") && broken.contains("cuDevicePrimaryCtxRetain"),
         "{broken}"

@@ -14,6 +14,7 @@ use crate::error::{ArtifactError, ArtifactProblem, Error, LostLaunches, Result, 
 use crate::info::DeviceInfo;
 use crate::manifest::{self, ImageKind, LostLaunchRecord};
 use crate::memory::DeviceMemory;
+use crate::observe;
 use crate::statistics::Statistics;
 
 /// Bytes of a [`LostLaunchRecord`].
@@ -22,7 +23,7 @@ const RECORD_BYTES: usize = size_of::<LostLaunchRecord>();
 /// An artifact loaded on a device; serves the device and all of its green contexts. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Program {
-    inner: Arc<ProgramInner>,
+    pub(crate) inner: Arc<ProgramInner>,
 }
 
 impl Program {
@@ -34,6 +35,7 @@ impl Program {
     pub fn load(device: &Device, artifact: &Artifact) -> Result<Program> {
         let device = Arc::clone(&device.inner);
         let entered = device.enter()?;
+        let _span = observe::loading(&artifact.manifest().program);
         let image = device.handle.load(artifact, &device.info, &entered)?;
         let record_symbol = match &artifact.manifest().device_runtime {
             None => None,
@@ -305,6 +307,8 @@ impl ProgramInner {
 impl Drop for ProgramInner {
     fn drop(&mut self) {
         if let Some(entered) = self.device.enter_for_drop() {
+            // No launch is lost in silence: after this nobody can read the records.
+            observe::dropped(self.report_lost_launches(true, &entered));
             // SAFETY: kernels held `self`, and none of them runs.
             unsafe { self.image.unload(&entered) };
         }

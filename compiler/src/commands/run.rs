@@ -372,8 +372,8 @@ fn tell_of_partition(green: &GreenContext, asked: u32, program: &Program, report
 /// The failure of a run that lost launches, with what this program's user can do.
 fn lost_launches(lost: LostLaunches) -> Failure {
     let pool_was_full = lost.error == gridlet::launch::symbols::ERROR_LAUNCH_PENDING_COUNT_EXCEEDED;
-    let hint = if pool_was_full { "\nGive `--pending-launches N` for a larger pool." } else { "" };
-    Failure::new(status::RUN, "lost-launches", format!("{lost}{hint}"))
+    let hint = pool_was_full.then_some("give `--pending-launches N` for a larger pool");
+    Failure::new(status::RUN, "lost-launches", lost.to_string()).with_hint(hint)
 }
 
 /// An argument whose bytes were checked against the manifest when its text was parsed.

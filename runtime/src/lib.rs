@@ -71,6 +71,7 @@ mod partition;
 mod program;
 pub mod resources;
 mod selector;
+mod statistics;
 mod stream;
 mod types;
 pub mod unified;
@@ -95,5 +96,6 @@ pub use resources::{
     WorkqueueResource, WorkqueueScope,
 };
 pub use selector::DeviceSelector;
+pub use statistics::Statistics;
 pub use stream::Stream;
 pub use types::ScalarType;

@@ -150,6 +150,26 @@ impl Reporter {
         Failure::shown(status::RUN)
     }
 
+    /// Shows a warning that is not about a place in the source.
+    pub(crate) fn warning(&self, id: &str, message: &str) {
+        self.aside("warning", id, message);
+    }
+
+    /// Shows what is good to know.
+    pub(crate) fn note(&self, id: &str, message: &str) {
+        self.aside("note", id, message);
+    }
+
+    #[expect(clippy::print_stderr, reason = "this is where messages are shown")]
+    fn aside(&self, severity: &str, id: &str, message: &str) {
+        match self.format {
+            MessageFormat::Human => eprintln!("{severity}: {message}"),
+            MessageFormat::Json => {
+                eprintln!("{}", json!({"severity": severity, "id": id, "message": message}));
+            }
+        }
+    }
+
     /// Shows a failure.
     #[expect(clippy::print_stderr, reason = "this is where messages are shown")]
     pub(crate) fn failure(&self, failure: &Failure) {

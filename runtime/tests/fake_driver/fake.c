@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef void *handle;
 typedef unsigned long long address;
@@ -83,6 +84,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) { FAILS;
     case 16: *value = 132; break;    /* SMs */
     case 8: *value = 49152; break;   /* shared memory of a block */
     case 97: *value = 232448; break; /* with opting in */
+    case 5: *value = setting("FAKE_GRID", 1024); break; /* blocks of a grid in x */
     default: *value = 1024;
     }
     return 0;
@@ -233,8 +235,21 @@ int cuKernelGetFunction(handle *function, handle kernel) { FAILS; *function = ke
 int cuKernelGetAttribute(int *value, int attribute, handle kernel, int device) { FAILS; *value = attribute == 0 ? 1024 : 0; return 0; }
 int cuKernelSetAttribute(int attribute, int value, handle kernel, int device) { FAILS; printf("cuKernelSetAttribute %d %d\n", attribute, value); fflush(stdout); return 0; }
 
+/* A queue of FAKE_QUEUE launches for each channel, as the driver has one: a launch into a full one waits until the word
+ * that the kernel's only parameter points to is set, or for ever. */
+static void wait_in_queue(handle stream, void **extra) {
+    static int channels[32];
+    const char *scale = getenv("CUDA_SCALE_LAUNCH_QUEUES");
+    int queue = setting("FAKE_QUEUE", 0) * (scale ? atof(scale) : 1);
+    int channel = ((uintptr_t)stream - 0x201) % setting("CUDA_DEVICE_MAX_CONNECTIONS", 8);
+    const volatile unsigned *flag = (const volatile unsigned *)(uintptr_t)(*(address *)extra[1] - 0x1000);
+    if (__atomic_fetch_add(&channels[channel], 1, __ATOMIC_SEQ_CST) < queue) return;
+    while (!*flag || setting("FAKE_STUCK", 0)) usleep(1000);
+}
+
 struct config { unsigned grid[3], block[3], shared; handle stream; void *attributes; unsigned count; };
 int cuLaunchKernelEx(const struct config *config, handle kernel, void **parameters, void **extra) { FAILS;
+    if (setting("FAKE_QUEUE", 0)) { wait_in_queue(config->stream, extra); return 0; }
     if (setting("FAKE_QUIET", 0)) { polls = setting("FAKE_POLLS", 0); return 0; }
     printf("cuLaunchKernelEx (%u, %u, %u) (%u, %u, %u) %u:", config->grid[0], config->grid[1], config->grid[2],
            config->block[0], config->block[1], config->block[2], config->shared);
@@ -254,7 +269,7 @@ int cuLaunchKernelEx(const struct config *config, handle kernel, void **paramete
 #ifndef WITHOUT_GREEN
 /* `lose` of tests/gpu/kernels.ptx. */
 int cuKernelGetParamInfo(handle kernel, size_t index, size_t *offset, size_t *size) { FAILS;
-    if (index >= 3) return 1;
+    if (index >= setting("FAKE_PARAMETERS", 3)) return 1;
     *offset = 4 * index; *size = setting("FAKE_PARAMETER_BYTES", 4);
     return 0;
 }

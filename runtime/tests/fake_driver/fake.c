@@ -97,8 +97,8 @@ int cuDevicePrimaryCtxReset_v2(int device) { FAILS; say("cuDevicePrimaryCtxReset
     for (int i = 0; i < living;) if (live[i].kind != CONTEXT) live[i] = live[--living]; else i++;
     return setting("FAKE_RESET", 0); }
 int cuMemGetInfo_v2(size_t *free, size_t *total) { FAILS; *free = 1 << 29; *total = 1 << 30; return is_reset ? setting("FAKE_AFTER_RESET", 0) : 0; }
-static handle current[64];
-static int depth; /* of `current`, whose last is what the thread has */
+static __thread handle current[64];
+static __thread int depth; /* of `current`, whose last is what the thread has */
 int cuCtxPushCurrent_v2(handle context) { FAILS; if (depth < 63) current[++depth] = context; return 0; }
 int cuCtxPopCurrent_v2(handle *context) { FAILS; *context = current[depth]; if (depth) depth--; return 0; }
 int cuCtxGetCurrent(handle *context) { FAILS; *context = current[depth]; return 0; }

@@ -70,41 +70,46 @@ fn everything() -> Result<()> {
     device.synchronize(Duration::from_secs(5))
 }
 
-/// What the scenario says with those settings: its error, and what the driver has left of it at the end.
-fn seen(name: &str, settings: &[(&str, &str)]) -> Option<(String, String)> {
-    let settings: Vec<_> = [("FAKE_TALLY", "1"), ("FAKE_QUIET", "1")]
-        .into_iter()
-        .chain(settings.iter().copied())
-        .collect();
+/// What a run of [`everything`] says.
+struct Seen {
+    error: String,
+    /// What the driver has left of it at the end.
+    left: String,
+    /// How many calls were made.
+    calls: usize,
+}
+
+/// The same with those settings; `None` in the process of the run.
+fn seen(name: &str, settings: &[(&str, &str)]) -> Option<Seen> {
+    let always = [("FAKE_TALLY", "2"), ("FAKE_QUIET", "1")];
+    let settings: Vec<_> = always.into_iter().chain(settings.iter().copied()).collect();
     let text = driven(name, "full", &settings, everything)?;
-    let lines: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("> ")).collect();
-    let said = |line: &&&str| !line.starts_with("calls ");
-    let error = lines.iter().filter(said).copied().collect::<Vec<_>>().join("; ");
-    let left =
-        lines.iter().find_map(|line| line.strip_prefix("calls ")).unwrap_or("? calls, left: ?");
-    Some((error, left.to_string()))
-}
-
-/// How many calls the scenario makes.
-fn count(left: &str) -> usize {
-    left.split_once(',').unwrap().0.parse().unwrap()
-}
-
-fn left(text: &str) -> &str {
-    text.split_once("left:").unwrap().1.trim()
+    let (mut errors, mut seen) =
+        (vec![], Seen { error: String::new(), left: "?".into(), calls: 0 });
+    for line in text.lines().filter_map(|line| line.strip_prefix("> ")) {
+        if let Some(left) = line.strip_prefix("left:") {
+            seen.left = left.trim().into();
+        } else if let Some(calls) = line.strip_prefix("calls ") {
+            seen.calls = calls.parse().unwrap();
+        } else {
+            errors.push(line);
+        }
+    }
+    seen.error = errors.join("; ");
+    Some(seen)
 }
 
 #[test]
 fn each_call_may_fail() {
     let name = concat!(module_path!(), "::each_call_may_fail");
-    let Some((error, whole)) = seen(name, &[]) else { return };
-    assert_eq!((error.as_str(), left(&whole)), ("", ""), "without a failure");
+    let Some(whole) = seen(name, &[]) else { return };
+    assert_eq!((whole.error.as_str(), whole.left.as_str()), ("", ""), "without a failure");
     let (mut lines, mut not_made) = (vec![], vec![]);
     for call in calls() {
         let [(plain, after), (fault, after_fault)] = CODES.map(|code| {
-            let (error, whole) = seen(name, &[("FAKE_FAIL", &format!("{call}:{code}"))]).unwrap();
-            assert!(!error.contains("does not live"), "{call}: {error}");
-            (error, left(&whole).to_string())
+            let seen = seen(name, &[("FAKE_FAIL", &format!("{call}:{code}"))]).unwrap();
+            assert!(!seen.error.contains("does not live"), "{call}: {}", seen.error);
+            (seen.error, seen.left)
         });
         assert!(plain.is_empty() == fault.is_empty(), "{call}: {plain}, {fault}");
         assert!(fault.is_empty() || fault.contains("(214)"), "{call}: {fault}");
@@ -122,10 +127,10 @@ fn each_call_may_fail() {
 #[test]
 fn a_device_may_disappear_at_any_call() {
     let name = concat!(module_path!(), "::a_device_may_disappear_at_any_call");
-    let Some((_, whole)) = seen(name, &[]) else { return };
+    let Some(whole) = seen(name, &[]) else { return };
     let (mut first, mut in_drop) = (BTreeSet::new(), 0);
-    for calls in 0..count(&whole) {
-        let (error, _) = seen(name, &[("FAKE_GONE", &format!("{calls}:46"))]).unwrap();
+    for calls in 0..whole.calls {
+        let Seen { error, .. } = seen(name, &[("FAKE_GONE", &format!("{calls}:46"))]).unwrap();
         assert!(!error.contains("does not live"), "after {calls} calls: {error}");
         match error.split('`').find(|word| word.starts_with("cu")) {
             Some(call) => drop(first.insert(call.to_string())),
@@ -133,6 +138,6 @@ fn a_device_may_disappear_at_any_call() {
             None => in_drop += usize::from(error.is_empty()),
         }
     }
-    assert!(in_drop > 0 && in_drop < count(&whole) / 4, "{in_drop} of {whole}");
+    assert!(in_drop > 0 && in_drop < whole.calls / 4, "{in_drop} of {}", whole.calls);
     insta::assert_snapshot!(first.into_iter().collect::<Vec<_>>().join("\n"));
 }

@@ -1,6 +1,7 @@
 //! Who destroys what is shared with cudarc and with raw handles.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cudarc::driver::{CudaContext, CudaStream, DriverError};
 use gridlet_runtime::{
@@ -110,6 +111,26 @@ scenario!(buffers_are_views_for_cudarc, "full", ["FAKE_TALLY" = "1"], || {
     say(format!("{:?}", buffer.to_vec()?));
     Ok(())
 });
+
+scenario!(
+    nothing_of_cudarc_is_freed_after_a_time_out,
+    "full",
+    ["FAKE_POLLS" = "100000000", "FAKE_TALLY" = "1"],
+    || {
+        let device = Device::open(0)?;
+        let context = device.to_cudarc()?;
+        let owner = theirs(context.new_stream())?;
+        let buffer = Buffer::from_cudarc(theirs(owner.alloc_zeros::<u32>(4))?)?;
+        let stream = Stream::from_cudarc(&owner)?;
+        drop((owner, context));
+        let kernel = Program::load(&device, &common::artifact()?)?.kernel("lose")?;
+        let args = [Arg::from(0), Arg::from(0u32), Arg::from(0u32)];
+        stream.launch(&kernel, &LaunchConfig::new(1, 1), &args)?;
+        say(stream.synchronize(Duration::from_millis(20)).unwrap_err());
+        drop((buffer, stream, kernel, device));
+        Ok(())
+    }
+);
 
 scenario!(events_for_a_view_may_fail, "full", ["FAKE_FAIL" = "cuEventCreate:46"], || {
     let device = Device::open(0)?;

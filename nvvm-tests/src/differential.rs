@@ -17,8 +17,8 @@ use gridlet_runtime::{
 
 use crate::generate::{self, Program};
 
-/// How long a program may run: far longer than any takes.
-const TIME_OUT: Duration = Duration::from_secs(30);
+/// How long a program may run: far longer than any takes, also checked and on a busy machine.
+const TIME_OUT: Duration = Duration::from_secs(120);
 /// Launches that may be pending on a GPU.
 const PENDING_LAUNCHES: u64 = 8192;
 

@@ -55,3 +55,9 @@ pub fn keywords() -> Vec<&'static str> {
     let words = Token::FIXED.iter().filter(|token| token.is_keyword());
     words.map(|token| token.describe().trim_matches('`')).collect()
 }
+
+/// The signs that are always spelled the same: brackets, operators and the like.
+pub fn signs() -> Vec<&'static str> {
+    let signs = Token::FIXED.iter().filter(|token| !token.is_keyword());
+    signs.map(|token| token.describe().trim_matches('`')).collect()
+}

@@ -51,9 +51,9 @@ impl Parser<'_> {
 
     /// Whether a `{` follows on this line before a `;`.
     fn opens_block(&self) -> bool {
+        // Not the whole line: there may be many such words on it.
         let rest = &self.text[self.span().end as usize..];
-        let line = rest.split('\n').next().unwrap_or_default();
-        line.split(';').next().is_some_and(|statement| statement.contains('{'))
+        rest.find(['\n', ';', '{']).is_some_and(|at| rest[at..].starts_with('{'))
     }
 
     /// Why no `;` stands after an expression, if that is something that another language has.

@@ -45,6 +45,8 @@ pub struct SourceFile {
     pub text: String,
     /// Byte at which each line starts; the first is 0.
     line_starts: Vec<u32>,
+    /// How many characters start before each multiple of [`CHECKPOINT`] bytes.
+    checkpoints: Vec<u32>,
 }
 
 /// A position as people count it.
@@ -91,8 +93,12 @@ impl SourceMap {
                 text.match_indices('\n').map(|(at, _)| u32::try_from(at + 1).unwrap_or(u32::MAX)),
             )
             .collect();
+        let checkpoints = text.as_bytes().chunks(CHECKPOINT).scan(0u32, |before, chunk| {
+            Some(std::mem::replace(before, *before + starts_in(chunk)))
+        });
+        let checkpoints = checkpoints.collect();
         let id = FileId(self.files.len() as u32);
-        self.files.push(SourceFile { name: name.into(), text, line_starts });
+        self.files.push(SourceFile { name: name.into(), text, line_starts, checkpoints });
         id
     }
 
@@ -124,18 +130,42 @@ impl SourceMap {
     /// Line and column at which a span starts.
     pub fn position(&self, span: Span) -> LineColumn {
         let file = self.file(span.file);
-        let line = file.line_starts.partition_point(|&start| start <= span.start).max(1) - 1;
-        let start = file.line_starts[line] as usize;
-        let column = file.text[start..]
-            .char_indices()
-            .take_while(|(at, _)| start + at < span.start as usize)
-            .count();
-        LineColumn { line: line as u32 + 1, column: column as u32 + 1 }
+        let line = file.line_of(span.start);
+        let column = file.starts_before(span.start) - file.starts_before(file.line_starts[line]);
+        LineColumn { line: line as u32 + 1, column: column + 1 }
     }
 
     /// Line, counted from 1, at which a span starts.
     pub fn line(&self, span: Span) -> u32 {
-        self.position(span).line
+        self.file(span.file).line_of(span.start) as u32 + 1
+    }
+}
+
+/// Bytes between two counts of characters: so many are looked at for a column, however long a line is.
+const CHECKPOINT: usize = 1024;
+
+/// How many characters start in a part of a text.
+fn starts_in(bytes: &[u8]) -> u32 {
+    bytes.iter().filter(|byte| **byte & 0b1100_0000 != 0b1000_0000).count() as u32
+}
+
+impl SourceFile {
+    /// The line of a byte, from 0.
+    fn line_of(&self, at: u32) -> usize {
+        self.line_starts.partition_point(|&start| start <= at).max(1) - 1
+    }
+
+    /// How many characters start before a byte.
+    fn starts_before(&self, at: u32) -> u32 {
+        let at = (at as usize).min(self.text.len());
+        let block = at / CHECKPOINT;
+        let Some(before) = self.checkpoints.get(block) else {
+            // The text ends where a block would start.
+            let rest = block.saturating_sub(1) * CHECKPOINT;
+            let before = self.checkpoints.get(block.saturating_sub(1)).copied().unwrap_or(0);
+            return before + starts_in(&self.text.as_bytes()[rest..at]);
+        };
+        before + starts_in(&self.text.as_bytes()[block * CHECKPOINT..at])
     }
 }
 
@@ -151,5 +181,19 @@ mod tests {
         assert_eq!(at(2), LineColumn { line: 1, column: 2 });
         assert_eq!(at(5), LineColumn { line: 2, column: 1 });
         assert_eq!(at(8), LineColumn { line: 3, column: 3 });
+    }
+
+    #[test]
+    fn columns_of_long_lines_are_counted_in_characters() {
+        let text = "aé".repeat(2000) + "\n" + &"é".repeat(1024);
+        let map = SourceMap::single("a.grid", text.as_str());
+        for at in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
+            let line_start = text[..at].rfind('\n').map_or(0, |end| end + 1);
+            let column = text[line_start..at].chars().count() as u32 + 1;
+            let line = text[..at].matches('\n').count() as u32 + 1;
+            let span = Span::new(FileId(0), at..at);
+            assert_eq!(map.position(span), LineColumn { line, column }, "at {at}");
+            assert_eq!(map.line(span), line);
+        }
     }
 }

@@ -45,8 +45,10 @@ pub(super) struct Variable {
     pub(super) ty: Option<Type>,
     /// Its declaration.
     pub(super) span: Span,
-    /// What memory its value points to, where that is known for as long as it lives.
+    /// What memory its value points to, where that is known.
     pub(super) points_to: Option<Pointed>,
+    /// How many loops are around its declaration.
+    pub(super) loops: usize,
     /// Whether it is declared without a value.
     pub(super) is_unset: bool,
     /// Whether it is named somewhere. Only for what the typed tree does not name.
@@ -55,7 +57,7 @@ pub(super) struct Variable {
 
 impl Variable {
     fn new(meaning: Meaning, ty: Option<Type>, span: Span) -> Self {
-        Variable { meaning, ty, span, points_to: None, is_unset: false, is_used: false }
+        Variable { meaning, ty, span, points_to: None, loops: 0, is_unset: false, is_used: false }
     }
 }
 

@@ -6,7 +6,7 @@ use super::body::{Body, Meaning};
 use super::expressions::typed;
 use super::mismatch::Why;
 use super::tree::{Expr, ExprKind, FunctionId};
-use super::types::builtin_type;
+use super::types::{builtin_type, foreign_type};
 use super::{Signature, ValueName};
 use crate::builtins::Builtin;
 use crate::diagnostics::{Diagnostic, ids};
@@ -127,7 +127,8 @@ impl<'a> Body<'_, 'a> {
         self.cx.report_unknown(name, callee.span.file, |cx| {
             let message = format!("there is no function `{name}`");
             let error = Diagnostic::error(ids::UNKNOWN_NAME, callee.span, message);
-            match foreign_function(name) {
+            let vector = name.strip_prefix("make_").and_then(foreign_type);
+            match foreign_function(name).or(vector) {
                 Some(own) => error.hint(format!("it is called `{own}` here")),
                 None => cx.suggest(error, name, |cx| {
                     let builtins = Builtin::all().into_iter().map(|(name, _)| name);

@@ -183,6 +183,9 @@ impl<'a> Body<'_, 'a> {
         self.cx.report_unknown(text, span.file, |cx| {
             let message = format!("there is no `{text}` here");
             let error = Diagnostic::error(ids::UNKNOWN_NAME, span, message);
+            if ["NULL", "nullptr", "null"].contains(&text) {
+                return error.hint("the null pointer is `0 as *mut T`");
+            }
             cx.suggest(error, text, |cx| {
                 let constants = cx.consts.iter().map(|item| cx.text(item.item.name));
                 let statics = cx.statics.iter().map(|item| cx.text(item.item.name));

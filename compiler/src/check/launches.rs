@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::body::Body;
+use super::body::{Body, Meaning};
 use super::expressions::typed;
 use super::items::MAX_BLOCK_THREADS;
 use super::mismatch::Why;
@@ -396,7 +396,12 @@ impl<'a> Body<'_, 'a> {
             }
             ExprKind::DynamicShared => Some(Pointed { memory: Memory::Shared, span: value.span }),
             ExprKind::Cast(pointer) if value.ty.is_pointer() => self.points_to(pointer),
-            ExprKind::Local(id) => self.variable(*id)?.points_to,
+            ExprKind::Local(id) => {
+                let variable = self.variable(*id)?;
+                // What a later pass of a loop holds may have been assigned further down.
+                let is_mutable = matches!(variable.meaning, Meaning::Local { mutable: true, .. });
+                variable.points_to.filter(|_| !is_mutable || variable.loops == self.loops.len())
+            }
             ExprKind::Aggregate(parts) | ExprKind::Array(parts) => {
                 parts.iter().find_map(|part| self.points_to(part))
             }
@@ -407,6 +412,17 @@ impl<'a> Body<'_, 'a> {
             }
             ExprKind::Block(block) => self.points_to(block.value.as_deref()?),
             _ => None,
+        }
+    }
+
+    /// Notes that a variable that can be changed is, or may be from now on.
+    pub(super) fn forget_pointed(&mut self, place: &Expr) {
+        let Some(ExprKind::Local(id)) = self.root_of(place).map(|root| &root.kind) else { return };
+        let id = *id;
+        if let Some(variable) = self.variable_mut(id)
+            && matches!(variable.meaning, Meaning::Local { mutable: true, .. })
+        {
+            variable.points_to = None;
         }
     }
 

@@ -158,6 +158,7 @@ impl<'a> Body<'_, 'a> {
             return None;
         };
         let mutable = self.is_mutable(root);
+        self.forget_pointed(&place);
         let pointee = Box::new(place.ty.clone());
         let ty = Type::Pointer { mutable, pointee };
         Some(typed(ExprKind::AddressOf(Box::new(place)), ty, span))

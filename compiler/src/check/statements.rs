@@ -85,14 +85,12 @@ impl<'a> Body<'_, 'a> {
             }
         };
         let is_wrong = matches!(checked, Some(None)) || ty.is_none();
-        let points_to = checked
-            .as_ref()
-            .and_then(|v| v.as_ref())
-            .filter(|_| !mutable)
-            .and_then(|v| self.points_to(v));
+        let points_to = checked.as_ref().and_then(|v| v.as_ref()).and_then(|v| self.points_to(v));
         let is_unset = checked.is_none();
         let local = self.declare_local(name, ty, mutable, Origin::Let);
+        let loops = self.loops.len();
         if let Some(variable) = self.variable_mut(local) {
+            variable.loops = loops;
             variable.points_to = points_to;
             variable.is_unset = is_unset;
         }
@@ -164,6 +162,7 @@ impl<'a> Body<'_, 'a> {
             return None;
         };
         let first = if op.is_none() { self.unset_variable(&place) } else { None };
+        self.forget_pointed(&place);
         let assignable = first.map_or_else(|| self.check_assignable(&place), |_| Some(()));
         let Some(op) = op else {
             let value = self.need(value, &place.ty, Why::Same(place.span))?;

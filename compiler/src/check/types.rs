@@ -118,7 +118,7 @@ impl<'a> Context<'a> {
 }
 
 /// The type that other languages call `name`.
-fn foreign_type(name: &str) -> Option<&'static str> {
+pub(super) fn foreign_type(name: &str) -> Option<&'static str> {
     Some(match name {
         "int" => "i32",
         "unsigned" | "uint" => "u32",
@@ -139,6 +139,33 @@ fn foreign_type(name: &str) -> Option<&'static str> {
         "uint3" => "u32x3",
         "uint4" => "u32x4",
         "double2" => "f64x2",
+        "double3" => "f64x3",
+        "double4" => "f64x4",
+        "char2" => "i8x2",
+        "char3" => "i8x3",
+        "char4" => "i8x4",
+        "uchar2" => "u8x2",
+        "uchar3" => "u8x3",
+        "uchar4" => "u8x4",
+        "short2" => "i16x2",
+        "short4" => "i16x4",
+        "ushort2" => "u16x2",
+        "ushort4" => "u16x4",
+        "longlong2" => "i64x2",
+        "ulonglong2" => "u64x2",
+        "half2" | "__half2" => "f16x2",
+        "__half" => "f16",
+        "__nv_bfloat16" => "bf16",
+        "__nv_bfloat162" => "bf16x2",
+        "int8_t" => "i8",
+        "int16_t" => "i16",
+        "int32_t" => "i32",
+        "int64_t" => "i64",
+        "uint8_t" => "u8",
+        "uint16_t" => "u16",
+        "uint32_t" => "u32",
+        "uint64_t" => "u64",
+        "cudaStream_t" => "stream",
         _ => return None,
     })
 }

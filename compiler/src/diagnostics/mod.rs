@@ -50,17 +50,17 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// An error at a place.
     pub fn error(id: &'static str, span: Span, message: impl Into<String>) -> Self {
-        Diagnostic::new(Severity::Error, id, message.into()).primary(span)
+        Diagnostic::new(Severity::Error, id, shortened(message)).primary(span)
     }
 
     /// A warning at a place.
     pub fn warning(id: &'static str, span: Span, message: impl Into<String>) -> Self {
-        Diagnostic::new(Severity::Warning, id, message.into()).primary(span)
+        Diagnostic::new(Severity::Warning, id, shortened(message)).primary(span)
     }
 
     /// A warning about no place in particular.
     pub fn general_warning(id: &'static str, message: impl Into<String>) -> Self {
-        Diagnostic::new(Severity::Warning, id, message.into())
+        Diagnostic::new(Severity::Warning, id, shortened(message))
     }
 
     fn new(severity: Severity, id: &'static str, message: String) -> Self {
@@ -75,28 +75,56 @@ impl Diagnostic {
     /// Says something beside the caret of the first label.
     pub fn at_caret(mut self, message: impl Into<String>) -> Self {
         if let Some(label) = self.labels.first_mut() {
-            label.message = message.into();
+            label.message = shortened(message);
         }
         self
     }
 
     /// Points at another place that explains.
     pub fn label(mut self, span: Span, message: impl Into<String>) -> Self {
-        self.labels.push(Label { span, message: message.into(), primary: false });
+        self.labels.push(Label { span, message: shortened(message), primary: false });
         self
     }
 
     /// Adds a note under the source.
     pub fn note(mut self, note: impl Into<String>) -> Self {
-        self.notes.push(note.into());
+        self.notes.push(shortened(note));
         self
     }
 
     /// Says what to do.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(shortened(hint));
         self
     }
+}
+
+/// The longest name, in characters, that a message has whole.
+const MAX_NAME: usize = 80;
+
+/// A message in which names that are too long have a `…` in place of their middle.
+fn shortened(message: impl Into<String>) -> String {
+    let message = message.into();
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if message.len() <= MAX_NAME
+        || message.split(|c| !is_part(c)).all(|word| word.len() <= MAX_NAME)
+    {
+        return message;
+    }
+    let mut text = String::new();
+    let mut rest = message.as_str();
+    while !rest.is_empty() {
+        let length = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(length);
+        match word.len() > MAX_NAME {
+            true => text.extend([&word[..MAX_NAME / 2], "…", &word[word.len() - MAX_NAME / 4..]]),
+            false => text.push_str(word),
+        }
+        let other = after.find(is_part).unwrap_or(after.len());
+        text.push_str(&after[..other]);
+        rest = &after[other..];
+    }
+    text
 }
 
 /// The most errors, or else warnings, that one run reports; those of a program that is wrong all over help
@@ -163,4 +191,18 @@ pub fn sort(diagnostics: &mut [Diagnostic]) {
         let at = diagnostic.labels.first().map(|label| (label.span.file, label.span.start));
         (matches!(diagnostic.id, ids::TOO_MANY_ERRORS | ids::TOO_MANY_WARNINGS), at)
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_of_long_names_is_left_out() {
+        let name = "a".repeat(80);
+        assert_eq!(shortened(format!("no `{name}` é")), format!("no `{name}` é"));
+        let long = format!("{}{}", "b".repeat(40), "c".repeat(3000));
+        let short = format!("`{}…{}`, `{name}`", "b".repeat(40), "c".repeat(20));
+        assert_eq!(shortened(format!("`{long}`, `{name}`")), short);
+    }
 }

@@ -93,6 +93,7 @@ fn unexpected_character(text: &str, span: Span) -> Diagnostic {
         _ if found.chars().any(char::is_alphabetic) => {
             error.hint("names are made of the letters a to z, digits and `_`")
         }
+        "~" => error.hint("`!` flips the bits of an integer"),
         "\u{201c}" | "\u{201d}" => error.hint("a string stands between straight quotes: `\"`"),
         _ => error,
     }

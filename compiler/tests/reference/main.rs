@@ -213,6 +213,7 @@ fn the_limits_are_those_of_the_compiler() {
     let page = page::text();
     let has = |text: &str| assert!(page.contains(text), "no `{text}` in the page");
     has(&format!("| Nesting of code and types | {} levels |", syntax::ast::MAX_HEIGHT));
+    has(&format!("| Files of a program | {} |", gridlet::load::MAX_FILES));
     has(&format!("| A source file | {} MiB |", syntax::MAX_FILE_BYTES >> 20));
     has(&format!(
         "| Errors or else warnings that are shown | {} |",

@@ -4,6 +4,7 @@
 //! until one that can find its feet again: the block (at the next statement) or the file (at the next item).
 
 mod expressions;
+mod foreign;
 mod items;
 mod primary;
 mod statements;
@@ -125,7 +126,7 @@ impl<'a> Parser<'a> {
         }
         if what.starts_with("an item") {
             let text = &self.text[self.span().range()];
-            error.hint = foreign_item(text).map(str::to_owned).or(error.hint);
+            error.hint = foreign::foreign_item(text).map(str::to_owned).or(error.hint);
         }
         self.report(error);
     }
@@ -139,6 +140,16 @@ impl<'a> Parser<'a> {
             self.diagnostics.push(error);
         }
         self.last_error = Some(self.at);
+    }
+
+    /// Gives the error at the next token a hint, if it is the one that was reported last and has none.
+    fn hint_last(&mut self, hint: &str) {
+        let at = self.span();
+        if let Some(last) = self.diagnostics.last_mut()
+            && last.labels.first().is_some_and(|label| label.span == at)
+        {
+            last.hint.get_or_insert_with(|| hint.to_owned());
+        }
     }
 
     /// Grows with every error.
@@ -236,7 +247,12 @@ impl<'a> Parser<'a> {
         let error = if found == Token::End || found.starts_item() {
             let opener = &self.text[opened.range()];
             let message = format!("this `{opener}` is never closed");
-            let error = Diagnostic::error(ids::UNCLOSED_DELIMITER, opened, message);
+            let mut error = Diagnostic::error(ids::UNCLOSED_DELIMITER, opened, message);
+            if let Some((inner, closing)) = self.suspicious_brace(opened) {
+                error = error
+                    .label(inner, "this one may be what is not closed")
+                    .label(closing, "by its indentation, this `}` is not its end");
+            }
             error.label(self.span(), format!("{} is missing before {found_text}", close.describe()))
         } else {
             let message = format!("expected {}, found {found_text}", close.describe());
@@ -245,6 +261,36 @@ impl<'a> Parser<'a> {
         };
         self.report(error);
         None
+    }
+
+    /// The first `{` since `opened` that is closed by a `}` of other indentation, with that one.
+    fn suspicious_brace(&self, opened: Span) -> Option<(Span, Span)> {
+        // Once for each place: nested blocks end there one after the other.
+        if self.last_error == Some(self.at) || &self.text[opened.range()] != "{" {
+            return None;
+        }
+        let indentation = |at: u32| {
+            let start = self.text[..at as usize].rfind('\n').map_or(0, |end| end + 1);
+            let line = &self.text[start..at as usize];
+            line.len() - line.trim_start().len()
+        };
+        let first = self.tokens.partition_point(|lexeme| lexeme.start < opened.end);
+        let mut open = vec![];
+        let mut found: Option<(Lexeme, Lexeme)> = None;
+        for lexeme in self.tokens.get(first..self.at)? {
+            match lexeme.token {
+                Token::LeftBrace => open.push(*lexeme),
+                Token::RightBrace => {
+                    let Some(start) = open.pop() else { continue };
+                    let differs = indentation(start.start) != indentation(lexeme.start);
+                    if differs && found.is_none_or(|(earlier, _)| start.start < earlier.start) {
+                        found = Some((start, *lexeme));
+                    }
+                }
+                _ => {}
+            }
+        }
+        found.map(|(start, end)| (self.span_of(start), self.span_of(end)))
     }
 
     /// A list of what `item` reads with commas between, up to `close`, which is not taken.
@@ -330,15 +376,4 @@ impl<'a> Parser<'a> {
     fn error_expr(&self, span: Span) -> Expr {
         Expr { kind: ExprKind::Error, span, height: 1, literal: super::ast::Literal::No }
     }
-}
-
-/// What to write in place of what begins an item in CUDA or Rust.
-fn foreign_item(word: &str) -> Option<&'static str> {
-    Some(match word {
-        "__global__" => "a kernel is declared as `kernel name(…) { … }`",
-        "__device__" | "void" => "a function is declared as `fn name(…) { … }`",
-        "pub" => "leave it out: every item can be used everywhere",
-        "let" => "outside functions there are `const NAME: T = …;` and `static name: T = …;`",
-        _ => return None,
-    })
 }

@@ -142,7 +142,13 @@ impl Parser<'_> {
             }
             if self.eat(Token::Equal) {
                 value = Some(self.error_expr(self.span()));
-                value = Some(self.expression()?);
+                let read = self.expression()?;
+                if let Some((message, hint)) = self.foreign_operator(&read) {
+                    let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
+                    self.report(error.hint(hint));
+                    return None;
+                }
+                value = Some(read);
             }
             self.expect(Token::Semicolon)
         })();
@@ -204,6 +210,12 @@ impl Parser<'_> {
             }
             Token::For => {
                 self.bump();
+                if self.peek() == Token::LeftParen {
+                    let message = "expected a name, found `(`";
+                    let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
+                    self.report(error.hint("write `for i in 0..n { … }`"));
+                    return None;
+                }
                 let name = self.name()?;
                 self.expect(Token::In)?;
                 LoopHead::For { name, range: self.head_expression()? }
@@ -236,6 +248,7 @@ impl Parser<'_> {
                 self.report(error.hint("`==` compares; `=` assigns, as a statement of its own"));
             } else {
                 self.expected(Token::LeftBrace.describe());
+                self.hint_last("a body stands in braces: `if condition { … }`");
             }
             value = None;
         }
@@ -283,10 +296,18 @@ impl Parser<'_> {
 
     /// An expression, an assignment, or the value of the block.
     fn expression_statement(&mut self) -> Option<StatementKind> {
+        if self.foreign_statement() {
+            return None;
+        }
         let place = self.expression()?;
         if let Some(op) = assignment(self.peek()) {
             let op_span = self.bump();
             let value = self.expression()?;
+            if let Some((message, hint)) = self.foreign_operator(&value) {
+                let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
+                self.report(error.hint(hint));
+                return None;
+            }
             if self.peek() == Token::Equal {
                 let message = "an assignment has no value";
                 let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
@@ -317,7 +338,13 @@ impl Parser<'_> {
                 let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
                 self.report(error.hint(format!("write `launch {name}<<<…>>>(…)`")));
             }
-            _ => self.expected(Token::Semicolon.describe()),
+            _ => match self.foreign_operator(value) {
+                Some((message, hint)) => {
+                    let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
+                    self.report(error.hint(hint));
+                }
+                None => self.expected(Token::Semicolon.describe()),
+            },
         }
     }
 }

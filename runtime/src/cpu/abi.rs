@@ -11,7 +11,7 @@
 use std::ffi::{c_char, c_void};
 
 /// Version of everything in this file; an image of another version is refused.
-pub const ABI_VERSION: u32 = 4;
+pub const ABI_VERSION: u32 = 5;
 
 /// A constant `u32`: the [`ABI_VERSION`] that the image was compiled for.
 pub const VERSION_SYMBOL: &str = "gridlet_cpu_abi_version";
@@ -177,6 +177,13 @@ pub const TRAP_DIVISION: u32 = 1;
 /// Code that the compiler takes for unreachable was reached.
 pub const TRAP_UNREACHABLE: u32 = 2;
 
+/// [`Callbacks::poll`]: the loop may wait for another thread to write, so the others shall get their turn.
+pub const POLL_YIELDS: u32 = 1;
+/// In checked images: the loop may wait for ever.
+pub const POLL_WAITS: u32 = 2;
+/// In checked images: the loop ends by itself, whatever others write, though a loop in it may wait.
+pub const POLL_ENDS: u32 = 4;
+
 /// What an image can ask of its host. All functions are called on the worker thread that runs the block, within
 /// the block's or the thread's coroutine. None returns by unwinding; those that end the grid never return.
 #[repr(C)]
@@ -221,9 +228,8 @@ pub struct Callbacks {
     /// a struct is an access of its own, so its size says how it must be aligned; an aggregate of more than
     /// 64 of them is one access. Local variables that are accessed by name are left out.
     pub check_access: unsafe extern "C-unwind" fn(*const c_void, u32, u32, Location),
-    /// In checked images, at every loop's head; in others, at the head of every loop that may wait for another
-    /// thread to write. Other threads shall get their turn.
-    pub poll: unsafe extern "C-unwind" fn(Location),
+    /// At the head of a loop: a set of the flags [`POLL_YIELDS`] and so on.
+    pub poll: unsafe extern "C-unwind" fn(kind: u32, Location),
     /// `cudaStreamCreateWithFlags`: where to write the handle. Gives a `cudaError`, as all below do that give
     /// an `i32`.
     pub stream_create: unsafe extern "C-unwind" fn(*mut u64) -> i32,

@@ -22,7 +22,7 @@ use std::time::Instant;
 
 use super::fault::CpuFault;
 use super::grid::{Grid, GridPointer, Tree};
-use super::hooks::{GridId, Hooks, LaunchEvent, LaunchOrder, ThreadPosition};
+use super::hooks::{BlockHooks, GridId, Hooks, LaunchEvent, LaunchOrder, ThreadPosition};
 use super::seed::{Permutation, Random};
 use super::slab::Slab;
 use blocks::Blocks;
@@ -266,6 +266,7 @@ impl Scheduler {
         grid: &mut Grid,
         tree: &Arc<Tree>,
         launcher: Option<ThreadPosition>,
+        check: Option<&mut (dyn BlockHooks + 'static)>,
         order: LaunchOrder,
     ) {
         grid.id = self.next_id;
@@ -277,7 +278,7 @@ impl Scheduler {
             None => Permutation::IDENTITY,
         };
         if let Some(hooks) = &self.hooks {
-            hooks.on_launch(&LaunchEvent {
+            let event = LaunchEvent {
                 grid: grid.id,
                 kernel: grid.name(),
                 sources: tree.image.sources(),
@@ -291,7 +292,8 @@ impl Scheduler {
                     grid.kernel().parameter_bytes as usize,
                 ),
                 memory: tree.image.memory(grid.descriptor),
-            });
+            };
+            hooks.on_launch(&event, check);
         }
     }
 
@@ -338,7 +340,7 @@ impl Scheduler {
         tree: Arc<Tree>,
         limit: Option<Arc<WorkerLimit>>,
     ) {
-        self.accept(&mut grid, &tree, None, LaunchOrder::Host(stream));
+        self.accept(&mut grid, &tree, None, None, LaunchOrder::Host(stream));
         let node = self.add(grid, Arc::clone(&tree), limit, None);
         if let Some(host) = &mut self.streams[stream].host {
             host.submitted += 1;
@@ -351,15 +353,16 @@ impl Scheduler {
     }
 
     /// Launches a grid for which a place was reserved. `block_stream`: the default stream of the
-    /// launching block, once it has one.
+    /// launching block, once it has one. `check`: what hears of that block.
     pub(super) fn launch_nested(
         &mut self,
         launch: NestedLaunch,
+        check: Option<&mut (dyn BlockHooks + 'static)>,
         block_stream: &mut Option<StreamId>,
     ) {
         let NestedLaunch { parent, launcher, order, mut grid } = launch;
         let tree = Arc::clone(&self.nodes[parent].tree);
-        self.accept(&mut grid, &tree, Some(launcher), order);
+        self.accept(&mut grid, &tree, Some(launcher), check, order);
         if order == LaunchOrder::Tail {
             self.nodes[parent].tails.push_back(grid);
             self.waiting_tails += 1;

@@ -34,6 +34,7 @@ mod locals;
 mod memory;
 mod order;
 mod render;
+mod repeats;
 mod report;
 mod shadow;
 #[cfg(test)]
@@ -51,6 +52,7 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuar
 
 use crate::cpu::abi::Location;
 use crate::cpu::hooks::{KernelMemory, Variable};
+use repeats::Repeats;
 
 /// How the detector behaves.
 #[derive(Clone, Debug)]
@@ -166,6 +168,8 @@ pub struct Detector {
     published: AtomicBool,
     reports: Mutex<report::Collection>,
     idle: waits::Idle,
+    /// Of blocks that have ended.
+    repeats: Mutex<Vec<Repeats>>,
 }
 
 impl Detector {
@@ -179,6 +183,7 @@ impl Detector {
             published: AtomicBool::new(false),
             reports: Mutex::new(report::Collection::new(options.report_limit)),
             idle: waits::Idle::new(options.idle_polls),
+            repeats: Mutex::default(),
             options,
         })
     }

@@ -70,7 +70,14 @@ impl Spinning {
         new
     }
 
-    /// A loop goes round. Gives whether the thread did anything but look.
+    /// The thread did something else than wait.
+    fn went_on(&mut self) {
+        self.progressed = false;
+        self.accesses = 0;
+        self.idle = 0;
+    }
+
+    /// A loop goes round that may wait. Gives whether the thread did anything but look.
     fn polled(&mut self) -> bool {
         // A loop that touches no memory computes.
         let progressed = self.progressed || self.accesses == 0;
@@ -167,7 +174,13 @@ impl BlockCheck {
         self.order_by_barrier();
     }
 
-    /// The thread is at the head of a loop.
+    /// The thread is at the head of a loop that ends by itself.
+    pub fn turn(&mut self, thread: u32) {
+        self.spinning(thread).went_on();
+        self.progressed = true;
+    }
+
+    /// The thread is at the head of a loop that may wait for ever.
     pub fn poll(&mut self, thread: u32, location: Location) -> Verdict {
         self.progressed |= self.spinning(thread).polled();
         self.polls += 1;
@@ -180,6 +193,8 @@ impl BlockCheck {
             return Verdict::Continue;
         }
         if !self.detector.idle.add(POLL_BATCH) {
+            // Whoever is waited for may have no processor.
+            std::thread::yield_now();
             return Verdict::Continue;
         }
         self.detector.idle.progress();

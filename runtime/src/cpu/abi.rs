@@ -115,8 +115,8 @@ pub const LOCAL_RED_ZONE_BYTES: usize = 32;
 /// Threads of a block wait for each other (barriers, warp operations, loops that wait for a write): each needs a
 /// stack of its own.
 pub const NEEDS_THREADS: u32 = 1;
-/// A failed `assert` says which thread failed, so the device must know which one runs: it calls
-/// [`KernelDescriptor::thread`] for each.
+/// An `assert` in a function that is not told its geometry: it must say which thread failed, so the device must
+/// know which one runs, and calls [`KernelDescriptor::thread`] for each.
 pub const NAMES_THREADS: u32 = 4;
 /// The image was compiled with `--check`: memory accesses call [`Callbacks::check_access`], loops call
 /// [`Callbacks::poll`].
@@ -246,13 +246,15 @@ pub struct Callbacks {
     pub malloc: unsafe extern "C-unwind" fn(u64) -> *mut u8,
     /// `free`: null, or what `malloc` gave; anything else ends the grid.
     pub free: unsafe extern "C-unwind" fn(*mut u8, Location),
-    /// A failed `assert`: message, file, line and function, all but the line NUL-terminated. Ends the grid.
+    /// A failed `assert`: message, file, line and function, all but the line NUL-terminated; the thread as
+    /// [`Callbacks::trap`] has it. Ends the grid.
     pub assert_fail: unsafe extern "C-unwind" fn(
         *const c_char,
         *const c_char,
         u32,
         *const c_char,
         Location,
+        thread: u32,
     ) -> !,
     /// In checked images, where an array is accessed at an index that it does not have: the index, the number of
     /// elements, the kind of the access, the array's name. Ends the grid.

@@ -289,8 +289,10 @@ unsafe extern "C-unwind" fn assert_fail(
     line: u32,
     function: *const c_char,
     location: Location,
+    thread: u32,
 ) -> ! {
     let runner = runner_with_room(location);
+    runner.note_thread(thread);
     fail_assertion(runner, &text(message), &text(file), line, &text(function));
     runner.end(FaultKind::Trap, location)
 }

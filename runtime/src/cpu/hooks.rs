@@ -136,8 +136,8 @@ pub trait Hooks: Send + Sync {
     fn on_grid_end(&self, _grid: GridId) {}
     /// The host waited for all that it launched into a stream, which has ended, if with a failure.
     fn on_host_wait(&self, _stream: u32) {}
-    /// The host made a stream wait for all that was launched into another one so far.
-    fn on_stream_wait(&self, _stream: u32, _other: u32) {}
+    /// The host made a stream wait for all that was launched into another one but the last `later` launches.
+    fn on_stream_wait(&self, _stream: u32, _other: u32, _later: u64) {}
     /// A block starts. First byte and size of its shared memory: the static part, then the dynamic part. Gives
     /// what hears of it from now on.
     fn on_block_start(

@@ -214,7 +214,8 @@ impl Runner {
 
     /// Lets the other threads run first.
     pub(in crate::cpu) fn let_others_run(&self, location: Location) {
-        if !self.has_threads() {
+        // With a checker nothing else than the block's threads gets a turn.
+        if !self.has_threads() || (self.alive.get() == 1 && self.has_check()) {
             return;
         }
         let thread = self.current.get();

@@ -1,5 +1,6 @@
 //! What the threads of one block do.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,6 +26,9 @@ const WARP: u32 = 32;
 
 /// Allocations a block remembers, so that most accesses look nothing up.
 const RECENT_ALLOCATIONS: usize = 4;
+
+/// Orders of two accesses that a block remembers: most look at what the same few threads did.
+const KNOWN_ORDERS: usize = 8;
 
 /// Up to which size the bytes of an access are its alignment; larger ones are copies of aggregates.
 const WIDEST_ACCESS: u32 = 16;
@@ -85,6 +89,8 @@ pub struct BlockCheck {
     next_recent: usize,
     memory_version: u64,
     repeats: Repeats,
+    /// Accesses that are before what a thread does now, and so for ever.
+    ordered: Cell<[(u32, u16, u16); KNOWN_ORDERS]>,
     pub(super) arrivals: Arrivals,
     pub(super) polls: u32,
     pub(super) progressed: bool,
@@ -133,6 +139,7 @@ impl BlockCheck {
             next_recent: 0,
             memory_version: 0,
             repeats,
+            ordered: Cell::new([(0, 0, 0); KNOWN_ORDERS]),
             arrivals: Arrivals::new(threads),
             polls: 0,
             progressed: false,
@@ -442,6 +449,23 @@ impl BlockCheck {
         if mark.epoch == self.epoch {
             return u32::from(mark.thread) == thread;
         }
+        let key = (mark.epoch, mark.thread, thread_number(thread));
+        let mut known = self.ordered.get();
+        let place =
+            &mut known[(mark.epoch ^ u32::from(mark.thread) ^ thread) as usize % KNOWN_ORDERS];
+        if *place == key {
+            return true;
+        }
+        let is_ordered = self.looks_ordered(thread, mark);
+        if is_ordered {
+            *place = key;
+            self.ordered.set(known);
+        }
+        is_ordered
+    }
+
+    /// The same, by all that is known.
+    fn looks_ordered(&self, thread: u32, mark: Mark) -> bool {
         let order = self.detector.read_order();
         let stamp = stamp(&order, mark);
         if stamp.block == self.block {

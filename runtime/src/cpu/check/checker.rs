@@ -158,8 +158,8 @@ impl Hooks for Checker {
         self.detector.host_waited(Some(u64::from(stream)));
     }
 
-    fn on_stream_wait(&self, stream: u32, other: u32) {
-        self.detector.host_stream_waits(u64::from(stream), u64::from(other));
+    fn on_stream_wait(&self, stream: u32, other: u32, later: u64) {
+        self.detector.host_stream_waits(u64::from(stream), u64::from(other), later);
     }
 
     fn on_block_start(

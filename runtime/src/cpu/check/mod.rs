@@ -230,9 +230,10 @@ impl Detector {
         GridId(self.write_order().host_launch(launch, stream))
     }
 
-    /// The host made `stream` wait for all that was launched into `other` so far.
-    pub fn host_stream_waits(&self, stream: u64, other: u64) {
-        self.write_order().host_stream_waits(stream, other);
+    /// The host made `stream` wait for all that was launched into `other` but the last `later` launches.
+    pub fn host_stream_waits(&self, stream: u64, other: u64, later: u64) {
+        let later = u32::try_from(later).unwrap_or(u32::MAX);
+        self.write_order().host_stream_waits(stream, other, later);
     }
 
     /// The host waited for all that was launched into the stream (`None`: into all its streams).

@@ -65,8 +65,8 @@ impl Repeats {
         thread: u16,
         writes: Option<bool>,
     ) {
-        let first = address - address % WIDEST;
-        let words = (address.saturating_add(bytes) - first).div_ceil(WORD_BYTES);
+        let (first, end) = (address - address % WIDEST, address.saturating_add(bytes));
+        let words = (end - first).div_ceil(WORD_BYTES);
         if words >= ENTRIES {
             self.forget();
             return;
@@ -75,8 +75,10 @@ impl Repeats {
             let position = position(first + WORD_BYTES * word);
             for (table, is_write) in [(&mut self.reads, false), (&mut self.writes, true)] {
                 let entry = &mut table[position];
+                let Access { address: start, bytes: length, .. } = entry.access;
+                let overlaps = start < end && address < start + usize::from(length);
                 // Of the same kind there is a new last one; of the other kind only the own ones stay.
-                if writes != Some(!is_write) || entry.access.thread != thread {
+                if overlaps && (writes != Some(!is_write) || entry.access.thread != thread) {
                     entry.time = 0;
                 }
             }

@@ -175,6 +175,7 @@ unsafe extern "C-unwind" fn assert_fail(
     line: u32,
     function: *const c_char,
     at: Location,
+    _thread: u32,
 ) -> ! {
     // SAFETY: the image gives strings.
     let [message, file, function] = [message, file, function]
@@ -222,7 +223,7 @@ unsafe extern "C-unwind" fn check_access(
 ) {
     host().heard.lock().expect("no panic").accesses.push((address as usize, bytes, kind, line(at)));
 }
-unsafe extern "C-unwind" fn poll(at: Location) {
+unsafe extern "C-unwind" fn poll(_kind: u32, at: Location) {
     host().heard.lock().expect("no panic").polls.push(line(at));
 }
 unsafe extern "C-unwind" fn stream_create(handle: *mut u64) -> i32 {

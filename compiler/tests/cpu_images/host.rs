@@ -43,7 +43,8 @@ pub(crate) struct Heard {
     /// Address, bytes, kind and line.
     pub(crate) accesses: Vec<(usize, u32, u32, u32)>,
     /// Lines.
-    pub(crate) polls: Vec<u32>,
+    /// Kind and line.
+    pub(crate) polls: Vec<(u32, u32)>,
     pub(crate) barrier_lines: Vec<u32>,
     pub(crate) shuffles: Vec<(u32, u32, u64, u32)>,
 }
@@ -223,8 +224,8 @@ unsafe extern "C-unwind" fn check_access(
 ) {
     host().heard.lock().expect("no panic").accesses.push((address as usize, bytes, kind, line(at)));
 }
-unsafe extern "C-unwind" fn poll(_kind: u32, at: Location) {
-    host().heard.lock().expect("no panic").polls.push(line(at));
+unsafe extern "C-unwind" fn poll(kind: u32, at: Location) {
+    host().heard.lock().expect("no panic").polls.push((kind, line(at)));
 }
 unsafe extern "C-unwind" fn stream_create(handle: *mut u64) -> i32 {
     // SAFETY: the image passes where to write to.

@@ -10,7 +10,15 @@
     reason = "test helpers panic, and a child process reports by printing"
 )]
 
+#[path = "common/collect.rs"]
+mod collect;
 mod common;
+#[path = "fake_driver/failures.rs"]
+mod failures;
+#[path = "fake_driver/interop.rs"]
+mod interop;
+#[path = "fake_driver/observe.rs"]
+mod observe;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -42,6 +50,8 @@ fn driven(
     settings: &[(&str, &str)],
     scenario: fn() -> Result<()>,
 ) -> Option<String> {
+    // The harness leaves the crate's name out.
+    let (_, name) = name.split_once("::").unwrap();
     if std::env::var_os(SCENARIO).is_some() {
         println!(); // The harness has begun a line of its own.
         if let Err(error) = scenario() {
@@ -125,12 +135,15 @@ macro_rules! scenario {
     ($name:ident, $flavour:literal, [$($setting:literal = $value:literal),*], $run:expr) => {
         #[test]
         fn $name() {
-            if let Some(seen) = driven(stringify!($name), $flavour, &[$(($setting, $value)),*], $run) {
+            let name = concat!(module_path!(), "::", stringify!($name));
+            if let Some(seen) = $crate::driven(name, $flavour, &[$(($setting, $value)),*], $run) {
                 insta::assert_snapshot!(stringify!($name), seen);
             }
         }
     };
 }
+
+pub(crate) use scenario;
 
 fn open() -> Result<()> {
     say(format!("{:?}", Device::list().map(|devices| devices.len())));

@@ -1,6 +1,5 @@
 //! `docs/runtime.md` against the code: its tables name what there is, and all of it.
 
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

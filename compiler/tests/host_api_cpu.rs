@@ -17,6 +17,7 @@ kernel add(to: *mut u32, n: u32) {
 }
 kernel stop() { trap(); }
 kernel spin(flag: *mut u32) { while atomic_add(flag, 0) == 0 {} }
+kernel set(flag: *mut u32) { atomic_add(flag, 1); }
 kernel lose() { launch stop<<<1, block_dim.x * 1024>>>(); }
 ";
 
@@ -86,7 +87,7 @@ fn lost_launches_are_reported_once() {
         let Err(Error::LostLaunches(lost)) = stream.synchronize_default() else {
             panic!("no launch was lost");
         };
-        assert_eq!((lost.count, lost.error, lost.line), (3, 9, 7));
+        assert_eq!((lost.count, lost.error, lost.line), (3, 9, 8));
         assert_eq!(
             (lost.file.as_str(), lost.name.as_str()),
             ("api.grid", "cudaErrorInvalidConfiguration")
@@ -120,4 +121,52 @@ fn what_belongs_elsewhere_or_comes_too_late_is_refused() {
     let error = Program::load(&device, &empty).unwrap_err();
     assert!(error.is_missing() && error.to_string().contains("cpu-"), "{error}");
     assert!(matches!(Device::open_named("tpu"), Err(Error::DeviceName { .. })));
+}
+
+/// Neither the host nor the waiting stream's own work holds up anybody.
+#[test]
+fn streams_wait_for_each_other_without_the_host() {
+    let (device, program) = cpu();
+    let kernel = |name: &str| program.kernel(name).unwrap();
+    let one = LaunchConfig::new(1, 1);
+    let part = GreenContext::with_sms(&device, 1).unwrap();
+    let [first, second, third] = [(); 3].map(|()| device.stream().unwrap());
+    let of_part = part.stream().unwrap();
+    let mut flag = Buffer::from_slice(&device, &[0u32]).unwrap();
+    let mut data = Buffer::from_slice(&device, &[100u32; 4]).unwrap();
+    let [spinning, added, last] = [(); 3].map(|()| Event::new(&device).unwrap());
+    first.launch(&kernel("spin"), &one, &[Arg::from(&mut flag)]).unwrap();
+    first.record(&spinning).unwrap();
+    second.wait_event(&spinning).unwrap();
+    let arguments = [Arg::from(&mut data), Arg::from(4u32)];
+    second.launch(&kernel("add"), &LaunchConfig::new(1, 4), &arguments).unwrap();
+    second.record(&added).unwrap();
+    // What waits for nothing but a wait waits, too, and so does a stream that comes later.
+    part.wait_event(&added).unwrap();
+    let late = part.stream().unwrap();
+    for stream in [&of_part, &late] {
+        stream.record(&last).unwrap();
+        assert!(!last.is_done().unwrap());
+    }
+    assert!(!spinning.is_done().unwrap() && !added.is_done().unwrap());
+    third.launch(&kernel("set"), &one, &[Arg::from(&mut flag)]).unwrap();
+    late.synchronize_default().unwrap();
+    assert!(last.is_done().unwrap() && added.is_done().unwrap());
+    of_part.synchronize_default().unwrap();
+    assert_eq!(data.to_vec().unwrap(), [100, 101, 102, 103]);
+
+    // Who waits too long is stopped, and nobody else.
+    let mut other = Buffer::from_slice(&device, &[0u32]).unwrap();
+    first.launch(&kernel("spin"), &one, &[Arg::from(&mut other)]).unwrap();
+    first.record(&spinning).unwrap();
+    second.wait_event(&spinning).unwrap();
+    let arguments = [Arg::from(&mut data), Arg::from(4u32)];
+    second.launch(&kernel("add"), &LaunchConfig::new(1, 4), &arguments).unwrap();
+    let late = second.synchronize(Duration::from_millis(50));
+    assert!(matches!(late, Err(Error::TimedOut { .. })), "{late:?}");
+    assert!(!spinning.is_done().unwrap());
+    third.launch(&kernel("set"), &one, &[Arg::from(&mut other)]).unwrap();
+    first.synchronize_default().unwrap();
+    second.synchronize_default().unwrap();
+    assert_eq!(data.to_vec().unwrap(), [100, 101, 102, 103]);
 }

@@ -32,7 +32,7 @@ macro_rules! programs {
 const PROGRAMS: &[(&str, &str)] = &programs![
     "built_ins" "bytes" "copies_in_streams" "copies_of_padding" "dynamic_as_two_types" "flag" "handover" "heap"
     "heap_handover" "heap_last_block_frees" "histogram" "join" "last_block" "locals" "locals_by_pointers" "lock"
-    "neighbours" "pipeline" "published_pointer" "reduction" "static_of_streams" "streams" "tails"
+    "long_loop" "neighbours" "pipeline" "published_pointer" "reduction" "static_of_streams" "streams" "tails"
     "ticket_of_blocks" "tile" "warp_exchange" "warps"
 ];
 

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, Weak};
 
 use crate::backend::{Entered, PartitionHandle};
-use crate::device::{DEFAULT_TIMEOUT, Device, DeviceInner, lock};
+use crate::device::{Device, DeviceInner, lock};
 use crate::driver::green::ResourceKind;
 use crate::error::{Error, Result};
 use crate::event::Event;
@@ -141,24 +141,28 @@ impl GreenContext {
     /// [`Error::OtherDevice`], [`Error::Cuda`], [`Error::Unusable`].
     pub fn record(&self, event: &Event) -> Result<()> {
         self.same_device(event)?;
-        let streams: Vec<Arc<StreamInner>> =
-            lock(&self.inner.streams).iter().filter_map(Weak::upgrade).collect();
+        let streams = self.streams();
         let handles: Vec<_> = streams.iter().map(|stream| &stream.handle).collect();
         let entered = self.inner.device.enter()?;
         self.inner.handle.record(&event.handle, &handles, &entered)
     }
 
     /// Lets all that is launched on the green context's streams from now on wait for an event
-    /// (`cuGreenCtxWaitEvent`). The CPU device waits at once, at most [`DEFAULT_TIMEOUT`].
+    /// (`cuGreenCtxWaitEvent`), and does not wait itself.
     ///
     /// # Errors
-    /// [`Error::OtherDevice`], [`Error::TimedOut`], [`Error::Cuda`], [`Error::Unusable`].
+    /// [`Error::OtherDevice`], [`Error::Cuda`], [`Error::Unusable`].
     pub fn wait_event(&self, event: &Event) -> Result<()> {
         self.same_device(event)?;
-        let device = &self.inner.device;
-        let entered = device.enter()?;
-        let wait = |timeout| self.inner.handle.wait_event(&event.handle, timeout, &entered);
-        device.wait(wait, DEFAULT_TIMEOUT, || "an event".into())
+        let streams = self.streams();
+        let handles: Vec<_> = streams.iter().map(|stream| &stream.handle).collect();
+        let entered = self.inner.device.enter()?;
+        self.inner.handle.wait_event(&event.handle, &handles, &entered)
+    }
+
+    /// Its streams.
+    fn streams(&self) -> Vec<Arc<StreamInner>> {
+        lock(&self.inner.streams).iter().filter_map(Weak::upgrade).collect()
     }
 
     /// The SMs that it was given, which can be split for further green contexts.

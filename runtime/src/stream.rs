@@ -193,16 +193,14 @@ impl Stream {
         self.inner.handle.record(&event.handle, &device.enter()?)
     }
 
-    /// Lets what is launched from now on wait for the event (`cuStreamWaitEvent`). The CPU device waits at once, at
-    /// most [`DEFAULT_TIMEOUT`].
+    /// Lets what is launched from now on wait for the event (`cuStreamWaitEvent`), and does not wait itself. A wait for
+    /// the stream whose time runs out ends this one on the CPU device, too.
     ///
     /// # Errors
-    /// [`Error::OtherDevice`], [`Error::TimedOut`], [`Error::Cuda`], [`Error::Unusable`].
+    /// [`Error::OtherDevice`], [`Error::Cuda`], [`Error::Unusable`].
     pub fn wait_event(&self, event: &Event) -> Result<()> {
         let device = self.same_device(event)?;
-        let entered = device.enter()?;
-        let wait = |timeout| self.inner.handle.wait_event(&event.handle, timeout, &entered);
-        device.wait(wait, DEFAULT_TIMEOUT, || "an event".into())
+        self.inner.handle.wait_event(&event.handle, &device.enter()?)
     }
 
     fn same_device(&self, event: &Event) -> Result<&Arc<DeviceInner>> {

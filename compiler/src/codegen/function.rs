@@ -158,7 +158,7 @@ pub(super) fn define<'ctx>(
     emitter.emit_prologue()?;
     let polls = emitter.polls();
     for id in order {
-        emitter.emit_block(id, polls.get(id.index()) == Some(&true))?;
+        emitter.emit_block(id, polls.get(id.index()).copied().flatten())?;
     }
     Ok(())
 }
@@ -305,12 +305,12 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         address
     }
 
-    fn emit_block(&mut self, id: BlockId, polls: bool) -> Result<()> {
+    fn emit_block(&mut self, id: BlockId, poll: Option<u32>) -> Result<()> {
         self.build().position_at_end(self.block(id)?);
         let function = self.function;
         let block = &function.blocks[id.index()];
-        if polls {
-            self.emit_poll(block)?;
+        if let Some(kind) = poll {
+            self.emit_poll(block, kind)?;
         }
         for &inst in &block.instructions {
             self.enter_instruction(inst);

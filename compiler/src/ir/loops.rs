@@ -1,6 +1,6 @@
 //! Loops, and which of them may wait for another thread.
 
-use super::{BlockId, Function, InstId, InstKind, Operand, Terminator};
+use super::{BlockId, Function, FunctionId, InstId, InstKind, Operand, SlotId, Terminator};
 use crate::builtins::Builtin;
 
 /// A natural loop: what reaches one of its jumps back without leaving by its head.
@@ -34,13 +34,43 @@ pub(crate) fn reverse_post_order(function: &Function) -> Vec<BlockId> {
     order
 }
 
-/// By block, whether some block jumps back to it.
-pub(crate) fn loop_heads(function: &Function) -> Vec<bool> {
-    let mut heads = vec![false; function.blocks.len()];
-    for (_, head) in jumps_back(function) {
-        heads[head.index()] = true;
+/// What is known of how a loop ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Turns {
+    /// As [`waiting_heads`] says.
+    pub(crate) waits: bool,
+    /// It ends after turns that its thread counts, whatever is in memory.
+    pub(crate) ends: bool,
+    /// A loop around it may not end so.
+    pub(crate) is_within: bool,
+    /// A loop in it, or in what it calls, may not end so.
+    pub(crate) is_around: bool,
+}
+
+/// By block, how the loop ends whose head it is. `never_ends`: whether a function may turn for ever in a loop of
+/// its own or of what it calls.
+pub(crate) fn turns(
+    function: &Function,
+    never_ends: &dyn Fn(FunctionId) -> bool,
+) -> Vec<Option<Turns>> {
+    let mut turns = vec![None; function.blocks.len()];
+    let all = loops(function);
+    let ends: Vec<bool> = all.iter().map(|this| this.ends_by_counting(function)).collect();
+    for (this, &own_ends) in all.iter().zip(&ends) {
+        let others = || all.iter().zip(&ends).filter(|(other, _)| other.head != this.head);
+        let mut endless = others().filter(|(_, ends)| !**ends).map(|(other, _)| other);
+        turns[this.head.index()] = Some(Turns {
+            waits: this.waits(function),
+            ends: own_ends,
+            is_within: endless.clone().any(|other| other.blocks[this.head.index()]),
+            is_around: endless.any(|other| this.blocks[other.head.index()])
+                || this.instructions(function).any(|id| {
+                    let kind = &function.instructions[id.index()].kind;
+                    matches!(kind, InstKind::Call { function, .. } if never_ends(*function))
+                }),
+        });
     }
-    heads
+    turns
 }
 
 /// By block, whether it is the head of a loop that may wait until another thread writes: one whose end an
@@ -50,8 +80,7 @@ pub(crate) fn loop_heads(function: &Function) -> Vec<bool> {
 /// plain variable once and for all.
 pub(crate) fn waiting_heads(function: &Function) -> Vec<bool> {
     let mut waiting = vec![false; function.blocks.len()];
-    let is_waiting = |inner: &Loop| inner.has_fence(function) || inner.ends_by_atomic(function);
-    for found in loops(function).iter().filter(|found| is_waiting(found)) {
+    for found in loops(function).iter().filter(|found| found.waits(function)) {
         waiting[found.head.index()] = true;
     }
     waiting
@@ -101,6 +130,83 @@ impl Loop {
     ) -> impl Iterator<Item = InstId> + use<'_, 'f> {
         let inside = function.blocks.iter().zip(&self.blocks).filter(|(_, inside)| **inside);
         inside.flat_map(|(block, _)| block.instructions.iter().copied())
+    }
+
+    fn waits(&self, function: &Function) -> bool {
+        self.has_fence(function) || self.ends_by_atomic(function)
+    }
+
+    /// Whether a condition that leaves the loop is looked at in every turn, and hangs on nothing but the
+    /// thread's own variables, one of which changes in every turn.
+    fn ends_by_counting(&self, function: &Function) -> bool {
+        let inside = function.blocks.iter().enumerate().filter(|(at, _)| self.blocks[*at]);
+        inside.into_iter().any(|(at, block)| {
+            let Terminator::Branch { condition, then, otherwise } = &block.terminator else {
+                return false;
+            };
+            let leaves = |target: &BlockId| !self.blocks[target.index()];
+            (leaves(then) || leaves(otherwise))
+                && self.is_in_every_turn(function, BlockId(at as u32))
+                && self.counts(function, condition)
+        })
+    }
+
+    /// Whether a value hangs on nothing but the thread's own variables, and one of them changes in every turn.
+    fn counts(&self, function: &Function, value: &Operand) -> bool {
+        let mut changes = false;
+        let mut seen = vec![false; function.instructions.len()];
+        let mut open = vec![value.clone()];
+        let mut homes: Vec<(InstId, BlockId)> = Vec::new();
+        for (at, block) in function.blocks.iter().enumerate().filter(|(at, _)| self.blocks[*at]) {
+            homes.extend(block.instructions.iter().map(|&id| (id, BlockId(at as u32))));
+        }
+        let is_inside = |id: InstId| homes.iter().any(|(inside, _)| *inside == id);
+        while let Some(operand) = open.pop() {
+            let Operand::Inst(id) = operand else { continue };
+            if !is_inside(id) || std::mem::replace(&mut seen[id.index()], true) {
+                continue;
+            }
+            match &function.instructions[id.index()].kind {
+                InstKind::Load(Operand::Slot(slot)) if !is_shared(function, *slot) => {
+                    for &(id, home) in &homes {
+                        match &function.instructions[id.index()].kind {
+                            InstKind::Store { pointer: Operand::Slot(to), value } if to == slot => {
+                                open.push(value.clone());
+                                changes = changes || self.is_in_every_turn(function, home);
+                            }
+                            _ => {}
+                        }
+                    }
+                }
+                InstKind::Load(_)
+                | InstKind::Builtin { .. }
+                | InstKind::Call { .. }
+                | InstKind::CallExtern { .. } => return false,
+                kind => kind.for_each_operand(|operand| open.push(operand.clone())),
+            }
+        }
+        changes
+    }
+
+    /// Whether no turn of the loop goes past the block.
+    fn is_in_every_turn(&self, function: &Function, block: BlockId) -> bool {
+        if block == self.head {
+            return true;
+        }
+        let mut seen = vec![false; function.blocks.len()];
+        seen[block.index()] = true;
+        let mut open = vec![self.head];
+        while let Some(id) = open.pop() {
+            for next in function.blocks[id.index()].terminator.successors() {
+                if next == self.head {
+                    return false;
+                }
+                if self.blocks[next.index()] && !std::mem::replace(&mut seen[next.index()], true) {
+                    open.push(next);
+                }
+            }
+        }
+        true
     }
 
     fn has_fence(&self, function: &Function) -> bool {
@@ -155,4 +261,18 @@ impl Loop {
         }
         false
     }
+}
+
+/// Whether something else than loads and stores by name has a variable.
+fn is_shared(function: &Function, slot: SlotId) -> bool {
+    let is_slot = |operand: &Operand| matches!(operand, Operand::Slot(other) if *other == slot);
+    function.instructions.iter().any(|inst| match &inst.kind {
+        InstKind::Load(_) => false,
+        InstKind::Store { value, .. } => is_slot(value),
+        kind => {
+            let mut is_used = false;
+            kind.for_each_operand(|operand| is_used |= is_slot(operand));
+            is_used
+        }
+    })
 }

@@ -43,7 +43,8 @@ pub(crate) struct Heard {
     /// Address, bytes, kind and line.
     pub(crate) accesses: Vec<(usize, u32, u32, u32)>,
     /// Lines.
-    pub(crate) polls: Vec<u32>,
+    /// Kind and line.
+    pub(crate) polls: Vec<(u32, u32)>,
     pub(crate) barrier_lines: Vec<u32>,
     pub(crate) shuffles: Vec<(u32, u32, u64, u32)>,
 }
@@ -175,6 +176,7 @@ unsafe extern "C-unwind" fn assert_fail(
     line: u32,
     function: *const c_char,
     at: Location,
+    _thread: u32,
 ) -> ! {
     // SAFETY: the image gives strings.
     let [message, file, function] = [message, file, function]
@@ -222,8 +224,8 @@ unsafe extern "C-unwind" fn check_access(
 ) {
     host().heard.lock().expect("no panic").accesses.push((address as usize, bytes, kind, line(at)));
 }
-unsafe extern "C-unwind" fn poll(at: Location) {
-    host().heard.lock().expect("no panic").polls.push(line(at));
+unsafe extern "C-unwind" fn poll(kind: u32, at: Location) {
+    host().heard.lock().expect("no panic").polls.push((kind, line(at)));
 }
 unsafe extern "C-unwind" fn stream_create(handle: *mut u64) -> i32 {
     // SAFETY: the image passes where to write to.

@@ -214,6 +214,11 @@ impl CpuEvent {
         *lock(&self.marks) = Some(marks);
     }
 
+    /// What a wait for it is a wait for: nothing, as on a GPU, if it was never recorded.
+    pub(crate) fn marks(&self) -> Vec<CpuMark> {
+        lock(&self.marks).clone().unwrap_or_default()
+    }
+
     /// As on a GPU, an event that was never recorded is done.
     pub(crate) fn wait(&self, timeout: Duration) -> Waited {
         let deadline = Instant::now().checked_add(timeout);

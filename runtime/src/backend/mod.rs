@@ -367,19 +367,14 @@ impl StreamHandle {
         }
     }
 
-    /// Lets what is launched from now on wait for an event of the same kind of device. The CPU's hosts wait in its
-    /// stead; whether the event came is theirs to report.
-    pub(crate) fn wait_event(
-        &self,
-        event: &EventHandle,
-        timeout: Duration,
-        _entered: &Entered<'_>,
-    ) -> Result<Waited> {
+    /// Lets what is launched from now on wait for an event of the same kind of device.
+    pub(crate) fn wait_event(&self, event: &EventHandle, _entered: &Entered<'_>) -> Result<()> {
         match (self, event) {
-            (StreamHandle::Cuda(stream), EventHandle::Cuda(event)) => {
-                stream.wait_event(event).map(|()| Waited::Done)
+            (StreamHandle::Cuda(stream), EventHandle::Cuda(event)) => stream.wait_event(event),
+            (StreamHandle::Cpu(stream), EventHandle::Cpu(event)) => {
+                stream.wait_for(&event.marks());
+                Ok(())
             }
-            (StreamHandle::Cpu(_), EventHandle::Cpu(event)) => Ok(event.wait(timeout)),
             _ => Err(mixed()),
         }
     }
@@ -609,29 +604,28 @@ impl PartitionHandle {
         match (self, event) {
             (PartitionHandle::Cuda(partition), EventHandle::Cuda(event)) => partition.record(event),
             (PartitionHandle::Cpu(_), EventHandle::Cpu(event)) => {
-                let streams = streams.iter().filter_map(|stream| match stream {
-                    StreamHandle::Cpu(stream) => Some(stream),
-                    StreamHandle::Cuda(_) => None,
-                });
-                event.record(streams);
+                event.record(cpu_streams(streams));
                 Ok(())
             }
             _ => Err(mixed()),
         }
     }
 
-    /// Lets all that is given to the partition from now on wait for an event. As [`StreamHandle::wait_event`].
+    /// Lets all that is given to the partition from now on wait for an event; the CPU's streams of it are `streams`.
     pub(crate) fn wait_event(
         &self,
         event: &EventHandle,
-        timeout: Duration,
+        streams: &[&StreamHandle],
         _entered: &Entered<'_>,
-    ) -> Result<Waited> {
+    ) -> Result<()> {
         match (self, event) {
             (PartitionHandle::Cuda(partition), EventHandle::Cuda(event)) => {
-                partition.wait_event(event).map(|()| Waited::Done)
+                partition.wait_event(event)
             }
-            (PartitionHandle::Cpu(_), EventHandle::Cpu(event)) => Ok(event.wait(timeout)),
+            (PartitionHandle::Cpu(partition), EventHandle::Cpu(event)) => {
+                partition.wait_for(cpu_streams(streams), &event.marks());
+                Ok(())
+            }
             _ => Err(mixed()),
         }
     }
@@ -673,6 +667,13 @@ impl PartitionHandle {
             unsafe { partition.retire(device) };
         }
     }
+}
+
+fn cpu_streams<'a>(streams: &[&'a StreamHandle]) -> impl Iterator<Item = &'a CpuStream> {
+    streams.iter().filter_map(|stream| match stream {
+        StreamHandle::Cpu(stream) => Some(stream),
+        StreamHandle::Cuda(_) => None,
+    })
 }
 
 /// Two handles of different devices; the public types let none through.

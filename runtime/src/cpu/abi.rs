@@ -11,7 +11,7 @@
 use std::ffi::{c_char, c_void};
 
 /// Version of everything in this file; an image of another version is refused.
-pub const ABI_VERSION: u32 = 4;
+pub const ABI_VERSION: u32 = 5;
 
 /// A constant `u32`: the [`ABI_VERSION`] that the image was compiled for.
 pub const VERSION_SYMBOL: &str = "gridlet_cpu_abi_version";
@@ -115,8 +115,8 @@ pub const LOCAL_RED_ZONE_BYTES: usize = 32;
 /// Threads of a block wait for each other (barriers, warp operations, loops that wait for a write): each needs a
 /// stack of its own.
 pub const NEEDS_THREADS: u32 = 1;
-/// A failed `assert` says which thread failed, so the device must know which one runs: it calls
-/// [`KernelDescriptor::thread`] for each.
+/// An `assert` in a function that is not told its geometry: it must say which thread failed, so the device must
+/// know which one runs, and calls [`KernelDescriptor::thread`] for each.
 pub const NAMES_THREADS: u32 = 4;
 /// The image was compiled with `--check`: memory accesses call [`Callbacks::check_access`], loops call
 /// [`Callbacks::poll`].
@@ -177,6 +177,13 @@ pub const TRAP_DIVISION: u32 = 1;
 /// Code that the compiler takes for unreachable was reached.
 pub const TRAP_UNREACHABLE: u32 = 2;
 
+/// [`Callbacks::poll`]: the loop may wait for another thread to write, so the others shall get their turn.
+pub const POLL_YIELDS: u32 = 1;
+/// In checked images: the loop may wait for ever.
+pub const POLL_WAITS: u32 = 2;
+/// In checked images: the loop ends by itself, whatever others write, though a loop in it may wait.
+pub const POLL_ENDS: u32 = 4;
+
 /// What an image can ask of its host. All functions are called on the worker thread that runs the block, within
 /// the block's or the thread's coroutine. None returns by unwinding; those that end the grid never return.
 #[repr(C)]
@@ -221,9 +228,8 @@ pub struct Callbacks {
     /// a struct is an access of its own, so its size says how it must be aligned; an aggregate of more than
     /// 64 of them is one access. Local variables that are accessed by name are left out.
     pub check_access: unsafe extern "C-unwind" fn(*const c_void, u32, u32, Location),
-    /// In checked images, at every loop's head; in others, at the head of every loop that may wait for another
-    /// thread to write. Other threads shall get their turn.
-    pub poll: unsafe extern "C-unwind" fn(Location),
+    /// At the head of a loop: a set of the flags [`POLL_YIELDS`] and so on.
+    pub poll: unsafe extern "C-unwind" fn(kind: u32, Location),
     /// `cudaStreamCreateWithFlags`: where to write the handle. Gives a `cudaError`, as all below do that give
     /// an `i32`.
     pub stream_create: unsafe extern "C-unwind" fn(*mut u64) -> i32,
@@ -240,13 +246,15 @@ pub struct Callbacks {
     pub malloc: unsafe extern "C-unwind" fn(u64) -> *mut u8,
     /// `free`: null, or what `malloc` gave; anything else ends the grid.
     pub free: unsafe extern "C-unwind" fn(*mut u8, Location),
-    /// A failed `assert`: message, file, line and function, all but the line NUL-terminated. Ends the grid.
+    /// A failed `assert`: message, file, line and function, all but the line NUL-terminated; the thread as
+    /// [`Callbacks::trap`] has it. Ends the grid.
     pub assert_fail: unsafe extern "C-unwind" fn(
         *const c_char,
         *const c_char,
         u32,
         *const c_char,
         Location,
+        thread: u32,
     ) -> !,
     /// In checked images, where an array is accessed at an index that it does not have: the index, the number of
     /// elements, the kind of the access, the array's name. Ends the grid.

@@ -10,7 +10,7 @@ mod coroutines;
 mod one;
 mod threads;
 
-use std::cell::{Cell, OnceCell, RefCell, UnsafeCell};
+use std::cell::{Cell, OnceCell, RefCell, RefMut, UnsafeCell};
 use std::ptr;
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use super::abi::{
 };
 use super::fault::{CpuFault, FaultKind};
 use super::grid::{Grid, Tree};
-use super::hooks::ThreadPosition;
+use super::hooks::{BlockHooks, ThreadPosition};
 use super::level::Level;
 use super::memory::AlignedBytes;
 use super::pool::Shared;
@@ -46,6 +46,8 @@ pub(super) struct Slot {
     trap: Cell<Option<CoroutineTrapHandler<()>>>,
     yielder: Cell<*const Yielder<(), ()>>,
     geometry: UnsafeCell<Geometry>,
+    /// The lowest address of its stack.
+    stack_start: Cell<usize>,
     /// What the thread gives to a warp operation, then what it gets.
     pub(super) value: Cell<u64>,
     pub(super) operand: Cell<u32>,
@@ -69,6 +71,7 @@ impl Slot {
                 grid_dim: [0; 3],
                 dynamic_shared: ptr::null_mut(),
             }),
+            stack_start: Cell::new(0),
             value: Cell::new(0),
             operand: Cell::new(0),
             location: Cell::new(0),
@@ -77,6 +80,9 @@ impl Slot {
         }
     }
 }
+
+/// What hears of a block.
+type Check = Option<Box<dyn BlockHooks>>;
 
 /// How the block runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,6 +143,8 @@ pub(super) struct Runner {
     /// Parameter buffers handed out and not launched yet.
     #[expect(clippy::vec_box, reason = "grids move from list to list without being copied")]
     pub(super) buffers: RefCell<Vec<Box<Grid>>>,
+    /// What hears of the block, on a device with a checker. Never borrowed while the thread may wait.
+    check: RefCell<Check>,
     /// For the next launch from a kernel.
     pub(super) spare: Cell<Option<Box<Grid>>>,
     random: Cell<Option<Random>>,
@@ -202,6 +210,7 @@ impl Runner {
             wants_help: Cell::new(false),
             default_stream: Cell::new(None),
             buffers: RefCell::new(Vec::new()),
+            check: RefCell::new(None),
             spare: Cell::new(None),
             random: Cell::new(random),
         }
@@ -255,16 +264,30 @@ impl Runner {
         self.shared_memory.borrow().first()
     }
 
-    pub(super) fn block_number(&self) -> u64 {
-        self.block_number.get()
-    }
-
     /// Notes which thread is about to end the block, as far as the image says.
     pub(super) fn note_thread(&self, thread: u32) {
         if self.mode.get() == Mode::Serial && thread < self.threads.get() {
             self.current.set(thread);
             self.knows_thread.set(true);
         }
+    }
+
+    /// Tells a checker something of the block, if there is one.
+    #[inline(always)]
+    pub(super) fn tell<T>(&self, what: impl FnOnce(&mut dyn BlockHooks) -> T) -> Option<T> {
+        let mut check = self.check.borrow_mut();
+        check.as_mut().map(|check| what(check.as_mut()))
+    }
+
+    /// What hears of the block.
+    pub(super) fn check(&self) -> RefMut<'_, Check> {
+        self.check.borrow_mut()
+    }
+
+    /// Whether a checker hears of the block.
+    #[inline(always)]
+    pub(super) fn has_check(&self) -> bool {
+        self.check.borrow().is_some()
     }
 
     /// Whether the threads of the block are coroutines.
@@ -330,11 +353,12 @@ impl Runner {
             return;
         };
         if let Some(hooks) = &self.shared.hooks {
-            hooks.on_block_start(
+            let check = hooks.on_block_start(
                 self.position_of(0),
                 (static_shared as usize, kernel.shared_span_bytes as usize),
                 (dynamic_shared as usize, grid.shared_bytes as usize),
             );
+            *self.check.borrow_mut() = check;
         }
         if mode == Mode::Threads {
             self.run_threads(grid, kernel, dynamic_shared);
@@ -344,8 +368,8 @@ impl Runner {
         if let Some(stop) = self.stop.get() {
             self.fail(stop);
         }
-        if let Some(hooks) = &self.shared.hooks {
-            hooks.on_block_end(grid.id, number, self.stop.get().is_some());
+        if let Some(check) = self.check.take() {
+            check.on_end(self.stop.get().is_some());
         }
         self.let_go();
     }
@@ -402,10 +426,8 @@ impl Runner {
             location: tree.source_line(stop.location),
             ..self.grid().fault(stop.kind)
         };
-        if let Some(hooks) = &self.shared.hooks
-            && stop.kind != FaultKind::Checked
-        {
-            hooks.on_fault(self.position(), &fault);
+        if stop.kind != FaultKind::Checked {
+            self.tell(|check| check.on_fault(self.current.get(), &fault));
         }
         tree.fail(fault);
     }

@@ -8,10 +8,13 @@ use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_void};
 use std::time::SystemTime;
 
-use super::abi::{Callbacks, KernelDescriptor, Location, TRAP_DIVISION, TRAP_EXPLICIT};
+use super::abi::{
+    Callbacks, KernelDescriptor, Location, POLL_ENDS, POLL_WAITS, POLL_YIELDS, TRAP_DIVISION,
+    TRAP_EXPLICIT,
+};
 use super::block::{Runner, current_runner};
 use super::fault::FaultKind;
-use super::hooks::{Hooks, Variable};
+use super::hooks::{Variable, Verdict};
 use super::launch::ERROR_INVALID_HANDLE;
 use super::operations::{memcpy_async, memset_async};
 use super::printf;
@@ -230,9 +233,11 @@ pub(super) unsafe extern "C-unwind" fn check_access(
     location: Location,
 ) {
     let runner = runner_to_check(location);
-    if let Some(hooks) = &runner.shared.hooks {
-        runner.note_location(location);
-        let verdict = hooks.on_access(runner.position(), address as usize, bytes, kind, location);
+    runner.note_location(location);
+    let thread = runner.current.get();
+    let verdict =
+        runner.tell(|check| check.on_access(thread, address as usize, bytes, kind, location));
+    if let Some(verdict) = verdict {
         runner.obey(verdict, location);
         runner.leave_if_stopped();
     }
@@ -246,10 +251,8 @@ unsafe extern "C-unwind" fn index_out_of_bounds(
     location: Location,
 ) -> ! {
     let runner = runner_to_check(location);
-    tell(runner, |hooks| {
-        let array = text(array);
-        hooks.on_index(runner.position(), index, count, kind, &array, location);
-    });
+    let thread = runner.current.get();
+    runner.tell(|check| check.on_index(thread, index, count, kind, &text(array), location));
     runner.end(FaultKind::Checked, location)
 }
 
@@ -261,23 +264,17 @@ unsafe extern "C-unwind" fn local_begins(
 ) {
     let runner = runner_to_check(location);
     runner.note_location(location);
-    tell(runner, |hooks| {
+    let thread = runner.current.get();
+    runner.tell(|check| {
         let name = text(name).as_ref().into();
         let variable = Variable { name, offset: address as usize, bytes: bytes as usize };
-        hooks.on_local(runner.position(), &variable, location);
+        check.on_local(thread, &variable, location);
     });
 }
 
 unsafe extern "C-unwind" fn locals_end(count: u32) {
     let runner = runner_to_check(0);
-    tell(runner, |hooks| hooks.on_locals_end(runner.position(), count));
-}
-
-/// Tells a checker something, if there is one.
-fn tell(runner: &Runner, what: impl FnOnce(&dyn Hooks)) {
-    if let Some(hooks) = &runner.shared.hooks {
-        what(hooks.as_ref());
-    }
+    runner.tell(|check| check.on_locals_end(runner.current.get(), count));
 }
 
 /// A string of an image.
@@ -292,8 +289,10 @@ unsafe extern "C-unwind" fn assert_fail(
     line: u32,
     function: *const c_char,
     location: Location,
+    thread: u32,
 ) -> ! {
     let runner = runner_with_room(location);
+    runner.note_thread(thread);
     fail_assertion(runner, &text(message), &text(file), line, &text(function));
     runner.end(FaultKind::Trap, location)
 }
@@ -310,14 +309,21 @@ fn fail_assertion(runner: &Runner, message: &str, file: &str, line: u32, functio
     printf::write(&mut lock(&runner.shared.output), text.as_bytes());
 }
 
-unsafe extern "C-unwind" fn poll(location: Location) {
+unsafe extern "C-unwind" fn poll(kind: u32, location: Location) {
     let runner = runner_to_check(location);
-    if let Some(hooks) = &runner.shared.hooks {
+    if runner.has_check() {
         runner.note_location(location);
-        let verdict = hooks.on_poll(runner.position(), location);
-        runner.obey(verdict, location);
+        let thread = runner.current.get();
+        if kind & POLL_WAITS != 0 {
+            let verdict = runner.tell(|check| check.on_poll(thread, location));
+            runner.obey(verdict.unwrap_or(Verdict::Continue), location);
+        } else if kind & POLL_ENDS != 0 {
+            runner.tell(|check| check.on_turn(thread));
+        }
     }
     runner.leave_if_stopped();
-    runner.let_others_run(location);
-    runner.leave_if_stopped();
+    if kind & POLL_YIELDS != 0 {
+        runner.let_others_run(location);
+        runner.leave_if_stopped();
+    }
 }

@@ -104,8 +104,8 @@ pub struct Waiting {
     pub at_barrier: bool,
 }
 
-/// The events of a checked device, called on the thread that causes them. Several workers call at once; the
-/// events of one block come from one worker, in order. No method may panic or launch.
+/// The events of a checked device, called on the thread that causes them. Several workers call at once. No method
+/// may panic or launch.
 pub trait Hooks: Send + Sync {
     /// Global memory was allocated; its contents are not defined.
     fn on_alloc(&self, _address: usize, _bytes: usize) {}
@@ -119,10 +119,14 @@ pub trait Hooks: Send + Sync {
     fn on_image_segment_gone(&self, _address: usize) {}
     /// A checked image was loaded: one of its statics, whose `offset` is its address. Its segment is told before.
     fn on_static(&self, _variable: &Variable) {}
-    /// A thread was given a parameter buffer, in which nothing is written yet.
-    fn on_parameter_buffer(&self, _thread: ThreadPosition, _address: usize, _bytes: usize) {}
-    /// A launch was accepted. Called in the order of the grids' numbers.
-    fn on_launch(&self, _launch: &LaunchEvent<'_>) {}
+    /// A launch was accepted. Called in the order of the grids' numbers. `launcher`: what hears of the block whose
+    /// thread launched; `None` for the host.
+    fn on_launch(
+        &self,
+        _launch: &LaunchEvent<'_>,
+        _launcher: Option<&mut (dyn BlockHooks + 'static)>,
+    ) {
+    }
     /// A grid's first block is about to start. `after`: the grid that ended before it in its stream, or the
     /// grid whose tail it is.
     fn on_grid_start(&self, _grid: GridId, _after: Option<GridId>) {}
@@ -132,24 +136,37 @@ pub trait Hooks: Send + Sync {
     fn on_grid_end(&self, _grid: GridId) {}
     /// The host waited for all that it launched into a stream, which has ended, if with a failure.
     fn on_host_wait(&self, _stream: u32) {}
-    /// A block starts. First byte and size of its shared memory: the static part, then the dynamic part.
+    /// The host made a stream wait for all that was launched into another one but the last `later` launches.
+    fn on_stream_wait(&self, _stream: u32, _other: u32, _later: u64) {}
+    /// A block starts. First byte and size of its shared memory: the static part, then the dynamic part. Gives
+    /// what hears of it from now on.
     fn on_block_start(
         &self,
         _first_thread: ThreadPosition,
         _static_shared: (usize, usize),
         _dynamic_shared: (usize, usize),
-    ) {
+    ) -> Option<Box<dyn BlockHooks>> {
+        None
     }
+}
+
+/// The events of one block, in order, from the worker that runs it; its threads are named by their numbers. No
+/// method may panic or launch.
+pub trait BlockHooks {
+    /// A thread was given a parameter buffer, in which nothing is written yet.
+    fn on_parameter_buffer(&mut self, _address: usize, _bytes: usize) {}
+    /// A launch by a thread was accepted.
+    fn on_launch(&mut self, _thread: u32, _launch: &LaunchEvent<'_>) {}
     /// A thread starts, on a stack of so many bytes from that address.
-    fn on_thread_start(&self, _thread: ThreadPosition, _stack: (usize, usize)) {}
+    fn on_thread_start(&mut self, _thread: u32, _stack: (usize, usize)) {}
     /// A thread has returned.
-    fn on_thread_end(&self, _thread: ThreadPosition) {}
-    /// A block has ended. `failed`: it was stopped.
-    fn on_block_end(&self, _grid: GridId, _block_number: u64, _failed: bool) {}
+    fn on_thread_end(&mut self, _thread: u32) {}
+    /// The block has ended. `failed`: it was stopped.
+    fn on_end(self: Box<Self>, _failed: bool) {}
     /// A thread is about to access memory: one of the kinds in [`super::abi`].
     fn on_access(
-        &self,
-        _thread: ThreadPosition,
+        &mut self,
+        _thread: u32,
         _address: usize,
         _bytes: u32,
         _kind: u32,
@@ -159,8 +176,8 @@ pub trait Hooks: Send + Sync {
     }
     /// A thread is about to access an array of so many elements at another index; `array` is its name.
     fn on_index(
-        &self,
-        _thread: ThreadPosition,
+        &mut self,
+        _thread: u32,
         _index: i64,
         _count: u64,
         _kind: u32,
@@ -169,32 +186,26 @@ pub trait Hooks: Send + Sync {
     ) {
     }
     /// A thread has copied so many bytes, from, to, as it said by accesses with [`super::abi::ACCESS_BYTES`].
-    fn on_copied(&self, _thread: ThreadPosition, _from: usize, _to: usize, _bytes: usize) {}
+    fn on_copied(&mut self, _from: usize, _to: usize, _bytes: usize) {}
     /// A thread called a function: one of its local variables that pointers may reach.
-    fn on_local(&self, _thread: ThreadPosition, _variable: &Variable, _location: Location) {}
+    fn on_local(&mut self, _thread: u32, _variable: &Variable, _location: Location) {}
     /// The function returns: so many of the thread's youngest local variables are gone.
-    fn on_locals_end(&self, _thread: ThreadPosition, _count: u32) {}
+    fn on_locals_end(&mut self, _thread: u32, _count: u32) {}
     /// A thread arrived at `sync_threads()`.
-    fn on_barrier(&self, _thread: ThreadPosition, _location: Location) {}
-    /// All `waiting` threads of the block go on from `sync_threads()`; the block's other threads have ended.
-    fn on_barrier_release(
-        &self,
-        _grid: GridId,
-        _block_number: u64,
-        _waiting: u32,
-        _block_threads: u32,
-    ) -> Verdict {
-        Verdict::Continue
-    }
+    fn on_barrier(&mut self, _thread: u32, _location: Location) {}
+    /// All threads of the block that have not ended go on from `sync_threads()`.
+    fn on_barrier_release(&mut self) {}
     /// Those lanes of a warp met in `sync_warp`. Of other warp operations, which order nothing, a checker does not
     /// hear.
-    fn on_warp_sync(&self, _grid: GridId, _block_number: u64, _warp: u32, _lanes: u32) {}
+    fn on_warp_sync(&mut self, _warp: u32, _lanes: u32) {}
     /// No thread of the block can go on. The grid ends with [`super::FaultKind::Deadlock`].
-    fn on_stuck(&self, _first_thread: ThreadPosition, _waiting: &[Waiting]) {}
-    /// A thread is at the head of a loop.
-    fn on_poll(&self, _thread: ThreadPosition, _location: Location) -> Verdict {
+    fn on_stuck(&mut self, _waiting: &[Waiting]) {}
+    /// A thread is at the head of a loop that may wait for ever.
+    fn on_poll(&mut self, _thread: u32, _location: Location) -> Verdict {
         Verdict::Continue
     }
-    /// A grid fails for a reason that the checker did not give.
-    fn on_fault(&self, _thread: ThreadPosition, _fault: &super::CpuFault) {}
+    /// A thread is at the head of a loop that ends by itself.
+    fn on_turn(&mut self, _thread: u32) {}
+    /// The grid fails for a reason that the checker did not give.
+    fn on_fault(&mut self, _thread: u32, _fault: &super::CpuFault) {}
 }

@@ -59,10 +59,8 @@ impl Runner {
         let buffer = grid.parameters.first();
         self.buffers.borrow_mut().push(grid);
         // The device itself writes the parameters of an operation.
-        if let Some(hooks) = &self.shared.hooks
-            && !operations::is_operation(descriptor)
-        {
-            hooks.on_parameter_buffer(self.position(), buffer as usize, bytes as usize);
+        if !operations::is_operation(descriptor) {
+            self.tell(|check| check.on_parameter_buffer(buffer as usize, bytes as usize));
         }
         buffer
     }
@@ -102,8 +100,9 @@ impl Runner {
             return self.error(refused.unwrap_or(ERROR_INVALID_HANDLE));
         }
         let mut block_stream = self.default_stream.get();
+        let mut check = self.check();
         let launch = NestedLaunch { parent: self.node.get(), launcher, order, grid };
-        scheduler.launch_nested(launch, &mut block_stream);
+        scheduler.launch_nested(launch, check.as_deref_mut(), &mut block_stream);
         self.default_stream.set(block_stream);
         // For the next launch, since the lock is held.
         self.spare.set(Some(scheduler.spare_grid()));

@@ -69,8 +69,9 @@ mod warp;
 
 use std::fmt;
 use std::io::Write;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 pub use fault::{CpuFault, FaultKind, SourceLine};
 pub use heap::HEAP_BYTES;
@@ -227,7 +228,7 @@ impl CpuDevice {
     /// A part of the workers: the streams of a partition never run on more than so many at a time, all together.
     pub fn partition(&self, workers: u32) -> CpuPartition {
         let limit = Arc::new(WorkerLimit::new(workers.clamp(1, self.workers)));
-        CpuPartition { shared: Arc::clone(&self.shared), limit }
+        CpuPartition { shared: Arc::clone(&self.shared), limit, awaited: Arc::default() }
     }
 
     /// Global memory, aligned to 256 bytes, not initialised.
@@ -298,6 +299,8 @@ impl Drop for CpuDevice {
 pub struct CpuPartition {
     shared: Arc<Shared>,
     limit: Arc<WorkerLimit>,
+    /// What its streams wait for, those that are still to be made as well.
+    awaited: Arc<Mutex<Vec<CpuMark>>>,
 }
 
 impl fmt::Debug for CpuPartition {
@@ -314,7 +317,23 @@ impl CpuPartition {
 
     /// A stream of the partition.
     pub fn stream(&self) -> CpuStream {
-        CpuStream::new(&self.shared, Some(Arc::clone(&self.limit)))
+        let stream = CpuStream::new(&self.shared, Some(Arc::clone(&self.limit)));
+        let mut awaited = lock(&self.awaited);
+        awaited.retain(|mark| mark.wait(Duration::ZERO).is_none());
+        stream.wait_for(&awaited);
+        stream
+    }
+
+    /// Lets all that is launched into its streams from now on wait for marks; `streams` are those that there are.
+    pub fn wait_for<'a>(
+        &self,
+        streams: impl IntoIterator<Item = &'a CpuStream>,
+        marks: &[CpuMark],
+    ) {
+        lock(&self.awaited).extend(marks.iter().cloned());
+        for stream in streams {
+            stream.wait_for(marks);
+        }
     }
 }
 

@@ -130,10 +130,8 @@ unsafe extern "C-unwind" fn copy(_: *const Geometry, parameters: *const u8) {
     runner.check_range(to, bytes, ACCESS_WRITE);
     // SAFETY: as right as the program is; a fault ends its grid.
     unsafe { ptr::copy(from as *const u8, to as *mut u8, bytes as usize) };
-    if runner.is_watched()
-        && let Some(hooks) = &runner.shared.hooks
-    {
-        hooks.on_copied(runner.position(), from as usize, to as usize, bytes as usize);
+    if runner.is_watched() {
+        runner.tell(|check| check.on_copied(from as usize, to as usize, bytes as usize));
     }
 }
 

@@ -22,7 +22,7 @@ use std::time::Instant;
 
 use super::fault::CpuFault;
 use super::grid::{Grid, GridPointer, Tree};
-use super::hooks::{GridId, Hooks, LaunchEvent, LaunchOrder, ThreadPosition};
+use super::hooks::{BlockHooks, GridId, Hooks, LaunchEvent, LaunchOrder, ThreadPosition};
 use super::seed::{Permutation, Random};
 use super::slab::Slab;
 use blocks::Blocks;
@@ -87,9 +87,20 @@ impl WorkerLimit {
     }
 }
 
+/// What waits in a stream.
+#[derive(Debug)]
+enum Entry {
+    Grid(NodeId),
+    /// What is behind it waits for marks in other streams, so many of which were not reached; cancelling opens it.
+    Gate(Gate),
+}
+
+/// Changed under the scheduler's lock only.
+type Gate = Arc<AtomicU32>;
+
 #[derive(Debug, Default)]
 struct Stream {
-    queue: VecDeque<NodeId>,
+    queue: VecDeque<Entry>,
     running: Option<NodeId>,
     /// More may be launched into it.
     open: bool,
@@ -99,20 +110,43 @@ struct Stream {
 
 #[derive(Debug, Default)]
 struct HostStream {
+    /// Launches and gates.
     submitted: u64,
     finished: u64,
+    /// Launches alone.
+    launched: Arc<AtomicU64>,
     /// How many must have finished for somebody who waits; 0 if nobody does.
     awaited: u64,
     /// Of the first grid that failed since the last report; what waits behind it is dropped.
     failure: Option<Box<CpuFault>>,
     /// Trees that have not ended, in order, for cancelling.
     trees: VecDeque<Arc<Tree>>,
-    /// Points that were not reached, in order: after how many launches, and where to write when.
-    marks: VecDeque<(u64, Mark)>,
+    /// Points that were not reached, in order.
+    marks: VecDeque<Point>,
+}
+
+/// A point that a stream will reach.
+#[derive(Debug)]
+struct Point {
+    /// Of what was submitted, how much comes before it.
+    after: u64,
+    mark: Mark,
+    /// Gates that wait for it, each in that stream.
+    gates: Vec<(StreamId, Gate)>,
 }
 
 /// When the stream reached a point; empty before.
 pub(super) type Mark = Arc<OnceLock<Instant>>;
+
+/// A mark, and where it was made.
+#[derive(Clone, Debug)]
+pub(super) struct MarkIn {
+    pub(super) stream: StreamId,
+    pub(super) mark: Mark,
+    /// Launches into the stream: how many came before the mark, and their number now.
+    launches: u64,
+    launched: Arc<AtomicU64>,
+}
 
 /// Blocks of a grid for one worker.
 #[derive(Debug)]
@@ -266,6 +300,7 @@ impl Scheduler {
         grid: &mut Grid,
         tree: &Arc<Tree>,
         launcher: Option<ThreadPosition>,
+        check: Option<&mut (dyn BlockHooks + 'static)>,
         order: LaunchOrder,
     ) {
         grid.id = self.next_id;
@@ -277,7 +312,7 @@ impl Scheduler {
             None => Permutation::IDENTITY,
         };
         if let Some(hooks) = &self.hooks {
-            hooks.on_launch(&LaunchEvent {
+            let event = LaunchEvent {
                 grid: grid.id,
                 kernel: grid.name(),
                 sources: tree.image.sources(),
@@ -291,7 +326,8 @@ impl Scheduler {
                     grid.kernel().parameter_bytes as usize,
                 ),
                 memory: tree.image.memory(grid.descriptor),
-            });
+            };
+            hooks.on_launch(&event, check);
         }
     }
 
@@ -338,10 +374,11 @@ impl Scheduler {
         tree: Arc<Tree>,
         limit: Option<Arc<WorkerLimit>>,
     ) {
-        self.accept(&mut grid, &tree, None, LaunchOrder::Host(stream));
+        self.accept(&mut grid, &tree, None, None, LaunchOrder::Host(stream));
         let node = self.add(grid, Arc::clone(&tree), limit, None);
         if let Some(host) = &mut self.streams[stream].host {
             host.submitted += 1;
+            host.launched.fetch_add(1, Ordering::Relaxed);
             if host.failure.is_some() {
                 tree.stop();
             }
@@ -351,15 +388,16 @@ impl Scheduler {
     }
 
     /// Launches a grid for which a place was reserved. `block_stream`: the default stream of the
-    /// launching block, once it has one.
+    /// launching block, once it has one. `check`: what hears of that block.
     pub(super) fn launch_nested(
         &mut self,
         launch: NestedLaunch,
+        check: Option<&mut (dyn BlockHooks + 'static)>,
         block_stream: &mut Option<StreamId>,
     ) {
         let NestedLaunch { parent, launcher, order, mut grid } = launch;
         let tree = Arc::clone(&self.nodes[parent].tree);
-        self.accept(&mut grid, &tree, Some(launcher), order);
+        self.accept(&mut grid, &tree, Some(launcher), check, order);
         if order == LaunchOrder::Tail {
             self.nodes[parent].tails.push_back(grid);
             self.waiting_tails += 1;

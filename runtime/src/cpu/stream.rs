@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::grid::{Tree, geometry_error};
 use super::image::CpuKernel;
 use super::pool::Shared;
-use super::scheduler::{Mark, StreamId, WorkerLimit};
+use super::scheduler::{MarkIn, StreamId, WorkerLimit};
 use crate::Dim3;
 use crate::config::{KernelLimits, LaunchConfig};
 use crate::error::{Error, Result};
@@ -93,8 +93,16 @@ impl CpuStream {
 
     /// A mark after everything that was launched so far.
     pub fn mark(&self) -> CpuMark {
-        let mark = self.inner.shared.lock().mark(self.inner.id);
-        CpuMark { shared: Arc::clone(&self.inner.shared), mark }
+        let at = self.inner.shared.lock().mark(self.inner.id);
+        CpuMark { shared: Arc::clone(&self.inner.shared), at }
+    }
+
+    /// Lets what is launched from now on wait until other streams of the device have reached marks; does not wait
+    /// itself. [`CpuStream::cancel`] ends the waits, too.
+    pub fn wait_for(&self, marks: &[CpuMark]) {
+        let shared = &self.inner.shared;
+        let own = marks.iter().filter(|mark| Arc::ptr_eq(&mark.shared, shared));
+        shared.lock().wait_for(self.inner.id, own.map(|mark| &mark.at));
     }
 
     /// Whether all that was launched so far has ended, with all that came of it. Reports nothing.
@@ -103,7 +111,7 @@ impl CpuStream {
         scheduler.finished(self.inner.id) == scheduler.submitted(self.inner.id)
     }
 
-    /// How many launches of the host into this stream there were, and how many have ended.
+    /// How many launches of the host into this stream and waits for other streams there were, and how many have ended.
     pub fn progress(&self) -> (u64, u64) {
         let scheduler = self.inner.shared.lock();
         (scheduler.submitted(self.inner.id), scheduler.finished(self.inner.id))
@@ -148,6 +156,7 @@ impl CpuStream {
         for tree in trees {
             tree.stop();
         }
+        shared.lock().open_gates(id);
         let last = Instant::now() + STOPPING;
         loop {
             shared.interrupt();
@@ -169,24 +178,24 @@ impl CpuStream {
 #[derive(Clone)]
 pub struct CpuMark {
     shared: Arc<Shared>,
-    mark: Mark,
+    at: MarkIn,
 }
 
 impl std::fmt::Debug for CpuMark {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("CpuMark").field(&self.mark.get()).finish()
+        f.debug_tuple("CpuMark").field(&self.at.mark.get()).finish()
     }
 }
 
 impl CpuMark {
     /// When the stream reached it, which this waits for; `None` if the time-out comes first. Reports no failure.
     pub fn wait(&self, timeout: Duration) -> Option<Instant> {
-        if let Some(reached) = self.mark.get() {
+        if let Some(reached) = self.at.mark.get() {
             return Some(*reached);
         }
         let deadline = Instant::now().checked_add(timeout);
-        self.shared.wait_until(deadline, |_| self.mark.get().is_some());
-        self.mark.get().copied()
+        self.shared.wait_until(deadline, |_| self.at.mark.get().is_some());
+        self.at.mark.get().copied()
     }
 }
 

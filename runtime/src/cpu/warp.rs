@@ -115,11 +115,8 @@ impl Runner {
     fn finish_meeting(&self, warp: u32, meeting: &Meeting) {
         // The others "do not imply a memory barrier" (CUDA C++ Programming Guide, Warp Shuffle, Vote and Match
         // Functions).
-        if meeting.operation == WarpOperation::Sync
-            && let Some(hooks) = &self.shared.hooks
-        {
-            let grid = self.grid().id;
-            hooks.on_warp_sync(grid, self.block_number(), warp, meeting.arrived);
+        if meeting.operation == WarpOperation::Sync {
+            self.tell(|check| check.on_warp_sync(warp, meeting.arrived));
         }
         let slot = |lane: u32| self.slot(warp * WARP_THREADS + lane);
         match meeting.operation {

@@ -33,11 +33,11 @@ typedef struct {
     uint64_t (*global_timer)(void);
     uint32_t (*sm_id)(void);
     void (*check_access)(const void *, uint32_t, uint32_t, uint32_t);
-    void (*poll)(uint32_t);
+    void (*poll)(uint32_t kind, uint32_t);
 } Callbacks;
 
 #ifndef VERSION
-#define VERSION 4
+#define VERSION 5
 #endif
 const uint32_t gridlet_cpu_abi_version = VERSION;
 const Callbacks *gridlet_cpu_callbacks;
@@ -47,6 +47,8 @@ uint32_t opterr = 77;
 
 #define HOST gridlet_cpu_callbacks
 #define LINE (__LINE__)
+// abi::POLL_YIELDS
+#define YIELDS 1
 #define PARAMETERS(type) const type *p = (const type *)parameters; (void)p; (void)g
 #define NEEDS_THREADS 1
 #define BLOCK_BY_BLOCK 8
@@ -227,10 +229,10 @@ static void waiter(const Geometry *g, const uint8_t *parameters) {
     Log child = {p->out, p->out + 1, 5, 0};
     if (number(g) == 0) {
         launch_into(&gridlet_cpu_kernels[LOGGER], 1, 1, 4, &child);
-        while (__atomic_load_n(p->out, __ATOMIC_RELAXED) != 5) HOST->poll(LINE);
+        while (__atomic_load_n(p->out, __ATOMIC_RELAXED) != 5) HOST->poll(YIELDS, LINE);
         __atomic_store_n(p->out + 2, 7, __ATOMIC_RELAXED);
     } else {
-        while (__atomic_load_n(p->out + 2, __ATOMIC_RELAXED) != 7) HOST->poll(LINE);
+        while (__atomic_load_n(p->out + 2, __ATOMIC_RELAXED) != 7) HOST->poll(YIELDS, LINE);
     }
 }
 

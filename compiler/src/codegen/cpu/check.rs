@@ -13,7 +13,7 @@ use crate::codegen::values::pointer;
 use crate::error::Result;
 use crate::ir::{
     Block, Const, Function, FunctionId, Inst, InstId, InstKind, Operand, SlotId, graph, loops,
-    same_type,
+    loops::Turns, same_type,
 };
 use crate::launch::symbols::RECORD_LOST_LAUNCH;
 use crate::types::{Scalar, Type};
@@ -219,21 +219,38 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {
         Ok(())
     }
 
-    /// By block, whether it tells the device each time that it is entered: heads of loops do if the image is
-    /// checked, or if the loop may wait for another thread, which the device must let run.
-    pub(in crate::codegen) fn polls(&self) -> Vec<bool> {
+    /// By block, what it tells the device each time that it is entered: flags of [`abi::Callbacks::poll`], of
+    /// heads of loops that may wait for another thread, which the device must let run; in checked images also
+    /// of those that may never end.
+    pub(in crate::codegen) fn polls(&self) -> Vec<Option<u32>> {
         match self.cx.cpu() {
             None => Vec::new(),
             Some(_) if self.is_checked() => {
-                let mut polls = loops::loop_heads(self.function);
+                let turns = loops::turns(self.function, &|callee| self.never_ends(callee));
+                let mut polls: Vec<Option<u32>> =
+                    turns.into_iter().map(|turns| turns.and_then(poll)).collect();
                 // Recursion without end is found by its stack, whose overflow says no place.
-                if let Some(first) = polls.first_mut() {
-                    *first |= self.is_recursive();
+                if let Some(first) = polls.first_mut()
+                    && self.is_recursive()
+                {
+                    first.get_or_insert(0);
                 }
                 polls
             }
-            Some(_) => loops::waiting_heads(self.function),
+            Some(_) => {
+                let waiting = loops::waiting_heads(self.function).into_iter();
+                waiting.map(|waits| waits.then_some(abi::POLL_YIELDS)).collect()
+            }
         }
+    }
+
+    /// Whether a function, or one that it calls, has a loop that may never end.
+    fn never_ends(&self, function: FunctionId) -> bool {
+        let module = self.cx.ir;
+        graph::reachable(module, function).into_iter().any(|id| {
+            let turns = loops::turns(module.function(id), &|_| false);
+            turns.into_iter().flatten().any(|turns| !turns.ends)
+        })
     }
 
     /// Whether the function may call itself, if through others.
@@ -248,12 +265,25 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {
     }
 
     /// At the head of a loop.
-    pub(in crate::codegen) fn emit_poll(&self, block: &Block) -> Result<()> {
+    pub(in crate::codegen) fn emit_poll(&self, block: &Block, kind: u32) -> Result<()> {
         if let Some(&first) = block.instructions.first() {
             self.enter_instruction(first);
         }
-        self.callback(Callback::Poll, &[self.location()])?;
+        self.callback(Callback::Poll, &[self.word(kind), self.location()])?;
         Ok(())
+    }
+}
+
+/// What the head of a loop tells the device.
+fn poll(turns: Turns) -> Option<u32> {
+    let yields = if turns.waits { abi::POLL_YIELDS } else { 0 };
+    match turns {
+        Turns { ends: false, .. } => Some(abi::POLL_YIELDS | abi::POLL_WAITS),
+        // Progress that may stand between waits that end.
+        Turns { is_within: false, is_around, .. } if is_around || turns.waits => {
+            Some(yields | abi::POLL_ENDS)
+        }
+        _ => turns.waits.then_some(yields),
     }
 }
 

@@ -68,13 +68,15 @@ fn is_tied_to_block(module: &ir::Module, kernel: KernelId) -> bool {
         .any(|id| module.function(id).instructions.iter().any(|inst| calls_device(&inst.kind)))
 }
 
-/// Whether a kernel, or a function that it may call, has an `assert`.
-fn asserts(module: &ir::Module, kernel: KernelId) -> bool {
+/// Whether a function that a kernel may call has an `assert` and is not told which thread runs.
+fn asserts_blindly(module: &ir::Module, kernel: KernelId) -> bool {
     let is_assert =
         |kind: &InstKind| matches!(kind, InstKind::Builtin { builtin: Builtin::Assert, .. });
     graph::reachable(module, module.kernel(kernel).body)
         .into_iter()
-        .any(|id| module.function(id).instructions.iter().any(|inst| is_assert(&inst.kind)))
+        .map(|id| module.function(id))
+        .filter(|function| !function.takes_geometry)
+        .any(|function| function.instructions.iter().any(|inst| is_assert(&inst.kind)))
 }
 
 impl<'ctx> ModuleContext<'ctx, '_> {
@@ -140,7 +142,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             let flags = if needs_threads { abi::NEEDS_THREADS } else { 0 }
                 | if is_tied { abi::BLOCK_BY_BLOCK } else { 0 }
                 | if cpu.check { abi::CHECKED } else { 0 }
-                | if asserts(self.ir, id) { abi::NAMES_THREADS } else { 0 };
+                | if asserts_blindly(self.ir, id) { abi::NAMES_THREADS } else { 0 };
             let name = format!("gridlet.name.{}", symbol::internal(&kernel.name));
             descriptors.push(cpu.descriptor.const_named_struct(&[
                 self.c_string(&name, symbol::source_name(&kernel.name)).into(),

@@ -116,12 +116,17 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
 
     /// Ends the grid.
     pub(in crate::codegen) fn trap(&self, kind: u32) -> Result<()> {
-        let thread = match self.function.takes_geometry {
-            true => self.thread_number()?.into(),
-            false => self.word(abi::THREAD_UNKNOWN),
-        };
+        let thread = self.known_thread()?;
         self.callback(Callback::Trap, &[self.word(kind), self.location(), thread])?;
         Ok(())
+    }
+
+    /// The thread's number in its block, if the function is told its geometry.
+    pub(super) fn known_thread(&self) -> Result<BasicValueEnum<'ctx>> {
+        match self.function.takes_geometry {
+            true => Ok(self.thread_number()?.into()),
+            false => Ok(self.word(abi::THREAD_UNKNOWN)),
+        }
     }
 
     /// Whether the last instruction of a block is a trap.

@@ -42,7 +42,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// Says what failed, and ends the grid.
     pub(super) fn host_assert(&self, arguments: [BasicValueEnum<'ctx>; 4]) -> Result<()> {
         let [message, file, line, function] = arguments;
-        let arguments = [message, file, line, function, self.location()];
+        let thread = self.known_thread()?;
+        let arguments = [message, file, line, function, self.location(), thread];
         self.callback(Callback::AssertFail, &arguments)?;
         Ok(())
     }

@@ -77,6 +77,7 @@ impl Runner {
 
     /// Puts a coroutine into a slot.
     pub(super) fn start(&self, slot: &Slot, stack: KernelStack, body: impl FnOnce()) {
+        slot.stack_start.set(stack.usable().0);
         slot.last_error.set(0);
         slot.location.set(0);
         let slot_pointer: *const Slot = slot;
@@ -177,8 +178,7 @@ impl Runner {
 
     /// The lowest address of the running coroutine's stack.
     pub(in crate::cpu) fn stack_start(&self) -> usize {
-        let index = if self.has_threads() { self.current.get() as usize } else { 0 };
-        self.stacks.borrow().get(index).usable().0
+        self.slot(if self.has_threads() { self.current.get() } else { 0 }).stack_start.get()
     }
 
     /// Remembers where the running thread of a checked image is, for faults that say no place.

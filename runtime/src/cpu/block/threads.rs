@@ -43,9 +43,8 @@ impl Runner {
                 // SAFETY: as in `run_as_one`.
                 unsafe {
                     let runner = &*this;
-                    if let Some(hooks) = &runner.shared.hooks {
-                        hooks.on_thread_start(runner.position(), stack.usable());
-                    }
+                    let thread = runner.current.get();
+                    runner.tell(|check| check.on_thread_start(thread, stack.usable()));
                     entry(geometry, parameters);
                 }
             });
@@ -143,9 +142,7 @@ impl Runner {
     }
 
     fn thread_ended(&self, thread: u32) {
-        if let Some(hooks) = &self.shared.hooks {
-            hooks.on_thread_end(self.position_of(thread));
-        }
+        self.tell(|check| check.on_thread_end(thread));
         self.alive.set(self.alive.get() - 1);
         let warp = thread / WARP_THREADS;
         self.lane_ended(warp, thread % WARP_THREADS);
@@ -164,7 +161,7 @@ impl Runner {
         };
         let first = waiting().next().unwrap_or(0);
         self.current.set(first);
-        if let Some(hooks) = &self.shared.hooks {
+        if self.has_check() {
             let list: Vec<Waiting> = waiting()
                 .map(|thread| Waiting {
                     thread_number: thread,
@@ -173,7 +170,7 @@ impl Runner {
                     at_barrier: self.slot(thread).at_barrier.get(),
                 })
                 .collect();
-            hooks.on_stuck(self.position_of(first), &list);
+            self.tell(|check| check.on_stuck(&list));
         }
         let location = self.slot(first).location.get();
         self.stop.set(Some(Stop::new(FaultKind::Deadlock, location)));
@@ -188,9 +185,7 @@ impl Runner {
             return;
         }
         let thread = self.current.get();
-        if let Some(hooks) = &self.shared.hooks {
-            hooks.on_barrier(self.position(), location);
-        }
+        self.tell(|check| check.on_barrier(thread, location));
         self.at_barrier.set(self.at_barrier.get() + 1);
         let warp = &self.warps[(thread / WARP_THREADS) as usize];
         let bit = 1 << (thread % WARP_THREADS);
@@ -206,17 +201,8 @@ impl Runner {
     #[cold]
     #[inline(never)]
     fn release_barrier(&self) {
-        let waiting = self.at_barrier.replace(0);
-        if let Some(hooks) = &self.shared.hooks {
-            let grid = self.grid().id;
-            let verdict = hooks.on_barrier_release(
-                grid,
-                self.block_number.get(),
-                waiting,
-                self.threads.get(),
-            );
-            self.obey(verdict, 0);
-        }
+        self.at_barrier.set(0);
+        self.tell(|check| check.on_barrier_release());
         if self.is_stopped() {
             self.set_stop(FaultKind::Cancelled, 0);
         }
@@ -228,7 +214,8 @@ impl Runner {
 
     /// Lets the other threads run first.
     pub(in crate::cpu) fn let_others_run(&self, location: Location) {
-        if !self.has_threads() {
+        // With a checker nothing else than the block's threads gets a turn.
+        if !self.has_threads() || (self.alive.get() == 1 && self.has_check()) {
             return;
         }
         let thread = self.current.get();

@@ -1,5 +1,6 @@
 //! What the threads of one block do.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,14 +8,15 @@ use std::sync::atomic::Ordering;
 use super::clock::{SharedClock, join};
 use super::explain::Subject;
 use super::locals::Locals;
-use super::memory::{Allocation, Use};
+use super::memory::{Allocation, Findings, Use};
 use super::order::{Order, Point, Stamp, add_point};
+use super::repeats::{Access, Repeats};
 use super::shadow::{Mark, Needs, Touch};
 use super::waits::{Arrivals, Spinning};
-use super::{Detector, DeviceStream, GridId, Launch, Memory, Verdict, Waiting};
+use super::{Detector, DeviceStream, GridId, Launch, Memory, Verdict, Waiting, lock};
 use crate::cpu::abi::{
     ACCESS_ACQUIRE, ACCESS_ATOMIC, ACCESS_ATOMIC_LOAD, ACCESS_ATOMIC_STORE, ACCESS_BYTES,
-    ACCESS_FENCE, ACCESS_FREE, ACCESS_MALLOC, ACCESS_READ, ACCESS_RELEASE, Location,
+    ACCESS_FENCE, ACCESS_FREE, ACCESS_MALLOC, ACCESS_READ, ACCESS_RELEASE, ACCESS_WRITE, Location,
     RED_ZONE_BYTES,
 };
 use crate::cpu::hooks::Variable;
@@ -24,6 +26,9 @@ const WARP: u32 = 32;
 
 /// Allocations a block remembers, so that most accesses look nothing up.
 const RECENT_ALLOCATIONS: usize = 4;
+
+/// Orders of two accesses that a block remembers: most look at what the same few threads did.
+const KNOWN_ORDERS: usize = 8;
 
 /// Up to which size the bytes of an access are its alignment; larger ones are copies of aggregates.
 const WIDEST_ACCESS: u32 = 16;
@@ -50,6 +55,14 @@ pub(super) struct Thread {
 /// lane `j` did at times below `[i][j]`.
 type Lanes = [[u32; WARP as usize]; WARP as usize];
 
+/// Which of the allocations that a block knows.
+#[derive(Clone, Copy, Debug)]
+enum Holder {
+    Shared(usize),
+    Buffer(usize),
+    Recent(usize),
+}
+
 /// The detector's view of a block that runs. Threads are counted x first, then y, then z.
 #[derive(Debug)]
 pub struct BlockCheck {
@@ -72,9 +85,12 @@ pub struct BlockCheck {
     /// Parameter buffers that its threads were given and have not launched.
     buffers: Vec<Arc<Allocation>>,
     parameters: Range<usize>,
-    recent: [Option<Arc<Allocation>>; RECENT_ALLOCATIONS],
+    recent: Vec<Arc<Allocation>>,
     next_recent: usize,
     memory_version: u64,
+    repeats: Repeats,
+    /// Accesses that are before what a thread does now, and so for ever.
+    ordered: Cell<[(u32, u16, u16); KNOWN_ORDERS]>,
     pub(super) arrivals: Arrivals,
     pub(super) polls: u32,
     pub(super) progressed: bool,
@@ -104,6 +120,7 @@ impl BlockCheck {
             .chain([Allocation::new(dynamic_shared, Use::DynamicShared, false)])
             .map(Arc::new)
             .collect();
+        let repeats = lock(&detector.repeats).pop().unwrap_or_default();
         let new_thread = || Thread { clock: clock.clone(), ..Thread::default() };
         BlockCheck {
             grid,
@@ -118,9 +135,11 @@ impl BlockCheck {
             shared,
             buffers: Vec::new(),
             parameters,
-            recent: Default::default(),
+            recent: Vec::new(),
             next_recent: 0,
             memory_version: 0,
+            repeats,
+            ordered: Cell::new([(0, 0, 0); KNOWN_ORDERS]),
             arrivals: Arrivals::new(threads),
             polls: 0,
             progressed: false,
@@ -149,6 +168,37 @@ impl BlockCheck {
         bytes: u32,
         kind: u32,
         location: Location,
+    ) -> Verdict {
+        let plain = bytes <= WIDEST_ACCESS && (kind == ACCESS_READ || kind == ACCESS_WRITE);
+        let access = plain.then(|| Access {
+            address,
+            location,
+            bytes: bytes as u16,
+            thread: thread_number(thread),
+        });
+        let is_write = kind == ACCESS_WRITE;
+        if let Some(access) = &access
+            && self.repeats.contain(access, is_write)
+            && self.memory_version == self.detector.memory_version.load(Ordering::Acquire)
+        {
+            let own = &mut self.threads[thread as usize];
+            if own.acquiring.is_none() {
+                self.progressed |= own.spinning.accessed(address, bytes, is_write);
+                return Verdict::Continue;
+            }
+        }
+        self.look_at(thread, address, bytes, kind, location, access)
+    }
+
+    /// An access that is no repeat of one before.
+    fn look_at(
+        &mut self,
+        thread: u32,
+        address: usize,
+        bytes: u32,
+        kind: u32,
+        location: Location,
+        plain: Option<Access>,
     ) -> Verdict {
         self.settle(thread);
         let flags = kind & (ACCESS_ACQUIRE | ACCESS_RELEASE | ACCESS_BYTES);
@@ -181,7 +231,8 @@ impl BlockCheck {
         if self.parameters.contains(&address) && range.end <= self.parameters.end {
             return Verdict::Continue;
         }
-        let Some(allocation) = self.find(address).filter(|found| range.end <= found.end()) else {
+        let found = self.find(address);
+        let Some(at) = found.filter(|at| range.end <= self.allocation(*at).end()) else {
             self.report_stray(&subject);
             return Verdict::Stop;
         };
@@ -198,16 +249,27 @@ impl BlockCheck {
         };
         let mark = Mark { epoch: self.epoch(), location, thread: thread_number(thread), atomic };
         let touch = Touch { mark, needs, writes, generation: self.generation };
+        self.repeats.touch(address, bytes as usize, mark.thread, plain.map(|_| writes));
+        let allocation = self.allocation(at);
         let findings = allocation.touch(range, &touch, |mark| self.is_ordered(thread, mark));
-        if let Some(offset) = findings.unwritten {
-            self.report_unwritten(&subject, &allocation, offset);
-        }
-        if let Some(conflict) = findings.conflict {
-            self.report_race(&subject, &allocation, &conflict);
+        if findings.unwritten.is_some() || findings.conflict.is_some() {
+            self.report_findings(&subject, allocation, &findings);
+        } else if let Some(plain) = plain {
+            self.repeats.add(plain, writes);
         }
         let spinning = &mut self.threads[thread as usize].spinning;
         self.progressed |= is_bytes || spinning.accessed(address, bytes, writes && !atomic);
         Verdict::Continue
+    }
+
+    #[cold]
+    fn report_findings(&self, subject: &Subject, allocation: &Allocation, findings: &Findings) {
+        if let Some(offset) = findings.unwritten {
+            self.report_unwritten(subject, allocation, offset);
+        }
+        if let Some(conflict) = findings.conflict {
+            self.report_race(subject, allocation, &conflict);
+        }
     }
 
     /// `malloc` and `free`.
@@ -222,7 +284,7 @@ impl BlockCheck {
             self.detector.allocated(address, subject.bytes as usize, memory, false);
             return Verdict::Continue;
         }
-        let found = self.find(address).filter(|found| {
+        let found = self.find(address).map(|at| Arc::clone(self.allocation(at))).filter(|found| {
             found.start == address && matches!(found.purpose, Use::Program(Memory::Heap(_)))
         });
         let Some(allocation) = found else {
@@ -291,6 +353,7 @@ impl BlockCheck {
 
     /// A thread was given a buffer for the parameters of a launch.
     pub fn parameter_buffer(&mut self, buffer: Range<usize>) {
+        self.repeats.forget();
         // The one of a launch that was refused may come again.
         self.buffers.retain(|known| known.start != buffer.start);
         self.buffers.push(Arc::new(Allocation::new(buffer, Use::Parameters, false)));
@@ -313,8 +376,16 @@ impl BlockCheck {
         }
     }
 
+    /// The block copied memory.
+    pub(super) fn copied(&mut self, from: usize, to: usize, bytes: usize) {
+        self.repeats.forget();
+        self.detector.copied(from, to, bytes);
+    }
+
     /// The block is done.
-    pub fn ended(self) {
+    pub fn ended(mut self) {
+        self.repeats.forget();
+        lock(&self.detector.repeats).push(self.repeats);
         if self.detector.published.load(Ordering::Relaxed) {
             let mut known = None;
             for thread in &self.threads {
@@ -361,6 +432,7 @@ impl BlockCheck {
 
     /// A new time begins.
     pub(super) fn tick(&mut self) {
+        self.repeats.forget();
         self.time += 1;
         self.epoch = 0;
     }
@@ -377,6 +449,23 @@ impl BlockCheck {
         if mark.epoch == self.epoch {
             return u32::from(mark.thread) == thread;
         }
+        let key = (mark.epoch, mark.thread, thread_number(thread));
+        let mut known = self.ordered.get();
+        let place =
+            &mut known[(mark.epoch ^ u32::from(mark.thread) ^ thread) as usize % KNOWN_ORDERS];
+        if *place == key {
+            return true;
+        }
+        let is_ordered = self.looks_ordered(thread, mark);
+        if is_ordered {
+            *place = key;
+            self.ordered.set(known);
+        }
+        is_ordered
+    }
+
+    /// The same, by all that is known.
+    fn looks_ordered(&self, thread: u32, mark: Mark) -> bool {
         let order = self.detector.read_order();
         let stamp = stamp(&order, mark);
         if stamp.block == self.block {
@@ -398,25 +487,40 @@ impl BlockCheck {
                 .is_some_and(|clock| clock.knows(stamp, &order))
     }
 
-    /// The allocation that holds the address.
-    fn find(&mut self, address: usize) -> Option<Arc<Allocation>> {
-        let mut own = self.shared.iter().chain(&self.buffers);
-        if let Some(own) = own.find(|own| own.contains(address)) {
-            return Some(Arc::clone(own));
-        }
+    /// Which allocation holds the address.
+    fn find(&mut self, address: usize) -> Option<Holder> {
         let version = self.detector.memory_version.load(Ordering::Acquire);
         if version != self.memory_version {
             self.memory_version = version;
-            self.recent = Default::default();
+            self.recent.clear();
+            self.repeats.forget();
         }
-        let recent = self.recent.iter().flatten().find(|recent| recent.contains(address));
-        if let Some(recent) = recent {
-            return Some(Arc::clone(recent));
+        if let Some(at) = self.shared.iter().position(|own| own.contains(address)) {
+            return Some(Holder::Shared(at));
+        }
+        if let Some(at) = self.buffers.iter().position(|own| own.contains(address)) {
+            return Some(Holder::Buffer(at));
+        }
+        if let Some(at) = self.recent.iter().position(|recent| recent.contains(address)) {
+            return Some(Holder::Recent(at));
         }
         let found = self.detector.read_memory().find(address).map(Arc::clone)?;
-        self.recent[self.next_recent] = Some(Arc::clone(&found));
-        self.next_recent = (self.next_recent + 1) % RECENT_ALLOCATIONS;
-        Some(found)
+        if self.recent.len() < RECENT_ALLOCATIONS {
+            self.recent.push(found);
+            return Some(Holder::Recent(self.recent.len() - 1));
+        }
+        let at = self.next_recent;
+        self.recent[at] = found;
+        self.next_recent = (at + 1) % RECENT_ALLOCATIONS;
+        Some(Holder::Recent(at))
+    }
+
+    fn allocation(&self, holder: Holder) -> &Arc<Allocation> {
+        match holder {
+            Holder::Shared(at) => &self.shared[at],
+            Holder::Buffer(at) => &self.buffers[at],
+            Holder::Recent(at) => &self.recent[at],
+        }
     }
 
     /// The memory of the block that an address outside all memory was meant for.

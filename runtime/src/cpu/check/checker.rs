@@ -2,43 +2,46 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use super::{
     BlockCheck, Detector, DeviceStream, GridId, KernelInfo, Launch, Memory, Options, Place, Report,
     Verdict, Waiting, lock,
 };
 use crate::cpu::abi::{Location, TRAP_DIVISION, TRAP_EXPLICIT, TRAP_UNREACHABLE};
-use crate::cpu::hooks::{self, Hooks, LaunchEvent, LaunchOrder, ThreadPosition, Variable};
+use crate::cpu::hooks::{
+    self, BlockHooks, Hooks, LaunchEvent, LaunchOrder, ThreadPosition, Variable,
+};
 use crate::cpu::{CpuFault, FaultKind};
-
-/// Locks for the blocks that run, so that workers seldom meet.
-const SHARDS: usize = 64;
 
 /// Threads of a warp.
 const WARP: u32 = 32;
-
-type Blocks = BTreeMap<(hooks::GridId, u64), BlockCheck>;
 
 /// A detector that the executor drives.
 #[derive(Debug)]
 pub struct Checker {
     detector: Arc<Detector>,
+    launched: Arc<Launched>,
+}
+
+/// What was launched.
+#[derive(Debug, Default)]
+struct Launched {
     /// Grids that have not ended.
     grids: Mutex<BTreeMap<hooks::GridId, GridId>>,
     kernels: Mutex<BTreeMap<String, Arc<KernelInfo>>>,
-    blocks: Vec<Mutex<Blocks>>,
+}
+
+/// A block that runs.
+struct RunningBlock {
+    check: BlockCheck,
+    launched: Arc<Launched>,
 }
 
 impl Checker {
     /// A checker that has seen nothing.
     pub fn new(options: Options) -> Arc<Checker> {
-        Arc::new(Checker {
-            detector: Detector::new(options),
-            grids: Mutex::default(),
-            kernels: Mutex::default(),
-            blocks: (0..SHARDS).map(|_| Mutex::default()).collect(),
-        })
+        Arc::new(Checker { detector: Detector::new(options), launched: Arc::default() })
     }
 
     /// What was found since the last call, and how many findings there were beyond the limit.
@@ -46,32 +49,24 @@ impl Checker {
         let further = self.detector.further_reports();
         (self.detector.take_reports(), further)
     }
+}
 
+impl Launched {
     fn grid(&self, grid: hooks::GridId) -> Option<GridId> {
         lock(&self.grids).get(&grid).copied()
     }
 
-    fn shard(&self, grid: hooks::GridId, block: u64) -> MutexGuard<'_, Blocks> {
-        // Neighbouring grids and blocks in different shards.
-        lock(&self.blocks[(grid.wrapping_mul(7).wrapping_add(block) % SHARDS as u64) as usize])
+    fn add(&self, launch: &LaunchEvent<'_>, grid: GridId) {
+        lock(&self.grids).insert(launch.grid, grid);
     }
 
-    /// Does something with a block that runs.
-    fn with<T>(
-        &self,
-        grid: hooks::GridId,
-        block: u64,
-        action: impl FnOnce(&mut BlockCheck) -> T,
-    ) -> Option<T> {
-        self.shard(grid, block).get_mut(&(grid, block)).map(action)
-    }
-
-    fn at<T>(
-        &self,
-        position: ThreadPosition,
-        action: impl FnOnce(&mut BlockCheck) -> T,
-    ) -> Option<T> {
-        self.with(position.grid, position.block_number, action)
+    fn describe(&self, launch: &LaunchEvent<'_>) -> Launch {
+        Launch {
+            kernel: self.kernel(launch),
+            grid_dim: launch.grid_dim,
+            block_dim: launch.block_dim,
+            parameters: range(launch.parameters),
+        }
     }
 
     fn kernel(&self, launch: &LaunchEvent<'_>) -> Arc<KernelInfo> {
@@ -96,10 +91,12 @@ fn range((start, bytes): (usize, usize)) -> Range<usize> {
     start..start.saturating_add(bytes)
 }
 
-fn verdict(of: Option<Verdict>) -> hooks::Verdict {
-    match of {
-        Some(Verdict::Stop) => hooks::Verdict::Stop,
-        Some(Verdict::Continue) | None => hooks::Verdict::Continue,
+impl From<Verdict> for hooks::Verdict {
+    fn from(verdict: Verdict) -> hooks::Verdict {
+        match verdict {
+            Verdict::Stop => hooks::Verdict::Stop,
+            Verdict::Continue => hooks::Verdict::Continue,
+        }
     }
 }
 
@@ -128,42 +125,30 @@ impl Hooks for Checker {
         self.detector.freed(address, 0);
     }
 
-    fn on_launch(&self, launch: &LaunchEvent<'_>) {
-        let what = Launch {
-            kernel: self.kernel(launch),
-            grid_dim: launch.grid_dim,
-            block_dim: launch.block_dim,
-            parameters: range(launch.parameters),
-        };
-        let stream = match launch.order {
-            LaunchOrder::Host(stream) => {
+    fn on_launch(
+        &self,
+        launch: &LaunchEvent<'_>,
+        launcher: Option<&mut (dyn BlockHooks + 'static)>,
+    ) {
+        match (launch.order, launch.launcher, launcher) {
+            (LaunchOrder::Host(stream), ..) => {
+                let what = self.launched.describe(launch);
                 let grid = self.detector.host_launch(what, u64::from(stream));
-                lock(&self.grids).insert(launch.grid, grid);
-                return;
+                self.launched.add(launch, grid);
             }
-            LaunchOrder::BlockDefault => DeviceStream::Default,
-            LaunchOrder::Tail => DeviceStream::Tail,
-            LaunchOrder::FireAndForget => DeviceStream::FireAndForget,
-            LaunchOrder::Created(handle) => DeviceStream::Created(handle),
-        };
-        let grid = launch.launcher.and_then(|launcher| {
-            self.at(launcher, |block| {
-                block.launch(launcher.thread_number, what, stream, launch.location)
-            })
-        });
-        if let Some(grid) = grid {
-            lock(&self.grids).insert(launch.grid, grid);
+            (_, Some(position), Some(block)) => block.on_launch(position.thread_number, launch),
+            _ => {}
         }
     }
 
     fn on_grid_start(&self, grid: hooks::GridId, _after: Option<hooks::GridId>) {
-        if let Some(grid) = self.grid(grid) {
+        if let Some(grid) = self.launched.grid(grid) {
             self.detector.grid_started(grid);
         }
     }
 
     fn on_grid_end(&self, grid: hooks::GridId) {
-        let known = lock(&self.grids).remove(&grid);
+        let known = lock(&self.launched.grids).remove(&grid);
         if let Some(grid) = known {
             self.detector.grid_ended(grid);
         }
@@ -173,102 +158,104 @@ impl Hooks for Checker {
         self.detector.host_waited(Some(u64::from(stream)));
     }
 
+    fn on_stream_wait(&self, stream: u32, other: u32, later: u64) {
+        self.detector.host_stream_waits(u64::from(stream), u64::from(other), later);
+    }
+
     fn on_block_start(
         &self,
         first_thread: ThreadPosition,
         static_shared: (usize, usize),
         dynamic_shared: (usize, usize),
-    ) {
-        let Some(grid) = self.grid(first_thread.grid) else { return };
+    ) -> Option<Box<dyn BlockHooks>> {
+        let grid = self.launched.grid(first_thread.grid)?;
         let (own, dynamic) = (static_shared.0, range(dynamic_shared));
-        let block = self.detector.block_started(grid, first_thread.block, own, dynamic);
-        let key = (first_thread.grid, first_thread.block_number);
-        self.shard(key.0, key.1).insert(key, block);
+        let check = self.detector.block_started(grid, first_thread.block, own, dynamic);
+        Some(Box::new(RunningBlock { check, launched: Arc::clone(&self.launched) }))
+    }
+}
+
+impl BlockHooks for RunningBlock {
+    fn on_parameter_buffer(&mut self, address: usize, bytes: usize) {
+        self.check.parameter_buffer(range((address, bytes)));
     }
 
-    fn on_thread_start(&self, thread: ThreadPosition, stack: (usize, usize)) {
-        self.at(thread, |block| block.thread_started(thread.thread_number, range(stack)));
+    fn on_launch(&mut self, thread: u32, launch: &LaunchEvent<'_>) {
+        let stream = match launch.order {
+            LaunchOrder::Host(_) => return,
+            LaunchOrder::BlockDefault => DeviceStream::Default,
+            LaunchOrder::Tail => DeviceStream::Tail,
+            LaunchOrder::FireAndForget => DeviceStream::FireAndForget,
+            LaunchOrder::Created(handle) => DeviceStream::Created(handle),
+        };
+        let what = self.launched.describe(launch);
+        let grid = self.check.launch(thread, what, stream, launch.location);
+        self.launched.add(launch, grid);
     }
 
-    fn on_thread_end(&self, thread: ThreadPosition) {
-        self.at(thread, |block| block.thread_ended(thread.thread_number));
+    fn on_thread_start(&mut self, thread: u32, stack: (usize, usize)) {
+        self.check.thread_started(thread, range(stack));
     }
 
-    fn on_block_end(&self, grid: hooks::GridId, block_number: u64, _failed: bool) {
-        let ended = self.shard(grid, block_number).remove(&(grid, block_number));
-        if let Some(block) = ended {
-            block.ended();
-        }
+    fn on_thread_end(&mut self, thread: u32) {
+        self.check.thread_ended(thread);
     }
 
+    fn on_end(self: Box<Self>, _failed: bool) {
+        self.check.ended();
+    }
+
+    #[inline]
     fn on_access(
-        &self,
-        thread: ThreadPosition,
+        &mut self,
+        thread: u32,
         address: usize,
         bytes: u32,
         kind: u32,
         location: Location,
     ) -> hooks::Verdict {
-        verdict(
-            self.at(thread, |block| {
-                block.access(thread.thread_number, address, bytes, kind, location)
-            }),
-        )
-    }
-
-    fn on_parameter_buffer(&self, thread: ThreadPosition, address: usize, bytes: usize) {
-        self.at(thread, |block| block.parameter_buffer(range((address, bytes))));
+        self.check.access(thread, address, bytes, kind, location).into()
     }
 
     fn on_index(
-        &self,
-        thread: ThreadPosition,
+        &mut self,
+        thread: u32,
         index: i64,
         count: u64,
         kind: u32,
         array: &str,
         location: Location,
     ) {
-        let thread_number = thread.thread_number;
-        self.at(thread, |block| {
-            block.report_index(thread_number, location, kind, index, count, array)
-        });
+        self.check.report_index(thread, location, kind, index, count, array);
     }
 
-    fn on_copied(&self, _thread: ThreadPosition, from: usize, to: usize, bytes: usize) {
-        self.detector.copied(from, to, bytes);
+    fn on_copied(&mut self, from: usize, to: usize, bytes: usize) {
+        self.check.copied(from, to, bytes);
     }
 
-    fn on_local(&self, thread: ThreadPosition, variable: &Variable, location: Location) {
-        self.at(thread, |block| block.local_begins(thread.thread_number, variable, location));
+    fn on_local(&mut self, thread: u32, variable: &Variable, location: Location) {
+        self.check.local_begins(thread, variable, location);
     }
 
-    fn on_locals_end(&self, thread: ThreadPosition, count: u32) {
-        self.at(thread, |block| block.locals_end(thread.thread_number, count));
+    fn on_locals_end(&mut self, thread: u32, count: u32) {
+        self.check.locals_end(thread, count);
     }
 
-    fn on_barrier(&self, thread: ThreadPosition, location: Location) {
-        self.at(thread, |block| block.barrier_reached(thread.thread_number, location));
+    fn on_barrier(&mut self, thread: u32, location: Location) {
+        self.check.barrier_reached(thread, location);
     }
 
-    fn on_barrier_release(
-        &self,
-        grid: hooks::GridId,
-        block_number: u64,
-        _waiting: u32,
-        _block_threads: u32,
-    ) -> hooks::Verdict {
-        self.with(grid, block_number, |block| block.barrier_released());
-        hooks::Verdict::Continue
+    fn on_barrier_release(&mut self) {
+        self.check.barrier_released();
     }
 
-    fn on_warp_sync(&self, grid: hooks::GridId, block_number: u64, warp: u32, lanes: u32) {
+    fn on_warp_sync(&mut self, warp: u32, lanes: u32) {
         let named = (0..WARP).filter(|lane| lanes >> lane & 1 == 1);
         let threads: Vec<u32> = named.map(|lane| warp * WARP + lane).collect();
-        self.with(grid, block_number, |block| block.warp_synced(&threads));
+        self.check.warp_synced(&threads);
     }
 
-    fn on_stuck(&self, first_thread: ThreadPosition, waiting: &[hooks::Waiting]) {
+    fn on_stuck(&mut self, waiting: &[hooks::Waiting]) {
         let waiting: Vec<(u32, Waiting)> = waiting
             .iter()
             .map(|waiting| {
@@ -280,14 +267,18 @@ impl Hooks for Checker {
                 (waiting.thread_number, what)
             })
             .collect();
-        self.at(first_thread, |block| block.stuck(&waiting));
+        self.check.stuck(&waiting);
     }
 
-    fn on_poll(&self, thread: ThreadPosition, location: Location) -> hooks::Verdict {
-        verdict(self.at(thread, |block| block.poll(thread.thread_number, location)))
+    fn on_poll(&mut self, thread: u32, location: Location) -> hooks::Verdict {
+        self.check.poll(thread, location).into()
     }
 
-    fn on_fault(&self, thread: ThreadPosition, fault: &CpuFault) {
+    fn on_turn(&mut self, thread: u32) {
+        self.check.turn(thread);
+    }
+
+    fn on_fault(&mut self, thread: u32, fault: &CpuFault) {
         // Of the others the detector has reported what it knows.
         let kind = match fault.kind {
             FaultKind::Trap => TRAP_EXPLICIT,
@@ -299,6 +290,6 @@ impl Hooks for Checker {
             Some(line) => Place { file: line.file.clone(), line: line.line },
             None => Place { file: String::new(), line: 0 },
         };
-        self.at(thread, |block| block.trap(thread.thread_number, kind, place));
+        self.check.trap(thread, kind, place);
     }
 }

@@ -157,25 +157,46 @@ impl Allocation {
         touch: &Touch,
         mut ordered: impl FnMut(Mark) -> bool,
     ) -> Findings {
+        let pages = self.pages();
+        let start = range.start - self.start;
+        let (index, first) = (start / PAGE_BYTES, start % PAGE_BYTES);
+        if first + range.len() <= PAGE_BYTES {
+            return touch_page(
+                &pages[index],
+                index,
+                first..first + range.len(),
+                touch,
+                &mut ordered,
+            );
+        }
         let mut findings = Findings::default();
         for (index, range) in self.parts(range) {
-            let mut page = lock(&self.pages()[index]);
-            if findings.unwritten.is_none() {
-                findings.unwritten = page
-                    .first_unwritten(range.clone(), touch.needs)
-                    .map(|byte| byte + index * PAGE_BYTES);
-            }
-            let conflict = page.touch(range.clone(), touch, &mut ordered);
-            if let (None, Some(conflict)) = (findings.conflict, conflict) {
-                let byte = conflict.byte + index * PAGE_BYTES;
-                findings.conflict = Some(Conflict { byte, ..conflict });
-            }
-            if touch.writes {
-                page.set_written(range);
-            }
+            let found = touch_page(&pages[index], index, range, touch, &mut ordered);
+            findings.unwritten = findings.unwritten.or(found.unwritten);
+            findings.conflict = findings.conflict.or(found.conflict);
         }
         findings
     }
+}
+
+/// An access of bytes of one page.
+#[inline]
+fn touch_page(
+    page: &Mutex<Page>,
+    index: usize,
+    range: Range<usize>,
+    touch: &Touch,
+    ordered: impl FnMut(Mark) -> bool,
+) -> Findings {
+    let mut page = lock(page);
+    let first = index * PAGE_BYTES;
+    let unwritten = page.first_unwritten(range.clone(), touch.needs).map(|byte| byte + first);
+    let conflict = page.touch(range.clone(), touch, ordered);
+    if touch.writes {
+        page.set_written(range);
+    }
+    let conflict = conflict.map(|conflict| Conflict { byte: conflict.byte + first, ..conflict });
+    Findings { unwritten, conflict }
 }
 
 /// What an address that may not be used means.

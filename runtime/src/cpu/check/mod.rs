@@ -34,6 +34,7 @@ mod locals;
 mod memory;
 mod order;
 mod render;
+mod repeats;
 mod report;
 mod shadow;
 #[cfg(test)]
@@ -51,6 +52,7 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuar
 
 use crate::cpu::abi::Location;
 use crate::cpu::hooks::{KernelMemory, Variable};
+use repeats::Repeats;
 
 /// How the detector behaves.
 #[derive(Clone, Debug)]
@@ -166,6 +168,8 @@ pub struct Detector {
     published: AtomicBool,
     reports: Mutex<report::Collection>,
     idle: waits::Idle,
+    /// Of blocks that have ended.
+    repeats: Mutex<Vec<Repeats>>,
 }
 
 impl Detector {
@@ -179,6 +183,7 @@ impl Detector {
             published: AtomicBool::new(false),
             reports: Mutex::new(report::Collection::new(options.report_limit)),
             idle: waits::Idle::new(options.idle_polls),
+            repeats: Mutex::default(),
             options,
         })
     }
@@ -225,9 +230,10 @@ impl Detector {
         GridId(self.write_order().host_launch(launch, stream))
     }
 
-    /// The host made `stream` wait for all that was launched into `other` so far.
-    pub fn host_stream_waits(&self, stream: u64, other: u64) {
-        self.write_order().host_stream_waits(stream, other);
+    /// The host made `stream` wait for all that was launched into `other` but the last `later` launches.
+    pub fn host_stream_waits(&self, stream: u64, other: u64, later: u64) {
+        let later = u32::try_from(later).unwrap_or(u32::MAX);
+        self.write_order().host_stream_waits(stream, other, later);
     }
 
     /// The host waited for all that was launched into the stream (`None`: into all its streams).

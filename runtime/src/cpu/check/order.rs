@@ -190,8 +190,8 @@ impl Order {
         })
     }
 
-    pub(super) fn host_stream_waits(&mut self, stream: u64, other: u64) {
-        let reached = self.reached(other);
+    pub(super) fn host_stream_waits(&mut self, stream: u64, other: u64, later: u32) {
+        let reached = self.reached(other, later);
         join_waited(&mut self.host_streams.entry(stream).or_default().waited, &reached);
     }
 
@@ -201,16 +201,19 @@ impl Order {
             None => self.host_streams.keys().copied().collect(),
         };
         for stream in streams {
-            let reached = self.reached(stream);
+            let reached = self.reached(stream, 0);
             join_waited(&mut self.host_waited, &reached);
         }
     }
 
-    /// What a wait for the stream's end is a wait for.
-    fn reached(&self, stream: u64) -> Waited {
+    /// What a wait for the stream is a wait for, up to its last `later` launches.
+    fn reached(&self, stream: u64, later: u32) -> Waited {
         let state = self.host_streams.get(&stream)?;
         let mut reached = state.waited.clone();
-        join_waited(&mut reached, &Some(Arc::new(BTreeMap::from([(stream, state.next)]))));
+        join_waited(
+            &mut reached,
+            &Some(Arc::new(BTreeMap::from([(stream, state.next.saturating_sub(later))]))),
+        );
         reached
     }
 

@@ -56,6 +56,14 @@ enum Written {
     Bits(Box<[u64; PAGE_BYTES / 64]>),
 }
 
+/// The bits of bytes that share a word of [`Written::Bits`], and which word; none of no bytes.
+#[inline]
+fn mask(bytes: &Range<usize>) -> Option<(usize, u64)> {
+    let (bit, count) = (bytes.start % 64, bytes.len());
+    let is_one = count > 0 && bit + count <= 64;
+    is_one.then(|| (bytes.start / 64, u64::MAX >> (64 - count) << bit))
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Page {
     written: Written,
@@ -82,6 +90,10 @@ impl Page {
             self.written = Written::Bits(Box::new([0; PAGE_BYTES / 64]));
         }
         if let Written::Bits(bits) = &mut self.written {
+            if let Some((word, mask)) = mask(&bytes) {
+                bits[word] |= mask;
+                return;
+            }
             for byte in bytes {
                 bits[byte / 64] |= 1 << (byte % 64);
             }
@@ -100,6 +112,11 @@ impl Page {
     pub(super) fn first_unwritten(&self, mut bytes: Range<usize>, needs: Needs) -> Option<usize> {
         match (&self.written, needs) {
             (Written::Everything, _) | (_, Needs::Nothing) => None,
+            (Written::Bits(bits), _)
+                if mask(&bytes).is_some_and(|(word, mask)| bits[word] & mask == mask) =>
+            {
+                None
+            }
             (_, Needs::AnyByte) => {
                 let first = bytes.start;
                 bytes.all(|byte| !self.is_written(byte)).then_some(first)

@@ -444,7 +444,7 @@ fn a_stream_can_wait_for_another() {
     let world = World::new();
     let grid = world.start("first", 1, 1);
     write(&mut world.block(grid, 0), 0, BUFFER, 2);
-    world.detector.host_stream_waits(1, 0);
+    world.detector.host_stream_waits(1, 0, 0);
     let second = world.detector.host_launch(world.kernel("second", 1, 1), 1);
     write(&mut world.block(second, 0), 0, BUFFER, 3);
     world.assert_clean();

@@ -38,8 +38,9 @@ impl Idle {
 /// Whether a thread only looks at the same memory again and again, and finds it unchanged.
 #[derive(Debug, Default)]
 pub(super) struct Spinning {
-    /// Addresses, and what was there once the thread seemed to wait.
-    watched: [(usize, Option<u64>); WATCHED],
+    watched: [usize; WATCHED],
+    /// What was there once the thread seemed to wait.
+    values: [Option<u64>; WATCHED],
     next: usize,
     /// Since the last poll.
     accesses: u32,
@@ -52,16 +53,19 @@ impl Spinning {
     /// An access that is about to happen, inside live memory. Gives whether the thread made progress.
     pub(super) fn accessed(&mut self, address: usize, bytes: u32, plain_write: bool) -> bool {
         self.accesses = self.accesses.saturating_add(1);
-        let seen = self.watched.iter_mut().find(|watched| watched.0 == address);
-        let new = match seen {
-            _ if plain_write => true,
+        if plain_write {
+            self.progressed = true;
+            return true;
+        }
+        let new = match self.watched.iter().position(|watched| *watched == address) {
             Some(_) if self.idle == 0 => false,
-            Some((_, value)) => {
+            Some(at) => {
                 let now = read(address, bytes);
-                value.replace(now).is_some_and(|before| before != now)
+                self.values[at].replace(now).is_some_and(|before| before != now)
             }
             None => {
-                self.watched[self.next] = (address, None);
+                self.watched[self.next] = address;
+                self.values[self.next] = None;
                 self.next = (self.next + 1) % WATCHED;
                 true
             }
@@ -70,7 +74,14 @@ impl Spinning {
         new
     }
 
-    /// A loop goes round. Gives whether the thread did anything but look.
+    /// The thread did something else than wait.
+    fn went_on(&mut self) {
+        self.progressed = false;
+        self.accesses = 0;
+        self.idle = 0;
+    }
+
+    /// A loop goes round that may wait. Gives whether the thread did anything but look.
     fn polled(&mut self) -> bool {
         // A loop that touches no memory computes.
         let progressed = self.progressed || self.accesses == 0;
@@ -167,7 +178,13 @@ impl BlockCheck {
         self.order_by_barrier();
     }
 
-    /// The thread is at the head of a loop.
+    /// The thread is at the head of a loop that ends by itself.
+    pub fn turn(&mut self, thread: u32) {
+        self.spinning(thread).went_on();
+        self.progressed = true;
+    }
+
+    /// The thread is at the head of a loop that may wait for ever.
     pub fn poll(&mut self, thread: u32, location: Location) -> Verdict {
         self.progressed |= self.spinning(thread).polled();
         self.polls += 1;
@@ -180,6 +197,8 @@ impl BlockCheck {
             return Verdict::Continue;
         }
         if !self.detector.idle.add(POLL_BATCH) {
+            // Whoever is waited for may have no processor.
+            std::thread::yield_now();
             return Verdict::Continue;
         }
         self.detector.idle.progress();

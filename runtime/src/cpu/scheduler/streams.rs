@@ -1,12 +1,13 @@
 //! Streams: what runs in them one after another, and what the host sees of it.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::super::fault::CpuFault;
 use super::super::grid::Tree;
 use super::super::hooks::GridId;
-use super::{HostStream, Mark, NodeId, Scheduler, Stream, StreamId};
+use super::{Entry, Gate, HostStream, Mark, MarkIn, NodeId, Point, Scheduler, Stream, StreamId};
 
 impl Scheduler {
     /// A stream of the host.
@@ -35,8 +36,8 @@ impl Scheduler {
     pub(super) fn enter_stream(&mut self, node: NodeId, stream: StreamId) {
         self.nodes[node].stream = Some(stream);
         let entered = &mut self.streams[stream];
-        if entered.running.is_some() {
-            entered.queue.push_back(node);
+        if entered.running.is_some() || !entered.queue.is_empty() {
+            entered.queue.push_back(Entry::Grid(node));
         } else {
             entered.running = Some(node);
             self.make_ready(node);
@@ -57,42 +58,129 @@ impl Scheduler {
     pub(super) fn advance(&mut self, stream: StreamId, ended: GridId) {
         let this = &mut self.streams[stream];
         this.running = None;
-        let mut failed = false;
-        if let Some(host) = &mut this.host {
-            host.finished += 1;
-            if let Some(tree) = host.trees.pop_front()
-                && let Some(failure) = tree.take_failure()
-                && host.failure.is_none()
-            {
-                host.failure = Some(failure);
-            }
-            failed = host.failure.is_some();
-            // Whoever waits for more than that sleeps on.
-            let mut is_awaited = host.awaited != 0 && host.awaited <= host.finished;
-            if is_awaited {
-                host.awaited = 0;
-            }
-            while let Some((_, mark)) =
-                host.marks.pop_front_if(|(launches, _)| *launches <= host.finished)
-            {
-                let _ = mark.set(Instant::now());
-                is_awaited = true;
-            }
-            self.host_progress |= is_awaited;
+        if let Some(host) = &mut this.host
+            && let Some(tree) = host.trees.pop_front()
+            && let Some(failure) = tree.take_failure()
+            && host.failure.is_none()
+        {
+            host.failure = Some(failure);
         }
+        let mut open = Vec::new();
+        self.finish_one(stream, &mut open);
+        self.go_on(stream, Some(ended));
+        self.go_on_all(open);
+    }
+
+    /// One more of what was submitted to a stream has ended. Adds to `open` the streams whose first gate this opens.
+    fn finish_one(&mut self, stream: StreamId, open: &mut Vec<StreamId>) {
+        let Some(host) = &mut self.streams[stream].host else { return };
+        host.finished += 1;
+        // Whoever waits for more than that sleeps on.
+        let mut is_awaited = host.awaited != 0 && host.awaited <= host.finished;
+        if is_awaited {
+            host.awaited = 0;
+        }
+        let mut gates = Vec::new();
+        while let Some(point) = host.marks.pop_front_if(|point| point.after <= host.finished) {
+            let _ = point.mark.set(Instant::now());
+            is_awaited = true;
+            gates.extend(point.gates);
+        }
+        self.host_progress |= is_awaited;
+        for (stream, gate) in gates {
+            let left = gate.load(Ordering::Relaxed);
+            // One that was opened before may be in a stream that is gone.
+            if left == 0 {
+                continue;
+            }
+            gate.store(left - 1, Ordering::Relaxed);
+            let this = &self.streams[stream];
+            let is_first =
+                matches!(this.queue.front(), Some(Entry::Gate(first)) if Arc::ptr_eq(first, &gate));
+            if left == 1 && is_first && this.running.is_none() {
+                open.push(stream);
+            }
+        }
+    }
+
+    fn go_on_all(&mut self, mut open: Vec<StreamId>) {
+        while let Some(stream) = open.pop() {
+            // Its gates end, which may open others.
+            while let Some(Entry::Gate(gate)) = self.streams[stream].queue.front()
+                && gate.load(Ordering::Relaxed) == 0
+            {
+                self.streams[stream].queue.pop_front();
+                self.finish_one(stream, &mut open);
+            }
+            self.go_on(stream, None);
+        }
+    }
+
+    /// A stream that runs nothing starts its next grid, unless a gate is before it.
+    fn go_on(&mut self, stream: StreamId, ended: Option<GridId>) {
         let this = &mut self.streams[stream];
-        match this.queue.pop_front() {
-            Some(next) => {
+        match this.queue.front() {
+            Some(Entry::Gate(gate)) if gate.load(Ordering::Relaxed) == 0 => {
+                self.go_on_all(vec![stream]);
+            }
+            Some(Entry::Gate(_)) => {}
+            Some(&Entry::Grid(next)) => {
+                this.queue.pop_front();
                 this.running = Some(next);
-                if failed {
+                if this.host.as_ref().is_some_and(|host| host.failure.is_some()) {
                     self.nodes[next].tree.stop();
                 }
-                self.nodes[next].after = Some(ended);
+                self.nodes[next].after = ended;
                 self.make_ready(next);
             }
             None => {
                 self.drop_stream_if_done(stream);
             }
+        }
+    }
+
+    /// Lets what is launched into a stream from now on wait for marks in other streams.
+    pub(in crate::cpu) fn wait_for<'a>(
+        &mut self,
+        stream: StreamId,
+        marks: impl Iterator<Item = &'a MarkIn>,
+    ) {
+        let gate = Gate::default();
+        for at in marks.filter(|at| at.stream != stream) {
+            if let Some(hooks) = &self.hooks {
+                let later = at.launched.load(Ordering::Relaxed).saturating_sub(at.launches);
+                hooks.on_stream_wait(stream, at.stream, later);
+            }
+            // As long as it was not reached, its stream is there.
+            if at.mark.get().is_some() {
+                continue;
+            }
+            let host = self.streams[at.stream].host.as_mut();
+            let mut points = host.into_iter().flat_map(|host| &mut host.marks);
+            if let Some(point) = points.find(|point| Arc::ptr_eq(&point.mark, &at.mark)) {
+                point.gates.push((stream, Arc::clone(&gate)));
+                gate.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let this = &mut self.streams[stream];
+        if gate.load(Ordering::Relaxed) > 0
+            && let Some(host) = &mut this.host
+        {
+            host.submitted += 1;
+            this.queue.push_back(Entry::Gate(gate));
+        }
+    }
+
+    /// What is in a stream waits for no other stream any more.
+    pub(in crate::cpu) fn open_gates(&mut self, stream: StreamId) {
+        let this = &self.streams[stream];
+        for entry in &this.queue {
+            if let Entry::Gate(gate) = entry {
+                gate.store(0, Ordering::Relaxed);
+            }
+        }
+        if this.running.is_none() && !this.queue.is_empty() {
+            self.go_on(stream, None);
         }
     }
 
@@ -108,19 +196,22 @@ impl Scheduler {
     // ---- the host's view
 
     /// Marks the point after everything that was launched into the stream so far.
-    pub(in crate::cpu) fn mark(&mut self, stream: StreamId) -> Mark {
+    pub(in crate::cpu) fn mark(&mut self, stream: StreamId) -> MarkIn {
         let mark = Mark::default();
+        let mut launched = Arc::default();
         if let Some(host) = &mut self.streams[stream].host {
+            launched = Arc::clone(&host.launched);
             if host.finished >= host.submitted {
                 let _ = mark.set(Instant::now());
             } else {
-                host.marks.push_back((host.submitted, Arc::clone(&mark)));
+                let (after, mark) = (host.submitted, Arc::clone(&mark));
+                host.marks.push_back(Point { after, mark, gates: Vec::new() });
             }
         }
-        mark
+        MarkIn { stream, mark, launches: launched.load(Ordering::Relaxed), launched }
     }
 
-    /// Launches made into a stream so far.
+    /// Launches made into a stream so far, and its waits for others.
     pub(in crate::cpu) fn submitted(&self, stream: StreamId) -> u64 {
         self.streams[stream].host.as_ref().map_or(0, |host| host.submitted)
     }

@@ -518,14 +518,12 @@ scenario!(launches_have_attributes, "full", [], || {
     say(launch(grid.with_cluster((0, 1))).unwrap_err());
     kernel.allow_non_portable_clusters(true)?;
     launch(grid.with_cluster((4, 4)).cooperative())?;
-    // 16 blocks of 128 threads fit each of 132 SMs, and of 16.
-    launch(LaunchConfig::new(2112, 128).cooperative())?;
-    say(launch(LaunchConfig::new(2113, 128).cooperative()).unwrap_err());
+    // Two blocks of 1,024 threads fit each of 132 SMs, and of 16.
+    launch(LaunchConfig::new(264, 1024).cooperative())?;
+    say(launch(LaunchConfig::new(265, 1024).cooperative()).unwrap_err());
     let green = GreenContext::with_sms(&device, 16)?.stream()?;
-    let whole = LaunchConfig::new(257, 128).cooperative();
+    let whole = LaunchConfig::new(33, 1024).cooperative();
     say(green.launch(&kernel, &whole, &args).unwrap_err());
-    let cpu = Device::open_cpu(gridlet_runtime::CpuConfig::default())?;
-    say(cpu.stream()?.launch(&kernel, &whole, &args).unwrap_err());
     Ok(())
 });
 

@@ -420,6 +420,17 @@ impl Builtin {
         matches!(self, Builtin::Bitcast | Builtin::SizeOf | Builtin::AlignOf)
     }
 
+    /// Whether a constant can be made of it, if its arguments are constants.
+    pub fn is_constant(self) -> bool {
+        matches!(
+            self,
+            Builtin::SizeOf
+                | Builtin::AlignOf
+                | Builtin::Bit(_)
+                | Builtin::Math(MathOp::Min | MathOp::Max | MathOp::Clamp | MathOp::Abs)
+        )
+    }
+
     /// Whether control does not come back from it.
     pub fn ends(self) -> bool {
         matches!(self, Builtin::Trap | Builtin::Assert)

@@ -67,8 +67,8 @@ pub struct BuildOptions {
     pub backend: Backend,
     /// Whether to optimise (`-O 3`) or not (`-O 0`).
     pub optimize: bool,
-    /// Whether kernels count the launches they make, for `gridlet run --stats`.
-    pub count_launches: bool,
+    /// Whether kernels note statistics of their run, for `gridlet run --stats`: see [`launch::instrument`].
+    pub statistics: bool,
 }
 
 impl Default for BuildOptions {
@@ -78,7 +78,7 @@ impl Default for BuildOptions {
             dialect: DialectChoice::Auto,
             backend: Backend::LibNvvm,
             optimize: true,
-            count_launches: false,
+            statistics: false,
         }
     }
 }
@@ -89,9 +89,9 @@ impl BuildOptions {
         BuildOptions { arch, ..BuildOptions::default() }
     }
 
-    /// These options, with or without counting of launches.
-    pub fn counting_launches(self, count_launches: bool) -> Self {
-        BuildOptions { count_launches, ..self }
+    /// These options, with or without statistics.
+    pub fn with_statistics(self, statistics: bool) -> Self {
+        BuildOptions { statistics, ..self }
     }
 
     fn opt_level(&self) -> u8 {
@@ -211,10 +211,27 @@ impl Checked {
     /// Only internal ones.
     pub fn lower(&self, options: &BuildOptions) -> Result<ir::Module> {
         let launch_options = LaunchOptions {
-            count_launches: options.count_launches,
+            count_launches: options.statistics,
             ..LaunchOptions::for_arch(options.arch)
         };
-        launch::lower(&self.module, &self.layouts, &launch_options)
+        self.lower_by(&launch_options)
+    }
+
+    fn lower_by(&self, options: &LaunchOptions) -> Result<ir::Module> {
+        match self.instrumented(options.count_launches)? {
+            None => launch::lower(&self.module, &self.layouts, options),
+            Some((module, layouts)) => launch::lower(&module, &layouts, options),
+        }
+    }
+
+    /// The program and its layouts with what notes statistics, if it shall.
+    fn instrumented(&self, statistics: bool) -> Result<Option<(ir::Module, Layouts)>> {
+        if !statistics {
+            return Ok(None);
+        }
+        let module = launch::instrument(&self.module)?;
+        let layouts = layout::compute_layouts(&module)?;
+        Ok(Some((module, layouts)))
     }
 
     /// The NVVM IR in the dialect the options ask for.
@@ -245,10 +262,10 @@ impl Checked {
         let launch_options = LaunchOptions {
             strategy: Strategy::Cdp,
             symbols: DeviceRuntimeAbi::Public,
-            count_launches: options.count_launches,
+            count_launches: options.statistics,
             instructions: Instructions::NONE,
         };
-        launch::lower(&self.module, &self.layouts, &launch_options)
+        self.lower_by(&launch_options)
     }
 
     /// The module for the CPU as LLVM text, not optimised.
@@ -474,7 +491,10 @@ impl Session {
         let (cubin, link_log) = self
             .device_link(&ptx, program.needs_device_runtime(), options)
             .map_err(|error| link::externs::explain(error, &program.module))?;
-        link::check_parameters(&cubin, program.parameter_buffers())?;
+        match program.instrumented(options.statistics)? {
+            None => link::check_parameters(&cubin, program.parameter_buffers())?,
+            Some((_, layouts)) => link::check_parameters(&cubin, &layouts.kernels)?,
+        }
         log.push_str(&link_log);
         Ok(Built { ptx, cubin, log })
     }

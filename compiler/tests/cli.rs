@@ -298,3 +298,33 @@ fn the_readme_s_program_is_a_program() {
         assert!(readme.contains(line), "the README does not show {line}");
     }
 }
+
+#[test]
+fn the_launch_queue_needs_a_gpu() {
+    let folder = folder();
+    // An empty file in the place of the driver, so that the machine's own is not found.
+    let drivers = folder.path().join("drivers");
+    fs::create_dir(&drivers).unwrap();
+    for name in ["libcuda.so", "libcuda.so.1"] {
+        fs::write(drivers.join(name), "").unwrap();
+    }
+    let probe = |more: &[&str]| {
+        let call = [&["probe", "launch-queue"], more].concat();
+        Gridlet::new(&folder).env("LD_LIBRARY_PATH", &drivers.display().to_string()).run(&call)
+    };
+    let output = probe(&[]);
+    assert_eq!((output.status, output.stdout.as_str()), (3, ""), "{output:?}");
+    assert!(output.stderr.contains("no NVIDIA driver"), "{}", output.stderr);
+    for (wrong, said) in [
+        (&["--device", "cpu"][..], "give --device cuda or cuda:N"),
+        (&["--plot", "depth.png"], "give a name with .svg"),
+        (&["--streams", "0"], "0 is not in 1..=1024"),
+        (&["--streams", "1,,3"], "--streams"),
+        (&["--timeout", "0"], "give a number of seconds"),
+        (&["--measure", "1"], "DEVICE,STREAMS,BLOCKS,THREADS,LIMIT"),
+    ] {
+        let output = probe(wrong);
+        assert_eq!(output.status, 2, "{wrong:?}: {output:?}");
+        assert!(output.stderr.contains(said), "{wrong:?}: {}", output.stderr);
+    }
+}

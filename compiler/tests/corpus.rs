@@ -35,8 +35,8 @@ const FOLDER_VARIABLE: &str = "GRIDLET_TEST_PROGRAMS";
 /// From which program on a process runs them on a GPU, after another failed.
 const FROM_VARIABLE: &str = "GRIDLET_TEST_FROM";
 
-/// Names and texts of the programs, sorted.
-fn programs() -> Vec<(String, String)> {
+/// Names of the programs, with their files and those that they use, sorted.
+fn programs() -> Vec<(String, SourceMap)> {
     let folder = std::env::var_os(FOLDER_VARIABLE)
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/in/ok"), PathBuf::from);
     let mut programs: Vec<_> = walkdir::WalkDir::new(&folder)
@@ -45,10 +45,10 @@ fn programs() -> Vec<(String, String)> {
         .filter(|path| path.extension().is_some_and(|extension| extension == "grid"))
         .map(|path| {
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            (name, std::fs::read_to_string(&path).unwrap())
+            (name, compile::load(&path).unwrap())
         })
         .collect();
-    programs.sort();
+    programs.sort_by(|left, right| left.0.cmp(&right.0));
     assert!(programs.len() > 100, "only {} programs in {}", programs.len(), folder.display());
     programs
 }
@@ -61,13 +61,14 @@ struct Case {
 }
 
 fn cases() -> Vec<Case> {
-    programs().into_iter().filter_map(|(name, text)| Case::new(name, text)).collect()
+    programs().into_iter().filter_map(|(name, sources)| Case::new(name, sources)).collect()
 }
 
 impl Case {
     /// `None` if the program has no kernel `test`.
-    fn new(name: String, text: String) -> Option<Case> {
-        let values: BTreeMap<&str, u32> = text
+    fn new(name: String, sources: SourceMap) -> Option<Case> {
+        let values: BTreeMap<&str, u32> = sources.files()[0]
+            .text
             .lines()
             .filter_map(|line| line.strip_prefix("//@"))
             .flat_map(str::split_whitespace)
@@ -80,8 +81,8 @@ impl Case {
         let value = |key: &str, default: u32| values.get(key).copied().unwrap_or(default);
         let config = LaunchConfig::new(value("grid", 1), value("block", WORDS as u32))
             .with_shared(value("shared", 0));
-        let checked = compile::check(SourceMap::single(name.clone(), text.clone()))
-            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        let checked =
+            compile::check(sources.clone()).unwrap_or_else(|error| panic!("{name}: {error}"));
         let runs = checked.parameter_buffers().any(|layout| layout.kernel == "test");
         runs.then_some(Case { name, checked, config })
     }

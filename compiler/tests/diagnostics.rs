@@ -12,6 +12,7 @@ use gridlet::diagnostics::{Diagnostic, Severity, ids, reference, render};
 use gridlet::error::Error;
 use gridlet::ir::build::build_ir;
 use gridlet::layout::compute_layouts;
+use gridlet::load::{Memory, load};
 use gridlet::source::SourceMap;
 
 /// The `.grid` files of a folder, sorted by name.
@@ -213,14 +214,19 @@ fn the_reference_has_every_id_in_order() {
     assert_eq!(entries, ids);
 }
 
+/// A file that programs of the reference use.
+const SHAPES: &str = "fn area(width: u32, height: u32) -> u32 { return width * height; }\n";
+
 #[test]
 fn the_programs_of_the_reference_are_wrong_and_right_as_it_says() {
     // What takes too much text to cause, or a tool.
     let without = [
         ids::FILE_TOO_LARGE,
+        ids::TOO_MANY_FILES,
         ids::NESTING_TOO_DEEP,
         ids::TOO_MANY_ERRORS,
         ids::TOO_MANY_WARNINGS,
+        ids::UNDEFINED_EXTERN,
         ids::TOOL_WARNING,
     ];
     let mut wrong = String::new();
@@ -229,7 +235,8 @@ fn the_programs_of_the_reference_are_wrong_and_right_as_it_says() {
         let wanted = if without.contains(&entry.id) { 0 } else { 2 };
         assert_eq!(programs.len(), wanted, "programs of `{}`", entry.id);
         for (at, program) in programs.into_iter().enumerate() {
-            let sources = SourceMap::single("example.grid", program);
+            let files = Memory::new([("example.grid", program), ("shapes.grid", SHAPES)]);
+            let sources = load(&files, Path::new("example.grid")).expect("a file in memory");
             let diagnostics = messages(&sources);
             let is_as_said = match at {
                 0 => !diagnostics.is_empty() && diagnostics.iter().all(|d| d.id == entry.id),

@@ -152,6 +152,12 @@ fn time_grows_with_the_length() {
 }
 
 #[test]
+fn a_number_before_a_dot_and_a_comment_stays_an_integer() {
+    let text = "fn f() { for i in 0..8 . // two at a time\n step(2) {} }";
+    assert!(check(text).is_some(), "a syntax error");
+}
+
+#[test]
 fn deep_texts_are_formatted() {
     let stack = std::thread::Builder::new().stack_size(8 << 20);
     let thread = stack.spawn(|| {

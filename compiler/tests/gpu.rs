@@ -6,7 +6,7 @@
 mod support;
 
 use gridlet_runtime::Device;
-use support::{Gridlet, OVERFLOW, Output, folder, json, program};
+use support::{Gridlet, NESTED, OVERFLOW, Output, folder, json, program};
 use tempfile::TempDir;
 
 /// Whether there is a GPU; if not, says so for `test`.
@@ -103,6 +103,57 @@ fn results_are_the_same_in_a_partition_and_by_every_way_to_machine_code() {
         json(&run(&folder, &format!("{call} --stats")))["launches"]["made"].as_u64().unwrap();
     assert!(made > 30, "{made} launches for 1,000 elements in leaves of 32");
     assert!(whole["launches"]["made"].is_null(), "not counted unless asked");
+}
+
+#[test]
+fn statistics_say_how_deep_launches_nest_and_where_they_run() {
+    if !gpu("statistics_say_how_deep_launches_nest_and_where_they_run") {
+        return;
+    }
+    let device = Device::open(0).unwrap();
+    let info = device.info();
+    let folder = program(NESTED);
+    let call = "--kernel tree --grid 1 --block 1 --arg [1] --arg 4 --print count --stats --json";
+    for more in ["", "-O 0", "--backend nvptx"] {
+        let output = run(&folder, &format!("{call} {more}"));
+        assert_eq!(output.status, 0, "{more}: {output:?}");
+        let result = json(&output);
+        assert_eq!(result["launches"]["made"], 4 + 16 + 64 + 256, "{more}");
+        assert_eq!(result["launches"]["deepest_nesting"], 4, "{more}");
+        assert_eq!(result["launches"]["may_be_deeper"], false, "{more}");
+        assert_eq!(result["buffers"]["count"][0], 341, "{more}");
+        assert_eq!(result["sms"]["host"].as_array().unwrap().len(), 1, "one block: {more}");
+        let children = result["sms"]["kernels"].as_array().unwrap().len();
+        eprintln!("{children} of {} SMs ran children{more}", info.sm_count);
+        assert!(children >= 1 && children <= info.sm_count as usize, "{children}");
+    }
+    let outer = "--kernel outer --grid 1 --block 1 --arg [1] --stats --json";
+    let result = json(&run(&folder, outer));
+    assert_eq!(result["launches"]["deepest_nesting"], 3, "{result}");
+    assert_eq!(result["launches"]["may_be_deeper"], true, "{result}");
+
+    // A partition confines the host's grids, but for the SMs that all share, and not their children.
+    let wide = "kernel child(p: *mut u32) { let end = clock64() + 200000; while clock64() < end {} atomic_add(p, 1); }\n\
+                kernel wide(p: *mut u32) { let end = clock64() + 200000; while clock64() < end {} \
+                if block_idx.x == 0 && thread_idx.x == 0 { \
+                launch child<<<2048, 64, stream = fire_and_forget>>>(p); } }\n";
+    let folder = program(wide);
+    let call = "--kernel wide --grid 2048 --block 64 --arg [1] --stats --json --sms 20";
+    let output = run(&folder, call);
+    assert_eq!(output.status, 0, "{output:?}");
+    let count = |of: &str| json(&output)["sms"][of].as_array().unwrap().len();
+    let (host, kernels) = (count("host"), count("kernels"));
+    eprintln!("--sms 20: {host} SMs ran the host's grid, {kernels} its child; {}", output.stderr);
+    if info.compute_capability.major == 9 {
+        assert!((24..=26).contains(&host), "{host}");
+        assert!(kernels > 26, "{kernels}");
+        for said in [
+            "note: 20 SMs asked, 24 given",
+            "warning: --sms 20: kernels launched from the device leave",
+        ] {
+            assert!(output.stderr.contains(said), "`{said}` is not in: {}", output.stderr);
+        }
+    }
 }
 
 #[test]

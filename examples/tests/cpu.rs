@@ -87,7 +87,7 @@ fn the_examples_are_checked_without_a_report() {
     let device = open(CpuConfig { seed: Some(2), check: true, ..CpuConfig::default() });
     device.set_pending_launch_limit(PENDING_LAUNCHES).unwrap();
     for example in &EXAMPLES {
-        run_one(&device, &device.stream().unwrap(), example, &build(example, true), 16);
+        run_one(&device, &device.stream().unwrap(), example, &build(example, true), 8);
     }
 }
 

@@ -8,7 +8,7 @@ const N: usize = 1000;
 
 fn particle(i: usize) -> Particle {
     let velocity = F32x2::new(i as f32, 0.0);
-    Particle::new(F32x2::new(0.0, i as f32), velocity, (i % 10 != 0).into())
+    Particle::new(F32x2::new(0.0, i as f32), velocity, (!i.is_multiple_of(10)).into())
 }
 
 /// What `step` does, in Rust.

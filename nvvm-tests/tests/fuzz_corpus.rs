@@ -10,11 +10,46 @@ use std::fs;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
+use gridlet::source::{FileId, SourceMap};
+use gridlet::syntax;
+
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<_> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     files
+}
+
+/// What the dictionary has: a quoted entry a line. None of them has a quote or a backslash in it.
+fn dictionary() -> Vec<String> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/fuzz/tokens.dict");
+    let text = fs::read_to_string(file).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let entry = |line: &str| {
+        let entry = line.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+        entry.unwrap_or_else(|| panic!("{line} is no entry")).to_owned()
+    };
+    lines.map(entry).collect()
+}
+
+#[test]
+fn the_dictionary_has_the_words_and_signs_of_the_language() {
+    let entries = dictionary();
+    let fixed = [syntax::keywords(), syntax::signs()].concat();
+    let missing: Vec<_> =
+        fixed.iter().filter(|word| !entries.iter().any(|entry| entry == *word)).collect();
+    assert!(missing.is_empty(), "the dictionary lacks {missing:?}");
+    let mut sorted = entries.clone();
+    sorted.sort();
+    sorted.dedup();
+    assert_eq!(sorted.len(), entries.len(), "an entry stands there twice");
+    for entry in entries {
+        let sources = SourceMap::single("a.grid", entry.as_str());
+        let (tokens, messages) = syntax::tokens(&sources, FileId(0));
+        // The parts of comments and numbers are no tokens yet.
+        let is_part = ["//", "/*", "*/", "0x"].contains(&entry.as_str());
+        assert!(is_part || tokens.len() == 1 && messages.is_empty(), "`{entry}` is no token");
+    }
 }
 
 #[test]

@@ -103,10 +103,16 @@ fn nvidia_takes_every_program_for_every_architecture() {
     for (name, program) in programs().into_iter().chain([built_ins()]) {
         for arch in CudaArch::SUPPORTED {
             for backend in [Backend::LibNvvm, Backend::Nvptx] {
-                for optimize in [true, false] {
-                    let what = format!("{name} for {arch} by {backend:?}, optimize: {optimize}");
-                    let options =
-                        BuildOptions { backend, optimize, ..BuildOptions::for_arch(arch) };
+                for (optimize, statistics) in [(true, false), (false, false), (true, true)] {
+                    let what = format!(
+                        "{name} for {arch} by {backend:?}, optimize: {optimize}, statistics: {statistics}"
+                    );
+                    let options = BuildOptions {
+                        backend,
+                        optimize,
+                        statistics,
+                        ..BuildOptions::for_arch(arch)
+                    };
                     // The cubin's parameter records are compared with the layout pass in there.
                     let built = session.cubin(&program, &options);
                     let built = built.unwrap_or_else(|error| panic!("{what}: {error}"));

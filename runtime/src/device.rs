@@ -12,6 +12,7 @@ use crate::cpu::{CpuConfig, default_threads};
 use crate::driver::green::ResourceKind;
 use crate::error::{CPU_DEVICES, Error, Fault, Result};
 use crate::info::{DeviceInfo, DeviceKind};
+use crate::observe;
 use crate::program::ProgramInner;
 use crate::resources::{Origin, SmResource, WorkqueueConfig, WorkqueueResource};
 use crate::selector::DeviceSelector;
@@ -75,7 +76,9 @@ impl Device {
         let (info, handle) = cpu::CpuHandle::open(config)?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed).max(CPU_DEVICES);
         let inner = Arc::new(DeviceInner::new(number, info, DeviceHandle::Cpu(handle)));
-        Ok(Device { inner })
+        let device = Device { inner };
+        observe::opened(&device, device.info());
+        Ok(device)
     }
 
     /// What the CPU device is with the default configuration, without opening it.
@@ -284,7 +287,9 @@ fn open_cuda(ordinal: u32, opened: &mut Opened) -> Result<Device> {
     let inner = Arc::new(DeviceInner::new(ordinal, info, DeviceHandle::Cuda(handle)));
     opened.retain(|(_, inner)| inner.strong_count() > 0);
     opened.push((ordinal, Arc::downgrade(&inner)));
-    Ok(Device { inner })
+    let device = Device { inner };
+    observe::opened(&device, device.info());
+    Ok(device)
 }
 
 /// What all handles of a device share.
@@ -365,9 +370,9 @@ impl DeviceInner {
         self: &Arc<Self>,
         wait: impl FnOnce(Duration) -> Result<Waited>,
         timeout: Duration,
-        what: impl FnOnce() -> String,
+        what: impl Fn() -> String,
     ) -> Result<()> {
-        let waited = wait(timeout);
+        let waited = observe::waiting(&what, || wait(timeout));
         let what = if matches!(waited, Ok(Waited::Done)) { String::new() } else { what() };
         if waited == Ok(Waited::Running) && self.timed_out.set(what.clone()).is_ok() {
             // The context must outlive what still runs in it, and a later `Device::open` must find it marked.
@@ -415,11 +420,28 @@ impl DeviceInner {
     /// loses memory or code that it uses. `None`: leak the handle, because that wait timed out, now or
     /// earlier, and destroying would hang; or because the context is gone, and the handle with it.
     pub(crate) fn enter_for_drop(self: &Arc<Self>) -> Option<Entered<'_>> {
-        let entered = self.enter().ok()?;
+        let entered = self.enter_or_leak()?;
         // A fault ends the wait as well: nothing runs any more.
         let timed_out =
             matches!(self.settle(DEFAULT_TIMEOUT, &entered), Err(Error::TimedOut { .. }));
+        if timed_out {
+            observe::leaked("a wait for the device timed out");
+        }
         (!timed_out).then_some(entered)
+    }
+
+    /// The device, entered, for destroying a handle that no kernel can be using; else `None`, as there.
+    pub(crate) fn enter_or_leak(&self) -> Option<Entered<'_>> {
+        let usable = self.usable();
+        if let (Err(error), true) = (&usable, self.has_timed_out()) {
+            observe::leaked(error);
+        }
+        usable.and_then(|()| self.enter()).ok()
+    }
+
+    /// Whether something of it may hang, so that nothing may be waited for.
+    pub(crate) fn has_timed_out(&self) -> bool {
+        self.timed_out.get().is_some()
     }
 
     /// Runs a copy or fill and waits for it. Work that was launched before comes first; if there was some, its
@@ -451,6 +473,7 @@ impl DeviceInner {
         transfer: Transfer,
         entered: &Entered<'_>,
     ) -> Result<()> {
+        observe::copying(what, &transfer);
         // SAFETY: passed on to the caller.
         unsafe { self.handle.start(transfer, entered) }?;
         let wait = |timeout| self.handle.wait_for_transfers(timeout, entered);

@@ -1,5 +1,7 @@
 //! Everything that can go wrong on the host side, with the values and the limits in the message.
 
+mod hint;
+
 use std::fmt;
 
 use crate::cpu::check::{Report, render_all};
@@ -302,6 +304,14 @@ pub enum Error {
     CpuMemory {
         /// Bytes asked for.
         bytes: u64,
+    },
+    /// A handle that another library made cannot be used here, or one of this crate's not there.
+    #[error("cannot share {what}: {reason}")]
+    Foreign {
+        /// The handle.
+        what: &'static str,
+        /// Why not.
+        reason: String,
     },
 }
 

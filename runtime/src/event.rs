@@ -6,12 +6,15 @@ use std::time::Duration;
 use crate::backend::{EventHandle, Waited};
 use crate::device::{DEFAULT_TIMEOUT, Device, DeviceInner};
 use crate::error::Result;
+use crate::interop::Keep;
 
 /// A point in a stream; [`crate::Stream::record`] sets it.
 #[derive(Debug)]
 pub struct Event {
     pub(crate) device: Arc<DeviceInner>,
     pub(crate) handle: EventHandle,
+    /// Whose it is, if it is another library's: then it is not destroyed.
+    pub(crate) owner: Option<Keep>,
 }
 
 impl Event {
@@ -22,7 +25,7 @@ impl Event {
     pub fn new(device: &Device) -> Result<Event> {
         let device = Arc::clone(&device.inner);
         let handle = device.handle.event(&device.enter()?)?;
-        Ok(Event { device, handle })
+        Ok(Event { device, handle, owner: None })
     }
 
     /// Whether the work before it is done (`cuEventQuery`); an event that was never recorded is.
@@ -54,7 +57,10 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        if let Ok(entered) = self.device.enter() {
+        if self.owner.is_some() {
+            return;
+        }
+        if let Some(entered) = self.device.enter_or_leak() {
             // SAFETY: nothing else has the handle.
             unsafe { self.handle.destroy(&entered) };
         }

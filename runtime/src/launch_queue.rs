@@ -11,7 +11,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::arguments::Arg;
 use crate::artifact::{Artifact, describe_image};
@@ -145,7 +145,7 @@ impl Default for QueueProbe {
 }
 
 /// What [`probe`] found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueDepth {
     /// Launches that returned before the host blocked, over all streams. The first of each channel runs; the others
     /// wait in the queue.

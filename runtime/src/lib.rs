@@ -46,6 +46,11 @@
 //! passes them answers for them. On the CPU the device's memory is the host's, and an image is a program: to run
 //! one is to trust who made it.
 
+/// `docs/runtime.md`, whose examples are compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/runtime.md")]
+pub struct Guide;
+
 pub mod arguments;
 pub mod artifact;
 mod backend;
@@ -56,15 +61,18 @@ mod driver;
 mod error;
 mod event;
 mod info;
+pub mod interop;
 pub mod launch_queue;
 mod limits;
 pub mod manifest;
 mod memory;
+pub mod observe;
 pub mod occupancy;
 mod partition;
 mod program;
 pub mod resources;
 mod selector;
+mod statistics;
 mod stream;
 pub mod typed;
 mod types;
@@ -90,6 +98,7 @@ pub use resources::{
     WorkqueueResource, WorkqueueScope,
 };
 pub use selector::DeviceSelector;
+pub use statistics::Statistics;
 pub use stream::Stream;
 pub use typed::DevicePointer;
 pub use types::ScalarType;

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::observe;
 
 /// A limit of a device (`CUlimit`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,11 +61,14 @@ impl Device {
         let entered = self.inner.enter()?;
         let before = handle.free_memory(&entered)?;
         handle.set_limit(limit, value, &entered)?;
-        if handle.is_cpu() {
-            return Ok(0);
-        }
-        let after = handle.free_memory(&entered)?;
-        Ok(before.cast_signed().wrapping_sub(after.cast_signed()))
+        let taken = if handle.is_cpu() {
+            0
+        } else {
+            let after = handle.free_memory(&entered)?;
+            before.cast_signed().wrapping_sub(after.cast_signed())
+        };
+        observe::limit_set(self, limit.name(), value, taken);
+        Ok(taken)
     }
 
     /// [`Limit::PendingLaunches`].

@@ -31,6 +31,9 @@ pub struct Manifest {
     /// What the program needs of the device runtime; absent if it launches nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_runtime: Option<DeviceRuntime>,
+    /// Where kernels note statistics of their run; absent unless the program was built for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub statistics: Option<Statistics>,
     /// The compiled images.
     #[serde(default)]
     pub images: Vec<Image>,
@@ -168,6 +171,33 @@ pub struct DeviceRuntime {
     /// count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launches_made: Option<String>,
+}
+
+/// Where an instrumented program notes how deep its launches nest and which SMs run its grids.
+///
+/// The array has [`statistics_words`] 32-bit words, little-endian, zero before the first kernel:
+/// - the deepest nesting: 0 for grids of the host, 1 for those that such grids launched, and so on;
+/// - the deepest of the grids whose depth is only a lower bound, because a kernel above them leaves no room for it in its
+///   parameter buffer; 0 if there were none;
+/// - a bit for each SM that ran a block of a grid of the host, from bit 0 of the first word on;
+/// - the same for grids that kernels launched.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Statistics {
+    /// Its symbol in the image.
+    pub symbol: String,
+    /// How many SMs it has bits for, a multiple of 32. SMs beyond share the last bit.
+    pub sms: u32,
+}
+
+/// Words before the SMs in the array that [`Statistics`] describes.
+pub const DEPTH_WORDS: u32 = 2;
+
+/// The SMs that the compiler makes room for: far more than any GPU has.
+pub const STATISTICS_SMS: u32 = 2048;
+
+/// Words of the array that [`Statistics`] describes.
+pub const fn statistics_words(sms: u32) -> u32 {
+    DEPTH_WORDS + 2 * (sms / 32)
 }
 
 /// The record in device memory that a failed plain launch writes: four 32-bit words, little-endian, in

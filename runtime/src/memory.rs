@@ -2,13 +2,14 @@
 
 use std::marker::PhantomData;
 use std::mem::size_of;
-use std::slice;
 use std::sync::Arc;
+use std::{mem, slice};
 
 use crate::arguments::{Arg, Element, Pointer};
 use crate::backend::Transfer;
 use crate::device::{DEFAULT_TIMEOUT, Device, DeviceInner};
 use crate::error::{Error, Result};
+use crate::interop::Keep;
 use crate::program::Program;
 use crate::types::ScalarType;
 
@@ -54,11 +55,22 @@ pub(crate) fn bytes_of_mut<T: DeviceCopy>(values: &mut [T]) -> &mut [u8] {
 /// variable", `cuMemAlloc`). Freed when dropped, once the launches before have ended.
 #[derive(Debug)]
 pub struct DeviceMemory {
-    device: Arc<DeviceInner>,
-    address: u64,
-    bytes: u64,
-    /// Whose variable it is, if it is one: then it is not freed.
-    program: Option<Program>,
+    pub(crate) device: Arc<DeviceInner>,
+    pub(crate) address: u64,
+    pub(crate) bytes: u64,
+    pub(crate) owner: Owner,
+}
+
+/// Who frees memory.
+#[derive(Debug)]
+pub(crate) enum Owner {
+    /// The value itself.
+    Memory,
+    /// Nobody: it is a variable of the program, or was given away.
+    #[expect(dead_code, reason = "a program is held for its drop")]
+    Nobody(Option<Program>),
+    /// Another library, when it gets this.
+    Other(Keep),
 }
 
 impl DeviceMemory {
@@ -69,20 +81,20 @@ impl DeviceMemory {
     pub fn alloc(device: &Device, bytes: u64) -> Result<DeviceMemory> {
         let device = Arc::clone(&device.inner);
         let address = device.handle.allocate(bytes, &device.enter()?)?;
-        Ok(DeviceMemory { device, address, bytes, program: None })
+        Ok(DeviceMemory { device, address, bytes, owner: Owner::Memory })
     }
 
     /// Managed memory, which the host reaches at the same address.
     pub(crate) fn alloc_managed(device: &Device, bytes: u64) -> Result<DeviceMemory> {
         let device = Arc::clone(&device.inner);
         let address = device.handle.allocate_managed(bytes, &device.enter()?)?;
-        Ok(DeviceMemory { device, address, bytes, program: None })
+        Ok(DeviceMemory { device, address, bytes, owner: Owner::Memory })
     }
 
     /// A variable of a program, which lives as long.
     pub(crate) fn of_program(program: &Program, address: u64, bytes: u64) -> DeviceMemory {
         let device = program.device().inner;
-        DeviceMemory { device, address, bytes, program: Some(program.clone()) }
+        DeviceMemory { device, address, bytes, owner: Owner::Nobody(Some(program.clone())) }
     }
 
     /// Allocates, with every byte 0.
@@ -205,12 +217,20 @@ impl DeviceMemory {
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
-        if self.program.is_some() {
+        let owner = mem::replace(&mut self.owner, Owner::Nobody(None));
+        if let Owner::Nobody(_) = owner {
             return;
         }
-        if let Some(entered) = self.device.enter_for_drop() {
-            // SAFETY: the address is `alloc`'s and no kernel runs.
-            unsafe { self.device.handle.free(self.address, &entered) };
+        match (self.device.enter_for_drop(), owner) {
+            (Some(entered), Owner::Memory) => {
+                // SAFETY: the address is `alloc`'s and no kernel runs.
+                unsafe { self.device.handle.free(self.address, &entered) };
+            }
+            // While the context is current, which the other library then need not change.
+            (Some(_entered), Owner::Other(keep)) => drop(keep),
+            // To free it could wait for ever.
+            (None, Owner::Other(keep)) if self.device.has_timed_out() => mem::forget(keep),
+            (None, _) | (Some(_), Owner::Nobody(_)) => {}
         }
     }
 }
@@ -218,9 +238,9 @@ impl Drop for DeviceMemory {
 /// Elements of a type in device memory.
 #[derive(Debug)]
 pub struct Buffer<T: DeviceCopy> {
-    memory: DeviceMemory,
-    length: usize,
-    element: PhantomData<T>,
+    pub(crate) memory: DeviceMemory,
+    pub(crate) length: usize,
+    pub(crate) element: PhantomData<T>,
 }
 
 impl<T: DeviceCopy> Buffer<T> {

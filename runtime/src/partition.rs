@@ -8,7 +8,8 @@ use crate::device::{DEFAULT_TIMEOUT, Device, DeviceInner, lock};
 use crate::driver::green::ResourceKind;
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::program::Program;
+use crate::observe;
+use crate::program::{Program, ProgramInner};
 use crate::resources::{
     Origin, ResourceDescriptor, ResourceProblem, SmResource, SplitFlags, WorkqueueConfig,
     WorkqueueResource,
@@ -92,7 +93,10 @@ impl GreenContext {
             descriptor.resources.iter().map(|resource| resource.handle()).collect();
         let (handle, sm_count) = device.handle.partition(&resources, &device.enter()?)?;
         let streams = Mutex::default();
-        Ok(GreenContext { inner: Arc::new(GreenInner { device, handle, sm_count, streams }) })
+        let green =
+            GreenContext { inner: Arc::new(GreenInner { device, handle, sm_count, streams }) };
+        observe::green_created(green.device(), sm_count);
+        Ok(green)
     }
 
     /// How many SMs it has.
@@ -210,12 +214,7 @@ impl GreenContext {
     /// Whether the program's kernels stay on its SMs. Kernels that launch do so through CUDA's device runtime, whose
     /// children leave (seen on compute capability 9.0).
     pub fn confinement(&self, program: &Program) -> Confinement {
-        let capability = self.inner.device.info.compute_capability;
-        if program.artifact().manifest().device_runtime.is_some() && capability.major > 0 {
-            Confinement::ChildrenLeave
-        } else {
-            Confinement::Confined
-        }
+        self.inner.confinement(&program.inner)
     }
 
     fn same_device(&self, event: &Event) -> Result<()> {
@@ -284,6 +283,18 @@ pub(crate) struct GreenInner {
     pub(crate) sm_count: u32,
     /// Its streams, as far as they live.
     pub(crate) streams: Mutex<Vec<Weak<StreamInner>>>,
+}
+
+impl GreenInner {
+    /// [`GreenContext::confinement`].
+    pub(crate) fn confinement(&self, program: &ProgramInner) -> Confinement {
+        let capability = self.device.info.compute_capability;
+        if program.artifact.manifest().device_runtime.is_some() && capability.major > 0 {
+            Confinement::ChildrenLeave
+        } else {
+            Confinement::Confined
+        }
+    }
 }
 
 impl Drop for GreenInner {

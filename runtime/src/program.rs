@@ -14,6 +14,8 @@ use crate::error::{ArtifactError, ArtifactProblem, Error, LostLaunches, Result, 
 use crate::info::DeviceInfo;
 use crate::manifest::{self, ImageKind, LostLaunchRecord};
 use crate::memory::{Buffer, DeviceCopy, DeviceMemory};
+use crate::observe;
+use crate::statistics::Statistics;
 
 /// Bytes of a [`LostLaunchRecord`].
 const RECORD_BYTES: usize = size_of::<LostLaunchRecord>();
@@ -21,7 +23,7 @@ const RECORD_BYTES: usize = size_of::<LostLaunchRecord>();
 /// An artifact loaded on a device; serves the device and all of its green contexts. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Program {
-    inner: Arc<ProgramInner>,
+    pub(crate) inner: Arc<ProgramInner>,
 }
 
 impl Program {
@@ -33,6 +35,7 @@ impl Program {
     pub fn load(device: &Device, artifact: &Artifact) -> Result<Program> {
         let device = Arc::clone(&device.inner);
         let entered = device.enter()?;
+        let _span = observe::loading(&artifact.manifest().program);
         let image = device.handle.load(artifact, &device.info, &entered)?;
         let record_symbol = match &artifact.manifest().device_runtime {
             None => None,
@@ -148,18 +151,23 @@ impl Program {
         let Some(symbol) = runtime.and_then(|runtime| runtime.launches_made.as_deref()) else {
             return Ok(None);
         };
-        let symbol = c_string(&program.artifact, symbol)?;
-        let entered = program.device.enter()?;
         let mut word = [0u8; 8];
-        let (address, bytes) = program.image.global(&symbol, "the launch counter", &entered)?;
-        if let Some(bytes) = bytes.filter(|bytes| *bytes != word.len() as u64) {
-            let problem = format!("the launch counter has {bytes} bytes, not {}", word.len());
-            return Err(foreign(&program.artifact, problem));
-        }
-        let copy = Transfer::ToHost { from: address, to: word.as_mut_ptr(), bytes: word.len() };
-        // SAFETY: the counter has that many bytes, and so has the word.
-        unsafe { program.device.transfer_now("a copy of the launch counter", copy, &entered) }?;
+        program.read(symbol, "a copy of the launch counter", &mut word)?;
         Ok(Some(u64::from_le_bytes(word)))
+    }
+
+    /// What its kernels noted since the program was loaded; `None` if it was not built for that. A kernel that still
+    /// runs may add to it: wait for the program's streams first.
+    ///
+    /// # Errors
+    /// [`Error::Artifact`] if the image lacks what the manifest names; [`Error::Cuda`], [`Error::Unusable`].
+    pub fn statistics(&self) -> Result<Option<Statistics>> {
+        let program = &self.inner;
+        let Some(noted) = &program.artifact.manifest().statistics else { return Ok(None) };
+        let mut bytes = vec![0; noted.bytes()];
+        program.read(&noted.symbol, "a copy of the statistics", &mut bytes)?;
+        let made = self.launches_made()?.unwrap_or_default();
+        Ok(Some(Statistics::decode(made, &bytes, noted.sms)))
     }
 }
 
@@ -267,6 +275,21 @@ impl ProgramInner {
         })
     }
 
+    /// Copies a variable of the image to the host; it must have as many bytes. `copying` is `a copy of` and what it is.
+    fn read(&self, symbol: &str, copying: &'static str, to: &mut [u8]) -> Result<()> {
+        let what = copying.trim_start_matches("a copy of ");
+        let symbol = c_string(&self.artifact, symbol)?;
+        let entered = self.device.enter()?;
+        let (address, bytes) = self.image.global(&symbol, what, &entered)?;
+        if let Some(bytes) = bytes.filter(|bytes| *bytes != to.len() as u64) {
+            let problem = format!("{what} has {bytes} bytes, not {}", to.len());
+            return Err(foreign(&self.artifact, problem));
+        }
+        let copy = Transfer::ToHost { from: address, to: to.as_mut_ptr(), bytes: to.len() };
+        // SAFETY: the variable has that many bytes, and so has the slice.
+        unsafe { self.device.transfer_now(copying, copy, &entered) }
+    }
+
     /// Finds the lost-launch record as the entered context has it. Every context of a device is expected to
     /// have the same, but the driver's reference does not say so for green contexts.
     pub(crate) fn find_record(&self, entered: &Entered<'_>) -> Result<()> {
@@ -351,6 +374,8 @@ impl ProgramInner {
 impl Drop for ProgramInner {
     fn drop(&mut self) {
         if let Some(entered) = self.device.enter_for_drop() {
+            // No launch is lost in silence: after this nobody can read the records.
+            observe::dropped(self.report_lost_launches(true, &entered));
             // SAFETY: kernels held `self`, and none of them runs.
             unsafe { self.image.unload(&entered) };
         }

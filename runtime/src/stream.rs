@@ -11,7 +11,9 @@ use crate::device::{DEFAULT_TIMEOUT, Device, DeviceInner, add, lock};
 use crate::driver::unified::MemoryLocation;
 use crate::error::{Error, Result};
 use crate::event::Event;
+use crate::interop::Sharing;
 use crate::launch_queue::{Progress, allowance_here};
+use crate::observe;
 use crate::partition::{GreenContext, GreenInner};
 use crate::program::Kernel;
 use crate::resources::{Origin, SmResource};
@@ -22,7 +24,7 @@ const MOST_NAMES: usize = 8;
 /// A stream: what is launched into it runs in that order. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Stream {
-    inner: Arc<StreamInner>,
+    pub(crate) inner: Arc<StreamInner>,
 }
 
 impl Stream {
@@ -33,8 +35,21 @@ impl Stream {
     ) -> Result<Stream> {
         let partition = green.map(|green| &green.handle);
         let handle = device.handle.stream(partition, priority, &device.enter()?)?;
+        Ok(Stream::of_handle(device, green, handle, Sharing::default()))
+    }
+
+    pub(crate) fn of_handle(
+        device: &Arc<DeviceInner>,
+        green: Option<&Arc<GreenInner>>,
+        handle: StreamHandle,
+        sharing: Sharing,
+    ) -> Stream {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+
         let inner = Arc::new(StreamInner {
             handle,
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            sharing,
             green: green.cloned(),
             device: Arc::clone(device),
             submitted: AtomicU64::new(0),
@@ -46,7 +61,7 @@ impl Stream {
         if let Some(green) = green {
             add(&green.streams, &inner);
         }
-        Ok(Stream { inner })
+        Stream { inner }
     }
 
     /// The green context that it belongs to.
@@ -152,12 +167,14 @@ impl Stream {
         };
         if let Some(green) = &stream.green {
             program.find_record_in(&green.handle, &entered)?;
+            observe::confined(&program.artifact.manifest().program, green.confinement(program));
         }
         kernel.allow_shared(config.shared_bytes)?;
         if config.cooperative {
             let sms = stream.green.as_ref().map_or(device.info.sm_count, |green| green.sm_count);
             kernel.check_cooperative(config, sms, &entered)?;
         }
+        observe::launching(kernel.name(), config, stream.number);
         // Before the launch, so that no wait can miss it.
         stream.note_launch(&kernel.entry.name);
         program.note_launch();
@@ -249,7 +266,7 @@ impl Stream {
     ) -> Result<()> {
         let entered = self.inner.device.enter()?;
         // A wait for the stream has to wait for it.
-        self.inner.submitted.fetch_add(1, Ordering::AcqRel);
+        self.inner.note_work();
         // SAFETY: the caller's range is managed memory of this device, whose owner waits before it frees it.
         unsafe { self.inner.handle.prefetch(address, bytes, location, &entered) }
     }
@@ -280,9 +297,12 @@ impl Stream {
 #[derive(Debug)]
 pub(crate) struct StreamInner {
     pub(crate) handle: StreamHandle,
+    /// Of this process's streams, for whoever observes them.
+    number: u64,
+    pub(crate) sharing: Sharing,
     // The stream is destroyed in `drop`, before these are let go: first the green context, then the device.
-    green: Option<Arc<GreenInner>>,
-    device: Arc<DeviceInner>,
+    pub(crate) green: Option<Arc<GreenInner>>,
+    pub(crate) device: Arc<DeviceInner>,
     /// Launches made, and how many of those a wait has seen end.
     submitted: AtomicU64,
     finished: AtomicU64,
@@ -301,6 +321,11 @@ impl StreamInner {
             kernels.push(Arc::clone(kernel));
         }
         drop(kernels);
+        self.note_work();
+    }
+
+    /// Something was put into the stream, and waits have to wait for it.
+    pub(crate) fn note_work(&self) {
         self.submitted.fetch_add(1, Ordering::AcqRel);
     }
 
@@ -346,15 +371,20 @@ impl StreamInner {
 
 impl Drop for StreamInner {
     fn drop(&mut self) {
-        let Ok(entered) = self.device.enter() else { return };
+        let Some(entered) = self.device.enter_or_leak() else {
+            return self.sharing.end(self.device.has_timed_out());
+        };
         // Its work is waited for, because nothing else would know of it once the stream is gone.
         if self.is_busy() {
             let _ = self.wait(DEFAULT_TIMEOUT, &entered);
-            if self.device.usable().is_err() {
-                return;
+            if self.device.enter_or_leak().is_none() {
+                return self.sharing.end(self.device.has_timed_out());
             }
         }
-        // SAFETY: nothing else has the handle.
-        unsafe { self.handle.destroy(&entered) };
+        if self.sharing.may_destroy() {
+            // SAFETY: nothing else has the handle.
+            unsafe { self.handle.destroy(&entered) };
+        }
+        self.sharing.end(false);
     }
 }

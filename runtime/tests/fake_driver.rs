@@ -10,9 +10,17 @@
     reason = "test helpers panic, and a child process reports by printing"
 )]
 
+#[path = "common/collect.rs"]
+mod collect;
 mod common;
+#[path = "fake_driver/failures.rs"]
+mod failures;
 #[path = "common/fake.rs"]
 mod fake;
+#[path = "fake_driver/interop.rs"]
+mod interop;
+#[path = "fake_driver/observe.rs"]
+mod observe;
 
 use std::time::Duration;
 
@@ -34,12 +42,15 @@ macro_rules! scenario {
     ($name:ident, $flavour:literal, [$($setting:literal = $value:literal),*], $run:expr) => {
         #[test]
         fn $name() {
-            if let Some(seen) = driven(stringify!($name), $flavour, &[$(($setting, $value)),*], $run) {
+            let name = concat!(module_path!(), "::", stringify!($name));
+            if let Some(seen) = $crate::driven(name, $flavour, &[$(($setting, $value)),*], $run) {
                 insta::assert_snapshot!(stringify!($name), seen);
             }
         }
     };
 }
+
+pub(crate) use scenario;
 
 fn open() -> Result<()> {
     say(format!("{:?}", Device::list().map(|devices| devices.len())));

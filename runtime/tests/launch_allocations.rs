@@ -113,7 +113,9 @@ fn scenario() -> Result<()> {
 #[test]
 fn launches_allocate_nothing() {
     let quiet = [("FAKE_QUIET", "1")];
-    if let Some(seen) = driven("launches_allocate_nothing", "full", &quiet, scenario) {
+    if let Some(seen) =
+        driven("launch_allocations::launches_allocate_nothing", "full", &quiet, scenario)
+    {
         let said: Vec<&str> = seen.lines().filter(|line| line.starts_with("> ")).collect();
         assert_eq!(
             said,

@@ -82,6 +82,9 @@ pub(crate) struct Bundle {
     /// Where to make the folder; a bundle that is there is replaced
     #[arg(long, default_value = "bundle", value_name = "FOLDER")]
     pub(crate) out: PathBuf,
+    /// Make a bundle of the fuzz targets and their corpora instead, with the script `run-fuzz`, which needs no GPU
+    #[arg(long)]
+    pub(crate) fuzz: bool,
 }
 
 /// Run the fuzz targets: everything that reads files gets bytes that nobody wrote

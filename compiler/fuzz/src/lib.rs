@@ -3,12 +3,14 @@
 //! A test of `nvvm-tests` calls the same functions with the files in `corpus/`, which hold a few bytes of every
 //! kind and all that was ever found.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
 
 use gridlet::arch::CudaArch;
 use gridlet::compile::{BuildOptions, Checked, CpuOptions, DialectChoice};
-use gridlet::diagnostics::{Diagnostic, Severity, ids, render};
+use gridlet::diagnostics::{Diagnostic, Severity, ids, reference, render};
 use gridlet::error::Error;
+use gridlet::format::format as layout_of;
 use gridlet::ir::{build::build_ir, print, verify::verify};
 use gridlet::launch::{self, LaunchOptions};
 use gridlet::layout::compute_layouts;
@@ -22,8 +24,9 @@ use nvvm_tests::generate;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 6] = [
     ("parse", parse),
+    ("format", format),
     ("check", check),
     ("generated", generated),
     ("artifact", artifact),
@@ -37,7 +40,17 @@ pub fn parse(data: &[u8]) {
     look_at(&diagnostics, &sources);
 }
 
-/// The checker, and the stages behind it that need no tool.
+/// The formatter. A source and its result have the same tokens, and what is formatted stays as it is.
+pub fn format(data: &[u8]) {
+    let sources = program(data);
+    let Some(once) = accept(layout_of(&sources)) else { return };
+    let again = SourceMap::single("fuzz.grid", once.as_str());
+    assert!(words(&sources) == words(&again), "other tokens:\n{once}");
+    let twice = accept(layout_of(&again)).expect("what was formatted can be formatted");
+    assert!(once == twice, "formatted again, it is\n{twice}\ninstead of\n{once}");
+}
+
+/// The checker with its flow analyses, and the stages behind it that need no tool.
 pub fn check(data: &[u8]) {
     through_ir(&program(data));
 }
@@ -131,10 +144,27 @@ fn pieces(text: &str) -> Vec<&str> {
     pieces
 }
 
-/// Messages have known ids, point into the text, and can be shown.
+/// The texts of the tokens, without the commas that a formatter may add and leave out: those before a closing sign.
+fn words(sources: &SourceMap) -> Vec<&str> {
+    let text = &sources.file(FileId(0)).text;
+    let mut words: Vec<&str> = vec![];
+    for (_, range) in syntax::tokens(sources, FileId(0)).0 {
+        let word = &text[range];
+        if matches!(word, ")" | "]" | "}" | ">>>" | ">") && words.last() == Some(&",") {
+            words.pop();
+        }
+        words.push(word);
+    }
+    words
+}
+
+/// Messages have known ids that `gridlet explain` explains, point into the text, and can be shown.
 fn look_at(diagnostics: &[Diagnostic], sources: &SourceMap) {
+    static EXPLAINED: OnceLock<BTreeSet<&str>> = OnceLock::new();
+    let explained = EXPLAINED.get_or_init(|| reference::entries().map(|entry| entry.id).collect());
     for diagnostic in diagnostics {
         assert!(ids::lookup(diagnostic.id).is_some(), "`{}` is not an id", diagnostic.id);
+        assert!(explained.contains(diagnostic.id), "`{}` is not explained", diagnostic.id);
         assert!(!diagnostic.labels.is_empty(), "{diagnostic:?} points nowhere");
         for label in &diagnostic.labels {
             let text = &sources.file(label.span.file).text;

@@ -3,13 +3,13 @@
 //! The format is `gridlet-runtime`'s ([`gridlet_runtime::manifest`]); this stage only fills it in.
 
 use gridlet_runtime::artifact::{Artifact, cpu_arch, describe_image};
-use gridlet_runtime::manifest::{self, ImageKind, MANIFEST_VERSION, Manifest};
+use gridlet_runtime::manifest::{self, ImageKind, MANIFEST_VERSION, Manifest, STATISTICS_SMS};
 
 use crate::arch::CudaArch;
 use crate::compile::{BuildOptions, Checked, CpuOptions, Session};
 use crate::error::{Error, Result};
 use crate::ir::{self, KernelId};
-use crate::launch::{LAUNCHES_MADE, LOST_LAUNCH_RECORD, Strategy};
+use crate::launch::{LAUNCHES_MADE, LOST_LAUNCH_RECORD, STATISTICS, Strategy};
 use crate::layout::{field_offset, type_layout};
 use crate::target::Target;
 use crate::types::{StructId, Structs, Type};
@@ -77,6 +77,7 @@ pub fn describe(program: &Checked) -> Manifest {
         statics,
         structs: structs.finish(),
         device_runtime: program.launches().then_some(device_runtime),
+        statistics: None,
         images: Vec::new(),
         toolchain: Vec::new(),
     }
@@ -102,11 +103,11 @@ pub fn build(
 /// As [`Session::cpu_image`].
 pub fn build_cpu(session: &Session, program: &Checked, options: &CpuOptions) -> Result<Artifact> {
     let image = session.cpu_image(program, options)?.0;
-    pack(session, program, vec![(Target::Cpu, image)], options.count_launches)
+    pack(session, program, vec![(Target::Cpu, image)], options.statistics)
 }
 
-/// Builds an image for each target and packs them with their manifest. Launches are counted if `cuda` or `cpu`
-/// says so.
+/// Builds an image for each target and packs them with their manifest. Kernels note statistics if `cuda` or `cpu` says
+/// so.
 ///
 /// # Errors
 /// As [`Session::cubin`] and [`Session::cpu_image`].
@@ -117,25 +118,25 @@ pub fn build_for(
     cuda: &BuildOptions,
     cpu: &CpuOptions,
 ) -> Result<Artifact> {
-    let count_launches = cuda.count_launches || cpu.count_launches;
+    let statistics = cuda.statistics || cpu.statistics;
     let mut images = Vec::new();
     for &target in targets {
         let image = match target {
             Target::Cuda(arch) => {
-                let options = BuildOptions { arch, count_launches, ..*cuda };
+                let options = BuildOptions { arch, statistics, ..*cuda };
                 session.cubin(program, &options)?.cubin.0
             }
             Target::Cpu => {
-                let options = CpuOptions { count_launches, ..*cpu };
+                let options = CpuOptions { statistics, ..*cpu };
                 session.cpu_image(program, &options)?.0
             }
         };
         images.push((target, image));
     }
-    pack(session, program, images, count_launches)
+    pack(session, program, images, statistics)
 }
 
-/// Packs images that are built already; `count_launches` says whether they count the launches they make.
+/// Packs images that are built already; `statistics` says whether their kernels note some.
 ///
 /// # Errors
 /// [`Error::Internal`] if the runtime does not take what the compiler made.
@@ -143,7 +144,7 @@ pub fn pack(
     session: &Session,
     program: &Checked,
     images: Vec<(impl Into<Target>, Vec<u8>)>,
-    count_launches: bool,
+    statistics: bool,
 ) -> Result<Artifact> {
     let stem = program.name();
     let images = images.into_iter().map(|(target, bytes)| {
@@ -154,7 +155,7 @@ pub fn pack(
         };
         NewImage { kind, arch, file: format!("{stem}.{target}.{ending}"), bytes }
     });
-    assemble(session, program, images.collect(), count_launches)
+    assemble(session, program, images.collect(), statistics)
 }
 
 /// An image to pack.
@@ -170,7 +171,7 @@ pub struct NewImage {
     pub bytes: Vec<u8>,
 }
 
-/// Packs images of any kind; `count_launches` as for [`pack`].
+/// Packs images of any kind; `statistics` as for [`pack`].
 ///
 /// # Errors
 /// As [`pack`].
@@ -178,11 +179,15 @@ pub fn assemble(
     session: &Session,
     program: &Checked,
     images: Vec<NewImage>,
-    count_launches: bool,
+    statistics: bool,
 ) -> Result<Artifact> {
     let mut manifest = describe(program);
-    if let (Some(device_runtime), true) = (&mut manifest.device_runtime, count_launches) {
-        device_runtime.launches_made = Some(LAUNCHES_MADE.into());
+    if statistics {
+        if let Some(device_runtime) = &mut manifest.device_runtime {
+            device_runtime.launches_made = Some(LAUNCHES_MADE.into());
+        }
+        manifest.statistics =
+            Some(manifest::Statistics { symbol: STATISTICS.into(), sms: STATISTICS_SMS });
     }
     manifest.toolchain = session.versions();
     let mut files = Vec::new();

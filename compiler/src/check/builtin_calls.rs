@@ -2,6 +2,7 @@
 
 use super::body::Body;
 use super::expressions::typed;
+use super::fold::{self, Folded};
 use super::mismatch::Why;
 use super::tree::{Expr, ExprKind};
 use crate::builtins::{
@@ -98,6 +99,16 @@ impl<'a> Body<'_, 'a> {
             _ => self.fixed(builtin, arguments)?,
         };
         self.alive &= !builtin.ends();
+        if self.constant && builtin.is_constant() {
+            return match fold::builtin(builtin, &arguments, &ty) {
+                Folded::Value(kind) => Some(typed(kind, ty, span)),
+                Folded::Wrapped(kind) => Some(typed(self.wrapped(kind, &ty, span)?, ty, span)),
+                Folded::No => {
+                    self.not_constant(span);
+                    None
+                }
+            };
+        }
         Some(typed(ExprKind::Builtin { builtin, arguments, format: None }, ty, span))
     }
 

@@ -75,7 +75,7 @@ impl<'a> Body<'_, 'a> {
     }
 
     /// Looks for errors in arguments whose call is already wrong. Strings may be meant.
-    fn check_all(&mut self, arguments: &'a [ast::Expr]) {
+    pub(super) fn check_all(&mut self, arguments: &'a [ast::Expr]) {
         for argument in arguments {
             if !matches!(argument.kind, ast::ExprKind::Str(_)) {
                 self.infer(argument, None);

@@ -1,62 +1,193 @@
-//! Constants, evaluated in the order in which they need each other.
+//! Constants and structs, in the order in which they need each other: the length of an array in a struct is a
+//! constant, and a constant may be the size of a struct.
 
 use super::mismatch::Why;
 use super::{Context, ValueName};
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
-use crate::syntax::ast::{Expr, ExprKind, Name};
+use crate::syntax::ast::{self, Expr, ExprKind, GenericArgument, TypeExpr, TypeExprKind};
+use crate::types::StructId;
 
-/// How far the walk over a constant is.
+/// How far the walk over a constant or struct is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     Unseen,
     Open,
     Done,
 }
 
+/// What the walk goes over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Node {
+    /// Index in [`Context::consts`].
+    Const(usize),
+    Struct(StructId),
+}
+
+/// What a node needs, and where it says so.
+#[derive(Clone, Copy)]
+struct Use {
+    node: Node,
+    span: Span,
+    /// A struct that is a part of another one. That none contains itself is seen where its fields are resolved.
+    is_part: bool,
+}
+
+/// How far the walk is with each node.
+struct States {
+    consts: Vec<State>,
+    structs: Vec<State>,
+}
+
+impl States {
+    fn of(&mut self, node: Node) -> &mut State {
+        match node {
+            Node::Const(at) => &mut self.consts[at],
+            Node::Struct(id) => &mut self.structs[id.0 as usize],
+        }
+    }
+}
+
 impl<'a> Context<'a> {
-    /// Evaluates every constant after those that it uses. A list of open constants stands for the stack
-    /// of a recursive walk, so that a chain of any length is fine.
-    pub(super) fn evaluate_consts(&mut self) {
-        let mut states = vec![State::Unseen; self.consts.len()];
-        for root in 0..self.consts.len() {
-            if states[root] != State::Unseen {
-                continue;
-            }
-            states[root] = State::Open;
-            let mut open = vec![(root, self.consts_in(root))];
-            while let Some((at, uses)) = open.last_mut() {
-                let at = *at;
-                match uses.pop() {
-                    None => {
-                        self.evaluate_const(at);
-                        states[at] = State::Done;
-                        open.pop();
-                    }
-                    Some((used, span)) => match states[used] {
-                        State::Done => {}
-                        State::Open => self.report_cycle(used, span),
-                        State::Unseen => {
-                            states[used] = State::Open;
-                            open.push((used, self.consts_in(used)));
+    /// Evaluates every constant and resolves every struct, each after what it needs. A list of open nodes stands
+    /// for the stack of a recursive walk, so that a chain of any length is fine.
+    pub(super) fn evaluate_consts_and_structs(&mut self, items: &[(StructId, &'a ast::Struct)]) {
+        let mut sources: Vec<Option<&'a ast::Struct>> = vec![None; self.struct_items.len()];
+        for (id, item) in items {
+            sources[id.0 as usize] = Some(item);
+        }
+        let mut states = States {
+            consts: vec![State::Unseen; self.consts.len()],
+            // Those of the language are known.
+            structs: sources
+                .iter()
+                .map(|source| if source.is_some() { State::Unseen } else { State::Done })
+                .collect(),
+        };
+        let consts = (0..self.consts.len()).map(Node::Const);
+        let structs = items.iter().map(|(id, _)| Node::Struct(*id));
+        let roots: Vec<Node> = consts.chain(structs).collect();
+        for root in roots {
+            let mut open = vec![];
+            self.open(root, &sources, &mut states, &mut open);
+            while let Some((node, uses)) = open.last_mut() {
+                let node = *node;
+                let Some(used) = uses.pop() else {
+                    match node {
+                        Node::Const(at) => self.evaluate_const(at),
+                        Node::Struct(id) => {
+                            if let Some(source) = sources[id.0 as usize] {
+                                self.resolve_struct(id, source, &states.structs);
+                            }
                         }
-                    },
+                    }
+                    *states.of(node) = State::Done;
+                    open.pop();
+                    continue;
+                };
+                match *states.of(used.node) {
+                    State::Done => {}
+                    State::Open => self.report_cycle(used),
+                    State::Unseen => self.open(used.node, &sources, &mut states, &mut open),
                 }
             }
         }
     }
 
-    /// The constants that the value of constant `at` names, the last one first.
-    fn consts_in(&self, at: usize) -> Vec<(usize, Span)> {
+    fn open(
+        &self,
+        node: Node,
+        sources: &[Option<&'a ast::Struct>],
+        states: &mut States,
+        open: &mut Vec<(Node, Vec<Use>)>,
+    ) {
+        if *states.of(node) != State::Unseen {
+            return;
+        }
+        *states.of(node) = State::Open;
         let mut uses = vec![];
-        for name in names_in(&self.consts[at].item.value) {
-            let meaning = self.value(self.text(name), name.span.file);
-            if let Some((ValueName::Const(used), _)) = meaning {
-                uses.push((used, name.span));
+        match node {
+            Node::Const(at) => {
+                self.uses_in_type(&self.consts[at].item.ty, false, &mut uses);
+                self.uses_in(&self.consts[at].item.value, &mut uses);
+            }
+            Node::Struct(id) => {
+                for field in sources[id.0 as usize].iter().flat_map(|source| &source.fields) {
+                    self.uses_in_type(&field.ty, true, &mut uses);
+                }
             }
         }
         uses.reverse();
-        uses
+        open.push((node, uses));
+    }
+
+    /// What those parts of an expression that a constant may have need, from left to right.
+    fn uses_in(&self, value: &Expr, uses: &mut Vec<Use>) {
+        let mut open = vec![value];
+        while let Some(value) = open.pop() {
+            match &value.kind {
+                ExprKind::Name(name) => {
+                    let meaning = self.value(self.text(*name), name.span.file);
+                    if let Some((ValueName::Const(used), _)) = meaning {
+                        let node = Node::Const(used);
+                        uses.push(Use { node, span: name.span, is_part: false });
+                    }
+                }
+                ExprKind::Unary(_, value) => open.push(value),
+                ExprKind::Cast(value, ty) => {
+                    self.uses_in_type(ty, false, uses);
+                    open.push(value);
+                }
+                ExprKind::Binary { left, right, .. } | ExprKind::Logical { left, right, .. } => {
+                    open.push(right);
+                    open.push(left);
+                }
+                ExprKind::Call { generics, arguments, .. } => {
+                    let generics = generics.iter().flat_map(|generics| &generics.arguments);
+                    for argument in generics {
+                        match argument {
+                            GenericArgument::Name(name) => self.use_of_struct(*name, false, uses),
+                            GenericArgument::Type(ty) => self.uses_in_type(ty, false, uses),
+                            GenericArgument::Value(_) => {}
+                        }
+                    }
+                    open.extend(arguments.iter().rev());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What a type needs to be resolved, and its size to be known. `is_part` if a struct holds it.
+    fn uses_in_type(&self, ty: &TypeExpr, is_part: bool, uses: &mut Vec<Use>) {
+        let mut ty = ty;
+        let mut by_value = true;
+        loop {
+            match &ty.kind {
+                TypeExprKind::Name(name) => {
+                    if by_value {
+                        self.use_of_struct(*name, is_part, uses);
+                    }
+                    return;
+                }
+                TypeExprKind::Pointer { pointee, .. } => {
+                    by_value = false;
+                    ty = pointee;
+                }
+                TypeExprKind::Array(element, length) => {
+                    self.uses_in(length, uses);
+                    ty = element;
+                }
+                TypeExprKind::Slice(element) => ty = element,
+                TypeExprKind::Error => return,
+            }
+        }
+    }
+
+    fn use_of_struct(&self, name: ast::Name, is_part: bool, uses: &mut Vec<Use>) {
+        if let Some(Some(id)) = self.struct_named(self.text(name), name.span.file) {
+            uses.push(Use { node: Node::Struct(id), span: name.span, is_part });
+        }
     }
 
     fn evaluate_const(&mut self, at: usize) {
@@ -74,28 +205,25 @@ impl<'a> Context<'a> {
         entry.value = value.map(|value| value.kind);
     }
 
-    fn report_cycle(&mut self, used: usize, span: Span) {
-        let name = self.consts[used].item.name;
-        let message = format!("the constant `{}` needs its own value", self.text(name));
-        let error = Diagnostic::error(ids::RECURSIVE_CONST, span, message);
-        self.report(error.label(name.span, "declared here"));
-    }
-}
-
-/// The names in those parts of an expression that a constant may have, from left to right.
-fn names_in(value: &Expr) -> Vec<Name> {
-    let mut names = vec![];
-    let mut open = vec![value];
-    while let Some(value) = open.pop() {
-        match &value.kind {
-            ExprKind::Name(name) => names.push(*name),
-            ExprKind::Unary(_, value) | ExprKind::Cast(value, _) => open.push(value),
-            ExprKind::Binary { left, right, .. } | ExprKind::Logical { left, right, .. } => {
-                open.push(right);
-                open.push(left);
+    fn report_cycle(&mut self, used: Use) {
+        let error = match used.node {
+            Node::Const(at) => {
+                let name = self.consts[at].item.name;
+                let message = format!("the constant `{}` needs its own value", self.text(name));
+                let error = Diagnostic::error(ids::RECURSIVE_CONST, used.span, message);
+                error.label(name.span, "declared here")
             }
-            _ => {}
-        }
+            Node::Struct(_) if used.is_part => return,
+            Node::Struct(id) => {
+                let item = self.structs.get(id);
+                let message = format!("the struct `{}` needs its own size", item.name);
+                let error = Diagnostic::error(ids::RECURSIVE_STRUCT, used.span, message);
+                match item.span {
+                    Some(span) => error.label(span, "declared here"),
+                    None => error,
+                }
+            }
+        };
+        self.report(error);
     }
-    names
 }

@@ -6,6 +6,7 @@ use super::body::{Body, Meaning};
 use super::launches::NAMED_STREAMS;
 use super::tree::{Expr, ExprKind, GeometryField};
 use super::types::builtin_type;
+use crate::builtins::Builtin;
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::syntax::ast;
@@ -28,7 +29,7 @@ impl<'a> Body<'_, 'a> {
     /// literal), it becomes `hint` if it can.
     pub(super) fn infer(&mut self, e: &'a ast::Expr, hint: Option<&Type>) -> Option<Expr> {
         let is_aggregate = self.aggregates && may_be_aggregate(&e.kind);
-        if self.constant && !is_aggregate && !may_be_constant(&e.kind) {
+        if self.constant && !is_aggregate && !self.may_be_constant(&e.kind) {
             self.not_constant(e.span);
             return None;
         }
@@ -62,6 +63,27 @@ impl<'a> Body<'_, 'a> {
                 self.block_like(e, Want::Infer(hint))
             }
             ast::ExprKind::Launch(launch) => self.launch(launch, e.span),
+        }
+    }
+
+    fn may_be_constant(&self, kind: &ast::ExprKind) -> bool {
+        match kind {
+            ast::ExprKind::Error
+            | ast::ExprKind::Int { .. }
+            | ast::ExprKind::Float { .. }
+            | ast::ExprKind::Bool(_)
+            | ast::ExprKind::Name(_)
+            | ast::ExprKind::Unary(..)
+            | ast::ExprKind::Binary { .. }
+            | ast::ExprKind::Logical { .. }
+            | ast::ExprKind::Cast(..) => true,
+            ast::ExprKind::Call { callee, .. } => {
+                let name = self.cx.text(*callee);
+                let builtin = self.cx.builtins.get(name).copied();
+                builtin.is_some_and(Builtin::is_constant)
+                    && self.cx.value(name, callee.span.file).is_none()
+            }
+            _ => false,
         }
     }
 
@@ -173,7 +195,7 @@ impl<'a> Body<'_, 'a> {
     }
 
     fn misplaced_string(&mut self, span: Span) -> Option<Expr> {
-        let message = "a string can only be the format of `printf` or the message of `assert`";
+        let message = "a string can only stand in `printf` or be the message of `assert`";
         self.cx.report(Diagnostic::error(ids::MISPLACED_STRING, span, message));
         None
     }
@@ -224,20 +246,5 @@ fn may_be_aggregate(kind: &ast::ExprKind) -> bool {
             | ast::ExprKind::Array(_)
             | ast::ExprKind::ArrayRepeat(..)
             | ast::ExprKind::Call { .. }
-    )
-}
-
-fn may_be_constant(kind: &ast::ExprKind) -> bool {
-    matches!(
-        kind,
-        ast::ExprKind::Error
-            | ast::ExprKind::Int { .. }
-            | ast::ExprKind::Float { .. }
-            | ast::ExprKind::Bool(_)
-            | ast::ExprKind::Name(_)
-            | ast::ExprKind::Unary(..)
-            | ast::ExprKind::Binary { .. }
-            | ast::ExprKind::Logical { .. }
-            | ast::ExprKind::Cast(..)
     )
 }

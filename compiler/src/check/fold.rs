@@ -1,6 +1,7 @@
 //! Arithmetic on constants, with the results that a GPU would give.
 
-use super::tree::{BinaryOp, ExprKind, UnaryOp};
+use super::tree::{BinaryOp, Expr, ExprKind, UnaryOp};
+use crate::builtins::{BitOp, Builtin, MathOp};
 use crate::float;
 use crate::types::{Scalar, Type};
 
@@ -71,6 +72,38 @@ pub(super) fn binary(op: BinaryOp, left: &ExprKind, right: &ExprKind, ty: &Type)
         }
         _ => Folded::No,
     }
+}
+
+/// A built-in on constants, with a value of type `ty`. Only on integers: what floats give is the device's.
+pub(super) fn builtin(builtin: Builtin, arguments: &[Expr], ty: &Type) -> Folded {
+    let numbers = arguments.iter().map(|argument| match argument.kind {
+        ExprKind::Int(value) => Some(value),
+        _ => None,
+    });
+    let Some(numbers) = numbers.collect::<Option<Vec<i128>>>() else { return Folded::No };
+    let (Some(from), Some(to)) =
+        (arguments.first().and_then(|first| first.ty.as_scalar()), ty.as_scalar())
+    else {
+        return Folded::No;
+    };
+    let bits = from.bits();
+    let pattern = |value: i128| (value as u128) & (u128::MAX >> (128 - bits));
+    let value = match (builtin, &numbers[..]) {
+        (Builtin::Math(MathOp::Abs), [value]) => value.abs(),
+        (Builtin::Math(MathOp::Min), [left, right]) => *left.min(right),
+        (Builtin::Math(MathOp::Max), [left, right]) => *left.max(right),
+        (Builtin::Math(MathOp::Clamp), [value, low, high]) => *value.max(low).min(high),
+        (Builtin::Bit(BitOp::Popc), [value]) => pattern(*value).count_ones().into(),
+        (Builtin::Bit(BitOp::Clz), [value]) => {
+            (pattern(*value).leading_zeros() - (128 - bits)).into()
+        }
+        (Builtin::Bit(BitOp::Ctz), [value]) => pattern(*value).trailing_zeros().min(bits).into(),
+        (Builtin::Bit(BitOp::Brev), [value]) => {
+            wrap((pattern(*value).reverse_bits() >> (128 - bits)) as i128, from)
+        }
+        _ => return Folded::No,
+    };
+    int(value, to)
 }
 
 fn compare<T: PartialOrd>(op: BinaryOp, left: T, right: T) -> Option<ExprKind> {

@@ -225,8 +225,7 @@ impl<'a> Context<'a> {
     ) -> (Option<tree::Program>, Vec<Diagnostic>) {
         self.resolve_uses(file);
         let items = self.declare(file);
-        self.evaluate_consts();
-        self.resolve_structs(&items.structs);
+        self.evaluate_consts_and_structs(&items.structs);
         let statics = self.evaluate_statics();
         self.resolve_functions(&items.functions);
         let functions = self.check_functions(wanted);

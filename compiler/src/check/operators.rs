@@ -101,7 +101,7 @@ impl<'a> Body<'_, 'a> {
     }
 
     /// A constant that did not fit: wrapped, as at run time, but an error in a constant.
-    fn wrapped(&mut self, kind: ExprKind, ty: &Type, span: Span) -> Option<ExprKind> {
+    pub(super) fn wrapped(&mut self, kind: ExprKind, ty: &Type, span: Span) -> Option<ExprKind> {
         if !self.constant {
             return Some(kind);
         }

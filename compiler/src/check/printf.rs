@@ -113,7 +113,7 @@ impl Wanted {
             Wanted::Character => "a `u8`, `i8`, `u32` or `i32`",
             Wanted::Float => "a float",
             Wanted::Pointer => "a pointer",
-            Wanted::Text => "a pointer to `i8` or `u8`",
+            Wanted::Text => "a string or a pointer to `i8` or `u8`",
         }
     }
 
@@ -189,9 +189,7 @@ impl<'a> Body<'_, 'a> {
                 let message = "the format of `printf` is a string that stands here";
                 self.cx.report(Diagnostic::error(ids::PRINTF_FORMAT, first.span, message));
             }
-            for argument in rest {
-                self.infer(argument, None);
-            }
+            self.check_all(rest);
             return None;
         };
         let (wanted, wrong) = conversions(&format.text);
@@ -204,9 +202,7 @@ impl<'a> Body<'_, 'a> {
             );
         }
         if is_wrong {
-            for argument in rest {
-                self.infer(argument, None);
-            }
+            self.check_all(rest);
             return None;
         }
         let mut values = Vec::with_capacity(rest.len());
@@ -216,6 +212,7 @@ impl<'a> Body<'_, 'a> {
                     let place = range_in(first.span, format, conversion.range.clone());
                     self.printf_argument(argument, conversion.wanted, place)
                 }
+                None if matches!(argument.kind, ast::ExprKind::Str(_)) => None,
                 None => self.infer(argument, None),
             };
             values.push(value);
@@ -236,6 +233,9 @@ impl<'a> Body<'_, 'a> {
         wanted: Wanted,
         place: Span,
     ) -> Option<Expr> {
+        if let ast::ExprKind::Str(text) = &argument.kind {
+            return self.printf_text(argument, text, wanted, place);
+        }
         let hint = wanted.hint();
         let hint = match argument.literal {
             // An integer for `%f` is a mistake to be reported as one of the format.
@@ -265,6 +265,27 @@ impl<'a> Body<'_, 'a> {
                 None
             }
         }
+    }
+
+    /// A string as an argument, which only `%s` prints.
+    fn printf_text(
+        &mut self,
+        argument: &'a ast::Expr,
+        text: &ast::Str,
+        wanted: Wanted,
+        place: Span,
+    ) -> Option<Expr> {
+        if wanted == Wanted::Text {
+            let ty = Type::pointer_const(Type::Scalar(Scalar::U8));
+            let value = typed(ExprKind::Text(text.text.clone()), ty, argument.span);
+            return (!text.damaged).then_some(value);
+        }
+        let message = format!("this conversion takes {}, not a string", wanted.describe());
+        let error = Diagnostic::error(ids::PRINTF_ARGUMENTS, argument.span, message)
+            .at_caret("this is a string")
+            .label(place, "the conversion");
+        self.cx.report(error.hint("print it with `%s`"));
+        None
     }
 
     fn printf_count(

@@ -1,13 +1,12 @@
 //! Structs: their fields, and that none contains itself.
 
-use super::types::builtin_type;
+use super::consts::State;
+use super::types::{MAX_LEAVES, builtin_type};
 use super::{Context, StructItem};
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::syntax::ast::{self, MAX_HEIGHT};
 use crate::types::{Field, Struct, StructId, Type};
-
-use super::types::MAX_LEAVES;
 
 impl<'a> Context<'a> {
     /// Enters the built-in structs into the lists that go beside [`crate::types::Structs`].
@@ -39,19 +38,28 @@ impl<'a> Context<'a> {
         Some(id)
     }
 
-    /// Resolves the fields of all structs.
-    pub(super) fn resolve_structs(&mut self, items: &[(StructId, &'a ast::Struct)]) {
-        for (id, item) in items {
-            if item.fields.is_empty() && !item.damaged {
-                let message = format!("the struct `{}` has no fields", self.text(item.name));
-                self.report(Diagnostic::error(ids::EMPTY_STRUCT, item.name.span, message));
-                self.struct_items[id.0 as usize].damaged = true;
-            }
-            for field in &item.fields {
-                self.resolve_field(*id, field);
+    /// Resolves the fields of a struct, all of whose parts are resolved but for those that are not `Done`: these
+    /// contain it.
+    pub(super) fn resolve_struct(&mut self, id: StructId, item: &'a ast::Struct, states: &[State]) {
+        if item.fields.is_empty() && !item.damaged {
+            let message = format!("the struct `{}` has no fields", self.text(item.name));
+            self.report(Diagnostic::error(ids::EMPTY_STRUCT, item.name.span, message));
+            self.struct_items[id.0 as usize].damaged = true;
+        }
+        for field in &item.fields {
+            self.resolve_field(id, field);
+        }
+        for field in 0..self.struct_items[id.0 as usize].fields.len() {
+            let (ty, span) = &self.struct_items[id.0 as usize].fields[field];
+            let (inner, span) = (ty.as_ref().and_then(by_value), *span);
+            if let Some(inner) = inner.filter(|inner| states[inner.0 as usize] != State::Done) {
+                self.struct_items[id.0 as usize].fields[field].0 = None;
+                // Whoever walks down the fields of a struct comes to an end.
+                self.structs.get_mut(id).fields[field].ty = Type::Unit;
+                self.report_recursion(inner, span);
             }
         }
-        self.measure_structs(items);
+        self.measure_struct(id);
     }
 
     fn resolve_field(&mut self, id: StructId, field: &'a ast::Field) {
@@ -73,49 +81,6 @@ impl<'a> Context<'a> {
         // The placeholder is never seen: there was an error.
         let ty = ty.unwrap_or(Type::Unit);
         self.structs.get_mut(id).fields.push(Field { name: name.into(), ty });
-    }
-
-    /// Visits every struct after those that it contains, to find its size and that it does not contain
-    /// itself. A list of open structs stands for the stack of a recursive walk.
-    fn measure_structs(&mut self, items: &[(StructId, &'a ast::Struct)]) {
-        #[derive(Clone, Copy, PartialEq, Eq)]
-        enum State {
-            Unseen,
-            Open,
-            Done,
-        }
-        let mut states = vec![State::Unseen; self.struct_items.len()];
-        states[StructId::DIM3.0 as usize] = State::Done;
-        for (root, _) in items {
-            if states[root.0 as usize] != State::Unseen {
-                continue;
-            }
-            states[root.0 as usize] = State::Open;
-            let mut open = vec![(*root, 0usize)];
-            while let Some((id, next)) = open.last_mut() {
-                let (id, field) = (*id, *next);
-                *next += 1;
-                let Some((ty, span)) = self.struct_items[id.0 as usize].fields.get(field) else {
-                    self.measure_struct(id);
-                    states[id.0 as usize] = State::Done;
-                    open.pop();
-                    continue;
-                };
-                let Some(inner) = ty.as_ref().and_then(by_value) else { continue };
-                match states[inner.0 as usize] {
-                    State::Done => {}
-                    State::Unseen => {
-                        states[inner.0 as usize] = State::Open;
-                        open.push((inner, 0));
-                    }
-                    State::Open => {
-                        let span = *span;
-                        self.struct_items[id.0 as usize].fields[field].0 = None;
-                        self.report_recursion(inner, span);
-                    }
-                }
-            }
-        }
     }
 
     fn report_recursion(&mut self, id: StructId, field: Option<Span>) {
@@ -145,9 +110,11 @@ impl<'a> Context<'a> {
             self.report_size(span);
         }
         if height >= u32::from(MAX_HEIGHT) {
-            // So that those around it are not reported too.
+            // So that those around it are not reported too, and whoever walks down them comes to an end.
             self.struct_items[id.0 as usize].height = 1;
-            let name = self.structs.get(id).name.clone();
+            let item = self.structs.get_mut(id);
+            item.fields.iter_mut().for_each(|field| field.ty = Type::Unit);
+            let name = item.name.clone();
             let message = format!("the struct `{name}` is nested over {MAX_HEIGHT} levels deep");
             self.report(Diagnostic::error(ids::NESTING_TOO_DEEP, span, message));
         }

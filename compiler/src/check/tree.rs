@@ -397,6 +397,8 @@ pub enum ExprKind {
     Float(f64),
     /// `true`, `false`.
     Bool(bool),
+    /// The address of a string that ends with a zero, a `*const u8`: an argument of `printf`.
+    Text(String),
     /// A local variable or parameter (a place).
     Local(LocalId),
     /// A `shared` variable (a place).

@@ -42,7 +42,7 @@ impl<'a> Context<'a> {
                 let element = self.resolve_type(element);
                 let length = self.array_length(length);
                 let ty = Type::Array(Box::new(element?), length?);
-                // Structs are not all known while their fields are resolved: they are checked as a whole.
+                // A struct that contains itself is not known here: it is reported where its fields are.
                 if self.leaves(&ty) > MAX_LEAVES {
                     self.report_size(span);
                     return None;

@@ -65,6 +65,7 @@ fn visit_expr<'t>(expr: &'t Expr, visit: &mut dyn FnMut(Node<'t>)) {
         ExprKind::Int(_)
         | ExprKind::Float(_)
         | ExprKind::Bool(_)
+        | ExprKind::Text(_)
         | ExprKind::Local(_)
         | ExprKind::Shared(_)
         | ExprKind::Static(_)

@@ -43,6 +43,9 @@ pub(crate) struct Options {
     /// Let CPU images use all that this machine's processor has; they then run only on its like
     #[arg(long)]
     native: bool,
+    /// Let kernels note how deep they nest and which SMs run them, for `gridlet run --stats`
+    #[arg(long)]
+    stats: bool,
     #[command(flatten)]
     code: CodeOptions,
 }
@@ -50,7 +53,17 @@ pub(crate) struct Options {
 impl Options {
     /// For images to keep.
     fn cpu_options(&self) -> CpuOptions {
-        CpuOptions { check: self.check, native: self.native, ..self.code.cpu_options() }
+        CpuOptions {
+            check: self.check,
+            native: self.native,
+            statistics: self.stats,
+            ..self.code.cpu_options()
+        }
+    }
+
+    /// For a GPU.
+    fn cuda_options(&self, arch: CudaArch) -> BuildOptions {
+        self.code.build_options(arch).with_statistics(self.stats)
     }
 }
 
@@ -129,7 +142,7 @@ impl CodeOptions {
                 BackendName::Nvptx => Backend::Nvptx,
             },
             optimize: matches!(self.level, Level::Full),
-            count_launches: false,
+            statistics: false,
         }
     }
 
@@ -252,7 +265,7 @@ fn source_outputs(
             for &target in &options.arch {
                 let bytes = match target {
                     Target::Cuda(arch) => {
-                        let build = options.code.build_options(arch);
+                        let build = options.cuda_options(arch);
                         cuda_output(session, program, emit, &build, &shown)?
                     }
                     Target::Cpu => {
@@ -267,7 +280,7 @@ fn source_outputs(
         // The manifest names the images' hashes, so it needs them built.
         let artifact = || {
             let (cuda, cpu) = (CudaArch::DEFAULT, options.cpu_options());
-            let cuda = options.code.build_options(cuda);
+            let cuda = options.cuda_options(cuda);
             artifact::build_for(session, program, &options.arch, &cuda, &cpu).map_err(shown)
         };
         let bytes = match emit {

@@ -12,8 +12,10 @@ mod explain;
 mod fmt;
 mod input;
 mod layout;
+mod probe;
 mod report;
 mod run;
+mod statistics;
 mod value;
 
 use std::process::ExitCode;
@@ -73,6 +75,8 @@ enum Command {
     Run(run::Options),
     /// List the devices, and what they can do
     Device(device::Options),
+    /// Measure what a driver does
+    Probe(probe::Options),
     /// Say what a message means, and how to get rid of it
     Explain(explain::Options),
     /// Show which compiler parts were found, and how to get what is missing
@@ -90,6 +94,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Layout(options) => layout::run(&options, &reporter),
         Command::Run(options) => run::run(&options, &reporter),
         Command::Device(options) => device::run(&options),
+        Command::Probe(options) => probe::run(&options, &reporter),
         Command::Explain(options) => explain::run(&options),
         Command::Doctor(options) => doctor::run(&options),
     };

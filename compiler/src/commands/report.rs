@@ -17,12 +17,20 @@ pub(crate) struct Failure {
     status: u8,
     /// A stable id for tools, and the message; `None` if all was said.
     message: Option<(&'static str, String)>,
+    /// What to do about it.
+    hint: Option<String>,
 }
 
 impl Failure {
     /// A failure with a message that is not about a place in the source.
     pub(crate) fn new(status: u8, id: &'static str, message: impl Into<String>) -> Self {
-        Failure { status, message: Some((id, message.into())) }
+        Failure { status, message: Some((id, message.into())), hint: None }
+    }
+
+    /// The same with what to do about it.
+    pub(crate) fn with_hint(mut self, hint: Option<impl Into<String>>) -> Self {
+        self.hint = hint.map(Into::into);
+        self
     }
 
     /// The call is wrong.
@@ -32,7 +40,7 @@ impl Failure {
 
     /// All messages were shown.
     pub(crate) fn shown(status: u8) -> Self {
-        Failure { status, message: None }
+        Failure { status, message: None, hint: None }
     }
 
     /// The exit status.
@@ -75,7 +83,7 @@ impl From<gridlet_runtime::Error> for Failure {
             // The call, its arguments, or the artifact that it names.
             _ => (status::CALL, "wrong-call"),
         };
-        Failure::new(status, id, error.to_string())
+        Failure::new(status, id, error.to_string()).with_hint(error.hint())
     }
 }
 
@@ -142,15 +150,73 @@ impl Reporter {
         Failure::shown(status::RUN)
     }
 
+    /// Shows a warning that is not about a place in the source.
+    pub(crate) fn warning(&self, id: &str, message: &str) {
+        self.aside("warning", id, message);
+    }
+
+    /// Shows what is good to know.
+    pub(crate) fn note(&self, id: &str, message: &str) {
+        self.aside("note", id, message);
+    }
+
+    #[expect(clippy::print_stderr, reason = "this is where messages are shown")]
+    fn aside(&self, severity: &str, id: &str, message: &str) {
+        match self.format {
+            MessageFormat::Human => eprintln!("{severity}: {message}"),
+            MessageFormat::Json => {
+                eprintln!("{}", json!({"severity": severity, "id": id, "message": message}));
+            }
+        }
+    }
+
     /// Shows a failure.
     #[expect(clippy::print_stderr, reason = "this is where messages are shown")]
     pub(crate) fn failure(&self, failure: &Failure) {
-        let Some((id, message)) = &failure.message else { return };
-        match self.format {
-            MessageFormat::Human => eprintln!("error: {message}"),
-            MessageFormat::Json => {
-                eprintln!("{}", json!({"severity": "error", "id": id, "message": message}));
-            }
+        if let Some(text) = self.text(failure) {
+            eprintln!("{text}");
         }
+    }
+
+    /// A failure as it is shown; `None` if all was said.
+    fn text(&self, failure: &Failure) -> Option<String> {
+        let (id, message) = failure.message.as_ref()?;
+        let hint = failure.hint.as_deref();
+        Some(match self.format {
+            // As the renderer of diagnostics sets notes that have no source line above them.
+            MessageFormat::Human => {
+                let hint = hint.map_or_else(String::new, |hint| format!("\n  = hint: {hint}"));
+                format!("error: {message}{hint}")
+            }
+            MessageFormat::Json => {
+                json!({"severity": "error", "id": id, "message": message, "hint": hint}).to_string()
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_shown_with_their_hint() {
+        let with = Failure::from(gridlet_runtime::Error::NotRecorded);
+        let without = Failure::call("no such file");
+        let shown =
+            |format, failure: &Failure| Reporter::new(format).text(failure).unwrap_or_default();
+        let human = |failure: &Failure| shown(MessageFormat::Human, failure);
+        let json = |failure: &Failure| shown(MessageFormat::Json, failure);
+        let hint = "call `Stream::record` before the event is asked for its time";
+        assert_eq!(human(&with), format!("error: the event was never recorded\n  = hint: {hint}"));
+        assert_eq!(human(&without), "error: no such file");
+        assert_eq!(human(&Failure::shown(1)), "");
+        assert_eq!(
+            json(&with),
+            format!(
+                r#"{{"severity":"error","id":"wrong-call","message":"the event was never recorded","hint":"{hint}"}}"#
+            )
+        );
+        assert!(json(&without).ends_with(r#""message":"no such file","hint":null}"#));
     }
 }

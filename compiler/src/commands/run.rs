@@ -1,7 +1,7 @@
 //! `gridlet run`
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use gridlet::cpu::CpuOptions;
 use gridlet::source::SourceMap;
 use gridlet_runtime::manifest::{Kernel, Manifest, Type};
 use gridlet_runtime::{
-    Arg, Artifact, CpuConfig, Device, DeviceKind, DeviceMemory, DeviceSelector, Dim3, Event,
-    GreenContext, LaunchConfig, LostLaunches, Program,
+    Arg, Artifact, Confinement, CpuConfig, Device, DeviceKind, DeviceMemory, DeviceSelector, Dim3,
+    Event, GreenContext, LaunchConfig, LostLaunches, Program, SmGranularity, Statistics,
 };
 use serde_json::{Map, Value, json};
 
@@ -22,7 +22,7 @@ use super::arguments::{self, ArgumentPlan, BufferPlan};
 use super::build::CodeOptions;
 use super::input::{self, FileKind};
 use super::report::{Failure, Reporter};
-use super::{Outcome, print, print_json, status, value};
+use super::{Outcome, print, print_json, statistics, status, value};
 
 /// Elements of a buffer that `--print NAME` shows without a count.
 const DEFAULT_PRINTED: usize = 16;
@@ -67,7 +67,7 @@ pub(crate) struct Options {
     /// Launches that may be pending at once [default: 2,048]
     #[arg(long, value_name = "N")]
     pending_launches: Option<u64>,
-    /// Count the launches that the kernels make
+    /// Show how many launches the kernels make, how deep they nest, and which SMs run them
     #[arg(long)]
     stats: bool,
     /// Write JSON
@@ -105,7 +105,8 @@ impl FromStr for Extent {
     }
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+/// A time in seconds, as options take it.
+pub(super) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if seconds > 0.0 && seconds <= 1e6 => Ok(seconds),
         _ => Err("give a number of seconds above 0 and up to 1000000".into()),
@@ -159,7 +160,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
         Input::Source(program) if device.info().kind == DeviceKind::Cpu => {
             let build = CpuOptions {
                 check: options.check,
-                count_launches: options.stats,
+                statistics: options.stats,
                 ..options.code.cpu_options()
             };
             artifact::build_cpu(&session, &program, &build)
@@ -173,7 +174,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
                         format!("Gridlet builds for no GPU of compute capability {capability}");
                     Failure::new(status::MISSING, "missing-device", message)
                 })?;
-            let build = options.code.build_options(arch).counting_launches(options.stats);
+            let build = options.code.build_options(arch).with_statistics(options.stats);
             artifact::build(&session, &program, &[arch], &build)
                 .map_err(|error| shown(error, &program))?
         }
@@ -280,6 +281,9 @@ fn execute(
         None => device.stream()?,
     };
     let program = Program::load(device, artifact)?;
+    if let (Some(green), Some(asked)) = (&green, options.sms) {
+        tell_of_partition(green, asked, &program, reporter);
+    }
     let kernel = program.kernel(&options.kernel.to_string())?;
 
     let mut bound = Vec::new();
@@ -317,7 +321,10 @@ fn execute(
         Err(other) => return Err(other.into()),
     };
     let microseconds = f64::from(start.elapsed_ms(&end)?) * 1e3;
-    let made = if options.stats { program.launches_made()? } else { None };
+    let noted = if options.stats { program.statistics()? } else { None };
+    if options.stats && noted.is_none() {
+        reporter.warning("no-statistics", &uninstrumented(&options.file));
+    }
 
     let shown = read_buffers(artifact.manifest(), &bound, printed)?;
     let place = match (&green, device.info().kind) {
@@ -330,9 +337,13 @@ fn execute(
         }
     };
     if options.json {
-        show_json(&place, &program, microseconds, made, lost.as_deref(), shown)?;
+        show_json(&place, &program, microseconds, noted.as_ref(), lost.as_deref(), shown)?;
     } else {
-        show_text(options, &place, microseconds, made, &shown)?;
+        let mut text = format!("{} on {place}: {microseconds:.1} µs\n", options.kernel);
+        if let Some(noted) = &noted {
+            statistics::describe(noted, device.info().kind, &mut text);
+        }
+        show_text(text, &shown)?;
     }
     match lost {
         None => Ok(()),
@@ -340,11 +351,29 @@ fn execute(
     }
 }
 
+/// Says where a partition is not what was asked for, or does not hold.
+fn tell_of_partition(green: &GreenContext, asked: u32, program: &Program, reporter: &Reporter) {
+    let given = green.sm_count();
+    if given != asked {
+        let device = green.device();
+        let sizes = device.info().sm_granularity.as_ref().map(|sizes| {
+            let SmGranularity { minimum, alignment, .. } = sizes;
+            format!(": this GPU splits in multiples of {alignment}, {minimum} at least")
+        });
+        let sizes = sizes.unwrap_or_default();
+        reporter.note("partition-rounded", &format!("{asked} SMs asked, {given} given{sizes}"));
+    }
+    let confinement = green.confinement(program);
+    if confinement != Confinement::Confined {
+        reporter.warning("partition-left", &format!("--sms {asked}: {confinement}"));
+    }
+}
+
 /// The failure of a run that lost launches, with what this program's user can do.
 fn lost_launches(lost: LostLaunches) -> Failure {
     let pool_was_full = lost.error == gridlet::launch::symbols::ERROR_LAUNCH_PENDING_COUNT_EXCEEDED;
-    let hint = if pool_was_full { "\nGive `--pending-launches N` for a larger pool." } else { "" };
-    Failure::new(status::RUN, "lost-launches", format!("{lost}{hint}"))
+    let hint = pool_was_full.then_some("give `--pending-launches N` for a larger pool");
+    Failure::new(status::RUN, "lost-launches", lost.to_string()).with_hint(hint)
 }
 
 /// An argument whose bytes were checked against the manifest when its text was parsed.
@@ -382,7 +411,7 @@ fn show_json(
     place: &str,
     program: &Program,
     microseconds: f64,
-    made: Option<u64>,
+    noted: Option<&Statistics>,
     lost: Option<&LostLaunches>,
     shown: Vec<(String, Vec<Value>)>,
 ) -> Outcome {
@@ -392,22 +421,19 @@ fn show_json(
         "device": place,
         "launch": program.artifact().manifest().launch_strategy,
         "time_us": microseconds,
-        "launches": {"made": made, "lost": lost.map_or(0, |lost| lost.count)},
+        "launches": statistics::launches_json(noted, lost),
+        "sms": statistics::sms_json(noted),
         "buffers": buffers,
     }))
 }
 
-fn show_text(
-    options: &Options,
-    place: &str,
-    microseconds: f64,
-    made: Option<u64>,
-    shown: &[(String, Vec<Value>)],
-) -> Outcome {
-    let mut text = format!("{} on {place}: {microseconds:.1} µs\n", options.kernel);
-    if let Some(made) = made {
-        let _ = writeln!(text, "launches made by kernels: {made}");
-    }
+/// That `--stats` has nothing to show, and what to do.
+fn uninstrumented(file: &Path) -> String {
+    let file = file.display();
+    format!("{file} notes no statistics; build it again with `gridlet build --stats`")
+}
+
+fn show_text(mut text: String, shown: &[(String, Vec<Value>)]) -> Outcome {
     for (name, elements) in shown {
         let elements: Vec<String> = elements.iter().map(Value::to_string).collect();
         let _ = writeln!(text, "{name}: [{}]", elements.join(", "));

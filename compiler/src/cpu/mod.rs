@@ -25,8 +25,8 @@ pub struct CpuOptions {
     pub debug_lines: bool,
     /// Whether the image tells the device of every access and every turn of a loop (`--check`).
     pub check: bool,
-    /// Whether kernels count the launches they make.
-    pub count_launches: bool,
+    /// Whether kernels note statistics of their run (`--stats`).
+    pub statistics: bool,
     /// Whether the image may use all that this machine's processor has, and so runs only on its like. Otherwise
     /// it runs on every processor of the architecture.
     pub native: bool,
@@ -39,7 +39,7 @@ impl Default for CpuOptions {
             optimize: true,
             debug_lines: false,
             check: false,
-            count_launches: false,
+            statistics: false,
             native: true,
         }
     }

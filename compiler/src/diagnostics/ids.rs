@@ -81,7 +81,7 @@ ids! {
     MISSING_RETURN = "missing-return": "a function that can end without its value",
     BREAK_OUTSIDE_LOOP = "break-outside-loop": "`break` or `continue` outside a loop",
     MISPLACED_RANGE = "misplaced-range": "a range that is not the head of a `for`",
-    MISPLACED_STRING = "misplaced-string": "a string that is neither the format of `printf` nor the message of `assert`",
+    MISPLACED_STRING = "misplaced-string": "a string that is neither an argument of `printf` nor the message of `assert`",
     MISPLACED_SHARED = "misplaced-shared": "`shared` memory declared inside a block",
     PRINTF_FORMAT = "printf-format": "a conversion that `printf` does not have on a GPU",
     PRINTF_ARGUMENTS = "printf-arguments": "arguments that do not go with the format",

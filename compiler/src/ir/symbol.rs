@@ -37,9 +37,27 @@ fn plain(name: &str) -> String {
     symbol
 }
 
+/// Before the names of the kernels that launches of instrumented builds go to.
+const NESTED: &str = "gridlet.nested.";
+
+/// The name of the kernel that launches of `kernel` go to, in instrumented builds.
+pub fn nested(kernel: &str) -> String {
+    format!("{NESTED}{kernel}")
+}
+
+/// The name of the function with the work of `kernel`, in instrumented builds.
+pub fn work(kernel: &str) -> String {
+    format!("gridlet.work.{kernel}")
+}
+
+/// The name in the source of a kernel: what messages call it.
+pub fn source_name(kernel: &str) -> &str {
+    kernel.strip_prefix(NESTED).unwrap_or(kernel)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{external, internal};
+    use super::{external, internal, nested, source_name};
 
     #[test]
     fn symbols_are_legal_in_ptx() {
@@ -47,6 +65,12 @@ mod tests {
         assert_eq!(internal("fill.body"), "fill.body");
         assert_eq!(external("a_1"), "a_1");
         assert_eq!(external("a b"), "a$20b");
+    }
+
+    #[test]
+    fn wrappers_are_called_as_what_they_wrap() {
+        assert_eq!(external(&nested("k::<-1>")), "gridlet$nested$k$m1");
+        assert_eq!([source_name(&nested("k::<8>")), source_name("k")], ["k::<8>", "k"]);
     }
 
     #[test]

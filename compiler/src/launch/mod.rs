@@ -5,6 +5,7 @@
 
 mod cdp;
 mod runtime;
+mod statistics;
 pub mod symbols;
 
 use crate::arch::CudaArch;
@@ -12,8 +13,9 @@ use crate::error::{Error, Result};
 use crate::ir::expand::{Instructions, expand};
 use crate::ir::{InstKind, Module, verify::verify};
 use crate::layout::Layouts;
+pub use statistics::instrument;
 use symbols::DeviceRuntimeAbi;
-pub use symbols::{LAUNCHES_MADE, LOST_LAUNCH_RECORD};
+pub use symbols::{LAUNCHES_MADE, LOST_LAUNCH_RECORD, STATISTICS};
 
 /// How the device launches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]

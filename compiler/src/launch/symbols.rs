@@ -174,6 +174,13 @@ pub const LOST_LAUNCH_RECORD: &str = "__gridlet_lost_launches";
 /// counted: see [`super::LaunchOptions::count_launches`].
 pub const LAUNCHES_MADE: &str = "__gridlet_launches_made";
 
+/// The device global, an array of `u32`, in which blocks note how deep launches nest and which SMs run them. It is there
+/// only in instrumented builds: see [`super::instrument`].
+pub const STATISTICS: &str = "__gridlet_statistics";
+
+/// The function that writes to [`STATISTICS`]. No name of the language has a dot in it.
+pub const NOTE_BLOCK: &str = "gridlet.note_block";
+
 /// The function that writes to [`LOST_LAUNCH_RECORD`]. No name of the language has a dot in it.
 pub const RECORD_LOST_LAUNCH: &str = "gridlet.record_lost_launch";
 

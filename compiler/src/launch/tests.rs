@@ -92,6 +92,45 @@ fn launches_are_counted_on_demand() {
 }
 
 #[test]
+fn instrumented_programs_have_wrappers_that_note_blocks() {
+    let module = with_arguments();
+    let instrumented = instrument(&module).unwrap();
+    let layouts = compute_layouts(&instrumented).unwrap();
+    // The depth lies behind the last `bool`, at 48.
+    let depth = layouts.kernels[1].slots.last().unwrap();
+    assert_eq!((depth.name.as_str(), depth.offset), ("launch.depth", 52));
+    insta::assert_snapshot!(print(&instrumented));
+    assert!(lower(&instrumented, &layouts, &LaunchOptions::for_arch(CudaArch::DEFAULT)).is_ok());
+}
+
+#[test]
+fn a_kernel_that_nobody_launches_has_no_nested_wrapper() {
+    let instrumented = instrument(&build(Structs::new(), vec![kernel("alone")])).unwrap();
+    assert_eq!(instrumented.kernels.len(), 1);
+    assert!(instrumented.globals.iter().any(|global| global.name == symbols::STATISTICS));
+    let layouts = compute_layouts(&instrumented).unwrap();
+    let options = LaunchOptions::for_arch(CudaArch::DEFAULT);
+    let lowered = lower(&instrumented, &layouts, &options).unwrap();
+    assert!(instrument(&lowered).unwrap_err().to_string().contains("lowered already"));
+}
+
+#[test]
+fn the_depth_needs_four_bytes_of_the_buffer() {
+    for (words, has_depth) in [(1023, true), (1024, false)] {
+        let words = Type::Array(Box::new(Type::U32), words);
+        let child = kernel("child").with(&[("words", words.clone())]);
+        let pass = do_(launch(10, 0, StreamExpr::Default, vec![local(0, words.clone())], false));
+        let parent = kernel("parent").with(&[("words", words)]).body(vec![pass]);
+        let instrumented = instrument(&build(Structs::new(), vec![child, parent])).unwrap();
+        let nested = &instrumented.kernels[2];
+        assert_eq!(nested.name, "gridlet.nested.child");
+        assert_eq!(nested.parameters.len(), if has_depth { 2 } else { 1 });
+        let layouts = compute_layouts(&instrumented).unwrap();
+        assert_eq!(layouts.kernels[2].size, 4096);
+    }
+}
+
+#[test]
 fn the_symbols_follow_the_architecture() {
     let module = launching(&[(StreamExpr::Default, false)]);
     for (arch, expected) in [

@@ -72,10 +72,14 @@ fn broken_token(error: LexError, span: Span) -> Diagnostic {
             Diagnostic::error(ids::UNTERMINATED_STRING, span, message)
                 .hint("write a line break as `\\n`")
         }
+        LexError::UnterminatedByte => {
+            let message = "this byte has no closing quote on its line";
+            Diagnostic::error(ids::UNTERMINATED_STRING, span, message).hint("write it as `b'a'`")
+        }
         LexError::Character | LexError::UnexpectedCharacter => {
             let message = "the language has no characters";
             Diagnostic::error(ids::UNEXPECTED_CHARACTER, span, message)
-                .hint("write the number, `97` for `a`")
+                .hint("write a byte, `b'a'`, which is a `u8`")
         }
     }
 }

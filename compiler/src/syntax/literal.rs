@@ -103,6 +103,32 @@ fn suffix_type(suffix: &str) -> Result<Option<Scalar>, String> {
     }
 }
 
+/// The value of a byte literal token, or the part of it that is wrong and what is wrong with it: an escape if it
+/// starts with `\`.
+pub(super) fn byte(token: &str) -> Result<u8, (std::ops::Range<usize>, &'static str)> {
+    let body =
+        token.strip_prefix("b'").and_then(|rest| rest.strip_suffix('\'')).unwrap_or_default();
+    let whole = 2..2 + body.len();
+    let value = match body.strip_prefix('\\') {
+        None => match body.as_bytes() {
+            [byte] if byte.is_ascii() && *byte != b'\'' => Some(*byte),
+            _ => return Err((0..token.len(), "a byte literal is one ASCII character")),
+        },
+        Some("n") => Some(b'\n'),
+        Some("r") => Some(b'\r'),
+        Some("t") => Some(b'\t'),
+        Some("0") => Some(0),
+        Some(same @ ("\\" | "'" | "\"")) => same.bytes().next(),
+        Some(escape) => match escape.strip_prefix('x').map(str::as_bytes) {
+            Some([high, low]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                u8::from_str_radix(&escape[1..], 16).ok()
+            }
+            _ => None,
+        },
+    };
+    value.ok_or((whole, "there is no such escape"))
+}
+
 /// A string with its escapes resolved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Unescaped {

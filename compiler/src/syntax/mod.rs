@@ -14,7 +14,7 @@ mod tokens;
 pub(crate) use lexer::{Lexeme, lex};
 pub(crate) use parser::infix_power;
 pub(crate) use token::Token;
-pub use tokens::{TokenKind, keywords, tokens};
+pub use tokens::{TokenKind, keywords, signs, tokens};
 
 use crate::diagnostics::{Collector, Diagnostic, ids};
 use crate::source::{FileId, SourceMap, Span};

@@ -14,6 +14,8 @@ pub(crate) enum LexError {
     UnterminatedString,
     /// `'a'`
     Character,
+    /// `b'` without its partner.
+    UnterminatedByte,
 }
 
 /// Declares the tokens that are always spelled the same, with their spelling for messages.
@@ -38,6 +40,9 @@ macro_rules! tokens {
             /// A string, quotes included.
             #[token("\"", string)]
             String,
+            /// A byte literal: `b'a'`.
+            #[token("b'", byte)]
+            Byte,
             /// What the lexer reported; whatever the parser makes of it is no news.
             #[regex(r"'([^'\\\n]|\\[^\n])'", character)]
             Error,
@@ -60,6 +65,7 @@ macro_rules! tokens {
                     Token::Label => "a label",
                     Token::Int | Token::Float => "a number",
                     Token::String => "a string",
+                    Token::Byte => "a byte",
                     Token::Error => "something else",
                     Token::Comment => "a comment",
                     Token::End => "the end of the file",
@@ -186,6 +192,26 @@ fn string(lexer: &mut Lexer<'_, Token>) -> FilterResult<(), LexError> {
     }
     lexer.bump(rest.len());
     FilterResult::Error(LexError::UnterminatedString)
+}
+
+/// Takes the rest of a byte literal, whatever stands in it.
+fn byte(lexer: &mut Lexer<'_, Token>) -> FilterResult<(), LexError> {
+    let rest = lexer.remainder();
+    let mut escaped = false;
+    for (at, byte) in rest.bytes().enumerate() {
+        match byte {
+            b'\n' => break,
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            // `b'''` is one literal, and a wrong one.
+            b'\'' if at > 0 || !rest[1..].starts_with('\'') => {
+                lexer.bump(at + 1);
+                return FilterResult::Emit(());
+            }
+            _ => {}
+        }
+    }
+    FilterResult::Error(LexError::UnterminatedByte)
 }
 
 /// Skips a comment; they nest, as in Rust.

@@ -22,6 +22,8 @@ pub enum TokenKind {
     Float,
     /// A string, quotes included.
     String,
+    /// `b'a'`
+    Byte,
 }
 
 /// The tokens of a file with the bytes that they cover, and what is wrong where there is none. Comments are
@@ -40,6 +42,7 @@ pub fn tokens(
             Token::Int => TokenKind::Int,
             Token::Float => TokenKind::Float,
             Token::String => TokenKind::String,
+            Token::Byte => TokenKind::Byte,
             _ => TokenKind::Fixed,
         };
         Some((kind, lexeme.start as usize..lexeme.end as usize))
@@ -51,4 +54,10 @@ pub fn tokens(
 pub fn keywords() -> Vec<&'static str> {
     let words = Token::FIXED.iter().filter(|token| token.is_keyword());
     words.map(|token| token.describe().trim_matches('`')).collect()
+}
+
+/// The signs that are always spelled the same: brackets, operators and the like.
+pub fn signs() -> Vec<&'static str> {
+    let signs = Token::FIXED.iter().filter(|token| !token.is_keyword());
+    signs.map(|token| token.describe().trim_matches('`')).collect()
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use gridlet::builtins::{
     AtomicOp, Builtin, MathOp, Order, ReduceOp, atomic_supports, is_wide_number, reduce_supports,
+    shuffle_supports,
 };
 use gridlet::check::tree::{self, BinaryOp, UnaryOp};
 use gridlet::parse_and_check;
@@ -44,8 +45,8 @@ kinds!(
     Add Sub Mul Div Rem And Or Xor Shl Shr Eq Ne Lt Le Gt Ge
 );
 
-/// What a right program of one file cannot have: what could not be read, and other files.
-const IMPOSSIBLE: [&str; 4] = ["Item Opaque", "TypeExpr Error", "Expr Error", "Item Use"];
+/// What a right program cannot have: what could not be read.
+const IMPOSSIBLE: [&str; 3] = ["Item Opaque", "TypeExpr Error", "Expr Error"];
 
 /// What the programs have.
 #[derive(Default)]
@@ -191,6 +192,9 @@ impl Walk<'_> {
     fn expr(&mut self, expr: &ast::Expr) {
         self.note(expr_kind(&expr.kind));
         match &expr.kind {
+            ast::ExprKind::Int { .. } if self.sources.text(expr.span).starts_with("b'") => {
+                self.note("byte");
+            }
             ast::ExprKind::Int { suffix, .. } | ast::ExprKind::Float { suffix, .. } => {
                 if let Some(suffix) = suffix {
                     self.note(format!("suffix {}", suffix.name()));
@@ -334,6 +338,7 @@ impl Types<'_> {
 
     fn expr(&mut self, expr: &tree::Expr) {
         match &expr.kind {
+            tree::ExprKind::Text(_) => _ = self.0.0.insert("string as an argument".into()),
             tree::ExprKind::Int(_)
             | tree::ExprKind::Float(_)
             | tree::ExprKind::Bool(_)
@@ -407,10 +412,13 @@ impl Types<'_> {
     }
 }
 
-/// The numbers of the language, but for those of 16 bits, on which little works.
+/// The floats of 16 bits, on which only arithmetic works and some of the built-ins.
+const HALVES: [Scalar; 2] = [Scalar::F16, Scalar::Bf16];
+
+/// The numbers of the language, but for [`HALVES`].
 fn numbers() -> impl Iterator<Item = Scalar> {
-    let is_half = |scalar: &Scalar| matches!(scalar, Scalar::F16 | Scalar::Bf16);
-    Scalar::ALL.into_iter().filter(move |scalar| *scalar != Scalar::Bool && !is_half(scalar))
+    let is_other = |scalar: &Scalar| *scalar == Scalar::Bool || HALVES.contains(scalar);
+    Scalar::ALL.into_iter().filter(move |scalar| !is_other(scalar))
 }
 
 /// All that the programs must have.
@@ -421,6 +429,11 @@ fn wanted() -> BTreeSet<String> {
     let constructs = [
         "kernel",
         "fn",
+        "const parameter of a kernel",
+        "const parameter of a fn",
+        "launch::<…>",
+        "byte",
+        "string as an argument",
         "mut parameter",
         "result",
         "value of a block",
@@ -435,6 +448,7 @@ fn wanted() -> BTreeSet<String> {
         "#[unroll] with 1",
         "let: mut false, type false, value true",
         "let: mut false, type true, value true",
+        "let: mut false, type true, value false",
         "let: mut true, type false, value true",
         "let: mut true, type true, value true",
         "let: mut true, type true, value false",
@@ -476,7 +490,7 @@ fn wanted() -> BTreeSet<String> {
     wanted.extend(Order::ALL.map(|(_, name)| format!("name {name}")));
     wanted.extend(Builtin::all().iter().map(|(name, _)| format!("call {name}")));
     wanted.extend(Scalar::ALL.map(|scalar| format!("type {}", scalar.name())));
-    for scalar in numbers() {
+    for scalar in numbers().chain(HALVES) {
         let name = scalar.name();
         wanted.insert(format!("suffix {name}"));
         wanted.extend((2..=4).map(|count| format!("call {name}x{count}")));
@@ -495,7 +509,7 @@ fn operators_on_types() -> Vec<String> {
         let assigned = ops.iter().filter(|op| !comparisons.contains(op));
         all.extend(assigned.map(|op| format!("Binary {op}= on {}", scalar.name())));
     };
-    for scalar in numbers() {
+    for scalar in numbers().chain(HALVES) {
         on(&comparisons, scalar);
         on(&["Add", "Sub", "Mul", "Div", "Rem"], scalar);
         if scalar.is_integer() {
@@ -504,7 +518,7 @@ fn operators_on_types() -> Vec<String> {
     }
     on(&["Eq", "Ne", "And", "Or", "Xor"], Scalar::Bool);
     all.extend(comparisons.map(|op| format!("Binary {op} on pointers")));
-    for scalar in numbers() {
+    for scalar in numbers().chain(HALVES) {
         if !scalar.is_unsigned() {
             all.push(format!("Unary Neg on {}", scalar.name()));
         }
@@ -515,11 +529,12 @@ fn operators_on_types() -> Vec<String> {
         }
     }
     all.push("Unary Not on bool".into());
-    for from in ["signed", "unsigned", "f32", "f64"] {
-        let to = ["signed", "unsigned", "f32", "f64"].into_iter();
+    let classes = ["signed", "unsigned", "f16", "bf16", "f32", "f64"];
+    for from in classes {
+        let to = classes.into_iter();
         // From a type to itself is no cast in the tree.
         all.extend(
-            to.filter(|to| !from.starts_with('f') || to != &from)
+            to.filter(|to| from.ends_with("signed") || to != &from)
                 .map(|to| format!("{from} as {to}")),
         );
     }
@@ -531,7 +546,8 @@ fn builtins_on_types() -> Vec<String> {
     let mut all = vec![];
     for (name, builtin) in Builtin::all() {
         let works = |scalar: Scalar| match builtin {
-            Builtin::Shuffle(_) | Builtin::MatchAny => is_wide_number(scalar),
+            Builtin::Shuffle(_) => shuffle_supports(scalar),
+            Builtin::MatchAny => is_wide_number(scalar),
             Builtin::AtomicLoad(_) | Builtin::AtomicStore(_) => is_wide_number(scalar),
             Builtin::Reduce(op) => reduce_supports(op, scalar),
             // The scoped variants are lowered by the same code; some types will do.
@@ -540,11 +556,11 @@ fn builtins_on_types() -> Vec<String> {
                 atomic_supports(AtomicOp::And, scalar)
             }
             Builtin::Math(MathOp::Abs) => !scalar.is_unsigned(),
-            Builtin::Math(op) => scalar.is_float() || op.on_integers(),
+            Builtin::Math(op) => op.supports(scalar),
             Builtin::Bit(_) | Builtin::MulHi => scalar.is_integer() && is_wide_number(scalar),
             _ => false,
         };
-        let types = numbers().filter(|scalar| works(*scalar));
+        let types = numbers().chain(HALVES).filter(|scalar| works(*scalar));
         all.extend(types.map(|scalar| format!("{name} on {}", scalar.name())));
     }
     assert!(all.contains(&format!("{} on u64", ReduceOp::ALL[5].1)));
@@ -554,16 +570,17 @@ fn builtins_on_types() -> Vec<String> {
 #[test]
 fn the_programs_have_all_of_the_language() {
     let mut seen = Seen::default();
-    for (name, text) in programs() {
-        let sources = SourceMap::single(name, text);
+    for (_, sources) in programs() {
         let Some(program) = parse_and_check(&sources).0 else { continue };
         let is_test = |f: &tree::Function| f.kernel.is_some() && f.name == "test";
         if !program.functions.iter().any(is_test) {
             continue;
         }
-        let file = syntax::parse(&sources, FileId(0)).0;
-        let mut walk = Walk { sources: &sources, seen: &mut seen };
-        file.items.iter().for_each(|item| walk.item(item));
+        for file in (0..sources.files().len() as u32).map(FileId) {
+            let file = syntax::parse(&sources, file).0;
+            let mut walk = Walk { sources: &sources, seen: &mut seen };
+            file.items.iter().for_each(|item| walk.item(item));
+        }
         program.functions.iter().for_each(|function| Types(&mut seen).block(&function.body));
     }
     let wanted = wanted();

@@ -6,13 +6,8 @@ use gridlet_runtime::cpu::abi;
 
 use crate::host::{Heard, Image, Mode, Parameters};
 
-const CHECKED: CpuOptions = CpuOptions {
-    optimize: true,
-    debug_lines: false,
-    check: true,
-    count_launches: false,
-    native: true,
-};
+const CHECKED: CpuOptions =
+    CpuOptions { optimize: true, debug_lines: false, check: true, statistics: false, native: true };
 
 fn every_option() -> Vec<CpuOptions> {
     let mut all = Vec::new();
@@ -20,8 +15,8 @@ fn every_option() -> Vec<CpuOptions> {
         for debug_lines in [false, true] {
             for check in [false, true] {
                 let native = optimize;
-                let count_launches = check;
-                all.push(CpuOptions { optimize, debug_lines, check, count_launches, native });
+                let statistics = check;
+                all.push(CpuOptions { optimize, debug_lines, check, statistics, native });
             }
         }
     }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use grammar::Grammar;
 use gridlet::diagnostics::{Diagnostic, ids, render};
+use gridlet::load::{Memory, load};
 use gridlet::source::{FileId, SourceMap};
 use gridlet::syntax::{self, TokenKind, keywords, tokens};
 use proptest::prelude::*;
@@ -46,6 +47,7 @@ fn terminals(grammar: &Grammar, sources: &SourceMap) -> Option<Vec<usize>> {
             TokenKind::Int => "INTEGER",
             TokenKind::Float => "FLOAT",
             TokenKind::String => "STRING",
+            TokenKind::Byte => "BYTE",
         };
         let known = grammar.terminals.iter().position(|known| known == name);
         // Of all others, none is in a sentence.
@@ -94,6 +96,7 @@ fn spelled(grammar: &Grammar, sentence: &[usize]) -> String {
             "LABEL" => pick(&["'a", "'outer"]),
             "INTEGER" => pick(&["0", "1_000u64", "0xff"]),
             "FLOAT" => pick(&["1.5", "2.", "1e-3f64"]),
+            "BYTE" => pick(&["b'a'", "b'\\n'", "b'\\''"]),
             "STRING" => pick(&["\"\"", "\"text\\n\""]),
             fixed => fixed.to_owned(),
         }
@@ -164,6 +167,7 @@ fn in_kernel(statements: &str) -> String {
 fn the_code_in_the_page_is_what_it_says() {
     let page = page::text();
     let mut seen = 0;
+    let mut files: Vec<(String, String)> = vec![];
     for fence in page::fences(&page) {
         let mut tags = fence.tag.split_whitespace();
         match tags.next() {
@@ -173,27 +177,35 @@ fn the_code_in_the_page_is_what_it_says() {
         }
         let tags: Vec<&str> = tags.collect();
         let expected = tags.iter().find_map(|tag| tag.strip_prefix("error="));
-        let text = if tags.contains(&"fragment") { in_kernel(&fence.text) } else { fence.text };
-        let sources = SourceMap::single("page.grid", text.as_str());
-        let messages = match tags.contains(&"syntax") {
-            true => syntax::parse(&sources, FileId(0)).1,
-            false => match gridlet::compile::check(sources.clone()) {
-                Ok(checked) => checked.warnings,
-                Err(gridlet::Error::Program(messages)) => messages,
-                Err(error) => panic!("line {}: {error}", fence.line),
-            },
+        let text =
+            if tags.contains(&"fragment") { in_kernel(&fence.text) } else { fence.text.clone() };
+        // A file that those after it use.
+        if let Some(name) = tags.iter().find_map(|tag| tag.strip_prefix("file=")) {
+            files.push((name.to_owned(), text.clone()));
+            continue;
+        }
+        let known = files.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+        let memory = Memory::new(known.chain([("page.grid", text.as_str())]));
+        let sources = load(&memory, Path::new("page.grid")).expect("a file in memory");
+        let mut messages = match gridlet::compile::check(sources.clone()) {
+            Ok(checked) => checked.warnings,
+            Err(gridlet::Error::Program(messages)) => messages,
+            Err(error) => panic!("line {}: {error}", fence.line),
         };
+        // What a fragment declares is used elsewhere.
+        let is_fragment = tags.contains(&"fragment");
+        messages.retain(|message| !is_fragment || message.id != ids::UNUSED_VARIABLE);
         let found: Vec<&str> = messages.iter().map(|message| message.id).collect();
         let shown = render(&messages, &sources, false);
         assert_eq!(found, Vec::from_iter(expected), "line {}:\n{shown}", fence.line);
         // Fragments are indented by the kernel around them.
-        if !tags.contains(&"fragment") {
+        if !is_fragment {
             let formatted = gridlet::format::format(&sources).expect("code without syntax errors");
             assert_eq!(formatted, text, "line {}: not formatted", fence.line);
         }
         seen += 1;
     }
-    assert!(seen > 10, "only {seen} blocks of code");
+    assert!(seen > 10 && !files.is_empty(), "only {seen} blocks of code");
 }
 
 #[test]

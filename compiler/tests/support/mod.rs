@@ -86,6 +86,43 @@ pub(crate) fn json(output: &Output) -> serde_json::Value {
     serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
+/// A program whose launches nest: each grid of `tree` with `left` to go makes 4, one into each kind of stream, by a
+/// function; `large` launches it from a grid whose parameters leave no room for a depth.
+#[allow(dead_code, reason = "not every test crate that has this module needs it")]
+pub(crate) const NESTED: &str = "\
+struct Large {
+    words: [u32; 1022],
+}
+
+fn grow(count: *mut u32, left: u32) {
+    let own = stream_create();
+    launch tree<<<2, 32>>>(count, left);
+    launch tree<<<1, 32, stream = fire_and_forget>>>(count, left);
+    launch tree<<<1, 1, stream = tail>>>(count, left);
+    launch tree<<<dim3(1, 1, 3), 1, stream = own>>>(count, left);
+    stream_destroy(own);
+}
+
+kernel tree(count: *mut u32, left: u32) {
+    if block_idx.x == 0 && block_idx.z == 0 && thread_idx.x == 0 {
+        atomic_add(count, 1);
+        if left > 0 {
+            grow(count, left - 1);
+        }
+    }
+}
+
+kernel large(count: *mut u32, more: Large) {
+    launch tree<<<1, 1>>>(count, more.words[3]);
+}
+
+kernel outer(count: *mut u32) {
+    let mut words: [u32; 1022];
+    words[3] = 1;
+    launch large<<<1, 1>>>(count, Large { words: words });
+}
+";
+
 /// A program whose launches overflow a small pool of pending launches.
 #[allow(dead_code, reason = "not every test crate that has this module needs it")]
 pub(crate) const OVERFLOW: &str = "\

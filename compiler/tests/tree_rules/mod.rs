@@ -175,6 +175,7 @@ impl Rules<'_> {
                 );
             }
             ExprKind::Bool(_) => assert_eq!(e.ty, Type::BOOL),
+            ExprKind::Text(_) => assert_eq!(e.ty, Type::pointer_const(Type::Scalar(Scalar::U8))),
             ExprKind::Local(id) => assert_eq!(e.ty, self.function.locals[id.0 as usize].ty),
             ExprKind::Shared(id) => assert_eq!(e.ty, self.function.shared[id.0 as usize].ty),
             ExprKind::Static(id) => assert_eq!(e.ty, self.program.statics[id.0 as usize].ty),

@@ -35,7 +35,7 @@ impl Generator {
         if matches!(ty, Type::Struct(_)) { format!("({composed})") } else { composed }
     }
 
-    fn scalar_expression(&mut self, scalar: Scalar, levels: u32) -> String {
+    pub(super) fn scalar_expression(&mut self, scalar: Scalar, levels: u32) -> String {
         self.cost += self.place.times;
         let ty = Type::Scalar(scalar);
         if levels == 0 || self.random.percent(15) {
@@ -148,6 +148,7 @@ impl Generator {
                 let right = self.scalar_expression(Scalar::Bool, below);
                 format!("({left} {operator} {right})")
             }
+            4 => self.one_of_several(below),
             _ => {
                 let scalar = match self.scalar() {
                     Scalar::Bool => Scalar::I32,
@@ -196,9 +197,13 @@ impl Generator {
                 let name = self.random.pick(&["popc", "clz", "ctz"]);
                 format!("{name}({})", self.scalar_expression(of, below))
             }
-            12 if matches!(scalar, Scalar::U32 | Scalar::U64) => {
-                let float = if scalar == Scalar::U32 { Scalar::F32 } else { Scalar::F64 };
-                format!("bits{}({})", scalar.bits(), self.scalar_expression(float, below))
+            12 if matches!(scalar, Scalar::U16 | Scalar::U32 | Scalar::U64) => {
+                let float = match scalar {
+                    Scalar::U16 => self.random.pick(&[Scalar::F16, Scalar::Bf16]),
+                    Scalar::U32 => Scalar::F32,
+                    _ => Scalar::F64,
+                };
+                format!("bits_{}({})", float.name(), self.scalar_expression(float, below))
             }
             13 => self.repacked(scalar, below),
             _ => {
@@ -237,8 +242,12 @@ impl Generator {
             0 => format!("(-{left})"),
             1 | 2 => {
                 let right = self.scalar_expression(scalar, below);
-                let name = if scalar == Scalar::F32 { "mul32" } else { "mul64" };
-                format!("{name}({left}, {right}, z)")
+                match scalar {
+                    Scalar::F32 => format!("mul32({left}, {right}, z)"),
+                    Scalar::F64 => format!("mul64({left}, {right}, z)"),
+                    // The language rounds each by itself.
+                    _ => format!("({left} * {right})"),
+                }
             }
             3 => format!("({left} / {})", self.scalar_expression(scalar, below)),
             4 => format!("({left} % {})", self.scalar_expression(scalar, below)),
@@ -257,10 +266,10 @@ impl Generator {
             }
             8 => {
                 // The bits of a whole number stay far from NaN and infinity.
-                let (word, mask) = if scalar == Scalar::F32 {
-                    (Scalar::U32, "0x3fff_ffffu32")
-                } else {
-                    (Scalar::U64, "0x3fff_ffff_ffff_ffffu64")
+                let (word, mask) = match scalar {
+                    Scalar::F16 | Scalar::Bf16 => (Scalar::U16, "0x3fffu16"),
+                    Scalar::F32 => (Scalar::U32, "0x3fff_ffffu32"),
+                    _ => (Scalar::U64, "0x3fff_ffff_ffff_ffffu64"),
                 };
                 let bits = self.scalar_expression(word, below);
                 format!("bitcast::<{}>({bits} & {mask})", scalar.name())
@@ -275,8 +284,9 @@ impl Generator {
     /// A checksum of a value, as `u64`.
     pub(super) fn checksum(&mut self, path: &str, ty: &Type) -> String {
         match ty {
-            Type::Scalar(Scalar::F32) => format!("bits32({path}) as u64"),
-            Type::Scalar(Scalar::F64) => format!("bits64({path})"),
+            Type::Scalar(float) if float.is_float() => {
+                format!("bits_{}({path}) as u64", float.name())
+            }
             Type::Scalar(Scalar::U64) => path.to_owned(),
             _ => format!("{path} as u64"),
         }

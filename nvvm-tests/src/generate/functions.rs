@@ -3,6 +3,7 @@
 use gridlet::types::{Scalar, Type};
 
 use super::expressions::LEVELS;
+use super::instances::Constants;
 use super::{Generator, Place, Variable};
 
 /// Steps that one call of a function may take.
@@ -14,6 +15,7 @@ const RECURSION: usize = 4;
 #[derive(Clone, Debug)]
 pub(super) struct Function {
     pub(super) name: String,
+    pub(super) constants: Constants,
     /// After `z`, and after the depth of a recursive one.
     pub(super) parameters: Vec<Type>,
     pub(super) result: Type,
@@ -45,6 +47,7 @@ impl Generator {
             parameters.push(Type::pointer_mut(pointed.clone()));
         }
         let name = self.fresh(if meets { "together" } else { "f" });
+        self.constants = self.some_constants();
         let head = self.begin_function(&name, &[], &parameters, &result);
         self.place = Place {
             times: 1,
@@ -69,6 +72,7 @@ impl Generator {
             (0..1 + self.random.below(2)).map(|_| Type::Scalar(self.scalar())).collect();
         let result = Type::Scalar(self.scalar());
         let name = self.fresh("again");
+        self.constants = Constants::default();
         let head = self.begin_function(&name, &["depth: u32"], &parameters, &result);
         self.place.result = None;
         self.start_body(&head);
@@ -99,6 +103,7 @@ impl Generator {
     ) -> String {
         self.variables.clear();
         self.variables.push(Variable { path: "z".into(), ty: Type::U64, mutable: false });
+        self.variables.extend(self.constants.variables());
         self.place = Place {
             times: 1,
             depth: 0,
@@ -120,7 +125,8 @@ impl Generator {
             let parts = self.parts(&path, ty, mutable);
             self.variables.extend(parts);
         }
-        format!("fn {name}({}) -> {} {{", list.join(", "), self.show(result))
+        let constants = self.constants.declared();
+        format!("fn {name}{constants}({}) -> {} {{", list.join(", "), self.show(result))
     }
 
     fn end_function(
@@ -133,7 +139,16 @@ impl Generator {
     ) {
         let times = if recursive { RECURSION as u64 + 1 } else { 1 };
         let cost = self.cost * times;
-        self.functions.push(Function { name, parameters, result, cost, meets, recursive });
+        let constants = std::mem::take(&mut self.constants);
+        self.functions.push(Function {
+            name,
+            constants,
+            parameters,
+            result,
+            cost,
+            meets,
+            recursive,
+        });
     }
 
     /// A call of a function that gives a `ty`, if there is one that may be called here.
@@ -169,7 +184,8 @@ impl Generator {
                 None => self.expression(ty, levels.saturating_sub(1).min(1)),
             });
         }
-        Some(format!("{}({})", function.name, arguments.join(", ")))
+        let instance = self.instance(&function.constants);
+        Some(format!("{}{instance}({})", function.name, arguments.join(", ")))
     }
 
     /// An integer that is the same for all threads of the block.

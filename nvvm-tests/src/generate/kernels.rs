@@ -3,6 +3,7 @@
 use gridlet::types::{Scalar, Type};
 
 use super::expressions::LEVELS;
+use super::instances::Constants;
 use super::{ENTRY, Generator, Place, Variable};
 
 /// Steps of one thread of a kernel.
@@ -19,6 +20,7 @@ const MOST_SHARED: usize = 3;
 #[derive(Clone, Debug)]
 pub(super) struct Kernel {
     name: String,
+    constants: Constants,
     /// After `out` and `z`.
     parameters: Vec<Type>,
     pub(super) grid: [u32; 3],
@@ -53,6 +55,8 @@ impl Generator {
     fn kernel(&mut self, is_entry: bool) -> Kernel {
         let mut kernel = self.shape(is_entry);
         self.variables.clear();
+        self.constants = kernel.constants.clone();
+        self.variables.extend(self.constants.variables());
         let mut list = vec!["out: *mut u64".to_owned(), "z: u64".to_owned()];
         if is_entry {
             list.push("seed: u64".to_owned());
@@ -79,7 +83,8 @@ impl Generator {
         if self.random.percent(30) {
             self.line(&format!("#[launch_bounds({MOST_THREADS})]"));
         }
-        self.start_body(&format!("kernel {}({}) {{", kernel.name, list.join(", ")));
+        let constants = self.constants.declared();
+        self.start_body(&format!("kernel {}{constants}({}) {{", kernel.name, list.join(", ")));
         if kernel.shared_bytes > 0 {
             self.line("dynamic shared dynamic_words: [u32];");
         }
@@ -138,7 +143,18 @@ impl Generator {
         let threads = block.iter().product::<u32>();
         let shared_bytes = if self.random.percent(30) { threads * 4 } else { 0 };
         let slots = (grid.iter().product::<u32>() * threads) as usize;
-        Kernel { name, parameters: vec![], grid, block, shared_bytes, slots, launches: 0 }
+        // The entry kernel's name is known.
+        let constants = if is_entry { Constants::default() } else { self.some_constants() };
+        Kernel {
+            name,
+            constants,
+            parameters: vec![],
+            grid,
+            block,
+            shared_bytes,
+            slots,
+            launches: 0,
+        }
     }
 
     /// Gives every thread the value of another one, through shared memory.
@@ -210,7 +226,7 @@ impl Generator {
         match self.random.below(5) {
             0 | 1 => {
                 let scalar = if self.random.percent(30) {
-                    self.random.pick(&[Scalar::F32, Scalar::F64])
+                    self.random.pick(&[Scalar::F32, Scalar::F64, Scalar::F16, Scalar::Bf16])
                 } else {
                     self.random.pick(&wide)
                 };
@@ -239,8 +255,14 @@ impl Generator {
                 self.keep(&Type::U32, &format!("match_any({FULL}, {value})"));
             }
             _ => {
-                let scalar = self.random.pick(&wide);
-                let name = self.random.pick(&["add", "min", "max", "and", "or", "xor"]);
+                // Sums of floats depend on the order.
+                let (scalar, name) = if self.random.percent(20) {
+                    let scalar = self.random.pick(&[Scalar::F32, Scalar::F64]);
+                    (scalar, self.random.pick(&["min", "max"]))
+                } else {
+                    let names = ["add", "min", "max", "and", "or", "xor"];
+                    (self.random.pick(&wide), self.random.pick(&names))
+                };
                 let value = self.expression(&Type::Scalar(scalar), LEVELS);
                 self.keep(&Type::Scalar(scalar), &format!("reduce_{name}({FULL}, {value})"));
             }
@@ -325,7 +347,8 @@ impl Generator {
         for ty in &child.parameters {
             arguments.push(self.expression(ty, 2));
         }
-        let launch = format!("launch {}<<<{config}>>>({})", child.name, arguments.join(", "));
+        let name = format!("{}{}", child.name, self.instance(&child.constants));
+        let launch = format!("launch {name}<<<{config}>>>({})", arguments.join(", "));
         if self.random.percent(30) {
             self.line(&format!("h = mix(h, (try {launch}) as u64);"));
         } else {

@@ -9,7 +9,7 @@
 //! - A NaN's sign and payload differ between processors: bits of floats are only looked at through a function that
 //!   makes all NaNs one. No mathematical function is called that is not correctly rounded or exact everywhere.
 //! - libNVVM fuses a product and a sum, LLVM does not: every product's bits meet a number that is 0, which no compiler
-//!   knows, so that it is rounded before it is added to.
+//!   knows, so that it is rounded before it is added to. Those of `f16` and `bf16` are rounded by themselves.
 //! - Loops and recursion end: their counts are in the source. An estimate of the steps bounds the time.
 //!
 //! A statement stands on its lines alone, and a whole exchange through shared memory on one line. So lines, or a line
@@ -17,9 +17,11 @@
 
 mod expressions;
 mod functions;
+mod instances;
 mod kernels;
 mod random;
 pub mod reduce;
+mod shapes;
 mod statements;
 mod types;
 
@@ -28,6 +30,7 @@ use std::fmt::Write as _;
 use gridlet::types::{Scalar, Struct, Structs, Type};
 
 use functions::Function;
+use instances::Constants;
 use kernels::Kernel;
 use random::Random;
 
@@ -121,6 +124,8 @@ struct Generator {
     functions: Vec<Function>,
     kernels: Vec<Kernel>,
     variables: Vec<Variable>,
+    /// The const parameters of what is being made.
+    constants: Constants,
     place: Place,
     /// Steps of one call of what is being made.
     cost: u64,
@@ -149,6 +154,7 @@ impl Generator {
             functions: vec![],
             kernels: vec![],
             variables: vec![],
+            constants: Constants::default(),
             place: Place {
                 times: 1,
                 depth: 0,
@@ -301,8 +307,10 @@ fn in_block() -> u32 { (thread_idx.z * block_dim.y + thread_idx.y) * block_dim.x
 fn block_size() -> u32 { block_dim.x * block_dim.y * block_dim.z }
 fn in_grid() -> u32 { ((block_idx.z * grid_dim.y + block_idx.y) * grid_dim.x + block_idx.x) * block_size() + in_block() }
 fn mix(h: u64, v: u64) -> u64 { let x = (h ^ v) * 0x9e37_79b9_7f4a_7c15; x ^ (x >> 29) }
-fn bits32(x: f32) -> u32 { if x == x { bitcast::<u32>(x) } else { 0x7fc0_0000 } }
-fn bits64(x: f64) -> u64 { if x == x { bitcast::<u64>(x) } else { 0x7ff8_0000_0000_0000 } }
+fn bits_f16(x: f16) -> u16 { if x == x { bitcast::<u16>(x) } else { 0x7e00 } }
+fn bits_bf16(x: bf16) -> u16 { if x == x { bitcast::<u16>(x) } else { 0x7fc0 } }
+fn bits_f32(x: f32) -> u32 { if x == x { bitcast::<u32>(x) } else { 0x7fc0_0000 } }
+fn bits_f64(x: f64) -> u64 { if x == x { bitcast::<u64>(x) } else { 0x7ff8_0000_0000_0000 } }
 fn mul32(a: f32, b: f32, z: u64) -> f32 { bitcast::<f32>(bitcast::<u32>(a * b) ^ z as u32) }
 fn mul64(a: f64, b: f64, z: u64) -> f64 { bitcast::<f64>(bitcast::<u64>(a * b) ^ z) }";
 

@@ -21,7 +21,7 @@ impl Generator {
         if self.place.meets && self.random.percent(35) {
             return self.meeting();
         }
-        match self.random.below(100) {
+        match self.random.below(110) {
             0..=29 => self.declaration(),
             30..=49 => self.assignment(),
             50..=61 => self.compound(),
@@ -31,11 +31,15 @@ impl Generator {
             90..=93 => self.count(),
             94..=97 => self.walk(),
             98 => self.heap(),
+            99..=102 => self.switch(),
+            103 => self.chain(),
+            104..=106 => self.part_by_part(),
+            107..=109 => self.sized(),
             _ => self.declaration(),
         }
     }
 
-    fn declaration(&mut self) {
+    pub(super) fn declaration(&mut self) {
         let ty = self.some_type(1);
         let value = self.expression(&ty, LEVELS);
         let mutable = self.random.percent(70);
@@ -43,10 +47,17 @@ impl Generator {
     }
 
     /// `let v: T = value;`
-    fn declare(&mut self, ty: &Type, value: &str, mutable: bool) {
+    pub(super) fn declare(&mut self, ty: &Type, value: &str, mutable: bool) {
         let name = self.fresh("v");
         let keyword = if mutable { "let mut" } else { "let" };
-        if self.random.percent(80) {
+        if self.random.percent(10) {
+            // On one line: without a part of it, there would be no value.
+            let (condition, other) = (self.expression(&Type::BOOL, 2), self.expression(ty, 2));
+            let shown = self.show(ty);
+            self.line(&format!(
+                "{keyword} {name}: {shown}; if {condition} {{ {name} = {value}; }} else {{ {name} = {other}; }}"
+            ));
+        } else if self.random.percent(80) {
             let shown = self.show(ty);
             self.line(&format!("{keyword} {name}: {shown} = {value};"));
         } else {
@@ -66,7 +77,7 @@ impl Generator {
         self.variables.iter().filter(|variable| variable.mutable).nth(chosen).map(|v| v.ty.clone())
     }
 
-    fn assignment(&mut self) {
+    pub(super) fn assignment(&mut self) {
         let Some(ty) = self.writable() else { return self.declaration() };
         let value = self.expression(&ty, LEVELS);
         let Some(place) = self.some_place(&ty, true) else { return };

@@ -5,7 +5,7 @@ use gridlet::types::{Scalar, StructId, Type};
 use super::{Generator, Variable};
 
 /// Every scalar that has operators.
-const SCALARS: [Scalar; 11] = [
+const SCALARS: [Scalar; 13] = [
     Scalar::I32,
     Scalar::U32,
     Scalar::Bool,
@@ -17,6 +17,8 @@ const SCALARS: [Scalar; 11] = [
     Scalar::U64,
     Scalar::F32,
     Scalar::F64,
+    Scalar::F16,
+    Scalar::Bf16,
 ];
 const INTEGERS: [Scalar; 8] = [
     Scalar::I8,
@@ -108,8 +110,12 @@ impl Generator {
         let magnitude = match self.random.below(8) {
             0 => format!("{}.0", self.random.below(4)),
             1 => {
-                let most = if scalar == Scalar::F32 { 38 } else { 300 };
-                let exponent = self.random.below(most * 2) as i64 - most as i64;
+                let (least, most) = match scalar {
+                    Scalar::F16 => (-8, 4),
+                    Scalar::Bf16 | Scalar::F32 => (-38, 38),
+                    _ => (-300, 300),
+                };
+                let exponent = least + self.random.below((most - least) as usize) as i64;
                 format!("{}.{}e{exponent}", 1 + self.random.below(3), self.random.below(1000))
             }
             _ => format!("{}.{}", self.random.below(50), self.random.below(1000)),

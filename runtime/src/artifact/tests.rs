@@ -43,6 +43,7 @@ fn manifest() -> Manifest {
             ],
         }],
         device_runtime: None,
+        statistics: None,
         images: vec![
             describe_image(ImageKind::Cubin, "sm_90", "sort.sm_90.cubin", CUBIN),
             describe_image(ImageKind::Ptx, "compute_75", "sort.compute_75.ptx", PTX),

@@ -13,6 +13,9 @@ use crate::types::extent;
 /// `__global__` Function Parameters). The compiler's own limit is lower.
 const MOST_PARAMETER_BYTES: u32 = 32_764;
 
+/// The most SMs that a manifest may have statistics of.
+const MOST_SMS: u32 = 1 << 20;
+
 /// The manifest of a JSON text. Reads the version first, so that a newer manifest, whatever it looks like,
 /// gives the error that helps.
 pub(super) fn parse(json: &[u8]) -> Result<Manifest, ArtifactProblem> {
@@ -67,6 +70,12 @@ fn consistent(manifest: &Manifest) -> Result<(), String> {
     }
     if let Some(runtime) = &manifest.device_runtime {
         symbol("the lost-launch record", &runtime.lost_launch_record)?;
+    }
+    if let Some(statistics) = &manifest.statistics {
+        symbol("the statistics", &statistics.symbol)?;
+        if statistics.sms == 0 || statistics.sms % 32 != 0 || statistics.sms > MOST_SMS {
+            return Err(format!("statistics of {} SMs", statistics.sms));
+        }
     }
     for image in &manifest.images {
         plain_file_name(&image.file)?;

@@ -14,6 +14,7 @@ use crate::device::lock;
 use crate::error::{CudaVersion, Error, Findings, Result};
 use crate::info::{DeviceInfo, DeviceKind, SmGranularity};
 use crate::manifest;
+use crate::observe;
 use crate::program::no_image;
 
 /// What the CPU device of a configuration is.
@@ -133,7 +134,7 @@ impl CpuHandle {
 
     /// Loads the artifact's image for this machine.
     pub(crate) fn load(&self, artifact: &Artifact, info: &DeviceInfo) -> Result<Arc<CpuImage>> {
-        let Some((_, bytes)) = artifact.image_for_cpu() else {
+        let Some((chosen, bytes)) = artifact.image_for_cpu() else {
             return Err(no_image(artifact, info));
         };
         let manifest = artifact.manifest();
@@ -147,7 +148,10 @@ impl CpuHandle {
                 program: manifest.program.clone(),
                 kernel: kernel.name.clone(),
             }),
-            _ => Ok(image),
+            _ => {
+                observe::loaded(chosen);
+                Ok(image)
+            }
         }
     }
 

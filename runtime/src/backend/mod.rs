@@ -16,7 +16,7 @@ pub(crate) mod cuda;
 mod parts;
 mod unified;
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_void};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -88,9 +88,29 @@ pub(crate) enum Transfer {
     },
 }
 
+impl Transfer {
+    /// How many bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        match *self {
+            Transfer::ToDevice { bytes, .. }
+            | Transfer::ToHost { bytes, .. }
+            | Transfer::Fill { bytes, .. }
+            | Transfer::Copy { bytes, .. } => bytes,
+        }
+    }
+}
+
 impl DeviceHandle {
     pub(crate) fn is_cpu(&self) -> bool {
         matches!(self, DeviceHandle::Cpu(_))
+    }
+
+    /// The primary context, as an address; `None` on the CPU.
+    pub(crate) fn raw_context(&self) -> Option<*mut c_void> {
+        match self {
+            DeviceHandle::Cuda(device) => Some(device.raw_context()),
+            DeviceHandle::Cpu(_) => None,
+        }
     }
 
     /// Makes the device's handles usable on this thread.
@@ -364,6 +384,14 @@ impl StreamHandle {
         }
     }
 
+    /// The driver's handle; `None` on the CPU.
+    pub(crate) fn raw(&self) -> Option<*mut c_void> {
+        match self {
+            StreamHandle::Cuda(stream) => Some(stream.raw()),
+            StreamHandle::Cpu(_) => None,
+        }
+    }
+
     /// Its priority.
     pub(crate) fn priority(&self, _entered: &Entered<'_>) -> Result<i32> {
         match self {
@@ -410,6 +438,14 @@ pub(crate) enum EventHandle {
 }
 
 impl EventHandle {
+    /// The driver's handle; `None` on the CPU.
+    pub(crate) fn raw(&self) -> Option<*mut c_void> {
+        match self {
+            EventHandle::Cuda(event) => Some(event.raw()),
+            EventHandle::Cpu(_) => None,
+        }
+    }
+
     /// Waits for the work before the event, at most that long.
     pub(crate) fn wait(&self, timeout: Duration, _entered: &Entered<'_>) -> Result<Waited> {
         match self {
@@ -506,6 +542,14 @@ pub(crate) enum KernelHandle {
 }
 
 impl KernelHandle {
+    /// The driver's handle; `None` on the CPU.
+    pub(crate) fn raw(&self) -> Option<*mut c_void> {
+        match self {
+            KernelHandle::Cuda(kernel) => Some(kernel.raw()),
+            KernelHandle::Cpu(_) => None,
+        }
+    }
+
     /// Lets the kernel have that many bytes of dynamic shared memory.
     pub(crate) fn allow_shared(&self, device: &DeviceHandle, bytes: u32) -> Result<()> {
         match (self, device) {
@@ -623,8 +667,16 @@ impl PartitionHandle {
         }
     }
 
+    /// The driver's handle; `None` on the CPU.
+    pub(crate) fn raw(&self) -> Option<*mut c_void> {
+        match self {
+            PartitionHandle::Cuda(partition) => Some(partition.raw()),
+            PartitionHandle::Cpu(_) => None,
+        }
+    }
+
     /// The driver's context with the partition's resources, as an address; `None` on the CPU.
-    pub(crate) fn raw_context(&self) -> Option<*mut std::ffi::c_void> {
+    pub(crate) fn raw_context(&self) -> Option<*mut c_void> {
         match self {
             PartitionHandle::Cuda(partition) => Some(partition.context().cast()),
             PartitionHandle::Cpu(_) => None,

@@ -176,12 +176,12 @@ impl<T: DeviceCopy> RegisteredMemory<T> {
     /// The vector, no longer registered. Waits for all launches on the device before.
     ///
     /// # Errors
-    /// Those of [`Stream::synchronize`](crate::Stream::synchronize); the memory is leaked then.
+    /// Those of [`Stream::synchronize`](crate::Stream::synchronize); the memory is dropped then.
     pub fn into_vec(self) -> Result<Vec<T>> {
+        self.memory.settle()?;
         let this = ManuallyDrop::new(self);
         // SAFETY: `this` is never used or dropped again, so the field is moved out once.
         let memory = unsafe { std::ptr::read(&this.memory) };
-        memory.settle()?;
         let entered = memory.device.enter()?;
         // SAFETY: registered in `new`; nothing runs.
         unsafe { memory.device.handle.unregister_host(memory.host.cast(), &entered) };

@@ -21,6 +21,8 @@ pub(crate) fn driven(
     settings: &[(&str, &str)],
     scenario: fn() -> Result<()>,
 ) -> Option<String> {
+    // The harness leaves the crate's name out.
+    let (_, name) = name.split_once("::").unwrap();
     if std::env::var_os(SCENARIO).is_some() {
         println!(); // The harness has begun a line of its own.
         if let Err(error) = scenario() {

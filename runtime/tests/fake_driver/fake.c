@@ -1,10 +1,14 @@
 /* A CUDA driver without a GPU, for tests/fake_driver.rs: it prints the calls that it gets. Device memory is the
  * host's, and a launch only prints its parameters. Environment variables choose how it behaves; built with
- * WITHOUT_GREEN it is a driver from before green contexts. */
+ * WITHOUT_GREEN it is a driver from before green contexts.
+ *
+ * FAKE_FAIL=call:code makes a call fail always, FAKE_GONE=n:code every call after the first n; with FAKE_TALLY=1 the
+ * process says at its end how many calls it made and which handles are left. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef void *handle;
 typedef unsigned long long address;
@@ -22,84 +26,131 @@ static int say(const char *call) {
     return 0;
 }
 
-int cuDriverGetVersion(int *version) { *version = setting("FAKE_VERSION", 12020); return 0; }
-int cuInit(unsigned flags) { return setting("FAKE_INIT", 0); }
+static int calls;
+
+/* The code with which this call is to fail; 0 if it is not. */
+static int fails(const char *call) {
+    const char *one = getenv("FAKE_FAIL"), *gone = getenv("FAKE_GONE");
+    size_t length = strlen(call);
+    calls++;
+    if (one && !strncmp(one, call, length) && one[length] == ':') return atoi(one + length + 1);
+    if (gone && calls > atoi(gone)) return atoi(strchr(gone, ':') + 1);
+    return 0;
+}
+#define FAILS do { int failed = fails(__func__); if (failed) return failed; } while (0)
+
+/* Handles that live. */
+enum kind { CONTEXT, STREAM, EVENT, MEMORY, HOST, REGISTERED, LIBRARY, GREEN, KINDS };
+static const char *const kinds[KINDS] = {"context", "stream", "event", "memory", "host memory", "registered memory", "library", "green context"};
+static struct { enum kind kind; uintptr_t handle; } live[4096];
+static int living;
+
+static void made(enum kind kind, uintptr_t handle) {
+    if (living < 4096) { live[living].kind = kind; live[living++].handle = handle; }
+}
+
+static void gone(enum kind kind, uintptr_t handle) {
+    for (int i = 0; i < living; i++)
+        if (live[i].kind == kind && live[i].handle == handle) { live[i] = live[--living]; return; }
+    printf("> %s destroyed that does not live\n", kinds[kind]);
+}
+
+__attribute__((destructor)) static void tally(void) {
+    int count[KINDS] = {0};
+    if (!getenv("FAKE_TALLY") || !calls) return; /* libcuda.so and libcuda.so.1 are two libraries here */
+    for (int i = 0; i < living; i++) count[live[i].kind]++;
+    printf("> calls %d, left:", calls);
+    for (int i = 0; i < KINDS; i++) if (count[i]) printf(" %d %s", count[i], kinds[i]);
+    printf("\n");
+    fflush(stdout);
+}
+
+int cuDriverGetVersion(int *version) { FAILS; *version = setting("FAKE_VERSION", 12020); return 0; }
+int cuInit(unsigned flags) { FAILS; return setting("FAKE_INIT", 0); }
 int cuGetErrorName(int code, const char **text) { *text = "CUDA_ERROR_FAKE"; return 0; }
 int cuGetErrorString(int code, const char **text) { *text = "a fake error"; return 0; }
 
 #ifndef WITHOUT_DEVICES
-int cuDeviceGetCount(int *count) { *count = 1; return 0; }
-int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return 0; }
-int cuDeviceGetName(char *name, int length, int device) { strncpy(name, "Fake GPU", length); return 0; }
-int cuDeviceGetUuid_v2(char uuid[16], int device) { memset(uuid, 0xab, 16); return 0; }
-int cuDeviceTotalMem_v2(size_t *bytes, int device) { *bytes = 1 << 30; return 0; }
-int cuDeviceGetAttribute(int *value, int attribute, int device) {
+int cuDeviceGetCount(int *count) { FAILS; *count = 1; return 0; }
+int cuDeviceGet(int *device, int ordinal) { FAILS; *device = ordinal; return 0; }
+int cuDeviceGetName(char *name, int length, int device) { FAILS; strncpy(name, "Fake GPU", length); return 0; }
+int cuDeviceGetUuid_v2(char uuid[16], int device) { FAILS; memset(uuid, 0xab, 16); return 0; }
+int cuDeviceTotalMem_v2(size_t *bytes, int device) { FAILS; *bytes = 1 << 30; return 0; }
+int cuDeviceGetAttribute(int *value, int attribute, int device) { FAILS;
     switch (attribute) {
     case 75: *value = 9; break;      /* compute capability, major */
     case 76: *value = 0; break;      /* minor */
     case 16: *value = 132; break;    /* SMs */
     case 8: *value = 49152; break;   /* shared memory of a block */
     case 97: *value = 232448; break; /* with opting in */
+    case 5: *value = setting("FAKE_GRID", 1024); break; /* blocks of a grid in x */
     default: *value = 1024;
     }
     return 0;
 }
 
-int cuDevicePrimaryCtxRetain(handle *context, int device) { *context = (handle)0x100; return say("cuDevicePrimaryCtxRetain"); }
-int cuDevicePrimaryCtxRelease_v2(int device) { return say("cuDevicePrimaryCtxRelease"); }
+int cuDevicePrimaryCtxRetain(handle *context, int device) { FAILS; *context = (handle)0x100; made(CONTEXT, 0x100); return say("cuDevicePrimaryCtxRetain"); }
+int cuDevicePrimaryCtxRelease_v2(int device) { FAILS; gone(CONTEXT, 0x100); return say("cuDevicePrimaryCtxRelease"); }
 static int is_reset;
-int cuDevicePrimaryCtxReset_v2(int device) { say("cuDevicePrimaryCtxReset"); is_reset = 1; return setting("FAKE_RESET", 0); }
-int cuMemGetInfo_v2(size_t *free, size_t *total) { *free = 1 << 29; *total = 1 << 30; return is_reset ? setting("FAKE_AFTER_RESET", 0) : 0; }
-static __thread handle contexts[16]; /* of this thread; the last is current */
-static __thread int depth;
+int cuDevicePrimaryCtxReset_v2(int device) { FAILS; say("cuDevicePrimaryCtxReset"); is_reset = 1;
+    for (int i = 0; i < living;) if (live[i].kind != CONTEXT) live[i] = live[--living]; else i++;
+    return setting("FAKE_RESET", 0); }
+int cuMemGetInfo_v2(size_t *free, size_t *total) { FAILS; *free = 1 << 29; *total = 1 << 30; return is_reset ? setting("FAKE_AFTER_RESET", 0) : 0; }
+static __thread handle current[64];
+static __thread int depth; /* of `current`, whose last is what the thread has */
 static int chatty(const char *call) { return setting("FAKE_CONTEXTS", 0) ? say(call) : 0; }
-int cuCtxPushCurrent_v2(handle context) { contexts[depth++] = context; return chatty("cuCtxPushCurrent"); }
-int cuCtxPopCurrent_v2(handle *context) { if (!depth) return 201; *context = contexts[--depth]; return chatty("cuCtxPopCurrent"); }
-int cuCtxGetCurrent(handle *context) { *context = depth ? contexts[depth - 1] : 0; return 0; }
-int cuCtxGetLimit(size_t *value, int limit) { *value = 2048; return 0; }
-int cuCtxSetLimit(int limit, size_t value) { printf("cuCtxSetLimit %d %zu\n", limit, value); fflush(stdout); return 0; }
+int cuCtxPushCurrent_v2(handle context) { FAILS; if (depth < 63) current[++depth] = context; return chatty("cuCtxPushCurrent"); }
+int cuCtxPopCurrent_v2(handle *context) { FAILS; *context = current[depth]; if (depth) depth--; return chatty("cuCtxPopCurrent"); }
+int cuCtxGetCurrent(handle *context) { FAILS; *context = current[depth]; return 0; }
+int cuCtxSetCurrent(handle context) { FAILS; current[depth] = context; return say("cuCtxSetCurrent"); }
+int cuCtxSynchronize(void) { FAILS; return say("cuCtxSynchronize"); }
+int cuCtxGetLimit(size_t *value, int limit) { FAILS; *value = 2048; return 0; }
+int cuCtxSetLimit(int limit, size_t value) { FAILS; printf("cuCtxSetLimit %d %zu\n", limit, value); fflush(stdout); return 0; }
 
-int cuMemAlloc_v2(address *to, size_t bytes) { *to = (address)(uintptr_t)malloc(bytes); return say("cuMemAlloc"); }
-int cuMemAllocManaged(address *to, size_t bytes, unsigned flags) {
+int cuMemAlloc_v2(address *to, size_t bytes) { FAILS; *to = (address)(uintptr_t)malloc(bytes); made(MEMORY, *to); return say("cuMemAlloc"); }
+int cuMemAllocAsync(address *to, size_t bytes, handle stream) { FAILS; *to = (address)(uintptr_t)malloc(bytes); made(MEMORY, *to); return say("cuMemAllocAsync"); }
+int cuMemFreeAsync(address at, handle stream) { FAILS; gone(MEMORY, at); free((void *)(uintptr_t)at); return say("cuMemFreeAsync"); }
+int cuMemAllocManaged(address *to, size_t bytes, unsigned flags) { FAILS;
     printf("cuMemAllocManaged %zu, flags %u\n", bytes, flags); fflush(stdout);
     *to = (address)(uintptr_t)malloc(bytes);
+    made(MEMORY, *to);
     return 0;
 }
 struct location { unsigned kind; int id; };
 static address first_managed; /* addresses are printed from the first one that is advised */
 static long since(address at) { if (!first_managed) first_managed = at; return (long)(at - first_managed); }
 #ifndef WITHOUT_LOCATIONS
-int cuMemAdvise_v2(address at, size_t bytes, unsigned advice, struct location where) {
+int cuMemAdvise_v2(address at, size_t bytes, unsigned advice, struct location where) { FAILS;
     printf("cuMemAdvise_v2 +%ld %zu: %u, {%u, %d}\n", since(at), bytes, advice, where.kind, where.id); fflush(stdout);
     return 0;
 }
-int cuMemPrefetchAsync_v2(address at, size_t bytes, struct location where, unsigned flags, handle stream) {
+int cuMemPrefetchAsync_v2(address at, size_t bytes, struct location where, unsigned flags, handle stream) { FAILS;
     printf("cuMemPrefetchAsync_v2 +%ld %zu: {%u, %d}, flags %u\n", since(at), bytes, where.kind, where.id, flags); fflush(stdout);
     return 0;
 }
 #endif
-int cuMemAdvise(address at, size_t bytes, unsigned advice, int device) {
+int cuMemAdvise(address at, size_t bytes, unsigned advice, int device) { FAILS;
     printf("cuMemAdvise +%ld %zu: %u, %d\n", since(at), bytes, advice, device); fflush(stdout);
     return 0;
 }
-int cuMemPrefetchAsync(address at, size_t bytes, int device, handle stream) {
+int cuMemPrefetchAsync(address at, size_t bytes, int device, handle stream) { FAILS;
     printf("cuMemPrefetchAsync +%ld %zu: %d\n", since(at), bytes, device); fflush(stdout);
     return 0;
 }
 /* Read mostly; preferred location device 0; accessed by the host and device 0; prefetched to NUMA node 3. */
 static const int range_values[] = {0, 1, 0, -1, -2, 1, 0, 3, 3};
-int cuMemRangeGetAttribute(int *data, size_t bytes, unsigned attribute, address at, size_t count) {
+int cuMemRangeGetAttribute(int *data, size_t bytes, unsigned attribute, address at, size_t count) { FAILS;
     printf("cuMemRangeGetAttribute %u, %zu bytes\n", attribute, bytes); fflush(stdout);
     data[0] = range_values[attribute];
     for (size_t i = 1; i < bytes / 4; i++) data[i] = attribute == 3 && i == 1 ? 0 : -2;
     return 0;
 }
-int cuMemRangeGetAttributes(int **data, size_t *bytes, unsigned *attributes, size_t number, address at, size_t count) {
+int cuMemRangeGetAttributes(int **data, size_t *bytes, unsigned *attributes, size_t number, address at, size_t count) { FAILS;
     printf("cuMemRangeGetAttributes of %zu\n", number);
     for (size_t i = 0; i < number; i++) cuMemRangeGetAttribute(data[i], bytes[i], attributes[i], at, count);
     return 0;
 }
-int cuPointerGetAttribute(unsigned long long *data, unsigned attribute, address at) {
+int cuPointerGetAttribute(unsigned long long *data, unsigned attribute, address at) { FAILS;
     printf("cuPointerGetAttribute %u\n", attribute); fflush(stdout);
     switch (attribute) {
     case 2: *(unsigned *)data = 2; break;
@@ -113,90 +164,97 @@ int cuPointerGetAttribute(unsigned long long *data, unsigned attribute, address 
     }
     return 0;
 }
-int cuPointerGetAttributes(unsigned number, unsigned *attributes, unsigned long long **data, address at) {
+int cuPointerGetAttributes(unsigned number, unsigned *attributes, unsigned long long **data, address at) { FAILS;
     printf("cuPointerGetAttributes of %u\n", number);
     if (at != 1)
         for (unsigned i = 0; i < number; i++) cuPointerGetAttribute(data[i], attributes[i], at);
     return 0;
 }
-int cuPointerSetAttribute(const unsigned *value, unsigned attribute, address at) { printf("cuPointerSetAttribute %u: %u\n", attribute, *value); fflush(stdout); return 0; }
-int cuMemHostAlloc(void **to, size_t bytes, unsigned flags) { printf("cuMemHostAlloc %zu, flags %u\n", bytes, flags); fflush(stdout); *to = malloc(bytes); return 0; }
-int cuMemFreeHost(void *at) { free(at); return say("cuMemFreeHost"); }
-int cuMemHostRegister_v2(void *at, size_t bytes, unsigned flags) { printf("cuMemHostRegister %zu, flags %u\n", bytes, flags); fflush(stdout); return bytes ? 0 : 1; }
-int cuMemHostUnregister(void *at) { return say("cuMemHostUnregister"); }
-int cuMemHostGetDevicePointer_v2(address *to, void *at, unsigned flags) { *to = setting("FAKE_NO_POINTER", 0) ? 0 : (address)(uintptr_t)at + 0x1000; return setting("FAKE_NO_POINTER", 0); }
-int cuMemHostGetFlags(unsigned *flags, void *at) { *flags = 4; return 0; }
-int cuMemcpyAsync(address to, address from, size_t bytes, handle stream) { memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes); return say("cuMemcpyAsync"); }
-int cuMemFree_v2(address at) { free((void *)(uintptr_t)at); return say("cuMemFree"); }
-int cuMemcpyHtoDAsync_v2(address to, const void *from, size_t bytes, handle stream) { memcpy((void *)(uintptr_t)to, from, bytes); return 0; }
-int cuMemcpyDtoHAsync_v2(void *to, address from, size_t bytes, handle stream) { memcpy(to, (void *)(uintptr_t)from, bytes); return 0; }
-int cuMemsetD8Async(address to, unsigned char value, size_t bytes, handle stream) {
+int cuPointerSetAttribute(const unsigned *value, unsigned attribute, address at) { FAILS; printf("cuPointerSetAttribute %u: %u\n", attribute, *value); fflush(stdout); return 0; }
+int cuMemHostAlloc(void **to, size_t bytes, unsigned flags) { FAILS; printf("cuMemHostAlloc %zu, flags %u\n", bytes, flags); fflush(stdout); *to = malloc(bytes); made(HOST, (uintptr_t)*to); return 0; }
+int cuMemFreeHost(void *at) { FAILS; gone(HOST, (uintptr_t)at); free(at); return say("cuMemFreeHost"); }
+int cuMemHostRegister_v2(void *at, size_t bytes, unsigned flags) { FAILS; printf("cuMemHostRegister %zu, flags %u\n", bytes, flags); fflush(stdout); if (bytes) made(REGISTERED, (uintptr_t)at); return bytes ? 0 : 1; }
+int cuMemHostUnregister(void *at) { FAILS; gone(REGISTERED, (uintptr_t)at); return say("cuMemHostUnregister"); }
+int cuMemHostGetDevicePointer_v2(address *to, void *at, unsigned flags) { FAILS; *to = setting("FAKE_NO_POINTER", 0) ? 0 : (address)(uintptr_t)at + 0x1000; return setting("FAKE_NO_POINTER", 0); }
+int cuMemHostGetFlags(unsigned *flags, void *at) { FAILS; *flags = 4; return 0; }
+int cuMemcpyAsync(address to, address from, size_t bytes, handle stream) { FAILS; memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes); return say("cuMemcpyAsync"); }
+int cuMemFree_v2(address at) { FAILS; gone(MEMORY, at); free((void *)(uintptr_t)at); return say("cuMemFree"); }
+int cuMemcpyHtoDAsync_v2(address to, const void *from, size_t bytes, handle stream) { FAILS; memcpy((void *)(uintptr_t)to, from, bytes); return 0; }
+int cuMemcpyDtoHAsync_v2(void *to, address from, size_t bytes, handle stream) { FAILS; memcpy(to, (void *)(uintptr_t)from, bytes); return 0; }
+int cuMemsetD8Async(address to, unsigned char value, size_t bytes, handle stream) { FAILS;
     memset((void *)(uintptr_t)to, value, bytes);
     return to == (address)(uintptr_t)record ? say("cuMemsetD8Async (lost-launch record)") : 0;
 }
 
 /* The service stream is the first, 0x200: always done. The others are as the test wants them. */
 static uintptr_t streams = 0x200;
-int cuStreamCreateWithPriority(handle *stream, unsigned flags, int priority) {
+int cuStreamCreateWithPriority(handle *stream, unsigned flags, int priority) { FAILS;
     *stream = (handle)streams++;
+    made(STREAM, (uintptr_t)*stream);
     if (priority) { printf("cuStreamCreateWithPriority %d\n", priority); fflush(stdout); return 0; }
     return say("cuStreamCreate");
 }
-int cuStreamGetPriority(handle stream, int *priority) { *priority = -3; return 0; }
-int cuCtxGetStreamPriorityRange(int *least, int *greatest) { *least = 0; *greatest = -5; return 0; }
-int cuStreamWaitEvent(handle stream, handle event, unsigned flags) { return say("cuStreamWaitEvent"); }
-int cuEventCreate(handle *event, unsigned flags) { *event = (handle)0x800; return 0; }
-int cuEventDestroy_v2(handle event) { return 0; }
+int cuStreamCreate(handle *stream, unsigned flags) { FAILS; *stream = (handle)streams++; made(STREAM, (uintptr_t)*stream); return say("cuStreamCreate (cudarc)"); }
+int cuStreamSynchronize(handle stream) { FAILS; return say("cuStreamSynchronize"); }
+int cuStreamGetPriority(handle stream, int *priority) { FAILS; *priority = -3; return 0; }
+int cuCtxGetStreamPriorityRange(int *least, int *greatest) { FAILS; *least = 0; *greatest = -5; return 0; }
+int cuStreamWaitEvent(handle stream, handle event, unsigned flags) { FAILS; return say("cuStreamWaitEvent"); }
+static uintptr_t events = 0x8000;
+int cuEventCreate(handle *event, unsigned flags) { FAILS; *event = (handle)events++; made(EVENT, (uintptr_t)*event); return 0; }
+int cuEventDestroy_v2(handle event) { FAILS; gone(EVENT, (uintptr_t)event); return 0; }
+int cuEventElapsedTime(float *ms, handle start, handle end) { FAILS; *ms = 0.5f; return 0; }
 static int event_polls;
-int cuEventRecord(handle event, handle stream) { return 0; }
-int cuEventQuery(handle event) { return event_polls++ < setting("FAKE_EVENT_POLLS", 0) ? 600 : 0; }
-int cuStreamDestroy_v2(handle stream) { return say(stream == (handle)0x200 ? "cuStreamDestroy (service)" : "cuStreamDestroy"); }
+int cuEventRecord(handle event, handle stream) { FAILS; return 0; }
+int cuEventQuery(handle event) { FAILS; return event_polls++ < setting("FAKE_EVENT_POLLS", 0) ? 600 : 0; }
+int cuStreamDestroy_v2(handle stream) { FAILS; gone(STREAM, (uintptr_t)stream); return say(stream == (handle)0x200 ? "cuStreamDestroy (service)" : "cuStreamDestroy"); }
 static int polls; /* until what was launched is done */
-int cuStreamQuery(handle stream) {
+int cuStreamQuery(handle stream) { FAILS;
     if (stream == (handle)0x200) return 0;
     if (polls && --polls == 0) say("cuStreamQuery: all launches are done");
     return polls ? 600 : is_reset ? 0 : setting("FAKE_QUERY", 0);
 }
 
-int cuLibraryLoadData(handle *library, const char *code, const int *options, void **values, unsigned count, void *a, void *b, unsigned c) {
+int cuLibraryLoadData(handle *library, const char *code, const int *options, void **values, unsigned count, void *a, void *b, unsigned c) { FAILS;
     int result = setting("FAKE_LOAD", 0);
     if (result)
         snprintf(values[0], (size_t)values[1], "ptxas fake, line 1; error : no such instruction\n");
-    *library = (handle)0x300;
+    static uintptr_t libraries = 0x300;
+    *library = (handle)libraries++;
+    if (!result) made(LIBRARY, (uintptr_t)*library);
     say("cuLibraryLoadData");
     return result;
 }
-int cuLibraryUnload(handle library) { return say("cuLibraryUnload"); }
-int cuLibraryGetKernel(handle *kernel, handle library, const char *name) { *kernel = (handle)0x400; return 0; }
-int cuLibraryGetGlobal(address *at, size_t *bytes, handle library, const char *name) {
+int cuLibraryUnload(handle library) { FAILS; gone(LIBRARY, (uintptr_t)library); return say("cuLibraryUnload"); }
+int cuLibraryGetKernel(handle *kernel, handle library, const char *name) { FAILS; *kernel = (handle)0x400; return 0; }
+int cuLibraryGetGlobal(address *at, size_t *bytes, handle library, const char *name) { FAILS;
     if (setting("FAKE_CONTEXTS", 0)) say("cuLibraryGetGlobal");
     *at = (address)(uintptr_t)record;
     *bytes = setting("FAKE_RECORD_BYTES", sizeof record);
     return 0;
 }
-int cuKernelGetFunction(handle *function, handle kernel) { *function = kernel; return 0; }
+int cuKernelGetFunction(handle *function, handle kernel) { FAILS; *function = kernel; return 0; }
 static int carveout = -1;
-int cuKernelGetAttribute(int *value, int attribute, handle kernel, int device) {
+int cuKernelGetAttribute(int *value, int attribute, handle kernel, int device) { FAILS;
     static const int values[] = {1024, 0, 3, 16, 40, 75, 90, 0, 4096, 0, 0, 0, 0, 0, 1, 2};
     *value = attribute == 9 ? carveout : values[attribute];
     return 0;
 }
-int cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, handle kernel, int threads, size_t shared, unsigned flags) {
+int cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, handle kernel, int threads, size_t shared, unsigned flags) { FAILS;
     printf("cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags %d, %zu, flags %u\n", threads, shared, flags); fflush(stdout);
     *blocks = 2048 / threads;
     return 0;
 }
-int cuOccupancyMaxPotentialBlockSize(int *blocks, int *threads, handle kernel, void *function, size_t shared, int limit) {
+int cuOccupancyMaxPotentialBlockSize(int *blocks, int *threads, handle kernel, void *function, size_t shared, int limit) { FAILS;
     printf("cuOccupancyMaxPotentialBlockSize %s, %zu, at most %d\n", function ? "by a function" : "fixed", shared, limit); fflush(stdout);
     *blocks = 264; *threads = 768;
     return 0;
 }
-int cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, handle kernel, int blocks, int threads) {
+int cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, handle kernel, int blocks, int threads) { FAILS;
     printf("cuOccupancyAvailableDynamicSMemPerBlock %d, %d\n", blocks, threads); fflush(stdout);
     *bytes = 232448 / blocks;
     return 0;
 }
-int cuKernelSetAttribute(int attribute, int value, handle kernel, int device) { if (attribute == 9) carveout = value; printf("cuKernelSetAttribute %d %d\n", attribute, value); fflush(stdout); return 0; }
+int cuKernelSetAttribute(int attribute, int value, handle kernel, int device) { FAILS; if (attribute == 9) carveout = value; printf("cuKernelSetAttribute %d %d\n", attribute, value); fflush(stdout); return 0; }
 
 struct attribute { unsigned id; char padding[4]; union { unsigned dim[3]; int number; char bytes[64]; }; };
 struct config { unsigned grid[3], block[3], shared; handle stream; struct attribute *attributes; unsigned count; };
@@ -207,19 +265,32 @@ static void print_attributes(const struct config *config) {
                attribute->dim[0], attribute->dim[1], attribute->dim[2]);
     }
 }
-int cuOccupancyMaxPotentialClusterSize(int *blocks, handle kernel, const struct config *config) {
+int cuOccupancyMaxPotentialClusterSize(int *blocks, handle kernel, const struct config *config) { FAILS;
     printf("cuOccupancyMaxPotentialClusterSize (%u, %u, %u) %u", config->block[0], config->block[1], config->block[2], config->shared);
     print_attributes(config); say("");
     *blocks = 16;
     return 0;
 }
-int cuOccupancyMaxActiveClusters(int *clusters, handle kernel, const struct config *config) {
+int cuOccupancyMaxActiveClusters(int *clusters, handle kernel, const struct config *config) { FAILS;
     printf("cuOccupancyMaxActiveClusters (%u, %u, %u) %u", config->block[0], config->block[1], config->block[2], config->shared);
     print_attributes(config); say("");
     *clusters = 66;
     return 0;
 }
-int cuLaunchKernelEx(const struct config *config, handle kernel, void **parameters, void **extra) {
+/* A queue of FAKE_QUEUE launches for each channel, as the driver has one: a launch into a full one waits until the word
+ * that the kernel's only parameter points to is set, or for ever. */
+static void wait_in_queue(handle stream, void **extra) {
+    static int channels[32];
+    const char *scale = getenv("CUDA_SCALE_LAUNCH_QUEUES");
+    int queue = setting("FAKE_QUEUE", 0) * (scale ? atof(scale) : 1);
+    int channel = ((uintptr_t)stream - 0x201) % setting("CUDA_DEVICE_MAX_CONNECTIONS", 8);
+    const volatile unsigned *flag = (const volatile unsigned *)(uintptr_t)(*(address *)extra[1] - 0x1000);
+    if (__atomic_fetch_add(&channels[channel], 1, __ATOMIC_SEQ_CST) < queue) return;
+    while (!*flag || setting("FAKE_STUCK", 0)) usleep(1000);
+}
+
+int cuLaunchKernelEx(const struct config *config, handle kernel, void **parameters, void **extra) { FAILS;
+    if (setting("FAKE_QUEUE", 0)) { wait_in_queue(config->stream, extra); return 0; }
     if (setting("FAKE_QUIET", 0)) { polls = setting("FAKE_POLLS", 0); return 0; }
     printf("cuLaunchKernelEx (%u, %u, %u) (%u, %u, %u) %u:", config->grid[0], config->grid[1], config->grid[2],
            config->block[0], config->block[1], config->block[2], config->shared);
@@ -239,8 +310,8 @@ int cuLaunchKernelEx(const struct config *config, handle kernel, void **paramete
 
 #ifndef WITHOUT_GREEN
 /* `lose` of tests/gpu/kernels.ptx. */
-int cuKernelGetParamInfo(handle kernel, size_t index, size_t *offset, size_t *size) {
-    if (index >= 3) return 1;
+int cuKernelGetParamInfo(handle kernel, size_t index, size_t *offset, size_t *size) { FAILS;
+    if (index >= setting("FAKE_PARAMETERS", 3)) return 1;
     *offset = 4 * index; *size = setting("FAKE_PARAMETER_BYTES", 4);
     return 0;
 }
@@ -259,10 +330,10 @@ static int resource(struct resource *to, unsigned type) {
 #endif
     return 914;
 }
-int cuDeviceGetDevResource(int device, struct resource *to, unsigned type) { return resource(to, type); }
-int cuCtxGetDevResource(handle context, struct resource *to, unsigned type) { say("cuCtxGetDevResource"); return resource(to, type); }
+int cuDeviceGetDevResource(int device, struct resource *to, unsigned type) { FAILS; return resource(to, type); }
+int cuCtxGetDevResource(handle context, struct resource *to, unsigned type) { FAILS; say("cuCtxGetDevResource"); return resource(to, type); }
 static unsigned rounded(unsigned minimum) { return minimum ? (minimum + 7) / 8 * 8 : 8; }
-int cuDevSmResourceSplitByCount(struct resource *result, unsigned *groups, const struct resource *input, struct resource *rest, unsigned flags, unsigned minimum) {
+int cuDevSmResourceSplitByCount(struct resource *result, unsigned *groups, const struct resource *input, struct resource *rest, unsigned flags, unsigned minimum) { FAILS;
     unsigned size = rounded(minimum), most = input->sms / size;
     printf("cuDevSmResourceSplitByCount %u of %u, flags %u%s\n", minimum, input->sms, flags, result ? "" : ", a query");
     fflush(stdout);
@@ -274,7 +345,7 @@ int cuDevSmResourceSplitByCount(struct resource *result, unsigned *groups, const
 }
 #ifdef WITH_13_1
 struct group { unsigned sms, coscheduled, preferred, flags, reserved[12]; };
-int cuDevSmResourceSplit(struct resource *result, unsigned count, const struct resource *input, struct resource *rest, unsigned flags, struct group *groups) {
+int cuDevSmResourceSplit(struct resource *result, unsigned count, const struct resource *input, struct resource *rest, unsigned flags, struct group *groups) { FAILS;
     unsigned left = input->sms;
     printf("cuDevSmResourceSplit of %u, flags %u%s\n", input->sms, flags, result ? "" : ", to discover");
     for (unsigned i = 0; i < count; i++) {
@@ -291,10 +362,10 @@ int cuDevSmResourceSplit(struct resource *result, unsigned count, const struct r
     if (rest && left) { *rest = *input; rest->sms = left; }
     return 0;
 }
-int cuStreamGetDevResource(handle stream, struct resource *to, unsigned type) { say("cuStreamGetDevResource"); return resource(to, type); }
+int cuStreamGetDevResource(handle stream, struct resource *to, unsigned type) { FAILS; say("cuStreamGetDevResource"); return resource(to, type); }
 #endif
 static unsigned granted;
-int cuDevResourceGenerateDesc(handle *description, struct resource *resources, unsigned count) {
+int cuDevResourceGenerateDesc(handle *description, struct resource *resources, unsigned count) { FAILS;
     granted = 0;
     for (unsigned i = 0; i < count; i++) {
         if (resources[i].type == 1) granted += resources[i].sms;
@@ -306,23 +377,25 @@ int cuDevResourceGenerateDesc(handle *description, struct resource *resources, u
     *description = (handle)0x500;
     return 0;
 }
-int cuGreenCtxCreate(handle *green, handle description, int device, unsigned flags) { *green = (handle)0x600; return say("cuGreenCtxCreate"); }
-int cuGreenCtxDestroy(handle green) { return say("cuGreenCtxDestroy"); }
-int cuGreenCtxGetDevResource(handle green, struct resource *to, unsigned type) {
+int cuGreenCtxCreate(handle *green, handle description, int device, unsigned flags) { FAILS; *green = (handle)0x600; made(GREEN, 0x600); return say("cuGreenCtxCreate"); }
+int cuGreenCtxDestroy(handle green) { FAILS; gone(GREEN, 0x600); return say("cuGreenCtxDestroy"); }
+int cuGreenCtxGetDevResource(handle green, struct resource *to, unsigned type) { FAILS;
     int result = resource(to, type);
     if (type == 1) to->sms = granted;
     return result;
 }
 #ifndef WITHOUT_13_0
-int cuGreenCtxGetId(handle green, unsigned long long *id) { *id = 7; return 0; }
+int cuGreenCtxGetId(handle green, unsigned long long *id) { FAILS; *id = 7; return 0; }
 #endif
-int cuGreenCtxRecordEvent(handle green, handle event) { return say("cuGreenCtxRecordEvent"); }
-int cuGreenCtxWaitEvent(handle green, handle event) { return say("cuGreenCtxWaitEvent"); }
-int cuStreamGetGreenCtx(handle stream, handle *green) { *green = stream == (handle)0x700 ? (handle)0x600 : 0; return 0; }
-int cuGreenCtxStreamCreate(handle *stream, handle green, unsigned flags, int priority) {
-    *stream = (handle)0x700;
+int cuGreenCtxRecordEvent(handle green, handle event) { FAILS; return say("cuGreenCtxRecordEvent"); }
+int cuGreenCtxWaitEvent(handle green, handle event) { FAILS; return say("cuGreenCtxWaitEvent"); }
+int cuStreamGetGreenCtx(handle stream, handle *green) { FAILS; *green = (uintptr_t)stream >> 8 == 7 ? (handle)0x600 : 0; return 0; }
+int cuGreenCtxStreamCreate(handle *stream, handle green, unsigned flags, int priority) { FAILS;
+    static uintptr_t green_streams = 0x700;
+    *stream = (handle)green_streams++;
+    made(STREAM, (uintptr_t)*stream);
     if (priority) { printf("cuGreenCtxStreamCreate, priority %d\n", priority); fflush(stdout); return 0; }
     return say("cuGreenCtxStreamCreate");
 }
-int cuCtxFromGreenCtx(handle *context, handle green) { *context = (handle)0x601; return 0; }
+int cuCtxFromGreenCtx(handle *context, handle green) { FAILS; *context = (handle)0x601; return 0; }
 #endif

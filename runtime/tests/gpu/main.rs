@@ -11,6 +11,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod green;
+mod interop;
 mod launch;
 mod queue;
 mod unified;

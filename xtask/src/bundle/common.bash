@@ -1,4 +1,4 @@
-# Shared by run-tests and run-bench, which source it with `here` set to the bundle's folder.
+# Shared by the bundles' scripts, which source it with `here` set to the bundle's folder.
 
 out=${OUT:-./out}
 mkdir -p "$out" || exit 1

@@ -4,6 +4,7 @@
 //! with a dictionary that is wider than a program: the second copy of LLVM then takes 1.4 MB where the first takes
 //! 13 MB. The scripts unpack it on first use.
 
+mod fuzz;
 mod programs;
 
 use std::path::{Path, PathBuf};
@@ -19,11 +20,16 @@ use programs::Program;
 const LIMIT: u64 = 60_000_000;
 /// The archs that the artifacts have images for.
 const ARCHS: &str = "sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120";
-const SCRIPTS: [(&str, &str); 3] = [
-    ("common.bash", include_str!("common.bash")),
-    ("run-tests", include_str!("run-tests")),
-    ("run-bench", include_str!("run-bench")),
-];
+const COMMON: (&str, &str) = ("common.bash", include_str!("common.bash"));
+const SCRIPTS: [(&str, &str); 3] =
+    [COMMON, ("run-tests", include_str!("run-tests")), ("run-bench", include_str!("run-bench"))];
+/// What they do.
+const USE: &str = "\
+./run-tests    runs the tests that need an NVIDIA GPU, and the demo
+./run-bench    measures
+
+Both unpack programs.tar.xz on first use and write to ./out, or to the folder in OUT.
+";
 /// Marks a folder as ours to replace.
 const ABOUT: &str = "ABOUT.txt";
 
@@ -40,18 +46,13 @@ pub(crate) fn run(options: &cli::Bundle) -> Result<()> {
         }
     }
 
-    let programs = programs::build(&environment)?;
-    let unpacked = tempfile::tempdir()?;
-    copy_programs(&programs, unpacked.path())?;
-    copy_libraries(&programs, &unpacked.path().join("lib"))?;
-    copy_sources("examples/programs", &out.join("programs"))?;
-    copy_sources("compiler/tests/in/ok", &unpacked.path().join("in"))?;
-    build_artifacts(&environment, &programs, &out)?;
-    pack(unpacked.path(), &out.join("programs.tar.xz"))?;
-    for (name, text) in SCRIPTS {
-        write_script(&out.join(name), text)?;
-    }
-    std::fs::write(out.join(ABOUT), about())?;
+    let next = if options.fuzz {
+        fuzz::make(&environment, &out)?;
+        "Copy the folder to a machine with many processors and run ./run-fuzz there."
+    } else {
+        make(&environment, &out)?;
+        "Copy the folder to a machine with an NVIDIA GPU and run ./run-tests or ./run-bench there."
+    };
 
     let bytes = list(&out, &out)?;
     ensure!(
@@ -62,10 +63,22 @@ pub(crate) fn run(options: &cli::Bundle) -> Result<()> {
         report::bytes(LIMIT)
     );
     report::done("bundle", &format!("{} ({})", out.display(), report::bytes(bytes)));
-    report::note(
-        "Copy the folder to a machine with an NVIDIA GPU and run ./run-tests or ./run-bench there.",
-    );
+    report::note(next);
     Ok(())
+}
+
+fn make(environment: &setup::Environment, out: &Path) -> Result<()> {
+    let programs = programs::build(environment)?;
+    let unpacked = tempfile::tempdir()?;
+    copy_programs(&programs, unpacked.path())?;
+    copy_libraries(&programs, &unpacked.path().join("lib"))?;
+    copy_sources("examples/programs", &out.join("programs"))?;
+    copy_sources("compiler/tests/in/ok", &unpacked.path().join("in"))?;
+    // As the programs name them: `../used/…`.
+    copy_sources("compiler/tests/in/used", &unpacked.path().join("used"))?;
+    build_artifacts(environment, &programs, out)?;
+    pack(unpacked.path(), &out.join("programs.tar.xz"))?;
+    write_scripts(&SCRIPTS, USE, out)
 }
 
 /// Makes `out` an empty folder, but never removes one that is not a bundle.
@@ -81,19 +94,17 @@ fn clear(out: &Path) -> Result<()> {
     }
     // First of all the mark, so that a run that fails half way can be repeated.
     std::fs::create_dir_all(out)?;
-    Ok(std::fs::write(out.join(ABOUT), about())?)
+    Ok(std::fs::write(out.join(ABOUT), "Not complete.\n")?)
 }
 
-fn about() -> String {
+/// `usage` is what the scripts do.
+fn about(usage: &str) -> String {
     let libc = process::output(Command::new("getconf").arg("GNU_LIBC_VERSION")).map_or_else(
         |_| "the glibc of the machine that built it".into(),
         |text| text.trim().to_string(),
     );
     format!(
-        "Gridlet {version} for {machine} Linux with {libc} or newer and an NVIDIA GPU.\n\n\
-         ./run-tests    runs the tests that need a GPU, and the demo\n\
-         ./run-bench    measures\n\n\
-         Both unpack programs.tar.xz on first use and write to ./out, or to the folder in OUT.\n",
+        "Gridlet {version} for {machine} Linux with {libc} or newer.\n\n{usage}",
         version = env!("CARGO_PKG_VERSION"),
         machine = std::env::consts::ARCH,
     )
@@ -218,6 +229,14 @@ fn pack(folder: &Path, archive: &Path) -> Result<()> {
     let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
     std::fs::write(archive.with_extension("xz.sha256"), format!("{hash}  programs.tar.xz\n"))?;
     Ok(())
+}
+
+/// Writes scripts, and what they are.
+fn write_scripts(scripts: &[(&str, &str)], usage: &str, out: &Path) -> Result<()> {
+    for (name, text) in scripts {
+        write_script(&out.join(name), text)?;
+    }
+    Ok(std::fs::write(out.join(ABOUT), about(usage))?)
 }
 
 fn write_script(path: &Path, text: &str) -> Result<()> {

@@ -1,5 +1,6 @@
 //! Which programs travel, and building them.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Stdio;
 
@@ -38,23 +39,38 @@ pub(super) struct Program {
 
 /// Builds all of them, optimised.
 pub(super) fn build(environment: &Environment) -> Result<Vec<Program>> {
-    let mut programs = Vec::new();
-    for (package, name) in PROGRAMS {
-        let file =
-            executable(environment, &["build", "--package", package, "--bin", name], "bin", name)?;
-        programs.push(Program { file, place: PathBuf::from("bin").join(name) });
+    // In one call: with each package by itself, cargo would build the shared ones anew, with other features.
+    let mut cargo = process::cargo();
+    environment.apply(&mut cargo);
+    cargo.args(["build", "--release", "--message-format", "json-render-diagnostics"]);
+    let packages: BTreeSet<&str> =
+        PROGRAMS.iter().chain(&TESTS).map(|(package, _)| *package).collect();
+    cargo.args(packages.iter().flat_map(|package| ["--package", package]));
+    cargo.args(PROGRAMS.iter().flat_map(|(_, name)| ["--bin", name]));
+    let tests: BTreeSet<&str> = TESTS.iter().map(|(_, name)| *name).collect();
+    cargo.args(tests.iter().flat_map(|name| ["--test", name]));
+    let output = cargo.stderr(Stdio::inherit()).output().context("could not start cargo")?;
+    if !output.status.success() {
+        bail!("{} ended with {}", process::shown(&cargo), output.status);
     }
-    for (package, name) in TESTS {
-        let words = ["test", "--no-run", "--package", package, "--test", name];
-        let file = executable(environment, &words, "test", name)?;
-        programs.push(Program { file, place: PathBuf::from(format!("tests/{package}-{name}")) });
-    }
-    Ok(programs)
+    let messages = String::from_utf8_lossy(&output.stdout);
+    let found = |package, kind, name, place: String| {
+        let file = find(&messages, package, kind, name)
+            .with_context(|| format!("{} made no program `{name}`", process::shown(&cargo)))?;
+        Ok(Program { file, place: place.into() })
+    };
+    let programs =
+        PROGRAMS.iter().map(|(package, name)| found(package, "bin", name, format!("bin/{name}")));
+    let tests = TESTS
+        .iter()
+        .map(|(package, name)| found(package, "test", name, format!("tests/{package}-{name}")));
+    programs.chain(tests).collect()
 }
 
 /// What cargo says of a thing it built; other messages lack the fields.
 #[derive(Deserialize)]
 struct Message {
+    package_id: Option<String>,
     target: Option<Target>,
     executable: Option<PathBuf>,
 }
@@ -65,32 +81,25 @@ struct Target {
     name: String,
 }
 
-/// Runs cargo with `words` and gives the program of that kind and name.
-fn executable(
-    environment: &Environment,
-    words: &[&str],
-    kind: &str,
-    name: &str,
-) -> Result<PathBuf> {
-    let mut cargo = process::cargo();
-    environment.apply(&mut cargo);
-    cargo.args(words).args(["--release", "--message-format", "json-render-diagnostics"]);
-    let output = cargo.stderr(Stdio::inherit()).output().context("could not start cargo")?;
-    if !output.status.success() {
-        bail!("{} ended with {}", process::shown(&cargo), output.status);
-    }
-    find(&String::from_utf8_lossy(&output.stdout), kind, name)
-        .with_context(|| format!("{} made no program `{name}`", process::shown(&cargo)))
-}
-
-fn find(messages: &str, kind: &str, name: &str) -> Option<PathBuf> {
+/// The program of that package, kind and name.
+fn find(messages: &str, package: &str, kind: &str, name: &str) -> Option<PathBuf> {
     messages.lines().filter_map(|line| serde_json::from_str::<Message>(line).ok()).find_map(
         |message| {
             let target = message.target?;
-            (target.name == name && target.kind.iter().any(|k| k == kind))
-                .then_some(message.executable)?
+            (is_of(&message.package_id?, package)
+                && target.name == name
+                && target.kind.iter().any(|k| k == kind))
+            .then_some(message.executable)?
         },
     )
+}
+
+/// Whether a package id is of the package: `path+file:///folder#package@1.0.0`, or without the name where the folder has
+/// it (cargo's reference, Package ID Specifications).
+fn is_of(id: &str, package: &str) -> bool {
+    let Some((source, rest)) = id.split_once('#') else { return false };
+    let name = rest.split_once('@').map(|(name, _)| name);
+    name.or_else(|| source.rsplit('/').next()) == Some(package)
 }
 
 #[cfg(test)]
@@ -99,13 +108,16 @@ mod tests {
 
     #[test]
     fn the_program_is_found_among_cargos_messages() {
-        let messages = r#"{"reason":"compiler-artifact","target":{"kind":["lib"],"name":"gpu"},"executable":null}
-{"reason":"compiler-artifact","target":{"kind":["bin"],"name":"gpu"},"executable":"/t/release/gpu"}
-{"reason":"compiler-artifact","target":{"kind":["test"],"name":"gpu"},"executable":"/t/release/deps/gpu-1"}
+        let messages = r#"{"reason":"compiler-artifact","package_id":"path+file:///p/a#b@0.1.0","target":{"kind":["lib"],"name":"gpu"},"executable":null}
+{"reason":"compiler-artifact","package_id":"path+file:///p/a#b@0.1.0","target":{"kind":["bin"],"name":"gpu"},"executable":"/t/release/gpu"}
+{"reason":"compiler-artifact","package_id":"path+file:///p/c#0.1.0","target":{"kind":["test"],"name":"gpu"},"executable":"/t/release/deps/gpu-1"}
+{"reason":"compiler-artifact","package_id":"path+file:///p/a#b@0.1.0","target":{"kind":["test"],"name":"gpu"},"executable":"/t/release/deps/gpu-2"}
 not JSON
 {"reason":"build-finished","success":true}"#;
-        assert_eq!(find(messages, "test", "gpu"), Some("/t/release/deps/gpu-1".into()));
-        assert_eq!(find(messages, "bin", "gpu"), Some("/t/release/gpu".into()));
-        assert_eq!(find(messages, "test", "other"), None);
+        assert_eq!(find(messages, "c", "test", "gpu"), Some("/t/release/deps/gpu-1".into()));
+        assert_eq!(find(messages, "b", "test", "gpu"), Some("/t/release/deps/gpu-2".into()));
+        assert_eq!(find(messages, "b", "bin", "gpu"), Some("/t/release/gpu".into()));
+        assert_eq!(find(messages, "a", "bin", "gpu"), None);
+        assert_eq!(find(messages, "b", "test", "other"), None);
     }
 }

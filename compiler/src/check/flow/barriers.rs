@@ -269,6 +269,7 @@ impl<'t> Walk<'t> {
             ExprKind::Int(_)
             | ExprKind::Float(_)
             | ExprKind::Bool(_)
+            | ExprKind::Text(_)
             | ExprKind::Shared(_)
             | ExprKind::Static(_)
             | ExprKind::DynamicShared => vec![],

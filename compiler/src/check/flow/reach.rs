@@ -164,6 +164,7 @@ impl<'t> Reach<'t, '_> {
             ExprKind::Int(_)
             | ExprKind::Float(_)
             | ExprKind::Bool(_)
+            | ExprKind::Text(_)
             | ExprKind::Local(_)
             | ExprKind::Shared(_)
             | ExprKind::Static(_)

@@ -431,6 +431,7 @@ impl<'t> Unset<'t> {
             ExprKind::Int(_)
             | ExprKind::Float(_)
             | ExprKind::Bool(_)
+            | ExprKind::Text(_)
             | ExprKind::Shared(_)
             | ExprKind::Static(_)
             | ExprKind::DynamicShared

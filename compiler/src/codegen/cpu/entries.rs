@@ -143,7 +143,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
                 | if asserts(self.ir, id) { abi::NAMES_THREADS } else { 0 };
             let name = format!("gridlet.name.{}", symbol::internal(&kernel.name));
             descriptors.push(cpu.descriptor.const_named_struct(&[
-                self.c_string(&name, &kernel.name).into(),
+                self.c_string(&name, symbol::source_name(&kernel.name)).into(),
                 thread.as_global_value().as_pointer_value().into(),
                 blocks.into(),
                 blocks_v3.into(),

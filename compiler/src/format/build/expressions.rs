@@ -98,7 +98,12 @@ impl Builder<'_> {
                     });
                 }
             }
-            Token::Int | Token::Float | Token::String | Token::True | Token::False => self.token(),
+            Token::Int
+            | Token::Float
+            | Token::String
+            | Token::Byte
+            | Token::True
+            | Token::False => self.token(),
             _ => {}
         }
     }
@@ -107,6 +112,16 @@ impl Builder<'_> {
         loop {
             match self.peek() {
                 Token::Dot => {
+                    // A comment after the dot of `8 .step()` would make it that of a float.
+                    let follows_number = self
+                        .source
+                        .tokens
+                        .get(self.at.wrapping_sub(1))
+                        .is_some_and(|before| before.token == Token::Int);
+                    let gap = self.source.gaps.get(self.at + 1);
+                    if follows_number && gap.is_some_and(|gap| !gap.comments.is_empty()) {
+                        self.space();
+                    }
                     self.token();
                     self.token();
                 }

@@ -76,7 +76,7 @@ impl FunctionBuilder<'_, '_> {
     }
 
     /// The address of a NUL-terminated string in constant memory.
-    fn string_address(&mut self, text: &str, span: Span) -> Operand {
+    pub(super) fn string_address(&mut self, text: &str, span: Span) -> Operand {
         let string = Operand::Global(self.program.string(text));
         let bytes = Type::pointer_const(Type::Scalar(Scalar::U8));
         self.body.emit(InstKind::Cast(string), bytes, span)

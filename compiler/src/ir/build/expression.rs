@@ -44,6 +44,7 @@ impl FunctionBuilder<'_, '_> {
                 Operand::Const(Const::Float(scalar, float::round(*value, scalar)))
             }
             ExprKind::Bool(value) => Operand::Const(Const::Bool(*value)),
+            ExprKind::Text(text) => self.string_address(text, span),
             ExprKind::Local(local) => match self.storage(*local)? {
                 Storage::Value(value) => value,
                 Storage::Memory(slot) => self.body.load(slot, &expr.ty, span),

@@ -46,16 +46,17 @@ pub fn build_ir(program: &tree::Program, sources: Arc<SourceMap>) -> Result<Modu
             continue;
         };
         let source = &program.tree.functions[index];
-        let entry = build_entry(source, kernel, program.targets[index].function)?;
-        kernels.push(Kernel {
-            name: entry.name.clone(),
-            parameters: entry.parameters.clone(),
-            body: program.targets[index].function,
-            entry: FunctionId(program.targets[index].function.0 + 1),
+        let function = program.targets[index].function;
+        let item = Kernel {
+            name: source.name.clone(),
+            parameters: parameters_of(source),
+            body: function,
+            entry: FunctionId(function.0 + 1),
             launch_bounds: source.kernel.and_then(|attributes| attributes.launch_bounds),
             span: source.span,
-        });
-        functions.extend([body, entry]);
+        };
+        functions.extend([body, build_entry(&item, kernel)?]);
+        kernels.push(item);
     }
     Ok(Module {
         sources,
@@ -221,20 +222,20 @@ fn parameters_of(function: &tree::Function) -> Vec<Parameter> {
 }
 
 /// The ordinary entry of a kernel: reads the geometry and calls the body.
-fn build_entry(source: &tree::Function, kernel: KernelId, body: FunctionId) -> Result<Function> {
+pub(crate) fn build_entry(kernel: &Kernel, id: KernelId) -> Result<Function> {
     let mut entry = BodyBuilder::new();
-    let geometry = entry.emit(InstKind::HardwareGeometry, Type::GEOMETRY, source.span);
-    let parameters = (0..source.parameter_count as u32).map(Operand::Parameter);
+    let geometry = entry.emit(InstKind::HardwareGeometry, Type::GEOMETRY, kernel.span);
+    let parameters = (0..kernel.parameters.len() as u32).map(Operand::Parameter);
     let arguments = std::iter::once(geometry).chain(parameters).collect();
-    entry.emit(InstKind::Call { function: body, arguments }, Type::Unit, source.span);
+    entry.emit(InstKind::Call { function: kernel.body, arguments }, Type::Unit, kernel.span);
     entry.terminate(Terminator::Return(None));
     entry.finish(Signature {
-        name: source.name.clone(),
-        role: Role::Entry(kernel),
+        name: kernel.name.clone(),
+        role: Role::Entry(id),
         takes_geometry: false,
-        parameters: parameters_of(source),
+        parameters: kernel.parameters.clone(),
         result: Type::Unit,
-        span: source.span,
+        span: kernel.span,
     })
 }
 

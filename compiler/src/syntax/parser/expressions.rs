@@ -286,9 +286,13 @@ impl Parser<'_> {
             Token::Name => GenericArgument::Name(self.name()?),
             Token::Star | Token::LeftBracket => GenericArgument::Type(self.ty()?),
             Token::LeftBrace => GenericArgument::Value(self.braced_expression()?),
-            Token::Int | Token::Float | Token::True | Token::False | Token::Minus | Token::Not => {
-                GenericArgument::Value(self.unary()?)
-            }
+            Token::Int
+            | Token::Float
+            | Token::Byte
+            | Token::True
+            | Token::False
+            | Token::Minus
+            | Token::Not => GenericArgument::Value(self.unary()?),
             _ => {
                 self.expected("a type or a constant");
                 return None;

@@ -4,8 +4,9 @@ use super::Parser;
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::syntax::ast::{Expr, ExprKind, Launch, LaunchOption, Name, Str};
-use crate::syntax::literal::{Number, number, unescape};
+use crate::syntax::literal::{Number, byte, number, unescape};
 use crate::syntax::token::Token;
+use crate::types::Scalar;
 
 impl Parser<'_> {
     /// An operand.
@@ -18,6 +19,7 @@ impl Parser<'_> {
                 self.node(kind, span)
             }
             Token::String => self.string(),
+            Token::Byte => self.byte(),
             Token::Name => self.name_or_struct(),
             Token::LeftParen => self.parenthesised(),
             Token::LeftBracket => self.array(),
@@ -52,6 +54,28 @@ impl Parser<'_> {
             }
             Err(message) => {
                 self.diagnostics.push(Diagnostic::error(ids::INVALID_NUMBER, span, message));
+                ExprKind::Error
+            }
+        };
+        self.node(kind, span)
+    }
+
+    /// `b'a'`: a `u8`.
+    fn byte(&mut self) -> Option<Expr> {
+        let span = self.bump();
+        let kind = match byte(&self.text[span.range()]) {
+            Ok(value) => ExprKind::Int { value: value.into(), suffix: Some(Scalar::U8) },
+            Err((range, message)) => {
+                let start = span.start as usize;
+                let at = Span::new(self.file, start + range.start..start + range.end);
+                let is_escape = self.text[at.range()].starts_with('\\');
+                let error = match is_escape {
+                    true => Diagnostic::error(ids::INVALID_ESCAPE, at, message).hint(
+                        "the escapes of a byte are `\\n \\r \\t \\\\ \\\" \\' \\0` and `\\x00` to `\\xff`",
+                    ),
+                    false => Diagnostic::error(ids::UNEXPECTED_CHARACTER, at, message),
+                };
+                self.diagnostics.push(error);
                 ExprKind::Error
             }
         };

@@ -1,5 +1,6 @@
 //! GPUs: the primary context, its memory, and polling.
 
+use std::ffi::c_void;
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -115,6 +116,11 @@ impl CudaDevice {
     pub(crate) fn enter(&self) -> Result<Entered<'_>> {
         // SAFETY: `self` holds the context.
         unsafe { Entered::push(self.context, None) }
+    }
+
+    /// The primary context, for other libraries.
+    pub(crate) fn raw_context(&self) -> *mut c_void {
+        self.context.cast()
     }
 
     /// The primary context.

@@ -1,5 +1,6 @@
 //! Green contexts and their resources.
 
+use std::ffi::c_void;
 use std::sync::Mutex;
 
 use super::{CudaDevice, CudaEvent, CudaStream, Entered};
@@ -108,6 +109,11 @@ impl CudaPartition {
         let one_thread = lock(&self.current);
         // SAFETY: `self` holds the context, and the lock keeps it to this thread.
         unsafe { Entered::push(self.context, Some(one_thread)) }
+    }
+
+    /// The green context, for other libraries.
+    pub(crate) fn raw(&self) -> *mut c_void {
+        self.handle.cast()
     }
 
     /// The context, for other libraries.

@@ -1,6 +1,6 @@
 //! Images and their kernels.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_void};
 
 use super::CudaDevice;
 use crate::artifact::Artifact;
@@ -11,6 +11,7 @@ use crate::driver::sys::{CUfunction_attribute as Attribute, CUkernel};
 use crate::error::{Error, Result};
 use crate::info::DeviceInfo;
 use crate::manifest::{self, ImageKind};
+use crate::observe;
 use crate::program::{Answer, compare_parameters, no_image};
 
 /// A library of the driver.
@@ -49,6 +50,7 @@ impl CudaImage {
         // SAFETY: an artifact's image is of its kind and whole; PTX ends in a NUL byte.
         let loaded = unsafe { driver::library::load(bytes) }
             .map_err(|(failed, log)| failed.with_log(log))?;
+        observe::loaded(image);
         Ok(CudaImage(loaded))
     }
 
@@ -109,6 +111,10 @@ impl CudaImage {
 }
 
 impl CudaKernel {
+    pub(crate) fn raw(&self) -> *mut c_void {
+        self.0.cast()
+    }
+
     pub(crate) fn allow_shared(&self, device: &CudaDevice, bytes: u32) -> Result<()> {
         let attribute = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);

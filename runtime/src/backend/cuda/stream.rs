@@ -1,5 +1,6 @@
 //! Streams and events.
 
+use std::ffi::c_void;
 use std::time::Duration;
 
 use super::device::poll;
@@ -19,6 +20,18 @@ unsafe impl Send for CudaStream {}
 unsafe impl Sync for CudaStream {}
 
 impl CudaStream {
+    /// A stream that something else made.
+    ///
+    /// # Safety
+    /// The handle is a stream's and lives as long as the value is used.
+    pub(crate) unsafe fn from_raw(handle: *mut c_void) -> CudaStream {
+        CudaStream(handle.cast())
+    }
+
+    pub(crate) fn raw(&self) -> *mut c_void {
+        self.0.cast()
+    }
+
     /// In the current primary context, or in a green context; priority 0 is the default.
     pub(crate) fn create(partition: Option<&CudaPartition>, priority: i32) -> Result<CudaStream> {
         // SAFETY: the primary context is current, the green context lives.
@@ -84,6 +97,18 @@ unsafe impl Send for CudaEvent {}
 unsafe impl Sync for CudaEvent {}
 
 impl CudaEvent {
+    /// An event that something else made.
+    ///
+    /// # Safety
+    /// The handle is an event's and lives as long as the value is used.
+    pub(crate) unsafe fn from_raw(handle: *mut c_void) -> CudaEvent {
+        CudaEvent(handle.cast())
+    }
+
+    pub(crate) fn raw(&self) -> *mut c_void {
+        self.0.cast()
+    }
+
     /// In the current context.
     pub(crate) fn create() -> Result<CudaEvent> {
         // SAFETY: the primary context is current.

@@ -1,4 +1,5 @@
-//! `cargo xtask fuzz`: runs the fuzz targets of `compiler/fuzz` with libFuzzer.
+//! `cargo xtask fuzz`: runs the fuzz targets of `compiler/fuzz` with libFuzzer. `cargo xtask bundle --fuzz` takes them to
+//! another machine.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,11 +10,15 @@ use crate::{cli, process, report, setup};
 
 /// The version of cargo-fuzz that is installed where there is none.
 const CARGO_FUZZ: &str = "0.13.2";
+/// Folders of programs to start with, below `compiler/tests/in`.
+const PROGRAMS: [&str; 6] = ["ok", "errors", "format", "right", "warnings", "wrong"];
+/// An input that takes longer or more memory is a finding. `run-fuzz` of the bundle has the same.
+const LIMITS: [&str; 3] = ["-timeout=20", "-rss_limit_mb=4096", "-print_final_stats=1"];
 
 /// Runs one target, or all of them one after another.
 pub(crate) fn run(options: &cli::Fuzz) -> Result<()> {
     let environment = setup::ready()?;
-    let package = process::workspace().join("compiler/fuzz");
+    let package = package();
     let known = targets(&package)?;
     let chosen = match &options.target {
         None => known,
@@ -22,20 +27,18 @@ pub(crate) fn run(options: &cli::Fuzz) -> Result<()> {
             vec![name.clone()]
         }
     };
-    let program = cargo_fuzz()?;
     let mut found = vec![];
     for target in chosen {
-        let mut command = Command::new(&program);
-        environment.apply(&mut command);
-        command.current_dir(process::workspace());
-        // Without a sanitizer, which only a nightly Rust has: there is little `unsafe` in what reads files.
-        command.args(["fuzz", "run", "--sanitizer", "none", "--fuzz-dir"]).arg(&package);
-        command.arg("--target-dir").arg(process::target_folder().join("fuzz")).arg(&target);
+        let mut command = cargo_fuzz("run", &environment)?;
+        command.arg(&target);
+        let own = found_folder(&target);
+        std::fs::create_dir_all(&own)?;
+        command.arg(own);
         for folder in corpora(&package, &target)? {
             command.arg(folder);
         }
         command.arg("--").arg(format!("-max_total_time={}", options.seconds));
-        command.args(["-timeout=20", "-rss_limit_mb=4096", "-print_final_stats=1"]);
+        command.args(LIMITS);
         command.arg(format!("-dict={}", package.join("tokens.dict").display()));
         report::step(&process::shown(&command));
         if process::run(&mut command).is_err() {
@@ -52,8 +55,13 @@ pub(crate) fn run(options: &cli::Fuzz) -> Result<()> {
     Ok(())
 }
 
+/// The package of the targets.
+pub(crate) fn package() -> PathBuf {
+    process::workspace().join("compiler/fuzz")
+}
+
 /// The targets, by the folders of their corpora.
-fn targets(package: &Path) -> Result<Vec<String>> {
+pub(crate) fn targets(package: &Path) -> Result<Vec<String>> {
     let mut names = vec![];
     for entry in
         std::fs::read_dir(package.join("corpus")).context("cannot list the fuzz targets")?
@@ -64,23 +72,51 @@ fn targets(package: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Where a target's inputs lie. The fuzzer writes new ones to the first, which is no part of the repository.
-fn corpora(package: &Path, target: &str) -> Result<Vec<PathBuf>> {
-    let own = process::target_folder().join("fuzz/corpus").join(target);
-    std::fs::create_dir_all(&own)?;
-    let mut folders = vec![own, package.join("corpus").join(target)];
+/// Where the inputs lie that a target starts with.
+pub(crate) fn corpora(package: &Path, target: &str) -> Result<Vec<PathBuf>> {
+    let mut folders = vec![package.join("corpus").join(target)];
     if matches!(target, "parse" | "check" | "format") {
         let programs = process::workspace().join("compiler/tests/in");
-        folders.extend(["ok", "errors"].map(|name| programs.join(name)));
+        folders.extend(PROGRAMS.map(|name| programs.join(name)));
     }
     Ok(folders)
 }
 
-/// The program `cargo-fuzz`: the one on PATH, or our own, which is installed first if need be.
-fn cargo_fuzz() -> Result<PathBuf> {
-    if let Some(program) = process::find_program("cargo-fuzz") {
-        return Ok(program);
-    }
+/// Where the inputs lie that a fuzzer found here: no part of the repository.
+pub(crate) fn found_folder(target: &str) -> PathBuf {
+    process::target_folder().join("fuzz/corpus").join(target)
+}
+
+/// Builds all targets and gives their programs, in the order of the targets.
+pub(crate) fn build(environment: &setup::Environment, targets: &[String]) -> Result<Vec<PathBuf>> {
+    let mut command = cargo_fuzz("build", environment)?;
+    report::step(&process::shown(&command));
+    process::run(&mut command)?;
+    let folder = process::target_folder().join("fuzz").join(triple()).join("release");
+    Ok(targets.iter().map(|target| folder.join(target)).collect())
+}
+
+/// The machine that we build for, named so that the programs' place is known.
+fn triple() -> String {
+    format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
+}
+
+/// `cargo fuzz WORD` for the package: the program on PATH, or our own, which is installed first if need be.
+fn cargo_fuzz(word: &str, environment: &setup::Environment) -> Result<Command> {
+    let program = match process::find_program("cargo-fuzz") {
+        Some(program) => program,
+        None => own_cargo_fuzz()?,
+    };
+    let mut command = Command::new(program);
+    environment.apply(&mut command);
+    command.current_dir(process::workspace());
+    // Without a sanitizer, which only a nightly Rust has: there is little `unsafe` in what reads files.
+    command.args(["fuzz", word, "--sanitizer", "none", "--target", &triple(), "--fuzz-dir"]);
+    command.arg(package()).arg("--target-dir").arg(process::target_folder().join("fuzz"));
+    Ok(command)
+}
+
+fn own_cargo_fuzz() -> Result<PathBuf> {
     let root = process::target_folder().join("tools");
     let program = root.join("bin/cargo-fuzz");
     if !program.exists() {

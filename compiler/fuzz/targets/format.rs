@@ -1,0 +1,5 @@
+//! See `gridlet_fuzz::format`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| gridlet_fuzz::format(data));

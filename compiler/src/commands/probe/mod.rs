@@ -1,0 +1,28 @@
+//! `gridlet probe`
+
+mod launch_queue;
+mod measure;
+mod plot;
+
+use super::Outcome;
+use super::report::Reporter;
+
+/// Options of `gridlet probe`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// Measure how many launches fit before the host blocks, in a process for each setting
+    LaunchQueue(launch_queue::Options),
+}
+
+/// Measures.
+pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
+    match &options.what {
+        What::LaunchQueue(options) => launch_queue::run(options, reporter),
+    }
+}

@@ -1,0 +1,47 @@
+//! What `gridlet run --stats` shows.
+
+use std::fmt::Write as _;
+
+use gridlet_runtime::{DeviceKind, LostLaunches, Statistics};
+use serde_json::{Value, json};
+
+/// Adds lines for people.
+pub(crate) fn describe(noted: &Statistics, kind: DeviceKind, text: &mut String) {
+    let Statistics { launches_made, deepest_nesting, may_be_deeper, host_sms, kernel_sms } = noted;
+    let (at_least, why) = match may_be_deeper {
+        false => ("", ""),
+        true => ("at least ", " (the parameters of a kernel leave no room to count)"),
+    };
+    let _ = writeln!(
+        text,
+        "launches made by kernels: {launches_made}, nested {at_least}{deepest_nesting} deep{why}"
+    );
+    let what = match kind {
+        DeviceKind::Cuda => "SMs",
+        DeviceKind::Cpu => "worker threads",
+    };
+    let (host, kernels) = (host_sms.len(), kernel_sms.len());
+    let _ = writeln!(text, "{what}: {host} ran grids of the host, {kernels} those of kernels");
+}
+
+/// The object under `launches`.
+pub(crate) fn launches_json(noted: Option<&Statistics>, lost: Option<&LostLaunches>) -> Value {
+    let lost = lost.map_or(0, |lost| lost.count);
+    match noted {
+        None => json!({"made": null, "lost": lost}),
+        Some(noted) => json!({
+            "made": noted.launches_made,
+            "lost": lost,
+            "deepest_nesting": noted.deepest_nesting,
+            "may_be_deeper": noted.may_be_deeper,
+        }),
+    }
+}
+
+/// The object under `sms`: their numbers; on the CPU those of the workers.
+pub(crate) fn sms_json(noted: Option<&Statistics>) -> Value {
+    match noted {
+        None => Value::Null,
+        Some(noted) => json!({"host": noted.host_sms, "kernels": noted.kernel_sms}),
+    }
+}

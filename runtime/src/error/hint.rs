@@ -1,0 +1,168 @@
+//! What to do about an error, where that is not in its message already.
+
+use super::{ArtifactProblem, Error, LaunchProblem};
+
+impl Error {
+    /// What to do about it, as a sentence; `None` where the message says it or nobody can know.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Error::NoDriver { .. } => {
+                Some("`gridlet doctor` shows what was looked for; the CPU device needs no driver")
+            }
+            Error::DriverTooOld { .. } => Some("update the NVIDIA driver, or use the CPU device"),
+            Error::MissingCall { .. } | Error::MissingFeature { .. } => {
+                Some("update the NVIDIA driver, or do without what needs it")
+            }
+            Error::NotOnCpu { .. } => Some("this needs a GPU: open one with `Device::open`"),
+            Error::NoDevice { found: 0, .. } => Some(
+                "look at `nvidia-smi` and at CUDA_VISIBLE_DEVICES; the CPU device needs no GPU",
+            ),
+            Error::NoDevice { .. } => Some(
+                "`gridlet device` lists the GPUs; CUDA_VISIBLE_DEVICES hides and renumbers them",
+            ),
+            Error::Cuda(error) => call(error.code),
+            Error::Fault(fault) => Some(fault_hint(fault.code)),
+            Error::Artifact(error) => artifact(&error.problem),
+            Error::NoImage { .. } => {
+                Some("build the program for this device as well: `gridlet build --arch`")
+            }
+            Error::Launch { problem, .. } => launch(problem),
+            Error::NotRecorded => {
+                Some("call `Stream::record` before the event is asked for its time")
+            }
+            Error::NotChecked { .. } => Some("build it with `gridlet build --arch cpu --check`"),
+            Error::WouldBlock { .. } => {
+                Some("wait for the stream, or launch with `Stream::launch`, which waits by itself")
+            }
+            Error::ParameterMismatch { .. } => Some(
+                "build the artifact again: its image and its manifest are of different programs",
+            ),
+            Error::LimitTooLate { .. } => {
+                Some("set limits right after `Device::open`, before any launch")
+            }
+            Error::OtherDevice { .. } => {
+                Some("load programs and allocate memory on the device that they are used with")
+            }
+            Error::TimedOut { .. } => Some(
+                "give the wait more time if the work is only slow; a grid that never ends may be found on the CPU device with checks on",
+            ),
+            Error::Unusable { .. } | Error::NotRecovered { .. } => {
+                Some("start a new process: only that gets the device back")
+            }
+            Error::CpuImage { .. } => Some(
+                "an image runs only on the kind of machine that it was built for: build it again here",
+            ),
+            Error::CpuThreads { .. } => Some("set fewer threads: `CpuConfig::threads`"),
+            Error::CpuMemory { .. } => Some("free buffers, or use smaller ones"),
+            Error::Foreign { .. } => None,
+            Error::LostLaunches(lost) if lost.error == 69 => None,
+            Error::LostLaunches(_) => {
+                Some("`try launch` gives the program the status of each launch")
+            }
+            Error::CpuFault(_) => {
+                Some("run it with checks on: they name the access or the wait that is wrong")
+            }
+            // The message says it: it lists the choices, or names what was expected.
+            Error::Resource(_)
+            | Error::DeviceName { .. }
+            | Error::UnknownKernel { .. }
+            | Error::UnknownGlobal { .. }
+            | Error::GlobalType { .. }
+            | Error::ArgumentCount { .. }
+            | Error::Argument { .. }
+            | Error::Partition { .. }
+            | Error::Length { .. }
+            | Error::Broken { .. }
+            | Error::Checked(_) => None,
+        }
+    }
+}
+
+/// For a `CUresult` after which the context goes on (driver API, `CUresult`).
+fn call(code: i32) -> Option<&'static str> {
+    match code {
+        2 => Some(
+            "free buffers, lower the limits that take device memory, or see with `nvidia-smi` who else has it",
+        ),
+        3 | 4 => Some(
+            "the driver is shutting down: use devices before the process ends, not in exit handlers",
+        ),
+        46 => Some("the GPU is busy or in exclusive mode: `nvidia-smi` shows by whom"),
+        100 | 101 => Some("the GPU is gone: look at `nvidia-smi` and at the system's log"),
+        200 | 209 => Some("the image is not for this GPU: build the program for its architecture"),
+        218 => Some("the PTX is wrong, or the driver is too old for it: the log says which"),
+        222 => Some(
+            "the driver is older than the toolkit that made the PTX: update it, or build a cubin for this GPU",
+        ),
+        304 => {
+            Some("the operating system refused: look at its log, and at the limits of the process")
+        }
+        701 => {
+            Some("use smaller blocks or less shared memory: an SM does not have so many registers")
+        }
+        802 | 803 => Some(
+            "the system is not ready for CUDA: the driver and its services are of different versions or still starting",
+        ),
+        804 => {
+            Some("this GPU does not take the forward-compatibility driver: use the one of its own")
+        }
+        805..=809 => Some("CUDA's multi-process service (MPS) refused: look at its log"),
+        _ => None,
+    }
+}
+
+/// For a `CUresult` after which the context is lost.
+fn fault_hint(code: i32) -> &'static str {
+    match code {
+        214 | 220 => "the hardware failed: look at `nvidia-smi -q` and at the system's log",
+        702 => "launch shorter grids, or use a GPU that drives no display",
+        714 => "give threads a larger stack with `Limit::StackBytes`, or recurse less",
+        _ => {
+            "run the program on the CPU device with checks on, or under `compute-sanitizer`: both name the line"
+        }
+    }
+}
+
+fn artifact(problem: &ArtifactProblem) -> Option<&'static str> {
+    match problem {
+        ArtifactProblem::Truncated(_)
+        | ArtifactProblem::ImageSize { .. }
+        | ArtifactProblem::ImageHash { .. }
+        | ArtifactProblem::NoImage(_)
+        | ArtifactProblem::NoManifest => Some("copy or build it again"),
+        ArtifactProblem::NotABundle(_) | ArtifactProblem::NotAManifest(_) => {
+            Some("`gridlet build --emit bundle` writes bundles")
+        }
+        ArtifactProblem::Inconsistent(_) => Some("build it again with this version of Gridlet"),
+        ArtifactProblem::Io(_)
+        | ArtifactProblem::TooNew { .. }
+        | ArtifactProblem::ImageCount { .. } => None,
+    }
+}
+
+fn launch(problem: &LaunchProblem) -> Option<&'static str> {
+    match problem {
+        LaunchProblem::Zero { .. } => Some("every extent is at least 1"),
+        LaunchProblem::LaunchBounds { .. } => {
+            Some("use smaller blocks, or raise the kernel's #[launch_bounds]")
+        }
+        LaunchProblem::KernelThreads { .. } => {
+            Some("use smaller blocks, or #[launch_bounds] to make the compiler use fewer registers")
+        }
+        LaunchProblem::NoClusters { .. } => Some("launch without a cluster there"),
+        LaunchProblem::NoCooperative { .. } => {
+            Some("launch without `cooperative` there, and let no block wait for another")
+        }
+        LaunchProblem::CooperativeGrid { .. } => {
+            Some("use fewer blocks, and let each do more of the work")
+        }
+        LaunchProblem::Extent { .. }
+        | LaunchProblem::ClusterGrid { .. }
+        | LaunchProblem::ClusterSize { .. }
+        | LaunchProblem::BlockThreads { .. }
+        | LaunchProblem::Shared { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,226 @@
+//! cudarc's safe types.
+
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use cudarc::driver::{
+    CudaContext, CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut,
+    DriverError, SyncOnDrop,
+};
+
+use crate::arguments::{Arg, Pointer};
+use crate::device::DEFAULT_TIMEOUT;
+use crate::driver::Failed;
+use crate::error::{Error, Result};
+use crate::memory::{DeviceCopy, Owner};
+use crate::{Buffer, Device, DeviceMemory, Stream};
+
+/// What cudarc says, as this crate says it.
+fn failed(call: &'static str, error: DriverError) -> Error {
+    Failed::Code { call, code: error.0 as i32 }.into()
+}
+
+impl Device {
+    /// The device of a context of cudarc.
+    ///
+    /// # Errors
+    /// [`Error::Foreign`] if it is not the primary context, in which this crate works; those of [`Device::open`].
+    pub fn from_cudarc(context: &CudaContext) -> Result<Device> {
+        if !context.is_primary() {
+            let reason = "it is not the device's primary context, `CudaContext::new` gives that";
+            return Err(Error::Foreign { what: "a context of cudarc", reason: reason.into() });
+        }
+        Device::open(u32::try_from(context.ordinal()).unwrap_or(u32::MAX))
+    }
+
+    /// The device as cudarc has it: its primary context, retained once more.
+    ///
+    /// # Errors
+    /// [`Error::NotOnCpu`], [`Error::Cuda`], [`Error::Unusable`].
+    pub fn to_cudarc(&self) -> Result<Arc<CudaContext>> {
+        self.raw_context()?;
+        // cudarc makes the context current if it is not, and would leave it so.
+        let _entered = self.inner.enter()?;
+        CudaContext::new(self.inner.ordinal as usize)
+            .map_err(|error| failed("cuDevicePrimaryCtxRetain", error))
+    }
+}
+
+impl Stream {
+    /// A stream of cudarc: what both put into it runs in that order. cudarc's is kept alive meanwhile and destroys it.
+    ///
+    /// # Errors
+    /// [`Error::Foreign`] for a stream of a context that is not the primary one, and for the one per thread; those of
+    /// [`Device::open`].
+    pub fn from_cudarc(stream: &Arc<CudaStream>) -> Result<Stream> {
+        let device = Device::from_cudarc(stream.context())?;
+        let handle = stream.cu_stream().cast();
+        // SAFETY: a stream of the primary context, which cudarc's keeps alive.
+        unsafe { Stream::borrow_raw(&device, handle, Arc::clone(stream)) }
+    }
+
+    /// The stream as cudarc has it; each call gives the same. If cudarc still has it when the last clone here is
+    /// dropped, it is not destroyed before the device's primary context is.
+    ///
+    /// cudarc orders what its streams do with a slice only after [`CudaContext::new_stream`] was called
+    /// ([`CudaContext::is_in_multi_stream_mode`]).
+    ///
+    /// # Errors
+    /// [`Error::NotOnCpu`]; [`Error::Foreign`] for a stream of a green context, which cudarc would use in the primary
+    /// context; [`Error::Cuda`], [`Error::Unusable`].
+    pub fn to_cudarc(&self) -> Result<Arc<CudaStream>> {
+        let handle = self.raw()?;
+        if self.inner.green.is_some() {
+            let reason = "cudarc would use it in the device's primary context".into();
+            return Err(Error::Foreign { what: "a stream of a green context", reason });
+        }
+        let lent = &self.inner.sharing.lent;
+        if lent.get().is_none() {
+            let context = self.device().to_cudarc()?;
+            // SAFETY: a stream of that context. It is not destroyed while cudarc has it: `Sharing::may_destroy`.
+            let _ = lent.set(unsafe { context.wrap_borrowed_stream(handle.cast()) });
+        }
+        let gone = || Error::Foreign { what: "a stream", reason: "it is gone".into() };
+        lent.get().cloned().ok_or_else(gone)
+    }
+}
+
+impl<'a> Arg<'a> {
+    /// A slice or view of cudarc, for a `*const` of its elements, in a launch on `stream`: that is, on what
+    /// [`Stream::from_cudarc`] or [`Stream::to_cudarc`] made of it. Drop the second value after the launch: until then
+    /// cudarc does not know of the use.
+    #[must_use = "the second value must live until the launch is made"]
+    pub fn cudarc<T: DeviceCopy>(
+        slice: &'a impl DevicePtr<T>,
+        stream: &'a CudaStream,
+    ) -> (Arg<'a>, SyncOnDrop<'a>) {
+        let device = ordinal(slice.stream());
+        let (address, until_launched) = slice.device_ptr(stream);
+        (Arg::Pointer(Pointer::to_memory(address, T::ELEMENT, false, device)), until_launched)
+    }
+
+    /// The same for a `*mut`, or for either.
+    #[must_use = "the second value must live until the launch is made"]
+    pub fn cudarc_mut<T: DeviceCopy>(
+        slice: &'a mut impl DevicePtrMut<T>,
+        stream: &'a CudaStream,
+    ) -> (Arg<'a>, SyncOnDrop<'a>) {
+        let device = ordinal(slice.stream());
+        let (address, until_launched) = slice.device_ptr_mut(stream);
+        (Arg::Pointer(Pointer::to_memory(address, T::ELEMENT, true, device)), until_launched)
+    }
+}
+
+fn ordinal(stream: &CudaStream) -> u32 {
+    u32::try_from(stream.context().ordinal()).unwrap_or(u32::MAX)
+}
+
+impl<T: DeviceCopy> Buffer<T> {
+    /// Takes a slice of cudarc over, after what cudarc does with it has ended. cudarc frees it, when the buffer is
+    /// dropped.
+    ///
+    /// # Errors
+    /// [`Error::Foreign`] as [`Stream::from_cudarc`]; those of [`Stream::synchronize`].
+    pub fn from_cudarc(mut slice: CudaSlice<T>) -> Result<Buffer<T>> {
+        let theirs = Arc::clone(slice.stream());
+        let stream = Stream::from_cudarc(&theirs)?;
+        let length = slice.len();
+        let entered = stream.inner.device.enter()?;
+        let (address, until_waited) = slice.device_ptr_mut(&theirs);
+        let waited = stream.synchronize(DEFAULT_TIMEOUT);
+        drop(until_waited);
+        drop(entered);
+        if let Err(error) = waited {
+            if stream.inner.device.has_timed_out() {
+                // To free it could wait for ever.
+                std::mem::forget(slice);
+            }
+            return Err(error);
+        }
+        let device = Arc::clone(&stream.inner.device);
+        let bytes = (length as u64).saturating_mul(size_of::<T>() as u64);
+        let owner = Owner::Other(Box::new(slice));
+        let memory = DeviceMemory { device, address, bytes, owner };
+        Ok(Buffer { memory, length, element: PhantomData })
+    }
+
+    /// Lets cudarc read the elements, on `stream`. Waits for all launches before, and in the end for the stream.
+    ///
+    /// # Errors
+    /// [`Error::OtherDevice`], [`Error::NotOnCpu`]; those of [`Stream::synchronize`].
+    pub fn with_cudarc<R>(
+        &self,
+        stream: &Arc<CudaStream>,
+        work: impl FnOnce(CudaView<'_, T>) -> R,
+    ) -> Result<R> {
+        self.lend(stream, |slice| work(slice.as_view()))
+    }
+
+    /// Lets cudarc read and write the elements; else as [`Buffer::with_cudarc`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn with_cudarc_mut<R>(
+        &mut self,
+        stream: &Arc<CudaStream>,
+        work: impl FnOnce(CudaViewMut<'_, T>) -> R,
+    ) -> Result<R> {
+        self.lend(stream, |slice| work(slice.as_view_mut()))
+    }
+
+    fn lend<R>(
+        &self,
+        theirs: &Arc<CudaStream>,
+        work: impl FnOnce(&mut CudaSlice<T>) -> R,
+    ) -> Result<R> {
+        let device = self.memory().device();
+        device.raw_context()?;
+        let stream = Stream::from_cudarc(theirs)?;
+        if !Arc::ptr_eq(&stream.inner.device, &device.inner) {
+            return Err(Error::OtherDevice {
+                what: "the buffer".into(),
+                expected: stream.inner.device.ordinal,
+                given: device.inner.ordinal,
+            });
+        }
+        device.synchronize(DEFAULT_TIMEOUT)?;
+        let mut lent = Lent::new(theirs, self, &stream)?;
+        let result = work(&mut lent.slice);
+        drop(lent);
+        stream.synchronize(DEFAULT_TIMEOUT)?;
+        Ok(result)
+    }
+}
+
+/// A buffer as a slice that cudarc does not free.
+struct Lent<'a, T> {
+    slice: ManuallyDrop<CudaSlice<T>>,
+    stream: &'a Stream,
+}
+
+impl<'a, T: DeviceCopy> Lent<'a, T> {
+    fn new(theirs: &Arc<CudaStream>, buffer: &Buffer<T>, stream: &'a Stream) -> Result<Self> {
+        let _entered = stream.inner.device.enter()?;
+        // SAFETY: the buffer has so many elements, any bits are some, and `drop` gives the memory back unfreed.
+        let make = || unsafe { theirs.upgrade_device_ptr::<T>(buffer.address(), buffer.len()) };
+        // cudarc makes two events and panics if it cannot.
+        let slice = catch_unwind(AssertUnwindSafe(make)).map_err(|_| Error::Foreign {
+            what: "a buffer with cudarc",
+            reason: "cudarc could make no events for it".into(),
+        })?;
+        Ok(Lent { slice: ManuallyDrop::new(slice), stream })
+    }
+}
+
+impl<T> Drop for Lent<'_, T> {
+    fn drop(&mut self) {
+        // The stream waits for what other streams do with the slice; waits here wait for the stream.
+        self.stream.inner.note_work();
+        // SAFETY: taken once, here.
+        let slice = unsafe { ManuallyDrop::take(&mut self.slice) };
+        let _entered = self.stream.inner.device.enter();
+        let _address = slice.leak();
+    }
+}

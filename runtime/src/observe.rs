@@ -1,0 +1,145 @@
+//! What the runtime tells a `tracing` subscriber: one function for each kind of event, so that names and fields are in
+//! one place. All events have the target [`TARGET`].
+//!
+//! | Level | Event or span | Fields |
+//! |---|---|---|
+//! | debug | `opened a device` | `device`, `name`, `sms`, `driver` |
+//! | debug | span `load`, with `loaded an image` | `program`; `image`, `arch`, `bytes` |
+//! | debug | `set a limit` | `device`, `limit`, `value`, `taken_bytes` |
+//! | debug | `created a green context` | `device`, `sms` |
+//! | debug | span `wait`, with `waited` | `what`; `us`, `outcome` |
+//! | trace | `copying` | `what`, `bytes` |
+//! | trace | `launching` | `kernel`, `grid`, `block`, `shared_bytes`, `stream` |
+//! | warn | what would go unseen: [`Unseen`] | |
+//!
+//! A launch costs one comparison of levels while nobody listens.
+
+use std::fmt::Display;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tracing::span::EnteredSpan;
+use tracing::{debug, debug_span, trace, warn};
+
+use crate::backend::{Transfer, Waited};
+use crate::config::LaunchConfig;
+use crate::error::{Error, Result};
+use crate::info::DeviceInfo;
+use crate::manifest::Image;
+use crate::partition::Confinement;
+
+/// The target of all events.
+pub const TARGET: &str = "gridlet_runtime";
+
+/// What no error tells, because it happens where none can be returned; each is a warning once in a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unseen {
+    /// A program that launches from the device runs in a green context, and its children leave it.
+    ChildrenLeave,
+    /// A program was dropped before a wait could report the launches that it lost.
+    DroppedLosses,
+    /// Handles are not destroyed, because that would wait for what hangs or take them from another library.
+    Leaked,
+}
+
+impl Unseen {
+    /// Whether this is the first time.
+    fn is_first(self) -> bool {
+        static SEEN: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
+        !SEEN[self as usize].swap(true, Ordering::Relaxed)
+    }
+}
+
+pub(crate) fn opened(device: impl Display, info: &DeviceInfo) {
+    debug!(
+        target: TARGET,
+        %device,
+        name = info.name,
+        sms = info.sm_count,
+        driver = %info.driver_version,
+        "opened a device"
+    );
+}
+
+/// Lasts as long as a program is loaded.
+pub(crate) fn loading(program: &str) -> EnteredSpan {
+    debug_span!(target: TARGET, "load", program).entered()
+}
+
+pub(crate) fn loaded(image: &Image) {
+    debug!(
+        target: TARGET,
+        image = ?image.kind,
+        arch = image.arch,
+        bytes = image.bytes,
+        "loaded an image"
+    );
+}
+
+pub(crate) fn limit_set(device: impl Display, limit: &str, value: u64, taken_bytes: i64) {
+    debug!(target: TARGET, %device, limit, value, taken_bytes, "set a limit");
+}
+
+pub(crate) fn green_created(device: impl Display, sms: u32) {
+    debug!(target: TARGET, %device, sms, "created a green context");
+}
+
+/// Runs a wait for `what`, timed by whoever listens.
+pub(crate) fn waiting(
+    what: impl Fn() -> String,
+    wait: impl FnOnce() -> Result<Waited>,
+) -> Result<Waited> {
+    if !tracing::enabled!(target: TARGET, tracing::Level::DEBUG) {
+        return wait();
+    }
+    let _span = debug_span!(target: TARGET, "wait", what = what()).entered();
+    let start = std::time::Instant::now();
+    let waited = wait();
+    let us = start.elapsed().as_micros() as u64;
+    let outcome = match &waited {
+        Ok(Waited::Done) => "done",
+        Ok(Waited::Stopped | Waited::Running) => "timed out",
+        Err(_) => "failed",
+    };
+    debug!(target: TARGET, us, outcome, "waited");
+    waited
+}
+
+pub(crate) fn copying(what: &str, transfer: &Transfer) {
+    trace!(target: TARGET, what, bytes = transfer.bytes(), "copying");
+}
+
+#[inline]
+pub(crate) fn launching(kernel: &str, config: &LaunchConfig, stream: u64) {
+    trace!(
+        target: TARGET,
+        kernel,
+        grid = %config.grid,
+        block = %config.block,
+        shared_bytes = config.shared_bytes,
+        stream,
+        "launching"
+    );
+}
+
+/// A program of that name runs in a green context.
+pub(crate) fn confined(program: &str, confinement: Confinement) {
+    if confinement == Confinement::ChildrenLeave && Unseen::ChildrenLeave.is_first() {
+        warn!(target: TARGET, program, "{confinement}");
+    }
+}
+
+/// A program is dropped, and this is what it would have reported.
+pub(crate) fn dropped(report: Result<()>) {
+    if let Err(error @ Error::LostLaunches(_)) = report
+        && Unseen::DroppedLosses.is_first()
+    {
+        warn!(target: TARGET, "dropped before a wait could report it: {error}");
+    }
+}
+
+/// Something is not destroyed, because of that.
+pub(crate) fn leaked(why: impl Display) {
+    if Unseen::Leaked.is_first() {
+        warn!(target: TARGET, "handles are leaked from here on: {why}");
+    }
+}

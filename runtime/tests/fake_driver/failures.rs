@@ -1,0 +1,138 @@
+//! A device that fails or disappears: whichever driver call it is, there is an error, nothing panics, what can be
+//! destroyed is, and nothing is destroyed twice.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use gridlet_runtime::unified::{
+    Advice, HostBuffer, HostFlags, Location, ManagedBuffer, RegisterFlags, RegisteredMemory,
+};
+use gridlet_runtime::{
+    Arg, Buffer, Device, Event, GreenContext, LaunchConfig, Limit, Program, Result,
+};
+
+use super::{common, driven};
+
+/// `CUDA_ERROR_DEVICE_UNAVAILABLE`, which leaves the context, and `CUDA_ERROR_ECC_UNCORRECTABLE`, which does not.
+const CODES: [&str; 2] = ["46", "214"];
+
+/// The calls that the fake driver has.
+fn calls() -> BTreeSet<&'static str> {
+    let starts = include_str!("fake.c").lines().filter_map(|line| line.strip_prefix("int "));
+    starts.filter_map(|line| Some(line.split_once('(')?.0)).collect()
+}
+
+/// Something of all that the runtime does.
+fn everything() -> Result<()> {
+    let device = Device::open(0)?;
+    device.set_limit(Limit::HeapBytes, 1 << 20)?;
+    let program = Program::load(&device, &common::artifact()?)?;
+    let kernel = program.kernel("lose")?;
+    let green = GreenContext::with_sms(&device, 16)?;
+    let streams = [device.stream_with_priority(-1)?, green.stream()?];
+    let (start, end) = (Event::new(&device)?, Event::new(&device)?);
+    let mut buffer = Buffer::from_slice(&device, &[1u32, 2, 3])?;
+    let mut copy = Buffer::<u32>::alloc_zeroed(&device, 3)?;
+    copy.copy_from(&buffer)?;
+    let mut managed = ManagedBuffer::<u32>::alloc(&device, 4)?;
+    managed.whole().advise(Advice::PreferredLocation(Location::Host))?;
+    managed.whole().prefetch(Location::from(&device), &streams[0])?;
+    managed.whole().is_read_mostly()?;
+    managed.whole().attributes(2)?;
+    managed.host()?;
+    let host = HostBuffer::<u32>::alloc_zeroed(&device, 4, HostFlags::default())?;
+    host.is_write_combined()?;
+    let registered = RegisteredMemory::new(&device, vec![1u8], RegisterFlags::default())?;
+    device.pointer(buffer.address()).info()?;
+    device.pointer(buffer.address()).is_managed()?;
+    device.pointer(buffer.address()).set_sync_memops(true)?;
+    let args = [Arg::from(0), Arg::from(0u32), Arg::from(0u32)];
+    streams[0].record(&start)?;
+    for stream in &streams {
+        stream.launch(&kernel, &LaunchConfig::new(1, 1).with_shared(100_000), &args)?;
+        stream.try_launch(&kernel, &LaunchConfig::new(1, 1), &args)?;
+        stream.wait_event(&start)?;
+        stream.is_in_its_green_context()?;
+        stream.priority()?;
+    }
+    green.record(&end)?;
+    green.wait_event(&end)?;
+    green.id()?;
+    green.make_current()?;
+    device.context_sm_resource()?;
+    device.stream_priorities()?;
+    streams[0].synchronize_default()?;
+    start.elapsed_ms(&end)?;
+    buffer.fill(5)?;
+    copy.to_vec()?;
+    registered.into_vec()?;
+    drop(streams);
+    device.synchronize(Duration::from_secs(5))
+}
+
+/// What the scenario says with those settings: its error, and what the driver has left of it at the end.
+fn seen(name: &str, settings: &[(&str, &str)]) -> Option<(String, String)> {
+    let settings: Vec<_> = [("FAKE_TALLY", "1"), ("FAKE_QUIET", "1")]
+        .into_iter()
+        .chain(settings.iter().copied())
+        .collect();
+    let text = driven(name, "full", &settings, everything)?;
+    let lines: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("> ")).collect();
+    let said = |line: &&&str| !line.starts_with("calls ");
+    let error = lines.iter().filter(said).copied().collect::<Vec<_>>().join("; ");
+    let left =
+        lines.iter().find_map(|line| line.strip_prefix("calls ")).unwrap_or("? calls, left: ?");
+    Some((error, left.to_string()))
+}
+
+/// How many calls the scenario makes.
+fn count(left: &str) -> usize {
+    left.split_once(',').unwrap().0.parse().unwrap()
+}
+
+fn left(text: &str) -> &str {
+    text.split_once("left:").unwrap().1.trim()
+}
+
+#[test]
+fn each_call_may_fail() {
+    let name = concat!(module_path!(), "::each_call_may_fail");
+    let Some((error, whole)) = seen(name, &[]) else { return };
+    assert_eq!((error.as_str(), left(&whole)), ("", ""), "without a failure");
+    let (mut lines, mut not_made) = (vec![], vec![]);
+    for call in calls() {
+        let [(plain, after), (fault, after_fault)] = CODES.map(|code| {
+            let (error, whole) = seen(name, &[("FAKE_FAIL", &format!("{call}:{code}"))]).unwrap();
+            assert!(!error.contains("does not live"), "{call}: {error}");
+            (error, left(&whole).to_string())
+        });
+        assert!(plain.is_empty() == fault.is_empty(), "{call}: {plain}, {fault}");
+        assert!(fault.is_empty() || fault.contains("(214)"), "{call}: {fault}");
+        // After a fault that a wait has seen the context is lost, and nothing of it is touched again.
+        let lost = if after_fault == after { String::new() } else { format!("; {after_fault}") };
+        match (plain.as_str(), after.as_str()) {
+            ("", "") => not_made.push(call),
+            (error, left) => lines.push(format!("{call}: {error}; left: {left}{lost}")),
+        }
+    }
+    lines.push(format!("no difference: {}", not_made.join(" ")));
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn a_device_may_disappear_at_any_call() {
+    let name = concat!(module_path!(), "::a_device_may_disappear_at_any_call");
+    let Some((_, whole)) = seen(name, &[]) else { return };
+    let (mut first, mut in_drop) = (BTreeSet::new(), 0);
+    for calls in 0..count(&whole) {
+        let (error, _) = seen(name, &[("FAKE_GONE", &format!("{calls}:46"))]).unwrap();
+        assert!(!error.contains("does not live"), "after {calls} calls: {error}");
+        match error.split('`').find(|word| word.starts_with("cu")) {
+            Some(call) => drop(first.insert(call.to_string())),
+            // Only dropping is left, which has no errors to give.
+            None => in_drop += usize::from(error.is_empty()),
+        }
+    }
+    assert!(in_drop > 0 && in_drop < count(&whole) / 4, "{in_drop} of {whole}");
+    insta::assert_snapshot!(first.into_iter().collect::<Vec<_>>().join("\n"));
+}

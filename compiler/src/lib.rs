@@ -27,6 +27,7 @@ pub mod diagnostics;
 pub mod error;
 pub mod float;
 pub mod format;
+pub mod host;
 pub mod ir;
 pub mod launch;
 pub mod layout;

@@ -9,6 +9,12 @@ pub mod quicksort;
 pub mod samples;
 pub mod segment_sum;
 
+pub mod particles {
+    //! `typed/particles.grid`, as the build script made it: launches whose arguments Rust's compiler checks.
+
+    gridlet_runtime::include_program!("particles");
+}
+
 use std::path::Path;
 use std::time::Duration;
 

@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 
 use crate::error::{Error, Result, plural};
 use crate::manifest::{Kernel, Struct, Type};
@@ -62,6 +63,7 @@ impl Scalar {
     }
 
     /// Its bytes as the device has them: little-endian.
+    #[inline]
     fn put(self, to: &mut [u8]) {
         match self {
             Scalar::Bool(value) => to.copy_from_slice(&[u8::from(value)]),
@@ -95,7 +97,7 @@ pub enum Element {
 }
 
 impl Element {
-    fn fits(self, pointee: &Type) -> bool {
+    pub(crate) fn fits(self, pointee: &Type) -> bool {
         match (self, pointee) {
             (Element::Bytes, _) => true,
             (Element::Scalar(ScalarType::U8), _) => true,
@@ -139,6 +141,16 @@ pub struct Pointer<'a> {
 }
 
 impl<'a> Pointer<'a> {
+    /// The address, and whose memory it is, if the host knows.
+    pub(crate) fn place(&self) -> (u64, Option<u32>) {
+        (self.address, self.device)
+    }
+
+    /// Memory of which the host knows only what its elements are.
+    pub(crate) fn to_unknown(address: u64, element: Element) -> Pointer<'static> {
+        Pointer { address, element, mutable: true, device: None, memory: PhantomData }
+    }
+
     pub(crate) fn to_memory(
         address: u64,
         element: Element,
@@ -175,13 +187,7 @@ impl Arg<'static> {
     /// A device address of which the host knows nothing; nothing is checked but that the parameter is a
     /// pointer.
     pub fn address(address: u64) -> Self {
-        Arg::Pointer(Pointer {
-            address,
-            element: Element::Bytes,
-            mutable: true,
-            device: None,
-            memory: PhantomData,
-        })
+        Arg::Pointer(Pointer::to_unknown(address, Element::Bytes))
     }
 
     /// An `f16`, as its bits.
@@ -231,12 +237,53 @@ macro_rules! arg_from_scalar {
 arg_from_scalar!(bool => Bool, i8 => I8, i16 => I16, i32 => I32, i64 => I64, u8 => U8, u16 => U16, u32 => U32,
     u64 => U64, f32 => F32, f64 => F64);
 
+/// The most bytes of parameters that are packed on the stack: the compiler's limit.
+pub(crate) const STACK_PARAMETER_BYTES: usize = 4096;
+
+/// Room for a launch's parameters, on the stack: a launch allocates nothing. Only the bytes that a kernel has are
+/// touched.
+#[repr(C, align(16))]
+pub(crate) struct ParameterRoom(MaybeUninit<[u8; STACK_PARAMETER_BYTES]>);
+
+impl ParameterRoom {
+    pub(crate) fn new() -> ParameterRoom {
+        ParameterRoom(MaybeUninit::uninit())
+    }
+
+    /// So many bytes, each 0, so that padding never carries old bytes of this process; `None` if there is no room.
+    pub(crate) fn zeroed(&mut self, bytes: usize) -> Option<&mut [u8]> {
+        if bytes > STACK_PARAMETER_BYTES {
+            return None;
+        }
+        let first = self.0.as_mut_ptr().cast::<u8>();
+        // SAFETY: the room has that many bytes, they are written before the slice is made, and `self` is borrowed.
+        unsafe {
+            first.write_bytes(0, bytes);
+            Some(std::slice::from_raw_parts_mut(first, bytes))
+        }
+    }
+}
+
 /// Checks the arguments against a kernel's parameters and packs them at the parameters' offsets. `device` is
 /// where the kernel will run: memory of another device is refused.
 ///
 /// # Errors
 /// [`Error::ArgumentCount`], [`Error::Argument`], [`Error::OtherDevice`].
 pub fn pack(kernel: &Kernel, structs: &[Struct], args: &[Arg<'_>], device: u32) -> Result<Vec<u8>> {
+    // Zero, so that padding never carries old bytes of this process.
+    let mut bytes = vec![0u8; kernel.parameter_bytes as usize];
+    pack_into(kernel, structs, args, device, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// As [`pack`], into as many bytes as the kernel's parameters have, all 0. Allocates only to describe an error.
+pub(crate) fn pack_into(
+    kernel: &Kernel,
+    structs: &[Struct],
+    args: &[Arg<'_>],
+    device: u32,
+    bytes: &mut [u8],
+) -> Result<()> {
     if args.len() != kernel.parameters.len() {
         return Err(Error::ArgumentCount {
             kernel: kernel.name.clone(),
@@ -244,20 +291,33 @@ pub fn pack(kernel: &Kernel, structs: &[Struct], args: &[Arg<'_>], device: u32) 
             given: args.len(),
         });
     }
-    // Zero, so that padding never carries old bytes of this process.
-    let mut bytes = vec![0u8; kernel.parameter_bytes as usize];
     for (index, (parameter, arg)) in kernel.parameters.iter().zip(args).enumerate() {
-        let mut packer = Packer {
-            kernel,
-            structs,
-            index,
-            device,
-            path: parameter.name.clone(),
-            bytes: &mut bytes,
-        };
-        packer.put(&parameter.ty, u64::from(parameter.offset), arg)?;
+        let mut packer = Packer { kernel, structs, index, device, bytes };
+        let path = Path::Parameter(&parameter.name);
+        packer.put(&parameter.ty, u64::from(parameter.offset), arg, &path)?;
     }
-    Ok(bytes)
+    Ok(())
+}
+
+/// A parameter, or the part of it at hand; becomes text only in an error.
+enum Path<'a> {
+    Parameter(&'a str),
+    Field(&'a Path<'a>, &'a str),
+    Lane(&'a Path<'a>, usize),
+    Index(&'a Path<'a>, usize),
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Path::Parameter(name) => f.write_str(name),
+            Path::Field(of, name) => write!(f, "{of}.{name}"),
+            Path::Lane(of, lane) => {
+                write!(f, "{of}.{}", ["x", "y", "z", "w"].get(*lane).unwrap_or(&"?"))
+            }
+            Path::Index(of, index) => write!(f, "{of}[{index}]"),
+        }
+    }
 }
 
 /// Packs one argument.
@@ -266,39 +326,42 @@ struct Packer<'a> {
     structs: &'a [Struct],
     index: usize,
     device: u32,
-    /// The parameter's name, with the fields that lead to the part at hand.
-    path: String,
     bytes: &'a mut [u8],
 }
 
 impl Packer<'_> {
-    fn put(&mut self, ty: &Type, offset: u64, arg: &Arg<'_>) -> Result<()> {
+    fn put(&mut self, ty: &Type, offset: u64, arg: &Arg<'_>, path: &Path<'_>) -> Result<()> {
         match (ty, arg) {
             (Type::Scalar(name), Arg::Scalar(scalar)) if scalar.scalar_type().name() == name => {
-                scalar.put(self.part(ty, offset, arg)?);
+                let size = scalar.scalar_type().size();
+                match self.part(size, offset) {
+                    Some(part) => scalar.put(part),
+                    None => return Err(self.mismatch(ty, arg, path)),
+                }
                 Ok(())
             }
             (Type::Pointer { mutable, to }, Arg::Pointer(pointer))
                 if pointer.element.fits(to) && (pointer.mutable || !mutable) =>
             {
                 if let Some(given) = pointer.device.filter(|given| *given != self.device) {
-                    let what = format!("argument `{}`", self.path);
+                    let what = format!("argument `{path}`");
                     return Err(Error::OtherDevice { what, expected: self.device, given });
                 }
-                self.part(ty, offset, arg)?.copy_from_slice(&pointer.address.to_le_bytes());
+                self.bytes_at(ty, offset, arg, path)?
+                    .copy_from_slice(&pointer.address.to_le_bytes());
                 Ok(())
             }
-            (Type::Pointer { .. }, _) => Err(self.mismatch(ty, arg)),
+            (Type::Pointer { .. }, _) => Err(self.mismatch(ty, arg, path)),
             (_, Arg::Bytes(given)) => {
-                let part = self.part(ty, offset, arg)?;
+                let part = self.bytes_at(ty, offset, arg, path)?;
                 if part.len() != given.len() {
-                    return Err(self.mismatch(ty, arg));
+                    return Err(self.mismatch(ty, arg, path));
                 }
                 part.copy_from_slice(given);
                 Ok(())
             }
-            (_, Arg::Fields(args)) => self.put_fields(ty, offset, arg, args),
-            _ => Err(self.mismatch(ty, arg)),
+            (_, Arg::Fields(args)) => self.put_fields(ty, offset, arg, args, path),
+            _ => Err(self.mismatch(ty, arg, path)),
         }
     }
 
@@ -308,54 +371,81 @@ impl Packer<'_> {
         offset: u64,
         arg: &Arg<'_>,
         args: &[Arg<'_>],
+        path: &Path<'_>,
     ) -> Result<()> {
-        let parts: Vec<(String, Type, u64)> = match ty {
+        let structs = self.structs;
+        match ty {
             Type::Struct(name) => {
-                let Some(s) = self.structs.iter().find(|s| s.name == *name) else {
-                    return Err(self.mismatch(ty, arg));
+                let found = structs.iter().find(|s| s.name == *name);
+                let Some(s) = found.filter(|s| s.fields.len() == args.len()) else {
+                    return Err(self.mismatch(ty, arg, path));
                 };
-                s.fields.iter().map(|f| (format!(".{}", f.name), f.ty.clone(), f.offset)).collect()
+                for (field, arg) in s.fields.iter().zip(args) {
+                    let path = Path::Field(path, &field.name);
+                    self.put(&field.ty, offset + field.offset, arg, &path)?;
+                }
+                Ok(())
             }
             Type::Vector { element, count } if args.len() as u64 == u64::from(*count) => {
-                let element = Type::Scalar(element.clone());
-                let size = extent(&element, self.structs).map_or(0, |extent| extent.size);
-                let name = |lane: u32| {
-                    format!(".{}", ["x", "y", "z", "w"].get(lane as usize).unwrap_or(&"?"))
-                };
-                (0..*count)
-                    .map(|lane| (name(lane), element.clone(), u64::from(lane) * size))
-                    .collect()
+                let size = ScalarType::from_name(element).map_or(0, ScalarType::size);
+                for (lane, arg) in args.iter().enumerate() {
+                    let path = Path::Lane(path, lane);
+                    self.put_lane(element, offset + lane as u64 * size, arg, &path)?;
+                }
+                Ok(())
             }
             Type::Array { element, count } if args.len() as u64 == *count => {
-                let size = extent(element, self.structs).map_or(0, |extent| extent.size);
-                (0..*count).map(|i| (format!("[{i}]"), (**element).clone(), i * size)).collect()
+                let size = extent(element, structs).map_or(0, |extent| extent.size);
+                for (index, arg) in args.iter().enumerate() {
+                    let path = Path::Index(path, index);
+                    self.put(element, offset + index as u64 * size, arg, &path)?;
+                }
+                Ok(())
             }
-            _ => return Err(self.mismatch(ty, arg)),
-        };
-        if parts.len() != args.len() {
-            return Err(self.mismatch(ty, arg));
+            _ => Err(self.mismatch(ty, arg, path)),
         }
-        let length = self.path.len();
-        for ((name, ty, at), arg) in parts.iter().zip(args) {
-            self.path.push_str(name);
-            self.put(ty, offset + at, arg)?;
-            self.path.truncate(length);
-        }
-        Ok(())
     }
 
-    /// The bytes of the part at `offset`. A kernel of an [`crate::Artifact`] always has them; one made by hand
-    /// may not.
-    fn part(&mut self, ty: &Type, offset: u64, arg: &Arg<'_>) -> Result<&mut [u8]> {
+    /// An element of a vector, whose type the manifest has as a name.
+    fn put_lane(
+        &mut self,
+        element: &str,
+        offset: u64,
+        arg: &Arg<'_>,
+        path: &Path<'_>,
+    ) -> Result<()> {
+        if let Arg::Scalar(scalar) = arg
+            && scalar.scalar_type().name() == element
+            && let Some(part) = self.part(scalar.scalar_type().size(), offset)
+        {
+            scalar.put(part);
+            return Ok(());
+        }
+        self.put(&Type::Scalar(element.into()), offset, arg, path)
+    }
+
+    /// So many bytes at `offset`. A kernel of an [`crate::Artifact`] always has them; one made by hand may not.
+    fn part(&mut self, size: u64, offset: u64) -> Option<&mut [u8]> {
+        let end = offset.checked_add(size)?;
+        self.bytes.get_mut(usize::try_from(offset).ok()?..usize::try_from(end).ok()?)
+    }
+
+    /// The bytes of a value of that type at `offset`.
+    fn bytes_at(
+        &mut self,
+        ty: &Type,
+        offset: u64,
+        arg: &Arg<'_>,
+        path: &Path<'_>,
+    ) -> Result<&mut [u8]> {
         let size = extent(ty, self.structs).map_or(u64::MAX, |extent| extent.size);
-        let end = offset.saturating_add(size);
-        if end > self.bytes.len() as u64 {
-            return Err(self.mismatch(ty, arg));
+        if self.part(size, offset).is_none() {
+            return Err(self.mismatch(ty, arg, path));
         }
-        Ok(&mut self.bytes[offset as usize..end as usize])
+        Ok(&mut self.bytes[offset as usize..(offset + size) as usize])
     }
 
-    fn mismatch(&self, ty: &Type, arg: &Arg<'_>) -> Error {
+    fn mismatch(&self, ty: &Type, arg: &Arg<'_>, path: &Path<'_>) -> Error {
         let size = extent(ty, self.structs).map_or(0, |extent| extent.size);
         let expected = match (ty, arg) {
             (Type::Scalar(_), _) => format!("a value of type `{ty}`"),
@@ -377,7 +467,7 @@ impl Packer<'_> {
         Error::Argument {
             kernel: self.kernel.name.clone(),
             index: self.index,
-            parameter: self.path.clone(),
+            parameter: path.to_string(),
             expected,
             given: arg.describe(),
         }

@@ -64,19 +64,56 @@ pub struct LaunchConfig {
     pub block: Dim3,
     /// Dynamic shared memory of a block, in bytes.
     pub shared_bytes: u32,
+    /// Blocks of a cluster, which run at the same time and share their shared memory (`CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`).
+    pub cluster: Option<Dim3>,
+    /// Whether all blocks of the grid run at the same time, so that they can wait for each other
+    /// (`CU_LAUNCH_ATTRIBUTE_COOPERATIVE`).
+    pub cooperative: bool,
+    /// The launch's priority, in place of its stream's; as there, lower numbers first (`CU_LAUNCH_ATTRIBUTE_PRIORITY`).
+    pub priority: Option<i32>,
 }
 
 impl LaunchConfig {
     /// That grid and block, without dynamic shared memory.
     pub fn new(grid: impl Into<Dim3>, block: impl Into<Dim3>) -> Self {
-        LaunchConfig { grid: grid.into(), block: block.into(), shared_bytes: 0 }
+        LaunchConfig {
+            grid: grid.into(),
+            block: block.into(),
+            shared_bytes: 0,
+            cluster: None,
+            cooperative: false,
+            priority: None,
+        }
     }
 
     /// With that many bytes of dynamic shared memory for each block.
     pub fn with_shared(self, shared_bytes: u32) -> Self {
         LaunchConfig { shared_bytes, ..self }
     }
+
+    /// In clusters of that many blocks: at most [`PORTABLE_CLUSTER_BLOCKS`] of them, unless
+    /// [`Kernel::allow_non_portable_clusters`](crate::Kernel::allow_non_portable_clusters) says otherwise, and the grid
+    /// is a multiple of them. Needs compute capability 9.0; the CPU device has no clusters.
+    pub fn with_cluster(self, cluster: impl Into<Dim3>) -> Self {
+        LaunchConfig { cluster: Some(cluster.into()), ..self }
+    }
+
+    /// With all blocks at the same time. A grid that does not fit the stream's SMs is refused before it is launched. The
+    /// CPU device refuses all: its workers run one block after the other.
+    pub fn cooperative(self) -> Self {
+        LaunchConfig { cooperative: true, ..self }
+    }
+
+    /// With that priority, within [`Device::stream_priorities`](crate::Device::stream_priorities). The CPU device ignores
+    /// it.
+    pub fn with_priority(self, priority: i32) -> Self {
+        LaunchConfig { priority: Some(priority), ..self }
+    }
 }
+
+/// The blocks of the largest cluster that every GPU with clusters runs: "a maximum of 8 thread blocks in a cluster is
+/// supported as a portable cluster size" (CUDA C++ Programming Guide, Thread Block Clusters).
+pub const PORTABLE_CLUSTER_BLOCKS: u32 = 8;
 
 /// What a device allows of a launch (CUDA C++ Programming Guide, Technical Specifications per Compute
 /// Capability; here as `cuDeviceGetAttribute` tells them).
@@ -140,6 +177,26 @@ impl LaunchConfig {
         let limit = u64::from(device.shared_bytes_per_block_optin);
         if dynamic_bytes + static_bytes > limit {
             return Err(LaunchProblem::Shared { dynamic_bytes, static_bytes, limit });
+        }
+        Ok(())
+    }
+}
+
+impl LaunchConfig {
+    /// Checks the cluster, if there is one, for a GPU with clusters. Larger ones than the portable are the driver's to
+    /// judge for a kernel that allows them.
+    pub(crate) fn check_cluster(&self, allows_non_portable: bool) -> Result<(), LaunchProblem> {
+        let Some(cluster) = self.cluster else { return Ok(()) };
+        for ((axis, extent), (_, blocks)) in cluster.axes().into_iter().zip(self.grid.axes()) {
+            if extent == 0 {
+                return Err(LaunchProblem::Zero { what: "cluster", dim: cluster });
+            }
+            if !blocks.is_multiple_of(extent) {
+                return Err(LaunchProblem::ClusterGrid { grid: self.grid, cluster, axis });
+            }
+        }
+        if cluster.count() > u128::from(PORTABLE_CLUSTER_BLOCKS) && !allows_non_portable {
+            return Err(LaunchProblem::ClusterSize { cluster, limit: PORTABLE_CLUSTER_BLOCKS });
         }
         Ok(())
     }

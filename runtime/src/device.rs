@@ -1,5 +1,6 @@
 //! Devices: opening, waiting, and what happens when a wait times out.
 
+use std::marker::PhantomData;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -225,6 +226,16 @@ impl Device {
         Ok(device)
     }
 
+    /// Makes the device's primary context the calling thread's current one until the value is dropped. Each launch and
+    /// copy needs it: where it is current already, they cost less, and other CUDA libraries on this thread find it.
+    /// Nothing to do on the CPU.
+    ///
+    /// # Errors
+    /// [`Error::Cuda`], [`Error::Unusable`].
+    pub fn make_current(&self) -> Result<CurrentDevice<'_>> {
+        Ok(CurrentDevice { _entered: self.inner.enter()?, _one_thread: PhantomData })
+    }
+
     /// Waits for everything that was launched on the device, and reports faults and lost launches.
     ///
     /// # Errors
@@ -233,6 +244,18 @@ impl Device {
         let entered = self.inner.enter()?;
         self.inner.settle(timeout, &entered)?;
         self.inner.report_lost_launches(&entered)
+    }
+}
+
+/// A device whose context is current on this thread. Dropping it brings back what was current before.
+pub struct CurrentDevice<'a> {
+    _entered: Entered<'a>,
+    _one_thread: PhantomData<*mut ()>,
+}
+
+impl fmt::Debug for CurrentDevice<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CurrentDevice").finish_non_exhaustive()
     }
 }
 
@@ -335,7 +358,10 @@ impl DeviceInner {
     }
 
     pub(crate) fn note_kernel(&self) {
-        self.kernel_ran.store(true, Ordering::Release);
+        // Most often it is set: threads that launch need not take the flag from each other.
+        if !self.kernel_ran.load(Ordering::Relaxed) {
+            self.kernel_ran.store(true, Ordering::Release);
+        }
     }
 
     /// Runs a wait, and reports what checks found meanwhile. If it times out and something still runs, the device is

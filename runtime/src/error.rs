@@ -118,6 +118,16 @@ pub enum Error {
         /// The variables there are.
         known: Vec<String>,
     },
+    /// A `static` variable holds elements of another type.
+    #[error("the variable `{name}` is `{is}`, which holds no `{asked}`")]
+    GlobalType {
+        /// The variable.
+        name: String,
+        /// Its type.
+        is: String,
+        /// The elements asked for.
+        asked: String,
+    },
     /// A launch has too many or too few arguments.
     #[error("kernel `{kernel}` takes {expected} argument{}, {given} given", plural(*expected as u64))]
     ArgumentCount {
@@ -563,6 +573,52 @@ pub enum LaunchProblem {
         static_bytes: u64,
         /// `CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`.
         limit: u64,
+    },
+    /// The device has no clusters.
+    #[error("clusters need a GPU of compute capability 9.0 or later, and this is {device}")]
+    NoClusters {
+        /// What it is.
+        device: String,
+    },
+    /// The grid is no multiple of the cluster.
+    #[error("grid {grid} is not a multiple of cluster {cluster} in {axis}")]
+    ClusterGrid {
+        /// Blocks of the grid.
+        grid: crate::Dim3,
+        /// Blocks of a cluster.
+        cluster: crate::Dim3,
+        /// `x`, `y` or `z`.
+        axis: char,
+    },
+    /// A cluster has more blocks than every GPU runs.
+    #[error(
+        "cluster {cluster} has {} blocks, more than the {limit} that every GPU with clusters runs: see `Kernel::allow_non_portable_clusters`",
+        cluster.count()
+    )]
+    ClusterSize {
+        /// Blocks of a cluster.
+        cluster: crate::Dim3,
+        /// [`crate::PORTABLE_CLUSTER_BLOCKS`].
+        limit: u32,
+    },
+    /// The device runs no cooperative launches.
+    #[error("cooperative launches need a GPU that has them, and this is {device}")]
+    NoCooperative {
+        /// What it is.
+        device: String,
+    },
+    /// The blocks of a cooperative launch do not fit the stream's SMs at the same time.
+    #[error(
+        "a cooperative grid of {blocks} blocks does not fit: {per_sm} run at a time on each of {sms} SMs, {} in all",
+        u64::from(*per_sm) * u64::from(*sms)
+    )]
+    CooperativeGrid {
+        /// Blocks of the grid.
+        blocks: u64,
+        /// Blocks that an SM holds (`cuOccupancyMaxActiveBlocksPerMultiprocessor`).
+        per_sm: u32,
+        /// SMs of the stream's green context, or of the device.
+        sms: u32,
     },
 }
 

@@ -67,20 +67,22 @@ mod limits;
 pub mod manifest;
 mod memory;
 pub mod observe;
+pub mod occupancy;
 mod partition;
 mod program;
 pub mod resources;
 mod selector;
 mod statistics;
 mod stream;
+pub mod typed;
 mod types;
 pub mod unified;
 
 pub use arguments::{Arg, Element, Pointer, Scalar};
 pub use artifact::{Artifact, ComputeCapability, ImageArch};
-pub use config::{Dim3, KernelLimits, LaunchConfig, LaunchLimits};
+pub use config::{Dim3, KernelLimits, LaunchConfig, LaunchLimits, PORTABLE_CLUSTER_BLOCKS};
 pub use cpu::CpuConfig;
-pub use device::{DEFAULT_TIMEOUT, Device};
+pub use device::{CurrentDevice, DEFAULT_TIMEOUT, Device};
 pub use error::{
     ArtifactError, ArtifactProblem, CPU_DEVICES, CudaError, CudaVersion, Error, Fault, Findings,
     LaunchProblem, LostLaunches, Result,
@@ -98,4 +100,5 @@ pub use resources::{
 pub use selector::DeviceSelector;
 pub use statistics::Statistics;
 pub use stream::Stream;
+pub use typed::DevicePointer;
 pub use types::ScalarType;

@@ -16,7 +16,7 @@ use crate::types::ScalarType;
 /// A host type whose bytes mean the same on the device.
 ///
 /// # Safety
-/// Every pattern of bits is a value of the type, it has no padding, and its layout is that of the device type
+/// Every pattern of bits is a value of the type, it has no padding ([`crate::typed`] says how structs do without), and its layout is that of the device type
 /// which [`DeviceCopy::ELEMENT`] names (for structs: `#[repr(C)]`, with explicit fields in place of padding).
 pub unsafe trait DeviceCopy: Copy + Send + Sync + 'static {
     /// The device's name for the type.
@@ -251,6 +251,12 @@ impl<T: DeviceCopy> Buffer<T> {
     pub fn alloc(device: &Device, length: usize) -> Result<Buffer<T>> {
         let bytes = (length as u64).saturating_mul(size_of::<T>() as u64);
         Ok(Buffer { memory: DeviceMemory::alloc(device, bytes)?, length, element: PhantomData })
+    }
+
+    /// The elements of memory that holds a whole number of them.
+    pub(crate) fn of_memory(memory: DeviceMemory) -> Buffer<T> {
+        let length = memory.bytes.checked_div(size_of::<T>() as u64).unwrap_or(0) as usize;
+        Buffer { memory, length, element: PhantomData }
     }
 
     /// The same in managed memory.

@@ -202,10 +202,7 @@ impl GreenContext {
 
     /// Makes it the calling thread's current context, for other CUDA libraries, until the value is dropped. "A green
     /// context can be current to only one thread at a time": other threads that need it wait meanwhile, and the value
-    /// cannot be sent to one.
-    ///
-    /// A call that needs the context on the same thread, such as a launch on one of its streams, would wait for
-    /// ever: drop the value first.
+    /// cannot be sent to one. Meanwhile launches on its streams from this thread cost less: they find it current.
     ///
     /// # Errors
     /// [`Error::NotOnCpu`], [`Error::Cuda`], [`Error::Unusable`].

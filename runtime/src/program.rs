@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::artifact::Artifact;
-use crate::backend::{Entered, ImageHandle, KernelHandle, Transfer};
+use crate::backend::{Entered, ImageHandle, KernelHandle, PartitionHandle, Transfer};
 use crate::config::KernelLimits;
 use crate::device::{Device, DeviceInner, lock};
 use crate::error::{ArtifactError, ArtifactProblem, Error, LostLaunches, Result, cuda_error_name};
 use crate::info::DeviceInfo;
 use crate::manifest::{self, ImageKind, LostLaunchRecord};
-use crate::memory::DeviceMemory;
+use crate::memory::{Buffer, DeviceCopy, DeviceMemory};
 use crate::observe;
 use crate::statistics::Statistics;
 
@@ -48,6 +48,8 @@ impl Program {
             record_symbol,
             records: Mutex::new(Vec::new()),
             ran: AtomicBool::new(false),
+            last_context: AtomicUsize::new(0),
+            contexts: Mutex::new(Vec::new()),
             entries: Mutex::new(BTreeMap::new()),
         });
         inner.find_record(&entered)?;
@@ -108,6 +110,33 @@ impl Program {
             return Err(foreign(&program.artifact, problem));
         }
         Ok(DeviceMemory::of_program(self, address, variable.size))
+    }
+
+    /// The `static` variable of that name, as elements of a type: one, or those of an array. As [`Program::global`].
+    ///
+    /// # Errors
+    /// [`Error::GlobalType`] if it holds no such elements; as [`Program::global`].
+    pub fn global_as<T: DeviceCopy>(&self, name: &str) -> Result<Buffer<T>> {
+        let memory = self.global(name)?;
+        let statics = &self.inner.artifact.manifest().statics;
+        let declared = statics.iter().find(|variable| variable.name == name);
+        let fits = declared.is_some_and(|variable| {
+            let mut ty = &variable.ty;
+            while !T::ELEMENT.fits(ty)
+                && let manifest::Type::Array { element, .. } = ty
+            {
+                ty = element;
+            }
+            T::ELEMENT.fits(ty) && variable.size.is_multiple_of((size_of::<T>() as u64).max(1))
+        });
+        if !fits {
+            return Err(Error::GlobalType {
+                name: name.into(),
+                is: declared.map_or_else(String::new, |variable| variable.ty.to_string()),
+                asked: T::ELEMENT.to_string(),
+            });
+        }
+        Ok(Buffer::of_memory(memory))
     }
 
     /// Successful device-side launches since the program was loaded; `None` if it was not built to count them.
@@ -193,10 +222,14 @@ impl fmt::Debug for Kernel {
 pub(crate) struct Entry {
     /// Into the manifest's kernels.
     index: usize,
+    /// The kernel's name, for streams to remember without a copy.
+    pub(crate) name: Arc<str>,
     pub(crate) handle: KernelHandle,
     pub(crate) limits: KernelLimits,
     /// Dynamic shared bytes that it has opted in to; 0 before.
     shared_allowed: AtomicU32,
+    /// Whether it may have larger clusters than every GPU with clusters has.
+    pub(crate) non_portable: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -207,6 +240,10 @@ pub(crate) struct ProgramInner {
     record_symbol: Option<CString>,
     /// The lost-launch record, once for each copy of it that the contexts have.
     records: Mutex<Vec<Record>>,
+    /// The green contexts whose copy of the record is in `records`, as the driver's handles; and the last of them that
+    /// was asked for, so that most launches ask nothing more.
+    contexts: Mutex<Vec<usize>>,
+    last_context: AtomicUsize,
     /// Whether a kernel was launched since the records were last read with the device idle.
     ran: AtomicBool,
     /// Kernels that were used, by name.
@@ -228,7 +265,14 @@ impl ProgramInner {
         let kernels = &self.artifact.manifest().kernels;
         let index = kernels.iter().position(|other| other.name == kernel.name).unwrap_or_default();
         let (handle, limits) = self.image.kernel(&self.device.handle, kernel, &symbol, &entered)?;
-        Ok(Entry { index, handle, limits, shared_allowed: AtomicU32::new(0) })
+        Ok(Entry {
+            index,
+            name: kernel.name.as_str().into(),
+            handle,
+            limits,
+            shared_allowed: AtomicU32::new(0),
+            non_portable: AtomicBool::new(false),
+        })
     }
 
     /// Copies a variable of the image to the host; it must have as many bytes. `copying` is `a copy of` and what it is.
@@ -261,6 +305,29 @@ impl ProgramInner {
         if !records.iter().any(|record| record.address == address) {
             records.push(Record { address, reported: 0 });
         }
+        Ok(())
+    }
+
+    /// As [`ProgramInner::find_record`], once for each green context: the driver's look-up takes longer than a launch.
+    /// A handle is never that of another green context while the device is open: those let go are kept for the next.
+    pub(crate) fn find_record_in(
+        &self,
+        green: &PartitionHandle,
+        entered: &Entered<'_>,
+    ) -> Result<()> {
+        let (Some(_), Some(context)) = (&self.record_symbol, green.raw_context()) else {
+            return Ok(());
+        };
+        let context = context.addr();
+        if self.last_context.load(Ordering::Acquire) == context {
+            return Ok(());
+        }
+        let mut contexts = lock(&self.contexts);
+        if !contexts.contains(&context) {
+            self.find_record(entered)?;
+            contexts.push(context);
+        }
+        self.last_context.store(context, Ordering::Release);
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::arguments::{Arg, pack};
+use crate::arguments::{Arg, ParameterRoom, STACK_PARAMETER_BYTES, pack_into};
 use crate::backend::{Entered, StreamHandle};
 use crate::config::LaunchConfig;
 use crate::device::{DEFAULT_TIMEOUT, Device, DeviceInner, add, lock};
@@ -54,7 +54,7 @@ impl Stream {
             device: Arc::clone(device),
             submitted: AtomicU64::new(0),
             finished: AtomicU64::new(0),
-            kernels: Mutex::new(Vec::new()),
+            kernels: Mutex::new(Vec::with_capacity(MOST_NAMES)),
             progress: Progress::default(),
         });
         device.add_stream(&inner);
@@ -110,9 +110,33 @@ impl Stream {
     /// anything is launched; [`Error::Cuda`], [`Error::Fault`] (also of earlier launches),
     /// [`Error::Unusable`].
     pub fn launch(&self, kernel: &Kernel, config: &LaunchConfig, args: &[Arg<'_>]) -> Result<()> {
-        let stream = &*self.inner;
-        let device = &stream.device;
-        let program = &kernel.program;
+        self.check(kernel, config)?;
+        let manifest = kernel.manifest();
+        let bytes = manifest.parameter_bytes as usize;
+        let (mut room, mut heap);
+        let parameters = if bytes <= STACK_PARAMETER_BYTES {
+            room = ParameterRoom::new();
+            room.zeroed(bytes).unwrap_or_default()
+        } else {
+            // Only other compilers' kernels have so many.
+            heap = vec![0; bytes];
+            &mut heap[..]
+        };
+        let structs = &kernel.program.artifact.manifest().structs;
+        pack_into(manifest, structs, args, self.inner.device.ordinal, parameters)?;
+        // SAFETY: `pack_into` made the parameters that the manifest says the kernel has.
+        unsafe { self.submit(kernel, config, parameters) }
+    }
+
+    /// The number of its device.
+    #[inline]
+    pub(crate) fn device_ordinal(&self) -> u32 {
+        self.inner.device.ordinal
+    }
+
+    /// Checks what needs no driver.
+    pub(crate) fn check(&self, kernel: &Kernel, config: &LaunchConfig) -> Result<()> {
+        let (device, program) = (&self.inner.device, &kernel.program);
         if !Arc::ptr_eq(&program.device, device) {
             return Err(Error::OtherDevice {
                 what: format!("program `{}`", program.artifact.manifest().program),
@@ -120,33 +144,49 @@ impl Stream {
                 given: program.device.ordinal,
             });
         }
-        config
-            .check(&device.info.limits, &kernel.entry.limits)
-            .map_err(|problem| Error::Launch { kernel: kernel.name().into(), problem })?;
-        let mut parameters =
-            pack(kernel.manifest(), &program.artifact.manifest().structs, args, device.ordinal)?;
+        kernel.check(config)
+    }
 
+    /// Launches with packed parameters, after [`Stream::check`]. Allocates only to describe an error, and the first time
+    /// that the program runs in a green context.
+    ///
+    /// # Safety
+    /// The parameters are those that the manifest says the kernel has.
+    pub(crate) unsafe fn submit(
+        &self,
+        kernel: &Kernel,
+        config: &LaunchConfig,
+        parameters: &mut [u8],
+    ) -> Result<()> {
+        let stream = &*self.inner;
+        let (device, program) = (&stream.device, &kernel.program);
         device.usable()?;
         let entered = match &stream.green {
             Some(green) => green.handle.enter()?,
             None => device.handle.enter()?,
         };
         if let Some(green) = &stream.green {
-            program.find_record(&entered)?;
+            program.find_record_in(&green.handle, &entered)?;
             observe::confined(&program.artifact.manifest().program, green.confinement(program));
         }
         kernel.allow_shared(config.shared_bytes)?;
+        if config.cooperative {
+            let sms = stream.green.as_ref().map_or(device.info.sm_count, |green| green.sm_count);
+            kernel.check_cooperative(config, sms, &entered)?;
+        }
         observe::launching(kernel.name(), config, stream.number);
         // Before the launch, so that no wait can miss it.
-        stream.note_launch(kernel.name());
+        stream.note_launch(&kernel.entry.name);
         program.note_launch();
         device.note_kernel();
-        // SAFETY: kernel and stream live, on one device; `pack` made the parameters that the manifest says the
-        // kernel has, and `Program::kernel` compared the manifest with the image.
-        let launched = unsafe {
-            stream.handle.launch(&kernel.entry.handle, config, &mut parameters, &entered)
-        };
-        device.note_fault(launched.map_err(|error| stream.name_kernels(error)))
+        // SAFETY: kernel and stream live, on one device; the parameters are the caller's promise, and
+        // `Program::kernel` compared the manifest with the image.
+        let launched =
+            unsafe { stream.handle.launch(&kernel.entry.handle, config, parameters, &entered) };
+        match launched {
+            Ok(()) => Ok(()),
+            Err(error) => device.note_fault(Err(stream.name_kernels(error))),
+        }
     }
 
     /// As [`Stream::launch`], but never waits for the driver's queue: if it may be full, nothing is launched and the error
@@ -265,16 +305,20 @@ pub(crate) struct StreamInner {
     submitted: AtomicU64,
     finished: AtomicU64,
     /// Kernels launched since the last wait, each once.
-    kernels: Mutex<Vec<String>>,
+    kernels: Mutex<Vec<Arc<str>>>,
     progress: Progress,
 }
 
 impl StreamInner {
-    fn note_launch(&self, kernel: &str) {
+    /// Remembers it; the list has room for all that it may hold.
+    fn note_launch(&self, kernel: &Arc<str>) {
         let mut kernels = lock(&self.kernels);
-        if kernels.len() < MOST_NAMES && !kernels.iter().any(|name| name == kernel) {
-            kernels.push(kernel.into());
+        if kernels.len() < MOST_NAMES
+            && !kernels.iter().any(|name| Arc::ptr_eq(name, kernel) || name == kernel)
+        {
+            kernels.push(Arc::clone(kernel));
         }
+        drop(kernels);
         self.note_work();
     }
 
@@ -314,7 +358,8 @@ impl StreamInner {
     fn name_kernels(&self, error: Error) -> Error {
         match error {
             Error::Fault(mut fault) => {
-                fault.kernels = lock(&self.kernels).clone();
+                fault.kernels =
+                    lock(&self.kernels).iter().map(|name| name.as_ref().into()).collect();
                 Error::Fault(fault)
             }
             other => other,

@@ -15,17 +15,18 @@ mod collect;
 mod common;
 #[path = "fake_driver/failures.rs"]
 mod failures;
+#[path = "common/fake.rs"]
+mod fake;
 #[path = "fake_driver/interop.rs"]
 mod interop;
 #[path = "fake_driver/observe.rs"]
 mod observe;
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::OnceLock;
 use std::time::Duration;
 
+use fake::{driven, say};
+
+use gridlet_runtime::occupancy::{Carveout, ClusterScheduling};
 use gridlet_runtime::resources::Resource;
 use gridlet_runtime::unified::{
     Advice, HostBuffer, HostFlags, Location, ManagedBuffer, Processor, RegisterFlags,
@@ -35,100 +36,6 @@ use gridlet_runtime::{
     Arg, Buffer, Device, Event, GreenContext, LaunchConfig, Limit, Program, ResourceDescriptor,
     Result, SmGroup, SmResource, SplitFlags, WorkqueueScope,
 };
-
-/// Set in the processes that run a scenario.
-const SCENARIO: &str = "GRIDLET_FAKE_SCENARIO";
-
-/// Marks the scenario's own lines among the test harness's.
-const MARK: &str = "> ";
-
-/// In a scenario process runs `scenario`; else starts that process with the fake driver and returns the calls
-/// and what the scenario printed. `None` in the scenario process, and where there is no C compiler.
-fn driven(
-    name: &str,
-    flavour: &str,
-    settings: &[(&str, &str)],
-    scenario: fn() -> Result<()>,
-) -> Option<String> {
-    // The harness leaves the crate's name out.
-    let (_, name) = name.split_once("::").unwrap();
-    if std::env::var_os(SCENARIO).is_some() {
-        println!(); // The harness has begun a line of its own.
-        if let Err(error) = scenario() {
-            say(format!("error: {error}"));
-        }
-        return None;
-    }
-    let Some(drivers) = fake_drivers() else {
-        let _ =
-            writeln!(std::io::stderr(), "SKIPPED: {name} needs a C compiler: no `cc` on the path");
-        return None;
-    };
-    let this = std::env::current_exe().unwrap();
-    let output = Command::new(this)
-        .args([name, "--exact", "--nocapture", "--test-threads=1"])
-        .env(SCENARIO, name)
-        .env("LD_LIBRARY_PATH", drivers.join(flavour))
-        .envs(settings.iter().copied())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8(output.stdout).unwrap();
-    let lines: Vec<&str> =
-        text.lines().filter(|line| line.starts_with("cu") || line.starts_with(MARK)).collect();
-    assert!(!lines.is_empty(), "the scenario said nothing:\n{text}");
-    Some(lines.join("\n"))
-}
-
-fn say(text: impl std::fmt::Display) {
-    for line in text.to_string().lines() {
-        println!("{MARK}{line}");
-    }
-}
-
-/// The folder that has a folder with `libcuda.so` and `libcuda.so.1` for each flavour of fake driver; `None`
-/// if there is no C compiler.
-fn fake_drivers() -> Option<&'static Path> {
-    static DRIVERS: OnceLock<Option<PathBuf>> = OnceLock::new();
-    DRIVERS
-        .get_or_init(|| {
-            let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
-                .join(format!("fake_driver-{}", std::process::id()));
-            let flavours: [(&str, &[&str]); 6] = [
-                ("not-a-library", &[]),
-                ("empty", &["-DWITHOUT_DEVICES", "-DWITHOUT_GREEN"]),
-                ("old", &["-DWITHOUT_GREEN"]),
-                ("full", &[]),
-                ("newest", &["-DWITH_13_1"]),
-                ("without-locations", &["-DWITHOUT_LOCATIONS"]),
-            ];
-            for (flavour, flags) in flavours {
-                let libraries =
-                    ["libcuda.so", "libcuda.so.1"].map(|name| folder.join(flavour).join(name));
-                std::fs::create_dir_all(folder.join(flavour)).unwrap();
-                if flavour == "not-a-library" {
-                    std::fs::write(&libraries[0], "no library").unwrap();
-                } else if !build(&folder.join("fake.c"), &libraries[0], flags) {
-                    return None;
-                }
-                std::fs::copy(&libraries[0], &libraries[1]).unwrap();
-            }
-            Some(folder)
-        })
-        .as_deref()
-}
-
-/// Compiles the fake driver; false if there is no compiler.
-fn build(source: &Path, library: &Path, flags: &[&str]) -> bool {
-    std::fs::write(source, include_str!("fake_driver/fake.c")).unwrap();
-    let mut cc = Command::new("cc");
-    match cc.args(["-shared", "-fPIC", "-w", "-o"]).arg(library).args(flags).arg(source).status() {
-        Ok(status) => assert!(status.success(), "cc: {status}"),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return false,
-        Err(error) => panic!("cc: {error}"),
-    }
-    true
-}
 
 /// One test per scenario: a name, a flavour of driver, its settings, what runs, and the expected calls.
 macro_rules! scenario {
@@ -605,6 +512,78 @@ scenario!(a_launch_that_does_not_fit_is_not_made, "full", [], || {
         .launch(&kernel, &one, &[Arg::from(0u32), Arg::from(0u32), Arg::from(0u32)])
         .unwrap_err());
     stream.launch(&kernel, &LaunchConfig::new(1, 2048), &[])
+});
+
+scenario!(launches_have_attributes, "full", [], || {
+    let device = Device::open(0)?;
+    let kernel = Program::load(&device, &common::artifact()?)?.kernel("lose")?;
+    let stream = device.stream()?;
+    let args = [Arg::from(0), Arg::from(0u32), Arg::from(0u32)];
+    let launch = |config| stream.launch(&kernel, &config, &args);
+    let grid = LaunchConfig::new((8, 4), 128);
+    launch(grid.with_priority(-2))?;
+    launch(grid.with_cluster((2, 4)).with_priority(0))?;
+    launch(grid.cooperative())?;
+    say(launch(grid.with_cluster((3, 1))).unwrap_err());
+    say(launch(grid.with_cluster((4, 4))).unwrap_err());
+    say(launch(grid.with_cluster((0, 1))).unwrap_err());
+    kernel.allow_non_portable_clusters(true)?;
+    launch(grid.with_cluster((4, 4)).cooperative())?;
+    // Two blocks of 1,024 threads fit each of 132 SMs, and of 16.
+    launch(LaunchConfig::new(264, 1024).cooperative())?;
+    say(launch(LaunchConfig::new(265, 1024).cooperative()).unwrap_err());
+    let green = GreenContext::with_sms(&device, 16)?.stream()?;
+    let whole = LaunchConfig::new(33, 1024).cooperative();
+    say(green.launch(&kernel, &whole, &args).unwrap_err());
+    Ok(())
+});
+
+scenario!(kernels_tell_what_they_need_and_what_fits, "full", [], || {
+    let device = Device::open(0)?;
+    let kernel = Program::load(&device, &common::artifact()?)?.kernel("lose")?;
+    say(format!("{:#?}", kernel.attributes()?));
+    kernel.set_carveout(Carveout::Percent(50))?;
+    kernel.set_cluster_scheduling(ClusterScheduling::Spread)?;
+    say(format!("{:?}", kernel.attributes()?.carveout));
+    say(kernel.max_active_blocks((16, 16), 1024)?);
+    say(kernel.max_active_blocks(256, 100_000)?);
+    say(kernel.max_active_blocks(2048, 0).unwrap_err());
+    say(format!("{:?}", kernel.best_block(512, 0)?));
+    say(kernel.best_block(500_000, 0).unwrap_err());
+    say(kernel.available_shared_bytes(4, 256)?);
+    let config = LaunchConfig::new(64, 256).with_shared(2048).with_cluster(2);
+    say(kernel.max_cluster_blocks(&config)?);
+    say(kernel.max_active_clusters(&config)?);
+    say(kernel.max_active_clusters(&config.with_cluster(3)).unwrap_err());
+    Ok(())
+});
+
+scenario!(contexts_are_pushed_where_they_are_not_current, "full", ["FAKE_CONTEXTS" = "1"], || {
+    let device = Device::open(0)?;
+    let kernel = Program::load(&device, &common::artifact()?)?.kernel("lose")?;
+    let stream = device.stream()?;
+    let args = [Arg::from(0), Arg::from(0u32), Arg::from(0u32)];
+    let one = LaunchConfig::new(1, 1);
+    say("from outside");
+    stream.launch(&kernel, &one, &args)?;
+    say("current");
+    let current = device.make_current()?;
+    stream.launch(&kernel, &one, &args)?;
+    stream.launch(&kernel, &one, &args)?;
+    say("green, whose record is looked up once");
+    let green = GreenContext::with_sms(&device, 16)?;
+    let inside = green.stream()?;
+    inside.launch(&kernel, &one, &args)?;
+    inside.launch(&kernel, &one, &args)?;
+    say("green and current");
+    let green_current = green.make_current()?;
+    inside.launch(&kernel, &one, &args)?;
+    drop(green_current);
+    say("current again");
+    stream.launch(&kernel, &one, &args)?;
+    drop(current);
+    say("the end");
+    Ok(())
 });
 
 scenario!(the_device_describes_itself, "full", [], || {

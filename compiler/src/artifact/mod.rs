@@ -146,6 +146,41 @@ pub fn pack(
     images: Vec<(impl Into<Target>, Vec<u8>)>,
     statistics: bool,
 ) -> Result<Artifact> {
+    let stem = program.name();
+    let images = images.into_iter().map(|(target, bytes)| {
+        let target = target.into();
+        let (kind, arch, ending) = match target {
+            Target::Cuda(arch) => (ImageKind::Cubin, arch.sm(), "cubin"),
+            Target::Cpu => (ImageKind::SharedObject, cpu_arch(), "so"),
+        };
+        NewImage { kind, arch, file: format!("{stem}.{target}.{ending}"), bytes }
+    });
+    assemble(session, program, images.collect(), statistics)
+}
+
+/// An image to pack.
+#[derive(Clone, Debug)]
+pub struct NewImage {
+    /// What it is.
+    pub kind: ImageKind,
+    /// `sm_90`, `compute_90` or [`cpu_arch`].
+    pub arch: String,
+    /// Its file name in the bundle.
+    pub file: String,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// Packs images of any kind; `statistics` as for [`pack`].
+///
+/// # Errors
+/// As [`pack`].
+pub fn assemble(
+    session: &Session,
+    program: &Checked,
+    images: Vec<NewImage>,
+    statistics: bool,
+) -> Result<Artifact> {
     let mut manifest = describe(program);
     if statistics {
         if let Some(device_runtime) = &mut manifest.device_runtime {
@@ -155,17 +190,10 @@ pub fn pack(
             Some(manifest::Statistics { symbol: STATISTICS.into(), sms: STATISTICS_SMS });
     }
     manifest.toolchain = session.versions();
-    let stem = program.name();
     let mut files = Vec::new();
-    for (target, bytes) in images {
-        let target = target.into();
-        let (kind, arch, ending) = match target {
-            Target::Cuda(arch) => (ImageKind::Cubin, arch.sm(), "cubin"),
-            Target::Cpu => (ImageKind::SharedObject, cpu_arch(), "so"),
-        };
-        let file = format!("{stem}.{target}.{ending}");
-        manifest.images.push(describe_image(kind, &arch, &file, &bytes));
-        files.push(bytes);
+    for image in images {
+        manifest.images.push(describe_image(image.kind, &image.arch, &image.file, &image.bytes));
+        files.push(image.bytes);
     }
     Artifact::new(manifest, files).map_err(|error| Error::internal("artifact", error.to_string()))
 }

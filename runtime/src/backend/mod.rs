@@ -557,6 +557,26 @@ impl KernelHandle {
     }
 }
 
+impl KernelHandle {
+    /// The GPU's kernel; what the CPU device does not have otherwise.
+    pub(crate) fn cuda(&self, what: &'static str) -> Result<&cuda::CudaKernel> {
+        match self {
+            KernelHandle::Cuda(kernel) => Ok(kernel),
+            KernelHandle::Cpu(_) => Err(Error::NotOnCpu { what }),
+        }
+    }
+}
+
+impl DeviceHandle {
+    /// The GPU; what the CPU device does not have otherwise.
+    pub(crate) fn cuda(&self, what: &'static str) -> Result<&cuda::CudaDevice> {
+        match self {
+            DeviceHandle::Cuda(device) => Ok(device),
+            DeviceHandle::Cpu(_) => Err(Error::NotOnCpu { what }),
+        }
+    }
+}
+
 /// A part of a device. Never let go but by [`PartitionHandle::retire`].
 #[derive(Debug)]
 pub(crate) enum PartitionHandle {

@@ -68,7 +68,8 @@ impl CpuStream {
                 max_threads_per_block: shared.limits.max_threads_per_block,
                 static_shared_bytes: static_bytes,
             };
-            LaunchConfig { grid: dim(grid_dim), block: dim(block_dim), shared_bytes }
+            LaunchConfig::new(dim(grid_dim), dim(block_dim))
+                .with_shared(shared_bytes)
                 .check(&shared.limits, &limits)
                 .map_err(|problem| Error::Launch { kernel: kernel.name().into(), problem })?;
         }

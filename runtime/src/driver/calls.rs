@@ -9,7 +9,7 @@ use cudarc::driver::sys::{
     self, CU_DEV_SM_RESOURCE_GROUP_PARAMS, CUcontext, CUdevResource, CUdevResourceDesc,
     CUdevResourceType, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUfunction,
     CUfunction_attribute, CUgreenCtx, CUjit_option, CUkernel, CUlaunchConfig, CUlibrary,
-    CUlibraryOption, CUlimit, CUstream, CUuuid,
+    CUlibraryOption, CUlimit, CUoccupancyB2DSize, CUstream, CUuuid,
 };
 
 use super::Failed;
@@ -95,6 +95,7 @@ driver_calls! {
     cudarc (11, 0) cuDevicePrimaryCtxReset_v2(dev: CUdevice);
     cudarc (4, 0) cuCtxPushCurrent_v2(ctx: CUcontext);
     cudarc (4, 0) cuCtxPopCurrent_v2(pctx: *mut CUcontext);
+    cudarc (4, 0) cuCtxGetCurrent(pctx: *mut CUcontext);
     cudarc (3, 1) cuCtxGetLimit(pvalue: *mut usize, limit: CUlimit);
     cudarc (3, 1) cuCtxSetLimit(limit: CUlimit, value: usize);
 
@@ -173,6 +174,20 @@ driver_calls! {
         kernelParams: *mut *mut c_void,
         extra: *mut *mut c_void,
     );
+
+    // Occupancy. A `CUkernel` serves as the function "by casting to CUfunction", in the current context.
+    cudarc (7, 0) cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks: *mut c_int, func: CUfunction, blockSize: c_int, dynamicSMemSize: usize, flags: c_uint);
+    cudarc (6, 5) cuOccupancyMaxPotentialBlockSize(
+        minGridSize: *mut c_int,
+        blockSize: *mut c_int,
+        func: CUfunction,
+        blockSizeToDynamicSMemSize: CUoccupancyB2DSize,
+        dynamicSMemSize: usize,
+        blockSizeLimit: c_int,
+    );
+    cudarc (11, 0) cuOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize: *mut usize, func: CUfunction, numBlocks: c_int, blockSize: c_int);
+    cudarc (11, 8) cuOccupancyMaxPotentialClusterSize(clusterSize: *mut c_int, func: CUfunction, config: *const CUlaunchConfig);
+    cudarc (11, 8) cuOccupancyMaxActiveClusters(numClusters: *mut c_int, func: CUfunction, config: *const CUlaunchConfig);
 
     // Green Contexts
     cudarc (12, 4) cuDeviceGetDevResource(device: CUdevice, resource: *mut CUdevResource, type_: CUdevResourceType);

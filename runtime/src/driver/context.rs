@@ -5,28 +5,52 @@ use std::ptr;
 use super::sys::{CUcontext, CUdevice, CUlimit};
 use super::{Failed, calls};
 
-/// A context made current on this thread until the value is dropped. What was current before comes back, so
+/// A context that is current on this thread until the value is dropped. What was current before comes back, so
 /// a host program that uses other CUDA libraries on the same thread sees no difference.
 #[derive(Debug)]
 pub(crate) struct Current {
+    /// Whether it was not current before, and so is popped.
+    is_pushed: bool,
     /// `cuCtxPushCurrent` acts on the calling thread, so the value must be dropped there.
     _not_send: std::marker::PhantomData<*mut ()>,
 }
 
 impl Current {
-    /// `cuCtxPushCurrent` (driver API, Context Management).
+    /// `cuCtxPushCurrent` (driver API, Context Management), unless the context is current already: to ask costs a
+    /// fraction of pushing and popping, which every launch would pay.
     ///
     /// # Safety
     /// The contract of [`super`]; the context outlives the value.
     pub(crate) unsafe fn push(context: CUcontext) -> Result<Current, Failed> {
         // SAFETY: passed on to the caller.
-        unsafe { calls::cuCtxPushCurrent_v2(context) }?;
-        Ok(Current { _not_send: std::marker::PhantomData })
+        unsafe { Current::already(context) }.map_or_else(
+            || {
+                // SAFETY: as above.
+                unsafe { calls::cuCtxPushCurrent_v2(context) }?;
+                Ok(Current { is_pushed: true, _not_send: std::marker::PhantomData })
+            },
+            Ok,
+        )
+    }
+
+    /// The context, if it is current on this thread (`cuCtxGetCurrent`).
+    ///
+    /// # Safety
+    /// As [`Current::push`].
+    pub(crate) unsafe fn already(context: CUcontext) -> Option<Current> {
+        let mut current = ptr::null_mut();
+        // SAFETY: passed on to the caller; the pointer is to a live pointer.
+        let asked = unsafe { calls::cuCtxGetCurrent(&mut current) };
+        (asked.is_ok() && current == context && !context.is_null())
+            .then_some(Current { is_pushed: false, _not_send: std::marker::PhantomData })
     }
 }
 
 impl Drop for Current {
     fn drop(&mut self) {
+        if !self.is_pushed {
+            return;
+        }
         let mut popped = ptr::null_mut();
         // SAFETY: pops what `push` pushed on this thread. It fails only if the context is gone, and then
         // there is nothing left to restore.

@@ -115,10 +115,23 @@ pub(crate) unsafe fn attribute(
     attribute: CUfunction_attribute,
     device: CUdevice,
 ) -> Result<u32, Failed> {
+    // SAFETY: passed on to the caller.
+    Ok(unsafe { signed_attribute(kernel, attribute, device) }?.max(0).unsigned_abs())
+}
+
+/// `cuKernelGetAttribute` for one that may be negative.
+///
+/// # Safety
+/// The contract of [`super`].
+pub(crate) unsafe fn signed_attribute(
+    kernel: CUkernel,
+    attribute: CUfunction_attribute,
+    device: CUdevice,
+) -> Result<i32, Failed> {
     let mut value: c_int = 0;
     // SAFETY: passed on to the caller; the pointer is to a live integer.
     unsafe { calls::cuKernelGetAttribute(&mut value, attribute, kernel, device) }?;
-    Ok(value.max(0).unsigned_abs())
+    Ok(value)
 }
 
 /// `cuKernelSetAttribute`.
@@ -128,10 +141,9 @@ pub(crate) unsafe fn attribute(
 pub(crate) unsafe fn set_attribute(
     kernel: CUkernel,
     attribute: CUfunction_attribute,
-    value: u32,
+    value: i32,
     device: CUdevice,
 ) -> Result<(), Failed> {
-    let value = c_int::try_from(value).unwrap_or(c_int::MAX);
     // SAFETY: passed on to the caller.
     unsafe { calls::cuKernelSetAttribute(attribute, value, kernel, device) }
 }

@@ -21,6 +21,7 @@ pub(crate) mod green;
 pub(crate) mod launch;
 pub(crate) mod library;
 pub(crate) mod memory;
+pub(crate) mod occupancy;
 pub(crate) mod stream;
 pub(crate) mod unified;
 

@@ -67,6 +67,7 @@ impl Error {
             | Error::DeviceName { .. }
             | Error::UnknownKernel { .. }
             | Error::UnknownGlobal { .. }
+            | Error::GlobalType { .. }
             | Error::ArgumentCount { .. }
             | Error::Argument { .. }
             | Error::Partition { .. }
@@ -148,7 +149,16 @@ fn launch(problem: &LaunchProblem) -> Option<&'static str> {
         LaunchProblem::KernelThreads { .. } => {
             Some("use smaller blocks, or #[launch_bounds] to make the compiler use fewer registers")
         }
+        LaunchProblem::NoClusters { .. } => Some("launch without a cluster there"),
+        LaunchProblem::NoCooperative { .. } => {
+            Some("launch without `cooperative` there, and let no block wait for another")
+        }
+        LaunchProblem::CooperativeGrid { .. } => {
+            Some("use fewer blocks, and let each do more of the work")
+        }
         LaunchProblem::Extent { .. }
+        | LaunchProblem::ClusterGrid { .. }
+        | LaunchProblem::ClusterSize { .. }
         | LaunchProblem::BlockThreads { .. }
         | LaunchProblem::Shared { .. } => None,
     }

@@ -4,6 +4,7 @@ use std::ops::{Deref, DerefMut, Range};
 
 use super::ranges::RangeAttributes;
 use super::{Location, Processor};
+use crate::arguments::Arg;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::memory::{Buffer, DeviceCopy};
@@ -84,6 +85,18 @@ impl<T: DeviceCopy> Deref for ManagedBuffer<T> {
 impl<T: DeviceCopy> DerefMut for ManagedBuffer<T> {
     fn deref_mut(&mut self) -> &mut Buffer<T> {
         &mut self.buffer
+    }
+}
+
+impl<'a, T: DeviceCopy> From<&'a ManagedBuffer<T>> for Arg<'a> {
+    fn from(managed: &'a ManagedBuffer<T>) -> Self {
+        Arg::from(&managed.buffer)
+    }
+}
+
+impl<'a, T: DeviceCopy> From<&'a mut ManagedBuffer<T>> for Arg<'a> {
+    fn from(managed: &'a mut ManagedBuffer<T>) -> Self {
+        Arg::from(&mut managed.buffer)
     }
 }
 

@@ -99,8 +99,9 @@ int cuDevicePrimaryCtxReset_v2(int device) { FAILS; say("cuDevicePrimaryCtxReset
 int cuMemGetInfo_v2(size_t *free, size_t *total) { FAILS; *free = 1 << 29; *total = 1 << 30; return is_reset ? setting("FAKE_AFTER_RESET", 0) : 0; }
 static __thread handle current[64];
 static __thread int depth; /* of `current`, whose last is what the thread has */
-int cuCtxPushCurrent_v2(handle context) { FAILS; if (depth < 63) current[++depth] = context; return 0; }
-int cuCtxPopCurrent_v2(handle *context) { FAILS; *context = current[depth]; if (depth) depth--; return 0; }
+static int chatty(const char *call) { return setting("FAKE_CONTEXTS", 0) ? say(call) : 0; }
+int cuCtxPushCurrent_v2(handle context) { FAILS; if (depth < 63) current[++depth] = context; return chatty("cuCtxPushCurrent"); }
+int cuCtxPopCurrent_v2(handle *context) { FAILS; *context = current[depth]; if (depth) depth--; return chatty("cuCtxPopCurrent"); }
 int cuCtxGetCurrent(handle *context) { FAILS; *context = current[depth]; return 0; }
 int cuCtxSetCurrent(handle context) { FAILS; current[depth] = context; return say("cuCtxSetCurrent"); }
 int cuCtxSynchronize(void) { FAILS; return say("cuCtxSynchronize"); }
@@ -227,14 +228,56 @@ int cuLibraryLoadData(handle *library, const char *code, const int *options, voi
 int cuLibraryUnload(handle library) { FAILS; gone(LIBRARY, (uintptr_t)library); return say("cuLibraryUnload"); }
 int cuLibraryGetKernel(handle *kernel, handle library, const char *name) { FAILS; *kernel = (handle)0x400; return 0; }
 int cuLibraryGetGlobal(address *at, size_t *bytes, handle library, const char *name) { FAILS;
+    if (setting("FAKE_CONTEXTS", 0)) say("cuLibraryGetGlobal");
     *at = (address)(uintptr_t)record;
     *bytes = setting("FAKE_RECORD_BYTES", sizeof record);
     return 0;
 }
 int cuKernelGetFunction(handle *function, handle kernel) { FAILS; *function = kernel; return 0; }
-int cuKernelGetAttribute(int *value, int attribute, handle kernel, int device) { FAILS; *value = attribute == 0 ? 1024 : 0; return 0; }
-int cuKernelSetAttribute(int attribute, int value, handle kernel, int device) { FAILS; printf("cuKernelSetAttribute %d %d\n", attribute, value); fflush(stdout); return 0; }
+static int carveout = -1;
+int cuKernelGetAttribute(int *value, int attribute, handle kernel, int device) { FAILS;
+    static const int values[] = {1024, 0, 3, 16, 40, 75, 90, 0, 4096, 0, 0, 0, 0, 0, 1, 2};
+    *value = attribute == 9 ? carveout : values[attribute];
+    return 0;
+}
+int cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, handle kernel, int threads, size_t shared, unsigned flags) { FAILS;
+    printf("cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags %d, %zu, flags %u\n", threads, shared, flags); fflush(stdout);
+    *blocks = 2048 / threads;
+    return 0;
+}
+int cuOccupancyMaxPotentialBlockSize(int *blocks, int *threads, handle kernel, void *function, size_t shared, int limit) { FAILS;
+    printf("cuOccupancyMaxPotentialBlockSize %s, %zu, at most %d\n", function ? "by a function" : "fixed", shared, limit); fflush(stdout);
+    *blocks = 264; *threads = 768;
+    return 0;
+}
+int cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, handle kernel, int blocks, int threads) { FAILS;
+    printf("cuOccupancyAvailableDynamicSMemPerBlock %d, %d\n", blocks, threads); fflush(stdout);
+    *bytes = 232448 / blocks;
+    return 0;
+}
+int cuKernelSetAttribute(int attribute, int value, handle kernel, int device) { FAILS; if (attribute == 9) carveout = value; printf("cuKernelSetAttribute %d %d\n", attribute, value); fflush(stdout); return 0; }
 
+struct attribute { unsigned id; char padding[4]; union { unsigned dim[3]; int number; char bytes[64]; }; };
+struct config { unsigned grid[3], block[3], shared; handle stream; struct attribute *attributes; unsigned count; };
+static void print_attributes(const struct config *config) {
+    for (unsigned i = 0; i < config->count; i++) {
+        const struct attribute *attribute = &config->attributes[i];
+        printf(attribute->id == 4 ? " [cluster %u, %u, %u]" : attribute->id == 2 ? " [cooperative %u]" : attribute->id == 8 ? " [priority %d]" : " [attribute?]",
+               attribute->dim[0], attribute->dim[1], attribute->dim[2]);
+    }
+}
+int cuOccupancyMaxPotentialClusterSize(int *blocks, handle kernel, const struct config *config) { FAILS;
+    printf("cuOccupancyMaxPotentialClusterSize (%u, %u, %u) %u", config->block[0], config->block[1], config->block[2], config->shared);
+    print_attributes(config); say("");
+    *blocks = 16;
+    return 0;
+}
+int cuOccupancyMaxActiveClusters(int *clusters, handle kernel, const struct config *config) { FAILS;
+    printf("cuOccupancyMaxActiveClusters (%u, %u, %u) %u", config->block[0], config->block[1], config->block[2], config->shared);
+    print_attributes(config); say("");
+    *clusters = 66;
+    return 0;
+}
 /* A queue of FAKE_QUEUE launches for each channel, as the driver has one: a launch into a full one waits until the word
  * that the kernel's only parameter points to is set, or for ever. */
 static void wait_in_queue(handle stream, void **extra) {
@@ -247,12 +290,12 @@ static void wait_in_queue(handle stream, void **extra) {
     while (!*flag || setting("FAKE_STUCK", 0)) usleep(1000);
 }
 
-struct config { unsigned grid[3], block[3], shared; handle stream; void *attributes; unsigned count; };
 int cuLaunchKernelEx(const struct config *config, handle kernel, void **parameters, void **extra) { FAILS;
     if (setting("FAKE_QUEUE", 0)) { wait_in_queue(config->stream, extra); return 0; }
     if (setting("FAKE_QUIET", 0)) { polls = setting("FAKE_POLLS", 0); return 0; }
     printf("cuLaunchKernelEx (%u, %u, %u) (%u, %u, %u) %u:", config->grid[0], config->grid[1], config->grid[2],
            config->block[0], config->block[1], config->block[2], config->shared);
+    print_attributes(config);
     if (extra && extra[0] == (void *)1 && extra[2] == (void *)2 && extra[4] == (void *)0)
         for (size_t i = 0; i < *(size_t *)extra[3]; i++)
             printf(" %02x", ((unsigned char *)extra[1])[i]);

@@ -12,6 +12,7 @@
 mod common;
 mod green;
 mod interop;
+mod launch;
 mod queue;
 mod unified;
 

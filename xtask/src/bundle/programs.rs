@@ -18,13 +18,14 @@ const PROGRAMS: [(&str, &str); 4] = [
     ("nvvm-tests", "differential"),
 ];
 /// The tests that need a GPU, by package and name of the test; they go to `tests/<package>-<name>`.
-const TESTS: [(&str, &str); 7] = [
+const TESTS: [(&str, &str); 8] = [
     ("gridlet", "built_ins"),
     ("gridlet", "corpus"),
     ("gridlet", "edge_values"),
     ("gridlet", "gpu"),
     ("gridlet", "language"),
     ("gridlet-examples", "gpu"),
+    ("gridlet-examples", "typed"),
     ("gridlet-runtime", "gpu"),
 ];
 

@@ -10,6 +10,7 @@ mod check;
 mod compile;
 mod cpu;
 mod gpu;
+mod launch;
 
 use std::fs;
 use std::path::PathBuf;
@@ -50,6 +51,7 @@ enum Part {
     Check,
     Compile,
     Gpu,
+    Launch,
     Cpu,
 }
 
@@ -154,6 +156,13 @@ fn bench(options: &Options) -> anyhow::Result<()> {
             Ok(devices) if !devices.is_empty() => gpu::gpu_times(&session, options, &mut report)?,
             Ok(_) => println!("no GPU: launches were not measured"),
             Err(error) => println!("no GPU ({error}): launches were not measured"),
+        }
+    }
+    if options.measures(Part::Launch) {
+        match Device::list() {
+            Ok(devices) if !devices.is_empty() => launch::launch_times(options, &mut report)?,
+            Ok(_) => println!("no GPU: launches by the host were not measured"),
+            Err(error) => println!("no GPU ({error}): launches by the host were not measured"),
         }
     }
     if options.measures(Part::Cpu) {

@@ -85,6 +85,11 @@ impl<'a> Entered<'a> {
         let current = unsafe { Current::push(context) }?;
         Ok(Entered { _current: current, _one_thread: one_thread })
     }
+
+    /// A context that whoever made it current keeps to this thread.
+    pub(super) fn current(current: Current) -> Entered<'a> {
+        Entered { _current: current, _one_thread: None }
+    }
 }
 
 impl CudaDevice {

@@ -2,6 +2,7 @@
 
 mod device;
 mod info;
+mod kernel;
 mod partition;
 mod program;
 mod stream;

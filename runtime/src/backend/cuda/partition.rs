@@ -8,6 +8,7 @@ use crate::backend::PartHandle;
 use crate::device::lock;
 use crate::driver;
 use crate::driver::Failed;
+use crate::driver::context::Current;
 use crate::driver::green::{RawResource, ResourceKind};
 use crate::driver::sys::{CUcontext, CUgreenCtx};
 use crate::error::{CudaVersion, Error, Result};
@@ -98,8 +99,13 @@ impl CudaPartition {
         lock(&device.idle.0).push(partition);
     }
 
-    /// Makes the green context current on this thread, and keeps it to this thread.
+    /// Makes the green context current on this thread, and keeps it to this thread. Where it is current already, this
+    /// thread has it: to wait for the lock would be to wait for itself.
     pub(crate) fn enter(&self) -> Result<Entered<'_>> {
+        // SAFETY: `self` holds the context.
+        if let Some(current) = unsafe { Current::already(self.context) } {
+            return Ok(Entered::current(current));
+        }
         let one_thread = lock(&self.current);
         // SAFETY: `self` holds the context, and the lock keeps it to this thread.
         unsafe { Entered::push(self.context, Some(one_thread)) }

@@ -117,6 +117,7 @@ impl CudaKernel {
 
     pub(crate) fn allow_shared(&self, device: &CudaDevice, bytes: u32) -> Result<()> {
         let attribute = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
         // SAFETY: the kernel lives as long as its program.
         unsafe { driver::library::set_attribute(self.0, attribute, bytes, device.handle) }?;
         Ok(())

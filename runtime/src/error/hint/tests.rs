@@ -18,7 +18,7 @@ macro_rules! variants {
     };
 }
 variants!(NoDriver DriverTooOld MissingCall MissingFeature NotOnCpu Resource NoDevice DeviceName Cuda Fault Artifact
-    NoImage UnknownKernel UnknownGlobal ArgumentCount Argument NotRecorded NotChecked Launch WouldBlock
+    NoImage UnknownKernel UnknownGlobal GlobalType ArgumentCount Argument NotRecorded NotChecked Launch WouldBlock
     ParameterMismatch Partition LimitTooLate Length OtherDevice TimedOut Unusable Broken NotRecovered LostLaunches
     CpuFault Checked CpuImage CpuThreads CpuMemory Foreign);
 
@@ -83,6 +83,7 @@ fn samples() -> Vec<Error> {
         Error::NoImage { device: "a GPU".into(), available: vec!["PTX for compute_90".into()] },
         Error::UnknownKernel { name: "walk".into(), known: vec!["run".into()] },
         Error::UnknownGlobal { name: "total".into(), known: vec![] },
+        Error::GlobalType { name: "total".into(), is: "u32".into(), asked: "u64".into() },
         Error::ArgumentCount { kernel: "walk".into(), expected: 2, given: 1 },
         Error::Argument {
             kernel: "walk".into(),
@@ -155,6 +156,11 @@ fn samples() -> Vec<Error> {
             LaunchProblem::LaunchBounds { threads: 256, limit: 128 },
             LaunchProblem::KernelThreads { threads: 1024, limit: 640 },
             LaunchProblem::Shared { dynamic_bytes: 300_000, static_bytes: 0, limit: 232_448 },
+            LaunchProblem::NoClusters { device: "a GPU of 8.6".into() },
+            LaunchProblem::ClusterGrid { grid: dim, cluster: dim, axis: 'x' },
+            LaunchProblem::ClusterSize { cluster: dim, limit: 8 },
+            LaunchProblem::NoCooperative { device: "the CPU device".into() },
+            LaunchProblem::CooperativeGrid { blocks: 300, per_sm: 2, sms: 132 },
         ]
         .map(launch),
     );

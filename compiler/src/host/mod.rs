@@ -1,0 +1,216 @@
+//! For build scripts of hosts: compiles a program and generates a Rust module with a method for each kernel, so that
+//! the host's own compiler checks the arguments of launches.
+//!
+//! `build.rs`, with `gridlet` among the `[build-dependencies]` and `gridlet-runtime` among the `[dependencies]`:
+//!
+//! ```no_run
+//! fn main() -> Result<(), gridlet::host::BuildError> {
+//!     gridlet::host::Build::new("src/saxpy.grid").cpu().ptx(gridlet::arch::CudaArch::DEFAULT).compile()
+//! }
+//! ```
+//!
+//! The host:
+//!
+//! ```ignore
+//! gridlet_runtime::include_program!("saxpy");
+//!
+//! let program = Program::load(&device)?;
+//! program.saxpy(&stream, &LaunchConfig::new(4, 256), 1000, 2.0, &x, &mut y)?;
+//! ```
+//!
+//! The module has a struct `Program` with the bundle, a method for each kernel and each `static` variable, and the
+//! structs that those mention. Comments right above a kernel become its method's. [`gridlet_runtime::typed`] says what
+//! the arguments are. [`Build::arch`] makes machine code and needs NVIDIA's compiler parts where the host is built;
+//! [`Build::ptx`] and [`Build::cpu`] do not, but PTX serves only programs that launch nothing.
+
+mod docs;
+mod names;
+mod rust;
+
+use std::fmt;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use gridlet_runtime::Artifact;
+use gridlet_runtime::artifact::cpu_arch;
+use gridlet_runtime::manifest::ImageKind;
+
+use crate::arch::CudaArch;
+use crate::artifact::{self, NewImage};
+use crate::compile::{self, Backend, BuildOptions, Checked, CpuOptions, KernelName, Session};
+use crate::diagnostics;
+use crate::error::Error;
+use crate::source::SourceMap;
+
+pub use docs::kernel_docs;
+pub use rust::generate;
+
+/// Compiles a program for a host's build script.
+#[derive(Clone, Debug)]
+pub struct Build {
+    file: PathBuf,
+    archs: Vec<CudaArch>,
+    ptx: Option<CudaArch>,
+    cpu: bool,
+    kernels: Vec<String>,
+    out: Option<PathBuf>,
+}
+
+/// Why [`Build::compile`] failed: the messages as a person reads them, also as `Debug`, which is what cargo shows of a
+/// build script that returns it.
+pub struct BuildError(String);
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\n{}", self.0)
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+impl Build {
+    /// Of that `.grid` file, with what it uses. The path is relative to the package, as in all build scripts.
+    pub fn new(file: impl Into<PathBuf>) -> Build {
+        Build {
+            file: file.into(),
+            archs: vec![],
+            ptx: None,
+            cpu: false,
+            kernels: vec![],
+            out: None,
+        }
+    }
+
+    /// With machine code for that architecture; may be called for several. Needs NVIDIA's compiler parts.
+    pub fn arch(mut self, arch: CudaArch) -> Build {
+        self.archs.push(arch);
+        self
+    }
+
+    /// With PTX for GPUs from that architecture on, by LLVM's own back end; the driver compiles it when it is loaded. For
+    /// programs that launch nothing.
+    pub fn ptx(mut self, arch: CudaArch) -> Build {
+        self.ptx = Some(arch);
+        self
+    }
+
+    /// With an image for the CPU device, for every processor of this machine's architecture. Needs a C compiler.
+    pub fn cpu(mut self) -> Build {
+        self.cpu = true;
+        self
+    }
+
+    /// With a kernel of const parameters for these constants, as `tile::<8>`, beside those that the program launches.
+    pub fn kernel(mut self, name: impl Into<String>) -> Build {
+        self.kernels.push(name.into());
+        self
+    }
+
+    /// Where to write, in place of cargo's `OUT_DIR`.
+    pub fn out_dir(mut self, folder: impl Into<PathBuf>) -> Build {
+        self.out = Some(folder.into());
+        self
+    }
+
+    /// Compiles; writes the bundle and the module that [`gridlet_runtime::include_program`] includes, both named as the
+    /// program; and tells cargo which files they depend on. Warnings of the program are cargo's warnings.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the program, the tools, or writing the files.
+    pub fn compile(&self) -> Result<(), BuildError> {
+        let out = match (&self.out, std::env::var_os("OUT_DIR")) {
+            (Some(folder), _) => folder.clone(),
+            (None, Some(folder)) => folder.into(),
+            (None, None) => {
+                let text =
+                    "no OUT_DIR: call this from a build script, or name a folder with `out_dir`";
+                return Err(BuildError(text.into()));
+            }
+        };
+        let sources = compile::load(&self.file).map_err(|error| plain(&error))?;
+        let folder = self.file.parent().unwrap_or(Path::new(""));
+        for file in sources.files() {
+            tell(&format!("rerun-if-changed={}", folder.join(&file.name).display()))?;
+        }
+        let wanted = self.kernels.iter().map(|name| name.parse::<KernelName>());
+        let wanted = wanted.collect::<Result<Vec<_>, String>>().map_err(BuildError)?;
+        let shown = sources.clone();
+        let program = compile::check_for(sources, &wanted).map_err(|error| show(&error, &shown))?;
+        for warning in &program.warnings {
+            let text = diagnostics::render(std::slice::from_ref(warning), &shown, false);
+            for line in text.lines().filter(|line| !line.trim().is_empty()) {
+                tell(&format!("warning={line}"))?;
+            }
+        }
+        let bundle = self.images(&program).map_err(|error| show(&error, &shown))?;
+        let (stem, manifest) = (program.name(), bundle.manifest());
+        let file = format!("{stem}.gridlet");
+        let bytes = format!("include_bytes!({file:?})");
+        let module = generate(manifest, &kernel_docs(&program), &bytes);
+        let failed = |path: &Path, error: &dyn fmt::Display| {
+            BuildError(format!("{}: {error}", path.display()))
+        };
+        let path = out.join(file);
+        bundle.write(&path).map_err(|error| failed(&path, &error))?;
+        let path = out.join(format!("{stem}.rs"));
+        fs::write(&path, module).map_err(|error| failed(&path, &error))
+    }
+
+    fn images(&self, program: &Checked) -> crate::Result<Artifact> {
+        if self.archs.is_empty() && self.ptx.is_none() && !self.cpu {
+            return Err(Error::Invalid("nothing to build for: call `arch`, `ptx` or `cpu`".into()));
+        }
+        let (session, stem) = (Session::new(), program.name());
+        let image = |kind, arch: String, ending, bytes| {
+            let file = format!("{stem}.{arch}.{ending}");
+            NewImage { kind, arch, file, bytes }
+        };
+        let mut images = vec![];
+        for &arch in &self.archs {
+            let cubin = session.cubin(program, &BuildOptions::for_arch(arch))?.cubin.0;
+            images.push(image(ImageKind::Cubin, arch.sm(), "cubin", cubin));
+        }
+        if let Some(arch) = self.ptx {
+            if program.needs_device_runtime() {
+                return Err(Error::Invalid(
+                    "the program launches kernels or calls the device runtime, which PTX alone does not have: use `arch`"
+                        .into(),
+                ));
+            }
+            let options = BuildOptions { backend: Backend::Nvptx, ..BuildOptions::for_arch(arch) };
+            let (ptx, _) = session.ptx(program, &options)?;
+            images.push(image(ImageKind::Ptx, arch.compute(), "ptx", ptx.0.into_bytes()));
+        }
+        if self.cpu {
+            let object = session.cpu_image(program, &CpuOptions::portable())?.0;
+            images.push(image(ImageKind::SharedObject, cpu_arch(), "so", object));
+        }
+        artifact::assemble(&session, program, images, false)
+    }
+}
+
+/// Says something to cargo.
+fn tell(text: &str) -> Result<(), BuildError> {
+    writeln!(std::io::stdout(), "cargo:{text}").map_err(|error| plain(&error))
+}
+
+fn plain(error: &dyn fmt::Display) -> BuildError {
+    BuildError(error.to_string())
+}
+
+fn show(error: &Error, sources: &SourceMap) -> BuildError {
+    match error {
+        Error::Program(messages) => BuildError(diagnostics::render(messages, sources, false)),
+        other => plain(other),
+    }
+}
+
+#[cfg(test)]
+mod tests;

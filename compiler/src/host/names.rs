@@ -1,0 +1,107 @@
+//! Names of a program as names of Rust.
+
+use std::collections::BTreeSet;
+
+/// Names that are taken in one place.
+#[derive(Default)]
+pub(super) struct Names(BTreeSet<String>);
+
+impl Names {
+    pub(super) fn taken(names: &[&str]) -> Names {
+        Names(names.iter().map(|name| (*name).to_owned()).collect())
+    }
+
+    /// A Rust name for a program's: the same one if it can be, `k_8` for `k::<8>`; with `_` behind it if it is taken.
+    pub(super) fn give(&mut self, name: &str) -> String {
+        let mut plain = readable(name);
+        loop {
+            let given = escaped(&plain);
+            if self.0.insert(given.clone()) {
+                return given;
+            }
+            plain.push('_');
+        }
+    }
+}
+
+/// `tile::<8, true>` is `tile_8_true`, and a minus is a word.
+fn readable(name: &str) -> String {
+    let mut text = String::new();
+    for letter in name.chars() {
+        match letter {
+            '-' => text.push_str("minus_"),
+            letter if letter.is_ascii_alphanumeric() || letter == '_' => text.push(letter),
+            '<' | ',' => text.push('_'),
+            _ => {}
+        }
+    }
+    text
+}
+
+/// Rust's words, of the 2024 edition and before (The Rust Reference, Keywords).
+const WORDS: [&str; 47] = [
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn",
+    "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let",
+    "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return",
+    "static", "struct", "trait", "true", "try", "type", "typeof", "unsafe", "unsized", "use",
+    "virtual", "where", "while",
+];
+
+fn escaped(name: &str) -> String {
+    match name {
+        // Not even raw names.
+        "self" | "Self" | "super" | "crate" | "_" | "yield" => format!("{name}_"),
+        word if WORDS.contains(&word) => format!("r#{word}"),
+        other => other.to_owned(),
+    }
+}
+
+/// Whether rustc's `non_snake_case` asks for another name.
+pub(super) fn is_snake(name: &str) -> bool {
+    let inner = name.trim_matches('_');
+    !inner.contains("__") && !name.bytes().any(|byte| byte.is_ascii_uppercase())
+}
+
+/// Whether rustc's `non_camel_case_types` asks for another name.
+pub(super) fn is_camel(name: &str) -> bool {
+    let inner = name.trim_matches('_');
+    !inner.contains('_') && !inner.starts_with(|first: char| first.is_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_rusts() {
+        let mut names = Names::taken(&["load"]);
+        let given = [
+            "saxpy",
+            "tile::<8, true>",
+            "tile::<-1, false>",
+            "type",
+            "load",
+            "self",
+            "tile_8_true",
+        ]
+        .map(|name| names.give(name));
+        assert_eq!(
+            given,
+            [
+                "saxpy",
+                "tile_8_true",
+                "tile_minus_1_false",
+                "r#type",
+                "load_",
+                "self_",
+                "tile_8_true_"
+            ]
+        );
+    }
+
+    #[test]
+    fn cases_are_rustcs() {
+        assert!(is_snake("a_b1") && is_snake("_x") && !is_snake("aB") && !is_snake("a__b"));
+        assert!(is_camel("View2") && !is_camel("view") && !is_camel("My_View"));
+    }
+}

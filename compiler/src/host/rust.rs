@@ -1,0 +1,433 @@
+//! Writes the Rust module of a program, laid out as rustfmt lays it out.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use gridlet_runtime::manifest::{Kernel, Manifest, Static, Struct, Type};
+
+use super::names::{Names, is_camel, is_snake};
+
+/// rustfmt's `max_width`.
+const WIDTH: usize = 100;
+/// rustfmt's `fn_call_width`: arguments of a call that are longer stand one on each line.
+const CALL_WIDTH: usize = 60;
+/// Clippy's `too_many_arguments`.
+const MOST_ARGUMENTS: usize = 7;
+
+/// A host's private module may leave things unused.
+const UNUSED: &str = "#[allow(dead_code, reason = \"a host need not use all of it\")]";
+const SNAKE: &str = "#[allow(non_snake_case, reason = \"the program's own names\")]";
+const CAMEL: &str = "#[allow(non_camel_case_types, reason = \"the program's own name\")]";
+
+/// The module for a program: `docs` are lines of documentation by kernel, `bundle` is an expression of the bundle's
+/// bytes.
+pub fn generate(manifest: &Manifest, docs: &BTreeMap<String, Vec<String>>, bundle: &str) -> String {
+    let mut types = Names::taken(&["Program"]);
+    let structs: BTreeMap<&str, String> =
+        manifest.structs.iter().map(|s| (s.name.as_str(), types.give(&s.name))).collect();
+    let mut module = Module { manifest, structs, text: String::new() };
+    module.program(docs, bundle);
+    for item in &manifest.structs {
+        module.text.push('\n');
+        module.item(item);
+    }
+    module.text
+}
+
+struct Module<'a> {
+    manifest: &'a Manifest,
+    /// Rust's names, by the program's.
+    structs: BTreeMap<&'a str, String>,
+    text: String,
+}
+
+impl Module<'_> {
+    fn line(&mut self, depth: usize, line: impl AsRef<str>) {
+        let line = line.as_ref();
+        if !line.is_empty() {
+            let _ = write!(self.text, "{:1$}{line}", "", 4 * depth);
+        }
+        self.text.push('\n');
+    }
+
+    /// A line, or several with the items one on each: what rustfmt does if one is too long.
+    fn list(&mut self, depth: usize, before: &str, items: &[String], after: &str, most: usize) {
+        let joined = items.join(", ");
+        let line = format!("{before}{joined}{after}");
+        if joined.len() <= most && 4 * depth + line.len() <= WIDTH {
+            return self.line(depth, line);
+        }
+        self.line(depth, before);
+        for item in items {
+            self.line(depth + 1, format!("{item},"));
+        }
+        self.line(depth, after);
+    }
+
+    fn program(&mut self, docs: &BTreeMap<String, Vec<String>>, bundle: &str) {
+        let manifest = self.manifest;
+        let mut names = Names::taken(&["load", "program"]);
+        let mut methods: Vec<(&Kernel, String)> =
+            manifest.kernels.iter().map(|kernel| (kernel, names.give(&kernel.name))).collect();
+        // Whatever else is named after a kernel comes second.
+        let handles: Vec<String> = methods
+            .iter()
+            .map(|(_, name)| names.give(&format!("{}_kernel", name.trim_start_matches("r#"))))
+            .collect();
+
+        self.line(0, format!("/// The program `{}`, loaded on a device.", manifest.program));
+        let fields_are_snake = handles.iter().all(|name| is_snake(name));
+        if !fields_are_snake {
+            self.line(0, SNAKE);
+        }
+        self.line(0, "#[derive(Clone, Debug)]");
+        self.line(0, "pub struct Program {");
+        self.line(1, "program: ::gridlet_runtime::Program,");
+        for handle in &handles {
+            self.line(1, format!("{handle}: ::gridlet_runtime::Kernel,"));
+        }
+        self.line(0, "}");
+        self.line(0, "");
+        self.line(0, UNUSED);
+        self.line(0, "impl Program {");
+        self.line(1, "/// The bundle, with an image for each device that it was built for.");
+        self.line(1, format!("pub const BUNDLE: &[u8] = {bundle};"));
+        self.line(0, "");
+        self.line(1, "/// Loads the program on a device.");
+        self.line(1, "///");
+        self.line(1, "/// # Errors");
+        self.line(1, "/// Those of [`gridlet_runtime::Program::load`] and [`gridlet_runtime::Program::kernel`].");
+        self.line(
+            1,
+            "pub fn load(device: &::gridlet_runtime::Device) -> ::gridlet_runtime::Result<Self> {",
+        );
+        self.line(2, "let artifact = ::gridlet_runtime::Artifact::from_bytes(Self::BUNDLE)?;");
+        self.line(2, "let program = ::gridlet_runtime::Program::load(device, &artifact)?;");
+        if methods.is_empty() {
+            self.line(2, "Ok(Program { program })");
+        } else {
+            self.line(2, "Ok(Program {");
+            for ((kernel, _), handle) in methods.iter().zip(&handles) {
+                self.line(3, format!("{handle}: program.kernel({:?})?,", kernel.name));
+            }
+            self.line(3, "program,");
+            self.line(2, "})");
+        }
+        self.line(1, "}");
+        self.line(0, "");
+        self.line(1, "/// The program without its types.");
+        self.line(1, "pub fn program(&self) -> &::gridlet_runtime::Program {");
+        self.line(2, "&self.program");
+        self.line(1, "}");
+        for ((kernel, name), handle) in methods.drain(..).zip(&handles) {
+            self.kernel(kernel, &name, handle, docs.get(&kernel.name));
+        }
+        for variable in &manifest.statics {
+            let name = names.give(&variable.name);
+            self.variable(variable, &name);
+        }
+        self.line(0, "}");
+    }
+
+    fn kernel(&mut self, kernel: &Kernel, name: &str, handle: &str, docs: Option<&Vec<String>>) {
+        self.line(0, "");
+        match docs {
+            Some(lines) => {
+                for line in lines {
+                    self.line(1, format!("/// {line}").trim_end());
+                }
+            }
+            None => self.line(1, format!("/// Launches the kernel `{}`.", kernel.name)),
+        }
+        self.line(1, "///");
+        self.line(1, "/// # Errors");
+        self.line(1, "/// Those of [`gridlet_runtime::Stream::launch`].");
+        let mut locals = Names::taken(&["stream", "config", "parameters"]);
+        let parameters: Vec<String> =
+            kernel.parameters.iter().map(|parameter| locals.give(&parameter.name)).collect();
+        if parameters.len() + 3 > MOST_ARGUMENTS {
+            let reason = "reason = \"as many as the kernel has\"";
+            self.line(1, format!("#[allow(clippy::too_many_arguments, {reason})]"));
+        }
+        if !is_snake(name) || !parameters.iter().all(|name| is_snake(name)) {
+            self.line(1, SNAKE);
+        }
+        let mut arguments = vec![
+            "&self".to_owned(),
+            "stream: &::gridlet_runtime::Stream".into(),
+            "config: &::gridlet_runtime::LaunchConfig".into(),
+        ];
+        for (parameter, local) in kernel.parameters.iter().zip(&parameters) {
+            arguments.push(format!("{local}: {}", self.argument(&parameter.ty)));
+        }
+        let before = format!("pub fn {name}(");
+        self.list(1, &before, &arguments, ") -> ::gridlet_runtime::Result<()> {", usize::MAX);
+        let bytes = kernel.parameter_bytes;
+        let mutable = if parameters.is_empty() { "" } else { "mut " };
+        self.line(
+            2,
+            format!(
+                "let {mutable}parameters = ::gridlet_runtime::typed::Parameters::<{bytes}>::new();"
+            ),
+        );
+        for (parameter, local) in kernel.parameters.iter().zip(&parameters) {
+            let at = parameter.offset;
+            match &parameter.ty {
+                Type::Pointer { mutable, .. } => {
+                    let place = if *mutable { "place_to_write" } else { "place" };
+                    let items = [
+                        "stream".to_owned(),
+                        format!("{:?}", parameter.name),
+                        format!("{local}.{place}()"),
+                    ];
+                    self.list(2, &format!("parameters.point::<{at}>("), &items, ")?;", CALL_WIDTH);
+                }
+                Type::Scalar(scalar) if scalar == "bool" => {
+                    let item = format!("::gridlet_runtime::typed::Bool::from({local})");
+                    self.list(2, &format!("parameters.put::<{at}, _>("), &[item], ");", CALL_WIDTH);
+                }
+                _ => {
+                    let item = local.clone();
+                    self.list(2, &format!("parameters.put::<{at}, _>("), &[item], ");", CALL_WIDTH);
+                }
+            }
+        }
+        self.line(2, "// SAFETY: the kernel's parameters, as the bundle's manifest lays them out.");
+        self.list(
+            2,
+            "unsafe { parameters.launch(",
+            &["stream".into(), format!("&self.{handle}"), "config".into()],
+            ") }",
+            CALL_WIDTH,
+        );
+        self.line(1, "}");
+        self.line(0, "");
+        self.line(1, format!("/// The kernel `{}`, to ask what it needs.", kernel.name));
+        if !is_snake(handle) {
+            self.line(1, SNAKE);
+        }
+        self.line(1, format!("pub fn {handle}(&self) -> &::gridlet_runtime::Kernel {{"));
+        self.line(2, format!("&self.{handle}"));
+        self.line(1, "}");
+    }
+
+    fn variable(&mut self, variable: &Static, name: &str) {
+        // An array is a buffer of its elements.
+        let element = match &variable.ty {
+            Type::Array { element, .. } => self.memory(element),
+            other => self.memory(other),
+        };
+        self.line(0, "");
+        self.line(1, format!("/// The variable `{}`: `{}`.", variable.name, variable.ty));
+        self.line(1, "///");
+        self.line(1, "/// # Errors");
+        self.line(1, "/// Those of [`gridlet_runtime::Program::global`].");
+        if !is_snake(name) {
+            self.line(1, SNAKE);
+        }
+        let buffer = format!("::gridlet_runtime::Buffer<{element}>");
+        let after = format!(") -> ::gridlet_runtime::Result<{buffer}> {{");
+        self.list(1, &format!("pub fn {name}("), &["&self".into()], &after, usize::MAX);
+        self.line(2, format!("self.program.global_as({:?})", variable.name));
+        self.line(1, "}");
+    }
+
+    fn item(&mut self, item: &Struct) {
+        let name = self.structs.get(item.name.as_str()).cloned().unwrap_or_default();
+        let fields = self.fields(item);
+        let is_padded = fields.iter().any(|field| field.padding.is_some());
+        let is_named = !is_camel(&name);
+        let is_snake = fields.iter().all(|field| is_snake(&field.name));
+        self.line(0, format!("/// The program's `{}`: {} bytes.", item.name, item.size));
+        if is_padded {
+            self.line(0, "#[derive(Clone, Copy)]");
+        } else {
+            self.line(0, "#[derive(Clone, Copy, Debug, PartialEq)]");
+        }
+        self.line(0, "#[repr(C)]");
+        self.line(0, UNUSED);
+        if is_named {
+            self.line(0, CAMEL);
+        }
+        if !is_snake {
+            self.line(0, SNAKE);
+        }
+        self.line(0, format!("pub struct {name} {{"));
+        for field in &fields {
+            match field.padding {
+                Some(bytes) => self.line(1, format!("{}: [u8; {bytes}],", field.name)),
+                None => {
+                    let at = field.offset;
+                    self.line(1, format!("/// `{}`, from byte {at} on.", field.grid));
+                    self.line(1, format!("pub {}: {},", field.name, field.rust));
+                }
+            }
+        }
+        self.line(0, "}");
+        self.line(0, "");
+        self.asserts(item, &name, &fields);
+        self.constructor(&name, &fields, is_snake);
+        if is_padded {
+            self.derived(&name, &fields);
+        }
+    }
+
+    /// The fields, with those that stand for padding.
+    fn fields(&self, item: &Struct) -> Vec<Field> {
+        let mut names = Names::default();
+        let mut fields: Vec<Field> = vec![];
+        let mut end = 0;
+        let given: Vec<String> = item.fields.iter().map(|field| names.give(&field.name)).collect();
+        let mut pad = |fields: &mut Vec<Field>, from: u64, to: u64| {
+            if to > from {
+                let name = names.give(&format!("_padding_{from}"));
+                let (grid, rust) = (String::new(), String::new());
+                fields.push(Field { name, offset: from, padding: Some(to - from), grid, rust });
+            }
+        };
+        for (field, name) in item.fields.iter().zip(given) {
+            pad(&mut fields, end, field.offset);
+            end = field.offset + self.manifest.size_of(&field.ty).unwrap_or(0);
+            let (grid, rust) = (field.ty.to_string(), self.memory(&field.ty));
+            fields.push(Field { name, offset: field.offset, padding: None, grid, rust });
+        }
+        pad(&mut fields, end, item.size);
+        fields
+    }
+
+    fn asserts(&mut self, item: &Struct, name: &str, fields: &[Field]) {
+        self.line(0, "const _: () = {");
+        self.line(1, format!("assert!(::core::mem::size_of::<{name}>() == {});", item.size));
+        self.line(1, format!("assert!(::core::mem::align_of::<{name}>() == {});", item.alignment));
+        for field in fields {
+            let items = [name.to_owned(), field.name.clone()];
+            let offset = format!(") == {});", field.offset);
+            let joined = items.join(", ");
+            self.line(1, format!("assert!(::core::mem::offset_of!({joined}{offset}"));
+        }
+        self.line(0, "};");
+        self.line(0, "");
+        self.line(0, "// SAFETY: any bytes are a value, each is in a field, and they lie as the device has them: see above.");
+        self.line(0, format!("unsafe impl ::gridlet_runtime::DeviceCopy for {name} {{"));
+        let element = format!("::gridlet_runtime::Element::Struct({:?});", item.name);
+        let before = "const ELEMENT: ::gridlet_runtime::Element =";
+        if 4 + before.len() + 1 + element.len() <= WIDTH {
+            self.line(1, format!("{before} {element}"));
+        } else {
+            self.line(1, before);
+            self.line(2, element);
+        }
+        self.line(0, "}");
+        self.line(0, "");
+    }
+
+    fn constructor(&mut self, name: &str, fields: &[Field], is_snake: bool) {
+        let named: Vec<&Field> = fields.iter().filter(|field| field.padding.is_none()).collect();
+        self.line(0, UNUSED);
+        self.line(0, format!("impl {name} {{"));
+        self.line(1, "/// Of those fields.");
+        self.line(1, "#[must_use]");
+        if named.len() > MOST_ARGUMENTS {
+            let reason = "reason = \"as many as there are fields\"";
+            self.line(1, format!("#[allow(clippy::too_many_arguments, {reason})]"));
+        }
+        if !is_snake {
+            self.line(1, SNAKE);
+        }
+        let arguments: Vec<String> =
+            named.iter().map(|field| format!("{}: {}", field.name, field.rust)).collect();
+        self.list(1, "pub fn new(", &arguments, ") -> Self {", usize::MAX);
+        let mutable = if named.is_empty() { "" } else { "mut " };
+        let mut locals = Names::default();
+        for field in &named {
+            locals.give(field.name.trim_start_matches("r#"));
+        }
+        let made = locals.give("made");
+        self.line(2, format!("let {mutable}{made}: Self = ::gridlet_runtime::typed::zeroed();"));
+        for field in &named {
+            self.line(2, format!("{made}.{0} = {0};", field.name));
+        }
+        self.line(2, made);
+        self.line(1, "}");
+        self.line(0, "}");
+        self.line(0, "");
+        self.line(0, format!("impl Default for {name} {{"));
+        self.line(1, "/// With every byte 0.");
+        self.line(1, "fn default() -> Self {");
+        self.line(2, "::gridlet_runtime::typed::zeroed()");
+        self.line(1, "}");
+        self.line(0, "}");
+    }
+
+    /// What derives would take the padding into, which a kernel may have written anything to.
+    fn derived(&mut self, name: &str, fields: &[Field]) {
+        let named: Vec<&Field> = fields.iter().filter(|field| field.padding.is_none()).collect();
+        self.line(0, "");
+        self.line(0, format!("impl PartialEq for {name} {{"));
+        self.line(1, "fn eq(&self, other: &Self) -> bool {");
+        self.line(2, "let mut equal = true;");
+        for field in &named {
+            self.line(2, format!("equal &= self.{0} == other.{0};", field.name));
+        }
+        self.line(2, "equal");
+        self.line(1, "}");
+        self.line(0, "}");
+        self.line(0, "");
+        self.line(0, format!("impl ::core::fmt::Debug for {name} {{"));
+        self.line(1, "fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {");
+        self.line(2, format!("let mut debug = f.debug_struct({name:?});"));
+        for field in &named {
+            let plain = field.name.trim_start_matches("r#");
+            self.line(2, format!("debug.field({plain:?}, &self.{});", field.name));
+        }
+        self.line(2, "debug.finish()");
+        self.line(1, "}");
+        self.line(0, "}");
+    }
+
+    /// A parameter's type, as the host passes it.
+    fn argument(&self, ty: &Type) -> String {
+        match ty {
+            Type::Scalar(name) if name == "bool" => "bool".into(),
+            Type::Pointer { mutable, to } => {
+                let role = if *mutable { "Writable" } else { "Readable" };
+                format!("impl ::gridlet_runtime::typed::{role}<{}>", self.memory(to))
+            }
+            other => self.memory(other),
+        }
+    }
+
+    /// A type in memory.
+    fn memory(&self, ty: &Type) -> String {
+        const TYPED: &str = "::gridlet_runtime::typed";
+        match ty {
+            Type::Scalar(name) => match name.as_str() {
+                "bool" => format!("{TYPED}::Bool"),
+                "f16" | "bf16" => format!("{TYPED}::{name}"),
+                name => name.to_owned(),
+            },
+            Type::Vector { element, count } => {
+                let (first, rest) = element.split_at(1);
+                format!("{TYPED}::{}{rest}x{count}", first.to_uppercase())
+            }
+            Type::Array { element, count } => format!("[{}; {count}]", self.memory(element)),
+            Type::Struct(name) => {
+                self.structs.get(name.as_str()).cloned().unwrap_or_else(|| name.clone())
+            }
+            Type::Pointer { to, .. } => format!("{TYPED}::DevicePointer<{}>", self.memory(to)),
+            // A handle that only kernels make.
+            Type::Stream => "u64".into(),
+        }
+    }
+}
+
+/// A field of a Rust struct.
+struct Field {
+    name: String,
+    offset: u64,
+    /// Bytes, if it is padding.
+    padding: Option<u64>,
+    /// The type as the program has it.
+    grid: String,
+    rust: String,
+}

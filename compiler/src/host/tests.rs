@@ -1,0 +1,63 @@
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::*;
+
+/// A program with every kind of parameter, and the module made of it, with which the runtime tests what a host's
+/// compiler refuses.
+fn kinds() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime/tests/typed/kinds.grid")
+}
+
+fn module() -> String {
+    let names = ["tile::<8, true>", "tile::<-1, false>"].map(|name| name.parse().unwrap());
+    let program = compile::check_for(compile::load(&kinds()).unwrap(), &names).unwrap();
+    generate(
+        &artifact::describe(&program),
+        &kernel_docs(&program),
+        "include_bytes!(\"kinds.grid\")",
+    )
+}
+
+#[test]
+fn the_module_is_the_one_that_hosts_are_tested_with() {
+    let (module, path) = (module(), kinds().with_extension("rs"));
+    if std::env::var_os("INSTA_UPDATE").is_some_and(|value| value == "always") {
+        fs::write(&path, &module).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), module, "INSTA_UPDATE=always accepts it");
+}
+
+#[test]
+fn the_module_is_formatted() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("kinds.rs");
+    fs::write(&file, module()).unwrap();
+    let mut rustfmt = Command::new("rustfmt");
+    let Ok(output) = rustfmt.args(["--edition", "2024", "--check"]).arg(&file).output() else {
+        eprintln!("SKIPPED: the_module_is_formatted needs rustfmt");
+        return;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn what_is_wrong_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.grid");
+    let out = || Build::new(&file).out_dir(folder.path());
+    fs::write(&file, "kernel k(p: *mut u32) { *p = true; }").unwrap();
+    let error = out().cpu().compile().unwrap_err();
+    assert!(format!("{error:?}").contains("a.grid:1:30"), "{error}");
+    fs::write(&file, "kernel k(p: *mut u32) { launch k<<<1, 1>>>(p); }").unwrap();
+    insta::assert_snapshot!(
+        [
+            out().ptx(CudaArch::DEFAULT).compile().unwrap_err().to_string(),
+            out().compile().unwrap_err().to_string(),
+            out().cpu().kernel("k::<").compile().unwrap_err().to_string(),
+            out().cpu().kernel("other").compile().unwrap_err().to_string(),
+        ]
+        .join("\n")
+    );
+}

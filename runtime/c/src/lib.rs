@@ -1,0 +1,498 @@
+//! The runtime for hosts in C: `runtime/include/gridlet.h`, which the tests keep equal to this file.
+//!
+//! No function unwinds: what panics gives [`gridlet_status::Panic`].
+
+#![allow(non_camel_case_types, reason = "names of C")]
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use gridlet_runtime::{
+    Arg, Artifact, Device, DeviceMemory, Dim3, Error, Kernel, LaunchConfig, Program, Stream,
+    manifest::Type,
+};
+
+/// How a call ended.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum gridlet_status {
+    /// As it should.
+    Ok = 0,
+    /// An argument is NULL, no UTF-8 text, or means nothing.
+    InvalidArgument = 1,
+    /// A driver, a device, a driver call or an image for the device is missing.
+    Missing = 2,
+    /// The bundle is damaged, foreign or too new, or has no such kernel.
+    BadBundle = 3,
+    /// A launch does not fit the kernel or the device; nothing was launched.
+    Refused = 4,
+    /// A kernel broke its rules, or lost launches.
+    KernelFailed = 5,
+    /// Not done in time.
+    TimedOut = 6,
+    /// Anything else that the driver or the system refused.
+    Failed = 7,
+    /// A bug of Gridlet's.
+    Panic = 8,
+}
+
+/// A device.
+pub struct gridlet_device(Device);
+
+/// A program, loaded on a device.
+pub struct gridlet_program(Program);
+
+/// A kernel of a program.
+pub struct gridlet_kernel(Kernel);
+
+/// A stream of a device.
+pub struct gridlet_stream(Stream);
+
+/// Memory of a device.
+pub struct gridlet_memory(DeviceMemory);
+
+/// How a kernel is launched. Zero it first: what is added later means nothing at zero.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct gridlet_launch_config {
+    /// Blocks in x, y and z; 0 in y or z is 1.
+    pub grid: [u32; 3],
+    /// Threads of a block in x, y and z; 0 in y or z is 1.
+    pub block: [u32; 3],
+    /// Dynamic shared memory of a block, in bytes.
+    pub shared_bytes: u32,
+    /// Blocks of a cluster in x, y and z; 0 in x for none.
+    pub cluster: [u32; 3],
+    /// Not 0: all blocks run at the same time.
+    pub cooperative: u32,
+}
+
+thread_local! {
+    static LAST_ERROR: RefCell<CString> = RefCell::new(CString::default());
+}
+
+struct Failure {
+    status: gridlet_status,
+    message: String,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        let status = match &error {
+            error if error.is_missing() => gridlet_status::Missing,
+            Error::DeviceName { .. } => gridlet_status::InvalidArgument,
+            Error::Artifact(_) | Error::UnknownKernel { .. } | Error::ParameterMismatch { .. } => {
+                gridlet_status::BadBundle
+            }
+            Error::Launch { .. }
+            | Error::Argument { .. }
+            | Error::ArgumentCount { .. }
+            | Error::Length { .. }
+            | Error::OtherDevice { .. } => gridlet_status::Refused,
+            Error::Fault(_) | Error::CpuFault(_) | Error::LostLaunches(_) | Error::Checked(_) => {
+                gridlet_status::KernelFailed
+            }
+            Error::TimedOut { .. } => gridlet_status::TimedOut,
+            _ => gridlet_status::Failed,
+        };
+        Failure { status, message: error.to_string() }
+    }
+}
+
+fn invalid(message: String) -> Failure {
+    Failure { status: gridlet_status::InvalidArgument, message }
+}
+
+fn null(what: &str) -> Failure {
+    invalid(format!("`{what}` is NULL"))
+}
+
+/// Runs a call; keeps the message of its failure, and lets nothing unwind.
+fn guard(call: impl FnOnce() -> Result<(), Failure>) -> gridlet_status {
+    let failure = match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(Ok(())) => return gridlet_status::Ok,
+        Ok(Err(failure)) => failure,
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text =
+                text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+            let message = format!("Gridlet panicked, which is a bug: {text}");
+            // What was thrown may itself panic when it is dropped.
+            std::mem::forget(panic);
+            Failure { status: gridlet_status::Panic, message }
+        }
+    };
+    let text = CString::new(failure.message.replace('\0', "?")).unwrap_or_default();
+    // A thread that ends has no place for it any more.
+    let _ = LAST_ERROR.try_with(|last| *last.borrow_mut() = text);
+    failure.status
+}
+
+/// # Safety
+/// NULL, or a text that lives through the call.
+unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str, Failure> {
+    if text.is_null() {
+        return Err(null(what));
+    }
+    // SAFETY: passed on to the caller.
+    let text = unsafe { CStr::from_ptr(text) };
+    text.to_str().map_err(|_| invalid(format!("`{what}` is not UTF-8 text")))
+}
+
+/// # Safety
+/// NULL, or a value that lives through the call.
+unsafe fn value<'a, T>(pointer: *const T, what: &str) -> Result<&'a T, Failure> {
+    // SAFETY: passed on to the caller.
+    unsafe { pointer.as_ref() }.ok_or_else(|| null(what))
+}
+
+/// Makes a handle and gives it away; NULL if it cannot be made.
+///
+/// # Safety
+/// NULL, or room for a pointer.
+unsafe fn give<T>(
+    to: *mut *mut T,
+    what: &str,
+    make: impl FnOnce() -> Result<T, Failure>,
+) -> Result<(), Failure> {
+    if to.is_null() {
+        return Err(null(what));
+    }
+    // SAFETY: passed on to the caller.
+    unsafe { to.write(std::ptr::null_mut()) };
+    let made = Box::into_raw(Box::new(make()?));
+    // SAFETY: as above.
+    unsafe { to.write(made) };
+    Ok(())
+}
+
+/// Drops a handle.
+///
+/// # Safety
+/// NULL, or from [`give`] and not used again.
+unsafe fn close<T>(handle: *mut T) {
+    if !handle.is_null() {
+        guard(|| {
+            // SAFETY: passed on to the caller.
+            drop(unsafe { Box::from_raw(handle) });
+            Ok(())
+        });
+    }
+}
+
+/// What went wrong last on this thread; empty if nothing did. Valid until the next call that fails on this thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn gridlet_last_error() -> *const c_char {
+    LAST_ERROR.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
+}
+
+/// Opens the device of that name: `cpu`, or `cuda:0`.
+///
+/// # Safety
+/// `name` is a text, `device` has room for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gridlet_device_open(
+    name: *const c_char,
+    device: *mut *mut gridlet_device,
+) -> gridlet_status {
+    guard(|| {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            give(device, "device", || Ok(gridlet_device(Device::open_named(text(name, "name")?)?)))
+        }
+    })
+}
+
+/// Closes a device.
+///
+/// # Safety
+/// NULL, or an open device that is not used again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gridlet_device_close(device: *mut gridlet_device) {
+    // SAFETY: passed on to the caller.
+    unsafe { close(device) }
+}
+
+/// Loads the bundle in a file.
+///
+/// # Safety
+/// `device` is open, `path` is a text, `program` has room for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gridlet_program_load(
+    device: *const gridlet_device,
+    path: *const c_char,
+    program: *mut *mut gridlet_program,
+) -> gridlet_status {
+    guard(|| {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            give(program, "program", || {
+                let device = value(device, "device")?;
+                let artifact = Artifact::open(text(path, "path")?)?;
+                Ok(gridlet_program(Program::load(&device.0, &artifact)?))
+            })
+        }
+    })
+}
+
+/// Loads a bundle in memory.
+///
+/// # Safety
+/// `device` is open, `bundle` has `bytes` bytes, `program` has room for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gridlet_program_load_bytes(
+    device: *const gridlet_device,
+    bundle: *const c_void,
+    bytes: usize,
+    program: *mut *mut gridlet_program,
+) -> gridlet_status {
+    guard(|| {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            give(program, "program", || {
+                let device = value(device, "device")?;
+                let first = value(bundle.cast::<u8>(), "bundle")?;
+                let artifact = Artifact::from_bytes(std::slice::from_raw_parts(first, bytes))?;
+                Ok(gridlet_program(Program::load(&device.0, &artifact)?))
+            })
+        }
+    })
+}
+
+/// Unloads a program, once its kernels are closed and have ended.
+///
+/// # Safety
+/// NULL, or a loaded program that is not used again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gridlet_program_unload(program: *mut gridlet_program) {
+    // SAFETY: passed on to the caller.
+    unsafe { close(program) }
+}
+
+/// The kernel of that name.
+///
+/// # Safety
+/// `program` is loaded, `name` is a text, `kernel` has room for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gridlet_kernel_open(
+    program: *const gridlet_program,
+    name: *const c_char,
+    kernel: *mut *mut gridlet_kernel,
+) -> gridlet_status {
+    guard(|| {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            give(kernel, "kernel", || {
+                let program = value(program, "program")?;
+                Ok(gridlet_kernel(program.0.kernel(text(name, "name")?)?))
+            })
+        }
+    })
+}
+
+/// Closes a kernel.
+///
+/// # Safety
+/// NULL, or an open kernel that is not used again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gridlet_kernel_close(kernel: *mut gridlet_kernel) {
+    // SAFETY: passed on to the caller.
+    unsafe { close(kernel) }
+}
+
+/// Makes a stream: what is launched into it runs in that order.
+///
+/// # Safety
+/// `device` is open, `stream` has room for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gridlet_stream_create(
+    device: *const gridlet_device,
+    stream: *mut *mut gridlet_stream,
+) -> gridlet_status {
+    guard(|| {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            give(stream, "stream", || Ok(gridlet_stream(value(device, "device")?.0.stream()?)))
+        }
+    })
+}
+
+/// Waits for a stream and destroys it.
+///
+/// # Safety
+/// NULL, or a stream that is not used again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gridlet_stream_destroy(stream: *mut gridlet_stream) {
+    // SAFETY: passed on to the caller.
+    unsafe { close(stream) }
+}
+
+/// Allocates device memory, every byte 0.
+///
+/// # Safety
+/// `device` is open, `memory` has room for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gridlet_memory_alloc(
+    device: *const gridlet_device,
+    bytes: u64,
+    memory: *mut *mut gridlet_memory,
+) -> gridlet_status {
+    guard(|| {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            give(memory, "memory", || {
+                let device = value(device, "device")?;
+                Ok(gridlet_memory(DeviceMemory::alloc_zeroed(&device.0, bytes)?))
+            })
+        }
+    })
+}
+
+/// Waits for the launches that may use device memory, and frees it.
+///
+/// # Safety
+/// NULL, or memory that is not used again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gridlet_memory_free(memory: *mut gridlet_memory) {
+    // SAFETY: passed on to the caller.
+    unsafe { close(memory) }
+}
+
+/// The device address, for pointer parameters; 0 for NULL.
+///
+/// # Safety
+/// `memory` is NULL or allocated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gridlet_memory_address(memory: *const gridlet_memory) -> u64 {
+    // SAFETY: passed on to the caller.
+    unsafe { memory.as_ref() }.map_or(0, |memory| memory.0.address())
+}
+
+/// Waits for earlier launches and copies to all of the memory, which has as many bytes.
+///
+/// # Safety
+/// `memory` is allocated, nothing else uses it meanwhile, and `from` has `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gridlet_memory_write(
+    memory: *mut gridlet_memory,
+    from: *const c_void,
+    bytes: usize,
+) -> gridlet_status {
+    guard(|| {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            let memory = memory.as_mut().ok_or_else(|| null("memory"))?;
+            let first = value(from.cast::<u8>(), "from")?;
+            Ok(memory.0.copy_from_host(std::slice::from_raw_parts(first, bytes))?)
+        }
+    })
+}
+
+/// Waits for earlier launches and copies all of the memory, which has as many bytes.
+///
+/// # Safety
+/// `memory` is allocated, and `to` has room for `bytes` bytes that are initialised.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gridlet_memory_read(
+    memory: *const gridlet_memory,
+    to: *mut c_void,
+    bytes: usize,
+) -> gridlet_status {
+    guard(|| {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            let memory = value(memory, "memory")?;
+            if to.is_null() {
+                return Err(null("to"));
+            }
+            // C does not say whether it was written before.
+            to.cast::<u8>().write_bytes(0, bytes);
+            Ok(memory.0.copy_to_host(std::slice::from_raw_parts_mut(to.cast(), bytes))?)
+        }
+    })
+}
+
+/// Launches a kernel and does not wait for it. `arguments` has a pointer for each of the kernel's parameters, to a value
+/// of its type as the device has it: for pointers, to a 64-bit device address.
+///
+/// # Safety
+/// All handles are open; `arguments` has `count` pointers, each to as many bytes as the parameter has.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gridlet_launch(
+    stream: *const gridlet_stream,
+    kernel: *const gridlet_kernel,
+    config: *const gridlet_launch_config,
+    arguments: *const *const c_void,
+    count: usize,
+) -> gridlet_status {
+    guard(|| {
+        // SAFETY: passed on to the caller.
+        let (stream, kernel, config) = unsafe {
+            (value(stream, "stream")?, value(kernel, "kernel")?, value(config, "config")?)
+        };
+        let parameters = &kernel.0.manifest().parameters;
+        if count != parameters.len() {
+            let kernel = kernel.0.name().into();
+            let expected = parameters.len();
+            return Err(Error::ArgumentCount { kernel, expected, given: count }.into());
+        }
+        if arguments.is_null() && count > 0 {
+            return Err(null("arguments"));
+        }
+        let mut given = Vec::with_capacity(count);
+        for (at, parameter) in parameters.iter().enumerate() {
+            // SAFETY: passed on to the caller; `at` is less than `count`.
+            let bytes = unsafe {
+                let argument = *arguments.add(at);
+                let first = value(argument.cast::<u8>(), &format!("arguments[{at}]"))?;
+                std::slice::from_raw_parts(first, parameter.size as usize)
+            };
+            given.push(match (&parameter.ty, <[u8; 8]>::try_from(bytes)) {
+                (Type::Pointer { .. }, Ok(address)) => Arg::address(u64::from_ne_bytes(address)),
+                _ => Arg::Bytes(bytes),
+            });
+        }
+        let dim = |[x, y, z]: [u32; 3]| Dim3::new(x, y.max(1), z.max(1));
+        let mut launch =
+            LaunchConfig::new(dim(config.grid), dim(config.block)).with_shared(config.shared_bytes);
+        if config.cluster[0] != 0 {
+            launch = launch.with_cluster(dim(config.cluster));
+        }
+        if config.cooperative != 0 {
+            launch = launch.cooperative();
+        }
+        Ok(stream.0.launch(&kernel.0, &launch, &given)?)
+    })
+}
+
+/// Waits for all that was launched into the stream, at most that many milliseconds, and tells what went wrong.
+///
+/// # Safety
+/// `stream` is open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gridlet_synchronize(
+    stream: *const gridlet_stream,
+    milliseconds: u32,
+) -> gridlet_status {
+    guard(|| {
+        // SAFETY: passed on to the caller.
+        let stream = unsafe { value(stream, "stream") }?;
+        Ok(stream.0.synchronize(Duration::from_millis(milliseconds.into()))?)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_status() {
+        let status = guard(|| panic!("no {}", "way"));
+        assert_eq!(status, gridlet_status::Panic);
+        // SAFETY: a text of this thread.
+        let text = unsafe { CStr::from_ptr(gridlet_last_error()) };
+        assert_eq!(text.to_str(), Ok("Gridlet panicked, which is a bug: no way"));
+    }
+}

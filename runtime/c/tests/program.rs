@@ -1,0 +1,84 @@
+//! The header is that of the source, and a C program runs a bundle through it.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gridlet::arch::CudaArch;
+
+fn package() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn the_header_is_that_of_the_source() {
+    let config = cbindgen::Config::from_file(package().join("cbindgen.toml")).unwrap();
+    let mut header = vec![];
+    let source = package().join("src/lib.rs");
+    cbindgen::Builder::new()
+        .with_config(config)
+        .with_src(source)
+        .generate()
+        .unwrap()
+        .write(&mut header);
+    let header = String::from_utf8(header).unwrap();
+    let path = package().join("../include/gridlet.h");
+    if std::env::var_os("INSTA_UPDATE").is_some_and(|value| value == "always") {
+        fs::write(&path, &header).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), header, "INSTA_UPDATE=always accepts it");
+}
+
+/// The library, which cargo puts beside this test.
+fn library_folder() -> PathBuf {
+    std::env::current_exe().unwrap().parent().unwrap().to_path_buf()
+}
+
+#[test]
+fn a_c_program_runs_a_bundle() {
+    let folder = tempfile::tempdir().unwrap();
+    let grid = folder.path().join("saxpy.grid");
+    let source = "kernel saxpy(n: u32, a: f32, x: *const f32, y: *mut f32) {
+        let i = block_idx.x * block_dim.x + thread_idx.x;
+        if i < n { y[i] += a * x[i]; }
+    }";
+    fs::write(&grid, source).unwrap();
+    let build = gridlet::host::Build::new(&grid).out_dir(folder.path());
+    build.cpu().ptx(CudaArch::SUPPORTED[0]).compile().unwrap();
+
+    let program = folder.path().join("program");
+    let libraries = library_folder();
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program);
+    cc.arg(package().join("tests/program.c")).arg("-I").arg(package().join("../include"));
+    cc.arg("-L")
+        .arg(&libraries)
+        .arg("-lgridlet_c")
+        .arg(format!("-Wl,-rpath,{}", libraries.display()));
+    assert!(cc.status().unwrap().success());
+
+    let mut devices = vec!["cpu"];
+    match gridlet_runtime_has_gpu() {
+        Ok(()) => devices.push("cuda:0"),
+        Err(error) => {
+            let text = format!("SKIPPED: a_c_program_runs_a_bundle needs an NVIDIA GPU: {error}");
+            let required = std::env::var_os("GRIDLET_REQUIRE_GPU").is_some_and(|v| v == "1");
+            assert!(!required, "{text}");
+            eprintln!("{text}");
+        }
+    }
+    for device in devices {
+        let mut command = Command::new(&program);
+        let output = command.arg(folder.path().join("saxpy.gridlet")).arg(device).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+        insta::assert_snapshot!("c_program", said);
+    }
+}
+
+fn gridlet_runtime_has_gpu() -> gridlet_runtime::Result<()> {
+    gridlet_runtime::Device::open(0).map(|_| ())
+}

@@ -1,0 +1,129 @@
+//! A launch allocates nothing: counted by this program's allocator, over the fake driver.
+
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "test helpers panic, and a child process reports by printing"
+)]
+
+mod common;
+#[path = "common/fake.rs"]
+mod fake;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use fake::{driven, say};
+use gridlet_runtime::typed::Parameters;
+use gridlet_runtime::{Arg, Device, GreenContext, Kernel, LaunchConfig, Program, Result, Stream};
+
+/// Counts what each thread allocates.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: passes everything on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // A thread that ends may allocate after its counter is gone.
+        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+        // SAFETY: passed on to the caller.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: passed on to the caller.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+        // SAFETY: passed on to the caller.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn allocations(work: impl FnOnce() -> Result<()>) -> Result<u64> {
+    let before = ALLOCATIONS.get();
+    work()?;
+    Ok(ALLOCATIONS.get() - before)
+}
+
+const LAUNCHES: usize = 1000;
+
+/// What launches by values whose types are checked as the program runs allocate.
+fn dynamic(stream: &Stream, kernel: &Kernel) -> Result<u64> {
+    let config = LaunchConfig::new(1, 32).with_shared(100_000).with_cluster(1).with_priority(-1);
+    allocations(|| {
+        for _ in 0..LAUNCHES {
+            stream.launch(kernel, &config, &[Arg::from(1), Arg::from(2u32), Arg::from(3u32)])?;
+        }
+        Ok(())
+    })
+}
+
+/// The same as generated methods do it.
+fn typed(stream: &Stream, kernel: &Kernel) -> Result<u64> {
+    let config = LaunchConfig::new(1, 32);
+    allocations(|| {
+        for _ in 0..LAUNCHES {
+            let mut parameters = Parameters::<12>::new();
+            parameters.put::<0, _>(1i32);
+            parameters.put::<4, _>(2u32);
+            parameters.put::<8, _>(3u32);
+            // SAFETY: the parameters of `lose`.
+            unsafe { parameters.launch(stream, kernel, &config) }?;
+        }
+        Ok(())
+    })
+}
+
+fn scenario() -> Result<()> {
+    let device = Device::open(0)?;
+    let kernel = Program::load(&device, &common::artifact()?)?.kernel("lose")?;
+    let green = GreenContext::with_sms(&device, 16)?.stream()?;
+    let whole = device.stream()?;
+    say(format!(
+        "the counter counts: {}",
+        allocations(|| {
+            std::hint::black_box(vec![0u8; 10]);
+            Ok(())
+        })?
+    ));
+    for (name, stream) in [("the whole device", &whole), ("a green context", &green)] {
+        // The first finds the record and opts in to shared memory.
+        stream.launch(
+            &kernel,
+            &LaunchConfig::new(1, 32).with_shared(100_000),
+            &[Arg::from(1), Arg::from(2u32), Arg::from(3u32)],
+        )?;
+        let (dynamic, typed) = (dynamic(stream, &kernel)?, typed(stream, &kernel)?);
+        say(format!("{name}: {dynamic} allocations of {LAUNCHES} launches, {typed} of typed ones"));
+        stream.synchronize_default()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn launches_allocate_nothing() {
+    let quiet = [("FAKE_QUIET", "1")];
+    if let Some(seen) =
+        driven("launch_allocations::launches_allocate_nothing", "full", &quiet, scenario)
+    {
+        let said: Vec<&str> = seen.lines().filter(|line| line.starts_with("> ")).collect();
+        assert_eq!(
+            said,
+            [
+                "> the counter counts: 1",
+                "> the whole device: 0 allocations of 1000 launches, 0 of typed ones",
+                "> a green context: 0 allocations of 1000 launches, 0 of typed ones",
+            ]
+        );
+    }
+}

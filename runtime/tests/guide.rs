@@ -8,7 +8,7 @@ use gridlet_runtime::unified::{
     HostBuffer, ManagedBuffer, ManagedRange, PointerQuery, RegisteredMemory,
 };
 use gridlet_runtime::{
-    Device, DeviceMemory, Event, GreenContext, ResourceDescriptor, SmResource, Stream,
+    Device, DeviceMemory, Event, GreenContext, Kernel, ResourceDescriptor, SmResource, Stream,
 };
 
 const PAGE: &str = include_str!("../../docs/runtime.md");
@@ -54,6 +54,7 @@ names! {
     Device [disable_peer_access],
     Device [enable_peer_access],
     Device [info],
+    Device [make_current],
     Device [open],
     Device [peer_attributes],
     Device [set_limit],
@@ -79,6 +80,11 @@ names! {
     HostBuffer<u8> [address],
     HostBuffer<u8> [alloc_zeroed],
     HostBuffer<u8> [is_write_combined],
+    Kernel [attributes],
+    Kernel [max_active_clusters],
+    Kernel [max_cluster_blocks],
+    Kernel [set_carveout],
+    Kernel [best_block],
     ManagedBuffer<u8> [alloc],
     ManagedRange<'_> [accessed_by],
     ManagedRange<'_> [advise],
@@ -101,10 +107,12 @@ names! {
     Stream [wait_event],
 }
 
-/// The same for a function of which the compiler has to be told the arguments' types.
-fn generic_name() -> &'static str {
+/// The same for functions of which the compiler has to be told the arguments' types.
+fn generic_names() -> [String; 3] {
     let _ = |sms: SmResource| ResourceDescriptor::new([sms]);
-    "ResourceDescriptor::new"
+    let _ = |kernel: &Kernel| (kernel.max_active_blocks(1, 0), kernel.available_shared_bytes(1, 1));
+    ["ResourceDescriptor::new", "Kernel::max_active_blocks", "Kernel::available_shared_bytes"]
+        .map(String::from)
 }
 
 /// A row of a table of driver functions.
@@ -181,7 +189,7 @@ fn every_function_that_nvidia_names_has_a_row() {
 #[test]
 fn every_name_of_the_page_exists() {
     let mut names = names();
-    names.insert(generic_name().into());
+    names.extend(generic_names());
     for row in rows() {
         let name = code(row.rust);
         let known = names.contains(name) || row.rust == "`launch` in a program";

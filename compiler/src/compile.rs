@@ -263,6 +263,7 @@ impl Checked {
             strategy: Strategy::Cdp,
             symbols: DeviceRuntimeAbi::Public,
             count_launches: options.statistics,
+            fill_by_kernel: false,
             instructions: Instructions::NONE,
         };
         self.lower_by(&launch_options)
@@ -491,9 +492,12 @@ impl Session {
         let (cubin, link_log) = self
             .device_link(&ptx, program.needs_device_runtime(), options)
             .map_err(|error| link::externs::explain(error, &program.module))?;
-        match program.instrumented(options.statistics)? {
-            None => link::check_parameters(&cubin, program.parameter_buffers())?,
-            Some((_, layouts)) => link::check_parameters(&cubin, &layouts.kernels)?,
+        if options.statistics || launch::fills(&program.module) {
+            // There are kernels that the program does not have.
+            let layouts = layout::compute_layouts(&program.lower(options)?)?;
+            link::check_parameters(&cubin, &layouts.kernels)?;
+        } else {
+            link::check_parameters(&cubin, program.parameter_buffers())?;
         }
         log.push_str(&link_log);
         Ok(Built { ptx, cubin, log })

@@ -403,6 +403,53 @@ kernel k(out: *mut u32) {
 }
 
 #[test]
+fn the_kernel_that_fills_on_gpus_is_right() {
+    // The CPU fills by itself: this runs what GPUs run. Bytes around each fill stay as they are.
+    let source = "static area: [[u8; 128]; 1072] = [[0; 128]; 1072];
+static large: [u8; 100100] = [0; 100100];
+
+kernel small(out: *mut u32) {
+    let offset = thread_idx.x as u64;
+    let s = stream_create();
+    for bytes in 0u64..67 {
+        let to = &area[bytes * 16 + offset][offset + 1];
+        assert(fill_async(to, 0x1a5, bytes, s) == 0);
+    }
+    stream_destroy(s);
+    if offset == 0 { launch look<<<1, 1, stream = tail>>>(out); }
+}
+
+kernel look(out: *mut u32) {
+    for bytes in 0u64..67 {
+        for offset in 0u64..16 {
+            for at in 0u64..128 {
+                let inside = at > offset && at < offset + 1 + bytes;
+                let value = if inside { 0xa5u8 } else { 0 };
+                if area[bytes * 16 + offset][at] != value { *out += 1; }
+            }
+        }
+    }
+}
+
+// Fewer threads than there are rows of 16 bytes.
+kernel some(out: *mut u32) {
+    launch fill<<<3, 256>>>(&large[3], 0x5a, 100021);
+    launch look_at_large<<<1, 1, stream = tail>>>(out);
+}
+
+kernel look_at_large(out: *mut u32) {
+    for at in 0u64..100100 {
+        let value = if at >= 3 && at < 100024 { 0x5au8 } else { 0 };
+        if large[at] != value { *out += 1; }
+    }
+}
+";
+    let folder = program(&[include_str!("../src/launch/fill.grid"), source].concat());
+    gives(&folder, "--kernel small --grid 1 --block 16 --arg [1] --print out:1", &[0]);
+    gives(&folder, "--kernel some --grid 1 --block 1 --arg [1] --print out:1", &[0]);
+}
+
+#[test]
 fn the_last_error_is_the_threads_own() {
     // Block (0) is no launch; a destroyed stream is none.
     let folder = program(

@@ -28,7 +28,7 @@ pub struct Manifest {
     pub statics: Vec<Static>,
     /// The structs that kernels' parameters and `static` variables mention.
     pub structs: Vec<Struct>,
-    /// What the program needs of the device runtime; absent if it launches nothing.
+    /// What the program needs of the device runtime; absent if it neither launches nor fills memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_runtime: Option<DeviceRuntime>,
     /// Where kernels note statistics of their run; absent unless the program was built for it.

@@ -9,7 +9,7 @@ use crate::arch::CudaArch;
 use crate::compile::{BuildOptions, Checked, CpuOptions, Session};
 use crate::error::{Error, Result};
 use crate::ir::{self, KernelId};
-use crate::launch::{LAUNCHES_MADE, LOST_LAUNCH_RECORD, STATISTICS, Strategy};
+use crate::launch::{self, LAUNCHES_MADE, LOST_LAUNCH_RECORD, STATISTICS, Strategy};
 use crate::layout::{field_offset, type_layout};
 use crate::target::Target;
 use crate::types::{StructId, Structs, Type};
@@ -76,7 +76,7 @@ pub fn describe(program: &Checked) -> Manifest {
         kernels,
         statics,
         structs: structs.finish(),
-        device_runtime: program.launches().then_some(device_runtime),
+        device_runtime: launch::makes_grids(module).then_some(device_runtime),
         statistics: None,
         images: Vec::new(),
         toolchain: Vec::new(),

@@ -34,16 +34,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::LaunchOptions;
 use super::symbols::{
-    ERROR_LAUNCH_PENDING_COUNT_EXCEEDED, LAUNCHES_MADE, LOST_LAUNCH_RECORD, NamedStream,
-    RECORD_LOST_LAUNCH, RuntimeFunction,
+    ERROR_LAUNCH_PENDING_COUNT_EXCEEDED, FILL_KERNEL, LAUNCHES_MADE, LOST_LAUNCH_RECORD,
+    NamedStream, RECORD_LOST_LAUNCH, RuntimeFunction,
 };
 use crate::builtins::{AtomicOp, Builtin, Scope};
 use crate::error::Result;
 use crate::ir::build::{BodyBuilder, Signature};
 use crate::ir::{
     BinaryOp, Block, BlockId, Const, ExternId, Function, FunctionId, Global, GlobalId, Init, Inst,
-    InstId, InstKind, Launch, Module, Operand, Parameter, Role, Slot, SlotId, Space, Stream,
-    Terminator, Unroll,
+    InstId, InstKind, KernelId, Launch, Module, Operand, Parameter, Role, Slot, SlotId, Space,
+    Stream, Terminator, Unroll,
 };
 use crate::layout::Layouts;
 use crate::source::{FileId, SourceMap, Span};
@@ -58,6 +58,7 @@ pub(super) fn lower(module: &mut Module, layouts: &Layouts, options: &LaunchOpti
     };
     let record = export(LOST_LAUNCH_RECORD, Type::Array(Box::new(Type::U32), 4));
     let made = options.count_launches.then(|| export(LAUNCHES_MADE, Type::U64));
+    let fill = module.kernels.iter().position(|kernel| kernel.name == FILL_KERNEL);
     let mut declare = |function| {
         module.externs.push(options.symbols.declaration(function));
         ExternId(module.externs.len() as u32 - 1)
@@ -73,6 +74,7 @@ pub(super) fn lower(module: &mut Module, layouts: &Layouts, options: &LaunchOpti
         launch_device,
         record_lost_launch,
         made,
+        fill: fill.map(|at| KernelId(at as u32)),
     };
     let mut any_plain = false;
     for function in &mut module.functions {
@@ -100,6 +102,8 @@ struct Context<'m> {
     record_lost_launch: FunctionId,
     /// The count of launches, if they are counted.
     made: Option<GlobalId>,
+    /// The kernel whose launches are none of the program's, and not counted.
+    fill: Option<KernelId>,
 }
 
 /// Replaces the launches of one function. Instructions keep their ids: the one that was a launch becomes
@@ -199,7 +203,9 @@ impl<'c, 'm, 'f> Rewriter<'c, 'm, 'f> {
         let kind = InstKind::CallExtern { function: self.context.launch_device, arguments };
         let launched = self.emit(kind, Type::I32, span);
         self.store(self.status.clone(), launched.clone(), span);
-        if let Some(made) = self.context.made {
+        if let Some(made) = self.context.made
+            && self.context.fill != Some(launch.kernel)
+        {
             self.count(made, launched, span);
         }
         self.close(Terminator::Jump(end));

@@ -4,6 +4,7 @@
 //! The stage is IR to IR. Each strategy is a file of its own; `symbols` spells what they call.
 
 mod cdp;
+mod fill;
 mod runtime;
 mod statistics;
 pub mod symbols;
@@ -12,7 +13,8 @@ use crate::arch::CudaArch;
 use crate::error::{Error, Result};
 use crate::ir::expand::{Instructions, expand};
 use crate::ir::{InstKind, Module, verify::verify};
-use crate::layout::Layouts;
+use crate::layout::{Layouts, compute_layouts};
+pub use fill::fills;
 pub use statistics::instrument;
 use symbols::DeviceRuntimeAbi;
 pub use symbols::{LAUNCHES_MADE, LOST_LAUNCH_RECORD, STATISTICS};
@@ -42,8 +44,11 @@ pub struct LaunchOptions {
     pub strategy: Strategy,
     /// Which symbols the device runtime has.
     pub symbols: DeviceRuntimeAbi,
-    /// Whether every launch that succeeds adds 1 to [`symbols::LAUNCHES_MADE`].
+    /// Whether every launch that succeeds adds 1 to [`symbols::LAUNCHES_MADE`]. Fills are not counted.
     pub count_launches: bool,
+    /// Whether `memset_async` launches a kernel, [`symbols::FILL_KERNEL`], and does not call the device runtime's
+    /// `cudaMemsetAsync`, which writes zeros whatever the value.
+    pub fill_by_kernel: bool,
     /// What the target does in one instruction; the rest becomes functions.
     pub instructions: Instructions,
 }
@@ -55,6 +60,7 @@ impl LaunchOptions {
             strategy: Strategy::default(),
             symbols: DeviceRuntimeAbi::for_arch(arch),
             count_launches: false,
+            fill_by_kernel: true,
             instructions: Instructions { redux: arch.has_redux(), ..Instructions::GPU },
         }
     }
@@ -63,7 +69,7 @@ impl LaunchOptions {
 /// Replaces every launch in a module. A module without launches only becomes [`Module::lowered`].
 ///
 /// A plain launch that fails is counted in the record that the host reads: see
-/// [`symbols::LOST_LAUNCH_RECORD`].
+/// [`symbols::LOST_LAUNCH_RECORD`]. Where fills are launches, a module that fills gets one kernel more.
 ///
 /// # Errors
 /// [`Error::Internal`] if the module is lowered already, breaks the rules of [`crate::ir`], or has other
@@ -77,22 +83,37 @@ pub fn lower(module: &Module, layouts: &Layouts, options: &LaunchOptions) -> Res
     }
     verify(module)?;
     let mut lowered = module.clone();
-    lowered.lowered = true;
-    if launches(module) {
-        match options.strategy {
-            Strategy::Cdp => cdp::lower(&mut lowered, layouts, options)?,
-        }
+    if options.fill_by_kernel && fills(module) {
+        fill::fill_by_kernel(&mut lowered)?;
+        verify(&lowered)?;
+        let layouts = compute_layouts(&lowered)?;
+        lower_launches(&mut lowered, &layouts, options)?;
+    } else if makes_grids(module) {
+        lower_launches(&mut lowered, layouts, options)?;
     }
+    lowered.lowered = true;
     runtime::lower(&mut lowered, options.symbols);
     expand(&mut lowered, options.instructions)?;
     verify(&lowered)?;
     Ok(lowered)
 }
 
+fn lower_launches(module: &mut Module, layouts: &Layouts, options: &LaunchOptions) -> Result<()> {
+    match options.strategy {
+        Strategy::Cdp => cdp::lower(module, layouts, options),
+    }
+}
+
 /// Whether a module whose launches are symbolic has any.
 pub fn launches(module: &Module) -> bool {
     let mut instructions = module.functions.iter().flat_map(|function| &function.instructions);
     instructions.any(|inst| matches!(inst.kind, InstKind::Launch(_)))
+}
+
+/// Whether a module whose launches are symbolic makes grids, of its own kernels or, where fills are launches, of
+/// another: whether its images have a [`LOST_LAUNCH_RECORD`], the same on every target.
+pub fn makes_grids(module: &Module) -> bool {
+    launches(module) || fills(module)
 }
 
 /// Whether a module whose launches are symbolic needs the device runtime, for launches or otherwise.

@@ -22,7 +22,7 @@ pub enum RuntimeFunction {
     StreamDestroy,
     /// Copies: to, from, bytes, [`MEMCPY_DEVICE_TO_DEVICE`], the stream.
     MemcpyAsync,
-    /// Fills: where, the byte, how many, the stream.
+    /// Fills: where, the byte, how many, the stream. Only for the CPU device: see [`FILL_KERNEL`].
     MemsetAsync,
     /// Gives the last `cudaError` of the thread and forgets it.
     GetLastError,
@@ -167,7 +167,8 @@ pub fn struct_pointers() -> Vec<(String, u32, &'static str)> {
 pub const ERROR_LAUNCH_PENDING_COUNT_EXCEEDED: i32 = 69;
 
 /// The device global of four 32-bit words that plain launches that fail are counted in: see
-/// `gridlet_runtime::manifest::LostLaunchRecord`. It is there in every image that launches anything.
+/// `gridlet_runtime::manifest::LostLaunchRecord`. It is there in every image of a program that launches
+/// or fills anything.
 pub const LOST_LAUNCH_RECORD: &str = "__gridlet_lost_launches";
 
 /// The device global, a `u64`, that counts the launches that succeeded. It is there only where launches are
@@ -183,6 +184,12 @@ pub const NOTE_BLOCK: &str = "gridlet.note_block";
 
 /// The function that writes to [`LOST_LAUNCH_RECORD`]. No name of the language has a dot in it.
 pub const RECORD_LOST_LAUNCH: &str = "gridlet.record_lost_launch";
+
+/// The kernel that `memset_async` launches on GPUs. It is there only in images of programs that fill.
+pub const FILL_KERNEL: &str = "__gridlet_fill";
+
+/// The function that launches [`FILL_KERNEL`]. No name of the language has a dot in it.
+pub const FILL_ASYNC: &str = "gridlet.fill_async";
 
 /// Whether one of `symbols` is a function of the device runtime, under any of its names:
 /// whether a module that declares them must be linked with `libcudadevrt.a`.

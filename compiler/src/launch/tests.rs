@@ -1,9 +1,13 @@
 use super::*;
+use crate::artifact;
 use crate::check::tree::{BinaryOp, Expr, Function, StreamExpr};
+use crate::compile::{BuildOptions, Checked, check};
+use crate::cpu::CpuOptions;
 use crate::ir::print::print;
 use crate::ir::testing::*;
 use crate::ir::{KernelId, graph};
 use crate::layout::compute_layouts;
+use crate::source::SourceMap;
 use crate::types::{Scalar, Structs, Type};
 use symbols::{NamedStream, RuntimeFunction};
 
@@ -219,4 +223,55 @@ fn reserved_names_are_those_of_runtimes() {
     let abi = DeviceRuntimeAbi::Cdp2;
     assert!(symbols::declares_any(["a", &abi.symbol(RuntimeFunction::LaunchDevice)]));
     assert!(!symbols::declares_any(["a", "cudaMalloc"]));
+}
+
+fn checked(source: &str) -> Checked {
+    check(SourceMap::single("p.grid", source)).unwrap()
+}
+
+const FILLS: &str = "kernel fill(p: *mut u8, s: stream) {
+    assert(memset_async(p, 7, 100, s) == 0);
+    memset_async(p, 8, 100, default);
+}";
+
+#[test]
+fn fills_are_launches_of_a_kernel_on_gpus() {
+    let lowered = checked(FILLS).lower(&BuildOptions::default()).unwrap();
+    insta::assert_snapshot!(print(&lowered));
+    assert!(symbols::is_reserved(symbols::FILL_KERNEL));
+    for arch in ["sm_75", "sm_90", "sm_120"] {
+        let lowered = checked(FILLS).lower(&BuildOptions::for_arch(arch.parse().unwrap())).unwrap();
+        assert!(lowered.externs.iter().all(|item| !item.name.contains("Memset")), "{arch}");
+        let parameters = compute_layouts(&lowered).unwrap();
+        let offsets = parameters.kernels[1].slots.iter().map(|slot| slot.offset);
+        assert_eq!(offsets.collect::<Vec<_>>(), [0, 8, 16]);
+    }
+}
+
+#[test]
+fn fills_are_no_launches_of_the_program() {
+    let fills = checked(FILLS);
+    assert!(fills.needs_device_runtime() && !fills.launches());
+    let manifest = artifact::describe(&fills);
+    assert_eq!(manifest.kernels.len(), 1);
+    assert_eq!(manifest.kernels[0].launches, [""; 0]);
+    // Their grids leave green contexts as all do that the device launches.
+    assert!(manifest.device_runtime.is_some());
+    let statistics = BuildOptions::default().with_statistics(true);
+    let lowered = print(&fills.lower(&statistics).unwrap());
+    assert!(lowered.contains(LAUNCHES_MADE) && !lowered.contains("gridlet.nested."));
+    let adds = |text: &str| text.lines().filter(|line| line.contains("atomic_add")).count();
+    assert_eq!(adds(&lowered), 0, "{lowered}");
+    let both = "kernel k(p: *mut u8) { memset_async(p, 7, 9, default); launch k<<<1, 1>>>(p); }";
+    let lowered = print(&checked(both).lower(&statistics).unwrap());
+    // One for the launch that succeeds, one in the function that records those that do not.
+    assert_eq!(adds(&lowered), 2, "{lowered}");
+}
+
+#[test]
+fn the_cpu_fills_by_itself() {
+    let lowered = checked(FILLS).lower_for_cpu(&CpuOptions::default()).unwrap();
+    assert!(lowered.externs.iter().any(|item| item.name == "cudaMemsetAsync"));
+    assert_eq!(lowered.kernels.len(), 1);
+    assert!(lowered.globals.iter().any(|global| global.name == LOST_LAUNCH_RECORD));
 }

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! # Types
-//! Numbers are Rust's, halves are [`f16`] and [`bf16`], vectors are this module's. A generated struct has the bytes of
+//! Numbers are Rust's, halves are [`struct@f16`] and [`bf16`], vectors are this module's. A generated struct has the bytes of
 //! the device's: its padding is fields of its own, always 0, so that none of a struct's bytes is ever uninitialised and
 //! none carries old bytes of this process; and a `bool` in memory is a [`Bool`], any byte, because a kernel may write
 //! any. So generated structs keep the rules of [`DeviceCopy`], and `S::new` takes only the fields that have a name.

@@ -1,8 +1,8 @@
 //! The layout of source text: `gridlet fmt`.
 //!
-//! A text that parses becomes a list of tokens with the comments between them ([`trivia`]); those become a
-//! document of groups that stand on one line if they fit ([`document`]), built by walking the tokens along the
-//! grammar ([`build`]); printing it is one pass ([`print`]). No step knows what names mean, and the result has the
+//! A text that parses becomes a list of tokens with the comments between them (`trivia`); those become a
+//! document of groups that stand on one line if they fit (`document`), built by walking the tokens along the
+//! grammar (`build`); printing it is one pass (`print`). No step knows what names mean, and the result has the
 //! very tokens of the source but for commas before a closing delimiter, which is checked at the end.
 //!
 //! The style is that of rustfmt, with two choices of the author that are kept: a block of one statement that

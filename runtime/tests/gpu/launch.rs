@@ -112,7 +112,8 @@ fn kernels_tell_what_they_need() {
     assert!(kernel.best_block(0, 64).unwrap().threads <= 64);
     let one = kernel.available_shared_bytes(1, 256).unwrap();
     let two = kernel.available_shared_bytes(2, 256).unwrap();
-    assert!(one > two && two > 0, "{one}, {two}");
+    // Both may be all that a kernel has without opting in.
+    assert!(one >= two && two > 0, "{one}, {two}");
     let shared = u32::try_from(two).unwrap();
     assert!(kernel.max_active_blocks(256, shared).unwrap() >= 2);
 }

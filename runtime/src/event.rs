@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::backend::{EventHandle, Waited};
 use crate::device::{DEFAULT_TIMEOUT, Device, DeviceInner};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::interop::Keep;
 
 /// A point in a stream; [`crate::Stream::record`] sets it.
@@ -26,6 +26,18 @@ impl Event {
         let device = Arc::clone(&device.inner);
         let handle = device.handle.event(&device.enter()?)?;
         Ok(Event { device, handle, owner: None })
+    }
+
+    /// Checks that it belongs to the device of what it is used with.
+    pub(crate) fn expect_device(&self, device: &Arc<DeviceInner>) -> Result<()> {
+        if Arc::ptr_eq(&self.device, device) {
+            return Ok(());
+        }
+        Err(Error::OtherDevice {
+            what: "the event".into(),
+            expected: device.ordinal,
+            given: self.device.ordinal,
+        })
     }
 
     /// Whether the work before it is done (`cuEventQuery`); an event that was never recorded is.

@@ -140,7 +140,7 @@ impl GreenContext {
     /// # Errors
     /// [`Error::OtherDevice`], [`Error::Cuda`], [`Error::Unusable`].
     pub fn record(&self, event: &Event) -> Result<()> {
-        self.same_device(event)?;
+        event.expect_device(&self.inner.device)?;
         let streams = self.streams();
         let handles: Vec<_> = streams.iter().map(|stream| &stream.handle).collect();
         let entered = self.inner.device.enter()?;
@@ -153,7 +153,7 @@ impl GreenContext {
     /// # Errors
     /// [`Error::OtherDevice`], [`Error::Cuda`], [`Error::Unusable`].
     pub fn wait_event(&self, event: &Event) -> Result<()> {
-        self.same_device(event)?;
+        event.expect_device(&self.inner.device)?;
         let streams = self.streams();
         let handles: Vec<_> = streams.iter().map(|stream| &stream.handle).collect();
         let entered = self.inner.device.enter()?;
@@ -219,18 +219,6 @@ impl GreenContext {
     /// children leave (seen on compute capability 9.0).
     pub fn confinement(&self, program: &Program) -> Confinement {
         self.inner.confinement(&program.inner)
-    }
-
-    fn same_device(&self, event: &Event) -> Result<()> {
-        let (expected, given) = (&self.inner.device, &event.device);
-        if Arc::ptr_eq(expected, given) {
-            return Ok(());
-        }
-        Err(Error::OtherDevice {
-            what: "an event".into(),
-            expected: expected.ordinal,
-            given: given.ordinal,
-        })
     }
 }
 

@@ -229,7 +229,8 @@ impl Stream {
     /// # Errors
     /// [`Error::Cuda`], [`Error::OtherDevice`], [`Error::Unusable`].
     pub fn record(&self, event: &Event) -> Result<()> {
-        let device = self.same_device(event)?;
+        let device = &self.inner.device;
+        event.expect_device(device)?;
         self.inner.handle.record(&event.handle, &device.enter()?)
     }
 
@@ -239,20 +240,9 @@ impl Stream {
     /// # Errors
     /// [`Error::OtherDevice`], [`Error::Cuda`], [`Error::Unusable`].
     pub fn wait_event(&self, event: &Event) -> Result<()> {
-        let device = self.same_device(event)?;
-        self.inner.handle.wait_event(&event.handle, &device.enter()?)
-    }
-
-    fn same_device(&self, event: &Event) -> Result<&Arc<DeviceInner>> {
         let device = &self.inner.device;
-        if !Arc::ptr_eq(&event.device, device) {
-            return Err(Error::OtherDevice {
-                what: "the event".into(),
-                expected: device.ordinal,
-                given: event.device.ordinal,
-            });
-        }
-        Ok(device)
+        event.expect_device(device)?;
+        self.inner.handle.wait_event(&event.handle, &device.enter()?)
     }
 
     /// Starts moving managed memory.

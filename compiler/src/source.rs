@@ -150,8 +150,19 @@ fn starts_in(bytes: &[u8]) -> u32 {
 }
 
 impl SourceFile {
+    /// How many lines there are.
+    pub(crate) fn line_count(&self) -> usize {
+        self.line_starts.len()
+    }
+
+    /// The bytes of a line that there is, counted from 0, with its line break.
+    pub(crate) fn line_range(&self, line: usize) -> Range<usize> {
+        let end = self.line_starts.get(line + 1).map_or(self.text.len(), |end| *end as usize);
+        self.line_starts[line] as usize..end
+    }
+
     /// The line of a byte, from 0.
-    fn line_of(&self, at: u32) -> usize {
+    pub(crate) fn line_of(&self, at: u32) -> usize {
         self.line_starts.partition_point(|&start| start <= at).max(1) - 1
     }
 

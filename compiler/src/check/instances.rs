@@ -7,6 +7,8 @@
 //! of an `if` whose condition is false, and what follows a `return`. So a function may ask for the next
 //! instance of itself, and end.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt::Write as _;
 use std::rc::Rc;
 use std::str::FromStr;
@@ -58,6 +60,7 @@ pub(super) struct Instance<'a> {
 pub(super) struct Environment<'a> {
     /// Name, type and value; without a value where it is not known yet.
     constants: Vec<(&'a str, Option<Type>, Option<ExprKind>)>,
+    by_name: HashMap<&'a str, usize>,
     /// What is checked; `None` for what holds for all instances.
     instance: Option<FunctionId>,
 }
@@ -65,12 +68,13 @@ pub(super) struct Environment<'a> {
 impl Environment<'_> {
     /// Whether code that cannot be reached is left out.
     pub(super) fn discards(&self) -> bool {
-        self.constants.iter().any(|(_, _, value)| value.is_some())
+        // All have one, or none has.
+        self.constants.first().is_some_and(|(_, _, value)| value.is_some())
     }
 
     /// Whether the const parameters have no values.
     pub(super) fn is_open(&self) -> bool {
-        self.constants.iter().any(|(_, _, value)| value.is_none())
+        self.constants.first().is_some_and(|(_, _, value)| value.is_none())
     }
 }
 
@@ -153,12 +157,9 @@ impl<'a> Context<'a> {
         for item in items {
             let before = self.diagnostics.len();
             let mut types: Vec<Option<Type>> = vec![];
-            for (at, parameter) in item.const_parameters.iter().enumerate() {
-                let name = self.text(parameter.name);
-                let mut earlier = item.const_parameters[..at].iter();
-                if let Some(first) = earlier.find(|earlier| self.text(earlier.name) == name) {
-                    self.report_duplicate(parameter.name.span, name, Some(first.name.span));
-                }
+            let mut declared = HashMap::new();
+            for parameter in &item.const_parameters {
+                self.declare_parameter(&mut declared, parameter.name);
                 types.push(self.const_parameter_type(&parameter.ty));
             }
             self.environment = self.environment_of(item, &types, None);
@@ -172,6 +173,19 @@ impl<'a> Context<'a> {
             } else if item.const_parameters.is_empty() {
                 self.instance(function, vec![], None);
             }
+        }
+    }
+
+    /// Reports a parameter whose name another one of the function has already.
+    pub(super) fn declare_parameter(
+        &mut self,
+        declared: &mut HashMap<&'a str, Span>,
+        name: ast::Name,
+    ) {
+        let text = self.text(name);
+        match declared.entry(text) {
+            Entry::Occupied(first) => self.report_duplicate(name.span, text, Some(*first.get())),
+            Entry::Vacant(free) => _ = free.insert(name.span),
         }
     }
 
@@ -195,15 +209,18 @@ impl<'a> Context<'a> {
         values: Option<&[i128]>,
     ) -> Environment<'a> {
         let parameters = item.const_parameters.iter().zip(types).enumerate();
-        let constants = parameters.map(|(at, (parameter, ty))| {
-            let value = values.and_then(|values| values.get(at));
-            let value = value.map(|value| match ty {
-                Some(Type::Scalar(Scalar::Bool)) => ExprKind::Bool(*value != 0),
-                _ => ExprKind::Int(*value),
-            });
-            (self.text(parameter.name), ty.clone(), value)
-        });
-        Environment { constants: constants.collect(), instance: None }
+        let constants: Vec<_> = parameters
+            .map(|(at, (parameter, ty))| {
+                let value = values.and_then(|values| values.get(at));
+                let value = value.map(|value| match ty {
+                    Some(Type::Scalar(Scalar::Bool)) => ExprKind::Bool(*value != 0),
+                    _ => ExprKind::Int(*value),
+                });
+                (self.text(parameter.name), ty.clone(), value)
+            })
+            .collect();
+        let by_name = constants.iter().enumerate().map(|(at, (name, ..))| (*name, at)).collect();
+        Environment { constants, by_name, instance: None }
     }
 
     /// What a const parameter in sight stands for: `None` if there is none of that name, `Some(None)` if its
@@ -214,8 +231,8 @@ impl<'a> Context<'a> {
         constant: bool,
         span: Span,
     ) -> Option<Option<Expr>> {
-        let found = self.environment.constants.iter().find(|(known, ..)| *known == name);
-        let (_, ty, value) = found?;
+        let at = *self.environment.by_name.get(name)?;
+        let (_, ty, value) = &self.environment.constants[at];
         Some((|| match (ty.clone()?, value) {
             (ty, Some(value)) => Some(typed(value.clone(), ty, span)),
             (_, None) if constant => None,
@@ -325,7 +342,10 @@ impl<'a> Context<'a> {
         let (signature, environment) = if is_generic {
             self.instantiate(function, &key.1, id)
         } else {
-            (Rc::clone(&item.signature), Environment { constants: vec![], instance: Some(id) })
+            (
+                Rc::clone(&item.signature),
+                Environment { instance: Some(id), ..Environment::default() },
+            )
         };
         self.instances.push(Instance { function, signature, environment, depth, asked });
         self.tell_instance(id, before);

@@ -116,14 +116,13 @@ struct Signature<'a> {
     item: &'a ast::Function,
     /// Its name, with its const arguments once it has some.
     name: String,
-    parameters: Vec<Parameter<'a>>,
+    parameters: Vec<Parameter>,
     /// `Unit` without `->`.
     result: Option<Type>,
     kernel: Option<tree::KernelAttributes>,
 }
 
-struct Parameter<'a> {
-    name: &'a str,
+struct Parameter {
     ty: Option<Type>,
     span: Span,
 }
@@ -139,6 +138,8 @@ struct StructItem<'a> {
     height: u32,
     /// Part of it could not be read.
     damaged: bool,
+    /// Its fields are known, and so is its size.
+    resolved: bool,
 }
 
 /// What holds for the whole program.

@@ -1,24 +1,21 @@
 //! Messages as text for people and as JSON for tools.
 
 use codespan_reporting::diagnostic as report;
-use codespan_reporting::files::SimpleFiles;
 use codespan_reporting::term::{self, termcolor};
 use serde_json::{Value, json};
 
+use super::excerpt::Excerpts;
 use super::{Diagnostic, Severity};
 use crate::source::{SourceMap, Span};
 
 /// Messages as people read them: the source line with a caret, notes and a hint, one after the other.
 /// With `color`, ANSI escapes for a terminal.
 pub fn render(diagnostics: &[Diagnostic], sources: &SourceMap, color: bool) -> String {
-    let mut files = SimpleFiles::new();
-    for file in sources.files() {
-        files.add(file.name.as_str(), file.text.as_str());
-    }
+    let mut files = Excerpts::new(sources);
     let config = term::Config::default();
     let mut buffer = if color { termcolor::Buffer::ansi() } else { termcolor::Buffer::no_color() };
     for diagnostic in diagnostics {
-        let report = to_report(diagnostic);
+        let report = to_report(diagnostic, &mut files);
         if term::emit_to_write_style(&mut buffer, &config, &files, &report).is_err() {
             // A label outside its file: say at least the message.
             let text = format!("error[{}]: {}\n\n", diagnostic.id, diagnostic.message);
@@ -28,23 +25,33 @@ pub fn render(diagnostics: &[Diagnostic], sources: &SourceMap, color: bool) -> S
     String::from_utf8_lossy(buffer.as_slice()).into_owned()
 }
 
-fn to_report(diagnostic: &Diagnostic) -> report::Diagnostic<usize> {
+fn to_report(diagnostic: &Diagnostic, files: &mut Excerpts<'_>) -> report::Diagnostic<usize> {
     let severity = match diagnostic.severity {
         Severity::Warning => report::Severity::Warning,
         Severity::Error => report::Severity::Error,
     };
-    let labels = diagnostic.labels.iter().map(|label| {
-        let style =
-            if label.primary { report::LabelStyle::Primary } else { report::LabelStyle::Secondary };
-        report::Label::new(style, label.span.file.0 as usize, label.span.range())
-            .with_message(&label.message)
-    });
-    let notes = diagnostic.notes.iter().map(|note| format!("note: {}", indent(note)));
+    files.clear();
+    let labels: Vec<_> = diagnostic
+        .labels
+        .iter()
+        .filter_map(|label| {
+            let style = match label.primary {
+                true => report::LabelStyle::Primary,
+                false => report::LabelStyle::Secondary,
+            };
+            let shown = files.clip(label)?;
+            let file = label.span.file.0 as usize;
+            Some(report::Label::new(style, file, shown).with_message(&label.message))
+        })
+        .collect();
+    let cut = files.cut_line().map(|line| format!("line {line} is too long to be shown whole"));
+    let notes = diagnostic.notes.iter().chain(&cut);
+    let notes = notes.map(|note| format!("note: {}", indent(note)));
     let hint = diagnostic.hint.iter().map(|hint| format!("hint: {}", indent(hint)));
     report::Diagnostic::new(severity)
         .with_code(diagnostic.id)
         .with_message(&diagnostic.message)
-        .with_labels(labels.collect())
+        .with_labels(labels)
         .with_notes(notes.chain(hint).collect())
 }
 

@@ -29,6 +29,9 @@ const MAX_DEPTH: usize = 128;
 /// The most functions of a program, instances counted.
 const MAX_INSTANCES: usize = 1 << 16;
 
+/// The most bytes of source that instances are made of, each counted: time and memory grow with them.
+const MAX_INSTANCE_BYTES: usize = 1 << 24;
+
 /// How many instances of a chain a message names at its start and at its end.
 const SHOWN: usize = 4;
 
@@ -332,7 +335,13 @@ impl<'a> Context<'a> {
             _ => 0,
         };
         let asked = by.zip(asked);
-        if depth > MAX_DEPTH || (is_generic && self.instances.len() >= MAX_INSTANCES) {
+        let bytes = source.body.as_ref().map_or(0, |body| body.span.range().len());
+        if is_generic {
+            self.instance_bytes += bytes;
+        }
+        let too_many = self.instances.len() >= MAX_INSTANCES
+            || self.instance_bytes > MAX_INSTANCE_BYTES.max(bytes);
+        if depth > MAX_DEPTH || (is_generic && too_many) {
             self.instance_ids.insert(key, None);
             self.report_too_many(function, asked, depth);
             return None;
@@ -390,7 +399,13 @@ impl<'a> Context<'a> {
         let name = self.text(item.name);
         let message = match depth > MAX_DEPTH {
             true => format!("`{name}` asks for more than {MAX_DEPTH} instances in a row"),
-            false => format!("the program has more than {MAX_INSTANCES} instances of functions"),
+            _ if self.instances.len() >= MAX_INSTANCES => {
+                format!("the program has more than {MAX_INSTANCES} instances of functions")
+            }
+            _ => {
+                let most = MAX_INSTANCE_BYTES >> 20;
+                format!("the instances of functions have more than {most} MiB of source")
+            }
         };
         let at = asked.map_or(item.name.span, |(_, at)| at);
         let mut error = Diagnostic::error(ids::TOO_MANY_INSTANCES, at, message);

@@ -173,6 +173,8 @@ struct Context<'a> {
     extern_ids: HashMap<usize, Option<tree::ExternId>>,
     /// The instances by function and const arguments; `None` for one that could not be made.
     instance_ids: HashMap<(usize, Vec<i128>), Option<tree::FunctionId>>,
+    /// Bytes of source that the instances with const arguments are made of, each counted.
+    instance_bytes: usize,
     /// The const parameters in sight.
     environment: instances::Environment<'a>,
     /// Functions of which it is reported that there are too many instances.
@@ -206,6 +208,7 @@ impl<'a> Context<'a> {
             externs: vec![],
             extern_ids: HashMap::new(),
             instance_ids: HashMap::new(),
+            instance_bytes: 0,
             environment: instances::Environment::default(),
             endless: HashSet::new(),
             told: HashSet::new(),

@@ -89,6 +89,29 @@ fn the_number_of_files_is_bounded() {
 }
 
 #[test]
+fn files_that_are_not_there_are_looked_for_only_so_often() {
+    /// Counts the questions.
+    struct Counting(Memory, std::cell::Cell<usize>);
+    impl Files for Counting {
+        fn identity(&self, path: &Path) -> io::Result<PathBuf> {
+            self.1.set(self.1.get() + 1);
+            self.0.identity(path)
+        }
+        fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+            self.0.read(path)
+        }
+    }
+    let asked = |text: &str| {
+        let files = Counting(Memory::new([("a.grid", text)]), Default::default());
+        load(&files, Path::new("a.grid")).unwrap();
+        files.1.get()
+    };
+    assert!(asked(&"use \"none.grid\";".repeat(10_000)) < 10);
+    let distinct: String = (0..10_000).map(|at| format!("use \"{at}.grid\";")).collect();
+    assert!(asked(&distinct) < 2 * MAX_FILES);
+}
+
+#[test]
 fn the_first_file_must_be_there() {
     let mut files = Memory::new([("lib/a.grid", "")]);
     files.0.insert("latin.grid".into(), b"\xe9".to_vec());

@@ -31,6 +31,7 @@ pub(crate) fn lex(text: &str, file: FileId, diagnostics: &mut Collector) -> Vec<
             diagnostics.extend(unexpected.take().map(|span| unexpected_character(text, span)));
         }
         let token = match result {
+            Ok(Token::Skipped) => continue,
             Ok(Token::Int) if is_float(lexer.slice()) => Token::Float,
             Ok(token) => token,
             Err(LexError::UnexpectedCharacter) => {

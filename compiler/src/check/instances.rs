@@ -30,7 +30,7 @@ const MAX_DEPTH: usize = 128;
 const MAX_INSTANCES: usize = 1 << 16;
 
 /// The most bytes of source that instances are made of, each counted: time and memory grow with them.
-const MAX_INSTANCE_BYTES: usize = 1 << 24;
+const MAX_INSTANCE_BYTES: usize = 1 << 23;
 
 /// How many instances of a chain a message names at its start and at its end.
 const SHOWN: usize = 4;

@@ -70,6 +70,15 @@ fn what_cannot_be_used_is_said_at_the_use() {
 }
 
 #[test]
+fn functions_of_used_files_may_be_unused() {
+    let program = "use \"lib.grid\"; fn mine() {} kernel k() {}";
+    let files = Memory::new([("a.grid", program), ("lib.grid", "fn theirs() {}")]);
+    let checked = compile::check(load(&files, Path::new("a.grid")).unwrap()).unwrap();
+    let warnings: Vec<_> = checked.warnings.iter().map(|w| w.message.as_str()).collect();
+    assert_eq!(warnings, ["no kernel calls the function `mine`"]);
+}
+
+#[test]
 fn the_number_of_files_is_bounded() {
     // Each file uses the next, so that no list of files says how many there are.
     let chain = |count: usize| {

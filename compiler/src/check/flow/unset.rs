@@ -45,12 +45,6 @@ impl Set {
         }
     }
 
-    fn remove(&mut self, at: usize) {
-        if let Some(word) = self.0.get_mut(at / 64) {
-            *word &= !(1 << (at % 64));
-        }
-    }
-
     fn combine(&mut self, other: &Set, f: impl Fn(u64, u64) -> u64) {
         for (word, other) in self.0.iter_mut().zip(&other.0) {
             *word = f(*word, *other);
@@ -191,8 +185,6 @@ impl<'t> Unset<'t> {
             StatementKind::Let { local, value } => {
                 value.iter().for_each(|value| self.expr(value));
                 if let Some(at) = self.variable(*local) {
-                    self.state.set.remove(at);
-                    self.state.touched.remove(at);
                     self.variables[at].loops = self.loops.len();
                 }
             }

@@ -64,11 +64,11 @@ fn call(folder: &TempDir, driver: &Path, settings: &[(&str, &str)], call: &str) 
     output
 }
 
-/// A queue of 100 launches for each channel. `hold` has one parameter of 8 bytes.
+/// A queue of 100 launches for each channel. `hold` has two parameters of 8 bytes.
 const QUEUE: [(&str, &str); 4] = [
     ("FAKE_QUEUE", "100"),
     ("FAKE_GRID", "65536"),
-    ("FAKE_PARAMETERS", "1"),
+    ("FAKE_PARAMETERS", "2"),
     ("FAKE_PARAMETER_BYTES", "8"),
 ];
 

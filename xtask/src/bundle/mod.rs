@@ -25,10 +25,11 @@ const SCRIPTS: [(&str, &str); 3] =
     [COMMON, ("run-tests", include_str!("run-tests")), ("run-bench", include_str!("run-bench"))];
 /// What they do.
 const USE: &str = "\
-./run-tests    runs the tests that need an NVIDIA GPU, and the demo
-./run-bench    measures
+./run-tests               runs the tests that need an NVIDIA GPU, and the demo
+./run-tests --memcheck    runs each of those tests under compute-sanitizer instead
+./run-bench               measures
 
-Both unpack programs.tar.xz on first use and write to ./out, or to the folder in OUT.
+They unpack programs.tar.xz on first use and write to ./out, or to the folder in OUT.
 ";
 /// Marks a folder as ours to replace.
 const ABOUT: &str = "ABOUT.txt";
@@ -284,6 +285,85 @@ mod tests {
 \t/lib64/ld-linux-x86-64.so.2 (0x00007f29ae9d2000)\n";
         let path = PathBuf::from("/lib/x86_64-linux-gnu/libffi.so.8");
         assert_eq!(libraries(listed), [("libffi.so.8".to_string(), path)]);
+    }
+
+    /// A bundle of scripts alone: tests that pass, are skipped, have an error that memcheck finds, and hang; and a
+    /// compute-sanitizer that tells what it was asked.
+    fn bundle_of_scripts() -> tempfile::TempDir {
+        const TESTS: &str = "#!/usr/bin/env bash
+            if [ \"$1\" = --list ]; then printf '%s: test\\n' right mod::skipped wild hangs slow_cpu; exit; fi
+            case $2 in
+            hangs) sleep 30 ;;
+            mod::skipped) [ -n \"${GRIDLET_MEMCHECK:-}\" ] && echo 'SKIPPED: skipped under memcheck: it waits' ;;
+            esac
+            echo \"test $2 ... ok\"
+            echo 'test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 4 filtered out'";
+        const SANITIZER: &str = "#!/usr/bin/env bash
+            options=()
+            until [ -x \"$1\" ]; do options+=(\"$1\"); shift; done
+            echo \"========= COMPUTE-SANITIZER ${options[*]}\"
+            \"$@\" || exit
+            [ \"$3\" != wild ] || { echo '========= Invalid __global__ write'; exit 9; }";
+        let folder = tempfile::tempdir().unwrap();
+        for folder in [folder.path().join("programs/tests"), folder.path().join("toolkit/bin")] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        for (name, text) in [
+            SCRIPTS[0],
+            SCRIPTS[1],
+            ("programs/tests/gridlet-gpu", TESTS),
+            ("programs/tests/gridlet-runtime-gpu", TESTS),
+            ("programs/complete", ""),
+            ("toolkit/bin/compute-sanitizer", SANITIZER),
+            ("programs.tar.xz.sha256", "00  programs.tar.xz\n"),
+        ] {
+            write_script(&folder.path().join(name), text).unwrap();
+        }
+        folder
+    }
+
+    fn run_tests(bundle: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+        let output = Command::new(bundle.join("run-tests"))
+            .args(arguments)
+            .env("OUT", bundle.join("out"))
+            .env("GRIDLET_UNPACKED", bundle.join("programs"))
+            .env("GRIDLET_TOOLKIT", bundle.join("toolkit"))
+            .env("MEMCHECK_SECONDS", "1")
+            .output()
+            .unwrap();
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    }
+
+    #[test]
+    fn each_test_runs_by_itself_under_memcheck() {
+        let bundle = bundle_of_scripts();
+        let (status, said) =
+            run_tests(bundle.path(), &["--memcheck", "gridlet-runtime-gpu", "gridlet-gpu"]);
+        assert_eq!(status, Some(1), "{said}");
+        for line in [
+            "!! memcheck-gridlet-runtime-gpu-hangs did not end within 1 s",
+            "!! memcheck-gridlet-gpu-wild ended with status 9",
+            "memcheck-gridlet-gpu-wild.log:========= Invalid __global__ write",
+            "skipped under memcheck: it waits",
+            "2 passed, 4 failed, 2 skipped",
+        ] {
+            assert!(said.lines().any(|found| found == line), "no line {line:?} in:\n{said}");
+        }
+        assert!(!said.contains("slow_cpu"), "{said}");
+        // The kernels of `gridlet run` are another process's.
+        for (log, processes) in [("runtime-gpu", "application-only"), ("gpu", "all")] {
+            let log = bundle.path().join(format!("out/memcheck-gridlet-{log}-right.log"));
+            let options = std::fs::read_to_string(log).unwrap();
+            assert!(options.contains(&format!("--target-processes {processes} ")), "{options}");
+        }
+        for (arguments, said) in [
+            (&["--memcheck", "none"][..], "none is no program of tests"),
+            (&["--memchek"], "not --memchek"),
+        ] {
+            let (status, text) = run_tests(bundle.path(), arguments);
+            assert!(status == Some(1) && text.contains(said), "{text}");
+        }
     }
 
     #[test]

@@ -10,8 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use gridlet_runtime::{
-    Arg, Artifact, Device, DeviceMemory, Dim3, Error, Kernel, LaunchConfig, Program, Stream,
-    manifest::Type,
+    Arg, Device, DeviceMemory, Dim3, Error, Kernel, LaunchConfig, Program, Stream, manifest::Type,
 };
 
 /// How a call ended.
@@ -230,8 +229,7 @@ pub unsafe extern "C" fn gridlet_program_load(
         unsafe {
             give(program, "program", || {
                 let device = value(device, "device")?;
-                let artifact = Artifact::open(text(path, "path")?)?;
-                Ok(gridlet_program(Program::load(&device.0, &artifact)?))
+                Ok(gridlet_program(Program::open(&device.0, text(path, "path")?)?))
             })
         }
     })
@@ -254,8 +252,8 @@ pub unsafe extern "C" fn gridlet_program_load_bytes(
             give(program, "program", || {
                 let device = value(device, "device")?;
                 let first = value(bundle.cast::<u8>(), "bundle")?;
-                let artifact = Artifact::from_bytes(std::slice::from_raw_parts(first, bytes))?;
-                Ok(gridlet_program(Program::load(&device.0, &artifact)?))
+                let bundle = std::slice::from_raw_parts(first, bytes);
+                Ok(gridlet_program(Program::from_bundle(&device.0, bundle)?))
             })
         }
     })

@@ -79,8 +79,8 @@ int cuDeviceGetUuid_v2(char uuid[16], int device) { FAILS; memset(uuid, 0xab, 16
 int cuDeviceTotalMem_v2(size_t *bytes, int device) { FAILS; *bytes = 1 << 30; return 0; }
 int cuDeviceGetAttribute(int *value, int attribute, int device) { FAILS;
     switch (attribute) {
-    case 75: *value = 9; break;      /* compute capability, major */
-    case 76: *value = 0; break;      /* minor */
+    case 75: *value = setting("FAKE_MAJOR", 9); break; /* compute capability */
+    case 76: *value = setting("FAKE_MINOR", 0); break;
     case 16: *value = 132; break;    /* SMs */
     case 8: *value = 49152; break;   /* shared memory of a block */
     case 97: *value = 232448; break; /* with opting in */

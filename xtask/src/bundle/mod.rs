@@ -39,10 +39,10 @@ pub(crate) fn run(options: &cli::Bundle) -> Result<()> {
     let environment = setup::ready()?;
     let out = std::path::absolute(&options.out)?;
     clear(&out)?;
-    for tool in ["strip", "tar", "xz", "ldd"] {
+    for tool in ["strip", "tar", "xz", "ldd", "cc"] {
         if process::find_program(tool).is_none() {
             bail!(
-                "`{tool}` is not on PATH; on Debian and Ubuntu: apt-get install binutils tar xz-utils libc-bin"
+                "`{tool}` is not on PATH; on Debian and Ubuntu: apt-get install binutils gcc tar xz-utils libc-bin"
             );
         }
     }
@@ -78,6 +78,7 @@ fn make(environment: &setup::Environment, out: &Path) -> Result<()> {
     // As the programs name them: `../used/…`.
     copy_sources("compiler/tests/in/used", &unpacked.path().join("used"))?;
     build_artifacts(environment, &programs, out)?;
+    build_c_host(environment, &programs, &unpacked.path().join("c"))?;
     pack(unpacked.path(), &out.join("programs.tar.xz"))?;
     write_scripts(&SCRIPTS, USE, out)
 }
@@ -189,20 +190,49 @@ fn build_artifacts(
     programs: &[Program],
     out: &Path,
 ) -> Result<()> {
+    let folder = out.join("artifacts");
+    std::fs::create_dir_all(&folder)?;
+    for file in sources("examples/programs")? {
+        build_artifact(environment, programs, &file, &folder)?;
+    }
+    Ok(())
+}
+
+/// Compiles a program into a bundle of its name, in that folder.
+fn build_artifact(
+    environment: &setup::Environment,
+    programs: &[Program],
+    file: &Path,
+    folder: &Path,
+) -> Result<()> {
     let gridlet = programs
         .iter()
         .find(|program| program.place == Path::new("bin/gridlet"))
         .context("the build made no `gridlet`")?;
-    let folder = out.join("artifacts");
-    std::fs::create_dir_all(&folder)?;
-    for file in sources("examples/programs")? {
-        let name = Path::new(file.file_name().unwrap_or_default()).with_extension("gridlet");
-        let mut command = Command::new(&gridlet.file);
-        command.arg("build").arg(&file).args(["--arch", ARCHS, "--emit", "bundle", "-o"]);
-        environment.apply(&mut command);
-        process::run(command.arg(folder.join(name)))?;
-    }
-    Ok(())
+    let name = Path::new(file.file_name().unwrap_or_default()).with_extension("gridlet");
+    let mut command = Command::new(&gridlet.file);
+    command.arg("build").arg(file).args(["--arch", ARCHS, "--emit", "bundle", "-o"]);
+    environment.apply(&mut command);
+    process::run(command.arg(folder.join(name)))
+}
+
+/// Compiles the host in C of `runtime/c/tests`, and its bundle, into the folder that has the library.
+fn build_c_host(
+    environment: &setup::Environment,
+    programs: &[Program],
+    folder: &Path,
+) -> Result<()> {
+    let runtime = process::workspace().join("runtime");
+    compile_c_host(&runtime, folder)?;
+    build_artifact(environment, programs, &runtime.join("c/tests/saxpy.grid"), folder)
+}
+
+fn compile_c_host(runtime: &Path, folder: &Path) -> Result<()> {
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c99", "-O2", "-s", "-o"]).arg(folder.join("program"));
+    cc.arg(runtime.join("c/tests/program.c")).arg("-I").arg(runtime.join("include"));
+    cc.arg("-L").arg(folder).args(["-lgridlet_c", "-Wl,-rpath,$ORIGIN"]);
+    process::run(&mut cc)
 }
 
 /// Packs `folder` into `archive`, with each file's place and mode only, and the archive's hash beside it.
@@ -350,12 +380,13 @@ mod tests {
         ] {
             assert!(said.lines().any(|found| found == line), "no line {line:?} in:\n{said}");
         }
-        assert!(!said.contains("slow_cpu"), "{said}");
+        assert!(!said.contains("slow_cpu") && !said.contains("memcheck-c"), "{said}");
         // The kernels of `gridlet run` are another process's.
         for (log, processes) in [("runtime-gpu", "application-only"), ("gpu", "all")] {
             let log = bundle.path().join(format!("out/memcheck-gridlet-{log}-right.log"));
-            let options = std::fs::read_to_string(log).unwrap();
-            assert!(options.contains(&format!("--target-processes {processes} ")), "{options}");
+            let text = std::fs::read_to_string(log).unwrap();
+            let options = text.lines().next().unwrap();
+            assert!(options.ends_with(&format!("--target-processes {processes}")), "{options}");
         }
         for (arguments, said) in [
             (&["--memcheck", "none"][..], "none is no program of tests"),

@@ -23,6 +23,15 @@ fn gpu(test: &str) -> bool {
     false
 }
 
+/// Whether the tests run under memcheck (`run-tests --memcheck` of the bundle), where that one cannot; says so, and why.
+fn under_memcheck(test: &str, why: &str) -> bool {
+    let under = std::env::var_os("GRIDLET_MEMCHECK").is_some();
+    if under {
+        eprintln!("SKIPPED: {test} under memcheck: {why}");
+    }
+    under
+}
+
 /// `gridlet run p.grid` with more arguments, given as one text.
 fn run(folder: &TempDir, rest: &str) -> Output {
     let arguments: Vec<&str> =
@@ -179,7 +188,8 @@ fn a_bundle_runs_as_its_source_does() {
 
 #[test]
 fn faults_traps_and_endless_kernels_exit_4() {
-    if !gpu("faults_traps_and_endless_kernels_exit_4") {
+    let name = "faults_traps_and_endless_kernels_exit_4";
+    if under_memcheck(name, "its kernels are wrong on purpose") || !gpu(name) {
         return;
     }
     for (body, rest, said) in [
@@ -238,7 +248,9 @@ fn device_and_doctor_describe_the_machine() {
 
 #[test]
 fn the_launch_queue_is_measured() {
-    if !gpu("the_launch_queue_is_measured") {
+    let name = "the_launch_queue_is_measured";
+    let why = "its kernels wait for the host, and a launch waits for its kernel";
+    if under_memcheck(name, why) || !gpu(name) {
         return;
     }
     let folder = folder();
@@ -255,9 +267,11 @@ fn the_launch_queue_is_measured() {
     else {
         panic!("{depths:?}")
     };
-    assert!(one > 500 && three == 3 * one, "a channel for each stream: {depths:?}");
-    assert_eq!((one_large, three_large), (one, three), "the size of grids does not matter");
-    assert_eq!((few, many), (one, one), "nor does the pool of pending launches");
+    // The driver may have put something of its own into a channel, in each of the rounds.
+    let fills = |depth: u64, channels: u64| depth.abs_diff(channels * one) <= channels;
+    assert!(one > 500 && fills(three, 3), "a channel for each stream: {depths:?}");
+    assert!(fills(one_large, 1) && fills(three_large, 3), "the size of grids does not matter");
+    assert!(fills(few, 1) && fills(many, 1), "nor does the pool of pending launches: {depths:?}");
     assert!(a < b && b < c, "more connections, more channels: {depths:?}");
     assert!(quarter < half && half < one && one < twice && twice < four, "{depths:?}");
     assert!(folder.path().join("p.svg").exists());

@@ -134,7 +134,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     }
 
     /// Field, element or lane `index` of a value in registers.
-    fn extract(
+    pub(super) fn extract(
         &self,
         value: BasicValueEnum<'ctx>,
         index: u64,

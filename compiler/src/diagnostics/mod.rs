@@ -1,5 +1,6 @@
 //! Messages to the person who wrote the program.
 
+mod excerpt;
 pub mod ids;
 mod nearest;
 pub mod reference;

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
+#[path = "support/gpu.rs"]
+mod gpu;
 mod support;
 
 use gridlet_runtime::Device;
@@ -16,10 +18,7 @@ fn gpu(test: &str) -> bool {
         Ok(_) => "the driver lists no device".to_owned(),
         Err(error) => error.to_string(),
     };
-    let text = format!("SKIPPED: {test} needs an NVIDIA GPU: {missing}");
-    let required = std::env::var_os("GRIDLET_REQUIRE_GPU").is_some_and(|value| value == "1");
-    assert!(!required, "{text}");
-    eprintln!("{text}");
+    gpu::skip(test, &missing);
     false
 }
 

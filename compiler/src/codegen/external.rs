@@ -231,8 +231,11 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let alignment = self.cx.memory_alignment(&item.result);
         match &signature.result {
             Passing::Pieces(pieces) if pieces.len() > 1 => {
+                let BasicValueEnum::StructValue(returned) = result(call)? else {
+                    return Err(bug(format!("`{}` returns no pieces", item.name)));
+                };
                 for (at, (offset, _)) in (0..).zip(pieces) {
-                    let piece = self.extract(result(call)?, at, "")?;
+                    let piece = self.build().build_extract_value(returned, at, "")?;
                     self.store_register(copy, *offset, piece, alignment)?;
                 }
             }

@@ -111,7 +111,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 None => {
                     for index in 0..self.cx.part_count(ty) {
                         let (part, at) = self.cx.part(ty, index)?;
-                        let element = self.extract(value, index, "")?;
+                        let element = self.extract(value, ty, index, "")?;
                         self.store_part(base, offset + at, element, &part)?;
                     }
                     Ok(())
@@ -133,10 +133,11 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         Ok(())
     }
 
-    /// Field, element or lane `index` of a value in registers.
-    pub(super) fn extract(
+    /// Field, element or lane `index` of a `ty` in registers.
+    fn extract(
         &self,
         value: BasicValueEnum<'ctx>,
+        ty: &Type,
         index: u64,
         name: &str,
     ) -> Result<BasicValueEnum<'ctx>> {
@@ -150,7 +151,14 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             }
             BasicValueEnum::VectorValue(value) => {
                 let lane = self.cx.int_type(32).const_int(index, false);
-                self.build().build_extract_element(value, lane, name)?
+                let element = self.build().build_extract_element(value, lane, name)?;
+                match ty {
+                    // Of its bits: see `ModuleContext::value_type`.
+                    Type::Vector(scalar @ Scalar::F16, _) => {
+                        self.build().build_bit_cast(element, self.cx.scalar_type(*scalar), name)?
+                    }
+                    _ => element,
+                }
             }
             other => return Err(bug(format!("{other} has no parts"))),
         })
@@ -174,6 +182,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             }
             BasicValueEnum::VectorValue(value) => {
                 let lane = self.cx.int_type(32).const_int(index, false);
+                let element = value.get_type().get_element_type();
+                let part = self.build().build_bit_cast(part, element, "")?;
                 self.build().build_insert_element(value, part, lane, name)?.into()
             }
             other => return Err(bug(format!("{other} has no parts"))),
@@ -200,7 +210,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let index = u64::from(index);
         let (part, offset) = self.cx.part(ty, index)?;
         match self.cx.carrier(ty) {
-            Carrier::Registers => self.extract(value, index, name),
+            Carrier::Registers => self.extract(value, ty, index, name),
             Carrier::Memory => self.load_part(pointer(value)?, offset, &part, name, true),
             Carrier::Nothing => Ok(self.cx.pointer_type().const_null().into()),
         }

@@ -87,7 +87,8 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         }
     }
 
-    /// The type of a value in registers.
+    /// The type of a value in registers. Vectors of both narrow floats are vectors of their bits: at `-O 0` libNVVM
+    /// knows some operations on vectors of `half` not ("unsupported operation").
     pub(super) fn value_type(&self, ty: &Type) -> Result<BasicTypeEnum<'ctx>> {
         if self.carrier(ty) != Carrier::Registers {
             return Ok(self.pointer_type().into());
@@ -95,6 +96,9 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         Ok(match ty {
             Type::Unit => return Err(bug("a value of type `()`")),
             Type::Scalar(scalar) => self.scalar_type(*scalar),
+            Type::Vector(Scalar::F16, count) => {
+                self.int_type(16).vec_type(u32::from(*count)).into()
+            }
             Type::Vector(scalar, count) => match self.scalar_type(*scalar) {
                 BasicTypeEnum::IntType(element) => element.vec_type(u32::from(*count)).into(),
                 BasicTypeEnum::FloatType(element) => element.vec_type(u32::from(*count)).into(),

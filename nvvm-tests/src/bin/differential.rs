@@ -12,6 +12,7 @@ use std::time::Instant;
 use std::{panic, thread};
 
 use clap::Parser;
+use gridlet::arch::CudaArch;
 use nvvm_tests::differential::{Failure, Runner, Way};
 use nvvm_tests::generate::{self, Program};
 
@@ -27,6 +28,9 @@ struct Options {
     /// Also on the first GPU
     #[arg(long)]
     gpu: bool,
+    /// Also build for GPUs of this architecture, without running there
+    #[arg(long, value_name = "ARCH", conflicts_with = "gpu")]
+    build: Option<CudaArch>,
     /// Programs at a time; otherwise as many as the machine runs threads
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
@@ -48,7 +52,11 @@ fn main() -> ExitCode {
         seeds.for_each(|seed| print!("{}", generate::program(seed).source));
         return ExitCode::SUCCESS;
     }
-    let runner = if options.gpu { Runner::with_gpu() } else { Ok(Runner::new()) };
+    let runner = match options.build {
+        Some(arch) => Ok(Runner::building_for(arch)),
+        None if options.gpu => Runner::with_gpu(),
+        None => Ok(Runner::new()),
+    };
     match runner {
         Ok(runner) => run(&options, &runner),
         Err(error) => {
@@ -60,7 +68,7 @@ fn main() -> ExitCode {
 
 fn run(options: &Options, runner: &Runner) -> ExitCode {
     let mut ways = Way::CPU.to_vec();
-    if options.gpu {
+    if options.gpu || options.build.is_some() {
         ways.extend(Way::GPU);
     }
     let jobs =

@@ -53,9 +53,10 @@ impl Context<'_> {
                 "C passes no arrays",
                 "pass a pointer to the first element, or a struct with the array in it",
             ),
-            Type::Scalar(Scalar::F16 | Scalar::Bf16) => {
-                ("compilers pass it in more than one way", "pass a pointer to it, or an `f32`")
-            }
+            Type::Scalar(Scalar::F16 | Scalar::Bf16) => (
+                "compilers pass it in more than one way",
+                "pass a pointer to it, an `f32`, or a struct with it",
+            ),
             _ => return,
         };
         let message = format!("an `extern fn` cannot {what} {}", self.show(ty));

@@ -36,7 +36,12 @@ pub(super) fn signature(parameters: &[Type], result: &Type, structs: &Structs) -
         let general = pieces.iter().filter(is_general).count();
         let vector = pieces.len() - general;
         if general > free.general || vector > free.vector {
-            return Passing::Memory;
+            let size = layout::type_layout(ty, structs).size;
+            // Without a register left an integer lies on the stack as its copy would, and clang says it so.
+            return match free.general == 0 && size <= 8 {
+                true => Passing::Pieces(vec![(0, Register::Int(8 * size as u32))]),
+                false => Passing::Memory,
+            };
         }
         free.general -= general;
         free.vector -= vector;

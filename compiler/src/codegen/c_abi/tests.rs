@@ -160,6 +160,11 @@ fn a_struct_goes_into_registers_as_a_whole_or_not_at_all() {
         text("a: I, b: I, c: i32, d: M, e: M", "", structs),
         "i64, i64; i64, i64; itself; i64, double; memory"
     );
+    // Where none is left, up to eight bytes are an integer on the stack.
+    assert_eq!(
+        text("a: I, b: I, c: I, d: S, e: T, f: I", "", &format!("{structs}\nstruct T {{ a: u8 }}")),
+        "i64, i64; i64, i64; i64, i64; <2 x float>; i8; memory"
+    );
     // The address of a result in memory takes one; a struct in memory takes none.
     assert_eq!(text("a: I, b: I, c: I", " -> L", structs), "i64, i64; i64, i64; memory");
     assert_eq!(text("l: L, a: I, b: I, c: I", "", structs), "memory; i64, i64; i64, i64; i64, i64");

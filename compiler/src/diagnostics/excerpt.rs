@@ -199,6 +199,18 @@ impl Excerpt {
     }
 }
 
+/// A line of a file, counted from 1, as messages show it that know no place in it: of a long one the start.
+/// `None` if the file has fewer lines.
+pub fn shown_line(file: &SourceFile, number: u32) -> Option<String> {
+    let range = file.line_range((number as usize).checked_sub(1)?)?;
+    let line = file.text[range].trim_end_matches(['\r', '\n']);
+    if !is_long(line) {
+        return Some(line.to_owned());
+    }
+    let end = around(line, &(0..line.len()), 0).end;
+    Some(line[..end].to_owned() + OMISSION)
+}
+
 /// Whether a line is not shown whole.
 fn is_long(line: &str) -> bool {
     line.len() > MAX_COLUMNS && line.chars().nth(MAX_COLUMNS).is_some()
@@ -211,4 +223,22 @@ fn around(text: &str, line: &Range<usize>, at: usize) -> Range<usize> {
     let after = text[at..line.end].char_indices().nth(CONTEXT_COLUMNS);
     line.start + before.map_or(0, |(start, _)| start)
         ..at + after.map_or(line.end - at, |(end, _)| end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown_line;
+    use crate::source::SourceMap;
+
+    #[test]
+    fn a_line_without_a_place_is_shown_from_its_start() {
+        let long = "é".repeat(401);
+        let sources = SourceMap::single("a.grid", format!("short\r\n{long}\n\nlast"));
+        let shown = |number| shown_line(&sources.files()[0], number);
+        assert_eq!(shown(1).as_deref(), Some("short"));
+        assert_eq!(shown(2), Some("é".repeat(60) + "…"));
+        assert_eq!(shown(3).as_deref(), Some(""));
+        assert_eq!(shown(4).as_deref(), Some("last"));
+        assert_eq!((shown(0), shown(5)), (None, None));
+    }
 }

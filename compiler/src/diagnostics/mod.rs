@@ -6,6 +6,7 @@ mod nearest;
 pub mod reference;
 mod render;
 
+pub use excerpt::shown_line;
 pub(crate) use nearest::nearest;
 pub use render::{render, to_json};
 

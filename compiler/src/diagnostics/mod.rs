@@ -1,10 +1,12 @@
 //! Messages to the person who wrote the program.
 
+mod excerpt;
 pub mod ids;
 mod nearest;
 pub mod reference;
 mod render;
 
+pub use excerpt::shown_line;
 pub(crate) use nearest::nearest;
 pub use render::{render, to_json};
 

@@ -150,20 +150,16 @@ fn starts_in(bytes: &[u8]) -> u32 {
 }
 
 impl SourceFile {
-    /// How many lines there are.
-    pub(crate) fn line_count(&self) -> usize {
-        self.line_starts.len()
-    }
-
-    /// The bytes of a line that there is, counted from 0, with its line break.
-    pub(crate) fn line_range(&self, line: usize) -> Range<usize> {
-        let end = self.line_starts.get(line + 1).map_or(self.text.len(), |end| *end as usize);
-        self.line_starts[line] as usize..end
-    }
-
-    /// The line of a byte, from 0.
+    /// The line of a byte, from 0; behind the end the last one.
     pub(crate) fn line_of(&self, at: u32) -> usize {
         self.line_starts.partition_point(|&start| start <= at).max(1) - 1
+    }
+
+    /// The bytes of a line, counted from 0, with what ends it.
+    pub(crate) fn line_range(&self, line: usize) -> Option<Range<usize>> {
+        let start = *self.line_starts.get(line)? as usize;
+        let end = self.line_starts.get(line + 1).map_or(self.text.len(), |&end| end as usize);
+        Some(start..end)
     }
 
     /// How many characters start before a byte.

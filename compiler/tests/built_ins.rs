@@ -1,9 +1,12 @@
 //! What the built-ins give, by programs that check themselves: on the CPU device, and on a GPU where there is one.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/gpu.rs"]
+mod gpu;
+
 use std::time::Duration;
 
-use gridlet::arch::CudaArch;
+use gpu::gpu_or_skip;
 use gridlet::artifact;
 use gridlet::compile::{self, BuildOptions, Session};
 use gridlet::cpu::CpuOptions;
@@ -50,19 +53,7 @@ fn built_ins_give_what_they_say_on_the_cpu() {
 
 #[test]
 fn built_ins_give_what_they_say_on_a_gpu() {
-    let device = match Device::open(0) {
-        Ok(device) => device,
-        Err(error) => {
-            let text = format!("SKIPPED: built_ins needs an NVIDIA GPU: {error}");
-            let required =
-                std::env::var_os("GRIDLET_REQUIRE_GPU").is_some_and(|value| value == "1");
-            assert!(!required, "{text}");
-            eprintln!("{text}");
-            return;
-        }
-    };
-    let capability = device.info().compute_capability;
-    let arch = CudaArch::for_device(capability.major, capability.minor).unwrap();
+    let Some((device, arch)) = gpu_or_skip("built_ins") else { return };
     let program = compile::check(SourceMap::single("built_ins.grid", SOURCE)).unwrap();
     let options = BuildOptions::for_arch(arch);
     run(&device, &artifact::build(&Session::new(), &program, &[arch], &options).unwrap());

@@ -9,6 +9,8 @@
 
 #[path = "corpus/coverage.rs"]
 mod coverage;
+#[path = "support/gpu.rs"]
+mod gpu;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +18,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use gridlet::arch::CudaArch;
+use gpu::gpu_or_skip;
 use gridlet::artifact;
 use gridlet::compile::{self, BuildOptions, Checked, Session};
 use gridlet::cpu::CpuOptions;
@@ -182,20 +184,8 @@ fn programs_find_nothing_wrong_on_the_cpu() {
 
 #[test]
 fn programs_find_nothing_wrong_on_a_gpu() {
-    let device = match Device::open(0) {
-        Ok(device) => device,
-        Err(error) => {
-            let text = format!("SKIPPED: corpus needs an NVIDIA GPU: {error}");
-            let required =
-                std::env::var_os("GRIDLET_REQUIRE_GPU").is_some_and(|value| value == "1");
-            assert!(!required, "{text}");
-            eprintln!("{text}");
-            return;
-        }
-    };
+    let Some((device, arch)) = gpu_or_skip("corpus") else { return };
     device.set_pending_launch_limit(PENDING_LAUNCHES).unwrap();
-    let capability = device.info().compute_capability;
-    let arch = CudaArch::for_device(capability.major, capability.minor).unwrap();
     let options = BuildOptions::for_arch(arch);
     let session = Session::new();
     let cases = cases();

@@ -64,11 +64,11 @@ fn call(folder: &TempDir, driver: &Path, settings: &[(&str, &str)], call: &str) 
     output
 }
 
-/// A queue of 100 launches for each channel. `hold` has one parameter of 8 bytes.
+/// A queue of 100 launches for each channel. `hold` has two parameters of 8 bytes.
 const QUEUE: [(&str, &str); 4] = [
     ("FAKE_QUEUE", "100"),
     ("FAKE_GRID", "65536"),
-    ("FAKE_PARAMETERS", "1"),
+    ("FAKE_PARAMETERS", "2"),
     ("FAKE_PARAMETER_BYTES", "8"),
 ];
 
@@ -178,14 +178,16 @@ fn bundle(folder: &TempDir, launches: bool) {
         "name": "k", "parameters": [], "parameter_bytes": 0, "static_shared_bytes": 0, "dynamic_shared": false,
         "launches": [],
     });
+    let images = ["sm_90", "sm_120"]
+        .map(|arch| describe_image(ImageKind::Cubin, arch, &format!("p.{arch}.cubin"), CUBIN));
     let manifest: Manifest = serde_json::from_value(serde_json::json!({
         "manifest_version": 1, "program": "p", "sources": ["p.grid"], "source_sha256": "00",
         "launch_strategy": "cdp", "kernels": [kernel], "structs": [],
         "device_runtime": if launches { runtime } else { serde_json::Value::Null },
-        "images": [describe_image(ImageKind::Cubin, "sm_90", "p.cubin", CUBIN)],
+        "images": images,
     }))
     .unwrap();
-    let artifact = Artifact::new(manifest, vec![CUBIN.to_vec()]).unwrap();
+    let artifact = Artifact::new(manifest, vec![CUBIN.to_vec(); 2]).unwrap();
     fs::write(folder.path().join("p.gridlet"), artifact.to_bytes().unwrap()).unwrap();
 }
 
@@ -193,18 +195,22 @@ fn bundle(folder: &TempDir, launches: bool) {
 fn a_partition_that_children_leave_is_told() {
     let Some(driver) = driver("a_partition_that_children_leave_is_told") else { return };
     let folder = folder();
-    let said = |more: &str| {
+    let said_on = |major: &str, more: &str| {
         let run = format!("run p.gridlet --device cuda --kernel k --grid 1 --block 1 {more}");
-        let settings = [("FAKE_PARAMETERS", "0"), ("FAKE_VERSION", "13000")];
+        let settings = [("FAKE_PARAMETERS", "0"), ("FAKE_VERSION", "13000"), ("FAKE_MAJOR", major)];
         let output = call(&folder, driver, &settings, &run);
         assert_eq!(output.status, 0, "{output:?}");
         format!("--- {more}\n{}", output.stderr)
     };
+    let said = |more| said_on("9", more);
     bundle(&folder, true);
     let launching = [said("--sms 16"), said("--sms 20 --message-format json"), said("")].concat();
+    let elsewhere = said_on("12", "--sms 16");
     bundle(&folder, false);
-    let not = [said("--sms 16"), said("--sms 20")].concat();
-    insta::assert_snapshot!(format!("{launching}=== without launches\n{not}"));
+    let not = [said("--sms 16"), said("--sms 20"), said_on("12", "--sms 16")].concat();
+    insta::assert_snapshot!(format!(
+        "{launching}=== on compute capability 12.0\n{elsewhere}=== without launches\n{not}"
+    ));
 }
 
 #[test]

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
+#[path = "support/gpu.rs"]
+mod gpu;
 mod support;
 
 use gridlet_runtime::Device;
@@ -16,11 +18,17 @@ fn gpu(test: &str) -> bool {
         Ok(_) => "the driver lists no device".to_owned(),
         Err(error) => error.to_string(),
     };
-    let text = format!("SKIPPED: {test} needs an NVIDIA GPU: {missing}");
-    let required = std::env::var_os("GRIDLET_REQUIRE_GPU").is_some_and(|value| value == "1");
-    assert!(!required, "{text}");
-    eprintln!("{text}");
+    gpu::skip(test, &missing);
     false
+}
+
+/// Whether the tests run under memcheck (`run-tests --memcheck` of the bundle), where that one cannot; says so, and why.
+fn under_memcheck(test: &str, why: &str) -> bool {
+    let under = std::env::var_os("GRIDLET_MEMCHECK").is_some();
+    if under {
+        eprintln!("SKIPPED: {test} under memcheck: {why}");
+    }
+    under
 }
 
 /// `gridlet run p.grid` with more arguments, given as one text.
@@ -179,7 +187,8 @@ fn a_bundle_runs_as_its_source_does() {
 
 #[test]
 fn faults_traps_and_endless_kernels_exit_4() {
-    if !gpu("faults_traps_and_endless_kernels_exit_4") {
+    let name = "faults_traps_and_endless_kernels_exit_4";
+    if under_memcheck(name, "its kernels are wrong on purpose") || !gpu(name) {
         return;
     }
     for (body, rest, said) in [
@@ -238,7 +247,9 @@ fn device_and_doctor_describe_the_machine() {
 
 #[test]
 fn the_launch_queue_is_measured() {
-    if !gpu("the_launch_queue_is_measured") {
+    let name = "the_launch_queue_is_measured";
+    let why = "its kernels wait for the host, and a launch waits for its kernel";
+    if under_memcheck(name, why) || !gpu(name) {
         return;
     }
     let folder = folder();
@@ -255,9 +266,11 @@ fn the_launch_queue_is_measured() {
     else {
         panic!("{depths:?}")
     };
-    assert!(one > 500 && three == 3 * one, "a channel for each stream: {depths:?}");
-    assert_eq!((one_large, three_large), (one, three), "the size of grids does not matter");
-    assert_eq!((few, many), (one, one), "nor does the pool of pending launches");
+    // The driver may have put something of its own into a channel, in each of the rounds.
+    let fills = |depth: u64, channels: u64| depth.abs_diff(channels * one) <= channels;
+    assert!(one > 500 && fills(three, 3), "a channel for each stream: {depths:?}");
+    assert!(fills(one_large, 1) && fills(three_large, 3), "the size of grids does not matter");
+    assert!(fills(few, 1) && fills(many, 1), "nor does the pool of pending launches: {depths:?}");
     assert!(a < b && b < c, "more connections, more channels: {depths:?}");
     assert!(quarter < half && half < one && one < twice && twice < four, "{depths:?}");
     assert!(folder.path().join("p.svg").exists());
@@ -292,6 +305,65 @@ const DEFINITION: &str = "\
     ret;
 }
 ";
+
+/// What nvcc makes of functions that double the fields of a struct and reverse an `uchar2` and a `float4`, in short.
+const RETURNING: &str = "\
+.version 6.4
+.target sm_70
+.address_size 64
+.visible .func (.param .align 8 .b8 result[16]) doubled(.param .align 8 .b8 s[16])
+{
+    .reg .f32 %f;
+    .reg .f64 %d;
+    ld.param.f32 %f, [s];
+    ld.param.f64 %d, [s+8];
+    add.f32 %f, %f, %f;
+    add.f64 %d, %d, %d;
+    st.param.f32 [result], %f;
+    st.param.f64 [result+8], %d;
+    ret;
+}
+.visible .func (.param .align 2 .b8 result[2]) swapped(.param .align 2 .b8 v[2])
+{
+    .reg .b16 %h<2>;
+    ld.param.u8 %h0, [v];
+    ld.param.u8 %h1, [v+1];
+    st.param.b8 [result], %h1;
+    st.param.b8 [result+1], %h0;
+    ret;
+}
+.visible .func (.param .align 16 .b8 result[16]) turned(.param .align 16 .b8 v[16])
+{
+    .reg .f32 %f<4>;
+    ld.param.v4.f32 {%f0, %f1, %f2, %f3}, [v];
+    st.param.v4.f32 [result], {%f3, %f2, %f1, %f0};
+    ret;
+}
+";
+
+#[test]
+fn structs_that_linked_functions_return_arrive() {
+    if !gpu("structs_that_linked_functions_return_arrive") {
+        return;
+    }
+    let folder = program(
+        "struct S { a: f32, b: f64 }\n\
+         extern fn doubled(s: S) -> S;\n\
+         extern fn swapped(v: u8x2) -> u8x2;\n\
+         extern fn turned(v: f32x4) -> f32x4;\n\
+         kernel k(p: *mut f32) {\n\
+         let s = doubled(S { a: p[2], b: p[1] as f64 });\n\
+         let v = swapped(u8x2(p[2] as u8, 9));\n\
+         let t = turned(f32x4(1.0, 2.0, 3.0, p[3]));\n\
+         p[0] = s.a;\np[1] = s.b as f32;\np[2] = v.x as f32 + v.y as f32 * 16.0;\n\
+         p[3] = t.x * 1000.0 + t.y * 100.0 + t.z * 10.0 + t.w;\n}\n",
+    );
+    std::fs::write(folder.path().join("r.ptx"), RETURNING).unwrap();
+    let output =
+        run(&folder, "--kernel k --block 1 --grid 1 --arg [4]=iota --print p --json --link r.ptx");
+    assert_eq!(output.status, 0, "{output:?}");
+    assert_eq!(json(&output)["buffers"]["p"], serde_json::json!([4.0, 2.0, 41.0, 3321.0]));
+}
 
 #[test]
 fn functions_of_linked_modules_and_instances_in_used_files_run() {

@@ -6,13 +6,15 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
+#[path = "support/gpu.rs"]
+mod gpu;
 #[path = "support/settings.rs"]
 mod settings;
 
 use std::path::Path;
 use std::time::Duration;
 
-use gridlet::arch::CudaArch;
+use gpu::gpu_or_skip;
 use gridlet::artifact;
 use gridlet::compile::{self, BuildOptions, Checked, Session};
 use gridlet::cpu::CpuOptions;
@@ -118,20 +120,7 @@ fn results_are_the_same_in_any_order_on_the_cpu() {
 
 #[test]
 fn results_are_the_same_on_a_gpu() {
-    let device = match Device::open(0) {
-        Ok(device) => device,
-        Err(error) => {
-            let text =
-                format!("SKIPPED: results_are_the_same_on_a_gpu needs an NVIDIA GPU: {error}");
-            let required =
-                std::env::var_os("GRIDLET_REQUIRE_GPU").is_some_and(|value| value == "1");
-            assert!(!required, "{text}");
-            eprintln!("{text}");
-            return;
-        }
-    };
-    let capability = device.info().compute_capability;
-    let arch = CudaArch::for_device(capability.major, capability.minor).unwrap();
+    let Some((device, arch)) = gpu_or_skip("results_are_the_same_on_a_gpu") else { return };
     let session = Session::new();
     for (name, text) in PROGRAMS {
         let program = check(name, text);

@@ -1,6 +1,7 @@
 //! Runs one program in several ways, and compares what comes out.
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use gridlet_runtime::{
 
 use crate::generate::{self, Program};
 
-/// How long a program may run: far longer than any takes, also checked and on a busy machine.
+/// How long a program may run unless the caller says: far longer than any takes, also checked and on a busy machine.
 const TIME_OUT: Duration = Duration::from_secs(120);
 /// Launches that may be pending on a GPU.
 const PENDING_LAUNCHES: u64 = 8192;
@@ -56,6 +57,19 @@ impl Way {
         Way::Gpu { backend: Backend::Nvptx, optimize: true },
         Way::Gpu { backend: Backend::Nvptx, optimize: false },
     ];
+}
+
+impl FromStr for Way {
+    type Err = String;
+
+    /// Reads what [`Way`] is shown as.
+    fn from_str(text: &str) -> Result<Way, String> {
+        let all = || Way::CPU.into_iter().chain(Way::GPU);
+        all().find(|way| way.to_string() == text).ok_or_else(|| {
+            let names: Vec<String> = all().map(|way| format!("`{way}`")).collect();
+            format!("there are {}", names.join(", "))
+        })
+    }
 }
 
 impl fmt::Display for Way {
@@ -122,13 +136,14 @@ impl fmt::Display for Failure {
 /// Runs programs. Serves many threads at once; on the GPU one runs at a time.
 pub struct Runner {
     session: Session,
-    gpu: Option<(CudaArch, Mutex<Device>)>,
+    gpu: Option<(CudaArch, Option<Mutex<Device>>)>,
+    time_out: Duration,
 }
 
 impl Runner {
     /// One that runs on the CPU device only.
     pub fn new() -> Runner {
-        Runner { session: Session::new(), gpu: None }
+        Runner { session: Session::new(), gpu: None, time_out: TIME_OUT }
     }
 
     /// One that also runs on the first GPU.
@@ -141,7 +156,17 @@ impl Runner {
         let arch = CudaArch::for_device(capability.major, capability.minor)
             .with_context(|| format!("Gridlet builds for no GPU of capability {capability}"))?;
         device.set_pending_launch_limit(PENDING_LAUNCHES)?;
-        Ok(Runner { session: Session::new(), gpu: Some((arch, Mutex::new(device))) })
+        Ok(Runner { gpu: Some((arch, Some(Mutex::new(device)))), ..Runner::new() })
+    }
+
+    /// One that builds for a GPU what it would run on one.
+    pub fn building_for(arch: CudaArch) -> Runner {
+        Runner { gpu: Some((arch, None)), ..Runner::new() }
+    }
+
+    /// Lets a program run for so long. After a GPU's time-out the device is unusable in this process.
+    pub fn with_time_out(self, time_out: Duration) -> Runner {
+        Runner { time_out, ..self }
     }
 
     /// Runs a program in all of these ways.
@@ -157,9 +182,10 @@ impl Runner {
             let outcome = self
                 .run(program, &checked, way)
                 .map_err(|error| failure(Some(way), false, format!("{error:#}")))?;
-            match &expected {
-                None => expected = Some(outcome),
-                Some(expected) => {
+            match (&expected, outcome) {
+                (None, outcome) => expected = outcome,
+                (Some(_), None) => {}
+                (Some(expected), Some(outcome)) => {
                     if let Some(difference) = expected.difference(&outcome) {
                         return Err(failure(Some(way), true, difference));
                     }
@@ -169,11 +195,16 @@ impl Runner {
         Ok(())
     }
 
-    /// Builds and runs a program in one way.
+    /// Builds and runs a program in one way; `None` if there is no device to run it on.
     ///
     /// # Errors
     /// Those of building and running; a finding of `--check`.
-    pub fn run(&self, program: &Program, checked: &Checked, way: Way) -> anyhow::Result<Outcome> {
+    pub fn run(
+        &self,
+        program: &Program,
+        checked: &Checked,
+        way: Way,
+    ) -> anyhow::Result<Option<Outcome>> {
         match way {
             Way::Cpu { optimize, check } => {
                 let options = CpuOptions { optimize, check, ..CpuOptions::default() };
@@ -181,32 +212,46 @@ impl Runner {
                 // Each way another order of threads, blocks and grids.
                 let seed = Some(program.seed * 4 + u64::from(optimize) * 2 + u64::from(check));
                 let config = CpuConfig { threads: Some(2), seed, check, ..CpuConfig::default() };
-                execute(program, &built, &Device::open_cpu(config)?)
+                self.execute(program, &built, &Device::open_cpu(config)?).map(Some)
             }
             Way::Gpu { backend, optimize } => {
-                let (arch, device) = self.gpu.as_ref().context("the runner has no GPU")?;
+                let (arch, device) = self.gpu.as_ref().context("the runner is for no GPU")?;
                 let options = BuildOptions { backend, optimize, ..BuildOptions::for_arch(*arch) };
                 let built = artifact::build(&self.session, checked, &[*arch], &options)?;
+                let Some(device) = device else { return Ok(None) };
                 let device = device.lock().unwrap_or_else(PoisonError::into_inner);
-                execute(program, &built, &device)
+                self.execute(program, &built, &device).map(Some)
             }
         }
     }
 
-    /// The same program with less in it, of which the same is true as `failure` says.
-    pub fn reduce(&self, program: &Program, failure: &Failure) -> String {
-        let Some(way) = failure.way else { return program.source.clone() };
-        let ways = if way == Way::CPU[0] { vec![way] } else { vec![Way::CPU[0], way] };
-        generate::reduce::reduce(&program.source, MOST_REDUCTIONS, |source| {
-            let smaller = Program { source: source.to_owned(), ..program.clone() };
-            let found = self.compare(&smaller, &ways);
-            found.is_err_and(|found| found.way == Some(way) && found.differs == failure.differs)
-        })
+    fn execute(
+        &self,
+        program: &Program,
+        built: &Artifact,
+        device: &Device,
+    ) -> anyhow::Result<Outcome> {
+        let loaded = Loaded::load(device, built)?;
+        let (kernel, stream) = (loaded.kernel(generate::ENTRY)?, device.stream()?);
+        let mut out = Buffer::<u64>::alloc_zeroed(device, program.slots)?;
+        let dim3 = |[x, y, z]: [u32; 3]| Dim3::new(x, y, z);
+        let config = LaunchConfig::new(dim3(program.grid), dim3(program.block))
+            .with_shared(program.shared_bytes);
+        let arguments = [Arg::from(&mut out), Arg::from(0u64), Arg::from(program.argument)];
+        stream.launch(&kernel, &config, &arguments)?;
+        stream.synchronize(self.time_out)?;
+        let slots = out.to_vec()?;
+        let mut statics = vec![];
+        for name in &program.statics {
+            let memory = loaded.global(name)?;
+            ensure!(memory.len() <= 8, "`{name}` has {} bytes", memory.len());
+            let mut bytes = vec![0; memory.len() as usize];
+            memory.copy_to_host(&mut bytes)?;
+            statics.push((name.clone(), bytes));
+        }
+        Ok(Outcome { slots, statics })
     }
 }
-
-/// How many smaller programs are tried: each takes about as long as the program itself.
-const MOST_REDUCTIONS: usize = 2000;
 
 impl Default for Runner {
     fn default() -> Self {
@@ -224,26 +269,4 @@ pub fn check(source: &str) -> anyhow::Result<Checked> {
         Error::Program(diagnostics) => anyhow!("{}", render(&diagnostics, &sources, false)),
         error => error.into(),
     })
-}
-
-fn execute(program: &Program, built: &Artifact, device: &Device) -> anyhow::Result<Outcome> {
-    let loaded = Loaded::load(device, built)?;
-    let (kernel, stream) = (loaded.kernel(generate::ENTRY)?, device.stream()?);
-    let mut out = Buffer::<u64>::alloc_zeroed(device, program.slots)?;
-    let dim3 = |[x, y, z]: [u32; 3]| Dim3::new(x, y, z);
-    let config = LaunchConfig::new(dim3(program.grid), dim3(program.block))
-        .with_shared(program.shared_bytes);
-    let arguments = [Arg::from(&mut out), Arg::from(0u64), Arg::from(program.argument)];
-    stream.launch(&kernel, &config, &arguments)?;
-    stream.synchronize(TIME_OUT)?;
-    let slots = out.to_vec()?;
-    let mut statics = vec![];
-    for name in &program.statics {
-        let memory = loaded.global(name)?;
-        ensure!(memory.len() <= 8, "`{name}` has {} bytes", memory.len());
-        let mut bytes = vec![0; memory.len() as usize];
-        memory.copy_to_host(&mut bytes)?;
-        statics.push((name.clone(), bytes));
-    }
-    Ok(Outcome { slots, statics })
 }

@@ -82,12 +82,13 @@ fn every_back_end_takes_the_programs() {
     each(200..210, |seed| {
         let program = generate::program(seed);
         let checked = differential::check(&program.source).map_err(|error| error.to_string())?;
-        for (backend, arch) in [
-            (Backend::LibNvvm, CudaArch::DEFAULT),
-            (Backend::Nvptx, CudaArch::DEFAULT),
-            (Backend::LibNvvm, CudaArch::for_device(10, 0).ok_or("no sm_100")?),
+        for (backend, optimize, arch) in [
+            (Backend::LibNvvm, true, CudaArch::DEFAULT),
+            (Backend::LibNvvm, false, CudaArch::DEFAULT),
+            (Backend::Nvptx, true, CudaArch::DEFAULT),
+            (Backend::LibNvvm, true, CudaArch::for_device(10, 0).ok_or("no sm_100")?),
         ] {
-            let options = BuildOptions { backend, ..BuildOptions::for_arch(arch) };
+            let options = BuildOptions { backend, optimize, ..BuildOptions::for_arch(arch) };
             session.cubin(&checked, &options).map_err(|error| error.to_string())?;
         }
         Ok(())

@@ -15,7 +15,8 @@ use gridlet::launch::{self, LaunchOptions};
 use gridlet::layout::compute_layouts;
 use gridlet::nvvm::legacy::LegacyOptions;
 use gridlet::nvvm::{self, NvvmModule};
-use gridlet::ptx::Ptx;
+use gridlet::ptx::libnvvm::compile;
+use gridlet::ptx::{Ptx, PtxOptions};
 use gridlet::toolchain::Component;
 use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
@@ -74,11 +75,14 @@ fn libnvvm_and_ptxas_take_every_module() {
         let written =
             nvvm::text(&module, Dialect::Legacy, &LegacyOptions::device_runtime()).unwrap();
         for arch in legacy_arches().filter(|&arch| arch >= oldest(&file)) {
-            let what = format!("{} for {arch}", file.display());
-            let output =
-                tools.ptx(&written, arch).unwrap_or_else(|error| panic!("{what}: {error}"));
-            assert_eq!(output.log, "", "{what}");
-            assemble(ptxas, &output.ptx, arch, &what);
+            for opt_level in [0, 3] {
+                let what = format!("{} for {arch} at -O {opt_level}", file.display());
+                let options = PtxOptions { opt_level, ..PtxOptions::default() };
+                let output = compile(&tools.libnvvm, &written, None, arch, &options)
+                    .unwrap_or_else(|error| panic!("{what}: {error}"));
+                assert_eq!(output.log, "", "{what}");
+                assemble(ptxas, &output.ptx, arch, &what);
+            }
         }
     }
 }
@@ -105,15 +109,15 @@ fn every_program_becomes_a_cubin_by_way_of_the_legacy_dialect() {
         // Of the programs that check themselves, which are many, each for one of the architectures, in turn.
         let checks_itself = std::fs::read_to_string(&file).unwrap().contains("kernel test(");
         let some = if checks_itself { 1 } else { legacy_arches().count() };
-        for arch in legacy_arches().cycle().skip(at).take(some) {
+        for (turn, arch) in legacy_arches().cycle().skip(at).take(some).enumerate() {
             let what = format!("{} for {arch}", file.display());
             let (module, uses_libdevice) = program(&file, arch);
             assert_eq!(module.dialect, Dialect::Legacy);
             let libdevice = uses_libdevice.then(|| tools.toolchain.libdevice().unwrap());
-            let options = gridlet::ptx::PtxOptions::default();
-            let output =
-                gridlet::ptx::libnvvm::compile(&tools.libnvvm, &module, libdevice, arch, &options)
-                    .unwrap_or_else(|error| panic!("{what}: {error}"));
+            let opt_level = if (at + turn).is_multiple_of(2) { 0 } else { 3 };
+            let options = PtxOptions { opt_level, ..PtxOptions::default() };
+            let output = compile(&tools.libnvvm, &module, libdevice, arch, &options)
+                .unwrap_or_else(|error| panic!("{what} at -O {opt_level}: {error}"));
             tools
                 .link(&output.ptx, arch)
                 .unwrap_or_else(|error| panic!("{what}: {error}\n{}", output.ptx.0));

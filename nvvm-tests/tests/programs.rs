@@ -10,7 +10,10 @@ use std::process::Command;
 
 use gridlet::arch::{CudaArch, Dialect};
 use gridlet::compile::{self, Backend, BuildOptions, Checked, DialectChoice, Session};
+use gridlet::host::Build;
 use gridlet::toolchain::Component;
+use gridlet_runtime::Artifact;
+use gridlet_runtime::manifest::ImageKind;
 use nvvm_tests::toolchain_or_skip;
 
 /// The example programs, in the order of their names.
@@ -68,6 +71,31 @@ fn device_runtime_names_are_those_of_the_architecture() {
             );
         }
     }
+}
+
+#[test]
+fn build_scripts_get_machine_code_for_each_architecture() {
+    let test = "build_scripts_get_machine_code_for_each_architecture";
+    let needed =
+        [Component::LibNvvm, Component::LibDevice, Component::NvJitLink, Component::CudaDevRt];
+    if toolchain_or_skip(test, &needed).is_none() {
+        return;
+    }
+    let out = tempfile::tempdir().unwrap();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/programs/quicksort.grid");
+    let archs: [CudaArch; 2] = ["sm_120".parse().unwrap(), "sm_80".parse().unwrap()];
+    let build = archs.into_iter().fold(Build::new(&file), Build::arch);
+    build.out_dir(out.path()).compile().unwrap();
+
+    let artifact = Artifact::open(out.path().join("quicksort.gridlet")).unwrap();
+    assert_eq!(artifact.images().count(), 2);
+    let (session, program) = (Session::new(), checked(&file).1);
+    for ((image, bytes), arch) in artifact.images().zip(archs) {
+        assert_eq!((image.kind, &image.arch), (ImageKind::Cubin, &arch.sm()));
+        let cubin = session.cubin(&program, &BuildOptions::for_arch(arch)).unwrap().cubin;
+        assert!(bytes == cubin.0, "not the machine code for {arch}");
+    }
+    assert!(fs::read_to_string(out.path().join("quicksort.rs")).unwrap().contains("BUNDLE"));
 }
 
 /// Assembles PTX with ptxas, warnings being errors.

@@ -8,6 +8,7 @@ use crate::device::{Device, DeviceInner, lock};
 use crate::driver::green::ResourceKind;
 use crate::error::{Error, Result};
 use crate::event::Event;
+use crate::info::SmGranularity;
 use crate::observe;
 use crate::program::{Program, ProgramInner};
 use crate::resources::{
@@ -35,8 +36,10 @@ pub enum Confinement {
     /// They do.
     Confined,
     /// Those that the host launches may use two SMs more, which all green contexts share; those that are launched
-    /// from the device run on any SM.
+    /// from the device run on any SM. So it is on compute capability 9.x.
     ChildrenLeave,
+    /// The program launches from the device, on a GPU of another compute capability, where nobody has measured it.
+    NotMeasured,
 }
 
 impl std::fmt::Display for Confinement {
@@ -46,6 +49,10 @@ impl std::fmt::Display for Confinement {
             Confinement::ChildrenLeave => {
                 "kernels launched from the device leave the partition: CUDA's device runtime runs them on any SM, \
                  and kernels launched from the host may use 2 SMs more than the partition has"
+            }
+            Confinement::NotMeasured => {
+                "kernels launched from the device may leave the partition: they do on compute capability 9.x, and \
+                 others were not measured"
             }
         })
     }
@@ -60,7 +67,7 @@ impl GreenContext {
     /// [`crate::Error::Partition`] if the device does not have so many SMs or `sms` is 0; [`crate::Error::MissingCall`] if
     /// the driver is older than CUDA 12.4; [`crate::Error::Cuda`], [`crate::Error::Unusable`].
     pub fn with_sms(device: &Device, sms: u32) -> Result<GreenContext> {
-        GreenContext::new(&ResourceDescriptor::new([at_least(device, sms)?])?)
+        GreenContext::new(&ResourceDescriptor::new([at_least(device, sms)?.0])?)
     }
 
     /// A green context of exactly `sms` SMs.
@@ -69,9 +76,8 @@ impl GreenContext {
     /// [`Error::Resource`] if the driver would give another number: it says which, and in which sizes the device
     /// can be split. Those of [`GreenContext::with_sms`].
     pub fn with_exactly(device: &Device, sms: u32) -> Result<GreenContext> {
-        let part = at_least(device, sms)?;
+        let (part, granularity) = at_least(device, sms)?;
         if part.sm_count() != sms {
-            let granularity = device.sm_resource()?.granularity();
             return Err(ResourceProblem::Rounded {
                 asked: sms,
                 given: part.sm_count(),
@@ -216,14 +222,14 @@ impl GreenContext {
     }
 
     /// Whether the program's kernels stay on its SMs. Kernels that launch do so through CUDA's device runtime, whose
-    /// children leave (seen on compute capability 9.0).
+    /// children leave (seen on an H200, of compute capability 9.0, with driver 580.159.04; on other GPUs not measured).
     pub fn confinement(&self, program: &Program) -> Confinement {
         self.inner.confinement(&program.inner)
     }
 }
 
-/// The smallest part of the device that has at least `sms` SMs.
-fn at_least(device: &Device, sms: u32) -> Result<SmResource> {
+/// The smallest part of the device that has at least `sms` SMs, and in which sizes it can be split.
+fn at_least(device: &Device, sms: u32) -> Result<(SmResource, SmGranularity)> {
     let all = device.sm_resource()?;
     let (available, granularity) = (all.sm_count(), all.granularity());
     let refuse = || Error::Partition {
@@ -236,10 +242,10 @@ fn at_least(device: &Device, sms: u32) -> Result<SmResource> {
         return Err(refuse());
     }
     if granularity.round_up(sms) > available {
-        return Ok(all);
+        return Ok((all, granularity));
     }
     let split = all.split_by_count(1, sms, SplitFlags::default())?;
-    split.groups.into_iter().next().ok_or_else(refuse)
+    split.groups.into_iter().next().map(|part| (part, granularity)).ok_or_else(refuse)
 }
 
 /// A green context that is current on this thread. Dropping it brings back what was current before.
@@ -280,11 +286,13 @@ pub(crate) struct GreenInner {
 impl GreenInner {
     /// [`GreenContext::confinement`].
     pub(crate) fn confinement(&self, program: &ProgramInner) -> Confinement {
-        let capability = self.device.info.compute_capability;
-        if program.artifact.manifest().device_runtime.is_some() && capability.major > 0 {
-            Confinement::ChildrenLeave
-        } else {
-            Confinement::Confined
+        let launches = program.artifact.manifest().device_runtime.is_some();
+        match self.device.info.compute_capability.major {
+            _ if !launches => Confinement::Confined,
+            // The CPU device's partitions hold.
+            0 => Confinement::Confined,
+            9 => Confinement::ChildrenLeave,
+            _ => Confinement::NotMeasured,
         }
     }
 }

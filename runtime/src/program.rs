@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fmt;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -27,6 +28,23 @@ pub struct Program {
 }
 
 impl Program {
+    /// Loads a `.gridlet` bundle, or what a manifest (a file that ends in `.json`) lists, on the device. Images for
+    /// other devices are not even unpacked: [`Artifact::open`] checks them, too.
+    ///
+    /// # Errors
+    /// Those of [`Artifact::open`] and [`Program::load`].
+    pub fn open(device: &Device, path: impl AsRef<Path>) -> Result<Program> {
+        Program::load(device, &Artifact::open_for(device.info(), path.as_ref())?)
+    }
+
+    /// Loads a bundle that is in memory on the device, as [`Program::open`] does.
+    ///
+    /// # Errors
+    /// Those of [`Artifact::from_bytes`] and [`Program::load`].
+    pub fn from_bundle(device: &Device, bundle: &[u8]) -> Result<Program> {
+        Program::load(device, &Artifact::from_bytes_for(device.info(), bundle)?)
+    }
+
     /// Loads the artifact's image for the device.
     ///
     /// # Errors
@@ -58,7 +76,8 @@ impl Program {
         Ok(Program { inner })
     }
 
-    /// The artifact that it was loaded from.
+    /// The artifact that it was loaded from; after [`Program::open`] and [`Program::from_bundle`], only with the image for
+    /// its device.
     pub fn artifact(&self) -> &Artifact {
         &self.inner.artifact
     }

@@ -141,6 +141,15 @@ impl<'a> Body<'_, 'a> {
             self.wrong_argument(builtin.name(), &value, wanted);
             return None;
         }
+        if matches!(builtin, Builtin::MemcpyAsync | Builtin::MemsetAsync)
+            && let Some(pointed) = self.points_to(&value)
+        {
+            let who = format!("`{}`", builtin.name());
+            let others = "the work of a stream is done by others";
+            let hint = "write a loop, or pass a pointer to device memory";
+            self.unreachable_memory(&value, pointed, &who, others, hint);
+            return None;
+        }
         if value.ty == *ty {
             return Some(value);
         }

@@ -3,7 +3,7 @@
 //! Such a function has the symbol and the calling convention that CUDA C++ gives an `extern "C" __device__`
 //! function: numbers, `bool` and pointers by themselves, integers below 32 bits extended by their sign;
 //! structs and vectors as a copy of their bytes, laid out as everywhere (PTX ISA, "Parameter State Space";
-//! CUDA's vectors are structs of their alignment). On the CPU it is C's, by way of the same types.
+//! CUDA's vectors are structs of their alignment). On the CPU it is C's, of the same types.
 //! What C cannot say, or compilers say in more than one way, is refused.
 
 use super::Context;
@@ -27,11 +27,11 @@ impl Context<'_> {
         }
         for (parameter, source) in signature.parameters.iter().zip(&item.parameters) {
             if let Some(ty) = &parameter.ty {
-                self.check_extern_type(ty, source.ty.span, false);
+                self.check_extern_type(ty, source.ty.span, "take");
             }
         }
         if let (Some(ty), Some(source)) = (&signature.result, &item.result) {
-            self.check_extern_type(ty, source.span, true);
+            self.check_extern_type(ty, source.span, "return");
         }
         let types = signature.parameters.iter().map(|parameter| parameter.ty.clone());
         let types = types.collect::<Option<Vec<Type>>>();
@@ -47,19 +47,18 @@ impl Context<'_> {
         self.extern_ids.insert(function, id);
     }
 
-    fn check_extern_type(&mut self, ty: &Type, span: Span, is_result: bool) {
+    fn check_extern_type(&mut self, ty: &Type, span: Span, what: &str) {
         let (why, hint) = match ty {
-            Type::Array(..) => ("C passes no arrays", "pass a pointer to the first element"),
-            Type::Scalar(Scalar::F16 | Scalar::Bf16) => {
-                ("compilers pass it in more than one way", "pass a pointer to it, or an `f32`")
-            }
-            Type::Struct(_) | Type::Vector(..) if is_result => (
-                "compilers return structs in more than one way",
-                "let it write through a pointer that it is given",
+            Type::Array(..) => (
+                "C passes no arrays",
+                "pass a pointer to the first element, or a struct with the array in it",
+            ),
+            Type::Scalar(Scalar::F16 | Scalar::Bf16) => (
+                "compilers pass it in more than one way",
+                "pass a pointer to it, an `f32`, or a struct with it",
             ),
             _ => return,
         };
-        let what = if is_result { "return" } else { "take" };
         let message = format!("an `extern fn` cannot {what} {}", self.show(ty));
         let error = Diagnostic::error(ids::EXTERN_SIGNATURE, span, message);
         self.report(error.note(why).hint(hint));

@@ -359,25 +359,34 @@ impl<'a> Body<'_, 'a> {
         let is_array = matches!(value.ty, Type::Array(..)) && ty.is_pointer();
         let pointed = if is_array { self.memory_of(&value) } else { self.points_to(&value) };
         if let Some(pointed) = pointed {
-            self.unreachable_memory(&value, pointed);
+            let others = "a child grid is made of other blocks";
+            let hint = "pass the value itself, or a pointer to device memory";
+            self.unreachable_memory(&value, pointed, "the child grid", others, hint);
             return None;
         }
         self.coerce(value, ty, why)
     }
 
-    fn unreachable_memory(&mut self, value: &Expr, pointed: Pointed) {
+    /// Reports an argument that points to memory which `who`, for the reason `others`, cannot reach.
+    pub(super) fn unreachable_memory(
+        &mut self,
+        value: &Expr,
+        pointed: Pointed,
+        who: &str,
+        others: &str,
+        hint: &str,
+    ) {
         let (what, why) = match pointed.memory {
             Memory::Local => ("a local variable", "local memory belongs to one thread"),
             Memory::Shared => ("`shared` memory", "`shared` memory belongs to one block"),
         };
-        let message = format!("this argument points to {what}, which the child grid cannot reach");
+        let message = format!("this argument points to {what}, which {who} cannot reach");
         let mut error = Diagnostic::error(ids::LOCAL_POINTER_ARGUMENT, value.span, message);
         if pointed.span != value.span {
             error = error.label(pointed.span, "the address is taken here");
         }
-        let note = format!("{why}, and a child grid is made of other blocks");
-        self.cx
-            .report(error.note(note).hint("pass the value itself, or a pointer to device memory"));
+        let note = format!("{why}, and {others}");
+        self.cx.report(error.note(note).hint(hint));
     }
 
     /// What memory out of a child's reach a value points to, or holds a pointer to, where that can be

@@ -88,15 +88,16 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             let value = self.cast_int(value, from, Scalar::U32)?;
             return self.int_to_float(value, Scalar::U32, to);
         }
-        if self.cx.is_bits(to) {
+        if self.cx.is_bits(to) && !self.cx.has_half(to) {
             return Ok(self.int_to_narrow(value, from, to)?.into());
         }
         let ty = self.cx.float_type(to);
-        Ok(if from.is_signed() {
+        let value = if from.is_signed() {
             self.build().build_signed_int_to_float(value, ty, "")?.into()
         } else {
             self.build().build_unsigned_int_to_float(value, ty, "")?.into()
-        })
+        };
+        if self.cx.has_half(to) { self.half_to_bits(value) } else { Ok(value) }
     }
 
     fn cast_float(
@@ -105,20 +106,24 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         from: Scalar,
         to: Scalar,
     ) -> Result<BasicValueEnum<'ctx>> {
-        if self.cx.is_bits(from) {
+        let value = if self.cx.has_half(from) {
+            self.bits_to_half(value)?
+        } else if self.cx.is_bits(from) {
             let wide = self.narrow_to_f32(int(value)?, from)?;
             return self.cast_scalar(wide.into(), Scalar::F32, to);
-        }
-        let value = float(value)?;
-        if self.cx.is_bits(to) {
+        } else {
+            float(value)?
+        };
+        if self.cx.is_bits(to) && !self.cx.has_half(to) {
             return Ok(self.float_to_narrow(value, from, to)?.into());
         }
         let ty = self.cx.float_type(to);
-        Ok(if to.size() > from.size() {
+        let value = if to.size() > from.size() {
             self.build().build_float_ext(value, ty, "")?.into()
         } else {
             self.build().build_float_trunc(value, ty, "")?.into()
-        })
+        };
+        if self.cx.has_half(to) { self.half_to_bits(value) } else { Ok(value) }
     }
 
     /// Float to integer. LLVM's conversion is undefined outside the range and LLVM 7 has no saturating one;

@@ -1,73 +1,184 @@
 //! Calls of `extern fn`, by the convention of [`crate::check`]'s `externs`: what CUDA C++ gives an
-//! `extern "C" __device__` function, and on the CPU C.
+//! `extern "C" __device__` function, and on the CPU C. What becomes of structs and vectors is decided in
+//! [`super::c_abi`]; here it becomes LLVM's types and attributes.
 
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::types::BasicTypeEnum;
-use inkwell::values::{BasicValueEnum, FunctionValue};
+use inkwell::values::{BasicValue, BasicValueEnum, FunctionValue, PointerValue};
 
+use super::bug;
+use super::c_abi::{Convention, MAX_CUDA_ARRAY_BYTES, Passing, Register, Signature, is_aggregate};
 use super::context::ModuleContext;
-use super::function::FunctionEmitter;
+use super::function::{FunctionEmitter, set_alignment};
+use super::values::result;
 use crate::error::{Error, Result};
 use crate::ir::Extern;
 use crate::types::{Scalar, Type};
 
-/// Whether a value is passed as a copy of its bytes.
-fn is_copied(ty: &Type) -> bool {
-    matches!(ty, Type::Struct(_) | Type::Vector(..) | Type::Array(..))
-}
+/// What a CPU's registers of 8 bytes are read from is so long that each can be read whole.
+const CPU_REGISTER_BYTES: u32 = 8;
 
 impl<'ctx> ModuleContext<'ctx, '_> {
     /// Declares an `extern fn`.
     pub(super) fn declare_external(&self, item: &Extern) -> Result<FunctionValue<'ctx>> {
-        if self.cpu().is_some() && item.parameters.iter().any(is_copied) {
-            return Err(Error::Invalid(format!(
-                "`{}` takes a struct or a vector by itself, which the CPU device cannot pass to C yet; \
-                 pass a pointer to it",
-                item.name
-            )));
+        let signature = self.signature(item)?;
+        let mut parameters = vec![];
+        if signature.result == Passing::Memory {
+            parameters.push(self.pointer_type().into());
         }
-        let parameters = item.parameters.iter().map(|ty| self.external_type(ty));
-        let parameters = parameters.collect::<Result<Vec<_>>>()?;
-        let result = match &item.result {
-            Type::Unit => None,
-            ty => Some(self.external_type(ty)?),
-        };
+        for (passing, ty) in signature.parameters.iter().zip(&item.parameters) {
+            match passing {
+                Passing::Itself => parameters.push(self.value_type(ty)?),
+                Passing::Pieces(pieces) => {
+                    for (_, register) in pieces {
+                        parameters.push(self.register_type(*register)?);
+                    }
+                }
+                Passing::Array { element, count, .. } => {
+                    parameters.push(self.array_type(*element, *count)?);
+                }
+                Passing::Memory | Passing::Address => parameters.push(self.pointer_type().into()),
+            }
+        }
+        let result = self.returned_type(&signature.result, &item.result)?;
         let value = self.add_function(&item.name, self.function_type(result, &parameters))?;
-        for (place, attribute) in self.external_attributes(item)? {
+        for (place, attribute) in self.external_attributes(item, &signature)? {
             value.add_attribute(place, attribute);
         }
         Ok(value)
     }
 
-    fn external_type(&self, ty: &Type) -> Result<BasicTypeEnum<'ctx>> {
-        if is_copied(ty) { Ok(self.pointer_type().into()) } else { self.value_type(ty) }
+    /// How an `extern fn` is called on this target.
+    fn signature(&self, item: &Extern) -> Result<Signature> {
+        let is_aggregate = |ty: &Type| is_aggregate(ty);
+        let has_aggregate = is_aggregate(&item.result) || item.parameters.iter().any(is_aggregate);
+        let convention = match self.cpu() {
+            None => Convention::Cuda,
+            // Without structs all conventions are one here.
+            Some(_) if !has_aggregate => Convention::SystemV,
+            Some(_) => {
+                let triple = self.module.get_triple();
+                let triple = triple.as_str().to_string_lossy();
+                Convention::of_c(&triple).ok_or_else(|| {
+                    Error::Invalid(format!(
+                        "`{}` takes or returns a struct or a vector, and how C passes those is not known for \
+                         the CPU device on {triple}; pass a pointer to it",
+                        item.name
+                    ))
+                })?
+            }
+        };
+        let bytes = self.size(&item.result);
+        if convention == Convention::Cuda && bytes > MAX_CUDA_ARRAY_BYTES {
+            return Err(Error::Invalid(format!(
+                "`{}` returns {bytes} bytes, and a function of a GPU at most {MAX_CUDA_ARRAY_BYTES}; let it \
+                 write through a pointer that it is given",
+                item.name
+            )));
+        }
+        Ok(convention.signature(&item.parameters, &item.result, &self.ir.structs))
+    }
+
+    fn register_type(&self, register: Register) -> Result<BasicTypeEnum<'ctx>> {
+        let float = |scalar| match scalar {
+            Scalar::F16 => self.context.f16_type(),
+            Scalar::Bf16 => self.context.bf16_type(),
+            other => self.float_type(other),
+        };
+        Ok(match register {
+            Register::Int(bits) => {
+                let bits = std::num::NonZeroU32::new(bits).ok_or_else(|| bug("no bits"))?;
+                self.context.custom_width_int_type(bits).map_err(bug)?.into()
+            }
+            Register::Pointer => self.pointer_type().into(),
+            Register::Float(scalar) => float(scalar).into(),
+            Register::Floats(scalar, count) => float(scalar).vec_type(count).into(),
+        })
+    }
+
+    fn array_type(&self, element: Register, count: u32) -> Result<BasicTypeEnum<'ctx>> {
+        Ok(match self.register_type(element)? {
+            BasicTypeEnum::IntType(element) => element.array_type(count).into(),
+            BasicTypeEnum::FloatType(element) => element.array_type(count).into(),
+            other => return Err(bug(format!("an array of {other}"))),
+        })
+    }
+
+    /// The type of a result, if the function has one and does not write it to memory.
+    fn returned_type(&self, passing: &Passing, ty: &Type) -> Result<Option<BasicTypeEnum<'ctx>>> {
+        Ok(match passing {
+            Passing::Itself if *ty == Type::Unit => None,
+            Passing::Itself => Some(self.value_type(ty)?),
+            Passing::Pieces(pieces) => match pieces.as_slice() {
+                [(_, register)] => Some(self.register_type(*register)?),
+                pieces => {
+                    let fields = pieces.iter().map(|(_, register)| self.register_type(*register));
+                    let fields = fields.collect::<Result<Vec<_>>>()?;
+                    Some(self.context.struct_type(&fields, false).into())
+                }
+            },
+            Passing::Array { element, count, .. } => Some(self.array_type(*element, *count)?),
+            Passing::Memory | Passing::Address => None,
+        })
     }
 
     /// What the declaration and every call say of parameters and result.
-    fn external_attributes(&self, item: &Extern) -> Result<Vec<(AttributeLoc, Attribute)>> {
+    fn external_attributes(
+        &self,
+        item: &Extern,
+        signature: &Signature,
+    ) -> Result<Vec<(AttributeLoc, Attribute)>> {
         let mut attributes = vec![];
-        let places = (0..).map(AttributeLoc::Param).zip(&item.parameters);
-        for (place, ty) in places.chain([(AttributeLoc::Return, &item.result)]) {
-            let named = |name: &str, value: u64| {
-                let kind = Attribute::get_named_enum_kind_id(name);
-                (place, self.context.create_enum_attribute(kind, value))
+        let named = |name: &str, value: u64| {
+            let kind = Attribute::get_named_enum_kind_id(name);
+            self.context.create_enum_attribute(kind, value)
+        };
+        let in_memory = |name: &str, ty: &Type| {
+            let kind = Attribute::get_named_enum_kind_id(name);
+            let bytes = self.bytes_type(ty)?;
+            let what = self.context.create_type_attribute(kind, bytes.into());
+            Ok::<_, Error>([what, named("align", u64::from(self.memory_alignment(ty)))])
+        };
+        let extension = |ty: &Type| match ty {
+            Type::Scalar(Scalar::Bool | Scalar::U8 | Scalar::U16) => Some(named("zeroext", 0)),
+            Type::Scalar(Scalar::I8 | Scalar::I16) => Some(named("signext", 0)),
+            _ => None,
+        };
+        let mut at = 0;
+        if signature.result == Passing::Memory {
+            let result = in_memory("sret", &item.result)?;
+            attributes.extend(result.map(|attribute| (AttributeLoc::Param(at), attribute)));
+            at += 1;
+        }
+        let result = extension(&item.result);
+        attributes.extend(result.map(|attribute| (AttributeLoc::Return, attribute)));
+        for (passing, ty) in signature.parameters.iter().zip(&item.parameters) {
+            let place = AttributeLoc::Param(at);
+            at += match passing {
+                Passing::Pieces(pieces) => pieces.len() as u32,
+                _ => 1,
             };
-            match ty {
-                Type::Scalar(Scalar::Bool | Scalar::U8 | Scalar::U16) => {
-                    attributes.push(named("zeroext", 0));
+            match passing {
+                Passing::Itself => {
+                    attributes.extend(extension(ty).map(|attribute| (place, attribute)));
                 }
-                Type::Scalar(Scalar::I8 | Scalar::I16) => attributes.push(named("signext", 0)),
-                ty if is_copied(ty) => {
-                    let kind = Attribute::get_named_enum_kind_id("byval");
-                    let bytes = self.bytes_type(ty)?;
-                    let byval = self.context.create_type_attribute(kind, bytes.into());
-                    attributes.push((place, byval));
-                    attributes.push(named("align", u64::from(self.alignment(ty))));
+                Passing::Memory => {
+                    let parameter = in_memory("byval", ty)?;
+                    attributes.extend(parameter.map(|attribute| (place, attribute)));
                 }
-                _ => {}
+                Passing::Array { stack_alignment: Some(bytes), .. } => {
+                    attributes.push((place, named("alignstack", u64::from(*bytes))));
+                }
+                Passing::Pieces(_) | Passing::Array { .. } | Passing::Address => {}
             }
         }
         Ok(attributes)
+    }
+
+    /// The alignment of a copy that is passed in memory or read to registers. A CPU's stack has slots of 8 bytes.
+    fn memory_alignment(&self, ty: &Type) -> u32 {
+        let alignment = self.alignment(ty);
+        if self.cpu().is_some() { alignment.max(CPU_REGISTER_BYTES) } else { alignment }
     }
 }
 
@@ -80,21 +191,97 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         arguments: Vec<BasicValueEnum<'ctx>>,
         name: &str,
     ) -> Result<Option<BasicValueEnum<'ctx>>> {
+        let signature = self.cx.signature(item)?;
         let mut passed = Vec::with_capacity(arguments.len());
-        for (value, ty) in arguments.into_iter().zip(&item.parameters) {
-            passed.push(match is_copied(ty) {
-                false => value,
-                true => {
-                    let copy = self.temporary(self.cx.size(ty), self.cx.alignment(ty), "copy")?;
-                    self.store_part(copy, 0, value, ty)?;
-                    copy.into()
+        let returned = match signature.result {
+            Passing::Itself => None,
+            _ => Some(self.register_copy(&item.result, "result")?),
+        };
+        if let (Passing::Memory, Some(to)) = (&signature.result, returned) {
+            passed.push(to.into());
+        }
+        let parameters = signature.parameters.iter().zip(&item.parameters);
+        for (value, (passing, ty)) in arguments.into_iter().zip(parameters) {
+            if *passing == Passing::Itself {
+                passed.push(value);
+                continue;
+            }
+            let copy = self.register_copy(ty, "copy")?;
+            self.store_part(copy, 0, value, ty)?;
+            let alignment = self.cx.memory_alignment(ty);
+            match passing {
+                Passing::Pieces(pieces) => {
+                    for (offset, register) in pieces {
+                        let register = self.cx.register_type(*register)?;
+                        passed.push(self.load_register(copy, *offset, register, alignment)?);
+                    }
                 }
-            });
+                Passing::Array { element, count, .. } => {
+                    let array = self.cx.array_type(*element, *count)?;
+                    passed.push(self.load_register(copy, 0, array, alignment)?);
+                }
+                Passing::Itself | Passing::Memory | Passing::Address => passed.push(copy.into()),
+            }
         }
         let call = self.emit_call(callee, &passed, name)?;
-        for (place, attribute) in self.cx.external_attributes(item)? {
+        for (place, attribute) in self.cx.external_attributes(item, &signature)? {
             call.add_attribute(place, attribute);
         }
-        Ok(call.try_as_basic_value().basic())
+        let Some(copy) = returned else { return Ok(call.try_as_basic_value().basic()) };
+        let alignment = self.cx.memory_alignment(&item.result);
+        match &signature.result {
+            Passing::Pieces(pieces) if pieces.len() > 1 => {
+                let BasicValueEnum::StructValue(returned) = result(call)? else {
+                    return Err(bug(format!("`{}` returns no pieces", item.name)));
+                };
+                for (at, (offset, _)) in (0..).zip(pieces) {
+                    let piece = self.build().build_extract_value(returned, at, "")?;
+                    self.store_register(copy, *offset, piece, alignment)?;
+                }
+            }
+            Passing::Pieces(_) | Passing::Array { .. } => {
+                self.store_register(copy, 0, result(call)?, alignment)?;
+            }
+            Passing::Itself | Passing::Memory | Passing::Address => {}
+        }
+        Ok(Some(self.load_part(copy, 0, &item.result, name, true)?))
     }
+
+    /// Memory for a value of `ty`, as long as the registers that it is read to.
+    fn register_copy(&self, ty: &Type, name: &str) -> Result<PointerValue<'ctx>> {
+        let alignment = self.cx.memory_alignment(ty);
+        let bytes = self.cx.size(ty).next_multiple_of(u64::from(alignment));
+        self.temporary(bytes, alignment, name)
+    }
+
+    fn load_register(
+        &self,
+        from: PointerValue<'ctx>,
+        offset: u64,
+        ty: BasicTypeEnum<'ctx>,
+        alignment: u32,
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let address = self.offset(from, offset, "")?;
+        let value = self.build().build_load(ty, address, "")?;
+        if let Some(load) = value.as_instruction_value() {
+            set_alignment(load, at_offset(alignment, offset))?;
+        }
+        Ok(value)
+    }
+
+    fn store_register(
+        &self,
+        to: PointerValue<'ctx>,
+        offset: u64,
+        value: BasicValueEnum<'ctx>,
+        alignment: u32,
+    ) -> Result<()> {
+        let address = self.offset(to, offset, "")?;
+        set_alignment(self.build().build_store(address, value)?, at_offset(alignment, offset))
+    }
+}
+
+/// The alignment of what lies `offset` bytes, none or one of a CPU's registers, behind an aligned address.
+fn at_offset(alignment: u32, offset: u64) -> u32 {
+    if offset == 0 { alignment } else { alignment.min(CPU_REGISTER_BYTES) }
 }

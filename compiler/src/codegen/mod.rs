@@ -21,6 +21,7 @@
 mod atomic;
 mod atomic_ptx;
 mod builtin;
+mod c_abi;
 mod cast;
 mod context;
 mod cpu;

@@ -1,4 +1,5 @@
-//! `f16` and `bf16`: what is computed in a wider type and rounded, and how they are carried as their bits.
+//! `f16` and `bf16`: how they are carried as their bits, and what is computed in a wider type and rounded, where the
+//! target has no such operation.
 //!
 //! Every result is the correctly rounded one, the same on all devices but for the bits of a NaN. One operation
 //! (`+ - * /`, square root) in `f32` and one rounding give the narrow type's own result: with `p` digits in the
@@ -33,6 +34,16 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             _ => rounding::to_bf16(value).to_bits(),
         };
         self.cx.int_type(16).const_int(u64::from(bits), false)
+    }
+
+    /// The `half` of an `f16`'s bits.
+    pub(super) fn bits_to_half(&self, bits: BasicValueEnum<'ctx>) -> Result<FloatValue<'ctx>> {
+        float(self.build().build_bit_cast(int(bits)?, self.cx.float_type(Scalar::F16), "")?)
+    }
+
+    /// The bits of a `half`.
+    pub(super) fn half_to_bits(&self, half: BasicValueEnum<'ctx>) -> Result<BasicValueEnum<'ctx>> {
+        Ok(self.build().build_bit_cast(float(half)?, self.cx.int_type(16), "")?)
     }
 
     /// Exact.
@@ -212,17 +223,19 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         scalar: Scalar,
         arguments: &[BasicValueEnum<'ctx>],
     ) -> Result<BasicValueEnum<'ctx>> {
-        let is_bits = self.cx.is_bits(scalar);
         match (op, arguments) {
-            (MathOp::Abs, [value]) if is_bits => {
+            (MathOp::Abs, [value]) => {
                 let size = self.cx.int_type(16).const_int(0x7fff, false);
                 Ok(self.build().build_and(int(*value)?, size, "")?.into())
             }
-            (MathOp::Abs, [value]) => Ok(self.absolute(float(*value)?)?.into()),
-            (MathOp::Fma, [left, right, added]) if is_bits => {
-                self.narrow_fma(scalar, *left, *right, *added)
+            (MathOp::Fma, [..]) if self.cx.has_half(scalar) => {
+                let halves = arguments
+                    .iter()
+                    .map(|argument| Ok(self.bits_to_half(*argument)?.into()))
+                    .collect::<Result<Vec<_>>>()?;
+                self.half_to_bits(self.intrinsic("fma", &halves)?)
             }
-            (MathOp::Fma, [..]) => self.intrinsic("fma", arguments),
+            (MathOp::Fma, [left, right, added]) => self.narrow_fma(scalar, *left, *right, *added),
             _ if op.on_halves() => {
                 let wide = arguments
                     .iter()

@@ -89,13 +89,17 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         right: BasicValueEnum<'ctx>,
         scalar: Scalar,
     ) -> Result<BasicValueEnum<'ctx>> {
-        // The product of two f16 is rounded by itself: a plain one and a sum may become one `fma`, which rounds
-        // once (libNVVM's option -fma).
-        let is_product = scalar == Scalar::F16 && op == BinaryOp::Mul;
-        if self.cx.is_bits(scalar) || is_product || scalar == Scalar::F16 && op == BinaryOp::Rem {
+        if self.cx.has_half(scalar) && !matches!(op, BinaryOp::Mul | BinaryOp::Rem) {
+            let (left, right) = (self.bits_to_half(left)?, self.bits_to_half(right)?);
+            let value = self.float_operation(op, left, right)?;
+            return if op.is_comparison() { Ok(value) } else { self.half_to_bits(value) };
+        }
+        if self.cx.is_bits(scalar) {
             let left = self.cast_scalar(left, scalar, Scalar::F32)?;
             let right = self.cast_scalar(right, scalar, Scalar::F32)?;
-            let value = match is_product && self.cx.cpu().is_none() {
+            // The product of two f16 is rounded by itself: a plain one and a sum may become one `fma`, which
+            // rounds once (libNVVM's option -fma).
+            let value = match self.cx.has_half(scalar) && op == BinaryOp::Mul {
                 true => self.rounded_product(left, right)?,
                 false => self.binary_float(op, left, right, Scalar::F32)?,
             };
@@ -104,14 +108,25 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 false => self.cast_scalar(value, Scalar::F32, scalar),
             };
         }
-        let (left, right) = (float(left)?, float(right)?);
+        if op == BinaryOp::Rem {
+            return self.libdevice("fmod", scalar, &[left, right]);
+        }
+        self.float_operation(op, float(left)?, float(right)?)
+    }
+
+    /// An operator that is an instruction.
+    fn float_operation(
+        &self,
+        op: BinaryOp,
+        left: FloatValue<'ctx>,
+        right: FloatValue<'ctx>,
+    ) -> Result<BasicValueEnum<'ctx>> {
         let build = self.build();
         Ok(match op {
             BinaryOp::Add => build.build_float_add(left, right, "")?.into(),
             BinaryOp::Sub => build.build_float_sub(left, right, "")?.into(),
             BinaryOp::Mul => build.build_float_mul(left, right, "")?.into(),
             BinaryOp::Div => build.build_float_div(left, right, "")?.into(),
-            BinaryOp::Rem => self.libdevice("fmod", scalar, &[left.into(), right.into()])?,
             _ => self.compare_floats(op, left, right)?.into(),
         })
     }

@@ -42,13 +42,20 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         }
     }
 
-    /// Whether values of a float type are carried as their bits, in an `i16`. LLVM 7 has no `bfloat`; and the
-    /// baseline of x86-64 converts a `half` by functions of LLVM's own library, which an image must not need.
+    /// Whether values of a float type are carried as their bits, in an `i16`: the narrow ones. LLVM 7 has no
+    /// `bfloat`. Of a `half` libNVVM drops what a function returns, and at `-O 0` it knows some operations on
+    /// vectors not.
     pub(super) fn is_bits(&self, scalar: Scalar) -> bool {
-        scalar == Scalar::Bf16 || scalar == Scalar::F16 && self.cpu().is_some()
+        matches!(scalar, Scalar::F16 | Scalar::Bf16)
     }
 
-    /// The floating-point type of `f16` on a GPU, `f32` or `f64`.
+    /// Whether operations on a narrow float are the target's own, on a `half`. The baseline of x86-64 converts
+    /// one by functions of LLVM's own library, which an image must not need.
+    pub(super) fn has_half(&self, scalar: Scalar) -> bool {
+        scalar == Scalar::F16 && self.cpu().is_none()
+    }
+
+    /// The floating-point type of `f16` where the target has one, `f32` or `f64`.
     pub(super) fn float_type(&self, scalar: Scalar) -> FloatType<'ctx> {
         match scalar {
             Scalar::F16 => self.context.f16_type(),

@@ -131,8 +131,7 @@ impl Reporter {
     pub(crate) fn findings(&self, findings: &Findings, sources: Option<&SourceMap>) -> Failure {
         let line = |file: &str, line: u32| {
             let file = sources?.files().iter().find(|known| known.name == file)?;
-            let at = usize::try_from(line).ok()?.checked_sub(1)?;
-            file.text.lines().nth(at).map(str::to_owned)
+            diagnostics::shown_line(file, line)
         };
         match self.format {
             MessageFormat::Human => {

@@ -364,8 +364,11 @@ fn tell_of_partition(green: &GreenContext, asked: u32, program: &Program, report
         reporter.note("partition-rounded", &format!("{asked} SMs asked, {given} given{sizes}"));
     }
     let confinement = green.confinement(program);
-    if confinement != Confinement::Confined {
-        reporter.warning("partition-left", &format!("--sms {asked}: {confinement}"));
+    let text = format!("--sms {asked}: {confinement}");
+    match confinement {
+        Confinement::Confined => {}
+        Confinement::ChildrenLeave => reporter.warning("partition-left", &text),
+        Confinement::NotMeasured => reporter.note("partition-not-measured", &text),
     }
 }
 

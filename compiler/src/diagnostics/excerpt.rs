@@ -1,5 +1,5 @@
-//! What a message shows of the sources: lines of any length cut to what matters, and nothing in them that a
-//! terminal would obey.
+//! The lines of a source that a message shows. Of a long line it shows what stands around the labels, so that a
+//! message has a bounded length wherever it points to.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,112 +7,236 @@ use std::ops::Range;
 
 use codespan_reporting::files::{Error, Files};
 
-use super::Label;
-use crate::source::{FileId, SourceMap, Span};
+use super::Diagnostic;
+use crate::source::{FileId, SourceFile, SourceMap, Span};
 
-/// The longest line, in bytes, that is shown whole.
-const MAX_LINE: usize = 400;
+/// Most characters of a line that is shown whole.
+const MAX_COLUMNS: usize = 400;
 
-/// Bytes that are shown of a longer one before and after the place.
-const AROUND: usize = 100;
+/// Characters that are shown on either side of where a label starts or ends in a longer line.
+const CONTEXT_COLUMNS: usize = 60;
 
-/// The most lines that a label is drawn along.
+/// What stands for text that is left out.
+const OMISSION: &str = "…";
+
+/// Lines after the start and before the end of a label that may be shown with it.
+const CONTEXT_LINES: usize = 4;
+
+/// The most lines that a label is drawn along; of a longer one the first line is.
 const MAX_LINES: usize = 1000;
 
-/// The sources as one message shows them.
-pub(super) struct Excerpts<'s> {
+/// The sources as one message shows them. What codespan-reporting calls a byte of a source is a byte of its
+/// excerpt, where it has one.
+pub(super) struct View<'s> {
     sources: &'s SourceMap,
-    texts: Vec<Cow<'s, str>>,
-    /// What is shown of long lines that labels point into, by file and line.
-    windows: BTreeMap<(usize, usize), Range<usize>>,
+    excerpts: BTreeMap<FileId, Excerpt>,
 }
 
-impl<'s> Excerpts<'s> {
-    pub(super) fn new(sources: &'s SourceMap) -> Self {
-        let texts = sources.files().iter().map(|file| printable(&file.text)).collect();
-        Excerpts { sources, texts, windows: BTreeMap::new() }
-    }
+/// A part of a source that has long lines.
+struct Excerpt {
+    text: String,
+    /// In the order of the source.
+    lines: Vec<Line>,
+}
 
-    /// Forgets the message before this one.
-    pub(super) fn clear(&mut self) {
-        self.windows.clear();
-    }
+/// A line of an excerpt.
+struct Line {
+    /// Its number in the source, from 0.
+    index: usize,
+    /// Where it lies in the excerpt.
+    range: Range<usize>,
+    /// The parts of the source that it shows.
+    pieces: Vec<Piece>,
+}
 
-    /// The number of the first line, counted from 1, of which this message does not show all.
-    pub(super) fn cut_line(&self) -> Option<usize> {
-        self.windows.keys().next().map(|(_, line)| line + 1)
-    }
+struct Piece {
+    source: Range<usize>,
+    /// Where it starts in the excerpt.
+    at: usize,
+}
 
-    /// The part of a label that is shown. None of it is if an earlier label has cut it off.
-    pub(super) fn clip(&mut self, label: &Label) -> Option<Range<usize>> {
-        let (file, Range { start, mut end }) = (label.span.file, label.span.range());
-        let first = self.sources.files().get(file.0 as usize)?.line_of(label.span.start);
-        let last = self.sources.file(file).line_of(label.span.end);
-        let shown = self.window(file, first, start);
-        if !(shown.start..=shown.end).contains(&start) {
-            return None;
-        }
-        // Without the line break.
-        let edge = shown.start + self.texts[file.0 as usize].get(shown.clone())?.trim_end().len();
-        if last == first {
-            end = end.min(shown.end);
-        } else if last - first > MAX_LINES {
-            end = edge.max(start);
-        } else {
-            let at_end = self.window(file, last, end);
-            if !(at_end.start..=at_end.end).contains(&end) {
-                end = edge.max(start);
+impl<'s> View<'s> {
+    /// The sources for one message.
+    pub(super) fn new(diagnostic: &Diagnostic, sources: &'s SourceMap) -> Self {
+        // By file and line, where labels start and end.
+        let mut shown: BTreeMap<FileId, BTreeMap<usize, Vec<usize>>> = BTreeMap::new();
+        for span in diagnostic.labels.iter().map(|label| label.span) {
+            let Some(file) = sources.files().get(span.file.0 as usize) else { continue };
+            let span = drawn(file, span);
+            let lines = shown.entry(span.file).or_default();
+            let (first, last) = (file.line_of(span.start), file.line_of(span.end));
+            let around_end = last.saturating_sub(CONTEXT_LINES).max(first)..=last;
+            for line in (first..=first + CONTEXT_LINES).chain(around_end) {
+                lines.entry(line).or_default();
+            }
+            for at in [span.start, span.end] {
+                let at = file.text.floor_char_boundary(at as usize);
+                lines.entry(file.line_of(at as u32)).or_default().push(at);
             }
         }
-        Some(start..end)
-    }
-
-    /// What is shown of a line. A long one is cut around `at`, if it is not cut already.
-    fn window(&mut self, file: FileId, line: usize, at: usize) -> Range<usize> {
-        let key = (file.0 as usize, line);
-        let whole = self.sources.file(file).line_range(line);
-        if whole.len() <= MAX_LINE {
-            return whole;
-        }
-        let text = &self.texts[key.0];
-        self.windows.entry(key).or_insert_with(|| cut(text, whole, at)).clone()
-    }
-}
-
-/// The part of a long line around `at`.
-fn cut(text: &str, line: Range<usize>, at: usize) -> Range<usize> {
-    let start = at.saturating_sub(AROUND).max(line.start);
-    let end = (at.max(start) + AROUND).min(line.end);
-    let (mut start, mut end) = (start, end);
-    while !text.is_char_boundary(start) {
-        start += 1;
-    }
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    start..end
-}
-
-/// The text with another character of as many bytes in place of those that a terminal obeys.
-fn printable(text: &str) -> Cow<'_, str> {
-    let obeyed = |c: char| (c.is_control() && !matches!(c, '\n' | '\r' | '\t')) || is_bidi(c);
-    // A carriage return before a line break is part of it.
-    let returns = |(at, _): (usize, &str)| !text[at + 1..].starts_with('\n');
-    if !text.contains(obeyed) && !text.match_indices('\r').any(returns) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len());
-    let mut rest = text.chars().peekable();
-    while let Some(c) = rest.next() {
-        let returns = c == '\r' && rest.peek() != Some(&'\n');
-        shown.push(match c.len_utf8() {
-            _ if !obeyed(c) && !returns => c,
-            1 => '?',
-            2 => '\u{bf}',
-            _ => char::REPLACEMENT_CHARACTER,
+        let excerpts = shown.into_iter().filter_map(|(id, lines)| {
+            let file = sources.file(id);
+            let is_changed = |line: &usize| {
+                let text = file.line_range(*line).map(|range| line_of(&file.text, range));
+                text.is_some_and(|text| is_long(text) || text.contains(is_obeyed))
+            };
+            lines.keys().any(is_changed).then(|| (id, Excerpt::new(file, &lines)))
         });
+        View { sources, excerpts: excerpts.collect() }
     }
-    Cow::Owned(shown)
+
+    /// Where a span lies in what is shown.
+    pub(super) fn range(&self, span: Span) -> Range<usize> {
+        let Ok(file) = self.file(span.file) else { return span.range() };
+        let span = drawn(file, span);
+        let Some(excerpt) = self.excerpts.get(&span.file) else { return span.range() };
+        let shown = |at: u32| excerpt.shown(file, file.text.floor_char_boundary(at as usize));
+        shown(span.start)..shown(span.end)
+    }
+
+    fn file(&self, id: FileId) -> Result<&'s SourceFile, Error> {
+        self.sources.files().get(id.0 as usize).ok_or(Error::FileMissing)
+    }
+}
+
+impl<'a> Files<'a> for View<'_> {
+    type FileId = FileId;
+    type Name = &'a str;
+    type Source = &'a str;
+
+    fn name(&'a self, id: FileId) -> Result<&'a str, Error> {
+        Ok(&self.file(id)?.name)
+    }
+
+    fn source(&'a self, id: FileId) -> Result<&'a str, Error> {
+        match self.excerpts.get(&id) {
+            Some(excerpt) => Ok(&excerpt.text),
+            None => Ok(&self.file(id)?.text),
+        }
+    }
+
+    fn line_index(&'a self, id: FileId, at: usize) -> Result<usize, Error> {
+        match self.excerpts.get(&id) {
+            Some(excerpt) => Ok(excerpt.line(at).map_or(0, |line| line.index)),
+            None => Ok(self.file(id)?.line_of(u32::try_from(at).unwrap_or(u32::MAX))),
+        }
+    }
+
+    fn column_number(&'a self, id: FileId, _line: usize, at: usize) -> Result<usize, Error> {
+        let at = self.excerpts.get(&id).map_or(at, |excerpt| excerpt.source(at));
+        self.file(id)?;
+        Ok(self.sources.position(Span::new(id, at..at)).column as usize)
+    }
+
+    fn line_range(&'a self, id: FileId, line: usize) -> Result<Range<usize>, Error> {
+        let Some(excerpt) = self.excerpts.get(&id) else {
+            let max = self.file(id)?.line_of(u32::MAX);
+            let range = self.file(id)?.line_range(line);
+            return range.ok_or(Error::LineTooLarge { given: line, max });
+        };
+        // A line that is not in the excerpt is within a label, and not shown.
+        let found = excerpt.lines.binary_search_by_key(&line, |line| line.index);
+        Ok(found.map_or(0..0, |at| excerpt.lines[at].range.clone()))
+    }
+}
+
+impl Excerpt {
+    /// The lines of a file, with where labels start and end in each.
+    fn new(file: &SourceFile, lines: &BTreeMap<usize, Vec<usize>>) -> Self {
+        let mut excerpt = Excerpt { text: String::new(), lines: vec![] };
+        for (&index, edges) in lines {
+            let Some(range) = file.line_range(index) else { continue };
+            let start = excerpt.text.len();
+            let pieces = excerpt.push(&file.text, &range, edges);
+            excerpt.lines.push(Line { index, range: start..excerpt.text.len(), pieces });
+        }
+        excerpt
+    }
+
+    fn push(&mut self, text: &str, line: &Range<usize>, edges: &[usize]) -> Vec<Piece> {
+        let content = line.start..line.start + line_of(text, line.clone()).len();
+        let mut wanted: Vec<Range<usize>> = match is_long(&text[content.clone()]) {
+            false => vec![content.clone()],
+            true if edges.is_empty() => vec![around(text, &content, content.start)],
+            true => edges.iter().map(|&edge| around(text, &content, edge)).collect(),
+        };
+        wanted.sort_by_key(|piece| piece.start);
+        let mut pieces: Vec<Piece> = vec![];
+        let mut shown_to = content.start;
+        for source in wanted {
+            // What is shown already comes from the piece before.
+            let source = source.start.max(shown_to)..source.end.max(shown_to);
+            if source.start > shown_to {
+                self.text += OMISSION;
+            }
+            let at = self.text.len();
+            self.text += &printable(&text[source.clone()]);
+            shown_to = source.end;
+            pieces.push(Piece { source, at });
+        }
+        if shown_to < content.end {
+            self.text += OMISSION;
+        }
+        self.text.push('\n');
+        pieces
+    }
+
+    /// Where a byte of the source, at which a label starts or ends, is shown.
+    fn shown(&self, file: &SourceFile, at: usize) -> usize {
+        let index = file.line_of(u32::try_from(at).unwrap_or(u32::MAX));
+        let found = self.lines.binary_search_by_key(&index, |line| line.index);
+        let piece = found.ok().and_then(|line| {
+            self.lines[line].pieces.iter().rev().find(|piece| piece.source.start <= at)
+        });
+        piece.map_or(0, |piece| piece.at + at.min(piece.source.end) - piece.source.start)
+    }
+
+    /// The byte of the source that is shown at a byte of the excerpt.
+    fn source(&self, at: usize) -> usize {
+        let pieces = self.line(at).map_or(&[][..], |line| &line.pieces);
+        let piece = pieces.iter().rev().find(|piece| piece.at <= at);
+        piece.map_or(0, |piece| piece.source.end.min(piece.source.start + at - piece.at))
+    }
+
+    /// The line of a byte of the excerpt.
+    fn line(&self, at: usize) -> Option<&Line> {
+        let after = self.lines.partition_point(|line| line.range.start <= at);
+        self.lines.get(after.saturating_sub(1))
+    }
+}
+
+/// A line of a file, counted from 1, as messages show it that know no place in it: of a long one the start.
+/// `None` if the file has fewer lines.
+pub fn shown_line(file: &SourceFile, number: u32) -> Option<String> {
+    let range = file.line_range((number as usize).checked_sub(1)?)?;
+    let line = printable(line_of(&file.text, range));
+    if !is_long(&line) {
+        return Some(line.into_owned());
+    }
+    let end = around(&line, &(0..line.len()), 0).end;
+    Some(line[..end].to_owned() + OMISSION)
+}
+
+/// The part of a label that is drawn.
+fn drawn(file: &SourceFile, span: Span) -> Span {
+    let first = file.line_of(span.start);
+    match file.line_range(first) {
+        Some(line) if file.line_of(span.end) - first > MAX_LINES => {
+            let end = line.start + line_of(&file.text, line).len();
+            Span { end: span.start.max(end as u32), ..span }
+        }
+        _ => span,
+    }
+}
+
+/// The text of a line without its line break.
+fn line_of(text: &str, line: Range<usize>) -> &str {
+    text[line].trim_end_matches(['\r', '\n'])
+}
+
+/// Whether a terminal would obey a character of a line rather than show it.
+fn is_obeyed(c: char) -> bool {
+    (c.is_control() && c != '\t') || is_bidi(c)
 }
 
 /// Whether a character changes the order in which text is shown (Unicode Standard Annex #9, "Explicit
@@ -121,39 +245,75 @@ pub(crate) fn is_bidi(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-impl<'a> Files<'a> for Excerpts<'_> {
-    type FileId = usize;
-    type Name = &'a str;
-    type Source = &'a str;
+/// A part of a line with characters of as many bytes in place of those that a terminal obeys.
+fn printable(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let shown = text.chars().map(|c| match c.len_utf8() {
+        _ if !is_obeyed(c) => c,
+        1 => '?',
+        2 => '\u{bf}',
+        _ => char::REPLACEMENT_CHARACTER,
+    });
+    Cow::Owned(shown.collect())
+}
 
-    fn name(&'a self, id: usize) -> Result<&'a str, Error> {
-        Ok(&self.sources.files().get(id).ok_or(Error::FileMissing)?.name)
+/// Whether a line is not shown whole.
+fn is_long(line: &str) -> bool {
+    line.len() > MAX_COLUMNS && line.chars().nth(MAX_COLUMNS).is_some()
+}
+
+/// What is shown of a long line because of a byte in it.
+fn around(text: &str, line: &Range<usize>, at: usize) -> Range<usize> {
+    let at = at.clamp(line.start, line.end);
+    let before = text[line.start..at].char_indices().rev().nth(CONTEXT_COLUMNS - 1);
+    let after = text[at..line.end].char_indices().nth(CONTEXT_COLUMNS);
+    line.start + before.map_or(0, |(start, _)| start)
+        ..at + after.map_or(line.end - at, |(end, _)| end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_obeyed, shown_line};
+    use crate::diagnostics::{Diagnostic, ids, render};
+    use crate::source::{FileId, SourceMap, Span};
+
+    #[test]
+    fn a_line_without_a_place_is_shown_from_its_start() {
+        let long = "é".repeat(401);
+        let sources = SourceMap::single("a.grid", format!("short\r\n{long}\n\nlast"));
+        let shown = |number| shown_line(&sources.files()[0], number);
+        assert_eq!(shown(1).as_deref(), Some("short"));
+        assert_eq!(shown(2), Some("é".repeat(60) + "…"));
+        assert_eq!(shown(3).as_deref(), Some(""));
+        assert_eq!(shown(4).as_deref(), Some("last"));
+        assert_eq!((shown(0), shown(5)), (None, None));
     }
 
-    fn source(&'a self, id: usize) -> Result<&'a str, Error> {
-        Ok(self.texts.get(id).ok_or(Error::FileMissing)?)
+    #[test]
+    fn nothing_is_shown_that_a_terminal_obeys() {
+        let text = "kernel k() {\t\u{1b}[31m \u{9b} \u{202e} é\rx\r\n}";
+        let sources = SourceMap::single("a.grid", text);
+        let shown = shown_line(&sources.files()[0], 1);
+        assert_eq!(shown.as_deref(), Some("kernel k() {\t?[31m \u{bf} \u{fffd} é?x"));
+        let (at, _) = text.match_indices('é').next().expect("it is there");
+        let span = Span::new(FileId(0), at..at + 2);
+        let message =
+            render(&[Diagnostic::error(ids::SYNTAX_ERROR, span, "message")], &sources, false);
+        assert!(!message.contains(|c| is_obeyed(c) && c != '\n'), "{message:?}");
+        assert!(message.contains("a.grid:1:24"), "{message}");
     }
 
-    fn line_index(&'a self, id: usize, byte: usize) -> Result<usize, Error> {
-        let file = self.sources.files().get(id).ok_or(Error::FileMissing)?;
-        Ok(file.line_of(u32::try_from(byte).unwrap_or(u32::MAX)))
-    }
-
-    fn column_number(&'a self, id: usize, _line: usize, byte: usize) -> Result<usize, Error> {
-        Ok(self.sources.position(Span::new(FileId(id as u32), byte..byte)).column as usize)
-    }
-
-    fn line_range(&'a self, id: usize, line: usize) -> Result<Range<usize>, Error> {
-        let file = self.sources.files().get(id).ok_or(Error::FileMissing)?;
-        let max = file.line_count();
-        if line >= max {
-            return Err(Error::LineTooLarge { given: line, max });
-        }
-        let whole = file.line_range(line);
-        Ok(match self.windows.get(&(id, line)) {
-            Some(window) => window.clone(),
-            None if whole.len() > MAX_LINE => cut(&self.texts[id], whole.clone(), whole.start),
-            None => whole,
-        })
+    #[test]
+    fn a_label_of_very_many_lines_is_drawn_along_the_first() {
+        let sources = SourceMap::single("a.grid", format!("ab{}c", "\n".repeat(5000)));
+        let message = |range| {
+            let label =
+                Diagnostic::error(ids::SYNTAX_ERROR, Span::new(FileId(0), range), "message");
+            render(&[label], &sources, false)
+        };
+        assert_eq!(message(1..5000), message(1..2));
+        assert_ne!(message(1..500), message(1..2));
     }
 }

@@ -7,6 +7,7 @@ pub mod reference;
 mod render;
 
 pub(crate) use excerpt::is_bidi;
+pub use excerpt::shown_line;
 pub(crate) use nearest::nearest;
 pub use render::{render, to_json};
 

@@ -4,19 +4,20 @@ use codespan_reporting::diagnostic as report;
 use codespan_reporting::term::{self, termcolor};
 use serde_json::{Value, json};
 
-use super::excerpt::Excerpts;
+use super::excerpt::View;
 use super::{Diagnostic, Severity};
-use crate::source::{SourceMap, Span};
+use crate::source::{FileId, SourceMap, Span};
 
-/// Messages as people read them: the source line with a caret, notes and a hint, one after the other.
+/// Messages as people read them: the source line with a caret, notes and a hint, one after the other. Of a line
+/// of more than 400 characters they show what stands around the labels.
 /// With `color`, ANSI escapes for a terminal.
 pub fn render(diagnostics: &[Diagnostic], sources: &SourceMap, color: bool) -> String {
-    let mut files = Excerpts::new(sources);
     let config = term::Config::default();
     let mut buffer = if color { termcolor::Buffer::ansi() } else { termcolor::Buffer::no_color() };
     for diagnostic in diagnostics {
-        let report = to_report(diagnostic, &mut files);
-        if term::emit_to_write_style(&mut buffer, &config, &files, &report).is_err() {
+        let view = View::new(diagnostic, sources);
+        let report = to_report(diagnostic, &view);
+        if term::emit_to_write_style(&mut buffer, &config, &view, &report).is_err() {
             // A label outside its file: say at least the message.
             let text = format!("error[{}]: {}\n\n", diagnostic.id, diagnostic.message);
             let _ = std::io::Write::write_all(&mut buffer, text.as_bytes());
@@ -25,33 +26,23 @@ pub fn render(diagnostics: &[Diagnostic], sources: &SourceMap, color: bool) -> S
     String::from_utf8_lossy(buffer.as_slice()).into_owned()
 }
 
-fn to_report(diagnostic: &Diagnostic, files: &mut Excerpts<'_>) -> report::Diagnostic<usize> {
+fn to_report(diagnostic: &Diagnostic, view: &View<'_>) -> report::Diagnostic<FileId> {
     let severity = match diagnostic.severity {
         Severity::Warning => report::Severity::Warning,
         Severity::Error => report::Severity::Error,
     };
-    files.clear();
-    let labels: Vec<_> = diagnostic
-        .labels
-        .iter()
-        .filter_map(|label| {
-            let style = match label.primary {
-                true => report::LabelStyle::Primary,
-                false => report::LabelStyle::Secondary,
-            };
-            let shown = files.clip(label)?;
-            let file = label.span.file.0 as usize;
-            Some(report::Label::new(style, file, shown).with_message(&label.message))
-        })
-        .collect();
-    let cut = files.cut_line().map(|line| format!("line {line} is too long to be shown whole"));
-    let notes = diagnostic.notes.iter().chain(&cut);
-    let notes = notes.map(|note| format!("note: {}", indent(note)));
+    let labels = diagnostic.labels.iter().map(|label| {
+        let style =
+            if label.primary { report::LabelStyle::Primary } else { report::LabelStyle::Secondary };
+        report::Label::new(style, label.span.file, view.range(label.span))
+            .with_message(&label.message)
+    });
+    let notes = diagnostic.notes.iter().map(|note| format!("note: {}", indent(note)));
     let hint = diagnostic.hint.iter().map(|hint| format!("hint: {}", indent(hint)));
     report::Diagnostic::new(severity)
         .with_code(diagnostic.id)
         .with_message(&diagnostic.message)
-        .with_labels(labels)
+        .with_labels(labels.collect())
         .with_notes(notes.chain(hint).collect())
 }
 
@@ -103,7 +94,6 @@ fn position(span: Span, sources: &SourceMap) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::FileId;
 
     fn example() -> (Diagnostic, SourceMap) {
         let sources = SourceMap::single("a.grid", "fn f() {\n    é = bad;\n}\n");
@@ -162,6 +152,58 @@ mod tests {
         assert_eq!(value["labels"][1]["message"], "in `f`");
         assert_eq!(value["notes"][0], "first line\nsecond line");
         assert_eq!(value["hint"], "write `good`");
+    }
+
+    /// A name of five letters amid `before` and `after` bytes of comments on one line.
+    fn long_line(before: usize, after: usize) -> (String, usize) {
+        let comment = |bytes: usize| format!("/*{}*/", "é ".repeat(bytes / 3));
+        let before = comment(before);
+        (format!("{before} wrong {}\n", comment(after)), before.len() + 1)
+    }
+
+    #[test]
+    fn of_a_long_line_the_surroundings_of_labels_are_shown() {
+        let (line, at) = long_line(3000, 5000);
+        let text = format!("short {{\n{line}}}\n");
+        let at = at + "short {\n".len();
+        let sources = SourceMap::single("a.grid", text.as_str());
+        let span = |range| Span::new(FileId(0), range);
+        let in_the_line = Diagnostic::error("unknown-name", span(at..at + 5), "no `wrong`")
+            .at_caret("not found")
+            .label(span(at - 30..at - 30), "near it")
+            .label(span(8..10), "the line starts");
+        let whole = Diagnostic::error("type-mismatch", span(6..text.len() - 1), "a block")
+            .at_caret("this one")
+            .label(span(at..text.len() - 3), "to the end of the line");
+        insta::assert_snapshot!(render(&[in_the_line, whole], &sources, false));
+    }
+
+    #[test]
+    fn lines_of_400_characters_are_shown_whole() {
+        for (length, whole) in [(400, true), (401, false)] {
+            let text = "é".repeat(length);
+            let sources = SourceMap::single("a.grid", text.as_str());
+            let at = Span::new(FileId(0), text.len()..text.len());
+            let shown = render(&[Diagnostic::error("syntax-error", at, "no end")], &sources, false);
+            assert_eq!(shown.contains(&text), whole, "{shown}");
+            assert_eq!(shown.contains('…'), !whole, "{shown}");
+            assert!(shown.contains(&format!("a.grid:1:{}\n", length + 1)), "{shown}");
+        }
+    }
+
+    #[test]
+    fn messages_on_a_huge_line_are_short_and_many_are_quick() {
+        let (line, at) = long_line(16 << 20, 16 << 20);
+        let sources = SourceMap::single("a.grid", line);
+        let at = Span::new(FileId(0), at..at + 5);
+        let message = Diagnostic::error("unknown-name", at, "no `wrong`")
+            .label(Span::new(FileId(0), 0..1), "one")
+            .label(Span::new(FileId(0), 1 << 22..1 << 23), "two");
+        let start = std::time::Instant::now();
+        let shown = render(&vec![message; 200], &sources, false);
+        assert!(shown.len() < 200 * 5000, "{} bytes", shown.len());
+        // Looking at the line once a message takes minutes.
+        assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
     }
 
     #[test]

@@ -220,6 +220,33 @@ fn a_program_may_not_take_cudas_names() {
 }
 
 #[test]
+fn a_function_of_a_gpu_returns_no_more_than_llvm_takes_apart() {
+    let array = |count| Type::Array(Box::new(Type::F64), count);
+    for (count, fits) in [(512, true), (513, false)] {
+        let mut structs = Structs::new();
+        let field = Field { name: "all".into(), ty: array(count) };
+        let id = structs.add(Struct { name: "Large".into(), fields: vec![field], span: None });
+        let mut module = module("large.grid", structs);
+        let k = Code::device("k", &[], Type::Unit);
+        add_kernel(&mut module, k.end_return(), None);
+        module.externs.push(Extern {
+            name: "large".into(),
+            parameters: vec![],
+            result: Type::Struct(id),
+            span: Some(gridlet::source::Span::new(gridlet::source::FileId(0), 0..1)),
+        });
+        let context = Context::create();
+        match codegen::build_module(&context, &module) {
+            Ok(_) => assert!(fits, "{count}"),
+            Err(Error::Invalid(message)) => {
+                assert!(!fits && message.contains("`large` returns 4104 bytes"), "{message}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
 fn broken_ir_is_an_internal_error() {
     let mut unlowered = module("unlowered.grid", Structs::new());
     unlowered.lowered = false;

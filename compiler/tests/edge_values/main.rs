@@ -3,13 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
 mod cases;
+#[path = "../support/gpu.rs"]
+mod gpu;
 mod reference;
 mod values;
 
 use std::time::Duration;
 
 use cases::Case;
-use gridlet::arch::CudaArch;
+use gpu::gpu_or_skip;
 use gridlet::artifact;
 use gridlet::builtins::Builtin;
 use gridlet::compile::{self, Backend, BuildOptions, Checked, Session};
@@ -87,19 +89,7 @@ fn check_on_cpu(cases: &[Case]) {
 }
 
 fn check_on_gpu(test: &str, cases: &[Case]) {
-    let device = match Device::open(0) {
-        Ok(device) => device,
-        Err(error) => {
-            let text = format!("SKIPPED: {test} needs an NVIDIA GPU: {error}");
-            let required =
-                std::env::var_os("GRIDLET_REQUIRE_GPU").is_some_and(|value| value == "1");
-            assert!(!required, "{text}");
-            eprintln!("{text}");
-            return;
-        }
-    };
-    let capability = device.info().compute_capability;
-    let arch = CudaArch::for_device(capability.major, capability.minor).unwrap();
+    let Some((device, arch)) = gpu_or_skip(test) else { return };
     let session = Session::new();
     for (backend, optimize) in
         [(Backend::LibNvvm, true), (Backend::LibNvvm, false), (Backend::Nvptx, true)]

@@ -5,7 +5,8 @@ mod textmate;
 use std::path::{Path, PathBuf};
 
 use gridlet::builtins::Builtin;
-use gridlet::syntax::keywords;
+use gridlet::source::{FileId, SourceMap};
+use gridlet::syntax::{TokenKind, keywords, tokens};
 use gridlet::types::Scalar;
 use serde_json::Value;
 use textmate::Grammar;
@@ -131,4 +132,72 @@ fn the_extension_names_what_is_there() {
         let pattern = indentation[rule].as_str().expect("a pattern");
         regex::Regex::new(pattern).unwrap_or_else(|error| panic!("{rule}: {error}"));
     }
+}
+
+/// Whether a part of this scope may be a token of a kind.
+fn agrees(kind: TokenKind, text: &str, scope: &str) -> bool {
+    let scope = scope.trim_end_matches(".gridlet");
+    let is_word = text.starts_with(|c: char| c.is_ascii_alphabetic());
+    match kind {
+        TokenKind::Int => scope == "constant.numeric.integer",
+        TokenKind::Float => scope == "constant.numeric.float",
+        TokenKind::String => scope == "string.quoted.double",
+        TokenKind::Byte => scope == "constant.character.byte",
+        TokenKind::Label => scope == "entity.name.label",
+        TokenKind::Fixed if is_word => {
+            let starts =
+                ["keyword.", "storage.", "constant.language.", "variable.parameter.launch"];
+            starts.iter().any(|start| scope.starts_with(start))
+        }
+        TokenKind::Fixed => {
+            let starts = ["keyword.operator", "punctuation", "meta.attribute"];
+            starts.iter().any(|start| scope.starts_with(start))
+        }
+        TokenKind::Name => {
+            let starts = ["entity.", "support.", "variable.", "meta.attribute"];
+            scope.is_empty() || starts.iter().any(|start| scope.starts_with(start))
+        }
+    }
+}
+
+#[test]
+fn tokens_have_the_scope_of_their_kind() {
+    let grammar = Grammar::new(&grammar());
+    let mut seen = 0;
+    for folder in ["examples", "compiler/tests/in/ok", "compiler/tests/in/editors"] {
+        for entry in walkdir::WalkDir::new(root().join(folder)) {
+            let path = entry.expect("the folder can be read").into_path();
+            if path.extension().is_none_or(|ending| ending != "grid") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).expect("the file can be read");
+            let sources = SourceMap::single("p.grid", text.as_str());
+            let (tokens, errors) = tokens(&sources, FileId(0));
+            assert!(errors.is_empty(), "{}", path.display());
+            let mut open = vec![];
+            let mut parts = vec![];
+            for line in text.lines() {
+                for (part, scope) in grammar.line(line, &mut open) {
+                    let start = part.as_ptr() as usize - text.as_ptr() as usize;
+                    parts.push((start..start + part.len(), scope));
+                }
+            }
+            for (kind, range) in tokens {
+                let at = parts.partition_point(|(part, _)| part.end <= range.start);
+                let (part, scope) = &parts[at];
+                let token = &text[range.clone()];
+                let place = format!("{}: {token:?} is {scope:?}", path.display());
+                assert!(agrees(kind, token, scope), "{place}");
+                // Names without a scope stand in one part with their neighbours, strings have parts of their own.
+                let is_whole = *part == range || kind == TokenKind::String || scope.is_empty();
+                assert!(
+                    is_whole || scope.starts_with("meta."),
+                    "{place} as {:?}",
+                    &text[part.clone()]
+                );
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 10_000, "only {seen} tokens");
 }

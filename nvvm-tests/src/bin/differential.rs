@@ -2,18 +2,32 @@
 //!
 //! A program is named by its seed: `differential --seed N --count 1` runs it again, with `--print` shows it, with
 //! `--reduce` makes it smaller while it still fails.
+//!
+//! The programs run in processes of their own, some at a time one after the other: what hangs a GPU, or ends the
+//! compiler, ends one process, and the next one goes on behind the program that did it.
 
 #![expect(clippy::print_stdout, reason = "a program for people")]
 
-use std::process::ExitCode;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
-use std::{panic, thread};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use anyhow::{Context as _, anyhow};
 use clap::Parser;
+use gridlet::arch::CudaArch;
 use nvvm_tests::differential::{Failure, Runner, Way};
-use nvvm_tests::generate::{self, Program};
+use nvvm_tests::generate::{self, Program, reduce};
+use serde_json::{Value, json};
+
+/// Programs that a process runs: enough that its start, and the GPU's, cost little.
+const PROGRAMS_EACH: u64 = 25;
+/// How many smaller programs are tried: each takes about as long as the program itself, and the start of a process.
+const MOST_REDUCTIONS: usize = 2000;
 
 /// Runs random programs in every way there is, and compares what comes out.
 #[derive(Parser)]
@@ -27,9 +41,15 @@ struct Options {
     /// Also on the first GPU
     #[arg(long)]
     gpu: bool,
+    /// Also build for GPUs of this architecture, without running there
+    #[arg(long, value_name = "ARCH", conflicts_with = "gpu")]
+    build: Option<CudaArch>,
     /// Programs at a time; otherwise as many as the machine runs threads
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
+    /// How long a program may run
+    #[arg(long, default_value_t = 120, value_name = "SECONDS")]
+    time_out: u64,
     /// Print the programs and run nothing
     #[arg(long)]
     print: bool,
@@ -39,18 +59,31 @@ struct Options {
     /// Stop after so many programs that fail
     #[arg(long, default_value_t = 5, value_name = "N")]
     failures: usize,
+    /// Compare only this way with the first one, as a failure names it: `libnvvm -O 0`
+    #[arg(long, value_name = "WAY")]
+    way: Option<Way>,
+    /// The text to run instead of the seed's own
+    #[arg(long, value_name = "FILE")]
+    source: Option<PathBuf>,
+    /// Run here, and write a line of JSON for each program
+    #[arg(long, hide = true)]
+    worker: bool,
 }
 
 fn main() -> ExitCode {
     let options = Options::parse();
     let seeds = options.seed..options.seed.saturating_add(options.count);
-    if options.print {
+    let result = if options.print {
         seeds.for_each(|seed| print!("{}", generate::program(seed).source));
-        return ExitCode::SUCCESS;
-    }
-    let runner = if options.gpu { Runner::with_gpu() } else { Ok(Runner::new()) };
-    match runner {
-        Ok(runner) => run(&options, &runner),
+        Ok(true)
+    } else if options.worker {
+        work(&options, seeds).map(|()| true)
+    } else {
+        run(&options, seeds)
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
@@ -58,69 +91,180 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(options: &Options, runner: &Runner) -> ExitCode {
-    let mut ways = Way::CPU.to_vec();
-    if options.gpu {
-        ways.extend(Way::GPU);
+/// Runs programs in this process, up to the first that fails.
+fn work(options: &Options, seeds: Range<u64>) -> anyhow::Result<()> {
+    let runner = match options.build {
+        Some(arch) => Runner::building_for(arch),
+        None if options.gpu => Runner::with_gpu()?,
+        None => Runner::new(),
+    };
+    let runner = runner.with_time_out(Duration::from_secs(options.time_out));
+    let ways = match options.way {
+        Some(way) if way == Way::CPU[0] => vec![way],
+        Some(way) => vec![Way::CPU[0], way],
+        None if options.gpu || options.build.is_some() => [&Way::CPU[..], &Way::GPU].concat(),
+        None => Way::CPU.to_vec(),
+    };
+    for seed in seeds {
+        let mut program = generate::program(seed);
+        if let Some(path) = &options.source {
+            program.source = std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read {}", path.display()))?;
+        }
+        let result = runner.compare(&program, &ways);
+        let failure = result.as_ref().err().map(|failure| {
+            let way = failure.way.map(|way| way.to_string());
+            json!({ "way": way, "differs": failure.differs, "message": failure.message })
+        });
+        println!("{}", json!({ "seed": seed, "failure": failure }));
+        if result.is_err() {
+            break;
+        }
     }
+    Ok(())
+}
+
+/// Starts a process for these programs and hands on how each ended, also one that ended the process. Gives the
+/// seeds that are left.
+fn start(
+    options: &Options,
+    seeds: Range<u64>,
+    more: &[String],
+    mut each: impl FnMut(u64, Result<(), Failure>),
+) -> anyhow::Result<Range<u64>> {
+    let mut command = Command::new(std::env::current_exe()?);
+    let count = seeds.end - seeds.start;
+    command.args(["--worker", "--seed", &seeds.start.to_string(), "--count", &count.to_string()]);
+    command.args(["--time-out", &options.time_out.to_string()]).args(more);
+    if options.gpu {
+        command.arg("--gpu");
+    }
+    if let Some(arch) = options.build {
+        command.args(["--build", &arch.to_string()]);
+    }
+    if let Some(source) = &options.source {
+        command.arg("--source").arg(source);
+    }
+    let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start a process")?;
+    let output = child.stdout.take().context("a process without output")?;
+    let mut next = seeds.start;
+    for line in BufReader::new(output).lines() {
+        let line: Value = serde_json::from_str(&line?)?;
+        let seed = line["seed"].as_u64().context("a line without a seed")?;
+        next = seed + 1;
+        each(seed, if line["failure"].is_null() { Ok(()) } else { Err(read(&line["failure"])?) });
+    }
+    let status = child.wait()?;
+    if !status.success() && next < seeds.end {
+        let message = format!("its process ended with {status}: see above");
+        each(next, Err(Failure { way: None, differs: false, message }));
+        next += 1;
+    }
+    Ok(next..seeds.end)
+}
+
+fn read(failure: &Value) -> anyhow::Result<Failure> {
+    let way = failure["way"].as_str().map(str::parse).transpose();
+    Ok(Failure {
+        way: way.map_err(|error: String| anyhow!(error))?,
+        differs: failure["differs"] == true,
+        message: failure["message"].as_str().unwrap_or_default().to_owned(),
+    })
+}
+
+/// Runs all programs and says which failed; whether none did.
+fn run(options: &Options, seeds: Range<u64>) -> anyhow::Result<bool> {
     let jobs =
         options.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
     let started = Instant::now();
-    let (next, ran) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (next, ran) = (AtomicU64::new(seeds.start), AtomicU64::new(0));
     let (stop, failed) = (AtomicBool::new(false), Mutex::new(Vec::new()));
-    let work = || {
-        while !stop.load(Ordering::Relaxed) {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            if at >= options.count {
-                return;
-            }
-            let program = generate::program(options.seed + at);
-            let result = try_compare(runner, &program, &ways);
-            let done = ran.fetch_add(1, Ordering::Relaxed) + 1;
-            if done.is_multiple_of(100) {
-                eprintln!("{done} programs after {:.0} s", started.elapsed().as_secs_f64());
-            }
-            if let Err(failure) = result
-                && let Ok(mut failed) = failed.lock()
-            {
-                report(runner, &program, &failure, options.reduce);
-                failed.push(program.seed);
-                if failed.len() >= options.failures {
-                    stop.store(true, Ordering::Relaxed);
+    let ended = |seed: u64, result: Result<(), Failure>| {
+        let done = ran.fetch_add(1, Ordering::Relaxed) + 1;
+        if done.is_multiple_of(100) {
+            eprintln!("{done} programs after {:.0} s", started.elapsed().as_secs_f64());
+        }
+        if let Err(failure) = result
+            && let Ok(mut failed) = failed.lock()
+        {
+            report(options, &generate::program(seed), &failure);
+            failed.push(seed);
+            stop.fetch_or(failed.len() >= options.failures, Ordering::Relaxed);
+        }
+    };
+    let work = || -> anyhow::Result<()> {
+        loop {
+            let first = next.fetch_add(PROGRAMS_EACH, Ordering::Relaxed);
+            let mut left = first..seeds.end.min(first.saturating_add(PROGRAMS_EACH));
+            while !left.is_empty() {
+                if stop.load(Ordering::Relaxed) {
+                    return Ok(());
                 }
+                left = start(options, left, &way_arguments(options.way), ended)?;
+            }
+            if first >= seeds.end {
+                return Ok(());
             }
         }
     };
     thread::scope(|scope| {
-        for _ in 0..jobs.max(1) {
-            scope.spawn(work);
-        }
-    });
+        let workers: Vec<_> = (0..jobs.max(1)).map(|_| scope.spawn(work)).collect();
+        let mut joined = workers.into_iter().map(|worker| worker.join());
+        joined.try_for_each(|result| result.unwrap_or_else(|_| Err(anyhow!("a thread panicked"))))
+    })?;
     let mut failed = failed.into_inner().unwrap_or_default();
     failed.sort_unstable();
     println!(
-        "{} programs from seed {} in {} ways: {} failed {failed:?}; {:.1} s",
+        "{} programs from seed {}: {} failed {failed:?}; {:.1} s",
         ran.into_inner(),
         options.seed,
-        ways.len(),
         failed.len(),
         started.elapsed().as_secs_f64(),
     );
-    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    Ok(failed.is_empty())
 }
 
-/// A panic of the compiler is a failure of this program, not of all.
-fn try_compare(runner: &Runner, program: &Program, ways: &[Way]) -> Result<(), Failure> {
-    let result = panic::catch_unwind(panic::AssertUnwindSafe(|| runner.compare(program, ways)));
-    result.unwrap_or_else(|_| {
-        let message = "the compiler panicked: see above".to_owned();
-        Err(Failure { way: None, differs: false, message })
-    })
+fn way_arguments(way: Option<Way>) -> Vec<String> {
+    way.map_or(vec![], |way| vec!["--way".to_owned(), way.to_string()])
 }
 
-fn report(runner: &Runner, program: &Program, failure: &Failure, reduce: bool) {
-    println!("\nseed {}: {failure}", program.seed);
-    let source = if reduce { runner.reduce(program, failure) } else { program.source.clone() };
-    println!("{source}");
-    println!("again: differential --seed {} --count 1 [--reduce] [--gpu]\n", program.seed);
+fn report(options: &Options, program: &Program, failure: &Failure) {
+    let mut text = format!("\nseed {}: {failure}\n", program.seed);
+    let source = match options.reduce {
+        true => smaller(options, program, failure),
+        false => Ok(program.source.clone()),
+    };
+    match source {
+        Ok(source) => text += &source,
+        Err(error) => text += &format!("it cannot be made smaller: {error:#}\n"),
+    }
+    text += &format!("again: differential --seed {} --count 1 [--reduce] [--gpu]\n", program.seed);
+    println!("{text}");
+}
+
+/// The same program with less in it, of which the same is true as `failure` says.
+fn smaller(options: &Options, program: &Program, failure: &Failure) -> anyhow::Result<String> {
+    let mut file = tempfile::NamedTempFile::new()?;
+    let path = file.path().to_str().context("the temporary folder's name is not UTF-8")?.to_owned();
+    let seeds = program.seed..program.seed + 1;
+    let arguments = [vec!["--source".to_owned(), path], way_arguments(failure.way)].concat();
+    let mut error = None;
+    let mut fails = |source: &str| -> anyhow::Result<bool> {
+        file.as_file_mut().set_len(0)?;
+        std::io::Seek::rewind(file.as_file_mut())?;
+        file.write_all(source.as_bytes())?;
+        let mut same = false;
+        start(options, seeds.clone(), &arguments, |_, result| {
+            same = result
+                .is_err_and(|found| found.way == failure.way && found.differs == failure.differs);
+        })?;
+        Ok(same)
+    };
+    let source = reduce::reduce(&program.source, MOST_REDUCTIONS, |source| {
+        fails(source).unwrap_or_else(|found| {
+            error = Some(found);
+            false
+        })
+    });
+    error.map_or(Ok(source), Err)
 }

@@ -10,8 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use gridlet_runtime::{
-    Arg, Artifact, Device, DeviceMemory, Dim3, Error, Kernel, LaunchConfig, Program, Stream,
-    manifest::Type,
+    Arg, Device, DeviceMemory, Dim3, Error, Kernel, LaunchConfig, Program, Stream, manifest::Type,
 };
 
 /// How a call ended.
@@ -148,24 +147,26 @@ unsafe fn value<'a, T>(pointer: *const T, what: &str) -> Result<&'a T, Failure> 
     unsafe { pointer.as_ref() }.ok_or_else(|| null(what))
 }
 
-/// Makes a handle and gives it away; NULL if it cannot be made.
+/// A call that makes a handle and gives it away; NULL if it cannot be made.
 ///
 /// # Safety
-/// NULL, or room for a pointer.
+/// `to` is NULL, or room for a pointer.
 unsafe fn give<T>(
     to: *mut *mut T,
     what: &str,
     make: impl FnOnce() -> Result<T, Failure>,
-) -> Result<(), Failure> {
-    if to.is_null() {
-        return Err(null(what));
-    }
-    // SAFETY: passed on to the caller.
-    unsafe { to.write(std::ptr::null_mut()) };
-    let made = Box::into_raw(Box::new(make()?));
-    // SAFETY: as above.
-    unsafe { to.write(made) };
-    Ok(())
+) -> gridlet_status {
+    guard(|| {
+        if to.is_null() {
+            return Err(null(what));
+        }
+        // SAFETY: passed on to the caller.
+        unsafe { to.write(std::ptr::null_mut()) };
+        let made = Box::into_raw(Box::new(make()?));
+        // SAFETY: as above.
+        unsafe { to.write(made) };
+        Ok(())
+    })
 }
 
 /// Drops a handle.
@@ -197,12 +198,10 @@ pub unsafe extern "C" fn gridlet_device_open(
     name: *const c_char,
     device: *mut *mut gridlet_device,
 ) -> gridlet_status {
-    guard(|| {
-        // SAFETY: passed on to the caller.
-        unsafe {
-            give(device, "device", || Ok(gridlet_device(Device::open_named(text(name, "name")?)?)))
-        }
-    })
+    // SAFETY: passed on to the caller.
+    unsafe {
+        give(device, "device", || Ok(gridlet_device(Device::open_named(text(name, "name")?)?)))
+    }
 }
 
 /// Closes a device.
@@ -225,16 +224,13 @@ pub unsafe extern "C" fn gridlet_program_load(
     path: *const c_char,
     program: *mut *mut gridlet_program,
 ) -> gridlet_status {
-    guard(|| {
-        // SAFETY: passed on to the caller.
-        unsafe {
-            give(program, "program", || {
-                let device = value(device, "device")?;
-                let artifact = Artifact::open(text(path, "path")?)?;
-                Ok(gridlet_program(Program::load(&device.0, &artifact)?))
-            })
-        }
-    })
+    // SAFETY: passed on to the caller.
+    unsafe {
+        give(program, "program", || {
+            let device = value(device, "device")?;
+            Ok(gridlet_program(Program::open(&device.0, text(path, "path")?)?))
+        })
+    }
 }
 
 /// Loads a bundle in memory.
@@ -248,17 +244,15 @@ pub unsafe extern "C" fn gridlet_program_load_bytes(
     bytes: usize,
     program: *mut *mut gridlet_program,
 ) -> gridlet_status {
-    guard(|| {
-        // SAFETY: passed on to the caller.
-        unsafe {
-            give(program, "program", || {
-                let device = value(device, "device")?;
-                let first = value(bundle.cast::<u8>(), "bundle")?;
-                let artifact = Artifact::from_bytes(std::slice::from_raw_parts(first, bytes))?;
-                Ok(gridlet_program(Program::load(&device.0, &artifact)?))
-            })
-        }
-    })
+    // SAFETY: passed on to the caller.
+    unsafe {
+        give(program, "program", || {
+            let device = value(device, "device")?;
+            let first = value(bundle.cast::<u8>(), "bundle")?;
+            let bundle = std::slice::from_raw_parts(first, bytes);
+            Ok(gridlet_program(Program::from_bundle(&device.0, bundle)?))
+        })
+    }
 }
 
 /// Unloads a program, once its kernels are closed and have ended.
@@ -281,15 +275,13 @@ pub unsafe extern "C" fn gridlet_kernel_open(
     name: *const c_char,
     kernel: *mut *mut gridlet_kernel,
 ) -> gridlet_status {
-    guard(|| {
-        // SAFETY: passed on to the caller.
-        unsafe {
-            give(kernel, "kernel", || {
-                let program = value(program, "program")?;
-                Ok(gridlet_kernel(program.0.kernel(text(name, "name")?)?))
-            })
-        }
-    })
+    // SAFETY: passed on to the caller.
+    unsafe {
+        give(kernel, "kernel", || {
+            let program = value(program, "program")?;
+            Ok(gridlet_kernel(program.0.kernel(text(name, "name")?)?))
+        })
+    }
 }
 
 /// Closes a kernel.
@@ -311,12 +303,8 @@ pub unsafe extern "C" fn gridlet_stream_create(
     device: *const gridlet_device,
     stream: *mut *mut gridlet_stream,
 ) -> gridlet_status {
-    guard(|| {
-        // SAFETY: passed on to the caller.
-        unsafe {
-            give(stream, "stream", || Ok(gridlet_stream(value(device, "device")?.0.stream()?)))
-        }
-    })
+    // SAFETY: passed on to the caller.
+    unsafe { give(stream, "stream", || Ok(gridlet_stream(value(device, "device")?.0.stream()?))) }
 }
 
 /// Waits for a stream and destroys it.
@@ -339,15 +327,13 @@ pub unsafe extern "C" fn gridlet_memory_alloc(
     bytes: u64,
     memory: *mut *mut gridlet_memory,
 ) -> gridlet_status {
-    guard(|| {
-        // SAFETY: passed on to the caller.
-        unsafe {
-            give(memory, "memory", || {
-                let device = value(device, "device")?;
-                Ok(gridlet_memory(DeviceMemory::alloc_zeroed(&device.0, bytes)?))
-            })
-        }
-    })
+    // SAFETY: passed on to the caller.
+    unsafe {
+        give(memory, "memory", || {
+            let device = value(device, "device")?;
+            Ok(gridlet_memory(DeviceMemory::alloc_zeroed(&device.0, bytes)?))
+        })
+    }
 }
 
 /// Waits for the launches that may use device memory, and frees it.

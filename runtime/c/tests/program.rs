@@ -40,13 +40,8 @@ fn library_folder() -> PathBuf {
 #[test]
 fn a_c_program_runs_a_bundle() {
     let folder = tempfile::tempdir().unwrap();
-    let grid = folder.path().join("saxpy.grid");
-    let source = "kernel saxpy(n: u32, a: f32, x: *const f32, y: *mut f32) {
-        let i = block_idx.x * block_dim.x + thread_idx.x;
-        if i < n { y[i] += a * x[i]; }
-    }";
-    fs::write(&grid, source).unwrap();
-    let build = gridlet::host::Build::new(&grid).out_dir(folder.path());
+    let build =
+        gridlet::host::Build::new(package().join("tests/saxpy.grid")).out_dir(folder.path());
     build.cpu().ptx(CudaArch::SUPPORTED[0]).compile().unwrap();
 
     let program = folder.path().join("program");

@@ -13,6 +13,9 @@ use crate::manifest::{Image, Manifest};
 /// No manifest comes near this; a foreign zip file may hold anything of that name.
 const MOST_MANIFEST_BYTES: u64 = 64 << 20;
 
+/// The most that is reserved for an entry before it is unpacked.
+const MOST_ROOM: u64 = 16 << 20;
+
 /// How every zip file with at least one entry begins.
 const ZIP_MAGIC: &[u8] = b"PK\x03\x04";
 
@@ -56,7 +59,9 @@ impl<'a> Bundle<'a> {
             Err(ZipError::FileNotFound) => return Ok(None),
             Err(error) => return Err(damaged(error)),
         };
-        let mut bytes = Vec::new();
+        // An entry says itself how much it unpacks to, which may be a lie.
+        let room = entry.size().min(expected).min(MOST_ROOM);
+        let mut bytes = Vec::with_capacity(usize::try_from(room).unwrap_or_default());
         let mut entry = entry.take(expected.saturating_add(1));
         entry
             .read_to_end(&mut bytes)

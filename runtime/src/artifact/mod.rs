@@ -10,6 +10,7 @@ use std::sync::Arc;
 pub use arch::{ComputeCapability, ImageArch, cpu_arch};
 
 use crate::error::{ArtifactError, ArtifactProblem, Error, Result};
+use crate::info::{DeviceInfo, DeviceKind};
 use crate::manifest::{Image, ImageKind, Kernel, Manifest};
 
 /// Name of the manifest in a bundle, and beside images that are not in one.
@@ -47,7 +48,14 @@ impl Artifact {
     /// [`Error::Artifact`] says what is wrong with which file.
     pub fn open(path: impl AsRef<Path>) -> Result<Artifact> {
         let path = path.as_ref();
-        Artifact::read(path).map_err(|problem| artifact_error(path.display().to_string(), problem))
+        Artifact::read(path, None)
+            .map_err(|problem| artifact_error(path.display().to_string(), problem))
+    }
+
+    /// The same, with no image but the one for the device: the others are not read. All of them, if none is for it.
+    pub(crate) fn open_for(device: &DeviceInfo, path: &Path) -> Result<Artifact> {
+        Artifact::read(path, Some(device))
+            .map_err(|problem| artifact_error(path.display().to_string(), problem))
     }
 
     /// Reads a bundle that is in memory.
@@ -55,7 +63,13 @@ impl Artifact {
     /// # Errors
     /// [`Error::Artifact`] says what is wrong.
     pub fn from_bytes(bytes: &[u8]) -> Result<Artifact> {
-        Artifact::unpack(bytes).map_err(|problem| artifact_error("bundle".into(), problem))
+        Artifact::unpack(bytes, None).map_err(|problem| artifact_error("bundle".into(), problem))
+    }
+
+    /// The same, as [`Artifact::open_for`].
+    pub(crate) fn from_bytes_for(device: &DeviceInfo, bytes: &[u8]) -> Result<Artifact> {
+        Artifact::unpack(bytes, Some(device))
+            .map_err(|problem| artifact_error("bundle".into(), problem))
     }
 
     /// The bundle, byte for byte the same for the same artifact: [`MANIFEST_FILE`] first, then the images in
@@ -108,21 +122,16 @@ impl Artifact {
     /// machine code runs on later minors of its major only); else the newest PTX that is not above the
     /// device's (PTX Compatibility).
     pub fn image_for(&self, device: ComputeCapability) -> Option<(&Image, &[u8])> {
-        let best = |kind: ImageKind| {
-            self.images()
-                .filter(|(image, _)| image.kind == kind)
-                .filter_map(|found| Some((found.0.arch.parse::<ImageArch>().ok()?, found)))
-                .filter(|(arch, _)| arch.runs_on(kind, device))
-                .max_by_key(|(arch, _)| (arch.capability, arch.specificity()))
-                .map(|(_, found)| found)
-        };
-        best(ImageKind::Cubin).or_else(|| best(ImageKind::Ptx))
+        for_gpu(&self.manifest().images, device).map(|at| self.image_at(at))
     }
 
     /// The image for the CPU device of this machine, with its bytes.
     pub fn image_for_cpu(&self) -> Option<(&Image, &[u8])> {
-        let arch = cpu_arch();
-        self.images().find(|(image, _)| image.kind == ImageKind::SharedObject && image.arch == arch)
+        for_cpu(&self.manifest().images).map(|at| self.image_at(at))
+    }
+
+    fn image_at(&self, at: usize) -> (&Image, &[u8]) {
+        (&self.inner.manifest.images[at], &self.inner.images[at])
     }
 
     fn checked(manifest: Manifest, images: Vec<Vec<u8>>) -> Result<Artifact, ArtifactProblem> {
@@ -139,22 +148,20 @@ impl Artifact {
         Ok(Artifact { inner: Arc::new(Inner { manifest, images }) })
     }
 
-    fn unpack(bytes: &[u8]) -> Result<Artifact, ArtifactProblem> {
+    fn unpack(bytes: &[u8], device: Option<&DeviceInfo>) -> Result<Artifact, ArtifactProblem> {
         let mut bundle = bundle::Bundle::open(bytes)?;
-        let manifest = validate::parse(&bundle.manifest()?)?;
-        validate::manifest(&manifest)?;
+        let manifest = manifest_for(&bundle.manifest()?, device)?;
         let images =
             manifest.images.iter().map(|image| bundle.image(image)).collect::<Result<_, _>>()?;
         Artifact::checked(manifest, images)
     }
 
-    fn read(path: &Path) -> Result<Artifact, ArtifactProblem> {
+    fn read(path: &Path, device: Option<&DeviceInfo>) -> Result<Artifact, ArtifactProblem> {
         let bytes = std::fs::read(path).map_err(|error| ArtifactProblem::Io(error.to_string()))?;
         if path.extension().is_none_or(|extension| extension != "json") {
-            return Artifact::unpack(&bytes);
+            return Artifact::unpack(&bytes, device);
         }
-        let manifest = validate::parse(&bytes)?;
-        validate::manifest(&manifest)?;
+        let manifest = manifest_for(&bytes, device)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let mut images = Vec::new();
         for image in &manifest.images {
@@ -170,6 +177,39 @@ impl Artifact {
         }
         Artifact::checked(manifest, images)
     }
+}
+
+/// The manifest of a JSON text, checked; for a device, only with the image for it.
+fn manifest_for(json: &[u8], device: Option<&DeviceInfo>) -> Result<Manifest, ArtifactProblem> {
+    let mut manifest = validate::parse(json)?;
+    validate::manifest(&manifest)?;
+    let chosen = device.and_then(|device| match device.kind {
+        DeviceKind::Cuda => for_gpu(&manifest.images, device.compute_capability),
+        DeviceKind::Cpu => for_cpu(&manifest.images),
+    });
+    if let Some(at) = chosen {
+        manifest.images = vec![manifest.images.swap_remove(at)];
+    }
+    Ok(manifest)
+}
+
+/// Which of the images is the best for a GPU: see [`Artifact::image_for`].
+fn for_gpu(images: &[Image], device: ComputeCapability) -> Option<usize> {
+    let best = |kind: ImageKind| {
+        let of_kind = images.iter().enumerate().filter(|(_, image)| image.kind == kind);
+        of_kind
+            .filter_map(|(at, image)| Some((image.arch.parse::<ImageArch>().ok()?, at)))
+            .filter(|(arch, _)| arch.runs_on(kind, device))
+            .max_by_key(|(arch, _)| (arch.capability, arch.specificity()))
+            .map(|(_, at)| at)
+    };
+    best(ImageKind::Cubin).or_else(|| best(ImageKind::Ptx))
+}
+
+/// Which of the images is for the CPU device of this machine.
+fn for_cpu(images: &[Image]) -> Option<usize> {
+    let arch = cpu_arch();
+    images.iter().position(|image| image.kind == ImageKind::SharedObject && image.arch == arch)
 }
 
 /// The [`Image`] of those bytes: its size and SHA-256 filled in.

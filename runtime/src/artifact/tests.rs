@@ -264,3 +264,44 @@ fn each_device_gets_its_own_image() {
     assert_eq!(gpu.0.file, "sort.sm_90.cubin");
     assert_eq!(self::artifact().image_for_cpu(), None);
 }
+
+#[test]
+fn a_device_reads_only_its_own_image() {
+    let mut manifest = manifest();
+    let object = b"\x7fELF and host code".to_vec();
+    manifest.images.push(describe_image(ImageKind::SharedObject, &cpu_arch(), "sort.so", &object));
+    let images = vec![CUBIN.to_vec(), PTX.to_vec(), object.clone()];
+    let whole = Artifact::new(manifest.clone(), images).unwrap();
+    // The cubin is damaged, and the text that would be PTX is another's.
+    let json = json(&manifest);
+    let bundle = zip_of(&[
+        ("manifest.json", &json),
+        ("sort.sm_90.cubin", b"\x7fELF"),
+        ("sort.compute_75.ptx", PTX),
+        ("sort.so", &object),
+    ]);
+    let cpu = crate::Device::open_cpu(crate::cpu::CpuConfig::default()).unwrap();
+    let read = Artifact::from_bytes_for(cpu.info(), &bundle).unwrap();
+    let files: Vec<&str> = read.images().map(|(image, _)| image.file.as_str()).collect();
+    assert_eq!(files, ["sort.so"]);
+    assert_eq!(read.image_for_cpu(), whole.image_for_cpu());
+
+    let gpu = |major| {
+        let compute_capability = ComputeCapability::new(major, 0);
+        DeviceInfo { kind: DeviceKind::Cuda, compute_capability, ..cpu.info().clone() }
+    };
+    let error = Artifact::from_bytes_for(&gpu(9), &bundle).unwrap_err().to_string();
+    assert!(error.contains("sort.sm_90.cubin"), "{error}");
+    let older = Artifact::from_bytes_for(&gpu(8), &bundle).unwrap();
+    assert_eq!(older.images().next().unwrap().1, PTX);
+    // What it says when it is loaded names all that there is.
+    let whole = whole.to_bytes().unwrap();
+    assert_eq!(Artifact::from_bytes_for(&gpu(6), &whole).unwrap().images().count(), 3);
+
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("manifest.json"), json).unwrap();
+    std::fs::write(folder.path().join("sort.so"), &object).unwrap();
+    let path = folder.path().join("manifest.json");
+    assert_eq!(Artifact::open_for(cpu.info(), &path).unwrap().images().count(), 1);
+    assert!(Artifact::open(&path).is_err());
+}

@@ -13,23 +13,25 @@
 
 pub(crate) mod cpu;
 pub(crate) mod cuda;
+mod image;
+mod partition;
 mod parts;
+mod stream;
 mod unified;
 
-use std::ffi::{CStr, c_void};
-use std::sync::Arc;
+use std::ffi::c_void;
 use std::time::Duration;
 
-use crate::artifact::Artifact;
+pub(crate) use image::{ImageHandle, KernelHandle};
+pub(crate) use partition::PartitionHandle;
 pub(crate) use parts::{PartHandle, Parts, SplitGroup};
+pub(crate) use stream::{EventHandle, StreamHandle};
 
-use crate::config::{KernelLimits, LaunchConfig};
-use crate::cpu::{CpuImage, CpuKernel, CpuPartition, CpuStream};
+use crate::artifact::Artifact;
 use crate::driver::green::{RawResource, ResourceKind};
 use crate::error::{CPU_DEVICES, Error, Result};
 use crate::info::DeviceInfo;
 use crate::limits::Limit;
-use crate::manifest;
 
 /// A device.
 #[derive(Debug)]
@@ -101,6 +103,14 @@ impl Transfer {
 }
 
 impl DeviceHandle {
+    /// The GPU; what the CPU device does not have otherwise.
+    pub(crate) fn cuda(&self, what: &'static str) -> Result<&cuda::CudaDevice> {
+        match self {
+            DeviceHandle::Cuda(device) => Ok(device),
+            DeviceHandle::Cpu(_) => Err(Error::NotOnCpu { what }),
+        }
+    }
+
     pub(crate) fn is_cpu(&self) -> bool {
         matches!(self, DeviceHandle::Cpu(_))
     }
@@ -321,379 +331,6 @@ fn cpu_resource(kind: ResourceKind, workers: u32) -> Result<PartHandle> {
             Err(Error::NotOnCpu { what: "workqueues" })
         }
     }
-}
-
-/// A stream. Never destroyed but by [`StreamHandle::destroy`].
-#[derive(Debug)]
-pub(crate) enum StreamHandle {
-    Cuda(cuda::CudaStream),
-    Cpu(CpuStream),
-}
-
-impl StreamHandle {
-    /// Launches a kernel.
-    ///
-    /// # Safety
-    /// The contract of this module; `parameters` holds what the kernel reads. The stream's own context was
-    /// entered: its partition's, if it has one.
-    pub(crate) unsafe fn launch(
-        &self,
-        kernel: &KernelHandle,
-        config: &LaunchConfig,
-        parameters: &mut [u8],
-        _entered: &Entered<'_>,
-    ) -> Result<()> {
-        match (self, kernel) {
-            (StreamHandle::Cuda(stream), KernelHandle::Cuda(kernel)) => {
-                // SAFETY: passed on to the caller.
-                unsafe { stream.launch(kernel, config, parameters) }
-            }
-            (StreamHandle::Cpu(stream), KernelHandle::Cpu(kernel)) => {
-                cpu::launch(stream, kernel, config, parameters)
-            }
-            _ => Err(mixed()),
-        }
-    }
-
-    /// Sets an event of the same device to this point of the stream.
-    pub(crate) fn record(&self, event: &EventHandle, _entered: &Entered<'_>) -> Result<()> {
-        match (self, event) {
-            (StreamHandle::Cuda(stream), EventHandle::Cuda(event)) => stream.record(event),
-            (StreamHandle::Cpu(stream), EventHandle::Cpu(event)) => {
-                event.record([stream]);
-                Ok(())
-            }
-            _ => Err(mixed()),
-        }
-    }
-
-    /// Lets what is launched from now on wait for an event of the same kind of device.
-    pub(crate) fn wait_event(&self, event: &EventHandle, _entered: &Entered<'_>) -> Result<()> {
-        match (self, event) {
-            (StreamHandle::Cuda(stream), EventHandle::Cuda(event)) => stream.wait_event(event),
-            (StreamHandle::Cpu(stream), EventHandle::Cpu(event)) => {
-                stream.wait_for(&event.marks());
-                Ok(())
-            }
-            _ => Err(mixed()),
-        }
-    }
-
-    /// The driver's handle; `None` on the CPU.
-    pub(crate) fn raw(&self) -> Option<*mut c_void> {
-        match self {
-            StreamHandle::Cuda(stream) => Some(stream.raw()),
-            StreamHandle::Cpu(_) => None,
-        }
-    }
-
-    /// Its priority.
-    pub(crate) fn priority(&self, _entered: &Entered<'_>) -> Result<i32> {
-        match self {
-            StreamHandle::Cuda(stream) => stream.priority(),
-            StreamHandle::Cpu(_) => Ok(0),
-        }
-    }
-
-    /// The SMs that its kernels run on; `workers` of them on the CPU.
-    pub(crate) fn sms(&self, workers: u32, _entered: &Entered<'_>) -> Result<PartHandle> {
-        match self {
-            StreamHandle::Cuda(stream) => stream.sms(),
-            StreamHandle::Cpu(_) => Ok(PartHandle::Cpu(workers)),
-        }
-    }
-
-    /// Waits for all that was launched, at most that long.
-    pub(crate) fn wait(&self, timeout: Duration, _entered: &Entered<'_>) -> Result<Waited> {
-        match self {
-            StreamHandle::Cuda(stream) => stream.wait(timeout).map(Waited::from_done),
-            StreamHandle::Cpu(stream) => cpu::wait(stream, timeout),
-        }
-    }
-
-    /// Destroys it.
-    ///
-    /// # Safety
-    /// The contract of this module; it is not used again.
-    pub(crate) unsafe fn destroy(&self, _entered: &Entered<'_>) {
-        match self {
-            // SAFETY: passed on to the caller.
-            StreamHandle::Cuda(stream) => unsafe { stream.destroy() },
-            // Dropping it is all.
-            StreamHandle::Cpu(_) => {}
-        }
-    }
-}
-
-/// An event. Never destroyed but by [`EventHandle::destroy`].
-#[derive(Debug)]
-pub(crate) enum EventHandle {
-    Cuda(cuda::CudaEvent),
-    Cpu(cpu::CpuEvent),
-}
-
-impl EventHandle {
-    /// The driver's handle; `None` on the CPU.
-    pub(crate) fn raw(&self) -> Option<*mut c_void> {
-        match self {
-            EventHandle::Cuda(event) => Some(event.raw()),
-            EventHandle::Cpu(_) => None,
-        }
-    }
-
-    /// Waits for the work before the event, at most that long.
-    pub(crate) fn wait(&self, timeout: Duration, _entered: &Entered<'_>) -> Result<Waited> {
-        match self {
-            EventHandle::Cuda(event) => event.wait(timeout).map(Waited::from_done),
-            EventHandle::Cpu(event) => Ok(event.wait(timeout)),
-        }
-    }
-
-    /// Milliseconds from this event to one of the same kind of device; both are done.
-    pub(crate) fn elapsed_ms(&self, later: &EventHandle, _entered: &Entered<'_>) -> Result<f32> {
-        match (self, later) {
-            (EventHandle::Cuda(event), EventHandle::Cuda(later)) => event.elapsed_ms(later),
-            (EventHandle::Cpu(event), EventHandle::Cpu(later)) => event.elapsed_ms(later),
-            _ => Err(mixed()),
-        }
-    }
-
-    /// Destroys it.
-    ///
-    /// # Safety
-    /// The contract of this module; it is not used again.
-    pub(crate) unsafe fn destroy(&self, _entered: &Entered<'_>) {
-        match self {
-            // SAFETY: passed on to the caller.
-            EventHandle::Cuda(event) => unsafe { event.destroy() },
-            EventHandle::Cpu(_) => {}
-        }
-    }
-}
-
-/// An image, loaded. Never unloaded but by [`ImageHandle::unload`].
-#[derive(Debug)]
-pub(crate) enum ImageHandle {
-    Cuda(cuda::CudaImage),
-    Cpu(Arc<CpuImage>),
-}
-
-impl ImageHandle {
-    /// The kernel of the manifest, with its limits, after its parameters were compared with the image's.
-    pub(crate) fn kernel(
-        &self,
-        device: &DeviceHandle,
-        kernel: &manifest::Kernel,
-        symbol: &CStr,
-        _entered: &Entered<'_>,
-    ) -> Result<(KernelHandle, KernelLimits)> {
-        match (self, device) {
-            (ImageHandle::Cuda(image), DeviceHandle::Cuda(device)) => image
-                .kernel(device, kernel, symbol)
-                .map(|(kernel, limits)| (KernelHandle::Cuda(kernel), limits)),
-            (ImageHandle::Cpu(image), DeviceHandle::Cpu(_)) => cpu::kernel(image, kernel)
-                .map(|(kernel, limits)| (KernelHandle::Cpu(kernel), limits)),
-            _ => Err(mixed()),
-        }
-    }
-
-    /// The address of a global variable, in the context that was entered, and its bytes, if the image says. `what`
-    /// it is goes into the error.
-    pub(crate) fn global(
-        &self,
-        symbol: &CStr,
-        what: &str,
-        _entered: &Entered<'_>,
-    ) -> Result<(u64, Option<u64>)> {
-        match self {
-            ImageHandle::Cuda(image) => {
-                image.global(symbol, what).map(|(address, bytes)| (address, Some(bytes)))
-            }
-            ImageHandle::Cpu(image) => {
-                cpu::global(image, symbol, what).map(|address| (address, None))
-            }
-        }
-    }
-
-    /// Unloads it.
-    ///
-    /// # Safety
-    /// The contract of this module; none of its kernels runs, and it is not used again.
-    pub(crate) unsafe fn unload(&self, _entered: &Entered<'_>) {
-        match self {
-            // SAFETY: passed on to the caller.
-            ImageHandle::Cuda(image) => unsafe { image.unload() },
-            // Unloaded with the last of its handles.
-            ImageHandle::Cpu(_) => {}
-        }
-    }
-}
-
-/// A kernel; lives as long as its image.
-#[derive(Debug)]
-pub(crate) enum KernelHandle {
-    Cuda(cuda::CudaKernel),
-    Cpu(CpuKernel),
-}
-
-impl KernelHandle {
-    /// The driver's handle; `None` on the CPU.
-    pub(crate) fn raw(&self) -> Option<*mut c_void> {
-        match self {
-            KernelHandle::Cuda(kernel) => Some(kernel.raw()),
-            KernelHandle::Cpu(_) => None,
-        }
-    }
-
-    /// Lets the kernel have that many bytes of dynamic shared memory.
-    pub(crate) fn allow_shared(&self, device: &DeviceHandle, bytes: u32) -> Result<()> {
-        match (self, device) {
-            (KernelHandle::Cuda(kernel), DeviceHandle::Cuda(device)) => {
-                kernel.allow_shared(device, bytes)
-            }
-            // There is no more to opt in to.
-            _ => Ok(()),
-        }
-    }
-}
-
-impl KernelHandle {
-    /// The GPU's kernel; what the CPU device does not have otherwise.
-    pub(crate) fn cuda(&self, what: &'static str) -> Result<&cuda::CudaKernel> {
-        match self {
-            KernelHandle::Cuda(kernel) => Ok(kernel),
-            KernelHandle::Cpu(_) => Err(Error::NotOnCpu { what }),
-        }
-    }
-}
-
-impl DeviceHandle {
-    /// The GPU; what the CPU device does not have otherwise.
-    pub(crate) fn cuda(&self, what: &'static str) -> Result<&cuda::CudaDevice> {
-        match self {
-            DeviceHandle::Cuda(device) => Ok(device),
-            DeviceHandle::Cpu(_) => Err(Error::NotOnCpu { what }),
-        }
-    }
-}
-
-/// A part of a device. Never let go but by [`PartitionHandle::retire`].
-#[derive(Debug)]
-pub(crate) enum PartitionHandle {
-    Cuda(cuda::CudaPartition),
-    Cpu(CpuPartition),
-}
-
-impl PartitionHandle {
-    /// Makes its handles usable on this thread, and on no other.
-    pub(crate) fn enter(&self) -> Result<Entered<'_>> {
-        match self {
-            PartitionHandle::Cuda(partition) => partition.enter().map(Entered::Cuda),
-            PartitionHandle::Cpu(_) => Ok(Entered::Cpu),
-        }
-    }
-
-    /// A number that no other green context of the process has.
-    pub(crate) fn id(&self, _entered: &Entered<'_>) -> Result<u64> {
-        match self {
-            PartitionHandle::Cuda(partition) => partition.id(),
-            PartitionHandle::Cpu(_) => Err(Error::NotOnCpu { what: "green context ids" }),
-        }
-    }
-
-    /// What it was given; so many `workers` on the CPU.
-    pub(crate) fn resource(
-        &self,
-        kind: ResourceKind,
-        workers: u32,
-        _entered: &Entered<'_>,
-    ) -> Result<PartHandle> {
-        match self {
-            PartitionHandle::Cuda(partition) => partition.resource(kind),
-            PartitionHandle::Cpu(_) => cpu_resource(kind, workers),
-        }
-    }
-
-    /// Sets an event to all that was given to the partition; the CPU's streams of it are `streams`.
-    pub(crate) fn record(
-        &self,
-        event: &EventHandle,
-        streams: &[&StreamHandle],
-        _entered: &Entered<'_>,
-    ) -> Result<()> {
-        match (self, event) {
-            (PartitionHandle::Cuda(partition), EventHandle::Cuda(event)) => partition.record(event),
-            (PartitionHandle::Cpu(_), EventHandle::Cpu(event)) => {
-                event.record(cpu_streams(streams));
-                Ok(())
-            }
-            _ => Err(mixed()),
-        }
-    }
-
-    /// Lets all that is given to the partition from now on wait for an event; the CPU's streams of it are `streams`.
-    pub(crate) fn wait_event(
-        &self,
-        event: &EventHandle,
-        streams: &[&StreamHandle],
-        _entered: &Entered<'_>,
-    ) -> Result<()> {
-        match (self, event) {
-            (PartitionHandle::Cuda(partition), EventHandle::Cuda(event)) => {
-                partition.wait_event(event)
-            }
-            (PartitionHandle::Cpu(partition), EventHandle::Cpu(event)) => {
-                partition.wait_for(cpu_streams(streams), &event.marks());
-                Ok(())
-            }
-            _ => Err(mixed()),
-        }
-    }
-
-    /// Whether the device says that a stream is of this partition.
-    pub(crate) fn owns(&self, stream: &StreamHandle, _entered: &Entered<'_>) -> Result<bool> {
-        match (self, stream) {
-            (PartitionHandle::Cuda(partition), StreamHandle::Cuda(stream)) => {
-                partition.owns(stream)
-            }
-            (PartitionHandle::Cpu(_), StreamHandle::Cpu(_)) => Ok(true),
-            _ => Ok(false),
-        }
-    }
-
-    /// The driver's handle; `None` on the CPU.
-    pub(crate) fn raw(&self) -> Option<*mut c_void> {
-        match self {
-            PartitionHandle::Cuda(partition) => Some(partition.raw()),
-            PartitionHandle::Cpu(_) => None,
-        }
-    }
-
-    /// The driver's context with the partition's resources, as an address; `None` on the CPU.
-    pub(crate) fn raw_context(&self) -> Option<*mut c_void> {
-        match self {
-            PartitionHandle::Cuda(partition) => Some(partition.context().cast()),
-            PartitionHandle::Cpu(_) => None,
-        }
-    }
-
-    /// Lets it go.
-    ///
-    /// # Safety
-    /// The contract of this module; its streams are destroyed, and it is not used again.
-    pub(crate) unsafe fn retire(&self, device: &DeviceHandle, _entered: &Entered<'_>) {
-        if let (PartitionHandle::Cuda(partition), DeviceHandle::Cuda(device)) = (self, device) {
-            // SAFETY: passed on to the caller.
-            unsafe { partition.retire(device) };
-        }
-    }
-}
-
-fn cpu_streams<'a>(streams: &[&'a StreamHandle]) -> impl Iterator<Item = &'a CpuStream> {
-    streams.iter().filter_map(|stream| match stream {
-        StreamHandle::Cpu(stream) => Some(stream),
-        StreamHandle::Cuda(_) => None,
-    })
 }
 
 /// Two handles of different devices; the public types let none through.

@@ -79,8 +79,8 @@ int cuDeviceGetUuid_v2(char uuid[16], int device) { FAILS; memset(uuid, 0xab, 16
 int cuDeviceTotalMem_v2(size_t *bytes, int device) { FAILS; *bytes = 1 << 30; return 0; }
 int cuDeviceGetAttribute(int *value, int attribute, int device) { FAILS;
     switch (attribute) {
-    case 75: *value = 9; break;      /* compute capability, major */
-    case 76: *value = 0; break;      /* minor */
+    case 75: *value = setting("FAKE_MAJOR", 9); break; /* compute capability */
+    case 76: *value = setting("FAKE_MINOR", 0); break;
     case 16: *value = 132; break;    /* SMs */
     case 8: *value = 49152; break;   /* shared memory of a block */
     case 97: *value = 232448; break; /* with opting in */
@@ -279,15 +279,18 @@ int cuOccupancyMaxActiveClusters(int *clusters, handle kernel, const struct conf
     return 0;
 }
 /* A queue of FAKE_QUEUE launches for each channel, as the driver has one: a launch into a full one waits until the word
- * that the kernel's only parameter points to is set, or for ever. */
+ * that the kernel's first parameter points to is as large as the second, or for ever. The driver has put something of its
+ * own into the first channel before round 1. */
 static void wait_in_queue(handle stream, void **extra) {
-    static int channels[32];
+    static int channels[8][32] = {[1] = {1}};
     const char *scale = getenv("CUDA_SCALE_LAUNCH_QUEUES");
     int queue = setting("FAKE_QUEUE", 0) * (scale ? atof(scale) : 1);
     int channel = ((uintptr_t)stream - 0x201) % setting("CUDA_DEVICE_MAX_CONNECTIONS", 8);
-    const volatile unsigned *flag = (const volatile unsigned *)(uintptr_t)(*(address *)extra[1] - 0x1000);
-    if (__atomic_fetch_add(&channels[channel], 1, __ATOMIC_SEQ_CST) < queue) return;
-    while (!*flag || setting("FAKE_STUCK", 0)) usleep(1000);
+    const address *parameters = extra[1];
+    const volatile address *flag = (const volatile address *)(uintptr_t)(parameters[0] - 0x1000);
+    address round = parameters[1];
+    if (*flag >= round || __atomic_fetch_add(&channels[round % 8][channel], 1, __ATOMIC_SEQ_CST) < queue) return;
+    while (*flag < round || setting("FAKE_STUCK", 0)) usleep(1000);
 }
 
 int cuLaunchKernelEx(const struct config *config, handle kernel, void **parameters, void **extra) { FAILS;
@@ -313,7 +316,7 @@ int cuLaunchKernelEx(const struct config *config, handle kernel, void **paramete
 /* `lose` of tests/gpu/kernels.ptx. */
 int cuKernelGetParamInfo(handle kernel, size_t index, size_t *offset, size_t *size) { FAILS;
     if (index >= setting("FAKE_PARAMETERS", 3)) return 1;
-    *offset = 4 * index; *size = setting("FAKE_PARAMETER_BYTES", 4);
+    *size = setting("FAKE_PARAMETER_BYTES", 4); *offset = *size * index;
     return 0;
 }
 struct resource {

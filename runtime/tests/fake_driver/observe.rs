@@ -47,6 +47,21 @@ scenario!(a_partition_that_children_leave_is_warned_of_once, "full", ["FAKE_QUIE
     observed(Level::WARN, all_kinds)
 });
 
+scenario!(
+    a_partition_that_children_may_leave_is_not_warned_of,
+    "full",
+    ["FAKE_QUIET" = "1", "FAKE_MAJOR" = "8", "FAKE_MINOR" = "9"],
+    || {
+        observed(Level::WARN, || {
+            all_kinds()?;
+            let device = Device::open(0)?;
+            let program = Program::load(&device, &common::artifact()?)?;
+            say(GreenContext::with_sms(&device, 16)?.confinement(&program));
+            Ok(())
+        })
+    }
+);
+
 scenario!(losses_of_a_dropped_program_are_warned_of_once, "full", ["FAKE_LOST" = "3"], || {
     observed(Level::WARN, || {
         let device = Device::open(0)?;

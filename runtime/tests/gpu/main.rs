@@ -51,6 +51,15 @@ fn gpu(name: &str) -> Option<(MutexGuard<'static, ()>, Device)> {
     }
 }
 
+/// Whether the tests run under memcheck (`run-tests --memcheck` of the bundle), where that one cannot; says so, and why.
+fn under_memcheck(name: &str, why: &str) -> bool {
+    let under = std::env::var_os("GRIDLET_MEMCHECK").is_some();
+    if under {
+        note(format!("SKIPPED: {name} under memcheck: {why}"));
+    }
+    under
+}
+
 /// To standard error itself, which the test harness does not swallow.
 fn note(line: String) {
     let _ = writeln!(std::io::stderr(), "{line}");

@@ -20,10 +20,9 @@ impl Program {
     /// Loads the program on a device.
     ///
     /// # Errors
-    /// Those of [`gridlet_runtime::Program::load`] and [`gridlet_runtime::Program::kernel`].
+    /// Those of [`gridlet_runtime::Program::from_bundle`] and [`gridlet_runtime::Program::kernel`].
     pub fn load(device: &::gridlet_runtime::Device) -> ::gridlet_runtime::Result<Self> {
-        let artifact = ::gridlet_runtime::Artifact::from_bytes(Self::BUNDLE)?;
-        let program = ::gridlet_runtime::Program::load(device, &artifact)?;
+        let program = ::gridlet_runtime::Program::from_bundle(device, Self::BUNDLE)?;
         Ok(Program {
             saxpy_kernel: program.kernel("saxpy")?,
             scalars_kernel: program.kernel("scalars")?,

@@ -25,10 +25,11 @@ const SCRIPTS: [(&str, &str); 3] =
     [COMMON, ("run-tests", include_str!("run-tests")), ("run-bench", include_str!("run-bench"))];
 /// What they do.
 const USE: &str = "\
-./run-tests    runs the tests that need an NVIDIA GPU, and the demo
-./run-bench    measures
+./run-tests               runs the tests that need an NVIDIA GPU, and the demo
+./run-tests --memcheck    runs each of those tests under compute-sanitizer instead
+./run-bench               measures
 
-Both unpack programs.tar.xz on first use and write to ./out, or to the folder in OUT.
+They unpack programs.tar.xz on first use and write to ./out, or to the folder in OUT.
 ";
 /// Marks a folder as ours to replace.
 const ABOUT: &str = "ABOUT.txt";
@@ -38,10 +39,10 @@ pub(crate) fn run(options: &cli::Bundle) -> Result<()> {
     let environment = setup::ready()?;
     let out = std::path::absolute(&options.out)?;
     clear(&out)?;
-    for tool in ["strip", "tar", "xz", "ldd"] {
+    for tool in ["strip", "tar", "xz", "ldd", "cc"] {
         if process::find_program(tool).is_none() {
             bail!(
-                "`{tool}` is not on PATH; on Debian and Ubuntu: apt-get install binutils tar xz-utils libc-bin"
+                "`{tool}` is not on PATH; on Debian and Ubuntu: apt-get install binutils gcc tar xz-utils libc-bin"
             );
         }
     }
@@ -77,6 +78,7 @@ fn make(environment: &setup::Environment, out: &Path) -> Result<()> {
     // As the programs name them: `../used/…`.
     copy_sources("compiler/tests/in/used", &unpacked.path().join("used"))?;
     build_artifacts(environment, &programs, out)?;
+    build_c_host(environment, &programs, &unpacked.path().join("c"))?;
     pack(unpacked.path(), &out.join("programs.tar.xz"))?;
     write_scripts(&SCRIPTS, USE, out)
 }
@@ -188,20 +190,49 @@ fn build_artifacts(
     programs: &[Program],
     out: &Path,
 ) -> Result<()> {
+    let folder = out.join("artifacts");
+    std::fs::create_dir_all(&folder)?;
+    for file in sources("examples/programs")? {
+        build_artifact(environment, programs, &file, &folder)?;
+    }
+    Ok(())
+}
+
+/// Compiles a program into a bundle of its name, in that folder.
+fn build_artifact(
+    environment: &setup::Environment,
+    programs: &[Program],
+    file: &Path,
+    folder: &Path,
+) -> Result<()> {
     let gridlet = programs
         .iter()
         .find(|program| program.place == Path::new("bin/gridlet"))
         .context("the build made no `gridlet`")?;
-    let folder = out.join("artifacts");
-    std::fs::create_dir_all(&folder)?;
-    for file in sources("examples/programs")? {
-        let name = Path::new(file.file_name().unwrap_or_default()).with_extension("gridlet");
-        let mut command = Command::new(&gridlet.file);
-        command.arg("build").arg(&file).args(["--arch", ARCHS, "--emit", "bundle", "-o"]);
-        environment.apply(&mut command);
-        process::run(command.arg(folder.join(name)))?;
-    }
-    Ok(())
+    let name = Path::new(file.file_name().unwrap_or_default()).with_extension("gridlet");
+    let mut command = Command::new(&gridlet.file);
+    command.arg("build").arg(file).args(["--arch", ARCHS, "--emit", "bundle", "-o"]);
+    environment.apply(&mut command);
+    process::run(command.arg(folder.join(name)))
+}
+
+/// Compiles the host in C of `runtime/c/tests`, and its bundle, into the folder that has the library.
+fn build_c_host(
+    environment: &setup::Environment,
+    programs: &[Program],
+    folder: &Path,
+) -> Result<()> {
+    let runtime = process::workspace().join("runtime");
+    compile_c_host(&runtime, folder)?;
+    build_artifact(environment, programs, &runtime.join("c/tests/saxpy.grid"), folder)
+}
+
+fn compile_c_host(runtime: &Path, folder: &Path) -> Result<()> {
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c99", "-O2", "-s", "-o"]).arg(folder.join("program"));
+    cc.arg(runtime.join("c/tests/program.c")).arg("-I").arg(runtime.join("include"));
+    cc.arg("-L").arg(folder).args(["-lgridlet_c", "-Wl,-rpath,$ORIGIN"]);
+    process::run(&mut cc)
 }
 
 /// Packs `folder` into `archive`, with each file's place and mode only, and the archive's hash beside it.
@@ -284,6 +315,86 @@ mod tests {
 \t/lib64/ld-linux-x86-64.so.2 (0x00007f29ae9d2000)\n";
         let path = PathBuf::from("/lib/x86_64-linux-gnu/libffi.so.8");
         assert_eq!(libraries(listed), [("libffi.so.8".to_string(), path)]);
+    }
+
+    /// A bundle of scripts alone: tests that pass, are skipped, have an error that memcheck finds, and hang; and a
+    /// compute-sanitizer that tells what it was asked.
+    fn bundle_of_scripts() -> tempfile::TempDir {
+        const TESTS: &str = "#!/usr/bin/env bash
+            if [ \"$1\" = --list ]; then printf '%s: test\\n' right mod::skipped wild hangs slow_cpu; exit; fi
+            case $2 in
+            hangs) sleep 30 ;;
+            mod::skipped) [ -n \"${GRIDLET_MEMCHECK:-}\" ] && echo 'SKIPPED: skipped under memcheck: it waits' ;;
+            esac
+            echo \"test $2 ... ok\"
+            echo 'test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 4 filtered out'";
+        const SANITIZER: &str = "#!/usr/bin/env bash
+            options=()
+            until [ -x \"$1\" ]; do options+=(\"$1\"); shift; done
+            echo \"========= COMPUTE-SANITIZER ${options[*]}\"
+            \"$@\" || exit
+            [ \"$3\" != wild ] || { echo '========= Invalid __global__ write'; exit 9; }";
+        let folder = tempfile::tempdir().unwrap();
+        for folder in [folder.path().join("programs/tests"), folder.path().join("toolkit/bin")] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        for (name, text) in [
+            SCRIPTS[0],
+            SCRIPTS[1],
+            ("programs/tests/gridlet-gpu", TESTS),
+            ("programs/tests/gridlet-runtime-gpu", TESTS),
+            ("programs/complete", ""),
+            ("toolkit/bin/compute-sanitizer", SANITIZER),
+            ("programs.tar.xz.sha256", "00  programs.tar.xz\n"),
+        ] {
+            write_script(&folder.path().join(name), text).unwrap();
+        }
+        folder
+    }
+
+    fn run_tests(bundle: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+        let output = Command::new(bundle.join("run-tests"))
+            .args(arguments)
+            .env("OUT", bundle.join("out"))
+            .env("GRIDLET_UNPACKED", bundle.join("programs"))
+            .env("GRIDLET_TOOLKIT", bundle.join("toolkit"))
+            .env("MEMCHECK_SECONDS", "1")
+            .output()
+            .unwrap();
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    }
+
+    #[test]
+    fn each_test_runs_by_itself_under_memcheck() {
+        let bundle = bundle_of_scripts();
+        let (status, said) =
+            run_tests(bundle.path(), &["--memcheck", "gridlet-runtime-gpu", "gridlet-gpu"]);
+        assert_eq!(status, Some(1), "{said}");
+        for line in [
+            "!! memcheck-gridlet-runtime-gpu-hangs did not end within 1 s",
+            "!! memcheck-gridlet-gpu-wild ended with status 9",
+            "memcheck-gridlet-gpu-wild.log:========= Invalid __global__ write",
+            "skipped under memcheck: it waits",
+            "2 passed, 4 failed, 2 skipped",
+        ] {
+            assert!(said.lines().any(|found| found == line), "no line {line:?} in:\n{said}");
+        }
+        assert!(!said.contains("slow_cpu") && !said.contains("memcheck-c"), "{said}");
+        // The kernels of `gridlet run` are another process's.
+        for (log, processes) in [("runtime-gpu", "application-only"), ("gpu", "all")] {
+            let log = bundle.path().join(format!("out/memcheck-gridlet-{log}-right.log"));
+            let text = std::fs::read_to_string(log).unwrap();
+            let options = text.lines().next().unwrap();
+            assert!(options.ends_with(&format!("--target-processes {processes}")), "{options}");
+        }
+        for (arguments, said) in [
+            (&["--memcheck", "none"][..], "none is no program of tests"),
+            (&["--memchek"], "not --memchek"),
+        ] {
+            let (status, text) = run_tests(bundle.path(), arguments);
+            assert!(status == Some(1) && text.contains(said), "{text}");
+        }
     }
 
     #[test]

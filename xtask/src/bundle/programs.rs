@@ -29,7 +29,10 @@ const TESTS: [(&str, &str); 8] = [
     ("gridlet-runtime", "gpu"),
 ];
 
-/// A program of the bundle.
+/// The library for hosts in C, by package and name.
+const LIBRARY: (&str, &str) = ("gridlet-c", "gridlet_c");
+
+/// A program of the bundle, or a library.
 pub(super) struct Program {
     /// Where cargo put it.
     pub(super) file: PathBuf,
@@ -44,8 +47,9 @@ pub(super) fn build(environment: &Environment) -> Result<Vec<Program>> {
     environment.apply(&mut cargo);
     cargo.args(["build", "--release", "--message-format", "json-render-diagnostics"]);
     let packages: BTreeSet<&str> =
-        PROGRAMS.iter().chain(&TESTS).map(|(package, _)| *package).collect();
+        PROGRAMS.iter().chain(&TESTS).chain([&LIBRARY]).map(|(package, _)| *package).collect();
     cargo.args(packages.iter().flat_map(|package| ["--package", package]));
+    cargo.arg("--lib");
     cargo.args(PROGRAMS.iter().flat_map(|(_, name)| ["--bin", name]));
     let tests: BTreeSet<&str> = TESTS.iter().map(|(_, name)| *name).collect();
     cargo.args(tests.iter().flat_map(|name| ["--test", name]));
@@ -64,7 +68,8 @@ pub(super) fn build(environment: &Environment) -> Result<Vec<Program>> {
     let tests = TESTS
         .iter()
         .map(|(package, name)| found(package, "test", name, format!("tests/{package}-{name}")));
-    programs.chain(tests).collect()
+    let library = found(LIBRARY.0, "cdylib", LIBRARY.1, format!("c/lib{}.so", LIBRARY.1));
+    programs.chain(tests).chain([library]).collect()
 }
 
 /// What cargo says of a thing it built; other messages lack the fields.
@@ -73,6 +78,9 @@ struct Message {
     package_id: Option<String>,
     target: Option<Target>,
     executable: Option<PathBuf>,
+    /// What a library was written to: one file for each of its kinds.
+    #[serde(default)]
+    filenames: Vec<PathBuf>,
 }
 
 #[derive(Deserialize)]
@@ -81,15 +89,20 @@ struct Target {
     name: String,
 }
 
-/// The program of that package, kind and name.
+/// The program, or the shared library, of that package, kind and name.
 fn find(messages: &str, package: &str, kind: &str, name: &str) -> Option<PathBuf> {
     messages.lines().filter_map(|line| serde_json::from_str::<Message>(line).ok()).find_map(
         |message| {
             let target = message.target?;
+            let is_shared = |file: &PathBuf| file.extension().is_some_and(|ending| ending == "so");
+            let file = match kind {
+                "cdylib" => message.filenames.into_iter().find(is_shared),
+                _ => message.executable,
+            };
             (is_of(&message.package_id?, package)
                 && target.name == name
                 && target.kind.iter().any(|k| k == kind))
-            .then_some(message.executable)?
+            .then_some(file)?
         },
     )
 }
@@ -112,12 +125,14 @@ mod tests {
 {"reason":"compiler-artifact","package_id":"path+file:///p/a#b@0.1.0","target":{"kind":["bin"],"name":"gpu"},"executable":"/t/release/gpu"}
 {"reason":"compiler-artifact","package_id":"path+file:///p/c#0.1.0","target":{"kind":["test"],"name":"gpu"},"executable":"/t/release/deps/gpu-1"}
 {"reason":"compiler-artifact","package_id":"path+file:///p/a#b@0.1.0","target":{"kind":["test"],"name":"gpu"},"executable":"/t/release/deps/gpu-2"}
+{"reason":"compiler-artifact","package_id":"path+file:///p/c#0.1.0","target":{"kind":["cdylib","rlib"],"name":"c"},"filenames":["/t/release/libc.rlib","/t/release/libc.so"],"executable":null}
 not JSON
 {"reason":"build-finished","success":true}"#;
         assert_eq!(find(messages, "c", "test", "gpu"), Some("/t/release/deps/gpu-1".into()));
         assert_eq!(find(messages, "b", "test", "gpu"), Some("/t/release/deps/gpu-2".into()));
         assert_eq!(find(messages, "b", "bin", "gpu"), Some("/t/release/gpu".into()));
         assert_eq!(find(messages, "a", "bin", "gpu"), None);
+        assert_eq!(find(messages, "c", "cdylib", "c"), Some("/t/release/libc.so".into()));
         assert_eq!(find(messages, "b", "test", "other"), None);
     }
 }

@@ -37,8 +37,8 @@ impl<'m> Body<'_, 'm, '_> {
             let taken = self.step(value, "lane", &format!("extractelement {source}, i32 {lane}"));
             let settled = self.settle(value, element, &taken)?;
             let settled = self.step(value, "settled", &settled);
-            let insert =
-                format!("insertelement {ty} {frozen}, {element_text} {settled}, i32 {lane}");
+            let settled = format!("{element_text} {settled}");
+            let insert = self.inserted(value, &frozen, &settled, &format!("i32 {lane}"))?;
             if lane + 1 == count {
                 self.define(value, &insert);
             } else {

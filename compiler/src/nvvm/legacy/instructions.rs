@@ -52,7 +52,13 @@ impl<'m> Body<'_, 'm, '_> {
             Op::LLVMPHI => self.phi(value),
             Op::LLVMSelect => self.listed(value, "select"),
             Op::LLVMExtractElement => self.listed(value, "extractelement"),
-            Op::LLVMInsertElement => self.listed(value, "insertelement"),
+            Op::LLVMInsertElement => {
+                let (vector, lane) = (self.operand(value.operand(0))?, value.operand(2));
+                let (element, lane) = (self.typed(value.operand(1))?, self.typed(lane)?);
+                let text = self.inserted(value, &vector, &element, &lane)?;
+                self.define(value, &text);
+                Ok(())
+            }
             Op::LLVMShuffleVector => self.shuffle(value),
             Op::LLVMExtractValue => self.with_indices(value, "extractvalue"),
             Op::LLVMInsertValue => self.with_indices(value, "insertvalue"),
@@ -202,6 +208,36 @@ impl<'m> Body<'_, 'm, '_> {
         }
         self.define(value, &format!("{word} {}", operands.join(", ")));
         Ok(())
+    }
+
+    /// The instruction that gives `vector`, which has the type of `owner`, with another lane. `element` and
+    /// `lane` are written with their types.
+    ///
+    /// A `half` goes in as its bits: libNVVM says "unsupported operation" at `-O 0` where one is inserted at a
+    /// lane that it knows.
+    pub(super) fn inserted(
+        &mut self,
+        owner: Value<'m>,
+        vector: &str,
+        element: &str,
+        lane: &str,
+    ) -> Written<String> {
+        let ty = self.ty(owner.ty())?;
+        let Shape::Vector(of, count) = owner.ty().shape() else {
+            return refuse("a lane goes into a vector only", "use `insertvalue`");
+        };
+        if of.shape() != Shape::Half {
+            return Ok(format!("insertelement {ty} {vector}, {element}, {lane}"));
+        }
+        let bits = format!("<{count} x i16>");
+        let vector = match vector {
+            "undef" => "undef".to_owned(),
+            vector => self.step(owner, "before", &format!("bitcast {ty} {vector} to {bits}")),
+        };
+        let element = self.step(owner, "bits", &format!("bitcast {element} to i16"));
+        let after = format!("insertelement {bits} {vector}, i16 {element}, {lane}");
+        let after = self.step(owner, "after", &after);
+        Ok(format!("bitcast {bits} {after} to {ty}"))
     }
 
     fn shuffle(&mut self, value: Value<'m>) -> Written<()> {

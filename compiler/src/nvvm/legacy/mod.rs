@@ -39,6 +39,7 @@
 //! | `fneg x` | `fsub -0.0, x` |
 //! | `freeze x` | a `mov` in assembly: one value, which no optimiser looks into; `freeze undef` is zero |
 //! | `poison` | `undef` |
+//! | `insertelement <2 x half>` | the same of `<2 x i16>`, between bit casts |
 //! | `memory(…)` of a declaration | `readnone`, `readonly`, `argmemonly`, … where they promise no more than it did |
 //! | `load atomic`, `store atomic` | `load volatile`, `store volatile`, with fences for their ordering |
 //! | `atomicrmw`, `cmpxchg` | the same, or `llvm.nvvm.atomic.*` for `block` and system scope, with fences for their ordering (see `atomics`) |

@@ -183,13 +183,14 @@ impl<'m> Body<'_, 'm, '_> {
             self.define(value, &text);
             return Ok(());
         };
-        let (vector, result, typed) = (self.ty(value.ty())?, self.ty(result)?, self.typed(source)?);
+        let (result, typed) = (self.ty(result)?, self.typed(source)?);
         let mut built = "undef".to_owned();
         for lane in 0..count {
             let taken = self.step(value, "lane", &format!("extractelement {typed}, i32 {lane}"));
             let text = scalar(self, element, &taken)?;
             let done = self.step(value, "done", &text);
-            let insert = format!("insertelement {vector} {built}, {result} {done}, i32 {lane}");
+            let done = format!("{result} {done}");
+            let insert = self.inserted(value, &built, &done, &format!("i32 {lane}"))?;
             if lane + 1 == count {
                 self.define(value, &insert);
             } else {

@@ -30,6 +30,15 @@ define <2 x i32> @integers(<2 x i32> %a, <2 x i32> %b, <2 x half> %h, <2 x doubl
   ret <2 x i32> %11
 }
 
+define <4 x half> @halves(<4 x half> %h, half %a, i32 %i) {
+  %1 = insertelement <4 x half> %h, half %a, i32 1
+  %2 = insertelement <4 x half> %1, half 2.5, i32 %i
+  %3 = freeze <4 x half> %2
+  %4 = insertelement <4 x half> poison, half %a, i32 0
+  %5 = shufflevector <4 x half> %4, <4 x half> %3, <4 x i32> <i32 0, i32 5, i32 6, i32 7>
+  ret <4 x half> %5
+}
+
 define <2 x ptr> @pointers(<2 x ptr> %p, <2 x i64> %i, ptr %base) {
   %1 = getelementptr inbounds i32, <2 x ptr> %p, <2 x i64> %i
   %2 = getelementptr { i32, i64 }, ptr %base, <2 x i64> %i, i32 1

@@ -1,14 +1,15 @@
 //! What a launch costs the host: a generated method, the launch that checks its arguments as it runs, and the driver's
 //! `cuLaunchKernel` alone, of one kernel with one configuration in one process.
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr;
 use std::time::Instant;
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use gridlet_examples::particles::Program;
 use gridlet_runtime::{Arg, Artifact, Buffer, Device, LaunchConfig, Stream};
 
+use crate::bare::{check, symbol};
 use crate::{Options, Report, Times};
 
 /// Launches that are timed at once: few enough for the driver's queue, so that none waits.
@@ -93,25 +94,6 @@ impl Bare {
             symbol::<Synchronize>(c"cuStreamSynchronize")?(self.stream)
         })
     }
-}
-
-/// # Safety
-/// `F` is the symbol's function pointer type.
-unsafe fn symbol<F: Copy>(name: &CStr) -> anyhow::Result<F> {
-    assert_eq!(size_of::<F>(), size_of::<*mut c_void>());
-    // SAFETY: the names are C strings; the caller vouches for the type.
-    unsafe {
-        let library = libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_NOW);
-        ensure!(!library.is_null(), "libcuda.so.1 does not load");
-        let found = libc::dlsym(library, name.as_ptr());
-        ensure!(!found.is_null(), "libcuda.so.1 has no {name:?}");
-        Ok(std::mem::transmute_copy(&found))
-    }
-}
-
-fn check(call: &str, code: c_int) -> anyhow::Result<()> {
-    ensure!(code == 0, "{call} failed with {code}");
-    Ok(())
 }
 
 /// Microseconds of each of [`LAUNCHES`] launches.

@@ -1,16 +1,18 @@
 //! `cargo xtask bench`: how fast programs are checked; how long compiling takes, against nvcc; with a GPU, what
-//! launches cost; and how fast the CPU device runs kernels.
+//! launches and loading cost; and how fast the CPU device runs kernels.
 //!
 //! Every figure is the median of several runs in this process or, for whole commands, of several processes.
 //! A table goes to standard output, all figures as JSON to `<out>/bench.json`.
 
 #![expect(clippy::print_stdout, reason = "a program for people")]
 
+mod bare;
 mod check;
 mod compile;
 mod cpu;
 mod gpu;
 mod launch;
+mod load;
 
 use std::fs;
 use std::path::PathBuf;
@@ -52,6 +54,7 @@ enum Part {
     Compile,
     Gpu,
     Launch,
+    Load,
     Cpu,
 }
 
@@ -163,6 +166,13 @@ fn bench(options: &Options) -> anyhow::Result<()> {
             Ok(devices) if !devices.is_empty() => launch::launch_times(options, &mut report)?,
             Ok(_) => println!("no GPU: launches by the host were not measured"),
             Err(error) => println!("no GPU ({error}): launches by the host were not measured"),
+        }
+    }
+    if options.measures(Part::Load) {
+        match Device::list() {
+            Ok(devices) if !devices.is_empty() => load::load_times(&session, options, &mut report)?,
+            Ok(_) => println!("no GPU: loading was not measured"),
+            Err(error) => println!("no GPU ({error}): loading was not measured"),
         }
     }
     if options.measures(Part::Cpu) {

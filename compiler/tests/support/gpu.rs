@@ -1,0 +1,27 @@
+//! What tests that need a GPU do where there is none.
+
+use gridlet::arch::CudaArch;
+use gridlet_runtime::Device;
+
+/// The first GPU and its architecture; if there is none, says so for `test`.
+#[allow(dead_code, reason = "not every test crate that has this module needs it")]
+pub(crate) fn gpu_or_skip(test: &str) -> Option<(Device, CudaArch)> {
+    let device = match Device::open(0) {
+        Ok(device) => device,
+        Err(error) => {
+            skip(test, &error.to_string());
+            return None;
+        }
+    };
+    let capability = device.info().compute_capability;
+    let arch = CudaArch::for_device(capability.major, capability.minor);
+    Some((device, arch.expect("an architecture that gridlet knows")))
+}
+
+/// Says that `test` is skipped because of what is missing. Fails if `GRIDLET_REQUIRE_GPU` asks for it.
+pub(crate) fn skip(test: &str, missing: &str) {
+    let text = format!("SKIPPED: {test} needs an NVIDIA GPU: {missing}");
+    let required = std::env::var_os("GRIDLET_REQUIRE_GPU").is_some_and(|value| value == "1");
+    assert!(!required, "{text}");
+    eprintln!("{text}");
+}

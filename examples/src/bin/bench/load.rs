@@ -1,0 +1,125 @@
+//! What loading costs the host: the image of a program by the driver's `cuModuleLoadData` alone and by `Program`, in one
+//! process, in turn. Both take the image from memory; the times end when the module, or its first kernel, is there.
+
+use std::env;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ptr;
+
+use anyhow::{Context as _, anyhow};
+use gridlet::arch::CudaArch;
+use gridlet::artifact;
+use gridlet::compile::{self, BuildOptions, Session};
+use gridlet::source::SourceMap;
+use gridlet_examples::quicksort;
+use gridlet_runtime::{Device, Program};
+
+use crate::bare::{check, symbol};
+use crate::{Options, Report, Times, checked, timed};
+
+/// A program whose kernels launch nothing: its image has no device runtime.
+const SMALL: &str = "kernel fill(p: *mut u32, value: u32) { p[thread_idx.x] = value; }\n";
+
+/// The driver's modules.
+struct Modules {
+    load: unsafe extern "C" fn(*mut *mut c_void, *const c_void) -> c_int,
+    function: unsafe extern "C" fn(*mut *mut c_void, *mut c_void, *const c_char) -> c_int,
+    unload: unsafe extern "C" fn(*mut c_void) -> c_int,
+}
+
+impl Modules {
+    fn new() -> anyhow::Result<Modules> {
+        // SAFETY: the signatures are the driver API's.
+        unsafe {
+            Ok(Modules {
+                load: symbol(c"cuModuleLoadData")?,
+                function: symbol(c"cuModuleGetFunction")?,
+                unload: symbol(c"cuModuleUnload")?,
+            })
+        }
+    }
+
+    /// Milliseconds to load a cubin into the current context, with a kernel of it if one is named.
+    fn load(&self, cubin: &[u8], kernel: Option<&CStr>) -> anyhow::Result<f64> {
+        let (mut module, mut function) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: a context is current, the cubin is whole, and the pointers are to live pointers. Nothing of the module
+        // runs when it is unloaded.
+        unsafe {
+            let (time, ()) = timed(|| {
+                check("cuModuleLoadData", (self.load)(&mut module, cubin.as_ptr().cast()))?;
+                match kernel {
+                    Some(name) => check(
+                        "cuModuleGetFunction",
+                        (self.function)(&mut function, module, name.as_ptr()),
+                    ),
+                    None => Ok(()),
+                }
+            })?;
+            check("cuModuleUnload", (self.unload)(module))?;
+            Ok(time)
+        }
+    }
+}
+
+pub(crate) fn load_times(
+    session: &Session,
+    options: &Options,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    let device = Device::open(0)?;
+    let capability = device.info().compute_capability;
+    let arch = CudaArch::for_device(capability.major, capability.minor)
+        .ok_or_else(|| anyhow!("Gridlet builds for no GPU of compute capability {capability}"))?;
+    let mode = env::var("CUDA_MODULE_LOADING").unwrap_or_else(|_| "the driver's choice".into());
+    println!("\nloading, on {}, CUDA_MODULE_LOADING: {mode}:", device.info().name);
+    // A bundle as it is given away: with an image for other GPUs, too.
+    let [oldest, ..] = CudaArch::SUPPORTED;
+    let archs = [oldest, arch];
+    let small = compile::check(SourceMap::single("small.grid", SMALL))?;
+    let nested = checked(&quicksort::EXAMPLE)?;
+    let modules = Modules::new()?;
+    for (what, program, kernel) in
+        [("a kernel", &small, "fill"), ("nested launches", &nested, "quicksort")]
+    {
+        let archs = if arch == oldest { &archs[1..] } else { &archs };
+        let built = artifact::build(session, program, archs, &BuildOptions::for_arch(arch))?;
+        let bundle = built.to_bytes()?;
+        let (_, cubin) = built.image_for(capability).context("no image for this GPU")?;
+        let (bytes, name) = (cubin.len(), CString::new(kernel)?);
+        println!("a program with {what}: {bytes} bytes of cubin, a bundle of {}", bundle.len());
+        let current = device.make_current()?;
+        // In turn, so that whatever else the machine does meets all alike; the first rounds warm up.
+        let mut times: [Vec<f64>; 5] = Default::default();
+        for round in 0..3 + options.repeat.max(1) * 8 {
+            let (from_bundle, _) = timed(|| Ok(Program::from_bundle(&device, &bundle)?))?;
+            let (loaded, _) = timed(|| Ok(Program::load(&device, &built)?))?;
+            let (with_kernel, _) = timed(|| {
+                let program = Program::load(&device, &built)?;
+                let kernel = program.kernel(kernel)?;
+                Ok((program, kernel))
+            })?;
+            let bare = modules.load(cubin, None)?;
+            let bare_kernel = modules.load(cubin, Some(&name))?;
+            if round >= 3 {
+                let round = [bare, loaded, from_bundle, bare_kernel, with_kernel];
+                times.iter_mut().zip(round).for_each(|(times, time)| times.push(time));
+            }
+        }
+        drop(current);
+        let [bare, loaded, from_bundle, bare_kernel, with_kernel] =
+            times.map(|times| Times::of(times).scaled(1e3));
+        report.add_times(format!("load {what}, cuModuleLoadData alone"), &bare, "µs");
+        compare(report, format!("load {what}, Program::load"), &loaded, &bare);
+        compare(report, format!("load {what}, Program::from_bundle"), &from_bundle, &bare);
+        let with = format!("load {what}, and get it,");
+        report.add_times(format!("{with} by the driver alone"), &bare_kernel, "µs");
+        compare(report, format!("{with} by Program::kernel"), &with_kernel, &bare_kernel);
+    }
+    Ok(())
+}
+
+/// Times, and how many times the driver's they are.
+fn compare(report: &mut Report, what: String, times: &Times, bare: &Times) {
+    report.add_times(what, times, "µs");
+    report.add("  of the driver alone", times.median / bare.median, "times");
+    report.add("  of the driver alone, at best", times.best / bare.best, "times");
+}

@@ -52,6 +52,28 @@ fn check_shows_what_would_change_and_changes_nothing() {
 }
 
 #[test]
+fn check_compares_only_so_many_lines() {
+    let lines = |ugly: &str| {
+        let middle = format!("    let x = 1;{ugly}\n").repeat(9000);
+        format!("kernel k() {{\n    let x = 1;\n{middle}    let x = 1;\n}}\n")
+    };
+    let check = |text: &str| {
+        let folder = program(text);
+        let output = Gridlet::new(&folder).run(&["fmt", "--check", "p.grid"]);
+        assert_eq!(output.status, 1);
+        output.stdout
+    };
+    let expected = "\
+--- p.grid
++++ p.grid, formatted
+too many changes to be shown, in lines 3 to 9002
+";
+    assert_eq!(check(&lines(" ")), expected);
+    // Long programs with small changes are compared.
+    assert!(check(&lines("").replacen("    let", "let", 1)).contains("\n-let x = 1;\n"));
+}
+
+#[test]
 fn folders_mean_the_programs_in_them() {
     let folder = folder();
     for sub in ["a", "a/b", ".hidden"] {

@@ -110,10 +110,22 @@ fn write(path: &Path, text: &str) -> Outcome {
     Ok(())
 }
 
+/// The most lines, before and after together, between the first and the last change: the time to compare them grows
+/// with their square.
+const MAX_COMPARED: usize = 10_000;
+
 /// What changes, with three lines around each change, as `diff -u` shows it.
 fn diff(name: &str, before: &str, after: &str) -> String {
     let colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let mut shown = format!("--- {name}\n+++ {name}, formatted\n");
+    let same = before.lines().zip(after.lines()).take_while(|(a, b)| a == b).count();
+    let lines = |text: &str| text.lines().count() - same;
+    let same_end = before.lines().rev().zip(after.lines().rev()).take_while(|(a, b)| a == b);
+    let same_end = same_end.count().min(lines(before)).min(lines(after));
+    if lines(before) + lines(after) - 2 * same_end > MAX_COMPARED {
+        let (first, last) = (same + 1, same + lines(before) - same_end);
+        return shown + &format!("too many changes to be shown, in lines {first} to {last}\n");
+    }
     let diff = TextDiff::from_lines(before, after);
     for hunk in diff.unified_diff().context_radius(3).iter_hunks() {
         shown += &format!("{}\n", hunk.header());

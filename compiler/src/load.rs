@@ -109,6 +109,8 @@ pub fn load(files: &impl Files, path: &Path) -> Result<SourceMap> {
         root: folder_identity(files, folder_of(path)),
         sources: SourceMap::default(),
         known: BTreeMap::new(),
+        asked: BTreeMap::new(),
+        failures: 0,
         open: VecDeque::new(),
     };
     let first = loader.sources.add(name, text);
@@ -118,7 +120,11 @@ pub fn load(files: &impl Files, path: &Path) -> Result<SourceMap> {
     loader.open.push_back((first, folder_of(path).to_path_buf()));
     while let Some((file, folder)) = loader.open.pop_front() {
         for (path, span) in syntax::used_paths(&loader.sources, file) {
-            let used = loader.file(&path, &folder);
+            let key = (folder.clone(), path);
+            let used = match loader.asked.get(&key) {
+                Some(known) => known.clone(),
+                None => loader.ask(key),
+            };
             loader.sources.set_used(span, used);
         }
     }
@@ -167,11 +173,32 @@ struct Loader<'f, F> {
     sources: SourceMap,
     /// What became of each file, by its identity.
     known: BTreeMap<PathBuf, std::result::Result<FileId, UseFailure>>,
+    /// What each path in a folder gave: asking the system takes long.
+    asked: BTreeMap<(PathBuf, String), std::result::Result<FileId, UseFailure>>,
+    /// How many of those are no file.
+    failures: usize,
     /// Files whose uses are not followed yet, with their folders.
     open: VecDeque<(FileId, PathBuf)>,
 }
 
 impl<F: Files> Loader<'_, F> {
+    /// As [`Loader::file`], for what nobody has asked for yet.
+    fn ask(&mut self, key: (PathBuf, String)) -> std::result::Result<FileId, UseFailure> {
+        let used = match self.failures > MAX_FILES {
+            true => Err(UseFailure {
+                id: ids::TOO_MANY_FILES,
+                message: format!(
+                    "more than {MAX_FILES} files cannot be read; the rest is not looked for"
+                ),
+                hint: None,
+            }),
+            false => self.file(&key.1, &key.0),
+        };
+        self.failures += usize::from(used.is_err());
+        self.asked.insert(key, used.clone());
+        used
+    }
+
     /// The file that a `use` in a file of `folder` names.
     fn file(&mut self, path: &str, folder: &Path) -> std::result::Result<FileId, UseFailure> {
         if path.is_empty() || Path::new(path).has_root() {

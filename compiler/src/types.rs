@@ -1,7 +1,9 @@
 //! The types of the language. One definition serves the checker, the IR, the layout pass and codegen.
 
 use std::fmt;
+use std::sync::OnceLock;
 
+use crate::layout::BufferLayout;
 use crate::source::Span;
 
 /// A scalar type.
@@ -208,7 +210,7 @@ impl fmt::Display for DisplayType<'_> {
             Type::Array(element, count) => write!(f, "[{}; {count}]", nested(element)),
             // A broken module is printed too, for whoever looks for the bug.
             Type::Struct(id) => {
-                f.write_str(self.structs.0.get(id.0 as usize).map_or("?", |item| &item.name))
+                f.write_str(self.structs.items.get(id.0 as usize).map_or("?", |item| &item.name))
             }
             Type::Pointer { mutable: true, pointee } => write!(f, "*mut {}", nested(pointee)),
             Type::Pointer { mutable: false, pointee } => write!(f, "*const {}", nested(pointee)),
@@ -238,8 +240,20 @@ pub struct Struct {
 }
 
 /// All structs of a program. The first two are built in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Structs(Vec<Struct>);
+#[derive(Clone, Debug)]
+pub struct Structs {
+    items: Vec<Struct>,
+    /// Where the fields of each lie, once somebody asked: [`crate::layout`] computes it.
+    layouts: Vec<OnceLock<BufferLayout>>,
+}
+
+impl PartialEq for Structs {
+    fn eq(&self, other: &Self) -> bool {
+        self.items == other.items
+    }
+}
+
+impl Eq for Structs {}
 
 impl Default for Structs {
     fn default() -> Self {
@@ -268,37 +282,47 @@ impl Structs {
             ],
             span: None,
         };
-        Structs(vec![dim3, geometry])
+        let mut structs = Structs { items: vec![], layouts: vec![] };
+        structs.add(dim3);
+        structs.add(geometry);
+        structs
     }
 
     /// Adds a struct and returns its id.
     pub fn add(&mut self, item: Struct) -> StructId {
-        self.0.push(item);
-        StructId(self.0.len() as u32 - 1)
+        self.items.push(item);
+        self.layouts.push(OnceLock::new());
+        StructId(self.items.len() as u32 - 1)
     }
 
     /// The struct of an id that this table gave out.
     pub fn get(&self, id: StructId) -> &Struct {
-        &self.0[id.0 as usize]
+        &self.items[id.0 as usize]
     }
 
-    /// The struct of an id, to fill in its fields.
+    /// The struct of an id, to fill in its fields. No struct that holds it may have been laid out yet.
     pub fn get_mut(&mut self, id: StructId) -> &mut Struct {
-        &mut self.0[id.0 as usize]
+        self.layouts[id.0 as usize].take();
+        &mut self.items[id.0 as usize]
+    }
+
+    /// Where the layout pass keeps what it found of a struct.
+    pub(crate) fn kept_layout(&self, id: StructId) -> &OnceLock<BufferLayout> {
+        &self.layouts[id.0 as usize]
     }
 
     /// All structs with their ids, the built-in ones first.
     pub fn iter(&self) -> impl Iterator<Item = (StructId, &Struct)> {
-        self.0.iter().enumerate().map(|(at, item)| (StructId(at as u32), item))
+        self.items.iter().enumerate().map(|(at, item)| (StructId(at as u32), item))
     }
 
     /// How many there are, the built-in ones included.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.items.len()
     }
 
     /// Never: the built-in structs are always there.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.items.is_empty()
     }
 }

@@ -155,19 +155,15 @@ impl<'c, 'a> Body<'c, 'a> {
     pub(super) fn function(mut self, signature: &Signature<'a>) -> Option<Function> {
         let item = signature.item;
         self.cx.scope.clear();
+        let mut declared = HashMap::new();
         for parameter in &item.const_parameters {
             let name = self.cx.text(parameter.name);
             self.cx.scope.push(name);
+            declared.entry(name).or_insert(parameter.name.span);
         }
         for (at, parameter) in item.parameters.iter().enumerate() {
             let resolved = &signature.parameters[at];
-            let constants = item.const_parameters.iter().map(|constant| constant.name);
-            let constants = constants.map(|name| (self.cx.text(name), name.span));
-            let earlier = signature.parameters[..at].iter().map(|p| (p.name, p.span));
-            let first = constants.chain(earlier).find(|(name, _)| *name == resolved.name);
-            if let Some((_, first)) = first {
-                self.cx.report_duplicate(resolved.span, resolved.name, Some(first));
-            }
+            self.cx.declare_parameter(&mut declared, parameter.name);
             self.declare_local(
                 parameter.name,
                 resolved.ty.clone(),

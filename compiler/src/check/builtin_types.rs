@@ -57,6 +57,9 @@ impl<'a> Body<'_, 'a> {
         arguments: &'a [ast::Expr],
         span: Span,
     ) -> Option<Expr> {
+        if !self.cx.has_size(&target) {
+            return None;
+        }
         let layout = type_layout(&target, &self.cx.structs);
         let bytes = match builtin {
             Builtin::SizeOf => layout.size,

@@ -28,6 +28,10 @@ impl<'a> Body<'_, 'a> {
     /// The expression with its type, or `None` after an error. Where the type is open (an unsuffixed
     /// literal), it becomes `hint` if it can.
     pub(super) fn infer(&mut self, e: &'a ast::Expr, hint: Option<&Type>) -> Option<Expr> {
+        // No more messages are shown, and some take as long as the names in sight are many.
+        if self.cx.diagnostics.is_full() {
+            return None;
+        }
         let is_aggregate = self.aggregates && may_be_aggregate(&e.kind);
         if self.constant && !is_aggregate && !self.may_be_constant(&e.kind) {
             self.not_constant(e.span);

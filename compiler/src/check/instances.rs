@@ -7,6 +7,8 @@
 //! of an `if` whose condition is false, and what follows a `return`. So a function may ask for the next
 //! instance of itself, and end.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt::Write as _;
 use std::rc::Rc;
 use std::str::FromStr;
@@ -26,6 +28,9 @@ const MAX_DEPTH: usize = 128;
 
 /// The most functions of a program, instances counted.
 const MAX_INSTANCES: usize = 1 << 16;
+
+/// The most bytes of source that instances are made of, each counted: time and memory grow with them.
+const MAX_INSTANCE_BYTES: usize = 1 << 23;
 
 /// How many instances of a chain a message names at its start and at its end.
 const SHOWN: usize = 4;
@@ -58,6 +63,7 @@ pub(super) struct Instance<'a> {
 pub(super) struct Environment<'a> {
     /// Name, type and value; without a value where it is not known yet.
     constants: Vec<(&'a str, Option<Type>, Option<ExprKind>)>,
+    by_name: HashMap<&'a str, usize>,
     /// What is checked; `None` for what holds for all instances.
     instance: Option<FunctionId>,
 }
@@ -65,12 +71,13 @@ pub(super) struct Environment<'a> {
 impl Environment<'_> {
     /// Whether code that cannot be reached is left out.
     pub(super) fn discards(&self) -> bool {
-        self.constants.iter().any(|(_, _, value)| value.is_some())
+        // All have one, or none has.
+        self.constants.first().is_some_and(|(_, _, value)| value.is_some())
     }
 
     /// Whether the const parameters have no values.
     pub(super) fn is_open(&self) -> bool {
-        self.constants.iter().any(|(_, _, value)| value.is_none())
+        self.constants.first().is_some_and(|(_, _, value)| value.is_none())
     }
 }
 
@@ -153,12 +160,9 @@ impl<'a> Context<'a> {
         for item in items {
             let before = self.diagnostics.len();
             let mut types: Vec<Option<Type>> = vec![];
-            for (at, parameter) in item.const_parameters.iter().enumerate() {
-                let name = self.text(parameter.name);
-                let mut earlier = item.const_parameters[..at].iter();
-                if let Some(first) = earlier.find(|earlier| self.text(earlier.name) == name) {
-                    self.report_duplicate(parameter.name.span, name, Some(first.name.span));
-                }
+            let mut declared = HashMap::new();
+            for parameter in &item.const_parameters {
+                self.declare_parameter(&mut declared, parameter.name);
                 types.push(self.const_parameter_type(&parameter.ty));
             }
             self.environment = self.environment_of(item, &types, None);
@@ -172,6 +176,19 @@ impl<'a> Context<'a> {
             } else if item.const_parameters.is_empty() {
                 self.instance(function, vec![], None);
             }
+        }
+    }
+
+    /// Reports a parameter whose name another one of the function has already.
+    pub(super) fn declare_parameter(
+        &mut self,
+        declared: &mut HashMap<&'a str, Span>,
+        name: ast::Name,
+    ) {
+        let text = self.text(name);
+        match declared.entry(text) {
+            Entry::Occupied(first) => self.report_duplicate(name.span, text, Some(*first.get())),
+            Entry::Vacant(free) => _ = free.insert(name.span),
         }
     }
 
@@ -195,15 +212,18 @@ impl<'a> Context<'a> {
         values: Option<&[i128]>,
     ) -> Environment<'a> {
         let parameters = item.const_parameters.iter().zip(types).enumerate();
-        let constants = parameters.map(|(at, (parameter, ty))| {
-            let value = values.and_then(|values| values.get(at));
-            let value = value.map(|value| match ty {
-                Some(Type::Scalar(Scalar::Bool)) => ExprKind::Bool(*value != 0),
-                _ => ExprKind::Int(*value),
-            });
-            (self.text(parameter.name), ty.clone(), value)
-        });
-        Environment { constants: constants.collect(), instance: None }
+        let constants: Vec<_> = parameters
+            .map(|(at, (parameter, ty))| {
+                let value = values.and_then(|values| values.get(at));
+                let value = value.map(|value| match ty {
+                    Some(Type::Scalar(Scalar::Bool)) => ExprKind::Bool(*value != 0),
+                    _ => ExprKind::Int(*value),
+                });
+                (self.text(parameter.name), ty.clone(), value)
+            })
+            .collect();
+        let by_name = constants.iter().enumerate().map(|(at, (name, ..))| (*name, at)).collect();
+        Environment { constants, by_name, instance: None }
     }
 
     /// What a const parameter in sight stands for: `None` if there is none of that name, `Some(None)` if its
@@ -214,8 +234,8 @@ impl<'a> Context<'a> {
         constant: bool,
         span: Span,
     ) -> Option<Option<Expr>> {
-        let found = self.environment.constants.iter().find(|(known, ..)| *known == name);
-        let (_, ty, value) = found?;
+        let at = *self.environment.by_name.get(name)?;
+        let (_, ty, value) = &self.environment.constants[at];
         Some((|| match (ty.clone()?, value) {
             (ty, Some(value)) => Some(typed(value.clone(), ty, span)),
             (_, None) if constant => None,
@@ -315,7 +335,13 @@ impl<'a> Context<'a> {
             _ => 0,
         };
         let asked = by.zip(asked);
-        if depth > MAX_DEPTH || (is_generic && self.instances.len() >= MAX_INSTANCES) {
+        let bytes = source.body.as_ref().map_or(0, |body| body.span.range().len());
+        if is_generic {
+            self.instance_bytes += bytes;
+        }
+        let too_many = self.instances.len() >= MAX_INSTANCES
+            || self.instance_bytes > MAX_INSTANCE_BYTES.max(bytes);
+        if depth > MAX_DEPTH || (is_generic && too_many) {
             self.instance_ids.insert(key, None);
             self.report_too_many(function, asked, depth);
             return None;
@@ -325,7 +351,10 @@ impl<'a> Context<'a> {
         let (signature, environment) = if is_generic {
             self.instantiate(function, &key.1, id)
         } else {
-            (Rc::clone(&item.signature), Environment { constants: vec![], instance: Some(id) })
+            (
+                Rc::clone(&item.signature),
+                Environment { instance: Some(id), ..Environment::default() },
+            )
         };
         self.instances.push(Instance { function, signature, environment, depth, asked });
         self.tell_instance(id, before);
@@ -370,7 +399,13 @@ impl<'a> Context<'a> {
         let name = self.text(item.name);
         let message = match depth > MAX_DEPTH {
             true => format!("`{name}` asks for more than {MAX_DEPTH} instances in a row"),
-            false => format!("the program has more than {MAX_INSTANCES} instances of functions"),
+            _ if self.instances.len() >= MAX_INSTANCES => {
+                format!("the program has more than {MAX_INSTANCES} instances of functions")
+            }
+            _ => {
+                let most = MAX_INSTANCE_BYTES >> 20;
+                format!("the instances of functions have more than {most} MiB of source")
+            }
         };
         let at = asked.map_or(item.name.span, |(_, at)| at);
         let mut error = Diagnostic::error(ids::TOO_MANY_INSTANCES, at, message);

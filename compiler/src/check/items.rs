@@ -90,11 +90,10 @@ impl<'a> Context<'a> {
 
     /// Resolves parameters, result and attributes of a function, with the const parameters in sight.
     pub(super) fn signature(&mut self, item: &'a ast::Function) -> Signature<'a> {
-        let mut parameters: Vec<Parameter<'a>> = Vec::with_capacity(item.parameters.len());
+        let mut parameters: Vec<Parameter> = Vec::with_capacity(item.parameters.len());
         for parameter in &item.parameters {
             let ty = self.resolve_type(&parameter.ty);
-            let name = self.text(parameter.name);
-            parameters.push(Parameter { name, ty, span: parameter.name.span });
+            parameters.push(Parameter { ty, span: parameter.name.span });
         }
         let result = match &item.result {
             None => Some(Type::Unit),

@@ -116,14 +116,13 @@ struct Signature<'a> {
     item: &'a ast::Function,
     /// Its name, with its const arguments once it has some.
     name: String,
-    parameters: Vec<Parameter<'a>>,
+    parameters: Vec<Parameter>,
     /// `Unit` without `->`.
     result: Option<Type>,
     kernel: Option<tree::KernelAttributes>,
 }
 
-struct Parameter<'a> {
-    name: &'a str,
+struct Parameter {
     ty: Option<Type>,
     span: Span,
 }
@@ -139,6 +138,8 @@ struct StructItem<'a> {
     height: u32,
     /// Part of it could not be read.
     damaged: bool,
+    /// Its fields are known, and so is its size.
+    resolved: bool,
 }
 
 /// What holds for the whole program.
@@ -172,6 +173,8 @@ struct Context<'a> {
     extern_ids: HashMap<usize, Option<tree::ExternId>>,
     /// The instances by function and const arguments; `None` for one that could not be made.
     instance_ids: HashMap<(usize, Vec<i128>), Option<tree::FunctionId>>,
+    /// Bytes of source that the instances with const arguments are made of, each counted.
+    instance_bytes: usize,
     /// The const parameters in sight.
     environment: instances::Environment<'a>,
     /// Functions of which it is reported that there are too many instances.
@@ -205,6 +208,7 @@ impl<'a> Context<'a> {
             externs: vec![],
             extern_ids: HashMap::new(),
             instance_ids: HashMap::new(),
+            instance_bytes: 0,
             environment: instances::Environment::default(),
             endless: HashSet::new(),
             told: HashSet::new(),

@@ -364,6 +364,7 @@ impl<'a> Body<'_, 'a> {
         let (body, _) = self.loop_body(item, label);
         self.end_scope(scope);
         let (start, end, step) = bounds?;
+        let (start, end, step) = (Box::new(start), Box::new(end), step.map(Box::new));
         Some(StatementKind::For { local, start, end, step, body: body?, unroll })
     }
 

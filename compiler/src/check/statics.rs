@@ -6,18 +6,40 @@ use super::mismatch::Why;
 use super::tree::{Expr, ExprKind, Static};
 use crate::diagnostics::{Diagnostic, ids};
 use crate::layout::type_layout;
+use crate::source::Span;
 
 /// Bytes up to which a variable may start as anything but zeros: they are all part of the image.
 const MAX_INITIAL_BYTES: u64 = 1 << 24;
+
+/// Bytes of all variables that start as anything but zeros.
+const MAX_ALL_INITIAL_BYTES: u64 = 1 << 26;
 
 impl Context<'_> {
     /// Resolves every variable. What is wrong is reported and left out.
     pub(super) fn evaluate_statics(&mut self) -> Vec<Static> {
         let mut statics = vec![];
+        let mut bytes = 0;
         for at in 0..self.statics.len() {
-            statics.extend(self.evaluate_static(at));
+            let Some(made) = self.evaluate_static(at) else { continue };
+            if !made.value.is_zero() {
+                bytes += type_layout(&made.ty, &self.structs).size;
+            }
+            if bytes > MAX_ALL_INITIAL_BYTES {
+                self.report_initial_bytes(made.span);
+                break;
+            }
+            statics.push(made);
         }
         statics
+    }
+
+    fn report_initial_bytes(&mut self, at: Span) {
+        let most = MAX_ALL_INITIAL_BYTES >> 20;
+        let message = format!(
+            "the variables up to here that do not start as zeros have more than {most} MiB together"
+        );
+        let error = Diagnostic::error(ids::TYPE_TOO_LARGE, at, message);
+        self.report(error.hint("fill some of them in a kernel, or from the host"));
     }
 
     fn evaluate_static(&mut self, at: usize) -> Option<Static> {

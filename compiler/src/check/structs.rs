@@ -17,6 +17,7 @@ impl<'a> Context<'a> {
             leaves: 3,
             height: 1,
             damaged: false,
+            resolved: true,
         };
         // Programs cannot name the geometry.
         self.struct_items = vec![dim3, StructItem::default()];
@@ -104,6 +105,7 @@ impl<'a> Context<'a> {
         }
         let entry = &mut self.struct_items[id.0 as usize];
         (entry.leaves, entry.height) = (leaves, height.saturating_add(1));
+        entry.resolved = true;
         let Some(span) = self.structs.get(id).span else { return };
         if leaves > MAX_LEAVES {
             self.struct_items[id.0 as usize].leaves = 1;
@@ -118,6 +120,11 @@ impl<'a> Context<'a> {
             let message = format!("the struct `{name}` is nested over {MAX_HEIGHT} levels deep");
             self.report(Diagnostic::error(ids::NESTING_TOO_DEEP, span, message));
         }
+    }
+
+    /// Whether a type has a size: a struct that needs its own size for a field has none, which is reported there.
+    pub(super) fn has_size(&self, ty: &Type) -> bool {
+        by_value(ty).is_none_or(|id| self.struct_items[id.0 as usize].resolved)
     }
 
     fn type_height(&self, ty: &Type) -> u32 {

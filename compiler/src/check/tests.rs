@@ -258,3 +258,31 @@ fn time_grows_with_the_branches_and_variables_of_a_function() {
     assert_eq!(functions(&text).len(), 1);
     assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
 }
+
+#[test]
+fn instances_have_a_bound_by_the_source_that_they_are_made_of() {
+    let text = format!(
+        "fn f<const N: u64, const D: u32>() {{ /*{}*/ if D < 60 {{
+            f::<{{ N * 2 }}, {{ D + 1 }}>(); f::<{{ N * 2 + 1 }}, {{ D + 1 }}>(); }} }}
+        kernel k() {{ f::<0, 0>(); }}",
+        " ".repeat(1 << 20)
+    );
+    assert_eq!(ids_of(&text), [ids::TOO_MANY_INSTANCES]);
+    // One of any size is fine.
+    let text = format!(
+        "fn f<const N: u64>() {{ /*{}*/ }} kernel k() {{ f::<0>(); }}",
+        " ".repeat(17 << 20)
+    );
+    assert!(ids_of(&text).is_empty());
+}
+
+#[test]
+fn initial_values_have_a_bound_together() {
+    let program = |count: u32| {
+        let one = |at| format!("static s{at}: [u8; 1 << 24] = [1; 1 << 24];\n");
+        let zeros = "static z: [u8; 1 << 24] = [0; 1 << 24];\nkernel k() {}";
+        (0..count).map(one).chain([zeros.to_string()]).collect::<String>()
+    };
+    assert!(ids_of(&program(4)).is_empty());
+    assert_eq!(ids_of(&program(5)), [ids::TYPE_TOO_LARGE]);
+}

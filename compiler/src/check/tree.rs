@@ -227,11 +227,11 @@ pub enum StatementKind {
         /// The variable, an integer.
         local: LocalId,
         /// First value; same type as the variable, like `end` and `step`.
-        start: Expr,
+        start: Box<Expr>,
         /// One past the last value.
-        end: Expr,
+        end: Box<Expr>,
         /// The step; 1 without it. A step of zero or less ends the loop after the first pass.
-        step: Option<Expr>,
+        step: Option<Box<Expr>>,
         /// The body.
         body: Block,
         /// `#[unroll]`

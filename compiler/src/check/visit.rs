@@ -13,6 +13,43 @@ pub(crate) fn local_of_place(place: &Expr) -> Option<LocalId> {
     }
 }
 
+/// The operands of `a + b + …`, from left to right: operators stand to any number in a row, so that nothing may go
+/// down their left sides by recursion. `link` gives the operands of an operator that belongs to the row.
+fn operands<'t>(
+    expr: &'t Expr,
+    link: impl Fn(&'t Expr) -> Option<(&'t Expr, &'t Expr)>,
+) -> (&'t Expr, Vec<(&'t Expr, &'t Expr)>) {
+    let mut first = expr;
+    let mut links = vec![];
+    while let Some((left, right)) = link(first) {
+        links.push((first, right));
+        first = left;
+    }
+    links.reverse();
+    (first, links)
+}
+
+/// The first operand of a row of operators, and for each of these, from the left on, it and its right operand. A row
+/// ends where `&&` and `||` begin or end.
+pub(crate) fn row(expr: &Expr) -> (&Expr, Vec<(&Expr, &Expr)>) {
+    let is_logical = matches!(expr.kind, ExprKind::Logical { .. });
+    operands(expr, |expr| match &expr.kind {
+        ExprKind::Binary(_, left, right) if !is_logical => Some((left, right)),
+        ExprKind::Logical { left, right, .. } if is_logical => Some((left, right)),
+        _ => None,
+    })
+}
+
+/// As [`row`], with `&&` and `||` among the others.
+pub(crate) fn mixed_row(expr: &Expr) -> (&Expr, Vec<(&Expr, &Expr)>) {
+    operands(expr, |expr| match &expr.kind {
+        ExprKind::Binary(_, left, right) | ExprKind::Logical { left, right, .. } => {
+            Some((left, right))
+        }
+        _ => None,
+    })
+}
+
 /// What [`visit_block`] shows.
 pub(crate) enum Node<'t> {
     /// A statement.
@@ -51,14 +88,8 @@ pub(crate) fn visit_block<'t>(block: &'t Block, visit: &mut dyn FnMut(Node<'t>))
 }
 
 fn visit_expr<'t>(expr: &'t Expr, visit: &mut dyn FnMut(Node<'t>)) {
-    let mut expr = expr;
-    let mut rights = vec![];
-    while let ExprKind::Binary(_, left, right) | ExprKind::Logical { left, right, .. } = &expr.kind
-    {
-        visit(Node::Expr(expr));
-        rights.push(&**right);
-        expr = left;
-    }
+    let (expr, links) = mixed_row(expr);
+    links.iter().rev().for_each(|(operator, _)| visit(Node::Expr(operator)));
     visit(Node::Expr(expr));
     match &expr.kind {
         ExprKind::Binary(..) | ExprKind::Logical { .. } => {}
@@ -104,7 +135,5 @@ fn visit_expr<'t>(expr: &'t Expr, visit: &mut dyn FnMut(Node<'t>)) {
             launch.arguments.iter().for_each(|argument| visit_expr(argument, visit));
         }
     }
-    for right in rights.into_iter().rev() {
-        visit_expr(right, visit);
-    }
+    links.into_iter().for_each(|(_, right)| visit_expr(right, visit));
 }

@@ -1,6 +1,7 @@
 //! The lines of a source that a message shows. Of a long line it shows what stands around the labels, so that a
 //! message has a bounded length wherever it points to.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -20,6 +21,9 @@ const OMISSION: &str = "…";
 
 /// Lines after the start and before the end of a label that may be shown with it.
 const CONTEXT_LINES: usize = 4;
+
+/// The most lines that a label is drawn along; of a longer one the first line is.
+const MAX_LINES: usize = 1000;
 
 /// The sources as one message shows them. What codespan-reporting calls a byte of a source is a byte of its
 /// excerpt, where it has one.
@@ -58,6 +62,7 @@ impl<'s> View<'s> {
         let mut shown: BTreeMap<FileId, BTreeMap<usize, Vec<usize>>> = BTreeMap::new();
         for span in diagnostic.labels.iter().map(|label| label.span) {
             let Some(file) = sources.files().get(span.file.0 as usize) else { continue };
+            let span = drawn(file, span);
             let lines = shown.entry(span.file).or_default();
             let (first, last) = (file.line_of(span.start), file.line_of(span.end));
             let around_end = last.saturating_sub(CONTEXT_LINES).max(first)..=last;
@@ -71,18 +76,20 @@ impl<'s> View<'s> {
         }
         let excerpts = shown.into_iter().filter_map(|(id, lines)| {
             let file = sources.file(id);
-            let is_long = |line: &usize| {
-                file.line_range(*line).is_some_and(|range| is_long(&file.text[range]))
+            let is_changed = |line: &usize| {
+                let text = file.line_range(*line).map(|range| line_of(&file.text, range));
+                text.is_some_and(|text| is_long(text) || text.contains(is_obeyed))
             };
-            lines.keys().any(is_long).then(|| (id, Excerpt::new(file, &lines)))
+            lines.keys().any(is_changed).then(|| (id, Excerpt::new(file, &lines)))
         });
         View { sources, excerpts: excerpts.collect() }
     }
 
     /// Where a span lies in what is shown.
     pub(super) fn range(&self, span: Span) -> Range<usize> {
+        let Ok(file) = self.file(span.file) else { return span.range() };
+        let span = drawn(file, span);
         let Some(excerpt) = self.excerpts.get(&span.file) else { return span.range() };
-        let file = self.sources.file(span.file);
         let shown = |at: u32| excerpt.shown(file, file.text.floor_char_boundary(at as usize));
         shown(span.start)..shown(span.end)
     }
@@ -147,8 +154,7 @@ impl Excerpt {
     }
 
     fn push(&mut self, text: &str, line: &Range<usize>, edges: &[usize]) -> Vec<Piece> {
-        let content =
-            line.start..line.start + text[line.clone()].trim_end_matches(['\r', '\n']).len();
+        let content = line.start..line.start + line_of(text, line.clone()).len();
         let mut wanted: Vec<Range<usize>> = match is_long(&text[content.clone()]) {
             false => vec![content.clone()],
             true if edges.is_empty() => vec![around(text, &content, content.start)],
@@ -164,7 +170,7 @@ impl Excerpt {
                 self.text += OMISSION;
             }
             let at = self.text.len();
-            self.text += &text[source.clone()];
+            self.text += &printable(&text[source.clone()]);
             shown_to = source.end;
             pieces.push(Piece { source, at });
         }
@@ -203,12 +209,54 @@ impl Excerpt {
 /// `None` if the file has fewer lines.
 pub fn shown_line(file: &SourceFile, number: u32) -> Option<String> {
     let range = file.line_range((number as usize).checked_sub(1)?)?;
-    let line = file.text[range].trim_end_matches(['\r', '\n']);
-    if !is_long(line) {
-        return Some(line.to_owned());
+    let line = printable(line_of(&file.text, range));
+    if !is_long(&line) {
+        return Some(line.into_owned());
     }
-    let end = around(line, &(0..line.len()), 0).end;
+    let end = around(&line, &(0..line.len()), 0).end;
     Some(line[..end].to_owned() + OMISSION)
+}
+
+/// The part of a label that is drawn.
+fn drawn(file: &SourceFile, span: Span) -> Span {
+    let first = file.line_of(span.start);
+    match file.line_range(first) {
+        Some(line) if file.line_of(span.end) - first > MAX_LINES => {
+            let end = line.start + line_of(&file.text, line).len();
+            Span { end: span.start.max(end as u32), ..span }
+        }
+        _ => span,
+    }
+}
+
+/// The text of a line without its line break.
+fn line_of(text: &str, line: Range<usize>) -> &str {
+    text[line].trim_end_matches(['\r', '\n'])
+}
+
+/// Whether a terminal would obey a character of a line rather than show it.
+fn is_obeyed(c: char) -> bool {
+    (c.is_control() && c != '\t') || is_bidi(c)
+}
+
+/// Whether a character changes the order in which text is shown (Unicode Standard Annex #9, "Explicit
+/// Directional Formatting Characters").
+pub(crate) fn is_bidi(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A part of a line with characters of as many bytes in place of those that a terminal obeys.
+fn printable(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let shown = text.chars().map(|c| match c.len_utf8() {
+        _ if !is_obeyed(c) => c,
+        1 => '?',
+        2 => '\u{bf}',
+        _ => char::REPLACEMENT_CHARACTER,
+    });
+    Cow::Owned(shown.collect())
 }
 
 /// Whether a line is not shown whole.
@@ -227,8 +275,9 @@ fn around(text: &str, line: &Range<usize>, at: usize) -> Range<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::shown_line;
-    use crate::source::SourceMap;
+    use super::{is_obeyed, shown_line};
+    use crate::diagnostics::{Diagnostic, ids, render};
+    use crate::source::{FileId, SourceMap, Span};
 
     #[test]
     fn a_line_without_a_place_is_shown_from_its_start() {
@@ -240,5 +289,31 @@ mod tests {
         assert_eq!(shown(3).as_deref(), Some(""));
         assert_eq!(shown(4).as_deref(), Some("last"));
         assert_eq!((shown(0), shown(5)), (None, None));
+    }
+
+    #[test]
+    fn nothing_is_shown_that_a_terminal_obeys() {
+        let text = "kernel k() {\t\u{1b}[31m \u{9b} \u{202e} é\rx\r\n}";
+        let sources = SourceMap::single("a.grid", text);
+        let shown = shown_line(&sources.files()[0], 1);
+        assert_eq!(shown.as_deref(), Some("kernel k() {\t?[31m \u{bf} \u{fffd} é?x"));
+        let (at, _) = text.match_indices('é').next().expect("it is there");
+        let span = Span::new(FileId(0), at..at + 2);
+        let message =
+            render(&[Diagnostic::error(ids::SYNTAX_ERROR, span, "message")], &sources, false);
+        assert!(!message.contains(|c| is_obeyed(c) && c != '\n'), "{message:?}");
+        assert!(message.contains("a.grid:1:24"), "{message}");
+    }
+
+    #[test]
+    fn a_label_of_very_many_lines_is_drawn_along_the_first() {
+        let sources = SourceMap::single("a.grid", format!("ab{}c", "\n".repeat(5000)));
+        let message = |range| {
+            let label =
+                Diagnostic::error(ids::SYNTAX_ERROR, Span::new(FileId(0), range), "message");
+            render(&[label], &sources, false)
+        };
+        assert_eq!(message(1..5000), message(1..2));
+        assert_ne!(message(1..500), message(1..2));
     }
 }

@@ -17,6 +17,7 @@ ids! {
     UNREADABLE_FILE = "unreadable-file": "a `use` of a file that cannot be read, or is not UTF-8 text",
     TOO_MANY_FILES = "too-many-files": "a program of more than 256 files",
     UNEXPECTED_CHARACTER = "unexpected-character": "a character that no part of the language uses",
+    TEXT_DIRECTION = "text-direction": "a character that changes the order in which text is shown",
     UNTERMINATED_COMMENT = "unterminated-comment": "a `/*` without its `*/`",
     UNTERMINATED_STRING = "unterminated-string": "a string without its closing quote",
     INVALID_ESCAPE = "invalid-escape": "an escape in a string that does not exist",

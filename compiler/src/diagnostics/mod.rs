@@ -6,6 +6,7 @@ mod nearest;
 pub mod reference;
 mod render;
 
+pub(crate) use excerpt::is_bidi;
 pub use excerpt::shown_line;
 pub(crate) use nearest::nearest;
 pub use render::{render, to_json};
@@ -178,6 +179,11 @@ impl Collector {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
+    }
+
+    /// Whether no more messages are shown.
+    pub fn is_full(&self) -> bool {
+        self.list.len() > MAX_MESSAGES
     }
 
     /// The messages, in the order in which they came.

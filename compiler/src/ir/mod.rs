@@ -415,7 +415,7 @@ pub enum InstKind {
     /// The thread's own geometry as the hardware has it. Only in entry functions.
     HardwareGeometry,
     /// A launch. Gone after the `launch` stage.
-    Launch(Launch),
+    Launch(Box<Launch>),
 }
 
 impl InstKind {

@@ -157,6 +157,7 @@ pub(crate) fn for_(
     body: Vec<Statement>,
 ) -> Statement {
     let local = LocalId(local);
+    let (start, end, step) = (Box::new(start), Box::new(end), step.map(Box::new));
     statement(StatementKind::For { local, start, end, step, body: block(body), unroll: None })
 }
 

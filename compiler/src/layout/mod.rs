@@ -113,58 +113,28 @@ pub struct ParamLayout {
 /// Sizes stop growing at 2⁶² bytes instead of overflowing; [`compute_layouts`] refuses every type over
 /// [`MAX_TYPE_BYTES`]. No struct may contain itself.
 pub fn type_layout(ty: &Type, structs: &Structs) -> TypeLayout {
-    Sizes::new(structs).of(ty)
+    let natural = |size| TypeLayout { size, alignment: size };
+    match ty {
+        Type::Unit => TypeLayout { size: 0, alignment: 1 },
+        Type::Scalar(scalar) => natural(scalar.size()),
+        Type::Vector(scalar, count) => vector_layout(*scalar, *count),
+        Type::Array(element, count) => {
+            let TypeLayout { size, alignment } = type_layout(element, structs);
+            TypeLayout { size: size.saturating_mul(*count).min(SATURATED), alignment }
+        }
+        Type::Struct(id) => {
+            let BufferLayout { size, alignment, .. } = *fields_layout(*id, structs);
+            TypeLayout { size: align_up(size.max(1), alignment), alignment }
+        }
+        Type::Pointer { .. } | Type::Stream => natural(POINTER_BYTES),
+    }
 }
 
-/// Sizes of types, each struct's computed once: a few structs can nest to a type of millions of fields.
-struct Sizes<'s> {
-    structs: &'s Structs,
-    /// Empty until the first struct.
-    known: Vec<Option<TypeLayout>>,
-}
-
-impl<'s> Sizes<'s> {
-    fn new(structs: &'s Structs) -> Self {
-        Sizes { structs, known: vec![] }
-    }
-
-    fn of(&mut self, ty: &Type) -> TypeLayout {
-        let natural = |size| TypeLayout { size, alignment: size };
-        match ty {
-            Type::Unit => TypeLayout { size: 0, alignment: 1 },
-            Type::Scalar(scalar) => natural(scalar.size()),
-            Type::Vector(scalar, count) => vector_layout(*scalar, *count),
-            Type::Array(element, count) => {
-                let TypeLayout { size, alignment } = self.of(element);
-                TypeLayout { size: size.saturating_mul(*count).min(SATURATED), alignment }
-            }
-            Type::Struct(id) => {
-                self.known.resize(self.structs.len(), None);
-                let at = id.0 as usize;
-                if let Some(known) = self.known[at] {
-                    return known;
-                }
-                let fields = self.structs.get(*id).fields.iter().map(|field| &field.ty);
-                let BufferLayout { size, alignment, .. } = self.buffer(fields);
-                let layout = TypeLayout { size: align_up(size.max(1), alignment), alignment };
-                self.known[at] = Some(layout);
-                layout
-            }
-            Type::Pointer { .. } | Type::Stream => natural(POINTER_BYTES),
-        }
-    }
-
-    fn buffer<'t>(&mut self, types: impl IntoIterator<Item = &'t Type>) -> BufferLayout {
-        let mut buffer = BufferLayout { slots: vec![], size: 0, alignment: 1 };
-        for ty in types {
-            let TypeLayout { size, alignment } = self.of(ty);
-            let offset = align_up(buffer.size, alignment);
-            buffer.slots.push(BufferSlot { offset, size, alignment });
-            buffer.size = (offset + size).min(SATURATED);
-            buffer.alignment = buffer.alignment.max(alignment);
-        }
-        buffer
-    }
+/// Where the fields of a struct lie. Computed once: a few structs can nest to a type of millions of fields.
+fn fields_layout(id: StructId, structs: &Structs) -> &BufferLayout {
+    structs.kept_layout(id).get_or_init(|| {
+        buffer_layout(structs.get(id).fields.iter().map(|field| &field.ty), structs)
+    })
 }
 
 fn vector_layout(scalar: Scalar, count: u8) -> TypeLayout {
@@ -175,8 +145,7 @@ fn vector_layout(scalar: Scalar, count: u8) -> TypeLayout {
 
 /// Byte at which field `index` of a struct starts; the struct's size if it has no such field.
 pub fn field_offset(id: StructId, index: u32, structs: &Structs) -> u64 {
-    let fields = structs.get(id).fields.iter().map(|field| &field.ty);
-    match buffer_layout(fields, structs).slots.get(index as usize) {
+    match fields_layout(id, structs).slots.get(index as usize) {
         Some(slot) => slot.offset,
         None => type_layout(&Type::Struct(id), structs).size,
     }
@@ -198,7 +167,15 @@ pub fn buffer_layout<'t>(
     types: impl IntoIterator<Item = &'t Type>,
     structs: &Structs,
 ) -> BufferLayout {
-    Sizes::new(structs).buffer(types)
+    let mut buffer = BufferLayout { slots: vec![], size: 0, alignment: 1 };
+    for ty in types {
+        let TypeLayout { size, alignment } = type_layout(ty, structs);
+        let offset = align_up(buffer.size, alignment);
+        buffer.slots.push(BufferSlot { offset, size, alignment });
+        buffer.size = (offset + size).min(SATURATED);
+        buffer.alignment = buffer.alignment.max(alignment);
+    }
+    buffer
 }
 
 /// The first multiple of `alignment`, a power of two, that is not below `bytes`.

@@ -1,8 +1,10 @@
 //! The layouts of a whole module, and what is wrong with them.
 
+use std::collections::{BTreeMap, HashMap, HashSet};
+
 use super::{BufferLayout, MAX_PARAMETER_BYTES, MAX_TYPE_BYTES, ParamLayout, ParamSlot};
 use super::{buffer_layout, type_layout};
-use crate::diagnostics::{Diagnostic, ids};
+use crate::diagnostics::{Collector, Diagnostic, MAX_MESSAGES, ids};
 use crate::error::{Error, Result};
 use crate::ir::{InstKind, Kernel, KernelId, Module, Operand, Space, graph};
 use crate::source::{FileId, Span};
@@ -45,20 +47,41 @@ impl Layouts {
 pub fn compute_layouts(module: &Module) -> Result<Layouts> {
     let mut errors = too_large_types(module);
     if !errors.is_empty() {
-        return Err(Error::Program(errors));
+        return Err(Error::Program(errors.into_vec()));
     }
     let mut kernels = Vec::with_capacity(module.kernels.len());
+    let mut too_large = BTreeMap::new();
     for (index, kernel) in module.kernels.iter().enumerate() {
         let types = kernel.parameters.iter().map(|parameter| &parameter.ty);
         let buffer = buffer_layout(types, &module.structs);
-        if buffer.size > u64::from(MAX_PARAMETER_BYTES) {
-            errors.push(too_large_at_kernel(kernel, &buffer, &module.structs));
-            errors.extend(too_large_at_launches(module, KernelId(index as u32), &buffer));
-            continue;
+        if buffer.size <= u64::from(MAX_PARAMETER_BYTES) {
+            kernels.push(param_layout(kernel, &buffer));
+        } else {
+            too_large.insert(KernelId(index as u32), (buffer, vec![]));
         }
-        kernels.push(param_layout(kernel, &buffer));
     }
-    if errors.is_empty() { Ok(Layouts { kernels }) } else { Err(Error::Program(errors)) }
+    if too_large.is_empty() {
+        return Ok(Layouts { kernels });
+    }
+    for inst in module.functions.iter().flat_map(|function| &function.instructions) {
+        if let InstKind::Launch(launch) = &inst.kind
+            && let Some((_, launches)) = too_large.get_mut(&launch.kernel)
+        {
+            launches.push(inst.span);
+        }
+    }
+    for (id, (buffer, launches)) in &too_large {
+        // The tables alone may take long.
+        if errors.is_full() {
+            break;
+        }
+        let kernel = module.kernel(*id);
+        errors.push(too_large_at_kernel(kernel, buffer, &module.structs));
+        for launch in launches.iter().take(MAX_MESSAGES) {
+            errors.push(too_large_at_launch(kernel, *launch, buffer, &module.structs));
+        }
+    }
+    Err(Error::Program(errors.into_vec()))
 }
 
 /// A buffer of at most [`MAX_PARAMETER_BYTES`], with the parameters' names.
@@ -84,26 +107,20 @@ fn too_large_at_kernel(kernel: &Kernel, buffer: &BufferLayout, structs: &Structs
         .hint("pass a pointer to the large data instead of the data")
 }
 
-fn too_large_at_launches(
-    module: &Module,
-    kernel: KernelId,
+fn too_large_at_launch(
+    launched: &Kernel,
+    launch: Span,
     buffer: &BufferLayout,
-) -> Vec<Diagnostic> {
-    let launched = module.kernel(kernel);
-    let launches = module.functions.iter().flat_map(|function| &function.instructions);
-    launches
-        .filter(|inst| matches!(&inst.kind, InstKind::Launch(launch) if launch.kernel == kernel))
-        .map(|inst| {
-            let message = format!(
-                "this launch of `{}` passes {} bytes of arguments; at most {MAX_PARAMETER_BYTES} fit",
-                launched.name, buffer.size
-            );
-            Diagnostic::error(ids::PARAM_BUFFER_TOO_LARGE, inst.span, message)
-                .at_caret(format!("{} bytes of arguments", buffer.size))
-                .label(launched.span, "the kernel")
-                .note(buffer_table("argument", launched, buffer, &module.structs))
-        })
-        .collect()
+    structs: &Structs,
+) -> Diagnostic {
+    let message = format!(
+        "this launch of `{}` passes {} bytes of arguments; at most {MAX_PARAMETER_BYTES} fit",
+        launched.name, buffer.size
+    );
+    Diagnostic::error(ids::PARAM_BUFFER_TOO_LARGE, launch, message)
+        .at_caret(format!("{} bytes of arguments", buffer.size))
+        .label(launched.span, "the kernel")
+        .note(buffer_table("argument", launched, buffer, structs))
 }
 
 /// One line for each parameter: offset, size, alignment, name and type.
@@ -126,8 +143,10 @@ fn buffer_table(what: &str, kernel: &Kernel, buffer: &BufferLayout, structs: &St
 
 /// `type-too-large` for each type that the module mentions and that is over [`MAX_TYPE_BYTES`], once, at
 /// its first mention.
-fn too_large_types(module: &Module) -> Vec<Diagnostic> {
-    let mut sizes = SizeCheck { module, reported: vec![], errors: vec![] };
+fn too_large_types(module: &Module) -> Collector {
+    let structs = vec![None; module.structs.len()];
+    let errors = Collector::default();
+    let mut sizes = SizeCheck { module, structs, reported: HashSet::new(), errors };
     for (id, item) in module.structs.iter() {
         for field in &item.fields {
             sizes.visit(&field.ty, item.span.unwrap_or(NOWHERE));
@@ -152,13 +171,16 @@ fn too_large_types(module: &Module) -> Vec<Diagnostic> {
             });
         }
     }
+    // The name of a shared variable begins with that of its function, and a `.`.
+    let first_part = |name: &str| name.find('.').unwrap_or(name.len());
+    let mut owners = HashMap::new();
+    for function in &module.functions {
+        let name = &function.name[..first_part(&function.name)];
+        owners.entry(name).or_insert(function.span);
+    }
     for global in &module.globals {
-        // A shared variable that nothing reads: its name begins with that of its function.
-        let owner = module.functions.iter().find(|function| {
-            let name = function.name.strip_suffix(".body").unwrap_or(&function.name);
-            global.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))
-        });
-        sizes.visit(&global.ty, owner.map_or(NOWHERE, |function| function.span));
+        let owner = owners.get(&global.name[..first_part(&global.name)]);
+        sizes.visit(&global.ty, owner.copied().unwrap_or(NOWHERE));
     }
     sizes.errors
 }
@@ -168,16 +190,22 @@ const NOWHERE: Span = Span { file: FileId(0), start: 0, end: 0 };
 
 struct SizeCheck<'m> {
     module: &'m Module,
-    reported: Vec<Type>,
-    errors: Vec<Diagnostic>,
+    /// What was found of each struct.
+    structs: Vec<Option<bool>>,
+    reported: HashSet<Type>,
+    errors: Collector,
 }
 
 impl SizeCheck<'_> {
-    /// Looks at the type and, first, at those it is written with: only the innermost is reported.
+    /// Looks at the type and, first, at those it is written with: only the innermost is reported. Says whether it or one
+    /// of these is too large.
     fn visit(&mut self, ty: &Type, span: Span) -> bool {
         let inner = match ty {
             Type::Array(inner, _) | Type::Pointer { pointee: inner, .. } => self.visit(inner, span),
             Type::Struct(id) => {
+                if let Some(known) = self.structs[id.0 as usize] {
+                    return known;
+                }
                 let fields = &self.module.structs.get(*id).fields;
                 fields
                     .iter()
@@ -198,8 +226,12 @@ impl SizeCheck<'_> {
                 Diagnostic::error(ids::TYPE_TOO_LARGE, span, message)
                     .hint("allocate large data on the host and pass a pointer to its elements"),
             );
-            self.reported.push(ty.clone());
+            self.reported.insert(ty.clone());
         }
-        inner || size > MAX_TYPE_BYTES
+        let too_large = inner || size > MAX_TYPE_BYTES;
+        if let Type::Struct(id) = ty {
+            self.structs[id.0 as usize] = Some(too_large);
+        }
+        too_large
     }
 }

@@ -70,6 +70,15 @@ fn what_cannot_be_used_is_said_at_the_use() {
 }
 
 #[test]
+fn functions_of_used_files_may_be_unused() {
+    let program = "use \"lib.grid\"; fn mine() {} kernel k() {}";
+    let files = Memory::new([("a.grid", program), ("lib.grid", "fn theirs() {}")]);
+    let checked = compile::check(load(&files, Path::new("a.grid")).unwrap()).unwrap();
+    let warnings: Vec<_> = checked.warnings.iter().map(|w| w.message.as_str()).collect();
+    assert_eq!(warnings, ["no kernel calls the function `mine`"]);
+}
+
+#[test]
 fn the_number_of_files_is_bounded() {
     // Each file uses the next, so that no list of files says how many there are.
     let chain = |count: usize| {
@@ -86,6 +95,29 @@ fn the_number_of_files_is_bounded() {
     assert!(message.starts_with("error[too-many-files]"), "{message}");
     assert!(message.contains("255.grid:1:5"), "{message}");
     assert_eq!(message.matches("error[").count(), 1, "{message}");
+}
+
+#[test]
+fn files_that_are_not_there_are_looked_for_only_so_often() {
+    /// Counts the questions.
+    struct Counting(Memory, std::cell::Cell<usize>);
+    impl Files for Counting {
+        fn identity(&self, path: &Path) -> io::Result<PathBuf> {
+            self.1.set(self.1.get() + 1);
+            self.0.identity(path)
+        }
+        fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+            self.0.read(path)
+        }
+    }
+    let asked = |text: &str| {
+        let files = Counting(Memory::new([("a.grid", text)]), Default::default());
+        load(&files, Path::new("a.grid")).unwrap();
+        files.1.get()
+    };
+    assert!(asked(&"use \"none.grid\";".repeat(10_000)) < 10);
+    let distinct: String = (0..10_000).map(|at| format!("use \"{at}.grid\";")).collect();
+    assert!(asked(&distinct) < 2 * MAX_FILES);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use logos::Logos;
 
 use super::token::{LexError, Token, is_float};
-use crate::diagnostics::{Collector, Diagnostic, ids};
+use crate::diagnostics::{Collector, Diagnostic, ids, is_bidi};
 use crate::source::{FileId, Span};
 
 /// A token and where it stands.
@@ -31,6 +31,7 @@ pub(crate) fn lex(text: &str, file: FileId, diagnostics: &mut Collector) -> Vec<
             diagnostics.extend(unexpected.take().map(|span| unexpected_character(text, span)));
         }
         let token = match result {
+            Ok(Token::Skipped) => continue,
             Ok(Token::Int) if is_float(lexer.slice()) => Token::Float,
             Ok(token) => token,
             Err(LexError::UnexpectedCharacter) => {
@@ -55,9 +56,36 @@ pub(crate) fn lex(text: &str, file: FileId, diagnostics: &mut Collector) -> Vec<
         tokens.push(Lexeme { token, start: span.start, end: span.end });
     }
     diagnostics.extend(unexpected.map(|span| unexpected_character(text, span)));
+    if text.contains(is_bidi) {
+        hidden_order(text, file, &tokens, diagnostics);
+    }
     let end = Span::new(file, text.len()..text.len());
     tokens.push(Lexeme { token: Token::End, start: end.start, end: end.end });
     tokens
+}
+
+/// Reports what makes comments and strings look other than the compiler reads them. Elsewhere such a character is
+/// unexpected as any other.
+fn hidden_order(text: &str, file: FileId, tokens: &[Lexeme], diagnostics: &mut Collector) {
+    let mut tokens = tokens.iter().peekable();
+    let mut line = 0..0;
+    for (at, c) in text.char_indices().filter(|(_, c)| is_bidi(*c)) {
+        // They come in pairs, and the line has to be read again anyway.
+        if line.contains(&at) {
+            continue;
+        }
+        while tokens.next_if(|token| token.end as usize <= at).is_some() {}
+        let inside = tokens.peek().filter(|token| token.start as usize <= at);
+        if inside.is_some_and(|token| token.token == Token::Error) {
+            continue;
+        }
+        line = at..at + text[at..].find('\n').unwrap_or(text.len() - at);
+        let span = Span::new(file, at..at + c.len_utf8());
+        let message =
+            format!("U+{:04X} makes text look other than the compiler reads it", u32::from(c));
+        let error = Diagnostic::error(ids::TEXT_DIRECTION, span, message);
+        diagnostics.push(error.hint("remove it; what is left may read otherwise than before"));
+    }
 }
 
 fn broken_token(error: LexError, span: Span) -> Diagnostic {

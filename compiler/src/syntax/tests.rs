@@ -24,9 +24,21 @@ fn repeat(part: &str, count: usize) -> String {
 
 #[test]
 fn unbalanced_delimiters_by_the_thousand_are_one_error() {
-    for open in
-        ["{", "(", "[", "if x {", "*const ", "- ", "&", "x.y(", "launch k<<<", "f::<{", "f::<["]
-    {
+    for open in [
+        "{",
+        "(",
+        "[",
+        "if x {",
+        "if ",
+        "if !if ",
+        "*const ",
+        "- ",
+        "&",
+        "x.y(",
+        "launch k<<<",
+        "f::<{",
+        "f::<[",
+    ] {
         for around in ["", "fn f() ", "fn f() { let x = ", "kernel k(p: ", "const N: u32 = "] {
             let text = format!("{around}{}", repeat(open, 10_000));
             let found = errors(&text);
@@ -196,6 +208,14 @@ fn const_arguments_are_names_types_or_values() {
 fn a_file_too_large_is_one_error() {
     let text = " ".repeat(MAX_FILE_BYTES + 1);
     assert_eq!(errors(&text), [ids::FILE_TOO_LARGE]);
+}
+
+#[test]
+fn any_number_of_comments_may_follow_each_other() {
+    for skipped in ["// a comment\n", "/**/", "/**/\n", "//\r\n\r\n"] {
+        let text = format!("{}kernel k() {{}} @", repeat(skipped, 200_000));
+        assert_eq!(errors(&text), [ids::UNEXPECTED_CHARACTER], "{skipped:?}");
+    }
 }
 
 #[test]

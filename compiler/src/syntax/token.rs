@@ -23,7 +23,7 @@ macro_rules! tokens {
     ($($name:ident = $text:literal),* $(,)?) => {
         /// A token.
         #[derive(Logos, Clone, Copy, Debug, PartialEq, Eq)]
-        #[logos(error = LexError, skip r"[ \t\r\n\x0C]+", skip(r"//[^\n]*", allow_greedy = true))]
+        #[logos(error = LexError)]
         pub(crate) enum Token {
             $(#[token($text)] $name,)*
             /// A name.
@@ -46,9 +46,12 @@ macro_rules! tokens {
             /// What the lexer reported; whatever the parser makes of it is no news.
             #[regex(r"'([^'\\\n]|\\[^\n])'", character)]
             Error,
-            /// A comment; never seen outside the lexer.
+            /// Blanks or a comment; never seen outside the lexer. `logos` would skip them by recursion, and overflow
+            /// the stack where many follow each other.
+            #[regex(r"[ \t\r\n\x0C]+")]
+            #[regex(r"//[^\n]*", allow_greedy = true)]
             #[token("/*", block_comment)]
-            Comment,
+            Skipped,
             /// The end of the file.
             End,
         }
@@ -67,7 +70,7 @@ macro_rules! tokens {
                     Token::String => "a string",
                     Token::Byte => "a byte",
                     Token::Error => "something else",
-                    Token::Comment => "a comment",
+                    Token::Skipped => "a comment",
                     Token::End => "the end of the file",
                 }
             }
@@ -229,7 +232,7 @@ fn block_comment(lexer: &mut Lexer<'_, Token>) -> FilterResult<(), LexError> {
                 at += 2;
                 if depth == 0 {
                     lexer.bump(at);
-                    return FilterResult::Skip;
+                    return FilterResult::Emit(());
                 }
             }
             _ => at += 1,

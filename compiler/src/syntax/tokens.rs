@@ -36,7 +36,7 @@ pub fn tokens(
     let lexemes = lex(&sources.file(file).text, file, &mut diagnostics);
     let tokens = lexemes.iter().filter_map(|lexeme| {
         let kind = match lexeme.token {
-            Token::End | Token::Error | Token::Comment => return None,
+            Token::End | Token::Error | Token::Skipped => return None,
             Token::Name => TokenKind::Name,
             Token::Label => TokenKind::Label,
             Token::Int => TokenKind::Int,

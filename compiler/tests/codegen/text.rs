@@ -97,7 +97,7 @@ fn a_lowered_launch() {
         arguments: (1..=3).map(Operand::Parameter).collect(),
         is_try: false,
     };
-    code.emit(InstKind::Launch(launch), Type::Unit);
+    code.emit(InstKind::Launch(Box::new(launch)), Type::Unit);
     add_kernel(&mut module, code.end_return(), None);
     module.lowered = false;
 

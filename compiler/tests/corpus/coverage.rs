@@ -314,7 +314,7 @@ impl Types<'_> {
                 tree::StatementKind::Loop { body, .. } => self.block(body),
                 tree::StatementKind::For { start, end, step, body, .. } => {
                     self.note_type("for over", &start.ty);
-                    self.exprs([start, end].into_iter().chain(step));
+                    self.exprs([start, end].into_iter().chain(step).map(|e| &**e));
                     self.block(body);
                 }
                 tree::StatementKind::Break { .. } | tree::StatementKind::Continue { .. } => {}

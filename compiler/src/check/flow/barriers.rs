@@ -5,10 +5,13 @@
 //! therefore may. What is read from memory at an address that all threads share counts as the same for all,
 //! and so do parameters: only what can be seen is reported.
 
+use std::collections::BTreeMap;
+
 use super::super::tree::{
     Block, Expr, ExprKind, Function, GeometryField, LocalId, Program, Statement, StatementKind,
     StreamExpr,
 };
+use super::super::visit::row;
 use super::graph::Calls;
 use super::{Found, single_thread};
 use crate::builtins::Builtin;
@@ -67,8 +70,17 @@ const RESULT: usize = 0;
 const BODY: usize = 1;
 const LOCALS: usize = 2;
 
-/// An open block: the region of what follows in it after a jump that leaves it.
-type Rest = Option<usize>;
+/// An open block.
+#[derive(Default)]
+struct OpenBlock {
+    /// The region of what follows in it after a jump that leaves it.
+    rest: Option<usize>,
+    /// The nodes of the jumps that leave it in its present statement, by where they go: see [`Walk::jump`].
+    jumps: BTreeMap<Target, usize>,
+}
+
+/// Where a jump goes: how many blocks, and how many loops, are around that place.
+type Target = (usize, usize);
 
 struct LoopFrame {
     region: usize,
@@ -90,7 +102,7 @@ struct Walk<'t> {
     edges: Vec<Vec<(usize, Step)>>,
     roots: Vec<(usize, Cause)>,
     region: usize,
-    blocks: Vec<Rest>,
+    blocks: Vec<OpenBlock>,
     loops: Vec<LoopFrame>,
     barriers: Vec<Barrier>,
 }
@@ -122,10 +134,14 @@ impl<'t> Walk<'t> {
         }
     }
 
+    fn new_node(&mut self) -> usize {
+        self.edges.push(vec![]);
+        self.edges.len() - 1
+    }
+
     /// A region inside the present one.
     fn new_region(&mut self) -> usize {
-        let region = self.edges.len();
-        self.edges.push(vec![]);
+        let region = self.new_node();
         self.edge(self.region, region, Step::Plain);
         region
     }
@@ -158,11 +174,13 @@ impl<'t> Walk<'t> {
 
     fn block(&mut self, block: &'t Block) -> Vec<Source> {
         let around = self.region;
-        self.blocks.push(None);
+        self.blocks.push(OpenBlock::default());
         for statement in &block.statements {
             self.statement(statement);
             // From here on only the threads that did not jump are left.
-            if let Some(rest) = self.blocks.last_mut().and_then(Option::take) {
+            if let Some(rest) =
+                self.blocks.last_mut().map(std::mem::take).and_then(|open| open.rest)
+            {
                 self.edge(self.region, rest, Step::Plain);
                 self.region = rest;
             }
@@ -231,6 +249,9 @@ impl<'t> Walk<'t> {
 
     /// Some threads leave the blocks and loops that a jump leaves: what is left of those, and the next passes of
     /// the loops, is for the others. `to` is a loop, by depth, and whether it ends; without one it is a `return`.
+    ///
+    /// Each block on the way out has a node for the jumps that leave it to one place, so that a jump costs no more
+    /// than the first of its kind.
     fn jump(&mut self, to: Option<(u32, bool)>, span: Span) {
         let (blocks, loops) = match to {
             None => (0, 0),
@@ -240,18 +261,31 @@ impl<'t> Walk<'t> {
                 (blocks, if ends { at } else { at + 1 })
             }
         };
-        for at in blocks..self.blocks.len() {
-            let rest = match self.blocks[at] {
+        let mut from = (self.region, Step::Jump(span));
+        for at in (blocks..self.blocks.len()).rev() {
+            if let Some(known) = self.blocks[at].jumps.get(&(blocks, loops)) {
+                self.edge(from.0, *known, from.1);
+                return;
+            }
+            let node = self.new_node();
+            self.blocks[at].jumps.insert((blocks, loops), node);
+            self.edge(from.0, node, from.1);
+            let rest = match self.blocks[at].rest {
                 Some(rest) => rest,
                 None => {
-                    self.edges.push(vec![]);
-                    *self.blocks[at].insert(self.edges.len() - 1)
+                    let rest = self.new_node();
+                    *self.blocks[at].rest.insert(rest)
                 }
             };
-            self.edge(self.region, rest, Step::Jump(span));
-        }
-        for at in loops..self.loops.len() {
-            self.edge(self.region, self.loops[at].region, Step::Jump(span));
+            self.edge(node, rest, Step::Plain);
+            let body_of = self.loops.partition_point(|frame| frame.blocks < at);
+            if let Some(frame) = self.loops.get(body_of)
+                && body_of >= loops
+                && frame.blocks == at
+            {
+                self.edge(node, frame.region, Step::Plain);
+            }
+            from = (node, Step::Plain);
         }
     }
 
@@ -286,13 +320,8 @@ impl<'t> Walk<'t> {
             | ExprKind::Deref(operand)
             | ExprKind::ArrayRepeat(operand) => self.expr(operand),
             ExprKind::Binary(..) => {
-                let mut first = expr;
-                let mut rights = vec![];
-                while let ExprKind::Binary(_, left, right) = &first.kind {
-                    rights.push(&**right);
-                    first = left;
-                }
-                self.all(std::iter::once(first).chain(rights.into_iter().rev()))
+                let (first, links) = row(expr);
+                self.all(std::iter::once(first).chain(links.into_iter().map(|(_, right)| right)))
             }
             ExprKind::Index { base, index } => self.all([&**base, &**index]),
             ExprKind::Logical { .. } => self.logical(expr),
@@ -356,18 +385,15 @@ impl<'t> Walk<'t> {
 
     /// `&&` and `||`: whether each part is evaluated depends on all before it.
     fn logical(&mut self, expr: &'t Expr) -> Vec<Source> {
-        let mut first = expr;
-        let mut links = vec![];
-        while let ExprKind::Logical { left, right, .. } = &first.kind {
-            links.push((left.span, &**right));
-            first = left;
-        }
+        let (first, links) = row(expr);
         let around = self.region;
         let mut sources = self.expr(first);
         let mut known = 0;
-        for (left, right) in links.into_iter().rev() {
+        let mut left = first.span;
+        for (operator, right) in links {
             let region = self.new_region();
             self.add(&sources[known..], region, Some(left));
+            left = operator.span;
             self.region = region;
             known = sources.len();
             sources.append(&mut self.expr(right));

@@ -3,6 +3,7 @@
 use super::super::tree::{
     Block, Declared, Expr, ExprKind, Function, Statement, StatementKind, StreamExpr,
 };
+use super::super::visit::mixed_row;
 use super::Found;
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
@@ -84,7 +85,7 @@ impl<'t> Reach<'t, '_> {
             }),
             StatementKind::Loop { body, .. } => (!self.loop_body(body)).then_some(Stop::at(span)),
             StatementKind::For { start, end, step, body, .. } => {
-                self.all([start, end].into_iter().chain(step)).or_else(|| {
+                self.all([start, end].into_iter().chain(step).map(|e| &**e)).or_else(|| {
                     self.loop_body(body);
                     None
                 })
@@ -117,26 +118,13 @@ impl<'t> Reach<'t, '_> {
 
     /// Operators, from the left on. What is right of a `&&` or `||` may not be reached.
     fn chain(&mut self, expr: &'t Expr) -> End {
-        let mut first = expr;
-        let mut links = vec![];
-        loop {
-            match &first.kind {
-                ExprKind::Binary(_, left, right) => {
-                    links.push((true, &**right));
-                    first = left;
-                }
-                ExprKind::Logical { left, right, .. } => {
-                    links.push((false, &**right));
-                    first = left;
-                }
-                _ => break,
-            }
-        }
+        let (first, links) = mixed_row(expr);
         let mut end = self.expr(first);
-        for (always, right) in links.into_iter().rev() {
+        for (operator, right) in links {
             if end.is_some() {
                 break;
             }
+            let always = matches!(operator.kind, ExprKind::Binary(..));
             end = self.expr(right).filter(|_| always);
         }
         end

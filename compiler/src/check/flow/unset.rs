@@ -8,7 +8,7 @@ use super::super::tree::{
     Block, Declared, Expr, ExprKind, Function, LocalId, Statement, StatementKind, StreamExpr,
     UnaryOp,
 };
-use super::super::visit::{Node, local_of_place, visit_block};
+use super::super::visit::{Node, local_of_place, row, visit_block};
 use super::Found;
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
@@ -42,12 +42,6 @@ impl Set {
     fn insert(&mut self, at: usize) {
         if let Some(word) = self.0.get_mut(at / 64) {
             *word |= 1 << (at % 64);
-        }
-    }
-
-    fn remove(&mut self, at: usize) {
-        if let Some(word) = self.0.get_mut(at / 64) {
-            *word &= !(1 << (at % 64));
         }
     }
 
@@ -191,8 +185,6 @@ impl<'t> Unset<'t> {
             StatementKind::Let { local, value } => {
                 value.iter().for_each(|value| self.expr(value));
                 if let Some(at) = self.variable(*local) {
-                    self.state.set.remove(at);
-                    self.state.touched.remove(at);
                     self.variables[at].loops = self.loops.len();
                 }
             }
@@ -393,12 +385,10 @@ impl<'t> Unset<'t> {
 
     /// A condition. What holds where it is true is left as the state; what holds where it is false is returned.
     fn condition(&mut self, expr: &'t Expr) -> State {
-        let mut first = expr;
-        let mut links = vec![];
-        while let ExprKind::Logical { is_and, left, right } = &first.kind {
-            links.push((*is_and, &**right));
-            first = left;
-        }
+        let (first, links) = match &expr.kind {
+            ExprKind::Logical { .. } => row(expr),
+            _ => (expr, vec![]),
+        };
         let mut otherwise = match &first.kind {
             ExprKind::Unary(UnaryOp::Not, operand) => {
                 let otherwise = self.condition(operand);
@@ -409,8 +399,8 @@ impl<'t> Unset<'t> {
                 self.state.clone()
             }
         };
-        for (is_and, right) in links.into_iter().rev() {
-            if is_and {
+        for (operator, right) in links {
+            if matches!(operator.kind, ExprKind::Logical { is_and: true, .. }) {
                 let right_false = self.condition(right);
                 otherwise.join(&right_false);
             } else {
@@ -452,14 +442,9 @@ impl<'t> Unset<'t> {
             | ExprKind::Deref(operand)
             | ExprKind::ArrayRepeat(operand) => self.expr(operand),
             ExprKind::Binary(..) => {
-                let mut first = expr;
-                let mut rights = vec![];
-                while let ExprKind::Binary(_, left, right) = &first.kind {
-                    rights.push(&**right);
-                    first = left;
-                }
+                let (first, links) = row(expr);
                 self.expr(first);
-                self.all(rights.into_iter().rev());
+                self.all(links.into_iter().map(|(_, right)| right));
             }
             ExprKind::Index { base, index } => self.all([&**base, &**index]),
             ExprKind::Logical { .. } => {

@@ -142,7 +142,7 @@ impl BodyBuilder {
     }
 
     /// The function with this body: blocks in the order in which they were placed.
-    pub(crate) fn finish(self, signature: Signature) -> Result<Function> {
+    pub(crate) fn finish(mut self, signature: Signature) -> Result<Function> {
         let mut new_ids = vec![None; self.blocks.len()];
         for (at, block) in self.order.iter().enumerate() {
             new_ids[block.index()] = Some(BlockId(at as u32));
@@ -154,7 +154,7 @@ impl BodyBuilder {
         };
         let mut blocks: Vec<Block> = Vec::with_capacity(self.order.len());
         for id in self.order {
-            let draft = &self.blocks[id.index()];
+            let draft = &mut self.blocks[id.index()];
             let terminator = match &draft.terminator {
                 Some(Terminator::Jump(target)) => Terminator::Jump(new_id(*target)?),
                 Some(Terminator::Branch { condition, then, otherwise }) => Terminator::Branch {
@@ -165,7 +165,8 @@ impl BodyBuilder {
                 Some(other) => other.clone(),
                 None => return Err(broken("a block has no end")),
             };
-            let (name, instructions) = (draft.name.clone(), draft.instructions.clone());
+            let name = std::mem::take(&mut draft.name);
+            let instructions = std::mem::take(&mut draft.instructions);
             blocks.push(Block { name, instructions, terminator, unroll: draft.unroll });
         }
         Ok(Function {

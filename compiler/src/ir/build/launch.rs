@@ -27,8 +27,15 @@ impl FunctionBuilder<'_, '_> {
             return Err(self.broken("a launch of what is no kernel"));
         };
         let is_try = launch.is_try;
-        let kind =
-            InstKind::Launch(Launch { kernel, grid, block, shared, stream, arguments, is_try });
+        let kind = InstKind::Launch(Box::new(Launch {
+            kernel,
+            grid,
+            block,
+            shared,
+            stream,
+            arguments,
+            is_try,
+        }));
         let ty = if is_try { Type::I32 } else { Type::Unit };
         let status = self.body.emit(kind, ty, expr.span);
         Ok(is_try.then_some(status))

@@ -21,7 +21,7 @@ use super::{
 };
 use super::{Operand, Parameter, Role, Space, Terminator};
 use crate::check::tree;
-use crate::diagnostics::{Diagnostic, ids};
+use crate::diagnostics::{Collector, Diagnostic, ids};
 use crate::error::{Error, Result};
 use crate::launch::symbols;
 use crate::source::SourceMap;
@@ -115,7 +115,7 @@ impl<'t> ProgramBuilder<'t> {
             strings: BTreeMap::new(),
         };
         // The host looks kernels and variables up by name, so they choose first.
-        let mut reserved = vec![];
+        let mut reserved = Collector::default();
         let mut claim = |name: &str, what: &str, span| {
             if symbols::is_reserved(name) {
                 let message = format!("`{name}` is a symbol of the device runtime");
@@ -138,7 +138,7 @@ impl<'t> ProgramBuilder<'t> {
         let bodies = tree.functions.iter().filter(|function| function.kernel.is_some());
         program.symbols.extend(bodies.map(|kernel| format!("{}.body", kernel.name)));
         if !reserved.is_empty() {
-            return Err(Error::Program(reserved));
+            return Err(Error::Program(reserved.into_vec()));
         }
         let (mut next_function, mut next_kernel) = (0, 0);
         for (function, takes_geometry) in tree.functions.iter().zip(takes_geometry) {

@@ -42,7 +42,7 @@ impl FunctionBuilder<'_, '_> {
                 Ok(())
             }
             StatementKind::For { local, start, end, step, body, unroll } => {
-                let range = Range { start, end, step: step.as_ref() };
+                let range = Range { start, end, step: step.as_deref() };
                 self.for_loop(*local, range, body, *unroll, span)
             }
             StatementKind::Break { depth } => {

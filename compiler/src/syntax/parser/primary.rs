@@ -147,8 +147,13 @@ impl Parser<'_> {
         }
         let mut branches = vec![];
         let mut otherwise = None;
-        while self.eat(Token::If) {
-            let condition = self.head_expression()?;
+        while self.peek() == Token::If {
+            let opened = self.bump();
+            // `if if if …`
+            self.enter(opened)?;
+            let condition = self.head_expression();
+            self.depth -= 1;
+            let condition = condition?;
             let block = self.block()?;
             branches.push((condition, block));
             if !self.eat(Token::Else) {

@@ -264,6 +264,7 @@ impl Checked {
             symbols: DeviceRuntimeAbi::Public,
             count_launches: options.statistics,
             fill_by_kernel: false,
+            turns: false,
             instructions: Instructions::NONE,
         };
         self.lower_by(&launch_options)

@@ -8,11 +8,12 @@ mod fill;
 mod runtime;
 mod statistics;
 pub mod symbols;
+mod turns;
 
 use crate::arch::CudaArch;
 use crate::error::{Error, Result};
 use crate::ir::expand::{Instructions, expand};
-use crate::ir::{InstKind, Module, verify::verify};
+use crate::ir::{InstKind, Module, Role, verify::verify};
 use crate::layout::{Layouts, compute_layouts};
 pub use fill::fills;
 pub use statistics::instrument;
@@ -49,6 +50,9 @@ pub struct LaunchOptions {
     /// Whether `memset_async` launches a kernel, [`symbols::FILL_KERNEL`], and does not call the device runtime's
     /// `cudaMemsetAsync`, which writes zeros whatever the value.
     pub fill_by_kernel: bool,
+    /// Whether the threads of a block launch in turns, in programs that launch into the tail stream: CUDA's device
+    /// runtime hangs otherwise.
+    pub turns: bool,
     /// What the target does in one instruction; the rest becomes functions.
     pub instructions: Instructions,
 }
@@ -61,6 +65,7 @@ impl LaunchOptions {
             symbols: DeviceRuntimeAbi::for_arch(arch),
             count_launches: false,
             fill_by_kernel: true,
+            turns: true,
             instructions: Instructions { redux: arch.has_redux(), ..Instructions::GPU },
         }
     }
@@ -99,8 +104,33 @@ pub fn lower(module: &Module, layouts: &Layouts, options: &LaunchOptions) -> Res
 }
 
 fn lower_launches(module: &mut Module, layouts: &Layouts, options: &LaunchOptions) -> Result<()> {
+    if options.turns {
+        turns::take_turns(module)?;
+    }
     match options.strategy {
         Strategy::Cdp => cdp::lower(module, layouts, options),
+    }
+}
+
+/// For each function, whether it or one that it calls launches; entries are left as they are.
+fn may_launch(module: &Module) -> Vec<bool> {
+    let mut may = vec![false; module.functions.len()];
+    loop {
+        let mut changed = false;
+        for (at, function) in module.functions.iter().enumerate() {
+            if may[at] || matches!(function.role, Role::Entry(_)) {
+                continue;
+            }
+            may[at] = function.instructions.iter().any(|inst| match &inst.kind {
+                InstKind::Launch(_) => true,
+                InstKind::Call { function, .. } => may[function.index()],
+                _ => false,
+            });
+            changed |= may[at];
+        }
+        if !changed {
+            return may;
+        }
     }
 }
 

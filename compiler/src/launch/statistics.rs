@@ -45,7 +45,7 @@ pub fn instrument(module: &Module) -> Result<Module> {
     }
     verify(module)?;
     let nested = nested_kernels(module);
-    let passes_depth = may_launch(module);
+    let passes_depth = super::may_launch(module);
 
     let mut out = module.clone();
     out.globals.push(Global {
@@ -103,28 +103,6 @@ fn nested_kernels(module: &Module) -> Vec<Option<Nested>> {
         }
     }
     nested
-}
-
-/// For each function, whether it or one that it calls launches; entries are left as they are.
-fn may_launch(module: &Module) -> Vec<bool> {
-    let mut may = vec![false; module.functions.len()];
-    loop {
-        let mut changed = false;
-        for (at, function) in module.functions.iter().enumerate() {
-            if may[at] || matches!(function.role, Role::Entry(_)) {
-                continue;
-            }
-            may[at] = function.instructions.iter().any(|inst| match &inst.kind {
-                InstKind::Launch(_) => true,
-                InstKind::Call { function, .. } => may[function.index()],
-                _ => false,
-            });
-            changed |= may[at];
-        }
-        if !changed {
-            return may;
-        }
-    }
 }
 
 fn depth_parameter() -> Parameter {

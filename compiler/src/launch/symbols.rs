@@ -185,6 +185,19 @@ pub const NOTE_BLOCK: &str = "gridlet.note_block";
 /// The function that writes to [`LOST_LAUNCH_RECORD`]. No name of the language has a dot in it.
 pub const RECORD_LOST_LAUNCH: &str = "gridlet.record_lost_launch";
 
+/// The variable that says whether a thread of the block launches. No name of the language has a dot in it, nor have the
+/// next three.
+pub const TURN: &str = "gridlet.turn";
+
+/// The function that clears [`TURN`].
+pub const OPEN_TURNS: &str = "gridlet.open_turns";
+
+/// The function that waits for [`TURN`] and takes it.
+pub const AWAIT_TURN: &str = "gridlet.await_turn";
+
+/// The function that gives [`TURN`] back.
+pub const END_TURN: &str = "gridlet.end_turn";
+
 /// The kernel that `memset_async` launches on GPUs. It is there only in images of programs that fill.
 pub const FILL_KERNEL: &str = "__gridlet_fill";
 

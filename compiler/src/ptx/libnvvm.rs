@@ -10,7 +10,7 @@ use std::ptr;
 
 use libloading::Library;
 
-use super::{Ptx, PtxOptions};
+use super::{Ptx, PtxOptions, workarounds};
 use crate::arch::{CudaArch, Dialect};
 use crate::nvvm::NvvmModule;
 use crate::toolchain::{Version, library};
@@ -202,7 +202,7 @@ pub fn compile(
     // The compiler does not check its input: on what the verifier would refuse it may crash.
     session.with_options("verification", library.functions.verify_program, &arguments)?;
     session.with_options("compilation", library.functions.compile_program, &arguments)?;
-    Ok(PtxOutput { ptx: Ptx(session.result()?), log: session.log() })
+    Ok(PtxOutput { ptx: Ptx(workarounds::apply(session.result()?)), log: session.log() })
 }
 
 fn dialect_name(dialect: Dialect) -> &'static str {

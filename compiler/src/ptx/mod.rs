@@ -2,6 +2,7 @@
 
 pub mod libnvvm;
 pub mod nvptx;
+mod workarounds;
 
 /// PTX text.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,7 +20,7 @@ use inkwell::targets::{
     CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine, TargetTriple,
 };
 
-use super::{Ptx, PtxOptions};
+use super::{Ptx, PtxOptions, workarounds};
 use crate::arch::CudaArch;
 use crate::codegen;
 use crate::error::{Error, Result};
@@ -62,7 +62,8 @@ pub fn compile(
     if !errors.is_empty() {
         return Err(refused("writing PTX", errors.join("\n")));
     }
-    Ok(Ptx(String::from_utf8_lossy(ptx.as_slice()).trim_end_matches('\0').to_owned()))
+    let ptx = String::from_utf8_lossy(ptx.as_slice()).trim_end_matches('\0').to_owned();
+    Ok(Ptx(workarounds::apply(ptx)))
 }
 
 fn refused(operation: &str, log: String) -> Error {

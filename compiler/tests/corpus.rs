@@ -18,7 +18,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use gpu::gpu_or_skip;
+use gpu::{gpu_or_skip, under_memcheck};
 use gridlet::artifact;
 use gridlet::compile::{self, BuildOptions, Checked, Session};
 use gridlet::cpu::CpuOptions;
@@ -192,6 +192,11 @@ fn programs_find_nothing_wrong_on_a_gpu() {
     let started = std::time::Instant::now();
     let first = std::env::var(FROM_VARIABLE).map_or(0, |text| text.parse().unwrap());
     for (at, case) in cases.iter().enumerate().skip(first) {
+        if case.name == "heap_exhausted.grid"
+            && under_memcheck(&case.name, "its own `malloc` gives memory where there is none")
+        {
+            continue;
+        }
         let artifact = artifact::build(&session, &case.checked, &[arch], &options).unwrap();
         let Err(error) = case.run(&device, &artifact) else { continue };
         // A fault ends this process's use of the GPU, so another process goes on with what is left.

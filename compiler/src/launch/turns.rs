@@ -29,9 +29,8 @@ use crate::types::{Scalar, Type};
 /// Whether a module whose launches are symbolic launches into the tail stream.
 fn launches_into_tail(module: &Module) -> bool {
     let mut instructions = module.functions.iter().flat_map(|function| &function.instructions);
-    instructions.any(
-        |inst| matches!(&inst.kind, InstKind::Launch(launch) if launch.stream == Stream::Tail),
-    )
+    instructions
+        .any(|inst| matches!(&inst.kind, InstKind::Launch(launch) if launch.stream == Stream::Tail))
 }
 
 /// Lets the threads of a block launch in turns, if the module launches into the tail stream.

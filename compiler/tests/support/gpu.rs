@@ -25,3 +25,13 @@ pub(crate) fn skip(test: &str, missing: &str) {
     assert!(!required, "{text}");
     eprintln!("{text}");
 }
+
+/// Whether this process runs under compute-sanitizer's memcheck, where `name` cannot; says so.
+#[allow(dead_code, reason = "not every test has something that cannot")]
+pub(crate) fn under_memcheck(name: &str, why: &str) -> bool {
+    let under = std::env::var_os("GRIDLET_MEMCHECK").is_some();
+    if under {
+        eprintln!("SKIPPED: {name} under memcheck: {why}");
+    }
+    under
+}

@@ -160,12 +160,14 @@ impl<'t> ProgramBuilder<'t> {
         Ok(program)
     }
 
-    /// `name` if it is free, else with a number behind it.
+    /// `name` if it is free, else with a number behind it, and with a word before it if it is reserved: the beginning
+    /// alone reserves some names. No name of the language has a dot in it.
     fn unique_symbol(&mut self, name: &str) -> String {
-        let mut symbol = name.to_string();
+        let own = if symbols::is_reserved(name) { format!("own.{name}") } else { name.to_owned() };
+        let mut symbol = own.clone();
         let mut number = 2;
-        while symbols::is_reserved(&symbol) || !self.symbols.insert(symbol.clone()) {
-            symbol = format!("{name}.{number}");
+        while !self.symbols.insert(symbol.clone()) {
+            symbol = format!("{own}.{number}");
             number += 1;
         }
         symbol

@@ -129,8 +129,8 @@ pub struct QueueProbe {
     pub most: u64,
     /// The host counts as blocked once no launch has returned for so long.
     pub patience: Duration,
-    /// How often it is measured, at least once. The most launches count: now and then the driver puts work of its own
-    /// into a channel, and one launch fewer fits (seen on an H200 with driver 580.159.04).
+    /// How often it is measured, at least once. The most launches count: a single round was now and then one launch
+    /// short (seen on an H200 with driver 580.159.04; why is not known).
     pub rounds: u32,
 }
 
@@ -183,8 +183,8 @@ pub fn probe(device: &Device, probe: &QueueProbe) -> Result<QueueDepth> {
     };
     let streams: Vec<Stream> =
         (0..probe.streams).map(|_| device.stream()).collect::<Result<_>>()?;
-    // Round 0 has ended before it begins. What the driver does once for a kernel or a stream is done then, and takes no
-    // entries of the rounds that count.
+    // Round 0 has ended before it begins. What the driver does once for a kernel or a stream is done then, and not in the
+    // rounds that count.
     for stream in &streams {
         hold.launch(stream, 0)?;
     }

@@ -180,7 +180,7 @@ fn no_damaged_byte_goes_unseen() {
                 Ok(read) => assert_eq!(read, artifact(), "byte {index}"),
                 Err(_) => refused += 1,
             }
-            // By the CRC alone.
+            // And of those that read only their own image.
             if let Ok(read) = Artifact::from_bytes_for(&gpu, &bytes) {
                 assert_eq!(read, own, "byte {index}");
             }

@@ -158,13 +158,15 @@ fn plain_file_name(name: &str) -> Result<(), String> {
 /// Checks an image against what the manifest says of it. The driver reads images without knowing their
 /// length, so bytes that are not even of the right kind must not reach it.
 pub(super) fn image(image: &Image, bytes: &[u8]) -> Result<(), ArtifactProblem> {
+    let file = || image.file.clone();
     let found = bytes.len() as u64;
     if found != image.bytes {
-        return Err(ArtifactProblem::ImageSize {
-            file: image.file.clone(),
-            expected: image.bytes,
-            found,
-        });
+        return Err(ArtifactProblem::ImageSize { file: file(), expected: image.bytes, found });
+    }
+    let found = sha256(bytes);
+    if found != image.sha256 {
+        let expected = image.sha256.clone();
+        return Err(ArtifactProblem::ImageHash { file: file(), expected, found });
     }
     let right_kind = match image.kind {
         ImageKind::Cubin | ImageKind::SharedObject => bytes.starts_with(b"\x7fELF"),
@@ -177,16 +179,6 @@ pub(super) fn image(image: &Image, bytes: &[u8]) -> Result<(), ArtifactProblem> 
             ImageKind::SharedObject => "a shared object",
         };
         return Err(ArtifactProblem::Inconsistent(format!("image `{}` is not {kind}", image.file)));
-    }
-    Ok(())
-}
-
-/// Checks an image's SHA-256.
-pub(super) fn hash(image: &Image, bytes: &[u8]) -> Result<(), ArtifactProblem> {
-    let found = sha256(bytes);
-    if found != image.sha256 {
-        let (file, expected) = (image.file.clone(), image.sha256.clone());
-        return Err(ArtifactProblem::ImageHash { file, expected, found });
     }
     Ok(())
 }

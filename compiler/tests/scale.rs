@@ -53,8 +53,8 @@ fn kernels_that_reach_every_function() {
 #[test]
 fn functions_that_launch_through_many_others() {
     // Each is written before the one that it calls.
-    let functions = lines(20_000, |i| format!("fn f{i}() {{ f{}(); }}\n", i + 1));
-    let last = "fn f20000() { launch c<<<1, 1, stream = tail>>>(); }\nkernel c() {}\n";
+    let functions = lines(40_000, |i| format!("fn f{i}() {{ f{}(); }}\n", i + 1));
+    let last = "fn f40000() { launch c<<<1, 1, stream = tail>>>(); }\nkernel c() {}\n";
     compile("a chain", format!("kernel k() {{ f0(); }}\n{functions}{last}"));
 }
 
@@ -84,7 +84,7 @@ fn functions_with_many_loops() {
 #[test]
 fn loops_with_many_ways_out() {
     // No condition tells at once that the loop ends: each hangs on variables that are stored to in many places.
-    let ways = lines(8000, |i| {
+    let ways = lines(16_000, |i| {
         format!("if n == {i} {{ x += {i}; y ^= x; continue; }} if x + y == {i} {{ break; }}\n")
     });
     compile(

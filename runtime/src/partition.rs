@@ -97,7 +97,8 @@ impl GreenContext {
         let device = Arc::clone(&descriptor.device);
         let resources: Vec<_> =
             descriptor.resources.iter().map(|resource| resource.handle()).collect();
-        let (handle, sm_count) = device.handle.partition(&resources, &device.enter()?)?;
+        let (handle, sm_count) =
+            device.call(|entered| device.handle.partition(&resources, entered))?;
         let streams = Mutex::default();
         let green =
             GreenContext { inner: Arc::new(GreenInner { device, handle, sm_count, streams }) };
@@ -121,7 +122,7 @@ impl GreenContext {
     /// # Errors
     /// [`Error::MissingCall`] before CUDA 13.0, [`Error::NotOnCpu`], [`Error::Cuda`], [`Error::Unusable`].
     pub fn id(&self) -> Result<u64> {
-        self.inner.handle.id(&self.inner.device.enter()?)
+        self.inner.device.call(|entered| self.inner.handle.id(entered))
     }
 
     /// A stream whose kernels run on its SMs.
@@ -213,11 +214,11 @@ impl GreenContext {
     /// # Errors
     /// [`Error::NotOnCpu`], [`Error::Cuda`], [`Error::Unusable`].
     pub fn make_current(&self) -> Result<CurrentGreenContext<'_>> {
-        self.inner.device.usable()?;
+        let _inside = self.inner.device.inside()?;
         let Some(context) = self.inner.handle.raw_context() else {
             return Err(Error::NotOnCpu { what: "current context" });
         };
-        let entered = self.inner.handle.enter()?;
+        let entered = self.inner.handle.hold()?;
         Ok(CurrentGreenContext { context, _entered: entered, _one_thread: PhantomData })
     }
 
@@ -248,7 +249,8 @@ fn at_least(device: &Device, sms: u32) -> Result<(SmResource, SmGranularity)> {
     split.groups.into_iter().next().map(|part| (part, granularity)).ok_or_else(refuse)
 }
 
-/// A green context that is current on this thread. Dropping it brings back what was current before.
+/// A green context that is current on this thread. Dropping it brings back what was current before; values of a thread may
+/// be dropped in any order.
 ///
 /// It cannot go to another thread:
 /// ```compile_fail

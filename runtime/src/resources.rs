@@ -122,7 +122,7 @@ impl SmResource {
     /// As there.
     pub fn count_groups(&self, minimum: u32, flags: SplitFlags) -> Result<u32> {
         self.check_count(minimum, flags)?;
-        self.handle.count_groups(flags.bits(), minimum, &self.device.enter()?)
+        self.device.call(|entered| self.handle.count_groups(flags.bits(), minimum, entered))
     }
 
     /// Splits it into at most `groups` equal groups of at least `minimum` SMs (`cuDevSmResourceSplitByCount`). The
@@ -139,8 +139,9 @@ impl SmResource {
         }
         // No more than one group an SM can come of it.
         let groups = groups.min(self.sm_count.max(1));
-        let parts =
-            self.handle.split_by_count(groups, flags.bits(), minimum, &self.device.enter()?)?;
+        let parts = self
+            .device
+            .call(|entered| self.handle.split_by_count(groups, flags.bits(), minimum, entered))?;
         Ok(self.parts(parts))
     }
 
@@ -152,7 +153,7 @@ impl SmResource {
     /// before CUDA 13.1; [`Error::Cuda`], [`Error::Unusable`].
     pub fn split(&self, groups: &[SmGroup]) -> Result<Split> {
         let mut request = self.check_groups(groups)?;
-        let parts = self.handle.split(&mut request, true, &self.device.enter()?)?;
+        let parts = self.device.call(|entered| self.handle.split(&mut request, true, entered))?;
         Ok(self.parts(parts))
     }
 
@@ -163,7 +164,8 @@ impl SmResource {
     /// As there.
     pub fn discover(&self, groups: &[SmGroup]) -> Result<(Vec<SmGroup>, u32)> {
         let mut request = self.check_groups(groups)?;
-        let (_, remainder) = self.handle.split(&mut request, false, &self.device.enter()?)?;
+        let (_, remainder) =
+            self.device.call(|entered| self.handle.split(&mut request, false, entered))?;
         let found = request.into_iter().map(|group| SmGroup {
             sm_count: group.sm_count,
             coscheduled: group.coscheduled,

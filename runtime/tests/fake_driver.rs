@@ -19,6 +19,8 @@ mod failures;
 mod fake;
 #[path = "fake_driver/interop.rs"]
 mod interop;
+#[path = "fake_driver/misuse.rs"]
+mod misuse;
 #[path = "fake_driver/observe.rs"]
 mod observe;
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef void *handle;
@@ -99,9 +100,18 @@ int cuDevicePrimaryCtxReset_v2(int device) { FAILS; say("cuDevicePrimaryCtxReset
 int cuMemGetInfo_v2(size_t *free, size_t *total) { FAILS; *free = 1 << 29; *total = 1 << 30; return is_reset ? setting("FAKE_AFTER_RESET", 0) : 0; }
 static __thread handle current[64];
 static __thread int depth; /* of `current`, whose last is what the thread has */
+/* A green context is one thread's at a time. */
+static uintptr_t green_thread;
+static void look(void) {
+    uintptr_t this = (uintptr_t)&depth;
+    if (current[depth] == (handle)0x601) {
+        if (green_thread && green_thread != this) { printf("> two threads have a green context current\n"); fflush(stdout); }
+        green_thread = this;
+    } else if (green_thread == this) green_thread = 0;
+}
 static int chatty(const char *call) { return setting("FAKE_CONTEXTS", 0) ? say(call) : 0; }
-int cuCtxPushCurrent_v2(handle context) { FAILS; if (depth < 63) current[++depth] = context; return chatty("cuCtxPushCurrent"); }
-int cuCtxPopCurrent_v2(handle *context) { FAILS; *context = current[depth]; if (depth) depth--; return chatty("cuCtxPopCurrent"); }
+int cuCtxPushCurrent_v2(handle context) { FAILS; if (depth < 63) current[++depth] = context; look(); return chatty("cuCtxPushCurrent"); }
+int cuCtxPopCurrent_v2(handle *context) { FAILS; *context = current[depth]; if (depth) depth--; look(); return chatty("cuCtxPopCurrent"); }
 int cuCtxGetCurrent(handle *context) { FAILS; *context = current[depth]; return 0; }
 int cuCtxSetCurrent(handle context) { FAILS; current[depth] = context; return say("cuCtxSetCurrent"); }
 int cuCtxSynchronize(void) { FAILS; return say("cuCtxSynchronize"); }
@@ -209,8 +219,19 @@ int cuEventRecord(handle event, handle stream) { FAILS; return 0; }
 int cuEventQuery(handle event) { FAILS; return event_polls++ < setting("FAKE_EVENT_POLLS", 0) ? 600 : 0; }
 int cuStreamDestroy_v2(handle stream) { FAILS; gone(STREAM, (uintptr_t)stream); return say(stream == (handle)0x200 ? "cuStreamDestroy (service)" : "cuStreamDestroy"); }
 static int polls; /* until what was launched is done */
+static double due; /* or when it is, by FAKE_TAKES, in seconds */
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec * 1e-9; }
+static int lives(enum kind kind, handle handle) {
+    for (int i = 0; i < living; i++) if (live[i].kind == kind && live[i].handle == (uintptr_t)handle) return 1;
+    return 0;
+}
 int cuStreamQuery(handle stream) { FAILS;
+    if (stream == (handle)(uintptr_t)setting("FAKE_SLOW_STREAM", 0)) {
+        usleep(200000);
+        if (!lives(STREAM, stream)) { printf("> a stream was destroyed while it was asked\n"); fflush(stdout); }
+    }
     if (stream == (handle)0x200) return 0;
+    if (polls && due) { if (now() >= due) polls = 1; else polls = 2; }
     if (polls && --polls == 0) say("cuStreamQuery: all launches are done");
     return polls ? 600 : is_reset ? 0 : setting("FAKE_QUERY", 0);
 }
@@ -304,6 +325,7 @@ int cuLaunchKernelEx(const struct config *config, handle kernel, void **paramete
             printf(" %02x", ((unsigned char *)extra[1])[i]);
     say("");
     polls = setting("FAKE_POLLS", 0);
+    if (setting("FAKE_TAKES", 0)) { due = now() + setting("FAKE_TAKES", 0); polls = 2; }
     if (setting("FAKE_LOST", 0)) {
         record[0] += setting("FAKE_LOST", 0);
         record[1] = 69; record[2] = 1; record[3] = 42;

@@ -23,7 +23,7 @@ fn managed_memory_has_one_address() {
     x.host().unwrap()[7] = 0.5;
     x.whole().prefetch(Location::from(&device), &stream).unwrap();
     let n = ELEMENTS as u32;
-    let args = [Arg::from(&*x), Arg::from(&*x), Arg::from(&mut *out), Arg::from(n)];
+    let args = [Arg::from(&*x), Arg::from(&*x), Arg::from(&mut out), Arg::from(n)];
     stream.launch(&kernel, &LaunchConfig::new(n.div_ceil(256), 256), &args).unwrap();
     out.whole().prefetch(Location::Host, &stream).unwrap();
     // No synchronise: the host's view waits for the launch.

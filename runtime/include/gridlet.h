@@ -164,7 +164,7 @@ enum gridlet_status gridlet_memory_write(struct gridlet_memory *memory,
 // Waits for earlier launches and copies all of the memory, which has as many bytes.
 //
 // # Safety
-// `memory` is allocated, and `to` has room for `bytes` bytes that are initialised.
+// `memory` is allocated, and `to` has room for `bytes` bytes.
 enum gridlet_status gridlet_memory_read(const struct gridlet_memory *memory,
                                         void *to,
                                         size_t bytes);

@@ -23,6 +23,8 @@ mod interop;
 mod misuse;
 #[path = "fake_driver/observe.rs"]
 mod observe;
+#[path = "fake_driver/rules.rs"]
+mod rules;
 
 use std::time::Duration;
 
@@ -302,7 +304,7 @@ scenario!(ranges_and_pointers_are_asked_singly_and_in_batches, "full", [], || {
     say(format!("{} {}", query.is_legacy_ipc_capable()?, query.range_start()?));
     say(format!("{} {}", query.range_size()?, query.is_mapped()?));
     say(format!("{:?} {}", query.allowed_handle_types()?, query.is_gpu_direct_rdma_capable()?));
-    say(format!("{} {}", query.access_flags()?, query.memory_pool()?));
+    say(format!("{:?} {}", query.access()?, query.memory_pool()?));
     say(format!("{} {}", query.mapping_size()?, query.mapping_base()?));
     say(format!("{}", query.memory_block_id()?));
     say(query.is_hardware_decompress_capable().unwrap_err());

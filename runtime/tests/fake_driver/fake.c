@@ -73,7 +73,7 @@ int cuGetErrorName(int code, const char **text) { *text = "CUDA_ERROR_FAKE"; ret
 int cuGetErrorString(int code, const char **text) { *text = "a fake error"; return 0; }
 
 #ifndef WITHOUT_DEVICES
-int cuDeviceGetCount(int *count) { FAILS; *count = 1; return 0; }
+int cuDeviceGetCount(int *count) { FAILS; *count = setting("FAKE_GPUS", 1); return 0; }
 int cuDeviceGet(int *device, int ordinal) { FAILS; *device = ordinal; return 0; }
 int cuDeviceGetName(char *name, int length, int device) { FAILS; strncpy(name, "Fake GPU", length); return 0; }
 int cuDeviceGetUuid_v2(char uuid[16], int device) { FAILS; memset(uuid, 0xab, 16); return 0; }
@@ -91,13 +91,14 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) { FAILS;
     return 0;
 }
 
-int cuDevicePrimaryCtxRetain(handle *context, int device) { FAILS; *context = (handle)0x100; made(CONTEXT, 0x100); return say("cuDevicePrimaryCtxRetain"); }
-int cuDevicePrimaryCtxRelease_v2(int device) { FAILS; gone(CONTEXT, 0x100); return say("cuDevicePrimaryCtxRelease"); }
+int cuDevicePrimaryCtxRetain(handle *context, int device) { FAILS; *context = (handle)(0x100 + (uintptr_t)device); made(CONTEXT, 0x100 + device); return say("cuDevicePrimaryCtxRetain"); }
+int cuDevicePrimaryCtxRelease_v2(int device) { FAILS; gone(CONTEXT, 0x100 + device); return say("cuDevicePrimaryCtxRelease"); }
 static int is_reset;
 int cuDevicePrimaryCtxReset_v2(int device) { FAILS; say("cuDevicePrimaryCtxReset"); is_reset = 1;
     for (int i = 0; i < living;) if (live[i].kind != CONTEXT) live[i] = live[--living]; else i++;
     return setting("FAKE_RESET", 0); }
-int cuMemGetInfo_v2(size_t *free, size_t *total) { FAILS; *free = 1 << 29; *total = 1 << 30; return is_reset ? setting("FAKE_AFTER_RESET", 0) : 0; }
+static size_t taken; /* by limits */
+int cuMemGetInfo_v2(size_t *free, size_t *total) { FAILS; *free = (1 << 29) - taken; *total = 1 << 30; return is_reset ? setting("FAKE_AFTER_RESET", 0) : 0; }
 static __thread handle current[64];
 static __thread int depth; /* of `current`, whose last is what the thread has */
 /* A green context is one thread's at a time. */
@@ -116,7 +117,7 @@ int cuCtxGetCurrent(handle *context) { FAILS; *context = current[depth]; return 
 int cuCtxSetCurrent(handle context) { FAILS; current[depth] = context; return say("cuCtxSetCurrent"); }
 int cuCtxSynchronize(void) { FAILS; return say("cuCtxSynchronize"); }
 int cuCtxGetLimit(size_t *value, int limit) { FAILS; *value = 2048; return 0; }
-int cuCtxSetLimit(int limit, size_t value) { FAILS; printf("cuCtxSetLimit %d %zu\n", limit, value); fflush(stdout); return 0; }
+int cuCtxSetLimit(int limit, size_t value) { FAILS; taken += value; printf("cuCtxSetLimit %d %zu\n", limit, value); fflush(stdout); return 0; }
 
 int cuMemAlloc_v2(address *to, size_t bytes) { FAILS; *to = (address)(uintptr_t)malloc(bytes); made(MEMORY, *to); return say("cuMemAlloc"); }
 int cuMemAllocAsync(address *to, size_t bytes, handle stream) { FAILS; *to = (address)(uintptr_t)malloc(bytes); made(MEMORY, *to); return say("cuMemAllocAsync"); }
@@ -196,6 +197,11 @@ int cuMemsetD8Async(address to, unsigned char value, size_t bytes, handle stream
     memset((void *)(uintptr_t)to, value, bytes);
     return to == (address)(uintptr_t)record ? say("cuMemsetD8Async (lost-launch record)") : 0;
 }
+
+int cuDeviceCanAccessPeer(int *can, int device, int peer) { FAILS; printf("cuDeviceCanAccessPeer %d of %d\n", peer, device); fflush(stdout); *can = device < peer; return 0; }
+int cuDeviceGetP2PAttribute(int *value, unsigned attribute, int from, int to) { FAILS; printf("cuDeviceGetP2PAttribute %u, %d of %d\n", attribute, to, from); fflush(stdout); *value = attribute == 3 ? 0 : attribute; return 0; }
+int cuCtxEnablePeerAccess(handle peer, unsigned flags) { FAILS; printf("cuCtxEnablePeerAccess %p to %p, flags %u\n", peer, current[depth], flags); fflush(stdout); return setting("FAKE_PEER", 0); }
+int cuCtxDisablePeerAccess(handle peer) { FAILS; printf("cuCtxDisablePeerAccess %p to %p\n", peer, current[depth]); fflush(stdout); return setting("FAKE_PEER", 0); }
 
 /* The service stream is the first, 0x200: always done. The others are as the test wants them. */
 static uintptr_t streams = 0x200;
@@ -346,7 +352,11 @@ struct resource {
     union { struct { unsigned sms, minimum, alignment, flags; }; struct { int device; unsigned limit, scope; }; unsigned char rest[40]; };
     struct resource *next;
 };
+#ifdef WITHOUT_13_0 /* Then the driver does not say in which sizes it splits. */
+static const struct resource sms = {.type = 1, .sms = 132};
+#else
 static const struct resource sms = {.type = 1, .sms = 132, .minimum = 8, .alignment = 8};
+#endif
 /* Workqueues are known from 13.1 on: before, the driver answers CUDA_ERROR_INVALID_RESOURCE_TYPE. */
 static int resource(struct resource *to, unsigned type) {
     if (type == 1) { *to = sms; return 0; }
@@ -382,7 +392,7 @@ int cuDevSmResourceSplit(struct resource *result, unsigned count, const struct r
         if (!groups[i].preferred) groups[i].preferred = groups[i].coscheduled;
         if (!groups[i].sms) groups[i].sms = left / groups[i].coscheduled * groups[i].coscheduled;
         left -= groups[i].sms;
-        if (result) { result[i] = *input; result[i].sms = groups[i].sms; }
+        if (result) { result[i] = *input; result[i].sms = groups[i].sms; result[i].alignment = groups[i].coscheduled; }
     }
     fflush(stdout);
     if (rest && left) { *rest = *input; rest->sms = left; }

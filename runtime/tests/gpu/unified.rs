@@ -1,8 +1,8 @@
 //! Unified addressing.
 
 use gridlet_runtime::unified::{
-    Advice, HostBuffer, HostFlags, Location, ManagedBuffer, MemoryType, Processor, RegisterFlags,
-    RegisteredMemory,
+    Access, Advice, HostBuffer, HostFlags, Location, ManagedBuffer, MemoryType, Processor,
+    RegisterFlags, RegisteredMemory,
 };
 use gridlet_runtime::{Arg, Buffer, Device, Error, LaunchConfig};
 
@@ -134,7 +134,7 @@ fn pointers_tell_what_they_are() {
     assert!(query.mapping_base().unwrap() <= memory.address());
     assert!(query.mapping_size().unwrap() >= 1000);
     assert_eq!(query.memory_pool().unwrap(), 0);
-    assert_eq!(query.access_flags().unwrap(), 3);
+    assert_eq!(query.access().unwrap(), Access::ReadWrite);
     let other = Buffer::<u8>::alloc_zeroed(&device, 1000).unwrap();
     assert_ne!(query.buffer_id().unwrap(), device.pointer(other.address()).buffer_id().unwrap());
     assert!(!query.sync_memops().unwrap());
@@ -163,6 +163,14 @@ fn pointers_tell_what_they_are() {
     assert_eq!(info.range_start, query.range_start().unwrap());
     assert_eq!(info.range_bytes, query.range_size().unwrap());
     assert!(info.is_mapped && !info.is_managed);
+    note(format!("in one call: {info:?}"));
+    assert_eq!(info.context, query.context().unwrap());
+    assert_eq!(info.sync_memops, query.sync_memops().unwrap());
+    assert_eq!(info.is_legacy_ipc_capable, query.is_legacy_ipc_capable().unwrap());
+    assert_eq!(info.allowed_handle_types, query.allowed_handle_types().unwrap());
+    assert_eq!(info.memory_pool, query.memory_pool().unwrap());
+    let decompress = info.is_hardware_decompress_capable;
+    assert!(decompress.is_none_or(|it| Ok(it) == query.is_hardware_decompress_capable()));
 
     let managed_info = device.pointer(managed.address()).info().unwrap().expect("CUDA's");
     assert!(managed_info.is_managed);

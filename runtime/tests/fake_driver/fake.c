@@ -150,11 +150,11 @@ int cuMemPrefetchAsync(address at, size_t bytes, int device, handle stream) { FA
     return 0;
 }
 /* Read mostly; preferred location device 0; accessed by the host and device 0; prefetched to NUMA node 3. */
-static const int range_values[] = {0, 1, 0, -1, -2, 1, 0, 3, 3};
+static const int range_values[] = {0, 1, 0, 0, -2, 1, 0, 3, 3};
 int cuMemRangeGetAttribute(int *data, size_t bytes, unsigned attribute, address at, size_t count) { FAILS;
     printf("cuMemRangeGetAttribute %u, %zu bytes\n", attribute, bytes); fflush(stdout);
     data[0] = range_values[attribute];
-    for (size_t i = 1; i < bytes / 4; i++) data[i] = attribute == 3 && i == 1 ? 0 : -2;
+    for (size_t i = 1; i < bytes / 4; i++) data[i] = attribute == 3 && i == 1 ? -1 : -2;
     return 0;
 }
 int cuMemRangeGetAttributes(int **data, size_t *bytes, unsigned *attributes, size_t number, address at, size_t count) { FAILS;
@@ -166,7 +166,8 @@ int cuPointerGetAttribute(unsigned long long *data, unsigned attribute, address 
     printf("cuPointerGetAttribute %u\n", attribute); fflush(stdout);
     switch (attribute) {
     case 2: *(unsigned *)data = 2; break;
-    case 6: case 8: case 13: *(char *)data = 1; break;
+    case 6: case 8: *(char *)data = 1; break;
+    case 13: *(char *)data = 0; break;
     case 9: *(int *)data = -2; break;
     case 5: data[0] = 0x1122; ((unsigned *)data)[2] = 0x33; break;
     case 14: data[0] = 9; break;

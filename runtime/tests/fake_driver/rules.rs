@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use gridlet_runtime::resources::Resource;
+use gridlet_runtime::unified::{Advice, Location, ManagedBuffer};
 use gridlet_runtime::{
     Arg, Buffer, CpuConfig, Device, Event, GreenContext, LaunchConfig, Program, ResourceDescriptor,
     Result, SmGroup, SplitFlags, WorkqueueScope,
@@ -170,6 +171,20 @@ scenario!(
         device.synchronize(Duration::from_secs(1))
     }
 );
+
+scenario!(empty_ranges_and_lists_reach_no_driver, "full", [], || {
+    let device = Device::open(0)?;
+    let (managed, stream) = (ManagedBuffer::<u32>::alloc(&device, 4)?, device.stream()?);
+    let nothing = managed.range(2..2)?;
+    nothing.advise(Advice::ReadMostly)?;
+    nothing.prefetch(Location::Host, &stream)?;
+    say("no processors");
+    // The driver takes no list without a place.
+    say(format!("{:?}", managed.whole().accessed_by(0)?));
+    say(format!("{:?}", managed.whole().attributes(0)?.accessed_by));
+    say(format!("{:?}", managed.whole().accessed_by(1)?));
+    Ok(())
+});
 
 // The driver was told of CUDA 12.8, and knows all attributes in one call.
 scenario!(

@@ -225,6 +225,12 @@ fn host_memory_is_used_by_kernels() {
     for (i, sum) in sums.iter().enumerate() {
         assert_eq!(*sum, 2.0 * i as f32, "element {i}");
     }
+    // No longer the driver's, once it is given back and freed.
+    assert_eq!(device.pointer(sums.as_ptr() as u64).info().unwrap(), None);
+    let at = x.host_address();
+    assert!(device.pointer(at).info().unwrap().is_some());
+    drop(x);
+    assert_eq!(device.pointer(at).info().unwrap(), None);
     let nothing = RegisteredMemory::<f32>::new(&device, vec![], RegisterFlags::default());
     assert!(matches!(nothing.map(drop), Err(Error::Cuda(_))));
     match RegisteredMemory::new(&device, values, RegisterFlags { read_only: true }) {

@@ -62,6 +62,8 @@ typedef struct gridlet_launch_config {
   uint32_t cluster[3];
   // Not 0: all blocks run at the same time.
   uint32_t cooperative;
+  // Room for what is added later, so that programs need not be built again; refused if it is not 0.
+  uint32_t reserved[8];
 } gridlet_launch_config;
 
 #ifdef __cplusplus

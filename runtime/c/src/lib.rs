@@ -66,6 +66,8 @@ pub struct gridlet_launch_config {
     pub cluster: [u32; 3],
     /// Not 0: all blocks run at the same time.
     pub cooperative: u32,
+    /// Room for what is added later, so that programs need not be built again; refused if it is not 0.
+    pub reserved: [u32; 8],
 }
 
 thread_local! {
@@ -445,6 +447,11 @@ pub unsafe extern "C" fn gridlet_launch(
         let (stream, kernel, config) = unsafe {
             (value(stream, "stream")?, value(kernel, "kernel")?, value(config, "config")?)
         };
+        if config.reserved != [0; 8] {
+            return Err(invalid(
+                "`config->reserved` is not 0: zero the configuration first".into(),
+            ));
+        }
         let parameters = &kernel.0.manifest().parameters;
         if count != parameters.len() {
             let kernel = kernel.0.name().into();

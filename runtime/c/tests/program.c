@@ -31,7 +31,7 @@ int main(int count, char **arguments) {
     gridlet_kernel *kernel, *none;
     gridlet_stream *stream;
     gridlet_memory *x_memory, *y_memory, *empty;
-    gridlet_launch_config config = {{8}, {128}, 0, {0}, 0};
+    gridlet_launch_config config = {{8}, {128}, 0, {0}, 0, {0}};
     uint32_t n = N;
     float a = 2;
     if (count != 3) return 2;
@@ -80,6 +80,8 @@ int main(int count, char **arguments) {
     refused(gridlet_launch(stream, kernel, &config, NULL, 4));
     refused(gridlet_launch(stream, kernel, NULL, launch, 4));
     config.block[0] = 0;
+    refused(gridlet_launch(stream, kernel, &config, launch, 4));
+    config.reserved[7] = 1;
     refused(gridlet_launch(stream, kernel, &config, launch, 4));
     refused(gridlet_synchronize(NULL, 0));
 

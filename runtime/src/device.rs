@@ -376,6 +376,8 @@ pub(crate) struct DeviceInner {
     /// How many buffers have memory that the host sees and that goes with the context.
     host_visible: AtomicUsize,
     pub(crate) kernel_ran: AtomicBool,
+    /// A program that launches from the device was loaded.
+    launching_program: AtomicBool,
     /// What broke the context, once something did.
     fault: OnceLock<Box<Fault>>,
     /// That context was reset since.
@@ -397,6 +399,7 @@ impl DeviceInner {
             callers: AtomicUsize::new(0),
             host_visible: AtomicUsize::new(0),
             kernel_ran: AtomicBool::new(false),
+            launching_program: AtomicBool::new(false),
             fault: OnceLock::new(),
             is_reset: AtomicBool::new(false),
             timed_out: OnceLock::new(),
@@ -493,7 +496,15 @@ impl DeviceInner {
     }
 
     pub(crate) fn add_program(&self, program: &Arc<ProgramInner>) {
+        if program.artifact.manifest().device_runtime.is_some() {
+            self.launching_program.store(true, Ordering::Release);
+        }
         add(&self.programs, program);
+    }
+
+    /// Whether a program that launches from the device was ever loaded.
+    pub(crate) fn has_launching_programs(&self) -> bool {
+        self.launching_program.load(Ordering::Acquire)
     }
 
     pub(crate) fn note_kernel(&self) {

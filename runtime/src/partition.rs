@@ -38,6 +38,9 @@ pub enum Confinement {
     /// Those that the host launches may use two SMs more, which all green contexts share; those that are launched
     /// from the device run on any SM. So it is on compute capability 9.x.
     ChildrenLeave,
+    /// They may use two SMs more, which all green contexts share, because another program that launches from the device
+    /// was loaded. So it is on compute capability 9.x.
+    TwoMore,
     /// The program launches from the device, on a GPU of another compute capability, where nobody has measured it.
     NotMeasured,
 }
@@ -49,6 +52,10 @@ impl std::fmt::Display for Confinement {
             Confinement::ChildrenLeave => {
                 "kernels launched from the device leave the partition: CUDA's device runtime runs them on any SM, \
                  and kernels launched from the host may use 2 SMs more than the partition has"
+            }
+            Confinement::TwoMore => {
+                "kernels may use 2 SMs more than the partition has, because a program that launches from the device was \
+                 loaded"
             }
             Confinement::NotMeasured => {
                 "kernels launched from the device may leave the partition: they do on compute capability 9.x, and \
@@ -222,7 +229,7 @@ impl GreenContext {
         Ok(CurrentGreenContext { context, _entered: entered, _one_thread: PhantomData })
     }
 
-    /// Whether the program's kernels stay on its SMs. Kernels that launch do so through CUDA's device runtime, whose
+    /// Whether the program's kernels stay on its SMs, with what is loaded on the device so far. Kernels that launch do so through CUDA's device runtime, whose
     /// children leave (seen on an H200, of compute capability 9.0, with driver 580.159.04; on other GPUs not measured).
     pub fn confinement(&self, program: &Program) -> Confinement {
         self.inner.confinement(&program.inner)
@@ -290,6 +297,9 @@ impl GreenInner {
     pub(crate) fn confinement(&self, program: &ProgramInner) -> Confinement {
         let launches = program.artifact.manifest().device_runtime.is_some();
         match self.device.info.compute_capability.major {
+            // "When a module with dynamic parallelism (CDP) is loaded, all future kernels running under green contexts
+            // may use and share an additional set of 2 SMs."
+            9 if !launches && self.device.has_launching_programs() => Confinement::TwoMore,
             _ if !launches => Confinement::Confined,
             // The CPU device's partitions hold.
             0 => Confinement::Confined,

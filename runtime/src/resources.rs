@@ -187,6 +187,11 @@ impl SmResource {
         }
     }
 
+    fn too_few(&self, asked: u32) -> Error {
+        let SmGranularity { minimum, alignment, .. } = self.granularity;
+        ResourceProblem::TooFew { asked, available: self.sm_count, minimum, alignment }.into()
+    }
+
     fn check_count(&self, minimum: u32, flags: SplitFlags) -> Result<()> {
         let capability = self.device.info.compute_capability;
         if self.origin != Origin::Whole {
@@ -194,7 +199,7 @@ impl SmResource {
         }
         // "must be between 0 and the SM count specified in input"
         if minimum > self.sm_count {
-            return Err(ResourceProblem::TooFew { asked: minimum, available: self.sm_count }.into());
+            return Err(self.too_few(minimum));
         }
         if flags.max_potential_cluster_size && capability.major < 9 {
             return Err(ResourceProblem::NoClusters { capability: capability.to_string() }.into());
@@ -253,7 +258,7 @@ impl SmResource {
         }
         if sum > u64::from(self.sm_count) {
             let asked = u32::try_from(sum).unwrap_or(u32::MAX);
-            return Err(ResourceProblem::TooFew { asked, available: self.sm_count }.into());
+            return Err(self.too_few(asked));
         }
         let request = groups.iter().map(|group| SplitGroup {
             sm_count: group.sm_count,
@@ -447,12 +452,18 @@ pub enum ResourceProblem {
     #[error("a split needs at least one group")]
     NoGroups,
     /// More SMs than there are.
-    #[error("{asked} SMs asked, {available} there")]
+    #[error(
+        "{asked} SMs asked, {available} there: this device splits in multiples of {alignment}, {minimum} at least"
+    )]
     TooFew {
         /// SMs asked for.
         asked: u32,
         /// SMs of the resource.
         available: u32,
+        /// SMs of the smallest partition.
+        minimum: u32,
+        /// Partitions are multiples of this many SMs.
+        alignment: u32,
     },
     /// Another number of SMs than the device gives.
     #[error(

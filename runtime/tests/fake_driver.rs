@@ -356,6 +356,7 @@ scenario!(nothing_is_destroyed_after_a_time_out, "full", ["FAKE_QUERY" = "600"],
     )?;
     say(stream.synchronize(Duration::from_millis(20)).unwrap_err());
     say(buffer.to_vec().unwrap_err());
+    say(device.recover().unwrap_err());
     drop((kernel, stream, buffer, device));
     let again = Device::open(0)?;
     again.stream().map(|_| ())

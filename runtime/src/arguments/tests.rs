@@ -268,6 +268,20 @@ fn a_manifest_made_by_hand_cannot_make_it_panic() {
     assert!(packed(&wrong, &[Arg::Bytes(&[0; 8])]).is_err());
     wrong.parameters[0].ty = Type::Struct("None".into());
     assert!(packed(&wrong, &[Arg::Fields(vec![Arg::from(1)])]).is_err());
+
+    // Offsets and sizes beyond all numbers.
+    let far = |offset, size| {
+        let fields = vec![Field { name: "x".into(), ty: scalar("u32"), offset }];
+        vec![Struct { name: "Far".into(), size, alignment: 4, fields }]
+    };
+    let of_far = array(Type::Struct("Far".into()), 3);
+    let mut kernel = one(scalar("u32"));
+    kernel.parameters[0].ty = of_far;
+    kernel.parameters[0].offset = 8;
+    let arg = Arg::Fields(vec![Arg::Fields(vec![Arg::from(1u32)]); 3]);
+    for structs in [far(u64::MAX, 4), far(0, u64::MAX / 2), far(0, u64::MAX / 3)] {
+        assert!(pack(&kernel, &structs, std::slice::from_ref(&arg), 0).is_err());
+    }
 }
 
 #[test]

@@ -212,7 +212,9 @@ impl Stream {
             }
         }
         self.launch(kernel, config, args)?;
-        inner.progress.mark(self, inner.work.submitted.load(Ordering::Acquire))
+        // The launch is made, and an error would say that it is not. Without marks only waits see how far the stream is.
+        let _ = inner.progress.mark(self, inner.work.submitted.load(Ordering::Acquire));
+        Ok(())
     }
 
     /// Sets the event to this point of the stream.

@@ -84,6 +84,24 @@ scenario!(groups_of_one_split_are_put_together, "newest", ["FAKE_VERSION" = "130
     Ok(())
 });
 
+scenario!(
+    a_launch_that_was_made_is_no_error,
+    "full",
+    ["FAKE_QUIET" = "1", "FAKE_FAIL" = "cuEventRecord:46"],
+    || {
+        let device = Device::open(0)?;
+        let kernel = Program::load(&device, &common::artifact()?)?.kernel("lose")?;
+        let stream = device.stream()?;
+        let args = [Arg::from(0), Arg::from(0u32), Arg::from(0u32)];
+        let launch = || stream.try_launch(&kernel, &LaunchConfig::new(1, 1), &args);
+        // The driver cannot say how far the stream has come, but a wait can.
+        say((0..958).filter(|_| launch().is_ok()).count());
+        say(launch().unwrap_err());
+        stream.synchronize_default()?;
+        launch()
+    }
+);
+
 scenario!(events_are_those_of_the_device, "full", [], || {
     let (device, cpu) = (Device::open(0)?, Device::open_cpu(CpuConfig::default())?);
     let (green, stream) = (GreenContext::with_sms(&device, 16)?, device.stream()?);

@@ -1,5 +1,5 @@
-//! Whoever reaches memory or lets it go waits for the kernels that use it, on the CPU device, where all of it is this
-//! process's own memory.
+//! Handles of the CPU device, where all memory is this process's own: whoever reaches memory or lets it go waits for the
+//! kernels that use it, copies fit, and what only GPUs have is refused.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
@@ -18,8 +18,8 @@ use gridlet_runtime::unified::{
     HostBuffer, HostFlags, ManagedBuffer, RegisterFlags, RegisteredMemory,
 };
 use gridlet_runtime::{
-    Arg, Artifact, Buffer, CpuConfig, Device, DeviceMemory, Error, GreenContext, LaunchConfig,
-    Program, Stream,
+    Arg, Artifact, Buffer, Confinement, CpuConfig, Device, DeviceMemory, Error, GreenContext,
+    LaunchConfig, Program, Stream,
 };
 
 /// `spin` of `cpu_device/kernels.c`, which runs until what its parameter points to is not 0; `None` without a C compiler.
@@ -28,7 +28,8 @@ fn artifact() -> Option<&'static Artifact> {
     ARTIFACT.get_or_init(build).as_ref()
 }
 
-fn build() -> Option<Artifact> {
+/// The image; `None` without a C compiler.
+fn image() -> Option<Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();
     let library = folder.path().join("kernels.so");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cpu_device/kernels.c");
@@ -41,7 +42,11 @@ fn build() -> Option<Artifact> {
         }
         Err(error) => panic!("cc: {error}"),
     }
-    let image = std::fs::read(library).unwrap();
+    Some(std::fs::read(library).unwrap())
+}
+
+fn build() -> Option<Artifact> {
+    let image = image()?;
     let description = describe_image(ImageKind::SharedObject, &cpu_arch(), "kernels.so", &image);
     let manifest: Manifest = serde_json::from_value(serde_json::json!({
         "manifest_version": 1,
@@ -196,4 +201,44 @@ fn copies_have_the_length_of_the_memory() {
     assert_eq!(words.copy_from_host(&[1]), Err(Error::Length { expected: 8, given: 4 }));
     let error = words.copy_from(&Buffer::alloc_zeroed(&device, 3).unwrap());
     assert_eq!(error, Err(Error::Length { expected: 8, given: 12 }));
+}
+
+#[test]
+fn launches_that_only_gpus_have_are_refused() {
+    let Some(artifact) = artifact() else { return };
+    let device = device();
+    let kernel = Program::load(&device, artifact).unwrap().kernel("spin").unwrap();
+    let stream = device.stream().unwrap();
+    let one = LaunchConfig::new(1, 1);
+    let refused = |config| {
+        let error = stream.launch(&kernel, &config, &[Arg::null()]).unwrap_err();
+        assert!(matches!(error, Error::Launch { .. }), "{error}");
+        error.to_string()
+    };
+    assert_eq!(
+        refused(one.cooperative()),
+        "kernel `spin`: cooperative launches need a GPU that has them, and this is the CPU device"
+    );
+    assert_eq!(
+        refused(one.with_cluster(1)),
+        "kernel `spin`: clusters need a GPU of compute capability 9.0 or later, and this is the CPU device"
+    );
+    device.synchronize(Duration::from_secs(10)).unwrap();
+}
+
+#[test]
+fn partitions_confine_programs_that_launch() {
+    let Some(artifact) = artifact() else { return };
+    let device = device();
+    let mut manifest = artifact.manifest().clone();
+    // Any variable of the image that is as large and zero will do.
+    manifest.device_runtime = Some(
+        serde_json::from_value(serde_json::json!({ "lost_launch_record": "counters" })).unwrap(),
+    );
+    let launching = Artifact::new(manifest, vec![image().unwrap()]).unwrap();
+    let green = GreenContext::with_sms(&device, 1).unwrap();
+    for artifact in [artifact, &launching] {
+        let program = Program::load(&device, artifact).unwrap();
+        assert_eq!(green.confinement(&program), Confinement::Confined);
+    }
 }

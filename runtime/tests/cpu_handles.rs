@@ -74,8 +74,8 @@ fn device() -> Device {
 }
 
 /// Runs `act` while a kernel runs, and checks that it ended after the kernel did: nothing else sets the flag that the
-/// kernel waits for but another thread, later.
-fn waits(what: &str, device: &Device, stream: Stream, act: impl FnOnce(Stream)) {
+/// kernel waits for but another thread, later. What `act` gives lives until then.
+fn waits<T>(what: &str, device: &Device, stream: Stream, act: impl FnOnce(Stream) -> T) {
     let Some(artifact) = artifact() else { return };
     let kernel = Program::load(device, artifact).unwrap().kernel("spin").unwrap();
     let flag = AtomicU32::new(0);
@@ -86,7 +86,7 @@ fn waits(what: &str, device: &Device, stream: Stream, act: impl FnOnce(Stream)) 
             thread::sleep(Duration::from_millis(60));
             flag.store(1, Ordering::Release);
         });
-        act(stream);
+        let _until_checked = act(stream);
         assert_eq!(flag.load(Ordering::Acquire), 1, "{what} did not wait");
     });
     device.synchronize(Duration::from_secs(10)).unwrap();
@@ -96,7 +96,7 @@ fn waits(what: &str, device: &Device, stream: Stream, act: impl FnOnce(Stream)) 
 fn waits_on(what: &str, device: &Device, act: impl FnOnce()) {
     waits(what, device, device.stream().unwrap(), |stream| {
         act();
-        drop(stream);
+        stream
     });
 }
 

@@ -162,11 +162,16 @@ fn what_a_thread_does_waits_for_streams_that_others_drop() {
     let device = device();
     let buffer = Buffer::from_slice(&device, &[1u32]).unwrap();
     waits("a copy beside a stream's drop", &device, device.stream().unwrap(), |stream| {
-        thread::scope(|scope| {
-            scope.spawn(|| drop(stream));
-            thread::sleep(Duration::from_millis(20));
-            assert_eq!(buffer.to_vec().unwrap(), [1]);
-        });
+        let dropping = thread::spawn(|| drop(stream));
+        thread::sleep(Duration::from_millis(20));
+        // Another stream does not make it forgotten, nor does a wait that times out end the device.
+        let other = device.stream().unwrap();
+        let error = device.synchronize(Duration::from_millis(5)).unwrap_err();
+        assert!(matches!(error, Error::TimedOut { .. }), "{error}");
+        other.synchronize_default().unwrap();
+        assert_eq!(buffer.to_vec().unwrap(), [1]);
+        // Ended when the wait was checked.
+        dropping
     });
 }
 

@@ -51,7 +51,7 @@ fn a_c_program_runs_a_bundle() {
     cc.arg(package().join("tests/program.c")).arg("-I").arg(package().join("../include"));
     cc.arg("-L")
         .arg(&libraries)
-        .arg("-lgridlet_c")
+        .args(["-lgridlet_c", "-lpthread"])
         .arg(format!("-Wl,-rpath,{}", libraries.display()));
     assert!(cc.status().unwrap().success());
 

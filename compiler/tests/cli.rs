@@ -254,6 +254,25 @@ fn messages_can_be_json_lines() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_takes_the_messages_and_not_the_status() {
+    let folder = folder();
+    fs::write(folder.path().join("a.grid"), "kernel k() { x = 1; }").unwrap();
+    for format in ["human", "json"] {
+        for (file, status) in [("a.grid", 1), ("missing.grid", 2)] {
+            let full = fs::File::options().write(true).open("/dev/full").unwrap();
+            let mut check = std::process::Command::new(env!("CARGO_BIN_EXE_gridlet"));
+            check.args(["check", "--message-format", format, file]).current_dir(folder.path());
+            assert_eq!(
+                check.stderr(full).status().unwrap().code(),
+                Some(status),
+                "{file}, {format}"
+            );
+        }
+    }
+}
+
+#[test]
 fn output_is_the_same_every_time() {
     let folder = folder();
     let source = include_str!("../../examples/programs/mandelbrot.grid");

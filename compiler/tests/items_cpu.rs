@@ -101,6 +101,18 @@ fn a_used_file_that_is_not_there_is_an_error_of_the_program() {
     assert!(output.stderr.contains("p.grid:2:5"), "{output:?}");
 }
 
+#[test]
+fn messages_name_files_as_they_are_reached_from_here() {
+    let wrong = "kernel k(p: *mut u32) { *p = true; }";
+    let folder =
+        files(&[("a/p.grid", wrong), ("b/p.grid", "use \"lib/q.grid\";"), ("b/lib/q.grid", wrong)]);
+    let output = call(&folder, "check a/p.grid b/p.grid");
+    assert!(output.stderr.contains(" a/p.grid:1:30\n"), "{output:?}");
+    assert!(output.stderr.contains(" b/lib/q.grid:1:30\n"), "{output:?}");
+    let output = call(&folder, "check --message-format json b/p.grid");
+    assert!(output.stderr.contains("\"file\":\"b/lib/q.grid\""), "{output:?}");
+}
+
 const INSTANCES: &str = "\
 fn sum<const K: u32>(p: *const u32) -> u32 {
     if K == 0 { return 0; }

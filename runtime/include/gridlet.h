@@ -62,6 +62,8 @@ typedef struct gridlet_launch_config {
   uint32_t cluster[3];
   // Not 0: all blocks run at the same time.
   uint32_t cooperative;
+  // Room for what is added later, so that programs need not be built again; refused if it is not 0.
+  uint32_t reserved[8];
 } gridlet_launch_config;
 
 #ifdef __cplusplus
@@ -71,11 +73,21 @@ extern "C" {
 // What went wrong last on this thread; empty if nothing did. Valid until the next call that fails on this thread.
 const char *gridlet_last_error(void);
 
-// Opens the device of that name: `cpu`, or `cuda:0`.
+// Opens the device of that name: `cuda:0`, `cpu`, or `auto`, which is the first GPU, or else the processor.
 //
 // # Safety
 // `name` is a text, `device` has room for a pointer.
-enum gridlet_status gridlet_device_open(const char *name, struct gridlet_device **device);
+enum gridlet_status gridlet_device_open(const char *name,
+                                        struct gridlet_device **device);
+
+// Sets how many launches of kernels may be pending at once: 2,048 if nobody does. What does not fit is lost, and
+// `gridlet_synchronize` tells it. On a GPU it must be set before the first kernel and takes device memory, about 1.2 GB
+// for 131,072 on an H200.
+//
+// # Safety
+// `device` is open.
+enum gridlet_status gridlet_device_set_pending_launches(const struct gridlet_device *device,
+                                                        uint64_t launches);
 
 // Closes a device.
 //
@@ -164,7 +176,7 @@ enum gridlet_status gridlet_memory_write(struct gridlet_memory *memory,
 // Waits for earlier launches and copies all of the memory, which has as many bytes.
 //
 // # Safety
-// `memory` is allocated, and `to` has room for `bytes` bytes that are initialised.
+// `memory` is allocated, and `to` has room for `bytes` bytes.
 enum gridlet_status gridlet_memory_read(const struct gridlet_memory *memory,
                                         void *to,
                                         size_t bytes);

@@ -26,8 +26,14 @@ const INPUT_ARGUMENTS: [&str; 3] = ["-O2", "-fPIC", "-Wl,-Bsymbolic"];
 /// # Errors
 /// [`Error::Missing`] if there is no C compiler, [`Error::Tool`] with its log if compiling or linking fails.
 pub fn link(object: &[u8], inputs: &[LinkInput]) -> Result<SharedObject> {
-    let folder =
-        tempfile::tempdir().map_err(|source| Error::Io { path: std::env::temp_dir(), source })?;
+    let folder = tempfile::tempdir().map_err(|source| Error::Missing {
+        what: format!(
+            "no temporary folder in {}: {}",
+            std::env::temp_dir().display(),
+            source.kind()
+        ),
+        help: "Set TMPDIR to a folder that can be written to.".into(),
+    })?;
     let (input, output) = (folder.path().join("image.o"), folder.path().join("image.so"));
     std::fs::write(&input, object).map_err(|source| Error::Io { path: input.clone(), source })?;
     let mut arguments = vec![];

@@ -1,11 +1,15 @@
 //! The formatter: pairs of texts, the repository's own programs, and texts with space and comments anywhere.
 
+#[path = "support/time.rs"]
+mod time;
+
 use std::path::{Path, PathBuf};
 
 use gridlet::format::{WIDTH, format};
 use gridlet::source::{FileId, SourceMap};
 use gridlet::syntax::tokens;
 use proptest::prelude::*;
+use time::seconds_on_processor;
 
 /// The `.grid` files of the repository, sorted.
 fn repository() -> Vec<PathBuf> {
@@ -130,12 +134,6 @@ fn line_endings_stay_and_byte_order_marks_go() {
     assert_eq!(formatted, "// a\r\nkernel k() { /* b\r\n c */ }\r\n");
     assert_eq!(check("\r\n").as_deref(), Some(""));
     assert_eq!(check("// only\r\n\r\n").as_deref(), Some("// only\r\n"));
-}
-
-/// How long this thread ran, whoever else did: Linux counts nanoseconds. `None` on other systems.
-fn seconds_on_processor() -> Option<f64> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    Some(text.split_whitespace().next()?.parse::<f64>().ok()? / 1e9)
 }
 
 #[test]

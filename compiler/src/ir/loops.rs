@@ -364,3 +364,23 @@ fn shared_slots(function: &Function) -> Vec<bool> {
     }
     is_shared
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::check;
+    use crate::source::SourceMap;
+
+    #[test]
+    fn a_loop_that_counts_ends_whatever_loop_is_in_it() {
+        // The loop within may turn for ever, and its blocks stand behind those that count.
+        let body = "let mut i = 0u32; while i < n { while p[0] > i { p[1] = i; } i += 1; }";
+        let text = format!("kernel k(p: *mut u32, n: u32) {{ {body} }}");
+        let module = check(SourceMap::single("a.grid", text)).unwrap().module;
+        let function = module.function(module.kernels[0].body);
+        let found: Vec<_> = turns(function, &|_| false).into_iter().flatten().collect();
+        let [outer, inner] = found[..] else { panic!("{found:?}") };
+        assert!(outer.ends && outer.is_around && !outer.is_within, "{outer:?}");
+        assert!(!inner.ends && !inner.is_around && !inner.is_within, "{inner:?}");
+    }
+}

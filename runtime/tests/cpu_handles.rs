@@ -83,7 +83,7 @@ fn waits<T>(what: &str, device: &Device, stream: Stream, act: impl FnOnce(Stream
     stream.launch(&kernel, &LaunchConfig::new(1, 1), &[address]).unwrap();
     thread::scope(|scope| {
         scope.spawn(|| {
-            thread::sleep(Duration::from_millis(60));
+            thread::sleep(Duration::from_millis(150));
             flag.store(1, Ordering::Release);
         });
         let _until_checked = act(stream);
@@ -163,7 +163,7 @@ fn what_a_thread_does_waits_for_streams_that_others_drop() {
     let buffer = Buffer::from_slice(&device, &[1u32]).unwrap();
     waits("a copy beside a stream's drop", &device, device.stream().unwrap(), |stream| {
         let dropping = thread::spawn(|| drop(stream));
-        thread::sleep(Duration::from_millis(20));
+        thread::sleep(Duration::from_millis(60));
         // Another stream does not make it forgotten, nor does a wait that times out end the device.
         let other = device.stream().unwrap();
         let error = device.synchronize(Duration::from_millis(5)).unwrap_err();

@@ -262,6 +262,21 @@ impl CpuDevice {
         }
     }
 
+    /// Says that kernels may use memory of the host's own, for the checker: as if it was allocated and the host wrote it.
+    pub(crate) fn lend(&self, address: *const u8, bytes: usize) {
+        if let Some(hooks) = &self.shared.hooks {
+            hooks.on_alloc(address as usize, bytes);
+            hooks.on_host_write(address as usize, bytes);
+        }
+    }
+
+    /// No longer.
+    pub(crate) fn take_back(&self, address: *const u8, bytes: usize) {
+        if let Some(hooks) = &self.shared.hooks {
+            hooks.on_free(address as usize, bytes);
+        }
+    }
+
     /// How many launches from kernels may be pending; 0 is no limit.
     pub fn pending_limit(&self) -> u64 {
         self.shared.pending.limit()

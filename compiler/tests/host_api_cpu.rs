@@ -198,6 +198,7 @@ fn checks_know_all_kinds_of_memory() {
     let mut host = HostBuffer::<u32>::alloc_zeroed(&device, 1, HostFlags::default()).unwrap();
     let flags = RegisterFlags::default();
     let mut registered = RegisteredMemory::new(&device, vec![7u32], flags).unwrap();
+    next(Arg::from(&Buffer::from_slice(&device, &[1u32]).unwrap()), Arg::from(&mut host)).unwrap();
     next(Arg::from(&managed), Arg::from(&mut host)).unwrap();
     assert_eq!(host.host().unwrap(), [2]);
     host.host().unwrap()[0] = 5;

@@ -189,6 +189,19 @@ scenario!(a_fault_names_each_kernel_once, "old", ["FAKE_QUERY" = "719"], || {
     stream.synchronize_default()
 });
 
+scenario!(a_fault_names_no_kernel_that_ended, "old", [], || {
+    let device = Device::open(0)?;
+    let program = Program::load(&device, &common::artifact()?)?;
+    let (lose, poke) = (program.kernel("lose")?, program.kernel("poke")?);
+    let stream = device.stream()?;
+    launch(&stream, &lose)?;
+    stream.synchronize_default()?;
+    // SAFETY: the scenario has one thread here.
+    unsafe { env::set_var("FAKE_QUERY", "719") };
+    stream.launch(&poke, &LaunchConfig::new(1, 1), &[Arg::at_mut::<u32>(&device, 0x1000)])?;
+    stream.synchronize_default()
+});
+
 // With the same driver.
 scenario!(what_was_before_a_fault_is_not_used_after_it, "old", ["FAKE_QUERY" = "700"], || {
     let device = Device::open(0)?;

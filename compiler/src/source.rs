@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 /// Index of a file in a [`SourceMap`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,7 +40,7 @@ impl Span {
 /// One source file.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
-    /// The name shown in messages and recorded in artifacts.
+    /// The name recorded in artifacts: the path from the folder of the program's first file.
     pub name: String,
     /// The text.
     pub text: String,
@@ -73,6 +74,8 @@ pub struct UseFailure {
 #[derive(Clone, Debug, Default)]
 pub struct SourceMap {
     files: Vec<SourceFile>,
+    /// The folder of the first file, as messages show it.
+    folder: PathBuf,
     /// What each `use` gave, by the file and the first byte of its path.
     uses: BTreeMap<(FileId, u32), Result<FileId, UseFailure>>,
 }
@@ -100,6 +103,17 @@ impl SourceMap {
         let id = FileId(self.files.len() as u32);
         self.files.push(SourceFile { name: name.into(), text, line_starts, checkpoints });
         id
+    }
+
+    /// Lets messages show the files as they are reached from the current folder: those of a program in `folder`.
+    /// Artifacts have the names alone, which are the same wherever a program lies.
+    pub fn set_folder(&mut self, folder: &Path) {
+        self.folder = folder.to_path_buf();
+    }
+
+    /// The name of a file in messages.
+    pub fn shown_name(&self, file: &SourceFile) -> String {
+        self.folder.join(&file.name).display().to_string()
     }
 
     /// Notes which file the `use` means whose path stands at `path`.

@@ -169,6 +169,39 @@ fn several_outputs_go_to_a_folder_and_one_to_a_file() {
 }
 
 #[test]
+fn outputs_do_not_replace_sources() {
+    let folder = folder();
+    fs::write(folder.path().join("a.grid"), KERNEL).unwrap();
+    fs::write(folder.path().join("b.grid"), KERNEL).unwrap();
+    let build = ["build", "a.grid", "--emit"];
+    let bitcode = Gridlet::new(&folder).run(&[&build[..], &["bitcode"]].concat());
+    assert_eq!(bitcode.status, 0, "{}", bitcode.stderr);
+    let bytes = fs::read(folder.path().join("a.bc")).unwrap();
+    let mut seen = String::new();
+    for call in [
+        [&build[..], &["nvvm", "-o", "a.grid"]].concat(),
+        [&build[..], &["nvvm", "-o", "b.grid"]].concat(),
+        [&build[..], &["ir,nvvm", "-o", "a.grid"]].concat(),
+        // Its own name is what the output would be called.
+        vec!["build", "a.bc", "--emit", "bitcode"],
+    ] {
+        let output = Gridlet::new(&folder).run(&call);
+        assert_eq!(output.status, 2, "{call:?}: {output:?}");
+        seen += &output.stderr;
+    }
+    insta::assert_snapshot!(seen, @"
+    error: a.grid: is what is compiled; name another file with -o
+    error: b.grid: is there already, and .grid files are sources; name another file with -o
+    error: a.grid: is a file; several outputs go to a folder
+    error: ./a.bc: is what is compiled; name another file with -o
+    ");
+    for name in ["a.grid", "b.grid"] {
+        assert_eq!(fs::read_to_string(folder.path().join(name)).unwrap(), KERNEL);
+    }
+    assert_eq!(fs::read(folder.path().join("a.bc")).unwrap(), bytes);
+}
+
+#[test]
 fn nvvm_ir_is_an_input_too() {
     let folder = folder();
     fs::write(folder.path().join("a.grid"), KERNEL).unwrap();
@@ -218,6 +251,25 @@ fn messages_can_be_json_lines() {
         output.stderr.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
     assert_eq!(lines.len(), 3, "{}", output.stderr);
     assert!(lines.iter().all(|line| line["severity"] == "error" && line["id"].is_string()));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_takes_the_messages_and_not_the_status() {
+    let folder = folder();
+    fs::write(folder.path().join("a.grid"), "kernel k() { x = 1; }").unwrap();
+    for format in ["human", "json"] {
+        for (file, status) in [("a.grid", 1), ("missing.grid", 2)] {
+            let full = fs::File::options().write(true).open("/dev/full").unwrap();
+            let mut check = std::process::Command::new(env!("CARGO_BIN_EXE_gridlet"));
+            check.args(["check", "--message-format", format, file]).current_dir(folder.path());
+            assert_eq!(
+                check.stderr(full).status().unwrap().code(),
+                Some(status),
+                "{file}, {format}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -210,8 +210,7 @@ fn the_list_of_warnings_is_right() {
 #[test]
 fn the_reference_has_every_id_in_order() {
     let entries: Vec<&str> = reference::entries().map(|entry| entry.id).collect();
-    let ids: Vec<&str> = ids::ALL.iter().map(|(id, _)| *id).collect();
-    assert_eq!(entries, ids);
+    assert_eq!(entries, ids::explained().map(|(id, _)| id).collect::<Vec<_>>());
 }
 
 /// A file that programs of the reference use.
@@ -235,6 +234,10 @@ fn the_programs_of_the_reference_are_wrong_and_right_as_it_says() {
         let programs: Vec<&str> = entry.programs().collect();
         let wanted = if without.contains(&entry.id) { 0 } else { 2 };
         assert_eq!(programs.len(), wanted, "programs of `{}`", entry.id);
+        // `run_cpu.rs` runs those.
+        if ids::lookup(entry.id).is_none() {
+            continue;
+        }
         for (at, program) in programs.into_iter().enumerate() {
             let files = Memory::new([("example.grid", program), ("shapes.grid", SHAPES)]);
             let sources = load(&files, Path::new("example.grid")).expect("a file in memory");

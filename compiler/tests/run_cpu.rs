@@ -4,6 +4,7 @@
 
 mod support;
 
+use gridlet::diagnostics::{ids, reference};
 use support::{Gridlet, OVERFLOW, Output, folder, json, program};
 use tempfile::TempDir;
 
@@ -528,4 +529,26 @@ kernel k(x: f16, data: *mut bf16, both: f16x2, sum: *mut f16) {
     // 1/3 and 0.1 are 0.333984375 and 0.10009765625 in bf16; their sum lies between two and goes to the even one.
     assert_eq!(buffers["data"], serde_json::json!([0.43359375, 1.0]), "{output:?}");
     assert_eq!(buffers["sum"], serde_json::json!([-0.25]), "{output:?}");
+}
+
+#[test]
+fn the_reference_explains_what_check_finds() {
+    let mut wrong = String::new();
+    let mut seen = 0;
+    for entry in reference::entries().filter(|entry| ids::lookup(entry.id).is_none()) {
+        for (at, source) in entry.programs().enumerate() {
+            seen += 1;
+            let folder = program(source);
+            let output = run(&folder, "--check --kernel k --grid 1 --block 64 --arg [64]");
+            let said = output.stderr.lines().find(|line| line.starts_with("error"));
+            let is_as_said = match at {
+                0 => said.is_some_and(|line| line.starts_with(&format!("error[{}]", entry.id))),
+                _ => (output.status, output.stderr.as_str()) == (0, ""),
+            };
+            if !is_as_said {
+                wrong += &format!("`{}`, program {at}: {output:?}\n", entry.id);
+            }
+        }
+    }
+    assert_eq!((wrong.as_str(), seen), ("", 16));
 }

@@ -73,11 +73,21 @@ extern "C" {
 // What went wrong last on this thread; empty if nothing did. Valid until the next call that fails on this thread.
 const char *gridlet_last_error(void);
 
-// Opens the device of that name: `cpu`, or `cuda:0`.
+// Opens the device of that name: `cuda:0`, `cpu`, or `auto`, which is the first GPU, or else the processor.
 //
 // # Safety
 // `name` is a text, `device` has room for a pointer.
-enum gridlet_status gridlet_device_open(const char *name, struct gridlet_device **device);
+enum gridlet_status gridlet_device_open(const char *name,
+                                        struct gridlet_device **device);
+
+// Sets how many launches of kernels may be pending at once: 2,048 if nobody does. What does not fit is lost, and
+// `gridlet_synchronize` tells it. On a GPU it must be set before the first kernel and takes device memory, about 1.2 GB
+// for 131,072 on an H200.
+//
+// # Safety
+// `device` is open.
+enum gridlet_status gridlet_device_set_pending_launches(const struct gridlet_device *device,
+                                                        uint64_t launches);
 
 // Closes a device.
 //

@@ -19,6 +19,8 @@ mod failures;
 mod fake;
 #[path = "fake_driver/interop.rs"]
 mod interop;
+#[path = "fake_driver/loading.rs"]
+mod loading;
 #[path = "fake_driver/misuse.rs"]
 mod misuse;
 #[path = "fake_driver/observe.rs"]
@@ -487,24 +489,6 @@ scenario!(lost_launches_are_reported_once, "full", ["FAKE_LOST" = "3"], || {
     device.synchronize(Duration::from_secs(1))?;
     launch(&other)?;
     device.synchronize(Duration::from_secs(1))
-});
-
-scenario!(a_refused_image_shows_the_drivers_log, "full", ["FAKE_LOAD" = "218"], || {
-    Program::load(&Device::open(0)?, &common::artifact()?).map(|_| ())
-});
-
-scenario!(
-    the_drivers_parameters_must_be_the_manifests,
-    "full",
-    ["FAKE_PARAMETER_BYTES" = "8"],
-    || {
-        let program = Program::load(&Device::open(0)?, &common::artifact()?)?;
-        program.kernel("lose").map(|_| ())
-    }
-);
-
-scenario!(a_record_of_another_size_is_refused, "full", ["FAKE_RECORD_BYTES" = "8"], || {
-    Program::load(&Device::open(0)?, &common::artifact()?).map(|_| ())
 });
 
 scenario!(a_launch_that_does_not_fit_is_not_made, "full", [], || {

@@ -161,7 +161,12 @@ impl<'a> Body<'_, 'a> {
             arguments.iter().map(|argument| self.need(argument, &element, Why::Nothing)).collect();
         if values.len() != count {
             let message = format!("`{name}` takes {count} values, not {}", values.len());
-            self.cx.report(Diagnostic::error(ids::CALL_ARITY, span, message));
+            let error = Diagnostic::error(ids::CALL_ARITY, span, message);
+            self.cx.report(match &ty {
+                // CUDA's constructor takes fewer.
+                Type::Struct(_) if values.len() < count => error.hint("give 1 for the others"),
+                _ => error,
+            });
             return None;
         }
         let values = values.into_iter().collect::<Option<Vec<_>>>()?;

@@ -51,13 +51,24 @@ pub(super) struct Variable {
     pub(super) loops: usize,
     /// Whether it is declared without a value.
     pub(super) is_unset: bool,
+    /// Whether its type is the one that a literal has where nothing asks for another.
+    pub(super) is_default: bool,
     /// Whether it is named somewhere. Only for what the typed tree does not name.
     pub(super) is_used: bool,
 }
 
 impl Variable {
     fn new(meaning: Meaning, ty: Option<Type>, span: Span) -> Self {
-        Variable { meaning, ty, span, points_to: None, loops: 0, is_unset: false, is_used: false }
+        Variable {
+            meaning,
+            ty,
+            span,
+            points_to: None,
+            loops: 0,
+            is_unset: false,
+            is_default: false,
+            is_used: false,
+        }
     }
 }
 

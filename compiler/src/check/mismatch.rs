@@ -73,10 +73,28 @@ impl<'a> Body<'_, 'a> {
             Why::Result(span) => error.label(span, "the function returns this"),
             Why::Same(span) => error.label(span, format!("this is {expected}")),
         };
-        if let Some(hint) = self.mismatch_hint(value, ty, why) {
+        if let Some((declared, hint)) = self.default_hint(value, ty) {
+            error = error.label(declared, "nothing here asks for another type").hint(hint);
+        } else if let Some(hint) = self.mismatch_hint(value, ty, why) {
             error = error.hint(hint);
         }
         self.cx.report(error);
+    }
+
+    /// For a variable whose type is only a literal's default and should have been `ty`: where it is declared, and how
+    /// it should be.
+    pub(super) fn default_hint(&self, value: &Expr, ty: &Type) -> Option<(Span, String)> {
+        let ExprKind::Local(id) = value.kind else { return None };
+        let variable = self.variable(id).filter(|variable| variable.is_default)?;
+        // The left side of `p[0] += 1` is checked as some variable.
+        if self.cx.sources.text(value.span) != self.local_name(id) {
+            return None;
+        }
+        let (Type::Scalar(from), Type::Scalar(to)) = (&value.ty, ty) else { return None };
+        let is_of_kind =
+            (from.is_integer() && to.is_integer()) || (from.is_float() && to.is_float());
+        let hint = || format!("declare it with its type: `{}: {}`", self.local_name(id), to.name());
+        is_of_kind.then(|| (variable.span, hint()))
     }
 
     fn mismatch_hint(&self, value: &Expr, ty: &Type, why: Why) -> Option<String> {
@@ -151,6 +169,13 @@ pub(super) fn becomes_const(from: &Type, to: &Type) -> bool {
         ) => from == to,
         _ => false,
     }
+}
+
+/// Whether a text is a decimal number without a type at its end.
+pub(super) fn is_number(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
+    digits.first().is_some_and(u8::is_ascii_digit)
+        && digits.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'_' | b'.'))
 }
 
 /// Whether a value is written with decimal digits alone, so that `.0` makes it a float.

@@ -298,6 +298,12 @@ impl<'a> Body<'_, 'a> {
             let text = self.cx.sources.text(value.span);
             is_plain_integer(value, text).then_some(text)
         });
+        let default = self.default_hint(left, &right.ty);
+        if let Some((declared, hint)) = default.or_else(|| self.default_hint(right, &left.ty)) {
+            let label = "nothing here asks for another type";
+            self.cx.report(error.label(declared, label).hint(hint));
+            return;
+        }
         error = match (&left.ty, &right.ty) {
             (Type::Scalar(a), Type::Scalar(b))
                 if a.is_float() != b.is_float() && plain.is_some() =>

@@ -2,7 +2,7 @@
 
 use super::blocks::Want;
 use super::body::{Body, LoopFrame, Meaning, Origin};
-use super::mismatch::Why;
+use super::mismatch::{Why, is_number};
 use super::tree::{
     BinaryOp, Declared, Expr, ExprKind, Local, SharedId, Statement, StatementKind, Unroll,
 };
@@ -87,12 +87,15 @@ impl<'a> Body<'_, 'a> {
         let is_wrong = matches!(checked, Some(None)) || ty.is_none();
         let points_to = checked.as_ref().and_then(|v| v.as_ref()).and_then(|v| self.points_to(v));
         let is_unset = checked.is_none();
+        let is_default = written.is_none()
+            && checked.iter().flatten().any(|value| is_number(self.cx.sources.text(value.span)));
         let local = self.declare_local(name, ty, mutable, Origin::Let);
         let loops = self.loops.len();
         if let Some(variable) = self.variable_mut(local) {
             variable.loops = loops;
             variable.points_to = points_to;
             variable.is_unset = is_unset;
+            variable.is_default = is_default;
         }
         (!is_wrong).then(|| StatementKind::Let { local, value: checked.flatten() })
     }
@@ -179,11 +182,11 @@ impl<'a> Body<'_, 'a> {
         let hint = hint.filter(|_| !matches!(op, BinaryOp::Shl | BinaryOp::Shr));
         let value = self.infer(value, hint.as_ref())?;
         // The operator says whether the types go together; what it makes of them is for run time.
-        let left = Expr {
-            kind: ExprKind::Local(super::tree::LocalId(0)),
-            ty: place.ty.clone(),
-            span: place.span,
+        let variable = match place.kind {
+            ExprKind::Local(id) => id,
+            _ => super::tree::LocalId(0),
         };
+        let left = Expr { kind: ExprKind::Local(variable), ty: place.ty.clone(), span: place.span };
         let value_span = value.span;
         let combined = self.combine(op, op_span, left, value, place.span.to(value_span))?;
         let ExprKind::Binary(_, _, value) = combined.kind else { return None };

@@ -237,7 +237,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
         }
     };
     reporter.diagnostics(&session.tool_warnings(), &SourceMap::default());
-    write(outputs, options.output.as_deref())
+    write(outputs, options)
 }
 
 fn name(stem: &Path, emit: Emit, arch: Option<Target>) -> PathBuf {
@@ -416,20 +416,49 @@ fn foreign(error: Error, path: &Path) -> Failure {
     }
 }
 
-fn write(outputs: Vec<Output>, path: Option<&Path>) -> Outcome {
-    match (outputs.as_slice(), path) {
-        ([only], None) if only.is_text => print(&String::from_utf8_lossy(&only.bytes)),
-        ([only], Some(path)) if !path.is_dir() => write_file(path, &only.bytes),
+fn write(outputs: Vec<Output>, options: &Options) -> Outcome {
+    let paths: Vec<PathBuf> = match (outputs.as_slice(), options.output.as_deref()) {
+        ([only], None) if only.is_text => return print(&String::from_utf8_lossy(&only.bytes)),
+        ([_], Some(path)) if !path.is_dir() => vec![path.into()],
         (several, path) => {
             let folder = path.unwrap_or(Path::new("."));
+            if folder.exists() && !folder.is_dir() {
+                return Err(Failure::call(format!(
+                    "{}: is a file; several outputs go to a folder",
+                    folder.display()
+                )));
+            }
             fs::create_dir_all(folder)
                 .map_err(|source| Error::Io { path: folder.into(), source })?;
-            for output in several {
-                write_file(&folder.join(&output.name), &output.bytes)?;
-            }
-            Ok(())
+            several.iter().map(|output| folder.join(&output.name)).collect()
         }
+    };
+    for path in &paths {
+        refuse_inputs(path, options)?;
     }
+    for (path, output) in paths.iter().zip(&outputs) {
+        write_file(path, &output.bytes)?;
+    }
+    Ok(())
+}
+
+/// What was compiled or linked is not overwritten by what was made of it.
+fn refuse_inputs(path: &Path, options: &Options) -> Outcome {
+    let Ok(identity) = fs::canonicalize(path) else { return Ok(()) };
+    let mut inputs = options.code.links.iter().chain([&options.file]);
+    if inputs.any(|input| fs::canonicalize(input).is_ok_and(|input| input == identity)) {
+        return Err(Failure::call(format!(
+            "{}: is what is compiled; name another file with -o",
+            path.display()
+        )));
+    }
+    if path.extension().is_some_and(|ending| ending == "grid") {
+        return Err(Failure::call(format!(
+            "{}: is there already, and .grid files are sources; name another file with -o",
+            path.display()
+        )));
+    }
+    Ok(())
 }
 
 fn write_file(path: &Path, bytes: &[u8]) -> Outcome {

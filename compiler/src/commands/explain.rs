@@ -34,8 +34,8 @@ pub(crate) fn run(options: &Options) -> Outcome {
 
 /// Every id with its meaning, one a line.
 fn list() -> String {
-    let width = ids::ALL.iter().map(|(id, _)| id.len()).max().unwrap_or(0);
-    ids::ALL.iter().fold(String::new(), |mut text, (id, meaning)| {
+    let width = ids::explained().map(|(id, _)| id.len()).max().unwrap_or(0);
+    ids::explained().fold(String::new(), |mut text, (id, meaning)| {
         let _ = writeln!(text, "{id:width$}  {meaning}");
         text
     })

@@ -24,7 +24,8 @@ pub(crate) fn read(
     wanted: &[KernelName],
     reporter: &Reporter,
 ) -> Result<Checked, Failure> {
-    let sources = compile::load(path)?;
+    let mut sources = compile::load(path)?;
+    sources.set_folder(path.parent().unwrap_or(Path::new("")));
     let shown = sources.clone();
     compile::check_for(sources, wanted).map_err(|error| reporter.program(error, &shown))
 }

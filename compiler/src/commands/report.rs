@@ -1,6 +1,6 @@
 //! Failures and how they are shown.
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 
 use gridlet::Error;
 use gridlet::diagnostics::{self, Diagnostic};
@@ -87,6 +87,11 @@ impl From<gridlet_runtime::Error> for Failure {
     }
 }
 
+/// Writes to standard error. Where that is full or closed nobody reads it, and the exit status still tells.
+fn say(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
 /// Shows messages in the format that was asked for.
 pub(crate) struct Reporter {
     format: MessageFormat,
@@ -98,17 +103,16 @@ impl Reporter {
     }
 
     /// Shows messages about a program.
-    #[expect(clippy::print_stderr, reason = "this is where messages are shown")]
     pub(crate) fn diagnostics(&self, diagnostics: &[Diagnostic], sources: &SourceMap) {
         match self.format {
             MessageFormat::Human => {
                 let color =
                     std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-                eprint!("{}", diagnostics::render(diagnostics, sources, color));
+                say(&diagnostics::render(diagnostics, sources, color));
             }
             MessageFormat::Json => {
                 for diagnostic in diagnostics {
-                    eprintln!("{}", diagnostics::to_json(diagnostic, sources));
+                    say(&format!("{}\n", diagnostics::to_json(diagnostic, sources)));
                 }
             }
         }
@@ -127,7 +131,6 @@ impl Reporter {
 
     /// Shows what `--check` found, with the lines of `sources` if they are at hand, and gives the failure that is
     /// left.
-    #[expect(clippy::print_stderr, reason = "this is where messages are shown")]
     pub(crate) fn findings(&self, findings: &Findings, sources: Option<&SourceMap>) -> Failure {
         let line = |file: &str, line: u32| {
             let file = sources?.files().iter().find(|known| known.name == file)?;
@@ -135,14 +138,13 @@ impl Reporter {
         };
         match self.format {
             MessageFormat::Human => {
-                eprint!("{}", render_all(&findings.reports, findings.further, &line));
+                say(&render_all(&findings.reports, findings.further, &line));
             }
             MessageFormat::Json => {
                 for report in &findings.reports {
-                    eprintln!(
-                        "{}",
-                        json!({"severity": "error", "id": "check-failed", "finding": report})
-                    );
+                    let value =
+                        json!({"severity": "error", "id": "check-failed", "finding": report});
+                    say(&format!("{value}\n"));
                 }
             }
         }
@@ -159,21 +161,20 @@ impl Reporter {
         self.aside("note", id, message);
     }
 
-    #[expect(clippy::print_stderr, reason = "this is where messages are shown")]
     fn aside(&self, severity: &str, id: &str, message: &str) {
         match self.format {
-            MessageFormat::Human => eprintln!("{severity}: {message}"),
+            MessageFormat::Human => say(&format!("{severity}: {message}\n")),
             MessageFormat::Json => {
-                eprintln!("{}", json!({"severity": severity, "id": id, "message": message}));
+                let value = json!({"severity": severity, "id": id, "message": message});
+                say(&format!("{value}\n"));
             }
         }
     }
 
     /// Shows a failure.
-    #[expect(clippy::print_stderr, reason = "this is where messages are shown")]
     pub(crate) fn failure(&self, failure: &Failure) {
         if let Some(text) = self.text(failure) {
-            eprintln!("{text}");
+            say(&format!("{text}\n"));
         }
     }
 

@@ -101,11 +101,11 @@ impl<'s> View<'s> {
 
 impl<'a> Files<'a> for View<'_> {
     type FileId = FileId;
-    type Name = &'a str;
+    type Name = String;
     type Source = &'a str;
 
-    fn name(&'a self, id: FileId) -> Result<&'a str, Error> {
-        Ok(&self.file(id)?.name)
+    fn name(&'a self, id: FileId) -> Result<String, Error> {
+        Ok(self.sources.shown_name(self.file(id)?))
     }
 
     fn source(&'a self, id: FileId) -> Result<&'a str, Error> {

@@ -1,5 +1,7 @@
 //! The ids of messages. They are stable: tools and tests rely on them.
 
+use gridlet_runtime::cpu::check::Kind;
+
 /// Declares a constant for each id and the table of them all.
 macro_rules! ids {
     ($($name:ident = $id:literal: $explanation:literal,)*) => {
@@ -126,9 +128,14 @@ pub const WARNINGS: &[&str] = &[
     TOOL_WARNING,
 ];
 
-/// The id that is most likely meant by one that does not exist.
+/// Every id that the reference explains, with its meaning: [`ALL`], and what `gridlet run --check` finds.
+pub fn explained() -> impl Iterator<Item = (&'static str, &'static str)> {
+    ALL.iter().copied().chain(Kind::ALL.map(|kind| (kind.id(), kind.meaning())))
+}
+
+/// The one of these that is most likely meant by an id that does not exist.
 pub fn nearest(id: &str) -> Option<&'static str> {
-    super::nearest(id, ALL.iter().map(|(known, _)| *known))
+    super::nearest(id, explained().map(|(known, _)| known))
 }
 
 /// What an id means; `None` for what is not an id.

@@ -83,7 +83,7 @@ fn position(span: Span, sources: &SourceMap) -> Value {
     let start = sources.position(span);
     let end = sources.position(Span { start: span.end, ..span });
     json!({
-        "file": sources.file(span.file).name,
+        "file": sources.shown_name(sources.file(span.file)),
         "line": start.line,
         "column": start.column,
         "end_line": end.line,

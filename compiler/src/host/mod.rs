@@ -134,10 +134,11 @@ impl Build {
                 return Err(BuildError(text.into()));
             }
         };
-        let sources = compile::load(&self.file).map_err(|error| plain(&error))?;
+        let mut sources = compile::load(&self.file).map_err(|error| plain(&error))?;
         let folder = self.file.parent().unwrap_or(Path::new(""));
+        sources.set_folder(folder);
         for file in sources.files() {
-            tell(&format!("rerun-if-changed={}", folder.join(&file.name).display()))?;
+            tell(&format!("rerun-if-changed={}", sources.shown_name(file)))?;
         }
         let wanted = self.kernels.iter().map(|name| name.parse::<KernelName>());
         let wanted = wanted.collect::<Result<Vec<_>, String>>().map_err(BuildError)?;

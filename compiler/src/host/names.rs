@@ -56,18 +56,6 @@ fn escaped(name: &str) -> String {
     }
 }
 
-/// Whether rustc's `non_snake_case` asks for another name.
-pub(super) fn is_snake(name: &str) -> bool {
-    let inner = name.trim_matches('_');
-    !inner.contains("__") && !name.bytes().any(|byte| byte.is_ascii_uppercase())
-}
-
-/// Whether rustc's `non_camel_case_types` asks for another name.
-pub(super) fn is_camel(name: &str) -> bool {
-    let inner = name.trim_matches('_');
-    !inner.contains('_') && !inner.starts_with(|first: char| first.is_ascii_lowercase())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,11 +85,5 @@ mod tests {
                 "tile_8_true_"
             ]
         );
-    }
-
-    #[test]
-    fn cases_are_rustcs() {
-        assert!(is_snake("a_b1") && is_snake("_x") && !is_snake("aB") && !is_snake("a__b"));
-        assert!(is_camel("View2") && !is_camel("view") && !is_camel("My_View"));
     }
 }

@@ -5,24 +5,35 @@ use std::fmt::Write as _;
 
 use gridlet_runtime::manifest::{Kernel, Manifest, Static, Struct, Type};
 
-use super::names::{Names, is_camel, is_snake};
+use super::names::Names;
 
-/// rustfmt's `max_width`.
-const WIDTH: usize = 100;
+/// rustfmt's `max_width`, less the indentation of the module.
+const WIDTH: usize = 96;
 /// rustfmt's `fn_call_width`: arguments of a call that are longer stand one on each line.
 const CALL_WIDTH: usize = 60;
-/// Clippy's `too_many_arguments`.
-const MOST_ARGUMENTS: usize = 7;
-
-/// A host's private module may leave things unused.
-const UNUSED: &str = "#[allow(dead_code, reason = \"a host need not use all of it\")]";
-const SNAKE: &str = "#[allow(non_snake_case, reason = \"the program's own names\")]";
-const CAMEL: &str = "#[allow(non_camel_case_types, reason = \"the program's own name\")]";
+/// Around all items: a host's lints are for what it writes itself, and it need not use all of this.
+const BEFORE: &str = "\
+#[allow(
+    clippy::all,
+    clippy::nursery,
+    clippy::pedantic,
+    dead_code,
+    nonstandard_style,
+    rustdoc::all,
+    unreachable_pub,
+    unsafe_code,
+    unused_results,
+    reason = \"generated\"
+)]
+";
+const REEXPORT: &str = "#[allow(unreachable_pub, unused_imports, reason = \"generated\")]";
 
 /// The module for a program: `docs` are lines of documentation by kernel, `bundle` is an expression of the bundle's
 /// bytes.
 pub fn generate(manifest: &Manifest, docs: &BTreeMap<String, Vec<String>>, bundle: &str) -> String {
-    let mut types = Names::taken(&["Program"]);
+    // rustc's messages have this name.
+    let module_name = module_name(&manifest.program);
+    let mut types = Names::taken(&["Program", &module_name]);
     let structs: BTreeMap<&str, String> =
         manifest.structs.iter().map(|s| (s.name.as_str(), types.give(&s.name))).collect();
     let mut module = Module { manifest, structs, text: String::new() };
@@ -31,7 +42,21 @@ pub fn generate(manifest: &Manifest, docs: &BTreeMap<String, Vec<String>>, bundl
         module.text.push('\n');
         module.item(item);
     }
-    module.text
+    let mut text = format!("{BEFORE}mod {module_name} {{\n");
+    for line in module.text.lines() {
+        text.push_str(if line.is_empty() { "" } else { "    " });
+        text.push_str(line);
+        text.push('\n');
+    }
+    let _ = write!(text, "}}\n\n{REEXPORT}\npub use {module_name}::*;\n");
+    text
+}
+
+/// A module for a program of that name, which is a file's.
+fn module_name(program: &str) -> String {
+    let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
+    let first = if program.starts_with(|first: char| first.is_ascii_digit()) { "_" } else { "" };
+    format!("{first}{}_program", program.chars().map(letter).collect::<String>())
 }
 
 struct Module<'a> {
@@ -66,7 +91,7 @@ impl Module<'_> {
 
     fn program(&mut self, docs: &BTreeMap<String, Vec<String>>, bundle: &str) {
         let manifest = self.manifest;
-        let mut names = Names::taken(&["load", "program"]);
+        let mut names = Names::taken(&["BUNDLE", "load", "program"]);
         let mut methods: Vec<(&Kernel, String)> =
             manifest.kernels.iter().map(|kernel| (kernel, names.give(&kernel.name))).collect();
         // Whatever else is named after a kernel comes second.
@@ -76,10 +101,6 @@ impl Module<'_> {
             .collect();
 
         self.line(0, format!("/// The program `{}`, loaded on a device.", manifest.program));
-        let fields_are_snake = handles.iter().all(|name| is_snake(name));
-        if !fields_are_snake {
-            self.line(0, SNAKE);
-        }
         self.line(0, "#[derive(Clone, Debug)]");
         self.line(0, "pub struct Program {");
         self.line(1, "program: ::gridlet_runtime::Program,");
@@ -88,7 +109,6 @@ impl Module<'_> {
         }
         self.line(0, "}");
         self.line(0, "");
-        self.line(0, UNUSED);
         self.line(0, "impl Program {");
         self.line(1, "/// The bundle, with an image for each device that it was built for.");
         self.line(1, format!("pub const BUNDLE: &[u8] = {bundle};"));
@@ -96,14 +116,14 @@ impl Module<'_> {
         self.line(1, "/// Loads the program on a device.");
         self.line(1, "///");
         self.line(1, "/// # Errors");
-        self.line(1, "/// Those of [`gridlet_runtime::Program::from_bundle`] and [`gridlet_runtime::Program::kernel`].");
+        self.line(1, "/// Those of [`gridlet_runtime::Program::from_static_bundle`] and [`gridlet_runtime::Program::kernel`].");
         self.line(
             1,
             "pub fn load(device: &::gridlet_runtime::Device) -> ::gridlet_runtime::Result<Self> {",
         );
         self.line(
             2,
-            "let program = ::gridlet_runtime::Program::from_bundle(device, Self::BUNDLE)?;",
+            "let program = ::gridlet_runtime::Program::from_static_bundle(device, Self::BUNDLE)?;",
         );
         if methods.is_empty() {
             self.line(2, "Ok(Program { program })");
@@ -135,8 +155,13 @@ impl Module<'_> {
         self.line(0, "");
         match docs {
             Some(lines) => {
+                let mut is_code = false;
                 for line in lines {
-                    self.line(1, format!("/// {line}").trim_end());
+                    let is_fence = line.starts_with("```");
+                    // rustdoc would take the code for Rust, and run it.
+                    let language = if is_fence && !is_code && line == "```" { "text" } else { "" };
+                    is_code ^= is_fence;
+                    self.line(1, format!("/// {line}{language}").trim_end());
                 }
             }
             None => self.line(1, format!("/// Launches the kernel `{}`.", kernel.name)),
@@ -147,13 +172,6 @@ impl Module<'_> {
         let mut locals = Names::taken(&["stream", "config", "parameters"]);
         let parameters: Vec<String> =
             kernel.parameters.iter().map(|parameter| locals.give(&parameter.name)).collect();
-        if parameters.len() + 3 > MOST_ARGUMENTS {
-            let reason = "reason = \"as many as the kernel has\"";
-            self.line(1, format!("#[allow(clippy::too_many_arguments, {reason})]"));
-        }
-        if !is_snake(name) || !parameters.iter().all(|name| is_snake(name)) {
-            self.line(1, SNAKE);
-        }
         let mut arguments = vec![
             "&self".to_owned(),
             "stream: &::gridlet_runtime::Stream".into(),
@@ -205,9 +223,6 @@ impl Module<'_> {
         self.line(1, "}");
         self.line(0, "");
         self.line(1, format!("/// The kernel `{}`, to ask what it needs.", kernel.name));
-        if !is_snake(handle) {
-            self.line(1, SNAKE);
-        }
         self.line(1, format!("pub fn {handle}(&self) -> &::gridlet_runtime::Kernel {{"));
         self.line(2, format!("&self.{handle}"));
         self.line(1, "}");
@@ -224,9 +239,6 @@ impl Module<'_> {
         self.line(1, "///");
         self.line(1, "/// # Errors");
         self.line(1, "/// Those of [`gridlet_runtime::Program::global`].");
-        if !is_snake(name) {
-            self.line(1, SNAKE);
-        }
         let buffer = format!("::gridlet_runtime::Buffer<{element}>");
         let after = format!(") -> ::gridlet_runtime::Result<{buffer}> {{");
         self.list(1, &format!("pub fn {name}("), &["&self".into()], &after, usize::MAX);
@@ -238,8 +250,6 @@ impl Module<'_> {
         let name = self.structs.get(item.name.as_str()).cloned().unwrap_or_default();
         let fields = self.fields(item);
         let is_padded = fields.iter().any(|field| field.padding.is_some());
-        let is_named = !is_camel(&name);
-        let is_snake = fields.iter().all(|field| is_snake(&field.name));
         self.line(0, format!("/// The program's `{}`: {} bytes.", item.name, item.size));
         if is_padded {
             self.line(0, "#[derive(Clone, Copy)]");
@@ -247,13 +257,6 @@ impl Module<'_> {
             self.line(0, "#[derive(Clone, Copy, Debug, PartialEq)]");
         }
         self.line(0, "#[repr(C)]");
-        self.line(0, UNUSED);
-        if is_named {
-            self.line(0, CAMEL);
-        }
-        if !is_snake {
-            self.line(0, SNAKE);
-        }
         self.line(0, format!("pub struct {name} {{"));
         for field in &fields {
             match field.padding {
@@ -268,7 +271,7 @@ impl Module<'_> {
         self.line(0, "}");
         self.line(0, "");
         self.asserts(item, &name, &fields);
-        self.constructor(&name, &fields, is_snake);
+        self.constructor(&name, &fields);
         if is_padded {
             self.derived(&name, &fields);
         }
@@ -323,19 +326,11 @@ impl Module<'_> {
         self.line(0, "");
     }
 
-    fn constructor(&mut self, name: &str, fields: &[Field], is_snake: bool) {
+    fn constructor(&mut self, name: &str, fields: &[Field]) {
         let named: Vec<&Field> = fields.iter().filter(|field| field.padding.is_none()).collect();
-        self.line(0, UNUSED);
         self.line(0, format!("impl {name} {{"));
         self.line(1, "/// Of those fields.");
         self.line(1, "#[must_use]");
-        if named.len() > MOST_ARGUMENTS {
-            let reason = "reason = \"as many as there are fields\"";
-            self.line(1, format!("#[allow(clippy::too_many_arguments, {reason})]"));
-        }
-        if !is_snake {
-            self.line(1, SNAKE);
-        }
         let arguments: Vec<String> =
             named.iter().map(|field| format!("{}: {}", field.name, field.rust)).collect();
         self.list(1, "pub fn new(", &arguments, ") -> Self {", usize::MAX);
@@ -353,7 +348,7 @@ impl Module<'_> {
         self.line(1, "}");
         self.line(0, "}");
         self.line(0, "");
-        self.line(0, format!("impl Default for {name} {{"));
+        self.line(0, format!("impl ::core::default::Default for {name} {{"));
         self.line(1, "/// With every byte 0.");
         self.line(1, "fn default() -> Self {");
         self.line(2, "::gridlet_runtime::typed::zeroed()");
@@ -365,7 +360,7 @@ impl Module<'_> {
     fn derived(&mut self, name: &str, fields: &[Field]) {
         let named: Vec<&Field> = fields.iter().filter(|field| field.padding.is_none()).collect();
         self.line(0, "");
-        self.line(0, format!("impl PartialEq for {name} {{"));
+        self.line(0, format!("impl ::core::cmp::PartialEq for {name} {{"));
         self.line(1, "fn eq(&self, other: &Self) -> bool {");
         self.line(2, "let mut equal = true;");
         for field in &named {

@@ -24,15 +24,17 @@ pub struct Instructions {
     pub match_any: bool,
     /// `sync_threads_count` and its like.
     pub barrier_reductions: bool,
+    /// Whether operations tell where they stand, so that each call needs a function with its position.
+    pub positions: bool,
 }
 
 impl Instructions {
     /// What every GPU that Gridlet builds for does.
     pub const GPU: Instructions =
-        Instructions { redux: false, match_any: true, barrier_reductions: true };
-    /// Nothing but shuffles and barriers.
+        Instructions { redux: false, match_any: true, barrier_reductions: true, positions: false };
+    /// Nothing but shuffles and barriers, of the CPU device.
     pub const NONE: Instructions =
-        Instructions { redux: false, match_any: false, barrier_reductions: false };
+        Instructions { redux: false, match_any: false, barrier_reductions: false, positions: true };
 
     /// Whether the target has an instruction for an operation on `ty`.
     fn has(self, builtin: Builtin, ty: &Type) -> bool {
@@ -45,12 +47,13 @@ impl Instructions {
     }
 }
 
-/// Replaces each operation that the target lacks by a call of a function, which is added once for each type.
+/// Replaces each operation that the target lacks by a call of a function, which is added once for each type, and for
+/// each position where those matter.
 ///
 /// # Errors
 /// Only internal ones.
 pub fn expand(module: &mut Module, target: Instructions) -> Result<()> {
-    let mut made: Vec<(Builtin, Type)> = vec![];
+    let mut made: Vec<(Builtin, Type, Option<Span>)> = vec![];
     let first = module.functions.len();
     for at in 0..first {
         for inst in 0..module.functions[at].instructions.len() {
@@ -61,7 +64,8 @@ pub fn expand(module: &mut Module, target: Instructions) -> Result<()> {
             };
             // What it works on comes last.
             let Some(value) = arguments.last() else { continue };
-            let key = (*builtin, module.operand_type(function, value));
+            let position = target.positions.then_some(function.instructions[inst].span);
+            let key = (*builtin, module.operand_type(function, value), position);
             if target.has(*builtin, &key.1) {
                 continue;
             }
@@ -76,14 +80,21 @@ pub fn expand(module: &mut Module, target: Instructions) -> Result<()> {
         }
     }
     let mut count = None;
-    for (builtin, ty) in made {
-        let function = match builtin {
+    for (at, (builtin, ty, position)) in made.into_iter().enumerate() {
+        let mut function = match builtin {
             Builtin::SyncThreadsReduce(op) => {
                 let count = *count.get_or_insert_with(|| add_count(module));
                 barrier_reduction(builtin, op, count)?
             }
             _ => warp_operation(builtin, ty)?,
         };
+        if let Some(position) = position {
+            function.name = format!("{}.{at}", function.name);
+            function.span = position;
+            for inst in &mut function.instructions {
+                inst.span = position;
+            }
+        }
         module.functions.push(function);
     }
     Ok(())

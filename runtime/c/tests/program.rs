@@ -37,23 +37,39 @@ fn library_folder() -> PathBuf {
     std::env::current_exe().unwrap().parent().unwrap().to_path_buf()
 }
 
+/// Compiles a host of `tests`.
+fn compile(host: &str, program: &Path) {
+    let libraries = library_folder();
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-o"]).arg(program);
+    cc.arg(package().join("tests").join(host)).arg("-I").arg(package().join("../include"));
+    cc.arg("-L")
+        .arg(&libraries)
+        .args(["-lgridlet_c", "-lpthread"])
+        .arg(format!("-Wl,-rpath,{}", libraries.display()));
+    assert!(cc.status().unwrap().success());
+}
+
+#[test]
+fn a_c_program_sizes_the_pool_of_pending_launches() {
+    let folder = tempfile::tempdir().unwrap();
+    let build = gridlet::host::Build::new(package().join("tests/fan.grid")).out_dir(folder.path());
+    build.cpu().compile().unwrap();
+    let program = folder.path().join("program");
+    compile("pending.c", &program);
+    let output = Command::new(&program).arg(folder.path().join("fan.gridlet")).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    insta::assert_snapshot!("c_pending", String::from_utf8(output.stdout).unwrap());
+}
+
 #[test]
 fn a_c_program_runs_a_bundle() {
     let folder = tempfile::tempdir().unwrap();
     let build =
         gridlet::host::Build::new(package().join("tests/saxpy.grid")).out_dir(folder.path());
     build.cpu().ptx(CudaArch::SUPPORTED[0]).compile().unwrap();
-
     let program = folder.path().join("program");
-    let libraries = library_folder();
-    let mut cc = Command::new("cc");
-    cc.args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program);
-    cc.arg(package().join("tests/program.c")).arg("-I").arg(package().join("../include"));
-    cc.arg("-L")
-        .arg(&libraries)
-        .args(["-lgridlet_c", "-lpthread"])
-        .arg(format!("-Wl,-rpath,{}", libraries.display()));
-    assert!(cc.status().unwrap().success());
+    compile("program.c", &program);
 
     let mut devices = vec!["cpu"];
     match gridlet_runtime_has_gpu() {

@@ -128,6 +128,7 @@ fn artifact(problem: &ArtifactProblem) -> Option<&'static str> {
     match problem {
         ArtifactProblem::Truncated(_)
         | ArtifactProblem::ImageSize { .. }
+        | ArtifactProblem::ImageChecksum { .. }
         | ArtifactProblem::ImageHash { .. }
         | ArtifactProblem::NoImage(_)
         | ArtifactProblem::NoManifest => Some("copy or build it again"),

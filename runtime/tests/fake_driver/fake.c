@@ -246,7 +246,12 @@ int cuStreamQuery(handle stream) { FAILS;
     return polls ? 600 : is_reset ? 0 : setting("FAKE_QUERY", 0);
 }
 
-int cuLibraryLoadData(handle *library, const char *code, const int *options, void **values, unsigned count, void *a, void *b, unsigned c) { FAILS;
+/* The last image, which is not copied. */
+static const char *image;
+int cuLibraryLoadData(handle *library, const char *code, const int *options, void **values, unsigned count, const int *flags, void **flag_values, unsigned flag_count) { FAILS;
+    /* CU_LIBRARY_BINARY_IS_PRESERVED */
+    if (flag_count != 1 || flags[0] != 1 || flag_values[0] != (void *)1) printf("> the image is copied\n");
+    image = code;
     int result = setting("FAKE_LOAD", 0);
     if (result)
         snprintf(values[0], (size_t)values[1], "ptxas fake, line 1; error : no such instruction\n");
@@ -257,7 +262,11 @@ int cuLibraryLoadData(handle *library, const char *code, const int *options, voi
     return result;
 }
 int cuLibraryUnload(handle library) { FAILS; gone(LIBRARY, (uintptr_t)library); return say("cuLibraryUnload"); }
-int cuLibraryGetKernel(handle *kernel, handle library, const char *name) { FAILS; *kernel = (handle)0x400; return 0; }
+int cuLibraryGetKernel(handle *kernel, handle library, const char *name) { FAILS;
+    if (!strstr(image, name)) printf("> no kernel `%s` in the image\n", name);
+    *kernel = (handle)0x400;
+    return 0;
+}
 int cuLibraryGetGlobal(address *at, size_t *bytes, handle library, const char *name) { FAILS;
     if (setting("FAKE_CONTEXTS", 0)) say("cuLibraryGetGlobal");
     *at = (address)(uintptr_t)record;

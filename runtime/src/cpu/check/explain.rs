@@ -366,7 +366,7 @@ impl BlockCheck {
         let subject = Subject { thread, location, address: 0, bytes: 0, kind: ACCESS_READ };
         let message = "a warp operation of kernel `{kernel}` waits for lanes that do not come";
         let action = "waits here for a lane that its mask names".to_string();
-        self.report(&subject, Kind::Barrier, message, action, None, "the mask must name just the lanes that call the operation together; `active_mask()` or `ballot` before the branch gives them");
+        self.report(&subject, Kind::Barrier, message, action, None, "the mask must name just the lanes that call the operation together; `ballot(m, c)` before an `if c` gives them");
     }
 
     pub(super) fn report_endless(&self, thread: u32, location: Location) {

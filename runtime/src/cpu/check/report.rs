@@ -25,6 +25,18 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All of them, in the order of the reference of messages.
+    pub const ALL: [Kind; 8] = [
+        Kind::OutOfBounds,
+        Kind::Misaligned,
+        Kind::UseAfterFree,
+        Kind::Uninitialised,
+        Kind::Race,
+        Kind::Barrier,
+        Kind::InfiniteWait,
+        Kind::Trap,
+    ];
+
     /// The kind's name, as `//~` comments and `--json` spell it.
     pub fn id(self) -> &'static str {
         match self {
@@ -36,6 +48,20 @@ impl Kind {
             Kind::Barrier => "barrier",
             Kind::InfiniteWait => "infinite-wait",
             Kind::Trap => "trap",
+        }
+    }
+
+    /// What it is, in a line.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Kind::OutOfBounds => "an access of memory that is not the program's",
+            Kind::Misaligned => "an access at an address that is no multiple of what it needs",
+            Kind::UseAfterFree => "an access of memory that was freed",
+            Kind::Uninitialised => "a read of memory that nothing wrote",
+            Kind::Race => "two accesses, one of them a write, that nothing orders",
+            Kind::Barrier => "a barrier or warp operation that not all its threads reach",
+            Kind::InfiniteWait => "a loop that waits for what nobody will do",
+            Kind::Trap => "a kernel that stopped itself",
         }
     }
 }

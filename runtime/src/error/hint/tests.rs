@@ -144,6 +144,11 @@ fn samples() -> Vec<Error> {
             ArtifactProblem::Inconsistent("two kernels of one name".into()),
             ArtifactProblem::NoImage(file()),
             ArtifactProblem::ImageSize { file: file(), expected: 2, found: 1 },
+            ArtifactProblem::ImageChecksum {
+                file: file(),
+                expected: "00".into(),
+                found: "01".into(),
+            },
             ArtifactProblem::ImageHash { file: file(), expected: "00".into(), found: "01".into() },
             ArtifactProblem::ImageCount { expected: 1, found: 2 },
         ]

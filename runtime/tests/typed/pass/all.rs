@@ -1,5 +1,5 @@
 //! Every kind of parameter, by every kind of memory.
-#![deny(warnings, missing_docs)]
+#![deny(warnings, missing_docs, unreachable_pub, unsafe_code, unused_results)]
 
 use gridlet_runtime::typed::{Bool, DevicePointer, F32x2, F32x4, F64x4, U8x3, U16x3, bf16, f16};
 use gridlet_runtime::unified::{HostBuffer, ManagedBuffer, RegisteredMemory};

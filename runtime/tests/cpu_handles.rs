@@ -247,3 +247,13 @@ fn partitions_confine_programs_that_launch() {
         assert_eq!(green.confinement(&program), Confinement::Confined);
     }
 }
+
+#[test]
+fn a_device_has_so_many_workers_at_most() {
+    for threads in [4097, 1 << 20, usize::MAX] {
+        let config = CpuConfig { threads: Some(threads), ..CpuConfig::default() };
+        let error = Device::open_cpu(config).unwrap_err();
+        assert!(matches!(error, Error::CpuThreads { .. }), "{error}");
+        assert!(error.to_string().ends_with("and at most 4096 are started"), "{error}");
+    }
+}

@@ -248,6 +248,39 @@ fn partitions_confine_programs_that_launch() {
     }
 }
 
+/// A process that ignores faults still ends by one of its own: before the handlers of the device, Linux saw to that.
+#[test]
+fn a_fault_of_the_host_ends_a_process_that_ignores_faults() {
+    use std::os::unix::process::ExitStatusExt;
+
+    const CHILD: &str = "GRIDLET_FAULT_CHILD";
+    if std::env::var_os(CHILD).is_some() {
+        // SAFETY: ignoring a signal has no preconditions.
+        unsafe { libc::signal(libc::SIGSEGV, libc::SIG_IGN) };
+        let _device = device();
+        // SAFETY: it is not, and that is the test: nothing is mapped there.
+        unsafe { std::ptr::without_provenance::<u8>(64).read_volatile() };
+        unreachable!("the read faults");
+    }
+    let name = "a_fault_of_the_host_ends_a_process_that_ignores_faults";
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args([name, "--exact", "--test-threads=1"])
+        .env(CHILD, "1")
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    for _ in 0..1000 {
+        if let Some(status) = child.try_wait().unwrap() {
+            assert_eq!(status.signal(), Some(libc::SIGSEGV), "{status}");
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    panic!("it hangs");
+}
+
 #[test]
 fn a_device_has_so_many_workers_at_most() {
     for threads in [4097, 1 << 20, usize::MAX] {

@@ -89,8 +89,8 @@ impl<'a> Body<'_, 'a> {
         let is_unset = checked.is_none();
         let default = checked.iter().flatten().map(|value| value.span);
         let default = default
-            .filter(|span| written.is_none() && is_number(self.cx.sources.text(*span)))
-            .next();
+            .filter(|_| written.is_none())
+            .find(|span| is_number(self.cx.sources.text(*span)));
         let local = self.declare_local(name, ty, mutable, Origin::Let);
         let loops = self.loops.len();
         if let Some(variable) = self.variable_mut(local) {

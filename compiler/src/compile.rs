@@ -492,7 +492,7 @@ impl Session {
         link::externs::check_ptx(&program.module, &ptx, &self.inputs)?;
         let (cubin, link_log) = self
             .device_link(&ptx, program.needs_device_runtime(), options)
-            .map_err(|error| link::externs::explain(error, &program.module))?;
+            .map_err(|error| link::externs::explain(error, &program.module, &self.inputs, true))?;
         if options.statistics || launch::fills(&program.module) {
             // There are kernels that the program does not have.
             let layouts = layout::compute_layouts(&program.lower(options)?)?;
@@ -511,7 +511,7 @@ impl Session {
     pub fn cpu_image(&self, program: &Checked, options: &CpuOptions) -> Result<SharedObject> {
         let object = cpu::object(&program.lower_for_cpu(options)?, options, &self.inputs)?;
         cpu::link(&object, &self.inputs)
-            .map_err(|error| link::externs::explain(error, &program.module))
+            .map_err(|error| link::externs::explain(error, &program.module, &self.inputs, false))
     }
 }
 

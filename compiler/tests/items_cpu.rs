@@ -6,6 +6,7 @@
 mod support;
 
 use std::fs;
+use std::process::Command;
 
 use support::{Gridlet, Output, folder, json};
 use tempfile::TempDir;
@@ -25,6 +26,16 @@ fn files(files: &[(&str, &str)]) -> TempDir {
 fn call(folder: &TempDir, line: &str) -> Output {
     let arguments: Vec<&str> = line.split_whitespace().collect();
     Gridlet::new(folder).without_toolkit().run(&arguments)
+}
+
+/// Runs the system's tools in a folder, each given as one text.
+fn tools(folder: &TempDir, lines: &[&str]) {
+    for line in lines {
+        let mut words = line.split_whitespace();
+        let mut command = Command::new(words.next().unwrap());
+        let status = command.args(words).current_dir(folder.path()).status().unwrap();
+        assert!(status.success(), "{line}");
+    }
 }
 
 /// The elements that `--print NAME --json` showed.
@@ -233,22 +244,55 @@ fn functions_of_c_are_linked_into_images_for_the_cpu() {
     assert_eq!(outputs(&call(&folder, &format!("{run} --link lib/defs.c -O 0"))), result);
 
     // The same as an object file, as an archive, and in part as LLVM IR.
-    let tool = |program: &str, arguments: &[&str]| {
-        let status = std::process::Command::new(program)
-            .args(arguments)
-            .current_dir(folder.path())
-            .status()
-            .unwrap();
-        assert!(status.success(), "{program} {arguments:?}");
-    };
-    tool("cc", &["-c", "-fPIC", "lib/defs.c", "-o", "defs.o"]);
-    tool("ar", &["rcs", "defs.a", "defs.o"]);
+    tools(&folder, &["cc -c -fPIC lib/defs.c -o defs.o", "ar rcs defs.a defs.o"]);
     assert_eq!(outputs(&call(&folder, &format!("{run} --link defs.o"))), result);
     assert_eq!(outputs(&call(&folder, &format!("{run} --link defs.a"))), result);
     let rest = DEFINITIONS.replace("signed char narrow(int x) { return (signed char)x; }", "");
     fs::write(folder.path().join("lib/rest.c"), rest).unwrap();
     let parts = call(&folder, &format!("{run} --link lib/rest.c --link narrow.ll"));
     assert_eq!(outputs(&parts), result);
+}
+
+#[test]
+fn what_cannot_be_linked_in_is_refused_by_name() {
+    let source = "extern fn g(x: f32) -> f32;\nkernel k(p: *mut f32) { p[0] = g(p[0]); }\n";
+    let folder = files(&[("p.grid", source), ("g.c", "float g(float x) { return x; }\n")]);
+    let path = |name: &str| folder.path().join(name);
+    tools(&folder, &["cc -c g.c -o g.o", "cc -shared -fPIC g.c -o g.so"]);
+    fs::copy(path("g.so"), path("renamed.o")).unwrap();
+    let object = fs::read(path("g.o")).unwrap();
+    // The machine is the 16-bit word at 18 (System V ABI, "ELF Header"); 243 is RISC-V.
+    let mut other = object.clone();
+    other[18..20].copy_from_slice(&243_u16.to_le_bytes());
+    fs::write(path("other.o"), other).unwrap();
+    fs::write(path("cut.o"), &object[..100]).unwrap();
+    fs::write(path("text.a"), "no archive").unwrap();
+    fs::write(path("thin.a"), "!<thin>\n").unwrap();
+    for name in ["empty.o", "empty.a", "empty.cubin", "empty.fatbin"] {
+        fs::write(path(name), "").unwrap();
+    }
+    fs::create_dir(path("folder.o")).unwrap();
+    let mut seen = String::new();
+    for name in [
+        "g.so",
+        "renamed.o",
+        "other.o",
+        "cut.o",
+        "text.a",
+        "thin.a",
+        "empty.o",
+        "empty.a",
+        "empty.cubin",
+        "empty.fatbin",
+        "folder.o",
+    ] {
+        let output = call(&folder, &format!("build p.grid --arch cpu -o p.gridlet --link {name}"));
+        seen.push_str(&format!("$ {name}\nexit {}\n{}\n", output.status, output.stderr));
+    }
+    insta::assert_snapshot!(seen);
+    // What has nothing for this machine does not hinder what has.
+    let build = "build p.grid --arch cpu -o p.gridlet --link other.o --link g.o";
+    assert_eq!(call(&folder, build).status, 0);
 }
 
 #[test]

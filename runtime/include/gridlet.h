@@ -62,6 +62,8 @@ typedef struct gridlet_launch_config {
   uint32_t cluster[3];
   // Not 0: all blocks run at the same time.
   uint32_t cooperative;
+  // Room for what is added later, so that programs need not be built again; refused if it is not 0.
+  uint32_t reserved[8];
 } gridlet_launch_config;
 
 #ifdef __cplusplus
@@ -174,7 +176,7 @@ enum gridlet_status gridlet_memory_write(struct gridlet_memory *memory,
 // Waits for earlier launches and copies all of the memory, which has as many bytes.
 //
 // # Safety
-// `memory` is allocated, and `to` has room for `bytes` bytes that are initialised.
+// `memory` is allocated, and `to` has room for `bytes` bytes.
 enum gridlet_status gridlet_memory_read(const struct gridlet_memory *memory,
                                         void *to,
                                         size_t bytes);

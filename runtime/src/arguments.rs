@@ -382,7 +382,8 @@ impl Packer<'_> {
                 };
                 for (field, arg) in s.fields.iter().zip(args) {
                     let path = Path::Field(path, &field.name);
-                    self.put(&field.ty, offset + field.offset, arg, &path)?;
+                    // What is beyond all numbers is beyond the parameters, too.
+                    self.put(&field.ty, offset.saturating_add(field.offset), arg, &path)?;
                 }
                 Ok(())
             }
@@ -390,7 +391,7 @@ impl Packer<'_> {
                 let size = ScalarType::from_name(element).map_or(0, ScalarType::size);
                 for (lane, arg) in args.iter().enumerate() {
                     let path = Path::Lane(path, lane);
-                    self.put_lane(element, offset + lane as u64 * size, arg, &path)?;
+                    self.put_lane(element, offset.saturating_add(lane as u64 * size), arg, &path)?;
                 }
                 Ok(())
             }
@@ -398,7 +399,8 @@ impl Packer<'_> {
                 let size = extent(element, structs).map_or(0, |extent| extent.size);
                 for (index, arg) in args.iter().enumerate() {
                     let path = Path::Index(path, index);
-                    self.put(element, offset + index as u64 * size, arg, &path)?;
+                    let at = offset.saturating_add((index as u64).saturating_mul(size));
+                    self.put(element, at, arg, &path)?;
                 }
                 Ok(())
             }

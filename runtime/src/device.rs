@@ -1,25 +1,33 @@
 //! Devices: opening, waiting, and what happens when a wait times out.
 
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
-use std::ops::RangeInclusive;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::ops::{Deref, RangeInclusive};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
-use std::{fmt, mem};
+use std::{fmt, mem, thread};
 
-use crate::backend::{DeviceHandle, Entered, PartHandle, Transfer, Waited, cpu, cuda};
+use crate::backend::{
+    DeviceHandle, Entered, PartHandle, PartitionHandle, Transfer, Waited, cpu, cuda,
+};
 use crate::cpu::{CpuConfig, default_threads};
 use crate::driver::green::ResourceKind;
-use crate::error::{CPU_DEVICES, Error, Fault, Result};
+use crate::error::{CPU_DEVICES, Error, Fault, Result, next_number};
 use crate::info::{DeviceInfo, DeviceKind};
 use crate::observe;
 use crate::program::ProgramInner;
 use crate::resources::{Origin, SmResource, WorkqueueConfig, WorkqueueResource};
 use crate::selector::DeviceSelector;
-use crate::stream::{Stream, StreamInner};
+use crate::stream::{Stream, StreamInner, Work};
 
 /// How long a wait lasts if the caller names no time-out: 60 s.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long [`Device::recover`] waits for calls that other threads are in: after a fault the driver ends them soon.
+const LEAVING: Duration = Duration::from_secs(5);
+/// Between two looks at what another thread does.
+const LOOK: Duration = Duration::from_micros(200);
 
 /// An opened device: a GPU or the CPU. Cheap to clone; clones are the same device.
 ///
@@ -75,7 +83,7 @@ impl Device {
 
         let (info, handle) = cpu::CpuHandle::open(config)?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed).max(CPU_DEVICES);
-        let inner = Arc::new(DeviceInner::new(number, info, DeviceHandle::Cpu(handle)));
+        let inner = Arc::new(DeviceInner::new(number, number, info, DeviceHandle::Cpu(handle)));
         let device = Device { inner };
         observe::opened(&device, device.info());
         Ok(device)
@@ -128,7 +136,7 @@ impl Device {
     /// # Errors
     /// [`Error::Cuda`], [`Error::Unusable`].
     pub fn stream_priorities(&self) -> Result<RangeInclusive<i32>> {
-        let (least, greatest) = self.inner.handle.priorities(&self.inner.enter()?)?;
+        let (least, greatest) = self.inner.call(|entered| self.inner.handle.priorities(entered))?;
         Ok(greatest..=least)
     }
 
@@ -177,7 +185,7 @@ impl Device {
 
     fn resource(&self, kind: ResourceKind, of_context: bool) -> Result<PartHandle> {
         let inner = &self.inner;
-        inner.handle.resource(kind, of_context, &inner.info, &inner.enter()?)
+        inner.call(|entered| inner.handle.resource(kind, of_context, &inner.info, entered))
     }
 
     /// Free bytes of device memory.
@@ -185,7 +193,7 @@ impl Device {
     /// # Errors
     /// [`Error::Cuda`], [`Error::Unusable`].
     pub fn free_memory(&self) -> Result<u64> {
-        self.inner.handle.free_memory(&self.inner.enter()?)
+        self.inner.call(|entered| self.inner.handle.free_memory(entered))
     }
 
     /// After [`Error::Fault`]: destroys the device's context with all that belongs to it and opens the device anew, in this
@@ -195,6 +203,8 @@ impl Device {
     /// A device that is not broken, and the CPU device, is given as it is.
     ///
     /// # Errors
+    /// [`Error::HostMemoryInUse`] while there are buffers whose elements the host may have, because their memory goes
+    /// with the context: drop those first.
     /// [`Error::Unusable`] if a wait timed out before, because what hangs cannot be stopped; [`Error::NotRecovered`] if
     /// the driver cannot start a new context either: then only a new process can use the device. So it is with driver
     /// 580.159.04, whose `cuDevicePrimaryCtxRetain` repeats the fault for ever.
@@ -203,7 +213,8 @@ impl Device {
         if inner.timed_out.get().is_some() {
             inner.usable()?;
         }
-        if inner.fault.get().is_none() {
+        // Any call may have been the first to tell of the fault, and only waits note it.
+        if inner.fault.get().is_none() && !matches!(self.free_memory(), Err(Error::Fault(_))) {
             return Ok(self.clone());
         }
         let failed =
@@ -216,7 +227,13 @@ impl Device {
             return Ok(Device { inner: current });
         }
         if !inner.is_reset.load(Ordering::Acquire) {
-            // SAFETY: `usable` refuses every further use of the old handles, and dropping them calls nothing.
+            inner.wait_for_callers().map_err(failed)?;
+            let buffers = inner.host_visible.load(Ordering::Acquire);
+            if buffers > 0 {
+                return Err(Error::HostMemoryInUse { ordinal: inner.ordinal, buffers });
+            }
+            // SAFETY: nobody is in a call, `enter` refuses every further use of the old handles, dropping them calls
+            // nothing, and no memory is left that the host could see.
             unsafe { inner.handle.reset() }.map_err(failed)?;
             inner.is_reset.store(true, Ordering::Release);
         }
@@ -233,7 +250,8 @@ impl Device {
     /// # Errors
     /// [`Error::Cuda`], [`Error::Unusable`].
     pub fn make_current(&self) -> Result<CurrentDevice<'_>> {
-        Ok(CurrentDevice { _entered: self.inner.enter()?, _one_thread: PhantomData })
+        let _inside = self.inner.inside()?;
+        Ok(CurrentDevice { _entered: self.inner.handle.hold()?, _one_thread: PhantomData })
     }
 
     /// Waits for everything that was launched on the device, and reports faults and lost launches.
@@ -247,7 +265,8 @@ impl Device {
     }
 }
 
-/// A device whose context is current on this thread. Dropping it brings back what was current before.
+/// A device whose context is current on this thread. Dropping it brings back what was current before; values of a thread
+/// may be dropped in any order.
 pub struct CurrentDevice<'a> {
     _entered: Entered<'a>,
     _one_thread: PhantomData<*mut ()>,
@@ -284,12 +303,63 @@ fn find_opened(opened: &Opened, ordinal: u32) -> Option<Arc<DeviceInner>> {
 
 fn open_cuda(ordinal: u32, opened: &mut Opened) -> Result<Device> {
     let (info, handle) = cuda::CudaDevice::open(ordinal)?;
-    let inner = Arc::new(DeviceInner::new(ordinal, info, DeviceHandle::Cuda(handle)));
     opened.retain(|(_, inner)| inner.strong_count() > 0);
+    let others = opened.iter().filter(|(number, _)| *number == ordinal);
+    let latest = others.filter_map(|(_, inner)| Some(inner.upgrade()?.number)).max();
+    let number = latest.map_or(ordinal, |latest| next_number(ordinal, latest));
+    let inner = Arc::new(DeviceInner::new(ordinal, number, info, DeviceHandle::Cuda(handle)));
     opened.push((ordinal, Arc::downgrade(&inner)));
     let device = Device { inner };
     observe::opened(&device, device.info());
     Ok(device)
+}
+
+/// What to tell memory of a GPU by that is open now, or is about to be.
+pub(crate) fn number_of(ordinal: u32) -> u32 {
+    find_opened(&lock(&OPENED), ordinal).map_or(ordinal, |inner| inner.number)
+}
+
+/// A device's handles may be used on this thread, and nobody destroys them, until it is dropped.
+pub(crate) struct Inside<'a> {
+    // Dropped in this order.
+    entered: Entered<'a>,
+    _caller: Caller<'a>,
+}
+
+impl<'a> Deref for Inside<'a> {
+    type Target = Entered<'a>;
+
+    fn deref(&self) -> &Entered<'a> {
+        &self.entered
+    }
+}
+
+/// One that counts among a GPU's callers; the CPU device, which is never reset, counts none.
+pub(crate) struct Caller<'a>(Option<&'a AtomicUsize>);
+
+impl Drop for Caller<'_> {
+    fn drop(&mut self) {
+        if let Some(callers) = self.0 {
+            callers.fetch_sub(1, Ordering::Release);
+        }
+    }
+}
+
+/// Holds a device back from [`Device::recover`] while the host may have elements of its memory.
+#[derive(Debug)]
+pub(crate) struct HostVisible(Arc<DeviceInner>);
+
+impl HostVisible {
+    pub(crate) fn new(device: &Arc<DeviceInner>) -> HostVisible {
+        device.host_visible.fetch_add(1, Ordering::AcqRel);
+        HostVisible(Arc::clone(device))
+    }
+}
+
+impl Drop for HostVisible {
+    fn drop(&mut self) {
+        self.0.host_visible.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 /// What all handles of a device share.
@@ -297,26 +367,39 @@ fn open_cuda(ordinal: u32, opened: &mut Opened) -> Result<Device> {
 pub(crate) struct DeviceInner {
     /// A GPU's is the driver's; a CPU device's, from [`CPU_DEVICES`] on, is its own in this process.
     pub(crate) ordinal: u32,
+    /// What handles are told apart by: the ordinal, and for a GPU how often it was recovered ([`next_number`]).
+    pub(crate) number: u32,
     pub(crate) info: DeviceInfo,
     pub(crate) handle: DeviceHandle,
+    /// How many calls of the driver are made, on all threads.
+    callers: AtomicUsize,
+    /// How many buffers have memory that the host sees and that goes with the context.
+    host_visible: AtomicUsize,
     pub(crate) kernel_ran: AtomicBool,
+    /// A program that launches from the device was loaded.
+    launching_program: AtomicBool,
     /// What broke the context, once something did.
     fault: OnceLock<Box<Fault>>,
     /// That context was reset since.
     is_reset: AtomicBool,
     /// What timed out, once something did.
     timed_out: OnceLock<String>,
-    streams: Mutex<Vec<Weak<StreamInner>>>,
+    /// A stream's work is there for as long as it runs, also while the stream is dropped.
+    streams: Mutex<Vec<(Weak<StreamInner>, Arc<Work>)>>,
     programs: Mutex<Vec<Weak<ProgramInner>>>,
 }
 
 impl DeviceInner {
-    fn new(ordinal: u32, info: DeviceInfo, handle: DeviceHandle) -> DeviceInner {
+    fn new(ordinal: u32, number: u32, info: DeviceInfo, handle: DeviceHandle) -> DeviceInner {
         DeviceInner {
             ordinal,
+            number,
             info,
             handle,
+            callers: AtomicUsize::new(0),
+            host_visible: AtomicUsize::new(0),
             kernel_ran: AtomicBool::new(false),
+            launching_program: AtomicBool::new(false),
             fault: OnceLock::new(),
             is_reset: AtomicBool::new(false),
             timed_out: OnceLock::new(),
@@ -326,9 +409,54 @@ impl DeviceInner {
     }
 
     /// Makes the device's handles usable on this thread.
-    pub(crate) fn enter(&self) -> Result<Entered<'_>> {
+    pub(crate) fn enter(&self) -> Result<Inside<'_>> {
+        self.enter_part(None)
+    }
+
+    /// The same for a part of it, if there is one.
+    pub(crate) fn enter_part<'a>(
+        &'a self,
+        part: Option<&'a PartitionHandle>,
+    ) -> Result<Inside<'a>> {
+        let caller = self.inside()?;
+        let entered = self.note_fault(match part {
+            Some(part) => part.enter(),
+            None => self.handle.enter(),
+        })?;
+        Ok(Inside { entered, _caller: caller })
+    }
+
+    /// Keeps the device from being reset, if it is usable.
+    pub(crate) fn inside(&self) -> Result<Caller<'_>> {
+        let callers = (!self.handle.is_cpu()).then_some(&self.callers);
+        if let Some(callers) = callers {
+            callers.fetch_add(1, Ordering::AcqRel);
+            // Before the fault is looked at, as `wait_for_callers` looks at them after it was noted.
+            fence(Ordering::SeqCst);
+        }
+        let caller = Caller(callers);
         self.usable()?;
-        self.handle.enter()
+        Ok(caller)
+    }
+
+    /// Waits until no thread is in a call of the driver, after a fault, which lets no more in.
+    fn wait_for_callers(&self) -> Result<()> {
+        fence(Ordering::SeqCst);
+        let start = Instant::now();
+        while self.callers.load(Ordering::Acquire) > 0 {
+            if start.elapsed() > LEAVING {
+                let what = "other threads that are in calls of the driver".into();
+                return Err(Error::TimedOut { seconds: LEAVING.as_secs_f64(), what });
+            }
+            thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    /// A call of the driver, whose fault is noted.
+    pub(crate) fn call<T>(&self, call: impl FnOnce(&Entered<'_>) -> Result<T>) -> Result<T> {
+        let entered = self.enter()?;
+        self.note_fault(call(&entered))
     }
 
     pub(crate) fn usable(&self) -> Result<()> {
@@ -341,20 +469,42 @@ impl DeviceInner {
         }
     }
 
-    /// Passes a result on, and remembers a fault: from then on nothing of the device is usable.
-    pub(crate) fn note_fault<T>(&self, result: Result<T>) -> Result<T> {
-        if let Err(Error::Fault(fault)) = &result {
+    /// Passes a result on, and remembers a fault: from then on nothing of the device is usable. A fault that was seen on no
+    /// stream is that of a kernel on any.
+    pub(crate) fn note_fault<T>(&self, mut result: Result<T>) -> Result<T> {
+        if let Err(Error::Fault(fault)) = &mut result {
+            if fault.kernels.is_empty() {
+                let streams = self.live_streams();
+                let kernels: BTreeSet<String> =
+                    streams.iter().flat_map(|stream| stream.kernel_names()).collect();
+                fault.kernels = kernels.into_iter().collect();
+            }
             let _ = self.fault.set(fault.clone());
         }
         result
     }
 
     pub(crate) fn add_stream(&self, stream: &Arc<StreamInner>) {
-        add(&self.streams, stream);
+        let mut streams = lock(&self.streams);
+        streams.retain(|(stream, work)| stream.strong_count() > 0 || work.is_busy());
+        streams.push((Arc::downgrade(stream), Arc::clone(&stream.work)));
+    }
+
+    /// The lock is released before any of them can be dropped.
+    fn live_streams(&self) -> Vec<Arc<StreamInner>> {
+        lock(&self.streams).iter().filter_map(|(stream, _)| stream.upgrade()).collect()
     }
 
     pub(crate) fn add_program(&self, program: &Arc<ProgramInner>) {
+        if program.artifact.manifest().device_runtime.is_some() {
+            self.launching_program.store(true, Ordering::Release);
+        }
         add(&self.programs, program);
+    }
+
+    /// Whether a program that launches from the device was ever loaded.
+    pub(crate) fn has_launching_programs(&self) -> bool {
+        self.launching_program.load(Ordering::Acquire)
     }
 
     pub(crate) fn note_kernel(&self) {
@@ -391,35 +541,61 @@ impl DeviceInner {
     /// Waits until every stream of the device is done.
     pub(crate) fn settle(self: &Arc<Self>, timeout: Duration, entered: &Entered<'_>) -> Result<()> {
         let deadline = Instant::now().checked_add(timeout);
-        for stream in live(&self.streams) {
-            if stream.is_busy() {
-                let left =
-                    deadline.map_or(timeout, |at| at.saturating_duration_since(Instant::now()));
-                stream.wait(left, entered).map_err(|error| match error {
-                    // Not what is left of it for this stream, but what the caller gave.
-                    Error::TimedOut { what, .. } => {
-                        Error::TimedOut { seconds: timeout.as_secs_f64(), what }
-                    }
-                    other => other,
-                })?;
+        let streams: Vec<_> = lock(&self.streams)
+            .iter()
+            .map(|(stream, work)| (stream.upgrade(), Arc::clone(work)))
+            .collect();
+        for (stream, work) in streams {
+            if !work.is_busy() {
+                continue;
             }
+            let left = deadline.map_or(timeout, |at| at.saturating_duration_since(Instant::now()));
+            let waited = match stream {
+                Some(stream) => stream.wait(left, entered),
+                None => self.wait_for_dropped(&work, left),
+            };
+            waited.map_err(|error| match error {
+                // Not what is left of it for this stream, but what the caller gave.
+                Error::TimedOut { what, .. } => {
+                    Error::TimedOut { seconds: timeout.as_secs_f64(), what }
+                }
+                other => other,
+            })?;
         }
         Ok(())
     }
 
+    /// Waits for the work of a stream whose last handle another thread drops, which waits for it as well.
+    fn wait_for_dropped(self: &Arc<Self>, work: &Work, timeout: Duration) -> Result<()> {
+        let wait = |timeout| {
+            let start = Instant::now();
+            while work.is_busy() {
+                self.usable()?;
+                if start.elapsed() >= timeout {
+                    // That other thread stops it, on the CPU.
+                    let is_cpu = self.handle.is_cpu();
+                    return Ok(if is_cpu { Waited::Stopped } else { Waited::Running });
+                }
+                thread::sleep(LOOK);
+            }
+            Ok(Waited::Done)
+        };
+        self.wait(wait, timeout, || "a stream that is being dropped".into())
+    }
+
     /// Streams that live.
     pub(crate) fn stream_count(&self) -> u64 {
-        lock(&self.streams).iter().filter(|stream| stream.strong_count() > 0).count() as u64
+        lock(&self.streams).iter().filter(|(stream, _)| stream.strong_count() > 0).count() as u64
     }
 
     pub(crate) fn is_busy(&self) -> bool {
-        live(&self.streams).iter().any(|stream| stream.is_busy())
+        lock(&self.streams).iter().any(|(_, work)| work.is_busy())
     }
 
     /// The device, entered, for destroying a handle. Waits for the device first, so that no kernel
     /// loses memory or code that it uses. `None`: leak the handle, because that wait timed out, now or
     /// earlier, and destroying would hang; or because the context is gone, and the handle with it.
-    pub(crate) fn enter_for_drop(self: &Arc<Self>) -> Option<Entered<'_>> {
+    pub(crate) fn enter_for_drop(self: &Arc<Self>) -> Option<Inside<'_>> {
         let entered = self.enter_or_leak()?;
         // A fault ends the wait as well: nothing runs any more.
         let timed_out =
@@ -431,7 +607,7 @@ impl DeviceInner {
     }
 
     /// The device, entered, for destroying a handle that no kernel can be using; else `None`, as there.
-    pub(crate) fn enter_or_leak(&self) -> Option<Entered<'_>> {
+    pub(crate) fn enter_or_leak(&self) -> Option<Inside<'_>> {
         let usable = self.usable();
         if let (Err(error), true) = (&usable, self.has_timed_out()) {
             observe::leaked(error);
@@ -475,7 +651,7 @@ impl DeviceInner {
     ) -> Result<()> {
         observe::copying(what, &transfer);
         // SAFETY: passed on to the caller.
-        unsafe { self.handle.start(transfer, entered) }?;
+        self.note_fault(unsafe { self.handle.start(transfer, entered) })?;
         let wait = |timeout| self.handle.wait_for_transfers(timeout, entered);
         self.note_fault(self.wait(wait, DEFAULT_TIMEOUT, || what.into()))
     }

@@ -239,7 +239,8 @@ pub enum Error {
     OtherDevice {
         /// What was passed.
         what: String,
-        /// The stream's device: a GPU's number, or [`CPU_DEVICES`] and more for CPU devices.
+        /// The stream's device: a GPU's number, with 65,536 more for each time that it was recovered, or [`CPU_DEVICES`] and
+        /// more for CPU devices.
         expected: u32,
         /// The other's device.
         given: u32,
@@ -274,6 +275,17 @@ pub enum Error {
         ordinal: u32,
         /// What happened.
         fault: Box<Fault>,
+    },
+    /// A device is recovered only when the host cannot have elements of its memory any more, which goes with the context.
+    #[error(
+        "device {ordinal} cannot be recovered while {buffers} managed or host buffer{} there, whose elements the host may have: drop them first",
+        if *buffers == 1 { " is" } else { "s are" }
+    )]
+    HostMemoryInUse {
+        /// The GPU's number.
+        ordinal: u32,
+        /// How many such buffers there are.
+        buffers: usize,
     },
     /// After a fault the driver starts no new context.
     #[error("device {ordinal} cannot be used in this process any more: {reason}")]
@@ -446,9 +458,18 @@ pub struct Findings {
     pub further: u64,
 }
 
+/// What the numbers of one GPU differ by, which counts how often it was recovered: more GPUs than that no machine has.
+const RECOVERED: u32 = 1 << 16;
+
+/// The number of a GPU that is opened anew while handles with that `latest` number are still there.
+pub(crate) fn next_number(ordinal: u32, latest: u32) -> u32 {
+    ordinal % RECOVERED + (latest / RECOVERED + 1) * RECOVERED % CPU_DEVICES
+}
+
 fn device_text(number: u32) -> String {
     match number.checked_sub(CPU_DEVICES) {
-        None => number.to_string(),
+        None if number < RECOVERED => number.to_string(),
+        None => format!("{} (recovery {} of it)", number % RECOVERED, number / RECOVERED),
         Some(0) => "cpu".into(),
         Some(more) => format!("cpu (opened as number {more} of this process)"),
     }

@@ -24,7 +24,7 @@ impl Event {
     /// [`crate::Error::Cuda`], [`crate::Error::Unusable`].
     pub fn new(device: &Device) -> Result<Event> {
         let device = Arc::clone(&device.inner);
-        let handle = device.handle.event(&device.enter()?)?;
+        let handle = device.call(|entered| device.handle.event(entered))?;
         Ok(Event { device, handle, owner: None })
     }
 
@@ -35,8 +35,8 @@ impl Event {
         }
         Err(Error::OtherDevice {
             what: "the event".into(),
-            expected: device.ordinal,
-            given: self.device.ordinal,
+            expected: device.number,
+            given: self.device.number,
         })
     }
 
@@ -55,8 +55,9 @@ impl Event {
     ///
     /// # Errors
     /// [`crate::Error::TimedOut`]; [`crate::Error::Cuda`] if one of them was never recorded;
-    /// [`crate::Error::Fault`], [`crate::Error::Unusable`].
+    /// [`crate::Error::OtherDevice`], [`crate::Error::Fault`], [`crate::Error::Unusable`].
     pub fn elapsed_ms(&self, later: &Event) -> Result<f32> {
+        later.expect_device(&self.device)?;
         let entered = self.device.enter()?;
         for event in [self, later] {
             let wait = |timeout| event.handle.wait(timeout, &entered);

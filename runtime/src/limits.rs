@@ -44,7 +44,7 @@ impl Device {
     /// # Errors
     /// [`Error::NotOnCpu`], [`Error::Cuda`], [`Error::Unusable`].
     pub fn limit(&self, limit: Limit) -> Result<u64> {
-        self.inner.handle.limit(limit, &self.inner.enter()?)
+        self.inner.call(|entered| self.inner.handle.limit(limit, entered))
     }
 
     /// Sets a limit, and gives the bytes of device memory that the driver took for it at once; negative if it gave some

@@ -236,6 +236,9 @@ pub struct Image {
     pub arch: String,
     /// Its file name, beside the manifest or in the bundle.
     pub file: String,
+    /// CRC-32 of its bytes as in zip files, in lower-case hexadecimal: quick to compare whenever the image is loaded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crc32: Option<String>,
     /// SHA-256 of its bytes, in lower-case hexadecimal.
     pub sha256: String,
     /// Its size in bytes.

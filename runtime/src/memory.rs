@@ -80,14 +80,14 @@ impl DeviceMemory {
     /// [`Error::Cuda`] if there is not so much memory; [`Error::Unusable`].
     pub fn alloc(device: &Device, bytes: u64) -> Result<DeviceMemory> {
         let device = Arc::clone(&device.inner);
-        let address = device.handle.allocate(bytes, &device.enter()?)?;
+        let address = device.call(|entered| device.handle.allocate(bytes, entered))?;
         Ok(DeviceMemory { device, address, bytes, owner: Owner::Memory })
     }
 
     /// Managed memory, which the host reaches at the same address.
     pub(crate) fn alloc_managed(device: &Device, bytes: u64) -> Result<DeviceMemory> {
         let device = Arc::clone(&device.inner);
-        let address = device.handle.allocate_managed(bytes, &device.enter()?)?;
+        let address = device.call(|entered| device.handle.allocate_managed(bytes, entered))?;
         Ok(DeviceMemory { device, address, bytes, owner: Owner::Memory })
     }
 
@@ -172,13 +172,15 @@ impl DeviceMemory {
         if self.device.handle.is_cpu() != from.device.handle.is_cpu() {
             return Err(Error::OtherDevice {
                 what: "the memory to copy".into(),
-                expected: self.device.ordinal,
-                given: from.device.ordinal,
+                expected: self.device.number,
+                given: from.device.number,
             });
         }
         if self.bytes == 0 {
             return Ok(());
         }
+        // Both stay until the copy has ended.
+        let _theirs = from.device.enter()?;
         if !Arc::ptr_eq(&self.device, &from.device) {
             from.device().synchronize(DEFAULT_TIMEOUT)?;
         }
@@ -211,7 +213,7 @@ impl DeviceMemory {
     }
 
     fn pointer(&self, element: Element, mutable: bool) -> Pointer<'_> {
-        Pointer::to_memory(self.address, element, mutable, self.device.ordinal)
+        Pointer::to_memory(self.address, element, mutable, self.device.number)
     }
 }
 

@@ -38,6 +38,9 @@ pub enum Confinement {
     /// Those that the host launches may use two SMs more, which all green contexts share; those that are launched
     /// from the device run on any SM. So it is on compute capability 9.x.
     ChildrenLeave,
+    /// They may use two SMs more, which all green contexts share, because another program that launches from the device
+    /// was loaded. So it is on compute capability 9.x.
+    TwoMore,
     /// The program launches from the device, on a GPU of another compute capability, where nobody has measured it.
     NotMeasured,
 }
@@ -49,6 +52,10 @@ impl std::fmt::Display for Confinement {
             Confinement::ChildrenLeave => {
                 "kernels launched from the device leave the partition: CUDA's device runtime runs them on any SM, \
                  and kernels launched from the host may use 2 SMs more than the partition has"
+            }
+            Confinement::TwoMore => {
+                "kernels may use 2 SMs more than the partition has, because a program that launches from the device was \
+                 loaded"
             }
             Confinement::NotMeasured => {
                 "kernels launched from the device may leave the partition: they do on compute capability 9.x, and \
@@ -97,7 +104,8 @@ impl GreenContext {
         let device = Arc::clone(&descriptor.device);
         let resources: Vec<_> =
             descriptor.resources.iter().map(|resource| resource.handle()).collect();
-        let (handle, sm_count) = device.handle.partition(&resources, &device.enter()?)?;
+        let (handle, sm_count) =
+            device.call(|entered| device.handle.partition(&resources, entered))?;
         let streams = Mutex::default();
         let green =
             GreenContext { inner: Arc::new(GreenInner { device, handle, sm_count, streams }) };
@@ -121,7 +129,7 @@ impl GreenContext {
     /// # Errors
     /// [`Error::MissingCall`] before CUDA 13.0, [`Error::NotOnCpu`], [`Error::Cuda`], [`Error::Unusable`].
     pub fn id(&self) -> Result<u64> {
-        self.inner.handle.id(&self.inner.device.enter()?)
+        self.inner.device.call(|entered| self.inner.handle.id(entered))
     }
 
     /// A stream whose kernels run on its SMs.
@@ -213,15 +221,15 @@ impl GreenContext {
     /// # Errors
     /// [`Error::NotOnCpu`], [`Error::Cuda`], [`Error::Unusable`].
     pub fn make_current(&self) -> Result<CurrentGreenContext<'_>> {
-        self.inner.device.usable()?;
+        let _inside = self.inner.device.inside()?;
         let Some(context) = self.inner.handle.raw_context() else {
             return Err(Error::NotOnCpu { what: "current context" });
         };
-        let entered = self.inner.handle.enter()?;
+        let entered = self.inner.handle.hold()?;
         Ok(CurrentGreenContext { context, _entered: entered, _one_thread: PhantomData })
     }
 
-    /// Whether the program's kernels stay on its SMs. Kernels that launch do so through CUDA's device runtime, whose
+    /// Whether the program's kernels stay on its SMs, with what is loaded on the device so far. Kernels that launch do so through CUDA's device runtime, whose
     /// children leave (seen on an H200, of compute capability 9.0, with driver 580.159.04; on other GPUs not measured).
     pub fn confinement(&self, program: &Program) -> Confinement {
         self.inner.confinement(&program.inner)
@@ -248,7 +256,8 @@ fn at_least(device: &Device, sms: u32) -> Result<(SmResource, SmGranularity)> {
     split.groups.into_iter().next().map(|part| (part, granularity)).ok_or_else(refuse)
 }
 
-/// A green context that is current on this thread. Dropping it brings back what was current before.
+/// A green context that is current on this thread. Dropping it brings back what was current before; values of a thread may
+/// be dropped in any order.
 ///
 /// It cannot go to another thread:
 /// ```compile_fail
@@ -288,6 +297,9 @@ impl GreenInner {
     pub(crate) fn confinement(&self, program: &ProgramInner) -> Confinement {
         let launches = program.artifact.manifest().device_runtime.is_some();
         match self.device.info.compute_capability.major {
+            // "When a module with dynamic parallelism (CDP) is loaded, all future kernels running under green contexts
+            // may use and share an additional set of 2 SMs."
+            9 if !launches && self.device.has_launching_programs() => Confinement::TwoMore,
             _ if !launches => Confinement::Confined,
             // The CPU device's partitions hold.
             0 => Confinement::Confined,

@@ -29,7 +29,8 @@ pub struct Program {
 
 impl Program {
     /// Loads a `.gridlet` bundle, or what a manifest (a file that ends in `.json`) lists, on the device. Images for
-    /// other devices are not even unpacked: [`Artifact::open`] checks them, too.
+    /// other devices are not even read, and of its own the CRC-32 is compared: [`Artifact::open`] checks all of them, and
+    /// by their SHA-256.
     ///
     /// # Errors
     /// Those of [`Artifact::open`] and [`Program::load`].
@@ -45,11 +46,19 @@ impl Program {
         Program::load(device, &Artifact::from_bytes_for(device.info(), bundle)?)
     }
 
+    /// Loads a bundle that lives as long as the process, such as one that a program contains (`include_bytes!`): as
+    /// [`Program::from_bundle`], without a copy of the image.
+    ///
+    /// # Errors
+    /// Those of [`Program::from_bundle`].
+    pub fn from_static_bundle(device: &Device, bundle: &'static [u8]) -> Result<Program> {
+        Program::load(device, &Artifact::from_static_for(device.info(), bundle)?)
+    }
+
     /// Loads the artifact's image for the device.
     ///
     /// # Errors
-    /// [`Error::NoImage`]; [`Error::Cuda`] with the driver's log if it refuses the image; [`Error::Artifact`]
-    /// if the image lacks the lost-launch record that the manifest names; [`Error::Unusable`].
+    /// [`Error::NoImage`]; [`Error::Cuda`] with the driver's log if it refuses the image; [`Error::Unusable`].
     pub fn load(device: &Device, artifact: &Artifact) -> Result<Program> {
         let device = Arc::clone(&device.inner);
         let entered = device.enter()?;
@@ -70,7 +79,6 @@ impl Program {
             contexts: Mutex::new(Vec::new()),
             entries: Mutex::new(BTreeMap::new()),
         });
-        inner.find_record(&entered)?;
         drop(entered);
         device.add_program(&inner);
         Ok(Program { inner })
@@ -87,11 +95,13 @@ impl Program {
         Device { inner: Arc::clone(&self.inner.device) }
     }
 
-    /// The kernel of that name. The first time, compares the manifest's parameters with the driver's.
+    /// The kernel of that name. The first time, compares the manifest's parameters with the driver's. The driver may put
+    /// off the work of loading an image until its first kernel is asked for.
     ///
     /// # Errors
     /// [`Error::UnknownKernel`], [`Error::ParameterMismatch`]; [`Error::Cuda`] with the driver's log if it
-    /// refuses the kernel; [`Error::Unusable`].
+    /// refuses the kernel; [`Error::Artifact`] if the image lacks the lost-launch record that the manifest names;
+    /// [`Error::Unusable`].
     pub fn kernel(&self, name: &str) -> Result<Kernel> {
         let program = &self.inner;
         let manifest = program.artifact.kernel(name)?;
@@ -283,6 +293,9 @@ impl ProgramInner {
         let symbol = c_string(&self.artifact, symbol)?;
         let kernels = &self.artifact.manifest().kernels;
         let index = kernels.iter().position(|other| other.name == kernel.name).unwrap_or_default();
+        if lock(&self.records).is_empty() {
+            self.find_record(&entered)?;
+        }
         let (handle, limits) = self.image.kernel(&self.device.handle, kernel, &symbol, &entered)?;
         Ok(Entry {
             index,

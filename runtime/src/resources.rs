@@ -122,7 +122,7 @@ impl SmResource {
     /// As there.
     pub fn count_groups(&self, minimum: u32, flags: SplitFlags) -> Result<u32> {
         self.check_count(minimum, flags)?;
-        self.handle.count_groups(flags.bits(), minimum, &self.device.enter()?)
+        self.device.call(|entered| self.handle.count_groups(flags.bits(), minimum, entered))
     }
 
     /// Splits it into at most `groups` equal groups of at least `minimum` SMs (`cuDevSmResourceSplitByCount`). The
@@ -139,8 +139,9 @@ impl SmResource {
         }
         // No more than one group an SM can come of it.
         let groups = groups.min(self.sm_count.max(1));
-        let parts =
-            self.handle.split_by_count(groups, flags.bits(), minimum, &self.device.enter()?)?;
+        let parts = self
+            .device
+            .call(|entered| self.handle.split_by_count(groups, flags.bits(), minimum, entered))?;
         Ok(self.parts(parts))
     }
 
@@ -152,7 +153,7 @@ impl SmResource {
     /// before CUDA 13.1; [`Error::Cuda`], [`Error::Unusable`].
     pub fn split(&self, groups: &[SmGroup]) -> Result<Split> {
         let mut request = self.check_groups(groups)?;
-        let parts = self.handle.split(&mut request, true, &self.device.enter()?)?;
+        let parts = self.device.call(|entered| self.handle.split(&mut request, true, entered))?;
         Ok(self.parts(parts))
     }
 
@@ -163,7 +164,8 @@ impl SmResource {
     /// As there.
     pub fn discover(&self, groups: &[SmGroup]) -> Result<(Vec<SmGroup>, u32)> {
         let mut request = self.check_groups(groups)?;
-        let (_, remainder) = self.handle.split(&mut request, false, &self.device.enter()?)?;
+        let (_, remainder) =
+            self.device.call(|entered| self.handle.split(&mut request, false, entered))?;
         let found = request.into_iter().map(|group| SmGroup {
             sm_count: group.sm_count,
             coscheduled: group.coscheduled,
@@ -185,6 +187,11 @@ impl SmResource {
         }
     }
 
+    fn too_few(&self, asked: u32) -> Error {
+        let SmGranularity { minimum, alignment, .. } = self.granularity;
+        ResourceProblem::TooFew { asked, available: self.sm_count, minimum, alignment }.into()
+    }
+
     fn check_count(&self, minimum: u32, flags: SplitFlags) -> Result<()> {
         let capability = self.device.info.compute_capability;
         if self.origin != Origin::Whole {
@@ -192,7 +199,7 @@ impl SmResource {
         }
         // "must be between 0 and the SM count specified in input"
         if minimum > self.sm_count {
-            return Err(ResourceProblem::TooFew { asked: minimum, available: self.sm_count }.into());
+            return Err(self.too_few(minimum));
         }
         if flags.max_potential_cluster_size && capability.major < 9 {
             return Err(ResourceProblem::NoClusters { capability: capability.to_string() }.into());
@@ -251,7 +258,7 @@ impl SmResource {
         }
         if sum > u64::from(self.sm_count) {
             let asked = u32::try_from(sum).unwrap_or(u32::MAX);
-            return Err(ResourceProblem::TooFew { asked, available: self.sm_count }.into());
+            return Err(self.too_few(asked));
         }
         let request = groups.iter().map(|group| SplitGroup {
             sm_count: group.sm_count,
@@ -445,12 +452,18 @@ pub enum ResourceProblem {
     #[error("a split needs at least one group")]
     NoGroups,
     /// More SMs than there are.
-    #[error("{asked} SMs asked, {available} there")]
+    #[error(
+        "{asked} SMs asked, {available} there: this device splits in multiples of {alignment}, {minimum} at least"
+    )]
     TooFew {
         /// SMs asked for.
         asked: u32,
         /// SMs of the resource.
         available: u32,
+        /// SMs of the smallest partition.
+        minimum: u32,
+        /// Partitions are multiples of this many SMs.
+        alignment: u32,
     },
     /// Another number of SMs than the device gives.
     #[error(

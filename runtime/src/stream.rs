@@ -34,7 +34,7 @@ impl Stream {
         priority: i32,
     ) -> Result<Stream> {
         let partition = green.map(|green| &green.handle);
-        let handle = device.handle.stream(partition, priority, &device.enter()?)?;
+        let handle = device.call(|entered| device.handle.stream(partition, priority, entered))?;
         Ok(Stream::of_handle(device, green, handle, Sharing::default()))
     }
 
@@ -52,8 +52,7 @@ impl Stream {
             sharing,
             green: green.cloned(),
             device: Arc::clone(device),
-            submitted: AtomicU64::new(0),
-            finished: AtomicU64::new(0),
+            work: Arc::default(),
             kernels: Mutex::new(Vec::with_capacity(MOST_NAMES)),
             progress: Progress::default(),
         });
@@ -75,7 +74,7 @@ impl Stream {
     /// [`Error::MissingCall`] before CUDA 12.4, [`Error::Cuda`], [`Error::Unusable`].
     pub fn is_in_its_green_context(&self) -> Result<bool> {
         let Some(green) = &self.inner.green else { return Ok(true) };
-        green.handle.owns(&self.inner.handle, &self.inner.device.enter()?)
+        self.inner.device.call(|entered| green.handle.owns(&self.inner.handle, entered))
     }
 
     /// The SMs that its kernels run on (`cuStreamGetDevResource`), which can be split for green contexts.
@@ -85,7 +84,7 @@ impl Stream {
     pub fn sm_resource(&self) -> Result<SmResource> {
         let device = &self.inner.device;
         let workers = self.inner.green.as_ref().map_or(device.info.sm_count, |g| g.sm_count);
-        let handle = self.inner.handle.sms(workers, &device.enter()?)?;
+        let handle = device.call(|entered| self.inner.handle.sms(workers, entered))?;
         Ok(SmResource::new(device, handle, Origin::Whole))
     }
 
@@ -94,7 +93,7 @@ impl Stream {
     /// # Errors
     /// [`Error::Cuda`], [`Error::Unusable`].
     pub fn priority(&self) -> Result<i32> {
-        self.inner.handle.priority(&self.inner.device.enter()?)
+        self.inner.device.call(|entered| self.inner.handle.priority(entered))
     }
 
     /// Its device.
@@ -123,15 +122,15 @@ impl Stream {
             &mut heap[..]
         };
         let structs = &kernel.program.artifact.manifest().structs;
-        pack_into(manifest, structs, args, self.inner.device.ordinal, parameters)?;
+        pack_into(manifest, structs, args, self.inner.device.number, parameters)?;
         // SAFETY: `pack_into` made the parameters that the manifest says the kernel has.
         unsafe { self.submit(kernel, config, parameters) }
     }
 
     /// The number of its device.
     #[inline]
-    pub(crate) fn device_ordinal(&self) -> u32 {
-        self.inner.device.ordinal
+    pub(crate) fn device_number(&self) -> u32 {
+        self.inner.device.number
     }
 
     /// Checks what needs no driver.
@@ -140,8 +139,8 @@ impl Stream {
         if !Arc::ptr_eq(&program.device, device) {
             return Err(Error::OtherDevice {
                 what: format!("program `{}`", program.artifact.manifest().program),
-                expected: device.ordinal,
-                given: program.device.ordinal,
+                expected: device.number,
+                given: program.device.number,
             });
         }
         kernel.check(config)
@@ -160,11 +159,7 @@ impl Stream {
     ) -> Result<()> {
         let stream = &*self.inner;
         let (device, program) = (&stream.device, &kernel.program);
-        device.usable()?;
-        let entered = match &stream.green {
-            Some(green) => green.handle.enter()?,
-            None => device.handle.enter()?,
-        };
+        let entered = device.enter_part(stream.green.as_ref().map(|green| &green.handle))?;
         if let Some(green) = &stream.green {
             program.find_record_in(&green.handle, &entered)?;
             observe::confined(&program.artifact.manifest().program, green.confinement(program));
@@ -209,19 +204,17 @@ impl Stream {
         }
         // One more for the stream that copies.
         let allowed = allowance_here(inner.device.stream_count() + 1);
-        let under_way = |inner: &StreamInner| {
-            let finished = inner.finished.load(Ordering::Acquire);
-            inner.submitted.load(Ordering::Acquire).saturating_sub(finished)
-        };
-        if under_way(inner) >= allowed {
-            inner.finished.fetch_max(inner.progress.finished()?, Ordering::AcqRel);
-            let launches = under_way(inner);
+        if inner.work.under_way() >= allowed {
+            inner.work.finished.fetch_max(inner.progress.finished()?, Ordering::AcqRel);
+            let launches = inner.work.under_way();
             if launches >= allowed {
                 return Err(Error::WouldBlock { launches, allowed });
             }
         }
         self.launch(kernel, config, args)?;
-        inner.progress.mark(self, inner.submitted.load(Ordering::Acquire))
+        // The launch is made, and an error would say that it is not. Without marks only waits see how far the stream is.
+        let _ = inner.progress.mark(self, inner.work.submitted.load(Ordering::Acquire));
+        Ok(())
     }
 
     /// Sets the event to this point of the stream.
@@ -231,7 +224,7 @@ impl Stream {
     pub fn record(&self, event: &Event) -> Result<()> {
         let device = &self.inner.device;
         event.expect_device(device)?;
-        self.inner.handle.record(&event.handle, &device.enter()?)
+        device.call(|entered| self.inner.handle.record(&event.handle, entered))
     }
 
     /// Lets what is launched from now on wait for the event (`cuStreamWaitEvent`), and does not wait itself. A wait for
@@ -242,7 +235,7 @@ impl Stream {
     pub fn wait_event(&self, event: &Event) -> Result<()> {
         let device = &self.inner.device;
         event.expect_device(device)?;
-        self.inner.handle.wait_event(&event.handle, &device.enter()?)
+        device.call(|entered| self.inner.handle.wait_event(&event.handle, entered))
     }
 
     /// Starts moving managed memory.
@@ -291,12 +284,30 @@ pub(crate) struct StreamInner {
     // The stream is destroyed in `drop`, before these are let go: first the green context, then the device.
     pub(crate) green: Option<Arc<GreenInner>>,
     pub(crate) device: Arc<DeviceInner>,
-    /// Launches made, and how many of those a wait has seen end.
-    submitted: AtomicU64,
-    finished: AtomicU64,
+    pub(crate) work: Arc<Work>,
     /// Kernels launched since the last wait, each once.
     kernels: Mutex<Vec<Arc<str>>>,
     progress: Progress,
+}
+
+/// What was put into a stream. The device has it as well, because it may run while the stream's last handle is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Work {
+    /// Launches made, and how many of those a wait has seen end.
+    submitted: AtomicU64,
+    finished: AtomicU64,
+}
+
+impl Work {
+    /// Whether something was launched that no wait has seen end.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.submitted.load(Ordering::Acquire) != self.finished.load(Ordering::Acquire)
+    }
+
+    fn under_way(&self) -> u64 {
+        let finished = self.finished.load(Ordering::Acquire);
+        self.submitted.load(Ordering::Acquire).saturating_sub(finished)
+    }
 }
 
 impl StreamInner {
@@ -314,17 +325,17 @@ impl StreamInner {
 
     /// Something was put into the stream, and waits have to wait for it.
     pub(crate) fn note_work(&self) {
-        self.submitted.fetch_add(1, Ordering::AcqRel);
+        self.work.submitted.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Whether something was launched that no wait has seen end.
-    pub(crate) fn is_busy(&self) -> bool {
-        self.submitted.load(Ordering::Acquire) != self.finished.load(Ordering::Acquire)
+    /// Kernels launched since the last wait, as far as they are remembered.
+    pub(crate) fn kernel_names(&self) -> Vec<String> {
+        lock(&self.kernels).iter().map(|name| name.as_ref().into()).collect()
     }
 
     /// Waits for what is launched so far.
     pub(crate) fn wait(&self, timeout: Duration, entered: &Entered<'_>) -> Result<()> {
-        let submitted = self.submitted.load(Ordering::Acquire);
+        let submitted = self.work.submitted.load(Ordering::Acquire);
         let what = || match lock(&self.kernels).as_slice() {
             [] => "a stream".into(),
             names => format!(
@@ -335,10 +346,10 @@ impl StreamInner {
         let result = self.device.wait(|timeout| self.handle.wait(timeout, entered), timeout, what);
         if !matches!(result, Err(Error::TimedOut { .. })) || self.device.usable().is_ok() {
             // After a fault, and after a time-out that stopped it, too: nothing of it runs any more.
-            self.finished.fetch_max(submitted, Ordering::AcqRel);
+            self.work.finished.fetch_max(submitted, Ordering::AcqRel);
         }
         let result = self.device.note_fault(result.map_err(|error| self.name_kernels(error)));
-        if !self.is_busy() {
+        if !self.work.is_busy() {
             lock(&self.kernels).clear();
         }
         result
@@ -348,8 +359,7 @@ impl StreamInner {
     fn name_kernels(&self, error: Error) -> Error {
         match error {
             Error::Fault(mut fault) => {
-                fault.kernels =
-                    lock(&self.kernels).iter().map(|name| name.as_ref().into()).collect();
+                fault.kernels = self.kernel_names();
                 Error::Fault(fault)
             }
             other => other,
@@ -363,7 +373,7 @@ impl Drop for StreamInner {
             return self.sharing.end(self.device.has_timed_out());
         };
         // Its work is waited for, because nothing else would know of it once the stream is gone.
-        if self.is_busy() {
+        if self.work.is_busy() {
             let _ = self.wait(DEFAULT_TIMEOUT, &entered);
             if self.device.enter_or_leak().is_none() {
                 return self.sharing.end(self.device.has_timed_out());

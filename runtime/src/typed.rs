@@ -295,7 +295,7 @@ impl<const BYTES: usize> Parameters<BYTES> {
         parameter: &'static str,
         place: Place,
     ) -> Result<()> {
-        let expected = stream.device_ordinal();
+        let expected = stream.device_number();
         if let Some(given) = place.device.filter(|given| *given != expected) {
             let what = format!("argument `{parameter}`");
             return Err(Error::OtherDevice { what, expected, given });

@@ -19,8 +19,14 @@ mod failures;
 mod fake;
 #[path = "fake_driver/interop.rs"]
 mod interop;
+#[path = "fake_driver/loading.rs"]
+mod loading;
+#[path = "fake_driver/misuse.rs"]
+mod misuse;
 #[path = "fake_driver/observe.rs"]
 mod observe;
+#[path = "fake_driver/rules.rs"]
+mod rules;
 
 use std::time::Duration;
 
@@ -300,7 +306,7 @@ scenario!(ranges_and_pointers_are_asked_singly_and_in_batches, "full", [], || {
     say(format!("{} {}", query.is_legacy_ipc_capable()?, query.range_start()?));
     say(format!("{} {}", query.range_size()?, query.is_mapped()?));
     say(format!("{:?} {}", query.allowed_handle_types()?, query.is_gpu_direct_rdma_capable()?));
-    say(format!("{} {}", query.access_flags()?, query.memory_pool()?));
+    say(format!("{:?} {}", query.access()?, query.memory_pool()?));
     say(format!("{} {}", query.mapping_size()?, query.mapping_base()?));
     say(format!("{}", query.memory_block_id()?));
     say(query.is_hardware_decompress_capable().unwrap_err());
@@ -352,6 +358,7 @@ scenario!(nothing_is_destroyed_after_a_time_out, "full", ["FAKE_QUERY" = "600"],
     )?;
     say(stream.synchronize(Duration::from_millis(20)).unwrap_err());
     say(buffer.to_vec().unwrap_err());
+    say(device.recover().unwrap_err());
     drop((kernel, stream, buffer, device));
     let again = Device::open(0)?;
     again.stream().map(|_| ())
@@ -482,24 +489,6 @@ scenario!(lost_launches_are_reported_once, "full", ["FAKE_LOST" = "3"], || {
     device.synchronize(Duration::from_secs(1))?;
     launch(&other)?;
     device.synchronize(Duration::from_secs(1))
-});
-
-scenario!(a_refused_image_shows_the_drivers_log, "full", ["FAKE_LOAD" = "218"], || {
-    Program::load(&Device::open(0)?, &common::artifact()?).map(|_| ())
-});
-
-scenario!(
-    the_drivers_parameters_must_be_the_manifests,
-    "full",
-    ["FAKE_PARAMETER_BYTES" = "8"],
-    || {
-        let program = Program::load(&Device::open(0)?, &common::artifact()?)?;
-        program.kernel("lose").map(|_| ())
-    }
-);
-
-scenario!(a_record_of_another_size_is_refused, "full", ["FAKE_RECORD_BYTES" = "8"], || {
-    Program::load(&Device::open(0)?, &common::artifact()?).map(|_| ())
 });
 
 scenario!(a_launch_that_does_not_fit_is_not_made, "full", [], || {

@@ -2,6 +2,8 @@
 //!
 //! The format is `gridlet-runtime`'s ([`gridlet_runtime::manifest`]); this stage only fills it in.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use gridlet_runtime::artifact::{Artifact, cpu_arch, describe_image};
 use gridlet_runtime::manifest::{self, ImageKind, MANIFEST_VERSION, Manifest, STATISTICS_SMS};
 
@@ -10,19 +12,22 @@ use crate::compile::{BuildOptions, Checked, CpuOptions, Session};
 use crate::error::{Error, Result};
 use crate::ir::{self, KernelId};
 use crate::launch::{self, LAUNCHES_MADE, LOST_LAUNCH_RECORD, STATISTICS, Strategy};
-use crate::layout::{field_offset, type_layout};
+use crate::layout::{field_offset, static_shared_bytes, type_layout};
 use crate::target::Target;
 use crate::types::{StructId, Structs, Type};
 
 /// Describes a checked program, without images.
 pub fn describe(program: &Checked) -> Manifest {
     let module = &program.module;
-    let mut structs = StructTable { structs: &module.structs, used: Vec::new() };
+    let mut structs =
+        StructTable { structs: &module.structs, mentioned: BTreeSet::new(), open: Vec::new() };
     let mut kernels = Vec::new();
+    let waits = ir::graph::waits(module);
+    let shared_bytes = static_shared_bytes(module);
+    let dynamic_shared = ir::graph::uses_dynamic_shared(module);
+    let launched = ir::graph::launched(module);
     for (at, kernel) in module.kernels.iter().enumerate() {
-        let id = KernelId(at as u32);
-        let buffer = program.layouts.parameters(id);
-        let waits = ir::graph::waits(module, id);
+        let buffer = program.layouts.parameters(KernelId(at as u32));
         let parameters = buffer
             .slots
             .iter()
@@ -42,14 +47,11 @@ pub fn describe(program: &Checked) -> Manifest {
             parameter_bytes: buffer.size,
             max_threads_per_block: kernel.launch_bounds.map(|bounds| bounds.max_threads),
             min_blocks_per_sm: kernel.launch_bounds.and_then(|bounds| bounds.min_blocks),
-            static_shared_bytes: program.layouts.static_shared_bytes(module, id),
-            dynamic_shared: program.layouts.uses_dynamic_shared(module, id),
-            barriers: waits.block,
-            warp_operations: waits.warp,
-            launches: ir::graph::launched_by(module, id)
-                .into_iter()
-                .map(|launched| module.kernel(launched).name.clone())
-                .collect(),
+            static_shared_bytes: shared_bytes[at],
+            dynamic_shared: dynamic_shared[at],
+            barriers: waits[at].block,
+            warp_operations: waits[at].warp,
+            launches: launched[at].iter().map(|&id| module.kernel(id).name.clone()).collect(),
         });
     }
     let is_static = |global: &&ir::Global| global.exported && global.space == ir::Space::Device;
@@ -198,10 +200,13 @@ pub fn assemble(
     Artifact::new(manifest, files).map_err(|error| Error::internal("artifact", error.to_string()))
 }
 
-/// Collects the structs that parameters mention, each after those it contains.
+/// Collects the structs that parameters, statics and other such structs mention.
 struct StructTable<'a> {
     structs: &'a Structs,
-    used: Vec<(StructId, manifest::Struct)>,
+    mentioned: BTreeSet<StructId>,
+    /// Those whose fields were not looked at yet. They wait in a list because structs that point to others may be a
+    /// chain of any length.
+    open: Vec<StructId>,
 }
 
 impl StructTable<'_> {
@@ -217,7 +222,9 @@ impl StructTable<'_> {
                 manifest::Type::Array { element: Box::new(self.describe(element)), count: *count }
             }
             Type::Struct(id) => {
-                self.add(*id);
+                if self.mentioned.insert(*id) {
+                    self.open.push(*id);
+                }
                 manifest::Type::Struct(self.structs.get(*id).name.clone())
             }
             Type::Pointer { mutable, pointee } => {
@@ -227,35 +234,26 @@ impl StructTable<'_> {
         }
     }
 
-    fn add(&mut self, id: StructId) {
-        if self.used.iter().any(|(used, _)| *used == id) {
-            return;
-        }
-        let item = self.structs.get(id);
-        let layout = type_layout(&Type::Struct(id), self.structs);
-        // Entered before its fields: a struct may point to itself.
-        self.used.push((
-            id,
-            manifest::Struct {
+    /// The structs in the order of the program.
+    fn finish(mut self) -> Vec<manifest::Struct> {
+        let structs = self.structs;
+        let mut found = BTreeMap::new();
+        while let Some(id) = self.open.pop() {
+            let item = structs.get(id);
+            let layout = type_layout(&Type::Struct(id), structs);
+            let fields = (0..).zip(&item.fields).map(|(index, field)| manifest::Field {
+                name: field.name.clone(),
+                ty: self.describe(&field.ty),
+                offset: field_offset(id, index, structs),
+            });
+            let described = manifest::Struct {
                 name: item.name.clone(),
                 size: layout.size,
                 alignment: layout.alignment,
-                fields: Vec::new(),
-            },
-        ));
-        let at = self.used.len() - 1;
-        let structs = self.structs;
-        let fields = (0..).zip(&structs.get(id).fields).map(|(index, field)| manifest::Field {
-            name: field.name.clone(),
-            ty: self.describe(&field.ty),
-            offset: field_offset(id, index, structs),
-        });
-        let fields = fields.collect();
-        self.used[at].1.fields = fields;
-    }
-
-    fn finish(mut self) -> Vec<manifest::Struct> {
-        self.used.sort_by_key(|(id, _)| *id);
-        self.used.into_iter().map(|(_, item)| item).collect()
+                fields: fields.collect(),
+            };
+            found.insert(id, described);
+        }
+        found.into_values().collect()
     }
 }

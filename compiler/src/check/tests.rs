@@ -260,6 +260,31 @@ fn time_grows_with_the_branches_and_variables_of_a_function() {
 }
 
 #[test]
+fn variables_without_a_value_are_followed_however_many_there_are() {
+    let count = 10_000;
+    let lines = |line: &dyn Fn(usize) -> String| (0..count).map(line).collect::<String>();
+    let declared = lines(&|i| format!("let x{i}: u32; let mut y{i}: [u32; 2];\n"));
+    let set = lines(&|i| {
+        format!("if n == {i} {{ x{i} = 1; y{i}[0] = n; }} else {{ x{i} = 2; y{i}[1] = n; }}\n")
+    });
+    let passes = lines(&|i| format!("if p[{i}] == 1 {{ y{i}[0] = 1; continue; }}\n"));
+    let read = lines(&|i| format!("p[{i}] = x{i} + y{i}[0];\n"));
+    let program = |rest: &str| {
+        format!(
+            "kernel k(p: *mut u32, n: u32) {{\n{declared}{set}while p[0] > n {{\n{passes}}}\n{read}
+            {rest}\n}}"
+        )
+    };
+    let start = std::time::Instant::now();
+    assert!(ids_of(&program("")).is_empty());
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+    let last = "let z: u32; if n == 0 { z = 1; } p[0] = z;";
+    assert_eq!(ids_of(&program(last)), [ids::UNSET_VARIABLE]);
+    let last = "let z: u32; while n > 0 { z = 1; p[0] = z; }";
+    assert_eq!(ids_of(&program(last)), [ids::IMMUTABLE_ASSIGN]);
+}
+
+#[test]
 fn instances_have_a_bound_by_the_source_that_they_are_made_of() {
     let text = format!(
         "fn f<const N: u64, const D: u32>() {{ /*{}*/ if D < 60 {{

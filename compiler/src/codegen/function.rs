@@ -16,7 +16,9 @@ use super::unroll::LoopNodes;
 use super::values::{int, pointer};
 use super::{PTX_KERNEL, bug};
 use crate::error::Result;
-use crate::ir::{BlockId, Function, KernelId, Operand, Role, Terminator, loops, symbol};
+use crate::ir::{
+    BlockId, Function, FunctionId, KernelId, Operand, Role, Terminator, loops, symbol,
+};
 use crate::source::Span;
 use crate::types::{Scalar, Type};
 
@@ -141,12 +143,13 @@ fn is_by_value(ty: &Type) -> bool {
     matches!(ty, Type::Struct(_) | Type::Array(..) | Type::Vector(..))
 }
 
-/// Emits the body of `function` into `value`.
+/// Emits the body of a function into `value`.
 pub(super) fn define<'ctx>(
     cx: &ModuleContext<'ctx, '_>,
-    function: &Function,
+    id: FunctionId,
     value: FunctionValue<'ctx>,
 ) -> Result<()> {
+    let function = cx.ir.function(id);
     let order = reverse_post_order(function)?;
     let blocks = function
         .blocks
@@ -156,7 +159,7 @@ pub(super) fn define<'ctx>(
     let mut emitter = FunctionEmitter::new(cx, function, value, blocks);
     emitter.enter_function();
     emitter.emit_prologue()?;
-    let polls = emitter.polls();
+    let polls = emitter.polls(id);
     for id in order {
         emitter.emit_block(id, polls.get(id.index()).copied().flatten())?;
     }

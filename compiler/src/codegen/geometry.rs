@@ -4,8 +4,8 @@ use inkwell::values::BasicValueEnum;
 
 use super::function::FunctionEmitter;
 use crate::error::Result;
+use crate::ir::Module;
 use crate::ir::graph::uses_dynamic_shared;
-use crate::ir::{KernelId, Module};
 use crate::types::Type;
 
 /// The special registers of the geometry's `dim3` fields, in their order.
@@ -13,7 +13,7 @@ const REGISTERS: [&str; 4] = ["tid", "ctaid", "ntid", "nctaid"];
 
 /// Whether any kernel reads the base of the dynamic shared memory.
 pub(super) fn reads_dynamic_shared(module: &Module) -> bool {
-    (0..module.kernels.len() as u32).any(|id| uses_dynamic_shared(module, KernelId(id)))
+    uses_dynamic_shared(module).contains(&true)
 }
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {

@@ -79,8 +79,8 @@ fn fill(cx: &mut context::ModuleContext<'_, '_>) -> Result<()> {
     }
     cx.add_globals()?;
     cx.declare_functions()?;
-    for (at, function) in cx.ir.functions.iter().enumerate() {
-        function::define(cx, function, cx.functions[at])?;
+    for (at, value) in cx.functions.iter().enumerate() {
+        function::define(cx, ir::FunctionId(at as u32), *value)?;
     }
     Ok(())
 }

@@ -368,6 +368,7 @@ fn tell_of_partition(green: &GreenContext, asked: u32, program: &Program, report
     match confinement {
         Confinement::Confined => {}
         Confinement::ChildrenLeave => reporter.warning("partition-left", &text),
+        Confinement::TwoMore => reporter.note("partition-shared", &text),
         Confinement::NotMeasured => reporter.note("partition-not-measured", &text),
     }
 }

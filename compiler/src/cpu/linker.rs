@@ -37,7 +37,9 @@ pub fn link(object: &[u8], inputs: &[LinkInput]) -> Result<SharedObject> {
     let (input, output) = (folder.path().join("image.o"), folder.path().join("image.so"));
     std::fs::write(&input, object).map_err(|source| Error::Io { path: input.clone(), source })?;
     let mut arguments = vec![];
-    for (at, given) in inputs.iter().filter(|given| given.is_for_host_link()).enumerate() {
+    let inputs = inputs.iter().filter(|given| given.is_for_host_link());
+    // What is for GPUs alone, or for another machine, a linker refuses.
+    for (at, given) in inputs.filter(|given| !given.has_nothing_for(false)).enumerate() {
         // A number in front, as two may have one name.
         let path = folder.path().join(format!("{at}-{}", given.name));
         std::fs::write(&path, &given.bytes)

@@ -116,14 +116,14 @@ impl Module<'_> {
         self.line(1, "/// Loads the program on a device.");
         self.line(1, "///");
         self.line(1, "/// # Errors");
-        self.line(1, "/// Those of [`gridlet_runtime::Program::from_bundle`] and [`gridlet_runtime::Program::kernel`].");
+        self.line(1, "/// Those of [`gridlet_runtime::Program::from_static_bundle`] and [`gridlet_runtime::Program::kernel`].");
         self.line(
             1,
             "pub fn load(device: &::gridlet_runtime::Device) -> ::gridlet_runtime::Result<Self> {",
         );
         self.line(
             2,
-            "let program = ::gridlet_runtime::Program::from_bundle(device, Self::BUNDLE)?;",
+            "let program = ::gridlet_runtime::Program::from_static_bundle(device, Self::BUNDLE)?;",
         );
         if methods.is_empty() {
             self.line(2, "Ok(Program { program })");

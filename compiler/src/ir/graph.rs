@@ -1,66 +1,124 @@
 //! Who calls, who launches and who uses what.
+//!
+//! All answers are for a whole module at once: to walk from each kernel anew would take kernels times functions.
 
-use super::{FunctionId, GEOMETRY_DYNAMIC_SHARED, GlobalId, InstKind, KernelId, Module, Operand};
+use super::{
+    Function, FunctionId, GEOMETRY_DYNAMIC_SHARED, Global, GlobalId, InstKind, KernelId, Module,
+    Operand, reach,
+};
 use crate::builtins::Builtin;
 use crate::types::Type;
 
-/// `from` and every function that it may call, directly or through others, in the order of their ids.
-/// A launch is no call.
-pub fn reachable(module: &Module, from: FunctionId) -> Vec<FunctionId> {
-    let mut reached = vec![false; module.functions.len()];
-    let mut open = vec![from];
-    while let Some(function) = open.pop() {
-        if std::mem::replace(&mut reached[function.index()], true) {
-            continue;
-        }
-        for inst in &module.function(function).instructions {
-            if let InstKind::Call { function: callee, .. } = &inst.kind {
-                open.push(*callee);
-            }
-        }
-    }
-    let ids = reached.iter().enumerate().filter(|(_, reached)| **reached);
-    ids.map(|(index, _)| FunctionId(index as u32)).collect()
+/// Who calls whom. A launch is no call.
+#[derive(Clone, Debug)]
+pub struct CallGraph {
+    /// By function, whom it calls, each once.
+    callees: Vec<Vec<usize>>,
 }
 
-/// The kernels that a kernel, or a function that it may call, may launch: each once, in the order of the
-/// source. The answer is the same before and after launches are lowered.
-pub fn launched_by(module: &Module, kernel: KernelId) -> Vec<KernelId> {
-    let mut launched = vec![false; module.kernels.len()];
-    for function in reachable(module, module.kernel(kernel).body) {
-        for inst in &module.function(function).instructions {
+impl CallGraph {
+    /// The calls of a module.
+    pub fn of(module: &Module) -> Self {
+        let callees = module.functions.iter().map(|function| {
+            let called = function.instructions.iter().filter_map(|inst| match &inst.kind {
+                InstKind::Call { function, .. } => Some(function.index()),
+                _ => None,
+            });
+            each_once(called.collect())
+        });
+        CallGraph { callees: callees.collect() }
+    }
+
+    /// By function, whether `is` holds for it or one that it may call, directly or through others.
+    pub fn may_reach(&self, is: impl Fn(FunctionId) -> bool) -> Vec<bool> {
+        let edges = self.callees.iter().enumerate();
+        let edges = edges.flat_map(|(from, callees)| callees.iter().map(move |&to| (from, to)));
+        let seeds = (0..self.callees.len()).filter(|&at| is(FunctionId(at as u32)));
+        reach::leading_to(self.callees.len(), edges, seeds)
+    }
+
+    /// By function, whether it may call itself, if through others.
+    pub fn recursive(&self) -> Vec<bool> {
+        reach::on_cycles(&self.callees)
+    }
+
+    /// By kernel, what its body and every function that it may call have, each once and in ascending order. `own` is
+    /// what each function has by itself.
+    fn gather<T: Copy + Ord>(&self, module: &Module, own: &[Vec<T>]) -> Vec<Vec<T>> {
+        let has_any = self.may_reach(|id| !own[id.index()].is_empty());
+        let mut seen_by = vec![usize::MAX; self.callees.len()];
+        let of_kernel = |(kernel, body): (usize, usize)| {
+            let mut all = Vec::new();
+            let mut open = vec![body];
+            while let Some(function) = open.pop() {
+                let is_new = std::mem::replace(&mut seen_by[function], kernel) != kernel;
+                if is_new && has_any[function] {
+                    all.extend_from_slice(&own[function]);
+                    open.extend(&self.callees[function]);
+                }
+            }
+            each_once(all)
+        };
+        let bodies = module.kernels.iter().map(|kernel| kernel.body.index());
+        bodies.enumerate().map(of_kernel).collect()
+    }
+}
+
+fn each_once<T: Ord>(mut items: Vec<T>) -> Vec<T> {
+    items.sort_unstable();
+    items.dedup();
+    items
+}
+
+/// By kernel, whether `is` holds for its body or a function that this may call.
+pub fn of_kernels(module: &Module, is: impl Fn(&Function) -> bool) -> Vec<bool> {
+    let may = CallGraph::of(module).may_reach(|id| is(module.function(id)));
+    module.kernels.iter().map(|kernel| may[kernel.body.index()]).collect()
+}
+
+/// By kernel, those that it, or a function that it may call, may launch: each once, in the order of the source. The
+/// answer is the same before and after launches are lowered.
+pub fn launched(module: &Module) -> Vec<Vec<KernelId>> {
+    let own = module.functions.iter().map(|function| {
+        let mut launched = Vec::new();
+        for inst in &function.instructions {
             if let InstKind::Launch(launch) = &inst.kind {
-                launched[launch.kernel.index()] = true;
+                launched.push(launch.kernel);
             }
             inst.kind.for_each_operand(|operand| {
                 if let Operand::Kernel(kernel) = operand {
-                    launched[kernel.index()] = true;
+                    launched.push(*kernel);
                 }
             });
         }
-    }
-    let ids = launched.iter().enumerate().filter(|(_, launched)| **launched);
-    ids.map(|(index, _)| KernelId(index as u32)).collect()
+        each_once(launched)
+    });
+    CallGraph::of(module).gather(module, &own.collect::<Vec<_>>())
 }
 
-/// The globals that a function, and every function that it may call, uses: each once, in the order of the
+/// By kernel, the globals of a kind that it, and every function that it may call, uses: each once, in the order of the
 /// module.
-pub fn used_globals(module: &Module, function: FunctionId) -> Vec<GlobalId> {
-    let mut used = vec![false; module.globals.len()];
-    for function in reachable(module, function) {
-        for inst in &module.function(function).instructions {
+pub fn used_globals(module: &Module, is: impl Fn(&Global) -> bool) -> Vec<Vec<GlobalId>> {
+    let own = module.functions.iter().map(|function| {
+        let mut used = Vec::new();
+        let mut note = |id: GlobalId| {
+            if is(&module.globals[id.index()]) {
+                used.push(id);
+            }
+        };
+        for inst in &function.instructions {
             if let InstKind::Builtin { format: Some(format), .. } = &inst.kind {
-                used[format.index()] = true;
+                note(*format);
             }
             inst.kind.for_each_operand(|operand| {
                 if let Operand::Global(global) = operand {
-                    used[global.index()] = true;
+                    note(*global);
                 }
             });
         }
-    }
-    let ids = used.iter().enumerate().filter(|(_, used)| **used);
-    ids.map(|(index, _)| GlobalId(index as u32)).collect()
+        each_once(used)
+    });
+    CallGraph::of(module).gather(module, &own.collect::<Vec<_>>())
 }
 
 /// Whom the threads of a kernel wait for.
@@ -72,31 +130,35 @@ pub struct Waits {
     pub warp: bool,
 }
 
-/// Whom a kernel, or a function that it may call, waits for.
-pub fn waits(module: &Module, kernel: KernelId) -> Waits {
-    let mut waits = Waits::default();
-    for id in reachable(module, module.kernel(kernel).body) {
-        for inst in &module.function(id).instructions {
-            let InstKind::Builtin { builtin, .. } = &inst.kind else { continue };
-            match builtin {
-                Builtin::SyncThreads | Builtin::SyncThreadsReduce(_) => waits.block = true,
-                Builtin::SyncWarp
+/// By kernel, whom it, or a function that it may call, waits for.
+pub fn waits(module: &Module) -> Vec<Waits> {
+    let uses = |is: fn(&Builtin) -> bool| {
+        of_kernels(module, |function| {
+            function
+                .instructions
+                .iter()
+                .any(|inst| matches!(&inst.kind, InstKind::Builtin { builtin, .. } if is(builtin)))
+        })
+    };
+    let block =
+        uses(|builtin| matches!(builtin, Builtin::SyncThreads | Builtin::SyncThreadsReduce(_)));
+    let warp = uses(|builtin| {
+        matches!(
+            builtin,
+            Builtin::SyncWarp
                 | Builtin::Shuffle(_)
                 | Builtin::Vote(_)
                 | Builtin::MatchAny
                 | Builtin::Reduce(_)
-                | Builtin::ActiveMask => waits.warp = true,
-                _ => {}
-            }
-        }
-    }
-    waits
+                | Builtin::ActiveMask
+        )
+    });
+    block.into_iter().zip(warp).map(|(block, warp)| Waits { block, warp }).collect()
 }
 
-/// Whether a kernel, or a function that it may call, reads the base of the dynamic shared memory.
-pub fn uses_dynamic_shared(module: &Module, kernel: KernelId) -> bool {
-    reachable(module, module.kernel(kernel).body).into_iter().any(|id| {
-        let function = module.function(id);
+/// By kernel, whether it, or a function that it may call, reads the base of the dynamic shared memory.
+pub fn uses_dynamic_shared(module: &Module) -> Vec<bool> {
+    of_kernels(module, |function| {
         function.instructions.iter().any(|inst| match &inst.kind {
             InstKind::Extract { base, index: GEOMETRY_DYNAMIC_SHARED } => {
                 module.operand_type(function, base) == Type::GEOMETRY

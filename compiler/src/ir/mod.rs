@@ -46,6 +46,7 @@ pub mod graph;
 pub(crate) mod guards;
 pub(crate) mod loops;
 pub mod print;
+mod reach;
 pub mod symbol;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -13,7 +13,7 @@ mod turns;
 use crate::arch::CudaArch;
 use crate::error::{Error, Result};
 use crate::ir::expand::{Instructions, expand};
-use crate::ir::{InstKind, Module, Role, verify::verify};
+use crate::ir::{InstKind, Module, Role, graph::CallGraph, verify::verify};
 use crate::layout::{Layouts, compute_layouts};
 pub use fill::fills;
 pub use statistics::instrument;
@@ -114,24 +114,12 @@ fn lower_launches(module: &mut Module, layouts: &Layouts, options: &LaunchOption
 
 /// For each function, whether it or one that it calls launches; entries are left as they are.
 fn may_launch(module: &Module) -> Vec<bool> {
-    let mut may = vec![false; module.functions.len()];
-    loop {
-        let mut changed = false;
-        for (at, function) in module.functions.iter().enumerate() {
-            if may[at] || matches!(function.role, Role::Entry(_)) {
-                continue;
-            }
-            may[at] = function.instructions.iter().any(|inst| match &inst.kind {
-                InstKind::Launch(_) => true,
-                InstKind::Call { function, .. } => may[function.index()],
-                _ => false,
-            });
-            changed |= may[at];
-        }
-        if !changed {
-            return may;
-        }
-    }
+    let launches = |id| {
+        let instructions = &module.function(id).instructions;
+        instructions.iter().any(|inst| matches!(inst.kind, InstKind::Launch(_)))
+    };
+    let may = CallGraph::of(module).may_reach(launches).into_iter().zip(&module.functions);
+    may.map(|(may, function)| may && !matches!(function.role, Role::Entry(_))).collect()
 }
 
 /// Whether a module whose launches are symbolic has any.

@@ -67,9 +67,9 @@ pub fn instrument(module: &Module) -> Result<Module> {
     for at in 0..module.kernels.len() {
         wrap_kernel(&mut out, KernelId(at as u32), note, &passes_depth)?;
     }
-    for (kernel, nested) in nested.iter().enumerate() {
+    for (kernel, nested) in module.kernels.iter().zip(&nested) {
         if let Some(nested) = nested {
-            add_nested(&mut out, KernelId(kernel as u32), nested, note, &passes_depth)?;
+            add_nested(&mut out, kernel, nested, note, &passes_depth)?;
         }
     }
     verify(&out)?;
@@ -185,20 +185,19 @@ fn wrap_kernel(
     Ok(())
 }
 
-/// Adds the kernel that launches go to.
+/// Adds the kernel that launches of `original`, as it was, go to.
 fn add_nested(
     module: &mut Module,
-    original: KernelId,
+    original: &Kernel,
     nested: &Nested,
     note: FunctionId,
     passes_depth: &[bool],
 ) -> Result<()> {
-    let mut kernel = module.kernel(original).clone();
+    // What was its body has become its work.
+    let work = original.body;
+    let mut kernel = original.clone();
     let own = kernel.parameters.len();
     kernel.name = symbol::nested(&kernel.name);
-    let name = symbol::work(&module.kernel(original).name);
-    let work = module.functions.iter().position(|function| function.name == name);
-    let work = work.ok_or_else(|| Error::internal("launch", format!("no function `{name}`")))?;
     let depth = if nested.has_depth {
         kernel.parameters.push(depth_parameter());
         Operand::Parameter(own as u32 + 1)
@@ -209,10 +208,10 @@ fn add_nested(
     kernel.entry = FunctionId(module.functions.len() as u32 + 1);
     let from_kernels = Wrapper {
         note,
-        work: FunctionId(work as u32),
+        work,
         first_word: DEPTH_WORDS + STATISTICS_SMS / 32,
         depth,
-        passes_depth: passes_depth[work],
+        passes_depth: passes_depth[work.index()],
     };
     let body = from_kernels.body(format!("{}.body", kernel.name), nested.id, &kernel, own)?;
     let entry = build_entry(&kernel, nested.id)?;

@@ -181,8 +181,7 @@ fn who_launches_whom_is_the_same_before_and_after() {
     let module = launching(&[(StreamExpr::Tail, true), (StreamExpr::Default, false)]);
     let lowered = lower_for(&module, "sm_90");
     for module in [&module, &lowered] {
-        assert_eq!(graph::launched_by(module, KernelId(1)), [KernelId(0)]);
-        assert_eq!(graph::launched_by(module, KernelId(0)), []);
+        assert_eq!(graph::launched(module), [vec![], vec![KernelId(0)]]);
     }
 }
 

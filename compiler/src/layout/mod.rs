@@ -33,7 +33,7 @@ mod leaves;
 mod module;
 
 pub use leaves::{Leaf, Leaves, leaves};
-pub use module::{Layouts, compute_layouts};
+pub use module::{Layouts, compute_layouts, static_shared_bytes};
 
 use crate::types::{Scalar, StructId, Structs, Type};
 

@@ -6,7 +6,7 @@ use super::{BufferLayout, MAX_PARAMETER_BYTES, MAX_TYPE_BYTES, ParamLayout, Para
 use super::{buffer_layout, type_layout};
 use crate::diagnostics::{Collector, Diagnostic, MAX_MESSAGES, ids};
 use crate::error::{Error, Result};
-use crate::ir::{InstKind, Kernel, KernelId, Module, Operand, Space, graph};
+use crate::ir::{GlobalId, InstKind, Kernel, KernelId, Module, Operand, Space, graph};
 use crate::source::{FileId, Span};
 use crate::types::{Structs, Type};
 
@@ -22,20 +22,17 @@ impl Layouts {
     pub fn parameters(&self, id: KernelId) -> &ParamLayout {
         &self.kernels[id.index()]
     }
+}
 
-    /// Bytes that the `shared` variables of a kernel, and of every function that it may call, take: one
-    /// after another, in the order of the source.
-    pub fn static_shared_bytes(&self, module: &Module, id: KernelId) -> u64 {
-        let used = graph::used_globals(module, module.kernel(id).body);
-        let globals = used.into_iter().map(|id| &module.globals[id.index()]);
-        let types = globals.filter(|global| global.space == Space::Shared).map(|global| &global.ty);
+/// By kernel, the bytes that its `shared` variables, and those of every function that it may call, take: one after
+/// another, in the order of the source.
+pub fn static_shared_bytes(module: &Module) -> Vec<u64> {
+    let used = graph::used_globals(module, |global| global.space == Space::Shared);
+    let bytes = |used: Vec<GlobalId>| {
+        let types = used.into_iter().map(|id| &module.globals[id.index()].ty);
         buffer_layout(types, &module.structs).size
-    }
-
-    /// Whether a kernel, or a function that it may call, reads dynamic shared memory.
-    pub fn uses_dynamic_shared(&self, module: &Module, id: KernelId) -> bool {
-        graph::uses_dynamic_shared(module, id)
-    }
+    };
+    used.into_iter().map(bytes).collect()
 }
 
 /// Lays out the parameter buffers of all kernels.

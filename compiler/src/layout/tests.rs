@@ -8,7 +8,7 @@ use crate::ir::testing::{
     FunctionParts, add_struct, address, array_of, build, call, device, do_, expr, kernel, launch,
     local, printf, shared, statement,
 };
-use crate::ir::{KernelId, Module};
+use crate::ir::{KernelId, Module, graph};
 
 const BYTE: Type = Type::Scalar(Scalar::I8);
 const SHORT: Type = Type::Scalar(Scalar::I16);
@@ -210,13 +210,9 @@ fn shared_memory_is_that_of_all_functions_in_reach() {
         kernel("last").body(vec![do_(call(3, vec![], Type::Unit))]),
     ];
     let module = build(Structs::new(), functions);
-    let layouts = compute_layouts(&module).unwrap();
-    let bytes = [0, 1, 2].map(|at| layouts.static_shared_bytes(&module, KernelId(at)));
-    assert_eq!(bytes, [16, 0, 0]);
-    let dynamic = [0, 1, 2].map(|at| layouts.uses_dynamic_shared(&module, KernelId(at)));
-    assert_eq!(dynamic, [false, false, true]);
-    assert_eq!(crate::ir::graph::launched_by(&module, KernelId(1)), [KernelId(0)]);
-    assert_eq!(crate::ir::graph::launched_by(&module, KernelId(0)), []);
+    assert_eq!(static_shared_bytes(&module), [16, 0, 0]);
+    assert_eq!(graph::uses_dynamic_shared(&module), [false, false, true]);
+    assert_eq!(graph::launched(&module), [vec![], vec![KernelId(0)], vec![]]);
 }
 
 /// A type whose structs are not in a table yet.

@@ -1,5 +1,7 @@
 //! Compares a cubin with the layout pass.
 
+use std::collections::BTreeMap;
+
 use super::Cubin;
 use super::cubin::{KernelRecords, parameter_records};
 use crate::ir::symbol;
@@ -17,9 +19,12 @@ pub fn check_parameters<'a>(
     layouts: impl IntoIterator<Item = &'a ParamLayout>,
 ) -> Result<()> {
     let records = parameter_records(cubin)?;
+    let mut by_kernel = BTreeMap::new();
+    for records in &records {
+        by_kernel.entry(records.kernel.as_str()).or_insert(records);
+    }
     for layout in layouts {
-        let symbol = symbol::external(&layout.kernel);
-        let found = records.iter().find(|records| records.kernel == symbol);
+        let found = by_kernel.get(symbol::external(&layout.kernel).as_str());
         let found = found.ok_or_else(|| {
             Error::internal("link", format!("the cubin has no kernel `{}`", layout.kernel))
         })?;

@@ -1,6 +1,8 @@
 //! `extern fn` and their definitions: that each has one, and that it is of the same signature where that can
 //! be seen.
 
+use std::collections::{HashMap, HashSet};
+
 use super::LinkInput;
 use super::input::InputKind;
 use crate::diagnostics::{Diagnostic, ids};
@@ -23,12 +25,17 @@ pub(crate) fn called(module: &Module) -> Vec<&Extern> {
     externs.filter(|(item, called)| *called && item.span.is_some()).map(|(item, _)| item).collect()
 }
 
-/// The message for a function that nobody defines.
-fn undefined(name: &str, span: Span) -> Diagnostic {
+/// The message for a function that nobody defines. It names the inputs that have nothing for the target: GPUs or this
+/// machine.
+fn undefined(name: &str, span: Span, inputs: &[LinkInput], gpu: bool) -> Diagnostic {
     let message = format!("no linked module defines `{name}`");
-    Diagnostic::error(ids::UNDEFINED_EXTERN, span, message)
-        .at_caret("declared here")
-        .hint("give the file that defines it: `--link FILE`")
+    let mut error =
+        Diagnostic::error(ids::UNDEFINED_EXTERN, span, message).at_caret("declared here");
+    let target = if gpu { "GPUs" } else { "this machine's processor" };
+    for input in inputs.iter().filter(|input| input.has_nothing_for(gpu)) {
+        error = error.note(format!("{} has no code for {target}", input.name));
+    }
+    error.hint("give the file that defines it: `--link FILE`")
 }
 
 /// The message for a function that is defined otherwise than it is declared.
@@ -52,22 +59,24 @@ pub(crate) fn mismatch(
 /// [`Error::Program`] for one that no input can define, or that an input of PTX defines otherwise.
 pub(crate) fn check_ptx(module: &Module, ptx: &Ptx, inputs: &[LinkInput]) -> Result<()> {
     let mut wrong = vec![];
-    let texts: Vec<(&str, String)> = inputs
+    let texts: Vec<(&str, HashMap<String, String>)> = inputs
         .iter()
         .filter(|input| input.kind == InputKind::Ptx)
-        .map(|input| (input.name.as_str(), String::from_utf8_lossy(&input.bytes).into_owned()))
+        .map(|input| {
+            (input.name.as_str(), signatures(&String::from_utf8_lossy(&input.bytes), false))
+        })
         .collect();
+    let open = signatures(&ptx.0, true);
     for (item, span) in called(module).into_iter().filter_map(|item| Some((item, item.span?))) {
         // What linked IR defines is no declaration any more.
-        let Some(declared) = signature(&ptx.0, &item.name, true) else { continue };
-        let found =
-            texts.iter().find_map(|(file, text)| Some((file, signature(text, &item.name, false)?)));
+        let Some(declared) = open.get(&item.name) else { continue };
+        let found = texts.iter().find_map(|(file, defined)| Some((file, defined.get(&item.name)?)));
         match found {
             Some((file, defined)) if defined != declared => {
-                wrong.push(mismatch(&item.name, span, file, &declared, &defined));
+                wrong.push(mismatch(&item.name, span, file, declared, defined));
             }
             None if !inputs.iter().any(LinkInput::is_opaque) => {
-                wrong.push(undefined(&item.name, span));
+                wrong.push(undefined(&item.name, span, inputs, true));
             }
             _ => {}
         }
@@ -75,26 +84,25 @@ pub(crate) fn check_ptx(module: &Module, ptx: &Ptx, inputs: &[LinkInput]) -> Res
     if wrong.is_empty() { Ok(()) } else { Err(Error::Program(wrong)) }
 }
 
-/// Says of a linker's error which `extern fn` it is about, if it is about one.
-pub(crate) fn explain(error: Error, module: &Module) -> Error {
+/// Says of a linker's error which `extern fn` it is about, if it is about one. `gpu`: whether it linked for GPUs.
+pub(crate) fn explain(error: Error, module: &Module, inputs: &[LinkInput], gpu: bool) -> Error {
     let Error::Tool { log, .. } = &error else { return error };
     let lines = log.lines().filter(|line| line.to_ascii_lowercase().contains("undefined"));
-    let lines: Vec<&str> = lines.collect();
-    let is_word = |line: &str, name: &str| {
-        let mut words = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        words.any(|word| word == name)
-    };
+    let words: HashSet<&str> = lines
+        .flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'))
+        .collect();
     let wrong: Vec<Diagnostic> = called(module)
         .into_iter()
-        .filter(|item| lines.iter().any(|line| is_word(line, &item.name)))
-        .filter_map(|item| Some(undefined(&item.name, item.span?)))
+        .filter(|item| words.contains(item.name.as_str()))
+        .filter_map(|item| Some(undefined(&item.name, item.span?, inputs, gpu)))
         .collect();
     if wrong.is_empty() { error } else { Error::Program(wrong) }
 }
 
-/// The result and the parameters of a function in PTX, names left out: `(.b32) (.b32, .align 8 .b8[16])`. Of
-/// a declaration (`.extern`) or of a definition (PTX ISA, "Kernel and Function Directives: .func").
-fn signature(ptx: &str, name: &str, is_declared: bool) -> Option<String> {
+/// By name, the result and the parameters of functions in PTX, names left out: `(.b32) (.b32, .align 8 .b8[16])`. Of
+/// declarations (`.extern`) or of definitions (PTX ISA, "Kernel and Function Directives: .func").
+fn signatures(ptx: &str, is_declared: bool) -> HashMap<String, String> {
+    let mut all = HashMap::new();
     for (at, _) in ptx.match_indices(".func") {
         let line = ptx[..at].rfind('\n').map_or(0, |end| end + 1);
         let before = &ptx[line..at];
@@ -106,16 +114,15 @@ fn signature(ptx: &str, name: &str, is_declared: bool) -> Option<String> {
             continue;
         }
         let (result, rest) = match head.strip_prefix('(') {
-            Some(rest) => rest.split_once(')')?,
+            Some(rest) => rest.split_once(')').unwrap_or((rest, "")),
             None => ("", head.as_str()),
         };
         let (found, parameters) = rest.trim().split_once('(').unwrap_or((rest.trim(), ""));
-        if found.trim() == name {
-            let parameters = parameters.split_once(')').map_or(parameters, |(list, _)| list);
-            return Some(format!("({}) ({})", types(result), types(parameters)));
-        }
+        let parameters = parameters.split_once(')').map_or(parameters, |(list, _)| list);
+        let signature = || format!("({}) ({})", types(result), types(parameters));
+        all.entry(found.trim().to_owned()).or_insert_with(signature);
     }
-    None
+    all
 }
 
 /// What stands before the `{` or `;` of a function, and whether it is a `{`.
@@ -141,7 +148,7 @@ fn types(list: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::signature;
+    use super::signatures;
 
     #[test]
     fn signatures_are_read_from_ptx() {
@@ -160,11 +167,13 @@ mod tests {
 .visible .func bare
 { ret; }
 ";
-        assert_eq!(signature(ptx, "g", true).unwrap(), "(.b32) (.b32, .align 8 .b8[16])");
-        assert_eq!(signature(ptx, "g", false).unwrap(), "(.b64) (.b32)");
-        assert_eq!(signature(ptx, "nothing", false).unwrap(), "() ()");
-        assert_eq!(signature(ptx, "bare", false).unwrap(), "() ()");
-        assert_eq!(signature(ptx, "noth", false), None);
-        assert_eq!(signature(ptx, "nothing", true), None);
+        let found = signatures(ptx, true);
+        assert_eq!(found["g"], "(.b32) (.b32, .align 8 .b8[16])");
+        assert_eq!(found.len(), 1);
+        let found = signatures(ptx, false);
+        assert_eq!(found["g"], "(.b64) (.b32)");
+        assert_eq!(found["nothing"], "() ()");
+        assert_eq!(found["bare"], "() ()");
+        assert_eq!(found.len(), 3);
     }
 }

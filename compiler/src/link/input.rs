@@ -3,6 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use object::elf::{EM_CUDA, ET_REL, FileHeader64};
+use object::read::archive::ArchiveFile;
+use object::read::elf::FileHeader;
+use object::{LittleEndian, elf};
+
 use crate::{Error, Result};
 
 /// What a linked module is.
@@ -41,9 +46,10 @@ impl LinkInput {
     /// A module by the ending of its name: `.ll .bc .ptx .cubin .fatbin .o .a .c`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for any other ending.
+    /// [`Error::Invalid`] for any other ending, and for files that are not what their ending says.
     pub fn new(name: impl Into<String>, bytes: Vec<u8>) -> Result<LinkInput> {
         let name = name.into();
+        let refuse = |why: &str| Err(Error::Invalid(format!("{name}: {why}")));
         let ending = Path::new(&name).extension().and_then(|ending| ending.to_str());
         let kind = match ending {
             Some("ll" | "bc") => InputKind::Ir,
@@ -53,12 +59,34 @@ impl LinkInput {
             Some("o") => InputKind::Object,
             Some("a") => InputKind::Archive,
             Some("c") => InputKind::C,
+            Some("so") => {
+                return refuse(
+                    "a shared object cannot be linked in, as an image holds all of its code; give the object files \
+                     or the archive (.o, .a) that it was made from",
+                );
+            }
             _ => {
-                return Err(Error::Invalid(format!(
-                    "{name}: what is linked in ends in .ll, .bc, .ptx, .cubin, .fatbin, .o, .a or .c"
-                )));
+                return refuse(
+                    "what is linked in ends in .ll, .bc, .ptx, .cubin, .fatbin, .o, .a or .c; name the file by what \
+                     it holds",
+                );
             }
         };
+        let is_text = matches!(kind, InputKind::Ir | InputKind::Ptx | InputKind::C);
+        if bytes.is_empty() && !is_text {
+            return refuse("the file is empty, and defines nothing; make it anew");
+        }
+        if kind == InputKind::Object
+            && let Err(why) = object_file(&bytes)
+        {
+            return refuse(why);
+        }
+        if kind == InputKind::Archive && ArchiveFile::parse(&*bytes).is_err() {
+            return refuse("not an archive; make one of object files with `ar rcs`");
+        }
+        if kind == InputKind::Archive && members(&bytes).is_none() {
+            return refuse("an archive that does not hold its files itself; make it without `T`");
+        }
         Ok(LinkInput { name, kind, bytes, folder: None })
     }
 
@@ -67,6 +95,10 @@ impl LinkInput {
     /// # Errors
     /// As [`LinkInput::new`]; [`Error::Io`] if the file cannot be read.
     pub fn read(path: &Path) -> Result<LinkInput> {
+        if path.is_dir() {
+            let why = "is a folder; give the file in it that defines the functions";
+            return Err(Error::Invalid(format!("{}: {why}", path.display())));
+        }
         let bytes =
             fs::read(path).map_err(|source| Error::Io { path: path.to_path_buf(), source })?;
         let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
@@ -84,8 +116,65 @@ impl LinkInput {
         matches!(self.kind, InputKind::Object | InputKind::Archive | InputKind::C)
     }
 
+    /// Whether it surely has nothing for a kind of target, where that can be seen: for GPUs or for this machine.
+    pub(crate) fn has_nothing_for(&self, gpu: bool) -> bool {
+        let lacks = |bytes: &[u8]| object_file(bytes).is_ok_and(|found| !found.has_code_for(gpu));
+        match self.kind {
+            InputKind::Ir => false,
+            InputKind::Ptx | InputKind::Cubin | InputKind::Fatbin => !gpu,
+            InputKind::C => gpu,
+            InputKind::Object => lacks(&self.bytes),
+            InputKind::Archive => {
+                members(&self.bytes).is_some_and(|all| all.into_iter().all(lacks))
+            }
+        }
+    }
+
     /// Whether what it defines can only be seen by linking it.
     pub(crate) fn is_opaque(&self) -> bool {
         !matches!(self.kind, InputKind::Ir | InputKind::C | InputKind::Ptx)
     }
+}
+
+/// What the header of an object file says.
+struct ObjectFile {
+    machine: elf::Machine,
+    /// Whether it carries code for GPUs beside its own.
+    has_device_code: bool,
+}
+
+impl ObjectFile {
+    fn has_code_for(&self, gpu: bool) -> bool {
+        let host = if cfg!(target_arch = "x86_64") { elf::EM_X86_64 } else { elf::EM_AARCH64 };
+        let is_for_gpu = self.machine == EM_CUDA;
+        if gpu { is_for_gpu || self.has_device_code } else { self.machine == host }
+    }
+}
+
+/// Reads an object file's header, or says why it is none that a linker takes.
+fn object_file(bytes: &[u8]) -> std::result::Result<ObjectFile, &'static str> {
+    const REMAKE: &str = "not a 64-bit ELF object file, or damaged; make it anew with `cc -c` or `nvcc -rdc=true -c`";
+    let header = FileHeader64::<LittleEndian>::parse(bytes).map_err(|_| REMAKE)?;
+    let machine = header.e_machine.get(LittleEndian);
+    if header.e_type.get(LittleEndian) != ET_REL && machine != EM_CUDA {
+        return Err(
+            "a linked program or shared object; give the object files that it was made from",
+        );
+    }
+    let sections = header.sections(LittleEndian, bytes).map_err(|_| REMAKE)?;
+    let is_device_code =
+        |name: &[u8]| name.starts_with(b".nv_fatbin") || name.starts_with(b"__nv_relfatbin");
+    let mut names =
+        sections.iter().filter_map(|section| sections.section_name(LittleEndian, section).ok());
+    Ok(ObjectFile { machine, has_device_code: names.any(is_device_code) })
+}
+
+/// The files in an archive; `None` if it only names them.
+fn members(archive: &[u8]) -> Option<Vec<&[u8]>> {
+    let archive_file = ArchiveFile::parse(archive).ok()?;
+    if archive_file.is_thin() {
+        return None;
+    }
+    let members = archive_file.members().filter_map(|member| member.ok()?.data(archive).ok());
+    Some(members.collect())
 }

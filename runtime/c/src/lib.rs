@@ -66,6 +66,8 @@ pub struct gridlet_launch_config {
     pub cluster: [u32; 3],
     /// Not 0: all blocks run at the same time.
     pub cooperative: u32,
+    /// Room for what is added later, so that programs need not be built again; refused if it is not 0.
+    pub reserved: [u32; 8],
 }
 
 thread_local! {
@@ -145,6 +147,30 @@ unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str, Failure> 
 unsafe fn value<'a, T>(pointer: *const T, what: &str) -> Result<&'a T, Failure> {
     // SAFETY: passed on to the caller.
     unsafe { pointer.as_ref() }.ok_or_else(|| null(what))
+}
+
+/// The bytes at an address, of which there may be none, and then the address may be NULL.
+///
+/// # Safety
+/// NULL, or so many bytes that live through the call.
+unsafe fn bytes<'a>(first: *const c_void, count: usize, what: &str) -> Result<&'a [u8], Failure> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    if first.is_null() {
+        return Err(null(what));
+    }
+    if isize::try_from(count).is_err() {
+        return Err(invalid(format!("`{what}` cannot have {count} bytes")));
+    }
+    // SAFETY: passed on to the caller; the slice is no longer than any can be.
+    Ok(unsafe { std::slice::from_raw_parts(first.cast(), count) })
+}
+
+/// Refuses a copy of another length than the memory's, before anything is read or written.
+fn check_length(memory: &DeviceMemory, given: usize) -> Result<(), Failure> {
+    let (expected, given) = (memory.len(), given as u64);
+    if expected == given { Ok(()) } else { Err(Error::Length { expected, given }.into()) }
 }
 
 /// A call that makes a handle and gives it away; NULL if it cannot be made.
@@ -266,8 +292,7 @@ pub unsafe extern "C" fn gridlet_program_load_bytes(
     unsafe {
         give(program, "program", || {
             let device = value(device, "device")?;
-            let first = value(bundle.cast::<u8>(), "bundle")?;
-            let bundle = std::slice::from_raw_parts(first, bytes);
+            let bundle = self::bytes(bundle, bytes, "bundle")?;
             Ok(gridlet_program(Program::from_bundle(&device.0, bundle)?))
         })
     }
@@ -388,8 +413,8 @@ pub unsafe extern "C" fn gridlet_memory_write(
         // SAFETY: passed on to the caller.
         unsafe {
             let memory = memory.as_mut().ok_or_else(|| null("memory"))?;
-            let first = value(from.cast::<u8>(), "from")?;
-            Ok(memory.0.copy_from_host(std::slice::from_raw_parts(first, bytes))?)
+            check_length(&memory.0, bytes)?;
+            Ok(memory.0.copy_from_host(self::bytes(from, bytes, "from")?)?)
         }
     })
 }
@@ -397,7 +422,7 @@ pub unsafe extern "C" fn gridlet_memory_write(
 /// Waits for earlier launches and copies all of the memory, which has as many bytes.
 ///
 /// # Safety
-/// `memory` is allocated, and `to` has room for `bytes` bytes that are initialised.
+/// `memory` is allocated, and `to` has room for `bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gridlet_memory_read(
     memory: *const gridlet_memory,
@@ -408,6 +433,10 @@ pub unsafe extern "C" fn gridlet_memory_read(
         // SAFETY: passed on to the caller.
         unsafe {
             let memory = value(memory, "memory")?;
+            check_length(&memory.0, bytes)?;
+            if bytes == 0 {
+                return Ok(());
+            }
             if to.is_null() {
                 return Err(null("to"));
             }
@@ -436,6 +465,11 @@ pub unsafe extern "C" fn gridlet_launch(
         let (stream, kernel, config) = unsafe {
             (value(stream, "stream")?, value(kernel, "kernel")?, value(config, "config")?)
         };
+        if config.reserved != [0; 8] {
+            return Err(invalid(
+                "`config->reserved` is not 0: zero the configuration first".into(),
+            ));
+        }
         let parameters = &kernel.0.manifest().parameters;
         if count != parameters.len() {
             let kernel = kernel.0.name().into();

@@ -45,7 +45,7 @@ fn compile(host: &str, program: &Path) {
     cc.arg(package().join("tests").join(host)).arg("-I").arg(package().join("../include"));
     cc.arg("-L")
         .arg(&libraries)
-        .arg("-lgridlet_c")
+        .args(["-lgridlet_c", "-lpthread"])
         .arg(format!("-Wl,-rpath,{}", libraries.display()));
     assert!(cc.status().unwrap().success());
 }

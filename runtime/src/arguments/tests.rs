@@ -268,4 +268,44 @@ fn a_manifest_made_by_hand_cannot_make_it_panic() {
     assert!(packed(&wrong, &[Arg::Bytes(&[0; 8])]).is_err());
     wrong.parameters[0].ty = Type::Struct("None".into());
     assert!(packed(&wrong, &[Arg::Fields(vec![Arg::from(1)])]).is_err());
+
+    // Offsets and sizes beyond all numbers.
+    let far = |offset, size| {
+        let fields = vec![Field { name: "x".into(), ty: scalar("u32"), offset }];
+        vec![Struct { name: "Far".into(), size, alignment: 4, fields }]
+    };
+    let of_far = array(Type::Struct("Far".into()), 3);
+    let mut kernel = one(scalar("u32"));
+    kernel.parameters[0].ty = of_far;
+    kernel.parameters[0].offset = 8;
+    let arg = Arg::Fields(vec![Arg::Fields(vec![Arg::from(1u32)]); 3]);
+    for structs in [far(u64::MAX, 4), far(0, u64::MAX / 2), far(0, u64::MAX / 3)] {
+        assert!(pack(&kernel, &structs, std::slice::from_ref(&arg), 0).is_err());
+    }
+}
+
+#[test]
+fn values_have_as_many_parts_as_their_type() {
+    let two = || vec![Arg::from(1u16), Arg::from(2u16)];
+    let three = || vec![Arg::from(1u16), Arg::from(2u16), Arg::from(3u16)];
+    for ty in [array(scalar("u16"), 2), vector("u16", 2)] {
+        assert_eq!(packed(&one(ty.clone()), &[Arg::Fields(two())]), Ok(vec![1, 0, 2, 0]));
+        let expected = format!("expected the 2 elements of `{ty}`, given 3 fields");
+        assert!(message(ty.clone(), Arg::Fields(three())).ends_with(&expected), "{ty}");
+        assert!(packed(&one(ty.clone()), &[Arg::Fields(two()[..1].to_vec())]).is_err(), "{ty}");
+        // And buffers of such elements.
+        const U16: Element = Element::Scalar(ScalarType::U16);
+        assert!(Element::Array(&U16, 2).fits(&ty) && !Element::Array(&U16, 3).fits(&ty), "{ty}");
+    }
+    let view = Type::Struct("View".into());
+    assert!(packed(&one(view), &[Arg::Fields(vec![Arg::from(1.0f32)])]).is_err());
+}
+
+#[test]
+fn the_stack_has_room_for_the_most_parameters() {
+    let mut room = ParameterRoom::new();
+    assert!(
+        room.zeroed(STACK_PARAMETER_BYTES).is_some_and(|bytes| bytes == [0; STACK_PARAMETER_BYTES])
+    );
+    assert!(room.zeroed(STACK_PARAMETER_BYTES + 1).is_none());
 }

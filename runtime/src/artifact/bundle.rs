@@ -1,7 +1,10 @@
 //! Bundles: a zip file with the manifest first.
 
+use std::borrow::Cow;
+use std::fmt::Display;
 use std::io::{Cursor, Read, Write};
 
+use bytes::Bytes;
 use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
@@ -20,11 +23,18 @@ const MOST_ROOM: u64 = 16 << 20;
 const ZIP_MAGIC: &[u8] = b"PK\x03\x04";
 
 pub(super) struct Bundle<'a> {
+    bytes: &'a [u8],
+    /// Makes a part of the bytes one to keep.
+    keep: &'a dyn Fn(&[u8]) -> Bytes,
     zip: ZipArchive<Cursor<&'a [u8]>>,
 }
 
 impl<'a> Bundle<'a> {
-    pub(super) fn open(bytes: &'a [u8]) -> Result<Bundle<'a>, ArtifactProblem> {
+    /// The bundle of those bytes. `keep` makes a part of them one to keep, which need not copy it.
+    pub(super) fn open(
+        bytes: &'a [u8],
+        keep: &'a dyn Fn(&[u8]) -> Bytes,
+    ) -> Result<Bundle<'a>, ArtifactProblem> {
         if bytes.is_empty() {
             return Err(ArtifactProblem::NotABundle("it is empty".into()));
         }
@@ -32,10 +42,10 @@ impl<'a> Bundle<'a> {
             return Err(ArtifactProblem::NotABundle("it is not a zip file".into()));
         }
         let zip = ZipArchive::new(Cursor::new(bytes)).map_err(damaged)?;
-        Ok(Bundle { zip })
+        Ok(Bundle { bytes, keep, zip })
     }
 
-    pub(super) fn manifest(&mut self) -> Result<Vec<u8>, ArtifactProblem> {
+    pub(super) fn manifest(&mut self) -> Result<Cow<'a, [u8]>, ArtifactProblem> {
         let bytes =
             self.entry(MANIFEST_FILE, MOST_MANIFEST_BYTES)?.ok_or(ArtifactProblem::NoManifest)?;
         if bytes.len() as u64 > MOST_MANIFEST_BYTES {
@@ -46,27 +56,49 @@ impl<'a> Bundle<'a> {
         Ok(bytes)
     }
 
-    pub(super) fn image(&mut self, image: &Image) -> Result<Vec<u8>, ArtifactProblem> {
-        self.entry(&image.file, image.bytes)?
-            .ok_or_else(|| ArtifactProblem::NoImage(image.file.clone()))
+    pub(super) fn image(&mut self, image: &Image) -> Result<Bytes, ArtifactProblem> {
+        match self.entry(&image.file, image.bytes)? {
+            Some(Cow::Borrowed(part)) => Ok((self.keep)(part)),
+            Some(Cow::Owned(bytes)) => Ok(bytes.into()),
+            None => Err(ArtifactProblem::NoImage(image.file.clone())),
+        }
     }
 
-    /// The bytes of an entry, at most one more than `expected`: enough to see that there are too many, and no
-    /// more than that for one that is made to unpack to gigabytes.
-    fn entry(&mut self, name: &str, expected: u64) -> Result<Option<Vec<u8>>, ArtifactProblem> {
+    /// The bytes of an entry, whose CRC-32 is right: where they lie, if they are not compressed; else unpacked, at most
+    /// one more than `expected`: enough to see that there are too many, and no more than that for one that is made to
+    /// unpack to gigabytes.
+    fn entry(
+        &mut self,
+        name: &str,
+        expected: u64,
+    ) -> Result<Option<Cow<'a, [u8]>>, ArtifactProblem> {
         let entry = match self.zip.by_name(name) {
             Ok(entry) => entry,
             Err(ZipError::FileNotFound) => return Ok(None),
             Err(error) => return Err(damaged(error)),
         };
-        // An entry says itself how much it unpacks to, which may be a lie.
-        let room = entry.size().min(expected).min(MOST_ROOM);
+        let truncated =
+            |error: &dyn Display| ArtifactProblem::Truncated(format!("`{name}`: {error}"));
+        let size = entry.size();
+        if entry.compression() == CompressionMethod::Stored {
+            // It says itself where it lies and how long it is, which may be a lie.
+            let part = entry.data_start().and_then(|start| {
+                let (start, size) = (usize::try_from(start).ok()?, usize::try_from(size).ok()?);
+                self.bytes.get(start..start.checked_add(size)?)
+            });
+            return match part {
+                None => Err(truncated(&"its end is missing")),
+                Some(part) if crc32fast::hash(part) != entry.crc32() => {
+                    Err(truncated(&"its CRC-32 is another"))
+                }
+                Some(part) => Ok(Some(Cow::Borrowed(part))),
+            };
+        }
+        let room = size.min(expected).min(MOST_ROOM);
         let mut bytes = Vec::with_capacity(usize::try_from(room).unwrap_or_default());
         let mut entry = entry.take(expected.saturating_add(1));
-        entry
-            .read_to_end(&mut bytes)
-            .map_err(|error| ArtifactProblem::Truncated(format!("`{name}`: {error}")))?;
-        Ok(Some(bytes))
+        entry.read_to_end(&mut bytes).map_err(|error| truncated(&error))?;
+        Ok(Some(Cow::Owned(bytes)))
     }
 }
 
@@ -74,23 +106,20 @@ fn damaged(error: ZipError) -> ArtifactProblem {
     ArtifactProblem::Truncated(error.to_string())
 }
 
-pub(super) fn write(manifest: &Manifest, images: &[Vec<u8>]) -> Result<Vec<u8>, ArtifactProblem> {
+pub(super) fn write(manifest: &Manifest, images: &[Bytes]) -> Result<Vec<u8>, ArtifactProblem> {
     let io = |error: &dyn std::fmt::Display| ArtifactProblem::Io(error.to_string());
-    // Same artifact, same bytes: no clock, and the same permissions on every system.
+    // Same artifact, same bytes: no clock, and the same permissions on every system. Stored, since unpacking takes
+    // longer than everything else that loading does on the host.
     let options = SimpleFileOptions::default()
-        .compression_method(CompressionMethod::Deflated)
+        .compression_method(CompressionMethod::Stored)
         .last_modified_time(DateTime::DEFAULT)
         .unix_permissions(0o644);
     let mut json = serde_json::to_vec_pretty(manifest).map_err(|error| io(&error))?;
     json.push(b'\n');
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
-    let files = std::iter::once((MANIFEST_FILE, json.as_slice())).chain(
-        manifest
-            .images
-            .iter()
-            .zip(images)
-            .map(|(image, bytes)| (image.file.as_str(), bytes.as_slice())),
-    );
+    let images = images.iter().map(|bytes| &bytes[..]);
+    let files = std::iter::once((MANIFEST_FILE, json.as_slice()))
+        .chain(manifest.images.iter().map(|image| image.file.as_str()).zip(images));
     for (name, bytes) in files {
         zip.start_file(name, options).map_err(|error| io(&error))?;
         zip.write_all(bytes).map_err(|error| io(&error))?;

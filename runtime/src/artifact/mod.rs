@@ -7,6 +7,8 @@ mod validate;
 use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 pub use arch::{ComputeCapability, ImageArch, cpu_arch};
 
 use crate::error::{ArtifactError, ArtifactProblem, Error, Result};
@@ -19,7 +21,8 @@ pub const MANIFEST_FILE: &str = "manifest.json";
 /// A compiled program: a manifest and its images. Cheap to clone.
 ///
 /// Every value of this type is whole: the manifest is one that this crate understands and agrees with itself,
-/// and every image has the size and the SHA-256 that the manifest says.
+/// and every image has the size, the CRC-32 and the SHA-256 that the manifest says; that of a loaded
+/// [`Program`](crate::Program) may not have had its SHA-256 compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Artifact {
     inner: Arc<Inner>,
@@ -28,8 +31,8 @@ pub struct Artifact {
 #[derive(Debug, PartialEq)]
 struct Inner {
     manifest: Manifest,
-    /// In the order of [`Manifest::images`].
-    images: Vec<Vec<u8>>,
+    /// In the order of [`Manifest::images`]; shared, since a driver may read one as long as it is loaded.
+    images: Vec<Bytes>,
 }
 
 impl Artifact {
@@ -39,7 +42,10 @@ impl Artifact {
     /// [`Error::Artifact`] if they do not belong together.
     pub fn new(manifest: Manifest, images: Vec<Vec<u8>>) -> Result<Artifact> {
         let name = format!("program `{}`", manifest.program);
-        Artifact::checked(manifest, images).map_err(|problem| artifact_error(name, problem))
+        let images = images.into_iter().map(Bytes::from).collect();
+        validate::manifest(&manifest)
+            .and_then(|()| Artifact::checked(manifest, images, None))
+            .map_err(|problem| artifact_error(name, problem))
     }
 
     /// Reads a `.gridlet` bundle, or a manifest (a file that ends in `.json`) with its images beside it.
@@ -47,14 +53,18 @@ impl Artifact {
     /// # Errors
     /// [`Error::Artifact`] says what is wrong with which file.
     pub fn open(path: impl AsRef<Path>) -> Result<Artifact> {
-        let path = path.as_ref();
-        Artifact::read(path, None)
-            .map_err(|problem| artifact_error(path.display().to_string(), problem))
+        Artifact::open_to(None, path.as_ref())
     }
 
-    /// The same, with no image but the one for the device: the others are not read. All of them, if none is for it.
+    /// The same for a device, with no image but the one for it: the others are not read. All of them, if none is for it.
+    /// Where the manifest has an image's CRC-32, its SHA-256 is not compared: that takes longer than all else that loading
+    /// does on the host, to find what the CRC-32 does not in one of 2^32 cases, or who changed one and not the other.
     pub(crate) fn open_for(device: &DeviceInfo, path: &Path) -> Result<Artifact> {
-        Artifact::read(path, Some(device))
+        Artifact::open_to(Some(device), path)
+    }
+
+    fn open_to(device: Option<&DeviceInfo>, path: &Path) -> Result<Artifact> {
+        Artifact::read(path, device)
             .map_err(|problem| artifact_error(path.display().to_string(), problem))
     }
 
@@ -63,13 +73,18 @@ impl Artifact {
     /// # Errors
     /// [`Error::Artifact`] says what is wrong.
     pub fn from_bytes(bytes: &[u8]) -> Result<Artifact> {
-        Artifact::unpack(bytes, None).map_err(|problem| artifact_error("bundle".into(), problem))
+        Artifact::unpack(bytes, &Bytes::copy_from_slice, None).map_err(bundle_error)
     }
 
-    /// The same, as [`Artifact::open_for`].
+    /// The same for a device, as [`Artifact::open_for`].
     pub(crate) fn from_bytes_for(device: &DeviceInfo, bytes: &[u8]) -> Result<Artifact> {
-        Artifact::unpack(bytes, Some(device))
-            .map_err(|problem| artifact_error("bundle".into(), problem))
+        Artifact::unpack(bytes, &Bytes::copy_from_slice, Some(device)).map_err(bundle_error)
+    }
+
+    /// The same, without a copy of the image.
+    pub(crate) fn from_static_for(device: &DeviceInfo, bytes: &'static [u8]) -> Result<Artifact> {
+        let whole = Bytes::from_static(bytes);
+        Artifact::unpack(bytes, &|part| whole.slice_ref(part), Some(device)).map_err(bundle_error)
     }
 
     /// The bundle, byte for byte the same for the same artifact: [`MANIFEST_FILE`] first, then the images in
@@ -114,7 +129,7 @@ impl Artifact {
 
     /// The images with their bytes, in the manifest's order.
     pub fn images(&self) -> impl Iterator<Item = (&Image, &[u8])> {
-        self.manifest().images.iter().zip(self.inner.images.iter().map(Vec::as_slice))
+        self.manifest().images.iter().zip(self.inner.images.iter().map(|image| &image[..]))
     }
 
     /// The image that suits a GPU best, with its bytes: the cubin of the same major and the highest minor
@@ -122,20 +137,32 @@ impl Artifact {
     /// machine code runs on later minors of its major only); else the newest PTX that is not above the
     /// device's (PTX Compatibility).
     pub fn image_for(&self, device: ComputeCapability) -> Option<(&Image, &[u8])> {
+        self.shared_image_for(device).map(|(image, bytes)| (image, &bytes[..]))
+    }
+
+    /// The same, to keep.
+    pub(crate) fn shared_image_for(&self, device: ComputeCapability) -> Option<(&Image, &Bytes)> {
         for_gpu(&self.manifest().images, device).map(|at| self.image_at(at))
     }
 
     /// The image for the CPU device of this machine, with its bytes.
     pub fn image_for_cpu(&self) -> Option<(&Image, &[u8])> {
-        for_cpu(&self.manifest().images).map(|at| self.image_at(at))
+        for_cpu(&self.manifest().images)
+            .map(|at| self.image_at(at))
+            .map(|(image, bytes)| (image, &bytes[..]))
     }
 
-    fn image_at(&self, at: usize) -> (&Image, &[u8]) {
+    fn image_at(&self, at: usize) -> (&Image, &Bytes) {
         (&self.inner.manifest.images[at], &self.inner.images[at])
     }
 
-    fn checked(manifest: Manifest, images: Vec<Vec<u8>>) -> Result<Artifact, ArtifactProblem> {
-        validate::manifest(&manifest)?;
+    /// Whole, if a manifest that [`validate::manifest`] has seen and its images belong together. For a device the SHA-256
+    /// of an image with a CRC-32 is not compared.
+    fn checked(
+        manifest: Manifest,
+        images: Vec<Bytes>,
+        device: Option<&DeviceInfo>,
+    ) -> Result<Artifact, ArtifactProblem> {
         if images.len() != manifest.images.len() {
             return Err(ArtifactProblem::ImageCount {
                 expected: manifest.images.len(),
@@ -144,39 +171,46 @@ impl Artifact {
         }
         for (image, bytes) in manifest.images.iter().zip(&images) {
             validate::image(image, bytes)?;
+            if device.is_none() || image.crc32.is_none() {
+                validate::hash(image, bytes)?;
+            }
         }
         Ok(Artifact { inner: Arc::new(Inner { manifest, images }) })
     }
 
-    fn unpack(bytes: &[u8], device: Option<&DeviceInfo>) -> Result<Artifact, ArtifactProblem> {
-        let mut bundle = bundle::Bundle::open(bytes)?;
+    /// Of a bundle; `keep` as in [`bundle::Bundle::open`].
+    fn unpack(
+        bytes: &[u8],
+        keep: &dyn Fn(&[u8]) -> Bytes,
+        device: Option<&DeviceInfo>,
+    ) -> Result<Artifact, ArtifactProblem> {
+        let mut bundle = bundle::Bundle::open(bytes, keep)?;
         let manifest = manifest_for(&bundle.manifest()?, device)?;
         let images =
             manifest.images.iter().map(|image| bundle.image(image)).collect::<Result<_, _>>()?;
-        Artifact::checked(manifest, images)
+        Artifact::checked(manifest, images, device)
     }
 
     fn read(path: &Path, device: Option<&DeviceInfo>) -> Result<Artifact, ArtifactProblem> {
         let bytes = std::fs::read(path).map_err(|error| ArtifactProblem::Io(error.to_string()))?;
         if path.extension().is_none_or(|extension| extension != "json") {
-            return Artifact::unpack(&bytes, device);
+            let whole = Bytes::from(bytes);
+            return Artifact::unpack(&whole, &|part| whole.slice_ref(part), device);
         }
         let manifest = manifest_for(&bytes, device)?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        let mut images = Vec::new();
-        for image in &manifest.images {
-            images.push(match std::fs::read(folder.join(&image.file)) {
-                Ok(bytes) => bytes,
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                    return Err(ArtifactProblem::NoImage(image.file.clone()));
-                }
-                Err(error) => {
-                    return Err(ArtifactProblem::Io(format!("image `{}`: {error}", image.file)));
-                }
-            });
-        }
-        Artifact::checked(manifest, images)
+        let images = manifest.images.iter().map(|image| image_file(folder, &image.file));
+        let images = images.collect::<Result<_, _>>()?;
+        Artifact::checked(manifest, images, device)
     }
+}
+
+/// The bytes of an image that lies beside its manifest.
+fn image_file(folder: &Path, file: &str) -> Result<Bytes, ArtifactProblem> {
+    std::fs::read(folder.join(file)).map(Bytes::from).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => ArtifactProblem::NoImage(file.into()),
+        _ => ArtifactProblem::Io(format!("image `{file}`: {error}")),
+    })
 }
 
 /// The manifest of a JSON text, checked; for a device, only with the image for it.
@@ -212,15 +246,20 @@ fn for_cpu(images: &[Image]) -> Option<usize> {
     images.iter().position(|image| image.kind == ImageKind::SharedObject && image.arch == arch)
 }
 
-/// The [`Image`] of those bytes: its size and SHA-256 filled in.
+/// The [`Image`] of those bytes: its size, CRC-32 and SHA-256 filled in.
 pub fn describe_image(kind: ImageKind, arch: &str, file: &str, bytes: &[u8]) -> Image {
     Image {
         kind,
         arch: arch.into(),
         file: file.into(),
+        crc32: Some(validate::crc32(bytes)),
         sha256: validate::sha256(bytes),
         bytes: bytes.len() as u64,
     }
+}
+
+fn bundle_error(problem: ArtifactProblem) -> Error {
+    artifact_error("bundle".into(), problem)
 }
 
 fn artifact_error(artifact: String, problem: ArtifactProblem) -> Error {

@@ -92,6 +92,21 @@ fn bundles_round_trip() {
     let names: Vec<String> =
         (0..zip.len()).map(|i| zip.by_index(i).unwrap().name().unwrap().to_string()).collect();
     assert_eq!(names, ["manifest.json", "sort.sm_90.cubin", "sort.compute_75.ptx"]);
+    for i in 0..zip.len() {
+        assert_eq!(zip.by_index(i).unwrap().compression(), zip::CompressionMethod::Stored);
+    }
+}
+
+/// Other zip tools may pack a bundle again.
+#[test]
+fn packed_bundles_are_bundles() {
+    let json = json(&manifest());
+    let entries =
+        [("manifest.json", &json[..]), ("sort.sm_90.cubin", CUBIN), ("sort.compute_75.ptx", PTX)];
+    let bytes = zip_of(&entries);
+    let mut zip = zip::ZipArchive::new(std::io::Cursor::new(&bytes)).unwrap();
+    assert_eq!(zip.by_index(0).unwrap().compression(), zip::CompressionMethod::Deflated);
+    assert_eq!(Artifact::from_bytes(&bytes).unwrap(), artifact());
 }
 
 #[test]
@@ -136,6 +151,14 @@ fn what_is_no_bundle_says_so() {
     insta::assert_snapshot!(messages.join("\n"));
 }
 
+/// The message for a bundle that was changed; the change gets its bytes and where the last image begins.
+fn stored_damage(change: impl FnOnce(&mut [u8], usize)) -> String {
+    let mut bytes = artifact().to_bytes().unwrap();
+    let at = bytes.windows(PTX.len()).position(|window| window == PTX).unwrap();
+    change(&mut bytes, at);
+    unpack_error(&bytes)
+}
+
 #[test]
 fn damaged_images_say_so() {
     let with = |cubin: &[u8]| {
@@ -148,6 +171,11 @@ fn damaged_images_say_so() {
     assert_eq!(Artifact::from_bytes(&with(CUBIN)).unwrap(), artifact());
     let mut flipped = CUBIN.to_vec();
     flipped[9] ^= 1;
+    let without_checksum = || {
+        let mut manifest = manifest();
+        manifest.images[0].crc32 = None;
+        json(&manifest)
+    };
     let messages = [
         unpack_error(&zip_of(&[
             ("manifest.json", &json(&manifest())),
@@ -156,8 +184,19 @@ fn damaged_images_say_so() {
         unpack_error(&with(&CUBIN[..10])),
         unpack_error(&with(&[CUBIN, &[0; 1000]].concat())),
         unpack_error(&with(&flipped)),
+        unpack_error(&zip_of(&[
+            ("manifest.json", &without_checksum()),
+            ("sort.sm_90.cubin", &flipped),
+            ("sort.compute_75.ptx", PTX),
+        ])),
         Artifact::new(manifest(), vec![CUBIN.into()]).unwrap_err().to_string(),
         refused(|m| m.images[0] = describe_image(ImageKind::Ptx, "sm_90", "sort.ptx", CUBIN)),
+        stored_damage(|bytes, at| bytes[at] ^= 1),
+        stored_damage(|bytes, _| {
+            // The size of the last entry in the central directory, at both of its places (APPNOTE.TXT, 4.3.12).
+            let at = bytes.windows(4).rposition(|window| window == b"PK\x01\x02").unwrap();
+            bytes[at + 24..at + 28].copy_from_slice(&0x00ff_ffffu32.to_le_bytes());
+        }),
     ];
     insta::assert_snapshot!(messages.join("\n"));
 }
@@ -305,6 +344,12 @@ fn a_device_reads_only_its_own_image() {
     // What it says when it is loaded names all that there is.
     let whole = whole.to_bytes().unwrap();
     assert_eq!(Artifact::from_bytes_for(&gpu(6), &whole).unwrap().images().count(), 3);
+
+    let contained: &'static [u8] = whole.leak();
+    let read = Artifact::from_static_for(&gpu(9), contained).unwrap();
+    let image = read.images().next().unwrap().1.as_ptr_range();
+    let bundle = contained.as_ptr_range();
+    assert!(bundle.start < image.start && image.end < bundle.end, "the image was copied");
 
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("manifest.json"), json).unwrap();

@@ -131,6 +131,14 @@ impl DeviceHandle {
         }
     }
 
+    /// The same until the host program drops the value, which may be before or after other such values.
+    pub(crate) fn hold(&self) -> Result<Entered<'_>> {
+        match self {
+            DeviceHandle::Cuda(device) => device.hold().map(Entered::Cuda),
+            DeviceHandle::Cpu(_) => Ok(Entered::Cpu),
+        }
+    }
+
     /// Free bytes of device memory.
     pub(crate) fn free_memory(&self, _entered: &Entered<'_>) -> Result<u64> {
         match self {

@@ -25,6 +25,14 @@ impl PartitionHandle {
         }
     }
 
+    /// The same until the host program drops the value, which may be before or after other such values.
+    pub(crate) fn hold(&self) -> Result<Entered<'_>> {
+        match self {
+            PartitionHandle::Cuda(partition) => partition.hold().map(Entered::Cuda),
+            PartitionHandle::Cpu(_) => Ok(Entered::Cpu),
+        }
+    }
+
     /// A number that no other green context of the process has.
     pub(crate) fn id(&self, _entered: &Entered<'_>) -> Result<u64> {
         match self {

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 const HOST_ALIGNMENT: usize = 256;
 
 impl DeviceHandle {
-    /// Allocates managed memory of at least one byte; freed as other memory of the device.
+    /// Allocates managed memory of at least one byte, which is initialised; freed as other memory of the device.
     pub(crate) fn allocate_managed(&self, bytes: u64, entered: &Entered<'_>) -> Result<u64> {
         match self {
             DeviceHandle::Cuda(_) => {
@@ -20,7 +20,13 @@ impl DeviceHandle {
                 // SAFETY: the device was entered.
                 Ok(unsafe { driver::allocate_managed(size) }?)
             }
-            DeviceHandle::Cpu(_) => self.allocate(bytes, entered),
+            DeviceHandle::Cpu(_) => {
+                let address = self.allocate(bytes, entered)?;
+                // The host gets its elements, and to Rust fresh memory is none.
+                // SAFETY: so many bytes were just allocated.
+                unsafe { (address as *mut u8).write_bytes(0, bytes as usize) };
+                Ok(address)
+            }
         }
     }
 

@@ -1,6 +1,8 @@
 //! Primary contexts, the current context, and context limits.
 
+use std::cell::RefCell;
 use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::sys::{CUcontext, CUdevice, CUlimit};
 use super::{Failed, calls};
@@ -55,6 +57,60 @@ impl Drop for Current {
         // SAFETY: pops what `push` pushed on this thread. It fails only if the context is gone, and then
         // there is nothing left to restore.
         let _ = unsafe { calls::cuCtxPopCurrent_v2(&mut popped) };
+    }
+}
+
+thread_local! {
+    /// What [`Held`] values of this thread pushed, the last on top.
+    static HELD: RefCell<Vec<(u64, CUcontext)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A context that the host program made current for longer than one call. Values may be dropped in any order, though
+/// the driver has a stack: each takes away what it pushed itself.
+#[derive(Debug)]
+pub(crate) struct Held {
+    number: u64,
+    /// As [`Current`].
+    _not_send: std::marker::PhantomData<*mut ()>,
+}
+
+impl Held {
+    /// `cuCtxPushCurrent`, also where the context is current already: the value that pushed it may go first.
+    ///
+    /// # Safety
+    /// As [`Current::push`].
+    pub(crate) unsafe fn push(context: CUcontext) -> Result<Held, Failed> {
+        /// The next value's number.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+
+        // SAFETY: passed on to the caller.
+        unsafe { calls::cuCtxPushCurrent_v2(context) }?;
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        // A thread that ends has no list any more; then the last to come is the first to go.
+        let _ = HELD.try_with(|held| held.borrow_mut().push((number, context)));
+        Ok(Held { number, _not_send: std::marker::PhantomData })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let above = HELD.try_with(|held| {
+            let mut held = held.borrow_mut();
+            let at = held.iter().position(|(number, _)| *number == self.number)?;
+            Some(held.split_off(at))
+        });
+        let above = above.ok().flatten().unwrap_or_else(|| vec![(self.number, ptr::null_mut())]);
+        for _ in &above {
+            let mut popped = ptr::null_mut();
+            // SAFETY: pops what `push` pushed on this thread. It fails only if the context is gone.
+            let _ = unsafe { calls::cuCtxPopCurrent_v2(&mut popped) };
+        }
+        for (number, context) in above.into_iter().skip(1) {
+            // SAFETY: the value that pushed it still lives, and the context with it.
+            if unsafe { calls::cuCtxPushCurrent_v2(context) }.is_ok() {
+                let _ = HELD.try_with(|held| held.borrow_mut().push((number, context)));
+            }
+        }
     }
 }
 

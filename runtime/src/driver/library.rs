@@ -6,19 +6,33 @@
 //! loaded is decided in this file alone.
 
 use std::ffi::{CStr, c_int, c_void};
+use std::mem::ManuallyDrop;
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::sys::{CUdevice, CUdeviceptr, CUfunction_attribute, CUjit_option, CUkernel, CUlibrary};
+use bytes::Bytes;
+
+use super::sys::{
+    CUdevice, CUdeviceptr, CUfunction_attribute, CUjit_option, CUkernel, CUlibrary, CUlibraryOption,
+};
 use super::{Failed, calls};
 
 const LOG_BYTES: usize = 16 * 1024;
 
-/// A loaded image with the buffer that the driver writes its compile log to.
+/// A loaded image with what the driver uses of the host's memory.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) library: CUlibrary,
-    /// Lives as long as the library: with lazy loading the driver may compile PTX, and write here, when a
-    /// kernel is first used.
+    used: ManuallyDrop<Used>,
+    unloaded: AtomicBool,
+}
+
+/// What must live as long as the library. With lazy loading the driver reads the image, and may compile PTX and write
+/// to the log, when a kernel is first used.
+#[derive(Debug)]
+struct Used {
+    #[expect(dead_code, reason = "the driver reads it")]
+    image: Bytes,
     log: Box<[u8; LOG_BYTES]>,
 }
 
@@ -26,7 +40,7 @@ pub(crate) struct Loaded {
 ///
 /// # Safety
 /// The contract of [`super`]; `image` is a cubin, or PTX that ends in a NUL byte.
-pub(crate) unsafe fn load(image: &[u8]) -> Result<Loaded, (Failed, String)> {
+pub(crate) unsafe fn load(image: Bytes) -> Result<Loaded, (Failed, String)> {
     let mut log = Box::new([0u8; LOG_BYTES]);
     let mut library = ptr::null_mut();
     let mut options =
@@ -34,8 +48,10 @@ pub(crate) unsafe fn load(image: &[u8]) -> Result<Loaded, (Failed, String)> {
     // An option's value is passed in place of a pointer; the size leaves room for a last NUL.
     let mut values: [*mut c_void; 2] =
         [log.as_mut_ptr().cast(), ptr::without_provenance_mut(LOG_BYTES - 1)];
-    // SAFETY: passed on to the caller; the arrays have the lengths given and the log outlives the library.
-    // No library options, so the driver keeps its own copy of the image.
+    // The driver need not copy the image. A flag is passed in place of a pointer, too.
+    let mut kept = [CUlibraryOption::CU_LIBRARY_BINARY_IS_PRESERVED];
+    let mut flags: [*mut c_void; 1] = [ptr::without_provenance_mut(1)];
+    // SAFETY: passed on to the caller; the arrays have the lengths given; image and log outlive the library.
     let result = unsafe {
         calls::cuLibraryLoadData(
             &mut library,
@@ -43,13 +59,17 @@ pub(crate) unsafe fn load(image: &[u8]) -> Result<Loaded, (Failed, String)> {
             options.as_mut_ptr(),
             values.as_mut_ptr(),
             options.len() as u32,
-            ptr::null_mut(),
-            ptr::null_mut(),
-            0,
+            kept.as_mut_ptr(),
+            flags.as_mut_ptr(),
+            kept.len() as u32,
         )
     };
     match result {
-        Ok(()) => Ok(Loaded { library, log }),
+        Ok(()) => Ok(Loaded {
+            library,
+            used: ManuallyDrop::new(Used { image, log }),
+            unloaded: AtomicBool::new(false),
+        }),
         Err(failed) => {
             let text = CStr::from_bytes_until_nul(&log[..]).unwrap_or_default();
             Err((failed, text.to_string_lossy().into_owned()))
@@ -60,17 +80,29 @@ pub(crate) unsafe fn load(image: &[u8]) -> Result<Loaded, (Failed, String)> {
 impl Loaded {
     /// The driver's log so far; empty if it wrote none.
     pub(crate) fn log(&self) -> String {
-        CStr::from_bytes_until_nul(&self.log[..]).unwrap_or_default().to_string_lossy().into_owned()
+        let log = CStr::from_bytes_until_nul(&self.used.log[..]).unwrap_or_default();
+        log.to_string_lossy().into_owned()
+    }
+
+    /// `cuLibraryUnload`.
+    ///
+    /// # Safety
+    /// The contract of [`super`]; no kernel of the library runs, and it is not used again.
+    pub(crate) unsafe fn unload(&self) -> Result<(), Failed> {
+        // SAFETY: passed on to the caller.
+        unsafe { calls::cuLibraryUnload(self.library) }?;
+        self.unloaded.store(true, Ordering::Release);
+        Ok(())
     }
 }
 
-/// `cuLibraryUnload`.
-///
-/// # Safety
-/// The contract of [`super`]; no kernel of the library runs.
-pub(crate) unsafe fn unload(library: CUlibrary) -> Result<(), Failed> {
-    // SAFETY: passed on to the caller.
-    unsafe { calls::cuLibraryUnload(library) }
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        if self.unloaded.load(Ordering::Acquire) {
+            // SAFETY: nothing uses it after this. Of a library that the driver still has it is leaked.
+            unsafe { ManuallyDrop::drop(&mut self.used) };
+        }
+    }
 }
 
 /// `cuLibraryGetKernel`.
@@ -163,5 +195,24 @@ pub(crate) unsafe fn parameter(
         Ok(()) => Ok(Some((offset as u64, size as u64))),
         Err(failed) if failed.is_invalid_value() => Ok(None),
         Err(failed) => Err(failed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_driver_uses_is_freed_after_it_is_unloaded() {
+        for unloaded in [false, true] {
+            let image = Bytes::copy_from_slice(b".version 8.0\0");
+            let used = Used { image: image.clone(), log: Box::new([0; LOG_BYTES]) };
+            drop(Loaded {
+                library: ptr::null_mut(),
+                used: ManuallyDrop::new(used),
+                unloaded: AtomicBool::new(unloaded),
+            });
+            assert_eq!(image.is_unique(), unloaded);
+        }
     }
 }

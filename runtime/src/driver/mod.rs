@@ -233,6 +233,15 @@ mod tests {
     }
 
     #[test]
+    fn faults_are_the_codes_that_lose_the_context() {
+        let is_fault =
+            |code| matches!(Error::from(Failed::Code { call: "cu", code }), Error::Fault(_));
+        let faults: Vec<i32> = (0..1000).filter(|code| is_fault(*code)).collect();
+        let expected = [214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721];
+        assert_eq!(faults, expected);
+    }
+
+    #[test]
     fn only_calls_that_failed_carry_a_log() {
         let error =
             Failed::Code { call: "cuLibraryLoadData", code: 218 }.with_log("ptxas error\n".into());

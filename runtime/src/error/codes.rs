@@ -3,13 +3,16 @@
 /// Whether the context is lost after that `CUresult` (driver API, `CUresult`: "This leaves the process in an
 /// inconsistent state …" and ECC and hardware errors).
 pub(crate) fn is_sticky(code: i32) -> bool {
-    matches!(code, 214 | 220 | 700 | 702 | 710 | 714..=719 | 721)
+    matches!(code, 214 | 220 | 226 | 700 | 702 | 710 | 714..=719 | 721)
 }
 
 pub(super) fn explain_fault(code: i32) -> &'static str {
     match code {
         214 => "the device found a memory error that it could not correct (ECC)",
         220 => "the link between GPUs failed (NVLink)",
+        226 => {
+            "the device contained an error of the hardware, or of an access to another GPU's memory"
+        }
         700 => "a kernel read or wrote an address that is not its own",
         702 => "a kernel ran longer than the display driver allows",
         710 => "an assertion of a kernel failed",

@@ -73,6 +73,7 @@ impl Error {
             | Error::Partition { .. }
             | Error::Length { .. }
             | Error::Broken { .. }
+            | Error::HostMemoryInUse { .. }
             | Error::Checked(_) => None,
         }
     }
@@ -114,7 +115,7 @@ fn call(code: i32) -> Option<&'static str> {
 /// For a `CUresult` after which the context is lost.
 fn fault_hint(code: i32) -> &'static str {
     match code {
-        214 | 220 => "the hardware failed: look at `nvidia-smi -q` and at the system's log",
+        214 | 220 | 226 => "the hardware failed: look at `nvidia-smi -q` and at the system's log",
         702 => "launch shorter grids, or use a GPU that drives no display",
         714 => "give threads a larger stack with `Limit::StackBytes`, or recurse less",
         _ => {
@@ -127,6 +128,7 @@ fn artifact(problem: &ArtifactProblem) -> Option<&'static str> {
     match problem {
         ArtifactProblem::Truncated(_)
         | ArtifactProblem::ImageSize { .. }
+        | ArtifactProblem::ImageChecksum { .. }
         | ArtifactProblem::ImageHash { .. }
         | ArtifactProblem::NoImage(_)
         | ArtifactProblem::NoManifest => Some("copy or build it again"),

@@ -54,6 +54,16 @@ pub enum ArtifactProblem {
         found: u64,
     },
     /// An image is not the one that the manifest was written for.
+    #[error("image `{file}` is damaged: its CRC-32 is {found}, the manifest says {expected}")]
+    ImageChecksum {
+        /// The image's file.
+        file: String,
+        /// By the manifest.
+        expected: String,
+        /// Of the bytes.
+        found: String,
+    },
+    /// The same, by the hash.
     #[error("image `{file}` is damaged: its SHA-256 is {found}, the manifest says {expected}")]
     ImageHash {
         /// The image's file.

@@ -11,7 +11,7 @@ use cudarc::driver::{
 };
 
 use crate::arguments::{Arg, Pointer};
-use crate::device::DEFAULT_TIMEOUT;
+use crate::device::{DEFAULT_TIMEOUT, number_of};
 use crate::driver::Failed;
 use crate::error::{Error, Result};
 use crate::memory::{DeviceCopy, Owner};
@@ -96,7 +96,7 @@ impl<'a> Arg<'a> {
         slice: &'a impl DevicePtr<T>,
         stream: &'a CudaStream,
     ) -> (Arg<'a>, SyncOnDrop<'a>) {
-        let device = ordinal(slice.stream());
+        let device = number(slice.stream());
         let (address, until_launched) = slice.device_ptr(stream);
         (Arg::Pointer(Pointer::to_memory(address, T::ELEMENT, false, device)), until_launched)
     }
@@ -107,14 +107,15 @@ impl<'a> Arg<'a> {
         slice: &'a mut impl DevicePtrMut<T>,
         stream: &'a CudaStream,
     ) -> (Arg<'a>, SyncOnDrop<'a>) {
-        let device = ordinal(slice.stream());
+        let device = number(slice.stream());
         let (address, until_launched) = slice.device_ptr_mut(stream);
         (Arg::Pointer(Pointer::to_memory(address, T::ELEMENT, true, device)), until_launched)
     }
 }
 
-fn ordinal(stream: &CudaStream) -> u32 {
-    u32::try_from(stream.context().ordinal()).unwrap_or(u32::MAX)
+/// The device of a stream, as this crate's handles have it.
+fn number(stream: &CudaStream) -> u32 {
+    number_of(u32::try_from(stream.context().ordinal()).unwrap_or(u32::MAX))
 }
 
 impl<T: DeviceCopy> Buffer<T> {
@@ -181,8 +182,8 @@ impl<T: DeviceCopy> Buffer<T> {
         if !Arc::ptr_eq(&stream.inner.device, &device.inner) {
             return Err(Error::OtherDevice {
                 what: "the buffer".into(),
-                expected: stream.inner.device.ordinal,
-                given: device.inner.ordinal,
+                expected: stream.inner.device.number,
+                given: device.inner.number,
             });
         }
         device.synchronize(DEFAULT_TIMEOUT)?;

@@ -195,11 +195,11 @@ impl Arg<'static> {
     /// A device address from elsewhere, for a `*const` of what `T` stands for. Its type and its device are checked;
     /// whether there is such memory, and for how long, is the caller's to know.
     pub fn at<T: DeviceCopy>(device: &Device, address: u64) -> Self {
-        Arg::Pointer(Pointer::to_memory(address, T::ELEMENT, false, device.inner.ordinal))
+        Arg::Pointer(Pointer::to_memory(address, T::ELEMENT, false, device.inner.number))
     }
 
     /// The same for a `*mut`, or for either.
     pub fn at_mut<T: DeviceCopy>(device: &Device, address: u64) -> Self {
-        Arg::Pointer(Pointer::to_memory(address, T::ELEMENT, true, device.inner.ordinal))
+        Arg::Pointer(Pointer::to_memory(address, T::ELEMENT, true, device.inner.number))
     }
 }

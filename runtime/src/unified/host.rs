@@ -6,7 +6,7 @@ use std::slice;
 use std::sync::Arc;
 
 use crate::arguments::{Arg, Pointer};
-use crate::device::{DEFAULT_TIMEOUT, Device, DeviceInner};
+use crate::device::{DEFAULT_TIMEOUT, Device, DeviceInner, HostVisible};
 use crate::error::Result;
 use crate::memory::DeviceCopy;
 
@@ -22,6 +22,7 @@ pub struct HostFlags {
 #[derive(Debug)]
 pub struct HostBuffer<T: DeviceCopy> {
     memory: Pinned<T>,
+    _visible: HostVisible,
 }
 
 impl<T: DeviceCopy> HostBuffer<T> {
@@ -32,13 +33,15 @@ impl<T: DeviceCopy> HostBuffer<T> {
     pub fn alloc_zeroed(device: &Device, length: usize, flags: HostFlags) -> Result<HostBuffer<T>> {
         let inner = Arc::clone(&device.inner);
         let bytes = length.saturating_mul(size_of::<T>());
-        let (host, address) =
-            inner.handle.allocate_host(bytes.max(1), flags.write_combined, &inner.enter()?)?;
+        let _visible = HostVisible::new(&inner);
+        let (host, address) = inner.call(|entered| {
+            inner.handle.allocate_host(bytes.max(1), flags.write_combined, entered)
+        })?;
         // SAFETY: so many bytes were just allocated.
         unsafe { host.write_bytes(0, bytes) };
         let host = host.cast();
         let memory = Pinned { device: inner, host, address, length, element: PhantomData };
-        Ok(HostBuffer { memory })
+        Ok(HostBuffer { memory, _visible })
     }
 
     /// The elements. Waits for all launches on the device before.
@@ -84,7 +87,9 @@ impl<T: DeviceCopy> HostBuffer<T> {
     pub fn is_write_combined(&self) -> Result<bool> {
         let device = &self.memory.device;
         // SAFETY: the memory is host memory of this device's driver.
-        unsafe { device.handle.is_write_combined(self.memory.host.cast(), &device.enter()?) }
+        unsafe {
+            device.call(|entered| device.handle.is_write_combined(self.memory.host.cast(), entered))
+        }
     }
 }
 
@@ -234,7 +239,7 @@ impl<T: DeviceCopy> Pinned<T> {
     }
 
     fn pointer(&self, mutable: bool) -> Pointer<'_> {
-        Pointer::to_memory(self.address, T::ELEMENT, mutable, self.device.ordinal)
+        Pointer::to_memory(self.address, T::ELEMENT, mutable, self.device.number)
     }
 }
 

@@ -1,19 +1,29 @@
 //! Managed memory: one address on the host and on every device.
 
-use std::ops::{Deref, DerefMut, Range};
+use std::ops::{Deref, Range};
+use std::sync::Arc;
 
 use super::ranges::RangeAttributes;
 use super::{Location, Processor};
 use crate::arguments::Arg;
-use crate::device::Device;
+use crate::device::{Device, HostVisible};
 use crate::error::{Error, Result};
 use crate::memory::{Buffer, DeviceCopy};
 use crate::stream::Stream;
 
 /// Elements in managed memory (`cuMemAllocManaged`): a [`Buffer`] that the host reaches without copies.
+///
+/// It gives no `&mut Buffer`: for that a buffer could be exchanged whose memory the host does not reach.
+/// ```compile_fail,E0596
+/// use gridlet_runtime::{Buffer, unified::ManagedBuffer};
+/// fn exchange(managed: &mut ManagedBuffer<u32>, plain: &mut Buffer<u32>) {
+///     std::mem::swap(&mut **managed, plain)
+/// }
+/// ```
 #[derive(Debug)]
 pub struct ManagedBuffer<T: DeviceCopy> {
     buffer: Buffer<T>,
+    _visible: HostVisible,
 }
 
 impl<T: DeviceCopy> ManagedBuffer<T> {
@@ -22,7 +32,8 @@ impl<T: DeviceCopy> ManagedBuffer<T> {
     /// # Errors
     /// [`Error::Cuda`] if there is not so much memory or the device has no managed memory; [`Error::Unusable`].
     pub fn alloc(device: &Device, length: usize) -> Result<ManagedBuffer<T>> {
-        Ok(ManagedBuffer { buffer: Buffer::alloc_managed(device, length)? })
+        let _visible = HostVisible::new(&device.inner);
+        Ok(ManagedBuffer { buffer: Buffer::alloc_managed(device, length)?, _visible })
     }
 
     /// Allocates, and writes the values from the host.
@@ -42,6 +53,30 @@ impl<T: DeviceCopy> ManagedBuffer<T> {
     /// Those of [`Stream::synchronize`].
     pub fn host(&mut self) -> Result<&mut [T]> {
         self.buffer.host_slice()
+    }
+
+    /// As [`Buffer::copy_from_host`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn copy_from_host(&mut self, from: &[T]) -> Result<()> {
+        self.buffer.copy_from_host(from)
+    }
+
+    /// As [`Buffer::copy_from`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn copy_from(&mut self, from: &Buffer<T>) -> Result<()> {
+        self.buffer.copy_from(from)
+    }
+
+    /// As [`Buffer::fill`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn fill(&mut self, value: T) -> Result<()> {
+        self.buffer.fill(value)
     }
 
     /// All of it, for advice and prefetching.
@@ -79,12 +114,6 @@ impl<T: DeviceCopy> Deref for ManagedBuffer<T> {
 
     fn deref(&self) -> &Buffer<T> {
         &self.buffer
-    }
-}
-
-impl<T: DeviceCopy> DerefMut for ManagedBuffer<T> {
-    fn deref_mut(&mut self) -> &mut Buffer<T> {
-        &mut self.buffer
     }
 }
 
@@ -164,11 +193,12 @@ impl ManagedRange<'_> {
     /// [`Error::OtherDevice`]; as [`ManagedRange::advise`].
     pub fn prefetch(&self, location: Location, stream: &Stream) -> Result<()> {
         let device = &self.device.inner;
-        if stream.device().inner.ordinal != device.ordinal {
+        let theirs = &stream.inner.device;
+        if !Arc::ptr_eq(theirs, device) {
             return Err(Error::OtherDevice {
                 what: "the memory".into(),
-                expected: stream.device().inner.ordinal,
-                given: device.ordinal,
+                expected: theirs.number,
+                given: device.number,
             });
         }
         if self.bytes == 0 {

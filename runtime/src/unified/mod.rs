@@ -13,7 +13,7 @@ mod ranges;
 pub use host::{HostBuffer, HostFlags, RegisterFlags, RegisteredMemory};
 pub use managed::{Advice, ManagedBuffer, ManagedRange};
 pub use peers::PeerAttributes;
-pub use pointers::{HandleTypes, MemoryType, P2pTokens, PointerInfo, PointerQuery};
+pub use pointers::{Access, HandleTypes, MemoryType, P2pTokens, PointerInfo, PointerQuery};
 pub use ranges::RangeAttributes;
 
 use crate::device::Device;

@@ -48,7 +48,8 @@ impl Device {
     /// # Errors
     /// As [`Device::can_access_peer`]; [`Error::Unusable`](crate::Error::Unusable).
     pub fn enable_peer_access(&self, peer: &Device) -> Result<()> {
-        self.inner.handle.enable_peer(&peer.inner.handle, &self.inner.enter()?)
+        let _theirs = peer.inner.inside()?;
+        self.inner.call(|entered| self.inner.handle.enable_peer(&peer.inner.handle, entered))
     }
 
     /// Takes it back, once all launches on this device have ended. Access that was not enabled is no error.
@@ -56,6 +57,7 @@ impl Device {
     /// # Errors
     /// As [`Device::enable_peer_access`]; those of [`Stream::synchronize`](crate::Stream::synchronize).
     pub fn disable_peer_access(&self, peer: &Device) -> Result<()> {
+        let _theirs = peer.inner.inside()?;
         let entered = self.inner.enter()?;
         self.inner.settle(crate::device::DEFAULT_TIMEOUT, &entered)?;
         self.inner.handle.disable_peer(&peer.inner.handle, &entered)

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use crate::device::{Device, DeviceInner};
-use crate::error::Result;
+use crate::error::{CudaVersion, Error, Result};
 
 /// `CUpointer_attribute` (cuda.h).
 mod attribute {
@@ -95,15 +95,50 @@ impl HandleTypes {
     }
 }
 
-/// Much of what the driver knows of a pointer, in one call.
+/// What the device of the current context may do with memory (`CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Access {
+    /// Nothing: the memory has to be copied.
+    None,
+    /// Read it.
+    Read,
+    /// Read and write it.
+    ReadWrite,
+    /// A number that this crate does not know.
+    Other(u32),
+}
+
+impl Access {
+    fn from_raw(flags: u32) -> Access {
+        match flags {
+            0 => Access::None,
+            1 => Access::Read,
+            3 => Access::ReadWrite,
+            other => Access::Other(other),
+        }
+    }
+}
+
+/// `CUDA_ERROR_INVALID_VALUE`
+const INVALID_VALUE: i32 = 1;
+/// The version that brought [`PointerQuery::is_hardware_decompress_capable`].
+const DECOMPRESSION: CudaVersion = CudaVersion::new(12, 8);
+
+/// What the driver tells of a pointer in one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PointerInfo {
+    /// [`PointerQuery::context`]; 0 if it is of none.
+    pub context: u64,
     /// [`PointerQuery::memory_type`]
     pub memory_type: MemoryType,
     /// [`PointerQuery::device_address`]; 0 if the device has none.
     pub device_address: u64,
     /// [`PointerQuery::host_address`]; 0 if the host has none.
     pub host_address: u64,
+    /// [`PointerQuery::sync_memops`]
+    pub sync_memops: bool,
     /// [`PointerQuery::is_managed`]
     pub is_managed: bool,
     /// [`PointerQuery::device_ordinal`]
@@ -116,6 +151,14 @@ pub struct PointerInfo {
     pub range_bytes: u64,
     /// [`PointerQuery::is_mapped`]
     pub is_mapped: bool,
+    /// [`PointerQuery::is_legacy_ipc_capable`]
+    pub is_legacy_ipc_capable: bool,
+    /// [`PointerQuery::allowed_handle_types`]
+    pub allowed_handle_types: HandleTypes,
+    /// [`PointerQuery::memory_pool`]; 0 if from none.
+    pub memory_pool: u64,
+    /// [`PointerQuery::is_hardware_decompress_capable`]; `None` before CUDA 12.8, or where the driver does not tell.
+    pub is_hardware_decompress_capable: Option<bool>,
 }
 
 impl Device {
@@ -247,9 +290,9 @@ impl PointerQuery<'_> {
         self.bool(attribute::IS_GPU_DIRECT_RDMA_CAPABLE)
     }
 
-    /// How the device may access it: 0 not at all, 1 read, 3 read and write (`CUmemAccess_flags`).
-    pub fn access_flags(&self) -> Result<u32> {
-        self.u32(attribute::ACCESS_FLAGS)
+    /// How the device may access it (`CU_POINTER_ATTRIBUTE_ACCESS_FLAGS`).
+    pub fn access(&self) -> Result<Access> {
+        Ok(Access::from_raw(self.u32(attribute::ACCESS_FLAGS)?))
     }
 
     /// The memory pool that it came from, as a `CUmemoryPool`'s address; 0 if from none.
@@ -277,36 +320,62 @@ impl PointerQuery<'_> {
         self.bool(attribute::IS_HW_DECOMPRESS_CAPABLE)
     }
 
-    /// Much of it in one call (`cuPointerGetAttributes`); `None` if the driver does not know the pointer, for which the
-    /// batch gives no error but empty values.
+    /// All that the driver tells of in one call (`cuPointerGetAttributes`, "The supported attributes are"); `None` if it does
+    /// not know the pointer, for which the batch gives no error but empty values.
     pub fn info(&self) -> Result<Option<PointerInfo>> {
-        let (mut memory_type, mut managed, mut mapped) = (0u32, 0u32, 0u32);
+        let (mut memory_type, mut managed, mut mapped, mut sync, mut ipc, mut decompress) =
+            (0u32, 0u32, 0u32, 0u32, 0u32, 0u32);
         let (mut device_address, mut host_address, mut buffer_id) = (0u64, 0u64, 0u64);
         let (mut range_start, mut range_bytes, mut ordinal) = (0u64, 0u64, -1i32);
-        let mut wanted: [(u32, *mut c_void); 9] = [
+        let (mut context, mut handle_types, mut memory_pool) = (0u64, 0u64, 0u64);
+        let mut wanted: [(u32, *mut c_void); 15] = [
+            (attribute::CONTEXT, (&raw mut context).cast()),
             (attribute::MEMORY_TYPE, (&raw mut memory_type).cast()),
             (attribute::DEVICE_POINTER, (&raw mut device_address).cast()),
             (attribute::HOST_POINTER, (&raw mut host_address).cast()),
+            (attribute::SYNC_MEMOPS, (&raw mut sync).cast()),
+            (attribute::BUFFER_ID, (&raw mut buffer_id).cast()),
             (attribute::IS_MANAGED, (&raw mut managed).cast()),
             (attribute::DEVICE_ORDINAL, (&raw mut ordinal).cast()),
-            (attribute::BUFFER_ID, (&raw mut buffer_id).cast()),
             (attribute::RANGE_START_ADDR, (&raw mut range_start).cast()),
             (attribute::RANGE_SIZE, (&raw mut range_bytes).cast()),
             (attribute::MAPPED, (&raw mut mapped).cast()),
+            (attribute::IS_LEGACY_CUDA_IPC_CAPABLE, (&raw mut ipc).cast()),
+            (attribute::ALLOWED_HANDLE_TYPES, (&raw mut handle_types).cast()),
+            (attribute::MEMPOOL_HANDLE, (&raw mut memory_pool).cast()),
+            // Last: older drivers refuse the whole batch for it.
+            (attribute::IS_HW_DECOMPRESS_CAPABLE, (&raw mut decompress).cast()),
         ];
-        let entered = self.device.enter()?;
-        // SAFETY: each pointer is to a live integer of its attribute's size; the driver takes any address.
-        unsafe { self.device.handle.pointer_attributes(self.address, &mut wanted, &entered) }?;
+        let mut ask = |count: usize| {
+            // SAFETY: each pointer is to a live integer of its attribute's size; the driver takes any address.
+            self.device.call(|entered| unsafe {
+                self.device.handle.pointer_attributes(self.address, &mut wanted[..count], entered)
+            })
+        };
+        let mut knows_decompression = self.device.info.driver_version >= DECOMPRESSION;
+        match ask(if knows_decompression { 15 } else { 14 }) {
+            Err(Error::Cuda(error)) if knows_decompression && error.code == INVALID_VALUE => {
+                knows_decompression = false;
+                ask(14)
+            }
+            other => other,
+        }?;
         Ok(MemoryType::from_raw(memory_type).map(|memory_type| PointerInfo {
+            context,
             memory_type,
             device_address,
             host_address,
+            sync_memops: sync != 0,
             is_managed: managed != 0,
             device_ordinal: u32::try_from(ordinal).ok(),
             buffer_id,
             range_start,
             range_bytes,
             is_mapped: mapped != 0,
+            is_legacy_ipc_capable: ipc != 0,
+            allowed_handle_types: HandleTypes::from_raw(handle_types),
+            memory_pool,
+            is_hardware_decompress_capable: knows_decompression.then_some(decompress != 0),
         }))
     }
 }

@@ -68,10 +68,11 @@ fn fake_drivers() -> Option<&'static Path> {
                 env!("CARGO_CRATE_NAME"),
                 std::process::id()
             ));
-            let flavours: [(&str, &[&str]); 6] = [
+            let flavours: [(&str, &[&str]); 7] = [
                 ("not-a-library", &[]),
                 ("empty", &["-DWITHOUT_DEVICES", "-DWITHOUT_GREEN"]),
                 ("old", &["-DWITHOUT_GREEN"]),
+                ("before-13", &["-DWITHOUT_13_0"]),
                 ("full", &[]),
                 ("newest", &["-DWITH_13_1"]),
                 ("without-locations", &["-DWITHOUT_LOCATIONS"]),

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef void *handle;
@@ -72,7 +73,7 @@ int cuGetErrorName(int code, const char **text) { *text = "CUDA_ERROR_FAKE"; ret
 int cuGetErrorString(int code, const char **text) { *text = "a fake error"; return 0; }
 
 #ifndef WITHOUT_DEVICES
-int cuDeviceGetCount(int *count) { FAILS; *count = 1; return 0; }
+int cuDeviceGetCount(int *count) { FAILS; *count = setting("FAKE_GPUS", 1); return 0; }
 int cuDeviceGet(int *device, int ordinal) { FAILS; *device = ordinal; return 0; }
 int cuDeviceGetName(char *name, int length, int device) { FAILS; strncpy(name, "Fake GPU", length); return 0; }
 int cuDeviceGetUuid_v2(char uuid[16], int device) { FAILS; memset(uuid, 0xab, 16); return 0; }
@@ -90,23 +91,33 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) { FAILS;
     return 0;
 }
 
-int cuDevicePrimaryCtxRetain(handle *context, int device) { FAILS; *context = (handle)0x100; made(CONTEXT, 0x100); return say("cuDevicePrimaryCtxRetain"); }
-int cuDevicePrimaryCtxRelease_v2(int device) { FAILS; gone(CONTEXT, 0x100); return say("cuDevicePrimaryCtxRelease"); }
+int cuDevicePrimaryCtxRetain(handle *context, int device) { FAILS; *context = (handle)(0x100 + (uintptr_t)device); made(CONTEXT, 0x100 + device); return say("cuDevicePrimaryCtxRetain"); }
+int cuDevicePrimaryCtxRelease_v2(int device) { FAILS; gone(CONTEXT, 0x100 + device); return say("cuDevicePrimaryCtxRelease"); }
 static int is_reset;
 int cuDevicePrimaryCtxReset_v2(int device) { FAILS; say("cuDevicePrimaryCtxReset"); is_reset = 1;
     for (int i = 0; i < living;) if (live[i].kind != CONTEXT) live[i] = live[--living]; else i++;
     return setting("FAKE_RESET", 0); }
-int cuMemGetInfo_v2(size_t *free, size_t *total) { FAILS; *free = 1 << 29; *total = 1 << 30; return is_reset ? setting("FAKE_AFTER_RESET", 0) : 0; }
+static size_t taken; /* by limits */
+int cuMemGetInfo_v2(size_t *free, size_t *total) { FAILS; *free = (1 << 29) - taken; *total = 1 << 30; return is_reset ? setting("FAKE_AFTER_RESET", 0) : 0; }
 static __thread handle current[64];
 static __thread int depth; /* of `current`, whose last is what the thread has */
+/* A green context is one thread's at a time. */
+static uintptr_t green_thread;
+static void look(void) {
+    uintptr_t this = (uintptr_t)&depth;
+    if (current[depth] == (handle)0x601) {
+        if (green_thread && green_thread != this) { printf("> two threads have a green context current\n"); fflush(stdout); }
+        green_thread = this;
+    } else if (green_thread == this) green_thread = 0;
+}
 static int chatty(const char *call) { return setting("FAKE_CONTEXTS", 0) ? say(call) : 0; }
-int cuCtxPushCurrent_v2(handle context) { FAILS; if (depth < 63) current[++depth] = context; return chatty("cuCtxPushCurrent"); }
-int cuCtxPopCurrent_v2(handle *context) { FAILS; *context = current[depth]; if (depth) depth--; return chatty("cuCtxPopCurrent"); }
+int cuCtxPushCurrent_v2(handle context) { FAILS; if (depth < 63) current[++depth] = context; look(); return chatty("cuCtxPushCurrent"); }
+int cuCtxPopCurrent_v2(handle *context) { FAILS; *context = current[depth]; if (depth) depth--; look(); return chatty("cuCtxPopCurrent"); }
 int cuCtxGetCurrent(handle *context) { FAILS; *context = current[depth]; return 0; }
 int cuCtxSetCurrent(handle context) { FAILS; current[depth] = context; return say("cuCtxSetCurrent"); }
 int cuCtxSynchronize(void) { FAILS; return say("cuCtxSynchronize"); }
 int cuCtxGetLimit(size_t *value, int limit) { FAILS; *value = 2048; return 0; }
-int cuCtxSetLimit(int limit, size_t value) { FAILS; printf("cuCtxSetLimit %d %zu\n", limit, value); fflush(stdout); return 0; }
+int cuCtxSetLimit(int limit, size_t value) { FAILS; taken += value; printf("cuCtxSetLimit %d %zu\n", limit, value); fflush(stdout); return 0; }
 
 int cuMemAlloc_v2(address *to, size_t bytes) { FAILS; *to = (address)(uintptr_t)malloc(bytes); made(MEMORY, *to); return say("cuMemAlloc"); }
 int cuMemAllocAsync(address *to, size_t bytes, handle stream) { FAILS; *to = (address)(uintptr_t)malloc(bytes); made(MEMORY, *to); return say("cuMemAllocAsync"); }
@@ -139,11 +150,11 @@ int cuMemPrefetchAsync(address at, size_t bytes, int device, handle stream) { FA
     return 0;
 }
 /* Read mostly; preferred location device 0; accessed by the host and device 0; prefetched to NUMA node 3. */
-static const int range_values[] = {0, 1, 0, -1, -2, 1, 0, 3, 3};
+static const int range_values[] = {0, 1, 0, 0, -2, 1, 0, 3, 3};
 int cuMemRangeGetAttribute(int *data, size_t bytes, unsigned attribute, address at, size_t count) { FAILS;
     printf("cuMemRangeGetAttribute %u, %zu bytes\n", attribute, bytes); fflush(stdout);
     data[0] = range_values[attribute];
-    for (size_t i = 1; i < bytes / 4; i++) data[i] = attribute == 3 && i == 1 ? 0 : -2;
+    for (size_t i = 1; i < bytes / 4; i++) data[i] = attribute == 3 && i == 1 ? -1 : -2;
     return 0;
 }
 int cuMemRangeGetAttributes(int **data, size_t *bytes, unsigned *attributes, size_t number, address at, size_t count) { FAILS;
@@ -155,7 +166,8 @@ int cuPointerGetAttribute(unsigned long long *data, unsigned attribute, address 
     printf("cuPointerGetAttribute %u\n", attribute); fflush(stdout);
     switch (attribute) {
     case 2: *(unsigned *)data = 2; break;
-    case 6: case 8: case 13: *(char *)data = 1; break;
+    case 6: case 8: *(char *)data = 1; break;
+    case 13: *(char *)data = 0; break;
     case 9: *(int *)data = -2; break;
     case 5: data[0] = 0x1122; ((unsigned *)data)[2] = 0x33; break;
     case 14: data[0] = 9; break;
@@ -187,6 +199,11 @@ int cuMemsetD8Async(address to, unsigned char value, size_t bytes, handle stream
     return to == (address)(uintptr_t)record ? say("cuMemsetD8Async (lost-launch record)") : 0;
 }
 
+int cuDeviceCanAccessPeer(int *can, int device, int peer) { FAILS; printf("cuDeviceCanAccessPeer %d of %d\n", peer, device); fflush(stdout); *can = device < peer; return 0; }
+int cuDeviceGetP2PAttribute(int *value, unsigned attribute, int from, int to) { FAILS; printf("cuDeviceGetP2PAttribute %u, %d of %d\n", attribute, to, from); fflush(stdout); *value = attribute == 3 ? 0 : attribute; return 0; }
+int cuCtxEnablePeerAccess(handle peer, unsigned flags) { FAILS; printf("cuCtxEnablePeerAccess %p to %p, flags %u\n", peer, current[depth], flags); fflush(stdout); return setting("FAKE_PEER", 0); }
+int cuCtxDisablePeerAccess(handle peer) { FAILS; printf("cuCtxDisablePeerAccess %p to %p\n", peer, current[depth]); fflush(stdout); return setting("FAKE_PEER", 0); }
+
 /* The service stream is the first, 0x200: always done. The others are as the test wants them. */
 static uintptr_t streams = 0x200;
 int cuStreamCreateWithPriority(handle *stream, unsigned flags, int priority) { FAILS;
@@ -209,13 +226,29 @@ int cuEventRecord(handle event, handle stream) { FAILS; return 0; }
 int cuEventQuery(handle event) { FAILS; return event_polls++ < setting("FAKE_EVENT_POLLS", 0) ? 600 : 0; }
 int cuStreamDestroy_v2(handle stream) { FAILS; gone(STREAM, (uintptr_t)stream); return say(stream == (handle)0x200 ? "cuStreamDestroy (service)" : "cuStreamDestroy"); }
 static int polls; /* until what was launched is done */
+static double due; /* or when it is, by FAKE_TAKES, in seconds */
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec * 1e-9; }
+static int lives(enum kind kind, handle handle) {
+    for (int i = 0; i < living; i++) if (live[i].kind == kind && live[i].handle == (uintptr_t)handle) return 1;
+    return 0;
+}
 int cuStreamQuery(handle stream) { FAILS;
+    if (stream == (handle)(uintptr_t)setting("FAKE_SLOW_STREAM", 0)) {
+        usleep(200000);
+        if (!lives(STREAM, stream)) { printf("> a stream was destroyed while it was asked\n"); fflush(stdout); }
+    }
     if (stream == (handle)0x200) return 0;
+    if (polls && due) { if (now() >= due) polls = 1; else polls = 2; }
     if (polls && --polls == 0) say("cuStreamQuery: all launches are done");
     return polls ? 600 : is_reset ? 0 : setting("FAKE_QUERY", 0);
 }
 
-int cuLibraryLoadData(handle *library, const char *code, const int *options, void **values, unsigned count, void *a, void *b, unsigned c) { FAILS;
+/* The last image, which is not copied. */
+static const char *image;
+int cuLibraryLoadData(handle *library, const char *code, const int *options, void **values, unsigned count, const int *flags, void **flag_values, unsigned flag_count) { FAILS;
+    /* CU_LIBRARY_BINARY_IS_PRESERVED */
+    if (flag_count != 1 || flags[0] != 1 || flag_values[0] != (void *)1) printf("> the image is copied\n");
+    image = code;
     int result = setting("FAKE_LOAD", 0);
     if (result)
         snprintf(values[0], (size_t)values[1], "ptxas fake, line 1; error : no such instruction\n");
@@ -226,7 +259,11 @@ int cuLibraryLoadData(handle *library, const char *code, const int *options, voi
     return result;
 }
 int cuLibraryUnload(handle library) { FAILS; gone(LIBRARY, (uintptr_t)library); return say("cuLibraryUnload"); }
-int cuLibraryGetKernel(handle *kernel, handle library, const char *name) { FAILS; *kernel = (handle)0x400; return 0; }
+int cuLibraryGetKernel(handle *kernel, handle library, const char *name) { FAILS;
+    if (!strstr(image, name)) printf("> no kernel `%s` in the image\n", name);
+    *kernel = (handle)0x400;
+    return 0;
+}
 int cuLibraryGetGlobal(address *at, size_t *bytes, handle library, const char *name) { FAILS;
     if (setting("FAKE_CONTEXTS", 0)) say("cuLibraryGetGlobal");
     *at = (address)(uintptr_t)record;
@@ -304,6 +341,7 @@ int cuLaunchKernelEx(const struct config *config, handle kernel, void **paramete
             printf(" %02x", ((unsigned char *)extra[1])[i]);
     say("");
     polls = setting("FAKE_POLLS", 0);
+    if (setting("FAKE_TAKES", 0)) { due = now() + setting("FAKE_TAKES", 0); polls = 2; }
     if (setting("FAKE_LOST", 0)) {
         record[0] += setting("FAKE_LOST", 0);
         record[1] = 69; record[2] = 1; record[3] = 42;
@@ -324,7 +362,11 @@ struct resource {
     union { struct { unsigned sms, minimum, alignment, flags; }; struct { int device; unsigned limit, scope; }; unsigned char rest[40]; };
     struct resource *next;
 };
+#ifdef WITHOUT_13_0 /* Then the driver does not say in which sizes it splits. */
+static const struct resource sms = {.type = 1, .sms = 132};
+#else
 static const struct resource sms = {.type = 1, .sms = 132, .minimum = 8, .alignment = 8};
+#endif
 /* Workqueues are known from 13.1 on: before, the driver answers CUDA_ERROR_INVALID_RESOURCE_TYPE. */
 static int resource(struct resource *to, unsigned type) {
     if (type == 1) { *to = sms; return 0; }
@@ -360,7 +402,7 @@ int cuDevSmResourceSplit(struct resource *result, unsigned count, const struct r
         if (!groups[i].preferred) groups[i].preferred = groups[i].coscheduled;
         if (!groups[i].sms) groups[i].sms = left / groups[i].coscheduled * groups[i].coscheduled;
         left -= groups[i].sms;
-        if (result) { result[i] = *input; result[i].sms = groups[i].sms; }
+        if (result) { result[i] = *input; result[i].sms = groups[i].sms; result[i].alignment = groups[i].coscheduled; }
     }
     fflush(stdout);
     if (rest && left) { *rest = *input; rest->sms = left; }

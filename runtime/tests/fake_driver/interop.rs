@@ -132,6 +132,23 @@ scenario!(
     }
 );
 
+scenario!(
+    a_stream_that_cudarc_had_is_not_let_go_after_a_time_out,
+    "full",
+    ["FAKE_POLLS" = "100000000", "FAKE_TALLY" = "1"],
+    || {
+        let device = Device::open(0)?;
+        let stream = device.stream()?;
+        drop(stream.to_cudarc()?);
+        let kernel = Program::load(&device, &common::artifact()?)?.kernel("lose")?;
+        let args = [Arg::from(0), Arg::from(0u32), Arg::from(0u32)];
+        stream.launch(&kernel, &LaunchConfig::new(1, 1), &args)?;
+        say(stream.synchronize(Duration::from_millis(20)).unwrap_err());
+        drop((stream, kernel, device));
+        Ok(())
+    }
+);
+
 scenario!(events_for_a_view_may_fail, "full", ["FAKE_FAIL" = "cuEventCreate:46"], || {
     let device = Device::open(0)?;
     let stream: Arc<CudaStream> = device.to_cudarc()?.default_stream();

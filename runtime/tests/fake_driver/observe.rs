@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use gridlet_runtime::{
-    Arg, Buffer, Device, GreenContext, LaunchConfig, Limit, Program, Result, Stream,
+    Arg, Artifact, Buffer, CpuConfig, Device, GreenContext, LaunchConfig, Limit, Program, Result,
+    Stream,
 };
 use tracing::Level;
 use tracing::subscriber::with_default;
@@ -61,6 +62,28 @@ scenario!(
         })
     }
 );
+
+// "When a module with dynamic parallelism (CDP) is loaded": it matters what else is there.
+scenario!(a_program_that_launches_lends_others_two_sms, "full", [], || {
+    let plain = || {
+        let mut manifest = common::manifest();
+        manifest.device_runtime = None;
+        Artifact::new(manifest, vec![common::PTX.into()])
+    };
+    let device = Device::open(0)?;
+    let green = GreenContext::with_sms(&device, 16)?;
+    let program = Program::load(&device, &plain()?)?;
+    say(format!("{:?}", green.confinement(&program)));
+    let launching = Program::load(&device, &common::artifact()?)?;
+    say(format!("{:?}", green.confinement(&program)));
+    say(green.confinement(&program));
+    say(format!("{:?}", green.confinement(&launching)));
+    drop(launching);
+    say(format!("{:?}", green.confinement(&program)));
+    let cpu = Device::open_cpu(CpuConfig::default())?;
+    say(format!("{:?}", GreenContext::with_sms(&cpu, 1)?.confinement(&program)));
+    Ok(())
+});
 
 scenario!(losses_of_a_dropped_program_are_warned_of_once, "full", ["FAKE_LOST" = "3"], || {
     observed(Level::WARN, || {

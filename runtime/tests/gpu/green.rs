@@ -3,12 +3,13 @@
 use std::thread;
 
 use gridlet_runtime::resources::Resource;
+use gridlet_runtime::unified::{HostBuffer, HostFlags};
 use gridlet_runtime::{
     Arg, Buffer, CudaVersion, Error, Event, GreenContext, LaunchConfig, ResourceDescriptor,
     ResourceProblem, SmGroup, SplitFlags, WorkqueueScope,
 };
 
-use super::{gpu, load, note, sms_used};
+use super::{gpu, load, note, sms_used, under_memcheck};
 
 #[test]
 fn green_contexts_confine_kernels() {
@@ -164,6 +165,66 @@ fn green_contexts_have_ids_priorities_and_events() {
     whole.synchronize_default().unwrap();
     assert_eq!(flag.to_vec().unwrap(), [1]);
     assert!(recorded.elapsed_ms(&after).unwrap() >= 0.0);
+}
+
+#[test]
+fn what_waits_for_an_event_does_not_run_before() {
+    let name = "what_waits_for_an_event_does_not_run_before";
+    if under_memcheck(name, "its kernel waits for the host") {
+        return;
+    }
+    let Some((_alone, device)) = gpu(name) else { return };
+    let program = load(&device);
+    let (spin, poke) = (program.kernel("spin").unwrap(), program.kernel("poke").unwrap());
+    let green = || GreenContext::with_sms(&device, 8).unwrap();
+    let (one, two) = (green(), green());
+    let streams = [one.stream().unwrap(), two.stream().unwrap(), device.stream().unwrap()];
+    let [spinning, waiting, whole] = &streams;
+    let mut marks = [(); 3].map(|()| Buffer::<u32>::alloc_zeroed(&device, 1).unwrap());
+    let flag = HostBuffer::<u32>::alloc_zeroed(&device, 1, HostFlags::default()).unwrap();
+    let launch = LaunchConfig::new(1, 1);
+    // What the driver does once for a kernel in a context could wait for the kernel that spins.
+    for (stream, mark) in streams.iter().zip(&mut marks) {
+        stream.launch(&poke, &launch, &[Arg::from(&mut *mark)]).unwrap();
+        stream.synchronize_default().unwrap();
+        mark.fill(0).unwrap();
+    }
+    let [_, two_mark, whole_mark] = &mut marks;
+    let events = [(); 3].map(|()| Event::new(&device).unwrap());
+    let [spun, two_done, whole_done] = &events;
+    spinning.launch(&spin, &launch, &[Arg::from(&flag)]).unwrap();
+    one.record(spun).unwrap();
+    two.wait_event(spun).unwrap();
+    waiting.launch(&poke, &launch, &[Arg::from(&mut *two_mark)]).unwrap();
+    waiting.record(two_done).unwrap();
+    whole.wait_event(spun).unwrap();
+    whole.launch(&poke, &launch, &[Arg::from(&mut *whole_mark)]).unwrap();
+    whole.record(whole_done).unwrap();
+    thread::sleep(std::time::Duration::from_millis(100));
+    let early = [spun, two_done, whole_done].map(|event| event.is_done().unwrap());
+    // SAFETY: an element of the buffer, which `spin` reads as volatile.
+    unsafe { (flag.host_address() as *mut u32).write_volatile(1) };
+    assert_eq!(early, [false; 3], "an event came, or was not waited for, while its kernel ran");
+    device.synchronize(std::time::Duration::from_secs(10)).unwrap();
+    assert!(events.iter().all(|event| event.is_done().unwrap()));
+    assert_eq!(marks.map(|mark| mark.to_vec().unwrap()), [[0], [1], [1]]);
+}
+
+#[test]
+fn contexts_are_let_go_in_any_order() {
+    let Some((_alone, device)) = gpu("contexts_are_let_go_in_any_order") else { return };
+    let green = GreenContext::with_sms(&device, 8).unwrap();
+    let first = green.make_current().unwrap();
+    let second = device.make_current().unwrap();
+    drop(first);
+    // Free for another thread, though it was not let go last.
+    thread::scope(|scope| {
+        scope.spawn(|| drop(green.make_current().unwrap()));
+    });
+    let program = load(&device);
+    assert!(sms_used(&device, &program, &green.stream().unwrap()) <= green.sm_count() as usize + 2);
+    drop(second);
+    assert!(sms_used(&device, &program, &device.stream().unwrap()) > 16);
 }
 
 #[test]

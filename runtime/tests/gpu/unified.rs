@@ -1,8 +1,8 @@
 //! Unified addressing.
 
 use gridlet_runtime::unified::{
-    Advice, HostBuffer, HostFlags, Location, ManagedBuffer, MemoryType, Processor, RegisterFlags,
-    RegisteredMemory,
+    Access, Advice, HostBuffer, HostFlags, Location, ManagedBuffer, MemoryType, Processor,
+    RegisterFlags, RegisteredMemory,
 };
 use gridlet_runtime::{Arg, Buffer, Device, Error, LaunchConfig};
 
@@ -23,7 +23,7 @@ fn managed_memory_has_one_address() {
     x.host().unwrap()[7] = 0.5;
     x.whole().prefetch(Location::from(&device), &stream).unwrap();
     let n = ELEMENTS as u32;
-    let args = [Arg::from(&*x), Arg::from(&*x), Arg::from(&mut *out), Arg::from(n)];
+    let args = [Arg::from(&*x), Arg::from(&*x), Arg::from(&mut out), Arg::from(n)];
     stream.launch(&kernel, &LaunchConfig::new(n.div_ceil(256), 256), &args).unwrap();
     out.whole().prefetch(Location::Host, &stream).unwrap();
     // No synchronise: the host's view waits for the launch.
@@ -134,7 +134,7 @@ fn pointers_tell_what_they_are() {
     assert!(query.mapping_base().unwrap() <= memory.address());
     assert!(query.mapping_size().unwrap() >= 1000);
     assert_eq!(query.memory_pool().unwrap(), 0);
-    assert_eq!(query.access_flags().unwrap(), 3);
+    assert_eq!(query.access().unwrap(), Access::ReadWrite);
     let other = Buffer::<u8>::alloc_zeroed(&device, 1000).unwrap();
     assert_ne!(query.buffer_id().unwrap(), device.pointer(other.address()).buffer_id().unwrap());
     assert!(!query.sync_memops().unwrap());
@@ -163,6 +163,14 @@ fn pointers_tell_what_they_are() {
     assert_eq!(info.range_start, query.range_start().unwrap());
     assert_eq!(info.range_bytes, query.range_size().unwrap());
     assert!(info.is_mapped && !info.is_managed);
+    note(format!("in one call: {info:?}"));
+    assert_eq!(info.context, query.context().unwrap());
+    assert_eq!(info.sync_memops, query.sync_memops().unwrap());
+    assert_eq!(info.is_legacy_ipc_capable, query.is_legacy_ipc_capable().unwrap());
+    assert_eq!(info.allowed_handle_types, query.allowed_handle_types().unwrap());
+    assert_eq!(info.memory_pool, query.memory_pool().unwrap());
+    let decompress = info.is_hardware_decompress_capable;
+    assert!(decompress.is_none_or(|it| Ok(it) == query.is_hardware_decompress_capable()));
 
     let managed_info = device.pointer(managed.address()).info().unwrap().expect("CUDA's");
     assert!(managed_info.is_managed);
@@ -217,6 +225,12 @@ fn host_memory_is_used_by_kernels() {
     for (i, sum) in sums.iter().enumerate() {
         assert_eq!(*sum, 2.0 * i as f32, "element {i}");
     }
+    // No longer the driver's, once it is given back and freed.
+    assert_eq!(device.pointer(sums.as_ptr() as u64).info().unwrap(), None);
+    let at = x.host_address();
+    assert!(device.pointer(at).info().unwrap().is_some());
+    drop(x);
+    assert_eq!(device.pointer(at).info().unwrap(), None);
     let nothing = RegisteredMemory::<f32>::new(&device, vec![], RegisterFlags::default());
     assert!(matches!(nothing.map(drop), Err(Error::Cuda(_))));
     match RegisteredMemory::new(&device, values, RegisterFlags { read_only: true }) {

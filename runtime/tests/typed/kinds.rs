@@ -33,9 +33,9 @@ mod kinds_program {
         /// Loads the program on a device.
         ///
         /// # Errors
-        /// Those of [`gridlet_runtime::Program::from_bundle`] and [`gridlet_runtime::Program::kernel`].
+        /// Those of [`gridlet_runtime::Program::from_static_bundle`] and [`gridlet_runtime::Program::kernel`].
         pub fn load(device: &::gridlet_runtime::Device) -> ::gridlet_runtime::Result<Self> {
-            let program = ::gridlet_runtime::Program::from_bundle(device, Self::BUNDLE)?;
+            let program = ::gridlet_runtime::Program::from_static_bundle(device, Self::BUNDLE)?;
             Ok(Program {
                 saxpy_kernel: program.kernel("saxpy")?,
                 scalars_kernel: program.kernel("scalars")?,

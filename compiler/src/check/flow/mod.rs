@@ -8,6 +8,7 @@ mod barriers;
 mod graph;
 mod reach;
 mod results;
+mod set;
 mod unset;
 mod usage;
 

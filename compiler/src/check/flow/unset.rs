@@ -10,12 +10,10 @@ use super::super::tree::{
 };
 use super::super::visit::{Node, local_of_place, row, visit_block};
 use super::Found;
+use super::set::Set;
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::types::Type;
-
-/// So many variables without a first value are followed in a function. It bounds what a branch costs.
-const MAX_VARIABLES: usize = 4096;
 
 /// What is found.
 pub(super) struct Outcome {
@@ -28,28 +26,6 @@ pub(super) fn analyse(function: &Function) -> Outcome {
     let mut walk = Unset::of(function);
     walk.block(&function.body);
     Outcome { errors: walk.errors, changed: walk.changed }
-}
-
-/// A set of variables.
-#[derive(Clone, Default)]
-struct Set(Vec<u64>);
-
-impl Set {
-    fn has(&self, at: usize) -> bool {
-        self.0.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 != 0)
-    }
-
-    fn insert(&mut self, at: usize) {
-        if let Some(word) = self.0.get_mut(at / 64) {
-            *word |= 1 << (at % 64);
-        }
-    }
-
-    fn combine(&mut self, other: &Set, f: impl Fn(u64, u64) -> u64) {
-        for (word, other) in self.0.iter_mut().zip(&other.0) {
-            *word = f(*word, *other);
-        }
-    }
 }
 
 /// What holds at a point of the function.
@@ -70,8 +46,8 @@ impl State {
             (_, false) => {}
             (false, true) => self.clone_from(other),
             (true, true) => {
-                self.set.combine(&other.set, |a, b| a & b);
-                self.touched.combine(&other.touched, |a, b| a | b);
+                self.set.intersect(&other.set);
+                self.touched.unite(&other.touched);
             }
         }
     }
@@ -83,6 +59,8 @@ struct Variable {
     mutable: bool,
     /// Whether it is somewhere set in part, or its address taken.
     by_parts: bool,
+    /// Whether it is somewhere assigned as a whole.
+    as_whole: bool,
     /// How many loops are around its declaration.
     loops: usize,
     /// Its last assignment so far.
@@ -96,10 +74,10 @@ struct Variable {
 struct Frame {
     /// What holds after it.
     exit: State,
-    /// What may be set when it begins.
-    touched_before: Set,
-    /// What may be set when a pass ends, and so when a later one leaves the loop.
+    /// What may be set when it begins, or when a pass ends, and so when a later one leaves the loop.
     touched_by_passes: Set,
+    /// Of what its passes touched, what was not assigned as a whole so far.
+    only_in_part: Vec<usize>,
     /// Reads of variables of which nothing was set before them, but perhaps after them, in an earlier pass.
     pending: Vec<(usize, Span)>,
 }
@@ -120,6 +98,7 @@ impl<'t> Unset<'t> {
         let mut variable_of: Vec<Option<usize>> = vec![None; function.locals.len()];
         let mut variables: Vec<Variable> = vec![];
         let mut by_parts = vec![false; function.locals.len()];
+        let mut as_whole = vec![false; function.locals.len()];
         let mut changed = vec![false; function.locals.len()];
         let mut unset = vec![false; function.locals.len()];
         visit_block(&function.body, &mut |node| match node {
@@ -132,6 +111,7 @@ impl<'t> Unset<'t> {
                 let Some(id) = local_of_place(place) else { return };
                 let is_part = !matches!(place.kind, ExprKind::Local(_));
                 by_parts[id.0 as usize] |= is_part;
+                as_whole[id.0 as usize] |= !is_part;
                 changed[id.0 as usize] = true;
             }
             Node::Statement(Statement {
@@ -141,7 +121,7 @@ impl<'t> Unset<'t> {
         });
         for (at, local) in function.locals.iter().enumerate() {
             let Declared::Let { mutable } = local.declared else { continue };
-            if !unset[at] || variables.len() == MAX_VARIABLES {
+            if !unset[at] {
                 continue;
             }
             variable_of[at] = Some(variables.len());
@@ -150,13 +130,14 @@ impl<'t> Unset<'t> {
                 id: LocalId(at as u32),
                 mutable,
                 by_parts: by_parts[at],
+                as_whole: as_whole[at],
                 loops: 0,
                 assigned: None,
                 ever_touched: false,
                 reported: false,
             });
         }
-        let empty = Set(vec![0; variables.len().div_ceil(64)]);
+        let empty = Set::below(variables.len());
         let state = State { alive: true, set: empty.clone(), touched: empty };
         Unset { function, variable_of, variables, state, loops: vec![], errors: vec![], changed }
     }
@@ -240,10 +221,9 @@ impl<'t> Unset<'t> {
     }
 
     fn begin_loop(&mut self) {
-        let touched_before = self.state.touched.clone();
-        let touched_by_passes = touched_before.clone();
+        let touched_by_passes = self.state.touched.clone();
         let exit = State::default();
-        self.loops.push(Frame { exit, touched_before, touched_by_passes, pending: vec![] });
+        self.loops.push(Frame { exit, touched_by_passes, only_in_part: vec![], pending: vec![] });
     }
 
     /// The loop can end with `state`.
@@ -257,7 +237,7 @@ impl<'t> Unset<'t> {
         self.next_pass(self.loops.len().saturating_sub(1));
         let Some(frame) = self.loops.pop() else { return };
         self.state = frame.exit;
-        self.state.touched.combine(&frame.touched_by_passes, |a, b| a | b);
+        self.state.touched.unite(&frame.touched_by_passes);
         for (at, span) in frame.pending {
             if !self.variables[at].ever_touched {
                 self.report_unset(at, span);
@@ -266,25 +246,25 @@ impl<'t> Unset<'t> {
     }
 
     /// The loop with this number begins again from here: what it assigns, it assigns again.
-    fn next_pass(&mut self, frame: usize) {
-        if !self.state.alive {
-            return;
-        }
-        let mut again = self.state.touched.clone();
-        if let Some(frame) = self.loops.get_mut(frame) {
-            frame.touched_by_passes.combine(&again, |a, b| a | b);
-            again.combine(&frame.touched_before, |now, before| now & !before);
-        }
-        for (word_at, mut word) in again.0.into_iter().enumerate() {
-            while word != 0 {
-                let at = word_at * 64 + word.trailing_zeros() as usize;
-                word &= word - 1;
-                if let (true, Some(span)) =
-                    (self.variables[at].loops <= frame, self.variables[at].assigned)
-                {
-                    self.assigned_again(at, span, "and in each pass of the loop again");
+    fn next_pass(&mut self, at: usize) {
+        let Some(frame) = self.loops.get_mut(at).filter(|_| self.state.alive) else { return };
+        // What an earlier pass touched was looked at then, unless it was not assigned as a whole yet.
+        let touched = self.state.touched.without(&frame.touched_by_passes);
+        frame.touched_by_passes.unite(&self.state.touched);
+        let open = std::mem::take(&mut frame.only_in_part);
+        let mut only_in_part = vec![];
+        for variable in open.into_iter().chain(touched) {
+            let Variable { loops, assigned, as_whole, .. } = self.variables[variable];
+            match assigned {
+                _ if loops > at || !as_whole => {}
+                Some(span) => {
+                    self.assigned_again(variable, span, "and in each pass of the loop again");
                 }
+                None => only_in_part.push(variable),
             }
+        }
+        if let Some(frame) = self.loops.get_mut(at) {
+            frame.only_in_part = only_in_part;
         }
     }
 

@@ -12,7 +12,7 @@ use crate::codegen::types::Carrier;
 use crate::codegen::values::pointer;
 use crate::error::Result;
 use crate::ir::{
-    Block, Const, Function, FunctionId, Inst, InstId, InstKind, Operand, SlotId, graph, loops,
+    Block, Const, Function, FunctionId, Inst, InstId, InstKind, Operand, SlotId, loops,
     loops::Turns, same_type,
 };
 use crate::launch::symbols::RECORD_LOST_LAUNCH;
@@ -222,16 +222,17 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {
     /// By block, what it tells the device each time that it is entered: flags of [`abi::Callbacks::poll`], of
     /// heads of loops that may wait for another thread, which the device must let run; in checked images also
     /// of those that may never end.
-    pub(in crate::codegen) fn polls(&self) -> Vec<Option<u32>> {
+    pub(in crate::codegen) fn polls(&self, id: FunctionId) -> Vec<Option<u32>> {
         match self.cx.cpu() {
             None => Vec::new(),
-            Some(_) if self.is_checked() => {
-                let turns = loops::turns(self.function, &|callee| self.never_ends(callee));
+            Some(cpu) if self.is_checked() => {
+                let turns =
+                    loops::turns(self.function, &|callee| cpu.turns_for_ever[callee.index()]);
                 let mut polls: Vec<Option<u32>> =
                     turns.into_iter().map(|turns| turns.and_then(poll)).collect();
                 // Recursion without end is found by its stack, whose overflow says no place.
                 if let Some(first) = polls.first_mut()
-                    && self.is_recursive()
+                    && cpu.is_recursive[id.index()]
                 {
                     first.get_or_insert(0);
                 }
@@ -242,26 +243,6 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {
                 waiting.map(|waits| waits.then_some(abi::POLL_YIELDS)).collect()
             }
         }
-    }
-
-    /// Whether a function, or one that it calls, has a loop that may never end.
-    fn never_ends(&self, function: FunctionId) -> bool {
-        let module = self.cx.ir;
-        graph::reachable(module, function).into_iter().any(|id| {
-            let turns = loops::turns(module.function(id), &|_| false);
-            turns.into_iter().flatten().any(|turns| !turns.ends)
-        })
-    }
-
-    /// Whether the function may call itself, if through others.
-    fn is_recursive(&self) -> bool {
-        let module = self.cx.ir;
-        let callees = self.function.instructions.iter().filter_map(|inst| match &inst.kind {
-            InstKind::Call { function, .. } => Some(*function),
-            _ => None,
-        });
-        let is_this = |id: FunctionId| std::ptr::eq(module.function(id), self.function);
-        callees.into_iter().any(|callee| graph::reachable(module, callee).into_iter().any(is_this))
     }
 
     /// At the head of a loop.

@@ -27,16 +27,25 @@ pub(super) const BLOCK_IDX: u32 = 1;
 pub(super) const BLOCK_DIM: u32 = 2;
 pub(super) const GRID_DIM: u32 = 3;
 
-/// Whether each thread of a block needs a stack of its own in a kernel: where threads wait for each other, be it
-/// in a loop. `lane_id()` waits for nobody, but without the geometry only the device knows which thread asks; so it is
-/// with the last error.
-fn needs_threads(module: &ir::Module, kernel: KernelId) -> bool {
-    let waits = graph::waits(module, kernel);
-    let needs = |id| {
-        let function = module.function(id);
-        let mut kinds = function.instructions.iter().map(|inst| &inst.kind);
-        let asks_for_lane =
-            kinds.any(|kind| matches!(kind, InstKind::Builtin { builtin: Builtin::LaneId, .. }));
+/// What decides how a kernel runs.
+struct Ways {
+    /// Whether each thread of a block needs a stack of its own: where threads wait for each other, be it in a loop.
+    /// `lane_id()` waits for nobody, but without the geometry only the device knows which thread asks; so it is with
+    /// the last error.
+    needs_threads: Vec<bool>,
+    /// Whether it asks the device for what belongs to a block: launches and streams.
+    is_tied_to_block: Vec<bool>,
+    /// Whether a function that it may call has an `assert` and is not told which thread runs.
+    asserts_blindly: Vec<bool>,
+}
+
+impl Ways {
+    /// By kernel.
+    fn of(module: &ir::Module) -> Self {
+        let has = |function: &ir::Function, is: &dyn Fn(&InstKind) -> bool| {
+            function.instructions.iter().any(|inst| is(&inst.kind))
+        };
+        let is_builtin = |kind: &InstKind, wanted: Builtin| matches!(kind, InstKind::Builtin { builtin, .. } if *builtin == wanted);
         let asks_for_error = |kind: &InstKind| match kind {
             InstKind::CallExtern { function, .. } => {
                 let called = module.externs.get(function.index());
@@ -45,38 +54,31 @@ fn needs_threads(module: &ir::Module, kernel: KernelId) -> bool {
             }
             _ => false,
         };
-        (asks_for_lane && !function.takes_geometry)
-            || function.instructions.iter().any(|inst| asks_for_error(&inst.kind))
-            || loops::waiting_heads(function).contains(&true)
-    };
-    waits.block
-        || waits.warp
-        || graph::reachable(module, module.kernel(kernel).body).into_iter().any(needs)
-}
-
-/// Whether a kernel asks the device for what belongs to a block: launches and streams.
-fn is_tied_to_block(module: &ir::Module, kernel: KernelId) -> bool {
-    let calls_device = |kind: &InstKind| match kind {
-        InstKind::CallExtern { function, .. } => {
-            let called = module.externs.get(function.index());
-            called.is_none_or(|called| runtime_function(&called.name).is_some())
+        let calls_device = |kind: &InstKind| match kind {
+            InstKind::CallExtern { function, .. } => {
+                let called = module.externs.get(function.index());
+                called.is_none_or(|called| runtime_function(&called.name).is_some())
+            }
+            _ => false,
+        };
+        let mut needs_threads = graph::of_kernels(module, |function| {
+            let asks_for_lane = |kind: &InstKind| is_builtin(kind, Builtin::LaneId);
+            (!function.takes_geometry && has(function, &asks_for_lane))
+                || has(function, &asks_for_error)
+                || loops::waiting_heads(function).contains(&true)
+        });
+        for (needs_threads, waits) in needs_threads.iter_mut().zip(graph::waits(module)) {
+            *needs_threads |= waits.block || waits.warp;
         }
-        _ => false,
-    };
-    graph::reachable(module, module.kernel(kernel).body)
-        .into_iter()
-        .any(|id| module.function(id).instructions.iter().any(|inst| calls_device(&inst.kind)))
-}
-
-/// Whether a function that a kernel may call has an `assert` and is not told which thread runs.
-fn asserts_blindly(module: &ir::Module, kernel: KernelId) -> bool {
-    let is_assert =
-        |kind: &InstKind| matches!(kind, InstKind::Builtin { builtin: Builtin::Assert, .. });
-    graph::reachable(module, module.kernel(kernel).body)
-        .into_iter()
-        .map(|id| module.function(id))
-        .filter(|function| !function.takes_geometry)
-        .any(|function| function.instructions.iter().any(|inst| is_assert(&inst.kind)))
+        Ways {
+            needs_threads,
+            is_tied_to_block: graph::of_kernels(module, |function| has(function, &calls_device)),
+            asserts_blindly: graph::of_kernels(module, |function| {
+                let is_assert = |kind: &InstKind| is_builtin(kind, Builtin::Assert);
+                !function.takes_geometry && has(function, &is_assert)
+            }),
+        }
+    }
 }
 
 impl<'ctx> ModuleContext<'ctx, '_> {
@@ -120,6 +122,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
     pub(super) fn define_descriptors(&self) -> Result<()> {
         let Some(cpu) = self.cpu() else { return Err(bug("descriptors of a module for a GPU")) };
         let word = |value: u64| self.int_type(32).const_int(value, false).as_basic_value_enum();
+        let ways = Ways::of(self.ir);
         let mut descriptors = Vec::with_capacity(self.ir.kernels.len());
         for (at, kernel) in self.ir.kernels.iter().enumerate() {
             let thread = *self
@@ -127,8 +130,8 @@ impl<'ctx> ModuleContext<'ctx, '_> {
                 .get(kernel.entry.index())
                 .ok_or_else(|| bug("an entry that is not there"))?;
             let id = KernelId(at as u32);
-            let needs_threads = needs_threads(self.ir, id);
-            let is_tied = is_tied_to_block(self.ir, id);
+            let needs_threads = ways.needs_threads[at];
+            let is_tied = ways.is_tied_to_block[at];
             let null = self.pointer_type().const_null();
             let (mut blocks, mut blocks_v3) = (null, null);
             if !needs_threads {
@@ -142,7 +145,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             let flags = if needs_threads { abi::NEEDS_THREADS } else { 0 }
                 | if is_tied { abi::BLOCK_BY_BLOCK } else { 0 }
                 | if cpu.check { abi::CHECKED } else { 0 }
-                | if asserts_blindly(self.ir, id) { abi::NAMES_THREADS } else { 0 };
+                | if ways.asserts_blindly[at] { abi::NAMES_THREADS } else { 0 };
             let name = format!("gridlet.name.{}", symbol::internal(&kernel.name));
             descriptors.push(cpu.descriptor.const_named_struct(&[
                 self.c_string(&name, symbol::source_name(&kernel.name)).into(),

@@ -40,7 +40,7 @@ use inkwell::values::{BasicValue, FunctionValue, GlobalValue, PointerValue};
 use super::context::{ModuleContext, Target};
 use super::fill;
 use crate::error::Result;
-use crate::ir::{self, KernelId};
+use crate::ir::{self, KernelId, graph::CallGraph, loops};
 use debug::DebugLines;
 pub(super) use math::is_c_function;
 use memory::SharedMemory;
@@ -62,6 +62,10 @@ pub struct CpuModuleOptions {
 pub(super) struct CpuTarget<'ctx> {
     check: bool,
     has_v3: bool,
+    /// By function, in checked images: whether it, or one that it calls, has a loop that may never end.
+    turns_for_ever: Vec<bool>,
+    /// By function, in checked images: whether it may call itself, if through others.
+    is_recursive: Vec<bool>,
     /// The variable with the address of the callbacks.
     table: PointerValue<'ctx>,
     /// The kernels' descriptors, an array.
@@ -138,8 +142,16 @@ impl<'ctx> CpuTarget<'ctx> {
         let kernels = cx.module.add_global(array, None, abi::KERNELS_SYMBOL);
         kernels.set_constant(true);
         export(kernels);
+        let (mut turns_for_ever, mut is_recursive) = (Vec::new(), Vec::new());
+        if options.check {
+            let calls = CallGraph::of(cx.ir);
+            let may_turn = |id| loops::may_turn_for_ever(cx.ir.function(id));
+            (turns_for_ever, is_recursive) = (calls.may_reach(may_turn), calls.recursive());
+        }
         Ok(CpuTarget {
             check: options.check,
+            turns_for_ever,
+            is_recursive,
             has_v3: options.has_v3,
             table: table.as_pointer_value(),
             kernels,

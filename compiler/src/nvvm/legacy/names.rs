@@ -1,6 +1,6 @@
 //! Identifiers: how names are spelled, and how values that have none, or need a second one, get theirs.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Spells a name after its sigil: bare where LLVM's lexer allows it, else in quotes with `\xx` escapes.
 pub(super) fn spell(sigil: char, name: &[u8]) -> String {
@@ -34,6 +34,8 @@ pub(super) fn escape(data: &[u8]) -> String {
 #[derive(Default)]
 pub(super) struct Names {
     taken: HashSet<Vec<u8>>,
+    /// How many were counted of a base, so that no name is tried twice.
+    counts: HashMap<String, u32>,
 }
 
 impl Names {
@@ -44,13 +46,17 @@ impl Names {
 
     /// Takes `base`, or `base.1`, `base.2`, … if it is taken.
     pub(super) fn fresh(&mut self, base: &str) -> String {
-        let mut name = base.to_owned();
-        let mut count = 0;
-        while !self.taken.insert(name.clone().into_bytes()) {
-            count += 1;
-            name = format!("{base}.{count}");
+        if self.taken.insert(base.as_bytes().to_vec()) {
+            return base.to_owned();
         }
-        name
+        let count = self.counts.entry(base.to_owned()).or_default();
+        loop {
+            *count += 1;
+            let name = format!("{base}.{count}");
+            if self.taken.insert(name.clone().into_bytes()) {
+                return name;
+            }
+        }
     }
 }
 

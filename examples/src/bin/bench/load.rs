@@ -1,5 +1,6 @@
 //! What loading costs the host: the image of a program by the driver's `cuModuleLoadData` alone and by `Program`, in one
-//! process, in turn. Both take the image from memory; the times end when the module, or its first kernel, is there.
+//! process, in turn. Both take the image from memory; the times end when the module, or its first kernel, is there: who
+//! loads an image may put off most of the work until then.
 
 use std::env;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -82,37 +83,39 @@ pub(crate) fn load_times(
     {
         let archs = if arch == oldest { &archs[1..] } else { &archs };
         let built = artifact::build(session, program, archs, &BuildOptions::for_arch(arch))?;
-        let bundle = built.to_bytes()?;
+        let bundle: &'static [u8] = built.to_bytes()?.leak();
         let (_, cubin) = built.image_for(capability).context("no image for this GPU")?;
         let (bytes, name) = (cubin.len(), CString::new(kernel)?);
         println!("a program with {what}: {bytes} bytes of cubin, a bundle of {}", bundle.len());
         let current = device.make_current()?;
         // In turn, so that whatever else the machine does meets all alike; the first rounds warm up.
-        let mut times: [Vec<f64>; 5] = Default::default();
+        let mut times: [Vec<f64>; 7] = Default::default();
         for round in 0..3 + options.repeat.max(1) * 8 {
-            let (from_bundle, _) = timed(|| Ok(Program::from_bundle(&device, &bundle)?))?;
+            let (copied, _) = timed(|| Ok(Program::from_bundle(&device, bundle)?))?;
+            let (contained, _) = timed(|| Ok(Program::from_static_bundle(&device, bundle)?))?;
             let (loaded, _) = timed(|| Ok(Program::load(&device, &built)?))?;
-            let (with_kernel, _) = timed(|| {
-                let program = Program::load(&device, &built)?;
-                let kernel = program.kernel(kernel)?;
-                Ok((program, kernel))
-            })?;
+            let kernel_of = |program: Program| Ok((program.kernel(kernel)?, program));
+            let (with_kernel, _) = timed(|| kernel_of(Program::load(&device, &built)?))?;
+            let (with_both, _) =
+                timed(|| kernel_of(Program::from_static_bundle(&device, bundle)?))?;
             let bare = modules.load(cubin, None)?;
             let bare_kernel = modules.load(cubin, Some(&name))?;
             if round >= 3 {
-                let round = [bare, loaded, from_bundle, bare_kernel, with_kernel];
+                let round = [bare, loaded, copied, contained, bare_kernel, with_kernel, with_both];
                 times.iter_mut().zip(round).for_each(|(times, time)| times.push(time));
             }
         }
         drop(current);
-        let [bare, loaded, from_bundle, bare_kernel, with_kernel] =
+        let [bare, loaded, copied, contained, bare_kernel, with_kernel, with_both] =
             times.map(|times| Times::of(times).scaled(1e3));
         report.add_times(format!("load {what}, cuModuleLoadData alone"), &bare, "µs");
         compare(report, format!("load {what}, Program::load"), &loaded, &bare);
-        compare(report, format!("load {what}, Program::from_bundle"), &from_bundle, &bare);
+        compare(report, format!("load {what}, Program::from_bundle"), &copied, &bare);
+        compare(report, format!("load {what}, Program::from_static_bundle"), &contained, &bare);
         let with = format!("load {what}, and get it,");
         report.add_times(format!("{with} by the driver alone"), &bare_kernel, "µs");
         compare(report, format!("{with} by Program::kernel"), &with_kernel, &bare_kernel);
+        compare(report, format!("{with} from a static bundle"), &with_both, &bare_kernel);
     }
     Ok(())
 }

@@ -1,15 +1,14 @@
 //! GPUs: the primary context, its memory, and polling.
 
 use std::ffi::c_void;
-use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::info;
-use super::partition::IdlePartitions;
+use super::partition::{Hold, IdlePartitions};
 use crate::backend::Transfer;
-use crate::driver::context::Current;
+use crate::driver::context::{Current, Held};
 use crate::driver::sys::{CUcontext, CUdevice, CUlimit, CUstream};
 use crate::driver::{self, Driver, Failed};
 use crate::error::{Error, Result};
@@ -68,8 +67,16 @@ unsafe impl Sync for CudaDevice {}
 /// A context that is current on this thread.
 pub(crate) struct Entered<'a> {
     // Fields are dropped in this order: the context is popped before another thread may push it.
-    _current: Current,
-    _one_thread: Option<MutexGuard<'a, ()>>,
+    _current: Pushed,
+    _one_thread: Option<Hold<'a>>,
+}
+
+/// For how long.
+enum Pushed {
+    /// For one call of this crate.
+    Call(#[expect(dead_code, reason = "held for its drop")] Current),
+    /// Until the host program drops a value.
+    Held(#[expect(dead_code, reason = "held for its drop")] Held),
 }
 
 impl<'a> Entered<'a> {
@@ -79,16 +86,24 @@ impl<'a> Entered<'a> {
     /// The contract of [`crate::driver`]; the context outlives the value.
     pub(super) unsafe fn push(
         context: CUcontext,
-        one_thread: Option<MutexGuard<'a, ()>>,
+        one_thread: Option<Hold<'a>>,
     ) -> Result<Entered<'a>> {
         // SAFETY: passed on to the caller.
         let current = unsafe { Current::push(context) }?;
-        Ok(Entered { _current: current, _one_thread: one_thread })
+        Ok(Entered { _current: Pushed::Call(current), _one_thread: one_thread })
     }
 
-    /// A context that whoever made it current keeps to this thread.
-    pub(super) fn current(current: Current) -> Entered<'a> {
-        Entered { _current: current, _one_thread: None }
+    /// The same until the host program drops it, which may be before or after other such values.
+    ///
+    /// # Safety
+    /// As [`Entered::push`].
+    pub(super) unsafe fn hold(
+        context: CUcontext,
+        one_thread: Option<Hold<'a>>,
+    ) -> Result<Entered<'a>> {
+        // SAFETY: passed on to the caller.
+        let held = unsafe { Held::push(context) }?;
+        Ok(Entered { _current: Pushed::Held(held), _one_thread: one_thread })
     }
 }
 
@@ -116,6 +131,12 @@ impl CudaDevice {
     pub(crate) fn enter(&self) -> Result<Entered<'_>> {
         // SAFETY: `self` holds the context.
         unsafe { Entered::push(self.context, None) }
+    }
+
+    /// The same until the host program drops the value.
+    pub(crate) fn hold(&self) -> Result<Entered<'_>> {
+        // SAFETY: `self` holds the context.
+        unsafe { Entered::hold(self.context, None) }
     }
 
     /// The primary context, for other libraries.

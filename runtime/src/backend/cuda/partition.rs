@@ -1,17 +1,19 @@
 //! Green contexts and their resources.
 
 use std::ffi::c_void;
-use std::sync::Mutex;
+use std::marker::PhantomData;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread::{self, ThreadId};
 
 use super::{CudaDevice, CudaEvent, CudaStream, Entered};
 use crate::backend::PartHandle;
 use crate::device::lock;
 use crate::driver;
 use crate::driver::Failed;
-use crate::driver::context::Current;
 use crate::driver::green::{RawResource, ResourceKind};
 use crate::driver::sys::{CUcontext, CUgreenCtx};
 use crate::error::{CudaVersion, Error, Result};
+use crate::observe;
 
 /// A green context.
 #[derive(Debug)]
@@ -24,13 +26,66 @@ pub(crate) struct CudaPartition {
     sms: u32,
     /// Held while the context is current: "a green context can be current to only one thread at a time. There
     /// is no internal synchronization" (`cuGreenCtxCreate`).
-    current: Mutex<()>,
+    one_thread: OneThread,
 }
 
-// SAFETY: the raw handles are names of driver objects; `current` serialises their use on threads.
+// SAFETY: the raw handles are names of driver objects; `one_thread` serialises their use on threads.
 unsafe impl Send for CudaPartition {}
 // SAFETY: as above.
 unsafe impl Sync for CudaPartition {}
+
+/// The right to have a green context current: one thread's at a time, as often as that thread likes.
+#[derive(Debug, Default)]
+struct OneThread {
+    holder: Mutex<Holder>,
+    free: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Holder {
+    thread: Option<ThreadId>,
+    times: usize,
+    waiting: usize,
+}
+
+impl OneThread {
+    /// Waits for other threads.
+    fn hold(&self) -> Hold<'_> {
+        let this = thread::current().id();
+        let mut holder = lock(&self.holder);
+        while holder.thread.is_some_and(|thread| thread != this) {
+            holder.waiting += 1;
+            holder = self.free.wait(holder).unwrap_or_else(PoisonError::into_inner);
+            holder.waiting -= 1;
+        }
+        holder.thread = Some(this);
+        holder.times += 1;
+        Hold { of: self, _one_thread: PhantomData }
+    }
+
+    fn is_held(&self) -> bool {
+        lock(&self.holder).thread.is_some()
+    }
+}
+
+/// A thread has it until this is dropped.
+pub(super) struct Hold<'a> {
+    of: &'a OneThread,
+    _one_thread: PhantomData<*mut ()>,
+}
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
+        let mut holder = lock(&self.of.holder);
+        holder.times -= 1;
+        if holder.times == 0 {
+            holder.thread = None;
+            if holder.waiting > 0 {
+                self.of.free.notify_one();
+            }
+        }
+    }
+}
 
 /// The bytes of a green context's resources, in their order.
 type Key = Vec<u8>;
@@ -85,7 +140,8 @@ impl CudaPartition {
             // SAFETY: nothing uses it yet.
             let _ = unsafe { driver::green::destroy(handle) };
         })?;
-        Ok((CudaPartition { handle, context, key, sms, current: Mutex::new(()) }, sms))
+        let one_thread = OneThread::default();
+        Ok((CudaPartition { handle, context, key, sms, one_thread }, sms))
     }
 
     /// Keeps it for the next that asks for its resources.
@@ -93,22 +149,28 @@ impl CudaPartition {
     /// # Safety
     /// The contract of [`crate::backend`].
     pub(crate) unsafe fn retire(&self, device: &CudaDevice) {
+        if self.one_thread.is_held() {
+            // Whoever made it current forgot to let go, and no other thread may get it.
+            return observe::leaked("a green context is still current on a thread");
+        }
         let (handle, context, sms) = (self.handle, self.context, self.sms);
-        let key = self.key.clone();
-        let partition = CudaPartition { handle, context, key, sms, current: Mutex::new(()) };
+        let (key, one_thread) = (self.key.clone(), OneThread::default());
+        let partition = CudaPartition { handle, context, key, sms, one_thread };
         lock(&device.idle.0).push(partition);
     }
 
-    /// Makes the green context current on this thread, and keeps it to this thread. Where it is current already, this
-    /// thread has it: to wait for the lock would be to wait for itself.
+    /// Makes the green context current on this thread, and keeps it to this thread.
     pub(crate) fn enter(&self) -> Result<Entered<'_>> {
-        // SAFETY: `self` holds the context.
-        if let Some(current) = unsafe { Current::already(self.context) } {
-            return Ok(Entered::current(current));
-        }
-        let one_thread = lock(&self.current);
-        // SAFETY: `self` holds the context, and the lock keeps it to this thread.
+        let one_thread = self.one_thread.hold();
+        // SAFETY: `self` holds the context, and the right to it keeps it to this thread.
         unsafe { Entered::push(self.context, Some(one_thread)) }
+    }
+
+    /// The same until the host program drops the value.
+    pub(crate) fn hold(&self) -> Result<Entered<'_>> {
+        let one_thread = self.one_thread.hold();
+        // SAFETY: as above.
+        unsafe { Entered::hold(self.context, Some(one_thread)) }
     }
 
     /// The green context, for other libraries.

@@ -35,16 +35,16 @@ unsafe impl Sync for CudaKernel {}
 impl CudaImage {
     /// Loads the image for the compute capability; the primary context is current.
     pub(crate) fn load(artifact: &Artifact, info: &DeviceInfo) -> Result<CudaImage> {
-        let Some((image, bytes)) = artifact.image_for(info.compute_capability) else {
+        let Some((image, bytes)) = artifact.shared_image_for(info.compute_capability) else {
             return Err(no_image(artifact, info));
         };
-        let mut terminated;
         let bytes = match image.kind {
-            ImageKind::Cubin | ImageKind::SharedObject => bytes,
+            ImageKind::Cubin | ImageKind::SharedObject => bytes.clone(),
             ImageKind::Ptx => {
-                terminated = bytes.to_vec();
+                let mut terminated = Vec::with_capacity(bytes.len() + 1);
+                terminated.extend_from_slice(bytes);
                 terminated.push(0);
-                &terminated
+                terminated.into()
             }
         };
         // SAFETY: an artifact's image is of its kind and whole; PTX ends in a NUL byte.
@@ -100,7 +100,7 @@ impl CudaImage {
     /// The contract of [`crate::backend`].
     pub(crate) unsafe fn unload(&self) {
         // SAFETY: passed on to the caller. An error means that the context is gone.
-        let _ = unsafe { driver::library::unload(self.0.library) };
+        let _ = unsafe { self.0.unload() };
     }
 
     /// Says what a call was for, with the driver's log: with lazy loading it compiles PTX when the first symbol

@@ -19,7 +19,7 @@ macro_rules! variants {
 }
 variants!(NoDriver DriverTooOld MissingCall MissingFeature NotOnCpu Resource NoDevice DeviceName Cuda Fault Artifact
     NoImage UnknownKernel UnknownGlobal GlobalType ArgumentCount Argument NotRecorded NotChecked Launch WouldBlock
-    ParameterMismatch Partition LimitTooLate Length OtherDevice TimedOut Unusable Broken NotRecovered LostLaunches
+    ParameterMismatch Partition LimitTooLate Length OtherDevice TimedOut Unusable Broken HostMemoryInUse NotRecovered LostLaunches
     CpuFault Checked CpuImage CpuThreads CpuMemory Foreign);
 
 fn fault(code: i32) -> Box<Fault> {
@@ -108,6 +108,7 @@ fn samples() -> Vec<Error> {
         Error::TimedOut { seconds: 60.0, what: "a stream with `walk`".into() },
         Error::Unusable { ordinal: 0, what: "a stream with `walk`".into() },
         Error::Broken { ordinal: 0, fault: fault(700) },
+        Error::HostMemoryInUse { ordinal: 0, buffers: 2 },
         Error::NotRecovered { ordinal: 0, reason: Box::new(Error::Fault(fault(700))) },
         lost(69),
         lost(9),
@@ -143,6 +144,11 @@ fn samples() -> Vec<Error> {
             ArtifactProblem::Inconsistent("two kernels of one name".into()),
             ArtifactProblem::NoImage(file()),
             ArtifactProblem::ImageSize { file: file(), expected: 2, found: 1 },
+            ArtifactProblem::ImageChecksum {
+                file: file(),
+                expected: "00".into(),
+                found: "01".into(),
+            },
             ArtifactProblem::ImageHash { file: file(), expected: "00".into(), found: "01".into() },
             ArtifactProblem::ImageCount { expected: 1, found: 2 },
         ]

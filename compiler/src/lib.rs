@@ -2,6 +2,8 @@
 //!
 //! [`compile`] is the pipeline in a few calls, and names the stage behind each of them; a stage can also be used
 //! alone. [`nvvm::legacy`] writes LLVM 7 text for libNVVM from any module that was built through inkwell.
+//! `examples/own_module.rs` does so for a module whose kernel launches another one, with [`launch::symbols`] for the
+//! device runtime, [`layout`] for the arguments and [`compile::Session`] for libNVVM and the linker.
 //! Programs are run by the crate `gridlet-runtime`, which needs none of this.
 //!
 //! ```no_run
@@ -43,3 +45,5 @@ pub mod types;
 
 pub use check::parse_and_check;
 pub use error::{Error, Result};
+/// LLVM, as the functions take it that work on anyone's modules: another version's modules are other types.
+pub use inkwell;

@@ -121,7 +121,12 @@ fn programs_that_go_wrong_when_run_are_warned_of_where_it_can_be_seen() {
         }
     }
     warned.dedup();
-    let seen = ["barrier_early_return.grid", "barrier_in_branch.grid", "barrier_in_loop.grid"];
+    let seen = [
+        "barrier_count.grid",
+        "barrier_early_return.grid",
+        "barrier_in_branch.grid",
+        "barrier_in_loop.grid",
+    ];
     assert_eq!(warned, seen);
 }
 

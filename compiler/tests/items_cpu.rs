@@ -111,6 +111,15 @@ fn messages_name_files_as_they_are_reached_from_here() {
     assert!(output.stderr.contains(" b/lib/q.grid:1:30\n"), "{output:?}");
     let output = call(&folder, "check --message-format json b/p.grid");
     assert!(output.stderr.contains("\"file\":\"b/lib/q.grid\""), "{output:?}");
+    let folder = files(&[
+        ("c/p.grid", "use \"q.grid\";\nkernel k(p: *mut u32) { launch l<<<1, 2>>>(p); }"),
+        ("c/q.grid", "kernel l(p: *mut u32) {\n    p[0] += 1;\n}"),
+    ]);
+    let run = "run c/p.grid --device cpu --check --kernel k --grid 1 --block 1 --arg [1]";
+    let output = call(&folder, run);
+    for shown in [" --> c/q.grid:2\n", " ::: c/q.grid:2\n", " at c/p.grid:2,", "p[0] += 1;"] {
+        assert!(output.stderr.contains(shown), "{shown}: {output:?}");
+    }
 }
 
 const INSTANCES: &str = "\

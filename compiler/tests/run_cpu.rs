@@ -552,3 +552,33 @@ fn the_reference_explains_what_check_finds() {
     }
     assert_eq!((wrong.as_str(), seen), ("", 16));
 }
+
+#[test]
+fn what_is_shown_can_be_given() {
+    let folder = program(
+        "struct P { a: f32, v: f32x2, t: [u32; 2], on: bool }\n\
+         kernel k(p: P, d: dim3, q: *mut P) { q[0] = p; q[0].t[1] += d.z; }",
+    );
+    let call = |p: &str, d: &str| {
+        let mut arguments = vec!["run", "p.grid", "--device", "cpu", "--arg", p, "--arg", d];
+        arguments.extend("--kernel k --grid 1 --block 1 --print q --arg [1]".split(' '));
+        Gridlet::new(&folder).without_toolkit().run(&arguments)
+    };
+    let plain = call("{1, {2, 3}, {4, 5}, true}", "{1, 1, 0}");
+    let shown = plain.stdout.lines().find_map(|line| line.strip_prefix("q: [")?.strip_suffix(']'));
+    let shown = shown.unwrap_or_else(|| panic!("{plain:?}"));
+    let again = call(shown, "{x: 1, y: 1, z: 0}");
+    assert!(again.stdout.contains(shown), "{again:?}");
+    let mut seen = String::new();
+    for (p, d) in [
+        ("{a: 1, t: {4, 5}, v: {2, 3}, on: true}", "{1, 1, 0}"),
+        ("[1, [2, 3], [4, 5], true]", "{1, 1, 0}"),
+        ("{1, [2, 3}, [4, 5], true}", "{1, 1, 0}"),
+        ("{1, {2, 3}, {4, 5}, true}", "4"),
+    ] {
+        let output = call(p, d);
+        assert_eq!(output.status, 2, "{output:?}");
+        seen += &output.stderr;
+    }
+    insta::assert_snapshot!(seen);
+}

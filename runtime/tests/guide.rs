@@ -175,6 +175,14 @@ fn stem(function: &str) -> &str {
 }
 
 #[test]
+fn handles_go_between_threads() {
+    fn both<T: Send + Sync>() {}
+    both::<(Device, Stream, Event, Kernel)>();
+    both::<(DeviceMemory, GreenContext, gridlet_runtime::Program, gridlet_runtime::Error)>();
+    both::<(gridlet_runtime::Buffer<f32>, ManagedBuffer<f32>, HostBuffer<f32>)>();
+}
+
+#[test]
 fn every_function_that_nvidia_names_has_a_row() {
     let rows = rows();
     let have: BTreeSet<&str> = rows.iter().map(|row| row.function).chain(not_called()).collect();

@@ -51,8 +51,8 @@ pub(super) struct Variable {
     pub(super) loops: usize,
     /// Whether it is declared without a value.
     pub(super) is_unset: bool,
-    /// Whether its type is the one that a literal has where nothing asks for another.
-    pub(super) is_default: bool,
+    /// The literal that gave it its type, one that a literal has where nothing asks for another.
+    pub(super) default: Option<Span>,
     /// Whether it is named somewhere. Only for what the typed tree does not name.
     pub(super) is_used: bool,
 }
@@ -66,7 +66,7 @@ impl Variable {
             points_to: None,
             loops: 0,
             is_unset: false,
-            is_default: false,
+            default: None,
             is_used: false,
         }
     }
@@ -104,6 +104,7 @@ pub(super) struct Body<'c, 'a> {
     pub(super) result: Option<Type>,
     /// Where that is said.
     pub(super) result_span: Span,
+    pub(super) is_kernel: bool,
     /// Whether this point of the program is reached.
     pub(super) alive: bool,
 }
@@ -123,6 +124,7 @@ impl<'c, 'a> Body<'c, 'a> {
             loops: vec![],
             result: None,
             result_span: Span { file: crate::source::FileId(0), start: 0, end: 0 },
+            is_kernel: false,
             alive: true,
         }
     }
@@ -183,6 +185,7 @@ impl<'c, 'a> Body<'c, 'a> {
             );
         }
         self.result = signature.result.clone();
+        self.is_kernel = signature.kernel.is_some();
         self.result_span = item.result.as_ref().map_or(item.name.span, |ty| ty.span);
         let body = self.function_block(item, item.body.as_ref()?);
         self.unused_dynamic_shared();

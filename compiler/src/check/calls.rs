@@ -128,6 +128,9 @@ impl<'a> Body<'_, 'a> {
             let message = format!("there is no function `{name}`");
             let error = Diagnostic::error(ids::UNKNOWN_NAME, callee.span, message);
             let vector = name.strip_prefix("make_").and_then(foreign_type);
+            if let Some(hint) = foreign_habit(name) {
+                return error.hint(hint);
+            }
             match foreign_function(name).or(vector) {
                 Some(own) => error.hint(format!("it is called `{own}` here")),
                 None => cx.suggest(error, name, |cx| {
@@ -219,6 +222,21 @@ pub(super) fn arguments(count: usize) -> String {
         1 => "one argument".to_string(),
         _ => format!("{count} arguments"),
     }
+}
+
+/// What is done here in place of a function of CUDA's that no built-in is like.
+fn foreign_habit(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "cudaDeviceSynchronize" | "cudaStreamSynchronize" | "cudaEventSynchronize" => {
+            "a kernel does not wait for its children: launch what shall follow with `stream = tail`"
+        }
+        "cudaMalloc" => "`malloc(bytes)` gives the address",
+        "cudaFree" => "`free(p)` takes what `malloc` gave",
+        "cudaGetParameterBufferV2" | "cudaLaunchDeviceV2" | "cudaLaunchKernel" => {
+            "write `launch kernel<<<grid, block>>>(…)`"
+        }
+        _ => return None,
+    })
 }
 
 /// The built-in that CUDA or C call `name`.

@@ -1,11 +1,14 @@
 //! Values where a certain type is needed.
 
 use super::body::Body;
-use super::tree::{Expr, ExprKind};
+use super::tree::{Declared, Expr, ExprKind};
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::syntax::ast;
 use crate::types::{Scalar, Type};
+
+/// Of the declaration of a variable whose type is a literal's default.
+pub(super) const DEFAULT: &str = "nothing here asks for another type";
 
 /// Where the need for a type comes from.
 #[derive(Clone, Copy, Debug)]
@@ -70,11 +73,12 @@ impl<'a> Body<'_, 'a> {
                 error.label(span, "the parameter is declared here")
             }
             Why::Field(span) => error.label(span, "the field is declared here"),
+            Why::Result(span) if *ty == Type::Unit => error.label(span, "declared without `->`"),
             Why::Result(span) => error.label(span, "the function returns this"),
             Why::Same(span) => error.label(span, format!("this is {expected}")),
         };
         if let Some((declared, hint)) = self.default_hint(value, ty) {
-            error = error.label(declared, "nothing here asks for another type").hint(hint);
+            error = error.label(declared, DEFAULT).hint(hint);
         } else if let Some(hint) = self.mismatch_hint(value, ty, why) {
             error = error.hint(hint);
         }
@@ -85,7 +89,8 @@ impl<'a> Body<'_, 'a> {
     /// it should be.
     pub(super) fn default_hint(&self, value: &Expr, ty: &Type) -> Option<(Span, String)> {
         let ExprKind::Local(id) = value.kind else { return None };
-        let variable = self.variable(id).filter(|variable| variable.is_default)?;
+        let variable = self.variable(id)?;
+        let literal = variable.default?;
         // The left side of `p[0] += 1` is checked as some variable.
         if self.cx.sources.text(value.span) != self.local_name(id) {
             return None;
@@ -93,8 +98,15 @@ impl<'a> Body<'_, 'a> {
         let (Type::Scalar(from), Type::Scalar(to)) = (&value.ty, ty) else { return None };
         let is_of_kind =
             (from.is_integer() && to.is_integer()) || (from.is_float() && to.is_float());
-        let hint = || format!("declare it with its type: `{}: {}`", self.local_name(id), to.name());
-        is_of_kind.then(|| (variable.span, hint()))
+        let (name, to) = (self.local_name(id), to.name());
+        let hint = match self.locals[id.0 as usize].declared {
+            Declared::Loop => {
+                let start = self.cx.sources.text(literal);
+                format!("say the type in the loop: `for {name} in {start}{to}..`")
+            }
+            _ => format!("declare it with its type: `{name}: {to}`"),
+        };
+        is_of_kind.then_some((variable.span, hint))
     }
 
     fn mismatch_hint(&self, value: &Expr, ty: &Type, why: Why) -> Option<String> {
@@ -104,7 +116,17 @@ impl<'a> Body<'_, 'a> {
         let simple = text.chars().all(|c| c.is_ascii_alphanumeric() || "_.()[]".contains(c));
         let operand = if simple { text.to_string() } else { format!("({text})") };
         match (&value.ty, ty) {
+            (_, Type::Unit) if matches!(why, Why::Result(_)) && !self.is_kernel => Some(format!(
+                "say what the function returns: `-> {}`; or end it with `;` to drop the value",
+                self.cx.show(&value.ty).to_string().trim_matches('`')
+            )),
             (_, Type::Unit) => Some("end it with `;` to drop the value".into()),
+            // C's `!n` asks for zero; here it flips the bits.
+            (Type::Scalar(from), Type::Scalar(Scalar::Bool))
+                if from.is_integer() && text.starts_with('!') =>
+            {
+                Some(format!("compare it: `{} == 0`", text[1..].trim_start()))
+            }
             (Type::Scalar(from), Type::Scalar(Scalar::Bool)) if from.is_integer() => {
                 Some(format!("compare it: `{operand} != 0`"))
             }

@@ -3,7 +3,7 @@
 use super::body::Body;
 use super::expressions::typed;
 use super::fold::{self, Folded};
-use super::mismatch::{Why, becomes_const, is_plain_integer};
+use super::mismatch::{DEFAULT, Why, becomes_const, is_plain_integer};
 use super::tree::{BinaryOp, Block, Expr, ExprKind, UnaryOp};
 use crate::chain::Left;
 use crate::diagnostics::{Diagnostic, ids};
@@ -300,8 +300,7 @@ impl<'a> Body<'_, 'a> {
         });
         let default = self.default_hint(left, &right.ty);
         if let Some((declared, hint)) = default.or_else(|| self.default_hint(right, &left.ty)) {
-            let label = "nothing here asks for another type";
-            self.cx.report(error.label(declared, label).hint(hint));
+            self.cx.report(error.label(declared, DEFAULT).hint(hint));
             return;
         }
         error = match (&left.ty, &right.ty) {

@@ -87,15 +87,17 @@ impl<'a> Body<'_, 'a> {
         let is_wrong = matches!(checked, Some(None)) || ty.is_none();
         let points_to = checked.as_ref().and_then(|v| v.as_ref()).and_then(|v| self.points_to(v));
         let is_unset = checked.is_none();
-        let is_default = written.is_none()
-            && checked.iter().flatten().any(|value| is_number(self.cx.sources.text(value.span)));
+        let default = checked.iter().flatten().map(|value| value.span);
+        let default = default
+            .filter(|_| written.is_none())
+            .find(|span| is_number(self.cx.sources.text(*span)));
         let local = self.declare_local(name, ty, mutable, Origin::Let);
         let loops = self.loops.len();
         if let Some(variable) = self.variable_mut(local) {
             variable.loops = loops;
             variable.points_to = points_to;
             variable.is_unset = is_unset;
-            variable.is_default = is_default;
+            variable.default = default;
         }
         (!is_wrong).then(|| StatementKind::Let { local, value: checked.flatten() })
     }
@@ -364,6 +366,12 @@ impl<'a> Body<'_, 'a> {
         let ty = bounds.as_ref().map(|(start, ..)| start.ty.clone());
         let scope = self.begin_scope();
         let local = self.declare_local(name, ty, false, Origin::Loop);
+        let numbers = bounds.as_ref().map(|(start, end, _)| [start.span, end.span]);
+        let numbers =
+            numbers.filter(|all| all.iter().all(|span| is_number(self.cx.sources.text(*span))));
+        if let Some(variable) = self.variable_mut(local) {
+            variable.default = numbers.map(|[start, _]| start);
+        }
         let (body, _) = self.loop_body(item, label);
         self.end_scope(scope);
         let (start, end, step) = bounds?;

@@ -154,7 +154,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `{a, b, …}`. A part without an offset lies right behind the one before it.
+    /// `{a, b, …}`, also as `--print` shows it: `[a, b]` for what has no names, `{"x": a}` or `{x: a}` for what has.
+    /// A part without an offset lies right behind the one before it.
     fn parts(
         &mut self,
         parts: impl Iterator<Item = (String, Type, Option<u64>)>,
@@ -162,18 +163,42 @@ impl<'a> Parser<'a> {
         name: &str,
         ty: &Type,
     ) -> Result<(), String> {
-        self.expect("{", &format!("to begin {ty}"))?;
+        let is_struct = matches!(ty, Type::Struct(_));
+        let end = if !is_struct && self.eat("[") { "]" } else { "}" };
+        if end == "}" {
+            self.expect("{", &format!("to begin {ty}"))?;
+        }
         let mut next = at;
         for (index, (part, part_type, offset)) in parts.enumerate() {
             if index > 0 {
                 self.expect(",", &format!("before `{part}` of {ty}"))?;
+            }
+            if is_struct {
+                self.field_name(&part, ty)?;
             }
             let here = offset.map_or(next, |offset| at + offset as usize);
             self.value(&part_type, here, &format!("{name}.{part}"))?;
             next = here + self.size_of(&part_type)?;
         }
         self.eat(",");
-        self.expect("}", &format!("to end {ty}"))
+        self.expect(end, &format!("to end {ty}"))
+    }
+
+    /// The name before a field's value, if there is one.
+    fn field_name(&mut self, field: &str, ty: &Type) -> Result<(), String> {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '"' | ' ');
+        let end = self.rest.find(|c: char| !is_name(c)).unwrap_or(self.rest.len());
+        let (name, rest) = self.rest.split_at(end);
+        let Some(rest) = rest.strip_prefix(':') else { return Ok(()) };
+        let name = name.trim();
+        let bare = name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name);
+        if bare != field {
+            return Err(format!(
+                "expected `{field}` of {ty}, found `{bare}`: fields keep their order"
+            ));
+        }
+        self.rest = rest.trim_start();
+        Ok(())
     }
 
     fn pointer(&mut self, element: &Type, at: usize, name: &str) -> Result<(), String> {

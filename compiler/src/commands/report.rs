@@ -6,7 +6,7 @@ use gridlet::Error;
 use gridlet::diagnostics::{self, Diagnostic};
 use gridlet::source::SourceMap;
 use gridlet_runtime::Findings;
-use gridlet_runtime::cpu::check::render_all;
+use gridlet_runtime::cpu::check::{Report, render_all};
 use serde_json::json;
 
 use super::{MessageFormat, status};
@@ -132,16 +132,25 @@ impl Reporter {
     /// Shows what `--check` found, with the lines of `sources` if they are at hand, and gives the failure that is
     /// left.
     pub(crate) fn findings(&self, findings: &Findings, sources: Option<&SourceMap>) -> Failure {
-        let line = |file: &str, line: u32| {
-            let file = sources?.files().iter().find(|known| known.name == file)?;
-            diagnostics::shown_line(file, line)
+        // Artifacts have names that are the same everywhere; here files are named as they are reached.
+        let file = |name: &str| sources?.files().iter().find(|known| known.name == name);
+        let mut reports = findings.reports.clone();
+        for place in reports.iter_mut().flat_map(Report::places_mut) {
+            if let (Some(sources), Some(file)) = (sources, file(&place.file)) {
+                place.file = sources.shown_name(file);
+            }
+        }
+        let line = |shown: &str, line: u32| {
+            let mut files = sources?.files().iter();
+            let file = files.find(|file| sources.is_some_and(|all| all.shown_name(file) == shown));
+            diagnostics::shown_line(file?, line)
         };
         match self.format {
             MessageFormat::Human => {
-                say(&render_all(&findings.reports, findings.further, &line));
+                say(&render_all(&reports, findings.further, &line));
             }
             MessageFormat::Json => {
-                for report in &findings.reports {
+                for report in &reports {
                     let value =
                         json!({"severity": "error", "id": "check-failed", "finding": report});
                     say(&format!("{value}\n"));

@@ -46,7 +46,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     shared: u32,
     /// An argument, in kernel order: 7, -2.5, true, [1024], [1024]=iota, [1024]=fill:V,
-    /// [1024]=random:SEED, @file.bin, null, {…} for a struct's fields
+    /// [1024]=random:SEED, @file.bin, null, {1.5, {2, 3}} for a struct, a vector or an array
     #[arg(long = "arg", value_name = "A", allow_hyphen_values = true)]
     arguments: Vec<String>,
     /// Show the first elements of a pointer parameter after the run

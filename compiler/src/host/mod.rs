@@ -54,6 +54,7 @@ pub struct Build {
     ptx: Option<CudaArch>,
     cpu: bool,
     kernels: Vec<String>,
+    name: Option<String>,
     out: Option<PathBuf>,
 }
 
@@ -84,6 +85,7 @@ impl Build {
             ptx: None,
             cpu: false,
             kernels: vec![],
+            name: None,
             out: None,
         }
     }
@@ -113,6 +115,13 @@ impl Build {
         self
     }
 
+    /// What [`gridlet_runtime::include_program`] calls it, in place of the file's name without its ending: for two programs
+    /// of one file name.
+    pub fn name(mut self, name: impl Into<String>) -> Build {
+        self.name = Some(name.into());
+        self
+    }
+
     /// Where to write, in place of cargo's `OUT_DIR`.
     pub fn out_dir(mut self, folder: impl Into<PathBuf>) -> Build {
         self.out = Some(folder.into());
@@ -120,7 +129,7 @@ impl Build {
     }
 
     /// Compiles; writes the bundle and the module that [`gridlet_runtime::include_program`] includes, both named as the
-    /// program; and tells cargo which files they depend on. Warnings of the program are cargo's warnings.
+    /// program's file or by [`Build::name`]; and tells cargo which files they depend on. Warnings of the program are cargo's warnings.
     ///
     /// # Errors
     /// Whatever is wrong with the program, the tools, or writing the files.
@@ -151,7 +160,8 @@ impl Build {
             }
         }
         let bundle = self.images(&program).map_err(|error| show(&error, &shown))?;
-        let (stem, manifest) = (program.name(), bundle.manifest());
+        let (stem, manifest) =
+            (self.name.clone().unwrap_or_else(|| program.name()), bundle.manifest());
         let file = format!("{stem}.gridlet");
         let bytes = format!("include_bytes!({file:?})");
         let module = generate(manifest, &kernel_docs(&program), &bytes);

@@ -43,6 +43,24 @@ fn the_module_is_formatted() {
 }
 
 #[test]
+fn programs_of_one_file_name_get_names_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    for (of, kernel) in [("a", "one"), ("b", "two")] {
+        let file = folder.path().join(of).join("main.grid");
+        fs::create_dir(folder.path().join(of)).unwrap();
+        fs::write(&file, format!("kernel {kernel}() {{}}")).unwrap();
+        let build = Build::new(&file).ptx(CudaArch::DEFAULT).out_dir(folder.path());
+        build.name(format!("main-{of}")).compile().unwrap();
+    }
+    for (of, kernel) in [("a", "one"), ("b", "two")] {
+        let module = fs::read_to_string(folder.path().join(format!("main-{of}.rs"))).unwrap();
+        assert!(module.contains(&format!("fn {kernel}(")), "{module}");
+        assert!(module.contains(&format!("\"main-{of}.gridlet\"")), "{module}");
+        assert!(folder.path().join(format!("main-{of}.gridlet")).exists());
+    }
+}
+
+#[test]
 fn what_is_wrong_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.grid");

@@ -99,7 +99,12 @@ fn suffix_type(suffix: &str) -> Result<Option<Scalar>, String> {
     }
     match Scalar::from_name(suffix) {
         Some(scalar) if scalar != Scalar::Bool => Ok(Some(scalar)),
-        _ => Err(format!("`{suffix}` is not a numeric type")),
+        _ => Err(match suffix {
+            // C's.
+            "f" | "F" => format!("`{suffix}` is not a numeric type; `f32` is, and needs no suffix"),
+            "u" | "U" => format!("`{suffix}` is not a numeric type; `u32` is"),
+            _ => format!("`{suffix}` is not a numeric type"),
+        }),
     }
 }
 

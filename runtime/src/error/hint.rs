@@ -52,7 +52,9 @@ impl Error {
             Error::CpuImage { .. } => Some(
                 "an image runs only on the kind of machine that it was built for: build it again here",
             ),
-            Error::CpuThreads { .. } => Some("set fewer threads: `CpuConfig::threads`"),
+            Error::CpuThreads { .. } => Some(
+                "`CpuConfig::threads` or GRIDLET_CPU_THREADS sets how many threads it starts, from 1 on",
+            ),
             Error::CpuMemory { .. } => Some("free buffers, or use smaller ones"),
             Error::Foreign { .. } => None,
             Error::LostLaunches(lost) if lost.error == 69 => None,

@@ -74,7 +74,7 @@ impl Parser<'_> {
 }
 
 /// The type that C calls `word`, or what it may be.
-fn own_type(word: &str) -> &str {
+pub(super) fn own_type(word: &str) -> &str {
     match word {
         "int" | "long" | "short" | "signed" => "i32",
         "unsigned" | "uint" | "size_t" => "u32",

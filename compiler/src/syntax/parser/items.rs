@@ -8,6 +8,7 @@ use crate::syntax::ast::{
     Static, Struct, Use,
 };
 use crate::syntax::token::Token;
+use crate::types::Scalar;
 
 impl Parser<'_> {
     /// The whole file.
@@ -231,6 +232,21 @@ impl Parser<'_> {
     fn parameter(&mut self) -> Option<Parameter> {
         let mutable = self.eat(Token::Mut);
         let name = self.name()?;
+        if matches!(self.peek(), Token::Star | Token::Name) {
+            let message = "a parameter is its name, `:` and its type";
+            let error = Diagnostic::error(ids::SYNTAX_ERROR, name.span, message);
+            let first = &self.text[name.span.range()];
+            let ty = super::foreign::own_type(first);
+            let is_pointer = self.peek() == Token::Star;
+            let second = &self.text[self.span_of(self.lexeme(usize::from(is_pointer))).range()];
+            self.report(error.hint(match Scalar::from_name(second) {
+                _ if is_pointer => format!("write `{second}: *mut {ty}`"),
+                // Go's order.
+                Some(_) => format!("write `{first}: {second}`"),
+                None => format!("write `{second}: {ty}`"),
+            }));
+            return None;
+        }
         self.expect(Token::Colon)?;
         Some(Parameter { mutable, name, ty: self.ty()? })
     }

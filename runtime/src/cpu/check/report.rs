@@ -102,6 +102,18 @@ pub struct Report {
     pub count: u64,
 }
 
+impl Report {
+    /// Every place that it names, to show files by other names.
+    pub fn places_mut(&mut self) -> impl Iterator<Item = &mut Place> {
+        let (other, others) = match &mut self.other {
+            Some(other) => (Some(&mut other.place), other.chain.as_mut_slice()),
+            None => (None, [].as_mut_slice()),
+        };
+        let chains = self.chain.iter_mut().chain(others).map(|link| &mut link.place);
+        [&mut self.place].into_iter().chain(other).chain(chains)
+    }
+}
+
 /// The other side of a race or of a barrier.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OtherAccess {

@@ -4,6 +4,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
+#[path = "support/c_shapes.rs"]
+mod c_shapes;
 mod support;
 
 use std::fmt::Write as _;
@@ -11,6 +13,7 @@ use std::fs;
 use std::process::Command;
 use std::sync::OnceLock;
 
+use c_shapes::{STRUCTS, VECTORS};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use support::{Gridlet, Output, folder, json};
@@ -42,92 +45,6 @@ const SCALARS: [(&str, &str); 13] = [
     ("bf16", "_Float16"),
     ("f32", "float"),
     ("f64", "double"),
-];
-
-/// Structs by their fields, to which random ones are added. `Sn` is the one of that number.
-const SHAPES: &[&str] = &[
-    "f32, i32, f64",
-    "f32",
-    "f32, f32",
-    "f32, f32, f32",
-    "f32, f32, f32, f32",
-    "f32, f32, f32, f32, f32",
-    "f64",
-    "f64, f64",
-    "f64, f64, f64",
-    "f64, f64, f64, f64",
-    "f32, f64",
-    "f64, f32",
-    "i8",
-    "i8, i8",
-    "i8, i8, i8",
-    "u8, i16",
-    "i16, u8",
-    "u16, u16, u16",
-    "i32, u8",
-    "u8, i32",
-    "u8, u8, u8, u8, u8",
-    "i64, u8",
-    "u8, i64",
-    "i64, i64",
-    "i64, i64, u8",
-    "i32, i32, i32",
-    "i32, f32",
-    "f32, i32",
-    "f32, f32, i32",
-    "i32, f32, f32",
-    "i64, f64",
-    "f64, i64",
-    "f64, u8",
-    "bool, f32",
-    "bool, bool, f64",
-    "ptr, f32",
-    "ptr, ptr",
-    "u8, ptr",
-    "f16",
-    "f16, f16",
-    "f16, f16, f16",
-    "f16, f16, f16, f16",
-    "f16, f16, f16, f16, f16",
-    "f16, f32",
-    "f32, f16",
-    "f32, f16, f16",
-    "f16, i8",
-    "f16, f64",
-    "bf16, bf16",
-    "bf16, f16",
-    "f32x2",
-    "f32x2, f32",
-    "f32, f32x2",
-    "f32x3",
-    "f32x4",
-    "f32x4, f32",
-    "i32x4",
-    "u8x4, u8x3",
-    "f64x2",
-    "i64x2, i8",
-    "f16x2, f32",
-    "[f32; 3]",
-    "[f32; 2], i32",
-    "[u8; 16]",
-    "[u8; 17]",
-    "[i16; 7]",
-    "S1, S1",
-    "S2, S12",
-    "S0, S0",
-    "[S13; 3], S6",
-    "u8, S17",
-    "f32, S33",
-    "[f64; 40]",
-    "f32x2, f32x2, f32x2",
-    "[S2; 2]",
-    "[[f32; 1]; 2], [f16; 4]",
-];
-
-/// Vectors that are passed by themselves.
-const VECTORS: &[&str] = &[
-    "f32x2", "f32x3", "f32x4", "f64x2", "f64x3", "f64x4", "i8x2", "u8x3", "u8x4", "i16x4", "i32x2",
-    "u32x3", "i32x4", "i64x2", "u64x4", "f16x2", "f16x3", "f16x4", "bf16x2", "bf16x4",
 ];
 
 /// Whether the C compiler has `_Float16`; if not, says so, and `f32` stands for the floats of 16 bits.
@@ -170,7 +87,7 @@ fn shapes() -> Vec<Ty> {
     let mut structs: Vec<Ty> = vec![];
     let mut random = ChaCha8Rng::seed_from_u64(1);
     let mut below = |count: usize| random.next_u32() as usize % count;
-    for shape in SHAPES {
+    for shape in STRUCTS {
         let fields = shape.split(", ").map(|field| parse(field, &structs)).collect();
         structs.push(Ty::Struct(structs.len(), fields));
     }
@@ -179,7 +96,7 @@ fn shapes() -> Vec<Ty> {
             0 => Ty::Pointer,
             1 => Ty::Vector(scalar(SCALARS[1 + below(12)].0), 2 + below(3)),
             2 => Ty::Array(Box::new(Ty::Scalar(scalar(SCALARS[below(13)].0))), 1 + below(5)),
-            3 => structs[below(SHAPES.len())].clone(),
+            3 => structs[below(STRUCTS.len())].clone(),
             _ => Ty::Scalar(scalar(SCALARS[below(13)].0)),
         });
         let fields = fields.collect();

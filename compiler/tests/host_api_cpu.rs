@@ -6,8 +6,12 @@ use std::time::Duration;
 
 use gridlet::compile::{self, CpuOptions, Session};
 use gridlet::source::SourceMap;
+use gridlet_runtime::unified::{
+    HostBuffer, HostFlags, ManagedBuffer, RegisterFlags, RegisteredMemory,
+};
 use gridlet_runtime::{
-    Arg, Artifact, Buffer, Device, DeviceKind, Error, Event, GreenContext, LaunchConfig, Program,
+    Arg, Artifact, Buffer, CpuConfig, Device, DeviceKind, Error, Event, GreenContext, LaunchConfig,
+    Program,
 };
 
 const SOURCE: &str = "\
@@ -169,4 +173,48 @@ fn streams_wait_for_each_other_without_the_host() {
     first.synchronize_default().unwrap();
     second.synchronize_default().unwrap();
     assert_eq!(data.to_vec().unwrap(), [100, 101, 102, 103]);
+}
+
+/// What a checked device knows of memory that the host sees, too.
+#[test]
+fn checks_know_all_kinds_of_memory() {
+    const SOURCE: &str = "kernel next(x: *const u32, y: *mut u32) { y[0] = x[0] + 1; }";
+
+    let program = compile::check(SourceMap::single("next.grid", SOURCE)).unwrap();
+    let options = CpuOptions { check: true, ..CpuOptions::default() };
+    let artifact = gridlet::artifact::build_cpu(&Session::new(), &program, &options).unwrap();
+    let device = Device::open_cpu(CpuConfig { check: true, ..CpuConfig::default() }).unwrap();
+    let kernel = Program::load(&device, &artifact).unwrap().kernel("next").unwrap();
+    let stream = device.stream().unwrap();
+    let next = |from: Arg<'_>, to: Arg<'_>| {
+        stream.launch(&kernel, &LaunchConfig::new(1, 1), &[from, to]).unwrap();
+        stream.synchronize_default()
+    };
+    let finding = |result: Result<(), Error>| match result {
+        Err(Error::Checked(findings)) => findings.reports[0].kind.id(),
+        other => panic!("{other:?}"),
+    };
+    let mut managed = ManagedBuffer::from_slice(&device, &[1u32]).unwrap();
+    let mut host = HostBuffer::<u32>::alloc_zeroed(&device, 1, HostFlags::default()).unwrap();
+    let flags = RegisterFlags::default();
+    let mut registered = RegisteredMemory::new(&device, vec![7u32], flags).unwrap();
+    next(Arg::from(&Buffer::from_slice(&device, &[1u32]).unwrap()), Arg::from(&mut host)).unwrap();
+    next(Arg::from(&managed), Arg::from(&mut host)).unwrap();
+    assert_eq!(host.host().unwrap(), [2]);
+    host.host().unwrap()[0] = 5;
+    next(Arg::from(&host), Arg::from(&mut registered)).unwrap();
+    next(Arg::from(&registered), Arg::from(&mut managed)).unwrap();
+    assert_eq!(managed.host().unwrap(), [7]);
+
+    // Past the end, before it is written, and after it is gone.
+    let past = Arg::address(host.address() + 4);
+    assert_eq!(finding(next(past, Arg::from(&mut managed))), "out-of-bounds");
+    let raw = ManagedBuffer::<u32>::alloc(&device, 1).unwrap();
+    assert_eq!(finding(next(Arg::from(&raw), Arg::from(&mut managed))), "uninitialised");
+    let gone = Arg::address(registered.address());
+    let _vector = registered.into_vec().unwrap();
+    assert_eq!(finding(next(gone, Arg::from(&mut managed))), "use-after-free");
+    let gone = Arg::address(host.address());
+    drop(host);
+    assert_eq!(finding(next(gone, Arg::from(&mut managed))), "use-after-free");
 }

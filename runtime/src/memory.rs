@@ -271,6 +271,7 @@ impl<T: DeviceCopy> Buffer<T> {
     /// The elements of a managed buffer, once all launches before have ended.
     pub(crate) fn host_slice(&mut self) -> Result<&mut [T]> {
         self.memory.device().synchronize(DEFAULT_TIMEOUT)?;
+        self.memory.device.handle.host_wrote(self.memory.address, self.memory.bytes as usize);
         // SAFETY: managed memory of so many elements, aligned for any type; any bits are values. Nothing that was
         // launched uses it any more, and `self` is borrowed.
         Ok(unsafe { slice::from_raw_parts_mut(self.memory.address as *mut T, self.length) })

@@ -83,7 +83,7 @@ fn waits<T>(what: &str, device: &Device, stream: Stream, act: impl FnOnce(Stream
     stream.launch(&kernel, &LaunchConfig::new(1, 1), &[address]).unwrap();
     thread::scope(|scope| {
         scope.spawn(|| {
-            thread::sleep(Duration::from_millis(60));
+            thread::sleep(Duration::from_millis(150));
             flag.store(1, Ordering::Release);
         });
         let _until_checked = act(stream);
@@ -163,7 +163,7 @@ fn what_a_thread_does_waits_for_streams_that_others_drop() {
     let buffer = Buffer::from_slice(&device, &[1u32]).unwrap();
     waits("a copy beside a stream's drop", &device, device.stream().unwrap(), |stream| {
         let dropping = thread::spawn(|| drop(stream));
-        thread::sleep(Duration::from_millis(20));
+        thread::sleep(Duration::from_millis(60));
         // Another stream does not make it forgotten, nor does a wait that times out end the device.
         let other = device.stream().unwrap();
         let error = device.synchronize(Duration::from_millis(5)).unwrap_err();
@@ -245,5 +245,48 @@ fn partitions_confine_programs_that_launch() {
     for artifact in [artifact, &launching] {
         let program = Program::load(&device, artifact).unwrap();
         assert_eq!(green.confinement(&program), Confinement::Confined);
+    }
+}
+
+/// A process that ignores faults still ends by one of its own: before the handlers of the device, Linux saw to that.
+#[test]
+fn a_fault_of_the_host_ends_a_process_that_ignores_faults() {
+    use std::os::unix::process::ExitStatusExt;
+
+    const CHILD: &str = "GRIDLET_FAULT_CHILD";
+    if std::env::var_os(CHILD).is_some() {
+        // SAFETY: ignoring a signal has no preconditions.
+        unsafe { libc::signal(libc::SIGSEGV, libc::SIG_IGN) };
+        let _device = device();
+        // SAFETY: it is not, and that is the test: nothing is mapped there.
+        unsafe { std::ptr::without_provenance::<u8>(64).read_volatile() };
+        unreachable!("the read faults");
+    }
+    let name = "a_fault_of_the_host_ends_a_process_that_ignores_faults";
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args([name, "--exact", "--test-threads=1"])
+        .env(CHILD, "1")
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    for _ in 0..1000 {
+        if let Some(status) = child.try_wait().unwrap() {
+            assert_eq!(status.signal(), Some(libc::SIGSEGV), "{status}");
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    panic!("it hangs");
+}
+
+#[test]
+fn a_device_has_so_many_workers_at_most() {
+    for threads in [4097, 1 << 20, usize::MAX] {
+        let config = CpuConfig { threads: Some(threads), ..CpuConfig::default() };
+        let error = Device::open_cpu(config).unwrap_err();
+        assert!(matches!(error, Error::CpuThreads { .. }), "{error}");
+        assert!(error.to_string().ends_with("and at most 4096 are started"), "{error}");
     }
 }

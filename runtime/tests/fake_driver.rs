@@ -515,6 +515,7 @@ scenario!(launches_have_attributes, "full", [], || {
     launch(grid.cooperative())?;
     say(launch(grid.with_cluster((3, 1))).unwrap_err());
     say(launch(grid.with_cluster((4, 4))).unwrap_err());
+    say(launch(LaunchConfig::new(9, 128).with_cluster(9)).unwrap_err());
     say(launch(grid.with_cluster((0, 1))).unwrap_err());
     kernel.allow_non_portable_clusters(true)?;
     launch(grid.with_cluster((4, 4)).cooperative())?;

@@ -11,16 +11,16 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt::Write as _;
 use std::rc::Rc;
-use std::str::FromStr;
 
 use super::body::Body;
 use super::expressions::typed;
+use super::kernel_name::{KernelName, instance_name};
 use super::mismatch::Why;
 use super::tree::{Expr, ExprKind, Function, FunctionId};
 use super::{Context, Signature, fold};
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
-use crate::syntax::{self, ast};
+use crate::syntax::ast;
 use crate::types::{Scalar, Type};
 
 /// The most instances that may ask for each other in a row.
@@ -79,69 +79,6 @@ impl Environment<'_> {
     pub(super) fn is_open(&self) -> bool {
         self.constants.first().is_some_and(|(_, _, value)| value.is_none())
     }
-}
-
-/// A kernel with const arguments as a host names it: `k::<8, true>`. Without arguments, any kernel's name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KernelName {
-    /// The kernel.
-    pub kernel: String,
-    /// Integers, and 0 or 1 for a `bool`, each with whether it is a `bool`.
-    arguments: Vec<(i128, bool)>,
-}
-
-impl FromStr for KernelName {
-    type Err = String;
-
-    /// Reads the name as programs write it, with literals as arguments.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = |what: &str| format!("`{text}` names no kernel: {what}; write `k` or `k::<8>`");
-        let (kernel, rest) = match text.split_once("::") {
-            None => (text, None),
-            Some((kernel, rest)) => (kernel, Some(rest)),
-        };
-        let kernel = kernel.trim();
-        if kernel.is_empty() || !kernel.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
-            return Err(wrong("a name is made of letters, digits and `_`"));
-        }
-        let Some(rest) = rest else {
-            return Ok(KernelName { kernel: kernel.into(), arguments: vec![] });
-        };
-        let list = rest.trim().strip_prefix('<').and_then(|rest| rest.strip_suffix('>'));
-        let list = list.ok_or_else(|| wrong("constants stand between `::<` and `>`"))?;
-        let argument = |text: &str| {
-            let text = text.trim();
-            if let Ok(value) = text.parse::<bool>() {
-                return Ok((i128::from(value), true));
-            }
-            let (sign, digits) = match text.strip_prefix('-') {
-                Some(digits) => (-1, digits),
-                None => (1, text),
-            };
-            let value = syntax::integer_literal(digits)
-                .ok_or_else(|| wrong(&format!("`{text}` is no integer and no `bool`")))?;
-            Ok((sign * value, false))
-        };
-        let arguments = list.split(',').map(argument).collect::<Result<_, String>>()?;
-        Ok(KernelName { kernel: kernel.into(), arguments })
-    }
-}
-
-impl std::fmt::Display for KernelName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let values = self.arguments.iter().map(|(value, is_bool)| show(*value, *is_bool));
-        f.write_str(&instance_name(&self.kernel, values))
-    }
-}
-
-fn show(value: i128, is_bool: bool) -> String {
-    if is_bool { (value != 0).to_string() } else { value.to_string() }
-}
-
-/// `f::<8, true>`, or `f` without arguments.
-fn instance_name(name: &str, arguments: impl Iterator<Item = String>) -> String {
-    let arguments: Vec<String> = arguments.collect();
-    if arguments.is_empty() { name.into() } else { format!("{name}::<{}>", arguments.join(", ")) }
 }
 
 /// So many constants, in words.

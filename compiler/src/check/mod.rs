@@ -20,6 +20,7 @@ mod flow;
 mod fold;
 mod instances;
 mod items;
+mod kernel_name;
 mod launches;
 mod literals;
 mod mismatch;
@@ -34,7 +35,7 @@ mod types;
 mod visible;
 pub(crate) mod visit;
 
-pub use instances::KernelName;
+pub use kernel_name::KernelName;
 use std::collections::{HashMap, HashSet};
 
 use crate::builtins::Builtin;

@@ -18,7 +18,7 @@ static void run(const char *bundle, uint64_t pending) {
     gridlet_kernel *kernel;
     gridlet_stream *stream;
     gridlet_memory *memory;
-    gridlet_launch_config config = {{1}, {1}, 0, {0}, 0};
+    gridlet_launch_config config = {{1}, {1}, 0, {0}, 0, {0}};
     uint32_t n = 10, sum;
 
     need(gridlet_device_open("cpu", &device));

@@ -50,6 +50,16 @@ fn compile(host: &str, program: &Path) {
     assert!(cc.status().unwrap().success());
 }
 
+/// Runs a host. Cargo names `target/debug` on `LD_LIBRARY_PATH`, where an older library may lie.
+fn host(program: &Path) -> Command {
+    let mut folders = vec![library_folder()];
+    let others = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    folders.extend(std::env::split_paths(&others));
+    let mut command = Command::new(program);
+    command.env("LD_LIBRARY_PATH", std::env::join_paths(folders).unwrap());
+    command
+}
+
 #[test]
 fn a_c_program_sizes_the_pool_of_pending_launches() {
     let folder = tempfile::tempdir().unwrap();
@@ -57,7 +67,7 @@ fn a_c_program_sizes_the_pool_of_pending_launches() {
     build.cpu().compile().unwrap();
     let program = folder.path().join("program");
     compile("pending.c", &program);
-    let output = Command::new(&program).arg(folder.path().join("fan.gridlet")).output().unwrap();
+    let output = host(&program).arg(folder.path().join("fan.gridlet")).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     insta::assert_snapshot!("c_pending", String::from_utf8(output.stdout).unwrap());
 }
@@ -82,8 +92,8 @@ fn a_c_program_runs_a_bundle() {
         }
     }
     for device in devices {
-        let mut command = Command::new(&program);
-        let output = command.arg(folder.path().join("saxpy.gridlet")).arg(device).output().unwrap();
+        let output =
+            host(&program).arg(folder.path().join("saxpy.gridlet")).arg(device).output().unwrap();
         let said = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
         insta::assert_snapshot!("c_program", said);

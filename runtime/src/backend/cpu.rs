@@ -103,6 +103,21 @@ impl CpuHandle {
         self.device.free(address as *mut u8);
     }
 
+    /// For the checker: the host may have written there.
+    pub(crate) fn host_wrote(&self, address: u64, bytes: usize) {
+        self.device.host_wrote(address as *const u8, bytes);
+    }
+
+    /// [`CpuDevice::lend`]
+    pub(crate) fn lend(&self, host: *const u8, bytes: usize) {
+        self.device.lend(host, bytes);
+    }
+
+    /// [`CpuDevice::take_back`]
+    pub(crate) fn take_back(&self, host: *const u8, bytes: usize) {
+        self.device.take_back(host, bytes);
+    }
+
     /// Copies or fills at once: the caller has waited for every kernel that may use the memory.
     ///
     /// # Safety

@@ -1,15 +1,11 @@
 //! Unified addressing on both kinds of device.
 
-use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::c_void;
 
 use super::{DeviceHandle, Entered, StreamHandle, mixed};
 use crate::driver::unified as driver;
 use crate::driver::unified::MemoryLocation;
 use crate::error::{Error, Result};
-
-/// Alignment of host memory on the CPU device, as that of its device memory.
-const HOST_ALIGNMENT: usize = 256;
 
 impl DeviceHandle {
     /// Allocates managed memory of at least one byte, which is initialised; freed as other memory of the device.
@@ -157,30 +153,29 @@ impl DeviceHandle {
                     Ok((host.cast(), address))
                 }
             }
-            DeviceHandle::Cpu(_) => {
-                let no_memory = Error::CpuMemory { bytes: bytes as u64 };
-                let Ok(layout) = Layout::from_size_align(bytes.max(1), HOST_ALIGNMENT) else {
-                    return Err(no_memory);
-                };
-                // SAFETY: the layout has at least one byte.
-                let host = unsafe { alloc(layout) };
-                if host.is_null() { Err(no_memory) } else { Ok((host, host as u64)) }
+            // One memory is as good as the other, and a checker knows of this one.
+            DeviceHandle::Cpu(device) => {
+                let address = device.allocate(bytes as u64)?;
+                Ok((address as *mut u8, address))
             }
         }
     }
 
     /// # Safety
-    /// The contract of [`super`]; the memory is [`DeviceHandle::allocate_host`]'s of that size, and nothing uses it.
-    pub(crate) unsafe fn free_host(&self, host: *mut u8, bytes: usize, _entered: &Entered<'_>) {
+    /// The contract of [`super`]; the memory is [`DeviceHandle::allocate_host`]'s, and nothing uses it.
+    pub(crate) unsafe fn free_host(&self, host: *mut u8, _entered: &Entered<'_>) {
         match self {
             // SAFETY: passed on to the caller. An error means that it is gone already.
             DeviceHandle::Cuda(_) => drop(unsafe { driver::free_host(host.cast()) }),
-            DeviceHandle::Cpu(_) => {
-                if let Ok(layout) = Layout::from_size_align(bytes.max(1), HOST_ALIGNMENT) {
-                    // SAFETY: passed on to the caller; the layout is the one that it was allocated with.
-                    unsafe { dealloc(host, layout) };
-                }
-            }
+            // SAFETY: passed on to the caller.
+            DeviceHandle::Cpu(device) => unsafe { device.free(host as u64) },
+        }
+    }
+
+    /// The host may have written so many bytes of memory that it sees: told to a device that checks.
+    pub(crate) fn host_wrote(&self, address: u64, bytes: usize) {
+        if let DeviceHandle::Cpu(device) = self {
+            device.host_wrote(address, bytes);
         }
     }
 
@@ -218,16 +213,25 @@ impl DeviceHandle {
                 })?;
                 Ok(address)
             },
-            DeviceHandle::Cpu(_) => Ok(host as u64),
+            DeviceHandle::Cpu(device) => {
+                device.lend(host, bytes);
+                Ok(host as u64)
+            }
         }
     }
 
     /// # Safety
-    /// The contract of [`super`]; nothing uses the memory's device address any more.
-    pub(crate) unsafe fn unregister_host(&self, host: *mut u8, _entered: &Entered<'_>) {
-        if let DeviceHandle::Cuda(_) = self {
+    /// The contract of [`super`]; the memory was registered with those bytes, and nothing uses its device address any more.
+    pub(crate) unsafe fn unregister_host(
+        &self,
+        host: *mut u8,
+        bytes: usize,
+        _entered: &Entered<'_>,
+    ) {
+        match self {
             // SAFETY: passed on to the caller. An error means that the context is gone.
-            let _ = unsafe { driver::unregister_host(host.cast()) };
+            DeviceHandle::Cuda(_) => drop(unsafe { driver::unregister_host(host.cast()) }),
+            DeviceHandle::Cpu(device) => device.take_back(host, bytes),
         }
     }
 

@@ -107,7 +107,7 @@ pub const LIMITS: LaunchLimits = LaunchLimits {
 /// How a CPU device is set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuConfig {
-    /// Worker threads; `None`: by [`THREADS_VARIABLE`], or as many as the machine runs at a time.
+    /// Worker threads, 4,096 at most; `None`: by [`THREADS_VARIABLE`], or as many as the machine runs at a time.
     pub threads: Option<usize>,
     /// Launches from kernels that may be pending; 0 is no limit.
     pub pending_limit: u64,
@@ -116,6 +116,9 @@ pub struct CpuConfig {
     /// Whether images that were compiled with `--check` are checked.
     pub check: bool,
 }
+
+/// Most workers of a device: more than any machine has processors, and so few that the system survives a wrong number.
+const MOST_WORKERS: u32 = 4096;
 
 impl Default for CpuConfig {
     fn default() -> CpuConfig {
@@ -140,7 +143,7 @@ impl CpuDevice {
     /// Starts a device.
     ///
     /// # Errors
-    /// [`Error::CpuThreads`]: the system gives no more threads, [`THREADS_VARIABLE`] is not a number from 1, or
+    /// [`Error::CpuThreads`]: more than 4,096 threads are asked, the system gives no more, [`THREADS_VARIABLE`] is not a number from 1, or
     /// [`LEVEL_VARIABLE`] asks for what is not there.
     pub fn new(config: CpuConfig) -> Result<CpuDevice> {
         if config.check {
@@ -180,6 +183,13 @@ impl CpuDevice {
             Some(threads) => u32::try_from(threads.max(1)).unwrap_or(u32::MAX),
             None => default_threads()?,
         };
+        if workers > MOST_WORKERS {
+            return Err(Error::CpuThreads {
+                reason: format!(
+                    "{workers} worker threads asked, and at most {MOST_WORKERS} are started"
+                ),
+            });
+        }
         let pending = Arc::new(Pending::new(config.pending_limit));
         let scheduler =
             Scheduler::new(u64::from(workers), Arc::clone(&pending), config.seed, hooks.clone());
@@ -259,6 +269,21 @@ impl CpuDevice {
     pub fn host_wrote(&self, address: *const u8, bytes: usize) {
         if let Some(hooks) = &self.shared.hooks {
             hooks.on_host_write(address as usize, bytes);
+        }
+    }
+
+    /// Says that kernels may use memory of the host's own, for the checker: as if it was allocated and the host wrote it.
+    pub(crate) fn lend(&self, address: *const u8, bytes: usize) {
+        if let Some(hooks) = &self.shared.hooks {
+            hooks.on_alloc(address as usize, bytes);
+            hooks.on_host_write(address as usize, bytes);
+        }
+    }
+
+    /// No longer.
+    pub(crate) fn take_back(&self, address: *const u8, bytes: usize) {
+        if let Some(hooks) = &self.shared.hooks {
+            hooks.on_free(address as usize, bytes);
         }
     }
 

@@ -142,11 +142,15 @@ unsafe fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_voi
         _ => 4,
     };
     let previous = PREVIOUS.get().map(|previous| &previous[index]);
+    // SAFETY: the system passes it. Codes above 0 are the kernel's own (sigaction(2)).
+    let is_sent = unsafe { (*info).si_code } <= 0;
     match previous.map_or(libc::SIG_DFL, |previous| previous.sa_sigaction) {
         libc::SIG_DFL if signal == INTERRUPT => {}
-        libc::SIG_IGN => {}
+        // What somebody sent. A fault cannot be ignored: its instruction would run again for ever, and Linux would end
+        // the process.
+        libc::SIG_IGN if signal == INTERRUPT || is_sent => {}
         // The instruction runs again and has the default effect.
-        libc::SIG_DFL => {
+        libc::SIG_DFL | libc::SIG_IGN => {
             // SAFETY: puts the default action back.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
         }

@@ -21,6 +21,7 @@ fn workers_are_split_by_count() {
     assert_eq!(all.sm_count(), 8);
     assert_eq!(all.count_groups(3, flags), Ok(2));
     assert_eq!(sizes(&all.split_by_count(9, 3, flags).expect("groups")), (vec![3, 3], 2));
+    assert!(all.split_by_count(2, 4, flags).is_ok_and(|split| split.remainder.is_none()));
     assert_eq!(sizes(&all.split_by_count(1, 0, flags).expect("groups")), (vec![1], 7));
     let too_few = ResourceProblem::TooFew { asked: 9, available: 8, minimum: 1, alignment: 1 };
     assert_eq!(all.count_groups(9, flags), Err(too_few.into()));

@@ -38,3 +38,20 @@ fn elements_are_those_of_the_language() {
     assert_eq!(U8x4::from([1, 2, 3, 4]), U8x4::new(1, 2, 3, 4));
     assert_eq!(<[f64; 2]>::from(F64x2::new(0.5, 2.0)), [0.5, 2.0]);
 }
+
+#[test]
+fn memory_of_another_device_is_refused() {
+    let device =
+        || crate::Device::open_cpu(crate::CpuConfig { threads: Some(1), ..Default::default() });
+    let (here, there) = (device().unwrap(), device().unwrap());
+    let (stream, buffer) = (here.stream().unwrap(), Buffer::<u32>::alloc(&there, 1).unwrap());
+    let error = Parameters::<8>::new().point::<0>(&stream, "to", (&buffer).place()).unwrap_err();
+    assert!(
+        matches!(&error, Error::OtherDevice { what, .. } if what == "argument `to`"),
+        "{error}"
+    );
+    let own = Buffer::<u32>::alloc(&here, 1).unwrap();
+    Parameters::<8>::new().point::<0>(&stream, "to", (&own).place()).unwrap();
+    let unknown = DevicePointer::<u32>::from(&buffer);
+    Parameters::<8>::new().point::<0>(&stream, "to", unknown.place()).unwrap();
+}

@@ -39,6 +39,7 @@ impl<T: DeviceCopy> HostBuffer<T> {
         })?;
         // SAFETY: so many bytes were just allocated.
         unsafe { host.write_bytes(0, bytes) };
+        inner.handle.host_wrote(address, bytes);
         let host = host.cast();
         let memory = Pinned { device: inner, host, address, length, element: PhantomData };
         Ok(HostBuffer { memory, _visible })
@@ -97,9 +98,8 @@ impl<T: DeviceCopy> Drop for HostBuffer<T> {
     fn drop(&mut self) {
         let memory = &self.memory;
         if let Some(entered) = memory.device.enter_for_drop() {
-            let bytes = memory.length.saturating_mul(size_of::<T>()).max(1);
-            // SAFETY: the address is `allocate_host`'s with those bytes, and no kernel runs.
-            unsafe { memory.device.handle.free_host(memory.host.cast(), bytes, &entered) };
+            // SAFETY: the address is `allocate_host`'s, and no kernel runs.
+            unsafe { memory.device.handle.free_host(memory.host.cast(), &entered) };
         }
     }
 }
@@ -189,7 +189,9 @@ impl<T: DeviceCopy> RegisteredMemory<T> {
         let memory = unsafe { std::ptr::read(&this.memory) };
         let entered = memory.device.enter()?;
         // SAFETY: registered in `new`; nothing runs.
-        unsafe { memory.device.handle.unregister_host(memory.host.cast(), &entered) };
+        unsafe {
+            memory.device.handle.unregister_host(memory.host.cast(), memory.bytes(), &entered)
+        };
         // SAFETY: pointer, length and capacity are those of the vector taken apart in `new`.
         Ok(unsafe { Vec::from_raw_parts(memory.host, memory.length, this.capacity) })
     }
@@ -202,7 +204,7 @@ impl<T: DeviceCopy> Drop for RegisteredMemory<T> {
         if let Some(entered) = memory.device.enter_for_drop() {
             // SAFETY: registered in `new`; nothing runs; pointer, length and capacity are the vector's.
             unsafe {
-                memory.device.handle.unregister_host(memory.host.cast(), &entered);
+                memory.device.handle.unregister_host(memory.host.cast(), memory.bytes(), &entered);
                 drop(Vec::from_raw_parts(memory.host, memory.length, self.capacity));
             }
         }
@@ -231,8 +233,13 @@ impl<T: DeviceCopy> Pinned<T> {
         self.device.report_lost_launches(&entered)
     }
 
+    fn bytes(&self) -> usize {
+        self.length.saturating_mul(size_of::<T>())
+    }
+
     fn slice(&mut self) -> Result<&mut [T]> {
         self.settle()?;
+        self.device.handle.host_wrote(self.address, self.bytes());
         // SAFETY: so many initialised elements, aligned for any type; nothing that was launched uses them any more,
         // and `self` is borrowed.
         Ok(unsafe { slice::from_raw_parts_mut(self.host, self.length) })

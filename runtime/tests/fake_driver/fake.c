@@ -128,6 +128,8 @@ int cuMemAllocManaged(address *to, size_t bytes, unsigned flags) { FAILS;
     made(MEMORY, *to);
     return 0;
 }
+static int polls; /* until what was launched is done */
+static void works(void) { polls = setting("FAKE_POLLS", 0); }
 struct location { unsigned kind; int id; };
 static address first_managed; /* addresses are printed from the first one that is advised */
 static long since(address at) { if (!first_managed) first_managed = at; return (long)(at - first_managed); }
@@ -137,6 +139,7 @@ int cuMemAdvise_v2(address at, size_t bytes, unsigned advice, struct location wh
     return 0;
 }
 int cuMemPrefetchAsync_v2(address at, size_t bytes, struct location where, unsigned flags, handle stream) { FAILS;
+    works();
     printf("cuMemPrefetchAsync_v2 +%ld %zu: {%u, %d}, flags %u\n", since(at), bytes, where.kind, where.id, flags); fflush(stdout);
     return 0;
 }
@@ -179,6 +182,7 @@ int cuPointerGetAttribute(unsigned long long *data, unsigned attribute, address 
 }
 int cuPointerGetAttributes(unsigned number, unsigned *attributes, unsigned long long **data, address at) { FAILS;
     printf("cuPointerGetAttributes of %u\n", number);
+    for (unsigned i = 0; i < number; i++) if (attributes[i] == 21 && setting("FAKE_NO_DECOMPRESSION", 0)) return 1;
     if (at != 1)
         for (unsigned i = 0; i < number; i++) cuPointerGetAttribute(data[i], attributes[i], at);
     return 0;
@@ -225,7 +229,6 @@ static int event_polls;
 int cuEventRecord(handle event, handle stream) { FAILS; return 0; }
 int cuEventQuery(handle event) { FAILS; return event_polls++ < setting("FAKE_EVENT_POLLS", 0) ? 600 : 0; }
 int cuStreamDestroy_v2(handle stream) { FAILS; gone(STREAM, (uintptr_t)stream); return say(stream == (handle)0x200 ? "cuStreamDestroy (service)" : "cuStreamDestroy"); }
-static int polls; /* until what was launched is done */
 static double due; /* or when it is, by FAKE_TAKES, in seconds */
 static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec * 1e-9; }
 static int lives(enum kind kind, handle handle) {

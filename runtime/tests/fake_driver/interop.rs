@@ -113,6 +113,31 @@ scenario!(buffers_are_views_for_cudarc, "full", ["FAKE_TALLY" = "1"], || {
 });
 
 scenario!(
+    a_buffer_is_lent_between_launches,
+    "full",
+    ["FAKE_POLLS" = "3", "FAKE_GPUS" = "2"],
+    || {
+        let device = Device::open(0)?;
+        let context = device.to_cudarc()?;
+        let theirs_stream = theirs(context.new_stream())?;
+        let (ours, other) = (Stream::from_cudarc(&theirs_stream)?, device.stream()?);
+        let kernel = Program::load(&device, &common::artifact()?)?.kernel("lose")?;
+        let args = [Arg::from(0), Arg::from(0u32), Arg::from(0u32)];
+        let one = LaunchConfig::new(1, 1);
+        let buffer = Buffer::from_slice(&device, &[1u32])?;
+        other.launch(&kernel, &one, &args)?;
+        buffer.with_cudarc(&theirs_stream, |_| {
+            say("lent");
+            ours.launch(&kernel, &one, &args)
+        })??;
+        say("back");
+        let elsewhere = theirs(theirs(CudaContext::new(1))?.new_stream())?;
+        say(buffer.with_cudarc(&elsewhere, |_| ()).unwrap_err());
+        Ok(())
+    }
+);
+
+scenario!(
     nothing_of_cudarc_is_freed_after_a_time_out,
     "full",
     ["FAKE_POLLS" = "100000000", "FAKE_TALLY" = "1"],

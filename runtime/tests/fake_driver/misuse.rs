@@ -176,6 +176,33 @@ scenario!(a_contained_error_is_a_fault, "full", ["FAKE_QUERY" = "226"], || {
 });
 
 // With a driver that tells no parameters: the fake one knows those of `lose` alone.
+scenario!(a_fault_names_each_kernel_once, "old", ["FAKE_QUERY" = "719"], || {
+    let device = Device::open(0)?;
+    let program = Program::load(&device, &common::artifact()?)?;
+    let (lose, poke) = (program.kernel("lose")?, program.kernel("poke")?);
+    let stream = device.stream()?;
+    for _ in 0..2 {
+        launch(&stream, &lose)?;
+        let one = LaunchConfig::new(1, 1);
+        stream.launch(&poke, &one, &[Arg::at_mut::<u32>(&device, 0x1000)])?;
+    }
+    stream.synchronize_default()
+});
+
+scenario!(a_fault_names_no_kernel_that_ended, "old", [], || {
+    let device = Device::open(0)?;
+    let program = Program::load(&device, &common::artifact()?)?;
+    let (lose, poke) = (program.kernel("lose")?, program.kernel("poke")?);
+    let stream = device.stream()?;
+    launch(&stream, &lose)?;
+    stream.synchronize_default()?;
+    // SAFETY: the scenario has one thread here.
+    unsafe { env::set_var("FAKE_QUERY", "719") };
+    stream.launch(&poke, &LaunchConfig::new(1, 1), &[Arg::at_mut::<u32>(&device, 0x1000)])?;
+    stream.synchronize_default()
+});
+
+// With the same driver.
 scenario!(what_was_before_a_fault_is_not_used_after_it, "old", ["FAKE_QUERY" = "700"], || {
     let device = Device::open(0)?;
     let (mut buffer, event) = (Buffer::<u32>::alloc_zeroed(&device, 1)?, Event::new(&device)?);

@@ -204,6 +204,65 @@ scenario!(empty_ranges_and_lists_reach_no_driver, "full", [], || {
     Ok(())
 });
 
+scenario!(a_prefetch_ends_before_its_memory_goes, "full", ["FAKE_POLLS" = "3"], || {
+    let device = Device::open(0)?;
+    let (managed, stream) = (ManagedBuffer::<u32>::alloc(&device, 4)?, device.stream()?);
+    managed.whole().prefetch(Location::Host, &stream)?;
+    drop(managed);
+    say("gone");
+    Ok(())
+});
+
+scenario!(
+    a_batch_does_without_decompression,
+    "full",
+    ["FAKE_VERSION" = "13000", "FAKE_NO_DECOMPRESSION" = "1"],
+    || {
+        let device = Device::open(0)?;
+        let info = device.pointer(0x1000).info()?.unwrap();
+        say(format!("{} {:?}", info.range_bytes, info.is_hardware_decompress_capable));
+        Ok(())
+    }
+);
+
+scenario!(a_green_context_serves_the_next_of_its_resources, "full", [], || {
+    let device = Device::open(0)?;
+    for sms in [16, 24, 16, 24] {
+        say(GreenContext::with_sms(&device, sms)?.sm_count());
+    }
+    Ok(())
+});
+
+scenario!(a_peer_that_broke_is_refused, "full", ["FAKE_GPUS" = "2", "FAKE_QUERY" = "700"], || {
+    let (device, peer) = (Device::open(0)?, Device::open(1)?);
+    let kernel = Program::load(&peer, &common::artifact()?)?.kernel("lose")?;
+    let stream = peer.stream()?;
+    let args = [Arg::from(0), Arg::from(0u32), Arg::from(0u32)];
+    stream.launch(&kernel, &LaunchConfig::new(1, 1), &args)?;
+    say(stream.synchronize_default().unwrap_err());
+    say(device.enable_peer_access(&peer).unwrap_err());
+    say(device.disable_peer_access(&peer).unwrap_err());
+    Ok(())
+});
+
+scenario!(
+    the_stream_that_copies_counts_too,
+    "full",
+    ["FAKE_QUIET" = "1", "FAKE_EVENT_POLLS" = "1000000", "CUDA_SCALE_LAUNCH_QUEUES" = "0.25x"],
+    || {
+        let device = Device::open(0)?;
+        let kernel = Program::load(&device, &common::artifact()?)?.kernel("lose")?;
+        let args = [Arg::from(0), Arg::from(0u32), Arg::from(0u32)];
+        // With it, 7 streams have 8 channels, and 8 share them.
+        for count in [7, 8] {
+            let streams: Vec<_> = (0..count).map(|_| device.stream()).collect::<Result<_>>()?;
+            let launch = || streams[0].try_launch(&kernel, &LaunchConfig::new(1, 1), &args);
+            say((0..1000).take_while(|_| launch().is_ok()).count());
+        }
+        Ok(())
+    }
+);
+
 // The driver was told of CUDA 12.8, and knows all attributes in one call.
 scenario!(
     newer_drivers_tell_of_decompression_in_the_batch,

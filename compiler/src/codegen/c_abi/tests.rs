@@ -2,78 +2,23 @@
 
 use std::fmt::Write as _;
 
+use c_shapes::{STRUCTS, VECTORS};
+
 use super::{Convention, Passing, Register};
 use crate::compile;
 use crate::ir::Module;
 use crate::source::SourceMap;
 use crate::types::{Scalar, Type};
 
-/// The fields of structs. `S` is a struct of two `f32`, `V` of an `i32x4`.
-const STRUCTS: &[&str] = &[
-    "f32",
-    "f32, f32",
-    "f32, f32, f32",
-    "f32, f32, f32, f32",
-    "f32, f32, f32, f32, f32",
-    "f64",
-    "f32, f64",
-    "f64, f64, f64, f64",
-    "f64, f64, f64, f64, f64",
-    "bool",
-    "i8, i8, i8",
-    "i16, i8",
-    "u8, u32",
-    "i64, i8",
-    "i64, i64, i8",
-    "i32, i32, i32",
-    "[u8; 5]",
-    "[u8; 11]",
-    "[u8; 17]",
-    "i32, f32",
-    "f32, f32, i32",
-    "i32, f32, f32",
-    "f64, i8",
-    "*const u8, f32",
-    "u8, *const u8",
-    "stream",
-    "f16",
-    "f16, f16",
-    "f16, f16, f16",
-    "f16, f16, f16, f16",
-    "f16, f16, f16, f16, f16",
-    "f16, f32",
-    "f32, f16",
-    "f32, f16, f16",
-    "f16, i8",
-    "f16, f64",
-    "bf16, bf16",
-    "bf16, f16",
-    "bf16, f32",
-    "f32x2, f32",
-    "f32, f32x2",
-    "f32x4",
-    "f32x4, f32",
-    "i32x4",
-    "V",
-    "f64x2",
-    "u8x4, u8x3",
-    "i64x2, i8",
-    "S, S",
-    "S, f64",
-    "[S; 2]",
-    "[f32; 3], u8",
-    "dim3",
-];
+#[path = "../../../tests/support/c_shapes.rs"]
+mod c_shapes;
 
-/// Vectors, by themselves.
-const VECTORS: &[&str] = &[
-    "f32x2", "f32x3", "f32x4", "f64x2", "f64x3", "f64x4", "i8x2", "i8x3", "i16x3", "i16x4",
-    "i32x4", "u64x2", "u64x3", "f16x2", "f16x3", "f16x4", "bf16x4", "dim3",
-];
+/// What the language has, and C has under no name of its own.
+const OWN: [&str; 2] = ["stream", "dim3"];
 
 /// A program with the functions `f0`, `f1` and so on of these parameters and this result.
 fn module(functions: &[(String, String)], structs: &str) -> Module {
-    let mut source = format!("struct S {{ x: f32, y: f32 }}\nstruct V {{ v: i32x4 }}\n{structs}");
+    let mut source = structs.to_owned();
     for (at, (parameters, result)) in functions.iter().enumerate() {
         writeln!(source, "extern fn f{at}({parameters}){result};").unwrap();
     }
@@ -116,19 +61,20 @@ fn shown(passing: &Passing) -> String {
 
 #[test]
 fn structs_and_vectors_go_where_clang_puts_them() {
-    let declared = STRUCTS.iter().enumerate().map(|(at, fields)| {
+    let structs: Vec<_> =
+        STRUCTS.iter().chain(&OWN).map(|fields| fields.replace("ptr", "*const u8")).collect();
+    let declared = structs.iter().enumerate().map(|(at, fields)| {
         let fields = fields.split(", ").enumerate().map(|(at, ty)| format!("f{at}: {ty}"));
-        format!("struct T{at} {{ {} }}\n", fields.collect::<Vec<_>>().join(", "))
+        format!("struct S{at} {{ {} }}\n", fields.collect::<Vec<_>>().join(", "))
     });
-    let names = (0..STRUCTS.len()).map(|at| format!("T{at}"));
-    let names = names.chain(VECTORS.iter().map(|name| (*name).to_owned()));
+    let names = (0..structs.len()).map(|at| format!("S{at}"));
+    let vectors = || VECTORS.iter().chain(&OWN[1..]).map(|name| (*name).to_owned());
     let functions: Vec<_> =
-        names.map(|name| (format!("p: {name}"), format!(" -> {name}"))).collect();
+        names.chain(vectors()).map(|name| (format!("p: {name}"), format!(" -> {name}"))).collect();
     let module = module(&functions, &declared.collect::<String>());
     let mut text = String::new();
-    let shapes = STRUCTS.iter().map(|fields| format!("{{ {fields} }}"));
-    let shapes = shapes.chain(VECTORS.iter().map(|name| (*name).to_owned()));
-    for (shape, item) in shapes.zip(&module.externs) {
+    let shapes = (0..).zip(&structs).map(|(at, fields)| format!("S{at} {{ {fields} }}"));
+    for (shape, item) in shapes.chain(vectors()).zip(&module.externs) {
         writeln!(text, "{shape}").unwrap();
         for convention in [Convention::SystemV, Convention::Aapcs64, Convention::Cuda] {
             let signature = convention.signature(&item.parameters, &item.result, &module.structs);
@@ -149,8 +95,7 @@ fn a_struct_goes_into_registers_as_a_whole_or_not_at_all() {
         let passed: Vec<String> = signature.parameters.iter().map(shown).collect();
         passed.join("; ")
     };
-    let structs =
-        "struct I { a: i64, b: i64 }\nstruct M { a: i64, b: f64 }\nstruct L { a: [u8; 24] }";
+    let structs = "struct S { x: f32, y: f32 }\nstruct I { a: i64, b: i64 }\nstruct M { a: i64, b: f64 }\nstruct L { a: [u8; 24] }";
     // Six general registers; what comes behind a struct that is on the stack may still have the last.
     assert_eq!(
         text("a: I, b: I, c: i32, d: I, e: u8, f: i32", "", structs),

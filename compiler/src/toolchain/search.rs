@@ -129,7 +129,7 @@ pub struct Place {
 ///
 /// | | |
 /// |---|---|
-/// | `GRIDLET_TOOLKIT` | a toolkit's root, for Gridlet alone |
+/// | `GRIDLET_TOOLKIT` | a toolkit's root, for Gridlet alone; if there is no such folder, nothing else is tried |
 /// | `CUDA_HOME`, `CUDA_PATH` | a toolkit's root, as other tools use them |
 /// | Gridlet's cache | what `cargo xtask setup` unpacked ([`cache`]) |
 /// | `/usr/local/cuda` | where NVIDIA's installers put the current version |
@@ -151,7 +151,12 @@ impl Search {
         let mut places = Vec::new();
         for name in ["GRIDLET_TOOLKIT", "CUDA_HOME", "CUDA_PATH"] {
             let folder = variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-            places.push(Place::folder(name, folder));
+            let place = Place::folder(name, folder);
+            // Who names one to Gridlet wants no other.
+            if name == "GRIDLET_TOOLKIT" && place.folder.is_some() && place.roots.is_empty() {
+                return Search { places: vec![place] };
+            }
+            places.push(place);
         }
         let cache = cache::cache_dir_in(&variable);
         places.push(Place {

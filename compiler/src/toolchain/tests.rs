@@ -146,6 +146,15 @@ fn a_missing_component_is_an_error_that_lists_where_it_was_looked_for() {
 }
 
 #[test]
+fn a_toolkit_that_is_named_and_not_there_is_not_replaced() {
+    let disk = Disk::new();
+    disk.toolkit("home", "13.0.88", &INSTALLED);
+    assert!(disk.discover(&[("CUDA_HOME", "home")]).libnvvm().is_ok());
+    let found = disk.discover(&[("GRIDLET_TOOLKIT", "gone"), ("CUDA_HOME", "home")]);
+    insta::assert_snapshot!("gone", disk.shown(&found.libnvvm().unwrap_err()));
+}
+
+#[test]
 fn a_toolkit_that_is_too_old_is_passed_over_or_named() {
     let disk = Disk::new();
     disk.toolkit("home", "11.8.0", &INSTALLED);

@@ -114,7 +114,8 @@ pub(super) fn write(manifest: &Manifest, images: &[Bytes]) -> Result<Vec<u8>, Ar
         .compression_method(CompressionMethod::Stored)
         .last_modified_time(DateTime::DEFAULT)
         .unix_permissions(0o644);
-    let mut json = serde_json::to_vec_pretty(manifest).map_err(|error| io(&error))?;
+    // Without white space: reading the manifest is most of what unpacking a small program costs.
+    let mut json = serde_json::to_vec(manifest).map_err(|error| io(&error))?;
     json.push(b'\n');
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     let images = images.iter().map(|bytes| &bytes[..]);

@@ -3,32 +3,17 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "common/c_image.rs"]
+mod c_image;
+
 use std::io::Write;
-use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use c_image::image;
 use gridlet_runtime::Error;
 use gridlet_runtime::cpu::{CpuConfig, CpuDevice, CpuImage, CpuStream, FaultKind, LEVEL_VARIABLE};
-
-/// Bytes of the image; `None` if this machine has no C compiler.
-fn image(flags: &[&str]) -> Option<Vec<u8>> {
-    let folder = tempfile::tempdir().unwrap();
-    let library = folder.path().join("kernels.so");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cpu_device/kernels.c");
-    let mut cc = Command::new("cc");
-    let cc = cc.args(["-shared", "-fPIC", "-O2", "-w", "-o"]).arg(&library).args(flags).arg(source);
-    match cc.status() {
-        Ok(status) => assert!(status.success(), "cc: {status}"),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let _ = writeln!(std::io::stderr(), "SKIPPED: no `cc` on the path");
-            return None;
-        }
-        Err(error) => panic!("cc: {error}"),
-    }
-    Some(std::fs::read(library).unwrap())
-}
 
 fn bytes() -> Option<&'static [u8]> {
     static IMAGE: OnceLock<Option<Vec<u8>>> = OnceLock::new();

@@ -4,16 +4,15 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::io::Write;
-use std::path::Path;
+#[path = "common/c_image.rs"]
+mod c_image;
+
 use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use gridlet_runtime::artifact::{cpu_arch, describe_image};
-use gridlet_runtime::manifest::{ImageKind, Manifest};
 use gridlet_runtime::unified::{
     HostBuffer, HostFlags, ManagedBuffer, RegisterFlags, RegisteredMemory,
 };
@@ -28,45 +27,15 @@ fn artifact() -> Option<&'static Artifact> {
     ARTIFACT.get_or_init(build).as_ref()
 }
 
-/// The image; `None` without a C compiler.
-fn image() -> Option<Vec<u8>> {
-    let folder = tempfile::tempdir().unwrap();
-    let library = folder.path().join("kernels.so");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cpu_device/kernels.c");
-    let mut cc = Command::new("cc");
-    match cc.args(["-shared", "-fPIC", "-O2", "-w", "-o"]).arg(&library).arg(source).status() {
-        Ok(status) => assert!(status.success(), "cc: {status}"),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let _ = writeln!(std::io::stderr(), "SKIPPED: no `cc` on the path");
-            return None;
-        }
-        Err(error) => panic!("cc: {error}"),
-    }
-    Some(std::fs::read(library).unwrap())
-}
-
 fn build() -> Option<Artifact> {
-    let image = image()?;
-    let description = describe_image(ImageKind::SharedObject, &cpu_arch(), "kernels.so", &image);
-    let manifest: Manifest = serde_json::from_value(serde_json::json!({
-        "manifest_version": 1,
-        "program": "kernels",
-        "sources": ["kernels.c"],
-        "source_sha256": "00",
-        "launch_strategy": "cdp",
-        "kernels": [{
-            "name": "spin", "parameter_bytes": 8, "static_shared_bytes": 0,
-            "parameters": [{
-                "name": "flag", "offset": 0, "size": 8, "alignment": 8,
-                "type": { "pointer": { "mutable": false, "to": { "scalar": "u32" } } },
-            }],
-            "dynamic_shared": false, "launches": [],
+    c_image::artifact(serde_json::json!({
+        "name": "spin", "parameter_bytes": 8, "static_shared_bytes": 0,
+        "parameters": [{
+            "name": "flag", "offset": 0, "size": 8, "alignment": 8,
+            "type": { "pointer": { "mutable": false, "to": { "scalar": "u32" } } },
         }],
-        "structs": [],
-        "images": [description],
+        "dynamic_shared": false, "launches": [],
     }))
-    .unwrap();
-    Some(Artifact::new(manifest, vec![image]).unwrap())
 }
 
 fn device() -> Device {
@@ -240,7 +209,7 @@ fn partitions_confine_programs_that_launch() {
     manifest.device_runtime = Some(
         serde_json::from_value(serde_json::json!({ "lost_launch_record": "counters" })).unwrap(),
     );
-    let launching = Artifact::new(manifest, vec![image().unwrap()]).unwrap();
+    let launching = Artifact::new(manifest, vec![c_image::image(&[]).unwrap()]).unwrap();
     let green = GreenContext::with_sms(&device, 1).unwrap();
     for artifact in [artifact, &launching] {
         let program = Program::load(&device, artifact).unwrap();

@@ -4,10 +4,10 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "common/c_image.rs"]
+mod c_image;
+
 use std::fs;
-use std::io::Write;
-use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use gridlet_runtime::Error;
@@ -69,23 +69,7 @@ fn run(image: &[u8], number: u32) {
 
 #[test]
 fn nothing_is_left_behind() {
-    let folder = tempfile::tempdir().unwrap();
-    let library = folder.path().join("kernels.so");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cpu_device/kernels.c");
-    let cc = Command::new("cc")
-        .args(["-shared", "-fPIC", "-O2", "-w", "-o"])
-        .arg(&library)
-        .arg(source)
-        .status();
-    match cc {
-        Ok(status) => assert!(status.success(), "cc: {status}"),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let _ = writeln!(std::io::stderr(), "SKIPPED: no `cc` on the path");
-            return;
-        }
-        Err(error) => panic!("cc: {error}"),
-    }
-    let image = fs::read(library).unwrap();
+    let Some(image) = c_image::image(&[]) else { return };
 
     for number in 0..200 {
         run(&image, number);

@@ -3,16 +3,12 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "common/c_image.rs"]
+mod c_image;
 #[path = "common/collect.rs"]
 mod collect;
 
-use std::io::Write;
-use std::path::Path;
-use std::process::Command;
-
 use collect::Collector;
-use gridlet_runtime::artifact::{cpu_arch, describe_image};
-use gridlet_runtime::manifest::{ImageKind, Manifest};
 use gridlet_runtime::{
     Artifact, Buffer, CpuConfig, Device, GreenContext, LaunchConfig, Limit, Program, Result,
 };
@@ -21,35 +17,10 @@ use tracing::subscriber::with_default;
 
 /// A kernel of `cpu_device/kernels.c` as a program; `None` without a C compiler.
 fn artifact() -> Option<Artifact> {
-    let folder = tempfile::tempdir().unwrap();
-    let library = folder.path().join("kernels.so");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cpu_device/kernels.c");
-    let mut cc = Command::new("cc");
-    match cc.args(["-shared", "-fPIC", "-O2", "-w", "-o"]).arg(&library).arg(source).status() {
-        Ok(status) => assert!(status.success(), "cc: {status}"),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let _ = writeln!(std::io::stderr(), "SKIPPED: no `cc` on the path");
-            return None;
-        }
-        Err(error) => panic!("cc: {error}"),
-    }
-    let image = std::fs::read(library).unwrap();
-    let description = describe_image(ImageKind::SharedObject, &cpu_arch(), "kernels.so", &image);
-    let manifest: Manifest = serde_json::from_value(serde_json::json!({
-        "manifest_version": 1,
-        "program": "kernels",
-        "sources": ["kernels.c"],
-        "source_sha256": "00",
-        "launch_strategy": "cdp",
-        "kernels": [{
-            "name": "empty", "parameters": [], "parameter_bytes": 0, "static_shared_bytes": 0,
-            "dynamic_shared": false, "launches": [],
-        }],
-        "structs": [],
-        "images": [description],
+    c_image::artifact(serde_json::json!({
+        "name": "empty", "parameters": [], "parameter_bytes": 0, "static_shared_bytes": 0,
+        "dynamic_shared": false, "launches": [],
     }))
-    .unwrap();
-    Some(Artifact::new(manifest, vec![image]).unwrap())
 }
 
 /// The lines that a subscriber of that level gets.

@@ -1,0 +1,391 @@
+//! What all handles of a device share: who uses it, what runs on it, and what broke it.
+
+use std::collections::BTreeSet;
+use std::mem;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::DEFAULT_TIMEOUT;
+use crate::backend::{DeviceHandle, Entered, PartitionHandle, Transfer, Waited};
+use crate::error::{Error, Fault, Result};
+use crate::info::DeviceInfo;
+use crate::observe;
+use crate::program::ProgramInner;
+use crate::stream::{StreamInner, Work};
+
+/// How long [`Device::recover`](super::Device::recover) waits for calls that other threads are in: after a fault the driver ends them soon.
+const LEAVING: Duration = Duration::from_secs(5);
+/// Between two looks at what another thread does.
+const LOOK: Duration = Duration::from_micros(200);
+
+/// A device's handles may be used on this thread, and nobody destroys them, until it is dropped.
+pub(crate) struct Inside<'a> {
+    // Dropped in this order.
+    entered: Entered<'a>,
+    _caller: Caller<'a>,
+}
+
+impl<'a> Deref for Inside<'a> {
+    type Target = Entered<'a>;
+
+    fn deref(&self) -> &Entered<'a> {
+        &self.entered
+    }
+}
+
+/// One that counts among a GPU's callers; the CPU device, which is never reset, counts none.
+pub(crate) struct Caller<'a>(Option<&'a AtomicUsize>);
+
+impl Drop for Caller<'_> {
+    fn drop(&mut self) {
+        if let Some(callers) = self.0 {
+            callers.fetch_sub(1, Ordering::Release);
+        }
+    }
+}
+
+/// Holds a device back from [`Device::recover`](super::Device::recover) while the host may have elements of its memory.
+#[derive(Debug)]
+pub(crate) struct HostVisible(Arc<DeviceInner>);
+
+impl HostVisible {
+    pub(crate) fn new(device: &Arc<DeviceInner>) -> HostVisible {
+        device.host_visible.fetch_add(1, Ordering::AcqRel);
+        HostVisible(Arc::clone(device))
+    }
+}
+
+impl Drop for HostVisible {
+    fn drop(&mut self) {
+        self.0.host_visible.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// What all handles of a device share.
+#[derive(Debug)]
+pub(crate) struct DeviceInner {
+    /// A GPU's is the driver's; a CPU device's, from [`CPU_DEVICES`](crate::error::CPU_DEVICES) on, is its own in this process.
+    pub(crate) ordinal: u32,
+    /// What handles are told apart by: the ordinal, and for a GPU how often it was recovered ([`next_number`](crate::error::next_number)).
+    pub(crate) number: u32,
+    pub(crate) info: DeviceInfo,
+    pub(crate) handle: DeviceHandle,
+    /// How many calls of the driver are made, on all threads.
+    callers: AtomicUsize,
+    /// How many buffers have memory that the host sees and that goes with the context.
+    pub(super) host_visible: AtomicUsize,
+    pub(crate) kernel_ran: AtomicBool,
+    /// A program that launches from the device was loaded.
+    launching_program: AtomicBool,
+    /// What broke the context, once something did.
+    pub(super) fault: OnceLock<Box<Fault>>,
+    /// That context was reset since.
+    pub(super) is_reset: AtomicBool,
+    /// What timed out, once something did.
+    pub(super) timed_out: OnceLock<String>,
+    /// A stream's work is there for as long as it runs, also while the stream is dropped.
+    streams: Mutex<Vec<(Weak<StreamInner>, Arc<Work>)>>,
+    programs: Mutex<Vec<Weak<ProgramInner>>>,
+}
+
+impl DeviceInner {
+    pub(super) fn new(
+        ordinal: u32,
+        number: u32,
+        info: DeviceInfo,
+        handle: DeviceHandle,
+    ) -> DeviceInner {
+        DeviceInner {
+            ordinal,
+            number,
+            info,
+            handle,
+            callers: AtomicUsize::new(0),
+            host_visible: AtomicUsize::new(0),
+            kernel_ran: AtomicBool::new(false),
+            launching_program: AtomicBool::new(false),
+            fault: OnceLock::new(),
+            is_reset: AtomicBool::new(false),
+            timed_out: OnceLock::new(),
+            streams: Mutex::new(Vec::new()),
+            programs: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// Makes the device's handles usable on this thread.
+    pub(crate) fn enter(&self) -> Result<Inside<'_>> {
+        self.enter_part(None)
+    }
+
+    /// The same for a part of it, if there is one.
+    pub(crate) fn enter_part<'a>(
+        &'a self,
+        part: Option<&'a PartitionHandle>,
+    ) -> Result<Inside<'a>> {
+        let caller = self.inside()?;
+        let entered = self.note_fault(match part {
+            Some(part) => part.enter(),
+            None => self.handle.enter(),
+        })?;
+        Ok(Inside { entered, _caller: caller })
+    }
+
+    /// Keeps the device from being reset, if it is usable.
+    pub(crate) fn inside(&self) -> Result<Caller<'_>> {
+        let callers = (!self.handle.is_cpu()).then_some(&self.callers);
+        if let Some(callers) = callers {
+            callers.fetch_add(1, Ordering::AcqRel);
+            // Before the fault is looked at, as `wait_for_callers` looks at them after it was noted.
+            fence(Ordering::SeqCst);
+        }
+        let caller = Caller(callers);
+        self.usable()?;
+        Ok(caller)
+    }
+
+    /// Waits until no thread is in a call of the driver, after a fault, which lets no more in.
+    pub(super) fn wait_for_callers(&self) -> Result<()> {
+        fence(Ordering::SeqCst);
+        let start = Instant::now();
+        while self.callers.load(Ordering::Acquire) > 0 {
+            if start.elapsed() > LEAVING {
+                let what = "other threads that are in calls of the driver".into();
+                return Err(Error::TimedOut { seconds: LEAVING.as_secs_f64(), what });
+            }
+            thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    /// A call of the driver, whose fault is noted.
+    pub(crate) fn call<T>(&self, call: impl FnOnce(&Entered<'_>) -> Result<T>) -> Result<T> {
+        let entered = self.enter()?;
+        self.note_fault(call(&entered))
+    }
+
+    pub(crate) fn usable(&self) -> Result<()> {
+        if let Some(what) = self.timed_out.get() {
+            return Err(Error::Unusable { ordinal: self.ordinal, what: what.clone() });
+        }
+        match self.fault.get() {
+            Some(fault) => Err(Error::Broken { ordinal: self.ordinal, fault: fault.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Passes a result on, and remembers a fault: from then on nothing of the device is usable. A fault that was seen on no
+    /// stream is that of a kernel on any.
+    pub(crate) fn note_fault<T>(&self, mut result: Result<T>) -> Result<T> {
+        if let Err(Error::Fault(fault)) = &mut result {
+            if fault.kernels.is_empty() {
+                let streams = self.live_streams();
+                let kernels: BTreeSet<String> =
+                    streams.iter().flat_map(|stream| stream.kernel_names()).collect();
+                fault.kernels = kernels.into_iter().collect();
+            }
+            let _ = self.fault.set(fault.clone());
+        }
+        result
+    }
+
+    pub(crate) fn add_stream(&self, stream: &Arc<StreamInner>) {
+        let mut streams = lock(&self.streams);
+        streams.retain(|(stream, work)| stream.strong_count() > 0 || work.is_busy());
+        streams.push((Arc::downgrade(stream), Arc::clone(&stream.work)));
+    }
+
+    /// The lock is released before any of them can be dropped.
+    fn live_streams(&self) -> Vec<Arc<StreamInner>> {
+        lock(&self.streams).iter().filter_map(|(stream, _)| stream.upgrade()).collect()
+    }
+
+    pub(crate) fn add_program(&self, program: &Arc<ProgramInner>) {
+        if program.artifact.manifest().device_runtime.is_some() {
+            self.launching_program.store(true, Ordering::Release);
+        }
+        add(&self.programs, program);
+    }
+
+    /// Whether a program that launches from the device was ever loaded.
+    pub(crate) fn has_launching_programs(&self) -> bool {
+        self.launching_program.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn note_kernel(&self) {
+        // Most often it is set: threads that launch need not take the flag from each other.
+        if !self.kernel_ran.load(Ordering::Relaxed) {
+            self.kernel_ran.store(true, Ordering::Release);
+        }
+    }
+
+    /// Runs a wait, and reports what checks found meanwhile. If it times out and something still runs, the device is
+    /// unusable from then on.
+    pub(crate) fn wait(
+        self: &Arc<Self>,
+        wait: impl FnOnce(Duration) -> Result<Waited>,
+        timeout: Duration,
+        what: impl Fn() -> String,
+    ) -> Result<()> {
+        let waited = observe::waiting(&what, || wait(timeout));
+        let what = if matches!(waited, Ok(Waited::Done)) { String::new() } else { what() };
+        if waited == Ok(Waited::Running) && self.timed_out.set(what.clone()).is_ok() {
+            // The context must outlive what still runs in it, and a later `Device::open` must find it marked.
+            mem::forget(Arc::clone(self));
+        }
+        // A finding says why a grid was stopped, or why it waits, and so comes before that error.
+        self.handle.report_findings()?;
+        match waited? {
+            Waited::Done => Ok(()),
+            Waited::Stopped | Waited::Running => {
+                Err(Error::TimedOut { seconds: timeout.as_secs_f64(), what })
+            }
+        }
+    }
+
+    /// Waits until every stream of the device is done.
+    pub(crate) fn settle(self: &Arc<Self>, timeout: Duration, entered: &Entered<'_>) -> Result<()> {
+        let deadline = Instant::now().checked_add(timeout);
+        let streams: Vec<_> = lock(&self.streams)
+            .iter()
+            .map(|(stream, work)| (stream.upgrade(), Arc::clone(work)))
+            .collect();
+        for (stream, work) in streams {
+            if !work.is_busy() {
+                continue;
+            }
+            let left = deadline.map_or(timeout, |at| at.saturating_duration_since(Instant::now()));
+            let waited = match stream {
+                Some(stream) => stream.wait(left, entered),
+                None => self.wait_for_dropped(&work, left),
+            };
+            waited.map_err(|error| match error {
+                // Not what is left of it for this stream, but what the caller gave.
+                Error::TimedOut { what, .. } => {
+                    Error::TimedOut { seconds: timeout.as_secs_f64(), what }
+                }
+                other => other,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the work of a stream whose last handle another thread drops, which waits for it as well.
+    fn wait_for_dropped(self: &Arc<Self>, work: &Work, timeout: Duration) -> Result<()> {
+        let wait = |timeout| {
+            let start = Instant::now();
+            while work.is_busy() {
+                self.usable()?;
+                if start.elapsed() >= timeout {
+                    // That other thread stops it, on the CPU.
+                    let is_cpu = self.handle.is_cpu();
+                    return Ok(if is_cpu { Waited::Stopped } else { Waited::Running });
+                }
+                thread::sleep(LOOK);
+            }
+            Ok(Waited::Done)
+        };
+        self.wait(wait, timeout, || "a stream that is being dropped".into())
+    }
+
+    /// Streams that live.
+    pub(crate) fn stream_count(&self) -> u64 {
+        lock(&self.streams).iter().filter(|(stream, _)| stream.strong_count() > 0).count() as u64
+    }
+
+    pub(crate) fn is_busy(&self) -> bool {
+        lock(&self.streams).iter().any(|(_, work)| work.is_busy())
+    }
+
+    /// The device, entered, for destroying a handle. Waits for the device first, so that no kernel
+    /// loses memory or code that it uses. `None`: leak the handle, because that wait timed out, now or
+    /// earlier, and destroying would hang; or because the context is gone, and the handle with it.
+    pub(crate) fn enter_for_drop(self: &Arc<Self>) -> Option<Inside<'_>> {
+        let entered = self.enter_or_leak()?;
+        // A fault ends the wait as well: nothing runs any more.
+        let timed_out =
+            matches!(self.settle(DEFAULT_TIMEOUT, &entered), Err(Error::TimedOut { .. }));
+        if timed_out {
+            observe::leaked("a wait for the device timed out");
+        }
+        (!timed_out).then_some(entered)
+    }
+
+    /// The device, entered, for destroying a handle that no kernel can be using; else `None`, as there.
+    pub(crate) fn enter_or_leak(&self) -> Option<Inside<'_>> {
+        let usable = self.usable();
+        if let (Err(error), true) = (&usable, self.has_timed_out()) {
+            observe::leaked(error);
+        }
+        usable.and_then(|()| self.enter()).ok()
+    }
+
+    /// Whether something of it may hang, so that nothing may be waited for.
+    pub(crate) fn has_timed_out(&self) -> bool {
+        self.timed_out.get().is_some()
+    }
+
+    /// Runs a copy or fill and waits for it. Work that was launched before comes first; if there was some, its
+    /// lost launches are reported.
+    ///
+    /// # Safety
+    /// The memory on both sides lives and has the bytes that `transfer` names.
+    pub(crate) unsafe fn transfer(
+        self: &Arc<Self>,
+        what: &'static str,
+        transfer: Transfer,
+    ) -> Result<()> {
+        let entered = self.enter()?;
+        if self.is_busy() {
+            self.settle(DEFAULT_TIMEOUT, &entered)?;
+            self.report_lost_launches(&entered)?;
+        }
+        // SAFETY: passed on to the caller.
+        unsafe { self.transfer_now(what, transfer, &entered) }
+    }
+
+    /// As [`DeviceInner::transfer`], without waiting for other work.
+    ///
+    /// # Safety
+    /// As there.
+    pub(crate) unsafe fn transfer_now(
+        self: &Arc<Self>,
+        what: &'static str,
+        transfer: Transfer,
+        entered: &Entered<'_>,
+    ) -> Result<()> {
+        observe::copying(what, &transfer);
+        // SAFETY: passed on to the caller.
+        self.note_fault(unsafe { self.handle.start(transfer, entered) })?;
+        let wait = |timeout| self.handle.wait_for_transfers(timeout, entered);
+        self.note_fault(self.wait(wait, DEFAULT_TIMEOUT, || what.into()))
+    }
+
+    /// Reads the lost-launch record of every program that ran. The first that lost launches makes the error;
+    /// the others' turn comes with the next wait.
+    pub(crate) fn report_lost_launches(self: &Arc<Self>, entered: &Entered<'_>) -> Result<()> {
+        let idle = !self.is_busy();
+        for program in live(&self.programs) {
+            program.report_lost_launches(idle, entered)?;
+        }
+        Ok(())
+    }
+}
+
+/// A lock whose holder panicked holds lists that are whole at every step.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn add<T>(list: &Mutex<Vec<Weak<T>>>, item: &Arc<T>) {
+    let mut list = lock(list);
+    list.retain(|item| item.strong_count() > 0);
+    list.push(Arc::downgrade(item));
+}
+
+/// The items that still live. The lock is released before any of them can be dropped.
+fn live<T>(list: &Mutex<Vec<Weak<T>>>) -> Vec<Arc<T>> {
+    lock(list).iter().filter_map(Weak::upgrade).collect()
+}

@@ -95,7 +95,7 @@ impl HandleTypes {
     }
 }
 
-/// What the device of the current context may do with memory (`CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS`).
+/// What the device of the current context may do with memory (`CU_POINTER_ATTRIBUTE_ACCESS_FLAGS`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Access {

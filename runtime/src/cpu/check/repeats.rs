@@ -98,3 +98,104 @@ impl Repeats {
 fn position(address: usize) -> usize {
     address / WORD_BYTES % ENTRIES
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const READ: bool = false;
+    const WRITE: bool = true;
+    /// Aligned to the widest access.
+    const AT: usize = 0x1_0000;
+
+    fn access(address: usize, bytes: u16) -> Access {
+        Access { address, location: 7, bytes, thread: 3 }
+    }
+
+    /// One that was made as a read and as a write.
+    fn made(access: Access) -> Repeats {
+        let mut repeats = Repeats::default();
+        repeats.add(access, READ);
+        repeats.add(access, WRITE);
+        repeats
+    }
+
+    /// Whether a read and a write are repeats after another access was looked at.
+    fn after(
+        made_bytes: (usize, u16),
+        other: (usize, usize),
+        thread: u16,
+        writes: Option<bool>,
+    ) -> [bool; 2] {
+        let one = access(made_bytes.0, made_bytes.1);
+        let mut repeats = made(one);
+        repeats.touch(other.0, other.1, thread, writes);
+        [repeats.contain(&one, READ), repeats.contain(&one, WRITE)]
+    }
+
+    #[test]
+    fn only_the_same_access_is_a_repeat() {
+        let one = access(AT, 4);
+        let mut repeats = Repeats::default();
+        assert!(!repeats.contain(&one, READ));
+        repeats.add(one, READ);
+        assert!(repeats.contain(&one, READ));
+        assert!(!repeats.contain(&one, WRITE));
+        repeats.add(access(AT + 4, 4), WRITE);
+        assert!(repeats.contain(&access(AT + 4, 4), WRITE));
+        assert!(!repeats.contain(&access(AT + 4, 4), READ));
+        for other in [
+            access(AT, 2),
+            Access { location: 8, ..one },
+            Access { thread: 4, ..one },
+            access(AT + WORD_BYTES * ENTRIES, 4),
+        ] {
+            assert!(!repeats.contain(&other, READ), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_a_repeat_at_another_time() {
+        let one = access(AT, 4);
+        let mut repeats = made(one);
+        repeats.forget();
+        assert!(!repeats.contain(&one, READ));
+        assert!(!repeats.contain(&one, WRITE));
+    }
+
+    #[test]
+    fn an_access_ends_what_it_overlaps() {
+        let (other, own) = (4, 3);
+        // Another thread's of either kind, and atomics of any thread, end both.
+        for writes in [Some(READ), Some(WRITE), None] {
+            assert_eq!(after((AT, 4), (AT, 4), other, writes), [false; 2], "{writes:?}");
+        }
+        assert_eq!(after((AT, 4), (AT, 4), own, None), [false; 2]);
+        // An own one ends those of its kind.
+        assert_eq!(after((AT, 4), (AT, 4), own, Some(READ)), [false, true]);
+        assert_eq!(after((AT, 4), (AT, 4), own, Some(WRITE)), [true, false]);
+    }
+
+    #[test]
+    fn overlaps_are_counted_in_bytes() {
+        let ends = |made, other| !after(made, other, 4, Some(WRITE))[0];
+        assert!(ends((AT, 4), (AT + 3, 1)));
+        assert!(!ends((AT, 4), (AT + 4, 1)));
+        assert!(!ends((AT + 4, 4), (AT, 4)));
+        // In the middle of a wide one, and around a narrow one.
+        assert!(ends((AT, 16), (AT + 13, 1)));
+        assert!(ends((AT + 9, 1), (AT, 16)));
+        assert!(!ends((AT + 9, 1), (AT, 9)));
+        // More than the tables have entries.
+        assert!(ends((AT + 2000, 4), (AT, 4096)));
+        // Words of one entry are told apart.
+        assert!(!ends((AT, 4), (AT + WORD_BYTES * ENTRIES, 4)));
+    }
+
+    #[test]
+    fn what_is_too_wide_is_not_remembered() {
+        let wide = access(AT, 17);
+        let repeats = made(wide);
+        assert!(!repeats.contain(&wide, READ) && !repeats.contain(&wide, WRITE));
+    }
+}

@@ -110,7 +110,7 @@ fn explain_lists_every_id() {
 fn explain_of_no_id_names_the_nearest() {
     let folder = program("");
     let mut seen = String::new();
-    for id in ["unset-varable", "races", "nothing-like-any", ""] {
+    for id in ["unset-varable", "races", "nothing-like-any", "", "a\x1b(B", &"x".repeat(1000)] {
         let output = Gridlet::new(&folder).run(&["explain", id]);
         assert_eq!((output.status, output.stdout.as_str()), (2, ""), "{id}");
         seen += &output.stderr;

@@ -7,6 +7,9 @@ use gridlet::diagnostics::{ids, reference};
 use super::report::Failure;
 use super::{Outcome, print};
 
+/// Characters of a wrong id that are shown.
+const LONGEST_SHOWN: usize = 60;
+
 /// Options of `gridlet explain`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -27,9 +30,15 @@ pub(crate) fn run(options: &Options) -> Outcome {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "`gridlet explain` lists them all".to_owned(),
             };
-            Err(Failure::call(format!("no message has the id `{bare}`; {near}")))
+            Err(Failure::call(format!("no message has the id `{}`; {near}", excerpt(bare))))
         }
     }
+}
+
+/// The beginning of what cannot be an id, with nothing that a terminal obeys.
+fn excerpt(text: &str) -> String {
+    let begin: String = text.chars().take(LONGEST_SHOWN).flat_map(char::escape_debug).collect();
+    if text.chars().nth(LONGEST_SHOWN).is_some() { format!("{begin}…") } else { begin }
 }
 
 /// Every id with its meaning, one a line.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::mem;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -82,8 +82,6 @@ pub(crate) struct DeviceInner {
     launching_program: AtomicBool,
     /// What broke the context, once something did.
     pub(super) fault: OnceLock<Box<Fault>>,
-    /// Set after the fault.
-    lets_nobody_in: AtomicBool,
     /// That context was reset since.
     pub(super) is_reset: AtomicBool,
     /// What timed out, once something did.
@@ -110,7 +108,6 @@ impl DeviceInner {
             kernel_ran: AtomicBool::new(false),
             launching_program: AtomicBool::new(false),
             fault: OnceLock::new(),
-            lets_nobody_in: AtomicBool::new(false),
             is_reset: AtomicBool::new(false),
             timed_out: OnceLock::new(),
             streams: Mutex::new(Vec::new()),
@@ -140,21 +137,20 @@ impl DeviceInner {
     pub(crate) fn inside(&self) -> Result<Caller<'_>> {
         let callers = (!self.handle.is_cpu()).then_some(&self.callers);
         if let Some(callers) = callers {
-            // In one order with `wait_for_callers`: either that sees this caller, or this caller sees the fault.
-            callers.fetch_add(1, Ordering::SeqCst);
+            callers.fetch_add(1, Ordering::AcqRel);
+            // Before the fault is looked at, as `wait_for_callers` looks at them after it was noted.
+            fence(Ordering::SeqCst);
         }
         let caller = Caller(callers);
-        if self.lets_nobody_in.load(Ordering::SeqCst) || self.has_timed_out() {
-            self.usable()?;
-        }
+        self.usable()?;
         Ok(caller)
     }
 
     /// Waits until no thread is in a call of the driver, after a fault, which lets no more in.
     pub(super) fn wait_for_callers(&self) -> Result<()> {
-        self.lets_nobody_in.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
         let start = Instant::now();
-        while self.callers.load(Ordering::SeqCst) > 0 {
+        while self.callers.load(Ordering::Acquire) > 0 {
             if start.elapsed() > LEAVING {
                 let what = "other threads that are in calls of the driver".into();
                 return Err(Error::TimedOut { seconds: LEAVING.as_secs_f64(), what });
@@ -191,7 +187,6 @@ impl DeviceInner {
                 fault.kernels = kernels.into_iter().collect();
             }
             let _ = self.fault.set(fault.clone());
-            self.lets_nobody_in.store(true, Ordering::SeqCst);
         }
         result
     }

@@ -229,8 +229,9 @@ impl GreenContext {
         Ok(CurrentGreenContext { context, _entered: entered, _one_thread: PhantomData })
     }
 
-    /// Whether the program's kernels stay on its SMs, with what is loaded on the device so far. Kernels that launch do so through CUDA's device runtime, whose
-    /// children leave (seen on an H200, of compute capability 9.0, with driver 580.159.04; on other GPUs not measured).
+    /// Whether the program's kernels stay on its SMs, with what is loaded on the device so far. Kernels that launch do so
+    /// through CUDA's device runtime, whose children leave (seen on an H200, of compute capability 9.0, with driver
+    /// 580.159.04; on other GPUs not measured).
     pub fn confinement(&self, program: &Program) -> Confinement {
         self.inner.confinement(&program.inner)
     }

@@ -129,7 +129,8 @@ impl Build {
     }
 
     /// Compiles; writes the bundle and the module that [`gridlet_runtime::include_program`] includes, both named as the
-    /// program's file or by [`Build::name`]; and tells cargo which files they depend on. Warnings of the program are cargo's warnings.
+    /// program's file or by [`Build::name`]; and tells cargo which files they depend on. Warnings of the program are cargo's
+    /// warnings.
     ///
     /// # Errors
     /// Whatever is wrong with the program, the tools, or writing the files.

@@ -193,7 +193,7 @@ fn damaged_images_say_so() {
         refused(|m| m.images[0] = describe_image(ImageKind::Ptx, "sm_90", "sort.ptx", CUBIN)),
         stored_damage(|bytes, at| bytes[at] ^= 1),
         stored_damage(|bytes, _| {
-            // The size of the last entry in the central directory, at both of its places (APPNOTE.TXT, 4.3.12).
+            // The unpacked size of the last entry in the central directory (APPNOTE.TXT, 4.3.12).
             let at = bytes.windows(4).rposition(|window| window == b"PK\x01\x02").unwrap();
             bytes[at + 24..at + 28].copy_from_slice(&0x00ff_ffffu32.to_le_bytes());
         }),

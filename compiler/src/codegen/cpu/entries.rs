@@ -45,7 +45,10 @@ impl Ways {
         let has = |function: &ir::Function, is: &dyn Fn(&InstKind) -> bool| {
             function.instructions.iter().any(|inst| is(&inst.kind))
         };
-        let is_builtin = |kind: &InstKind, wanted: Builtin| matches!(kind, InstKind::Builtin { builtin, .. } if *builtin == wanted);
+        let is_builtin = |kind: &InstKind, wanted: Builtin| match kind {
+            InstKind::Builtin { builtin, .. } => *builtin == wanted,
+            _ => false,
+        };
         let asks_for_error = |kind: &InstKind| match kind {
             InstKind::CallExtern { function, .. } => {
                 let called = module.externs.get(function.index());

@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use crate::error::{Error, Result, plural};
 use crate::manifest::{Kernel, Struct, Type};
 use crate::memory::{DeviceCopy, bytes_of};
-use crate::types::{ScalarType, extent};
+use gridlet_artifact::{ScalarType, extent};
 
 /// A scalar argument. Its type must be the parameter's: no conversion, as in the language.
 #[derive(Clone, Copy, Debug, PartialEq)]

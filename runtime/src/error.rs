@@ -9,7 +9,8 @@ use std::fmt;
 use crate::cpu::check::{Report, render_all};
 pub(crate) use codes::{cuda_error_name, is_sticky};
 use codes::{explain_fault, lost_launch_hint};
-pub use problem::{ArtifactError, ArtifactProblem, LaunchProblem};
+pub use gridlet_artifact::{ArtifactError, ArtifactProblem};
+pub use problem::LaunchProblem;
 
 /// Where errors begin to number CPU devices: each that is opened has a number of its own, GPUs have the driver's.
 pub const CPU_DEVICES: u32 = 1 << 31;

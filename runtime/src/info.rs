@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::artifact::{ComputeCapability, cpu_arch};
+use crate::artifact::{ComputeCapability, ImageTarget, cpu_arch};
 use crate::config::LaunchLimits;
 use crate::error::CudaVersion;
 
@@ -111,6 +111,14 @@ impl SmGranularity {
 }
 
 impl DeviceInfo {
+    /// The device as artifacts know it.
+    pub(crate) fn image_target(&self) -> ImageTarget {
+        match self.kind {
+            DeviceKind::Cuda => ImageTarget::Gpu(self.compute_capability),
+            DeviceKind::Cpu => ImageTarget::Cpu,
+        }
+    }
+
     /// Name and architecture, for messages.
     pub(crate) fn title(&self) -> String {
         let arch = match self.kind {

@@ -283,7 +283,7 @@ fn artifact() -> Result<Artifact> {
     });
     let manifest: Manifest = serde_json::from_value(manifest)
         .map_err(|error| Error::CpuImage { reason: error.to_string() })?;
-    Artifact::new(manifest, vec![PTX.into()])
+    Ok(Artifact::new(manifest, vec![PTX.into()])?)
 }
 
 #[cfg(test)]

@@ -52,7 +52,6 @@
 pub struct Guide;
 
 pub mod arguments;
-pub mod artifact;
 mod backend;
 mod config;
 pub mod cpu;
@@ -64,7 +63,6 @@ mod info;
 pub mod interop;
 pub mod launch_queue;
 mod limits;
-pub mod manifest;
 mod memory;
 pub mod observe;
 pub mod occupancy;
@@ -75,8 +73,17 @@ mod selector;
 mod statistics;
 mod stream;
 pub mod typed;
-mod types;
 pub mod unified;
+
+pub use gridlet_artifact::manifest;
+
+/// Compiled programs: see [`gridlet_artifact`].
+pub mod artifact {
+    pub use gridlet_artifact::{
+        Artifact, ComputeCapability, ImageArch, ImageTarget, MANIFEST_FILE, cpu_arch,
+        describe_image,
+    };
+}
 
 pub use arguments::{Arg, Element, Pointer, Scalar};
 pub use artifact::{Artifact, ComputeCapability, ImageArch};
@@ -88,6 +95,7 @@ pub use error::{
     LaunchProblem, LostLaunches, Result,
 };
 pub use event::Event;
+pub use gridlet_artifact::ScalarType;
 pub use info::{DeviceInfo, DeviceKind, GreenContextFeatures, SmGranularity};
 pub use limits::Limit;
 pub use memory::{Buffer, DeviceCopy, DeviceMemory};
@@ -101,4 +109,3 @@ pub use selector::DeviceSelector;
 pub use statistics::Statistics;
 pub use stream::Stream;
 pub use typed::DevicePointer;
-pub use types::ScalarType;

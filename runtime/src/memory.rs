@@ -11,7 +11,7 @@ use crate::device::{DEFAULT_TIMEOUT, Device, DeviceInner};
 use crate::error::{Error, Result};
 use crate::interop::Keep;
 use crate::program::Program;
-use crate::types::ScalarType;
+use gridlet_artifact::ScalarType;
 
 /// A host type whose bytes mean the same on the device.
 ///

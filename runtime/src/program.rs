@@ -35,7 +35,7 @@ impl Program {
     /// # Errors
     /// Those of [`Artifact::open`] and [`Program::load`].
     pub fn open(device: &Device, path: impl AsRef<Path>) -> Result<Program> {
-        Program::load(device, &Artifact::open_for(device.info(), path.as_ref())?)
+        Program::load(device, &Artifact::open_for(device.info().image_target(), path)?)
     }
 
     /// Loads a bundle that is in memory on the device, as [`Program::open`] does.
@@ -43,7 +43,7 @@ impl Program {
     /// # Errors
     /// Those of [`Artifact::from_bytes`] and [`Program::load`].
     pub fn from_bundle(device: &Device, bundle: &[u8]) -> Result<Program> {
-        Program::load(device, &Artifact::from_bytes_for(device.info(), bundle)?)
+        Program::load(device, &Artifact::from_bytes_for(device.info().image_target(), bundle)?)
     }
 
     /// Loads a bundle that lives as long as the process, such as one that a program contains (`include_bytes!`): as
@@ -52,7 +52,7 @@ impl Program {
     /// # Errors
     /// Those of [`Program::from_bundle`].
     pub fn from_static_bundle(device: &Device, bundle: &'static [u8]) -> Result<Program> {
-        Program::load(device, &Artifact::from_static_for(device.info(), bundle)?)
+        Program::load(device, &Artifact::from_static_for(device.info().image_target(), bundle)?)
     }
 
     /// Loads the artifact's image for the device.
@@ -104,7 +104,8 @@ impl Program {
     /// [`Error::Unusable`].
     pub fn kernel(&self, name: &str) -> Result<Kernel> {
         let program = &self.inner;
-        let manifest = program.artifact.kernel(name)?;
+        let manifest =
+            program.artifact.kernel(name).ok_or_else(|| unknown_kernel(&program.artifact, name))?;
         let mut entries = lock(&program.entries);
         let entry = match entries.get(name) {
             Some(entry) => Arc::clone(entry),
@@ -485,6 +486,11 @@ pub(crate) fn compare_parameters(
 
 fn c_string(artifact: &Artifact, symbol: &str) -> Result<CString> {
     CString::new(symbol).map_err(|_| foreign(artifact, format!("{symbol:?} is not a symbol")))
+}
+
+fn unknown_kernel(artifact: &Artifact, name: &str) -> Error {
+    let known = artifact.manifest().kernels.iter().map(|kernel| kernel.name.clone()).collect();
+    Error::UnknownKernel { name: name.into(), known }
 }
 
 fn foreign(artifact: &Artifact, problem: String) -> Error {

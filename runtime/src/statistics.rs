@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::manifest::{self, DEPTH_WORDS, statistics_words};
+use crate::manifest::DEPTH_WORDS;
 
 /// What the kernels of a program noted since it was loaded: see [`Program::statistics`](crate::Program::statistics).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -20,7 +20,7 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Of the array that [`manifest::Statistics`] describes; what is missing of it is zero.
+    /// Of the array that [`Statistics`](crate::manifest::Statistics) describes; what is missing of it is zero.
     pub(crate) fn decode(launches_made: u64, bytes: &[u8], sms: u32) -> Statistics {
         let words: Vec<u32> = bytes
             .chunks_exact(4)
@@ -37,13 +37,6 @@ impl Statistics {
             host_sms: set(DEPTH_WORDS),
             kernel_sms: set(DEPTH_WORDS + sms / 32),
         }
-    }
-}
-
-impl manifest::Statistics {
-    /// Bytes of the array.
-    pub(crate) fn bytes(&self) -> usize {
-        4 * statistics_words(self.sms) as usize
     }
 }
 

@@ -30,8 +30,8 @@ use crate::error::{Error, Result};
 use crate::memory::{Buffer, DeviceCopy, bytes_of};
 use crate::program::Kernel;
 use crate::stream::Stream;
-use crate::types::ScalarType;
 use crate::unified::{HostBuffer, ManagedBuffer, RegisteredMemory};
+use gridlet_artifact::ScalarType;
 
 mod vectors;
 

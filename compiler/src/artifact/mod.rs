@@ -1,11 +1,11 @@
 //! Artifacts: what a build leaves behind, and the manifest that describes it.
 //!
-//! The format is `gridlet-runtime`'s ([`gridlet_runtime::manifest`]); this stage only fills it in.
+//! The format is `gridlet-artifact`'s ([`gridlet_artifact::manifest`]); this stage only fills it in.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gridlet_runtime::artifact::{Artifact, cpu_arch, describe_image};
-use gridlet_runtime::manifest::{self, ImageKind, MANIFEST_VERSION, Manifest, STATISTICS_SMS};
+use gridlet_artifact::manifest::{self, ImageKind, MANIFEST_VERSION, Manifest, STATISTICS_SMS};
+use gridlet_artifact::{Artifact, cpu_arch, describe_image};
 
 use crate::arch::CudaArch;
 use crate::compile::{BuildOptions, Checked, CpuOptions, Session};

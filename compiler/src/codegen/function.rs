@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use gridlet_runtime::cpu::abi;
+use gridlet_artifact::cpu::abi;
 use inkwell::attributes::AttributeLoc;
 use inkwell::basic_block::BasicBlock;
 use inkwell::builder::Builder;

@@ -1,7 +1,7 @@
 //! `printf`: CUDA's `vprintf(format, buffer)` (CUDA Programming Guide, "Formatted Output"; PTX ISA,
 //! "System Calls").
 
-use gridlet_runtime::cpu::abi::Callback;
+use gridlet_artifact::cpu::abi::Callback;
 use inkwell::values::BasicValueEnum;
 
 use super::bug;

@@ -65,6 +65,12 @@ impl From<Error> for Failure {
     }
 }
 
+impl From<gridlet_artifact::ArtifactError> for Failure {
+    fn from(error: gridlet_artifact::ArtifactError) -> Self {
+        gridlet_runtime::Error::from(error).into()
+    }
+}
+
 impl From<gridlet_runtime::Error> for Failure {
     fn from(error: gridlet_runtime::Error) -> Self {
         use gridlet_runtime::Error;

@@ -1,6 +1,6 @@
 //! Images for the CPU device: LLVM's host target to an object file, the system's linker to a shared object.
 //!
-//! What such an image holds is said in [`codegen::cpu`](crate::codegen) and `gridlet_runtime::cpu::abi`.
+//! What such an image holds is said in [`codegen::cpu`](crate::codegen) and `gridlet_artifact::cpu::abi`.
 
 mod linker;
 mod machine;

@@ -1,6 +1,6 @@
 //! The ids of messages. They are stable: tools and tests rely on them.
 
-use gridlet_runtime::cpu::check::Kind;
+use gridlet_artifact::cpu::findings::Kind;
 
 /// Declares a constant for each id and the table of them all.
 macro_rules! ids {

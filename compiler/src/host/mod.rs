@@ -32,9 +32,9 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use gridlet_runtime::Artifact;
-use gridlet_runtime::artifact::cpu_arch;
-use gridlet_runtime::manifest::ImageKind;
+use gridlet_artifact::Artifact;
+use gridlet_artifact::cpu_arch;
+use gridlet_artifact::manifest::ImageKind;
 
 use crate::arch::CudaArch;
 use crate::artifact::{self, NewImage};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use gridlet_runtime::manifest::{Kernel, Manifest, Static, Struct, Type};
+use gridlet_artifact::manifest::{Kernel, Manifest, Static, Struct, Type};
 
 use super::names::Names;
 

@@ -9,11 +9,11 @@
 //! every function that may launch: a launch passes one more. Where the layout pass finds no room for it within the
 //! 4,096 bytes of a parameter buffer, `gridlet.nested.k(p)` counts on from 1 and marks the depth as a lower bound.
 //!
-//! A block notes itself in the array [`STATISTICS`], whose words `gridlet_runtime::manifest::Statistics` describes, by
+//! A block notes itself in the array [`STATISTICS`], whose words `gridlet_artifact::manifest::Statistics` describes, by
 //! its first thread. So a launch that is lost notes nothing. A grid that other CUDA code launches by the kernel's own
 //! name counts as one of the host.
 
-use gridlet_runtime::manifest::{DEPTH_WORDS, STATISTICS_SMS, statistics_words};
+use gridlet_artifact::manifest::{DEPTH_WORDS, STATISTICS_SMS, statistics_words};
 
 use crate::builtins::{AtomicOp, Builtin, Scope};
 use crate::error::{Error, Result};

@@ -167,7 +167,7 @@ pub fn struct_pointers() -> Vec<(String, u32, &'static str)> {
 pub const ERROR_LAUNCH_PENDING_COUNT_EXCEEDED: i32 = 69;
 
 /// The device global of four 32-bit words that plain launches that fail are counted in: see
-/// `gridlet_runtime::manifest::LostLaunchRecord`. It is there in every image of a program that launches
+/// `gridlet_artifact::manifest::LostLaunchRecord`. It is there in every image of a program that launches
 /// or fills anything.
 pub const LOST_LAUNCH_RECORD: &str = "__gridlet_lost_launches";
 

@@ -44,7 +44,7 @@
 //! `launch`, `operations` and `heap` are what kernels call, `signals` and `fault` what happens when they go wrong, `level` which
 //! entries of an image run, `hooks` what a checker sees.
 
-pub mod abi;
+pub use gridlet_artifact::cpu::abi;
 mod block;
 mod callbacks;
 pub mod check;

@@ -1,6 +1,6 @@
 //! What to do about an error, where that is not in its message already.
 
-use super::{ArtifactProblem, Error, LaunchProblem};
+use super::{Error, LaunchProblem};
 
 impl Error {
     /// What to do about it, as a sentence; `None` where the message says it or nobody can know.
@@ -22,7 +22,7 @@ impl Error {
             ),
             Error::Cuda(error) => call(error.code),
             Error::Fault(fault) => Some(fault_hint(fault.code)),
-            Error::Artifact(error) => artifact(&error.problem),
+            Error::Artifact(error) => error.problem.hint(),
             Error::NoImage { .. } => {
                 Some("build the program for this device as well: `gridlet build --arch`")
             }
@@ -123,24 +123,6 @@ fn fault_hint(code: i32) -> &'static str {
         _ => {
             "run the program on the CPU device with checks on, or under `compute-sanitizer`: both name the line"
         }
-    }
-}
-
-fn artifact(problem: &ArtifactProblem) -> Option<&'static str> {
-    match problem {
-        ArtifactProblem::Truncated(_)
-        | ArtifactProblem::ImageSize { .. }
-        | ArtifactProblem::ImageChecksum { .. }
-        | ArtifactProblem::ImageHash { .. }
-        | ArtifactProblem::NoImage(_)
-        | ArtifactProblem::NoManifest => Some("copy or build it again"),
-        ArtifactProblem::NotABundle(_) | ArtifactProblem::NotAManifest(_) => {
-            Some("`gridlet build --emit bundle` writes bundles")
-        }
-        ArtifactProblem::Inconsistent(_) => Some("build it again with this version of Gridlet"),
-        ArtifactProblem::Io(_)
-        | ArtifactProblem::TooNew { .. }
-        | ArtifactProblem::ImageCount { .. } => None,
     }
 }
 

@@ -45,3 +45,14 @@ fn parameters_are_compared_to_the_end() {
         [message(&[(0, 4), (4, 8)]), message(&[(0, 4)]), message(&[(0, 4), (8, 8), (16, 4)])];
     insta::assert_snapshot!(messages.join("\n"));
 }
+
+#[test]
+fn an_unknown_kernel_lists_the_known() {
+    let manifest = serde_json::from_value(serde_json::json!({
+        "manifest_version": 1, "program": "p", "sources": [], "source_sha256": "", "launch_strategy": "cdp",
+        "kernels": [kernel(&[])], "structs": [],
+    }));
+    let artifact = Artifact::new(manifest.unwrap(), vec![]).unwrap();
+    let error = unknown_kernel(&artifact, "j");
+    assert_eq!(error.to_string(), "no kernel `j`: the program has `k`");
+}

@@ -92,5 +92,5 @@ pub(crate) fn manifest() -> Manifest {
 
 /// `gpu/kernels.ptx` as an artifact.
 pub(crate) fn artifact() -> Result<Artifact> {
-    Artifact::new(manifest(), vec![PTX.into()])
+    Ok(Artifact::new(manifest(), vec![PTX.into()])?)
 }

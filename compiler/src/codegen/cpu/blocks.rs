@@ -1,6 +1,6 @@
 //! The entry that runs whole blocks: loops around the body, written so that LLVM can compute threads in vectors.
 
-use gridlet_runtime::cpu::abi;
+use gridlet_artifact::cpu::abi;
 use inkwell::IntPredicate;
 use inkwell::attributes::AttributeLoc;
 use inkwell::values::{BasicValueEnum, FunctionValue, IntValue, PointerValue};

@@ -1,6 +1,6 @@
 //! What a checked image tells the device while it runs.
 
-use gridlet_runtime::cpu::abi::{self, Callback};
+use gridlet_artifact::cpu::abi::{self, Callback};
 use inkwell::IntPredicate;
 use inkwell::values::{BasicValueEnum, PointerValue};
 

@@ -1,6 +1,6 @@
 //! How the CPU device runs a kernel: its entries and its descriptor.
 
-use gridlet_runtime::cpu::abi;
+use gridlet_artifact::cpu::abi;
 use inkwell::attributes::AttributeLoc;
 use inkwell::module::Linkage;
 use inkwell::values::{BasicValue, BasicValueEnum, FunctionValue, IntValue};

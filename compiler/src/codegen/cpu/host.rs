@@ -1,6 +1,6 @@
 //! Calls of the CPU device: the built-ins and the device runtime.
 
-use gridlet_runtime::cpu::abi::{self, Callback};
+use gridlet_artifact::cpu::abi::{self, Callback};
 use inkwell::AtomicOrdering;
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::types::BasicTypeEnum;

@@ -1,7 +1,7 @@
 //! In checked images, local variables that pointers may reach: the device is told where each lies, and when it is
 //! gone.
 
-use gridlet_runtime::cpu::abi::{Callback, LOCAL_RED_ZONE_BYTES};
+use gridlet_artifact::cpu::abi::{Callback, LOCAL_RED_ZONE_BYTES};
 use inkwell::types::{BasicType, BasicTypeEnum};
 
 use crate::builtins::Builtin;

@@ -1,6 +1,6 @@
 //! Shared variables: offsets in the block's shared memory.
 
-use gridlet_runtime::cpu::abi::{Callback, SHARED_ALIGNMENT};
+use gridlet_artifact::cpu::abi::{Callback, SHARED_ALIGNMENT};
 use inkwell::values::PointerValue;
 
 use crate::codegen::bug;

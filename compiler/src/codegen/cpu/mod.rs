@@ -1,7 +1,7 @@
 //! What a module for the CPU has in place of a GPU's hardware.
 //!
 //! A CPU image is the same IR, with the same bodies, layouts and lowered launches, for LLVM's host target.
-//! `gridlet_runtime::cpu::abi` is the contract with the CPU device. What differs is here:
+//! `gridlet_artifact::cpu::abi` is the contract with the CPU device. What differs is here:
 //!
 //! - **Geometry, parameters, entries** (`entries.rs`). A kernel's entry becomes `<kernel>.thread`, which loads
 //!   the geometry and the packed parameters through its two arguments and calls the body. Unless threads of
@@ -28,7 +28,7 @@ mod memory;
 mod operations;
 mod variables;
 
-use gridlet_runtime::cpu::abi;
+use gridlet_artifact::cpu::abi;
 use inkwell::GlobalVisibility;
 use inkwell::attributes::AttributeLoc;
 use inkwell::context::Context;

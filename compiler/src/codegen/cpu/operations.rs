@@ -1,6 +1,6 @@
 //! Built-ins that are more than a call of the device: atomic accesses and assertions.
 
-use gridlet_runtime::cpu::abi::Callback;
+use gridlet_artifact::cpu::abi::Callback;
 use inkwell::AtomicOrdering;
 use inkwell::values::{BasicValue, BasicValueEnum, InstructionValue};
 

@@ -1,6 +1,6 @@
 //! In checked images, the table of variables: what memory there is, and what it is called.
 
-use gridlet_runtime::cpu::abi;
+use gridlet_artifact::cpu::abi;
 use inkwell::values::{BasicValue, PointerValue};
 
 use super::export;

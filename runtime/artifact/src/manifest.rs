@@ -1,9 +1,12 @@
 //! The manifest: what an artifact says of itself, as JSON.
 //!
-//! The compiler writes it and this crate reads it; these types are its only definition. Offsets, sizes and
+//! The compiler writes it and the runtime reads it; these types are its only definition. Offsets, sizes and
 //! alignments are in bytes and are the compiler's layout pass's.
 
 use serde::{Deserialize, Serialize};
+
+/// The manifest's file name, in a bundle and beside images that are not in one.
+pub const MANIFEST_FILE: &str = "manifest.json";
 
 /// The version this crate writes, and the newest it reads.
 pub const MANIFEST_VERSION: u32 = 1;
@@ -189,6 +192,13 @@ pub struct Statistics {
     pub sms: u32,
 }
 
+impl Statistics {
+    /// Bytes of the array.
+    pub fn bytes(&self) -> usize {
+        4 * statistics_words(self.sms) as usize
+    }
+}
+
 /// Words before the SMs in the array that [`Statistics`] describes.
 pub const DEPTH_WORDS: u32 = 2;
 
@@ -232,7 +242,7 @@ pub enum ImageKind {
 pub struct Image {
     /// What it is.
     pub kind: ImageKind,
-    /// `sm_90`; for the CPU device [`crate::artifact::cpu_arch`].
+    /// `sm_90`; for the CPU device [`crate::cpu_arch`].
     pub arch: String,
     /// Its file name, beside the manifest or in the bundle.
     pub file: String,

@@ -9,15 +9,14 @@ use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
 
-use super::MANIFEST_FILE;
 use crate::error::ArtifactProblem;
-use crate::manifest::{Image, Manifest};
+use crate::manifest::{Image, MANIFEST_FILE, Manifest};
 
 /// No manifest comes near this; a foreign zip file may hold anything of that name.
-const MOST_MANIFEST_BYTES: u64 = 64 << 20;
+const MAX_MANIFEST_BYTES: u64 = 64 << 20;
 
 /// The most that is reserved for an entry before it is unpacked.
-const MOST_ROOM: u64 = 16 << 20;
+const MAX_RESERVED_BYTES: u64 = 16 << 20;
 
 /// How every zip file with at least one entry begins.
 const ZIP_MAGIC: &[u8] = b"PK\x03\x04";
@@ -47,10 +46,10 @@ impl<'a> Bundle<'a> {
 
     pub(super) fn manifest(&mut self) -> Result<Cow<'a, [u8]>, ArtifactProblem> {
         let bytes =
-            self.entry(MANIFEST_FILE, MOST_MANIFEST_BYTES)?.ok_or(ArtifactProblem::NoManifest)?;
-        if bytes.len() as u64 > MOST_MANIFEST_BYTES {
+            self.entry(MANIFEST_FILE, MAX_MANIFEST_BYTES)?.ok_or(ArtifactProblem::NoManifest)?;
+        if bytes.len() as u64 > MAX_MANIFEST_BYTES {
             return Err(ArtifactProblem::NotAManifest(format!(
-                "it has over {MOST_MANIFEST_BYTES} bytes"
+                "it has over {MAX_MANIFEST_BYTES} bytes"
             )));
         }
         Ok(bytes)
@@ -94,7 +93,7 @@ impl<'a> Bundle<'a> {
                 Some(part) => Ok(Some(Cow::Borrowed(part))),
             };
         }
-        let room = size.min(expected).min(MOST_ROOM);
+        let room = size.min(expected).min(MAX_RESERVED_BYTES);
         let mut bytes = Vec::with_capacity(usize::try_from(room).unwrap_or_default());
         let mut entry = entry.take(expected.saturating_add(1));
         entry.read_to_end(&mut bytes).map_err(|error| truncated(&error))?;

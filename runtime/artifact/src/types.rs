@@ -108,19 +108,24 @@ impl fmt::Display for Type {
     }
 }
 
-/// Size and alignment in bytes.
+/// Size and alignment of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Extent {
-    pub(crate) size: u64,
-    pub(crate) alignment: u64,
+pub struct Extent {
+    /// Size in bytes.
+    pub size: u64,
+    /// Alignment in bytes.
+    pub alignment: u64,
 }
 
-/// Size and alignment of a type; `Err` says which part of it is unknown or impossible.
+/// Size and alignment of a type.
+///
+/// # Errors
+/// The part of the type that is unknown or impossible.
 ///
 /// The compiler's layout pass decides layouts; this only measures types whose struct layouts the manifest
 /// already holds. Vectors of 2 and 4 align to their size up to 16 bytes, vectors of 3 to their element
 /// (CUDA C++ Programming Guide, Built-in Vector Types).
-pub(crate) fn extent(ty: &Type, structs: &[Struct]) -> Result<Extent, String> {
+pub fn extent(ty: &Type, structs: &[Struct]) -> Result<Extent, String> {
     match ty {
         Type::Scalar(name) => {
             let size = scalar(name)?.size();

@@ -73,7 +73,7 @@ impl ImageArch {
     }
 
     /// Of two images for the same capability, the one for fewer devices is the better.
-    pub(super) fn specificity(self) -> impl Ord {
+    pub(crate) fn specificity(self) -> impl Ord {
         self.features
     }
 }
@@ -110,7 +110,7 @@ pub fn cpu_arch() -> String {
 }
 
 /// Checks that an image's architecture is one of its kind.
-pub(super) fn check(kind: ImageKind, arch: &str) -> Result<(), String> {
+pub(crate) fn check(kind: ImageKind, arch: &str) -> Result<(), String> {
     match kind {
         ImageKind::Cubin | ImageKind::Ptx => arch.parse::<ImageArch>().map(|_| ()),
         ImageKind::SharedObject => match arch.strip_prefix(CPU_PREFIX) {

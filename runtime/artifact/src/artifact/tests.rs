@@ -206,10 +206,8 @@ fn damaged_images_say_so() {
 #[test]
 fn no_damaged_byte_goes_unseen() {
     let whole = artifact().to_bytes().unwrap();
-    let cpu = crate::Device::open_cpu(crate::cpu::CpuConfig::default()).unwrap();
-    let compute_capability = ComputeCapability::new(9, 0);
-    let gpu = DeviceInfo { kind: DeviceKind::Cuda, compute_capability, ..cpu.info().clone() };
-    let own = Artifact::from_bytes_for(&gpu, &whole).unwrap();
+    let gpu = ImageTarget::Gpu(ComputeCapability::new(9, 0));
+    let own = Artifact::from_bytes_for(gpu, &whole).unwrap();
     let mut refused = 0;
     for index in 0..whole.len() {
         for bit in [0x01, 0x80] {
@@ -220,7 +218,7 @@ fn no_damaged_byte_goes_unseen() {
                 Err(_) => refused += 1,
             }
             // And of those that read only their own image.
-            if let Ok(read) = Artifact::from_bytes_for(&gpu, &bytes) {
+            if let Ok(read) = Artifact::from_bytes_for(gpu, &bytes) {
                 assert_eq!(read, own, "byte {index}");
             }
         }
@@ -289,10 +287,9 @@ fn the_best_image_is_chosen() {
 }
 
 #[test]
-fn unknown_kernels_list_the_known() {
+fn kernels_are_found_by_name() {
     assert_eq!(artifact().kernel("sort").unwrap().parameter_bytes, 16);
-    let error = artifact().kernel("srot").unwrap_err();
-    assert_eq!(error.to_string(), "no kernel `srot`: the program has `sort`");
+    assert_eq!(artifact().kernel("srot"), None);
 }
 
 #[test]
@@ -327,26 +324,22 @@ fn a_device_reads_only_its_own_image() {
         ("sort.compute_75.ptx", PTX),
         ("sort.so", &object),
     ]);
-    let cpu = crate::Device::open_cpu(crate::cpu::CpuConfig::default()).unwrap();
-    let read = Artifact::from_bytes_for(cpu.info(), &bundle).unwrap();
+    let read = Artifact::from_bytes_for(ImageTarget::Cpu, &bundle).unwrap();
     let files: Vec<&str> = read.images().map(|(image, _)| image.file.as_str()).collect();
     assert_eq!(files, ["sort.so"]);
     assert_eq!(read.image_for_cpu(), whole.image_for_cpu());
 
-    let gpu = |major| {
-        let compute_capability = ComputeCapability::new(major, 0);
-        DeviceInfo { kind: DeviceKind::Cuda, compute_capability, ..cpu.info().clone() }
-    };
-    let error = Artifact::from_bytes_for(&gpu(9), &bundle).unwrap_err().to_string();
+    let gpu = |major| ImageTarget::Gpu(ComputeCapability::new(major, 0));
+    let error = Artifact::from_bytes_for(gpu(9), &bundle).unwrap_err().to_string();
     assert!(error.contains("sort.sm_90.cubin"), "{error}");
-    let older = Artifact::from_bytes_for(&gpu(8), &bundle).unwrap();
+    let older = Artifact::from_bytes_for(gpu(8), &bundle).unwrap();
     assert_eq!(older.images().next().unwrap().1, PTX);
     // What it says when it is loaded names all that there is.
     let whole = whole.to_bytes().unwrap();
-    assert_eq!(Artifact::from_bytes_for(&gpu(6), &whole).unwrap().images().count(), 3);
+    assert_eq!(Artifact::from_bytes_for(gpu(6), &whole).unwrap().images().count(), 3);
 
     let contained: &'static [u8] = whole.leak();
-    let read = Artifact::from_static_for(&gpu(9), contained).unwrap();
+    let read = Artifact::from_static_for(gpu(9), contained).unwrap();
     let image = read.images().next().unwrap().1.as_ptr_range();
     let bundle = contained.as_ptr_range();
     assert!(bundle.start < image.start && image.end < bundle.end, "the image was copied");
@@ -355,6 +348,6 @@ fn a_device_reads_only_its_own_image() {
     std::fs::write(folder.path().join("manifest.json"), json).unwrap();
     std::fs::write(folder.path().join("sort.so"), &object).unwrap();
     let path = folder.path().join("manifest.json");
-    assert_eq!(Artifact::open_for(cpu.info(), &path).unwrap().images().count(), 1);
+    assert_eq!(Artifact::open_for(ImageTarget::Cpu, &path).unwrap().images().count(), 1);
     assert!(Artifact::open(&path).is_err());
 }

@@ -1,4 +1,4 @@
-//! What the compiler's CPU images and this crate's CPU device say to each other.
+//! The callbacks, descriptors and numbers that the compiler's CPU images and the CPU device share.
 //!
 //! An image is a shared object. It exports [`VERSION_SYMBOL`], [`TABLE_SYMBOL`], [`KERNELS_SYMBOL`] and
 //! [`KERNEL_COUNT_SYMBOL`], and the program's exported globals (the lost-launch record) by their names. The

@@ -4,17 +4,17 @@ use std::collections::HashSet;
 
 use sha2::{Digest, Sha256};
 
-use super::arch;
+use crate::arch;
 use crate::error::ArtifactProblem;
-use crate::manifest::{Image, ImageKind, MANIFEST_VERSION, Manifest, Type};
+use crate::manifest::{Image, ImageKind, MANIFEST_FILE, MANIFEST_VERSION, Manifest, Type};
 use crate::types::extent;
 
 /// The most bytes of parameters that a launch from the host takes, from sm_70 on (CUDA C++ Programming Guide,
 /// `__global__` Function Parameters). The compiler's own limit is lower.
-const MOST_PARAMETER_BYTES: u32 = 32_764;
+const MAX_PARAMETER_BYTES: u32 = 32_764;
 
 /// The most SMs that a manifest may have statistics of.
-const MOST_SMS: u32 = 1 << 20;
+const MAX_SMS: u32 = 1 << 20;
 
 /// The manifest of a JSON text. Of one that is not as expected reads the version first, so that a newer manifest,
 /// whatever it looks like, gives the error that helps.
@@ -62,7 +62,7 @@ fn consistent(manifest: &Manifest) -> Result<(), String> {
         if let Some(name) = &kernel.symbol {
             symbol(&at, name)?;
         }
-        if kernel.parameter_bytes > MOST_PARAMETER_BYTES {
+        if kernel.parameter_bytes > MAX_PARAMETER_BYTES {
             return Err(format!("{at}: {} bytes of parameters", kernel.parameter_bytes));
         }
         let parameters = kernel.parameters.iter().map(|parameter| {
@@ -76,7 +76,7 @@ fn consistent(manifest: &Manifest) -> Result<(), String> {
     }
     if let Some(statistics) = &manifest.statistics {
         symbol("the statistics", &statistics.symbol)?;
-        if statistics.sms == 0 || statistics.sms % 32 != 0 || statistics.sms > MOST_SMS {
+        if statistics.sms == 0 || statistics.sms % 32 != 0 || statistics.sms > MAX_SMS {
             return Err(format!("statistics of {} SMs", statistics.sms));
         }
     }
@@ -151,7 +151,7 @@ fn symbol(at: &str, name: &str) -> Result<(), String> {
 /// An image lies beside its manifest; a name that leads elsewhere must not be followed.
 fn plain_file_name(name: &str) -> Result<(), String> {
     let plain = !name.is_empty()
-        && name != super::MANIFEST_FILE
+        && name != MANIFEST_FILE
         && name != "."
         && name != ".."
         && !name.contains(['/', '\\', ':', '\0']);

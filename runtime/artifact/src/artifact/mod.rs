@@ -1,6 +1,5 @@
 //! Artifacts: a manifest and the images that it lists, in memory, in a bundle, or as files side by side.
 
-mod arch;
 mod bundle;
 mod validate;
 
@@ -9,20 +8,27 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-pub use arch::{ComputeCapability, ImageArch, cpu_arch};
-
-use crate::error::{ArtifactError, ArtifactProblem, Error, Result};
-use crate::info::{DeviceInfo, DeviceKind};
+use crate::arch::{ComputeCapability, ImageArch, cpu_arch};
+use crate::error::{ArtifactError, ArtifactProblem};
 use crate::manifest::{Image, ImageKind, Kernel, Manifest};
 
-/// Name of the manifest in a bundle, and beside images that are not in one.
-pub const MANIFEST_FILE: &str = "manifest.json";
+/// The result of reading or writing an artifact.
+type Result<T, E = ArtifactError> = std::result::Result<T, E>;
+
+/// The device that an image is chosen for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImageTarget {
+    /// A GPU of that compute capability.
+    Gpu(ComputeCapability),
+    /// The CPU device of this machine.
+    Cpu,
+}
 
 /// A compiled program: a manifest and its images. Cheap to clone.
 ///
 /// Every value of this type is whole: the manifest is one that this crate understands and agrees with itself,
-/// and every image has the size, the CRC-32 and the SHA-256 that the manifest says; that of a loaded
-/// [`Program`](crate::Program) may not have had its SHA-256 compared.
+/// and every image has the size, the CRC-32 and the SHA-256 that the manifest says; an artifact
+/// that was read for one device may not have had the SHA-256 of its image compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Artifact {
     inner: Arc<Inner>,
@@ -39,7 +45,7 @@ impl Artifact {
     /// From a manifest and the bytes of its images, in the order of [`Manifest::images`].
     ///
     /// # Errors
-    /// [`Error::Artifact`] if they do not belong together.
+    /// [`ArtifactError`] if they do not belong together.
     pub fn new(manifest: Manifest, images: Vec<Vec<u8>>) -> Result<Artifact> {
         let name = format!("program `{}`", manifest.program);
         let images = images.into_iter().map(Bytes::from).collect();
@@ -51,47 +57,57 @@ impl Artifact {
     /// Reads a `.gridlet` bundle, or a manifest (a file that ends in `.json`) with its images beside it.
     ///
     /// # Errors
-    /// [`Error::Artifact`] says what is wrong with which file.
+    /// [`ArtifactError`] says what is wrong with which file.
     pub fn open(path: impl AsRef<Path>) -> Result<Artifact> {
         Artifact::open_to(None, path.as_ref())
     }
 
-    /// The same for a device, with no image but the one for it: the others are not read. All of them, if none is for it.
-    /// Where the manifest has an image's CRC-32, its SHA-256 is not compared: that takes longer than all else that loading
-    /// does on the host, to find what the CRC-32 does not in one of 2^32 cases, or who changed one and not the other.
-    pub(crate) fn open_for(device: &DeviceInfo, path: &Path) -> Result<Artifact> {
-        Artifact::open_to(Some(device), path)
+    /// Reads the same files for one device: only the image that suits it, or all images if none does.
+    ///
+    /// Compares the image's CRC-32 and, only if the manifest has none, its SHA-256: the hash takes longer than the rest
+    /// of loading on the host, and the CRC-32 misses 1 of 2^32 random changes.
+    ///
+    /// # Errors
+    /// As [`Artifact::open`].
+    pub fn open_for(target: ImageTarget, path: impl AsRef<Path>) -> Result<Artifact> {
+        Artifact::open_to(Some(target), path.as_ref())
     }
 
-    fn open_to(device: Option<&DeviceInfo>, path: &Path) -> Result<Artifact> {
-        Artifact::read(path, device)
+    fn open_to(target: Option<ImageTarget>, path: &Path) -> Result<Artifact> {
+        Artifact::read(path, target)
             .map_err(|problem| artifact_error(path.display().to_string(), problem))
     }
 
     /// Reads a bundle that is in memory.
     ///
     /// # Errors
-    /// [`Error::Artifact`] says what is wrong.
+    /// [`ArtifactError`] says what is wrong.
     pub fn from_bytes(bytes: &[u8]) -> Result<Artifact> {
         Artifact::unpack(bytes, &Bytes::copy_from_slice, None).map_err(bundle_error)
     }
 
-    /// The same for a device, as [`Artifact::open_for`].
-    pub(crate) fn from_bytes_for(device: &DeviceInfo, bytes: &[u8]) -> Result<Artifact> {
-        Artifact::unpack(bytes, &Bytes::copy_from_slice, Some(device)).map_err(bundle_error)
+    /// Reads a bundle that is in memory for one device, as [`Artifact::open_for`].
+    ///
+    /// # Errors
+    /// As [`Artifact::from_bytes`].
+    pub fn from_bytes_for(target: ImageTarget, bytes: &[u8]) -> Result<Artifact> {
+        Artifact::unpack(bytes, &Bytes::copy_from_slice, Some(target)).map_err(bundle_error)
     }
 
-    /// The same, without a copy of the image.
-    pub(crate) fn from_static_for(device: &DeviceInfo, bytes: &'static [u8]) -> Result<Artifact> {
+    /// As [`Artifact::from_bytes_for`], without a copy of the image.
+    ///
+    /// # Errors
+    /// As [`Artifact::from_bytes`].
+    pub fn from_static_for(target: ImageTarget, bytes: &'static [u8]) -> Result<Artifact> {
         let whole = Bytes::from_static(bytes);
-        Artifact::unpack(bytes, &|part| whole.slice_ref(part), Some(device)).map_err(bundle_error)
+        Artifact::unpack(bytes, &|part| whole.slice_ref(part), Some(target)).map_err(bundle_error)
     }
 
     /// The bundle, byte for byte the same for the same artifact: [`MANIFEST_FILE`] first, then the images in
     /// the manifest's order.
     ///
     /// # Errors
-    /// [`Error::Artifact`] if it does not fit a zip file.
+    /// [`ArtifactError`] if it does not fit a zip file.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let manifest = self.manifest();
         bundle::write(manifest, &self.inner.images)
@@ -101,7 +117,7 @@ impl Artifact {
     /// Writes the bundle.
     ///
     /// # Errors
-    /// [`Error::Artifact`] if the file cannot be written.
+    /// [`ArtifactError`] if the file cannot be written.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let bytes = self.to_bytes()?;
@@ -115,16 +131,9 @@ impl Artifact {
         &self.inner.manifest
     }
 
-    /// The kernel of that name.
-    ///
-    /// # Errors
-    /// [`Error::UnknownKernel`] lists those there are.
-    pub fn kernel(&self, name: &str) -> Result<&Kernel> {
-        let kernels = &self.manifest().kernels;
-        kernels.iter().find(|kernel| kernel.name == name).ok_or_else(|| Error::UnknownKernel {
-            name: name.into(),
-            known: kernels.iter().map(|kernel| kernel.name.clone()).collect(),
-        })
+    /// The kernel of that name; `None` if the program has none.
+    pub fn kernel(&self, name: &str) -> Option<&Kernel> {
+        self.manifest().kernels.iter().find(|kernel| kernel.name == name)
     }
 
     /// The images with their bytes, in the manifest's order.
@@ -140,8 +149,8 @@ impl Artifact {
         self.shared_image_for(device).map(|(image, bytes)| (image, &bytes[..]))
     }
 
-    /// The same, to keep.
-    pub(crate) fn shared_image_for(&self, device: ComputeCapability) -> Option<(&Image, &Bytes)> {
+    /// The same, with bytes that can be kept without a copy.
+    pub fn shared_image_for(&self, device: ComputeCapability) -> Option<(&Image, &Bytes)> {
         for_gpu(&self.manifest().images, device).map(|at| self.image_at(at))
     }
 
@@ -161,7 +170,7 @@ impl Artifact {
     fn checked(
         manifest: Manifest,
         images: Vec<Bytes>,
-        device: Option<&DeviceInfo>,
+        target: Option<ImageTarget>,
     ) -> Result<Artifact, ArtifactProblem> {
         if images.len() != manifest.images.len() {
             return Err(ArtifactProblem::ImageCount {
@@ -171,7 +180,7 @@ impl Artifact {
         }
         for (image, bytes) in manifest.images.iter().zip(&images) {
             validate::image(image, bytes)?;
-            if device.is_none() || image.crc32.is_none() {
+            if target.is_none() || image.crc32.is_none() {
                 validate::hash(image, bytes)?;
             }
         }
@@ -182,26 +191,26 @@ impl Artifact {
     fn unpack(
         bytes: &[u8],
         keep: &dyn Fn(&[u8]) -> Bytes,
-        device: Option<&DeviceInfo>,
+        target: Option<ImageTarget>,
     ) -> Result<Artifact, ArtifactProblem> {
         let mut bundle = bundle::Bundle::open(bytes, keep)?;
-        let manifest = manifest_for(&bundle.manifest()?, device)?;
+        let manifest = manifest_for(&bundle.manifest()?, target)?;
         let images =
             manifest.images.iter().map(|image| bundle.image(image)).collect::<Result<_, _>>()?;
-        Artifact::checked(manifest, images, device)
+        Artifact::checked(manifest, images, target)
     }
 
-    fn read(path: &Path, device: Option<&DeviceInfo>) -> Result<Artifact, ArtifactProblem> {
+    fn read(path: &Path, target: Option<ImageTarget>) -> Result<Artifact, ArtifactProblem> {
         let bytes = std::fs::read(path).map_err(|error| ArtifactProblem::Io(error.to_string()))?;
         if path.extension().is_none_or(|extension| extension != "json") {
             let whole = Bytes::from(bytes);
-            return Artifact::unpack(&whole, &|part| whole.slice_ref(part), device);
+            return Artifact::unpack(&whole, &|part| whole.slice_ref(part), target);
         }
-        let manifest = manifest_for(&bytes, device)?;
+        let manifest = manifest_for(&bytes, target)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let images = manifest.images.iter().map(|image| image_file(folder, &image.file));
         let images = images.collect::<Result<_, _>>()?;
-        Artifact::checked(manifest, images, device)
+        Artifact::checked(manifest, images, target)
     }
 }
 
@@ -214,12 +223,12 @@ fn image_file(folder: &Path, file: &str) -> Result<Bytes, ArtifactProblem> {
 }
 
 /// The manifest of a JSON text, checked; for a device, only with the image for it.
-fn manifest_for(json: &[u8], device: Option<&DeviceInfo>) -> Result<Manifest, ArtifactProblem> {
+fn manifest_for(json: &[u8], target: Option<ImageTarget>) -> Result<Manifest, ArtifactProblem> {
     let mut manifest = validate::parse(json)?;
     validate::manifest(&manifest)?;
-    let chosen = device.and_then(|device| match device.kind {
-        DeviceKind::Cuda => for_gpu(&manifest.images, device.compute_capability),
-        DeviceKind::Cpu => for_cpu(&manifest.images),
+    let chosen = target.and_then(|target| match target {
+        ImageTarget::Gpu(capability) => for_gpu(&manifest.images, capability),
+        ImageTarget::Cpu => for_cpu(&manifest.images),
     });
     if let Some(at) = chosen {
         manifest.images = vec![manifest.images.swap_remove(at)];
@@ -258,12 +267,12 @@ pub fn describe_image(kind: ImageKind, arch: &str, file: &str, bytes: &[u8]) -> 
     }
 }
 
-fn bundle_error(problem: ArtifactProblem) -> Error {
+fn bundle_error(problem: ArtifactProblem) -> ArtifactError {
     artifact_error("bundle".into(), problem)
 }
 
-fn artifact_error(artifact: String, problem: ArtifactProblem) -> Error {
-    ArtifactError { artifact, problem }.into()
+fn artifact_error(artifact: String, problem: ArtifactProblem) -> ArtifactError {
+    ArtifactError { artifact, problem }
 }
 
 #[cfg(test)]

@@ -1,0 +1,20 @@
+//! Compiled Gridlet programs, which the compiler writes and the runtime reads.
+//!
+//! - [`manifest`]: the description of a program and its images, as JSON.
+//! - [`Artifact`]: a manifest together with its images, in memory or as a bundle.
+//! - [`cpu`]: the interface between the compiler's CPU images and the device that runs them.
+//!
+//! This crate is all that the compiler and the runtime share. It knows neither LLVM nor a driver.
+
+mod arch;
+mod artifact;
+pub mod cpu;
+mod error;
+pub mod manifest;
+mod types;
+
+pub use arch::{ComputeCapability, ImageArch, cpu_arch};
+pub use artifact::{Artifact, ImageTarget, describe_image};
+pub use error::{ArtifactError, ArtifactProblem};
+pub use manifest::MANIFEST_FILE;
+pub use types::{Extent, ScalarType, extent};

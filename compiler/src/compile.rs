@@ -8,32 +8,29 @@
 //! from it.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
+use gridlet_lang::arch::{CudaArch, Dialect};
+use gridlet_lang::diagnostics::{Diagnostic, ids};
+use gridlet_lang::ir;
+use gridlet_lang::launch::{self, LaunchOptions};
+use gridlet_lang::layout;
+use gridlet_lang::load;
+pub use gridlet_lang::program::{Checked, KernelName};
+use gridlet_lang::source::SourceMap;
 use inkwell::context::Context;
-use sha2::{Digest, Sha256};
 
-use crate::arch::{CudaArch, Dialect};
-pub use crate::check::KernelName;
-use crate::check::tree;
 use crate::codegen;
 use crate::cpu;
 pub use crate::cpu::{CpuOptions, SharedObject};
-use crate::diagnostics::{Diagnostic, Severity, ids};
-use crate::error::{Error, Result};
-use crate::ir;
-use crate::ir::expand::Instructions;
-use crate::launch::symbols::DeviceRuntimeAbi;
-use crate::launch::{self, LaunchOptions, Strategy};
-use crate::layout::{self, Layouts, ParamLayout};
+use crate::disk::Disk;
+use crate::error::Result;
 pub use crate::link::LinkInput;
 use crate::link::{self, Cubin, LinkOptions, NvJitLink};
-use crate::load::{self, Disk};
 use crate::nvvm::legacy::LegacyOptions;
 use crate::nvvm::{self, NvvmModule};
 use crate::ptx::libnvvm::LibNvvm;
 use crate::ptx::{self, Ptx, PtxOptions};
-use crate::source::SourceMap;
 use crate::toolchain::{Component, LLVM_VERSION, Toolchain};
 
 /// Which of libNVVM's input languages to write.
@@ -107,25 +104,12 @@ impl BuildOptions {
     }
 }
 
-/// A program that passed all checks that need no tool, with its IR and layouts.
-#[derive(Clone, Debug)]
-pub struct Checked {
-    /// The sources.
-    pub sources: Arc<SourceMap>,
-    /// The IR, launches still symbolic.
-    pub module: ir::Module,
-    /// Every parameter buffer.
-    pub layouts: Layouts,
-    /// Messages that do not stop a build.
-    pub warnings: Vec<Diagnostic>,
-}
-
 /// Reads a program of this machine: the file that is named, and all that is used from there on.
 ///
 /// # Errors
-/// As [`load::load`].
+/// As [`gridlet_lang::load::load`].
 pub fn load(path: &Path) -> Result<SourceMap> {
-    load::load(&Disk, path)
+    Ok(load::load(&Disk, path)?)
 }
 
 /// Parses and checks a program, builds its IR and lays out its parameter buffers.
@@ -133,167 +117,81 @@ pub fn load(path: &Path) -> Result<SourceMap> {
 /// # Errors
 /// [`Error::Program`] with every message if the program is wrong.
 pub fn check(sources: SourceMap) -> Result<Checked> {
-    check_for(sources, &[])
+    Ok(gridlet_lang::program::check(sources)?)
 }
 
-/// As [`check`], with kernels that a host wants beside those that the program launches: a kernel with const
-/// parameters, `k::<8>`, is compiled for the arguments that somebody names.
+/// As [`check`], with kernels that a host wants beside those that the program launches: see
+/// [`gridlet_lang::program::check_for`].
 ///
 /// # Errors
-/// As [`check`], also if a kernel does not take the arguments; [`Error::Invalid`] if there is no such kernel.
+/// As [`gridlet_lang::program::check_for`].
 pub fn check_for(sources: SourceMap, wanted: &[KernelName]) -> Result<Checked> {
-    let (program, diagnostics) = crate::check::parse_and_check_for(&sources, wanted);
-    let Some(program) = program else {
-        return Err(Error::Program(diagnostics));
+    Ok(gridlet_lang::program::check_for(sources, wanted)?)
+}
+
+/// The IR with launches lowered for an architecture.
+///
+/// # Errors
+/// Only internal ones.
+pub fn lower(program: &Checked, options: &BuildOptions) -> Result<ir::Module> {
+    let launch_options = LaunchOptions {
+        count_launches: options.statistics,
+        ..LaunchOptions::for_arch(options.arch)
     };
-    for name in wanted.iter().map(KernelName::to_string) {
-        if !program.functions.iter().any(|f| f.kernel.is_some() && f.name == name) {
-            return Err(Error::Invalid(unknown_kernel(&name, &program)));
-        }
-    }
-    let sources = Arc::new(sources);
-    let module = ir::build::build_ir(&program, Arc::clone(&sources))?;
-    ir::verify::verify(&module)?;
-    let layouts = layout::compute_layouts(&module).map_err(|error| match error {
-        Error::Program(more) => Error::Program(diagnostics.iter().cloned().chain(more).collect()),
-        other => other,
-    })?;
-    debug_assert!(diagnostics.iter().all(|diagnostic| diagnostic.severity == Severity::Warning));
-    Ok(Checked { sources, module, layouts, warnings: diagnostics })
+    Ok(program.lower(&launch_options)?)
 }
 
-/// The message for a kernel that a program does not have.
-fn unknown_kernel(name: &str, program: &tree::Program) -> String {
-    let kernels = program.functions.iter().filter(|function| function.kernel.is_some());
-    let known: Vec<&str> = kernels.map(|kernel| kernel.name.as_str()).collect();
-    format!("no kernel `{name}`; the program has {}", known.join(", "))
+/// The NVVM IR in the dialect the options ask for.
+///
+/// # Errors
+/// Only internal ones.
+pub fn nvvm(program: &Checked, options: &BuildOptions) -> Result<NvvmModule> {
+    let context = Context::create();
+    let module = llvm(program, &context, options)?;
+    nvvm_text(&module, options.dialect())
 }
 
-impl Checked {
-    /// The program's name: the stem of its first file.
-    pub fn name(&self) -> String {
-        let name = &self.sources.files()[0].name;
-        Path::new(name)
-            .file_stem()
-            .map_or_else(|| name.clone(), |stem| stem.to_string_lossy().into_owned())
-    }
+/// The NVVM IR as LLVM bitcode, which is always of the modern dialect.
+///
+/// # Errors
+/// Only internal ones.
+pub fn bitcode(program: &Checked, options: &BuildOptions) -> Result<Vec<u8>> {
+    let context = Context::create();
+    let module = llvm(program, &context, options)?;
+    Ok(nvvm::modern_bitcode(&module)?.bytes)
+}
 
-    /// SHA-256 over names and texts of all sources, in hexadecimal.
-    pub fn source_sha256(&self) -> String {
-        let mut hash = Sha256::new();
-        for file in self.sources.files() {
-            for part in [&file.name, &file.text] {
-                hash.update((part.len() as u64).to_le_bytes());
-                hash.update(part.as_bytes());
-            }
-        }
-        hex(&hash.finalize())
-    }
+/// The IR with launches lowered for the CPU device.
+///
+/// # Errors
+/// Only internal ones.
+pub fn lower_for_cpu(program: &Checked, options: &CpuOptions) -> Result<ir::Module> {
+    Ok(program
+        .lower(&LaunchOptions { count_launches: options.statistics, ..LaunchOptions::CPU })?)
+}
 
-    /// Whether any kernel launches another.
-    pub fn launches(&self) -> bool {
-        launch::launches(&self.module)
-    }
+/// The module for the CPU as LLVM text, not optimised.
+///
+/// # Errors
+/// [`Error::Invalid`] where the program uses what the CPU device does not have.
+pub fn cpu_llvm(program: &Checked, options: &CpuOptions) -> Result<String> {
+    cpu::llvm_text(&lower_for_cpu(program, options)?, options)
+}
 
-    /// Whether it calls the device runtime, for launches or otherwise, and so is linked with it.
-    pub fn needs_device_runtime(&self) -> bool {
-        launch::needs_device_runtime(&self.module)
-    }
+/// The object file for the CPU, not linked.
+///
+/// # Errors
+/// As [`cpu_llvm`]; [`Error::Tool`] if LLVM refuses the module.
+pub fn cpu_object(program: &Checked, options: &CpuOptions) -> Result<Vec<u8>> {
+    cpu::object(&lower_for_cpu(program, options)?, options, &[])
+}
 
-    /// The parameter buffer of every kernel, in the order of the source.
-    pub fn parameter_buffers(&self) -> impl Iterator<Item = &ParamLayout> {
-        self.layouts.kernels.iter()
-    }
-
-    /// The IR with launches lowered for an architecture.
-    ///
-    /// # Errors
-    /// Only internal ones.
-    pub fn lower(&self, options: &BuildOptions) -> Result<ir::Module> {
-        let launch_options = LaunchOptions {
-            count_launches: options.statistics,
-            ..LaunchOptions::for_arch(options.arch)
-        };
-        self.lower_by(&launch_options)
-    }
-
-    fn lower_by(&self, options: &LaunchOptions) -> Result<ir::Module> {
-        match self.instrumented(options.count_launches)? {
-            None => launch::lower(&self.module, &self.layouts, options),
-            Some((module, layouts)) => launch::lower(&module, &layouts, options),
-        }
-    }
-
-    /// The program and its layouts with what notes statistics, if it shall.
-    fn instrumented(&self, statistics: bool) -> Result<Option<(ir::Module, Layouts)>> {
-        if !statistics {
-            return Ok(None);
-        }
-        let module = launch::instrument(&self.module)?;
-        let layouts = layout::compute_layouts(&module)?;
-        Ok(Some((module, layouts)))
-    }
-
-    /// The NVVM IR in the dialect the options ask for.
-    ///
-    /// # Errors
-    /// Only internal ones.
-    pub fn nvvm(&self, options: &BuildOptions) -> Result<NvvmModule> {
-        let context = Context::create();
-        let module = self.llvm(&context, options)?;
-        nvvm_text(&module, options.dialect())
-    }
-
-    /// The NVVM IR as LLVM bitcode, which is always of the modern dialect.
-    ///
-    /// # Errors
-    /// Only internal ones.
-    pub fn bitcode(&self, options: &BuildOptions) -> Result<Vec<u8>> {
-        let context = Context::create();
-        let module = self.llvm(&context, options)?;
-        Ok(nvvm::modern_bitcode(&module)?.bytes)
-    }
-
-    /// The IR with launches lowered for the CPU device.
-    ///
-    /// # Errors
-    /// Only internal ones.
-    pub fn lower_for_cpu(&self, options: &CpuOptions) -> Result<ir::Module> {
-        let launch_options = LaunchOptions {
-            strategy: Strategy::Cdp,
-            symbols: DeviceRuntimeAbi::Public,
-            count_launches: options.statistics,
-            fill_by_kernel: false,
-            turns: false,
-            instructions: Instructions::NONE,
-        };
-        self.lower_by(&launch_options)
-    }
-
-    /// The module for the CPU as LLVM text, not optimised.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] where the program uses what the CPU device does not have.
-    pub fn cpu_llvm(&self, options: &CpuOptions) -> Result<String> {
-        cpu::llvm_text(&self.lower_for_cpu(options)?, options)
-    }
-
-    /// The object file for the CPU, not linked.
-    ///
-    /// # Errors
-    /// As [`Checked::cpu_llvm`]; [`Error::Tool`] if LLVM refuses the module.
-    pub fn cpu_object(&self, options: &CpuOptions) -> Result<Vec<u8>> {
-        cpu::object(&self.lower_for_cpu(options)?, options, &[])
-    }
-
-    fn llvm<'ctx>(
-        &self,
-        context: &'ctx Context,
-        options: &BuildOptions,
-    ) -> Result<inkwell::module::Module<'ctx>> {
-        let lowered = self.lower(options)?;
-        codegen::build_module(context, &lowered)
-    }
+fn llvm<'ctx>(
+    program: &Checked,
+    context: &'ctx Context,
+    options: &BuildOptions,
+) -> Result<inkwell::module::Module<'ctx>> {
+    codegen::build_module(context, &lower(program, options)?)
 }
 
 /// Writes a module as NVVM IR in a dialect, in the legacy one with the device runtime's declarations as NVIDIA's
@@ -412,7 +310,7 @@ impl Session {
     /// [`Error::Missing`] without libNVVM, [`Error::Tool`] if a tool refuses the module.
     pub fn ptx(&self, program: &Checked, options: &BuildOptions) -> Result<(Ptx, String)> {
         let context = Context::create();
-        let module = program.llvm(&context, options)?;
+        let module = llvm(program, &context, options)?;
         codegen::link_inputs(&module, &program.module, &self.inputs)?;
         self.ptx_of(&module, options)
     }
@@ -495,7 +393,7 @@ impl Session {
             .map_err(|error| link::externs::explain(error, &program.module, &self.inputs, true))?;
         if options.statistics || launch::fills(&program.module) {
             // There are kernels that the program does not have.
-            let layouts = layout::compute_layouts(&program.lower(options)?)?;
+            let layouts = layout::compute_layouts(&lower(program, options)?)?;
             link::check_parameters(&cubin, &layouts.kernels)?;
         } else {
             link::check_parameters(&cubin, program.parameter_buffers())?;
@@ -509,7 +407,7 @@ impl Session {
     /// # Errors
     /// As [`Checked::cpu_object`]; [`Error::Missing`] without a C compiler to link with.
     pub fn cpu_image(&self, program: &Checked, options: &CpuOptions) -> Result<SharedObject> {
-        let object = cpu::object(&program.lower_for_cpu(options)?, options, &self.inputs)?;
+        let object = cpu::object(&lower_for_cpu(program, options)?, options, &self.inputs)?;
         cpu::link(&object, &self.inputs)
             .map_err(|error| link::externs::explain(error, &program.module, &self.inputs, false))
     }
@@ -530,15 +428,6 @@ fn once<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
     Ok(cell.get_or_init(|| made))
 }
 
-/// Lower-case hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -555,7 +444,7 @@ mod tests {
         let texts: Vec<&str> = warnings.iter().map(|warning| warning.message.as_str()).collect();
         assert_eq!(texts, ["libNVVM says: stack is large", "nvJitLink says: stack is large"]);
         assert!(warnings.iter().all(|w| w.id == ids::TOOL_WARNING && w.labels.is_empty()));
-        let shown = crate::diagnostics::render(&warnings[..1], &SourceMap::default(), false);
+        let shown = gridlet_lang::diagnostics::render(&warnings[..1], &SourceMap::default(), false);
         assert_eq!(shown.trim_end(), "warning[tool-warning]: libNVVM says: stack is large");
     }
 }

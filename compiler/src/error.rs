@@ -1,8 +1,8 @@
-//! What a compilation can end with, by whose fault it is.
+//! Compilation errors, by responsible party.
 
 use std::path::PathBuf;
 
-use crate::diagnostics::Diagnostic;
+use gridlet_lang::diagnostics::Diagnostic;
 
 /// Why a stage gave no result.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +58,18 @@ impl Error {
     /// A bug of ours, found in `stage`.
     pub fn internal(stage: &'static str, message: impl Into<String>) -> Self {
         Error::Internal { stage, message: message.into() }
+    }
+}
+
+impl From<gridlet_lang::Error> for Error {
+    fn from(error: gridlet_lang::Error) -> Self {
+        match error {
+            gridlet_lang::Error::Program(diagnostics) => Error::Program(diagnostics),
+            gridlet_lang::Error::Internal { stage, message } => Error::Internal { stage, message },
+            gridlet_lang::Error::Invalid(message) => Error::Invalid(message),
+            gridlet_lang::Error::Unreadable(message) => Error::Unreadable(message),
+            gridlet_lang::Error::Io { path, source } => Error::Io { path, source },
+        }
     }
 }
 

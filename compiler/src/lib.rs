@@ -17,33 +17,24 @@
 //! # Ok(()) }
 //! ```
 
-pub mod arch;
 pub mod artifact;
-pub mod builtins;
-pub mod chain;
-pub mod check;
 pub mod codegen;
 pub mod compile;
 pub mod cpu;
-pub mod diagnostics;
+pub mod disk;
 pub mod error;
-pub mod float;
-pub mod format;
 pub mod host;
-pub mod ir;
-pub mod launch;
-pub mod layout;
 pub mod link;
-pub mod load;
 pub mod nvvm;
 pub mod ptx;
-pub mod source;
-pub mod syntax;
 pub mod target;
 pub mod toolchain;
-pub mod types;
 
-pub use check::parse_and_check;
 pub use error::{Error, Result};
+/// The front end, whose stages need neither LLVM nor CUDA.
+pub use gridlet_lang::{
+    arch, builtins, chain, check, diagnostics, float, format, ir, launch, layout, load, operators,
+    program, source, syntax, types,
+};
 /// LLVM, as the functions take it that work on anyone's modules: another version's modules are other types.
 pub use inkwell;

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
 use gridlet::arch::{CudaArch, Dialect};
-use gridlet::compile::{Backend, BuildOptions, CpuOptions, DialectChoice, Session};
+use gridlet::compile::{self, Backend, BuildOptions, CpuOptions, DialectChoice, Session};
 use gridlet::ir::verify::verify;
 use gridlet::toolchain::Component;
 use nvvm_tests::differential::{self, Outcome, Runner, Way};
@@ -56,13 +56,13 @@ fn every_stage_takes_what_the_one_before_made() {
         let stages = || -> gridlet::Result<()> {
             let checked = checked.map_err(|error| gridlet::Error::Invalid(error.to_string()))?;
             verify(&checked.module)?;
-            verify(&checked.lower_for_cpu(&CpuOptions::default())?)?;
+            verify(&compile::lower_for_cpu(&checked, &CpuOptions::default())?)?;
             for dialect in [Dialect::Legacy, Dialect::Modern] {
                 let dialect = DialectChoice::Fixed(dialect);
                 let options = BuildOptions { dialect, ..BuildOptions::default() };
-                verify(&checked.lower(&options)?)?;
+                verify(&compile::lower(&checked, &options)?)?;
                 // LLVM's verifier is part of this.
-                checked.nvvm(&options)?;
+                compile::nvvm(&checked, &options)?;
             }
             Ok(())
         };

@@ -40,7 +40,7 @@ fn checked(path: &Path) -> (String, Checked) {
 fn text(program: &Checked, arch: CudaArch, dialect: Dialect) -> String {
     let options =
         BuildOptions { arch, dialect: DialectChoice::Fixed(dialect), ..BuildOptions::default() };
-    let module = program.nvvm(&options).unwrap();
+    let module = compile::nvvm(&program, &options).unwrap();
     assert_eq!(module.dialect, dialect);
     String::from_utf8(module.bytes).unwrap()
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use gridlet::arch::CudaArch;
-use gridlet::compile::{BuildOptions, Checked, CpuOptions, DialectChoice};
+use gridlet::compile::{self, BuildOptions, Checked, CpuOptions, DialectChoice};
 use gridlet::diagnostics::{Diagnostic, Severity, ids, reference, render};
 use gridlet::error::Error;
 use gridlet::format::format as layout_of;
@@ -16,7 +16,7 @@ use gridlet::launch::{self, LaunchOptions};
 use gridlet::layout::compute_layouts;
 use gridlet::link::{Cubin, cubin};
 use gridlet::source::{FileId, SourceMap};
-use gridlet::{arch::Dialect, parse_and_check, syntax};
+use gridlet::{arch::Dialect, check::parse_and_check, syntax};
 use gridlet_runtime::Artifact;
 use nvvm_tests::generate;
 
@@ -197,9 +197,9 @@ fn through_llvm(checked: &Checked) {
     for dialect in [Dialect::Legacy, Dialect::Modern] {
         let options =
             BuildOptions { dialect: DialectChoice::Fixed(dialect), ..BuildOptions::default() };
-        accept(checked.nvvm(&options));
+        accept(compile::nvvm(&checked, &options));
     }
-    accept(checked.cpu_llvm(&CpuOptions { check: true, ..CpuOptions::default() }));
+    accept(compile::cpu_llvm(&checked, &CpuOptions { check: true, ..CpuOptions::default() }));
 }
 
 /// The user's mistakes are answers, our own are bugs.

@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use gridlet_artifact::manifest::{self, ImageKind, MANIFEST_VERSION, Manifest, STATISTICS_SMS};
 use gridlet_artifact::{Artifact, cpu_arch, describe_image};
 
-use crate::arch::CudaArch;
 use crate::compile::{BuildOptions, Checked, CpuOptions, Session};
 use crate::error::{Error, Result};
-use crate::ir::{self, KernelId};
-use crate::launch::{self, LAUNCHES_MADE, LOST_LAUNCH_RECORD, STATISTICS, Strategy};
-use crate::layout::{field_offset, static_shared_bytes, type_layout};
 use crate::target::Target;
-use crate::types::{StructId, Structs, Type};
+use gridlet_lang::arch::CudaArch;
+use gridlet_lang::ir::{self, KernelId};
+use gridlet_lang::launch::{self, LAUNCHES_MADE, LOST_LAUNCH_RECORD, STATISTICS, Strategy};
+use gridlet_lang::layout::{field_offset, static_shared_bytes, type_layout};
+use gridlet_lang::types::{StructId, Structs, Type};
 
 /// Describes a checked program, without images.
 pub fn describe(program: &Checked) -> Manifest {
@@ -255,5 +255,24 @@ impl StructTable<'_> {
             found.insert(id, described);
         }
         found.into_values().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gridlet_lang::program::check;
+    use gridlet_lang::source::SourceMap;
+
+    use super::*;
+
+    #[test]
+    fn fills_are_no_launches_of_the_program() {
+        let source = "kernel fill(p: *mut u8, s: stream) { memset_async(p, 7, 100, s); }";
+        let fills = check(SourceMap::single("p.grid", source)).unwrap();
+        let manifest = describe(&fills);
+        assert_eq!(manifest.kernels.len(), 1);
+        assert_eq!(manifest.kernels[0].launches, [""; 0]);
+        // Fills still launch grids, and those leave green contexts as all device-side launches do.
+        assert!(manifest.device_runtime.is_some());
     }
 }

@@ -12,9 +12,9 @@ use inkwell::values::{AsValueRef, BasicValueEnum, FloatValue, IntValue, PointerV
 use super::bug;
 use super::function::FunctionEmitter;
 use super::values::{float, int, pointer};
-use crate::builtins::{AtomicOp, Scope};
 use crate::error::Result;
-use crate::types::Scalar;
+use gridlet_lang::builtins::{AtomicOp, Scope};
+use gridlet_lang::types::Scalar;
 
 /// What LLVM calls the scope of one GPU. Without it LLVM means the whole system.
 const SCOPE: &str = "device";

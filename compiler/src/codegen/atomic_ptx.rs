@@ -8,9 +8,9 @@ use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, CallSiteValue, Poi
 
 use super::function::FunctionEmitter;
 use super::values::{int, pointer, result};
-use crate::builtins::{AtomicOp, Order, Scope};
 use crate::error::Result;
-use crate::types::{Scalar, Type};
+use gridlet_lang::builtins::{AtomicOp, Order, Scope};
+use gridlet_lang::types::{Scalar, Type};
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// Reads, modifies and writes within a scope; gives the old value.

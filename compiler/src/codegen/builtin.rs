@@ -6,10 +6,10 @@ use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, IntValue};
 use super::bug;
 use super::function::FunctionEmitter;
 use super::values::result;
-use crate::builtins::{Builtin, Scope};
 use crate::error::Result;
-use crate::ir::{GlobalId, Operand};
-use crate::types::Type;
+use gridlet_lang::builtins::{Builtin, Scope};
+use gridlet_lang::ir::{GlobalId, Operand};
+use gridlet_lang::types::Type;
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// Emits a built-in operation whose value is a `ty`.

@@ -8,7 +8,7 @@ use super::bug;
 use super::function::FunctionEmitter;
 use super::values::{float, int, pointer};
 use crate::error::Result;
-use crate::types::{Scalar, Type};
+use gridlet_lang::types::{Scalar, Type};
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// `value as to`.

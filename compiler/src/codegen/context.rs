@@ -14,8 +14,8 @@ use inkwell::values::{FunctionValue, PointerValue};
 use super::cpu::CpuTarget;
 use super::{DATA_LAYOUT, TRIPLE, bug};
 use crate::error::{Error, Result};
-use crate::ir;
-use crate::types::StructId;
+use gridlet_lang::ir;
+use gridlet_lang::types::StructId;
 
 /// The LLVM module under construction and what refers into it.
 pub(super) struct ModuleContext<'ctx, 'ir> {

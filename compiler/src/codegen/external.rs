@@ -1,4 +1,4 @@
-//! Calls of `extern fn`, by the convention of [`crate::check`]'s `externs`: what CUDA C++ gives an
+//! Calls of `extern fn`, by the convention of [`gridlet_lang::check`]'s `externs`: what CUDA C++ gives an
 //! `extern "C" __device__` function, and on the CPU C. What becomes of structs and vectors is decided in
 //! [`super::c_abi`]; here it becomes LLVM's types and attributes.
 
@@ -12,8 +12,8 @@ use super::context::ModuleContext;
 use super::function::{FunctionEmitter, set_alignment};
 use super::values::result;
 use crate::error::{Error, Result};
-use crate::ir::Extern;
-use crate::types::{Scalar, Type};
+use gridlet_lang::ir::Extern;
+use gridlet_lang::types::{Scalar, Type};
 
 /// What a CPU's registers of 8 bytes are read from is so long that each can be read whole.
 const CPU_REGISTER_BYTES: u32 = 8;

@@ -16,11 +16,11 @@ use super::unroll::LoopNodes;
 use super::values::{int, pointer};
 use super::{PTX_KERNEL, bug};
 use crate::error::Result;
-use crate::ir::{
+use gridlet_lang::ir::{
     BlockId, Function, FunctionId, KernelId, Operand, Role, Terminator, loops, symbol,
 };
-use crate::source::Span;
-use crate::types::{Scalar, Type};
+use gridlet_lang::source::Span;
+use gridlet_lang::types::{Scalar, Type};
 
 impl<'ctx> ModuleContext<'ctx, '_> {
     /// Declares all functions, so that they can call each other in any order.

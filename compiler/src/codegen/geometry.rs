@@ -4,9 +4,9 @@ use inkwell::values::BasicValueEnum;
 
 use super::function::FunctionEmitter;
 use crate::error::Result;
-use crate::ir::Module;
-use crate::ir::graph::uses_dynamic_shared;
-use crate::types::Type;
+use gridlet_lang::ir::Module;
+use gridlet_lang::ir::graph::uses_dynamic_shared;
+use gridlet_lang::types::Type;
 
 /// The special registers of the geometry's `dim3` fields, in their order.
 const REGISTERS: [&str; 4] = ["tid", "ctaid", "ntid", "nctaid"];

@@ -9,7 +9,7 @@ use super::bug;
 use super::context::ModuleContext;
 use super::{cpu, geometry};
 use crate::error::{Error, Result};
-use crate::ir::{Global, Init, Space, symbol};
+use gridlet_lang::ir::{Global, Init, Space, symbol};
 
 /// Device memory (NVVM IR Specification, "Address Spaces"). Constants lie here too, as nvcc puts its
 /// strings: the constant bank (4) holds only 64 KiB for all of a module.

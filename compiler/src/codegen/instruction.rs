@@ -9,9 +9,9 @@ use super::function::FunctionEmitter;
 use super::types::Carrier;
 use super::values::{int, pointer, result};
 use crate::error::Result;
-use crate::ir::{InstId, InstKind, Operand};
-use crate::launch::symbols::{DeviceRuntimeAbi, RuntimeFunction};
-use crate::types::{StructId, Type};
+use gridlet_lang::ir::{InstId, InstKind, Operand};
+use gridlet_lang::launch::symbols::{DeviceRuntimeAbi, RuntimeFunction};
+use gridlet_lang::types::{StructId, Type};
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// Emits an instruction; gives its value, if it has one.

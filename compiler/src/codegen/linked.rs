@@ -6,11 +6,11 @@ use inkwell::module::{Linkage, Module};
 use inkwell::values::FunctionValue;
 
 use crate::error::{Error, Result};
-use crate::ir;
 use crate::link::LinkInput;
 use crate::link::externs::{called, mismatch};
 use crate::link::input::InputKind;
 use crate::toolchain::LLVM_VERSION;
+use gridlet_lang::ir;
 
 /// Links into `module`, of the program `ir`, those of the inputs that are LLVM IR for its target. One whose
 /// triple names another target is left out, as it is there for that one.

@@ -9,9 +9,9 @@ use inkwell::values::{BasicValueEnum, FloatValue};
 use super::bug;
 use super::function::FunctionEmitter;
 use super::values::{float, int, result};
-use crate::builtins::{BitOp, MathOp};
 use crate::error::Result;
-use crate::types::Scalar;
+use gridlet_lang::builtins::{BitOp, MathOp};
+use gridlet_lang::types::Scalar;
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// A mathematical function; all arguments and the result are `scalar`s.

@@ -12,8 +12,8 @@ use super::function::{FunctionEmitter, set_alignment};
 use super::types::Carrier;
 use super::values::{int, pointer};
 use crate::error::Result;
-use crate::ir::Const;
-use crate::types::{Scalar, Type};
+use gridlet_lang::ir::Const;
+use gridlet_lang::types::{Scalar, Type};
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// `base + offset` bytes.

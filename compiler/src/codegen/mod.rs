@@ -8,7 +8,7 @@
 //! - **Symbols** are the IR's names. Where the host or another module sees one, a `.` becomes `$`, which PTX
 //!   allows and no name of the language has. In internal ones (`fill.body`) LLVM and libNVVM rename it.
 //! - **Memory.** LLVM never lays out a struct: variables and `byval` parameters of aggregate types are byte
-//!   arrays with the alignment that [`layout`](crate::layout) says, and an aggregate is loaded and stored
+//!   arrays with the alignment that [`layout`](gridlet_lang::layout) says, and an aggregate is loaded and stored
 //!   leaf by leaf at `layout`'s offsets. In registers a struct is an LLVM struct, a mere carrier.
 //! - **Wide values**, of more than `types::MAX_LEAVES` leaves, are carried as a pointer to a
 //!   copy that nothing writes; see `memory.rs`.
@@ -48,7 +48,7 @@ use inkwell::module::Module;
 pub(crate) use linked::link_inputs;
 
 use crate::error::{Error, Result};
-use crate::ir;
+use gridlet_lang::ir;
 
 /// The target triple of every module.
 pub const TRIPLE: &str = "nvptx64-nvidia-cuda";

@@ -15,10 +15,10 @@ use inkwell::{FloatPredicate, IntPredicate};
 use super::bug;
 use super::function::FunctionEmitter;
 use super::values::{float, int};
-use crate::builtins::MathOp;
 use crate::error::Result;
-use crate::float as rounding;
-use crate::types::Scalar;
+use gridlet_lang::builtins::MathOp;
+use gridlet_lang::float as rounding;
+use gridlet_lang::types::Scalar;
 
 /// Bits of a double's significand, the hidden one counted: integers below 2 to this power are exact.
 const F64_PRECISION: u32 = 53;

@@ -6,10 +6,10 @@ use inkwell::{FloatPredicate, IntPredicate};
 use super::bug;
 use super::function::FunctionEmitter;
 use super::values::{float, int, pointer, result};
-use crate::builtins::MathOp;
 use crate::error::Result;
-use crate::ir::{BinaryOp, Operand, UnaryOp};
-use crate::types::{Scalar, Type};
+use gridlet_lang::builtins::MathOp;
+use gridlet_lang::ir::{BinaryOp, Operand, UnaryOp};
+use gridlet_lang::types::{Scalar, Type};
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// An operator on one value of type `ty`.

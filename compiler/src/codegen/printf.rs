@@ -8,9 +8,9 @@ use super::bug;
 use super::function::FunctionEmitter;
 use super::values::result;
 use crate::error::Result;
-use crate::ir::GlobalId;
-use crate::layout::buffer_layout;
-use crate::types::Type;
+use gridlet_lang::ir::GlobalId;
+use gridlet_lang::layout::buffer_layout;
+use gridlet_lang::types::Type;
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// Prints. The buffer holds the arguments in order, each at its natural alignment, as a C struct would.

@@ -6,8 +6,8 @@ use inkwell::types::{BasicType, BasicTypeEnum, FloatType, IntType, PointerType, 
 use super::bug;
 use super::context::ModuleContext;
 use crate::error::{Error, Result};
-use crate::layout;
-use crate::types::{Scalar, StructId, Type};
+use gridlet_lang::layout;
+use gridlet_lang::types::{Scalar, StructId, Type};
 
 /// The most leaves (scalars, pointers, vectors) of a value that is carried in registers. A wider one would
 /// be as many instructions at each load and store.

@@ -13,7 +13,7 @@ use super::bug;
 use super::context::ModuleContext;
 use super::function::FunctionEmitter;
 use crate::error::Result;
-use crate::ir::{BlockId, Terminator, Unroll};
+use gridlet_lang::ir::{BlockId, Terminator, Unroll};
 
 /// The nodes of a function's loops: all branches back must have one and the same.
 pub(super) type LoopNodes<'ctx> = RefCell<BTreeMap<BlockId, MetadataValue<'ctx>>>;

@@ -5,9 +5,9 @@ use inkwell::values::{BasicValueEnum, IntValue};
 use super::bug;
 use super::function::FunctionEmitter;
 use super::values::{int, result};
-use crate::builtins::{BlockReduceOp, ReduceOp, ShuffleMode, VoteMode};
 use crate::error::Result;
-use crate::types::Scalar;
+use gridlet_lang::builtins::{BlockReduceOp, ReduceOp, ShuffleMode, VoteMode};
+use gridlet_lang::types::Scalar;
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// A shuffle of a scalar of 16 bits or more, or a pointer. The hardware moves 32 bits, so 64 go in two halves.

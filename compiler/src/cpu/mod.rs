@@ -13,8 +13,8 @@ pub use linker::link;
 
 use crate::codegen::{CpuModuleOptions, build_cpu_module, link_inputs};
 use crate::error::{Error, Result};
-use crate::ir;
 use crate::link::LinkInput;
+use gridlet_lang::ir;
 
 /// How to build an image for the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::compile::Checked;
-use crate::source::Span;
+use gridlet_lang::source::Span;
 
 /// The comment right above each kernel that has one, by the kernel's name, without its slashes.
 pub fn kernel_docs(program: &Checked) -> BTreeMap<String, Vec<String>> {

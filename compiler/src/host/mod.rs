@@ -19,7 +19,7 @@
 //! ```
 //!
 //! The module has a struct `Program` with the bundle, a method for each kernel and each `static` variable, and the
-//! structs that those mention. Comments right above a kernel become its method's. [`gridlet_runtime::typed`] says what
+//! structs that those mention. Comments right above a kernel become its method's. `gridlet_runtime::typed` says what
 //! the arguments are. [`Build::arch`] makes machine code and needs NVIDIA's compiler parts where the host is built;
 //! [`Build::ptx`] and [`Build::cpu`] do not, but PTX serves only programs that launch nothing.
 
@@ -36,12 +36,12 @@ use gridlet_artifact::Artifact;
 use gridlet_artifact::cpu_arch;
 use gridlet_artifact::manifest::ImageKind;
 
-use crate::arch::CudaArch;
 use crate::artifact::{self, NewImage};
 use crate::compile::{self, Backend, BuildOptions, Checked, CpuOptions, KernelName, Session};
-use crate::diagnostics;
 use crate::error::Error;
-use crate::source::SourceMap;
+use gridlet_lang::arch::CudaArch;
+use gridlet_lang::diagnostics;
+use gridlet_lang::source::SourceMap;
 
 pub use docs::kernel_docs;
 pub use rust::generate;
@@ -115,7 +115,7 @@ impl Build {
         self
     }
 
-    /// What [`gridlet_runtime::include_program`] calls it, in place of the file's name without its ending: for two programs
+    /// What `gridlet_runtime::include_program` calls it, in place of the file's name without its ending: for two programs
     /// of one file name.
     pub fn name(mut self, name: impl Into<String>) -> Build {
         self.name = Some(name.into());
@@ -128,7 +128,7 @@ impl Build {
         self
     }
 
-    /// Compiles; writes the bundle and the module that [`gridlet_runtime::include_program`] includes, both named as the
+    /// Compiles; writes the bundle and the module that `gridlet_runtime::include_program` includes, both named as the
     /// program's file or by [`Build::name`]; and tells cargo which files they depend on. Warnings of the program are cargo's
     /// warnings.
     ///

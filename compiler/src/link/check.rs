@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::Cubin;
 use super::cubin::{KernelRecords, parameter_records};
-use crate::ir::symbol;
-use crate::layout::ParamLayout;
 use crate::{Error, Result};
+use gridlet_lang::ir::symbol;
+use gridlet_lang::layout::ParamLayout;
 
 /// Checks that every kernel's parameters lie in the cubin where the layout pass put them. Kernels of the
 /// cubin that `layouts` does not name are not looked at: they are the device runtime's or other modules'.
@@ -72,9 +72,9 @@ fn difference(records: &KernelRecords, layout: &ParamLayout) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::ParamSlot;
     use crate::link::cubin::ParameterRecord;
-    use crate::types::Type;
+    use gridlet_lang::layout::ParamSlot;
+    use gridlet_lang::types::Type;
 
     fn layout() -> ParamLayout {
         let slot = |name: &str, ty, offset, size| ParamSlot {

@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 
 use super::LinkInput;
 use super::input::InputKind;
-use crate::diagnostics::{Diagnostic, ids};
 use crate::error::{Error, Result};
-use crate::ir::{Extern, InstKind, Module};
 use crate::ptx::Ptx;
-use crate::source::Span;
+use gridlet_lang::diagnostics::{Diagnostic, ids};
+use gridlet_lang::ir::{Extern, InstKind, Module};
+use gridlet_lang::source::Span;
 
 /// The `extern fn`s that a module calls, in the order of the source.
 pub(crate) fn called(module: &Module) -> Vec<&Extern> {

@@ -11,10 +11,10 @@ use std::ptr;
 use libloading::Library;
 
 use super::{Cubin, InputKind, LinkInput};
-use crate::arch::CudaArch;
 use crate::ptx::Ptx;
 use crate::toolchain::{Version, library};
 use crate::{Error, Result};
+use gridlet_lang::arch::CudaArch;
 
 const NAME: &str = "nvJitLink";
 

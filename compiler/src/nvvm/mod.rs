@@ -12,9 +12,9 @@ use inkwell::llvm_sys::core::LLVMSetDataLayout;
 use inkwell::module::Module;
 use inkwell::targets::TargetTriple;
 
-use crate::arch::Dialect;
 use crate::codegen;
 use crate::error::{Error, Result};
+use gridlet_lang::arch::Dialect;
 
 /// A module for libNVVM.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,10 +11,10 @@ use std::ptr;
 use libloading::Library;
 
 use super::{Ptx, PtxOptions, workarounds};
-use crate::arch::{CudaArch, Dialect};
 use crate::nvvm::NvvmModule;
 use crate::toolchain::{Version, library};
 use crate::{Error, Result};
+use gridlet_lang::arch::{CudaArch, Dialect};
 
 const NAME: &str = "libNVVM";
 

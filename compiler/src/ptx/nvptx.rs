@@ -21,9 +21,9 @@ use inkwell::targets::{
 };
 
 use super::{Ptx, PtxOptions, workarounds};
-use crate::arch::CudaArch;
 use crate::codegen;
 use crate::error::{Error, Result};
+use gridlet_lang::arch::CudaArch;
 
 /// Optimises a copy of `module` and compiles it to PTX of the oldest version that `arch` has, which every
 /// later ptxas reads. `libdevice` is `libdevice.10.bc`, for modules that use its functions.

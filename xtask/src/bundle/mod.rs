@@ -341,7 +341,7 @@ mod tests {
         for (name, text) in [
             SCRIPTS[0],
             SCRIPTS[1],
-            ("programs/tests/gridlet-gpu", TESTS),
+            ("programs/tests/gridlet-cli-gpu", TESTS),
             ("programs/tests/gridlet-runtime-gpu", TESTS),
             ("programs/complete", ""),
             ("toolkit/bin/compute-sanitizer", SANITIZER),
@@ -369,12 +369,12 @@ mod tests {
     fn each_test_runs_by_itself_under_memcheck() {
         let bundle = bundle_of_scripts();
         let (status, said) =
-            run_tests(bundle.path(), &["--memcheck", "gridlet-runtime-gpu", "gridlet-gpu"]);
+            run_tests(bundle.path(), &["--memcheck", "gridlet-runtime-gpu", "gridlet-cli-gpu"]);
         assert_eq!(status, Some(1), "{said}");
         for line in [
             "!! memcheck-gridlet-runtime-gpu-hangs did not end within 1 s",
-            "!! memcheck-gridlet-gpu-wild ended with status 9",
-            "memcheck-gridlet-gpu-wild.log:========= Invalid __global__ write",
+            "!! memcheck-gridlet-cli-gpu-wild ended with status 9",
+            "memcheck-gridlet-cli-gpu-wild.log:========= Invalid __global__ write",
             "skipped under memcheck: it waits",
             "2 passed, 4 failed, 2 skipped",
         ] {

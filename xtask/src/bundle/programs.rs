@@ -12,18 +12,15 @@ use crate::setup::Environment;
 
 /// Programs, by package and name; they go to `bin`.
 const PROGRAMS: [(&str, &str); 4] = [
-    ("gridlet", "gridlet"),
+    ("gridlet-cli", "gridlet"),
     ("gridlet-examples", "demo"),
     ("gridlet-examples", "bench"),
     ("nvvm-tests", "differential"),
 ];
 /// The tests that need a GPU, by package and name of the test; they go to `tests/<package>-<name>`.
-const TESTS: [(&str, &str); 8] = [
-    ("gridlet", "built_ins"),
-    ("gridlet", "corpus"),
-    ("gridlet", "edge_values"),
-    ("gridlet", "gpu"),
-    ("gridlet", "language"),
+const TESTS: [(&str, &str); 5] = [
+    ("gridlet", "devices"),
+    ("gridlet-cli", "gpu"),
     ("gridlet-examples", "gpu"),
     ("gridlet-examples", "typed"),
     ("gridlet-runtime", "gpu"),

@@ -2,8 +2,8 @@
 //! into one or two general ones, and of a larger one its address is passed.
 
 use super::{Passing, Register, Signature, is_aggregate, parts};
-use crate::layout;
-use crate::types::{Scalar, Structs, Type};
+use gridlet_lang::layout;
+use gridlet_lang::types::{Scalar, Structs, Type};
 
 pub(super) fn signature(parameters: &[Type], result: &Type, structs: &Structs) -> Signature {
     Signature {

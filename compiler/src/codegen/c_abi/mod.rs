@@ -12,8 +12,8 @@ mod system_v;
 #[cfg(test)]
 mod tests;
 
-use crate::layout::{self, Leaf};
-use crate::types::{Scalar, Structs, Type};
+use gridlet_lang::layout::{self, Leaf};
+use gridlet_lang::types::{Scalar, Structs, Type};
 
 /// A calling convention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 //! are enough left for all of it, and any other onto the stack.
 
 use super::{Part, Passing, Register, Signature, is_aggregate, parts};
-use crate::layout;
-use crate::types::{Scalar, Structs, Type};
+use gridlet_lang::layout;
+use gridlet_lang::types::{Scalar, Structs, Type};
 
 /// Registers left for parameters.
 struct Free {

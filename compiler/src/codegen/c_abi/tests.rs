@@ -6,9 +6,9 @@ use c_shapes::{STRUCTS, VECTORS};
 
 use super::{Convention, Passing, Register};
 use crate::compile;
-use crate::ir::Module;
-use crate::source::SourceMap;
-use crate::types::{Scalar, Type};
+use gridlet_lang::ir::Module;
+use gridlet_lang::source::SourceMap;
+use gridlet_lang::types::{Scalar, Type};
 
 #[path = "../../../tests/support/c_shapes.rs"]
 mod c_shapes;

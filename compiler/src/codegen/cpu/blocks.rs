@@ -11,9 +11,9 @@ use crate::codegen::context::ModuleContext;
 use crate::codegen::function::FunctionEmitter;
 use crate::codegen::values::{int, pointer};
 use crate::error::{Error, Result};
-use crate::ir::guards::{Guard, guards, stored_once};
-use crate::ir::{Function, InstId, InstKind, KernelId, Operand};
-use crate::types::{Scalar, Type};
+use gridlet_lang::ir::guards::{Guard, guards, stored_once};
+use gridlet_lang::ir::{Function, InstId, InstKind, KernelId, Operand};
+use gridlet_lang::types::{Scalar, Type};
 
 /// A kernel's body, to be called for each thread of a row: of threads that differ in `thread_idx.x` alone.
 struct Row<'a, 'ctx> {

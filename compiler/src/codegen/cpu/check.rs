@@ -5,18 +5,18 @@ use inkwell::IntPredicate;
 use inkwell::values::{BasicValueEnum, PointerValue};
 
 use super::variables::source_name;
-use crate::builtins::{Builtin, Order};
 use crate::codegen::bug;
 use crate::codegen::function::FunctionEmitter;
 use crate::codegen::types::Carrier;
 use crate::codegen::values::pointer;
 use crate::error::Result;
-use crate::ir::{
+use gridlet_lang::builtins::{Builtin, Order};
+use gridlet_lang::ir::{
     Block, Const, Function, FunctionId, Inst, InstId, InstKind, Operand, SlotId, loops,
     loops::Turns, same_type,
 };
-use crate::launch::symbols::RECORD_LOST_LAUNCH;
-use crate::types::{Scalar, Type};
+use gridlet_lang::launch::symbols::RECORD_LOST_LAUNCH;
+use gridlet_lang::types::{Scalar, Type};
 
 impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {
     pub(super) fn is_checked(&self) -> bool {

@@ -8,7 +8,7 @@ use inkwell::module::FlagBehavior;
 
 use crate::codegen::context::ModuleContext;
 use crate::codegen::function::FunctionEmitter;
-use crate::ir::Role;
+use gridlet_lang::ir::Role;
 
 /// The version of DWARF that every debugger in use reads.
 const DWARF_VERSION: u64 = 4;

@@ -5,17 +5,17 @@ use inkwell::attributes::AttributeLoc;
 use inkwell::module::Linkage;
 use inkwell::values::{BasicValue, BasicValueEnum, FunctionValue, IntValue};
 
-use crate::builtins::Builtin;
 use crate::codegen::bug;
 use crate::codegen::context::ModuleContext;
 use crate::codegen::function::FunctionEmitter;
 use crate::codegen::instruction::runtime_function;
 use crate::codegen::values::{int, pointer};
 use crate::error::{Error, Result};
-use crate::ir::{self, InstKind, KernelId, graph, loops, symbol};
-use crate::launch::symbols::RuntimeFunction;
-use crate::layout::buffer_layout;
-use crate::types::Type;
+use gridlet_lang::builtins::Builtin;
+use gridlet_lang::ir::{self, InstKind, KernelId, graph, loops, symbol};
+use gridlet_lang::launch::symbols::RuntimeFunction;
+use gridlet_lang::layout::buffer_layout;
+use gridlet_lang::types::Type;
 
 /// The entry for whole blocks, and its form for processors of the level x86-64-v3.
 pub(super) const BLOCKS: &str = "blocks";

@@ -8,16 +8,17 @@ use inkwell::values::{
     BasicMetadataValueEnum, BasicValue, BasicValueEnum, CallSiteValue, IntValue, PointerValue,
 };
 
-use crate::builtins::{Builtin, ShuffleMode, VoteMode};
 use crate::codegen::bug;
 use crate::codegen::function::FunctionEmitter;
 use crate::codegen::instruction::runtime_function;
 use crate::codegen::values::{int, pointer, result};
 use crate::error::Result;
-use crate::ir::{Block, BlockId, ExternId, InstKind};
-use crate::launch::symbols::{RuntimeFunction, is_reserved};
-use crate::source::Span;
-use crate::types::Type;
+use gridlet_lang::builtins::{Builtin, ShuffleMode, VoteMode};
+use gridlet_lang::ir::symbol::is_reserved;
+use gridlet_lang::ir::{Block, BlockId, ExternId, InstKind};
+use gridlet_lang::launch::symbols::RuntimeFunction;
+use gridlet_lang::source::Span;
+use gridlet_lang::types::Type;
 
 /// Bits of an `abi::Location` with the line.
 const LINE_BITS: u32 = 24;
@@ -107,7 +108,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     }
 
     /// Goes on with an instruction of another place in the source.
-    pub(in crate::codegen) fn enter_instruction(&self, id: crate::ir::InstId) {
+    pub(in crate::codegen) fn enter_instruction(&self, id: gridlet_lang::ir::InstId) {
         if let Some(inst) = self.function.instructions.get(id.index()) {
             self.span.set(inst.span);
             self.set_debug_location();
@@ -322,7 +323,7 @@ fn location(line: u32, span: Span) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::location;
-    use crate::source::{FileId, Span};
+    use gridlet_lang::source::{FileId, Span};
 
     #[test]
     fn positions_that_do_not_fit_are_unknown() {

@@ -4,10 +4,10 @@
 use gridlet_artifact::cpu::abi::{Callback, LOCAL_RED_ZONE_BYTES};
 use inkwell::types::{BasicType, BasicTypeEnum};
 
-use crate::builtins::Builtin;
 use crate::codegen::function::FunctionEmitter;
 use crate::error::Result;
-use crate::ir::{InstKind, Operand, Terminator};
+use gridlet_lang::builtins::Builtin;
+use gridlet_lang::ir::{InstKind, Operand, Terminator};
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// By slot, whether its address goes where the code does not show what becomes of it.

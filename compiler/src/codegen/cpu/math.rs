@@ -6,7 +6,7 @@ use crate::codegen::bug;
 use crate::codegen::function::FunctionEmitter;
 use crate::codegen::values::{float, result};
 use crate::error::Result;
-use crate::types::Scalar;
+use gridlet_lang::types::Scalar;
 
 /// What LLVM has an intrinsic for, which it folds and may compute in vectors. Where the machine has no
 /// instruction, it calls the C library.

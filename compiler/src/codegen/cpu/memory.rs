@@ -7,8 +7,8 @@ use crate::codegen::bug;
 use crate::codegen::function::FunctionEmitter;
 use crate::codegen::values::{pointer, result};
 use crate::error::{Error, Result};
-use crate::ir::{GlobalId, InstKind, Module, Operand, Space};
-use crate::layout::type_layout;
+use gridlet_lang::ir::{GlobalId, InstKind, Module, Operand, Space};
+use gridlet_lang::layout::type_layout;
 
 /// Where each shared variable of an image lies.
 pub(super) struct SharedMemory {

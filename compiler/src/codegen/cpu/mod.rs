@@ -40,8 +40,8 @@ use inkwell::values::{BasicValue, FunctionValue, GlobalValue, PointerValue};
 use super::context::{ModuleContext, Target};
 use super::fill;
 use crate::error::Result;
-use crate::ir::{self, KernelId, graph::CallGraph, loops};
 use debug::DebugLines;
+use gridlet_lang::ir::{self, KernelId, graph::CallGraph, loops};
 pub(super) use math::is_c_function;
 use memory::SharedMemory;
 

@@ -4,12 +4,12 @@ use gridlet_artifact::cpu::abi::Callback;
 use inkwell::AtomicOrdering;
 use inkwell::values::{BasicValue, BasicValueEnum, InstructionValue};
 
-use crate::builtins::Order;
 use crate::codegen::bug;
 use crate::codegen::function::{FunctionEmitter, set_alignment};
 use crate::codegen::values::{int, pointer};
 use crate::error::Result;
-use crate::types::Type;
+use gridlet_lang::builtins::Order;
+use gridlet_lang::types::Type;
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// Reads a number of 32 or 64 bits.

@@ -6,9 +6,9 @@ use inkwell::values::{BasicValue, PointerValue};
 use super::export;
 use crate::codegen::context::ModuleContext;
 use crate::error::Result;
-use crate::ir::Space;
-use crate::layout::buffer_layout;
-use crate::types::Type;
+use gridlet_lang::ir::Space;
+use gridlet_lang::layout::buffer_layout;
+use gridlet_lang::types::Type;
 
 /// Parameters with more parts are not listed.
 const MOST_PARTS: usize = 64;

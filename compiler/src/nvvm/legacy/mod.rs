@@ -70,7 +70,7 @@
 use inkwell::module::Module;
 
 use crate::error::{Error, Result};
-use crate::launch::symbols::struct_pointers;
+use gridlet_lang::launch::symbols::struct_pointers;
 
 mod atomics;
 mod attributes;

@@ -65,7 +65,7 @@ pub(crate) fn check_times(options: &Options, report: &mut Report) -> anyhow::Res
             let repeat = if lines > 50_000 { options.repeat.min(5) } else { options.repeat };
             let check = Times::measure(repeat, || {
                 let before = processor_time()?;
-                let (program, diagnostics) = gridlet::parse_and_check(&sources);
+                let (program, diagnostics) = gridlet::check::parse_and_check(&sources);
                 let messages = render(&diagnostics, &sources, false);
                 let time = processor_time()? - before;
                 if program.is_none() != shape.is_wrong {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
-use gridlet::compile::{BuildOptions, Session};
+use gridlet::compile::{self, BuildOptions, Session};
 use gridlet::toolchain::Component;
 use gridlet_examples::{EXAMPLES, quicksort};
 
@@ -29,7 +29,7 @@ pub(crate) fn compile_times(
     let program = checked(&quicksort::EXAMPLE)?;
     let front = median(options.repeat, || Ok(timed(|| checked(&quicksort::EXAMPLE))?.0))?;
     report.add("  of quicksort: source to checked IR and layouts", front, "ms");
-    let nvvm = median(options.repeat, || Ok(timed(|| Ok(program.nvvm(&build)?))?.0))?;
+    let nvvm = median(options.repeat, || Ok(timed(|| Ok(compile::nvvm(&program, &build)?))?.0))?;
     report.add("  of quicksort: IR to NVVM IR (legacy)", nvvm, "ms");
     let ptx = median(options.repeat, || Ok(timed(|| Ok(session.ptx(&program, &build)?))?.0))?;
     report.add("  of quicksort: IR to PTX", ptx, "ms");

@@ -1,0 +1,466 @@
+//! `gridlet build`
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use gridlet::arch::{CudaArch, Dialect};
+use gridlet::compile::{
+    self, Backend, BuildOptions, Checked, CpuOptions, DialectChoice, KernelName, LinkInput, Session,
+};
+use gridlet::inkwell::context::Context;
+use gridlet::inkwell::memory_buffer::MemoryBuffer;
+use gridlet::source::SourceMap;
+use gridlet::target::Target;
+use gridlet::{Error, artifact, ir, nvvm};
+
+use super::input::{self, FileKind};
+use super::report::{Failure, Reporter};
+use super::{Outcome, layout, print, status};
+
+/// Options of `gridlet build`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// The program: a .grid file, or NVVM IR as .ll or .bc
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Where to: a file for one output, a folder for several
+    #[arg(short, long, value_name = "PATH")]
+    output: Option<PathBuf>,
+    /// Architectures: sm_75, sm_80, sm_86, sm_89, sm_90, sm_100, sm_120; cpu for this machine's processor
+    #[arg(long, value_name = "ARCH", value_delimiter = ',', default_value = "sm_90")]
+    arch: Vec<Target>,
+    /// A kernel with const parameters to compile for these constants, as `k::<8>`, beside those that the program
+    /// launches; may be given several times
+    #[arg(long = "instance", value_name = "KERNEL")]
+    instances: Vec<KernelName>,
+    /// What to write; several separated by commas
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "bundle", value_name = "KIND")]
+    emit: Vec<Emit>,
+    /// Let CPU images tell of every access and every turn of a loop, for `gridlet run --check`
+    #[arg(long)]
+    check: bool,
+    /// Let CPU images use all that this machine's processor has; they then run only on its like
+    #[arg(long)]
+    native: bool,
+    /// Let kernels note how deep they nest and which SMs run them, for `gridlet run --stats`
+    #[arg(long)]
+    stats: bool,
+    #[command(flatten)]
+    code: CodeOptions,
+}
+
+impl Options {
+    /// For images to keep.
+    fn cpu_options(&self) -> CpuOptions {
+        CpuOptions {
+            check: self.check,
+            native: self.native,
+            statistics: self.stats,
+            ..self.code.cpu_options()
+        }
+    }
+
+    /// For a GPU.
+    fn cuda_options(&self, arch: CudaArch) -> BuildOptions {
+        self.code.build_options(arch).with_statistics(self.stats)
+    }
+}
+
+/// Options that say how code is made; `run` has them too.
+#[derive(clap::Args)]
+pub(crate) struct CodeOptions {
+    /// A module that defines functions which the program declares as `extern fn`: .ll, .bc, .ptx, .cubin, .fatbin,
+    /// .o, .a or .c; may be given several times
+    #[arg(long = "link", value_name = "FILE")]
+    links: Vec<PathBuf>,
+    /// How launches are lowered
+    #[arg(long, value_enum, default_value = "cdp", value_name = "STRATEGY")]
+    launch: LaunchChoice,
+    /// The dialect of NVVM IR; auto takes what libNVVM wants for the architecture
+    #[arg(long, value_enum, default_value = "auto")]
+    dialect: DialectName,
+    /// What makes PTX; auto is libnvvm
+    #[arg(long, value_enum, default_value = "auto")]
+    backend: BackendName,
+    /// Optimisation
+    #[arg(short = 'O', value_enum, default_value = "3", value_name = "LEVEL")]
+    level: Level,
+    /// Let debuggers find source lines in CPU images
+    #[arg(short = 'g')]
+    debug_lines: bool,
+}
+
+/// How launches are lowered.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum LaunchChoice {
+    /// By the device runtime (CUDA Dynamic Parallelism)
+    Cdp,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum DialectName {
+    Auto,
+    Legacy,
+    Modern,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum BackendName {
+    Auto,
+    Libnvvm,
+    Nvptx,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Level {
+    #[value(name = "0")]
+    None,
+    #[value(name = "3")]
+    Full,
+}
+
+impl CodeOptions {
+    /// A session that links what the options say.
+    pub(crate) fn session(&self) -> Result<Session, Failure> {
+        let inputs = self.links.iter().map(|path| LinkInput::read(path));
+        Ok(Session::new().linking(inputs.collect::<gridlet::Result<_>>()?))
+    }
+
+    /// As the library takes them.
+    pub(crate) fn build_options(&self, arch: CudaArch) -> BuildOptions {
+        let LaunchChoice::Cdp = self.launch;
+        BuildOptions {
+            arch,
+            dialect: match self.dialect {
+                DialectName::Auto => DialectChoice::Auto,
+                DialectName::Legacy => DialectChoice::Fixed(Dialect::Legacy),
+                DialectName::Modern => DialectChoice::Fixed(Dialect::Modern),
+            },
+            backend: match self.backend {
+                BackendName::Auto | BackendName::Libnvvm => Backend::LibNvvm,
+                BackendName::Nvptx => Backend::Nvptx,
+            },
+            optimize: matches!(self.level, Level::Full),
+            statistics: false,
+        }
+    }
+
+    /// As the library takes them for the CPU device, to run here and now.
+    pub(crate) fn cpu_options(&self) -> CpuOptions {
+        let LaunchChoice::Cdp = self.launch;
+        CpuOptions {
+            optimize: matches!(self.level, Level::Full),
+            debug_lines: self.debug_lines,
+            ..CpuOptions::default()
+        }
+    }
+}
+
+/// What a build writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Emit {
+    /// The IR with lowered launches, as text
+    Ir,
+    /// The parameter buffers, as JSON
+    Layout,
+    /// NVVM IR, as text; for cpu, LLVM IR
+    Nvvm,
+    /// NVVM IR, as LLVM bitcode (modern dialect)
+    Bitcode,
+    /// PTX, before device linking
+    Ptx,
+    /// Machine code, device-linked
+    Cubin,
+    /// Object file, before linking (cpu)
+    Object,
+    /// Machine code, linked (cpu)
+    SharedObject,
+    /// The manifest, as JSON
+    Manifest,
+    /// Manifest and images in one file
+    Bundle,
+}
+
+impl Emit {
+    fn ending(self) -> &'static str {
+        match self {
+            Emit::Ir => "gir",
+            Emit::Layout => "layout.json",
+            Emit::Nvvm => "ll",
+            Emit::Bitcode => "bc",
+            Emit::Ptx => "ptx",
+            Emit::Cubin => "cubin",
+            Emit::Object => "o",
+            Emit::SharedObject => "so",
+            Emit::Manifest => "json",
+            Emit::Bundle => "gridlet",
+        }
+    }
+
+    /// Whether there is one for each architecture.
+    fn per_arch(self) -> bool {
+        !matches!(self, Emit::Layout | Emit::Manifest | Emit::Bundle)
+    }
+
+    fn is_text(self) -> bool {
+        matches!(self, Emit::Ir | Emit::Layout | Emit::Nvvm | Emit::Ptx | Emit::Manifest)
+    }
+
+    /// The name on the command line.
+    fn value(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
+/// One output, not written yet.
+struct Output {
+    name: PathBuf,
+    bytes: Vec<u8>,
+    is_text: bool,
+}
+
+/// Builds and writes. Nothing is written unless everything could be made.
+pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
+    let session = options.code.session()?;
+    let outputs = match FileKind::of(&options.file) {
+        FileKind::Source => {
+            let program = input::checked(&options.file, &options.instances, reporter)?;
+            source_outputs(&session, &program, options, reporter)?
+        }
+        FileKind::Nvvm => nvvm_outputs(&session, options)?,
+        FileKind::Artifact => {
+            return Err(Failure::call(format!(
+                "{}: is built already; `gridlet run` takes it as it is",
+                options.file.display()
+            )));
+        }
+    };
+    reporter.diagnostics(&session.tool_warnings(), &SourceMap::default());
+    write(outputs, options)
+}
+
+fn name(stem: &Path, emit: Emit, arch: Option<Target>) -> PathBuf {
+    let stem = stem.display();
+    match arch {
+        Some(arch) => format!("{stem}.{arch}.{}", emit.ending()).into(),
+        None => format!("{stem}.{}", emit.ending()).into(),
+    }
+}
+
+/// Every requested output of a source program, in the order of `--emit`, then of `--arch`.
+fn source_outputs(
+    session: &Session,
+    program: &Checked,
+    options: &Options,
+    reporter: &Reporter,
+) -> Result<Vec<Output>, Failure> {
+    // What only linking finds is about the source too.
+    let shown = |error: Error| reporter.program(error, &program.sources);
+    let stem = input::stem(&options.file);
+    let several = options.arch.len() > 1;
+    let mut outputs = Vec::new();
+    for &emit in &options.emit {
+        if emit.per_arch() {
+            for &target in &options.arch {
+                let bytes = match target {
+                    Target::Cuda(arch) => {
+                        let build = options.cuda_options(arch);
+                        cuda_output(session, program, emit, &build, &shown)?
+                    }
+                    Target::Cpu => {
+                        cpu_output(session, program, emit, &options.cpu_options(), &shown)?
+                    }
+                };
+                let name = name(&stem, emit, several.then_some(target));
+                outputs.push(Output { name, bytes, is_text: emit.is_text() });
+            }
+            continue;
+        }
+        // The manifest names the images' hashes, so it needs them built.
+        let artifact = || {
+            let (cuda, cpu) = (CudaArch::DEFAULT, options.cpu_options());
+            let cuda = options.cuda_options(cuda);
+            artifact::build_for(session, program, &options.arch, &cuda, &cpu).map_err(shown)
+        };
+        let bytes = match emit {
+            Emit::Layout => {
+                let buffers: Vec<_> = program.parameter_buffers().collect();
+                json_bytes(&layout::to_json(&buffers, &program.module.structs))?
+            }
+            Emit::Manifest => json_bytes(artifact()?.manifest())?,
+            _ => artifact()?.to_bytes()?,
+        };
+        outputs.push(Output { name: name(&stem, emit, None), bytes, is_text: emit.is_text() });
+    }
+    Ok(outputs)
+}
+
+/// An output for a GPU.
+fn cuda_output(
+    session: &Session,
+    program: &Checked,
+    emit: Emit,
+    build: &BuildOptions,
+    shown: &dyn Fn(Error) -> Failure,
+) -> Result<Vec<u8>, Failure> {
+    Ok(match emit {
+        Emit::Ir => ir::print::print(&compile::lower(program, build)?).into_bytes(),
+        Emit::Nvvm => compile::nvvm(program, build)?.bytes,
+        Emit::Bitcode => compile::bitcode(program, build)?,
+        Emit::Ptx => session.ptx(program, build).map_err(shown)?.0.0.into_bytes(),
+        Emit::Cubin => session.cubin(program, build).map_err(shown)?.cubin.0,
+        _ => return Err(wrong_target(emit, build.arch.into())),
+    })
+}
+
+/// An output for the CPU device.
+fn cpu_output(
+    session: &Session,
+    program: &Checked,
+    emit: Emit,
+    build: &CpuOptions,
+    shown: &dyn Fn(Error) -> Failure,
+) -> Result<Vec<u8>, Failure> {
+    Ok(match emit {
+        Emit::Ir => ir::print::print(&compile::lower_for_cpu(program, build)?).into_bytes(),
+        Emit::Nvvm => compile::cpu_llvm(program, build)?.into_bytes(),
+        Emit::Object => compile::cpu_object(program, build)?,
+        Emit::SharedObject => session.cpu_image(program, build).map_err(shown)?.0,
+        _ => return Err(wrong_target(emit, Target::Cpu)),
+    })
+}
+
+fn wrong_target(emit: Emit, target: Target) -> Failure {
+    let kinds = match target {
+        Target::Cuda(_) => "ir, nvvm, bitcode, ptx and cubin",
+        Target::Cpu => "ir, nvvm, object and shared-object",
+    };
+    Failure::call(format!("--arch {target} gives {kinds}, not `{}`", emit.value()))
+}
+
+fn json_bytes(value: &impl serde::Serialize) -> Result<Vec<u8>, Failure> {
+    let mut bytes = serde_json::to_vec_pretty(value)
+        .map_err(|error| Failure::new(status::INTERNAL, "internal-error", error.to_string()))?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+/// Every requested output of a module of NVVM IR in the modern dialect.
+fn nvvm_outputs(session: &Session, options: &Options) -> Result<Vec<Output>, Failure> {
+    let path = &options.file;
+    let stem = input::stem(path);
+    if path.is_dir() {
+        return Err(Failure::call(format!("{}: is a folder", path.display())));
+    }
+    let bytes = fs::read(path).map_err(|source| Error::Io { path: path.clone(), source })?;
+    let context = Context::create();
+    // A copy, because LLVM's text parser reads to a NUL behind the text, which copying adds.
+    let buffer = MemoryBuffer::create_from_memory_range_copy(&bytes, &path.display().to_string());
+    let module = context.create_module_from_ir(buffer).map_err(|error| {
+        Failure::new(
+            status::PROGRAM,
+            "nvvm-ir",
+            format!(
+                "{}: not a module that LLVM {} reads: {error}",
+                path.display(),
+                gridlet::toolchain::LLVM_VERSION
+            ),
+        )
+    })?;
+    let launches = gridlet::launch::symbols::declares_any(
+        module.get_functions().map(|function| function.get_name().to_string_lossy().into_owned()),
+    );
+    let several = options.arch.len() > 1;
+    let mut outputs = Vec::new();
+    for &emit in &options.emit {
+        if !emit.per_arch() || emit == Emit::Ir {
+            return Err(Failure::call(format!(
+                "{}: NVVM IR gives nvvm, bitcode, ptx and cubin; `{}` needs a .grid file",
+                path.display(),
+                emit.value(),
+            )));
+        }
+        for &target in &options.arch {
+            let Target::Cuda(arch) = target else {
+                return Err(Failure::call(format!(
+                    "{}: NVVM IR is for GPUs; --arch cpu needs a .grid file",
+                    path.display()
+                )));
+            };
+            let build = options.code.build_options(arch);
+            let made = match emit {
+                Emit::Nvvm => compile::nvvm_text(&module, build.dialect()).map(|nvvm| nvvm.bytes),
+                Emit::Bitcode => nvvm::modern_bitcode(&module).map(|nvvm| nvvm.bytes),
+                Emit::Ptx => session.ptx_of(&module, &build).map(|(ptx, _)| ptx.0.into_bytes()),
+                Emit::Object | Emit::SharedObject => return Err(wrong_target(emit, target)),
+                _ => session.ptx_of(&module, &build).and_then(|(ptx, _)| {
+                    session.device_link(&ptx, launches, &build).map(|(cubin, _)| cubin.0)
+                }),
+            };
+            let bytes = made.map_err(|error| foreign(error, path))?;
+            let name = name(&stem, emit, several.then_some(target));
+            outputs.push(Output { name, bytes, is_text: emit.is_text() });
+        }
+    }
+    Ok(outputs)
+}
+
+/// A tool that refuses somebody's own module says that the module is wrong.
+fn foreign(error: Error, path: &Path) -> Failure {
+    match error {
+        Error::Tool { .. } | Error::Invalid(_) => {
+            Failure::new(status::PROGRAM, "nvvm-ir", format!("{}: {error}", path.display()))
+        }
+        other => other.into(),
+    }
+}
+
+fn write(outputs: Vec<Output>, options: &Options) -> Outcome {
+    let paths: Vec<PathBuf> = match (outputs.as_slice(), options.output.as_deref()) {
+        ([only], None) if only.is_text => return print(&String::from_utf8_lossy(&only.bytes)),
+        ([_], Some(path)) if !path.is_dir() => vec![path.into()],
+        (several, path) => {
+            let folder = path.unwrap_or(Path::new("."));
+            if folder.exists() && !folder.is_dir() {
+                return Err(Failure::call(format!(
+                    "{}: is a file; several outputs go to a folder",
+                    folder.display()
+                )));
+            }
+            fs::create_dir_all(folder)
+                .map_err(|source| Error::Io { path: folder.into(), source })?;
+            several.iter().map(|output| folder.join(&output.name)).collect()
+        }
+    };
+    for path in &paths {
+        refuse_inputs(path, options)?;
+    }
+    for (path, output) in paths.iter().zip(&outputs) {
+        write_file(path, &output.bytes)?;
+    }
+    Ok(())
+}
+
+/// What was compiled or linked is not overwritten by what was made of it.
+fn refuse_inputs(path: &Path, options: &Options) -> Outcome {
+    let Ok(identity) = fs::canonicalize(path) else { return Ok(()) };
+    let mut inputs = options.code.links.iter().chain([&options.file]);
+    if inputs.any(|input| fs::canonicalize(input).is_ok_and(|input| input == identity)) {
+        return Err(Failure::call(format!(
+            "{}: is what is compiled; name another file with -o",
+            path.display()
+        )));
+    }
+    if path.extension().is_some_and(|ending| ending == "grid") {
+        return Err(Failure::call(format!(
+            "{}: is there already, and .grid files are sources; name another file with -o",
+            path.display()
+        )));
+    }
+    Ok(())
+}
+
+fn write_file(path: &Path, bytes: &[u8]) -> Outcome {
+    Ok(fs::write(path, bytes).map_err(|source| Error::Io { path: path.into(), source })?)
+}

@@ -1,0 +1,150 @@
+//! `gridlet fmt`
+
+use std::fs;
+use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use gridlet::Error;
+use gridlet::source::SourceMap;
+use similar::{ChangeTag, TextDiff};
+
+use super::report::{Failure, Reporter};
+use super::{Outcome, print, status};
+
+/// Options of `gridlet fmt`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Programs, and folders whose `.grid` files are meant; `-` formats standard input to standard output
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Write nothing: show what would change, and fail if anything would
+    #[arg(long)]
+    check: bool,
+}
+
+/// Formats every file, also after one that is wrong. The worst status wins.
+pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
+    let mut worst = 0;
+    for name in &options.files {
+        let files = match name.as_os_str() == "-" || !name.is_dir() {
+            true => vec![Ok(name.clone())],
+            false => programs(name),
+        };
+        for file in files {
+            let outcome = file.and_then(|file| one(&file, options.check, reporter));
+            if let Err(failure) = outcome {
+                reporter.failure(&failure);
+                worst = worst.max(failure.status());
+            }
+        }
+    }
+    if worst == 0 { Ok(()) } else { Err(Failure::shown(worst)) }
+}
+
+/// The `.grid` files below a folder, in the order of their names. What is hidden is left out.
+fn programs(folder: &Path) -> Vec<Result<PathBuf, Failure>> {
+    let is_hidden = |entry: &walkdir::DirEntry| {
+        entry.depth() > 0 && entry.file_name().as_encoded_bytes().starts_with(b".")
+    };
+    let walk = walkdir::WalkDir::new(folder).sort_by_file_name().into_iter();
+    let entries = walk.filter_entry(|entry| !is_hidden(entry)).filter_map(|entry| match entry {
+        Err(error) => Some(Err(Failure::new(status::CALL, "file", error.to_string()))),
+        Ok(entry) => {
+            let path = entry.into_path();
+            let is_program = path.extension().is_some_and(|ending| ending == "grid");
+            (is_program && path.is_file()).then_some(Ok(path))
+        }
+    });
+    entries.collect()
+}
+
+/// Formats one file, or standard input.
+fn one(path: &Path, check: bool, reporter: &Reporter) -> Outcome {
+    let is_input = path.as_os_str() == "-";
+    let name = if is_input { "<stdin>".to_owned() } else { path.display().to_string() };
+    let sources = SourceMap::single(name.clone(), read(path, is_input)?);
+    let formatted = gridlet::format::format(&sources)
+        .map_err(|error| reporter.program(error.into(), &sources))?;
+    let text = &sources.files()[0].text;
+    match (check, is_input) {
+        (true, _) if formatted == *text => Ok(()),
+        (true, _) => {
+            print(&diff(&name, text, &formatted))?;
+            Err(Failure::new(status::PROGRAM, "not-formatted", format!("{name}: is not formatted")))
+        }
+        (false, true) => print(&formatted),
+        (false, false) if formatted == *text => Ok(()),
+        (false, false) => write(path, &formatted),
+    }
+}
+
+fn read(path: &Path, is_input: bool) -> Result<String, Failure> {
+    let io = |source| Failure::from(Error::Io { path: path.into(), source });
+    let mut bytes = vec![];
+    match is_input {
+        true => drop(std::io::stdin().lock().read_to_end(&mut bytes).map_err(io)?),
+        false => bytes = fs::read(path).map_err(io)?,
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let message =
+            format!("{}: not UTF-8 text at byte {at}; save the file as UTF-8", path.display());
+        Failure::from(Error::Unreadable(message))
+    })
+}
+
+/// Replaces a file at once: whoever reads it finds the old text or the new one. Links stay links, and the
+/// permissions stay.
+fn write(path: &Path, text: &str) -> Outcome {
+    let io = |source| Failure::from(Error::Io { path: path.into(), source });
+    let target = fs::canonicalize(path).map_err(io)?;
+    let permissions = fs::metadata(&target).map_err(io)?.permissions();
+    if permissions.readonly() {
+        return Err(io(std::io::ErrorKind::PermissionDenied.into()));
+    }
+    let folder = target.parent().unwrap_or(Path::new("."));
+    let mut new = tempfile::NamedTempFile::new_in(folder).map_err(io)?;
+    new.write_all(text.as_bytes()).map_err(io)?;
+    new.as_file().set_permissions(permissions).map_err(io)?;
+    new.persist(&target).map_err(|error| io(error.error))?;
+    Ok(())
+}
+
+/// The most lines, before and after together, between the first and the last change: the time to compare them grows
+/// with their square.
+const MAX_COMPARED: usize = 10_000;
+
+/// What changes, with three lines around each change, as `diff -u` shows it.
+fn diff(name: &str, before: &str, after: &str) -> String {
+    let colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let mut shown = format!("--- {name}\n+++ {name}, formatted\n");
+    let same = before.lines().zip(after.lines()).take_while(|(a, b)| a == b).count();
+    let lines = |text: &str| text.lines().count() - same;
+    let same_end = before.lines().rev().zip(after.lines().rev()).take_while(|(a, b)| a == b);
+    let same_end = same_end.count().min(lines(before)).min(lines(after));
+    if lines(before) + lines(after) - 2 * same_end > MAX_COMPARED {
+        let (first, last) = (same + 1, same + lines(before) - same_end);
+        return shown + &format!("too many changes to be shown, in lines {first} to {last}\n");
+    }
+    let diff = TextDiff::from_lines(before, after);
+    for hunk in diff.unified_diff().context_radius(3).iter_hunks() {
+        shown += &format!("{}\n", hunk.header());
+        for change in hunk.iter_changes() {
+            let (sign, colour) = match change.tag() {
+                ChangeTag::Equal => (' ', ""),
+                ChangeTag::Delete => ('-', "\x1b[31m"),
+                ChangeTag::Insert => ('+', "\x1b[32m"),
+            };
+            // Otherwise a change of line endings alone looks like none.
+            let line = change.value().trim_end_matches('\n').replace('\r', "\\r");
+            match colours && !colour.is_empty() {
+                true => shown += &format!("{colour}{sign}{line}\x1b[0m\n"),
+                false => shown += &format!("{sign}{line}\n"),
+            }
+            if change.missing_newline() {
+                shown += "\\ No newline at end of file\n";
+            }
+        }
+    }
+    shown
+}

@@ -1,0 +1,127 @@
+//! The `gridlet` program: one file per subcommand, and what they share.
+//!
+//! Results go to standard output, everything else to standard error. The exit status says whose turn it
+//! is: see [`status`].
+
+mod arguments;
+mod build;
+mod check;
+mod device;
+mod doctor;
+mod explain;
+mod fmt;
+mod input;
+mod layout;
+mod probe;
+mod report;
+mod run;
+mod statistics;
+mod value;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use report::{Failure, Reporter};
+
+/// Exit statuses (design: "Exit status").
+pub(crate) mod status {
+    /// The program is wrong.
+    pub(crate) const PROGRAM: u8 = 1;
+    /// The call is wrong.
+    pub(crate) const CALL: u8 = 2;
+    /// A tool, driver or device is missing, too old, or refused its input.
+    pub(crate) const MISSING: u8 = 3;
+    /// The run failed: a fault, lost launches, a time-out.
+    pub(crate) const RUN: u8 = 4;
+    /// A bug of Gridlet (`EX_SOFTWARE` of sysexits).
+    pub(crate) const INTERNAL: u8 = 70;
+}
+
+/// What a command gives: nothing, or why it failed.
+pub(crate) type Outcome = Result<(), Failure>;
+
+/// Compiles kernels that launch kernels.
+#[derive(Parser)]
+#[command(name = "gridlet", version, about, max_term_width = 100)]
+struct Cli {
+    /// How to write errors
+    #[arg(long, value_enum, global = true, default_value = "human", value_name = "FORMAT")]
+    message_format: MessageFormat,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// How errors are written.
+#[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub(crate) enum MessageFormat {
+    /// For people: the source line with a caret.
+    Human,
+    /// For tools: one JSON object a line.
+    Json,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Report what is wrong with programs, and build nothing
+    Check(check::Options),
+    /// Lay out the source of programs in the one style of the language
+    Fmt(fmt::Options),
+    /// Compile a program
+    Build(build::Options),
+    /// Show the parameter buffers of a program's kernels
+    Layout(layout::Options),
+    /// Run a kernel on a GPU or on the CPU
+    Run(run::Options),
+    /// List the devices, and what they can do
+    Device(device::Options),
+    /// Measure what a driver does
+    Probe(probe::Options),
+    /// Say what a message means, and how to get rid of it
+    Explain(explain::Options),
+    /// Show which compiler parts were found, and how to get what is missing
+    Doctor(doctor::Options),
+}
+
+/// Parses the command line and runs it.
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let reporter = Reporter::new(cli.message_format);
+    let outcome = match cli.command {
+        Command::Check(options) => check::run(&options, &reporter),
+        Command::Fmt(options) => fmt::run(&options, &reporter),
+        Command::Build(options) => build::run(&options, &reporter),
+        Command::Layout(options) => layout::run(&options, &reporter),
+        Command::Run(options) => run::run(&options, &reporter),
+        Command::Device(options) => device::run(&options),
+        Command::Probe(options) => probe::run(&options, &reporter),
+        Command::Explain(options) => explain::run(&options),
+        Command::Doctor(options) => doctor::run(&options),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            reporter.failure(&failure);
+            ExitCode::from(failure.status())
+        }
+    }
+}
+
+/// Writes to standard output. A closed pipe (`gridlet … | head`) is no error.
+pub(crate) fn print(text: &str) -> Outcome {
+    use std::io::Write as _;
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(status::RUN, "output", format!("standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes one JSON value to standard output.
+pub(crate) fn print_json(value: &impl serde::Serialize) -> Outcome {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| Failure::new(status::INTERNAL, "internal-error", error.to_string()))?;
+    print(&format!("{text}\n"))
+}

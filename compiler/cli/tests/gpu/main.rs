@@ -1,0 +1,391 @@
+//! `gridlet run` and its neighbours on a GPU. Without one, each test says that it was skipped, unless
+//! `GRIDLET_REQUIRE_GPU=1`.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
+
+#[path = "../../../tests/devices/gpu.rs"]
+mod gpu;
+#[path = "../support/mod.rs"]
+mod support;
+
+use gpu::under_memcheck;
+use gridlet_runtime::Device;
+use support::{Gridlet, NESTED, OVERFLOW, Output, folder, json, program};
+use tempfile::TempDir;
+
+/// Whether there is a GPU; if not, says so for `test`.
+fn gpu(test: &str) -> bool {
+    let missing = match Device::list() {
+        Ok(devices) if !devices.is_empty() => return true,
+        Ok(_) => "the driver lists no device".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    gpu::skip(test, &missing);
+    false
+}
+
+/// Why memcheck finds errors where launches are lost: when the pool is full, `cudaGetParameterBufferV2` gives every
+/// thread the same address, which is in no allocation, and `cudaLaunchDeviceV2` fails.
+const LOST_BUFFERS: &str = "the device runtime's buffers of lost launches are in no allocation";
+
+/// `gridlet run p.grid` with more arguments, given as one text.
+fn run(folder: &TempDir, rest: &str) -> Output {
+    let arguments: Vec<&str> =
+        ["run", "p.grid"].into_iter().chain(rest.split_whitespace()).collect();
+    Gridlet::new(folder).run(&arguments)
+}
+
+#[test]
+fn lost_launches_are_counted_and_placed() {
+    let name = "lost_launches_are_counted_and_placed";
+    if under_memcheck(name, LOST_BUFFERS) || !gpu(name) {
+        return;
+    }
+    let folder = program(OVERFLOW);
+    let call = "--kernel parent --grid 132 --block 32 --arg [1] --print done --json";
+    let output = run(&folder, call);
+    assert_eq!(output.status, 4, "{output:?}");
+    let result = json(&output);
+    let ran = result["buffers"]["done"][0].as_u64().unwrap();
+    let lost = result["launches"]["lost"].as_u64().unwrap();
+    assert!(lost > 0 && ran + lost == 132 * 32, "{ran} ran, {lost} lost");
+    for said in [lost.to_string().as_str(), "p.grid:6", "69", "cudaErrorLaunchPendingCountExceeded"]
+    {
+        assert!(output.stderr.contains(said), "`{said}` is not in: {}", output.stderr);
+    }
+
+    let output = run(&folder, &format!("{call} --pending-launches 8192"));
+    assert_eq!(output.status, 0, "{output:?}");
+    assert_eq!(json(&output)["buffers"]["done"][0], 132 * 32, "{output:?}");
+}
+
+#[test]
+fn try_launch_hands_the_status_to_the_program() {
+    let name = "try_launch_hands_the_status_to_the_program";
+    if under_memcheck(name, LOST_BUFFERS) || !gpu(name) {
+        return;
+    }
+    let source = OVERFLOW.replace(
+        "(done: *mut u32) {\n    launch",
+        "(done: *mut u32, failed: *mut i32) {\n    launch",
+    );
+    let source = source.replace(
+        "    launch child<<<1, 1>>>(done);",
+        "    let status = try launch child<<<1, 1>>>(done);\n    if status != 0 { atomic_add(failed, 1); atomic_max(failed + 1, status); }",
+    );
+    let folder = program(&source);
+    let call = "--kernel parent --grid 132 --block 32 --arg [1] --arg [2] --print done --print failed --json";
+    let output = run(&folder, call);
+    assert_eq!(output.status, 0, "{output:?}");
+    let result = json(&output);
+    let ran = result["buffers"]["done"][0].as_i64().unwrap();
+    let failed = result["buffers"]["failed"][0].as_i64().unwrap();
+    assert!(failed > 0 && ran + failed == 132 * 32, "{ran} ran, {failed} failed");
+    assert_eq!(result["buffers"]["failed"][1], 69, "cudaErrorLaunchPendingCountExceeded");
+}
+
+#[test]
+fn results_are_the_same_in_a_partition_and_by_every_way_to_machine_code() {
+    if !gpu("results_are_the_same_in_a_partition_and_by_every_way_to_machine_code") {
+        return;
+    }
+    let folder = program(include_str!("../../../../examples/programs/quicksort.grid"));
+    let call = "--kernel quicksort --grid 1 --block 1 --arg [1000]=random:3 --arg 0 --arg 999 --arg 0 \
+                --print data:1000 --json";
+    let whole = json(&run(&folder, call));
+    let data: Vec<u64> = whole["buffers"]["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|value| value.as_u64().unwrap())
+        .collect();
+    assert_eq!(data.len(), 1000);
+    assert!(data.is_sorted() && data[0] < data[999]);
+    for more in ["--sms 16", "-O 0", "--backend nvptx", "--backend nvptx -O 0", "--stats"] {
+        let output = run(&folder, &format!("{call} {more}"));
+        assert_eq!(output.status, 0, "{more}: {output:?}");
+        assert_eq!(json(&output)["buffers"], whole["buffers"], "{more}");
+    }
+    let made =
+        json(&run(&folder, &format!("{call} --stats")))["launches"]["made"].as_u64().unwrap();
+    assert!(made > 30, "{made} launches for 1,000 elements in leaves of 32");
+    assert!(whole["launches"]["made"].is_null(), "not counted unless asked");
+}
+
+#[test]
+fn statistics_say_how_deep_launches_nest_and_where_they_run() {
+    if !gpu("statistics_say_how_deep_launches_nest_and_where_they_run") {
+        return;
+    }
+    let device = Device::open(0).unwrap();
+    let info = device.info();
+    let folder = program(NESTED);
+    let call = "--kernel tree --grid 1 --block 1 --arg [1] --arg 4 --print count --stats --json";
+    for more in ["", "-O 0", "--backend nvptx"] {
+        let output = run(&folder, &format!("{call} {more}"));
+        assert_eq!(output.status, 0, "{more}: {output:?}");
+        let result = json(&output);
+        assert_eq!(result["launches"]["made"], 4 + 16 + 64 + 256, "{more}");
+        assert_eq!(result["launches"]["deepest_nesting"], 4, "{more}");
+        assert_eq!(result["launches"]["may_be_deeper"], false, "{more}");
+        assert_eq!(result["buffers"]["count"][0], 341, "{more}");
+        assert_eq!(result["sms"]["host"].as_array().unwrap().len(), 1, "one block: {more}");
+        let children = result["sms"]["kernels"].as_array().unwrap().len();
+        eprintln!("{children} of {} SMs ran children{more}", info.sm_count);
+        assert!(children >= 1 && children <= info.sm_count as usize, "{children}");
+    }
+    let outer = "--kernel outer --grid 1 --block 1 --arg [1] --stats --json";
+    let result = json(&run(&folder, outer));
+    assert_eq!(result["launches"]["deepest_nesting"], 3, "{result}");
+    assert_eq!(result["launches"]["may_be_deeper"], true, "{result}");
+
+    // A partition confines the host's grids, but for the SMs that all share, and not their children.
+    let wide = "kernel child(p: *mut u32) { let end = clock64() + 200000; while clock64() < end {} atomic_add(p, 1); }\n\
+                kernel wide(p: *mut u32) { let end = clock64() + 200000; while clock64() < end {} \
+                if block_idx.x == 0 && thread_idx.x == 0 { \
+                launch child<<<2048, 64, stream = fire_and_forget>>>(p); } }\n";
+    let folder = program(wide);
+    let call = "--kernel wide --grid 2048 --block 64 --arg [1] --stats --json --sms 20";
+    let output = run(&folder, call);
+    assert_eq!(output.status, 0, "{output:?}");
+    let count = |of: &str| json(&output)["sms"][of].as_array().unwrap().len();
+    let (host, kernels) = (count("host"), count("kernels"));
+    eprintln!("--sms 20: {host} SMs ran the host's grid, {kernels} its child; {}", output.stderr);
+    if info.compute_capability.major == 9 {
+        assert!((24..=26).contains(&host), "{host}");
+        assert!(kernels > 26, "{kernels}");
+        for said in [
+            "note: 20 SMs asked, 24 given",
+            "warning: --sms 20: kernels launched from the device leave",
+        ] {
+            assert!(output.stderr.contains(said), "`{said}` is not in: {}", output.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_bundle_runs_as_its_source_does() {
+    if !gpu("a_bundle_runs_as_its_source_does") {
+        return;
+    }
+    let source = "struct P { a: f32, b: f32x2, n: u32 }\n\
+                  kernel k(out: *mut f32, p: P, on: bool) { if on { out[thread_idx.x] = p.a + p.b.y * (thread_idx.x + p.n) as f32; } }";
+    let folder = program(source);
+    let call = "--kernel k --grid 1 --block 4 --arg [4] --arg {0.5,{7,2},1} --arg true --print out:4 --json";
+    let from_source = json(&run(&folder, call));
+    assert_eq!(from_source["buffers"]["out"], serde_json::json!([2.5, 4.5, 6.5, 8.5]));
+
+    let build = ["build", "p.grid", "--arch", "sm_80,sm_90,sm_100", "-o", "p.gridlet"];
+    assert_eq!(Gridlet::new(&folder).run(&build).status, 0);
+    let arguments: Vec<&str> =
+        ["run", "p.gridlet"].into_iter().chain(call.split_whitespace()).collect();
+    let output = Gridlet::new(&folder).run(&arguments);
+    assert_eq!(output.status, 0, "{output:?}");
+    assert_eq!(json(&output)["buffers"], from_source["buffers"]);
+}
+
+#[test]
+fn faults_traps_and_endless_kernels_exit_4() {
+    let name = "faults_traps_and_endless_kernels_exit_4";
+    if under_memcheck(name, "its kernels are wrong on purpose") || !gpu(name) {
+        return;
+    }
+    for (body, rest, said) in [
+        ("*p = 1;", "--arg null", "CUDA_ERROR_ILLEGAL_ADDRESS"),
+        ("trap();", "--arg [1]", "trap"),
+        ("while atomic_add(p, 0) == 0 {}", "--arg [1] --timeout 1.5", "1.5"),
+        ("launch k<<<1, 2048>>>(p);", "--arg [1]", "p.grid:1"),
+    ] {
+        let folder = program(
+            &format!("kernel k(p: *mut u32) {{ {body} }}").replace("2048", "block_dim.x * 2048"),
+        );
+        let output = run(&folder, &format!("--kernel k --grid 1 --block 1 {rest}"));
+        assert_eq!(output.status, 4, "{body}: {output:?}");
+        assert!(output.stderr.contains(said), "{body}: `{said}` is not in: {}", output.stderr);
+    }
+}
+
+#[test]
+fn a_launch_the_device_cannot_make_is_a_wrong_call() {
+    if !gpu("a_launch_the_device_cannot_make_is_a_wrong_call") {
+        return;
+    }
+    let folder = program("#[launch_bounds(64)] kernel k() {}");
+    for (rest, said) in [
+        ("--grid 1 --block 2048", "1024"),
+        ("--grid 1 --block 128", "64"),
+        ("--grid 0 --block 1", "0"),
+        ("--grid 1 --block 1 --shared 1000000", "1000000"),
+        ("--grid 1 --block 1 --sms 1000", "1000"),
+    ] {
+        let output = run(&folder, &format!("--kernel k {rest}"));
+        assert_eq!(output.status, 2, "{rest}: {output:?}");
+        assert!(output.stderr.contains(said), "{rest}: `{said}` is not in: {}", output.stderr);
+    }
+    let output = run(&folder, "--kernel k --grid 1 --block 1 --device cuda:99");
+    assert_eq!(output.status, 3, "{output:?}");
+}
+
+#[test]
+fn device_and_doctor_describe_the_machine() {
+    if !gpu("device_and_doctor_describe_the_machine") {
+        return;
+    }
+    let folder = folder();
+    let device = Gridlet::new(&folder).run(&["device", "--json"]);
+    assert_eq!(device.status, 0, "{device:?}");
+    let first = &json(&device)["devices"][0];
+    assert_eq!(first["driver_limits"]["pending_launches"], 2048, "{first}");
+    assert!(first["stream_priorities"][0].as_i64() < Some(0), "{first}");
+    eprintln!("{}", first["green_context_features"]);
+    assert!(first["sm_count"].as_u64().unwrap() > 0 && !first["name"].as_str().unwrap().is_empty());
+    let doctor = Gridlet::new(&folder).run(&["doctor", "--json"]);
+    assert_eq!(doctor.status, 0, "{doctor:?}");
+    assert_eq!(json(&doctor)["gpu"]["found"], true);
+}
+
+#[test]
+fn the_launch_queue_is_measured() {
+    let name = "the_launch_queue_is_measured";
+    let why = "its kernels wait for the host, and a launch waits for its kernel";
+    if under_memcheck(name, why) || !gpu(name) {
+        return;
+    }
+    let folder = folder();
+    let probe = ["probe", "launch-queue", "--streams", "1,3", "--plot", "p.svg", "--json"];
+    let output = Gridlet::new(&folder).run(&probe);
+    assert_eq!(output.status, 0, "{output:?}");
+    let result = json(&output);
+    let rows = result["measurements"].as_array().unwrap();
+    let depths: Vec<u64> =
+        rows.iter().map(|row| row["result"]["launches"].as_u64().unwrap()).collect();
+    eprintln!("{depths:?}");
+    let &[one, three, one_large, three_large, a, b, c, quarter, half, twice, four, few, many] =
+        depths.as_slice()
+    else {
+        panic!("{depths:?}")
+    };
+    assert!(one > 500 && three == 3 * one, "a channel for each stream: {depths:?}");
+    assert_eq!((one_large, three_large), (one, three), "the size of grids does not matter");
+    assert_eq!((few, many), (one, one), "nor does the pool of pending launches");
+    assert!(a < b && b < c, "more connections, more channels: {depths:?}");
+    assert!(quarter < half && half < one && one < twice && twice < four, "{depths:?}");
+    assert!(folder.path().join("p.svg").exists());
+}
+
+/// What nvcc makes of `float g(float x, bool take, signed char c, S s)`, in short.
+const DEFINITION: &str = "\
+.version 6.4
+.target sm_70
+.address_size 64
+.visible .func (.param .b32 result) g(
+    .param .b32 x, .param .b32 take, .param .b32 c, .param .align 8 .b8 s[16]
+)
+{
+    .reg .pred %p;
+    .reg .b16 %h;
+    .reg .f32 %f<4>;
+    .reg .f64 %d<3>;
+    ld.param.f32 %f0, [x];
+    ld.param.s8 %h, [c];
+    cvt.rn.f32.s16 %f1, %h;
+    ld.param.s8 %h, [take];
+    setp.eq.s16 %p, %h, 0;
+    @%p mov.f32 %f1, 0f00000000;
+    ld.param.f32 %f2, [s];
+    ld.param.f64 %d0, [s+8];
+    cvt.rn.f32.f64 %f3, %d0;
+    add.f32 %f0, %f0, %f1;
+    add.f32 %f0, %f0, %f2;
+    add.f32 %f0, %f0, %f3;
+    st.param.f32 [result], %f0;
+    ret;
+}
+";
+
+/// What nvcc makes of functions that double the fields of a struct and reverse an `uchar2` and a `float4`, in short.
+const RETURNING: &str = "\
+.version 6.4
+.target sm_70
+.address_size 64
+.visible .func (.param .align 8 .b8 result[16]) doubled(.param .align 8 .b8 s[16])
+{
+    .reg .f32 %f;
+    .reg .f64 %d;
+    ld.param.f32 %f, [s];
+    ld.param.f64 %d, [s+8];
+    add.f32 %f, %f, %f;
+    add.f64 %d, %d, %d;
+    st.param.f32 [result], %f;
+    st.param.f64 [result+8], %d;
+    ret;
+}
+.visible .func (.param .align 2 .b8 result[2]) swapped(.param .align 2 .b8 v[2])
+{
+    .reg .b16 %h<2>;
+    ld.param.u8 %h0, [v];
+    ld.param.u8 %h1, [v+1];
+    st.param.b8 [result], %h1;
+    st.param.b8 [result+1], %h0;
+    ret;
+}
+.visible .func (.param .align 16 .b8 result[16]) turned(.param .align 16 .b8 v[16])
+{
+    .reg .f32 %f<4>;
+    ld.param.v4.f32 {%f0, %f1, %f2, %f3}, [v];
+    st.param.v4.f32 [result], {%f3, %f2, %f1, %f0};
+    ret;
+}
+";
+
+#[test]
+fn structs_that_linked_functions_return_arrive() {
+    if !gpu("structs_that_linked_functions_return_arrive") {
+        return;
+    }
+    let folder = program(
+        "struct S { a: f32, b: f64 }\n\
+         extern fn doubled(s: S) -> S;\n\
+         extern fn swapped(v: u8x2) -> u8x2;\n\
+         extern fn turned(v: f32x4) -> f32x4;\n\
+         kernel k(p: *mut f32) {\n\
+         let s = doubled(S { a: p[2], b: p[1] as f64 });\n\
+         let v = swapped(u8x2(p[2] as u8, 9));\n\
+         let t = turned(f32x4(1.0, 2.0, 3.0, p[3]));\n\
+         p[0] = s.a;\np[1] = s.b as f32;\np[2] = v.x as f32 + v.y as f32 * 16.0;\n\
+         p[3] = t.x * 1000.0 + t.y * 100.0 + t.z * 10.0 + t.w;\n}\n",
+    );
+    std::fs::write(folder.path().join("r.ptx"), RETURNING).unwrap();
+    let output =
+        run(&folder, "--kernel k --block 1 --grid 1 --arg [4]=iota --print p --json --link r.ptx");
+    assert_eq!(output.status, 0, "{output:?}");
+    assert_eq!(json(&output)["buffers"]["p"], serde_json::json!([4.0, 2.0, 41.0, 3321.0]));
+}
+
+#[test]
+fn functions_of_linked_modules_and_instances_in_used_files_run() {
+    if !gpu("functions_of_linked_modules_and_instances_in_used_files_run") {
+        return;
+    }
+    let folder = program(
+        "use \"lib.grid\";\nkernel k(p: *mut f32) { launch fill::<3, -5><<<1, 3>>>(p); }\n",
+    );
+    let lib = "struct S { a: f32, b: f64 }\n\
+               extern fn g(x: f32, take: bool, c: i8, s: S) -> f32;\n\
+               kernel fill<const N: u32, const C: i8>(p: *mut f32) {\n\
+               let i = thread_idx.x;\n\
+               if i < N { p[i] = g(p[i], i != 1, C, S { a: 100.0, b: 1000.0 }); }\n}\n";
+    std::fs::write(folder.path().join("lib.grid"), lib).unwrap();
+    std::fs::write(folder.path().join("g.ptx"), DEFINITION).unwrap();
+    for (kernel, block, expected) in
+        [("k", 1, [1095, 1101, 1097, 3]), ("fill::<2,7>", 4, [1107, 1101, 2, 3])]
+    {
+        let rest = "--grid 1 --arg [4]=iota --print p --json --link g.ptx";
+        let output = run(&folder, &format!("--kernel {kernel} --block {block} {rest}"));
+        assert_eq!(output.status, 0, "{output:?}");
+        let found = json(&output)["buffers"]["p"].clone();
+        let found: Vec<f64> =
+            found.as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect();
+        assert_eq!(found, expected.map(f64::from), "{kernel}");
+    }
+}

@@ -1,0 +1,13 @@
+//! The `gridlet` program as its users call it, on machines without a GPU.
+
+mod build_cpu;
+mod c_structs;
+mod calls;
+mod fake_driver;
+mod fmt;
+mod items_cpu;
+mod messages;
+mod run_cpu;
+mod statistics_cpu;
+#[path = "../support/mod.rs"]
+mod support;

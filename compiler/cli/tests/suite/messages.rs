@@ -1,0 +1,125 @@
+//! Warnings and explanations as a user of the `gridlet` program meets them.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
+
+use crate::support::{Gridlet, json, program};
+
+const WITH_WARNINGS: &str = "\
+kernel k(p: *mut u32) {
+    let mut x = 1u32;
+    let unused = 2;
+    p[0] = x;
+    if thread_idx.x == 0 { sync_threads(); }
+}
+";
+
+#[test]
+fn warnings_are_shown_and_stop_nothing() {
+    let folder = program(WITH_WARNINGS);
+    let output = Gridlet::new(&folder).run(&["check", "p.grid"]);
+    assert_eq!((output.status, output.stdout.as_str()), (0, ""));
+    insta::assert_snapshot!(output.stderr);
+
+    for call in [&["layout", "p.grid"][..], &["build", "p.grid", "--emit", "ir"]] {
+        let other = Gridlet::new(&folder).run(call);
+        assert_eq!(other.status, 0, "{other:?}");
+        assert_eq!(other.stderr, output.stderr);
+        assert!(!other.stdout.is_empty());
+    }
+}
+
+#[test]
+fn warnings_can_be_json_lines() {
+    let folder = program(WITH_WARNINGS);
+    let output = Gridlet::new(&folder).run(&["--message-format", "json", "check", "p.grid"]);
+    let messages: Vec<serde_json::Value> =
+        output.stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let shown =
+        messages.iter().map(|m| (m["severity"].as_str(), m["id"].as_str(), m["line"].as_u64()));
+    let warning = |id, line| (Some("warning"), Some(id), Some(line));
+    let expected = [("unused-mut", 2), ("unused-variable", 3), ("divergent-barrier", 5)];
+    assert!(shown.eq(expected.map(|(id, line)| warning(id, line))), "{messages:?}");
+}
+
+#[test]
+fn warnings_are_denied_and_allowed_by_id_or_all_together() {
+    let folder = program(WITH_WARNINGS);
+    let cases: [(&[&str], i32, [usize; 2]); 7] = [
+        (&[], 0, [0, 3]),
+        (&["--deny", "warnings"], 1, [3, 0]),
+        (&["-D", "unused-mut"], 1, [1, 2]),
+        (&["-D", "unused-label"], 0, [0, 3]),
+        (&["--allow", "unused-mut", "-A", "unused-variable"], 0, [0, 1]),
+        (&["--allow", "warnings"], 0, [0, 0]),
+        (&["-D", "warnings", "-A", "divergent-barrier", "-A", "unused-mut"], 1, [1, 0]),
+    ];
+    for (options, status, counts) in cases {
+        let output = Gridlet::new(&folder).run(&[&["check", "p.grid"], options].concat());
+        let count = |what| output.stderr.matches(what).count();
+        assert_eq!(output.status, status, "{options:?}");
+        assert_eq!([count("error["), count("warning[")], counts, "{options:?}");
+    }
+}
+
+#[test]
+fn only_warnings_are_denied_and_allowed() {
+    let folder = program(WITH_WARNINGS);
+    let mut seen = String::new();
+    for id in ["unused-mutt", "type-mismatch", "something-else"] {
+        let output = Gridlet::new(&folder).run(&["check", "p.grid", "--deny", id]);
+        assert_eq!(output.status, 2, "{id}");
+        seen += &output.stderr;
+    }
+    insta::assert_snapshot!(seen);
+}
+
+#[test]
+fn errors_hide_warnings() {
+    let folder = program("kernel k(p: *mut u32) { let unused = 1; p[0] = 1.5; }");
+    let output = Gridlet::new(&folder).run(&["check", "p.grid"]);
+    assert_eq!(output.status, 1);
+    assert!(output.stderr.contains("error[type-mismatch]"), "{output:?}");
+    assert!(!output.stderr.contains("warning"), "{output:?}");
+}
+
+#[test]
+fn explain_prints_an_entry_of_the_reference() {
+    let folder = program("");
+    let output = Gridlet::new(&folder).run(&["explain", "unset-variable"]);
+    assert_eq!((output.status, output.stderr.as_str()), (0, ""));
+    insta::assert_snapshot!(output.stdout);
+    // As it stands in a message.
+    let copied = Gridlet::new(&folder).run(&["explain", "error[unset-variable]"]);
+    assert_eq!(copied.stdout, output.stdout);
+}
+
+#[test]
+fn explain_lists_every_id() {
+    let folder = program("");
+    let output = Gridlet::new(&folder).run(&["explain"]);
+    assert_eq!(output.status, 0);
+    let ids: Vec<&str> =
+        output.stdout.lines().map(|line| line.split(' ').next().unwrap()).collect();
+    let expected: Vec<&str> = gridlet::diagnostics::ids::explained().map(|(id, _)| id).collect();
+    assert_eq!(ids, expected);
+}
+
+#[test]
+fn explain_of_no_id_names_the_nearest() {
+    let folder = program("");
+    let mut seen = String::new();
+    for id in ["unset-varable", "races", "nothing-like-any", "", "a\x1b(B", &"x".repeat(1000)] {
+        let output = Gridlet::new(&folder).run(&["explain", id]);
+        assert_eq!((output.status, output.stdout.as_str()), (2, ""), "{id}");
+        seen += &output.stderr;
+    }
+    insta::assert_snapshot!(seen);
+}
+
+#[test]
+fn json_is_one_object_a_message_also_for_wrong_calls() {
+    let folder = program("");
+    let mut output = Gridlet::new(&folder).run(&["--message-format", "json", "explain", "x"]);
+    std::mem::swap(&mut output.stdout, &mut output.stderr);
+    assert_eq!(json(&output)["id"], "wrong-call");
+}

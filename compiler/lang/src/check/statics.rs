@@ -1,0 +1,79 @@
+//! `static` variables: their types and what they start as.
+
+use super::Context;
+use super::body::Body;
+use super::mismatch::Why;
+use super::tree::{Expr, ExprKind, Static};
+use crate::diagnostics::{Diagnostic, ids};
+use crate::source::Span;
+use crate::types::layout::type_layout;
+
+/// Bytes up to which a variable may start as anything but zeros: they are all part of the image.
+const MAX_INITIAL_BYTES: u64 = 1 << 24;
+
+/// Bytes of all variables that start as anything but zeros.
+const MAX_ALL_INITIAL_BYTES: u64 = 1 << 26;
+
+impl Context<'_> {
+    /// Resolves every variable. What is wrong is reported and left out.
+    pub(super) fn evaluate_statics(&mut self) -> Vec<Static> {
+        let mut statics = vec![];
+        let mut bytes = 0;
+        for at in 0..self.statics.len() {
+            let Some(made) = self.evaluate_static(at) else { continue };
+            if !made.value.is_zero() {
+                bytes += type_layout(&made.ty, &self.structs).size;
+            }
+            if bytes > MAX_ALL_INITIAL_BYTES {
+                self.report_initial_bytes(made.span);
+                break;
+            }
+            statics.push(made);
+        }
+        statics
+    }
+
+    fn report_initial_bytes(&mut self, at: Span) {
+        let most = MAX_ALL_INITIAL_BYTES >> 20;
+        let message = format!(
+            "the variables up to here that do not start as zeros have more than {most} MiB together"
+        );
+        let error = Diagnostic::error(ids::TYPE_TOO_LARGE, at, message);
+        self.report(error.hint("fill some of them in a kernel, or from the host"));
+    }
+
+    fn evaluate_static(&mut self, at: usize) -> Option<Static> {
+        let item = self.statics[at].item;
+        let ty = self.resolve_type(&item.ty)?;
+        self.statics[at].ty = Some(ty.clone());
+        let mut body = Body::constant(self);
+        body.aggregates = true;
+        let value = body.need(&item.value, &ty, Why::Type(item.ty.span))?;
+        if let Some(wrong) = not_constant(&value) {
+            body.not_constant(wrong.span);
+            return None;
+        }
+        let bytes = type_layout(&ty, &self.structs).size;
+        if bytes > MAX_INITIAL_BYTES && !value.is_zero() {
+            let message = format!("a variable of {bytes} bytes can only start as zeros");
+            let error = Diagnostic::error(ids::TYPE_TOO_LARGE, item.value.span, message);
+            self.report(error.hint("fill it in a kernel"));
+            return None;
+        }
+        let name = self.text(item.name).to_string();
+        Some(Static { name, ty, value, span: item.name.span })
+    }
+}
+
+/// The first part of a value that is only known at run time.
+fn not_constant(value: &Expr) -> Option<&Expr> {
+    match &value.kind {
+        ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) => None,
+        ExprKind::Cast(number) if matches!(number.kind, ExprKind::Int(_)) => {
+            (!value.ty.is_pointer()).then_some(value)
+        }
+        ExprKind::Aggregate(parts) | ExprKind::Array(parts) => parts.iter().find_map(not_constant),
+        ExprKind::ArrayRepeat(part) => not_constant(part),
+        _ => Some(value),
+    }
+}

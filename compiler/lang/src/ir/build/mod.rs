@@ -1,0 +1,245 @@
+//! From the checked tree to IR, by the rules of [`crate::ir`].
+
+mod analysis;
+mod arithmetic;
+mod body;
+mod builtin;
+mod expression;
+mod function;
+mod launch;
+mod place;
+mod statement;
+mod static_value;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+pub(crate) use body::{BodyBuilder, Signature};
+
+use super::{
+    Extern, Function, FunctionId, Global, GlobalId, Init, InstKind, Kernel, KernelId, Module,
+};
+use super::{Operand, Parameter, Role, Space, Terminator};
+use crate::check::tree;
+use crate::diagnostics::{Collector, Diagnostic, ids};
+use crate::error::{Error, Result};
+use crate::ir::symbol;
+use crate::source::SourceMap;
+use crate::types::{Scalar, Type};
+
+/// Builds the IR of a checked program. Every kernel becomes a body, `<kernel>.body`, and an entry,
+/// `<kernel>`; launches stay symbolic.
+///
+/// # Errors
+/// [`Error::Program`] with `reserved-name` if a kernel or a `static` variable has the name of a symbol of the device runtime;
+/// [`Error::Internal`] if the tree breaks the rules of [`crate::check::tree`].
+pub fn build_ir(program: &tree::Program, sources: Arc<SourceMap>) -> Result<Module> {
+    let mut program = ProgramBuilder::new(program, Arc::clone(&sources))?;
+    program.add_statics()?;
+    let mut functions = vec![];
+    let mut kernels = vec![];
+    for index in 0..program.tree.functions.len() {
+        program.add_shared(index);
+        let body = function::build(&mut program, index)?;
+        let Some(kernel) = program.targets[index].kernel else {
+            functions.push(body);
+            continue;
+        };
+        let source = &program.tree.functions[index];
+        let function = program.targets[index].function;
+        let item = Kernel {
+            name: source.name.clone(),
+            parameters: parameters_of(source),
+            body: function,
+            entry: FunctionId(function.0 + 1),
+            launch_bounds: source.kernel.and_then(|attributes| attributes.launch_bounds),
+            span: source.span,
+        };
+        functions.extend([body, build_entry(&item, kernel)?]);
+        kernels.push(item);
+    }
+    Ok(Module {
+        sources,
+        structs: program.tree.structs.clone(),
+        globals: program.globals,
+        externs: program.tree.externs.iter().map(declaration).collect(),
+        functions,
+        kernels,
+        lowered: false,
+    })
+}
+
+/// An `extern fn` has the name that its definition has.
+fn declaration(item: &tree::Extern) -> Extern {
+    Extern {
+        name: item.name.clone(),
+        parameters: item.parameters.clone(),
+        result: item.result.clone(),
+        span: Some(item.span),
+    }
+}
+
+/// What a function of the tree is in the IR.
+struct Target {
+    /// Its symbol.
+    name: String,
+    /// The function, or the body of the kernel; a kernel's entry comes right after its body.
+    function: FunctionId,
+    kernel: Option<KernelId>,
+    takes_geometry: bool,
+    /// Its `shared` variables, from the moment its body is built.
+    shared: Vec<GlobalId>,
+}
+
+/// What is known of the whole program while its functions are built.
+struct ProgramBuilder<'t> {
+    tree: &'t tree::Program,
+    sources: Arc<SourceMap>,
+    targets: Vec<Target>,
+    globals: Vec<Global>,
+    /// Every symbol that is taken.
+    symbols: BTreeSet<String>,
+    /// The strings there are, by their bytes.
+    strings: BTreeMap<Vec<u8>, GlobalId>,
+}
+
+impl<'t> ProgramBuilder<'t> {
+    fn new(tree: &'t tree::Program, sources: Arc<SourceMap>) -> Result<Self> {
+        let takes_geometry = analysis::takes_geometry(tree);
+        let mut program = ProgramBuilder {
+            tree,
+            sources,
+            targets: vec![],
+            globals: vec![],
+            symbols: BTreeSet::new(),
+            strings: BTreeMap::new(),
+        };
+        // The host looks kernels and variables up by name, so they choose first.
+        let mut reserved = Collector::default();
+        let mut claim = |name: &str, what: &str, span| {
+            if symbol::is_reserved(name) {
+                let message = format!("`{name}` is a symbol of the device runtime");
+                reserved.push(
+                    Diagnostic::error(ids::RESERVED_NAME, span, message)
+                        .hint(format!("give the {what} another name")),
+                );
+            }
+            program.symbols.insert(name.to_string());
+        };
+        for variable in &tree.statics {
+            claim(&variable.name, "variable", variable.span);
+        }
+        for item in &tree.externs {
+            claim(&item.name, "function", item.span);
+        }
+        for kernel in tree.functions.iter().filter(|function| function.kernel.is_some()) {
+            claim(&kernel.name, "kernel", kernel.span);
+        }
+        let bodies = tree.functions.iter().filter(|function| function.kernel.is_some());
+        program.symbols.extend(bodies.map(|kernel| format!("{}.body", kernel.name)));
+        if !reserved.is_empty() {
+            return Err(Error::Program(reserved.into_vec()));
+        }
+        let (mut next_function, mut next_kernel) = (0, 0);
+        for (function, takes_geometry) in tree.functions.iter().zip(takes_geometry) {
+            let kernel = function.kernel.map(|_| KernelId(next_kernel));
+            let name = match kernel {
+                Some(_) => format!("{}.body", function.name),
+                None => program.unique_symbol(&function.name),
+            };
+            program.targets.push(Target {
+                name,
+                function: FunctionId(next_function),
+                kernel,
+                takes_geometry,
+                shared: vec![],
+            });
+            next_function += if kernel.is_some() { 2 } else { 1 };
+            next_kernel += u32::from(kernel.is_some());
+        }
+        Ok(program)
+    }
+
+    /// `name` if it is free, else with a number behind it, and with a word before it if it is reserved: the beginning
+    /// alone reserves some names. No name of the language has a dot in it.
+    fn unique_symbol(&mut self, name: &str) -> String {
+        let own = if symbol::is_reserved(name) { format!("own.{name}") } else { name.to_owned() };
+        let mut symbol = own.clone();
+        let mut number = 2;
+        while !self.symbols.insert(symbol.clone()) {
+            symbol = format!("{own}.{number}");
+            number += 1;
+        }
+        symbol
+    }
+
+    fn add_global(&mut self, name: &str, space: Space, ty: Type, init: Init) -> GlobalId {
+        let name = self.unique_symbol(name);
+        self.globals.push(Global { name, space, ty, init, exported: false });
+        GlobalId(self.globals.len() as u32 - 1)
+    }
+
+    /// The `static` variables, which are the first globals.
+    fn add_statics(&mut self) -> Result<()> {
+        for variable in &self.tree.statics {
+            let init = static_value::initial_value(&variable.value, &self.tree.structs)?;
+            self.globals.push(Global {
+                name: variable.name.clone(),
+                space: Space::Device,
+                ty: variable.ty.clone(),
+                init,
+                exported: true,
+            });
+        }
+        Ok(())
+    }
+
+    fn add_shared(&mut self, index: usize) {
+        let function = &self.tree.functions[index];
+        for shared in &function.shared {
+            let name = format!("{}.{}", function.name, shared.name);
+            let global = self.add_global(&name, Space::Shared, shared.ty.clone(), Init::Unset);
+            self.targets[index].shared.push(global);
+        }
+    }
+
+    /// A NUL-terminated string in constant memory; one for each text.
+    fn string(&mut self, text: &str) -> GlobalId {
+        let mut bytes = text.as_bytes().to_vec();
+        bytes.push(0);
+        if let Some(known) = self.strings.get(&bytes) {
+            return *known;
+        }
+        let name = format!("str.{}", self.strings.len());
+        let ty = Type::Array(Box::new(Type::Scalar(Scalar::U8)), bytes.len() as u64);
+        let global = self.add_global(&name, Space::Constant, ty, Init::Bytes(bytes.clone()));
+        self.strings.insert(bytes, global);
+        global
+    }
+}
+
+fn parameters_of(function: &tree::Function) -> Vec<Parameter> {
+    let parameters = function.parameters().iter();
+    parameters.map(|local| Parameter { name: local.name.clone(), ty: local.ty.clone() }).collect()
+}
+
+/// The ordinary entry of a kernel: reads the geometry and calls the body.
+pub(crate) fn build_entry(kernel: &Kernel, id: KernelId) -> Result<Function> {
+    let mut entry = BodyBuilder::new();
+    let geometry = entry.emit(InstKind::HardwareGeometry, Type::GEOMETRY, kernel.span);
+    let parameters = (0..kernel.parameters.len() as u32).map(Operand::Parameter);
+    let arguments = std::iter::once(geometry).chain(parameters).collect();
+    entry.emit(InstKind::Call { function: kernel.body, arguments }, Type::Unit, kernel.span);
+    entry.terminate(Terminator::Return(None));
+    entry.finish(Signature {
+        name: kernel.name.clone(),
+        role: Role::Entry(id),
+        takes_geometry: false,
+        parameters: kernel.parameters.clone(),
+        result: Type::Unit,
+        span: kernel.span,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,377 @@
+//! Checks a module against the rules of [`crate::ir`].
+//!
+//! Ids are checked before they are followed, so that no module, however broken, makes it panic.
+
+mod builtin;
+mod control;
+mod instruction;
+
+use std::collections::BTreeSet;
+
+use super::{
+    Const, Function, Global, Init, InstId, Kernel, KernelId, Module, Operand, Parameter, Role,
+    Space, same_type,
+};
+use crate::error::{Error, Result};
+use crate::float;
+use crate::types::layout::type_layout;
+use crate::types::{StructId, Type};
+
+/// Checks every rule of [`crate::ir`].
+///
+/// # Errors
+/// [`Error::Internal`] for the first rule that is broken, with the function, block and instruction.
+pub fn verify(module: &Module) -> Result<()> {
+    check_module(module).map_err(|broken| Error::internal("ir", broken))
+}
+
+/// `Err` says what is broken.
+type Checked<T = ()> = std::result::Result<T, String>;
+
+/// `Err` with a message unless the condition holds.
+macro_rules! require {
+    ($condition:expr, $($message:tt)+) => {
+        if !$condition {
+            return Err(format!($($message)+));
+        }
+    };
+}
+use require;
+
+fn check_module(module: &Module) -> Checked {
+    check_structs(module)?;
+    check_symbols(module)?;
+    for global in &module.globals {
+        check_global(module, global).map_err(|e| format!("global `{}`: {e}", global.name))?;
+    }
+    for item in &module.externs {
+        let check = || -> Checked {
+            for ty in &item.parameters {
+                check_value_type(module, ty)?;
+            }
+            check_result_type(module, &item.result)
+        };
+        check().map_err(|e| format!("extern `{}`: {e}", item.name))?;
+    }
+    for (at, kernel) in module.kernels.iter().enumerate() {
+        check_kernel(module, KernelId(at as u32), kernel)
+            .map_err(|e| format!("kernel `{}`: {e}", kernel.name))?;
+    }
+    // Signatures first: bodies look at those of other functions.
+    for function in &module.functions {
+        check_signature(module, function)
+            .map_err(|e| format!("function `{}`: {e}", function.name))?;
+    }
+    for function in &module.functions {
+        FunctionVerifier::new(module, function)
+            .check()
+            .map_err(|e| format!("function `{}`{e}", function.name))?;
+    }
+    Ok(())
+}
+
+/// The built-in structs come first, field types exist, and no struct contains itself.
+fn check_structs(module: &Module) -> Checked {
+    let built_in = crate::types::Structs::new();
+    for (id, item) in built_in.iter() {
+        let known = (id.0 as usize) < module.structs.len() && module.structs.get(id) == item;
+        require!(known, "the built-in struct `{}` is not in its place", item.name);
+    }
+    for (id, item) in module.structs.iter() {
+        for field in &item.fields {
+            // The struct's own id is found below, with a better message.
+            check_type_ids(module, &field.ty)
+                .map_err(|e| format!("struct `{}`, field `{}`: {e}", item.name, field.name))?;
+            require!(
+                !contains_unit(&field.ty),
+                "struct `{}`, field `{}`: no value has the type `()`",
+                item.name,
+                field.name
+            );
+        }
+        let mut seen = BTreeSet::new();
+        let mut open = vec![id];
+        while let Some(inner) = open.pop() {
+            for part in module.structs.get(inner).fields.iter().filter_map(|f| struct_in(&f.ty)) {
+                require!(part != id, "struct `{}` contains itself", item.name);
+                if seen.insert(part) {
+                    open.push(part);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The struct that a type is, or that an array is of.
+fn struct_in(ty: &Type) -> Option<StructId> {
+    match ty {
+        Type::Struct(id) => Some(*id),
+        Type::Array(element, _) => struct_in(element),
+        _ => None,
+    }
+}
+
+/// `Unit`, or an array of it.
+fn contains_unit(ty: &Type) -> bool {
+    match ty {
+        Type::Unit => true,
+        Type::Array(element, _) => contains_unit(element),
+        _ => false,
+    }
+}
+
+fn check_type_ids(module: &Module, ty: &Type) -> Checked {
+    match ty {
+        Type::Unit | Type::Scalar(_) | Type::Stream => Ok(()),
+        Type::Vector(_, count) => {
+            require!((2..=4).contains(count), "a vector of {count} elements");
+            Ok(())
+        }
+        Type::Array(inner, _) | Type::Pointer { pointee: inner, .. } => {
+            check_type_ids(module, inner)
+        }
+        Type::Struct(id) => {
+            require!((id.0 as usize) < module.structs.len(), "struct {} does not exist", id.0);
+            Ok(())
+        }
+    }
+}
+
+/// A type that a value may have.
+fn check_value_type(module: &Module, ty: &Type) -> Checked {
+    check_type_ids(module, ty)?;
+    require!(!contains_unit(ty), "no value has the type `()`");
+    Ok(())
+}
+
+fn check_result_type(module: &Module, ty: &Type) -> Checked {
+    if *ty == Type::Unit { Ok(()) } else { check_value_type(module, ty) }
+}
+
+fn check_symbols(module: &Module) -> Checked {
+    let functions = module.functions.iter().map(|function| &function.name);
+    let globals = module.globals.iter().map(|global| &global.name);
+    let externs = module.externs.iter().map(|item| &item.name);
+    let mut seen = BTreeSet::new();
+    for symbol in functions.chain(globals).chain(externs) {
+        require!(!symbol.is_empty(), "a symbol without a name");
+        require!(seen.insert(symbol), "the symbol `{symbol}` is defined twice");
+    }
+    Ok(())
+}
+
+fn check_global(module: &Module, global: &Global) -> Checked {
+    check_value_type(module, &global.ty)?;
+    match (&global.init, global.space) {
+        (Init::Unset, Space::Shared) => {
+            require!(!global.exported, "shared memory is not visible to the host");
+        }
+        (Init::Unset, _) => return Err("only shared memory starts unset".into()),
+        (_, Space::Shared) => return Err("shared memory cannot be initialised".into()),
+        (Init::Zero, _) => {}
+        (Init::Bytes(bytes), _) => {
+            let size = type_layout(&global.ty, &module.structs).size;
+            let given = bytes.len();
+            require!(given as u64 == size, "{given} bytes for a type of {size}");
+        }
+    }
+    Ok(())
+}
+
+fn check_kernel(module: &Module, id: KernelId, kernel: &Kernel) -> Checked {
+    let Some(body) = module.functions.get(kernel.body.index()) else {
+        return Err(format!("its body, function {}, does not exist", kernel.body.0));
+    };
+    let Some(entry) = module.functions.get(kernel.entry.index()) else {
+        return Err(format!("its entry, function {}, does not exist", kernel.entry.0));
+    };
+    require!(body.role == Role::Body(id), "its body `{}` has another role", body.name);
+    require!(entry.role == Role::Entry(id), "its entry `{}` has another role", entry.name);
+    require!(entry.name == kernel.name, "its entry is called `{}`", entry.name);
+    let types = |parameters: &[Parameter]| -> Vec<Type> {
+        parameters.iter().map(|parameter| parameter.ty.clone()).collect()
+    };
+    let wanted = types(&kernel.parameters);
+    require!(types(&entry.parameters) == wanted, "its entry has other parameters");
+    let without_geometry = body.parameters.get(1..).unwrap_or_default();
+    require!(types(without_geometry) == wanted, "its body has other parameters");
+    Ok(())
+}
+
+fn check_signature(module: &Module, function: &Function) -> Checked {
+    for parameter in &function.parameters {
+        check_value_type(module, &parameter.ty)
+            .map_err(|e| format!("parameter `{}`: {e}", parameter.name))?;
+    }
+    for slot in &function.slots {
+        check_value_type(module, &slot.ty).map_err(|e| format!("slot `{}`: {e}", slot.name))?;
+    }
+    check_result_type(module, &function.result)?;
+    let first_is_geometry =
+        function.parameters.first().is_some_and(|parameter| parameter.ty == Type::GEOMETRY);
+    require!(
+        first_is_geometry || !function.takes_geometry,
+        "it takes the geometry, but not as its first parameter"
+    );
+    match function.role {
+        Role::Device => return Ok(()),
+        Role::Body(id) => {
+            let kernel = module.kernels.get(id.index());
+            require!(function.takes_geometry, "a body that does not take the geometry");
+            let body = kernel.map(|kernel| module.function(kernel.body).name.as_str());
+            require!(
+                body == Some(function.name.as_str()),
+                "a body of kernel {}, which has another",
+                id.0
+            );
+        }
+        Role::Entry(id) => {
+            require!(id.index() < module.kernels.len(), "kernel {} does not exist", id.0);
+            require!(!function.takes_geometry, "an entry that takes the geometry");
+        }
+    }
+    require!(function.result == Type::Unit, "a kernel that returns a value");
+    Ok(())
+}
+
+/// Checks one function.
+struct FunctionVerifier<'m> {
+    module: &'m Module,
+    function: &'m Function,
+    /// Where each instruction stands: block, and place in it.
+    places: Vec<Option<(usize, usize)>>,
+    /// The nearest other block that every way from the entry to a block goes through.
+    dominators: Vec<usize>,
+}
+
+impl<'m> FunctionVerifier<'m> {
+    fn new(module: &'m Module, function: &'m Function) -> Self {
+        let places = vec![None; function.instructions.len()];
+        FunctionVerifier { module, function, places, dominators: vec![] }
+    }
+
+    fn check(mut self) -> Checked {
+        self.place_instructions()?;
+        self.check_blocks()?;
+        for (at, block) in self.function.blocks.iter().enumerate() {
+            for (place, id) in block.instructions.iter().enumerate() {
+                let inst = &self.function.instructions[id.index()];
+                self.check_instruction(inst, (at, place)).map_err(|e| {
+                    let name = instruction::name(&inst.kind);
+                    format!(", block `{}`, instruction {place} ({name}): {e}", block.name)
+                })?;
+            }
+            let end = (at, block.instructions.len());
+            self.check_terminator(&block.terminator, end)
+                .map_err(|e| format!(", block `{}`, terminator: {e}", block.name))?;
+        }
+        Ok(())
+    }
+
+    /// Every instruction stands in exactly one block, and has a type that exists.
+    fn place_instructions(&mut self) -> Checked {
+        for (at, block) in self.function.blocks.iter().enumerate() {
+            for (place, id) in block.instructions.iter().enumerate() {
+                let Some(known) = self.places.get_mut(id.index()) else {
+                    return Err(format!(
+                        ", block `{}`: instruction id {} does not exist",
+                        block.name, id.0
+                    ));
+                };
+                require!(
+                    known.replace((at, place)).is_none(),
+                    ", block `{}`: instruction id {} stands in the function twice",
+                    block.name,
+                    id.0
+                );
+                let ty = &self.function.instructions[id.index()].ty;
+                check_result_type(self.module, ty)
+                    .map_err(|e| format!(", block `{}`, instruction {place}: {e}", block.name))?;
+            }
+        }
+        let lost = self.places.iter().position(Option::is_none);
+        match lost {
+            Some(id) => Err(format!(": instruction id {id} stands in no block")),
+            None => Ok(()),
+        }
+    }
+
+    /// The type of a value that is used at a place.
+    fn operand(&self, operand: &Operand, (block, place): (usize, usize)) -> Checked<Type> {
+        match operand {
+            Operand::Inst(id) => self.check_use(*id, (block, place))?,
+            Operand::Parameter(at) => {
+                let count = self.function.parameters.len();
+                require!((*at as usize) < count, "parameter {at} of {count}");
+            }
+            Operand::Slot(id) => {
+                require!(id.index() < self.function.slots.len(), "slot {} does not exist", id.0);
+            }
+            Operand::Global(id) => {
+                let known = id.index() < self.module.globals.len();
+                require!(known, "global {} does not exist", id.0);
+            }
+            Operand::Kernel(id) => {
+                let known = id.index() < self.module.kernels.len();
+                require!(known, "kernel {} does not exist", id.0);
+            }
+            Operand::Const(constant) => self.check_constant(constant)?,
+        }
+        Ok(self.module.operand_type(self.function, operand))
+    }
+
+    fn check_use(&self, id: InstId, (block, place): (usize, usize)) -> Checked {
+        let Some(Some((home, at))) = self.places.get(id.index()).copied() else {
+            return Err(format!("instruction id {} does not exist", id.0));
+        };
+        let inst = &self.function.instructions[id.index()];
+        let name = instruction::name(&inst.kind);
+        require!(inst.ty != Type::Unit, "the value of a `{name}` that gives none");
+        if home == block {
+            require!(at < place, "the value of a `{name}` that comes later in the block");
+        } else {
+            require!(
+                self.dominates(home, block),
+                "the value of a `{name}` in block `{}`, which does not dominate this one",
+                self.function.blocks[home].name
+            );
+        }
+        Ok(())
+    }
+
+    fn check_constant(&self, constant: &Const) -> Checked {
+        match constant {
+            Const::Int(scalar, value) => {
+                require!(scalar.is_integer(), "an integer constant of type `{}`", scalar.name());
+                let bits = scalar.bits();
+                let fits = (-(1 << (bits - 1))..1 << bits).contains(value);
+                require!(fits, "the constant {value} does not fit `{}`", scalar.name());
+            }
+            Const::Float(scalar, value) => {
+                require!(scalar.is_float(), "a float constant of type `{}`", scalar.name());
+                let rounded =
+                    value.is_nan() || float::round(*value, *scalar).to_bits() == value.to_bits();
+                require!(rounded, "the constant {value:?} is not rounded to `{}`", scalar.name());
+            }
+            Const::Bool(_) => {}
+            Const::Zero(ty) => check_value_type(self.module, ty)?,
+        }
+        Ok(())
+    }
+
+    /// `Err` unless a value has the type that is wanted.
+    fn expect(&self, what: &str, wanted: &Type, found: &Type) -> Checked {
+        let structs = &self.module.structs;
+        require!(
+            same_type(wanted, found),
+            "{what} has type `{}`, not `{}`",
+            found.display(structs),
+            wanted.display(structs)
+        );
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,30 @@
+//! Gridlet's front end: from source text to IR with lowered launches.
+//!
+//! Nothing here needs LLVM, CUDA or the file system; the crate `gridlet` builds machine code from the IR.
+//! [`program`] names the stages in their order. Each module uses only modules above it in this list, which
+//! `xtask`'s test of imports enforces.
+
+pub mod arch;
+pub mod chain;
+pub mod operators;
+pub mod source;
+
+pub mod diagnostics;
+pub mod error;
+pub mod float;
+pub mod types;
+
+pub mod builtins;
+pub mod syntax;
+
+pub mod format;
+pub mod load;
+
+pub mod check;
+pub mod ir;
+pub mod launch;
+pub mod layout;
+
+pub mod program;
+
+pub use error::{Error, Result};

@@ -1,0 +1,657 @@
+//! The syntax tree: what was written, before names and types mean anything.
+
+use half::{bf16, f16};
+
+use crate::chain::{Chained, Left};
+use crate::source::{SourceMap, Span};
+use crate::types::Scalar;
+
+pub use crate::operators::{BinaryOp, UnaryOp};
+
+/// How high a tree may be, and how deep delimiters may nest. The links of a chain of operators stand side by
+/// side (see [`crate::chain`]), as do the branches of an `if`.
+pub const MAX_HEIGHT: u16 = 256;
+
+/// A source file, or several of one program after [`File::extend`].
+#[derive(Clone, Debug)]
+pub struct File {
+    /// The items, in the order of the source.
+    pub items: Vec<Item>,
+    /// The whole file.
+    pub span: Span,
+}
+
+impl File {
+    /// A file without items.
+    pub fn empty(span: Span) -> Self {
+        File { items: vec![], span }
+    }
+
+    /// Adds the items of another file of the same program.
+    pub fn extend(&mut self, other: File) {
+        self.items.extend(other.items);
+    }
+
+    /// Each `use`, in the order of the source.
+    pub fn uses(&self) -> impl Iterator<Item = &Use> {
+        self.items.iter().filter_map(|item| match item {
+            Item::Use(item) => Some(item),
+            _ => None,
+        })
+    }
+}
+
+/// A name where it stands. Its text is that of the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// Where.
+    pub span: Span,
+}
+
+impl Name {
+    /// The name itself.
+    pub fn text(self, sources: &SourceMap) -> &str {
+        sources.text(self.span)
+    }
+}
+
+/// An item.
+#[derive(Clone, Debug)]
+pub enum Item {
+    /// `use "path.grid";`
+    Use(Use),
+    /// `const NAME: T = e;`
+    Const(Const),
+    /// `static name: T = e;`
+    Static(Static),
+    /// `struct Name { … }`
+    Struct(Struct),
+    /// `fn`, `kernel` or `extern fn`.
+    Function(Box<Function>),
+    /// Something that has a name but could not be read. It is reported; what uses the name shall not be
+    /// reported again.
+    Opaque(Name),
+}
+
+/// `use "path.grid";`
+#[derive(Clone, Debug)]
+pub struct Use {
+    /// The path as it is written, escapes resolved.
+    pub path: Str,
+    /// Where the path stands, quotes included.
+    pub path_span: Span,
+    /// From `use` to `;`.
+    pub span: Span,
+}
+
+/// `const NAME: T = e;`
+#[derive(Clone, Debug)]
+pub struct Const {
+    /// Its name.
+    pub name: Name,
+    /// Its type.
+    pub ty: TypeExpr,
+    /// Its value.
+    pub value: Expr,
+}
+
+/// `static name: T = e;`
+#[derive(Clone, Debug)]
+pub struct Static {
+    /// Its name.
+    pub name: Name,
+    /// Its type.
+    pub ty: TypeExpr,
+    /// What it starts as.
+    pub value: Expr,
+}
+
+/// `struct Name { … }`
+#[derive(Clone, Debug)]
+pub struct Struct {
+    /// Its name.
+    pub name: Name,
+    /// Its fields.
+    pub fields: Vec<Field>,
+    /// Whether part of it could not be read.
+    pub damaged: bool,
+}
+
+/// `name: T`
+#[derive(Clone, Debug)]
+pub struct Field {
+    /// Its name.
+    pub name: Name,
+    /// Its type.
+    pub ty: TypeExpr,
+}
+
+/// `fn`, `kernel` or `extern fn`.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// Its name.
+    pub name: Name,
+    /// `kernel`.
+    pub is_kernel: bool,
+    /// `#[…]` before it.
+    pub attributes: Vec<Attribute>,
+    /// `<const K: T, …>`
+    pub const_parameters: Vec<ConstParameter>,
+    /// Its parameters.
+    pub parameters: Vec<Parameter>,
+    /// After `->`.
+    pub result: Option<TypeExpr>,
+    /// Its body; `None` for an `extern fn`, which another module defines.
+    pub body: Option<Block>,
+    /// Whether part of it could not be read.
+    pub damaged: bool,
+}
+
+/// `const K: T` between `<` and `>`.
+#[derive(Clone, Debug)]
+pub struct ConstParameter {
+    /// Its name.
+    pub name: Name,
+    /// Its type.
+    pub ty: TypeExpr,
+}
+
+/// `[mut] name: T`
+#[derive(Clone, Debug)]
+pub struct Parameter {
+    /// `mut`.
+    pub mutable: bool,
+    /// Its name.
+    pub name: Name,
+    /// Its type.
+    pub ty: TypeExpr,
+}
+
+/// `#[name]` or `#[name(a, b)]`
+#[derive(Clone, Debug)]
+pub struct Attribute {
+    /// Its name.
+    pub name: Name,
+    /// Its arguments.
+    pub arguments: Vec<Expr>,
+    /// From `#` to `]`.
+    pub span: Span,
+}
+
+/// A type as it is written.
+#[derive(Clone, Debug)]
+pub struct TypeExpr {
+    /// What it is.
+    pub kind: TypeExprKind,
+    /// Where it stands.
+    pub span: Span,
+    /// Levels from here to the deepest leaf.
+    pub height: u16,
+}
+
+/// What a type is.
+#[derive(Clone, Debug)]
+pub enum TypeExprKind {
+    /// `u32`, `f32x2`, `View`.
+    Name(Name),
+    /// `*const T`, `*mut T`.
+    Pointer {
+        /// `*mut`.
+        mutable: bool,
+        /// `T`.
+        pointee: Box<TypeExpr>,
+    },
+    /// `[T; n]`
+    Array(Box<TypeExpr>, Box<Expr>),
+    /// `[T]`, only for `dynamic shared`.
+    Slice(Box<TypeExpr>),
+    /// Could not be read.
+    Error,
+}
+
+/// `{ statements value }`
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// The statements.
+    pub statements: Vec<Statement>,
+    /// The last expression, if no `;` follows it.
+    pub value: Option<Box<Expr>>,
+    /// From `{` to `}`.
+    pub span: Span,
+    /// Levels from here to the deepest leaf.
+    pub height: u16,
+}
+
+/// A statement.
+#[derive(Clone, Debug)]
+pub struct Statement {
+    /// What it does.
+    pub kind: StatementKind,
+    /// The whole statement.
+    pub span: Span,
+}
+
+/// What a statement does.
+#[derive(Clone, Debug)]
+pub enum StatementKind {
+    /// `let [mut] name[: T] [= e];`
+    Let {
+        /// `mut`.
+        mutable: bool,
+        /// Its name.
+        name: Name,
+        /// Its type, if one is written.
+        ty: Option<TypeExpr>,
+        /// Its value, if one is written.
+        value: Option<Expr>,
+    },
+    /// `shared name: T;`
+    Shared {
+        /// Its name.
+        name: Name,
+        /// Its type.
+        ty: TypeExpr,
+    },
+    /// `dynamic shared name: [T];`
+    DynamicShared {
+        /// Its name.
+        name: Name,
+        /// `[T]`.
+        ty: TypeExpr,
+    },
+    /// `place = e;` or `place op= e;`
+    Assign {
+        /// Where to.
+        place: Expr,
+        /// `op` of `op=`.
+        op: Option<BinaryOp>,
+        /// The operator.
+        op_span: Span,
+        /// The value.
+        value: Expr,
+    },
+    /// An expression. Without `;` it is an `if`, a block or an error.
+    Expr {
+        /// The expression.
+        value: Expr,
+        /// Whether a `;` follows.
+        semicolon: bool,
+    },
+    /// A loop.
+    Loop(Box<Loop>),
+    /// `break ['label];` or `continue ['label];`
+    Jump {
+        /// `break`.
+        is_break: bool,
+        /// The label.
+        label: Option<Name>,
+    },
+    /// `return [e];`
+    Return(Option<Expr>),
+}
+
+/// A loop.
+#[derive(Clone, Debug)]
+pub struct Loop {
+    /// `'label:`, the quote included.
+    pub label: Option<Name>,
+    /// `#[unroll]` before it.
+    pub unroll: Option<Attribute>,
+    /// Which loop it is.
+    pub head: LoopHead,
+    /// Its body.
+    pub body: Block,
+}
+
+/// What stands before a loop's body.
+#[derive(Clone, Debug)]
+pub enum LoopHead {
+    /// `loop`
+    Loop,
+    /// `while condition`
+    While(Expr),
+    /// `for name in range`
+    For {
+        /// The variable.
+        name: Name,
+        /// The range, with `.step(n)` if it has one.
+        range: Expr,
+    },
+}
+
+/// An expression.
+#[derive(Clone, Debug)]
+pub struct Expr {
+    /// What it is.
+    pub kind: ExprKind,
+    /// Where it stands, parentheses included.
+    pub span: Span,
+    /// Levels from here to the deepest leaf.
+    pub height: u16,
+    /// Whether it takes its type from where it stands.
+    pub literal: Literal,
+}
+
+/// Whether an expression is made of unsuffixed literals alone, so that its type is still open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Literal {
+    /// It has a type of its own.
+    No,
+    /// Any integer type will do.
+    Int,
+    /// Any float type will do.
+    Float,
+}
+
+/// What an expression is.
+#[derive(Clone, Debug)]
+pub enum ExprKind {
+    /// Could not be read.
+    Error,
+    /// An integer.
+    Int {
+        /// Its value; saturated far above every type's range.
+        value: u128,
+        /// Its suffix.
+        suffix: Option<Scalar>,
+    },
+    /// A float.
+    Float {
+        /// The nearest `f64`.
+        double: f64,
+        /// The nearest `f32`.
+        single: f32,
+        /// The nearest `f16`.
+        half: f16,
+        /// The nearest `bf16`.
+        bfloat: bf16,
+        /// Its suffix.
+        suffix: Option<Scalar>,
+    },
+    /// `true`, `false`.
+    Bool(bool),
+    /// A string.
+    Str(Box<Str>),
+    /// A name.
+    Name(Name),
+    /// `-e`, `!e`
+    Unary(UnaryOp, Box<Expr>),
+    /// `*e`
+    Deref(Box<Expr>),
+    /// `&e`
+    AddressOf(Box<Expr>),
+    /// An operator on two operands.
+    Binary {
+        /// Which.
+        op: BinaryOp,
+        /// Where it stands.
+        op_span: Span,
+        /// The left operand.
+        left: Left<Expr>,
+        /// The right operand.
+        right: Box<Expr>,
+    },
+    /// `&&` or `||`.
+    Logical {
+        /// `&&`.
+        is_and: bool,
+        /// The left operand.
+        left: Left<Expr>,
+        /// The right operand.
+        right: Box<Expr>,
+    },
+    /// `a..b`
+    Range(Box<Expr>, Box<Expr>),
+    /// `e as T`
+    Cast(Box<Expr>, Box<TypeExpr>),
+    /// `name(a, b)`
+    Call {
+        /// What is called.
+        callee: Name,
+        /// `::<…>`
+        generics: Option<Box<Generics>>,
+        /// The arguments.
+        arguments: Vec<Expr>,
+    },
+    /// `base.name(a, b)`
+    MethodCall {
+        /// What it is called on.
+        base: Box<Expr>,
+        /// Its name.
+        name: Name,
+        /// The arguments.
+        arguments: Vec<Expr>,
+    },
+    /// `base.name`
+    Field(Box<Expr>, Name),
+    /// `base[index]`
+    Index(Box<Expr>, Box<Expr>),
+    /// `Name { field: e, … }`
+    Struct {
+        /// The struct.
+        name: Name,
+        /// The fields, in the order of the source.
+        fields: Vec<(Name, Expr)>,
+    },
+    /// `[a, b]`
+    Array(Vec<Expr>),
+    /// `[e; n]`
+    ArrayRepeat(Box<Expr>, Box<Expr>),
+    /// `if … else if … else …`
+    If {
+        /// Each condition with its block, from the first `if` on.
+        branches: Vec<(Expr, Block)>,
+        /// The last `else`.
+        otherwise: Option<Block>,
+    },
+    /// `{ … }`
+    Block(Block),
+    /// `launch` or `try launch`.
+    Launch(Box<Launch>),
+}
+
+/// `::<…>`
+#[derive(Clone, Debug)]
+pub struct Generics {
+    /// What stands between `<` and `>`.
+    pub arguments: Vec<GenericArgument>,
+    /// From `::` to `>`.
+    pub span: Span,
+}
+
+/// An argument between `::<` and `>`.
+#[derive(Clone, Debug)]
+pub enum GenericArgument {
+    /// A name alone: of a type, or of a constant.
+    Name(Name),
+    /// Any other type.
+    Type(TypeExpr),
+    /// A literal, with or without `-`, or what stands in `{ … }`.
+    Value(Expr),
+}
+
+impl Generics {
+    /// Levels from here to the deepest leaf.
+    fn height(&self) -> u16 {
+        let heights = self.arguments.iter().map(|argument| match argument {
+            GenericArgument::Name(_) => 1,
+            GenericArgument::Type(ty) => ty.height,
+            GenericArgument::Value(value) => value.height,
+        });
+        heights.max().unwrap_or(0)
+    }
+}
+
+impl GenericArgument {
+    /// Where it stands.
+    pub fn span(&self) -> Span {
+        match self {
+            GenericArgument::Name(name) => name.span,
+            GenericArgument::Type(ty) => ty.span,
+            GenericArgument::Value(value) => value.span,
+        }
+    }
+}
+
+/// A string.
+#[derive(Clone, Debug)]
+pub struct Str {
+    /// The text, escapes resolved.
+    pub text: String,
+    /// For each byte of `text`, at which byte of the token it stands.
+    pub offsets: Vec<u32>,
+    /// Whether an escape is wrong.
+    pub damaged: bool,
+}
+
+/// `[try] launch kernel<<<config>>>(arguments)`
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// `try`.
+    pub is_try: bool,
+    /// The kernel.
+    pub kernel: Name,
+    /// `::<…>`
+    pub generics: Option<Generics>,
+    /// What stands between `<<<` and `>>>`.
+    pub config: Vec<LaunchOption>,
+    /// `<<<` to `>>>`.
+    pub config_span: Span,
+    /// The arguments.
+    pub arguments: Vec<Expr>,
+    /// `(` to `)`.
+    pub arguments_span: Span,
+}
+
+/// `e` or `name = e` in a launch.
+#[derive(Clone, Debug)]
+pub struct LaunchOption {
+    /// The name, if it has one.
+    pub name: Option<Name>,
+    /// The value.
+    pub value: Expr,
+}
+
+impl Chained for Expr {
+    fn take_left(&mut self) -> Option<Left<Self>> {
+        self.left()?;
+        match std::mem::replace(&mut self.kind, ExprKind::Error) {
+            ExprKind::Binary { left, .. } | ExprKind::Logical { left, .. } => Some(left),
+            _ => None,
+        }
+    }
+
+    fn left(&self) -> Option<&Self> {
+        match &self.kind {
+            ExprKind::Binary { left, .. } | ExprKind::Logical { left, .. } => Some(left),
+            _ => None,
+        }
+    }
+
+    fn with_left(&self, left: Left<Self>) -> Self {
+        let kind = match &self.kind {
+            ExprKind::Binary { op, op_span, right, .. } => {
+                ExprKind::Binary { op: *op, op_span: *op_span, left, right: right.clone() }
+            }
+            ExprKind::Logical { is_and, right, .. } => {
+                ExprKind::Logical { is_and: *is_and, left, right: right.clone() }
+            }
+            other => other.clone(),
+        };
+        Expr { kind, ..*self }
+    }
+}
+
+impl ExprKind {
+    /// Levels from here to the deepest leaf.
+    pub(super) fn height(&self) -> u16 {
+        let all = |list: &[Expr]| list.iter().map(|e| e.height).max().unwrap_or(0);
+        let inner = match self {
+            ExprKind::Error
+            | ExprKind::Int { .. }
+            | ExprKind::Float { .. }
+            | ExprKind::Bool(_)
+            | ExprKind::Str(_)
+            | ExprKind::Name(_) => 0,
+            ExprKind::Unary(_, e)
+            | ExprKind::Deref(e)
+            | ExprKind::AddressOf(e)
+            | ExprKind::Field(e, _) => e.height,
+            ExprKind::Binary { left, right, .. } | ExprKind::Logical { left, right, .. } => {
+                // Links of a chain stand side by side: see `crate::chain`.
+                if left.left().is_some() {
+                    return left.height.max(right.height.saturating_add(1));
+                }
+                left.height.max(right.height)
+            }
+            ExprKind::Range(left, right)
+            | ExprKind::Index(left, right)
+            | ExprKind::ArrayRepeat(left, right) => left.height.max(right.height),
+            ExprKind::Cast(e, ty) => e.height.max(ty.height),
+            ExprKind::Call { generics, arguments, .. } => {
+                all(arguments).max(generics.as_ref().map_or(0, |generics| generics.height()))
+            }
+            ExprKind::Array(arguments) => all(arguments),
+            ExprKind::MethodCall { base, arguments, .. } => base.height.max(all(arguments)),
+            ExprKind::Struct { fields, .. } => {
+                fields.iter().map(|(_, e)| e.height).max().unwrap_or(0)
+            }
+            ExprKind::If { branches, otherwise } => {
+                let inner = branches.iter().map(|(e, block)| e.height.max(block.height)).max();
+                inner.max(otherwise.as_ref().map(|block| block.height)).unwrap_or(0)
+            }
+            ExprKind::Block(block) => block.height,
+            ExprKind::Launch(launch) => {
+                let config = launch.config.iter().map(|option| option.value.height).max();
+                let generics = launch.generics.as_ref().map_or(0, Generics::height);
+                config.unwrap_or(0).max(all(&launch.arguments)).max(generics)
+            }
+        };
+        inner.saturating_add(1)
+    }
+
+    /// Whether the type is open.
+    pub(super) fn literal(&self) -> Literal {
+        let value = |block: &Block| block.value.as_ref().map_or(Literal::No, |e| e.literal);
+        let both = |a: Literal, b: Literal| if a == b { a } else { Literal::No };
+        match self {
+            ExprKind::Int { suffix: None, .. } => Literal::Int,
+            ExprKind::Float { suffix: None, .. } => Literal::Float,
+            ExprKind::Unary(UnaryOp::Neg, e) => e.literal,
+            ExprKind::Unary(UnaryOp::Not, e) if e.literal == Literal::Int => Literal::Int,
+            ExprKind::Binary { op: BinaryOp::Shl | BinaryOp::Shr, left, .. } => left.literal,
+            ExprKind::Binary { op, left, right, .. } if !op.is_comparison() => {
+                both(left.literal, right.literal)
+            }
+            ExprKind::If { branches, otherwise: Some(otherwise) } => branches
+                .iter()
+                .fold(value(otherwise), |literal, (_, block)| both(literal, value(block))),
+            ExprKind::Block(block) => value(block),
+            _ => Literal::No,
+        }
+    }
+}
+
+impl StatementKind {
+    /// Levels from here to the deepest leaf.
+    pub(super) fn height(&self) -> u16 {
+        match self {
+            StatementKind::Let { ty, value, .. } => {
+                let ty = ty.as_ref().map_or(0, |ty| ty.height);
+                ty.max(value.as_ref().map_or(0, |value| value.height))
+            }
+            StatementKind::Shared { ty, .. } | StatementKind::DynamicShared { ty, .. } => ty.height,
+            StatementKind::Assign { place, value, .. } => place.height.max(value.height),
+            StatementKind::Expr { value, .. } => value.height,
+            StatementKind::Loop(item) => {
+                let head = match &item.head {
+                    LoopHead::Loop => 0,
+                    LoopHead::While(e) | LoopHead::For { range: e, .. } => e.height,
+                };
+                head.max(item.body.height).saturating_add(1)
+            }
+            StatementKind::Jump { .. } => 0,
+            StatementKind::Return(value) => value.as_ref().map_or(0, |value| value.height),
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! The types of the language. One definition serves the checker, the IR, the layout pass and codegen.
+
+pub mod layout;
+pub mod leaves;
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use crate::source::Span;
+use layout::BufferLayout;
+
+/// A scalar type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "each variant is the type of that name")]
+pub enum Scalar {
+    Bool,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    F16,
+    Bf16,
+    F32,
+    F64,
+}
+
+impl Scalar {
+    /// Every scalar, in the order of docs and tables.
+    pub const ALL: [Scalar; 13] = [
+        Scalar::Bool,
+        Scalar::I8,
+        Scalar::I16,
+        Scalar::I32,
+        Scalar::I64,
+        Scalar::U8,
+        Scalar::U16,
+        Scalar::U32,
+        Scalar::U64,
+        Scalar::F16,
+        Scalar::Bf16,
+        Scalar::F32,
+        Scalar::F64,
+    ];
+
+    /// The name in the language.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scalar::Bool => "bool",
+            Scalar::I8 => "i8",
+            Scalar::I16 => "i16",
+            Scalar::I32 => "i32",
+            Scalar::I64 => "i64",
+            Scalar::U8 => "u8",
+            Scalar::U16 => "u16",
+            Scalar::U32 => "u32",
+            Scalar::U64 => "u64",
+            Scalar::F16 => "f16",
+            Scalar::Bf16 => "bf16",
+            Scalar::F32 => "f32",
+            Scalar::F64 => "f64",
+        }
+    }
+
+    /// The scalar of a name.
+    pub fn from_name(name: &str) -> Option<Scalar> {
+        Scalar::ALL.into_iter().find(|scalar| scalar.name() == name)
+    }
+
+    /// Size in memory, in bytes. Scalars are aligned to their size.
+    pub fn size(self) -> u64 {
+        match self {
+            Scalar::Bool | Scalar::I8 | Scalar::U8 => 1,
+            Scalar::I16 | Scalar::U16 | Scalar::F16 | Scalar::Bf16 => 2,
+            Scalar::I32 | Scalar::U32 | Scalar::F32 => 4,
+            Scalar::I64 | Scalar::U64 | Scalar::F64 => 8,
+        }
+    }
+
+    /// Width in bits of the value: 1 for `bool`.
+    pub fn bits(self) -> u32 {
+        if self == Scalar::Bool { 1 } else { self.size() as u32 * 8 }
+    }
+
+    /// Whether this is one of the eight integer types.
+    pub fn is_integer(self) -> bool {
+        self.is_signed() || self.is_unsigned()
+    }
+
+    /// Whether this is a signed integer type.
+    pub fn is_signed(self) -> bool {
+        matches!(self, Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64)
+    }
+
+    /// Whether this is an unsigned integer type.
+    pub fn is_unsigned(self) -> bool {
+        matches!(self, Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64)
+    }
+
+    /// Whether this is a floating-point type.
+    pub fn is_float(self) -> bool {
+        matches!(self, Scalar::F16 | Scalar::Bf16 | Scalar::F32 | Scalar::F64)
+    }
+}
+
+/// Index of a struct in a [`Structs`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StructId(pub u32);
+
+impl StructId {
+    /// `dim3`: three `u32` named `x`, `y`, `z`.
+    pub const DIM3: StructId = StructId(0);
+    /// The geometry of one thread, the hidden first argument of kernel bodies: see [`Structs::new`].
+    pub const GEOMETRY: StructId = StructId(1);
+}
+
+/// A type of the language.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Type {
+    /// No value: what a function without `->` returns.
+    Unit,
+    /// A scalar.
+    Scalar(Scalar),
+    /// `T x2`, `x3`, `x4`: 2 to 4 elements.
+    Vector(Scalar, u8),
+    /// `[T; N]`.
+    Array(Box<Type>, u64),
+    /// A struct or `dim3`.
+    Struct(StructId),
+    /// `*const T` or `*mut T`, in the generic address space.
+    Pointer {
+        /// `*mut`.
+        mutable: bool,
+        /// `T`.
+        pointee: Box<Type>,
+    },
+    /// `stream`: a device stream handle, 8 bytes.
+    Stream,
+}
+
+impl Type {
+    /// `bool`.
+    pub const BOOL: Type = Type::Scalar(Scalar::Bool);
+    /// `i32`.
+    pub const I32: Type = Type::Scalar(Scalar::I32);
+    /// `i64`.
+    pub const I64: Type = Type::Scalar(Scalar::I64);
+    /// `u32`.
+    pub const U32: Type = Type::Scalar(Scalar::U32);
+    /// `u64`.
+    pub const U64: Type = Type::Scalar(Scalar::U64);
+    /// `f32`.
+    pub const F32: Type = Type::Scalar(Scalar::F32);
+    /// `f64`.
+    pub const F64: Type = Type::Scalar(Scalar::F64);
+    /// `dim3`.
+    pub const DIM3: Type = Type::Struct(StructId::DIM3);
+    /// The geometry of one thread.
+    pub const GEOMETRY: Type = Type::Struct(StructId::GEOMETRY);
+
+    /// `*mut pointee`.
+    pub fn pointer_mut(pointee: Type) -> Type {
+        Type::Pointer { mutable: true, pointee: Box::new(pointee) }
+    }
+
+    /// `*const pointee`.
+    pub fn pointer_const(pointee: Type) -> Type {
+        Type::Pointer { mutable: false, pointee: Box::new(pointee) }
+    }
+
+    /// The scalar, if this is one.
+    pub fn as_scalar(&self) -> Option<Scalar> {
+        match self {
+            Type::Scalar(scalar) => Some(*scalar),
+            _ => None,
+        }
+    }
+
+    /// What a pointer points to.
+    pub fn pointee(&self) -> Option<&Type> {
+        match self {
+            Type::Pointer { pointee, .. } => Some(pointee),
+            _ => None,
+        }
+    }
+
+    /// Whether this is a pointer.
+    pub fn is_pointer(&self) -> bool {
+        matches!(self, Type::Pointer { .. })
+    }
+
+    /// The type as the language writes it.
+    pub fn display<'a>(&'a self, structs: &'a Structs) -> impl fmt::Display + 'a {
+        DisplayType { ty: self, structs }
+    }
+}
+
+struct DisplayType<'a> {
+    ty: &'a Type,
+    structs: &'a Structs,
+}
+
+impl fmt::Display for DisplayType<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nested = |ty| DisplayType { ty, structs: self.structs };
+        match self.ty {
+            Type::Unit => f.write_str("()"),
+            Type::Scalar(scalar) => f.write_str(scalar.name()),
+            Type::Vector(scalar, count) => write!(f, "{}x{count}", scalar.name()),
+            Type::Array(element, count) => write!(f, "[{}; {count}]", nested(element)),
+            // A broken module is printed too, for whoever looks for the bug.
+            Type::Struct(id) => {
+                f.write_str(self.structs.items.get(id.0 as usize).map_or("?", |item| &item.name))
+            }
+            Type::Pointer { mutable: true, pointee } => write!(f, "*mut {}", nested(pointee)),
+            Type::Pointer { mutable: false, pointee } => write!(f, "*const {}", nested(pointee)),
+            Type::Stream => f.write_str("stream"),
+        }
+    }
+}
+
+/// A field of a struct.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub ty: Type,
+}
+
+/// A struct: C layout, declaration order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Struct {
+    /// Its name.
+    pub name: String,
+    /// The fields, in declaration order.
+    pub fields: Vec<Field>,
+    /// Where it is declared; `None` for the built-in ones.
+    pub span: Option<Span>,
+}
+
+/// All structs of a program. The first two are built in.
+#[derive(Clone, Debug)]
+pub struct Structs {
+    items: Vec<Struct>,
+    /// Where the fields of each lie, once somebody asked: [`layout`] computes it.
+    layouts: Vec<OnceLock<BufferLayout>>,
+}
+
+impl PartialEq for Structs {
+    fn eq(&self, other: &Self) -> bool {
+        self.items == other.items
+    }
+}
+
+impl Eq for Structs {}
+
+impl Default for Structs {
+    fn default() -> Self {
+        Structs::new()
+    }
+}
+
+impl Structs {
+    /// Only the built-in structs: `dim3`, and the geometry, whose fields are
+    /// `thread_idx, block_idx, block_dim, grid_dim: dim3` and `dynamic_shared: *mut u8`.
+    pub fn new() -> Self {
+        let field = |name: &str, ty: Type| Field { name: name.into(), ty };
+        let dim3 = Struct {
+            name: "dim3".into(),
+            fields: ["x", "y", "z"].map(|name| field(name, Type::U32)).to_vec(),
+            span: None,
+        };
+        let geometry = Struct {
+            name: "geometry".into(),
+            fields: vec![
+                field("thread_idx", Type::DIM3),
+                field("block_idx", Type::DIM3),
+                field("block_dim", Type::DIM3),
+                field("grid_dim", Type::DIM3),
+                field("dynamic_shared", Type::pointer_mut(Type::Scalar(Scalar::U8))),
+            ],
+            span: None,
+        };
+        let mut structs = Structs { items: vec![], layouts: vec![] };
+        structs.add(dim3);
+        structs.add(geometry);
+        structs
+    }
+
+    /// Adds a struct and returns its id.
+    pub fn add(&mut self, item: Struct) -> StructId {
+        self.items.push(item);
+        self.layouts.push(OnceLock::new());
+        StructId(self.items.len() as u32 - 1)
+    }
+
+    /// The struct of an id that this table gave out.
+    pub fn get(&self, id: StructId) -> &Struct {
+        &self.items[id.0 as usize]
+    }
+
+    /// The struct of an id, to fill in its fields. No struct that holds it may have been laid out yet.
+    pub fn get_mut(&mut self, id: StructId) -> &mut Struct {
+        self.layouts[id.0 as usize].take();
+        &mut self.items[id.0 as usize]
+    }
+
+    /// Where the layout pass keeps what it found of a struct.
+    pub(crate) fn kept_layout(&self, id: StructId) -> &OnceLock<BufferLayout> {
+        &self.layouts[id.0 as usize]
+    }
+
+    /// All structs with their ids, the built-in ones first.
+    pub fn iter(&self) -> impl Iterator<Item = (StructId, &Struct)> {
+        self.items.iter().enumerate().map(|(at, item)| (StructId(at as u32), item))
+    }
+
+    /// How many there are, the built-in ones included.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Never: the built-in structs are always there.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+}

@@ -1,0 +1,121 @@
+//! The IR of whole programs, before and after launches are lowered, and their layouts: one snapshot for
+//! each program and stage. `INSTA_UPDATE=always cargo test -p gridlet-lang --test suite ir` writes them anew.
+//!
+//! A program that checks itself (see `corpus.rs`) has no snapshots, and one in which lowering changes
+//! nothing has none of that: what they would say is said elsewhere.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gridlet_lang::arch::CudaArch;
+use gridlet_lang::check::parse_and_check;
+use gridlet_lang::diagnostics::render;
+use gridlet_lang::ir::{Module, build::build_ir, print::print, verify::verify};
+use gridlet_lang::launch::{self, LaunchOptions};
+use gridlet_lang::layout::{Layouts, ParamLayout, compute_layouts};
+use gridlet_lang::load::load;
+use gridlet_lang::types::Structs;
+
+/// The examples and the programs under `in/ok`, sorted by name.
+fn all_programs() -> Vec<PathBuf> {
+    let root = crate::compiler();
+    let mut files = vec![];
+    for folder in ["../examples/programs", "tests/in/ok", "tests/in/extern"] {
+        let entries = walkdir::WalkDir::new(root.join(folder)).into_iter().flatten();
+        let entries = entries.map(walkdir::DirEntry::into_path);
+        files.extend(entries.filter(|path| path.extension().is_some_and(|ext| ext == "grid")));
+    }
+    files.sort_by_key(|path| path.file_name().map(ToOwned::to_owned));
+    assert!(files.len() >= 3, "the examples are not there");
+    files
+}
+
+/// Those that have snapshots.
+fn programs() -> Vec<PathBuf> {
+    let mut files = all_programs();
+    let text = |path: &PathBuf| std::fs::read_to_string(path).expect("the program can be read");
+    files.retain(|path| !text(path).contains("kernel test("));
+    files
+}
+
+fn build(path: &Path) -> (Module, Layouts) {
+    let name = path.file_name().expect("a file").to_string_lossy().into_owned();
+    let sources = Arc::new(load(&crate::Disk, path).expect("the program can be read"));
+    let (program, diagnostics) = parse_and_check(&sources);
+    let Some(program) = program else {
+        panic!("{name}:\n{}", render(&diagnostics, &sources, false));
+    };
+    let module = build_ir(&program, sources).expect("a checked tree");
+    verify(&module).unwrap_or_else(|error| panic!("{name}: {error}\n{}", print(&module)));
+    let layouts = compute_layouts(&module).expect("no buffer is too large");
+    (module, layouts)
+}
+
+fn lower(module: &Module, layouts: &Layouts) -> Module {
+    let options = LaunchOptions::for_arch(CudaArch::DEFAULT);
+    launch::lower(module, layouts, &options).expect("launches can be lowered")
+}
+
+/// A parameter buffer as a table, with the padding before each parameter.
+fn table(layout: &ParamLayout, structs: &Structs) -> String {
+    let mut text = format!("{} ({} bytes)\n", layout.kernel, layout.size);
+    let mut end = 0;
+    for slot in &layout.slots {
+        let padding = slot.offset - end;
+        let ty = slot.ty.display(structs);
+        let line = format!("{:>6} {:>5} {:>5}", slot.offset, slot.size, slot.alignment);
+        let _ = writeln!(text, "{line} +{padding}  {}: {ty}", slot.name);
+        end = slot.offset + slot.size;
+    }
+    text
+}
+
+fn check(stage: &str, path: &Path, text: &str) {
+    let stem = path.file_stem().expect("a file").to_string_lossy().into_owned();
+    insta::with_settings!({
+        prepend_module_to_snapshot => false,
+        omit_expression => true,
+        snapshot_path => format!("../../../tests/out/{stage}"),
+    }, {
+        insta::assert_snapshot!(stem, text);
+    });
+}
+
+#[test]
+fn programs_become_ir() {
+    for path in programs() {
+        check("ir", &path, &print(&build(&path).0));
+    }
+}
+
+#[test]
+fn launches_are_lowered() {
+    for path in programs() {
+        let (module, layouts) = build(&path);
+        let lowered = print(&lower(&module, &layouts));
+        // The first line says which of both it is.
+        if lowered.lines().skip(1).ne(print(&module).lines().skip(1)) {
+            check("launch", &path, &lowered);
+        }
+    }
+}
+
+#[test]
+fn parameters_are_laid_out() {
+    for path in programs() {
+        let (module, layouts) = build(&path);
+        let tables = layouts.kernels.iter().map(|layout| table(layout, &module.structs));
+        check("layout", &path, &tables.collect::<Vec<_>>().join("\n"));
+    }
+}
+
+#[test]
+fn the_text_is_a_function_of_the_source() {
+    for path in all_programs() {
+        let (first, layouts) = build(&path);
+        let (second, _) = build(&path);
+        assert_eq!(print(&first), print(&second));
+        assert_eq!(print(&lower(&first, &layouts)), print(&lower(&second, &layouts)));
+    }
+}

@@ -1,0 +1,31 @@
+//! The front end, in one program: each module tests one stage or one document.
+
+mod diagnostics;
+mod editors;
+mod format;
+mod ir;
+mod mutations;
+mod reference;
+mod time;
+mod tree_rules;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The folder `compiler`, whose `tests` holds the programs and snapshots that the crates of the compiler share.
+fn compiler() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The files of this machine: the front end itself does no I/O.
+struct Disk;
+
+impl gridlet_lang::load::Files for Disk {
+    fn identity(&self, path: &Path) -> io::Result<PathBuf> {
+        path.canonicalize()
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        std::fs::read(path)
+    }
+}

@@ -1,0 +1,60 @@
+//! The files of this machine, for [`gridlet_lang::load`].
+
+use std::fs;
+use std::io::{self, ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
+
+use gridlet_lang::load::Files;
+use gridlet_lang::syntax::MAX_FILE_BYTES;
+
+/// The files of this machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Disk;
+
+impl Files for Disk {
+    fn identity(&self, path: &Path) -> io::Result<PathBuf> {
+        fs::canonicalize(path)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let metadata = fs::metadata(path)?;
+        if metadata.is_dir() {
+            return Err(ErrorKind::IsADirectory.into());
+        }
+        // Reading a device or a pipe may never end.
+        if !metadata.is_file() {
+            return Err(ErrorKind::Unsupported.into());
+        }
+        let mut bytes = vec![];
+        fs::File::open(path)?.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gridlet_lang::load::load;
+    use gridlet_lang::program::check;
+
+    use super::*;
+
+    #[test]
+    fn the_disk_has_one_identity_for_a_link_and_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let write =
+            |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        std::fs::create_dir(folder.path().join("lib")).unwrap();
+        write("p.grid", "use \"lib/a.grid\"; use \"link.grid\"; kernel k() { a(); }");
+        write("lib/a.grid", "fn a() {}");
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("lib/a.grid", folder.path().join("link.grid")).unwrap();
+        #[cfg(not(unix))]
+        write("link.grid", "use \"lib/a.grid\";");
+        let sources = load(&Disk, &folder.path().join("p.grid")).unwrap();
+        let names: Vec<&str> = sources.files().iter().map(|file| file.name.as_str()).collect();
+        if cfg!(unix) {
+            assert_eq!(names, ["p.grid", "lib/a.grid"]);
+        }
+        check(sources).unwrap();
+    }
+}

@@ -1,0 +1,207 @@
+//! The programs under `in/ok` that check themselves, run on the CPU device and, where there is one, on a GPU.
+//!
+//! A program with a kernel `test` is run: `kernel test()` or `kernel test(out: *mut u32)`, where `out` has 64 words
+//! of zero. What is wrong is said by `assert`, in `test` and in all that it launches. If there is a kernel
+//! `check`, with the same parameters, one thread of it runs once `test` and all its children have ended.
+//! `//@ grid=2 block=64 shared=16` says how `test` is launched: one block of 64 threads unless it does.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
+
+mod coverage;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::gpu::{gpu_or_skip, under_memcheck};
+use gridlet::artifact;
+use gridlet::compile::{self, BuildOptions, Checked, Session};
+use gridlet::cpu::CpuOptions;
+use gridlet::source::SourceMap;
+use gridlet_runtime::cpu::CpuConfig;
+use gridlet_runtime::{Arg, Artifact, Buffer, Device, LaunchConfig, Program};
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+const WORDS: usize = 64;
+/// More than any of the programs has pending at a time.
+const PENDING_LAUNCHES: u64 = 8192;
+
+/// The folder, which this variable names where the sources are not: in the bundle for GPU machines.
+const FOLDER_VARIABLE: &str = "GRIDLET_TEST_PROGRAMS";
+
+/// From which program on a process runs them on a GPU, after another failed.
+const FROM_VARIABLE: &str = "GRIDLET_TEST_FROM";
+
+/// Names of the programs, with their files and those that they use, sorted.
+fn programs() -> Vec<(String, SourceMap)> {
+    let folder = std::env::var_os(FOLDER_VARIABLE)
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/in/ok"), PathBuf::from);
+    let mut programs: Vec<_> = walkdir::WalkDir::new(&folder)
+        .into_iter()
+        .map(|entry| entry.unwrap_or_else(|error| panic!("{FOLDER_VARIABLE}: {error}")).into_path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "grid"))
+        .map(|path| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            (name, compile::load(&path).unwrap())
+        })
+        .collect();
+    programs.sort_by(|left, right| left.0.cmp(&right.0));
+    assert!(programs.len() > 100, "only {} programs in {}", programs.len(), folder.display());
+    programs
+}
+
+/// A program that checks itself.
+struct Case {
+    name: String,
+    checked: Checked,
+    config: LaunchConfig,
+}
+
+fn cases() -> Vec<Case> {
+    programs().into_iter().filter_map(|(name, sources)| Case::new(name, sources)).collect()
+}
+
+impl Case {
+    /// `None` if the program has no kernel `test`.
+    fn new(name: String, sources: SourceMap) -> Option<Case> {
+        let values: BTreeMap<&str, u32> = sources.files()[0]
+            .text
+            .lines()
+            .filter_map(|line| line.strip_prefix("//@"))
+            .flat_map(str::split_whitespace)
+            .map(|pair| pair.split_once('=').unwrap_or_else(|| panic!("{name}: `{pair}`")))
+            .map(|(key, value)| (key, value.parse().unwrap()))
+            .collect();
+        for key in values.keys() {
+            assert!(["grid", "block", "shared"].contains(key), "{name}: `{key}` says nothing");
+        }
+        let value = |key: &str, default: u32| values.get(key).copied().unwrap_or(default);
+        let config = LaunchConfig::new(value("grid", 1), value("block", WORDS as u32))
+            .with_shared(value("shared", 0));
+        let checked =
+            compile::check(sources.clone()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let runs = checked.parameter_buffers().any(|layout| layout.kernel == "test");
+        runs.then_some(Case { name, checked, config })
+    }
+
+    /// Runs the program; what is wrong is the error.
+    fn run(&self, device: &Device, artifact: &Artifact) -> gridlet_runtime::Result<()> {
+        let program = Program::load(device, artifact)?;
+        let stream = device.stream()?;
+        let mut out = Buffer::<u32>::alloc_zeroed(device, WORDS)?;
+        let one_thread = LaunchConfig::new(1, 1);
+        for (name, config) in [("test", &self.config), ("check", &one_thread)] {
+            if !artifact.manifest().kernels.iter().any(|kernel| kernel.name == name) {
+                continue;
+            }
+            let kernel = program.kernel(name)?;
+            let arguments = [Arg::from(&mut out)];
+            let count = kernel.manifest().parameters.len().min(1);
+            stream.launch(&kernel, config, &arguments[..count])?;
+            stream.synchronize(TIMEOUT)?;
+        }
+        Ok(())
+    }
+}
+
+/// Calls `each` for every program, on two threads, each with what it starts with, and gives what they said, in the
+/// order of the programs.
+fn on_all<S>(
+    cases: &[Case],
+    start: impl Fn() -> S + Sync,
+    each: impl Fn(&S, &Case) -> String + Sync,
+) -> String {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let own = start();
+        let mut said = vec![];
+        while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+            said.push((&case.name, each(&own, case)));
+        }
+        said
+    };
+    let mut said = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..2).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect::<Vec<_>>()
+    });
+    said.sort();
+    said.into_iter().map(|(_, text)| text).collect()
+}
+
+/// How a program is compiled for the CPU device, and in which orders it runs.
+struct Way {
+    what: &'static str,
+    optimize: bool,
+    check: bool,
+    seeds: &'static [Option<u64>],
+}
+
+const WAYS: [Way; 3] = [
+    Way { what: "-O 0", optimize: false, check: false, seeds: &[None, Some(1)] },
+    Way { what: "-O 3", optimize: true, check: false, seeds: &[None, Some(2), Some(3)] },
+    Way { what: "--check", optimize: true, check: true, seeds: &[None, Some(4)] },
+];
+
+/// A device for each seed of each way.
+fn cpu_devices() -> Vec<Vec<Device>> {
+    let open = |check: bool, seed: Option<u64>| {
+        let config = CpuConfig { seed, check, threads: Some(2), pending_limit: PENDING_LAUNCHES };
+        Device::open_cpu(config).unwrap()
+    };
+    let of_way = |way: &Way| way.seeds.iter().map(|seed| open(way.check, *seed)).collect();
+    WAYS.iter().map(of_way).collect()
+}
+
+/// Runs a program in every way; what is wrong, with the first seed of each way that shows it.
+fn run_on_cpu(devices: &[Vec<Device>], case: &Case) -> String {
+    let session = Session::new();
+    let mut wrong = String::new();
+    for (way, devices) in WAYS.iter().zip(devices) {
+        let options =
+            CpuOptions { optimize: way.optimize, check: way.check, ..CpuOptions::default() };
+        let artifact = artifact::build_cpu(&session, &case.checked, &options).unwrap();
+        for (seed, device) in way.seeds.iter().zip(devices) {
+            if let Err(error) = case.run(device, &artifact) {
+                wrong += &format!("{}, {}, seed {seed:?}: {error}\n", case.name, way.what);
+                break;
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn programs_find_nothing_wrong_on_the_cpu() {
+    // A device's findings are those of all that runs there, so the threads have devices of their own.
+    let wrong = on_all(&cases(), cpu_devices, |devices, case| run_on_cpu(devices, case));
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+#[test]
+fn programs_find_nothing_wrong_on_a_gpu() {
+    let Some((device, arch)) = gpu_or_skip("corpus") else { return };
+    device.set_pending_launch_limit(PENDING_LAUNCHES).unwrap();
+    let options = BuildOptions::for_arch(arch);
+    let session = Session::new();
+    let cases = cases();
+    let started = std::time::Instant::now();
+    let first = std::env::var(FROM_VARIABLE).map_or(0, |text| text.parse().unwrap());
+    for (at, case) in cases.iter().enumerate().skip(first) {
+        if case.name == "heap_exhausted.grid"
+            && under_memcheck(&case.name, "its own `malloc` gives memory where there is none")
+        {
+            continue;
+        }
+        let artifact = artifact::build(&session, &case.checked, &[arch], &options).unwrap();
+        let Err(error) = case.run(&device, &artifact) else { continue };
+        // A fault ends this process's use of the GPU, so another process goes on with what is left.
+        let rest = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "programs_find_nothing_wrong_on_a_gpu", "--nocapture"])
+            .env(FROM_VARIABLE, (at + 1).to_string())
+            .status();
+        panic!("{}: {error}\nthe programs after it: {rest:?}", case.name);
+    }
+    eprintln!("{} programs in {:.1} s", cases.len(), started.elapsed().as_secs_f64());
+}

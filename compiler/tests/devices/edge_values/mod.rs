@@ -1,0 +1,158 @@
+//! Every operator, conversion and function of the language at the edges of its types: on the CPU device, and on a
+//! GPU by each way to machine code, compared with a reference in Rust.
+#![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
+
+mod cases;
+mod reference;
+mod values;
+
+use std::time::Duration;
+
+use crate::gpu::gpu_or_skip;
+use cases::Case;
+use gridlet::artifact;
+use gridlet::builtins::Builtin;
+use gridlet::compile::{self, Backend, BuildOptions, Checked, Session};
+use gridlet::cpu::CpuOptions;
+use gridlet::source::SourceMap;
+use gridlet_runtime::cpu::CpuConfig;
+use gridlet_runtime::{Arg, Artifact, Buffer, Device, LaunchConfig, Program};
+
+/// Kernels of one program.
+const KERNELS: usize = 128;
+const BLOCK: u32 = 128;
+
+/// Runs every case and gives what is wrong, a few results of each case.
+fn run(
+    device: &Device,
+    build: impl Fn(&Checked) -> Artifact,
+    cases: &[Case],
+    is_gpu: bool,
+) -> Vec<String> {
+    let mut wrong = vec![];
+    for chunk in cases.chunks(KERNELS) {
+        let source: String =
+            chunk.iter().enumerate().map(|(at, case)| case.source(&format!("k{at}"))).collect();
+        let program = compile::check(SourceMap::single("edges.grid", source)).unwrap();
+        let program = Program::load(device, &build(&program)).unwrap();
+        let stream = device.stream().unwrap();
+        for (at, case) in chunk.iter().enumerate() {
+            let count = case.expected.len();
+            let to_bytes = |values: &Vec<u64>, size: u64| -> Vec<u8> {
+                values
+                    .iter()
+                    .flat_map(|v| v.to_le_bytes().into_iter().take(size as usize))
+                    .collect()
+            };
+            let inputs: Vec<Buffer<u8>> = case
+                .operands
+                .iter()
+                .zip(&case.inputs)
+                .map(|(values, scalar)| to_bytes(values, scalar.size()))
+                .map(|bytes| Buffer::from_slice(device, &bytes).unwrap())
+                .collect();
+            let size = case.output.size() as usize;
+            let mut output = Buffer::<u8>::alloc_zeroed(device, count * size).unwrap();
+            let mut arguments: Vec<Arg<'_>> = inputs.iter().map(Arg::from).collect();
+            arguments.push(Arg::from(&mut output));
+            arguments.push(Arg::from(count as u32));
+            let kernel = program.kernel(&format!("k{at}")).unwrap();
+            let config = LaunchConfig::new((count as u32).div_ceil(BLOCK), BLOCK);
+            stream.launch(&kernel, &config, &arguments).unwrap();
+            stream.synchronize(Duration::from_secs(60)).unwrap();
+            let found = output.to_vec().unwrap();
+            let results = found
+                .chunks_exact(size)
+                .map(|bytes| bytes.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte)));
+            let of_case = results.enumerate().filter_map(|(at, bits)| case.wrong(at, bits, is_gpu));
+            wrong.extend(of_case.take(3));
+        }
+    }
+    wrong
+}
+
+fn check(way: &str, wrong: Vec<String>) {
+    let shown = wrong.iter().take(60).cloned().collect::<Vec<_>>().join("\n");
+    assert!(wrong.is_empty(), "{way}: {} results are wrong, among them\n{shown}", wrong.len());
+}
+
+fn check_on_cpu(cases: &[Case]) {
+    let device = Device::open_cpu(CpuConfig::default()).unwrap();
+    let session = Session::new();
+    for optimize in [true, false] {
+        let options = CpuOptions { optimize, ..CpuOptions::default() };
+        let build = |program: &Checked| artifact::build_cpu(&session, program, &options).unwrap();
+        check(&format!("optimize: {optimize}"), run(&device, build, cases, false));
+    }
+}
+
+fn check_on_gpu(test: &str, cases: &[Case]) {
+    let Some((device, arch)) = gpu_or_skip(test) else { return };
+    let session = Session::new();
+    for (backend, optimize) in
+        [(Backend::LibNvvm, true), (Backend::LibNvvm, false), (Backend::Nvptx, true)]
+    {
+        let options = BuildOptions { backend, optimize, ..BuildOptions::for_arch(arch) };
+        let build =
+            |program: &Checked| artifact::build(&session, program, &[arch], &options).unwrap();
+        check(&format!("{backend:?}, optimize: {optimize}"), run(&device, build, cases, true));
+    }
+}
+
+#[test]
+fn edge_values_give_what_they_shall_on_the_cpu() {
+    check_on_cpu(&cases::all());
+}
+
+#[test]
+fn edge_values_give_what_they_shall_on_a_gpu() {
+    check_on_gpu("edge_values", &cases::all());
+}
+
+#[test]
+fn every_half_gives_what_it_shall_on_the_cpu() {
+    check_on_cpu(&cases::halves());
+}
+
+#[test]
+fn every_half_gives_what_it_shall_on_a_gpu() {
+    check_on_gpu("halves", &cases::halves());
+}
+
+/// What acts on memory or on other threads runs in `in/built_ins.grid`, by the test `built_ins`; what else there
+/// is, by the tests named here.
+const ELSEWHERE: [(&str, &str, &str); 7] = [
+    ("printf", "run_cpu", include_str!("../../../cli/tests/suite/run_cpu.rs")),
+    ("trap", "gpu", include_str!("../../../cli/tests/gpu/main.rs")),
+    ("stream_create", "check_mode", include_str!("../../in/right/streams.grid")),
+    ("stream_destroy", "check_mode", include_str!("../../in/right/streams.grid")),
+    ("memcpy_async", "check_mode", include_str!("../../in/right/streams.grid")),
+    ("memset_async", "check_mode", include_str!("../../in/right/streams.grid")),
+    ("device_last_error", "run_cpu", include_str!("../../../cli/tests/suite/run_cpu.rs")),
+];
+
+#[test]
+fn every_built_in_is_in_the_table_or_in_another_test() {
+    let table = cases::all();
+    for (name, builtin) in Builtin::all() {
+        let calls = |text: &str| {
+            let (plain, generic) = (format!("{name}("), format!("{name}::<"));
+            text.match_indices(&plain).chain(text.match_indices(&generic)).any(|(at, _)| {
+                !text[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+            })
+        };
+        let covered = match builtin {
+            Builtin::Math(_)
+            | Builtin::Bit(_)
+            | Builtin::MulHi
+            | Builtin::Bitcast
+            | Builtin::SizeOf
+            | Builtin::AlignOf => table.iter().any(|case| calls(&case.name)),
+            _ => match ELSEWHERE.iter().find(|(known, ..)| *known == name) {
+                Some((_, _, text)) => calls(text),
+                None => calls(include_str!("../../in/built_ins.grid")),
+            },
+        };
+        assert!(covered, "no test runs `{name}`");
+    }
+}

@@ -1,0 +1,128 @@
+//! The programs under `in/right` give the same results on the CPU device, in any order of their threads, and on a
+//! GPU where there is one: bit by bit, since they compute with integers.
+//!
+//! `//@` lines say how kernel `k` is launched, as in `check_mode.rs`. All memory begins as zeros. `//@ varies=1`
+//! marks a program whose results depend on the order of its threads: it only has to run.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::gpu::gpu_or_skip;
+use crate::settings::{WORDS, settings};
+use gridlet::artifact;
+use gridlet::compile::{self, BuildOptions, Checked, Session};
+use gridlet::cpu::CpuOptions;
+use gridlet::source::SourceMap;
+use gridlet::types::Type;
+use gridlet_runtime::cpu::CpuConfig;
+use gridlet_runtime::{Arg, Artifact, Device, DeviceMemory, LaunchConfig, Program};
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+macro_rules! programs {
+    ($($name:literal)*) => { [$(($name, include_str!(concat!("../in/right/", $name, ".grid")))),*] };
+}
+
+/// All of `in/right`; they travel inside the test.
+const PROGRAMS: &[(&str, &str)] = &programs![
+    "built_ins" "bytes" "copies_in_streams" "copies_of_padding" "dynamic_as_two_types" "flag" "handover" "heap"
+    "heap_handover" "heap_last_block_frees" "histogram" "join" "last_block" "locals" "locals_by_pointers" "lock"
+    "long_loop" "neighbours" "pipeline" "published_pointer" "reduction" "static_of_streams" "streams" "tails"
+    "ticket_of_blocks" "tile" "warp_exchange" "warps"
+];
+
+fn check(name: &str, text: &str) -> Checked {
+    let sources = SourceMap::single(format!("{name}.grid"), text);
+    compile::check(sources).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// Runs kernel `k` and gives what its buffers hold, in the order of its parameters.
+fn run(device: &Device, program: &Checked, artifact: &Artifact, text: &str) -> Vec<Vec<u8>> {
+    let values = settings(text);
+    let value = |name: &str, default: u32| values.get(name).copied().unwrap_or(default);
+    let layout = program.parameter_buffers().find(|layout| layout.kernel == "k").unwrap();
+    let is_pointer = |ty: &Type| matches!(ty, Type::Pointer { .. });
+    let pointers = layout.slots.iter().filter(|slot| is_pointer(&slot.ty));
+    let mut buffers: Vec<DeviceMemory> = pointers
+        .map(|slot| {
+            DeviceMemory::alloc_zeroed(device, 4 * u64::from(value(&slot.name, WORDS as u32)))
+        })
+        .collect::<Result<_, _>>()
+        .unwrap();
+    let mut free = buffers.iter_mut();
+    let arguments: Vec<Arg<'_>> = layout
+        .slots
+        .iter()
+        .map(|slot| match slot.ty {
+            Type::U32 => Arg::from(values[slot.name.as_str()]),
+            _ => Arg::from(free.next().unwrap()),
+        })
+        .collect();
+    let loaded = Program::load(device, artifact).unwrap();
+    let stream = device.stream().unwrap();
+    let config = LaunchConfig::new(value("grid", 1), value("block", WORDS as u32));
+    let config = config.with_shared(value("shared", 0));
+    stream.launch(&loaded.kernel("k").unwrap(), &config, &arguments).unwrap();
+    stream.synchronize(TIMEOUT).unwrap();
+    let copy = |buffer: &DeviceMemory| {
+        let mut bytes = vec![0; buffer.len() as usize];
+        buffer.copy_to_host(&mut bytes).unwrap();
+        bytes
+    };
+    buffers.iter().map(copy).collect()
+}
+
+fn on_cpu(name: &str, text: &str, seed: Option<u64>, optimize: bool) -> Vec<Vec<u8>> {
+    let program = check(name, text);
+    let options = CpuOptions { optimize, ..CpuOptions::default() };
+    let artifact = artifact::build_cpu(&Session::new(), &program, &options).unwrap();
+    let device = Device::open_cpu(CpuConfig { seed, ..CpuConfig::default() }).unwrap();
+    run(&device, &program, &artifact, text)
+}
+
+/// What of the results every order of the threads gives: nothing if the program says so.
+fn fixed(text: &str, results: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    if settings(text).contains_key("varies") { vec![] } else { results }
+}
+
+#[test]
+fn the_list_of_programs_is_the_folder() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/in/right");
+    if !folder.exists() {
+        // A bundle on another machine.
+        return;
+    }
+    let entries = folder.read_dir().unwrap().map(|entry| entry.unwrap().path());
+    let stem = |path: std::path::PathBuf| path.file_stem().unwrap().to_string_lossy().into_owned();
+    let mut stems: Vec<String> = entries.map(stem).collect();
+    stems.sort();
+    assert_eq!(stems, PROGRAMS.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+}
+
+#[test]
+fn results_are_the_same_in_any_order_on_the_cpu() {
+    for (name, text) in PROGRAMS {
+        let straight = fixed(text, on_cpu(name, text, None, true));
+        assert!(straight.iter().flatten().any(|byte| *byte != 0) || straight.is_empty(), "{name}");
+        for (seed, optimize) in [(Some(1), true), (Some(2), false), (Some(3), true)] {
+            let results = fixed(text, on_cpu(name, text, seed, optimize));
+            assert!(results == straight, "{name}, seed {seed:?}: {results:?}, not {straight:?}");
+        }
+    }
+}
+
+#[test]
+fn results_are_the_same_on_a_gpu() {
+    let Some((device, arch)) = gpu_or_skip("results_are_the_same_on_a_gpu") else { return };
+    let session = Session::new();
+    for (name, text) in PROGRAMS {
+        let program = check(name, text);
+        let options = BuildOptions::for_arch(arch);
+        let artifact = artifact::build(&session, &program, &[arch], &options).unwrap();
+        let results = fixed(text, run(&device, &program, &artifact, text));
+        let expected = fixed(text, on_cpu(name, text, None, true));
+        assert!(results == expected, "{name}: {results:?} on the GPU, {expected:?} on the CPU");
+    }
+}

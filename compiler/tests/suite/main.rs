@@ -1,0 +1,15 @@
+//! The compiler with LLVM, in one program: codegen, dialects, images for the CPU and the device that runs them.
+
+mod check_mode;
+mod codegen;
+mod cpu_images;
+mod host_api_cpu;
+mod legacy;
+mod legacy_semantics;
+mod own_module;
+mod reference_tables;
+mod scale;
+#[path = "../devices/settings.rs"]
+mod settings;
+#[path = "../../lang/tests/suite/time.rs"]
+mod time;

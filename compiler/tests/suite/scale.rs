@@ -1,0 +1,97 @@
+//! Large programs: what every stage takes grows with their length. What is quadratic takes minutes here, or memory
+//! that no machine has.
+
+use crate::time::seconds_on_processor;
+use gridlet::arch::Dialect;
+use gridlet::compile::{BuildOptions, CpuOptions, DialectChoice, check, cpu_llvm, lower, nvvm};
+use gridlet::source::SourceMap;
+
+/// How many seconds all stages up to LLVM may take, not optimised: some ten times as long as they do.
+const LIMIT: f64 = 40.0;
+
+/// Takes a program through every stage that is ours, for both kinds of target.
+fn compile(name: &str, text: String) {
+    let start = seconds_on_processor();
+    let checked = check(SourceMap::single("large.grid", text)).expect("a right program");
+    let passed = |stage: &str| {
+        // Without such a clock, a test that takes minutes has to do.
+        let Some((start, end)) = start.zip(seconds_on_processor()) else { return };
+        assert!(end - start < LIMIT, "{name}: {} s up to {stage}", end - start);
+    };
+    let manifest = gridlet::artifact::describe(&checked);
+    assert_eq!(manifest.kernels.len(), checked.module.kernels.len());
+    passed("the manifest");
+    for is_checked in [false, true] {
+        let options = CpuOptions { check: is_checked, ..CpuOptions::default() };
+        cpu_llvm(&checked, &options).expect("a module for the CPU");
+        passed("the CPU's module");
+    }
+    let legacy = DialectChoice::Fixed(Dialect::Legacy);
+    let options = BuildOptions { dialect: legacy, ..BuildOptions::default() };
+    nvvm(&checked, &options).expect("a module for a GPU");
+    passed("the legacy dialect");
+    lower(&checked, &options.with_statistics(true)).expect("launches are lowered");
+    passed("statistics");
+}
+
+/// `count` lines, each made of its number.
+fn lines(count: usize, line: impl Fn(usize) -> String) -> String {
+    (0..count).map(line).collect()
+}
+
+#[test]
+fn kernels_that_reach_every_function() {
+    let count = 3000;
+    let functions = lines(count, |i| {
+        let next = (i + 1) % count;
+        format!("fn f{i}(x: u32) -> u32 {{ if x == 0 {{ return {i}; }} return f{next}(x - 1); }}\n")
+    });
+    let kernels = lines(count, |i| format!("kernel k{i}(p: *mut u32) {{ p[0] = f{i}(p[1]); }}\n"));
+    compile("a ring", functions + &kernels);
+}
+
+#[test]
+fn functions_that_launch_through_many_others() {
+    // Each is written before the one that it calls.
+    let functions = lines(40_000, |i| format!("fn f{i}() {{ f{}(); }}\n", i + 1));
+    let last = "fn f40000() { launch c<<<1, 1, stream = tail>>>(); }\nkernel c() {}\n";
+    compile("a chain", format!("kernel k() {{ f0(); }}\n{functions}{last}"));
+}
+
+#[test]
+fn kernels_with_structs_of_their_own() {
+    let count = 3000;
+    let text = lines(count, |i| {
+        let next = (i + 1) % count;
+        format!(
+            "struct S{i} {{ a: u32, next: *mut S{next} }}
+            kernel k{i}(s: S{i}) {{ if s.a > 0 {{ launch k{next}<<<1, 1>>>(*s.next); }} }}\n"
+        )
+    });
+    compile("structs", text);
+}
+
+#[test]
+fn functions_with_many_loops() {
+    let loops = lines(8000, |i| {
+        format!(
+            "while p[{i}] > x {{ x += p[{i}]; }} while atomic_load(p + {i}, acquire) == 0 {{ }}\n"
+        )
+    });
+    compile("loops", format!("kernel k(p: *mut u32) {{ let mut x = p[0];\n{loops}p[0] = x; }}"));
+}
+
+#[test]
+fn loops_with_many_ways_out() {
+    // No condition tells at once that the loop ends: each hangs on variables that are stored to in many places.
+    let ways = lines(16_000, |i| {
+        format!("if n == {i} {{ x += {i}; y ^= x; continue; }} if x + y == {i} {{ break; }}\n")
+    });
+    compile(
+        "ways out",
+        format!(
+            "kernel k(p: *mut u32, n: u32) {{ let mut x = 0u32; let mut y = 1u32;
+            loop {{\n{ways}atomic_add(p, 1); }} p[0] = x; }}"
+        ),
+    );
+}

@@ -203,8 +203,8 @@ fn through_llvm(checked: &Checked) {
 }
 
 /// The user's mistakes are answers, our own are bugs.
-fn accept<T>(result: gridlet::Result<T>) -> Option<T> {
-    match result {
+fn accept<T>(result: Result<T, impl Into<Error>>) -> Option<T> {
+    match result.map_err(Into::into) {
         Ok(value) => Some(value),
         Err(Error::Program(_) | Error::Invalid(_)) => None,
         Err(error) => panic!("{error}"),

@@ -7,8 +7,8 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 use crate::error::{Error, Result, plural};
-use crate::manifest::{Kernel, Struct, Type};
 use crate::memory::{DeviceCopy, bytes_of};
+use gridlet_artifact::manifest::{Kernel, Struct, Type};
 use gridlet_artifact::{ScalarType, extent};
 
 /// A scalar argument. Its type must be the parameter's: no conversion, as in the language.

@@ -12,7 +12,6 @@ use std::time::Duration;
 pub(crate) use shared::{DeviceInner, HostVisible, add, lock};
 
 use crate::backend::{DeviceHandle, Entered, PartHandle, cpu, cuda};
-use crate::cpu::{CpuConfig, default_threads};
 use crate::driver::green::ResourceKind;
 use crate::error::{CPU_DEVICES, Error, Result, next_number};
 use crate::info::{DeviceInfo, DeviceKind};
@@ -20,6 +19,7 @@ use crate::observe;
 use crate::resources::{Origin, SmResource, WorkqueueConfig, WorkqueueResource};
 use crate::selector::DeviceSelector;
 use crate::stream::Stream;
+use gridlet_cpu::{CpuConfig, default_threads};
 
 /// How long a wait lasts if the caller names no time-out: 60 s.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);

@@ -2,15 +2,13 @@
 
 mod codes;
 mod hint;
-mod problem;
 
 use std::fmt;
 
-use crate::cpu::check::{Report, render_all};
 pub(crate) use codes::{cuda_error_name, is_sticky};
 use codes::{explain_fault, lost_launch_hint};
-pub use gridlet_artifact::{ArtifactError, ArtifactProblem};
-pub use problem::LaunchProblem;
+use gridlet_artifact::{ArtifactError, LaunchProblem};
+use gridlet_cpu::check::{Report, render_all};
 
 /// Where errors begin to number CPU devices: each that is opened has a number of its own, GPUs have the driver's.
 pub const CPU_DEVICES: u32 = 1 << 31;
@@ -301,7 +299,7 @@ pub enum Error {
     LostLaunches(#[from] Box<LostLaunches>),
     /// A grid failed on the CPU device. The device goes on.
     #[error(transparent)]
-    CpuFault(#[from] Box<crate::cpu::CpuFault>),
+    CpuFault(#[from] Box<gridlet_cpu::CpuFault>),
     /// A device that checks found something wrong.
     #[error(transparent)]
     Checked(#[from] Box<Findings>),
@@ -358,6 +356,25 @@ impl Error {
 impl From<ArtifactError> for Error {
     fn from(error: ArtifactError) -> Self {
         Error::Artifact(Box::new(error))
+    }
+}
+
+impl From<gridlet_cpu::Error> for Error {
+    fn from(error: gridlet_cpu::Error) -> Self {
+        use gridlet_cpu::Error as CpuError;
+        match error {
+            CpuError::Image { reason } => Error::CpuImage { reason },
+            CpuError::Threads { reason } => Error::CpuThreads { reason },
+            CpuError::Memory { bytes } => Error::CpuMemory { bytes },
+            CpuError::Launch { kernel, problem } => Error::Launch { kernel, problem },
+            CpuError::ParameterBytes { expected, given, .. } => {
+                Error::Length { expected: u64::from(expected), given: given as u64 }
+            }
+            CpuError::TimedOut { seconds } => {
+                Error::TimedOut { seconds, what: "a stream of the CPU device".into() }
+            }
+            CpuError::Fault(fault) => Error::CpuFault(fault),
+        }
     }
 }
 

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use crate::artifact::{ComputeCapability, ImageTarget, cpu_arch};
-use crate::config::LaunchLimits;
 use crate::error::CudaVersion;
+use gridlet_artifact::LaunchLimits;
+use gridlet_artifact::{ComputeCapability, ImageTarget, cpu_arch};
 
 /// The kinds of device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]

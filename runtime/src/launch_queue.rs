@@ -14,16 +14,16 @@ use std::{env, thread};
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::Arg;
-use crate::artifact::{Artifact, describe_image};
-use crate::config::{Dim3, LaunchConfig};
 use crate::device::{Device, lock};
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::limits::Limit;
-use crate::manifest::{ImageKind, Manifest};
 use crate::program::{Kernel, Program};
 use crate::stream::Stream;
 use crate::unified::{HostBuffer, HostFlags};
+use gridlet_artifact::manifest::{ImageKind, Manifest};
+use gridlet_artifact::{Artifact, describe_image};
+use gridlet_artifact::{Dim3, LaunchConfig};
 
 /// Entries of a channel that copies, events and other libraries may take without a launch having to wait.
 const RESERVED: u64 = 64;

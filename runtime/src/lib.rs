@@ -53,8 +53,6 @@ pub struct Guide;
 
 pub mod arguments;
 mod backend;
-mod config;
-pub mod cpu;
 mod device;
 mod driver;
 mod error;
@@ -76,6 +74,7 @@ pub mod typed;
 pub mod unified;
 
 pub use gridlet_artifact::manifest;
+pub use gridlet_cpu as cpu;
 
 /// Compiled programs: see [`gridlet_artifact`].
 pub mod artifact {
@@ -87,15 +86,16 @@ pub mod artifact {
 
 pub use arguments::{Arg, Element, Pointer, Scalar};
 pub use artifact::{Artifact, ComputeCapability, ImageArch};
-pub use config::{Dim3, KernelLimits, LaunchConfig, LaunchLimits, PORTABLE_CLUSTER_BLOCKS};
 pub use cpu::CpuConfig;
 pub use device::{CurrentDevice, DEFAULT_TIMEOUT, Device};
 pub use error::{
-    ArtifactError, ArtifactProblem, CPU_DEVICES, CudaError, CudaVersion, Error, Fault, Findings,
-    LaunchProblem, LostLaunches, Result,
+    CPU_DEVICES, CudaError, CudaVersion, Error, Fault, Findings, LostLaunches, Result,
 };
 pub use event::Event;
-pub use gridlet_artifact::ScalarType;
+pub use gridlet_artifact::{
+    ArtifactError, ArtifactProblem, Dim3, KernelLimits, LaunchConfig, LaunchLimits, LaunchProblem,
+    PORTABLE_CLUSTER_BLOCKS, ScalarType,
+};
 pub use info::{DeviceInfo, DeviceKind, GreenContextFeatures, SmGranularity};
 pub use limits::Limit;
 pub use memory::{Buffer, DeviceCopy, DeviceMemory};

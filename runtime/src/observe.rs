@@ -21,11 +21,11 @@ use tracing::span::EnteredSpan;
 use tracing::{debug, debug_span, trace, warn};
 
 use crate::backend::{Transfer, Waited};
-use crate::config::LaunchConfig;
 use crate::error::{Error, Result};
 use crate::info::DeviceInfo;
-use crate::manifest::Image;
 use crate::partition::Confinement;
+use gridlet_artifact::LaunchConfig;
+use gridlet_artifact::manifest::Image;
 
 /// The target of all events.
 pub const TARGET: &str = "gridlet_runtime";

@@ -3,12 +3,12 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::artifact::ComputeCapability;
 use crate::backend::Entered;
-use crate::config::{Dim3, LaunchConfig};
-use crate::error::{Error, LaunchProblem, Result};
+use crate::error::{Error, Result};
 use crate::info::DeviceKind;
 use crate::program::Kernel;
+use gridlet_artifact::ComputeCapability;
+use gridlet_artifact::{Dim3, LaunchConfig, LaunchProblem};
 
 /// What a kernel needs and allows, as the driver has it (`CU_FUNC_ATTRIBUTE_…`).
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,16 +7,17 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::artifact::Artifact;
 use crate::backend::{Entered, ImageHandle, KernelHandle, PartitionHandle, Transfer};
-use crate::config::KernelLimits;
 use crate::device::{Device, DeviceInner, lock};
-use crate::error::{ArtifactError, ArtifactProblem, Error, LostLaunches, Result, cuda_error_name};
+use crate::error::{Error, LostLaunches, Result, cuda_error_name};
 use crate::info::DeviceInfo;
-use crate::manifest::{self, ImageKind, LostLaunchRecord};
 use crate::memory::{Buffer, DeviceCopy, DeviceMemory};
 use crate::observe;
 use crate::statistics::Statistics;
+use gridlet_artifact::Artifact;
+use gridlet_artifact::KernelLimits;
+use gridlet_artifact::manifest::{self, ImageKind, LostLaunchRecord};
+use gridlet_artifact::{ArtifactError, ArtifactProblem};
 
 /// Bytes of a [`LostLaunchRecord`].
 const RECORD_BYTES: usize = size_of::<LostLaunchRecord>();

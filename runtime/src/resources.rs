@@ -14,9 +14,9 @@ use crate::error::{Error, Result};
 use crate::info::SmGranularity;
 
 /// Most SMs that can be co-scheduled on compute capability 9.0 and later (driver API, Green Contexts, SMs).
-const MOST_COSCHEDULED: u32 = 32;
+const MAX_COSCHEDULED: u32 = 32;
 /// The same before 9.0.
-const MOST_COSCHEDULED_BEFORE_9: u32 = 2;
+const MAX_COSCHEDULED_BEFORE_9: u32 = 2;
 
 /// A set of SMs. Nothing is provisioned until a green context is created from it. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -216,9 +216,9 @@ impl SmResource {
             return Err(ResourceProblem::NoGroups.into());
         }
         let most = if self.device.info.compute_capability.major >= 9 {
-            MOST_COSCHEDULED
+            MAX_COSCHEDULED
         } else {
-            MOST_COSCHEDULED_BEFORE_9
+            MAX_COSCHEDULED_BEFORE_9
         };
         let mut sum = 0u64;
         for (index, group) in groups.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::manifest::DEPTH_WORDS;
+use gridlet_artifact::manifest::DEPTH_WORDS;
 
 /// What the kernels of a program noted since it was loaded: see [`Program::statistics`](crate::Program::statistics).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -20,7 +20,7 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Of the array that [`Statistics`](crate::manifest::Statistics) describes; what is missing of it is zero.
+    /// Of the array that [`Statistics`](gridlet_artifact::manifest::Statistics) describes; what is missing of it is zero.
     pub(crate) fn decode(launches_made: u64, bytes: &[u8], sms: u32) -> Statistics {
         let words: Vec<u32> = bytes
             .chunks_exact(4)

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use crate::arguments::{Arg, ParameterRoom, STACK_PARAMETER_BYTES, pack_into};
 use crate::backend::{Entered, StreamHandle};
-use crate::config::LaunchConfig;
 use crate::device::{DEFAULT_TIMEOUT, Device, DeviceInner, add, lock};
 use crate::driver::unified::MemoryLocation;
 use crate::error::{Error, Result};
@@ -17,9 +16,10 @@ use crate::observe;
 use crate::partition::{GreenContext, GreenInner};
 use crate::program::Kernel;
 use crate::resources::{Origin, SmResource};
+use gridlet_artifact::LaunchConfig;
 
 /// How many different kernels an error message lists.
-const MOST_NAMES: usize = 8;
+const MAX_NAMES: usize = 8;
 
 /// A stream: what is launched into it runs in that order. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ impl Stream {
             green: green.cloned(),
             device: Arc::clone(device),
             work: Arc::default(),
-            kernels: Mutex::new(Vec::with_capacity(MOST_NAMES)),
+            kernels: Mutex::new(Vec::with_capacity(MAX_NAMES)),
             progress: Progress::default(),
         });
         device.add_stream(&inner);
@@ -314,7 +314,7 @@ impl StreamInner {
     /// Remembers it; the list has room for all that it may hold.
     fn note_launch(&self, kernel: &Arc<str>) {
         let mut kernels = lock(&self.kernels);
-        if kernels.len() < MOST_NAMES
+        if kernels.len() < MAX_NAMES
             && !kernels.iter().any(|name| Arc::ptr_eq(name, kernel) || name == kernel)
         {
             kernels.push(Arc::clone(kernel));

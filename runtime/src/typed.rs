@@ -25,12 +25,12 @@ use std::marker::PhantomData;
 pub use half::{bf16, f16};
 
 use crate::arguments::{Arg, Element, Pointer};
-use crate::config::LaunchConfig;
 use crate::error::{Error, Result};
 use crate::memory::{Buffer, DeviceCopy, bytes_of};
 use crate::program::Kernel;
 use crate::stream::Stream;
 use crate::unified::{HostBuffer, ManagedBuffer, RegisteredMemory};
+use gridlet_artifact::LaunchConfig;
 use gridlet_artifact::ScalarType;
 
 mod vectors;

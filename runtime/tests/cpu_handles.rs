@@ -21,7 +21,7 @@ use gridlet_runtime::{
     LaunchConfig, Program, Stream,
 };
 
-/// `spin` of `cpu_device/kernels.c`, which runs until what its parameter points to is not 0; `None` without a C compiler.
+/// `spin` of `cpu/tests/device/kernels.c`, which runs until what its parameter points to is not 0; `None` without a C compiler.
 fn artifact() -> Option<&'static Artifact> {
     static ARTIFACT: OnceLock<Option<Artifact>> = OnceLock::new();
     ARTIFACT.get_or_init(build).as_ref()

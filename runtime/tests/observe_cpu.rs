@@ -15,7 +15,7 @@ use gridlet_runtime::{
 use tracing::Level;
 use tracing::subscriber::with_default;
 
-/// A kernel of `cpu_device/kernels.c` as a program; `None` without a C compiler.
+/// A kernel of `cpu/tests/device/kernels.c` as a program; `None` without a C compiler.
 fn artifact() -> Option<Artifact> {
     c_image::artifact(serde_json::json!({
         "name": "empty", "parameters": [], "parameter_bytes": 0, "static_shared_bytes": 0,

@@ -19,9 +19,8 @@ use gridlet::ir::{InstId, InstKind, Operand};
 use gridlet::layout::ParamLayout;
 use gridlet::source::SourceMap;
 use gridlet::types::Type;
-use gridlet_runtime::Error;
 use gridlet_runtime::cpu::check::{Checker, Options, Report, render_all};
-use gridlet_runtime::cpu::{CpuConfig, CpuDevice, FaultKind};
+use gridlet_runtime::cpu::{CpuConfig, CpuDevice, Error, FaultKind};
 
 const TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -158,7 +157,7 @@ impl Bench {
         let (reports, _) = self.checker.take_reports();
         match result {
             Ok(()) => {}
-            Err(Error::CpuFault(fault)) => {
+            Err(Error::Fault(fault)) => {
                 let explained = matches!(
                     fault.kind,
                     FaultKind::Checked
@@ -354,7 +353,7 @@ fn memory_that_the_host_frees_while_a_kernel_runs_is_found() {
     }
     assert!(bench.device.free(gone));
     flag.store(2, Ordering::Release);
-    assert!(matches!(stream.wait(TIMEOUT), Err(Error::CpuFault(_))));
+    assert!(matches!(stream.wait(TIMEOUT), Err(Error::Fault(_))));
     insta::assert_snapshot!(text(&bench.checker.take_reports().0, source));
 }
 

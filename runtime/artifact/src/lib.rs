@@ -2,6 +2,7 @@
 //!
 //! - [`manifest`]: the description of a program and its images, as JSON.
 //! - [`Artifact`]: a manifest together with its images, in memory or as a bundle.
+//! - [`launch`]: the geometry of a launch, and the limits of devices and kernels.
 //! - [`cpu`]: the interface between the compiler's CPU images and the device that runs them.
 //!
 //! This crate is all that the compiler and the runtime share. It knows neither LLVM nor a driver.
@@ -10,11 +11,15 @@ mod arch;
 mod artifact;
 pub mod cpu;
 mod error;
+pub mod launch;
 pub mod manifest;
 mod types;
 
 pub use arch::{ComputeCapability, ImageArch, cpu_arch};
 pub use artifact::{Artifact, ImageTarget, describe_image};
 pub use error::{ArtifactError, ArtifactProblem};
+pub use launch::{
+    Dim3, KernelLimits, LaunchConfig, LaunchLimits, LaunchProblem, PORTABLE_CLUSTER_BLOCKS,
+};
 pub use manifest::MANIFEST_FILE;
 pub use types::{Extent, ScalarType, extent};

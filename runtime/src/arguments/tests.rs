@@ -1,5 +1,5 @@
 use super::*;
-use crate::manifest::{Field, Parameter};
+use gridlet_artifact::manifest::{Field, Parameter};
 
 fn scalar(name: &str) -> Type {
     Type::Scalar(name.into())

@@ -5,17 +5,17 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::{Transfer, Waited};
-use crate::artifact::{Artifact, ComputeCapability};
-use crate::config::{KernelLimits, LaunchConfig};
-use crate::cpu::{
-    CpuConfig, CpuDevice, CpuImage, CpuKernel, CpuMark, CpuPartition, CpuStream, LIMITS,
-};
 use crate::device::lock;
 use crate::error::{CudaVersion, Error, Findings, Result};
 use crate::info::{DeviceInfo, DeviceKind, GreenContextFeatures, SmGranularity};
-use crate::manifest;
 use crate::observe;
 use crate::program::no_image;
+use gridlet_artifact::manifest;
+use gridlet_artifact::{Artifact, ComputeCapability};
+use gridlet_artifact::{KernelLimits, LaunchConfig};
+use gridlet_cpu::{
+    CpuConfig, CpuDevice, CpuImage, CpuKernel, CpuMark, CpuPartition, CpuStream, LIMITS,
+};
 
 /// What the CPU device of a configuration is.
 pub(crate) fn info(workers: u32) -> DeviceInfo {
@@ -202,18 +202,18 @@ pub(crate) fn launch(
     config: &LaunchConfig,
     parameters: &[u8],
 ) -> Result<()> {
-    let extents = |dim: crate::Dim3| [dim.x, dim.y, dim.z];
+    let extents = |dim: gridlet_artifact::Dim3| [dim.x, dim.y, dim.z];
     let (grid, block) = (extents(config.grid), extents(config.block));
-    stream.launch(kernel, grid, block, config.shared_bytes, parameters)
+    Ok(stream.launch(kernel, grid, block, config.shared_bytes, parameters)?)
 }
 
 /// Waits for what was launched; on a time-out stops it.
 pub(crate) fn wait(stream: &CpuStream, timeout: Duration) -> Result<Waited> {
     match stream.wait(timeout) {
         Ok(()) => Ok(Waited::Done),
-        Err(Error::TimedOut { .. }) if stream.is_done() => Ok(Waited::Stopped),
-        Err(Error::TimedOut { .. }) => Ok(Waited::Running),
-        Err(other) => Err(other),
+        Err(gridlet_cpu::Error::TimedOut { .. }) if stream.is_done() => Ok(Waited::Stopped),
+        Err(gridlet_cpu::Error::TimedOut { .. }) => Ok(Waited::Running),
+        Err(other) => Err(other.into()),
     }
 }
 

@@ -4,10 +4,10 @@ use std::ffi::{CStr, c_void};
 use std::sync::Arc;
 
 use super::{DeviceHandle, Entered, cpu, cuda, mixed};
-use crate::config::KernelLimits;
-use crate::cpu::{CpuImage, CpuKernel};
 use crate::error::{Error, Result};
-use crate::manifest;
+use gridlet_artifact::KernelLimits;
+use gridlet_artifact::manifest;
+use gridlet_cpu::{CpuImage, CpuKernel};
 
 /// An image, loaded. Never unloaded but by [`ImageHandle::unload`].
 #[derive(Debug)]

@@ -27,11 +27,11 @@ pub(crate) use partition::PartitionHandle;
 pub(crate) use parts::{PartHandle, Parts, SplitGroup};
 pub(crate) use stream::{EventHandle, StreamHandle};
 
-use crate::artifact::Artifact;
 use crate::driver::green::{RawResource, ResourceKind};
 use crate::error::{CPU_DEVICES, Error, Result};
 use crate::info::DeviceInfo;
 use crate::limits::Limit;
+use gridlet_artifact::Artifact;
 
 /// A device.
 #[derive(Debug)]

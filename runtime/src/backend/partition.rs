@@ -5,9 +5,9 @@ use std::ffi::c_void;
 use super::{
     DeviceHandle, Entered, EventHandle, PartHandle, StreamHandle, cpu_resource, cuda, mixed,
 };
-use crate::cpu::{CpuPartition, CpuStream};
 use crate::driver::green::ResourceKind;
 use crate::error::{Error, Result};
+use gridlet_cpu::{CpuPartition, CpuStream};
 
 /// A part of a device. Never let go but by [`PartitionHandle::retire`].
 #[derive(Debug)]

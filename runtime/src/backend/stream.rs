@@ -4,9 +4,9 @@ use std::ffi::c_void;
 use std::time::Duration;
 
 use super::{Entered, KernelHandle, PartHandle, Waited, cpu, cuda, mixed};
-use crate::config::LaunchConfig;
-use crate::cpu::CpuStream;
 use crate::error::Result;
+use gridlet_artifact::LaunchConfig;
+use gridlet_cpu::CpuStream;
 
 /// A stream. Never destroyed but by [`StreamHandle::destroy`].
 #[derive(Debug)]

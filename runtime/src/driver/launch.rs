@@ -9,14 +9,14 @@ use super::sys::{
     CUlaunchAttributeValue, CUlaunchAttributeValue_union__bindgen_ty_1, CUlaunchConfig, CUstream,
 };
 use super::{Failed, calls};
-use crate::LaunchConfig;
+use gridlet_artifact::LaunchConfig;
 
 /// The most attributes of a launch.
-const MOST_ATTRIBUTES: usize = 3;
+const MAX_ATTRIBUTES: usize = 3;
 
 /// A launch's attributes, on the stack.
 pub(super) struct Attributes {
-    list: [CUlaunchAttribute; MOST_ATTRIBUTES],
+    list: [CUlaunchAttribute; MAX_ATTRIBUTES],
     count: usize,
 }
 
@@ -27,7 +27,7 @@ impl Attributes {
             pad: [0; 4],
             value: CUlaunchAttributeValue { pad: [0; 64] },
         };
-        let mut attributes = Attributes { list: [unused; MOST_ATTRIBUTES], count: 0 };
+        let mut attributes = Attributes { list: [unused; MAX_ATTRIBUTES], count: 0 };
         if let Some(cluster) = config.cluster {
             let (x, y, z) = (cluster.x, cluster.y, cluster.z);
             let cluster = CUlaunchAttributeValue_union__bindgen_ty_1 { x, y, z };

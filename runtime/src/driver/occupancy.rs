@@ -7,7 +7,7 @@ use std::ptr;
 use super::launch::{Attributes, driver_config};
 use super::sys::CUkernel;
 use super::{Failed, calls};
-use crate::LaunchConfig;
+use gridlet_artifact::LaunchConfig;
 
 fn int(value: u32) -> c_int {
     c_int::try_from(value).unwrap_or(c_int::MAX)

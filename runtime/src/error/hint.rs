@@ -1,6 +1,6 @@
 //! What to do about an error, where that is not in its message already.
 
-use super::{Error, LaunchProblem};
+use super::Error;
 
 impl Error {
     /// What to do about it, as a sentence; `None` where the message says it or nobody can know.
@@ -26,7 +26,7 @@ impl Error {
             Error::NoImage { .. } => {
                 Some("build the program for this device as well: `gridlet build --arch`")
             }
-            Error::Launch { problem, .. } => launch(problem),
+            Error::Launch { problem, .. } => problem.hint(),
             Error::NotRecorded => {
                 Some("call `Stream::record` before the event is asked for its time")
             }
@@ -123,30 +123,6 @@ fn fault_hint(code: i32) -> &'static str {
         _ => {
             "run the program on the CPU device with checks on, or under `compute-sanitizer`: both name the line"
         }
-    }
-}
-
-fn launch(problem: &LaunchProblem) -> Option<&'static str> {
-    match problem {
-        LaunchProblem::Zero { .. } => Some("every extent is at least 1"),
-        LaunchProblem::LaunchBounds { .. } => {
-            Some("use smaller blocks, or raise the kernel's #[launch_bounds]")
-        }
-        LaunchProblem::KernelThreads { .. } => {
-            Some("use smaller blocks, or #[launch_bounds] to make the compiler use fewer registers")
-        }
-        LaunchProblem::NoClusters { .. } => Some("launch without a cluster there"),
-        LaunchProblem::NoCooperative { .. } => {
-            Some("launch without `cooperative` there, and let no block wait for another")
-        }
-        LaunchProblem::CooperativeGrid { .. } => {
-            Some("use fewer blocks, and let each do more of the work")
-        }
-        LaunchProblem::Extent { .. }
-        | LaunchProblem::ClusterGrid { .. }
-        | LaunchProblem::ClusterSize { .. }
-        | LaunchProblem::BlockThreads { .. }
-        | LaunchProblem::Shared { .. } => None,
     }
 }
 

@@ -1,8 +1,8 @@
 //! Resources of the CPU device: its workers.
 
 use super::*;
-use crate::cpu::CpuConfig;
 use crate::{Event, GreenContext};
+use gridlet_cpu::CpuConfig;
 
 fn device(threads: usize) -> Device {
     Device::open_cpu(CpuConfig { threads: Some(threads), ..CpuConfig::default() })

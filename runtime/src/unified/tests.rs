@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Error;
-use crate::cpu::CpuConfig;
+use gridlet_cpu::CpuConfig;
 
 fn cpu() -> Device {
     Device::open_cpu(CpuConfig { threads: Some(2), ..CpuConfig::default() }).expect("a device")

@@ -32,7 +32,7 @@ use gridlet_runtime::{
 const CHILD: &str = "GRIDLET_GPU_CHILD";
 
 /// Past this SM number there is no SM on any GPU.
-const MOST_SMS: usize = 4096;
+const MAX_SMS: usize = 4096;
 
 /// The device, and the right to be the only test that uses it: a lost launch is reported by any wait.
 fn gpu(name: &str) -> Option<(MutexGuard<'static, ()>, Device)> {
@@ -71,7 +71,7 @@ fn load(device: &Device) -> Program {
 
 /// How many SMs ran blocks of a grid that is large enough for all of them.
 fn sms_used(device: &Device, program: &Program, stream: &Stream) -> usize {
-    let mut seen = Buffer::<u32>::alloc_zeroed(device, MOST_SMS).unwrap();
+    let mut seen = Buffer::<u32>::alloc_zeroed(device, MAX_SMS).unwrap();
     let blocks = 64 * device.info().sm_count;
     let kernel = program.kernel("mark_sms").unwrap();
     stream.launch(&kernel, &LaunchConfig::new(blocks, 128), &[Arg::from(&mut seen)]).unwrap();
@@ -272,7 +272,7 @@ fn handles_may_go_in_any_order() {
     let Some((_alone, device)) = gpu("handles_may_go_in_any_order") else { return };
     let program = load(&device);
     let kernel = program.kernel("mark_sms").unwrap();
-    let mut seen = Buffer::<u32>::alloc_zeroed(&device, MOST_SMS).unwrap();
+    let mut seen = Buffer::<u32>::alloc_zeroed(&device, MAX_SMS).unwrap();
     let green = GreenContext::with_sms(&device, 8).unwrap();
     let stream = green.stream().unwrap();
     // Still running when its memory, code and context are dropped.

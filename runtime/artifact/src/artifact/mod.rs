@@ -103,7 +103,7 @@ impl Artifact {
         Artifact::unpack(bytes, &|part| whole.slice_ref(part), Some(target)).map_err(bundle_error)
     }
 
-    /// The bundle, byte for byte the same for the same artifact: [`MANIFEST_FILE`] first, then the images in
+    /// The bundle, byte for byte the same for the same artifact: [`MANIFEST_FILE`](crate::MANIFEST_FILE) first, then the images in
     /// the manifest's order.
     ///
     /// # Errors

@@ -3,16 +3,16 @@
 use std::ffi::{CStr, c_void};
 
 use super::CudaDevice;
-use crate::artifact::Artifact;
-use crate::config::KernelLimits;
 use crate::driver;
 use crate::driver::library::Loaded;
 use crate::driver::sys::{CUfunction_attribute as Attribute, CUkernel};
 use crate::error::{Error, Result};
 use crate::info::DeviceInfo;
-use crate::manifest::{self, ImageKind};
 use crate::observe;
 use crate::program::{Answer, compare_parameters, no_image};
+use gridlet_artifact::Artifact;
+use gridlet_artifact::KernelLimits;
+use gridlet_artifact::manifest::{self, ImageKind};
 
 /// A library of the driver.
 #[derive(Debug)]

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::device::poll;
 use super::{CudaKernel, CudaPartition};
-use crate::config::LaunchConfig;
 use crate::driver;
 use crate::driver::sys::{CUevent, CUstream};
 use crate::error::Result;
+use gridlet_artifact::LaunchConfig;
 
 /// A stream.
 #[derive(Debug)]

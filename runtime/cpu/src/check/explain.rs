@@ -1,0 +1,563 @@
+//! Findings in words: what happened, where, who did it, and what to do about it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::block::{BlockCheck, stamp};
+use super::locals::LocalStray;
+use super::memory::{Allocation, Stray, Use};
+use super::order::{HOST, Order};
+use super::render::{plural, text_of};
+use super::report::{ChainLink, Kind, OtherAccess, Place, Report};
+use super::shadow::Conflict;
+use super::{Memory, lock};
+use crate::abi::{
+    ACCESS_ACQUIRE, ACCESS_ATOMIC, ACCESS_ATOMIC_LOAD, ACCESS_ATOMIC_STORE, ACCESS_FREE,
+    ACCESS_READ, ACCESS_RELEASE, Location, TRAP_DIVISION, TRAP_EXPLICIT,
+};
+use crate::executor::is_operation_name;
+use crate::hooks::Variable;
+
+/// Launches of a chain that are kept; deep recursion has thousands.
+const CHAIN_LIMIT: usize = 8;
+
+/// Who accesses what.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Subject {
+    pub(super) thread: u32,
+    pub(super) location: Location,
+    pub(super) address: usize,
+    pub(super) bytes: u32,
+    pub(super) kind: u32,
+}
+
+impl Subject {
+    fn verb(&self) -> &'static str {
+        match self.kind {
+            ACCESS_READ => "reads",
+            ACCESS_ATOMIC => "atomically updates",
+            ACCESS_ATOMIC_LOAD => "atomically reads",
+            ACCESS_ATOMIC_STORE => "atomically writes",
+            ACCESS_FREE => "frees",
+            _ => "writes",
+        }
+    }
+
+    fn bytes(&self) -> String {
+        format!("{} byte{}", self.bytes, if self.bytes == 1 { "" } else { "s" })
+    }
+}
+
+impl BlockCheck {
+    pub(super) fn report_misaligned(&self, subject: &Subject, alignment: u32) {
+        let message = format!(
+            "kernel `{{kernel}}` {} {} at an address that is not a multiple of {alignment}",
+            subject.verb(),
+            subject.bytes()
+        );
+        let action = format!(
+            "{} {} at an address that is {} more than a multiple of {alignment}",
+            subject.verb(),
+            subject.bytes(),
+            subject.address % alignment as usize
+        );
+        self.report(subject, Kind::Misaligned, &message, action, None, "a value of N bytes (2, 4, 8, 16) must lie at a multiple of N; look at casts between pointer types and at offsets in bytes");
+    }
+
+    pub(super) fn report_stray(&self, subject: &Subject) {
+        let mut kind = Kind::OutOfBounds;
+        let (verb, bytes) = (subject.verb(), subject.bytes());
+        let near = self.near_own(subject.address).map(Arc::clone);
+        let stray = match near {
+            Some(own) => Stray::Near(own),
+            None => self.detector.read_memory().explain(subject.address),
+        };
+        let (message, action, help) = match stray {
+            _ if self.stack_owner(subject.address).is_some() => (
+                "kernel `{kernel}` uses a local variable of another thread".to_string(),
+                format!("{verb} {bytes} of another thread's local memory"),
+                "the address of a local variable means nothing to other threads and kernels; use `shared` or global memory",
+            ),
+            Stray::Null => (
+                "kernel `{kernel}` uses a null pointer".to_string(),
+                format!("{verb} {bytes} at address {}", subject.address),
+                "a pointer is 0 that should point to memory; look at who passes it, and at `malloc`, which gives 0 when there is no memory",
+            ),
+            Stray::Freed(allocation, location) => {
+                kind = Kind::UseAfterFree;
+                let by = match location {
+                    0 => "the host".to_string(),
+                    location => text_of(&self.place(location)),
+                };
+                (
+                    format!("kernel `{{kernel}}` uses {} after it was freed", name(&allocation)),
+                    format!(
+                        "{verb} {bytes} at byte {} of {}, freed by {by}",
+                        subject.address - allocation.start,
+                        describe(&allocation)
+                    ),
+                    "free memory after the last use; a child grid runs on after the line that launched it",
+                )
+            }
+            Stray::Near(allocation) => {
+                let what = side(subject.address, &(allocation.start..allocation.end()));
+                (
+                    format!("kernel `{{kernel}}` {verb} outside {}", name(&allocation)),
+                    format!("{verb} {bytes}, {what} {}", describe(&allocation)),
+                    "compare the index with the number of elements, as in `if i < n`; the last block may have threads too many",
+                )
+            }
+            Stray::Nowhere => (
+                format!("kernel `{{kernel}}` {verb} memory that is not the program's"),
+                format!("{verb} {bytes} at an address that belongs to no buffer"),
+                "an index may be far too large or negative, or the pointer is to shared or local memory of another block or thread",
+            ),
+        };
+        self.report(subject, kind, &message, action, None, help);
+    }
+
+    /// An array has no element of that index.
+    pub(super) fn report_index(
+        &self,
+        thread: u32,
+        location: Location,
+        kind: u32,
+        index: i64,
+        count: u64,
+        array: &str,
+    ) {
+        let kind = kind & !(ACCESS_ACQUIRE | ACCESS_RELEASE);
+        let subject = Subject { thread, location, address: 0, bytes: 0, kind };
+        let array =
+            if array.is_empty() { "an array".into() } else { format!("the array `{array}`") };
+        let message = format!("kernel `{{kernel}}` {} outside {array}", subject.verb());
+        let elements = if count == 1 { "element" } else { "elements" };
+        let action =
+            format!("{} element {index} of {array}, which has {count} {elements}", subject.verb());
+        self.report(
+            &subject,
+            Kind::OutOfBounds,
+            &message,
+            action,
+            None,
+            "the elements of an array of N are counted from 0 to N - 1: compare the index with N",
+        );
+    }
+
+    /// An access of the thread's own stack, where no local variable lives.
+    pub(super) fn report_local(&self, subject: &Subject, stray: &LocalStray) {
+        let (verb, bytes) = (subject.verb(), subject.bytes());
+        let (kind, message, action, help) = match stray {
+            LocalStray::Gone(local) => {
+                let name = &local.variable.name;
+                (
+                    Kind::UseAfterFree,
+                    format!(
+                        "kernel `{{kernel}}` uses the local variable `{name}` after its function has returned"
+                    ),
+                    format!(
+                        "{verb} {bytes} of `{name}`, which was gone when the function at {} returned",
+                        text_of(&self.place(local.location))
+                    ),
+                    "a local variable lives until its function returns: return its value, or let the caller pass a pointer to a variable of its own",
+                )
+            }
+            LocalStray::Near(local) => {
+                let name = &local.variable.name;
+                let size = local.variable.bytes;
+                (
+                    Kind::OutOfBounds,
+                    format!("kernel `{{kernel}}` {verb} outside the local variable `{name}`"),
+                    format!(
+                        "{verb} {bytes}, {} the local variable `{name}` ({size} byte{})",
+                        side(subject.address, &local.range()),
+                        plural(size)
+                    ),
+                    "compare the index with the number of elements of the variable that the pointer points to",
+                )
+            }
+            LocalStray::Nowhere => (
+                Kind::OutOfBounds,
+                format!("kernel `{{kernel}}` {verb} local memory outside all variables"),
+                format!("{verb} {bytes} of its local memory, where no variable is"),
+                "a pointer to a local variable was moved far from it; compare the index with the number of elements",
+            ),
+        };
+        self.report(subject, kind, &message, action, None, help);
+    }
+
+    /// A launch whose buffer lacks parameters.
+    pub(super) fn report_parameters(
+        &self,
+        thread: u32,
+        location: Location,
+        child: &str,
+        missing: &[&Variable],
+    ) {
+        let subject = Subject { thread, location, address: 0, bytes: 0, kind: ACCESS_READ };
+        let names: Vec<String> = missing.iter().map(|one| format!("`{}`", one.name)).collect();
+        let message =
+            format!("kernel `{{kernel}}` launches `{child}` with a parameter that nobody wrote");
+        let first = missing.first().map_or(0, |first| first.offset);
+        let action = format!(
+            "launches it; nothing was written to {}, from byte {first} of the parameter buffer",
+            names.join(", ")
+        );
+        self.report(&subject, Kind::Uninitialised, &message, action, None, "store each argument at its parameter's offset before `cudaLaunchDeviceV2`; `gridlet layout` shows the offsets");
+    }
+
+    /// `free` of what `malloc` did not give, or a second time.
+    pub(super) fn report_bad_free(&self, subject: &Subject) {
+        let stray = self.detector.read_memory().explain(subject.address);
+        let (kind, message, action) = match stray {
+            Stray::Freed(allocation, location) => (
+                Kind::UseAfterFree,
+                "kernel `{kernel}` frees memory twice",
+                format!(
+                    "frees {}, freed before by {}",
+                    describe(&allocation),
+                    text_of(&self.place(location))
+                ),
+            ),
+            _ => (
+                Kind::OutOfBounds,
+                "kernel `{kernel}` frees what did not come from `malloc`",
+                "frees an address that `malloc` did not give".to_string(),
+            ),
+        };
+        self.report(
+            subject,
+            kind,
+            message,
+            action,
+            None,
+            "give each address from `malloc` to `free` once, as it came",
+        );
+    }
+
+    pub(super) fn report_unwritten(
+        &self,
+        subject: &Subject,
+        allocation: &Allocation,
+        offset: usize,
+    ) {
+        let message =
+            format!("kernel `{{kernel}}` reads bytes of {} that nobody wrote", name(allocation));
+        let action = format!(
+            "{} {} at byte {} of {}; nothing was written to byte {offset}",
+            subject.verb(),
+            subject.bytes(),
+            subject.address - allocation.start,
+            describe(allocation),
+        );
+        let help = match allocation.purpose {
+            Use::Shared | Use::DynamicShared => {
+                "shared memory holds anything when a block starts; write it first, and put `sync_threads()` between the write and the read"
+            }
+            _ => {
+                "memory holds anything when it is allocated; fill it from the host or write it first"
+            }
+        };
+        self.report(subject, Kind::Uninitialised, &message, action, None, help);
+    }
+
+    pub(super) fn report_race(
+        &self,
+        subject: &Subject,
+        allocation: &Allocation,
+        conflict: &Conflict,
+    ) {
+        let order = self.detector.read_order();
+        let other = stamp(&order, conflict.mark);
+        let other_grid = order.block(other.block).grid;
+        let verb = if subject.kind == ACCESS_FREE { "frees it" } else { "writes" };
+        let action = match (conflict.wrote, conflict.mark.atomic) {
+            (true, true) => "updated it atomically",
+            (true, false) => "wrote it",
+            (false, true) => "read it atomically",
+            (false, false) => "read it",
+        };
+        let other_access = OtherAccess {
+            place: place(&order, other_grid, conflict.mark.location),
+            kernel: kernel(&order, other_grid),
+            thread: thread(&order, other.block, u32::from(other.thread)),
+            action: action.to_string(),
+            chain: chain(&order, other_grid).0,
+        };
+        let (message, help) = if other.block == self.block {
+            (
+                format!(
+                    "two threads of a block use {}, one of them {verb}, and nothing says which comes first",
+                    name(allocation)
+                ),
+                if subject.thread / 32 == u32::from(other.thread) / 32 {
+                    "put `sync_threads()` (or, within a warp, `sync_warp(m)`) between the two, or use atomics"
+                } else {
+                    "put `sync_threads()` between the two, or use atomics"
+                },
+            )
+        } else if other_grid == self.grid {
+            (
+                format!(
+                    "two blocks of a grid use {}, one of them {verb}, and nothing says which comes first",
+                    name(allocation)
+                ),
+                "blocks of a grid run in any order and at the same time: give each its own elements, use atomics (and `fence_device()` between them and the data that they guard), or split the kernel in two",
+            )
+        } else {
+            (
+                format!(
+                    "two grids use {}, one of them {verb}, and nothing says which comes first",
+                    name(allocation)
+                ),
+                if is_below(&order, self.grid, other_grid)
+                    || is_below(&order, other_grid, self.grid)
+                {
+                    "a child sees what its launching thread did before the launch (and, after a `sync_threads()`, what the block did before that); a parent never waits for a child: do what comes after it in a `stream = tail` launch"
+                } else {
+                    "launch both into the same stream from the same block, or the second with `stream = tail`"
+                },
+            )
+        };
+        drop(order);
+        let offset = (conflict.byte).max(subject.address - allocation.start);
+        let action = match subject.kind {
+            ACCESS_FREE => format!("frees {} while byte {offset} is in use", describe(allocation)),
+            _ => format!(
+                "{} {} at byte {offset} of {}",
+                subject.verb(),
+                subject.bytes(),
+                describe(allocation)
+            ),
+        };
+        self.report(subject, Kind::Race, &message, action, Some(other_access), help);
+    }
+
+    /// Says which threads are at the barrier and which are not.
+    pub(super) fn report_barrier(&self) {
+        let arrivals = &self.arrivals;
+        let Some((thread, location)) = arrivals.first else { return };
+        let subject = Subject { thread, location, address: 0, bytes: 0, kind: ACCESS_READ };
+        let present = arrivals.present.iter().filter(|present| **present).count();
+        let message =
+            "not all threads of a block of kernel `{kernel}` reach the same `sync_threads()`";
+        let action = format!("waits here; {present} of {} threads wait", arrivals.threads);
+        let order = self.detector.read_order();
+        let other = if let Some((other, location)) = arrivals.elsewhere {
+            Some((other, location, "waits at another `sync_threads()`".to_string()))
+        } else {
+            arrivals.absent().map(|absent| {
+                let action = if arrivals.ended > 0 { "has ended" } else { "does not come" };
+                (absent, location, action.to_string())
+            })
+        };
+        let other = other.map(|(other, location, action)| OtherAccess {
+            place: place(&order, self.grid, location),
+            kernel: kernel(&order, self.grid),
+            thread: self::thread(&order, self.block, other),
+            action,
+            chain: Vec::new(),
+        });
+        drop(order);
+        self.report(&subject, Kind::Barrier, message, action, other, "`sync_threads()` waits for all threads of the block: move it out of the `if` or loop that some skip, and replace an early `return` by an `if`");
+    }
+
+    pub(super) fn report_warp(&self, thread: u32, location: Location) {
+        let subject = Subject { thread, location, address: 0, bytes: 0, kind: ACCESS_READ };
+        let message = "a warp operation of kernel `{kernel}` waits for lanes that do not come";
+        let action = "waits here for a lane that its mask names".to_string();
+        self.report(&subject, Kind::Barrier, message, action, None, "the mask must name just the lanes that call the operation together; `ballot(m, c)` before an `if c` gives them");
+    }
+
+    pub(super) fn report_endless(&self, thread: u32, location: Location) {
+        let subject = Subject { thread, location, address: 0, bytes: 0, kind: ACCESS_READ };
+        let message = "a loop of kernel `{kernel}` waits for ever";
+        let action =
+            "goes round and round: it only looks at memory that no thread changes any more"
+                .to_string();
+        self.report(&subject, Kind::InfiniteWait, message, action, None, "a block that waits for a later block, a parent that waits for its child, or a lock that is not released never goes on");
+    }
+
+    /// The thread ended the grid, for one of the reasons of [`crate::abi::Callbacks::trap`].
+    pub fn trap(&self, thread: u32, kind: u32, place: Place) {
+        let subject = Subject { thread, location: 0, address: 0, bytes: 0, kind: ACCESS_READ };
+        let (message, action, help) = match kind {
+            TRAP_DIVISION => (
+                "kernel `{kernel}` divides an integer by zero",
+                "divides by zero",
+                "test the divisor first",
+            ),
+            TRAP_EXPLICIT => (
+                "kernel `{kernel}` stops itself",
+                "calls `trap()`, or an `assert` fails",
+                "the program found its own state wrong; look at the condition before it",
+            ),
+            _ => (
+                "kernel `{kernel}` reaches code that cannot be reached",
+                "is in code that the compiler takes for unreachable",
+                "a loop or a `match` of the program ends in a way it says it cannot",
+            ),
+        };
+        let report = self.build(&subject, Kind::Trap, message, action.to_string(), None, help);
+        lock(&self.detector.reports).add(Report { place, ..report });
+    }
+
+    fn place(&self, location: Location) -> Place {
+        place(&self.detector.read_order(), self.grid, location)
+    }
+
+    fn report(
+        &self,
+        subject: &Subject,
+        kind: Kind,
+        message: &str,
+        action: String,
+        other: Option<OtherAccess>,
+        help: &str,
+    ) {
+        let report = self.build(subject, kind, message, action, other, help);
+        lock(&self.detector.reports).add(report);
+    }
+
+    fn build(
+        &self,
+        subject: &Subject,
+        kind: Kind,
+        message: &str,
+        action: String,
+        other: Option<OtherAccess>,
+        help: &str,
+    ) -> Report {
+        let order = self.detector.read_order();
+        let kernel = kernel(&order, self.grid);
+        let (chain, chain_omitted) = chain(&order, self.grid);
+        let is_operation = is_operation(&order, self.grid);
+        let message =
+            if is_operation { message.replace("kernel ", "") } else { message.to_string() };
+        let help = match kind {
+            Kind::OutOfBounds if is_operation => {
+                "the size of a copy or fill is in bytes: compare it with the sizes of what is read and written"
+            }
+            _ => help,
+        };
+        Report {
+            kind,
+            message: message.replace("{kernel}", &kernel),
+            place: place(&order, self.grid, subject.location),
+            thread: thread(&order, self.block, subject.thread),
+            kernel,
+            action,
+            other,
+            help: help.to_string(),
+            chain,
+            chain_omitted,
+            count: 1,
+        }
+    }
+}
+
+/// Whether `grid` descends from `ancestor`.
+fn is_below(order: &Order, mut grid: u32, ancestor: u32) -> bool {
+    while grid != HOST && grid != ancestor {
+        grid = order.grid(grid).parent;
+    }
+    grid == ancestor
+}
+
+fn kernel(order: &Order, grid: u32) -> String {
+    order.grid(grid).kernel.as_ref().map_or_else(String::new, |kernel| kernel.name.clone())
+}
+
+fn place(order: &Order, grid: u32, location: Location) -> Place {
+    let (file, line) = (location >> 24, location & 0xff_ffff);
+    let kernel = order.grid(grid).kernel.as_ref();
+    let file = kernel
+        .and_then(|kernel| kernel.sources.get(file as usize).cloned())
+        .unwrap_or_else(|| format!("file {file}"));
+    Place { file, line }
+}
+
+/// Whether the grid is a copy or fill, which no thread of a program does.
+fn is_operation(order: &Order, grid: u32) -> bool {
+    order.grid(grid).kernel.as_ref().is_some_and(|kernel| is_operation_name(&kernel.name))
+}
+
+/// `thread 5 of block (1, 2, 0)`.
+fn thread(order: &Order, block: u32, thread: u32) -> String {
+    let block = order.block(block);
+    if is_operation(order, block.grid) {
+        return format!("`{}`", kernel(order, block.grid));
+    }
+    let grid = order.grid(block.grid);
+    let [x, y, _] = grid.block_dim.map(|extent| extent.max(1));
+    let index = [thread % x, thread / x % y, thread / x / y];
+    format!(
+        "thread {} of block {}",
+        coordinates(index, grid.block_dim),
+        coordinates(block.index, grid.grid_dim)
+    )
+}
+
+fn coordinates([x, y, z]: [u32; 3], extents: [u32; 3]) -> String {
+    if extents[1..] == [1, 1] { x.to_string() } else { format!("({x}, {y}, {z})") }
+}
+
+/// The launches that led to a grid, and how many were left out before the last.
+fn chain(order: &Order, mut grid: u32) -> (Vec<ChainLink>, u32) {
+    let (mut links, mut omitted) = (Vec::new(), 0);
+    while let Some(launcher) = order.grid(grid).launcher {
+        let parent = order.block(launcher.block).grid;
+        if links.len() == CHAIN_LIMIT {
+            links.pop();
+            omitted += 1;
+        }
+        links.push(ChainLink {
+            kernel: kernel(order, parent),
+            place: place(order, parent, order.grid(grid).location),
+            thread: thread(order, launcher.block, u32::from(launcher.thread)),
+        });
+        grid = parent;
+    }
+    (links, omitted)
+}
+
+/// What a reader calls the memory.
+fn name(allocation: &Allocation) -> String {
+    let named = |what: &str| format!("{what} `{}`", allocation.name.as_deref().unwrap_or_default());
+    match allocation.purpose {
+        Use::Shared => named("the shared variable"),
+        Use::DynamicShared => "dynamic shared memory".into(),
+        Use::Parameters => "the parameter buffer of a launch".into(),
+        Use::Program(Memory::Buffer) => "a buffer".into(),
+        Use::Program(Memory::Heap(_)) => "memory from `malloc`".into(),
+        Use::Program(Memory::Static) => named("the static"),
+        Use::Program(Memory::Image) => "a variable of the program".into(),
+    }
+}
+
+/// The memory with its size.
+fn describe(allocation: &Allocation) -> String {
+    let bytes = format!("{} byte{}", allocation.bytes, plural(allocation.bytes));
+    match allocation.purpose {
+        Use::DynamicShared => format!("the block's dynamic shared memory ({bytes})"),
+        Use::Program(Memory::Buffer) => format!("buffer {} ({bytes})", allocation.number),
+        Use::Program(Memory::Heap(location)) => {
+            format!("memory from `malloc` in line {} ({bytes})", location & 0xff_ffff)
+        }
+        Use::Program(Memory::Image) => "the program's variables".to_string(),
+        _ => format!("{} ({bytes})", name(allocation)),
+    }
+}
+
+/// Where the address lies that is not all inside a range: `3 bytes behind the end of`.
+fn side(address: usize, range: &Range<usize>) -> String {
+    if address < range.start {
+        let before = range.start - address;
+        return format!("{before} byte{} before the start of", plural(before));
+    }
+    match address.checked_sub(range.end) {
+        Some(0) => "just behind the end of".to_string(),
+        Some(past) => format!("{past} byte{} behind the end of", plural(past)),
+        None => "across the end of".to_string(),
+    }
+}

@@ -1,0 +1,286 @@
+//! The allocations that kernels may use, and what an address means.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use super::shadow::{Conflict, Mark, Needs, PAGE_BYTES, Page, Touch};
+use super::{Memory, lock};
+use crate::abi::{Location, RED_ZONE_BYTES};
+use crate::hooks::Variable;
+
+/// Freed allocations that are remembered, for reports of use after free.
+const FREED_LIMIT: usize = 1024;
+
+/// An address this close to an allocation is taken to be meant for it.
+const NEAR_BYTES: usize = 4096;
+
+/// What an allocation is to a reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    Program(Memory),
+    Shared,
+    DynamicShared,
+    /// A parameter buffer that is not launched yet.
+    Parameters,
+}
+
+#[derive(Debug)]
+pub(super) struct Allocation {
+    pub(super) start: usize,
+    pub(super) bytes: usize,
+    pub(super) purpose: Use,
+    /// As the source has it, of a variable.
+    pub(super) name: Option<Arc<str>>,
+    /// Counts the buffers, from 1.
+    pub(super) number: u64,
+    initialised: bool,
+    pages: OnceLock<Box<[Mutex<Page>]>>,
+}
+
+/// What an access found.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    /// Offset in the allocation of a byte that nobody wrote.
+    pub(super) unwritten: Option<usize>,
+    /// Its `byte` is an offset in the allocation.
+    pub(super) conflict: Option<Conflict>,
+}
+
+impl Allocation {
+    pub(super) fn new(range: Range<usize>, purpose: Use, initialised: bool) -> Self {
+        Allocation {
+            start: range.start,
+            bytes: range.len(),
+            purpose,
+            name: None,
+            number: 0,
+            initialised,
+            pages: OnceLock::new(),
+        }
+    }
+
+    /// A part of the memory that begins at `start`.
+    pub(super) fn variable(start: usize, variable: &Variable, purpose: Use, written: bool) -> Self {
+        let first = start.saturating_add(variable.offset);
+        let range = first..first.saturating_add(variable.bytes);
+        let name = Some(Arc::clone(&variable.name));
+        Allocation { name, ..Allocation::new(range, purpose, written) }
+    }
+
+    pub(super) fn contains(&self, address: usize) -> bool {
+        address.wrapping_sub(self.start) < self.bytes
+    }
+
+    pub(super) fn end(&self) -> usize {
+        self.start + self.bytes
+    }
+
+    /// Whether the address is in the unused bytes behind a static.
+    fn is_overrun(&self, address: usize) -> bool {
+        self.purpose == Use::Program(Memory::Static)
+            && address.wrapping_sub(self.end()) < RED_ZONE_BYTES
+    }
+
+    fn pages(&self) -> &[Mutex<Page>] {
+        self.pages.get_or_init(|| {
+            let new = || if self.initialised { Page::written() } else { Page::default() };
+            (0..self.bytes.div_ceil(PAGE_BYTES)).map(|_| Mutex::new(new())).collect()
+        })
+    }
+
+    /// Pages and the bytes in each of them that the range covers; the range is inside the allocation.
+    fn parts(&self, range: Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> + use<> {
+        let (start, end) = (range.start - self.start, range.end.min(self.end()) - self.start);
+        (start / PAGE_BYTES..end.div_ceil(PAGE_BYTES)).map(move |page| {
+            let first = page * PAGE_BYTES;
+            (page, start.max(first) - first..end.min(first + PAGE_BYTES) - first)
+        })
+    }
+
+    pub(super) fn host_wrote(&self, start: usize, bytes: usize) {
+        for (page, range) in self.parts(start..start.saturating_add(bytes)) {
+            let mut page = lock(&self.pages()[page]);
+            page.set_written(range.clone());
+            page.forget(range);
+        }
+    }
+
+    /// Offset of the first of the bytes that nobody wrote.
+    pub(super) fn first_unwritten(&self, range: Range<usize>) -> Option<usize> {
+        self.parts(range).find_map(|(index, range)| {
+            let first = lock(&self.pages()[index]).first_unwritten(range, Needs::EveryByte)?;
+            Some(first + index * PAGE_BYTES)
+        })
+    }
+
+    /// The addresses in the range, which is inside, of bytes that nobody wrote.
+    pub(super) fn unwritten(&self, range: Range<usize>) -> Vec<Range<usize>> {
+        let mut found: Vec<Range<usize>> = Vec::new();
+        for (index, range) in self.parts(range) {
+            let page = lock(&self.pages()[index]);
+            let first = self.start + index * PAGE_BYTES;
+            for byte in page.unwritten(range).map(|byte| first + byte) {
+                match found.last_mut() {
+                    Some(last) if last.end == byte => last.end += 1,
+                    _ => found.push(byte..byte + 1),
+                }
+            }
+        }
+        found
+    }
+
+    /// Forgets that somebody wrote bytes, which are all inside.
+    pub(super) fn set_unwritten(&self, range: Range<usize>) {
+        for (index, range) in self.parts(range) {
+            lock(&self.pages()[index]).set_unwritten(range);
+        }
+    }
+
+    /// An access that is not ordered before what concerns all bytes.
+    pub(super) fn unordered_use(
+        &self,
+        generation: u32,
+        mut ordered: impl FnMut(Mark) -> bool,
+    ) -> Option<Conflict> {
+        let pages = self.pages.get()?;
+        pages.iter().enumerate().find_map(|(index, page)| {
+            let conflict = lock(page).unordered_use(generation, &mut ordered)?;
+            Some(Conflict { byte: conflict.byte + index * PAGE_BYTES, ..conflict })
+        })
+    }
+
+    /// An access of bytes that are all inside.
+    pub(super) fn touch(
+        &self,
+        range: Range<usize>,
+        touch: &Touch,
+        mut ordered: impl FnMut(Mark) -> bool,
+    ) -> Findings {
+        let pages = self.pages();
+        let start = range.start - self.start;
+        let (index, first) = (start / PAGE_BYTES, start % PAGE_BYTES);
+        if first + range.len() <= PAGE_BYTES {
+            return touch_page(
+                &pages[index],
+                index,
+                first..first + range.len(),
+                touch,
+                &mut ordered,
+            );
+        }
+        let mut findings = Findings::default();
+        for (index, range) in self.parts(range) {
+            let found = touch_page(&pages[index], index, range, touch, &mut ordered);
+            findings.unwritten = findings.unwritten.or(found.unwritten);
+            findings.conflict = findings.conflict.or(found.conflict);
+        }
+        findings
+    }
+}
+
+/// An access of bytes of one page.
+#[inline]
+fn touch_page(
+    page: &Mutex<Page>,
+    index: usize,
+    range: Range<usize>,
+    touch: &Touch,
+    ordered: impl FnMut(Mark) -> bool,
+) -> Findings {
+    let mut page = lock(page);
+    let first = index * PAGE_BYTES;
+    let unwritten = page.first_unwritten(range.clone(), touch.needs).map(|byte| byte + first);
+    let conflict = page.touch(range.clone(), touch, ordered);
+    if touch.writes {
+        page.set_written(range);
+    }
+    let conflict = conflict.map(|conflict| Conflict { byte: conflict.byte + first, ..conflict });
+    Findings { unwritten, conflict }
+}
+
+/// What an address that may not be used means.
+#[derive(Debug)]
+pub(super) enum Stray {
+    Null,
+    /// Freed by that line (0: by the host).
+    Freed(Arc<Allocation>, Location),
+    /// Close to it, or partly inside.
+    Near(Arc<Allocation>),
+    Nowhere,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    live: BTreeMap<usize, Arc<Allocation>>,
+    /// Segments of images: for what lies in them and is none of the variables in `live`.
+    segments: Vec<Arc<Allocation>>,
+    freed: VecDeque<(Arc<Allocation>, Location)>,
+    count: u64,
+}
+
+impl Table {
+    pub(super) fn add(&mut self, start: usize, bytes: usize, memory: Memory, initialised: bool) {
+        self.count += u64::from(memory == Memory::Buffer);
+        let range = start..start.saturating_add(bytes);
+        self.freed.retain(|(freed, _)| freed.end() <= range.start || freed.start >= range.end);
+        let allocation = Allocation::new(range, Use::Program(memory), initialised);
+        let allocation = Arc::new(Allocation { number: self.count, ..allocation });
+        if memory == Memory::Image {
+            self.segments.push(allocation);
+        } else {
+            self.live.insert(start, allocation);
+        }
+    }
+
+    /// A `static` of an image; its `offset` is its address.
+    pub(super) fn add_static(&mut self, variable: &Variable) {
+        let allocation = Allocation::variable(0, variable, Use::Program(Memory::Static), true);
+        self.live.insert(allocation.start, Arc::new(allocation));
+    }
+
+    pub(super) fn free(&mut self, start: usize, location: Location) {
+        let Some(allocation) = self.live.remove(&start) else {
+            self.segments.retain(|segment| segment.start != start);
+            return;
+        };
+        if self.freed.len() == FREED_LIMIT {
+            self.freed.pop_front();
+        }
+        self.freed.push_back((allocation, location));
+    }
+
+    /// The allocation that holds the address.
+    pub(super) fn find(&self, address: usize) -> Option<&Arc<Allocation>> {
+        let below = self.live.range(..=address).next_back().map(|(_, allocation)| allocation);
+        if let Some(below) = below
+            && (below.contains(address) || below.is_overrun(address))
+        {
+            return below.contains(address).then_some(below);
+        }
+        self.segments.iter().find(|segment| segment.contains(address))
+    }
+
+    /// What went wrong with an access that is not all inside one allocation.
+    pub(super) fn explain(&self, address: usize) -> Stray {
+        if address < PAGE_BYTES {
+            return Stray::Null;
+        }
+        if let Some((freed, location)) =
+            self.freed.iter().rev().find(|(freed, _)| freed.contains(address))
+        {
+            return Stray::Freed(Arc::clone(freed), *location);
+        }
+        let below = self.live.range(..=address).next_back().map(|(_, allocation)| allocation);
+        let above = self.live.range(address..).next().map(|(_, allocation)| allocation);
+        let near = [
+            below.map(|allocation| (address.saturating_sub(allocation.end()), allocation)),
+            above.map(|allocation| (allocation.start - address, allocation)),
+        ];
+        near.into_iter()
+            .flatten()
+            .filter(|(distance, _)| *distance < NEAR_BYTES)
+            .min_by_key(|(distance, _)| *distance)
+            .map_or(Stray::Nowhere, |(_, allocation)| Stray::Near(Arc::clone(allocation)))
+    }
+}

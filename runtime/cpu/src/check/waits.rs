@@ -1,0 +1,230 @@
+//! Barriers that not all threads reach, and loops that wait for ever.
+
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+
+use super::block::BlockCheck;
+use super::{Verdict, Waiting};
+use crate::abi::Location;
+
+/// Polls of a block between two looks at what the whole device does.
+const POLL_BATCH: u32 = 256;
+
+/// Addresses that a waiting loop may look at.
+const WATCHED: usize = 4;
+
+/// Polls that changed nothing on the whole device, since the last that did.
+#[derive(Debug)]
+pub(super) struct Idle {
+    polls: AtomicU64,
+    limit: u64,
+}
+
+impl Idle {
+    pub(super) fn new(limit: u64) -> Idle {
+        Idle { polls: AtomicU64::new(0), limit }
+    }
+
+    pub(super) fn progress(&self) {
+        self.polls.store(0, Ordering::Relaxed);
+    }
+
+    /// Adds idle polls; true if there were too many.
+    fn add(&self, polls: u32) -> bool {
+        let before = self.polls.fetch_add(u64::from(polls), Ordering::Relaxed);
+        before + u64::from(polls) > self.limit
+    }
+}
+
+/// Whether a thread only looks at the same memory again and again, and finds it unchanged.
+#[derive(Debug, Default)]
+pub(super) struct Spinning {
+    watched: [usize; WATCHED],
+    /// What was there once the thread seemed to wait.
+    values: [Option<u64>; WATCHED],
+    next: usize,
+    /// Since the last poll.
+    accesses: u32,
+    progressed: bool,
+    /// Polls without progress.
+    idle: u32,
+}
+
+impl Spinning {
+    /// An access that is about to happen, inside live memory. Gives whether the thread made progress.
+    pub(super) fn accessed(&mut self, address: usize, bytes: u32, plain_write: bool) -> bool {
+        self.accesses = self.accesses.saturating_add(1);
+        if plain_write {
+            self.progressed = true;
+            return true;
+        }
+        let new = match self.watched.iter().position(|watched| *watched == address) {
+            Some(_) if self.idle == 0 => false,
+            Some(at) => {
+                let now = read(address, bytes);
+                self.values[at].replace(now).is_some_and(|before| before != now)
+            }
+            None => {
+                self.watched[self.next] = address;
+                self.values[self.next] = None;
+                self.next = (self.next + 1) % WATCHED;
+                true
+            }
+        };
+        self.progressed |= new;
+        new
+    }
+
+    /// The thread did something else than wait.
+    fn went_on(&mut self) {
+        self.progressed = false;
+        self.accesses = 0;
+        self.idle = 0;
+    }
+
+    /// A loop goes round that may wait. Gives whether the thread did anything but look.
+    fn polled(&mut self) -> bool {
+        // A loop that touches no memory computes.
+        let progressed = self.progressed || self.accesses == 0;
+        self.progressed = false;
+        self.accesses = 0;
+        self.idle = if progressed { 0 } else { self.idle.saturating_add(1) };
+        progressed
+    }
+}
+
+/// What is in memory that the caller has found to be live, of a size that an atomic may have.
+fn read(address: usize, bytes: u32) -> u64 {
+    // The provenance is that of an address that a kernel computed.
+    let pointer = std::ptr::with_exposed_provenance_mut::<u8>(address);
+    // SAFETY: the range lies in a live allocation of the device and is aligned to its size, both checked by
+    // `BlockCheck::access`; other threads may write it at the same time, hence atomics.
+    unsafe {
+        match bytes {
+            1 => u64::from(AtomicU8::from_ptr(pointer).load(Ordering::Relaxed)),
+            2 => u64::from(AtomicU16::from_ptr(pointer.cast()).load(Ordering::Relaxed)),
+            4 => u64::from(AtomicU32::from_ptr(pointer.cast()).load(Ordering::Relaxed)),
+            8 | 16 => AtomicU64::from_ptr(pointer.cast()).load(Ordering::Relaxed),
+            _ => 0,
+        }
+    }
+}
+
+/// Who is at the barrier.
+#[derive(Debug)]
+pub(super) struct Arrivals {
+    pub(super) threads: u32,
+    pub(super) ended: u32,
+    pub(super) first: Option<(u32, Location)>,
+    /// The first that is at another barrier than `first`.
+    pub(super) elsewhere: Option<(u32, Location)>,
+    /// Whether each thread is there.
+    pub(super) present: Vec<bool>,
+}
+
+impl Arrivals {
+    pub(super) fn new(threads: u32) -> Arrivals {
+        Arrivals {
+            threads,
+            ended: 0,
+            first: None,
+            elsewhere: None,
+            present: vec![false; threads as usize],
+        }
+    }
+
+    pub(super) fn thread_ended(&mut self) {
+        self.ended += 1;
+    }
+
+    /// The first thread that is not there.
+    pub(super) fn absent(&self) -> Option<u32> {
+        (0..self.threads)
+            .zip(&self.present)
+            .find(|(_, present)| !**present)
+            .map(|(thread, _)| thread)
+    }
+
+    fn arrive(&mut self, thread: u32, location: Location) {
+        self.present[thread as usize] = true;
+        match self.first {
+            None => self.first = Some((thread, location)),
+            Some((_, other)) if other != location => {
+                self.elsewhere.get_or_insert((thread, location));
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn clear(&mut self) {
+        self.first = None;
+        self.elsewhere = None;
+        self.present.fill(false);
+    }
+}
+
+impl BlockCheck {
+    /// The thread arrived at `sync_threads()`.
+    pub fn barrier_reached(&mut self, thread: u32, location: Location) {
+        self.arrivals.arrive(thread, location);
+    }
+
+    /// All threads that have not ended have arrived and go on.
+    pub fn barrier_released(&mut self) {
+        if !self.said_barrier && (self.arrivals.ended > 0 || self.arrivals.elsewhere.is_some()) {
+            self.said_barrier = true;
+            self.report_barrier();
+        }
+        self.arrivals.clear();
+        self.order_by_barrier();
+    }
+
+    /// The thread is at the head of a loop that ends by itself.
+    pub fn turn(&mut self, thread: u32) {
+        self.spinning(thread).went_on();
+        self.progressed = true;
+    }
+
+    /// The thread is at the head of a loop that may wait for ever.
+    pub fn poll(&mut self, thread: u32, location: Location) -> Verdict {
+        self.progressed |= self.spinning(thread).polled();
+        self.polls += 1;
+        if self.polls < POLL_BATCH {
+            return Verdict::Continue;
+        }
+        self.polls = 0;
+        if std::mem::take(&mut self.progressed) {
+            self.detector.idle.progress();
+            return Verdict::Continue;
+        }
+        if !self.detector.idle.add(POLL_BATCH) {
+            // Whoever is waited for may have no processor.
+            std::thread::yield_now();
+            return Verdict::Continue;
+        }
+        self.detector.idle.progress();
+        self.report_endless(thread, location);
+        Verdict::Stop
+    }
+
+    pub(super) fn report_stuck(&mut self, waiting: &[(u32, Waiting)]) {
+        let warp = waiting.iter().find_map(|(thread, waiting)| match waiting {
+            Waiting::Warp(location) => Some((*thread, *location)),
+            Waiting::Barrier(_) => None,
+        });
+        match warp {
+            Some((thread, location)) => self.report_warp(thread, location),
+            None if self.said_barrier => {}
+            None => {
+                for (thread, waiting) in waiting {
+                    if let Waiting::Barrier(location) = waiting
+                        && !self.arrivals.present[*thread as usize]
+                    {
+                        self.arrivals.arrive(*thread, *location);
+                    }
+                }
+                self.said_barrier = true;
+                self.report_barrier();
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Grids while they wait and run.
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::abi::{KernelDescriptor, Location};
+use crate::fault::{CpuFault, FaultKind, SourceLine, file_and_line};
+use crate::hooks::{GridId, LaunchOrder};
+use crate::image::{CpuImage, kernel_name};
+use crate::memory::AlignedBytes;
+use crate::seed::Permutation;
+use crate::sync::lock;
+
+/// Alignment of a parameter buffer, by the contract of `cudaGetParameterBuffer` and of [`crate::abi::Entry`].
+const PARAMETER_ALIGNMENT: usize = 64;
+
+/// What a launch of the host and all that comes of it have in common.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    /// Kept loaded.
+    pub(crate) image: Arc<CpuImage>,
+    /// Set once: what has not started does not start, what runs leaves at its next callback.
+    stopped: AtomicBool,
+    failure: Mutex<Option<Box<CpuFault>>>,
+}
+
+impl Tree {
+    pub(crate) fn new(image: Arc<CpuImage>) -> Tree {
+        Tree { image, stopped: AtomicBool::new(false), failure: Mutex::new(None) }
+    }
+
+    /// Ends the tree. The first reason counts.
+    pub(crate) fn fail(&self, fault: CpuFault) {
+        lock(&self.failure).get_or_insert_with(|| Box::new(fault));
+        self.stopped.store(true, Ordering::Release);
+    }
+
+    /// Ends it without a reason of its own: what it follows has failed.
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn take_failure(&self) -> Option<Box<CpuFault>> {
+        lock(&self.failure).take()
+    }
+
+    pub(crate) fn source_line(&self, location: Location) -> Option<SourceLine> {
+        let (file, line) = file_and_line(location)?;
+        let file = self.image.source(file).map_or_else(|| format!("file {file}"), str::to_string);
+        Some(SourceLine { file, line })
+    }
+}
+
+/// What the threads of a grid read: written before the launch, constant from then on. Reused.
+#[derive(Debug)]
+pub(crate) struct Grid {
+    pub(crate) id: GridId,
+    pub(crate) descriptor: *const KernelDescriptor,
+    pub(crate) grid_dim: [u32; 3],
+    pub(crate) block_dim: [u32; 3],
+    pub(crate) shared_bytes: u32,
+    /// Blocks in all.
+    pub(crate) blocks: u64,
+    /// Order of the blocks.
+    pub(crate) order: Permutation,
+    pub(crate) location: Location,
+    pub(crate) launched_by: LaunchOrder,
+    /// `None` while the grid is spare.
+    pub(crate) tree: Option<Arc<Tree>>,
+    pub(crate) parameters: AlignedBytes,
+}
+
+// SAFETY: the descriptor is a constant of the image, which the tree keeps loaded; the rest is owned.
+unsafe impl Send for Grid {}
+
+impl Grid {
+    pub(crate) fn spare() -> Grid {
+        Grid {
+            id: 0,
+            descriptor: std::ptr::null(),
+            grid_dim: [0; 3],
+            block_dim: [0; 3],
+            shared_bytes: 0,
+            blocks: 0,
+            order: Permutation::IDENTITY,
+            location: 0,
+            launched_by: LaunchOrder::FireAndForget,
+            tree: None,
+            parameters: AlignedBytes::EMPTY,
+        }
+    }
+
+    /// Makes room for so many bytes of parameters; false if there is no memory.
+    pub(crate) fn reserve_parameters(&mut self, bytes: u32) -> bool {
+        let bytes = bytes as usize;
+        if self.parameters.first().is_null() || self.parameters.bytes() < bytes {
+            let Some(buffer) =
+                AlignedBytes::new(bytes.next_multiple_of(64).max(64), PARAMETER_ALIGNMENT)
+            else {
+                return false;
+            };
+            self.parameters = buffer;
+        }
+        true
+    }
+
+    pub(crate) fn kernel(&self) -> &KernelDescriptor {
+        // SAFETY: set before the launch to a descriptor of the tree's image, which the tree keeps loaded.
+        unsafe { &*self.descriptor }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        kernel_name(self.kernel())
+    }
+
+    /// Threads of a block.
+    pub(crate) fn threads(&self) -> u32 {
+        self.block_dim.iter().product()
+    }
+
+    /// `block_idx` of a block, by its number in the order x, y, z.
+    pub(crate) fn block_index(&self, number: u64) -> [u32; 3] {
+        index_in(number, self.grid_dim)
+    }
+
+    /// `thread_idx` of a thread, by its number.
+    pub(crate) fn thread_index(&self, number: u32) -> [u32; 3] {
+        index_in(u64::from(number), self.block_dim)
+    }
+
+    /// A fault of this grid, with nothing known of where.
+    pub(crate) fn fault(&self, kind: FaultKind) -> CpuFault {
+        CpuFault {
+            kind,
+            kernel: self.name().to_string(),
+            block: None,
+            thread: None,
+            address: None,
+            location: None,
+            launched_at: self.tree.as_ref().and_then(|tree| tree.source_line(self.location)),
+        }
+    }
+}
+
+/// Position of an element of a box, counted in x, then y, then z.
+pub(crate) fn index_in(number: u64, extents: [u32; 3]) -> [u32; 3] {
+    let (x, y) = (u64::from(extents[0]).max(1), u64::from(extents[1]).max(1));
+    // Each below its extent, so it fits.
+    [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
+}
+
+/// A grid's address, handed from the scheduler to a worker and back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GridPointer(NonNull<Grid>);
+
+// SAFETY: a grid is written by one thread before its launch; from then on, until all its blocks have ended,
+// it is only read. Handing it on goes through the scheduler's lock.
+unsafe impl Send for GridPointer {}
+
+impl GridPointer {
+    pub(crate) fn new(grid: Box<Grid>) -> GridPointer {
+        GridPointer(NonNull::from(Box::leak(grid)))
+    }
+
+    /// The grid.
+    ///
+    /// # Safety
+    /// It has blocks that have not ended, or it waits to start, for as long as the reference is used.
+    pub(crate) unsafe fn get<'a>(self) -> &'a Grid {
+        // SAFETY: not freed by the caller's word, and not written from the launch on.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// Takes it back.
+    ///
+    /// # Safety
+    /// Nothing else uses any copy of the pointer from here on.
+    pub(crate) unsafe fn into_box(self) -> Box<Grid> {
+        // SAFETY: made by `new` from a box; the caller has the only copy in use.
+        unsafe { Box::from_raw(self.0.as_ptr()) }
+    }
+}
+
+/// Rules that a launch breaks, as the device runtime's error codes.
+pub(crate) fn geometry_error(
+    grid: [u32; 3],
+    block: [u32; 3],
+    shared_bytes: u64,
+    limits: &gridlet_artifact::LaunchLimits,
+) -> Option<i32> {
+    let too_large = |extents: [u32; 3], most: [u32; 3]| {
+        extents.iter().zip(most).any(|(extent, most)| *extent == 0 || *extent > most)
+    };
+    let threads: u64 = block.iter().map(|extent| u64::from(*extent)).product();
+    if too_large(grid, limits.max_grid)
+        || too_large(block, limits.max_block)
+        || threads > u64::from(limits.max_threads_per_block)
+    {
+        return Some(super::launch::ERROR_INVALID_CONFIGURATION);
+    }
+    (shared_bytes > u64::from(limits.shared_bytes_per_block_optin))
+        .then_some(super::launch::ERROR_OUT_OF_RESOURCES)
+}

@@ -1,0 +1,196 @@
+//! Warp operations: the lanes that the mask names meet, then each gets its result.
+
+use std::cell::{Cell, RefCell};
+
+use super::block::Runner;
+use crate::abi::{
+    Location, SHUFFLE_DOWN, SHUFFLE_INDEX, SHUFFLE_UP, SHUFFLE_XOR, VOTE_ALL, VOTE_ANY,
+};
+
+/// `warp_size`.
+pub(crate) const WARP_THREADS: u32 = 32;
+
+/// What lanes meet for. Only lanes with the same operation and mask meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WarpOperation {
+    Sync,
+    Shuffle(u32),
+    Vote(u32),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Meeting {
+    operation: WarpOperation,
+    mask: u32,
+    arrived: u32,
+}
+
+/// The lanes of a warp of the running block, a bit for each.
+#[derive(Debug)]
+pub(crate) struct Warp {
+    /// Can run.
+    pub(crate) ready: Cell<u32>,
+    /// Have not ended.
+    pub(crate) alive: Cell<u32>,
+    /// Wait at `sync_threads()`.
+    pub(crate) at_barrier: Cell<u32>,
+    /// Let others run first.
+    pub(crate) yielded: Cell<u32>,
+    meetings: RefCell<Vec<Meeting>>,
+}
+
+impl Warp {
+    pub(crate) const fn new() -> Warp {
+        Warp {
+            ready: Cell::new(0),
+            alive: Cell::new(0),
+            at_barrier: Cell::new(0),
+            yielded: Cell::new(0),
+            meetings: RefCell::new(Vec::new()),
+        }
+    }
+
+    /// For a new block.
+    pub(crate) fn start(&self, lanes: u32) {
+        self.ready.set(0);
+        self.alive.set(lanes);
+        self.at_barrier.set(0);
+        self.yielded.set(0);
+        self.meetings.borrow_mut().clear();
+    }
+
+    /// Adds a lane to its meeting; gives the meeting if it is complete now.
+    fn arrive(&self, operation: WarpOperation, mask: u32, lane: u32) -> Option<Meeting> {
+        let mut meetings = self.meetings.borrow_mut();
+        let position = meetings.iter().position(|m| m.operation == operation && m.mask == mask);
+        let position = position.unwrap_or_else(|| {
+            meetings.push(Meeting { operation, mask, arrived: 0 });
+            meetings.len() - 1
+        });
+        meetings[position].arrived |= 1 << lane;
+        self.is_complete(&meetings[position]).then(|| meetings.swap_remove(position))
+    }
+
+    /// A meeting that waits only for lanes that have ended.
+    fn next_complete(&self) -> Option<Meeting> {
+        let mut meetings = self.meetings.borrow_mut();
+        let position = meetings.iter().position(|meeting| self.is_complete(meeting))?;
+        Some(meetings.swap_remove(position))
+    }
+
+    fn is_complete(&self, meeting: &Meeting) -> bool {
+        meeting.arrived == meeting.mask & self.alive.get()
+    }
+}
+
+impl Runner {
+    /// The running thread takes part in a warp operation. Its value is in its slot, and so is its result
+    /// afterwards. (A mask without the own lane is not defined; here the lane takes part.)
+    pub(crate) fn warp_operation(&self, operation: WarpOperation, mask: u32, location: Location) {
+        if !self.has_threads() {
+            return;
+        }
+        let thread = self.current.get();
+        let (warp, lane) = (thread / WARP_THREADS, thread % WARP_THREADS);
+        match self.warps[warp as usize].arrive(operation, mask | 1 << lane, lane) {
+            Some(meeting) => {
+                self.finish_meeting(warp, &meeting);
+                // It runs already.
+                self.make_ready(warp, meeting.arrived & !(1 << lane));
+            }
+            None => self.wait(location, false),
+        }
+    }
+
+    /// A lane has ended: nobody waits for it any more.
+    pub(crate) fn lane_ended(&self, warp: u32, lane: u32) {
+        let this = &self.warps[warp as usize];
+        this.alive.set(this.alive.get() & !(1 << lane));
+        while let Some(meeting) = this.next_complete() {
+            self.finish_meeting(warp, &meeting);
+            self.make_ready(warp, meeting.arrived);
+        }
+    }
+
+    fn finish_meeting(&self, warp: u32, meeting: &Meeting) {
+        // The others "do not imply a memory barrier" (CUDA C++ Programming Guide, Warp Shuffle, Vote and Match
+        // Functions).
+        if meeting.operation == WarpOperation::Sync {
+            self.tell(|check| check.on_warp_sync(warp, meeting.arrived));
+        }
+        let slot = |lane: u32| self.slot(warp * WARP_THREADS + lane);
+        match meeting.operation {
+            WarpOperation::Sync => {}
+            WarpOperation::Shuffle(mode) => {
+                let mut values = [0; WARP_THREADS as usize];
+                for lane in bits(meeting.arrived) {
+                    values[lane as usize] = slot(lane).value.get();
+                }
+                for lane in bits(meeting.arrived) {
+                    let from = source_lane(mode, lane, slot(lane).operand.get());
+                    // A lane that takes no part has no value: the own one, as when there is no such lane.
+                    let from = if meeting.arrived & 1 << from == 0 { lane } else { from };
+                    slot(lane).value.set(values[from as usize]);
+                }
+            }
+            WarpOperation::Vote(mode) => {
+                let mut ballot = 0;
+                for lane in bits(meeting.arrived) {
+                    ballot |= u32::from(slot(lane).value.get() != 0) << lane;
+                }
+                let result = match mode {
+                    VOTE_ANY => u32::from(ballot != 0),
+                    VOTE_ALL => u32::from(ballot == meeting.arrived),
+                    _ => ballot,
+                };
+                for lane in bits(meeting.arrived) {
+                    slot(lane).value.set(u64::from(result));
+                }
+            }
+        }
+    }
+}
+
+/// The lane that a shuffle reads: the own one if there is none there (PTX ISA, `shfl.sync`, whose operand `b`
+/// is taken modulo 32).
+fn source_lane(mode: u32, lane: u32, operand: u32) -> u32 {
+    let operand = operand % WARP_THREADS;
+    match mode {
+        SHUFFLE_UP => lane.checked_sub(operand).unwrap_or(lane),
+        SHUFFLE_DOWN => Some(lane + operand).filter(|from| *from < WARP_THREADS).unwrap_or(lane),
+        SHUFFLE_XOR => lane ^ operand,
+        SHUFFLE_INDEX => operand,
+        _ => lane,
+    }
+}
+
+fn bits(mut set: u32) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        (set != 0).then(|| {
+            let lowest = set.trailing_zeros();
+            set &= set - 1;
+            lowest
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shuffles_read_the_lanes_that_ptx_says() {
+        let cases = [
+            (SHUFFLE_INDEX, 3, 7, 7),
+            (SHUFFLE_INDEX, 3, 39, 7),
+            (SHUFFLE_UP, 3, 2, 1),
+            (SHUFFLE_UP, 1, 2, 1),
+            (SHUFFLE_DOWN, 3, 2, 5),
+            (SHUFFLE_DOWN, 31, 1, 31),
+            (SHUFFLE_XOR, 5, 16, 21),
+        ];
+        for (mode, lane, operand, from) in cases {
+            assert_eq!(source_lane(mode, lane, operand), from, "{mode} {lane} {operand}");
+        }
+    }
+}

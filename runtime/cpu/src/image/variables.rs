@@ -1,0 +1,50 @@
+//! The variables that a checked image lists.
+
+use std::ffi::CStr;
+use std::sync::Arc;
+
+use crate::abi::{VARIABLE_PARAMETER, VARIABLE_SHARED, VARIABLE_STATIC, VariableDescriptor};
+use crate::hooks::Variable;
+
+#[derive(Debug, Default)]
+pub(super) struct Variables {
+    /// Of a block, by offset.
+    pub(super) shared: Arc<[Variable]>,
+    /// Their `offset` is their address.
+    pub(super) statics: Vec<Variable>,
+    /// By kernel; each by offset.
+    pub(super) parameters: Vec<Arc<[Variable]>>,
+}
+
+impl Variables {
+    /// Sorts the table of an image with so many kernels.
+    pub(super) fn of(table: &[VariableDescriptor], kernels: usize) -> Variables {
+        let (mut shared, mut statics) = (Vec::new(), Vec::new());
+        let mut parameters = vec![Vec::new(); kernels];
+        for item in table {
+            // SAFETY: the ABI says that it is a string, a constant of the loaded image.
+            let name = unsafe { CStr::from_ptr(item.name) }.to_string_lossy();
+            let offset = match item.kind {
+                VARIABLE_STATIC => item.address as usize,
+                _ => item.offset as usize,
+            };
+            let variable =
+                Variable { name: name.as_ref().into(), offset, bytes: item.bytes as usize };
+            match item.kind {
+                VARIABLE_SHARED => shared.push(variable),
+                VARIABLE_PARAMETER => {
+                    if let Some(of_kernel) = parameters.get_mut(item.kernel as usize) {
+                        of_kernel.push(variable);
+                    }
+                }
+                VARIABLE_STATIC => statics.push(variable),
+                _ => {}
+            }
+        }
+        Variables {
+            shared: shared.into(),
+            statics,
+            parameters: parameters.into_iter().map(Into::into).collect(),
+        }
+    }
+}

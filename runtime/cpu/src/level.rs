@@ -1,0 +1,99 @@
+//! Which of an image's entries this processor runs.
+
+use crate::abi::LEVEL_V3;
+use crate::error::{Error, Result};
+
+/// Which entries of images run: `baseline` for those of any processor, or `x86-64-v3`. Unless it is set, the best
+/// that the processor has. The results are the same.
+pub const LEVEL_VARIABLE: &str = "GRIDLET_CPU_LEVEL";
+
+const BASELINE: &str = "baseline";
+
+/// What images may use of the processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// What every processor of the architecture has.
+    Baseline,
+    /// [`LEVEL_V3`].
+    V3,
+}
+
+impl Level {
+    /// The level for a device that starts now.
+    ///
+    /// # Errors
+    /// [`Error::Threads`]: [`LEVEL_VARIABLE`] names no level, or one that the processor lacks.
+    pub(crate) fn choose() -> Result<Level> {
+        Level::from_wish(std::env::var(LEVEL_VARIABLE).ok().as_deref(), Level::of_processor())
+    }
+
+    fn from_wish(wish: Option<&str>, best: Level) -> Result<Level> {
+        match wish {
+            None => Ok(best),
+            Some(BASELINE) => Ok(Level::Baseline),
+            Some(LEVEL_V3) if best == Level::V3 => Ok(Level::V3),
+            Some(LEVEL_V3) => Err(Error::Threads {
+                reason: format!(
+                    "{LEVEL_VARIABLE} asks for {LEVEL_V3}, which this processor lacks: unset it"
+                ),
+            }),
+            Some(other) => Err(Error::Threads {
+                reason: format!(
+                    "{LEVEL_VARIABLE} is `{other}`; it may be `{BASELINE}` or `{LEVEL_V3}`"
+                ),
+            }),
+        }
+    }
+
+    /// The best that this processor has.
+    fn of_processor() -> Level {
+        #[cfg(target_arch = "x86_64")]
+        {
+            // The level's extensions (System V ABI, "Micro-Architecture Levels") that a program can ask for.
+            let has_v2 = is_x86_feature_detected!("sse4.2")
+                && is_x86_feature_detected!("popcnt")
+                && is_x86_feature_detected!("cmpxchg16b");
+            let has_v3 = is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("bmi1")
+                && is_x86_feature_detected!("bmi2")
+                && is_x86_feature_detected!("f16c")
+                && is_x86_feature_detected!("fma")
+                && is_x86_feature_detected!("lzcnt")
+                && is_x86_feature_detected!("movbe");
+            if has_v2 && has_v3 {
+                return Level::V3;
+            }
+        }
+        Level::Baseline
+    }
+
+    /// Its name, as in [`LEVEL_VARIABLE`].
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Level::Baseline => BASELINE,
+            Level::V3 => LEVEL_V3,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wish_counts_if_the_processor_can() {
+        use Level::{Baseline, V3};
+        for best in [Baseline, V3] {
+            assert_eq!(Level::from_wish(None, best).unwrap(), best);
+            assert_eq!(Level::from_wish(Some("baseline"), best).unwrap(), Baseline);
+        }
+        assert_eq!(Level::from_wish(Some("x86-64-v3"), V3).unwrap(), V3);
+        let refused =
+            [Level::from_wish(Some("x86-64-v3"), Baseline), Level::from_wish(Some("v3"), V3)];
+        let texts = refused.map(|refused| refused.unwrap_err().to_string());
+        insta::assert_snapshot!(texts.join("\n"), @"
+        the CPU device does not start: GRIDLET_CPU_LEVEL asks for x86-64-v3, which this processor lacks: unset it
+        the CPU device does not start: GRIDLET_CPU_LEVEL is `v3`; it may be `baseline` or `x86-64-v3`
+        ");
+    }
+}

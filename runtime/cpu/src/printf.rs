@@ -1,0 +1,258 @@
+//! `printf`: C's conversions, the arguments packed as `vprintf` on the device has them.
+
+use std::ffi::{CStr, CString, c_char};
+use std::io::{self, Write};
+use std::ptr;
+
+/// Formats a call: the text, and how many arguments it has.
+///
+/// Arguments lie one after another, each at its natural alignment, after C's promotions (CUDA C++ Programming
+/// Guide, Formatted Output; `vprintf` of the device runtime).
+///
+/// # Safety
+/// `format` is NUL-terminated; `arguments` holds what it asks for, strings NUL-terminated.
+pub(crate) unsafe fn format(format: *const c_char, arguments: *const u8) -> (Vec<u8>, i32) {
+    // SAFETY: by the caller's word.
+    let mut rest = unsafe { CStr::from_ptr(format) }.to_bytes();
+    let mut text = Vec::new();
+    let mut arguments = Arguments { next: arguments, count: 0 };
+    while let Some(percent) = rest.iter().position(|byte| *byte == b'%') {
+        text.extend_from_slice(&rest[..percent]);
+        let conversion = Conversion::parse(&rest[percent..]);
+        rest = &rest[percent + conversion.length..];
+        // SAFETY: as above.
+        unsafe { conversion.print(&mut text, &mut arguments) };
+    }
+    text.extend_from_slice(rest);
+    (text, arguments.count)
+}
+
+/// Writes a formatted text at once, so that texts of different threads do not mix.
+pub(crate) fn write(output: &mut Option<Box<dyn Write + Send>>, text: &[u8]) {
+    // A closed output loses what is printed, and nothing more.
+    let _ = match output {
+        Some(output) => output.write_all(text),
+        None => {
+            let mut output = io::stdout().lock();
+            output.write_all(text).and_then(|()| output.flush())
+        }
+    };
+}
+
+struct Arguments {
+    next: *const u8,
+    count: i32,
+}
+
+impl Arguments {
+    /// The next argument.
+    ///
+    /// # Safety
+    /// It is there, and of that type.
+    unsafe fn take<T: Copy>(&mut self) -> T {
+        let gap = self.next.align_offset(align_of::<T>());
+        self.count += 1;
+        // SAFETY: by the caller's word.
+        unsafe {
+            let at = self.next.add(gap).cast::<T>();
+            self.next = at.add(1).cast();
+            at.read()
+        }
+    }
+}
+
+/// `%-08.*lld`
+struct Conversion<'a> {
+    /// Bytes of the format that it takes.
+    length: usize,
+    /// `%`, flags, width and precision, with `*`.
+    prefix: &'a [u8],
+    /// `l`, `ll`, `z` …: 64 bits.
+    is_long: bool,
+    /// `h`, `hh`: the integer is cut to so many bits.
+    narrow: Option<u32>,
+    letter: u8,
+}
+
+impl Conversion<'_> {
+    fn parse(text: &[u8]) -> Conversion<'_> {
+        let skip = |from: usize, set: &[u8]| {
+            from + text[from..].iter().take_while(|byte| set.contains(byte)).count()
+        };
+        let prefix = skip(skip(1, b"-+ #0"), b"0123456789*.");
+        let modifiers = skip(prefix, b"hlqjztL");
+        let is_long = text[prefix..modifiers].iter().any(|byte| b"lqjzt".contains(byte));
+        let narrow = match &text[prefix..modifiers] {
+            b"hh" => Some(8),
+            b"h" => Some(16),
+            _ => None,
+        };
+        let letter = text.get(modifiers).copied().unwrap_or(0);
+        let length = (modifiers + 1).min(text.len());
+        Conversion { length, prefix: &text[..prefix], is_long, narrow, letter }
+    }
+
+    /// # Safety
+    /// The arguments that the conversion asks for are there.
+    unsafe fn print(&self, text: &mut Vec<u8>, arguments: &mut Arguments) {
+        let mut format = Vec::new();
+        for byte in self.prefix {
+            if *byte == b'*' {
+                // SAFETY: `*` takes an `int`.
+                let value = unsafe { arguments.take::<i32>() };
+                format.extend_from_slice(value.to_string().as_bytes());
+            } else {
+                format.push(*byte);
+            }
+        }
+        // SAFETY: each letter takes the type that C says, and `snprintf` gets the same type.
+        unsafe {
+            match self.letter {
+                b'%' => text.push(b'%'),
+                b'd' | b'i' => {
+                    let value = if self.is_long {
+                        arguments.take::<i64>()
+                    } else {
+                        i64::from(arguments.take::<i32>())
+                    };
+                    let value = match self.narrow {
+                        Some(bits) => value << (64 - bits) >> (64 - bits),
+                        None => value,
+                    };
+                    self.append(text, format, b"ll", |buffer, size, format| {
+                        libc::snprintf(buffer, size, format, value)
+                    });
+                }
+                b'u' | b'o' | b'x' | b'X' => {
+                    let value = if self.is_long {
+                        arguments.take::<u64>()
+                    } else {
+                        u64::from(arguments.take::<u32>())
+                    };
+                    let value = match self.narrow {
+                        Some(bits) => value & ((1 << bits) - 1),
+                        None => value,
+                    };
+                    self.append(text, format, b"ll", |buffer, size, format| {
+                        libc::snprintf(buffer, size, format, value)
+                    });
+                }
+                b'c' => {
+                    let value = arguments.take::<i32>();
+                    self.append(text, format, b"", |buffer, size, format| {
+                        libc::snprintf(buffer, size, format, value)
+                    });
+                }
+                b'e' | b'E' | b'f' | b'F' | b'g' | b'G' | b'a' | b'A' => {
+                    let value = arguments.take::<f64>();
+                    self.append(text, format, b"", |buffer, size, format| {
+                        libc::snprintf(buffer, size, format, value)
+                    });
+                }
+                b'p' => {
+                    let value = arguments.take::<*const u8>();
+                    self.append(text, format, b"", |buffer, size, format| {
+                        libc::snprintf(buffer, size, format, value)
+                    });
+                }
+                b's' => {
+                    let value = arguments.take::<*const c_char>();
+                    let value = if value.is_null() { c"(null)".as_ptr() } else { value };
+                    self.append(text, format, b"", |buffer, size, format| {
+                        libc::snprintf(buffer, size, format, value)
+                    });
+                }
+                // Not a conversion: as it stands.
+                letter => {
+                    text.extend_from_slice(&format);
+                    if letter != 0 {
+                        text.push(letter);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Appends what `snprintf` makes of a format for one argument.
+    fn append(
+        &self,
+        text: &mut Vec<u8>,
+        mut format: Vec<u8>,
+        modifier: &[u8],
+        print: impl Fn(*mut c_char, usize, *const c_char) -> i32,
+    ) {
+        format.extend_from_slice(modifier);
+        format.push(self.letter);
+        // It came from a string, so it has no NUL.
+        let Ok(format) = CString::new(format) else { return };
+        let Ok(length) = usize::try_from(print(ptr::null_mut(), 0, format.as_ptr())) else {
+            return;
+        };
+        let mut buffer = vec![0u8; length + 1];
+        print(buffer.as_mut_ptr().cast(), buffer.len(), format.as_ptr());
+        text.extend_from_slice(&buffer[..length]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Packs arguments as the device does.
+    #[derive(Default)]
+    struct Packed(Vec<u64>, usize);
+
+    impl Packed {
+        fn push<T: Copy>(mut self, value: T) -> Packed {
+            let size = size_of::<T>();
+            self.1 = self.1.next_multiple_of(size);
+            self.0.resize((self.1 + size).div_ceil(8), 0);
+            // SAFETY: the vector has the room, aligned.
+            unsafe { self.0.as_mut_ptr().cast::<u8>().add(self.1).cast::<T>().write(value) };
+            self.1 += size;
+            self
+        }
+    }
+
+    fn print(text: &CStr, arguments: Packed) -> String {
+        // SAFETY: the tests pass what their formats ask for.
+        let (text, _) = unsafe { format(text.as_ptr(), arguments.0.as_ptr().cast()) };
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn conversions_are_cs() {
+        let none = Packed::default;
+        assert_eq!(print(c"100%% of %d\n", none().push(-3i32)), "100% of -3\n");
+        assert_eq!(
+            print(c"%5u|%-5d|%05d|%+d", none().push(7u32).push(7i32).push(7i32).push(7i32)),
+            "    7|7    |00007|+7"
+        );
+        assert_eq!(
+            print(c"%d %lld %x", none().push(1i32).push(i64::MIN).push(255u32)),
+            "1 -9223372036854775808 ff"
+        );
+        assert_eq!(
+            print(c"%.2f %g %e", none().push(1.005f64).push(0.5f64).push(1e10f64)),
+            "1.00 0.5 1.000000e+10"
+        );
+        assert_eq!(print(c"%*.*f|", none().push(8i32).push(1i32).push(2.25f64)), "     2.2|");
+        assert_eq!(print(c"%c%c", none().push(72i32).push(105i32)), "Hi");
+        assert_eq!(
+            print(c"%-4s|%s", none().push(c"ab".as_ptr()).push(ptr::null::<u8>())),
+            "ab  |(null)"
+        );
+        assert_eq!(print(c"%hhd %hu", none().push(511i32).push(65537u32)), "-1 1");
+        assert_eq!(print(c"%zu %p", none().push(9u64).push(16usize)), "9 0x10");
+        assert_eq!(print(c"%", none()), "%");
+        assert_eq!(print(c"50%y", none()), "50%y");
+    }
+
+    #[test]
+    fn arguments_are_counted() {
+        let packed = Packed::default().push(1i32).push(2i32).push(3.0f64);
+        // SAFETY: as packed.
+        let (_, count) = unsafe { format(c"%*d %f".as_ptr(), packed.0.as_ptr().cast()) };
+        assert_eq!(count, 3);
+    }
+}

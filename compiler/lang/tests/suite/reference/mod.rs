@@ -144,7 +144,7 @@ proptest! {
 fn the_grammar_and_the_page_have_every_word() {
     let grammar = read_grammar();
     let page = page::text();
-    let line = page.split("The words of the language cannot be names:").nth(1).expect("the words");
+    let line = page.split("The keywords of the language cannot be names:").nth(1).expect("the words");
     let listed = page::quoted(
         line.split(".\n").next().expect("a sentence").split("\n\n").next().expect("a paragraph"),
     );
@@ -216,7 +216,7 @@ fn the_limits_are_those_of_the_compiler() {
     has(&format!("| Files of a program | {} |", gridlet_lang::load::MAX_FILES));
     has(&format!("| A source file | {} MiB |", syntax::MAX_FILE_BYTES >> 20));
     has(&format!(
-        "| Errors or else warnings that are shown | {} |",
+        "| Errors shown, or warnings if there are no errors | {} |",
         gridlet_lang::diagnostics::MAX_MESSAGES
     ));
 }

@@ -144,7 +144,8 @@ proptest! {
 fn the_grammar_and_the_page_have_every_word() {
     let grammar = read_grammar();
     let page = page::text();
-    let line = page.split("The keywords of the language cannot be names:").nth(1).expect("the words");
+    let line =
+        page.split("The keywords of the language cannot be names:").nth(1).expect("the words");
     let listed = page::quoted(
         line.split(".\n").next().expect("a sentence").split("\n\n").next().expect("a paragraph"),
     );

@@ -25,7 +25,8 @@ use crate::cpu;
 pub use crate::cpu::{CpuOptions, SharedObject};
 use crate::disk::Disk;
 use crate::error::Result;
-pub use crate::link::LinkInput;
+use crate::inputs;
+pub use crate::inputs::LinkInput;
 use crate::link::{self, Cubin, LinkOptions, NvJitLink};
 use crate::nvvm::legacy::LegacyOptions;
 use crate::nvvm::{self, NvvmModule};
@@ -387,10 +388,11 @@ impl Session {
             }
             self.ptx(program, options)
         })?;
-        link::externs::check_ptx(&program.module, &ptx, &self.inputs)?;
-        let (cubin, link_log) = self
-            .device_link(&ptx, program.needs_device_runtime(), options)
-            .map_err(|error| link::externs::explain(error, &program.module, &self.inputs, true))?;
+        inputs::externs::check_ptx(&program.module, &ptx.0, &self.inputs)?;
+        let (cubin, link_log) =
+            self.device_link(&ptx, program.needs_device_runtime(), options).map_err(|error| {
+                inputs::externs::explain(error, &program.module, &self.inputs, true)
+            })?;
         if options.statistics || launch::fills(&program.module) {
             // There are kernels that the program does not have.
             let layouts = layout::compute_layouts(&lower(program, options)?)?;
@@ -409,7 +411,7 @@ impl Session {
     pub fn cpu_image(&self, program: &Checked, options: &CpuOptions) -> Result<SharedObject> {
         let object = cpu::object(&lower_for_cpu(program, options)?, options, &self.inputs)?;
         cpu::link(&object, &self.inputs)
-            .map_err(|error| link::externs::explain(error, &program.module, &self.inputs, false))
+            .map_err(|error| inputs::externs::explain(error, &program.module, &self.inputs, false))
     }
 }
 

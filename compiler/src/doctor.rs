@@ -1,13 +1,13 @@
-//! What was found, for people and for tools.
+//! The report of `gridlet doctor`: which components of the toolchain were found, and how they are.
 
 use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Component, LLVM_VERSION, Toolchain, Version, library};
 use crate::Error;
 use crate::link::NvJitLink;
 use crate::ptx::libnvvm::LibNvvm;
+use crate::toolchain::{Component, LLVM_VERSION, Toolchain, Version, library};
 
 /// What `gridlet doctor` prints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -73,9 +73,10 @@ impl Report {
     }
 }
 
-pub(super) fn report(toolchain: &Toolchain) -> Report {
+/// Looks at every component, and loads or runs those that tell their version.
+pub fn report(toolchain: &Toolchain) -> Report {
     let text = |path: &Path| path.display().to_string();
-    let places = toolchain.search.places.iter().map(|place| PlaceReport {
+    let places = toolchain.places().iter().map(|place| PlaceReport {
         origin: place.origin.clone(),
         folder: place.folder.as_deref().map(text),
         toolkits: place.roots.iter().map(|root| text(root)).collect(),

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context as _, ensure};
 use gridlet_runtime::{Arg, Buffer, LaunchConfig};
 
-use crate::{Example, Finding, Run};
+use crate::example::{Example, Finding, Run};
 
 /// The example.
 pub const EXAMPLE: Example = Example {

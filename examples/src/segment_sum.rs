@@ -5,7 +5,7 @@ use gridlet_runtime::{Arg, Buffer, LaunchConfig};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
-use crate::{Example, Finding, Run};
+use crate::example::{Example, Finding, Run};
 
 /// The example.
 pub const EXAMPLE: Example = Example {

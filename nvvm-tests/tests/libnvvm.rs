@@ -9,13 +9,14 @@ use std::process::Command;
 
 use gridlet::Error;
 use gridlet::arch::{CudaArch, Dialect};
+use gridlet::doctor::{self, Status};
 use gridlet::layout::{ParamLayout, ParamSlot};
 use gridlet::link::cubin::{KernelRecords, ParameterRecord, kernel_resources, parameter_records};
 use gridlet::link::{Cubin, LinkOptions, NvJitLink, check_parameters, device_link};
 use gridlet::nvvm::NvvmModule;
 use gridlet::ptx::libnvvm::{LibNvvm, compile};
 use gridlet::ptx::{Ptx, PtxOptions};
-use gridlet::toolchain::{Component, Search, Status, Toolchain, Version};
+use gridlet::toolchain::{Component, Search, Toolchain, Version};
 use gridlet::types::Type;
 use nvvm_tests::{Tools, toolchain_or_skip};
 
@@ -390,7 +391,7 @@ fn the_report_names_versions_and_what_is_unusable() {
     let needed =
         [Component::LibNvvm, Component::NvJitLink, Component::CudaDevRt, Component::LibDevice];
     let Some(toolchain) = toolchain_or_skip("report", &needed) else { return };
-    let report = toolchain.report();
+    let report = doctor::report(&toolchain);
     assert!(report.can_build());
     let find =
         |name: &str| report.components.iter().find(|component| component.name == name).unwrap();
@@ -403,7 +404,8 @@ fn the_report_names_versions_and_what_is_unusable() {
     let whole = std::fs::read(toolchain.nvjitlink().unwrap()).unwrap();
     std::fs::write(folder.path().join("lib64/libnvJitLink.so.13"), &whole[..whole.len() / 3])
         .unwrap();
-    let report = Toolchain::search(Search::from_roots([folder.path().to_path_buf()])).report();
+    let report =
+        doctor::report(&Toolchain::search(Search::from_roots([folder.path().to_path_buf()])));
     let nvjitlink =
         report.components.iter().find(|component| component.name == "nvJitLink").unwrap();
     assert_eq!(nvjitlink.status, Status::Unusable);

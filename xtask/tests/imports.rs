@@ -26,15 +26,25 @@ fn imports_run_one_way() {
     for root in roots() {
         let rooms = Rooms::read(&root.file, &|path| std::fs::read_to_string(path).unwrap());
         edges += rooms.uses.values().map(BTreeMap::len).sum::<usize>();
-        let allowed = MUTUAL.iter().find(|(name, _)| *name == root.name).map_or(&[][..], |(_, rooms)| rooms);
+        let allowed =
+            MUTUAL.iter().find(|(name, _)| *name == root.name).map_or(&[][..], |(_, rooms)| rooms);
         let cycles = rooms.cycles();
         let mutual: BTreeSet<&str> = cycles.iter().flatten().map(String::as_str).collect();
         for room in allowed.iter().filter(|room| !mutual.contains(**room)) {
-            writeln!(wrong, "{}: `{room}` is in no cycle: take it off the list `MUTUAL`", root.name).unwrap();
+            writeln!(
+                wrong,
+                "{}: `{room}` is in no cycle: take it off the list `MUTUAL`",
+                root.name
+            )
+            .unwrap();
         }
         for cycle in cycles {
             if !cycle.iter().all(|room| allowed.contains(&room.as_str())) {
-                wrong += &format!("{}: these rooms use each other:\n{}", root.name, rooms.explain(&cycle));
+                wrong += &format!(
+                    "{}: these rooms use each other:\n{}",
+                    root.name,
+                    rooms.explain(&cycle)
+                );
             }
         }
     }
@@ -52,7 +62,10 @@ fn a_cycle_is_found_however_it_is_written() {
         ("use crate::B;", "pub use crate::a as other; pub struct B;"),
     ];
     for (a, b) in crates {
-        let rooms = in_memory("mod a; mod b; mod c; pub use b::B;", &[("a.rs", a), ("b.rs", b), ("c.rs", "")]);
+        let rooms = in_memory(
+            "mod a; mod b; mod c; pub use b::B;",
+            &[("a.rs", a), ("b.rs", b), ("c.rs", "")],
+        );
         assert_eq!(rooms.cycles(), [vec!["a".to_owned(), "b".to_owned()]], "{a} {b}");
     }
 }
@@ -70,7 +83,8 @@ fn one_way_is_no_cycle() {
 
 #[test]
 fn the_root_is_a_room_if_others_use_its_items() {
-    let rooms = in_memory("mod a; pub fn f() { a::g(); }", &[("a.rs", "pub fn g() { crate::f(); }")]);
+    let rooms =
+        in_memory("mod a; pub fn f() { a::g(); }", &[("a.rs", "pub fn g() { crate::f(); }")]);
     assert_eq!(rooms.cycles(), [vec![ROOT.to_owned(), "a".to_owned()]]);
     let explained = rooms.explain(&rooms.cycles()[0]);
     assert!(explained.contains("a uses (root): /a.rs:1"), "{explained}");
@@ -115,7 +129,8 @@ fn roots() -> Vec<Root> {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: Metadata = serde_json::from_slice(&output.stdout).unwrap();
     let targets = metadata.packages.into_iter().flat_map(|package| package.targets);
-    let has_rooms = |target: &Target| target.kind.iter().any(|kind| kind.contains("lib") || kind == "bin");
+    let has_rooms =
+        |target: &Target| target.kind.iter().any(|kind| kind.contains("lib") || kind == "bin");
     targets
         .filter(has_rooms)
         .map(|target| Root { name: target.name, file: target.src_path })
@@ -149,7 +164,14 @@ impl Rooms {
         rooms
     }
 
-    fn visit_file(&mut self, path: &Path, room: &str, depth: usize, file: &syn::File, names: &Names) {
+    fn visit_file(
+        &mut self,
+        path: &Path,
+        room: &str,
+        depth: usize,
+        file: &syn::File,
+        names: &Names,
+    ) {
         let mut visitor = Imports { rooms: self, names, room, path, depth, inline: 0 };
         for item in &file.items {
             // A re-export makes a public path; only items that the root defines count as its own.

@@ -15,8 +15,9 @@ use gridlet::target::Target;
 use gridlet::{Error, artifact, ir, nvvm};
 
 use super::input::{self, FileKind};
-use super::report::{Failure, Reporter};
-use super::{Outcome, layout, print, status};
+use crate::output::print;
+use crate::report::{Failure, Outcome, Reporter};
+use crate::{layout, status};
 
 /// Options of `gridlet build`.
 #[derive(clap::Args)]

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use gridlet::diagnostics::{Diagnostic, Severity, ids};
 
-use super::report::{Failure, Reporter};
-use super::{Outcome, input, status};
+use crate::report::{Failure, Outcome, Reporter};
+use crate::{input, status};
 
 /// Options of `gridlet check`.
 #[derive(clap::Args)]

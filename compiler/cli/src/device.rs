@@ -7,7 +7,8 @@ use gridlet_runtime::{Device, DeviceInfo, DeviceKind, Error, Limit};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Outcome, print, print_json};
+use crate::output::{print, print_json};
+use crate::report::Outcome;
 
 /// Options of `gridlet device`.
 #[derive(clap::Args)]

@@ -2,11 +2,13 @@
 
 use std::fmt::Write as _;
 
-use gridlet::toolchain::{Report, Status, Toolchain};
+use gridlet::doctor::{self, Report, Status};
+use gridlet::toolchain::Toolchain;
 use serde_json::json;
 
-use super::report::Failure;
-use super::{Outcome, print, print_json, status};
+use crate::output::{print, print_json};
+use crate::report::{Failure, Outcome};
+use crate::status;
 
 /// Options of `gridlet doctor`.
 #[derive(clap::Args)]
@@ -18,7 +20,7 @@ pub(crate) struct Options {
 
 /// Shows every component; fails if one that building needs is missing.
 pub(crate) fn run(options: &Options) -> Outcome {
-    let report = Toolchain::discover().report();
+    let report = doctor::report(&Toolchain::discover());
     let gpu = match gridlet_runtime::Device::list() {
         Ok(devices) if devices.is_empty() => {
             Err("the driver is there, but lists no GPU".to_owned())

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use gridlet::diagnostics::{ids, reference};
 
-use super::report::Failure;
-use super::{Outcome, print};
+use crate::output::print;
+use crate::report::{Failure, Outcome};
 
 /// Characters of a wrong id that are shown.
 const LONGEST_SHOWN: usize = 60;

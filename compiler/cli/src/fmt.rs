@@ -8,8 +8,9 @@ use gridlet::Error;
 use gridlet::source::SourceMap;
 use similar::{ChangeTag, TextDiff};
 
-use super::report::{Failure, Reporter};
-use super::{Outcome, print, status};
+use crate::output::print;
+use crate::report::{Failure, Outcome, Reporter};
+use crate::status;
 
 /// Options of `gridlet fmt`.
 #[derive(clap::Args)]

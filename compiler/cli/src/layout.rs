@@ -9,8 +9,9 @@ use gridlet::layout::{MAX_PARAMETER_BYTES, ParamLayout};
 use gridlet::types::Structs;
 use serde_json::json;
 
-use super::report::Reporter;
-use super::{Outcome, input, print, print_json};
+use crate::input;
+use crate::output::{print, print_json};
+use crate::report::{Outcome, Reporter};
 
 /// Options of `gridlet layout`.
 #[derive(clap::Args)]

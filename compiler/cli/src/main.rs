@@ -12,34 +12,19 @@ mod explain;
 mod fmt;
 mod input;
 mod layout;
+mod output;
 mod probe;
 mod report;
 mod run;
 mod statistics;
+mod status;
 mod value;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 
-use report::{Failure, Reporter};
-
-/// Exit statuses (design: "Exit status").
-pub(crate) mod status {
-    /// The program is wrong.
-    pub(crate) const PROGRAM: u8 = 1;
-    /// The call is wrong.
-    pub(crate) const CALL: u8 = 2;
-    /// A tool, driver or device is missing, too old, or refused its input.
-    pub(crate) const MISSING: u8 = 3;
-    /// The run failed: a fault, lost launches, a time-out.
-    pub(crate) const RUN: u8 = 4;
-    /// A bug of Gridlet (`EX_SOFTWARE` of sysexits).
-    pub(crate) const INTERNAL: u8 = 70;
-}
-
-/// What a command gives: nothing, or why it failed.
-pub(crate) type Outcome = Result<(), Failure>;
+use report::{MessageFormat, Reporter};
 
 /// Compiles kernels that launch kernels.
 #[derive(Parser)]
@@ -50,15 +35,6 @@ struct Cli {
     message_format: MessageFormat,
     #[command(subcommand)]
     command: Command,
-}
-
-/// How errors are written.
-#[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
-pub(crate) enum MessageFormat {
-    /// For people: the source line with a caret.
-    Human,
-    /// For tools: one JSON object a line.
-    Json,
 }
 
 #[derive(Subcommand)]
@@ -105,23 +81,4 @@ fn main() -> ExitCode {
             ExitCode::from(failure.status())
         }
     }
-}
-
-/// Writes to standard output. A closed pipe (`gridlet … | head`) is no error.
-pub(crate) fn print(text: &str) -> Outcome {
-    use std::io::Write as _;
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(status::RUN, "output", format!("standard output: {error}")))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Writes one JSON value to standard output.
-pub(crate) fn print_json(value: &impl serde::Serialize) -> Outcome {
-    let text = serde_json::to_string_pretty(value)
-        .map_err(|error| Failure::new(status::INTERNAL, "internal-error", error.to_string()))?;
-    print(&format!("{text}\n"))
 }

@@ -9,7 +9,21 @@ use gridlet_runtime::Findings;
 use gridlet_runtime::cpu::check::{Report, render_all};
 use serde_json::json;
 
-use super::{MessageFormat, status};
+use clap::ValueEnum;
+
+use crate::status;
+
+/// How errors are written.
+#[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub(crate) enum MessageFormat {
+    /// For people: the source line with a caret.
+    Human,
+    /// For tools: one JSON object a line.
+    Json,
+}
+
+/// What a command gives: nothing, or why it failed.
+pub(crate) type Outcome = Result<(), Failure>;
 
 /// Why a command failed. Its messages about the program may have been shown already.
 #[derive(Debug)]

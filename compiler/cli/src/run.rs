@@ -21,8 +21,9 @@ use serde_json::{Map, Value, json};
 use super::arguments::{self, ArgumentPlan, BufferPlan};
 use super::build::CodeOptions;
 use super::input::{self, FileKind};
-use super::report::{Failure, Reporter};
-use super::{Outcome, print, print_json, statistics, status, value};
+use crate::output::{print, print_json};
+use crate::report::{Failure, Outcome, Reporter};
+use crate::{statistics, status, value};
 
 /// Elements of a buffer that `--print NAME` shows without a count.
 const DEFAULT_PRINTED: usize = 16;

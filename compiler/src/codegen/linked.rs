@@ -6,9 +6,9 @@ use inkwell::module::{Linkage, Module};
 use inkwell::values::FunctionValue;
 
 use crate::error::{Error, Result};
-use crate::link::LinkInput;
-use crate::link::externs::{called, mismatch};
-use crate::link::input::InputKind;
+use crate::inputs::InputKind;
+use crate::inputs::LinkInput;
+use crate::inputs::externs::{called, mismatch};
 use crate::toolchain::LLVM_VERSION;
 use gridlet_lang::ir;
 

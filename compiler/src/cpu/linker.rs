@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use super::SharedObject;
 use crate::error::{Error, Result};
-use crate::link::LinkInput;
+use crate::inputs::LinkInput;
 
 /// The C compilers to try, in this order, unless `CC` names one.
 const COMPILERS: [&str; 3] = ["cc", "gcc", "clang"];

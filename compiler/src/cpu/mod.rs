@@ -13,7 +13,7 @@ pub use linker::link;
 
 use crate::codegen::{CpuModuleOptions, build_cpu_module, link_inputs};
 use crate::error::{Error, Result};
-use crate::link::LinkInput;
+use crate::inputs::LinkInput;
 use gridlet_lang::ir;
 
 /// How to build an image for the CPU.

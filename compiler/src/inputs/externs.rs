@@ -3,10 +3,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::LinkInput;
-use super::input::InputKind;
+use super::{InputKind, LinkInput};
 use crate::error::{Error, Result};
-use crate::ptx::Ptx;
 use gridlet_lang::diagnostics::{Diagnostic, ids};
 use gridlet_lang::ir::{Extern, InstKind, Module};
 use gridlet_lang::source::Span;
@@ -57,7 +55,7 @@ pub(crate) fn mismatch(
 ///
 /// # Errors
 /// [`Error::Program`] for one that no input can define, or that an input of PTX defines otherwise.
-pub(crate) fn check_ptx(module: &Module, ptx: &Ptx, inputs: &[LinkInput]) -> Result<()> {
+pub(crate) fn check_ptx(module: &Module, ptx: &str, inputs: &[LinkInput]) -> Result<()> {
     let mut wrong = vec![];
     let texts: Vec<(&str, HashMap<String, String>)> = inputs
         .iter()
@@ -66,7 +64,7 @@ pub(crate) fn check_ptx(module: &Module, ptx: &Ptx, inputs: &[LinkInput]) -> Res
             (input.name.as_str(), signatures(&String::from_utf8_lossy(&input.bytes), false))
         })
         .collect();
-    let open = signatures(&ptx.0, true);
+    let open = signatures(ptx, true);
     for (item, span) in called(module).into_iter().filter_map(|item| Some((item, item.span?))) {
         // What linked IR defines is no declaration any more.
         let Some(declared) = open.get(&item.name) else { continue };

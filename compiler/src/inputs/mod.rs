@@ -1,5 +1,7 @@
 //! Modules of others that are linked in: where `extern fn` is defined.
 
+pub(crate) mod externs;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -2,12 +2,10 @@
 
 mod check;
 pub mod cubin;
-pub(crate) mod externs;
-pub(crate) mod input;
 mod nvjitlink;
 
+pub use crate::inputs::{InputKind, LinkInput};
 pub use check::check_parameters;
-pub use input::{InputKind, LinkInput};
 pub use nvjitlink::{LinkOptions, LinkOutput, NvJitLink, device_link};
 
 /// Machine code for one architecture: an ELF file.

@@ -10,7 +10,8 @@ use std::ptr;
 
 use libloading::Library;
 
-use super::{Cubin, InputKind, LinkInput};
+use super::Cubin;
+use crate::inputs::{InputKind, LinkInput};
 use crate::ptx::Ptx;
 use crate::toolchain::{Version, library};
 use crate::{Error, Result};

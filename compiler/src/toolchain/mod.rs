@@ -5,13 +5,11 @@
 
 pub mod cache;
 pub(crate) mod library;
-mod report;
 mod search;
 mod version;
 
 use std::path::{Path, PathBuf};
 
-pub use report::{ComponentReport, PlaceReport, Report, Status};
 pub use search::{Component, Place, Search};
 pub use version::Version;
 
@@ -22,9 +20,9 @@ pub const LLVM_VERSION: &str = "22.1";
 
 /// A component that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Found {
+pub(crate) struct Found {
     component: Component,
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     /// The version of its toolkit, if the toolkit says.
     toolkit: Option<Version>,
 }
@@ -118,13 +116,12 @@ impl Toolchain {
         self.path(Component::CudaDevRt)
     }
 
-    /// What `gridlet doctor` prints. It loads the libraries and runs the programs to ask for their
-    /// versions.
-    pub fn report(&self) -> Report {
-        report::report(self)
+    /// The places that were searched, in order.
+    pub fn places(&self) -> &[Place] {
+        &self.search.places
     }
 
-    fn found(&self, component: Component) -> Option<&Found> {
+    pub(crate) fn found(&self, component: Component) -> Option<&Found> {
         self.found.iter().find(|found| found.component == component)
     }
 }

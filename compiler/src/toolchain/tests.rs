@@ -3,6 +3,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::*;
+use crate::doctor::{Status, report};
 
 /// A folder of made-up toolkits.
 struct Disk(tempfile::TempDir);
@@ -161,7 +162,7 @@ fn a_toolkit_that_is_too_old_is_passed_over_or_named() {
     let variables = [("CUDA_HOME", "home"), ("GRIDLET_CACHE", "cache")];
     let found = disk.discover(&variables);
     insta::assert_snapshot!("too_old", disk.shown(&found.libnvvm().unwrap_err()));
-    let report = found.report();
+    let report = report(&found);
     let libnvvm = report.components.iter().find(|component| component.name == "libNVVM").unwrap();
     assert_eq!(libnvvm.status, Status::TooOld);
     assert_eq!(libnvvm.version.as_deref(), Some("CUDA 11.8.0"));
@@ -176,7 +177,7 @@ fn a_toolkit_that_is_too_old_is_passed_over_or_named() {
 #[test]
 fn a_report_is_made_of_a_machine_that_has_nothing() {
     let disk = Disk::new();
-    let report = disk.discover(&[]).report();
+    let report = report(&disk.discover(&[]));
     let missing = report.components.iter().filter(|component| component.status == Status::Missing);
     assert_eq!(missing.count(), Component::ALL.len());
     let json = serde_json::to_value(&report).unwrap();

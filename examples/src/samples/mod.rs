@@ -10,7 +10,7 @@ pub mod simple_quicksort;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng as _;
 
-use crate::Example;
+use crate::example::Example;
 
 /// Every sample, from the simplest on.
 pub const SAMPLES: [Example; 5] = [

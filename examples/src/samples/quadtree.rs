@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 
 use super::unit;
-use crate::{Example, Finding, Run};
+use crate::example::{Example, Finding, Run};
 
 /// The sample.
 pub const EXAMPLE: Example = Example {

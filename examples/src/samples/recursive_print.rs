@@ -3,7 +3,7 @@
 use anyhow::{Context as _, ensure};
 use gridlet_runtime::{Arg, LaunchConfig};
 
-use crate::{Example, Finding, Run};
+use crate::example::{Example, Finding, Run};
 
 /// The sample.
 pub const EXAMPLE: Example = Example {

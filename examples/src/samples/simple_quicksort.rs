@@ -5,7 +5,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
 use super::compare;
-use crate::{Example, Finding, Run};
+use crate::example::{Example, Finding, Run};
 
 /// The sample.
 pub const EXAMPLE: Example = Example {

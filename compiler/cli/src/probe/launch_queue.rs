@@ -12,8 +12,9 @@ use serde_json::json;
 
 use super::measure::{self, Ending, Order, Setting};
 use super::plot;
-use crate::report::{Failure, Reporter};
-use crate::{Outcome, print, print_json, status};
+use crate::output::{print, print_json};
+use crate::report::{Failure, Outcome, Reporter};
+use crate::status;
 
 /// Grids and blocks that are measured: as small as can be, and one that fills a GPU.
 const SHAPES: [(u32, u32); 2] = [(1, 1), (1728, 128)];

@@ -12,8 +12,9 @@ use gridlet_runtime::{Device, DeviceSelector};
 use serde::{Serialize, Serializer};
 use tempfile::TempDir;
 
-use crate::report::Failure;
-use crate::{Outcome, print_json, status};
+use crate::output::print_json;
+use crate::report::{Failure, Outcome};
+use crate::status;
 
 /// Environment variables of the driver (CUDA C++ Programming Guide, "CUDA Environment Variables").
 pub(super) const CONNECTIONS: &str = "CUDA_DEVICE_MAX_CONNECTIONS";

@@ -4,8 +4,8 @@ mod launch_queue;
 mod measure;
 mod plot;
 
-use super::Outcome;
 use super::report::Reporter;
+use crate::report::Outcome;
 
 /// Options of `gridlet probe`.
 #[derive(clap::Args)]

@@ -8,8 +8,8 @@ use plotters::prelude::*;
 
 use super::launch_queue::Row;
 use super::measure::Ending;
-use crate::report::Failure;
-use crate::{Outcome, status};
+use crate::report::{Failure, Outcome};
+use crate::status;
 
 /// Width and height, in pixels.
 const SIZE: (u32, u32) = (900, 560);

@@ -7,7 +7,7 @@ use gridlet::diagnostics::render;
 use gridlet::source::SourceMap;
 use nvvm_tests::generate;
 
-use crate::{Options, Report, Times};
+use crate::measure::{Options, Report, Times};
 
 /// The most that ten times the lines may take. They take ten times the instructions (`valgrind --tool=callgrind`), but
 /// leave the processor's caches, and the system has to find the memory.

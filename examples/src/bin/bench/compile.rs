@@ -9,7 +9,7 @@ use gridlet::compile::{self, BuildOptions, Session};
 use gridlet::toolchain::Component;
 use gridlet_examples::{EXAMPLES, quicksort};
 
-use crate::{Options, Report, checked, median, timed};
+use crate::measure::{Options, Report, checked, median, timed};
 
 /// Source to cubin in this process: once cold, then warm.
 pub(crate) fn compile_times(

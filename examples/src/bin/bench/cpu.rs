@@ -14,7 +14,7 @@ use gridlet_examples::{Example, PENDING_LAUNCHES, Run};
 use gridlet_runtime::cpu::CpuConfig;
 use gridlet_runtime::{Arg, Artifact, Device, LaunchConfig, Program};
 
-use crate::{Options, Report, Times, timed};
+use crate::measure::{Options, Report, Times, timed};
 
 const SOURCE: &str = "\
 kernel saxpy(n: u32, a: f32, x: *const f32, y: *const f32, out: *mut f32) {
@@ -94,7 +94,7 @@ fn checks(
 ) -> anyhow::Result<()> {
     /// Checked runs are slow: the problem is a part of the example's.
     const SHRINK: u32 = 16;
-    let program = crate::checked(example)?;
+    let program = crate::measure::checked(example)?;
     let pictures = tempfile::tempdir()?;
     let mut bests = Vec::with_capacity(2);
     for check in [false, true] {

@@ -12,7 +12,7 @@ use gridlet_runtime::manifest::Manifest;
 use gridlet_runtime::{Arg, Artifact, Buffer, Device, GreenContext, LaunchConfig, Program};
 
 use crate::compile::nvcc_cubin;
-use crate::{Options, Report, checked, median};
+use crate::measure::{Options, Report, checked, median};
 
 /// The launch patterns of one family: kernels that only launch.
 const PATTERNS: &str = include_str!("../../../programs/launch_cost.grid");

@@ -10,7 +10,7 @@ use gridlet_examples::particles::Program;
 use gridlet_runtime::{Arg, Artifact, Buffer, Device, LaunchConfig, Stream};
 
 use crate::bare::{check, symbol};
-use crate::{Options, Report, Times};
+use crate::measure::{Options, Report, Times};
 
 /// Launches that are timed at once: few enough for the driver's queue, so that none waits.
 const LAUNCHES: u32 = 400;

@@ -15,7 +15,7 @@ use gridlet_examples::quicksort;
 use gridlet_runtime::{Device, Program};
 
 use crate::bare::{check, symbol};
-use crate::{Options, Report, Times, checked, timed};
+use crate::measure::{Options, Report, Times, checked, timed};
 
 /// A program whose kernels launch nothing: its image has no device runtime.
 const SMALL: &str = "kernel fill(p: *mut u32, value: u32) { p[thread_idx.x] = value; }\n";

@@ -13,50 +13,17 @@ mod cpu;
 mod gpu;
 mod launch;
 mod load;
+mod measure;
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use anyhow::Context as _;
-use clap::{Parser, ValueEnum};
-use gridlet::compile::{Checked, Session};
-use gridlet::source::SourceMap;
-use gridlet_examples::Example;
+use clap::Parser;
+use gridlet::compile::Session;
 use gridlet_runtime::Device;
-use serde_json::{Value, json};
 
-/// Measures compiling and running.
-#[derive(Parser)]
-struct Options {
-    /// Folder for bench.json
-    #[arg(long, default_value = "target/bench", value_name = "DIR")]
-    out: PathBuf,
-    /// Repetitions of each figure
-    #[arg(long, default_value_t = 15, value_name = "N")]
-    repeat: usize,
-    /// Measures only this part
-    #[arg(long, value_enum, value_name = "PART")]
-    only: Option<Part>,
-}
-
-impl Options {
-    fn measures(&self, part: Part) -> bool {
-        self.only.is_none_or(|only| only == part)
-    }
-}
-
-/// A part of the figures.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Part {
-    Check,
-    Compile,
-    Gpu,
-    Launch,
-    Load,
-    Cpu,
-}
+use measure::{Options, Part, Report};
 
 fn main() -> ExitCode {
     match bench(&Options::parse()) {
@@ -66,80 +33,6 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// One figure.
-struct Figure {
-    what: String,
-    value: f64,
-    unit: &'static str,
-}
-
-/// Collects figures and prints each as it comes.
-#[derive(Default)]
-struct Report {
-    figures: Vec<Figure>,
-}
-
-impl Report {
-    fn add(&mut self, what: impl Into<String>, value: f64, unit: &'static str) {
-        let what = what.into();
-        println!("{what:<76} {value:>10.3} {unit}");
-        self.figures.push(Figure { what, value, unit });
-    }
-
-    /// The median, and the best in a line of its own.
-    fn add_times(&mut self, what: impl Into<String>, times: &Times, unit: &'static str) {
-        self.add(what, times.median, unit);
-        self.add("  at best", times.best, unit);
-    }
-
-    fn to_json(&self) -> Value {
-        let figures = self
-            .figures
-            .iter()
-            .map(|figure| json!({"what": figure.what, "value": figure.value, "unit": figure.unit}));
-        figures.collect()
-    }
-}
-
-/// Median of `repeat` runs of `once`, which gives its own time.
-fn median(repeat: usize, once: impl FnMut() -> anyhow::Result<f64>) -> anyhow::Result<f64> {
-    Ok(Times::measure(repeat, once)?.median)
-}
-
-/// Several times of one thing.
-#[derive(Clone, Copy)]
-struct Times {
-    median: f64,
-    best: f64,
-}
-
-impl Times {
-    fn of(mut times: Vec<f64>) -> Times {
-        times.sort_by(f64::total_cmp);
-        let at = |index: usize| times.get(index).copied().unwrap_or(f64::NAN);
-        Times { median: at(times.len() / 2), best: at(0) }
-    }
-
-    /// Those of `repeat` runs of `once`, which gives its own time.
-    fn measure(
-        repeat: usize,
-        mut once: impl FnMut() -> anyhow::Result<f64>,
-    ) -> anyhow::Result<Times> {
-        Ok(Times::of((0..repeat.max(1)).map(|_| once()).collect::<anyhow::Result<Vec<f64>>>()?))
-    }
-
-    fn scaled(self, factor: f64) -> Times {
-        Times { median: self.median * factor, best: self.best * factor }
-    }
-}
-
-/// Milliseconds that `work` takes, and what it gives.
-fn timed<T>(work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<(f64, T)> {
-    let started = Instant::now();
-    let result = work()?;
-    Ok((started.elapsed().as_secs_f64() * 1e3, result))
 }
 
 fn bench(options: &Options) -> anyhow::Result<()> {
@@ -183,11 +76,4 @@ fn bench(options: &Options) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write {}", file.display()))?;
     println!("all figures are in {}", file.display());
     Ok(())
-}
-
-fn checked(example: &Example) -> anyhow::Result<Checked> {
-    Ok(gridlet::compile::check(SourceMap::single(
-        format!("{}.grid", example.name),
-        example.source,
-    ))?)
 }

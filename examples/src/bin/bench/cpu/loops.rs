@@ -14,7 +14,7 @@ use gridlet_runtime::cpu::{CpuConfig, CpuDevice};
 use gridlet_runtime::{Arg, Artifact, Buffer, Device, LaunchConfig, Program};
 
 use super::TIME_OUT;
-use crate::{Options, Report, Times};
+use crate::measure::{Options, Report, Times};
 
 /// Elements of each array: three arrays of 512 KiB, which the L2 cache of a server's core holds.
 const ELEMENTS: usize = 1 << 17;

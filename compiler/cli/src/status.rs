@@ -1,0 +1,12 @@
+//! Exit statuses: whose turn it is when a call fails.
+
+/// The program is wrong.
+pub(crate) const PROGRAM: u8 = 1;
+/// The call is wrong.
+pub(crate) const CALL: u8 = 2;
+/// A tool, driver or device is missing, too old, or refused its input.
+pub(crate) const MISSING: u8 = 3;
+/// The run failed: a fault, lost launches, a time-out.
+pub(crate) const RUN: u8 = 4;
+/// A bug of Gridlet (`EX_SOFTWARE` of sysexits).
+pub(crate) const INTERNAL: u8 = 70;

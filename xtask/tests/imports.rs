@@ -14,7 +14,29 @@ use serde::Deserialize;
 use syn::visit::{self, Visit};
 
 /// The rooms that may use each other, by crate: a handle of the runtime gives and takes other handles.
-const MUTUAL: &[(&str, &[&str])] = &[];
+const MUTUAL: &[(&str, &[&str])] = &[(
+    "gridlet_runtime",
+    &[
+        "arguments",
+        "backend",
+        "device",
+        "driver",
+        "error",
+        "event",
+        "info",
+        "interop",
+        "launch_queue",
+        "limits",
+        "memory",
+        "observe",
+        "occupancy",
+        "partition",
+        "program",
+        "resources",
+        "stream",
+        "unified",
+    ],
+)];
 
 /// The root file of a crate, as a room.
 const ROOT: &str = "(root)";

@@ -2,14 +2,19 @@
 //!
 //! Nothing here needs a device.
 
+mod elements;
+
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-use crate::error::{Error, Result, plural};
-use crate::memory::{DeviceCopy, bytes_of};
+pub use elements::DeviceCopy;
+pub(crate) use elements::{bytes_of, bytes_of_mut};
+
 use gridlet_artifact::manifest::{Kernel, Struct, Type};
 use gridlet_artifact::{ScalarType, extent};
+
+use crate::error::{Error, Result, plural};
 
 /// A scalar argument. Its type must be the parameter's: no conversion, as in the language.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,6 +2,7 @@
 
 mod codes;
 mod hint;
+mod resource;
 
 use std::fmt;
 
@@ -9,6 +10,7 @@ pub(crate) use codes::{cuda_error_name, is_sticky};
 use codes::{explain_fault, lost_launch_hint};
 use gridlet_artifact::{ArtifactError, LaunchProblem};
 use gridlet_cpu::check::{Report, render_all};
+pub use resource::ResourceProblem;
 
 /// Where errors begin to number CPU devices: each that is opened has a number of its own, GPUs have the driver's.
 pub const CPU_DEVICES: u32 = 1 << 31;
@@ -70,7 +72,7 @@ pub enum Error {
     },
     /// Resources cannot be split or put together so.
     #[error(transparent)]
-    Resource(Box<crate::resources::ResourceProblem>),
+    Resource(Box<ResourceProblem>),
     /// There is no such GPU.
     #[error("no CUDA device {ordinal}: {}", match found {
         0 => "the driver sees no GPU".to_string(),

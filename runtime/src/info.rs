@@ -1,10 +1,9 @@
 //! What a device is and can do, without opening it.
 
+use gridlet_artifact::{ComputeCapability, ImageTarget, LaunchLimits, cpu_arch};
 use serde::Serialize;
 
 use crate::error::CudaVersion;
-use gridlet_artifact::LaunchLimits;
-use gridlet_artifact::{ComputeCapability, ImageTarget, cpu_arch};
 
 /// The kinds of device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]

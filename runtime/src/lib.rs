@@ -53,23 +53,20 @@ pub struct Guide;
 
 pub mod arguments;
 mod backend;
-mod device;
 mod driver;
 mod error;
-mod event;
+mod handles;
 mod info;
 pub mod interop;
 pub mod launch_queue;
 mod limits;
+mod location;
 mod memory;
 pub mod observe;
 pub mod occupancy;
-mod partition;
-mod program;
-pub mod resources;
 mod selector;
+mod sharing;
 mod statistics;
-mod stream;
 pub mod typed;
 pub mod unified;
 
@@ -84,28 +81,28 @@ pub mod artifact {
     };
 }
 
-pub use arguments::{Arg, Element, Pointer, Scalar};
+pub use arguments::{Arg, DeviceCopy, Element, Pointer, Scalar};
 pub use artifact::{Artifact, ComputeCapability, ImageArch};
 pub use cpu::CpuConfig;
-pub use device::{CurrentDevice, DEFAULT_TIMEOUT, Device};
 pub use error::{
-    CPU_DEVICES, CudaError, CudaVersion, Error, Fault, Findings, LostLaunches, Result,
+    CPU_DEVICES, CudaError, CudaVersion, Error, Fault, Findings, LostLaunches, ResourceProblem,
+    Result,
 };
-pub use event::Event;
 pub use gridlet_artifact::{
     ArtifactError, ArtifactProblem, Dim3, KernelLimits, LaunchConfig, LaunchLimits, LaunchProblem,
     PORTABLE_CLUSTER_BLOCKS, ScalarType,
 };
+pub use handles::resources::{
+    ResourceDescriptor, SmGroup, SmResource, Split, SplitFlags, WorkqueueConfig, WorkqueueResource,
+    WorkqueueScope,
+};
+pub use handles::{
+    Confinement, CurrentDevice, CurrentGreenContext, DEFAULT_TIMEOUT, Device, Event, GreenContext,
+    Kernel, Program, Stream, resources,
+};
 pub use info::{DeviceInfo, DeviceKind, GreenContextFeatures, SmGranularity};
 pub use limits::Limit;
-pub use memory::{Buffer, DeviceCopy, DeviceMemory};
-pub use partition::{Confinement, CurrentGreenContext, GreenContext};
-pub use program::{Kernel, Program};
-pub use resources::{
-    ResourceDescriptor, ResourceProblem, SmGroup, SmResource, Split, SplitFlags, WorkqueueConfig,
-    WorkqueueResource, WorkqueueScope,
-};
+pub use memory::{Buffer, DeviceMemory};
 pub use selector::DeviceSelector;
 pub use statistics::Statistics;
-pub use stream::Stream;
 pub use typed::DevicePointer;

@@ -17,15 +17,13 @@
 use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use gridlet_artifact::LaunchConfig;
+use gridlet_artifact::manifest::Image;
 use tracing::span::EnteredSpan;
 use tracing::{debug, debug_span, trace, warn};
 
-use crate::backend::{Transfer, Waited};
 use crate::error::{Error, Result};
 use crate::info::DeviceInfo;
-use crate::partition::Confinement;
-use gridlet_artifact::LaunchConfig;
-use gridlet_artifact::manifest::Image;
 
 /// The target of all events.
 pub const TARGET: &str = "gridlet_runtime";
@@ -83,11 +81,12 @@ pub(crate) fn green_created(device: impl Display, sms: u32) {
     debug!(target: TARGET, %device, sms, "created a green context");
 }
 
-/// Runs a wait for `what`, timed by whoever listens.
-pub(crate) fn waiting(
+/// Runs a wait for `what` and, if somebody listens, times it and reports its outcome.
+pub(crate) fn waiting<T>(
     what: impl Fn() -> String,
-    wait: impl FnOnce() -> Result<Waited>,
-) -> Result<Waited> {
+    wait: impl FnOnce() -> Result<T>,
+    outcome: impl FnOnce(&T) -> &'static str,
+) -> Result<T> {
     if !tracing::enabled!(target: TARGET, tracing::Level::DEBUG) {
         return wait();
     }
@@ -95,17 +94,13 @@ pub(crate) fn waiting(
     let start = std::time::Instant::now();
     let waited = wait();
     let us = start.elapsed().as_micros() as u64;
-    let outcome = match &waited {
-        Ok(Waited::Done) => "done",
-        Ok(Waited::Stopped | Waited::Running) => "timed out",
-        Err(_) => "failed",
-    };
+    let outcome = waited.as_ref().map_or("failed", outcome);
     debug!(target: TARGET, us, outcome, "waited");
     waited
 }
 
-pub(crate) fn copying(what: &str, transfer: &Transfer) {
-    trace!(target: TARGET, what, bytes = transfer.bytes(), "copying");
+pub(crate) fn copying(what: &str, bytes: usize) {
+    trace!(target: TARGET, what, bytes, "copying");
 }
 
 #[inline]
@@ -121,9 +116,9 @@ pub(crate) fn launching(kernel: &str, config: &LaunchConfig, stream: u64) {
     );
 }
 
-/// A program of that name runs in a green context.
-pub(crate) fn confined(program: &str, confinement: Confinement) {
-    if confinement == Confinement::ChildrenLeave && Unseen::ChildrenLeave.is_first() {
+/// A program of that name runs in a green context that its children leave.
+pub(crate) fn children_leave(program: &str, confinement: impl Display) {
+    if Unseen::ChildrenLeave.is_first() {
         warn!(target: TARGET, program, "{confinement}");
     }
 }

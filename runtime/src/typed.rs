@@ -24,14 +24,15 @@ use std::marker::PhantomData;
 
 pub use half::{bf16, f16};
 
+use gridlet_artifact::{LaunchConfig, ScalarType};
+
 use crate::arguments::{Arg, Element, Pointer};
+use crate::arguments::{DeviceCopy, bytes_of};
 use crate::error::{Error, Result};
-use crate::memory::{Buffer, DeviceCopy, bytes_of};
-use crate::program::Kernel;
-use crate::stream::Stream;
+use crate::handles::Kernel;
+use crate::handles::Stream;
+use crate::memory::Buffer;
 use crate::unified::{HostBuffer, ManagedBuffer, RegisteredMemory};
-use gridlet_artifact::LaunchConfig;
-use gridlet_artifact::ScalarType;
 
 mod vectors;
 

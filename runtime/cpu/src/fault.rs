@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use crate::abi::Location;
 use gridlet_artifact::Dim3;
+
+use crate::abi::Location;
 
 /// Why a grid failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

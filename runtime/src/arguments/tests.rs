@@ -1,5 +1,6 @@
-use super::*;
 use gridlet_artifact::manifest::{Field, Parameter};
+
+use super::*;
 
 fn scalar(name: &str) -> Type {
     Type::Scalar(name.into())

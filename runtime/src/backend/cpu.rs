@@ -1,21 +1,20 @@
-//! The CPU device, over the executor in [`crate::cpu`].
+//! The CPU device, over the executor in [`gridlet_cpu`].
 
 use std::ffi::CStr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::{Transfer, Waited};
-use crate::device::lock;
-use crate::error::{CudaVersion, Error, Findings, Result};
-use crate::info::{DeviceInfo, DeviceKind, GreenContextFeatures, SmGranularity};
-use crate::observe;
-use crate::program::no_image;
-use gridlet_artifact::manifest;
-use gridlet_artifact::{Artifact, ComputeCapability};
-use gridlet_artifact::{KernelLimits, LaunchConfig};
+use gridlet_artifact::{Artifact, ComputeCapability, KernelLimits, LaunchConfig, manifest};
+use gridlet_cpu::sync::lock;
 use gridlet_cpu::{
     CpuConfig, CpuDevice, CpuImage, CpuKernel, CpuMark, CpuPartition, CpuStream, LIMITS,
 };
+
+use super::parameters::no_image;
+use super::{Transfer, Waited};
+use crate::error::{CudaVersion, Error, Findings, Result};
+use crate::info::{DeviceInfo, DeviceKind, GreenContextFeatures, SmGranularity};
+use crate::observe;
 
 /// What the CPU device of a configuration is.
 pub(crate) fn info(workers: u32) -> DeviceInfo {

@@ -3,11 +3,11 @@
 use std::ffi::{CStr, c_void};
 use std::sync::Arc;
 
+use gridlet_artifact::{KernelLimits, manifest};
+use gridlet_cpu::{CpuImage, CpuKernel};
+
 use super::{DeviceHandle, Entered, cpu, cuda, mixed};
 use crate::error::{Error, Result};
-use gridlet_artifact::KernelLimits;
-use gridlet_artifact::manifest;
-use gridlet_cpu::{CpuImage, CpuKernel};
 
 /// An image, loaded. Never unloaded but by [`ImageHandle::unload`].
 #[derive(Debug)]

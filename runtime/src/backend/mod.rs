@@ -3,7 +3,7 @@
 //!
 //! The crate's public types hold these handles and the rules that hold on every device: what is checked before
 //! a launch, what a wait reports, in which order handles go. [`cuda`] alone talks to the driver layer, [`cpu`] to
-//! the executor in [`crate::cpu`].
+//! the executor in [`gridlet_cpu`].
 //!
 //! A method that takes two handles gets both of one device: the public types refuse others.
 //!
@@ -14,6 +14,7 @@
 pub(crate) mod cpu;
 pub(crate) mod cuda;
 mod image;
+mod parameters;
 mod partition;
 mod parts;
 mod stream;
@@ -26,12 +27,15 @@ pub(crate) use image::{ImageHandle, KernelHandle};
 pub(crate) use partition::PartitionHandle;
 pub(crate) use parts::{PartHandle, Parts, SplitGroup};
 pub(crate) use stream::{EventHandle, StreamHandle};
+pub(crate) use unified::NO_DEVICE;
 
-use crate::driver::green::{RawResource, ResourceKind};
+use gridlet_artifact::Artifact;
+
+use crate::driver::green::RawResource;
+pub(crate) use crate::driver::green::ResourceKind;
 use crate::error::{CPU_DEVICES, Error, Result};
 use crate::info::DeviceInfo;
 use crate::limits::Limit;
-use gridlet_artifact::Artifact;
 
 /// A device.
 #[derive(Debug)]
@@ -59,6 +63,14 @@ pub(crate) enum Waited {
 }
 
 impl Waited {
+    /// The outcome, as events report it.
+    pub(crate) fn outcome(&self) -> &'static str {
+        match self {
+            Waited::Done => "done",
+            Waited::Stopped | Waited::Running => "timed out",
+        }
+    }
+
     fn from_done(done: bool) -> Waited {
         if done { Waited::Done } else { Waited::Running }
     }

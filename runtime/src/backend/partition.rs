@@ -2,12 +2,13 @@
 
 use std::ffi::c_void;
 
+use gridlet_cpu::{CpuPartition, CpuStream};
+
+use super::ResourceKind;
 use super::{
     DeviceHandle, Entered, EventHandle, PartHandle, StreamHandle, cpu_resource, cuda, mixed,
 };
-use crate::driver::green::ResourceKind;
 use crate::error::{Error, Result};
-use gridlet_cpu::{CpuPartition, CpuStream};
 
 /// A part of a device. Never let go but by [`PartitionHandle::retire`].
 #[derive(Debug)]

@@ -3,10 +3,11 @@
 use std::ffi::c_void;
 use std::time::Duration;
 
-use super::{Entered, KernelHandle, PartHandle, Waited, cpu, cuda, mixed};
-use crate::error::Result;
 use gridlet_artifact::LaunchConfig;
 use gridlet_cpu::CpuStream;
+
+use super::{Entered, KernelHandle, PartHandle, Waited, cpu, cuda, mixed};
+use crate::error::Result;
 
 /// A stream. Never destroyed but by [`StreamHandle::destroy`].
 #[derive(Debug)]

@@ -4,8 +4,12 @@ use std::ffi::c_void;
 
 use super::{DeviceHandle, Entered, StreamHandle, mixed};
 use crate::driver::unified as driver;
-use crate::driver::unified::MemoryLocation;
+use crate::driver::unified::{DEVICE_CPU, DEVICE_INVALID, MemoryLocation, location};
 use crate::error::{Error, Result};
+use crate::location::{Location, Processor};
+
+/// The number that stands for no device, where the driver writes device numbers.
+pub(crate) const NO_DEVICE: i32 = DEVICE_INVALID;
 
 impl DeviceHandle {
     /// Allocates managed memory of at least one byte, which is initialised; freed as other memory of the device.
@@ -35,13 +39,13 @@ impl DeviceHandle {
         address: u64,
         bytes: u64,
         advice: u32,
-        location: MemoryLocation,
+        location: Location,
         _entered: &Entered<'_>,
     ) -> Result<()> {
         match self {
             DeviceHandle::Cuda(_) => {
                 // SAFETY: passed on to the caller.
-                Ok(unsafe { driver::advise(address, bytes as usize, advice, location) }?)
+                Ok(unsafe { driver::advise(address, bytes as usize, advice, location.raw()) }?)
             }
             DeviceHandle::Cpu(_) => Ok(()),
         }
@@ -276,13 +280,56 @@ impl StreamHandle {
         &self,
         address: u64,
         bytes: u64,
-        location: MemoryLocation,
+        location: Location,
         _entered: &Entered<'_>,
     ) -> Result<()> {
         match self {
             // SAFETY: passed on to the caller.
-            StreamHandle::Cuda(stream) => unsafe { stream.prefetch(address, bytes, location) },
+            StreamHandle::Cuda(stream) => unsafe {
+                stream.prefetch(address, bytes, location.raw())
+            },
             StreamHandle::Cpu(_) => Ok(()),
         }
     }
 }
+
+/// Conversions to and from the numbers of the driver.
+impl Location {
+    pub(super) fn raw(self) -> MemoryLocation {
+        let id = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
+        match self {
+            Location::Device(ordinal) => MemoryLocation { kind: location::DEVICE, id: id(ordinal) },
+            Location::Host => MemoryLocation { kind: location::HOST, id: 0 },
+            Location::HostNuma(node) => MemoryLocation { kind: location::HOST_NUMA, id: id(node) },
+            Location::HostNumaCurrent => {
+                MemoryLocation { kind: location::HOST_NUMA_CURRENT, id: 0 }
+            }
+        }
+    }
+
+    /// From a kind and an id as attributes give them; `None` for `CU_MEM_LOCATION_TYPE_INVALID`.
+    pub(crate) fn from_raw(kind: i32, id: i32) -> Option<Location> {
+        let number = u32::try_from(id).unwrap_or(0);
+        match u32::try_from(kind).ok()? {
+            location::DEVICE => Some(Location::Device(number)),
+            location::HOST => Some(Location::Host),
+            location::HOST_NUMA => Some(Location::HostNuma(number)),
+            location::HOST_NUMA_CURRENT => Some(Location::HostNumaCurrent),
+            _ => None,
+        }
+    }
+}
+
+impl Processor {
+    /// From a device number as attributes give it; `None` for `CU_DEVICE_INVALID`.
+    pub(crate) fn from_raw(device: i32) -> Option<Processor> {
+        match device {
+            DEVICE_CPU => Some(Processor::Host),
+            DEVICE_INVALID => None,
+            number => u32::try_from(number).ok().map(Processor::Device),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,13 +3,14 @@
 use std::ffi::c_void;
 use std::ptr;
 
+use gridlet_artifact::LaunchConfig;
+
 use super::sys::{
     CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT, CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT,
     CU_LAUNCH_PARAM_END_AS_INT, CUkernel, CUlaunchAttribute, CUlaunchAttributeID,
     CUlaunchAttributeValue, CUlaunchAttributeValue_union__bindgen_ty_1, CUlaunchConfig, CUstream,
 };
 use super::{Failed, calls};
-use gridlet_artifact::LaunchConfig;
 
 /// The most attributes of a launch.
 const MAX_ATTRIBUTES: usize = 3;

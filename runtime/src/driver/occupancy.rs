@@ -4,10 +4,11 @@
 use std::ffi::c_int;
 use std::ptr;
 
+use gridlet_artifact::LaunchConfig;
+
 use super::launch::{Attributes, driver_config};
 use super::sys::CUkernel;
 use super::{Failed, calls};
-use gridlet_artifact::LaunchConfig;
 
 fn int(value: u32) -> c_int {
     c_int::try_from(value).unwrap_or(c_int::MAX)

@@ -10,16 +10,15 @@ use cudarc::driver::{
     DriverError, SyncOnDrop,
 };
 
-use crate::arguments::{Arg, Pointer};
-use crate::device::{DEFAULT_TIMEOUT, number_of};
-use crate::driver::Failed;
+use crate::arguments::{Arg, DeviceCopy, Pointer};
+use crate::backend::cuda::call_failed;
 use crate::error::{Error, Result};
-use crate::memory::{DeviceCopy, Owner};
-use crate::{Buffer, Device, DeviceMemory, Stream};
+use crate::handles::{DEFAULT_TIMEOUT, Device, Stream, number_of};
+use crate::memory::{Buffer, DeviceMemory, Owner};
 
 /// What cudarc says, as this crate says it.
 fn failed(call: &'static str, error: DriverError) -> Error {
-    Failed::Code { call, code: error.0 as i32 }.into()
+    call_failed(call, error.0 as i32)
 }
 
 impl Device {

@@ -5,13 +5,13 @@ use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::Sharing;
-use crate::arguments::{Arg, Pointer};
+use crate::arguments::{Arg, DeviceCopy, Pointer};
 use crate::backend::cuda::{CudaEvent, CudaStream};
 use crate::backend::{EventHandle, StreamHandle};
 use crate::error::{Error, Result};
-use crate::memory::{DeviceCopy, Owner};
-use crate::{Buffer, Device, DeviceMemory, Event, GreenContext, Kernel, Stream};
+use crate::handles::{Device, Event, GreenContext, Kernel, Stream};
+use crate::memory::{Buffer, DeviceMemory, Owner};
+use crate::sharing::Sharing;
 
 /// The handle, or that the CPU device has none.
 fn on_gpu(handle: Option<*mut c_void>) -> Result<*mut c_void> {

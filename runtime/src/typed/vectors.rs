@@ -2,8 +2,8 @@
 //! those of 3 to their element (CUDA C++ Programming Guide, Built-in Vector Types).
 
 use super::{Bool, bf16, f16};
+use crate::arguments::DeviceCopy;
 use crate::arguments::Element;
-use crate::memory::DeviceCopy;
 
 /// Defines one vector per line: `name: element, count, alignment, [fields]`.
 macro_rules! vectors {

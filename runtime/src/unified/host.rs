@@ -5,10 +5,10 @@ use std::mem::ManuallyDrop;
 use std::slice;
 use std::sync::Arc;
 
+use crate::arguments::DeviceCopy;
 use crate::arguments::{Arg, Pointer};
-use crate::device::{DEFAULT_TIMEOUT, Device, DeviceInner, HostVisible};
 use crate::error::Result;
-use crate::memory::DeviceCopy;
+use crate::handles::{DEFAULT_TIMEOUT, Device, DeviceInner, HostVisible};
 
 /// How host memory is allocated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

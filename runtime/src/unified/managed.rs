@@ -6,10 +6,11 @@ use std::sync::Arc;
 use super::ranges::RangeAttributes;
 use super::{Location, Processor};
 use crate::arguments::Arg;
-use crate::device::{Device, HostVisible};
+use crate::arguments::DeviceCopy;
 use crate::error::{Error, Result};
-use crate::memory::{Buffer, DeviceCopy};
-use crate::stream::Stream;
+use crate::handles::Stream;
+use crate::handles::{Device, HostVisible};
+use crate::memory::Buffer;
 
 /// Elements in managed memory (`cuMemAllocManaged`): a [`Buffer`] that the host reaches without copies.
 ///
@@ -183,7 +184,7 @@ impl ManagedRange<'_> {
         let device = &self.device.inner;
         let entered = device.enter()?;
         // SAFETY: the range lies in managed memory that `self` borrows.
-        unsafe { device.handle.advise(self.address, self.bytes, advice, location.raw(), &entered) }
+        unsafe { device.handle.advise(self.address, self.bytes, advice, location, &entered) }
     }
 
     /// Moves it to where it will be used next, in the order of the stream (`cuMemPrefetchAsync_v2`, before CUDA 12.2
@@ -204,7 +205,7 @@ impl ManagedRange<'_> {
         if self.bytes == 0 {
             return Ok(());
         }
-        stream.prefetch(self.address, self.bytes, location.raw())
+        stream.prefetch(self.address, self.bytes, location)
     }
 
     /// All attributes, in one call (`cuMemRangeGetAttributes`). At most `processors` of those that access it.

@@ -1,7 +1,7 @@
 //! Access of one GPU to another's memory.
 
-use crate::device::Device;
 use crate::error::Result;
+use crate::handles::Device;
 use crate::memory::DeviceMemory;
 
 /// What two GPUs can do with each other's memory (`CUdevice_P2PAttribute`).
@@ -59,7 +59,7 @@ impl Device {
     pub fn disable_peer_access(&self, peer: &Device) -> Result<()> {
         let _theirs = peer.inner.inside()?;
         let entered = self.inner.enter()?;
-        self.inner.settle(crate::device::DEFAULT_TIMEOUT, &entered)?;
+        self.inner.settle(crate::handles::DEFAULT_TIMEOUT, &entered)?;
         self.inner.handle.disable_peer(&peer.inner.handle, &entered)
     }
 }

@@ -2,8 +2,8 @@
 
 use std::ffi::c_void;
 
-use crate::device::{Device, DeviceInner};
 use crate::error::{CudaVersion, Error, Result};
+use crate::handles::{Device, DeviceInner};
 
 /// `CUpointer_attribute` (cuda.h).
 mod attribute {

@@ -2,7 +2,7 @@
 
 use super::managed::ManagedRange;
 use super::{Location, Processor};
-use crate::driver::unified::DEVICE_INVALID;
+use crate::backend::NO_DEVICE;
 use crate::error::Result;
 
 /// `CUmem_range_attribute` (cuda.h).
@@ -36,7 +36,7 @@ impl RangeAttributes {
     pub(super) fn read(range: &ManagedRange<'_>, processors: usize) -> Result<RangeAttributes> {
         let mut scalars = [[0i32]; 7];
         // "must be a multiple of 4" and not 0.
-        let mut accessed_by = vec![DEVICE_INVALID; processors.max(1)];
+        let mut accessed_by = vec![NO_DEVICE; processors.max(1)];
         let [
             read_mostly,
             preferred,
@@ -106,7 +106,7 @@ impl ManagedRange<'_> {
 
     /// The processors that [`Advice::AccessedBy`](super::Advice::AccessedBy) names for all pages, at most so many.
     pub fn accessed_by(&self, most: usize) -> Result<Vec<Processor>> {
-        let mut devices = vec![DEVICE_INVALID; most.max(1)];
+        let mut devices = vec![NO_DEVICE; most.max(1)];
         self.read(ACCESSED_BY, &mut devices)?;
         devices.truncate(most);
         Ok(processors_of(&devices))

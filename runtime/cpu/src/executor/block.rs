@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use corosensei::trap::CoroutineTrapHandler;
 use corosensei::{Coroutine, Yielder};
+use gridlet_artifact::Dim3;
 
 use super::grid::{Grid, Tree};
 use super::pool::Shared;
@@ -31,7 +32,6 @@ use crate::level::Level;
 use crate::memory::AlignedBytes;
 use crate::seed::Random;
 use crate::stack::{KernelStack, StackPool};
-use gridlet_artifact::Dim3;
 
 /// Threads of the largest block (CUDA C++ Programming Guide, Technical Specifications).
 pub(crate) const MAX_THREADS: usize = 1024;

@@ -7,6 +7,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use gridlet_artifact::LaunchLimits;
+
 use super::block::{Active, Runner};
 use super::heap::Heap;
 use super::scheduler::{NodeId, Pending, Scheduler, Work};
@@ -15,7 +17,6 @@ use crate::hooks::Hooks;
 use crate::level::Level;
 use crate::memory::Allocations;
 use crate::sync::lock;
-use gridlet_artifact::LaunchLimits;
 
 /// A worker that finds nothing to do looks again for so long before it sleeps, because waking takes longer.
 const SPIN: Duration = Duration::from_micros(20);

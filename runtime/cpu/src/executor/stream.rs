@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use gridlet_artifact::{Dim3, KernelLimits, LaunchConfig};
+
 use super::grid::{Tree, geometry_error};
 use super::pool::Shared;
 use super::scheduler::{MarkIn, StreamId, WorkerLimit};
 use crate::error::{Error, Result};
 use crate::image::CpuKernel;
-use gridlet_artifact::{Dim3, KernelLimits, LaunchConfig};
 
 /// How long a wait that timed out waits for the kernels that it stopped.
 const STOPPING: Duration = Duration::from_secs(2);

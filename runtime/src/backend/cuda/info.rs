@@ -1,12 +1,12 @@
 //! What the driver says of a GPU.
 
+use gridlet_artifact::{ComputeCapability, LaunchLimits};
+
 use crate::driver::green::ResourceKind;
 use crate::driver::sys::{CUdevice, CUdevice_attribute as Attribute};
 use crate::driver::{self, Driver};
 use crate::error::{Error, Result};
 use crate::info::{DeviceInfo, DeviceKind, GreenContextFeatures, SmGranularity};
-use gridlet_artifact::ComputeCapability;
-use gridlet_artifact::LaunchLimits;
 
 /// Reads everything, without opening the GPU.
 pub(super) fn read(driver: &Driver, ordinal: u32, device: CUdevice) -> Result<DeviceInfo> {

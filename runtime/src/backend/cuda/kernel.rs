@@ -1,11 +1,12 @@
 //! What the driver says of a kernel: its attributes, and what fits an SM.
 
+use gridlet_artifact::LaunchConfig;
+
 use super::{CudaDevice, CudaKernel};
 use crate::driver;
 use crate::driver::sys::CUfunction_attribute as Attribute;
 use crate::error::Result;
 use crate::occupancy::{Carveout, ClusterScheduling, KernelAttributes, version};
-use gridlet_artifact::LaunchConfig;
 
 impl CudaKernel {
     pub(crate) fn attributes(&self, device: &CudaDevice) -> Result<KernelAttributes> {

@@ -12,3 +12,11 @@ pub(crate) use device::{CudaDevice, Entered, check_ordinal, list};
 pub(crate) use partition::CudaPartition;
 pub(crate) use program::{CudaImage, CudaKernel};
 pub(crate) use stream::{CudaEvent, CudaStream};
+
+use crate::driver::Failed;
+use crate::error::Error;
+
+/// The error of a call that another library made: `code` is its `CUresult`.
+pub(crate) fn call_failed(call: &'static str, code: i32) -> Error {
+    Failed::Code { call, code }.into()
+}

@@ -5,9 +5,10 @@ use std::marker::PhantomData;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 
+use gridlet_cpu::sync::lock;
+
 use super::{CudaDevice, CudaEvent, CudaStream, Entered};
 use crate::backend::PartHandle;
-use crate::device::lock;
 use crate::driver;
 use crate::driver::Failed;
 use crate::driver::green::{RawResource, ResourceKind};

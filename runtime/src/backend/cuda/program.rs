@@ -2,17 +2,17 @@
 
 use std::ffi::{CStr, c_void};
 
+use gridlet_artifact::manifest::{self, ImageKind};
+use gridlet_artifact::{Artifact, KernelLimits};
+
 use super::CudaDevice;
+use crate::backend::parameters::{Answer, compare_parameters, no_image};
 use crate::driver;
 use crate::driver::library::Loaded;
 use crate::driver::sys::{CUfunction_attribute as Attribute, CUkernel};
 use crate::error::{Error, Result};
 use crate::info::DeviceInfo;
 use crate::observe;
-use crate::program::{Answer, compare_parameters, no_image};
-use gridlet_artifact::Artifact;
-use gridlet_artifact::KernelLimits;
-use gridlet_artifact::manifest::{self, ImageKind};
 
 /// A library of the driver.
 #[derive(Debug)]

@@ -3,12 +3,13 @@
 use std::ffi::c_void;
 use std::time::Duration;
 
+use gridlet_artifact::LaunchConfig;
+
 use super::device::poll;
 use super::{CudaKernel, CudaPartition};
 use crate::driver;
 use crate::driver::sys::{CUevent, CUstream};
 use crate::error::Result;
-use gridlet_artifact::LaunchConfig;
 
 /// A stream.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 //! Every variant with its message and its hint.
 
-use crate::error::*;
-use crate::resources::ResourceProblem;
 use gridlet_artifact::{ArtifactProblem, Dim3};
 use gridlet_cpu::{CpuFault, FaultKind};
+
+use crate::error::*;
 
 /// The variants' names, and a function that names a value's; a variant that is missing here does not compile.
 macro_rules! variants {

@@ -3,19 +3,20 @@
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, Weak};
 
-use crate::backend::{Entered, PartitionHandle};
-use crate::device::{Device, DeviceInner, lock};
-use crate::driver::green::ResourceKind;
-use crate::error::{Error, Result};
-use crate::event::Event;
-use crate::info::SmGranularity;
-use crate::observe;
-use crate::program::{Program, ProgramInner};
-use crate::resources::{
+use gridlet_cpu::sync::lock;
+
+use super::device::{Device, DeviceInner};
+use super::event::Event;
+use super::program::{Program, ProgramInner};
+use super::resources::{
     Origin, ResourceDescriptor, ResourceProblem, SmResource, SplitFlags, WorkqueueConfig,
     WorkqueueResource,
 };
-use crate::stream::{Stream, StreamInner};
+use super::stream::{Stream, StreamInner};
+use crate::backend::{Entered, PartitionHandle, ResourceKind};
+use crate::error::{Error, Result};
+use crate::info::SmGranularity;
+use crate::observe;
 
 /// A green context: part of a device's SMs, with streams whose kernels run there. Cheap to clone.
 ///

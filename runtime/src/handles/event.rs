@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::device::{DEFAULT_TIMEOUT, Device, DeviceInner};
 use crate::backend::{EventHandle, Waited};
-use crate::device::{DEFAULT_TIMEOUT, Device, DeviceInner};
 use crate::error::{Error, Result};
-use crate::interop::Keep;
+use crate::sharing::Keep;
 
 /// A point in a stream; [`crate::Stream::record`] sets it.
 #[derive(Debug)]

@@ -1,8 +1,9 @@
 //! Resources of the CPU device: its workers.
 
+use gridlet_cpu::CpuConfig;
+
 use super::*;
 use crate::{Event, GreenContext};
-use gridlet_cpu::CpuConfig;
 
 fn device(threads: usize) -> Device {
     Device::open_cpu(CpuConfig { threads: Some(threads), ..CpuConfig::default() })

@@ -7,17 +7,15 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use gridlet_artifact::manifest::{self, LostLaunchRecord};
+use gridlet_artifact::{Artifact, ArtifactError, ArtifactProblem, KernelLimits};
+use gridlet_cpu::sync::lock;
+
+use super::device::{Device, DeviceInner};
 use crate::backend::{Entered, ImageHandle, KernelHandle, PartitionHandle, Transfer};
-use crate::device::{Device, DeviceInner, lock};
 use crate::error::{Error, LostLaunches, Result, cuda_error_name};
-use crate::info::DeviceInfo;
-use crate::memory::{Buffer, DeviceCopy, DeviceMemory};
 use crate::observe;
 use crate::statistics::Statistics;
-use gridlet_artifact::Artifact;
-use gridlet_artifact::KernelLimits;
-use gridlet_artifact::manifest::{self, ImageKind, LostLaunchRecord};
-use gridlet_artifact::{ArtifactError, ArtifactProblem};
 
 /// Bytes of a [`LostLaunchRecord`].
 const RECORD_BYTES: usize = size_of::<LostLaunchRecord>();
@@ -119,57 +117,6 @@ impl Program {
         Ok(Kernel { program: Arc::clone(program), entry })
     }
 
-    /// The `static` variable of that name, as memory to read and write. It is the program's: dropping it frees
-    /// nothing. A kernel that still runs may write it: wait for the program's streams first.
-    ///
-    /// # Errors
-    /// [`Error::UnknownGlobal`]; [`Error::Artifact`] if the image's variable has another size than the
-    /// manifest says; [`Error::Cuda`], [`Error::Unusable`].
-    pub fn global(&self, name: &str) -> Result<DeviceMemory> {
-        let program = &self.inner;
-        let statics = &program.artifact.manifest().statics;
-        let Some(variable) = statics.iter().find(|variable| variable.name == name) else {
-            let known = statics.iter().map(|variable| variable.name.clone()).collect();
-            return Err(Error::UnknownGlobal { name: name.into(), known });
-        };
-        let symbol = c_string(&program.artifact, name)?;
-        let entered = program.device.enter()?;
-        let (address, bytes) =
-            program.image.global(&symbol, &format!("the variable `{name}`"), &entered)?;
-        if let Some(bytes) = bytes.filter(|bytes| *bytes != variable.size) {
-            let problem = format!("the variable `{name}` has {bytes} bytes, not {}", variable.size);
-            return Err(foreign(&program.artifact, problem));
-        }
-        Ok(DeviceMemory::of_program(self, address, variable.size))
-    }
-
-    /// The `static` variable of that name, as elements of a type: one, or those of an array. As [`Program::global`].
-    ///
-    /// # Errors
-    /// [`Error::GlobalType`] if it holds no such elements; as [`Program::global`].
-    pub fn global_as<T: DeviceCopy>(&self, name: &str) -> Result<Buffer<T>> {
-        let memory = self.global(name)?;
-        let statics = &self.inner.artifact.manifest().statics;
-        let declared = statics.iter().find(|variable| variable.name == name);
-        let fits = declared.is_some_and(|variable| {
-            let mut ty = &variable.ty;
-            while !T::ELEMENT.fits(ty)
-                && let manifest::Type::Array { element, .. } = ty
-            {
-                ty = element;
-            }
-            T::ELEMENT.fits(ty) && variable.size.is_multiple_of((size_of::<T>() as u64).max(1))
-        });
-        if !fits {
-            return Err(Error::GlobalType {
-                name: name.into(),
-                is: declared.map_or_else(String::new, |variable| variable.ty.to_string()),
-                asked: T::ELEMENT.to_string(),
-            });
-        }
-        Ok(Buffer::of_memory(memory))
-    }
-
     /// Successful device-side launches since the program was loaded; `None` if it was not built to count them.
     /// A kernel that still runs may add to it: wait for the program's streams first.
     ///
@@ -265,7 +212,7 @@ pub(crate) struct Entry {
 
 #[derive(Debug)]
 pub(crate) struct ProgramInner {
-    image: ImageHandle,
+    pub(crate) image: ImageHandle,
     pub(crate) artifact: Artifact,
     pub(crate) device: Arc<DeviceInner>,
     record_symbol: Option<CString>,
@@ -416,19 +363,6 @@ impl Drop for ProgramInner {
     }
 }
 
-/// That no image of the artifact runs on the device.
-pub(crate) fn no_image(artifact: &Artifact, device: &DeviceInfo) -> Error {
-    let kind = |kind| match kind {
-        ImageKind::Cubin => "cubin",
-        ImageKind::Ptx => "PTX",
-        ImageKind::SharedObject => "shared object",
-    };
-    let images = artifact.manifest().images.iter();
-    let available =
-        images.map(|image| format!("{} for {}", kind(image.kind), image.arch)).collect();
-    Error::NoImage { device: device.title(), available }
-}
-
 /// The record of those bytes: see [`LostLaunchRecord`].
 fn decode(bytes: &[u8; RECORD_BYTES]) -> LostLaunchRecord {
     let word = |index: usize| {
@@ -452,40 +386,7 @@ fn lost_launches(artifact: &Artifact, lost: LostLaunchRecord, count: u32) -> Los
     }
 }
 
-/// What the driver says of a parameter.
-pub(crate) enum Answer {
-    Unknown,
-    NoSuch,
-    At { offset: u64, size: u64 },
-}
-
-/// Compares the manifest's parameters with the driver's, and that there are as many.
-pub(crate) fn compare_parameters(
-    kernel: &manifest::Kernel,
-    ask: impl Fn(usize) -> Result<Answer>,
-) -> Result<()> {
-    let describe = |offset: u64, size: u64| format!("offset {offset} and size {size}");
-    let none = || "none".to_string();
-    for index in 0..=kernel.parameters.len() {
-        let ours = kernel.parameters.get(index).map(|p| (u64::from(p.offset), u64::from(p.size)));
-        let theirs = match ask(index)? {
-            Answer::Unknown => return Ok(()),
-            Answer::NoSuch => None,
-            Answer::At { offset, size } => Some((offset, size)),
-        };
-        if ours != theirs {
-            return Err(Error::ParameterMismatch {
-                kernel: kernel.name.clone(),
-                index,
-                manifest: ours.map_or_else(none, |(offset, size)| describe(offset, size)),
-                driver: theirs.map_or_else(none, |(offset, size)| describe(offset, size)),
-            });
-        }
-    }
-    Ok(())
-}
-
-fn c_string(artifact: &Artifact, symbol: &str) -> Result<CString> {
+pub(crate) fn c_string(artifact: &Artifact, symbol: &str) -> Result<CString> {
     CString::new(symbol).map_err(|_| foreign(artifact, format!("{symbol:?} is not a symbol")))
 }
 
@@ -494,7 +395,8 @@ fn unknown_kernel(artifact: &Artifact, name: &str) -> Error {
     Error::UnknownKernel { name: name.into(), known }
 }
 
-fn foreign(artifact: &Artifact, problem: String) -> Error {
+/// The image is not the manifest's.
+pub(crate) fn foreign(artifact: &Artifact, problem: String) -> Error {
     let artifact = format!("program `{}`", artifact.manifest().program);
     ArtifactError { artifact, problem: ArtifactProblem::Inconsistent(problem) }.into()
 }

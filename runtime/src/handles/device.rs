@@ -1,5 +1,6 @@
 //! Devices: opening them, their resources, waiting, and recovery after a fault.
 
+mod limits;
 mod shared;
 
 use std::fmt;
@@ -9,17 +10,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-pub(crate) use shared::{DeviceInner, HostVisible, add, lock};
+pub(crate) use shared::{DeviceInner, HostVisible, add};
 
-use crate::backend::{DeviceHandle, Entered, PartHandle, cpu, cuda};
-use crate::driver::green::ResourceKind;
+use gridlet_cpu::sync::lock;
+use gridlet_cpu::{CpuConfig, default_threads};
+
+use super::resources::{Origin, SmResource, WorkqueueConfig, WorkqueueResource};
+use super::stream::Stream;
+use crate::backend::{DeviceHandle, Entered, PartHandle, ResourceKind, cpu, cuda};
 use crate::error::{CPU_DEVICES, Error, Result, next_number};
 use crate::info::{DeviceInfo, DeviceKind};
 use crate::observe;
-use crate::resources::{Origin, SmResource, WorkqueueConfig, WorkqueueResource};
 use crate::selector::DeviceSelector;
-use crate::stream::Stream;
-use gridlet_cpu::{CpuConfig, default_threads};
 
 /// How long a wait lasts if the caller names no time-out: 60 s.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);

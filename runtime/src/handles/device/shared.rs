@@ -4,17 +4,19 @@ use std::collections::BTreeSet;
 use std::mem;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use gridlet_cpu::sync::lock;
 
 use super::DEFAULT_TIMEOUT;
 use crate::backend::{DeviceHandle, Entered, PartitionHandle, Transfer, Waited};
 use crate::error::{Error, Fault, Result};
+use crate::handles::program::ProgramInner;
+use crate::handles::stream::{StreamInner, Work};
 use crate::info::DeviceInfo;
 use crate::observe;
-use crate::program::ProgramInner;
-use crate::stream::{StreamInner, Work};
 
 /// How long [`Device::recover`](super::Device::recover) waits for calls that other threads are in: after a fault the driver ends them soon.
 const LEAVING: Duration = Duration::from_secs(5);
@@ -229,7 +231,7 @@ impl DeviceInner {
         timeout: Duration,
         what: impl Fn() -> String,
     ) -> Result<()> {
-        let waited = observe::waiting(&what, || wait(timeout));
+        let waited = observe::waiting(&what, || wait(timeout), Waited::outcome);
         let what = if matches!(waited, Ok(Waited::Done)) { String::new() } else { what() };
         if waited == Ok(Waited::Running) && self.timed_out.set(what.clone()).is_ok() {
             // The context must outlive what still runs in it, and a later `Device::open` must find it marked.
@@ -356,7 +358,7 @@ impl DeviceInner {
         transfer: Transfer,
         entered: &Entered<'_>,
     ) -> Result<()> {
-        observe::copying(what, &transfer);
+        observe::copying(what, transfer.bytes());
         // SAFETY: passed on to the caller.
         self.note_fault(unsafe { self.handle.start(transfer, entered) })?;
         let wait = |timeout| self.handle.wait_for_transfers(timeout, entered);
@@ -372,11 +374,6 @@ impl DeviceInner {
         }
         Ok(())
     }
-}
-
-/// A lock whose holder panicked holds lists that are whole at every step.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub(crate) fn add<T>(list: &Mutex<Vec<Weak<T>>>, item: &Arc<T>) {

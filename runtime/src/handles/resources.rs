@@ -8,8 +8,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::device::{Device, DeviceInner};
 use crate::backend::{PartHandle, Parts, SplitGroup};
-use crate::device::{Device, DeviceInner};
+pub use crate::error::ResourceProblem;
 use crate::error::{Error, Result};
 use crate::info::SmGranularity;
 
@@ -436,97 +437,6 @@ impl ResourceDescriptor {
             _ => 0,
         });
         sms.sum()
-    }
-}
-
-/// A rule of the driver API's green-context section that a request breaks.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ResourceProblem {
-    /// A split of a split.
-    #[error(
-        "these SMs are a group of a split and cannot be split again: make a green context of them and split its SMs"
-    )]
-    SplitAgain,
-    /// A split into nothing.
-    #[error("a split needs at least one group")]
-    NoGroups,
-    /// More SMs than there are.
-    #[error(
-        "{asked} SMs asked, {available} there: this device splits in multiples of {alignment}, {minimum} at least"
-    )]
-    TooFew {
-        /// SMs asked for.
-        asked: u32,
-        /// SMs of the resource.
-        available: u32,
-        /// SMs of the smallest partition.
-        minimum: u32,
-        /// Partitions are multiples of this many SMs.
-        alignment: u32,
-    },
-    /// Another number of SMs than the device gives.
-    #[error(
-        "{asked} SMs asked, {given} given: this device splits in multiples of {alignment}, {minimum} at least"
-    )]
-    Rounded {
-        /// SMs asked for.
-        asked: u32,
-        /// SMs that a green context would have.
-        given: u32,
-        /// SMs of the smallest partition.
-        minimum: u32,
-        /// Partitions are multiples of this many SMs.
-        alignment: u32,
-    },
-    /// Clusters need a newer GPU.
-    #[error(
-        "groups for the largest clusters need compute capability 9.0, this GPU has {capability}"
-    )]
-    NoClusters {
-        /// What it has.
-        capability: String,
-    },
-    /// A field of a group.
-    #[error("group {index}: `{field}` is {value}, and must be {rule}")]
-    Group {
-        /// The group, from 0.
-        index: usize,
-        /// The field of [`SmGroup`].
-        field: &'static str,
-        /// Its value.
-        value: u32,
-        /// What it must be.
-        rule: String,
-    },
-    /// A descriptor without SMs.
-    #[error("a green context needs SMs: give at least one SM resource")]
-    NoSms,
-    /// Resources of several devices.
-    #[error("the resources belong to different devices")]
-    SeveralDevices,
-    /// More than one workqueue resource.
-    #[error("a green context has one set of workqueues: give one configuration or one resource")]
-    SeveralQueues,
-    /// SMs of several splits.
-    #[error("several SM resources must come from one and the same split")]
-    SeveralSplits,
-    /// SMs of different alignments.
-    #[error("the SM resources are co-scheduled in different sizes, {first} and {other}")]
-    SeveralAlignments {
-        /// Of the first.
-        first: u32,
-        /// Of another.
-        other: u32,
-    },
-    /// The same SMs twice.
-    #[error("the same SM resource is given twice")]
-    Twice,
-}
-
-impl From<ResourceProblem> for Error {
-    fn from(problem: ResourceProblem) -> Error {
-        Error::Resource(Box::new(problem))
     }
 }
 

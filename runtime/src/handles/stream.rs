@@ -1,22 +1,26 @@
 //! Streams: launching and waiting.
 
+mod progress;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use gridlet_artifact::LaunchConfig;
+use gridlet_cpu::sync::lock;
+
+use super::device::{DEFAULT_TIMEOUT, Device, DeviceInner, add};
+use super::event::Event;
+use super::partition::{Confinement, GreenContext, GreenInner};
+use super::program::Kernel;
+use super::resources::{Origin, SmResource};
 use crate::arguments::{Arg, ParameterRoom, STACK_PARAMETER_BYTES, pack_into};
 use crate::backend::{Entered, StreamHandle};
-use crate::device::{DEFAULT_TIMEOUT, Device, DeviceInner, add, lock};
-use crate::driver::unified::MemoryLocation;
 use crate::error::{Error, Result};
-use crate::event::Event;
-use crate::interop::Sharing;
-use crate::launch_queue::{Progress, allowance_here};
+use crate::location::Location;
 use crate::observe;
-use crate::partition::{GreenContext, GreenInner};
-use crate::program::Kernel;
-use crate::resources::{Origin, SmResource};
-use gridlet_artifact::LaunchConfig;
+use crate::sharing::Sharing;
+use progress::{Progress, allowance_here};
 
 /// How many different kernels an error message lists.
 const MAX_NAMES: usize = 8;
@@ -162,7 +166,10 @@ impl Stream {
         let entered = device.enter_part(stream.green.as_ref().map(|green| &green.handle))?;
         if let Some(green) = &stream.green {
             program.find_record_in(&green.handle, &entered)?;
-            observe::confined(&program.artifact.manifest().program, green.confinement(program));
+            let confinement = green.confinement(program);
+            if confinement == Confinement::ChildrenLeave {
+                observe::children_leave(&program.artifact.manifest().program, confinement);
+            }
         }
         kernel.allow_shared(config.shared_bytes)?;
         if config.cooperative {
@@ -239,12 +246,7 @@ impl Stream {
     }
 
     /// Starts moving managed memory.
-    pub(crate) fn prefetch(
-        &self,
-        address: u64,
-        bytes: u64,
-        location: MemoryLocation,
-    ) -> Result<()> {
+    pub(crate) fn prefetch(&self, address: u64, bytes: u64, location: Location) -> Result<()> {
         let entered = self.inner.device.enter()?;
         // A wait for the stream has to wait for it.
         self.inner.note_work();

@@ -1,0 +1,59 @@
+//! Reading and setting the limits of a device.
+
+use std::sync::atomic::Ordering;
+
+use super::Device;
+use crate::error::{Error, Result};
+use crate::limits::Limit;
+use crate::observe;
+
+impl Device {
+    /// A limit's value. The driver may have rounded what was set.
+    ///
+    /// # Errors
+    /// [`Error::NotOnCpu`], [`Error::Cuda`], [`Error::Unusable`].
+    pub fn limit(&self, limit: Limit) -> Result<u64> {
+        self.inner.call(|entered| self.inner.handle.limit(limit, entered))
+    }
+
+    /// Sets a limit, and gives the bytes of device memory that the driver took for it at once; negative if it gave some
+    /// back. (The pool of pending launches and the heap are taken when a program that needs them is loaded.)
+    ///
+    /// # Errors
+    /// [`Error::LimitTooLate`] once a kernel ran, for all but [`Limit::StackBytes`]; [`Error::NotOnCpu`],
+    /// [`Error::Cuda`], [`Error::Unusable`].
+    pub fn set_limit(&self, limit: Limit, value: u64) -> Result<i64> {
+        if limit.is_early() && self.inner.kernel_ran.load(Ordering::Acquire) {
+            return Err(Error::LimitTooLate { limit: limit.name() });
+        }
+        let handle = &self.inner.handle;
+        let entered = self.inner.enter()?;
+        let before = handle.free_memory(&entered)?;
+        handle.set_limit(limit, value, &entered)?;
+        let taken = if handle.is_cpu() {
+            0
+        } else {
+            let after = handle.free_memory(&entered)?;
+            before.cast_signed().wrapping_sub(after.cast_signed())
+        };
+        observe::limit_set(self, limit.name(), value, taken);
+        Ok(taken)
+    }
+
+    /// [`Limit::PendingLaunches`].
+    ///
+    /// # Errors
+    /// As [`Device::limit`].
+    pub fn pending_launch_limit(&self) -> Result<u64> {
+        self.limit(Limit::PendingLaunches)
+    }
+
+    /// Sizes the pool of pending launches. A larger one takes device memory (about 1.2 GB for 131,072 on an H200). A pool
+    /// that is too small loses launches, or hangs when grids that were themselves launched from the device fill it.
+    ///
+    /// # Errors
+    /// As [`Device::set_limit`].
+    pub fn set_pending_launch_limit(&self, launches: u64) -> Result<()> {
+        self.set_limit(Limit::PendingLaunches, launches).map(drop)
+    }
+}

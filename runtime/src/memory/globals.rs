@@ -1,0 +1,61 @@
+//! `static` variables of a program, as device memory.
+
+use gridlet_artifact::manifest::Type;
+
+use super::{Buffer, DeviceMemory};
+use crate::arguments::DeviceCopy;
+use crate::error::{Error, Result};
+use crate::handles::{Program, c_string, foreign};
+
+impl Program {
+    /// The `static` variable of that name, as memory to read and write. It is the program's: dropping it frees
+    /// nothing. A kernel that still runs may write it: wait for the program's streams first.
+    ///
+    /// # Errors
+    /// [`Error::UnknownGlobal`]; [`Error::Artifact`] if the image's variable has another size than the
+    /// manifest says; [`Error::Cuda`], [`Error::Unusable`].
+    pub fn global(&self, name: &str) -> Result<DeviceMemory> {
+        let program = &self.inner;
+        let statics = &program.artifact.manifest().statics;
+        let Some(variable) = statics.iter().find(|variable| variable.name == name) else {
+            let known = statics.iter().map(|variable| variable.name.clone()).collect();
+            return Err(Error::UnknownGlobal { name: name.into(), known });
+        };
+        let symbol = c_string(&program.artifact, name)?;
+        let entered = program.device.enter()?;
+        let (address, bytes) =
+            program.image.global(&symbol, &format!("the variable `{name}`"), &entered)?;
+        if let Some(bytes) = bytes.filter(|bytes| *bytes != variable.size) {
+            let problem = format!("the variable `{name}` has {bytes} bytes, not {}", variable.size);
+            return Err(foreign(&program.artifact, problem));
+        }
+        Ok(DeviceMemory::of_program(self, address, variable.size))
+    }
+
+    /// The `static` variable of that name, as elements of a type: one, or those of an array. As [`Program::global`].
+    ///
+    /// # Errors
+    /// [`Error::GlobalType`] if it holds no such elements; as [`Program::global`].
+    pub fn global_as<T: DeviceCopy>(&self, name: &str) -> Result<Buffer<T>> {
+        let memory = self.global(name)?;
+        let statics = &self.inner.artifact.manifest().statics;
+        let declared = statics.iter().find(|variable| variable.name == name);
+        let fits = declared.is_some_and(|variable| {
+            let mut ty = &variable.ty;
+            while !T::ELEMENT.fits(ty)
+                && let Type::Array { element, .. } = ty
+            {
+                ty = element;
+            }
+            T::ELEMENT.fits(ty) && variable.size.is_multiple_of((size_of::<T>() as u64).max(1))
+        });
+        if !fits {
+            return Err(Error::GlobalType {
+                name: name.into(),
+                is: declared.map_or_else(String::new, |variable| variable.ty.to_string()),
+                asked: T::ELEMENT.to_string(),
+            });
+        }
+        Ok(Buffer::of_memory(memory))
+    }
+}

@@ -1,6 +1,6 @@
-//! A compiler of one's own: a module that is built through inkwell, whose kernel launches another one. Gridlet says how
-//! the device runtime is called and where the arguments lie, writes the module in the dialect that libNVVM wants, and
-//! links it.
+//! Your own compiler on Gridlet's back end: an inkwell module whose kernel launches another kernel.
+//! Gridlet provides the device runtime's interface and the layout of the arguments, writes the
+//! module in the dialect that libNVVM requires, and links it.
 //!
 //! `cargo run -p gridlet --example own_module` prints the NVVM IR.
 
@@ -15,21 +15,21 @@ use gridlet::layout::{BufferLayout, ParamLayout, ParamSlot, buffer_layout};
 use gridlet::link::{Cubin, check_parameters};
 use gridlet::types::{Scalar, Structs, Type};
 
-/// LLVM's number of the calling convention `ptx_kernel`.
+/// LLVM's number for the calling convention `ptx_kernel`.
 const PTX_KERNEL: u32 = 71;
 
-/// What `child` takes: `p: *mut u32, flag: u8, scale: f32`.
+/// The parameters of `child`: `p: *mut u32, flag: u8, scale: f32`.
 fn parameters() -> [Type; 3] {
     [Type::pointer_mut(Type::U32), Type::Scalar(Scalar::U8), Type::Scalar(Scalar::F32)]
 }
 
-/// Where they lie in the parameter buffer of a launch.
+/// Their layout in the parameter buffer of a launch.
 fn layout() -> BufferLayout {
     buffer_layout(&parameters(), &Structs::new())
 }
 
-/// A kernel `child` that stores `scale` as an integer if `flag` is not 0, and a kernel `parent` that launches it with two
-/// blocks of 32 threads into the tail stream.
+/// Builds a kernel `child` that stores `scale` as an integer if `flag` is not 0, and a kernel
+/// `parent` that launches it with two blocks of 32 threads into the tail stream.
 fn module<'ctx>(context: &'ctx Context, arch: CudaArch) -> Result<Module<'ctx>, BuilderError> {
     let module = context.create_module("own");
     let builder = context.create_builder();
@@ -50,7 +50,7 @@ fn module<'ctx>(context: &'ctx Context, arch: CudaArch) -> Result<Module<'ctx>, 
     }
     builder.build_return(None)?;
 
-    // The names depend on the architecture.
+    // The device runtime's names depend on the architecture.
     let abi = DeviceRuntimeAbi::for_arch(arch);
     let dim3 = context.opaque_struct_type(DIM3_STRUCT);
     dim3.set_body(&[word.into(), word.into(), word.into()], false);
@@ -80,7 +80,7 @@ fn module<'ctx>(context: &'ctx Context, arch: CudaArch) -> Result<Module<'ctx>, 
     ];
     let buffer = builder.build_call(get_buffer, &arguments, "buffer")?.try_as_basic_value();
     let buffer = buffer.unwrap_basic().into_pointer_value();
-    // NULL: no room for another launch.
+    // NULL: the pool of pending launches is full.
     let is_full = builder.build_is_null(buffer, "is_full")?;
     builder.build_conditional_branch(is_full, end, launches)?;
 
@@ -89,7 +89,7 @@ fn module<'ctx>(context: &'ctx Context, arch: CudaArch) -> Result<Module<'ctx>, 
     let values = [p, byte.const_int(1, false).into(), float.const_float(7.0).into()];
     for (slot, value) in layout().slots.iter().zip(values) {
         let offset = context.i64_type().const_int(slot.offset, false);
-        // SAFETY: the offset lies in the buffer, which is as large as the layout.
+        // SAFETY: the offset is within the buffer, which is as large as the layout.
         let place = unsafe { builder.build_gep(byte, buffer, &[offset], "argument") }?;
         builder.build_store(place, value)?;
     }
@@ -102,15 +102,15 @@ fn module<'ctx>(context: &'ctx Context, arch: CudaArch) -> Result<Module<'ctx>, 
     Ok(module)
 }
 
-/// The NVVM IR, in the dialect of the architecture.
+/// The NVVM IR, in the dialect for the architecture.
 pub(crate) fn text(arch: CudaArch) -> Result<String, Box<dyn std::error::Error>> {
     let context = Context::create();
     let module = module(&context, arch)?;
     Ok(String::from_utf8(nvvm_text(&module, arch.dialect())?.bytes)?)
 }
 
-/// The machine code, device-linked with `libcudadevrt`; the launch's parameters lie where ptxas says that `child` reads
-/// them.
+/// The machine code, device-linked with `libcudadevrt`, after checking that the launch's parameters
+/// lie where `child` reads them.
 pub(crate) fn cubin(
     session: &Session,
     arch: CudaArch,

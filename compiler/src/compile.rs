@@ -3,9 +3,8 @@
 //! ```text
 //! load → check → ir → layout → launch → codegen → dialect → ptx → link → artifact
 //! ```
-//! A [`Session`] holds what is found and loaded once (the toolchain, libNVVM, nvJitLink), so that a warm
-//! process pays for it once. A [`Checked`] program is independent of the target; every image starts
-//! from it.
+//! A [`Session`] finds and loads the toolchain, libNVVM and nvJitLink once per process. A
+//! [`Checked`] program is independent of the target; every image starts from it.
 
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -34,27 +33,27 @@ use crate::ptx::libnvvm::LibNvvm;
 use crate::ptx::{self, Ptx, PtxOptions};
 use crate::toolchain::{Component, LLVM_VERSION, Toolchain};
 
-/// Which of libNVVM's input languages to write.
+/// The choice of libNVVM's input language.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DialectChoice {
-    /// What libNVVM wants for the architecture.
+    /// The dialect that libNVVM requires for the architecture.
     #[default]
     Auto,
-    /// This one, to look at or to hand to another tool.
+    /// A given dialect, to inspect or to hand to another tool.
     Fixed(Dialect),
 }
 
-/// What turns the module into PTX.
+/// The compiler from the module to PTX.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backend {
     /// NVIDIA's libNVVM.
     #[default]
     LibNvvm,
-    /// LLVM's own NVPTX back end, which needs nothing of NVIDIA's to write PTX.
+    /// LLVM's own NVPTX back end, which needs nothing from NVIDIA.
     Nvptx,
 }
 
-/// How to build. The default is what `gridlet build` does without options.
+/// Build options for GPUs. The defaults are those of `gridlet build`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BuildOptions {
     /// The architecture.
@@ -65,7 +64,8 @@ pub struct BuildOptions {
     pub backend: Backend,
     /// Whether to optimise (`-O 3`) or not (`-O 0`).
     pub optimize: bool,
-    /// Whether kernels note statistics of their run, for `gridlet run --stats`: see [`launch::instrument`].
+    /// Whether kernels record statistics of their run, for `gridlet run --stats`: see
+    /// [`launch::instrument`].
     pub statistics: bool,
 }
 
@@ -82,7 +82,7 @@ impl Default for BuildOptions {
 }
 
 impl BuildOptions {
-    /// The default for one architecture.
+    /// The defaults for one architecture.
     pub fn for_arch(arch: CudaArch) -> Self {
         BuildOptions { arch, ..BuildOptions::default() }
     }
@@ -96,7 +96,7 @@ impl BuildOptions {
         if self.optimize { 3 } else { 0 }
     }
 
-    /// The dialect that these options ask for.
+    /// The dialect that these options select.
     pub fn dialect(&self) -> Dialect {
         match self.dialect {
             DialectChoice::Auto => self.arch.dialect(),
@@ -105,7 +105,7 @@ impl BuildOptions {
     }
 }
 
-/// Reads a program of this machine: the file that is named, and all that is used from there on.
+/// Reads a program from disk: the given file, and every file that it uses, directly or indirectly.
 ///
 /// # Errors
 /// As [`gridlet_lang::load::load`].
@@ -121,7 +121,7 @@ pub fn check(sources: SourceMap) -> Result<Checked> {
     Ok(gridlet_lang::program::check(sources)?)
 }
 
-/// As [`check`], with kernels that a host wants beside those that the program launches: see
+/// As [`check`], with kernel instances in addition to those that the program launches: see
 /// [`gridlet_lang::program::check_for`].
 ///
 /// # Errors
@@ -142,7 +142,7 @@ pub fn lower(program: &Checked, options: &BuildOptions) -> Result<ir::Module> {
     Ok(program.lower(&launch_options)?)
 }
 
-/// The NVVM IR in the dialect the options ask for.
+/// The NVVM IR in the dialect that the options select.
 ///
 /// # Errors
 /// Only internal ones.
@@ -152,7 +152,7 @@ pub fn nvvm(program: &Checked, options: &BuildOptions) -> Result<NvvmModule> {
     nvvm_text(&module, options.dialect())
 }
 
-/// The NVVM IR as LLVM bitcode, which is always of the modern dialect.
+/// The NVVM IR as LLVM bitcode, which is always in the modern dialect.
 ///
 /// # Errors
 /// Only internal ones.
@@ -171,15 +171,15 @@ pub fn lower_for_cpu(program: &Checked, options: &CpuOptions) -> Result<ir::Modu
         .lower(&LaunchOptions { count_launches: options.statistics, ..LaunchOptions::CPU })?)
 }
 
-/// The module for the CPU as LLVM text, not optimised.
+/// The module for the CPU as unoptimised LLVM text.
 ///
 /// # Errors
-/// [`Error::Invalid`] where the program uses what the CPU device does not have.
+/// [`Error::Invalid`] if the program uses a feature that the CPU device lacks.
 pub fn cpu_llvm(program: &Checked, options: &CpuOptions) -> Result<String> {
     cpu::llvm_text(&lower_for_cpu(program, options)?, options)
 }
 
-/// The object file for the CPU, not linked.
+/// The unlinked object file for the CPU.
 ///
 /// # Errors
 /// As [`cpu_llvm`]; [`Error::Tool`] if LLVM refuses the module.
@@ -195,16 +195,16 @@ fn llvm<'ctx>(
     codegen::build_module(context, &lower(program, options)?)
 }
 
-/// Writes a module as NVVM IR in a dialect, in the legacy one with the device runtime's declarations as NVIDIA's
-/// documents spell them.
+/// Writes a module as NVVM IR in a dialect. In the legacy dialect, the device runtime's
+/// declarations follow NVIDIA's documents.
 ///
 /// # Errors
-/// Those of [`nvvm::legacy::write`]: the module has something that LLVM 7 cannot express.
+/// As [`nvvm::legacy::write`]: LLVM 7 cannot express part of the module.
 pub fn nvvm_text(module: &inkwell::module::Module<'_>, dialect: Dialect) -> Result<NvvmModule> {
     nvvm::text(module, dialect, &LegacyOptions::device_runtime())
 }
 
-/// An image with what its making printed.
+/// A cubin with the output of the tools that made it.
 #[derive(Clone, Debug)]
 pub struct Built {
     /// The PTX it was linked from.
@@ -215,18 +215,18 @@ pub struct Built {
     pub log: String,
 }
 
-/// The tools of one process, found once and loaded when first needed.
+/// The tools of one process, found once and loaded on first use.
 pub struct Session {
     toolchain: Toolchain,
     inputs: Vec<LinkInput>,
     libnvvm: OnceLock<LibNvvm>,
     nvjitlink: OnceLock<NvJitLink>,
-    /// What the tools said so far, each text once.
+    /// The distinct messages of the tools so far.
     said: Mutex<Vec<(&'static str, String)>>,
 }
 
 impl Session {
-    /// A session with the toolchain that this machine has.
+    /// A session with this machine's toolchain.
     pub fn new() -> Self {
         Session::with_toolchain(Toolchain::discover())
     }
@@ -242,9 +242,10 @@ impl Session {
         }
     }
 
-    /// This session, with modules of others that it links to every program: those that define what a program
-    /// declares as `extern fn`. Each is linked where it fits: LLVM IR by its target triple, PTX and machine code
-    /// of GPUs to cubins, C to images for the CPU, object files and archives to both.
+    /// Adds modules to link with every program: they define the functions that programs declare as
+    /// `extern fn`. Each is linked where it fits: LLVM IR according to its target triple, PTX and
+    /// GPU machine code into cubins, C into images for the CPU, object files and archives into
+    /// both.
     pub fn linking(mut self, inputs: Vec<LinkInput>) -> Self {
         self.inputs = inputs;
         self
@@ -258,7 +259,7 @@ impl Session {
     /// libNVVM, loaded on first use.
     ///
     /// # Errors
-    /// [`Error::Missing`] if it is not there or too old.
+    /// [`Error::Missing`] if it is missing or too old.
     pub fn libnvvm(&self) -> Result<&LibNvvm> {
         once(&self.libnvvm, || LibNvvm::load(self.toolchain.libnvvm()?))
     }
@@ -266,13 +267,13 @@ impl Session {
     /// nvJitLink, loaded on first use.
     ///
     /// # Errors
-    /// [`Error::Missing`] if it is not there or too old.
+    /// [`Error::Missing`] if it is missing or too old.
     pub fn nvjitlink(&self) -> Result<&NvJitLink> {
         once(&self.nvjitlink, || NvJitLink::load(self.toolchain.nvjitlink()?))
     }
 
-    /// What libNVVM and nvJitLink warned of since the session began, as messages. Each text is there once,
-    /// however many images it came with.
+    /// The warnings of libNVVM and nvJitLink since the session began, as diagnostics. Each text
+    /// appears once, however many images it came with.
     pub fn tool_warnings(&self) -> Vec<Diagnostic> {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let warning = |(tool, text): &(&str, String)| {
@@ -289,7 +290,7 @@ impl Session {
         }
     }
 
-    /// Names and versions of the tools that made images so far, sorted by name, for the manifest.
+    /// Names and versions of the tools used so far, sorted by name, for the manifest.
     pub fn versions(&self) -> Vec<(String, String)> {
         let libnvvm = self.libnvvm.get().map(|library| library.version().to_string());
         let nvjitlink = self.nvjitlink.get().map(|library| library.version().to_string());
@@ -316,7 +317,7 @@ impl Session {
         self.ptx_of(&module, options)
     }
 
-    /// Compiles any LLVM module that keeps to NVVM IR to PTX.
+    /// Compiles any LLVM module that conforms to NVVM IR to PTX.
     ///
     /// # Errors
     /// As [`Session::ptx`].
@@ -351,7 +352,8 @@ impl Session {
     /// Links PTX, with the device runtime if it launches, to a cubin.
     ///
     /// # Errors
-    /// [`Error::Missing`] without nvJitLink or libcudadevrt, [`Error::Tool`] with its log if linking fails.
+    /// [`Error::Missing`] without nvJitLink or libcudadevrt, [`Error::Tool`] with its log if
+    /// linking fails.
     pub fn device_link(
         &self,
         ptx: &Ptx,
@@ -372,16 +374,18 @@ impl Session {
         Ok((output.cubin, output.log))
     }
 
-    /// Compiles and links a checked program, and compares the cubin's own parameter records with the
-    /// layout pass.
+    /// Compiles and links a checked program, and compares the cubin's own parameter records with
+    /// the layout pass.
     ///
     /// # Errors
-    /// As [`Session::ptx`] and [`Session::device_link`]; [`Error::Program`] if no linked module defines an
-    /// `extern fn` that is called, or one defines it otherwise; [`Error::Internal`] if a record differs.
+    /// As [`Session::ptx`] and [`Session::device_link`]; [`Error::Program`] if no linked module
+    /// defines an `extern fn` that is called, or if the definition has another signature;
+    /// [`Error::Internal`] if a record differs.
     pub fn cubin(&self, program: &Checked, options: &BuildOptions) -> Result<Built> {
         let (ptx, mut log) = std::thread::scope(|scope| {
-            // Loading nvJitLink takes about as long as compiling a small program, so the two go side by side.
-            // Should it fail, or no thread be had, `device_link` loads it and says why it cannot.
+            // Loading nvJitLink takes about as long as compiling a small program, so both run in
+            // parallel. If loading or starting the thread fails, `device_link` loads it and reports
+            // the error.
             if self.nvjitlink.get().is_none() {
                 let load = || _ = self.nvjitlink();
                 let _ = std::thread::Builder::new().spawn_scoped(scope, load);
@@ -394,7 +398,7 @@ impl Session {
                 inputs::externs::explain(error, &program.module, &self.inputs, true)
             })?;
         if options.statistics || launch::fills(&program.module) {
-            // There are kernels that the program does not have.
+            // Both add kernels to those of the program.
             let layouts = layout::compute_layouts(&lower(program, options)?)?;
             link::check_parameters(&cubin, &layouts.kernels)?;
         } else {
@@ -407,7 +411,7 @@ impl Session {
     /// Compiles and links a checked program to an image for the CPU device.
     ///
     /// # Errors
-    /// As [`Checked::cpu_object`]; [`Error::Missing`] without a C compiler to link with.
+    /// As [`cpu_object`]; [`Error::Missing`] without a C compiler to link with.
     pub fn cpu_image(&self, program: &Checked, options: &CpuOptions) -> Result<SharedObject> {
         let object = cpu::object(&lower_for_cpu(program, options)?, options, &self.inputs)?;
         cpu::link(&object, &self.inputs)
@@ -421,7 +425,7 @@ impl Default for Session {
     }
 }
 
-/// `OnceLock::get_or_try_init`, which is not stable yet: a failure is not kept.
+/// `OnceLock::get_or_try_init`, which is not stable yet: a failure is not cached.
 fn once<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
     if let Some(made) = cell.get() {
         return Ok(made);

@@ -1,4 +1,4 @@
-//! The files of this machine, for [`gridlet_lang::load`].
+//! The file system, as a file provider for [`gridlet_lang::load`].
 
 use std::fs;
 use std::io::{self, ErrorKind, Read as _};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use gridlet_lang::load::Files;
 use gridlet_lang::syntax::MAX_FILE_BYTES;
 
-/// The files of this machine.
+/// Files on disk.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Disk;
 

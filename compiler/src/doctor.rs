@@ -1,4 +1,4 @@
-//! The report of `gridlet doctor`: which components of the toolchain were found, and how they are.
+//! The report of `gridlet doctor`: components found, their state, and the places searched.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use crate::link::NvJitLink;
 use crate::ptx::libnvvm::LibNvvm;
 use crate::toolchain::{Component, LLVM_VERSION, Toolchain, Version, library};
 
-/// What `gridlet doctor` prints.
+/// The data that `gridlet doctor` prints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// Where was looked, in order.
+    /// The places searched, in order.
     pub places: Vec<PlaceReport>,
     /// LLVM, then the parts of the CUDA toolkit.
     pub components: Vec<ComponentReport>,
@@ -21,25 +21,25 @@ pub struct Report {
 /// One entry of the search order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlaceReport {
-    /// What names it: `CUDA_HOME`, for example.
+    /// The name of the entry: `CUDA_HOME`, for example.
     pub origin: String,
-    /// The folder it names; absent if it is not set.
+    /// The folder it names; absent if the variable is not set.
     pub folder: Option<String>,
     /// The toolkits there.
     pub toolkits: Vec<String>,
 }
 
-/// How a component is.
+/// The state of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
-    /// There, and it answers.
+    /// Found, and it loads or runs.
     Found,
-    /// Not there.
+    /// Not found.
     Missing,
-    /// There, but too old.
+    /// Found, but too old.
     TooOld,
-    /// There, but it does not load or run.
+    /// Found, but it does not load or run.
     Unusable,
 }
 
@@ -48,24 +48,24 @@ pub enum Status {
 pub struct ComponentReport {
     /// Its name.
     pub name: &'static str,
-    /// What it is for.
+    /// Its purpose.
     pub purpose: &'static str,
-    /// Whether programs cannot be built without it; the others serve tests and benchmarks.
+    /// Whether building programs needs it; the other components serve tests and benchmarks.
     pub required: bool,
-    /// How it is.
+    /// Its state.
     pub status: Status,
-    /// Where it is.
+    /// Its path.
     pub path: Option<String>,
-    /// Its version: its own, or, where it has none, its toolkit's.
+    /// Its own version, or its toolkit's if it has none.
     pub version: Option<String>,
-    /// What is wrong, if something is.
+    /// The problem, if there is one.
     pub problem: Option<String>,
-    /// What to do, if something is wrong.
+    /// The remedy, if there is a problem.
     pub help: Option<String>,
 }
 
 impl Report {
-    /// Whether all that is needed to build programs is there.
+    /// Whether every component that building needs is usable.
     pub fn can_build(&self) -> bool {
         self.components
             .iter()
@@ -73,7 +73,7 @@ impl Report {
     }
 }
 
-/// Looks at every component, and loads or runs those that tell their version.
+/// Inspects every component, and loads or runs those that report their version.
 pub fn report(toolchain: &Toolchain) -> Report {
     let text = |path: &Path| path.display().to_string();
     let places = toolchain.places().iter().map(|place| PlaceReport {
@@ -132,7 +132,7 @@ fn describe(toolchain: &Toolchain, component: Component) -> ComponentReport {
     report
 }
 
-/// What a component says of itself; `None` for files that say nothing.
+/// The version that a component reports; `None` for files that contain none.
 fn own_version(component: Component, path: &Path) -> crate::Result<Option<String>> {
     match component {
         Component::LibNvvm => {

@@ -4,20 +4,20 @@ use std::path::PathBuf;
 
 use gridlet_lang::diagnostics::Diagnostic;
 
-/// Why a stage gave no result.
+/// An error of a stage.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The program is wrong. Warnings may stand among the errors.
+    /// The program is wrong. The diagnostics may include warnings.
     #[error("the program has {} error(s)", .0.len())]
     Program(Vec<Diagnostic>),
-    /// A stage broke its own rules: a bug of Gridlet.
+    /// A stage violated its own rules: a bug in Gridlet.
     #[error(
         "internal error in {stage}: {message}\nThis is a bug in Gridlet; please report it with the program."
     )]
     Internal {
-        /// The stage, as its folder is called.
+        /// The stage, by the name of its folder.
         stage: &'static str,
-        /// What was found.
+        /// A description of the violation.
         message: String,
     },
     /// A tool (libNVVM, nvJitLink, LLVM) refused its input.
@@ -25,20 +25,20 @@ pub enum Error {
     Tool {
         /// `libNVVM`
         tool: &'static str,
-        /// What was asked of it, with the tool's error code where it has one.
+        /// The attempted operation, with the tool's error code if it has one.
         operation: String,
-        /// What the tool wrote, trimmed.
+        /// The tool's log, trimmed.
         log: String,
     },
-    /// A tool or library is not there, or too old.
+    /// A tool or library is missing or too old.
     #[error("{what}\n{help}")]
     Missing {
-        /// What is missing, and where it was looked for.
+        /// The missing part, and the places searched.
         what: String,
-        /// What to install or which variable to set.
+        /// What to install, or which variable to set.
         help: String,
     },
-    /// The input or an option asks for something that cannot be.
+    /// The input or an option is invalid.
     #[error("{0}")]
     Invalid(String),
     /// A source file is not text.
@@ -47,15 +47,15 @@ pub enum Error {
     /// A file could not be read or written.
     #[error("{path}: {source}", path = .path.display())]
     Io {
-        /// Which file.
+        /// The file's path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
 }
 
 impl Error {
-    /// A bug of ours, found in `stage`.
+    /// A bug in Gridlet, found in `stage`.
     pub fn internal(stage: &'static str, message: impl Into<String>) -> Self {
         Error::Internal { stage, message: message.into() }
     }
@@ -73,5 +73,5 @@ impl From<gridlet_lang::Error> for Error {
     }
 }
 
-/// What a stage gives.
+/// The result of a stage.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,10 +1,11 @@
 //! Gridlet compiles kernels that launch kernels.
 //!
-//! [`compile`] is the pipeline in a few calls, and names the stage behind each of them; a stage can also be used
-//! alone. [`nvvm::legacy`] writes LLVM 7 text for libNVVM from any module that was built through inkwell.
-//! `examples/own_module.rs` does so for a module whose kernel launches another one, with [`launch::symbols`] for the
-//! device runtime, [`layout`] for the arguments and [`compile::Session`] for libNVVM and the linker.
-//! Programs are run by the crate `gridlet-runtime`, which needs none of this.
+//! [`compile`] is the pipeline in a few calls, and names the stage behind each of them; each stage
+//! can also be used alone. [`nvvm::legacy`] writes LLVM 7 text for libNVVM from any module built
+//! with inkwell. `examples/own_module.rs` does so for a module whose kernel launches another
+//! kernel, with [`launch::symbols`] for the device runtime, [`layout`] for the arguments and
+//! [`compile::Session`] for libNVVM and the linker. The crate `gridlet-runtime` runs programs, and
+//! needs none of this.
 //!
 //! ```no_run
 //! use gridlet::compile::{self, BuildOptions, Session};
@@ -38,5 +39,6 @@ pub use gridlet_lang::{
     arch, builtins, chain, check, diagnostics, float, format, ir, launch, layout, load, operators,
     program, source, syntax, types,
 };
-/// LLVM, as the functions take it that work on anyone's modules: another version's modules are other types.
+/// Re-exported for the functions that accept any LLVM module: another version of inkwell would
+/// define different types.
 pub use inkwell;

@@ -1,11 +1,11 @@
-//! What images are built for.
+//! Build targets: GPU architectures and the CPU device.
 
 use std::fmt;
 use std::str::FromStr;
 
 use gridlet_lang::arch::CudaArch;
 
-/// What an image runs on.
+/// The target of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Target {
     /// A GPU.

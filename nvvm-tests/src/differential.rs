@@ -154,7 +154,7 @@ impl Runner {
         let device = Device::open(0)?;
         let capability = device.info().compute_capability;
         let arch = CudaArch::for_device(capability.major, capability.minor)
-            .with_context(|| format!("Gridlet builds for no GPU of capability {capability}"))?;
+            .with_context(|| format!("Gridlet cannot build for GPUs of capability {capability}"))?;
         device.set_pending_launch_limit(PENDING_LAUNCHES)?;
         Ok(Runner { gpu: Some((arch, Some(Mutex::new(device)))), ..Runner::new() })
     }

@@ -101,7 +101,7 @@ fn a_definition_of_another_signature_is_an_error_where_it_can_be_seen() {
         match session.cubin(&program, &BuildOptions::for_arch(arch)) {
             Err(Error::Program(messages)) => {
                 let text = render(&messages, &program.sources, false);
-                assert!(text.contains("otherwise than it is declared"), "{to}: {text}");
+                assert!(text.contains("differs from its declaration"), "{to}: {text}");
                 assert_eq!(messages.len(), count, "{to}: {text}");
             }
             other => panic!("{to}: {other:?}"),

@@ -1,4 +1,4 @@
-//! `--arg`: a kernel argument from text, by the type of its parameter.
+//! `--arg`: parses a kernel argument according to its parameter's type.
 //!
 //! | type | text |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | pointer | `[1024]` (zeros), `[1024]=iota`, `[1024]=fill:V`, `[1024]=random:SEED`, `@file.bin`, `null` |
 //! | struct, vector, array | `{…}`: its parts in order, separated by commas |
 //!
-//! A pointer in a struct gets a buffer of its own, called `parameter.field`.
+//! A pointer in a struct gets its own buffer, named `parameter.field`.
 
 use std::fs;
 
@@ -16,7 +16,8 @@ use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
 use super::value::{encode_float, encode_scalar};
 
-/// Most bytes one `--arg` may ask for: 64 GiB. More is surely a slip.
+/// Maximum size of the buffer of one `--arg`: 64 GiB. A larger one is almost certainly a typing
+/// error.
 const MAX_BUFFER_BYTES: u64 = 64 << 30;
 
 /// A buffer that an argument needs.
@@ -28,16 +29,16 @@ pub(crate) struct BufferPlan {
     pub(crate) element: Type,
     /// Size of an element, in bytes.
     pub(crate) element_bytes: usize,
-    /// What the buffer starts as.
+    /// Initial contents.
     pub(crate) contents: Vec<u8>,
-    /// Where in the argument's bytes its address goes.
+    /// Offset of the buffer's address in the argument, in bytes.
     pub(crate) address_at: usize,
 }
 
-/// An argument: its bytes, with holes for the addresses of buffers.
+/// An argument: its bytes, with gaps for the addresses of buffers.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ArgumentPlan {
-    /// As many bytes as the parameter has.
+    /// As large as the parameter.
     pub(crate) bytes: Vec<u8>,
     /// The buffers, in the order of the text.
     pub(crate) buffers: Vec<BufferPlan>,
@@ -57,7 +58,7 @@ pub(crate) fn parse(
     let in_text = |error: String| format!("argument `{}` = `{text}`: {error}", parameter.name);
     parser.value(&parameter.ty, 0, &parameter.name).map_err(in_text)?;
     if !parser.rest.is_empty() {
-        return Err(in_text(format!("`{}` is left over", parser.rest)));
+        return Err(in_text(format!("unexpected `{}` at the end", parser.rest)));
     }
     Ok(parser.plan)
 }
@@ -88,7 +89,7 @@ impl<'a> Parser<'a> {
         Err(format!("expected `{token}` {why}, found {found}"))
     }
 
-    /// The text up to a comma, a bracket or the end.
+    /// The text up to a comma, a closing bracket or the end.
     fn word(&mut self) -> &'a str {
         let end = self.rest.find([',', '}', ']']).unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(end);
@@ -96,12 +97,12 @@ impl<'a> Parser<'a> {
         word.trim()
     }
 
-    /// Size of a type in bytes, which the manifest of a damaged artifact may not have.
+    /// Size of a type in bytes. The manifest of a damaged artifact may lack it.
     fn size_of(&self, ty: &Type) -> Result<usize, String> {
         self.manifest
             .size_of(ty)
             .and_then(|size| usize::try_from(size).ok())
-            .ok_or_else(|| format!("the manifest does not say how large {ty} is"))
+            .ok_or_else(|| format!("the manifest does not give the size of {ty}"))
     }
 
     fn put(&mut self, at: usize, bytes: &[u8]) -> Result<(), String> {
@@ -109,7 +110,7 @@ impl<'a> Parser<'a> {
             .plan
             .bytes
             .get_mut(at..at + bytes.len())
-            .ok_or("the manifest's offsets do not fit its sizes")?;
+            .ok_or("the manifest's offsets contradict its sizes")?;
         room.copy_from_slice(bytes);
         Ok(())
     }
@@ -154,8 +155,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `{a, b, …}`, also as `--print` shows it: `[a, b]` for what has no names, `{"x": a}` or `{x: a}` for what has.
-    /// A part without an offset lies right behind the one before it.
+    /// `{a, b, …}`, or the syntax that `--print` writes: `[a, b]` for arrays and vectors, `{"x":
+    /// a}` or `{x: a}` for structs. A part without an offset directly follows the one before it.
     fn parts(
         &mut self,
         parts: impl Iterator<Item = (String, Type, Option<u64>)>,
@@ -184,7 +185,7 @@ impl<'a> Parser<'a> {
         self.expect(end, &format!("to end {ty}"))
     }
 
-    /// The name before a field's value, if there is one.
+    /// The optional name before a field's value.
     fn field_name(&mut self, field: &str, ty: &Type) -> Result<(), String> {
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '"' | ' ');
         let end = self.rest.find(|c: char| !is_name(c)).unwrap_or(self.rest.len());
@@ -228,7 +229,7 @@ impl<'a> Parser<'a> {
                 .checked_mul(element_bytes as u64)
                 .filter(|bytes| *bytes <= MAX_BUFFER_BYTES)
                 .ok_or_else(|| {
-                    format!("{count} elements of {element_bytes} bytes are over 64 GiB")
+                    format!("{count} elements of {element_bytes} bytes exceed 64 GiB")
                 })?;
             let mut contents = vec![0; bytes as usize];
             if self.eat("=") {

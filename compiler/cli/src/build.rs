@@ -25,26 +25,28 @@ pub(crate) struct Options {
     /// The program: a .grid file, or NVVM IR as .ll or .bc
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Where to: a file for one output, a folder for several
+    /// Where to write: a file for one output, a folder for several
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// Architectures: sm_75, sm_80, sm_86, sm_89, sm_90, sm_100, sm_120; cpu for this machine's processor
+    /// Target architectures: sm_75, sm_80, sm_86, sm_89, sm_90, sm_100, sm_120; cpu for this
+    /// machine's processor
     #[arg(long, value_name = "ARCH", value_delimiter = ',', default_value = "sm_90")]
     arch: Vec<Target>,
-    /// A kernel with const parameters to compile for these constants, as `k::<8>`, beside those that the program
-    /// launches; may be given several times
+    /// A kernel with const parameters to compile for these constants, as `k::<8>`, in addition to
+    /// the instances that the program launches; may be repeated
     #[arg(long = "instance", value_name = "KERNEL")]
     instances: Vec<KernelName>,
-    /// What to write; several separated by commas
+    /// Outputs to write, separated by commas
     #[arg(long, value_enum, value_delimiter = ',', default_value = "bundle", value_name = "KIND")]
     emit: Vec<Emit>,
-    /// Let CPU images tell of every access and every turn of a loop, for `gridlet run --check`
+    /// Instrument CPU images: report every access and loop iteration, for `gridlet run --check`
     #[arg(long)]
     check: bool,
-    /// Let CPU images use all that this machine's processor has; they then run only on its like
+    /// Let CPU images use every feature of this machine's processor; they then run only on
+    /// processors that have them too
     #[arg(long)]
     native: bool,
-    /// Let kernels note how deep they nest and which SMs run them, for `gridlet run --stats`
+    /// Instrument kernels: record nesting depth and the SMs used, for `gridlet run --stats`
     #[arg(long)]
     stats: bool,
     #[command(flatten)]
@@ -52,7 +54,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// For images to keep.
+    /// CPU options for images that are kept.
     fn cpu_options(&self) -> CpuOptions {
         CpuOptions {
             check: self.check,
@@ -62,32 +64,32 @@ impl Options {
         }
     }
 
-    /// For a GPU.
+    /// Options for a GPU.
     fn cuda_options(&self, arch: CudaArch) -> BuildOptions {
         self.code.build_options(arch).with_statistics(self.stats)
     }
 }
 
-/// Options that say how code is made; `run` has them too.
+/// Code generation options, shared with `run`.
 #[derive(clap::Args)]
 pub(crate) struct CodeOptions {
-    /// A module that defines functions which the program declares as `extern fn`: .ll, .bc, .ptx, .cubin, .fatbin,
-    /// .o, .a or .c; may be given several times
+    /// A module that defines functions declared in the program as `extern fn`: .ll, .bc, .ptx,
+    /// .cubin, .fatbin, .o, .a or .c; may be repeated
     #[arg(long = "link", value_name = "FILE")]
     links: Vec<PathBuf>,
     /// How launches are lowered
     #[arg(long, value_enum, default_value = "cdp", value_name = "STRATEGY")]
     launch: LaunchChoice,
-    /// The dialect of NVVM IR; auto takes what libNVVM wants for the architecture
+    /// The dialect of NVVM IR; auto picks the one that libNVVM expects for the architecture
     #[arg(long, value_enum, default_value = "auto")]
     dialect: DialectName,
-    /// What makes PTX; auto is libnvvm
+    /// The PTX back end; auto is libnvvm
     #[arg(long, value_enum, default_value = "auto")]
     backend: BackendName,
-    /// Optimisation
+    /// Optimisation level
     #[arg(short = 'O', value_enum, default_value = "3", value_name = "LEVEL")]
     level: Level,
-    /// Let debuggers find source lines in CPU images
+    /// Emit line tables in CPU images, for debuggers
     #[arg(short = 'g')]
     debug_lines: bool,
 }
@@ -95,7 +97,7 @@ pub(crate) struct CodeOptions {
 /// How launches are lowered.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum LaunchChoice {
-    /// By the device runtime (CUDA Dynamic Parallelism)
+    /// Through the device runtime (CUDA Dynamic Parallelism)
     Cdp,
 }
 
@@ -122,13 +124,13 @@ enum Level {
 }
 
 impl CodeOptions {
-    /// A session that links what the options say.
+    /// A session that links the modules given with `--link`.
     pub(crate) fn session(&self) -> Result<Session, Failure> {
         let inputs = self.links.iter().map(|path| LinkInput::read(path));
         Ok(Session::new().linking(inputs.collect::<gridlet::Result<_>>()?))
     }
 
-    /// As the library takes them.
+    /// Converts to the library's options for a GPU.
     pub(crate) fn build_options(&self, arch: CudaArch) -> BuildOptions {
         let LaunchChoice::Cdp = self.launch;
         BuildOptions {
@@ -147,7 +149,7 @@ impl CodeOptions {
         }
     }
 
-    /// As the library takes them for the CPU device, to run here and now.
+    /// Converts to the library's options for the CPU device, for an image that runs at once.
     pub(crate) fn cpu_options(&self) -> CpuOptions {
         let LaunchChoice::Cdp = self.launch;
         CpuOptions {
@@ -158,7 +160,7 @@ impl CodeOptions {
     }
 }
 
-/// What a build writes.
+/// An output of a build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Emit {
     /// The IR with lowered launches, as text
@@ -199,7 +201,7 @@ impl Emit {
         }
     }
 
-    /// Whether there is one for each architecture.
+    /// Whether each architecture has its own file.
     fn per_arch(self) -> bool {
         !matches!(self, Emit::Layout | Emit::Manifest | Emit::Bundle)
     }
@@ -214,14 +216,14 @@ impl Emit {
     }
 }
 
-/// One output, not written yet.
+/// An output in memory, not written yet.
 struct Output {
     name: PathBuf,
     bytes: Vec<u8>,
     is_text: bool,
 }
 
-/// Builds and writes. Nothing is written unless everything could be made.
+/// Builds all outputs, then writes them: a failed build writes nothing.
 pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     let session = options.code.session()?;
     let outputs = match FileKind::of(&options.file) {
@@ -232,7 +234,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
         FileKind::Nvvm => nvvm_outputs(&session, options)?,
         FileKind::Artifact => {
             return Err(Failure::call(format!(
-                "{}: is built already; `gridlet run` takes it as it is",
+                "{}: is already built; `gridlet run` runs it directly",
                 options.file.display()
             )));
         }
@@ -256,7 +258,7 @@ fn source_outputs(
     options: &Options,
     reporter: &Reporter,
 ) -> Result<Vec<Output>, Failure> {
-    // What only linking finds is about the source too.
+    // Errors found while linking concern the source too.
     let shown = |error: Error| reporter.program(error, &program.sources);
     let stem = input::stem(&options.file);
     let several = options.arch.len() > 1;
@@ -278,7 +280,7 @@ fn source_outputs(
             }
             continue;
         }
-        // The manifest names the images' hashes, so it needs them built.
+        // The manifest holds the images' hashes, so the images are built first.
         let artifact = || {
             let (cuda, cpu) = (CudaArch::DEFAULT, options.cpu_options());
             let cuda = options.cuda_options(cuda);
@@ -356,14 +358,14 @@ fn nvvm_outputs(session: &Session, options: &Options) -> Result<Vec<Output>, Fai
     }
     let bytes = fs::read(path).map_err(|source| Error::Io { path: path.clone(), source })?;
     let context = Context::create();
-    // A copy, because LLVM's text parser reads to a NUL behind the text, which copying adds.
+    // A copy, because LLVM's text parser needs a NUL after the text, and copying adds one.
     let buffer = MemoryBuffer::create_from_memory_range_copy(&bytes, &path.display().to_string());
     let module = context.create_module_from_ir(buffer).map_err(|error| {
         Failure::new(
             status::PROGRAM,
             "nvvm-ir",
             format!(
-                "{}: not a module that LLVM {} reads: {error}",
+                "{}: not a module that LLVM {} can read: {error}",
                 path.display(),
                 gridlet::toolchain::LLVM_VERSION
             ),
@@ -407,7 +409,7 @@ fn nvvm_outputs(session: &Session, options: &Options) -> Result<Vec<Output>, Fai
     Ok(outputs)
 }
 
-/// A tool that refuses somebody's own module says that the module is wrong.
+/// When a tool refuses a module that the user supplied, the module is at fault.
 fn foreign(error: Error, path: &Path) -> Failure {
     match error {
         Error::Tool { .. } | Error::Invalid(_) => {
@@ -425,7 +427,7 @@ fn write(outputs: Vec<Output>, options: &Options) -> Outcome {
             let folder = path.unwrap_or(Path::new("."));
             if folder.exists() && !folder.is_dir() {
                 return Err(Failure::call(format!(
-                    "{}: is a file; several outputs go to a folder",
+                    "{}: is a file; several outputs need a folder",
                     folder.display()
                 )));
             }
@@ -443,19 +445,19 @@ fn write(outputs: Vec<Output>, options: &Options) -> Outcome {
     Ok(())
 }
 
-/// What was compiled or linked is not overwritten by what was made of it.
+/// Refuses to overwrite an input with an output.
 fn refuse_inputs(path: &Path, options: &Options) -> Outcome {
     let Ok(identity) = fs::canonicalize(path) else { return Ok(()) };
     let mut inputs = options.code.links.iter().chain([&options.file]);
     if inputs.any(|input| fs::canonicalize(input).is_ok_and(|input| input == identity)) {
         return Err(Failure::call(format!(
-            "{}: is what is compiled; name another file with -o",
+            "{}: is an input; name another file with -o",
             path.display()
         )));
     }
     if path.extension().is_some_and(|ending| ending == "grid") {
         return Err(Failure::call(format!(
-            "{}: is there already, and .grid files are sources; name another file with -o",
+            "{}: already exists, and .grid files are sources; name another file with -o",
             path.display()
         )));
     }

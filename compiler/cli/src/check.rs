@@ -13,15 +13,15 @@ pub(crate) struct Options {
     /// The programs
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Take a warning for an error: an id, or `warnings` for all
+    /// Treat a warning as an error: an id, or `warnings` for all
     #[arg(short = 'D', long, value_name = "ID", value_parser = which)]
     deny: Vec<Which>,
-    /// Do not show a warning: an id, or `warnings` for all. Goes before --deny
+    /// Hide a warning: an id, or `warnings` for all. Takes precedence over --deny
     #[arg(short = 'A', long, value_name = "ID", value_parser = which)]
     allow: Vec<Which>,
 }
 
-/// Warnings that an option is about.
+/// The warnings that an option selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Which {
     All,
@@ -43,7 +43,7 @@ fn which(text: &str) -> Result<Which, String> {
 }
 
 impl Options {
-    /// What is left of the warnings, the denied ones as errors.
+    /// Drops the allowed warnings and turns the denied ones into errors.
     fn judge(&self, warnings: &[Diagnostic]) -> Vec<Diagnostic> {
         let has = |list: &[Which], id: &str| {
             list.iter().any(|which| {
@@ -59,7 +59,7 @@ impl Options {
     }
 }
 
-/// Checks every file, also after one that is wrong. The worst status wins.
+/// Checks every file, even after one fails. The worst status wins.
 pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     let mut worst = 0;
     for file in &options.files {

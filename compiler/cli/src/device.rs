@@ -36,7 +36,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     print(&text)
 }
 
-/// What is known of a device.
+/// One device in the list.
 #[derive(Serialize)]
 struct Described {
     #[serde(flatten)]
@@ -45,16 +45,16 @@ struct Described {
     opened: Opened,
 }
 
-/// What only an open GPU tells; empty for the CPU.
+/// Properties that only an open GPU reports; empty for the CPU.
 #[derive(Default, Serialize)]
 struct Opened {
-    /// The greatest priority of a stream, which is the lowest number, and the least.
+    /// The greatest stream priority, which is the lowest number, and the least.
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_priorities: Option<(i32, i32)>,
-    /// As the driver has them unless a program sets others.
+    /// The driver's defaults.
     #[serde(skip_serializing_if = "Option::is_none")]
     driver_limits: Option<DriverLimits>,
-    /// Why the GPU does not open.
+    /// Why the GPU could not be opened.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_opened: Option<String>,
 }
@@ -68,7 +68,8 @@ struct DriverLimits {
 }
 
 impl Described {
-    /// A GPU. One that does not open, because it is busy or broken, is shown as far as it is known.
+    /// Describes a GPU. One that cannot be opened, because it is busy or broken, is shown with what
+    /// the driver lists of it.
     fn by_opening(info: DeviceInfo) -> Described {
         let open = || -> Result<Opened, Error> {
             let device = Device::open(info.ordinal)?;
@@ -92,11 +93,11 @@ impl Described {
     }
 }
 
-/// The GPUs, or why there are none. A driver that fails is an error.
+/// The GPUs, or why there are none. A failing driver is an error.
 fn gpus() -> Result<(Vec<DeviceInfo>, Option<String>), Error> {
     match Device::list() {
         Ok(devices) if devices.is_empty() => {
-            Ok((devices, Some("the driver is there, but lists no device".into())))
+            Ok((devices, Some("the driver is installed, but lists no device".into())))
         }
         Ok(devices) => Ok((devices, None)),
         Err(error) if error.is_absent_gpu() => Ok((Vec::new(), Some(error.to_string()))),
@@ -119,13 +120,13 @@ fn describe_opened(opened: &Opened, text: &mut String) {
         row(text, "stream priorities", format!("{greatest} (first) to {least}"));
     }
     if let Some(limits) = &opened.driver_limits {
-        row(text, "pending launches", format!("{} unless set", limits.pending_launches));
-        row(text, "stack of a thread", format!("{} bytes", limits.stack_bytes));
-        row(text, "heap of kernels", format!("{} bytes", limits.heap_bytes));
+        row(text, "pending launches", format!("{} by default", limits.pending_launches));
+        row(text, "stack per thread", format!("{} bytes", limits.stack_bytes));
+        row(text, "device heap", format!("{} bytes", limits.heap_bytes));
         row(text, "printf buffer", format!("{} bytes", limits.printf_bytes));
     }
     if let Some(why) = &opened.not_opened {
-        row(text, "does not open", why);
+        row(text, "cannot be opened", why);
     }
 }
 
@@ -140,7 +141,7 @@ fn gibibytes(bytes: u64) -> String {
 fn describe_cpu(device: &DeviceInfo, text: &mut String) {
     let _ = writeln!(text, "cpu  {}", device.name);
     row(text, "architecture", cpu_arch());
-    row(text, "worker threads", format!("{} (GRIDLET_CPU_THREADS sets them)", device.sm_count));
+    row(text, "worker threads", format!("{} (set by GRIDLET_CPU_THREADS)", device.sm_count));
     if device.memory_bytes > 0 {
         row(text, "memory", gibibytes(device.memory_bytes));
     }
@@ -177,14 +178,14 @@ fn describe_gpu(device: &DeviceInfo, text: &mut String) {
     let yes = |flag| if flag { "yes" } else { "no" };
     let features = &device.green_context_features;
     let newer = [
-        ("ids of green contexts", features.ids, "13.0"),
+        ("green context ids", features.ids, "13.0"),
         ("structured splits", features.structured_split, "13.1"),
-        ("SMs of a stream", features.stream_resources, "13.1"),
+        ("SMs per stream", features.stream_resources, "13.1"),
         ("workqueues", features.workqueues, "13.1"),
     ];
     for (name, has, since) in newer {
         let has =
-            if has { "yes".to_owned() } else { format!("no: CUDA {since} in the driver has them") };
+            if has { "yes".to_owned() } else { format!("no: needs CUDA {since} in the driver") };
         row(text, name, has);
     }
     row(text, "unified addressing", yes(device.unified_addressing));

@@ -18,12 +18,12 @@ pub(crate) struct Options {
     json: bool,
 }
 
-/// Shows every component; fails if one that building needs is missing.
+/// Shows every component; fails if a required one is missing.
 pub(crate) fn run(options: &Options) -> Outcome {
     let report = doctor::report(&Toolchain::discover());
     let gpu = match gridlet_runtime::Device::list() {
         Ok(devices) if devices.is_empty() => {
-            Err("the driver is there, but lists no GPU".to_owned())
+            Err("the driver is installed, but lists no GPU".to_owned())
         }
         Ok(devices) => Ok(devices.into_iter().map(|device| device.name).collect::<Vec<_>>()),
         Err(error) => Err(error.to_string()),
@@ -49,11 +49,14 @@ pub(crate) fn run(options: &Options) -> Outcome {
     Err(Failure::new(
         status::MISSING,
         "missing-tool",
-        format!("building needs {}; `cargo xtask setup` gets what is missing", missing.join(", ")),
+        format!(
+            "building needs {}; `cargo xtask setup` installs the missing parts",
+            missing.join(", ")
+        ),
     ))
 }
 
-/// A line a component, where it was found or what is wrong and what to do.
+/// One line per component: where it was found, or the problem and its remedy.
 fn describe(report: &Report, gpu: &Result<Vec<String>, String>) -> String {
     let width = report.components.iter().map(|part| part.name.len()).max().unwrap_or(0);
     let mut text = String::new();
@@ -77,12 +80,12 @@ fn describe(report: &Report, gpu: &Result<Vec<String>, String>) -> String {
             let why = why.lines().next().unwrap_or_default();
             writeln!(
                 text,
-                "--  {:width$}  {:<14}  {why} (compiling needs none; `--device cpu` runs without)",
+                "--  {:width$}  {:<14}  {why} (compiling needs no GPU; `--device cpu` runs without one)",
                 "GPU", ""
             )
         }
     };
-    text.push_str("\nlooked in:\n");
+    text.push_str("\nsearched:\n");
     for place in &report.places {
         let folder = place.folder.as_deref().unwrap_or("not set");
         let _ = writeln!(text, "    {}: {folder}", place.origin);

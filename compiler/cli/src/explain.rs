@@ -7,21 +7,21 @@ use gridlet::diagnostics::{ids, reference};
 use crate::output::print;
 use crate::report::{Failure, Outcome};
 
-/// Characters of a wrong id that are shown.
+/// Characters of an unknown id that its error shows.
 const LONGEST_SHOWN: usize = 60;
 
 /// Options of `gridlet explain`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The id, as messages show it in brackets; without it, all are listed
+    /// The id, as messages show it in brackets; without it, all ids are listed
     #[arg(value_name = "ID")]
     id: Option<String>,
 }
 
-/// Prints what the reference says of an id, or the list of all.
+/// Prints the reference entry of an id, or the list of all ids.
 pub(crate) fn run(options: &Options) -> Outcome {
     let Some(id) = &options.id else { return print(&list()) };
-    // As it stands in a message: `error[unknown-name]`.
+    // Accepts an id as copied from a message: `error[unknown-name]`.
     let bare = id.rsplit_once('[').map_or(id.as_str(), |(_, rest)| rest.trim_end_matches(']'));
     match reference::entry(bare) {
         Some(entry) => print(&format!("{bare}\n\n{}\n", entry.text)),
@@ -35,13 +35,13 @@ pub(crate) fn run(options: &Options) -> Outcome {
     }
 }
 
-/// The beginning of what cannot be an id, with nothing that a terminal obeys.
+/// An invalid id, cut short and with control characters escaped.
 fn excerpt(text: &str) -> String {
     let begin: String = text.chars().take(LONGEST_SHOWN).flat_map(char::escape_debug).collect();
     if text.chars().nth(LONGEST_SHOWN).is_some() { format!("{begin}…") } else { begin }
 }
 
-/// Every id with its meaning, one a line.
+/// Every id with its meaning, one per line.
 fn list() -> String {
     let width = ids::explained().map(|(id, _)| id.len()).max().unwrap_or(0);
     ids::explained().fold(String::new(), |mut text, (id, meaning)| {

@@ -15,15 +15,16 @@ use crate::status;
 /// Options of `gridlet fmt`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Programs, and folders whose `.grid` files are meant; `-` formats standard input to standard output
+    /// Programs, or folders to search for `.grid` files; `-` formats standard input to standard
+    /// output
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Write nothing: show what would change, and fail if anything would
+    /// Write nothing: show the changes, and fail if there are any
     #[arg(long)]
     check: bool,
 }
 
-/// Formats every file, also after one that is wrong. The worst status wins.
+/// Formats every file, even after one fails. The worst status wins.
 pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     let mut worst = 0;
     for name in &options.files {
@@ -42,7 +43,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     if worst == 0 { Ok(()) } else { Err(Failure::shown(worst)) }
 }
 
-/// The `.grid` files below a folder, in the order of their names. What is hidden is left out.
+/// The `.grid` files below a folder, sorted by name, without hidden ones.
 fn programs(folder: &Path) -> Vec<Result<PathBuf, Failure>> {
     let is_hidden = |entry: &walkdir::DirEntry| {
         entry.depth() > 0 && entry.file_name().as_encoded_bytes().starts_with(b".")
@@ -94,8 +95,8 @@ fn read(path: &Path, is_input: bool) -> Result<String, Failure> {
     })
 }
 
-/// Replaces a file at once: whoever reads it finds the old text or the new one. Links stay links, and the
-/// permissions stay.
+/// Replaces a file atomically: readers find the old text or the new one. Symbolic links and
+/// permissions are kept.
 fn write(path: &Path, text: &str) -> Outcome {
     let io = |source| Failure::from(Error::Io { path: path.into(), source });
     let target = fs::canonicalize(path).map_err(io)?;
@@ -111,11 +112,11 @@ fn write(path: &Path, text: &str) -> Outcome {
     Ok(())
 }
 
-/// The most lines, before and after together, between the first and the last change: the time to compare them grows
-/// with their square.
+/// Maximum number of lines, before and after together, from the first change to the last: the time
+/// to compare them is quadratic.
 const MAX_COMPARED: usize = 10_000;
 
-/// What changes, with three lines around each change, as `diff -u` shows it.
+/// The changes with three lines of context, as `diff -u` shows them.
 fn diff(name: &str, before: &str, after: &str) -> String {
     let colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let mut shown = format!("--- {name}\n+++ {name}, formatted\n");
@@ -125,7 +126,7 @@ fn diff(name: &str, before: &str, after: &str) -> String {
     let same_end = same_end.count().min(lines(before)).min(lines(after));
     if lines(before) + lines(after) - 2 * same_end > MAX_COMPARED {
         let (first, last) = (same + 1, same + lines(before) - same_end);
-        return shown + &format!("too many changes to be shown, in lines {first} to {last}\n");
+        return shown + &format!("too many changes to show, in lines {first} to {last}\n");
     }
     let diff = TextDiff::from_lines(before, after);
     for hunk in diff.unified_diff().context_radius(3).iter_hunks() {
@@ -136,7 +137,7 @@ fn diff(name: &str, before: &str, after: &str) -> String {
                 ChangeTag::Delete => ('-', "\x1b[31m"),
                 ChangeTag::Insert => ('+', "\x1b[32m"),
             };
-            // Otherwise a change of line endings alone looks like none.
+            // Without this, a change of line endings alone would be invisible.
             let line = change.value().trim_end_matches('\n').replace('\r', "\\r");
             match colours && !colour.is_empty() {
                 true => shown += &format!("{colour}{sign}{line}\x1b[0m\n"),

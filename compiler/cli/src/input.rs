@@ -1,4 +1,4 @@
-//! What a command reads.
+//! The input files of the commands.
 
 use std::path::{Path, PathBuf};
 
@@ -6,8 +6,8 @@ use gridlet::compile::{self, Checked, KernelName};
 
 use super::report::{Failure, Reporter};
 
-/// Reads and checks a `.grid` file and what it uses, and shows the messages. `wanted` are kernels with const
-/// arguments to compile beside those that the program launches.
+/// Reads and checks a `.grid` file and the files that it uses, and shows the messages. `wanted` are
+/// kernel instances to compile in addition to those that the program launches.
 pub(crate) fn checked(
     path: &Path,
     wanted: &[KernelName],
@@ -18,7 +18,7 @@ pub(crate) fn checked(
     Ok(checked)
 }
 
-/// The same, and shows errors alone.
+/// As [`checked`], but shows only errors.
 pub(crate) fn read(
     path: &Path,
     wanted: &[KernelName],
@@ -30,7 +30,7 @@ pub(crate) fn read(
     compile::check_for(sources, wanted).map_err(|error| reporter.program(error, &shown))
 }
 
-/// What a file holds, by its ending.
+/// The kind of a file, by its extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileKind {
     /// Gridlet source.
@@ -42,7 +42,8 @@ pub(crate) enum FileKind {
 }
 
 impl FileKind {
-    /// The kind of a path. Anything unknown is read as source, so that its own error says what is wrong.
+    /// The kind of a path. An unknown extension counts as source: the parser then reports the
+    /// problem.
     pub(crate) fn of(path: &Path) -> FileKind {
         match path.extension().and_then(|ending| ending.to_str()) {
             Some("ll" | "bc") => FileKind::Nvvm,
@@ -52,7 +53,7 @@ impl FileKind {
     }
 }
 
-/// A path's stem, as outputs are called.
+/// A path without its extension, the base name of outputs.
 pub(crate) fn stem(path: &Path) -> PathBuf {
     path.file_stem().map_or_else(|| PathBuf::from("out"), PathBuf::from)
 }

@@ -45,7 +45,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     print(&text)
 }
 
-/// The layouts of all kernels, or of the one that is named.
+/// The layouts of all kernels, or of the named one.
 fn choose<'a>(program: &'a Checked, kernel: Option<&KernelName>) -> Vec<&'a ParamLayout> {
     let name = kernel.map(KernelName::to_string);
     let is_chosen = |layout: &&ParamLayout| name.as_ref().is_none_or(|name| layout.kernel == *name);
@@ -66,7 +66,7 @@ pub(crate) fn to_json(layouts: &[&ParamLayout], structs: &Structs) -> serde_json
     json!({"limit": MAX_PARAMETER_BYTES, "kernels": kernels.collect::<Vec<_>>()})
 }
 
-/// A layout as people read it, with its padding.
+/// A layout as a table, with its padding.
 pub(crate) fn table(layout: &ParamLayout, structs: &Structs) -> String {
     let mut text =
         format!("kernel {}: {} of {MAX_PARAMETER_BYTES} bytes\n", layout.kernel, layout.size);

@@ -1,7 +1,7 @@
-//! The `gridlet` program: one file per subcommand, and what they share.
+//! The `gridlet` program: one file per subcommand, and the code they share.
 //!
-//! Results go to standard output, everything else to standard error. The exit status says whose turn it
-//! is: see [`status`].
+//! Results go to standard output, everything else to standard error. The exit status tells whether
+//! the program, the command line, the machine or Gridlet is at fault: see [`status`].
 
 mod arguments;
 mod build;
@@ -30,7 +30,7 @@ use report::{MessageFormat, Reporter};
 #[derive(Parser)]
 #[command(name = "gridlet", version, about, max_term_width = 100)]
 struct Cli {
-    /// How to write errors
+    /// The format of errors
     #[arg(long, value_enum, global = true, default_value = "human", value_name = "FORMAT")]
     message_format: MessageFormat,
     #[command(subcommand)]
@@ -39,9 +39,9 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Report what is wrong with programs, and build nothing
+    /// Check programs for errors without building them
     Check(check::Options),
-    /// Lay out the source of programs in the one style of the language
+    /// Format programs in the language's one style
     Fmt(fmt::Options),
     /// Compile a program
     Build(build::Options),
@@ -49,13 +49,13 @@ enum Command {
     Layout(layout::Options),
     /// Run a kernel on a GPU or on the CPU
     Run(run::Options),
-    /// List the devices, and what they can do
+    /// List the devices and their capabilities
     Device(device::Options),
-    /// Measure what a driver does
+    /// Measure the behaviour of the driver
     Probe(probe::Options),
-    /// Say what a message means, and how to get rid of it
+    /// Explain a message and how to resolve it
     Explain(explain::Options),
-    /// Show which compiler parts were found, and how to get what is missing
+    /// Show which compiler parts were found, and how to install missing ones
     Doctor(doctor::Options),
 }
 

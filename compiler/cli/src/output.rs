@@ -3,7 +3,7 @@
 use crate::report::{Failure, Outcome};
 use crate::status;
 
-/// Writes to standard output. A closed pipe (`gridlet … | head`) is no error.
+/// Writes to standard output. A closed pipe (`gridlet … | head`) is not an error.
 pub(crate) fn print(text: &str) -> Outcome {
     use std::io::Write as _;
     let mut out = std::io::stdout().lock();

@@ -1,4 +1,4 @@
-//! Failures and how they are shown.
+//! Failures and how they are reported.
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -13,46 +13,46 @@ use clap::ValueEnum;
 
 use crate::status;
 
-/// How errors are written.
+/// The format of errors.
 #[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
 pub(crate) enum MessageFormat {
     /// For people: the source line with a caret.
     Human,
-    /// For tools: one JSON object a line.
+    /// For tools: one JSON object per line.
     Json,
 }
 
-/// What a command gives: nothing, or why it failed.
+/// The result of a command.
 pub(crate) type Outcome = Result<(), Failure>;
 
 /// Why a command failed. Its messages about the program may have been shown already.
 #[derive(Debug)]
 pub(crate) struct Failure {
     status: u8,
-    /// A stable id for tools, and the message; `None` if all was said.
+    /// A stable id for tools, and the message; `None` if everything was already reported.
     message: Option<(&'static str, String)>,
-    /// What to do about it.
+    /// The remedy.
     hint: Option<String>,
 }
 
 impl Failure {
-    /// A failure with a message that is not about a place in the source.
+    /// A failure whose message has no place in the source.
     pub(crate) fn new(status: u8, id: &'static str, message: impl Into<String>) -> Self {
         Failure { status, message: Some((id, message.into())), hint: None }
     }
 
-    /// The same with what to do about it.
+    /// Adds a hint: the remedy.
     pub(crate) fn with_hint(mut self, hint: Option<impl Into<String>>) -> Self {
         self.hint = hint.map(Into::into);
         self
     }
 
-    /// The call is wrong.
+    /// A wrong command line.
     pub(crate) fn call(message: impl Into<String>) -> Self {
         Failure::new(status::CALL, "wrong-call", message)
     }
 
-    /// All messages were shown.
+    /// A failure that was already reported.
     pub(crate) fn shown(status: u8) -> Self {
         Failure { status, message: None, hint: None }
     }
@@ -63,7 +63,7 @@ impl Failure {
     }
 }
 
-/// For errors that need no source to be shown; `Program` errors go through [`Reporter::program`].
+/// For errors that are shown without source; `Program` errors go through [`Reporter::program`].
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let (status, id) = match &error {
@@ -100,19 +100,19 @@ impl From<gridlet_runtime::Error> for Failure {
             Error::Checked(_) => (status::RUN, "check-failed"),
 
             Error::ParameterMismatch { .. } => (status::INTERNAL, "internal-error"),
-            // The call, its arguments, or the artifact that it names.
+            // The command line, or the artifact that it names.
             _ => (status::CALL, "wrong-call"),
         };
         Failure::new(status, id, error.to_string()).with_hint(error.hint())
     }
 }
 
-/// Writes to standard error. Where that is full or closed nobody reads it, and the exit status still tells.
+/// Writes to standard error. A failure to write is ignored: the exit status still tells the result.
 fn say(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Shows messages in the format that was asked for.
+/// Shows messages in the requested format.
 pub(crate) struct Reporter {
     format: MessageFormat,
 }
@@ -138,7 +138,8 @@ impl Reporter {
         }
     }
 
-    /// Shows the messages of an error of a program in `sources`, and gives the failure that is left.
+    /// Shows the diagnostics of a failed program, and returns the failure that remains to be
+    /// reported.
     pub(crate) fn program(&self, error: Error, sources: &SourceMap) -> Failure {
         match error {
             Error::Program(messages) => {
@@ -149,10 +150,10 @@ impl Reporter {
         }
     }
 
-    /// Shows what `--check` found, with the lines of `sources` if they are at hand, and gives the failure that is
-    /// left.
+    /// Shows the findings of `--check`, with lines of `sources` if available, and returns the
+    /// failure that remains to be reported.
     pub(crate) fn findings(&self, findings: &Findings, sources: Option<&SourceMap>) -> Failure {
-        // Artifacts have names that are the same everywhere; here files are named as they are reached.
+        // Artifacts hold machine-independent names; messages use the path from the current folder.
         let file = |name: &str| sources?.files().iter().find(|known| known.name == name);
         let mut reports = findings.reports.clone();
         for place in reports.iter_mut().flat_map(Report::places_mut) {
@@ -185,7 +186,7 @@ impl Reporter {
         self.aside("warning", id, message);
     }
 
-    /// Shows what is good to know.
+    /// Shows a note.
     pub(crate) fn note(&self, id: &str, message: &str) {
         self.aside("note", id, message);
     }
@@ -207,12 +208,12 @@ impl Reporter {
         }
     }
 
-    /// A failure as it is shown; `None` if all was said.
+    /// The rendered failure; `None` if everything was already reported.
     fn text(&self, failure: &Failure) -> Option<String> {
         let (id, message) = failure.message.as_ref()?;
         let hint = failure.hint.as_deref();
         Some(match self.format {
-            // As the renderer of diagnostics sets notes that have no source line above them.
+            // Matches the layout of diagnostics' notes that have no source line above them.
             MessageFormat::Human => {
                 let hint = hint.map_or_else(String::new, |hint| format!("\n  = hint: {hint}"));
                 format!("error: {message}{hint}")

@@ -25,47 +25,47 @@ use crate::output::{print, print_json};
 use crate::report::{Failure, Outcome, Reporter};
 use crate::{statistics, status, value};
 
-/// Elements of a buffer that `--print NAME` shows without a count.
+/// Elements that `--print NAME` shows when no count is given.
 const DEFAULT_PRINTED: usize = 16;
 
 /// Options of `gridlet run`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The program: a .grid file, or a bundle that `gridlet build` wrote
+    /// The program: a .grid file, or a bundle written by `gridlet build`
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The kernel to launch; with constants, as `k::<8>`, if it has const parameters
     #[arg(long, value_name = "K")]
     kernel: KernelName,
-    /// Blocks of the grid
+    /// Blocks in the grid
     #[arg(long, value_name = "X[,Y[,Z]]")]
     grid: Extent,
-    /// Threads of a block
+    /// Threads per block
     #[arg(long, value_name = "X[,Y[,Z]]")]
     block: Extent,
-    /// Dynamic shared memory of a block, in bytes
+    /// Dynamic shared memory per block, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     shared: u32,
     /// An argument, in kernel order: 7, -2.5, true, [1024], [1024]=iota, [1024]=fill:V,
     /// [1024]=random:SEED, @file.bin, null, {1.5, {2, 3}} for a struct, a vector or an array
     #[arg(long = "arg", value_name = "A", allow_hyphen_values = true)]
     arguments: Vec<String>,
-    /// Show the first elements of a pointer parameter after the run
+    /// Print the first elements of a pointer parameter after the run
     #[arg(long, value_name = "NAME[:COUNT]")]
     print: Vec<String>,
-    /// Where to run; auto is the first GPU if there is one, else the CPU
+    /// The device; auto is the first GPU, or the CPU if there is none
     #[arg(long, default_value = "auto", value_name = "auto|cuda[:N]|cpu")]
     device: DeviceSelector,
-    /// Find and explain wrong accesses, races and barriers that not all threads reach (on the CPU)
+    /// Detect invalid accesses, races and barriers that not all threads reach (CPU only)
     #[arg(long)]
     check: bool,
-    /// Permute the order of threads, blocks and grids (on the CPU)
+    /// Permute the order of threads, blocks and grids (CPU only)
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Run in a green context of at least this many SMs (on the CPU: worker threads)
     #[arg(long, value_name = "N")]
     sms: Option<u32>,
-    /// Launches that may be pending at once [default: 2,048]
+    /// Maximum number of pending device-side launches [default: 2,048]
     #[arg(long, value_name = "N")]
     pending_launches: Option<u64>,
     /// Show how many launches the kernels make, how deep they nest, and which SMs run them
@@ -74,7 +74,7 @@ pub(crate) struct Options {
     /// Write JSON
     #[arg(long)]
     json: bool,
-    /// Give up after this long
+    /// Time limit of the run
     #[arg(long, default_value_t = 60.0, value_name = "SECONDS", value_parser = seconds)]
     timeout: f64,
     #[command(flatten)]
@@ -106,7 +106,7 @@ impl FromStr for Extent {
     }
 }
 
-/// A time in seconds, as options take it.
+/// Parses a time in seconds.
 pub(super) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if seconds > 0.0 && seconds <= 1e6 => Ok(seconds),
@@ -114,19 +114,19 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The program to run: not compiled yet, or an artifact.
+/// The program to run: source or an artifact.
 enum Input {
     Source(Box<Checked>),
     Artifact(Artifact),
 }
 
-/// A buffer on the device, and what is known of it.
+/// A buffer on the device and its element type.
 struct Bound {
     plan: BufferPlan,
     memory: DeviceMemory,
 }
 
-/// Runs a kernel. All that can be wrong with the call is found before a device is touched.
+/// Runs a kernel. Every error of the command line is found before a device is touched.
 pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     let input = match FileKind::of(&options.file) {
         FileKind::Source => {
@@ -136,7 +136,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
         FileKind::Artifact => Input::Artifact(Artifact::open(&options.file)?),
         FileKind::Nvvm => {
             return Err(Failure::call(format!(
-                "{}: NVVM IR does not say what its kernels' parameters are; `gridlet build` compiles it",
+                "{}: NVVM IR does not describe its kernels' parameters; `gridlet build` compiles it",
                 options.file.display()
             )));
         }
@@ -172,7 +172,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
             let arch =
                 CudaArch::for_device(capability.major, capability.minor).ok_or_else(|| {
                     let message =
-                        format!("Gridlet builds for no GPU of compute capability {capability}");
+                        format!("Gridlet cannot build for GPUs of compute capability {capability}");
                     Failure::new(status::MISSING, "missing-device", message)
                 })?;
             let build = options.code.build_options(arch).with_statistics(options.stats);
@@ -181,14 +181,14 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
         }
     };
     reporter.diagnostics(&session.tool_warnings(), &SourceMap::default());
-    // Before any kernel: the driver sizes the pool at the first one.
+    // Before the first kernel, at which the driver sizes the pool.
     if let Some(launches) = options.pending_launches {
         device.set_pending_launch_limit(launches)?;
     }
     execute(options, reporter, sources.as_deref(), &device, &artifact, plans, &printed)
 }
 
-/// Opens the device that the options ask for.
+/// Opens the requested device.
 fn open(options: &Options) -> Result<Device, Failure> {
     let only_cpu = options.check || options.seed.is_some();
     match options.device {
@@ -240,7 +240,7 @@ fn parse_arguments(
     parsed.collect::<Result<_, _>>().map_err(Failure::call)
 }
 
-/// `NAME[:COUNT]` of every `--print`, checked against the buffers there are.
+/// Parses every `--print NAME[:COUNT]`, and checks the name against the buffers.
 fn parse_prints(texts: &[String], plans: &[ArgumentPlan]) -> Result<Vec<(String, usize)>, Failure> {
     let known: Vec<&BufferPlan> = plans.iter().flat_map(|plan| &plan.buffers).collect();
     let parse = |text: &String| {
@@ -352,17 +352,17 @@ fn execute(
     }
 }
 
-/// Says where a partition is not what was asked for, or does not hold.
+/// Warns if a partition has another size than requested, or does not confine launched kernels.
 fn tell_of_partition(green: &GreenContext, asked: u32, program: &Program, reporter: &Reporter) {
     let given = green.sm_count();
     if given != asked {
         let device = green.device();
         let sizes = device.info().sm_granularity.as_ref().map(|sizes| {
             let SmGranularity { minimum, alignment, .. } = sizes;
-            format!(": this GPU splits in multiples of {alignment}, {minimum} at least")
+            format!(": this GPU splits in multiples of {alignment}, at least {minimum}")
         });
         let sizes = sizes.unwrap_or_default();
-        reporter.note("partition-rounded", &format!("{asked} SMs asked, {given} given{sizes}"));
+        reporter.note("partition-rounded", &format!("{asked} SMs requested, {given} given{sizes}"));
     }
     let confinement = green.confinement(program);
     let text = format!("--sms {asked}: {confinement}");
@@ -374,7 +374,7 @@ fn tell_of_partition(green: &GreenContext, asked: u32, program: &Program, report
     }
 }
 
-/// The failure of a run that lost launches, with what this program's user can do.
+/// The failure of a run that lost launches, with a hint at the option that may help.
 fn lost_launches(lost: LostLaunches) -> Failure {
     let pool_was_full = lost.error == gridlet::launch::symbols::ERROR_LAUNCH_PENDING_COUNT_EXCEEDED;
     let hint = pool_was_full.then_some("give `--pending-launches N` for a larger pool");
@@ -389,7 +389,7 @@ fn argument<'a>(ty: &Type, bytes: &'a [u8]) -> Arg<'a> {
     }
 }
 
-/// The elements that `--print` asked for, by name.
+/// Reads the elements that `--print` names.
 fn read_buffers(
     manifest: &Manifest,
     bound: &[Bound],
@@ -432,10 +432,10 @@ fn show_json(
     }))
 }
 
-/// That `--stats` has nothing to show, and what to do.
+/// The note that the image is not instrumented, and how to build one that is.
 fn uninstrumented(file: &Path) -> String {
     let file = file.display();
-    format!("{file} notes no statistics; build it again with `gridlet build --stats`")
+    format!("{file} records no statistics; rebuild it with `gridlet build --stats`")
 }
 
 fn show_text(mut text: String, shown: &[(String, Vec<Value>)]) -> Outcome {

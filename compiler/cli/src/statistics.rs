@@ -1,16 +1,16 @@
-//! What `gridlet run --stats` shows.
+//! The output of `gridlet run --stats`.
 
 use std::fmt::Write as _;
 
 use gridlet_runtime::{DeviceKind, LostLaunches, Statistics};
 use serde_json::{Value, json};
 
-/// Adds lines for people.
+/// Appends the statistics as text.
 pub(crate) fn describe(noted: &Statistics, kind: DeviceKind, text: &mut String) {
     let Statistics { launches_made, deepest_nesting, may_be_deeper, host_sms, kernel_sms } = noted;
     let (at_least, why) = match may_be_deeper {
         false => ("", ""),
-        true => ("at least ", " (the parameters of a kernel leave no room to count)"),
+        true => ("at least ", " (the parameters of a kernel leave no room for the counter)"),
     };
     let _ = writeln!(
         text,
@@ -24,7 +24,7 @@ pub(crate) fn describe(noted: &Statistics, kind: DeviceKind, text: &mut String) 
     let _ = writeln!(text, "{what}: {host} ran grids of the host, {kernels} those of kernels");
 }
 
-/// The object under `launches`.
+/// The JSON object under `launches`.
 pub(crate) fn launches_json(noted: Option<&Statistics>, lost: Option<&LostLaunches>) -> Value {
     let lost = lost.map_or(0, |lost| lost.count);
     match noted {
@@ -38,7 +38,7 @@ pub(crate) fn launches_json(noted: Option<&Statistics>, lost: Option<&LostLaunch
     }
 }
 
-/// The object under `sms`: their numbers; on the CPU those of the workers.
+/// The JSON object under `sms`: SM numbers; on the CPU, worker numbers.
 pub(crate) fn sms_json(noted: Option<&Statistics>) -> Value {
     match noted {
         None => Value::Null,

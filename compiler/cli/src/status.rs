@@ -1,8 +1,8 @@
-//! Exit statuses: whose turn it is when a call fails.
+//! Exit statuses, by the party responsible for the failure.
 
 /// The program is wrong.
 pub(crate) const PROGRAM: u8 = 1;
-/// The call is wrong.
+/// The command line is wrong.
 pub(crate) const CALL: u8 = 2;
 /// A tool, driver or device is missing, too old, or refused its input.
 pub(crate) const MISSING: u8 = 3;

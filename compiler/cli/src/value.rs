@@ -1,13 +1,13 @@
-//! Values as text: arguments of `--arg`, and elements that `--print` shows.
+//! Values as text: the arguments of `--arg`, and the elements that `--print` shows.
 //!
-//! Bytes are little-endian and laid out as the manifest says.
+//! Bytes are little-endian and laid out according to the manifest.
 
 use gridlet::float;
 use gridlet_runtime::manifest::{Manifest, Type};
 use half::{bf16, f16};
 use serde_json::{Map, Value};
 
-/// Writes scalar `text` of the type called `scalar` to `out`.
+/// Encodes `text` as a scalar of the named type.
 pub(crate) fn encode_scalar(text: &str, scalar: &str) -> Result<Vec<u8>, String> {
     fn integer<T: TryFrom<i128>>(text: &str, scalar: &str) -> Result<T, String> {
         let plain = text.replace('_', "");
@@ -48,7 +48,7 @@ pub(crate) fn encode_scalar(text: &str, scalar: &str) -> Result<Vec<u8>, String>
     })
 }
 
-/// A float of the type called `scalar`, rounded; `None` if that is no float type.
+/// Encodes a float of the named type, rounded; `None` if that is not a float type.
 pub(crate) fn encode_float(value: f64, scalar: &str) -> Option<Vec<u8>> {
     Some(match scalar {
         "f16" => float::to_f16(value).to_le_bytes().to_vec(),
@@ -59,8 +59,8 @@ pub(crate) fn encode_float(value: f64, scalar: &str) -> Option<Vec<u8>> {
     })
 }
 
-/// A value as JSON: structs by field name, vectors and arrays as arrays, pointers as `0x…` strings, floats
-/// that JSON has no number for as `"NaN"`, `"inf"`, `"-inf"`.
+/// A value as JSON: structs by field name, vectors and arrays as arrays, pointers as `0x…` strings,
+/// and floats that JSON cannot represent as `"NaN"`, `"inf"`, `"-inf"`.
 pub(crate) fn decode(bytes: &[u8], ty: &Type, manifest: &Manifest) -> Value {
     match ty {
         Type::Scalar(scalar) => decode_scalar(bytes, scalar),
@@ -115,7 +115,7 @@ fn decode_scalar(bytes: &[u8], scalar: &str) -> Value {
         "u64" => u64::from_le_bytes(word(bytes)).into(),
         "f16" => float(f16::from_le_bytes(word(bytes)).to_f64()),
         "bf16" => float(bf16::from_le_bytes(word(bytes)).to_f64()),
-        // The shortest decimal that reads back as the same f32, not its f64 expansion.
+        // The shortest decimal that reads back as the same f32, instead of its f64 expansion.
         "f32" => {
             let value = f32::from_le_bytes(word(bytes));
             value.to_string().parse().map_or_else(|_| float(f64::from(value)), float)
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn narrow_floats_round_once() {
-        // By way of f32 it would be the middle of two f16, and then 1.
+        // Rounded to f32 first, it would lie halfway between two f16 values, and then become 1.
         let text = "1.000488281251";
         assert_eq!(encode_scalar(text, "f16").unwrap(), 0x3c01_u16.to_le_bytes());
         assert_eq!(encode_scalar("65519.99", "f16").unwrap(), 0x7bff_u16.to_le_bytes());

@@ -1,7 +1,7 @@
-//! What the fuzz targets do with their bytes: each function answers any bytes or panics, and a panic is a bug.
+//! The bodies of the fuzz targets. Each must handle any bytes without panicking: a panic is a bug.
 //!
-//! A test of `nvvm-tests` calls the same functions with the files in `corpus/`, which hold a few bytes of every
-//! kind and all that was ever found.
+//! A test of `nvvm-tests` calls the same functions with the files in `corpus/`, which hold a small
+//! sample of every kind of input and every input that ever failed.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -20,10 +20,10 @@ use gridlet::{arch::Dialect, check::parse_and_check, syntax};
 use gridlet_runtime::Artifact;
 use nvvm_tests::generate;
 
-/// A target: its name and what it does.
+/// A target: its name and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// All of them.
+/// All targets.
 pub const TARGETS: [Target; 6] = [
     ("parse", parse),
     ("format", format),
@@ -33,14 +33,14 @@ pub const TARGETS: [Target; 6] = [
     ("cubin", cubin),
 ];
 
-/// Lexer and parser.
+/// Runs lexer and parser.
 pub fn parse(data: &[u8]) {
     let sources = program(data);
     let (_, diagnostics) = syntax::parse(&sources, FileId(0));
     look_at(&diagnostics, &sources);
 }
 
-/// The formatter. A source and its result have the same tokens, and what is formatted stays as it is.
+/// Runs the formatter, which must preserve the tokens and be idempotent.
 pub fn format(data: &[u8]) {
     let sources = program(data);
     let Some(once) = accept(layout_of(&sources)) else { return };
@@ -50,13 +50,13 @@ pub fn format(data: &[u8]) {
     assert!(once == twice, "formatted again, it is\n{twice}\ninstead of\n{once}");
 }
 
-/// The checker with its flow analyses, and the stages behind it that need no tool.
+/// Runs the checker with its flow analyses, and the later stages that need no tool.
 pub fn check(data: &[u8]) {
     through_ir(&program(data));
 }
 
-/// Programs of the generator, damaged: the first four bytes are its seed, every four after them one damage. What is
-/// still right goes on to LLVM.
+/// Mutates a generated program: the first four bytes are the generator's seed, every further four
+/// bytes one mutation. Programs that still pass the checker continue to LLVM.
 pub fn generated(data: &[u8]) {
     let Some((seed, damages)) = data.split_first_chunk::<4>() else { return };
     let source = generate::program(u64::from(u32::from_le_bytes(*seed) % 4096)).source;
@@ -79,7 +79,7 @@ pub fn generated(data: &[u8]) {
     }
 }
 
-/// A bundle, as the runtime reads it.
+/// Reads a bundle, as the runtime does.
 pub fn artifact(data: &[u8]) {
     if let Ok(artifact) = Artifact::from_bytes(data) {
         let again = artifact.to_bytes().expect("what was read can be written");
@@ -87,15 +87,15 @@ pub fn artifact(data: &[u8]) {
     }
 }
 
-/// A cubin, as the link stage reads it.
+/// Reads a cubin, as the link stage does.
 pub fn cubin(data: &[u8]) {
     let cubin = Cubin(data.to_vec());
-    // Errors are answers.
+    // Errors are valid results.
     let _ = cubin::parameter_records(&cubin);
     let _ = cubin::kernel_resources(&cubin);
 }
 
-/// Words that `generated` puts in anywhere.
+/// Words that `generated` inserts at random.
 const WORDS: [&str; 24] = [
     "0",
     "1",
@@ -127,7 +127,7 @@ fn program(data: &[u8]) -> SourceMap {
     SourceMap::single("fuzz.grid", String::from_utf8_lossy(data))
 }
 
-/// Cuts a text into words, single signs and white space.
+/// Splits a text into words, single punctuation characters and white space.
 fn pieces(text: &str) -> Vec<&str> {
     let is_word = |sign: char| sign.is_alphanumeric() || sign == '_';
     let mut pieces = vec![];
@@ -144,7 +144,8 @@ fn pieces(text: &str) -> Vec<&str> {
     pieces
 }
 
-/// The texts of the tokens, without the commas that a formatter may add and leave out: those before a closing sign.
+/// The texts of the tokens, without commas before a closing bracket, which a formatter may add and
+/// remove.
 fn words(sources: &SourceMap) -> Vec<&str> {
     let text = &sources.file(FileId(0)).text;
     let mut words: Vec<&str> = vec![];
@@ -158,7 +159,7 @@ fn words(sources: &SourceMap) -> Vec<&str> {
     words
 }
 
-/// Messages have known ids that `gridlet explain` explains, point into the text, and can be shown.
+/// Checks that diagnostics have known, explained ids, point into the text, and can be rendered.
 fn look_at(diagnostics: &[Diagnostic], sources: &SourceMap) {
     static EXPLAINED: OnceLock<BTreeSet<&str>> = OnceLock::new();
     let explained = EXPLAINED.get_or_init(|| reference::entries().map(|entry| entry.id).collect());
@@ -174,7 +175,8 @@ fn look_at(diagnostics: &[Diagnostic], sources: &SourceMap) {
     render(diagnostics, sources, false);
 }
 
-/// Whatever the checker lets through, the stages behind it take, but for what is theirs to refuse.
+/// Builds and lowers the IR of a source that the checker accepts; later stages may refuse it only
+/// for reasons of their own.
 fn through_ir(sources: &SourceMap) -> Option<Checked> {
     let (program, diagnostics) = parse_and_check(sources);
     look_at(&diagnostics, sources);
@@ -192,7 +194,7 @@ fn through_ir(sources: &SourceMap) -> Option<Checked> {
     Some(checked)
 }
 
-/// Both back ends' modules can be made.
+/// Builds the LLVM modules of both back ends.
 fn through_llvm(checked: &Checked) {
     for dialect in [Dialect::Legacy, Dialect::Modern] {
         let options =
@@ -202,7 +204,7 @@ fn through_llvm(checked: &Checked) {
     accept(compile::cpu_llvm(&checked, &CpuOptions { check: true, ..CpuOptions::default() }));
 }
 
-/// The user's mistakes are answers, our own are bugs.
+/// The user's errors are valid results; internal errors are bugs.
 fn accept<T>(result: Result<T, impl Into<Error>>) -> Option<T> {
     match result.map_err(Into::into) {
         Ok(value) => Some(value),

@@ -1,6 +1,6 @@
-//! Artifacts: what a build leaves behind, and the manifest that describes it.
+//! Artifacts: the images of a build, and the manifest that describes them.
 //!
-//! The format is `gridlet-artifact`'s ([`gridlet_artifact::manifest`]); this stage only fills it in.
+//! `gridlet-artifact` defines the format ([`gridlet_artifact::manifest`]); this stage fills it in.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -108,8 +108,8 @@ pub fn build_cpu(session: &Session, program: &Checked, options: &CpuOptions) -> 
     pack(session, program, vec![(Target::Cpu, image)], options.statistics)
 }
 
-/// Builds an image for each target and packs them with their manifest. Kernels note statistics if `cuda` or `cpu` says
-/// so.
+/// Builds an image for each target and packs them with their manifest. Kernels are instrumented if
+/// `cuda` or `cpu` requests statistics.
 ///
 /// # Errors
 /// As [`Session::cubin`] and [`Session::cpu_image`].
@@ -138,10 +138,10 @@ pub fn build_for(
     pack(session, program, images, statistics)
 }
 
-/// Packs images that are built already; `statistics` says whether their kernels note some.
+/// Packs finished images; `statistics` tells whether their kernels are instrumented.
 ///
 /// # Errors
-/// [`Error::Internal`] if the runtime does not take what the compiler made.
+/// [`Error::Internal`] if the artifact reader rejects the compiler's output.
 pub fn pack(
     session: &Session,
     program: &Checked,
@@ -163,7 +163,7 @@ pub fn pack(
 /// An image to pack.
 #[derive(Clone, Debug)]
 pub struct NewImage {
-    /// What it is.
+    /// Its kind.
     pub kind: ImageKind,
     /// `sm_90`, `compute_90` or [`cpu_arch`].
     pub arch: String,
@@ -200,19 +200,19 @@ pub fn assemble(
     Artifact::new(manifest, files).map_err(|error| Error::internal("artifact", error.to_string()))
 }
 
-/// Collects the structs that parameters, statics and other such structs mention.
+/// Collects the structs that parameters, statics and other collected structs mention.
 struct StructTable<'a> {
     structs: &'a Structs,
     mentioned: BTreeSet<StructId>,
-    /// Those whose fields were not looked at yet. They wait in a list because structs that point to others may be a
-    /// chain of any length.
+    /// Structs whose fields are still to be visited. A list rather than recursion, because structs
+    /// that point to others may form a chain of any length.
     open: Vec<StructId>,
 }
 
 impl StructTable<'_> {
     fn describe(&mut self, ty: &Type) -> manifest::Type {
         match ty {
-            // No parameter is of type unit; a pointer to it reads as a pointer to bytes.
+            // No parameter has the unit type; a pointer to it reads as a pointer to bytes.
             Type::Unit => manifest::Type::Scalar("u8".into()),
             Type::Scalar(scalar) => manifest::Type::Scalar(scalar.name().into()),
             Type::Vector(scalar, count) => {
@@ -234,7 +234,7 @@ impl StructTable<'_> {
         }
     }
 
-    /// The structs in the order of the program.
+    /// The structs in program order.
     fn finish(mut self) -> Vec<manifest::Struct> {
         let structs = self.structs;
         let mut found = BTreeMap::new();
@@ -272,7 +272,7 @@ mod tests {
         let manifest = describe(&fills);
         assert_eq!(manifest.kernels.len(), 1);
         assert_eq!(manifest.kernels[0].launches, [""; 0]);
-        // Fills still launch grids, and those leave green contexts as all device-side launches do.
+        // Fills still launch grids, which leave green contexts as all device-side launches do.
         assert!(manifest.device_runtime.is_some());
     }
 }

@@ -1,5 +1,5 @@
-//! Atomic operations: relaxed, as CUDA's `atomicAdd` and its like. What LLVM does not write as the language
-//! means it is in `atomic_ptx.rs`.
+//! Atomic operations with relaxed ordering, as CUDA's `atomicAdd`. `atomic_ptx.rs` has those that
+//! LLVM cannot express with the language's semantics.
 
 use inkwell::AtomicOrdering::Monotonic;
 use inkwell::AtomicRMWBinOp;
@@ -16,11 +16,11 @@ use crate::error::Result;
 use gridlet_lang::builtins::{AtomicOp, Scope};
 use gridlet_lang::types::Scalar;
 
-/// What LLVM calls the scope of one GPU. Without it LLVM means the whole system.
+/// LLVM's name for the scope of one GPU. Without a scope, an atomic covers the whole system.
 const SCOPE: &str = "device";
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
-    /// Reads, modifies and writes; gives the old value.
+    /// Reads, modifies and writes; returns the old value.
     pub(super) fn atomic(
         &self,
         op: AtomicOp,
@@ -49,7 +49,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             (AtomicOp::Exch, _) => AtomicRMWBinOp::Xchg,
         };
         if scalar.is_float() {
-            // LLVM 7 exchanges integers only.
+            // LLVM 7's exchange takes only integers.
             if op != AtomicOp::Exch {
                 return Err(bug(format!("atomic {op:?} on {}", scalar.name())));
             }
@@ -72,7 +72,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         Ok(old)
     }
 
-    /// Writes `new` if `expected` is there; gives what was there.
+    /// Writes `new` if memory holds `expected`; returns the old value.
     pub(super) fn atomic_cas(
         &self,
         scope: Scope,
@@ -91,7 +91,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     }
 
     fn scope(&self) -> u32 {
-        // A CPU has the whole system only, which LLVM calls by the empty name.
+        // A CPU has only the system scope, whose name is empty in LLVM.
         let name = if self.cx.cpu().is_some() { "" } else { SCOPE };
         // SAFETY: the context is alive, and LLVM reads exactly the name's bytes.
         unsafe { LLVMGetSyncScopeID(self.cx.context.raw(), name.as_ptr().cast(), name.len()) }
@@ -103,14 +103,15 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         unsafe { LLVMSetAtomicSyncScopeID(instruction.as_value_ref(), self.scope()) }
     }
 
-    /// inkwell's `build_atomicrmw` takes integers only.
+    /// `atomicrmw fadd`, through LLVM's C interface because inkwell's `build_atomicrmw` takes only
+    /// integers.
     fn atomic_float_add(
         &self,
         address: PointerValue<'ctx>,
         value: FloatValue<'ctx>,
     ) -> FloatValue<'ctx> {
-        // SAFETY: builder, address and value are of this context, the builder stands in a block, and
-        // `fadd` takes a float; the result has the value's type.
+        // SAFETY: builder, address and value are of this context, the builder is positioned in a
+        // block, and `fadd` takes a float; the result has the value's type.
         unsafe {
             FloatValue::new(LLVMBuildAtomicRMWSyncScope(
                 self.build().as_mut_ptr(),

@@ -1,7 +1,8 @@
-//! Atomic operations by PTX assembly, which all readers of the module take.
+//! Atomic operations as PTX assembly, which every consumer of the module accepts.
 //!
-//! LLVM writes `atomicrmw` of every scope as `atom` without one, which means the device, and libNVVM 13.0
-//! refuses atomic loads and stores. Addresses are generic (PTX ISA, "atom", "ld", "st").
+//! LLVM writes `atomicrmw` of every scope as `atom` without a scope, which means the device, and
+//! libNVVM 13.0 refuses atomic loads and stores. Addresses are generic (PTX ISA, "atom", "ld",
+//! "st").
 
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, CallSiteValue, PointerValue};
@@ -13,7 +14,7 @@ use gridlet_lang::builtins::{AtomicOp, Order, Scope};
 use gridlet_lang::types::{Scalar, Type};
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
-    /// Reads, modifies and writes within a scope; gives the old value.
+    /// Reads, modifies and writes within a scope; returns the old value.
     pub(super) fn scoped_atomic(
         &self,
         op: AtomicOp,
@@ -53,7 +54,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         Ok(build.build_bit_cast(result(old)?, self.cx.scalar_type(scalar), "")?)
     }
 
-    /// Writes `new` if `expected` is there, within a scope; gives what was there.
+    /// Writes `new` if memory holds `expected`, within a scope; returns the old value.
     pub(super) fn scoped_atomic_cas(
         &self,
         scope: Scope,
@@ -70,7 +71,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         result(self.memory_assembly(text, constraints, Some(ty), &[address, expected, new])?)
     }
 
-    /// Reads a number of 32 or 64 bits, by device scope.
+    /// Reads a 32- or 64-bit number, with device scope.
     pub(super) fn atomic_load(
         &self,
         order: Order,
@@ -87,7 +88,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         Ok(self.build().build_bit_cast(result(loaded)?, ty, "")?)
     }
 
-    /// Writes a number of 32 or 64 bits, by device scope.
+    /// Writes a 32- or 64-bit number, with device scope.
     pub(super) fn atomic_store(
         &self,
         order: Order,
@@ -103,7 +104,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         Ok(())
     }
 
-    /// PTX that reads or writes memory.
+    /// Assembly that reads or writes memory.
     fn memory_assembly(
         &self,
         text: String,
@@ -120,7 +121,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         Ok(self.build().build_indirect_call(ty, assembly, &arguments, "")?)
     }
 
-    /// A number of 32 or 64 bits as an integer.
+    /// A 32- or 64-bit number as an integer.
     pub(super) fn number_bits(&self, value: BasicValueEnum<'ctx>) -> Result<BasicValueEnum<'ctx>> {
         let BasicValueEnum::FloatValue(float) = value else { return Ok(value) };
         let is_single = float.get_type() == self.cx.float_type(Scalar::F32);
@@ -129,7 +130,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     }
 }
 
-/// The scope in PTX (PTX ISA, "Memory Consistency Model", "Scope").
+/// The PTX suffix of a scope (PTX ISA, "Memory Consistency Model", "Scope").
 fn scope_suffix(scope: Scope) -> &'static str {
     match scope {
         Scope::Block => "cta",
@@ -138,7 +139,7 @@ fn scope_suffix(scope: Scope) -> &'static str {
     }
 }
 
-/// The constraint of a register for a number of 32 or 64 bits.
+/// The register constraint for a 32- or 64-bit number.
 fn register(ty: BasicTypeEnum<'_>) -> char {
     match ty {
         BasicTypeEnum::FloatType(ty) if ty.get_bit_width() == 32 => 'f',

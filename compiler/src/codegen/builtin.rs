@@ -1,4 +1,5 @@
-//! Built-in operations: which file emits which, and the few that are one instruction.
+//! Built-in operations: dispatches each to the file that emits it, and emits the few that are one
+//! instruction.
 
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, IntValue};
@@ -12,7 +13,7 @@ use gridlet_lang::ir::{GlobalId, Operand};
 use gridlet_lang::types::Type;
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
-    /// Emits a built-in operation whose value is a `ty`.
+    /// Emits a built-in operation with a result of type `ty`.
     pub(super) fn builtin(
         &self,
         builtin: Builtin,
@@ -53,7 +54,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             (Builtin::ActiveMask, []) => self.assembly("activemask.b32 $0;", 32, &[])?,
             (Builtin::LaneId, []) => self.special_register("laneid")?,
             (Builtin::SmId, []) => self.special_register("smid")?,
-            // By assembly, because LLVM 7 takes two reads of the intrinsic for one.
+            // As assembly, because LLVM 7 merges two reads of the intrinsic.
             (Builtin::Clock64, []) => self.assembly("mov.u64 $0, %clock64;", 64, &[])?,
             (Builtin::GlobalTimer, []) => self.assembly("mov.u64 $0, %globaltimer;", 64, &[])?,
             (Builtin::Atomic(op, scope), [address, value]) => {
@@ -88,7 +89,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         Ok(Some(value))
     }
 
-    /// Calls an intrinsic or a function of CUDA that gives nothing.
+    /// Calls an intrinsic or a CUDA function without a result.
     pub(super) fn effect(
         &self,
         name: &str,
@@ -113,7 +114,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         result(self.emit_call(function, &[], name)?)
     }
 
-    /// PTX that gives an integer of `bits` from 32-bit integers, and must stay where it is.
+    /// Assembly that computes an integer of `bits` from 32-bit integers, and must not be moved.
     pub(super) fn assembly(
         &self,
         text: &str,

@@ -1,5 +1,6 @@
-//! `as`, with Rust's meaning: integers are cut or extended by the sign of their own type, floats saturate
-//! to integers and NaN gives 0, every other conversion rounds to the nearest, ties to even.
+//! `as`, with Rust's semantics: integers are truncated, or extended according to the sign of their
+//! own type; floats saturate to integers and NaN becomes 0; every other conversion rounds to
+//! nearest, ties to even.
 
 use inkwell::FloatPredicate;
 use inkwell::values::{BasicValueEnum, FloatValue, IntValue};
@@ -55,7 +56,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             (false, true) => self.int_to_float(int(value)?, from, to),
             (true, true) => self.cast_float(value, from, to),
             (true, false) => {
-                // Both narrow types fit f32, and PTX converts f32 and f64 alone to every integer.
+                // f32 represents both narrow types exactly, and PTX converts only f32 and f64 to
+                // every integer type.
                 let wide = if from == Scalar::F64 { Scalar::F64 } else { Scalar::F32 };
                 let value = float(self.cast_scalar(value, from, wide)?)?;
                 Ok(self.float_to_int(value, to)?.into())
@@ -126,8 +128,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         if self.cx.has_half(to) { self.half_to_bits(value) } else { Ok(value) }
     }
 
-    /// Float to integer. LLVM's conversion is undefined outside the range and LLVM 7 has no saturating one;
-    /// the undefined result is never the one selected.
+    /// Float to integer. LLVM's conversion is undefined outside the range, and LLVM 7 has no
+    /// saturating one; a `select` never chooses the undefined result.
     fn float_to_int(&self, value: FloatValue<'ctx>, to: Scalar) -> Result<IntValue<'ctx>> {
         let build = self.build();
         if to == Scalar::Bool {
@@ -142,7 +144,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         };
         let ones = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
         let (least, most) = if signed { (1 << (bits - 1), ones >> 1) } else { (0, ones) };
-        // Both bounds are powers of two or zero, so every float type has them exactly.
+        // Both bounds are powers of two or zero, so every float type represents them exactly.
         let power = |exponent: u32| f64::from(exponent).exp2();
         let (low, high) =
             if signed { (-power(bits - 1), power(bits - 1)) } else { (0.0, power(bits)) };

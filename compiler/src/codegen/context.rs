@@ -1,4 +1,5 @@
-//! What the functions of one module share: the LLVM module, types, symbols and declared functions.
+//! State shared by the functions of a module: the LLVM module, types, symbols and declared
+//! functions.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,39 +18,39 @@ use crate::error::{Error, Result};
 use gridlet_lang::ir;
 use gridlet_lang::types::StructId;
 
-/// The LLVM module under construction and what refers into it.
+/// The LLVM module under construction, and the tables that refer into it.
 pub(super) struct ModuleContext<'ctx, 'ir> {
     pub(super) context: &'ctx Context,
     pub(super) ir: &'ir ir::Module,
     pub(super) module: Module<'ctx>,
     pub(super) builder: Builder<'ctx>,
-    /// The carriers made so far.
+    /// The carrier types made so far.
     pub(super) structs: RefCell<BTreeMap<StructId, StructType<'ctx>>>,
-    /// Generic addresses, by `ir::GlobalId`.
+    /// Generic addresses, indexed by `ir::GlobalId`.
     pub(super) globals: Vec<PointerValue<'ctx>>,
-    /// By `ir::FunctionId`.
+    /// Indexed by `ir::FunctionId`.
     pub(super) functions: Vec<FunctionValue<'ctx>>,
-    /// By `ir::ExternId`.
+    /// Indexed by `ir::ExternId`.
     pub(super) externs: Vec<FunctionValue<'ctx>>,
-    /// Functions of CUDA, libdevice and LLVM that something calls, by name.
+    /// Functions of CUDA, libdevice and LLVM that the module calls, by name.
     declared: RefCell<BTreeMap<String, FunctionValue<'ctx>>>,
-    /// Generic address of the block's dynamic shared memory, if anything asks for it.
+    /// Generic address of the block's dynamic shared memory, if the module uses it.
     pub(super) dynamic_shared: Option<PointerValue<'ctx>>,
-    /// What it is compiled for.
+    /// The target.
     pub(super) target: Target<'ctx>,
 }
 
-/// What a module is compiled for.
+/// The target of a module.
 pub(super) enum Target<'ctx> {
     /// A GPU, through libNVVM or LLVM's NVPTX back end.
     Nvptx,
-    /// The machine that the compiler runs on.
+    /// The CPU device on the machine that the compiler runs on.
     Cpu(Box<CpuTarget<'ctx>>),
 }
 
 impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
-    /// An empty module, named after the first source file without its folder: a path would make the
-    /// output depend on where the source lies.
+    /// An empty module, named after the first source file without its folder: a full path would
+    /// make the output depend on the source's location.
     pub(super) fn new(context: &'ctx Context, ir: &'ir ir::Module) -> Result<Self> {
         let source = ir.sources.files().first().map_or("module", |file| file.name.as_str());
         let name = source.rsplit(['/', '\\']).next().unwrap_or(source);
@@ -72,7 +73,7 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
         })
     }
 
-    /// What the CPU has more than a GPU, if the module is for the CPU.
+    /// The CPU-specific state, if the module is for the CPU.
     pub(super) fn cpu(&self) -> Option<&CpuTarget<'ctx>> {
         match &self.target {
             Target::Nvptx => None,
@@ -94,7 +95,7 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
         }
     }
 
-    /// The function of CUDA, libdevice or LLVM called `name`, declared at its first use.
+    /// The function of CUDA, libdevice or LLVM called `name`, declared on first use.
     pub(super) fn declare(
         &self,
         name: &str,
@@ -105,7 +106,7 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
             return Ok(known);
         }
         if self.cpu().is_some() && name.starts_with("llvm.nvvm.") {
-            return Err(Error::Invalid(format!("the CPU device has nothing for `{name}` yet")));
+            return Err(Error::Invalid(format!("the CPU device does not implement `{name}` yet")));
         }
         let function = self.add_function(name, self.function_type(result, parameters))?;
         self.declared.borrow_mut().insert(name.into(), function);
@@ -120,13 +121,13 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
     ) -> Result<FunctionValue<'ctx>> {
         if self.module.get_function(name).is_some() || self.module.get_global(name).is_some() {
             return Err(Error::Invalid(format!(
-                "two things are called `{name}`: it is the name of a function of CUDA's device runtime, \
+                "two items are called `{name}`: it is the name of a function of CUDA's device runtime, \
                  or is declared twice; rename yours"
             )));
         }
         let function = self.module.add_function(name, ty, None);
-        // Any of them may hold a barrier. LLVM drops `convergent` where it finds it needless. A CPU's threads
-        // run apart, so there it would only hinder.
+        // Any function may contain a barrier. LLVM drops `convergent` where it is unnecessary. The
+        // CPU device runs threads separately, so there it would only hinder optimisation.
         if self.cpu().is_none() {
             self.add_attribute(function, AttributeLoc::Function, "convergent", 0);
         }
@@ -135,7 +136,7 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
         Ok(function)
     }
 
-    /// Adds an attribute that LLVM knows by name.
+    /// Adds an attribute by its LLVM name.
     pub(super) fn add_attribute(
         &self,
         function: FunctionValue<'ctx>,
@@ -147,7 +148,7 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
         function.add_attribute(place, self.context.create_enum_attribute(kind, value));
     }
 
-    /// Adds the module's metadata, and verifies it.
+    /// Adds the module's metadata, and verifies the module.
     pub(super) fn finish(self) -> Result<Module<'ctx>> {
         match &self.target {
             Target::Nvptx => self.finish_nvptx()?,
@@ -168,8 +169,8 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
             .map_err(|error| bug(format!("nvvmir.version: {error}")))
     }
 
-    /// LLVM puts its own attributes on declarations of intrinsics. Many are newer than the readers of the
-    /// text, and every reader puts its own on again.
+    /// Removes LLVM's own attributes from declarations of intrinsics. Many are newer than the
+    /// consumers of the text, and every consumer adds its own again.
     fn strip_intrinsic_attributes(&self) {
         let intrinsics = self
             .module

@@ -1,6 +1,6 @@
-//! Calls of `extern fn`, by the convention of [`gridlet_lang::check`]'s `externs`: what CUDA C++ gives an
-//! `extern "C" __device__` function, and on the CPU C. What becomes of structs and vectors is decided in
-//! [`super::c_abi`]; here it becomes LLVM's types and attributes.
+//! Calls of `extern fn`, with the convention of [`gridlet_lang::check`]'s `externs`: that of an
+//! `extern "C" __device__` function in CUDA C++, and of C on the CPU. [`super::c_abi`] decides how
+//! structs and vectors are passed; this file turns the decision into LLVM types and attributes.
 
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::types::BasicTypeEnum;
@@ -15,7 +15,8 @@ use crate::error::{Error, Result};
 use gridlet_lang::ir::Extern;
 use gridlet_lang::types::{Scalar, Type};
 
-/// What a CPU's registers of 8 bytes are read from is so long that each can be read whole.
+/// Bytes of a CPU register. Copies are padded to whole registers, so that each register can be read
+/// in one load.
 const CPU_REGISTER_BYTES: u32 = 8;
 
 impl<'ctx> ModuleContext<'ctx, '_> {
@@ -48,20 +49,20 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         Ok(value)
     }
 
-    /// How an `extern fn` is called on this target.
+    /// The calling sequence of an `extern fn` on this target.
     fn signature(&self, item: &Extern) -> Result<Signature> {
         let is_aggregate = |ty: &Type| is_aggregate(ty);
         let has_aggregate = is_aggregate(&item.result) || item.parameters.iter().any(is_aggregate);
         let convention = match self.cpu() {
             None => Convention::Cuda,
-            // Without structs all conventions are one here.
+            // Without structs, all conventions are the same in LLVM.
             Some(_) if !has_aggregate => Convention::SystemV,
             Some(_) => {
                 let triple = self.module.get_triple();
                 let triple = triple.as_str().to_string_lossy();
                 Convention::of_c(&triple).ok_or_else(|| {
                     Error::Invalid(format!(
-                        "`{}` takes or returns a struct or a vector, and how C passes those is not known for \
+                        "`{}` takes or returns a struct or a vector, and Gridlet does not know how C passes those for \
                          the CPU device on {triple}; pass a pointer to it",
                         item.name
                     ))
@@ -71,8 +72,8 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         let bytes = self.size(&item.result);
         if convention == Convention::Cuda && bytes > MAX_CUDA_ARRAY_BYTES {
             return Err(Error::Invalid(format!(
-                "`{}` returns {bytes} bytes, and a function of a GPU at most {MAX_CUDA_ARRAY_BYTES}; let it \
-                 write through a pointer that it is given",
+                "`{}` returns {bytes} bytes, but a GPU function can return at most {MAX_CUDA_ARRAY_BYTES}; let it \
+                 write through a pointer parameter",
                 item.name
             )));
         }
@@ -104,7 +105,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         })
     }
 
-    /// The type of a result, if the function has one and does not write it to memory.
+    /// The LLVM type of a result; `None` if there is none or the function writes it to memory.
     fn returned_type(&self, passing: &Passing, ty: &Type) -> Result<Option<BasicTypeEnum<'ctx>>> {
         Ok(match passing {
             Passing::Itself if *ty == Type::Unit => None,
@@ -122,7 +123,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         })
     }
 
-    /// What the declaration and every call say of parameters and result.
+    /// The attributes of parameters and result, for the declaration and every call.
     fn external_attributes(
         &self,
         item: &Extern,
@@ -175,7 +176,8 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         Ok(attributes)
     }
 
-    /// The alignment of a copy that is passed in memory or read to registers. A CPU's stack has slots of 8 bytes.
+    /// The alignment of a copy that is passed in memory or loaded into registers. Slots on a CPU's
+    /// stack have 8 bytes.
     fn memory_alignment(&self, ty: &Type) -> u32 {
         let alignment = self.alignment(ty);
         if self.cpu().is_some() { alignment.max(CPU_REGISTER_BYTES) } else { alignment }
@@ -232,7 +234,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         match &signature.result {
             Passing::Pieces(pieces) if pieces.len() > 1 => {
                 let BasicValueEnum::StructValue(returned) = result(call)? else {
-                    return Err(bug(format!("`{}` returns no pieces", item.name)));
+                    return Err(bug(format!("`{}` does not return in pieces", item.name)));
                 };
                 for (at, (offset, _)) in (0..).zip(pieces) {
                     let piece = self.build().build_extract_value(returned, at, "")?;
@@ -247,7 +249,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         Ok(Some(self.load_part(copy, 0, &item.result, name, true)?))
     }
 
-    /// Memory for a value of `ty`, as long as the registers that it is read to.
+    /// A stack copy of a `ty`, padded to whole registers.
     fn register_copy(&self, ty: &Type, name: &str) -> Result<PointerValue<'ctx>> {
         let alignment = self.cx.memory_alignment(ty);
         let bytes = self.cx.size(ty).next_multiple_of(u64::from(alignment));
@@ -281,7 +283,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     }
 }
 
-/// The alignment of what lies `offset` bytes, none or one of a CPU's registers, behind an aligned address.
+/// The alignment of an address `offset` bytes, zero or one CPU register, past an aligned one.
 fn at_offset(alignment: u32, offset: u64) -> u32 {
     if offset == 0 { alignment } else { alignment.min(CPU_REGISTER_BYTES) }
 }

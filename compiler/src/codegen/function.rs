@@ -1,4 +1,4 @@
-//! Functions: how they are declared, and the frame in which their instructions are emitted.
+//! Functions: their declarations, and the frame in which their instructions are emitted.
 
 use std::cell::Cell;
 
@@ -52,7 +52,10 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             if self.carrier(&item.result) == Carrier::Memory
                 || item.parameters.iter().any(|ty| self.carrier(ty) != Carrier::Registers)
             {
-                return Err(bug(format!("`{}` passes what registers cannot carry", item.name)));
+                return Err(bug(format!(
+                    "`{}` passes a value that registers cannot carry",
+                    item.name
+                )));
             }
             let ty = self.function_type(self.result_type(&item.result)?, &parameters);
             let value = self.add_function(&item.name, ty)?;
@@ -61,8 +64,8 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         Ok(())
     }
 
-    /// Device functions and bodies. Parameters are carried as any value; a wide result is written through
-    /// a last parameter, `result`.
+    /// Device functions and bodies. Parameters are carried like any value; a wide result is written
+    /// through an additional last parameter, `result`.
     fn declare_internal(&self, function: &Function) -> Result<FunctionValue<'ctx>> {
         let mut parameters = self.value_types(function.parameters.iter().map(|item| &item.ty))?;
         let wide_result = self.carrier(&function.result) == Carrier::Memory;
@@ -72,7 +75,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         let ty = self.function_type(self.result_type(&function.result)?, &parameters);
         let mut symbol = symbol::internal(&function.name);
         if self.cpu().is_some() && function.role == Role::Device {
-            // Not the name of a function of C, which the CPU's code may call.
+            // Keeps the symbol apart from C functions, which the CPU's code may call.
             symbol.push_str(".device");
         }
         let value = self.add_function(&symbol, ty)?;
@@ -86,8 +89,8 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         Ok(value)
     }
 
-    /// An entry. Scalars and pointers are passed as themselves, `bool` as a byte, and all else `byval`, so
-    /// that PTX shows a `.param` of `layout`'s size and alignment.
+    /// An entry. Scalars and pointers are passed directly, `bool` as a byte, and all other types
+    /// `byval`, so that PTX shows a `.param` with `layout`'s size and alignment.
     fn declare_entry(&self, function: &Function, kernel: KernelId) -> Result<FunctionValue<'ctx>> {
         let types = function.parameters.iter().map(|item| self.entry_parameter(&item.ty));
         let ty = self.function_type(None, &types.collect::<Result<Vec<_>>>()?);
@@ -129,7 +132,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         types.map(|ty| self.value_type(ty)).collect()
     }
 
-    /// What a function of that result returns in LLVM; `None` is `void`.
+    /// The LLVM return type for a result type; `None` is `void`.
     fn result_type(&self, ty: &Type) -> Result<Option<BasicTypeEnum<'ctx>>> {
         match self.carrier(ty) {
             Carrier::Registers => self.value_type(ty).map(Some),
@@ -166,42 +169,43 @@ pub(super) fn define<'ctx>(
     Ok(())
 }
 
-/// The blocks, each after all that dominate it, so that values are emitted before their uses.
+/// The blocks in reverse post-order: each after its dominators, so that values are emitted before
+/// their uses.
 fn reverse_post_order(function: &Function) -> Result<Vec<BlockId>> {
     if function.blocks.is_empty() {
         return Err(bug(format!("`{}` has no blocks", function.name)));
     }
     let mut targets = function.blocks.iter().flat_map(|block| block.terminator.successors());
     if targets.any(|target| target.index() >= function.blocks.len()) {
-        return Err(bug("a jump to a block that is not there"));
+        return Err(bug("a jump to a missing block"));
     }
     Ok(loops::reverse_post_order(function))
 }
 
-/// One function while it is emitted.
+/// The state of emitting one function.
 pub(super) struct FunctionEmitter<'a, 'ctx, 'ir> {
     pub(super) cx: &'a ModuleContext<'ctx, 'ir>,
     pub(super) function: &'a Function,
     pub(super) value: FunctionValue<'ctx>,
-    /// By `ir::BlockId`.
+    /// Indexed by `ir::BlockId`.
     blocks: Vec<BasicBlock<'ctx>>,
-    /// Addresses, by `ir::SlotId`.
+    /// Addresses, indexed by `ir::SlotId`.
     pub(super) slots: Vec<PointerValue<'ctx>>,
-    /// How many of them a checked image tells the device of.
-    pub(super) told_locals: u32,
+    /// How many of them a checked image registers with the device.
+    pub(super) registered_locals: u32,
     pub(super) parameters: Vec<BasicValueEnum<'ctx>>,
-    /// By `ir::InstId`, once emitted.
+    /// Indexed by `ir::InstId`; `None` until emitted.
     pub(super) values: Vec<Option<BasicValueEnum<'ctx>>>,
-    /// Where in the source the instruction comes from that is emitted.
+    /// The source position of the instruction being emitted.
     pub(super) span: Cell<Span>,
-    /// On the CPU, the block's shared memory, if the function has a variable in it.
+    /// On the CPU, the block's shared memory, if the function uses a shared variable.
     pub(super) shared_base: Option<PointerValue<'ctx>>,
-    /// The metadata of loops, by their first blocks.
+    /// The metadata of loops, by their header blocks.
     pub(super) loops: LoopNodes<'ctx>,
 }
 
 impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
-    /// To emit `function` into `value`, which has `blocks`.
+    /// Prepares to emit `function` into `value`, which already has `blocks`.
     pub(super) fn new(
         cx: &'a ModuleContext<'ctx, 'ir>,
         function: &'a Function,
@@ -214,7 +218,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             value,
             blocks,
             slots: Vec::new(),
-            told_locals: 0,
+            registered_locals: 0,
             parameters: Vec::new(),
             values: vec![None; function.instructions.len()],
             span: Cell::new(function.span),
@@ -234,13 +238,10 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
     }
 
     fn block(&self, id: BlockId) -> Result<BasicBlock<'ctx>> {
-        self.blocks
-            .get(id.index())
-            .copied()
-            .ok_or_else(|| bug("a jump to a block that is not there"))
+        self.blocks.get(id.index()).copied().ok_or_else(|| bug("a jump to a missing block"))
     }
 
-    /// Slots, and the values of parameters.
+    /// Emits the slots and the values of parameters.
     fn emit_prologue(&mut self) -> Result<()> {
         self.build().position_at_end(self.block(BlockId(0))?);
         let escaping = self.escaping_slots();
@@ -249,7 +250,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             let ty = if escapes { self.guarded(ty) } else { ty };
             self.slots.push(self.alloca_raw(ty, self.cx.alignment(&slot.ty), &slot.name)?);
         }
-        self.told_locals = self.begin_locals(&escaping)?;
+        self.registered_locals = self.begin_locals(&escaping)?;
         let is_entry = matches!(self.function.role, Role::Entry(_));
         if self.cx.cpu().is_some() {
             self.shared_base = self.load_shared_base()?;
@@ -273,7 +274,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         Ok(())
     }
 
-    /// A variable of the frame.
+    /// Allocates a variable in the frame.
     fn alloca_raw(
         &self,
         ty: BasicTypeEnum<'ctx>,
@@ -287,7 +288,8 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         Ok(address)
     }
 
-    /// A variable of the frame, made in the entry block so that a loop does not make it again.
+    /// A variable in the frame, allocated in the entry block so that a loop does not allocate it
+    /// repeatedly.
     pub(super) fn temporary(
         &self,
         bytes: u64,
@@ -352,8 +354,10 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             }
             (Some(value), Carrier::Memory) => {
                 let value = self.operand(value)?;
-                let last =
-                    self.value.get_last_param().ok_or_else(|| bug("no place for a result"))?;
+                let last = self
+                    .value
+                    .get_last_param()
+                    .ok_or_else(|| bug("no parameter for the result"))?;
                 self.store_part(pointer(last)?, 0, value, ty)?;
                 self.end_locals()?;
                 self.build().build_return(None)?;
@@ -366,8 +370,8 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         Ok(())
     }
 
-    /// The block to branch to. One that only traps tells nothing of where it was branched from, so on the CPU,
-    /// where a trap says, each branch gets a trap of its own.
+    /// The block to branch to. On the CPU, where a trap reports its position, each branch gets its
+    /// own copy of a block that only traps: a shared one could not tell where the branch came from.
     fn trap_or_block(&self, id: BlockId) -> Result<BasicBlock<'ctx>> {
         let block = self.block(id)?;
         if self.cx.cpu().is_none() || !self.is_division_trap(id) {
@@ -384,7 +388,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
 
     /// The value of an operand.
     pub(super) fn operand(&self, operand: &Operand) -> Result<BasicValueEnum<'ctx>> {
-        let missing = || bug(format!("{operand:?} in `{}` is not there", self.function.name));
+        let missing = || bug(format!("{operand:?} in `{}` is missing", self.function.name));
         match operand {
             Operand::Inst(id) => self.values.get(id.index()).copied().flatten().ok_or_else(missing),
             Operand::Parameter(at) => {

@@ -1,4 +1,4 @@
-//! The geometry of a thread, as the hardware has it.
+//! A thread's geometry, read from the hardware's special registers.
 
 use inkwell::values::BasicValueEnum;
 
@@ -8,10 +8,10 @@ use gridlet_lang::ir::Module;
 use gridlet_lang::ir::graph::uses_dynamic_shared;
 use gridlet_lang::types::Type;
 
-/// The special registers of the geometry's `dim3` fields, in their order.
+/// The special registers of the geometry's `dim3` fields, in field order.
 const REGISTERS: [&str; 4] = ["tid", "ctaid", "ntid", "nctaid"];
 
-/// Whether any kernel reads the base of the dynamic shared memory.
+/// Whether any kernel reads the base address of the dynamic shared memory.
 pub(super) fn reads_dynamic_shared(module: &Module) -> bool {
     uses_dynamic_shared(module).contains(&true)
 }

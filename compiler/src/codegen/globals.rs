@@ -11,11 +11,11 @@ use super::{cpu, geometry};
 use crate::error::{Error, Result};
 use gridlet_lang::ir::{Global, Init, Space, symbol};
 
-/// Device memory (NVVM IR Specification, "Address Spaces"). Constants lie here too, as nvcc puts its
-/// strings: the constant bank (4) holds only 64 KiB for all of a module.
+/// Device memory (NVVM IR Specification, "Address Spaces"). Constants live here too, as nvcc's
+/// strings do: the constant bank (4) holds only 64 KiB per module.
 const GLOBAL: u16 = 1;
 
-/// Memory of a block.
+/// Shared memory.
 const SHARED: u16 = 3;
 
 /// The symbol of the dynamic shared memory.
@@ -25,13 +25,13 @@ const DYNAMIC_SHARED: &str = "__gridlet_dynamic_shared";
 const DYNAMIC_SHARED_ALIGNMENT: u32 = 16;
 
 impl<'ctx> ModuleContext<'ctx, '_> {
-    /// Adds the IR's globals, and the dynamic shared memory if any function asks for it.
+    /// Adds the IR's globals, and the dynamic shared memory if any function uses it.
     pub(super) fn add_globals(&mut self) -> Result<()> {
         let mut used = Vec::new();
         for global in &self.ir.globals {
             let is_on_cpu = self.cpu().is_some();
             let address = if is_on_cpu && global.space == Space::Shared {
-                // A part of the block's memory, which each function asks for.
+                // An offset in the block's shared memory, whose base each function loads.
                 self.pointer_type().const_null()
             } else {
                 self.add_global(global)?
@@ -72,7 +72,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             )));
         }
         let ty = match self.cpu() {
-            // Behind it, what nothing uses.
+            // Followed by the red zone.
             Some(cpu) if global.space == Space::Device => {
                 let bytes = u32::try_from(cpu.guarded_bytes(self.size(&global.ty)));
                 let bytes =
@@ -109,12 +109,17 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             }
             Init::Bytes(bytes) => Err(Error::internal(
                 "codegen",
-                format!("`{}` is {} bytes and starts as {}", global.name, ty.len(), bytes.len()),
+                format!(
+                    "`{}` has {} bytes, but its initial value has {}",
+                    global.name,
+                    ty.len(),
+                    bytes.len()
+                ),
             )),
         }
     }
 
-    /// Keeps variables that only the host reads: `@llvm.used`.
+    /// Keeps variables that only the host reads, through `@llvm.used`.
     fn mark_used(&self, addresses: &[PointerValue<'ctx>]) {
         let list = self.pointer_type().const_array(addresses);
         let used = self.module.add_global(list.get_type(), None, "llvm.used");

@@ -1,5 +1,6 @@
-//! The functions that every CUDA device has beside `vprintf`: the heap and assertions (CUDA C++ Programming
-//! Guide, "Dynamic Global Memory Allocation and Operations" and "Assertion"; PTX ISA, "System Calls").
+//! The functions other than `vprintf` that every CUDA device provides: the heap and assertions
+//! (CUDA C++ Programming Guide, "Dynamic Global Memory Allocation and Operations" and "Assertion";
+//! PTX ISA, "System Calls").
 
 use inkwell::values::BasicValueEnum;
 
@@ -15,7 +16,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         result(self.emit_call(function, &[bytes], "")?)
     }
 
-    /// `__assertfail(message, file, line, function, bytes of a character)`: prints and stops the grid.
+    /// `__assertfail(message, file, line, function, bytes per character)`: prints a message and
+    /// stops the grid.
     pub(super) fn assert_fail(
         &self,
         message: BasicValueEnum<'ctx>,

@@ -1,4 +1,4 @@
-//! One IR instruction at a time.
+//! Emits single IR instructions.
 
 use inkwell::values::{
     BasicMetadataValueEnum, BasicValueEnum, FunctionValue, IntValue, PointerValue,
@@ -14,13 +14,11 @@ use gridlet_lang::launch::symbols::{DeviceRuntimeAbi, RuntimeFunction};
 use gridlet_lang::types::{StructId, Type};
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
-    /// Emits an instruction; gives its value, if it has one.
+    /// Emits an instruction; returns its value, if it has one.
     pub(super) fn emit_instruction(&self, id: InstId) -> Result<Option<BasicValueEnum<'ctx>>> {
         let function = self.function;
-        let inst = function
-            .instructions
-            .get(id.index())
-            .ok_or_else(|| bug("an instruction that is not there"))?;
+        let inst =
+            function.instructions.get(id.index()).ok_or_else(|| bug("a missing instruction"))?;
         let name = self.name_of(&inst.kind);
         self.check_accesses(inst)?;
         let value = match &inst.kind {
@@ -55,11 +53,13 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 self.offset(base, offset, &name)?.into()
             }
             InstKind::ElementAddress { base, index } => {
-                // The result says what an element is: an array's own element, or what `base` points to.
+                // The result type gives the element type: an array's element, or the pointee of
+                // `base`.
                 let element = self.cx.memory_type(pointee(&inst.ty)?)?;
                 let base = pointer(self.operand(base)?)?;
                 let index = self.index(index)?;
-                // SAFETY: inkwell asks for care because LLVM takes any indices; one i64 is well-typed.
+                // SAFETY: inkwell marks this unsafe because LLVM accepts any indices; one i64 is
+                // well-typed.
                 unsafe { self.build().build_gep(element, base, &[index], &name)?.into() }
             }
             InstKind::PointerDifference(left, right) => {
@@ -79,7 +79,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             }
             InstKind::Call { function, arguments } => {
                 let callee = self.cx.functions.get(function.index());
-                let callee = *callee.ok_or_else(|| bug("a call of what is not there"))?;
+                let callee = *callee.ok_or_else(|| bug("a call of a missing function"))?;
                 let arguments = self.operands(arguments)?;
                 return self.call(callee, arguments, &inst.ty, &name);
             }
@@ -89,7 +89,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             }
             InstKind::CallExtern { function, arguments } => {
                 let callee = self.cx.externs.get(function.index());
-                let callee = *callee.ok_or_else(|| bug("a call of what is not there"))?;
+                let callee = *callee.ok_or_else(|| bug("a call of a missing `extern fn`"))?;
                 let arguments = self.operands(arguments)?;
                 return match self.cx.ir.externs.get(function.index()) {
                     Some(item) if item.span.is_some() => {
@@ -147,7 +147,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         Ok(self.build().build_call(callee, &arguments, name)?)
     }
 
-    /// An index of any integer type as an `i64`, by the sign of its type.
+    /// An index of any integer type as an `i64`, extended according to its type's sign.
     pub(super) fn index(&self, index: &Operand) -> Result<IntValue<'ctx>> {
         let ty = self.type_of(index);
         int(self.cast(self.operand(index)?, &ty, &Type::I64)?)
@@ -161,7 +161,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let left = address(pointer(self.operand(left)?)?)?;
         let right = address(pointer(self.operand(right)?)?)?;
         let bytes = self.build().build_int_sub(left, right, "")?;
-        // Without bytes there is nothing to count.
+        // A zero-sized element cannot be counted.
         if size <= 1 {
             return Ok(bytes);
         }
@@ -169,7 +169,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         Ok(self.build().build_int_exact_signed_div(bytes, size, "")?)
     }
 
-    /// A name for readers of the LLVM module; LLVM adds a number where it is taken.
+    /// A readable name in the LLVM module; LLVM appends a number to duplicates.
     fn name_of(&self, kind: &InstKind) -> String {
         let field = |id: StructId, index: u32| {
             self.cx.ir.structs.get(id).fields.get(index as usize).map(|field| field.name.clone())
@@ -204,10 +204,10 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
 }
 
 fn pointee(ty: &Type) -> Result<&Type> {
-    ty.pointee().ok_or_else(|| bug("an address that is no pointer"))
+    ty.pointee().ok_or_else(|| bug("an address that is not a pointer"))
 }
 
-/// The function of the device runtime that a symbol means, under either of its names.
+/// The device-runtime function that a symbol names, under either of its names.
 pub(super) fn runtime_function(symbol: &str) -> Option<RuntimeFunction> {
     RuntimeFunction::ALL.into_iter().find(|function| {
         [DeviceRuntimeAbi::Public, DeviceRuntimeAbi::Cdp2]

@@ -1,4 +1,4 @@
-//! Linking other people's LLVM modules into a program's.
+//! Links user-supplied LLVM modules into a program's module.
 
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::memory_buffer::MemoryBuffer;
@@ -12,25 +12,26 @@ use crate::inputs::externs::{called, mismatch};
 use crate::toolchain::LLVM_VERSION;
 use gridlet_lang::ir;
 
-/// Links into `module`, of the program `ir`, those of the inputs that are LLVM IR for its target. One whose
-/// triple names another target is left out, as it is there for that one.
+/// Links the inputs that are LLVM IR for the target of `module`, the module of program `ir`. Skips
+/// inputs whose triple names another target.
 ///
 /// # Errors
-/// [`Error::Invalid`] if an input is no LLVM module or defines what another one defines, [`Error::Program`] if
-/// it defines an `extern fn` otherwise than it is declared, [`Error::Tool`] if LLVM cannot link it.
+/// [`Error::Invalid`] if an input is not an LLVM module or repeats a definition, [`Error::Program`]
+/// if it defines an `extern fn` with another signature than declared, [`Error::Tool`] if LLVM
+/// cannot link it.
 pub(crate) fn link_inputs(
     module: &Module<'_>,
     ir: &ir::Module,
     inputs: &[LinkInput],
 ) -> Result<()> {
     for input in inputs.iter().filter(|input| input.kind == InputKind::Ir) {
-        // A copy, because LLVM's text parser reads to a NUL behind the text, which copying adds.
+        // A copy, because LLVM's text parser needs a NUL after the text, and copying adds one.
         let buffer = MemoryBuffer::create_from_memory_range_copy(&input.bytes, &input.name);
         let context = module.get_context();
         let linked = context.create_module_from_ir(buffer).map_err(|error| {
             let name = &input.name;
             Error::Invalid(format!(
-                "{name}: not a module that LLVM {LLVM_VERSION} reads: {}",
+                "{name}: not a module that LLVM {LLVM_VERSION} can read: {}",
                 error.to_string()
             ))
         })?;
@@ -49,12 +50,12 @@ pub(crate) fn link_inputs(
     Ok(())
 }
 
-/// Whether a module is for the target of another: of the same architecture, or of none.
+/// Whether a module is for the target of another: for the same architecture, or for none.
 fn is_for(linked: &Module<'_>, module: &Module<'_>) -> bool {
     let triple = |module: &Module<'_>| module.get_triple().as_str().to_string_lossy().into_owned();
     let architecture = |triple: &str| triple.split('-').next().unwrap_or_default().to_owned();
     let (theirs, ours) = (triple(linked), triple(module));
-    // An empty triple reads as `unknown` where LLVM normalises it.
+    // LLVM normalises an empty triple to `unknown`.
     let theirs = architecture(&theirs);
     let is_nvptx = |name: &str| name.starts_with("nvptx");
     theirs.is_empty()
@@ -100,7 +101,7 @@ fn check(
     if wrong.is_empty() { Ok(()) } else { Err(Error::Program(wrong)) }
 }
 
-/// The types of a function, with what is passed as a copy.
+/// The types of a function; copied parameters show the type of the copy.
 fn signature(function: &FunctionValue<'_>) -> String {
     let kind = Attribute::get_named_enum_kind_id("byval");
     let parameters = function.get_param_iter().zip(0..).map(|(parameter, at)| {

@@ -1,8 +1,8 @@
 //! Mathematical functions and bit operations.
 //!
-//! LLVM's intrinsics serve where libNVVM takes them in both dialects and they are exact; libdevice does the
-//! rest (its "User's Guide" states the errors). What is not called is not declared, so that libdevice is
-//! linked only into modules that need it.
+//! Uses LLVM's intrinsics where they are exact and libNVVM accepts them in both dialects, and
+//! libdevice elsewhere (its "User's Guide" states the errors). Functions are declared on first use,
+//! so that only modules that need libdevice link it.
 
 use inkwell::values::{BasicValueEnum, FloatValue};
 
@@ -14,7 +14,7 @@ use gridlet_lang::builtins::{BitOp, MathOp};
 use gridlet_lang::types::Scalar;
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
-    /// A mathematical function; all arguments and the result are `scalar`s.
+    /// A mathematical function; all arguments and the result have type `scalar`.
     pub(super) fn math(
         &self,
         op: MathOp,
@@ -32,7 +32,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 let [value] = arguments else { return Err(bug("abs takes one argument")) };
                 Ok(self.absolute(float(*value)?)?.into())
             }
-            // PTX's min and max give the other value where one is NaN, and order -0 below +0.
+            // PTX's min and max return the other value if one is NaN, and order -0 below +0.
             MathOp::Min => self.intrinsic(self.number_of("minnum"), arguments),
             MathOp::Max => self.intrinsic(self.number_of("maxnum"), arguments),
             MathOp::Sqrt => self.intrinsic("sqrt", arguments),
@@ -62,13 +62,13 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             MathOp::Hypot => libdevice("hypot"),
             MathOp::Erf => libdevice("erf"),
             MathOp::Clamp | MathOp::Saturate => {
-                Err(bug(format!("`{op:?}` is made of other operations")))
+                Err(bug(format!("`{op:?}` is composed of other operations")))
             }
         }
     }
 
-    /// `minnum` and `maxnum` order zeros on a GPU, but need not; newer intrinsics, which libNVVM does not know,
-    /// must.
+    /// `minnum` and `maxnum` order zeros on a GPU, though LLVM does not require it; the newer
+    /// intrinsics must, but libNVVM does not know them.
     fn number_of(&self, name: &'static str) -> &'static str {
         match name {
             "minnum" if self.cx.cpu().is_some() => "minimumnum",
@@ -98,7 +98,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         }
     }
 
-    /// The absolute value, by the sign bit: libNVVM knows no `llvm.fabs`.
+    /// The absolute value, by clearing the sign bit: libNVVM does not know `llvm.fabs`.
     pub(super) fn absolute(&self, value: FloatValue<'ctx>) -> Result<FloatValue<'ctx>> {
         let ty = value.get_type();
         let bits = ty.get_bit_width();
@@ -126,7 +126,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         result(self.emit_call(function, arguments, "")?)
     }
 
-    /// Calls `llvm.<name>`, overloaded on the type that all arguments and the result have.
+    /// Calls `llvm.<name>`, overloaded on the common type of the arguments and the result.
     pub(super) fn intrinsic(
         &self,
         name: &str,
@@ -144,8 +144,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         result(self.emit_call(function, arguments, "")?)
     }
 
-    /// A bit operation on an integer of 32 or 64 bits. The counts give a `u32`; of zero, `clz` and `ctz`
-    /// count the width.
+    /// A bit operation on a 32- or 64-bit integer. The counts return a `u32`; for zero, `clz` and
+    /// `ctz` return the width.
     pub(super) fn bit(
         &self,
         op: BitOp,
@@ -162,7 +162,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         self.cast_scalar(count, from, Scalar::U32)
     }
 
-    /// The high half of the product, as a product of twice the width: every back end knows the pattern.
+    /// The high half of the product, computed at twice the width: every back end recognises the
+    /// pattern.
     pub(super) fn mul_hi(
         &self,
         left: BasicValueEnum<'ctx>,

@@ -1,8 +1,8 @@
-//! Loads, stores and the parts of values: the only file that moves values between registers and memory.
+//! Loads, stores and parts of values: the only file that moves values between registers and memory.
 //!
-//! A wide value ([`Carrier::Memory`]) is a pointer to a copy in the frame. The instruction that makes the
-//! value fills the copy, and nothing writes it after; when the instruction runs again, in a loop, all uses
-//! of the former value are past, since its definition dominates them.
+//! A wide value ([`Carrier::Memory`]) is a pointer to a copy in the frame. The defining instruction
+//! fills the copy, and nothing writes it afterwards; when the instruction runs again, in a loop,
+//! all uses of the previous value are past, because its definition dominates them.
 
 use inkwell::types::{BasicType, BasicTypeEnum};
 use inkwell::values::{BasicValue, BasicValueEnum, IntValue, PointerValue};
@@ -27,12 +27,13 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             return Ok(base);
         }
         let bytes = self.cx.int_type(64).const_int(offset, false);
-        // SAFETY: inkwell asks for care because LLVM takes any indices; one i64 into an i8 is well-typed.
+        // SAFETY: inkwell marks this unsafe because LLVM accepts any indices; one i64 into an i8 is
+        // well-typed.
         Ok(unsafe { self.build().build_in_bounds_gep(self.cx.int_type(8), base, &[bytes], name)? })
     }
 
-    /// Reads a `ty` from `base + offset` bytes. `is_frozen` says that nothing will write there while the
-    /// value lives, so that a wide value needs no copy.
+    /// Reads a `ty` from `base + offset` bytes. `is_frozen` promises that nothing writes there
+    /// during the value's lifetime, so that a wide value needs no copy.
     pub(super) fn load_part(
         &self,
         base: PointerValue<'ctx>,
@@ -85,7 +86,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         if is_bool { Ok(self.byte_to_bool(int(value)?, name)?.into()) } else { Ok(value) }
     }
 
-    /// Writes `value`, a `ty`, to `base + offset` bytes.
+    /// Writes `value`, of type `ty`, to `base + offset` bytes.
     pub(super) fn store_part(
         &self,
         base: PointerValue<'ctx>,
@@ -213,7 +214,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         ty: &Type,
     ) -> Result<BasicValueEnum<'ctx>> {
         if parts.len() as u64 != self.cx.part_count(ty) {
-            return Err(bug("an aggregate with a part missing or too many"));
+            return Err(bug("an aggregate with the wrong number of parts"));
         }
         match self.cx.carrier(ty) {
             Carrier::Nothing => Ok(self.cx.pointer_type().const_null().into()),
@@ -262,8 +263,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     }
 }
 
-/// The LLVM type with which a value is one load or store; `None` where it goes part by part. A vector of 3
-/// takes 3 elements in memory and 4 in LLVM; a vector of `bool` a byte for each and a bit for each.
+/// The LLVM type that loads or stores a value in one instruction; `None` if it must go part by
+/// part. A vector of 3 takes 3 elements in memory but 4 in LLVM; a vector of `bool` takes a byte
+/// per lane in memory but a bit in LLVM.
 fn whole_type<'ctx>(value_type: BasicTypeEnum<'ctx>, ty: &Type) -> Option<BasicTypeEnum<'ctx>> {
     match ty {
         Type::Scalar(_) | Type::Pointer { .. } | Type::Stream => Some(value_type),

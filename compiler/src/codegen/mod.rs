@@ -1,22 +1,25 @@
-//! Codegen: a lowered IR module becomes one LLVM module, through inkwell.
+//! Codegen: lowers an IR module to one LLVM module, through inkwell.
 //!
 //! # The module
-//! - It is modern LLVM (opaque pointers) for `nvptx64-nvidia-cuda`, not optimised, and holds nothing that
-//!   [`nvvm::legacy`](crate::nvvm) cannot say in LLVM 7 or that either dialect of libNVVM refuses. So it
-//!   keeps to intrinsics that all three readers know (`llvm.nvvm.barrier0` has another name in LLVM 22,
-//!   which renames it on reading), has no `freeze`, no `poison`, no `bfloat` and no saturating conversion.
-//! - **Symbols** are the IR's names. Where the host or another module sees one, a `.` becomes `$`, which PTX
-//!   allows and no name of the language has. In internal ones (`fill.body`) LLVM and libNVVM rename it.
-//! - **Memory.** LLVM never lays out a struct: variables and `byval` parameters of aggregate types are byte
-//!   arrays with the alignment that [`layout`](gridlet_lang::layout) says, and an aggregate is loaded and stored
-//!   leaf by leaf at `layout`'s offsets. In registers a struct is an LLVM struct, a mere carrier.
-//! - **Wide values**, of more than `types::MAX_LEAVES` leaves, are carried as a pointer to a
-//!   copy that nothing writes; see `memory.rs`.
+//! - It is modern LLVM (opaque pointers) for `nvptx64-nvidia-cuda`, unoptimised, and avoids
+//!   everything that [`nvvm::legacy`](crate::nvvm) cannot express in LLVM 7 or that either dialect
+//!   of libNVVM refuses: it uses only intrinsics that all three consumers know
+//!   (`llvm.nvvm.barrier0` has another name in LLVM 22, which renames it on reading), and no
+//!   `freeze`, `poison`, `bfloat` or saturating conversion.
+//! - **Symbols** are the IR's names. In symbols visible to the host or to another module, `$`
+//!   replaces `.`: PTX allows it and no name of the language contains it. LLVM and libNVVM rename
+//!   internal symbols (`fill.body`).
+//! - **Memory.** LLVM never lays out a struct: variables and `byval` parameters of aggregate types
+//!   are byte arrays with the alignment from [`layout`](gridlet_lang::layout), and an aggregate is
+//!   loaded and stored leaf by leaf at `layout`'s offsets. In registers, a struct is an LLVM struct
+//!   that merely carries its fields.
+//! - **Wide values**, with more than `types::MAX_LEAVES` leaves, are carried as a pointer to an
+//!   immutable copy; see `memory.rs`.
 //! - **`bool`** is `i1` in registers and a byte, 0 or 1, in memory and as a kernel's parameter.
-//! - **`bf16`**, and on the CPU **`f16`**, is carried as its bits in an `i16` and computed in `f32`; see
-//!   `narrow.rs`.
-//! - Kernels' entries have the `ptx_kernel` calling convention and, for launch bounds, the attributes
-//!   `nvvm.maxntid` and `nvvm.minctasm`. Bodies are internal and `alwaysinline`.
+//! - **`bf16`**, and on the CPU **`f16`**, is carried as its bits in an `i16` and computed in
+//!   `f32`; see `narrow.rs`.
+//! - Kernels' entries have the `ptx_kernel` calling convention and, for launch bounds, the
+//!   attributes `nvvm.maxntid` and `nvvm.minctasm`. Bodies are internal and `alwaysinline`.
 
 mod atomic;
 mod atomic_ptx;
@@ -53,18 +56,18 @@ use gridlet_lang::ir;
 /// The target triple of every module.
 pub const TRIPLE: &str = "nvptx64-nvidia-cuda";
 
-/// The data layout that libNVVM asks for (NVVM IR Specification 2.0, "Data Layout", 64-bit).
+/// The data layout that libNVVM requires (NVVM IR Specification 2.0, "Data Layout", 64-bit).
 pub const DATA_LAYOUT: &str = "e-p:64:64:64-i1:8:8-i8:8:8-i16:16:16-i32:32:32-i64:64:64-i128:128:128-\
     f32:32:32-f64:64:64-v16:16:16-v32:32:32-v64:64:64-v128:128:128-n16:32:64";
 
-/// LLVM's number of the `ptx_kernel` calling convention (`llvm/IR/CallingConv.h`).
+/// LLVM's number for the `ptx_kernel` calling convention (`llvm/IR/CallingConv.h`).
 pub const PTX_KERNEL: u32 = 71;
 
-/// Emits `module`, which the `launch` stage has lowered, into `context`.
+/// Emits `module`, as lowered by the `launch` stage, into `context`.
 ///
 /// # Errors
-/// [`Error::Internal`] where the IR breaks its rules or LLVM's verifier finds fault;
-/// [`Error::Invalid`] where the program uses the name of a function of CUDA for one of its own, or has a
+/// [`Error::Internal`] if the IR breaks its rules or LLVM's verifier rejects the module;
+/// [`Error::Invalid`] if the program gives an item the name of a CUDA function, or has a
 /// variable of 4 GiB or more.
 pub fn build_module<'ctx>(context: &'ctx Context, module: &ir::Module) -> Result<Module<'ctx>> {
     let mut cx = context::ModuleContext::new(context, module)?;
@@ -85,14 +88,14 @@ fn fill(cx: &mut context::ModuleContext<'_, '_>) -> Result<()> {
     Ok(())
 }
 
-/// Whether the module calls libdevice, which then has to be linked.
+/// Whether the module calls libdevice, and so must be linked with it.
 pub fn uses_libdevice(module: &Module<'_>) -> bool {
     module.get_functions().any(|function| {
         function.count_basic_blocks() == 0 && function.get_name().to_bytes().starts_with(b"__nv_")
     })
 }
 
-/// A bug of this stage or of one before it.
+/// A bug in this stage or an earlier one.
 fn bug(message: impl Into<String>) -> Error {
     Error::internal("codegen", message)
 }

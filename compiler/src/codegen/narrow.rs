@@ -1,13 +1,14 @@
-//! `f16` and `bf16`: how they are carried as their bits, and what is computed in a wider type and rounded, where the
-//! target has no such operation.
+//! `f16` and `bf16`: their representation as bits, and the operations that a target lacks, which
+//! are computed in a wider type and rounded.
 //!
-//! Every result is the correctly rounded one, the same on all devices but for the bits of a NaN. One operation
-//! (`+ - * /`, square root) in `f32` and one rounding give the narrow type's own result: with `p` digits in the
-//! narrow type and `2p + 2` in the wide one the second rounding does no harm (S. Figueroa, "When is double
-//! rounding innocuous?"), and `f32` has 24 for the 11 of `f16` and the 8 of `bf16`. That holds for subnormal
-//! results too: sums are exact there; products are, or lie below half of the least number, where `f32` leaves
-//! them; no quotient is so close to a middle that `f32` takes it for one. A remainder, a minimum, a whole
-//! number is always exact.
+//! Every result is correctly rounded, and the same on all devices except for the bits of a NaN. One
+//! operation (`+ - * /`, square root) in `f32` followed by one rounding gives the narrow type's own
+//! result: with `p` digits in the narrow type and `2p + 2` in the wide one, the second rounding is
+//! harmless (S. Figueroa, "When is double rounding innocuous?"), and `f32` has 24 for the 11 of
+//! `f16` and the 8 of `bf16`. This holds for subnormal results too: sums are exact; products are
+//! exact, or lie below half of the least number, where `f32` leaves them; no quotient is so close
+//! to a midpoint that `f32` rounds it there. Remainders, minima and integral values are always
+//! exact.
 
 use inkwell::values::{BasicValueEnum, FloatValue, IntValue};
 use inkwell::{FloatPredicate, IntPredicate};
@@ -20,9 +21,10 @@ use gridlet_lang::builtins::MathOp;
 use gridlet_lang::float as rounding;
 use gridlet_lang::types::Scalar;
 
-/// Bits of a double's significand, the hidden one counted: integers below 2 to this power are exact.
+/// Bits of a double's significand, including the hidden one: integers below 2 to this power are
+/// exact.
 const F64_PRECISION: u32 = 53;
-/// What is added to exponents (IEEE 754).
+/// The exponent bias (IEEE 754).
 const F32_BIAS: i32 = 127;
 const F16_BIAS: i32 = 15;
 
@@ -36,17 +38,17 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         self.cx.int_type(16).const_int(u64::from(bits), false)
     }
 
-    /// The `half` of an `f16`'s bits.
+    /// Reinterprets the bits of an `f16` as a `half`.
     pub(super) fn bits_to_half(&self, bits: BasicValueEnum<'ctx>) -> Result<FloatValue<'ctx>> {
         float(self.build().build_bit_cast(int(bits)?, self.cx.float_type(Scalar::F16), "")?)
     }
 
-    /// The bits of a `half`.
+    /// Reinterprets a `half` as its bits.
     pub(super) fn half_to_bits(&self, half: BasicValueEnum<'ctx>) -> Result<BasicValueEnum<'ctx>> {
         Ok(self.build().build_bit_cast(float(half)?, self.cx.int_type(16), "")?)
     }
 
-    /// Exact.
+    /// Widens to `f32`, exactly.
     pub(super) fn narrow_to_f32(
         &self,
         value: IntValue<'ctx>,
@@ -60,8 +62,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             let bits = build.build_left_shift(wide, number(16), "")?;
             return float(build.build_bit_cast(bits, single, "")?);
         }
-        // The exponent and the digits where `f32` has them are the number divided by 2 to the difference of the
-        // two biases, subnormal numbers included; the greatest exponent stands for what is no number.
+        // With exponent and digits moved to their place in an `f32`, the value is the number
+        // divided by 2 to the difference of the biases, subnormal numbers included; the greatest
+        // exponent marks infinities and NaN.
         let size = build.build_and(wide, number(0x7fff), "")?;
         let shifted = build.build_left_shift(size, number(13), "")?;
         let small = float(build.build_bit_cast(shifted, single, "")?)?;
@@ -84,8 +87,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         Ok(self.build().build_xor(value, sign, "")?)
     }
 
-    /// Rounds to the nearest, ties to even. From `f64` it goes through an `f32` that is rounded to odd, so
-    /// that the two roundings are as one (Boldo and Melquiond, "When double rounding is odd").
+    /// Rounds to nearest, ties to even. `f64` goes through an `f32` that is rounded to odd, so
+    /// that the two roundings act as one (Boldo and Melquiond, "When double rounding is odd").
     pub(super) fn float_to_narrow(
         &self,
         value: FloatValue<'ctx>,
@@ -116,7 +119,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         }
     }
 
-    /// Rounds once.
+    /// Converts an integer with a single rounding.
     pub(super) fn int_to_narrow(
         &self,
         value: IntValue<'ctx>,
@@ -130,8 +133,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             let exact = float(self.cast_scalar(value.into(), from, wide)?)?;
             return self.float_to_narrow(exact, wide, to);
         }
-        // 64 bits do not fit a double. Of the lowest ones of a large number only whether any is set can
-        // matter, which the last bit that fits shall say.
+        // 64 bits do not fit a double. Of the lowest bits of a large number, it only matters
+        // whether any is set; the last bit that fits records that.
         let ty = value.get_type();
         let number = |value: u64| ty.const_int(value, false);
         let unit = 1_u64 << (64 - F64_PRECISION);
@@ -156,7 +159,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         self.float_to_narrow(wide, Scalar::F64, to)
     }
 
-    /// The `f32` of these bits, rounded; a NaN stays one and becomes quiet.
+    /// Rounds the `f32` with these bits; a NaN becomes a quiet NaN.
     fn round_f32_bits(&self, bits: IntValue<'ctx>, to: Scalar) -> Result<IntValue<'ctx>> {
         let build = self.build();
         let word = bits.get_type();
@@ -167,7 +170,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             let sign = build.build_right_shift(bits, number(16), false, "")?;
             let sign = build.build_and(sign, number(0x8000), "")?;
             let finite = self.round_f16_size(size)?;
-            // 65,536 and more; what is a little smaller has become infinite by its rounding.
+            // 65,536 and above is infinite; slightly smaller values become infinite through their
+            // own rounding.
             let limit = u64::from(65536.0_f32.to_bits());
             let is_large = build.build_int_compare(IntPredicate::UGE, size, number(limit), "")?;
             let size = int(build.build_select(is_large, number(0x7c00), finite, "")?)?;
@@ -182,16 +186,16 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         Ok(build.build_int_truncate(result, self.cx.int_type(16), "")?)
     }
 
-    /// The bits of the `f16` nearest to a positive `f32` below 65,536, both as bits.
+    /// The bits of the `f16` nearest to a positive `f32` below 65,536, given by its bits.
     fn round_f16_size(&self, size: IntValue<'ctx>) -> Result<IntValue<'ctx>> {
         let build = self.build();
         let (word, single) = (size.get_type(), self.cx.float_type(Scalar::F32));
         let number = |value: u64| word.const_int(value, false);
-        // Of a normal number the exponent gets the other bias and the digits are cut.
+        // For a normal number, change the exponent's bias and round off the extra digits.
         let rebias = ((F32_BIAS - F16_BIAS) as u64) << 23;
         let rebiased = build.build_int_sub(size, number(rebias), "")?;
         let normal = self.round_off(rebiased, 13)?;
-        // Added to 1/2, a smaller one is rounded at the digit that the least `f16` has: 2^-24.
+        // Adding 1/2 rounds a smaller number at the last digit of the least `f16`: 2^-24.
         let half = single.const_float(0.5);
         let value = float(build.build_bit_cast(size, single, "")?)?;
         let sum = build.build_float_add(value, half, "")?;
@@ -203,20 +207,20 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         int(build.build_select(is_normal, normal, subnormal, "")?)
     }
 
-    /// `bits` without its lowest `count` bits, rounded to the nearest, ties to even.
+    /// `bits` without its lowest `count` bits, rounded to nearest, ties to even.
     fn round_off(&self, bits: IntValue<'ctx>, count: u32) -> Result<IntValue<'ctx>> {
         let build = self.build();
         let word = bits.get_type();
         let number = |value: u64| word.const_int(value, false);
         let upper = build.build_right_shift(bits, number(count.into()), false, "")?;
         let last = build.build_and(upper, number(1), "")?;
-        // Half a unit less one, plus the last bit: a tie carries only into an odd one.
+        // Half a unit minus one, plus the last bit: a tie carries only into an odd number.
         let bias = build.build_int_add(last, number((1 << (count - 1)) - 1), "")?;
         let sum = build.build_int_add(bits, bias, "")?;
         Ok(build.build_right_shift(sum, number(count.into()), false, "")?)
     }
 
-    /// A mathematical function of `f16` or `bf16`.
+    /// A mathematical function on `f16` or `bf16`.
     pub(super) fn narrow_math(
         &self,
         op: MathOp,
@@ -248,8 +252,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         }
     }
 
-    /// `left * right + added`, rounded once. In `f64` the product is exact and the sum is rounded to odd, by the
-    /// part of it that is lost (D. Knuth, TAOCP 2, 4.2.2, theorem B).
+    /// `left * right + added`, rounded once. In `f64`, the product is exact and the sum is rounded
+    /// to odd, based on its rounding error (D. Knuth, TAOCP 2, 4.2.2, theorem B).
     fn narrow_fma(
         &self,
         scalar: Scalar,
@@ -268,8 +272,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let lost_product = build.build_float_sub(product, of_product, "")?;
         let lost_added = build.build_float_sub(added, of_added, "")?;
         let lost = build.build_float_add(lost_product, lost_added, "")?;
-        // Toward zero if the lost part has the other sign, then the last bit is set. Of what is no number the
-        // lost part is NaN.
+        // Step toward zero if the error has the opposite sign, then set the last bit. For
+        // infinities and NaN, the error is NaN.
         let bits = |value| int(build.build_bit_cast(value, word, "")?);
         let zero = double.const_zero();
         let is_inexact = build.build_float_compare(FloatPredicate::ONE, lost, zero, "")?;

@@ -1,4 +1,5 @@
-//! The language's operators. The IR has no undefined cases (its rule 10), so each is LLVM's plain one.
+//! The language's operators. The IR has no undefined cases (its rule 10), so each maps to LLVM's
+//! plain operator.
 
 use inkwell::values::{BasicValueEnum, FloatValue, IntValue};
 use inkwell::{FloatPredicate, IntPredicate};
@@ -19,7 +20,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         value: BasicValueEnum<'ctx>,
         ty: &Type,
     ) -> Result<BasicValueEnum<'ctx>> {
-        let scalar = ty.as_scalar().ok_or_else(|| bug("an operator on what is no scalar"))?;
+        let scalar = ty.as_scalar().ok_or_else(|| bug("an operator on a non-scalar"))?;
         Ok(match (op, scalar) {
             (UnaryOp::Neg, _) if self.cx.is_bits(scalar) => self.narrow_negate(int(value)?)?.into(),
             (UnaryOp::Neg, _) if scalar.is_float() => {
@@ -46,12 +47,12 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 let (left, right) = (pointer(left)?, pointer(right)?);
                 return Ok(self.build().build_int_compare(predicate, left, right, "")?.into());
             }
-            _ => return Err(bug("an operator on what is no scalar")),
+            _ => return Err(bug("an operator on a non-scalar")),
         };
         if scalar.is_float() {
             return self.binary_float(op, left, right, scalar);
         }
-        // The count of a shift has an integer type of its own; it is below the width of every type.
+        // A shift count has its own integer type; its value is below the width of every type.
         let is_shift = matches!(op, BinaryOp::Shl | BinaryOp::Shr);
         let right = if is_shift { self.cast(right, &right_type, &ty)? } else { right };
         Ok(self.binary_int(op, int(left)?, int(right)?, scalar.is_signed())?.into())
@@ -97,8 +98,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         if self.cx.is_bits(scalar) {
             let left = self.cast_scalar(left, scalar, Scalar::F32)?;
             let right = self.cast_scalar(right, scalar, Scalar::F32)?;
-            // The product of two f16 is rounded by itself: a plain one and a sum may become one `fma`, which
-            // rounds once (libNVVM's option -fma).
+            // Rounds the product of two f16 separately: otherwise it could be fused with an
+            // addition into one `fma`, which rounds once (libNVVM's option -fma).
             let value = match self.cx.has_half(scalar) && op == BinaryOp::Mul {
                 true => self.rounded_product(left, right)?,
                 false => self.binary_float(op, left, right, Scalar::F32)?,
@@ -114,7 +115,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         self.float_operation(op, float(left)?, float(right)?)
     }
 
-    /// An operator that is an instruction.
+    /// An operator with a matching instruction.
     fn float_operation(
         &self,
         op: BinaryOp,
@@ -131,7 +132,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         })
     }
 
-    /// The product of two `f32`, which no optimiser joins with a sum.
+    /// The product of two `f32`, which no optimiser can fuse with an addition.
     fn rounded_product(
         &self,
         left: BasicValueEnum<'ctx>,

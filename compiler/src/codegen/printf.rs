@@ -13,15 +13,15 @@ use gridlet_lang::layout::buffer_layout;
 use gridlet_lang::types::Type;
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
-    /// Prints. The buffer holds the arguments in order, each at its natural alignment, as a C struct would.
+    /// Emits a `printf`. The buffer holds the arguments in order, each at its natural alignment, as
+    /// in a C struct.
     pub(super) fn printf(
         &self,
         format: GlobalId,
         values: &[BasicValueEnum<'ctx>],
         types: &[Type],
     ) -> Result<BasicValueEnum<'ctx>> {
-        let format =
-            self.cx.globals.get(format.index()).ok_or_else(|| bug("a format that is not there"))?;
+        let format = self.cx.globals.get(format.index()).ok_or_else(|| bug("a missing format"))?;
         let layout = buffer_layout(types, &self.cx.ir.structs);
         let pointer = self.cx.pointer_type();
         let buffer = if types.is_empty() {

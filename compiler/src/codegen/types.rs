@@ -1,4 +1,4 @@
-//! The LLVM types of the language's types.
+//! LLVM types for the language's types.
 
 use inkwell::AddressSpace;
 use inkwell::types::{BasicType, BasicTypeEnum, FloatType, IntType, PointerType, StructType};
@@ -9,18 +9,18 @@ use crate::error::{Error, Result};
 use gridlet_lang::layout;
 use gridlet_lang::types::{Scalar, StructId, Type};
 
-/// The most leaves (scalars, pointers, vectors) of a value that is carried in registers. A wider one would
-/// be as many instructions at each load and store.
+/// Maximum number of leaves (scalars, pointers, vectors) of a value that is carried in registers.
+/// Each leaf costs one instruction per load and store.
 pub(super) const MAX_LEAVES: u64 = 64;
 
-/// How a value of a type is carried.
+/// How values of a type are carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Carrier {
     /// In registers.
     Registers,
-    /// As a pointer to a copy that nothing writes.
+    /// As a pointer to an immutable copy.
     Memory,
-    /// There are no bytes to carry: a null pointer stands for it. NVPTX cannot pass an empty type.
+    /// A null pointer stands for a value without bytes. NVPTX cannot pass an empty type.
     Nothing,
 }
 
@@ -42,20 +42,20 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         }
     }
 
-    /// Whether values of a float type are carried as their bits, in an `i16`: the narrow ones. LLVM 7 has no
-    /// `bfloat`. Of a `half` libNVVM drops what a function returns, and at `-O 0` it knows some operations on
-    /// vectors not.
+    /// Whether values of a float type are carried as their bits, in an `i16`: both narrow types
+    /// are. LLVM 7 has no `bfloat`; libNVVM loses a `half` that a function returns, and at `-O 0`
+    /// it lacks some operations on vectors of `half`.
     pub(super) fn is_bits(&self, scalar: Scalar) -> bool {
         matches!(scalar, Scalar::F16 | Scalar::Bf16)
     }
 
-    /// Whether operations on a narrow float are the target's own, on a `half`. The baseline of x86-64 converts
-    /// one by functions of LLVM's own library, which an image must not need.
+    /// Whether the target computes with a narrow float directly, as a `half`. The x86-64 baseline
+    /// converts `half` through LLVM's run-time library, which an image must not depend on.
     pub(super) fn has_half(&self, scalar: Scalar) -> bool {
         scalar == Scalar::F16 && self.cpu().is_none()
     }
 
-    /// The floating-point type of `f16` where the target has one, `f32` or `f64`.
+    /// The floating-point type for `f32`, `f64`, or for `f16` where the target supports it.
     pub(super) fn float_type(&self, scalar: Scalar) -> FloatType<'ctx> {
         match scalar {
             Scalar::F16 => self.context.f16_type(),
@@ -73,7 +73,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         }
     }
 
-    /// How many leaves a type has.
+    /// The number of leaves of a type.
     fn leaves(&self, ty: &Type) -> u64 {
         match ty {
             Type::Unit => 0,
@@ -115,8 +115,8 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         })
     }
 
-    /// The carrier of a struct. Named `struct.<Name>`; a context that served another module before may hold
-    /// another struct of that name, and LLVM then adds a number.
+    /// The carrier of a struct, named `struct.<Name>`. If the context already has another struct of
+    /// that name, LLVM appends a number.
     fn struct_type(&self, id: StructId) -> Result<StructType<'ctx>> {
         if let Some(known) = self.structs.borrow().get(&id) {
             return Ok(*known);
@@ -140,8 +140,9 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         Ok(ty)
     }
 
-    /// The type of a variable in memory, and of the steps of a `getelementptr` over such variables. Its LLVM
-    /// size is `layout`'s: scalars and pointers are themselves, `bool` a byte, all else an array of bytes.
+    /// The type of a variable in memory, and of the steps of a `getelementptr` over such variables.
+    /// Its LLVM size equals `layout`'s: scalars and pointers are themselves, `bool` is a byte, all
+    /// other types are arrays of bytes.
     pub(super) fn memory_type(&self, ty: &Type) -> Result<BasicTypeEnum<'ctx>> {
         Ok(match ty {
             Type::Scalar(Scalar::Bool) => self.int_type(8).into(),
@@ -151,7 +152,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         })
     }
 
-    /// As many bytes as a value of `ty` takes in memory.
+    /// An array of as many bytes as a value of `ty` takes in memory.
     pub(super) fn bytes_type(&self, ty: &Type) -> Result<inkwell::types::ArrayType<'ctx>> {
         Ok(self.int_type(8).array_type(length(self.size(ty))?))
     }
@@ -166,14 +167,13 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         u32::try_from(layout::type_layout(ty, &self.ir.structs).alignment).unwrap_or(1)
     }
 
-    /// The parts of a struct, vector or array, with their offsets in bytes.
+    /// Part `index` of a struct, vector or array: its type and its offset in bytes.
     pub(super) fn part(&self, ty: &Type, index: u64) -> Result<(Type, u64)> {
         match ty {
             Type::Struct(id) => {
                 let at = u32::try_from(index).unwrap_or(u32::MAX);
                 let fields = &self.ir.structs.get(*id).fields;
-                let field =
-                    fields.get(at as usize).ok_or_else(|| bug("a field that is not there"))?;
+                let field = fields.get(at as usize).ok_or_else(|| bug("a missing field"))?;
                 Ok((field.ty.clone(), layout::field_offset(*id, at, &self.ir.structs)))
             }
             Type::Vector(scalar, _) => Ok((Type::Scalar(*scalar), index * scalar.size())),
@@ -182,7 +182,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         }
     }
 
-    /// How many parts a struct, vector or array has.
+    /// The number of parts of a struct, vector or array.
     pub(super) fn part_count(&self, ty: &Type) -> u64 {
         match ty {
             Type::Struct(id) => self.ir.structs.get(*id).fields.len() as u64,
@@ -193,7 +193,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
     }
 }
 
-/// A length that LLVM's C interface can say.
+/// A length that LLVM's C interface can represent.
 fn length(count: u64) -> Result<u32> {
     u32::try_from(count)
         .map_err(|_| Error::Invalid(format!("a variable of {count} bytes is more than 4 GiB")))

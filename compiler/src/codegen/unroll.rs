@@ -1,5 +1,5 @@
-//! Hints on loops: the metadata `llvm.loop` of the branches back to a loop's first block (LLVM Language
-//! Reference, "llvm.loop.unroll.*"; NVVM IR takes the same).
+//! Loop hints: the metadata `llvm.loop` on the branches back to a loop's header (LLVM Language
+//! Reference, "llvm.loop.unroll.*"; NVVM IR accepts the same).
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,18 +15,18 @@ use super::function::FunctionEmitter;
 use crate::error::Result;
 use gridlet_lang::ir::{BlockId, Terminator, Unroll};
 
-/// The nodes of a function's loops: all branches back must have one and the same.
+/// The nodes of a function's loops: all back edges of a loop must share one node.
 pub(super) type LoopNodes<'ctx> = RefCell<BTreeMap<BlockId, MetadataValue<'ctx>>>;
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
-    /// Marks the branch that ends a block, if it goes back to a loop that shall be unrolled.
+    /// Marks a block's terminator if it is the back edge of a loop with an unroll hint.
     pub(super) fn mark_loop(
         &self,
         branch: InstructionValue<'ctx>,
         from: BlockId,
         terminator: &Terminator,
     ) -> Result<()> {
-        // Only loops go back in the order of blocks.
+        // Only back edges go against the order of blocks.
         for to in terminator.successors().filter(|to| *to <= from) {
             let head = self.function.blocks.get(to.index());
             let Some(unroll) = head.and_then(|head| head.unroll) else { continue };
@@ -47,7 +47,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
 }
 
 impl<'ctx> ModuleContext<'ctx, '_> {
-    /// A node that holds itself, by which LLVM tells loops apart, and the hint.
+    /// A self-referential node, which gives the loop its identity, with the hint.
     fn loop_node(&self, unroll: Unroll) -> MetadataValue<'ctx> {
         let name = |text: &str| -> BasicMetadataValueEnum<'ctx> {
             self.context.metadata_string(text).into()
@@ -61,8 +61,9 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             }
         };
         let context = self.context.raw();
-        // SAFETY: all values are of this living context. The temporary node is freed when all its uses are
-        // replaced, and is not used after. The result is a node, which is what `MetadataValue` holds.
+        // SAFETY: all values are of this living context. The temporary node is freed when all its
+        // uses are replaced, and is not used after. The result is a node, which is what
+        // `MetadataValue` holds.
         unsafe {
             let hint = LLVMValueAsMetadata(hint.as_value_ref());
             let own: LLVMMetadataRef = LLVMTemporaryMDNode(context, std::ptr::null_mut(), 0);

@@ -1,4 +1,4 @@
-//! From LLVM's values of any kind to those of one kind. A mismatch is a bug in the IR, not a panic.
+//! Downcasts LLVM values to one kind. A mismatch is an internal error, not a panic.
 
 use inkwell::builder::BuilderError;
 use inkwell::values::{BasicValueEnum, CallSiteValue, FloatValue, IntValue, PointerValue};
@@ -36,7 +36,7 @@ pub(super) fn pointer(value: BasicValueEnum<'_>) -> Result<PointerValue<'_>> {
     }
 }
 
-/// The value of a call that must give one.
+/// The result of a call that must have one.
 pub(super) fn result(call: CallSiteValue<'_>) -> Result<BasicValueEnum<'_>> {
     call.try_as_basic_value().basic().ok_or_else(|| bug("a call without a value"))
 }

@@ -1,4 +1,4 @@
-//! Warp shuffles, votes and reductions, and the barriers that reduce.
+//! Warp shuffles, votes and reductions, and barriers that reduce.
 
 use inkwell::values::{BasicValueEnum, IntValue};
 
@@ -10,7 +10,8 @@ use gridlet_lang::builtins::{BlockReduceOp, ReduceOp, ShuffleMode, VoteMode};
 use gridlet_lang::types::Scalar;
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
-    /// A shuffle of a scalar of 16 bits or more, or a pointer. The hardware moves 32 bits, so 64 go in two halves.
+    /// Shuffles a scalar of at least 16 bits, or a pointer. The hardware moves 32 bits, so 64 go in
+    /// two halves.
     pub(super) fn shuffle(
         &self,
         mode: ShuffleMode,
@@ -82,7 +83,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         int(result(self.emit_call(function, &[mask, value.into(), lane, clamp], "")?)?)
     }
 
-    /// A vote: `u32` for a ballot, else `bool`.
+    /// A vote: a ballot returns `u32`, the others `bool`.
     pub(super) fn vote(
         &self,
         mode: VoteMode,
@@ -101,7 +102,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         result(self.emit_call(function, &[mask, predicate], "")?)
     }
 
-    /// `u32`: the lanes of the mask with the same bits.
+    /// The lanes of the mask with the same bits, as a `u32`.
     pub(super) fn match_any(
         &self,
         mask: BasicValueEnum<'ctx>,
@@ -115,7 +116,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         result(self.emit_call(function, &[mask, bits.into()], "")?)
     }
 
-    /// A reduction of a 32-bit integer by `redux.sync`, from sm_80 on.
+    /// Reduces a 32-bit integer with `redux.sync`, from sm_80 on.
     pub(super) fn reduce(
         &self,
         op: ReduceOp,
@@ -140,8 +141,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         result(self.emit_call(function, &[value, mask], "")?)
     }
 
-    /// A barrier that counts, or combines, a `bool` of each thread. By assembly: the intrinsics have other
-    /// names in each LLVM.
+    /// A barrier that counts or combines one `bool` per thread. As assembly, because the
+    /// intrinsics' names differ between versions of LLVM.
     pub(super) fn barrier_reduction(
         &self,
         op: BlockReduceOp,

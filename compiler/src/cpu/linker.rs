@@ -1,4 +1,4 @@
-//! The system's linker, by way of its C compiler, which knows where the C library lies.
+//! Runs the system's linker through the C compiler, which knows where the C library is.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -12,35 +12,37 @@ use crate::inputs::LinkInput;
 /// The C compilers to try, in this order, unless `CC` names one.
 const COMPILERS: [&str; 3] = ["cc", "gcc", "clang"];
 
-/// How to link. No start files: an image has nothing to initialise. Every undefined symbol must be found, so
-/// that a missing one is an error here and not when the image is loaded. The same object gives the same image.
+/// Linker options. No start files: an image has nothing to initialise. Every undefined symbol must
+/// be resolved, so that a missing one is an error here instead of when the image is loaded. No
+/// build id, so that the output is reproducible.
 const ARGUMENTS: [&str; 5] =
     ["-shared", "-nostartfiles", "-Wl,-z,defs", "-Wl,--gc-sections", "-Wl,--build-id=none"];
 
-/// What C among the inputs is compiled with, and that what the image defines is its own, whatever else the
-/// process has of that name.
+/// Options for C inputs. `-Bsymbolic` binds the image's symbols to its own definitions, whatever
+/// else the process defines under the same name.
 const INPUT_ARGUMENTS: [&str; 3] = ["-O2", "-fPIC", "-Wl,-Bsymbolic"];
 
-/// Links an object file to a shared object, with those of the inputs that are for a C compiler.
+/// Links an object file to a shared object, together with the inputs that the C compiler accepts.
 ///
 /// # Errors
-/// [`Error::Missing`] if there is no C compiler, [`Error::Tool`] with its log if compiling or linking fails.
+/// [`Error::Missing`] if there is no C compiler, [`Error::Tool`] with its log if compiling or
+/// linking fails.
 pub fn link(object: &[u8], inputs: &[LinkInput]) -> Result<SharedObject> {
     let folder = tempfile::tempdir().map_err(|source| Error::Missing {
         what: format!(
-            "no temporary folder in {}: {}",
+            "cannot create a temporary folder in {}: {}",
             std::env::temp_dir().display(),
             source.kind()
         ),
-        help: "Set TMPDIR to a folder that can be written to.".into(),
+        help: "Set TMPDIR to a writable folder.".into(),
     })?;
     let (input, output) = (folder.path().join("image.o"), folder.path().join("image.so"));
     std::fs::write(&input, object).map_err(|source| Error::Io { path: input.clone(), source })?;
     let mut arguments = vec![];
     let inputs = inputs.iter().filter(|given| given.is_for_host_link());
-    // What is for GPUs alone, or for another machine, a linker refuses.
+    // A linker refuses objects without code for this machine.
     for (at, given) in inputs.filter(|given| !given.has_nothing_for(false)).enumerate() {
-        // A number in front, as two may have one name.
+        // Numbered, because two inputs may have the same name.
         let path = folder.path().join(format!("{at}-{}", given.name));
         std::fs::write(&path, &given.bytes)
             .map_err(|source| Error::Io { path: path.clone(), source })?;
@@ -77,11 +79,12 @@ pub fn link(object: &[u8], inputs: &[LinkInput]) -> Result<SharedObject> {
     })
 }
 
-/// Runs a compiler; false if there is none of that name. `CC` may hold arguments after the name, as for make.
+/// Runs a compiler; returns false if it does not exist. `CC` may hold arguments after the name, as
+/// for make.
 fn run(compiler: &OsString, input: &Path, output: &Path, more: &[OsString]) -> Result<bool> {
     let text = compiler.to_string_lossy();
     let mut words = text.split_whitespace().map(OsString::from);
-    // A name with a space in it that is a file is a name.
+    // An existing file whose name contains a space is a name without arguments.
     let mut command = if Path::new(compiler).is_file() {
         Command::new(compiler)
     } else {
@@ -97,7 +100,7 @@ fn run(compiler: &OsString, input: &Path, output: &Path, more: &[OsString]) -> R
         .args(more)
         .arg("-lm")
         .stdin(Stdio::null());
-    // Messages in English, which is what reports of bugs should hold.
+    // English messages, for bug reports.
     command.env("LC_ALL", "C");
     let result = match command.output() {
         Ok(result) => result,

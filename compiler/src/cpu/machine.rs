@@ -27,5 +27,5 @@ pub(super) fn host(options: &CpuOptions) -> Result<TargetMachine> {
         .ok_or_else(|| no_target(format!("LLVM has no {triple}")))
 }
 
-/// What every processor of the architecture has, as LLVM calls it.
+/// LLVM's name for the features that every processor of the architecture has.
 const BASELINE: &str = if cfg!(target_arch = "x86_64") { "x86-64" } else { "generic" };

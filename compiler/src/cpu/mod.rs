@@ -1,6 +1,8 @@
-//! Images for the CPU device: LLVM's host target to an object file, the system's linker to a shared object.
+//! Images for the CPU device: LLVM's host target writes an object file, the system's linker a
+//! shared object.
 //!
-//! What such an image holds is said in [`codegen::cpu`](crate::codegen) and `gridlet_artifact::cpu::abi`.
+//! [`codegen::cpu`](crate::codegen) and `gridlet_artifact::cpu::abi` describe the contents of such
+//! an image.
 
 mod linker;
 mod machine;
@@ -16,24 +18,24 @@ use crate::error::{Error, Result};
 use crate::inputs::LinkInput;
 use gridlet_lang::ir;
 
-/// How to build an image for the CPU.
+/// Build options for the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuOptions {
     /// Whether to optimise (`-O 3`) or not (`-O 0`).
     pub optimize: bool,
-    /// Whether debuggers find source lines in the image (`-g`).
+    /// Whether the image has line tables for debuggers (`-g`).
     pub debug_lines: bool,
-    /// Whether the image tells the device of every access and every turn of a loop (`--check`).
+    /// Whether the image reports every access and loop iteration to the device (`--check`).
     pub check: bool,
-    /// Whether kernels note statistics of their run (`--stats`).
+    /// Whether kernels record statistics of their run (`--stats`).
     pub statistics: bool,
-    /// Whether the image may use all that this machine's processor has, and so runs only on its like. Otherwise
-    /// it runs on every processor of the architecture.
+    /// Whether the image may use every feature of this machine's processor, and so needs a
+    /// processor with the same features. Otherwise it runs on every processor of the architecture.
     pub native: bool,
 }
 
 impl Default for CpuOptions {
-    /// For running here and now.
+    /// Options for running on this machine at once.
     fn default() -> Self {
         CpuOptions {
             optimize: true,
@@ -46,7 +48,7 @@ impl Default for CpuOptions {
 }
 
 impl CpuOptions {
-    /// For an image to keep: one that runs on every processor of the architecture.
+    /// Options for an image to keep: it runs on every processor of the architecture.
     pub fn portable() -> Self {
         CpuOptions { native: false, ..CpuOptions::default() }
     }
@@ -72,11 +74,11 @@ impl std::fmt::Debug for SharedObject {
     }
 }
 
-/// The LLVM module of a lowered program as text, not optimised.
+/// The LLVM module of a lowered program as unoptimised text.
 ///
 /// # Errors
-/// [`Error::Invalid`] where the program uses what the CPU device does not have; [`Error::Tool`] if LLVM has no
-/// target for this machine.
+/// [`Error::Invalid`] if the program uses a feature that the CPU device lacks; [`Error::Tool`] if
+/// LLVM has no target for this machine.
 pub fn llvm_text(module: &ir::Module, options: &CpuOptions) -> Result<String> {
     let machine = machine::host(options)?;
     let context = Context::create();
@@ -84,11 +86,11 @@ pub fn llvm_text(module: &ir::Module, options: &CpuOptions) -> Result<String> {
     Ok(module.print_to_string().to_string())
 }
 
-/// The object file of a lowered program, with those of the inputs that are LLVM IR for this machine.
+/// The object file of a lowered program, linked with the inputs that are LLVM IR for this machine.
 ///
 /// # Errors
-/// As [`llvm_text`], and [`Error::Tool`] if LLVM refuses the module; for inputs [`Error::Invalid`] and
-/// [`Error::Program`] if one cannot be linked in.
+/// As [`llvm_text`], and [`Error::Tool`] if LLVM refuses the module; [`Error::Invalid`] or
+/// [`Error::Program`] if an input cannot be linked.
 pub fn object(module: &ir::Module, options: &CpuOptions, inputs: &[LinkInput]) -> Result<Vec<u8>> {
     let machine = machine::host(options)?;
     let context = Context::create();
@@ -96,7 +98,7 @@ pub fn object(module: &ir::Module, options: &CpuOptions, inputs: &[LinkInput]) -
     let module = build_cpu_module(&context, ir, &machine, &options.module_options())?;
     link_inputs(&module, ir, inputs)?;
     let pass_options = PassBuilderOptions::create();
-    // What clang has at -O3 and the C interface leaves out.
+    // clang enables this at -O3, but the C interface does not.
     pass_options.set_loop_slp_vectorization(true);
     let passes = if options.optimize { "default<O3>" } else { "default<O0>" };
     module

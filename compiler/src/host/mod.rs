@@ -1,5 +1,5 @@
-//! For build scripts of hosts: compiles a program and generates a Rust module with a method for each kernel, so that
-//! the host's own compiler checks the arguments of launches.
+//! Build-script helper: compiles a program and generates a Rust module with a method for each
+//! kernel, so that rustc checks the arguments of launches.
 //!
 //! `build.rs`, with `gridlet` among the `[build-dependencies]` and `gridlet-runtime` among the `[dependencies]`:
 //!
@@ -9,7 +9,7 @@
 //! }
 //! ```
 //!
-//! The host:
+//! The host program:
 //!
 //! ```ignore
 //! gridlet_runtime::include_program!("saxpy");
@@ -18,10 +18,11 @@
 //! program.saxpy(&stream, &LaunchConfig::new(4, 256), 1000, 2.0, &x, &mut y)?;
 //! ```
 //!
-//! The module has a struct `Program` with the bundle, a method for each kernel and each `static` variable, and the
-//! structs that those mention. Comments right above a kernel become its method's. `gridlet_runtime::typed` says what
-//! the arguments are. [`Build::arch`] makes machine code and needs NVIDIA's compiler parts where the host is built;
-//! [`Build::ptx`] and [`Build::cpu`] do not, but PTX serves only programs that launch nothing.
+//! The module has a struct `Program` with the bundle, a method for each kernel and each `static`
+//! variable, and the structs that they mention. A comment directly above a kernel becomes its
+//! method's documentation. `gridlet_runtime::typed` documents the argument types. [`Build::arch`]
+//! generates machine code and needs NVIDIA's compiler parts on the build machine; [`Build::ptx`]
+//! and [`Build::cpu`] do not, but PTX serves only programs without launches.
 
 mod docs;
 mod names;
@@ -46,7 +47,7 @@ use gridlet_lang::source::SourceMap;
 pub use docs::kernel_docs;
 pub use rust::generate;
 
-/// Compiles a program for a host's build script.
+/// Compiles a program in a host program's build script.
 #[derive(Clone, Debug)]
 pub struct Build {
     file: PathBuf,
@@ -58,8 +59,8 @@ pub struct Build {
     out: Option<PathBuf>,
 }
 
-/// Why [`Build::compile`] failed: the messages as a person reads them, also as `Debug`, which is what cargo shows of a
-/// build script that returns it.
+/// Why [`Build::compile`] failed: the messages in human-readable form. `Debug` prints the same,
+/// because cargo shows that for a build script that returns the error.
 pub struct BuildError(String);
 
 impl fmt::Display for BuildError {
@@ -77,7 +78,8 @@ impl fmt::Debug for BuildError {
 impl std::error::Error for BuildError {}
 
 impl Build {
-    /// Of that `.grid` file, with what it uses. The path is relative to the package, as in all build scripts.
+    /// Builds the given `.grid` file and the files that it uses. The path is relative to the
+    /// package, as in all build scripts.
     pub fn new(file: impl Into<PathBuf>) -> Build {
         Build {
             file: file.into(),
@@ -90,57 +92,60 @@ impl Build {
         }
     }
 
-    /// With machine code for that architecture; may be called for several. Needs NVIDIA's compiler parts.
+    /// Adds machine code for an architecture; may be called several times. Needs NVIDIA's compiler
+    /// parts.
     pub fn arch(mut self, arch: CudaArch) -> Build {
         self.archs.push(arch);
         self
     }
 
-    /// With PTX for GPUs from that architecture on, by LLVM's own back end; the driver compiles it when it is loaded. For
-    /// programs that launch nothing.
+    /// Adds PTX for GPUs of that architecture or later, by LLVM's own back end; the driver compiles
+    /// it when it loads the program. Only for programs without launches.
     pub fn ptx(mut self, arch: CudaArch) -> Build {
         self.ptx = Some(arch);
         self
     }
 
-    /// With an image for the CPU device, for every processor of this machine's architecture. Needs a C compiler.
+    /// Adds an image for the CPU device, for every processor of this machine's architecture. Needs
+    /// a C compiler.
     pub fn cpu(mut self) -> Build {
         self.cpu = true;
         self
     }
 
-    /// With a kernel of const parameters for these constants, as `tile::<8>`, beside those that the program launches.
+    /// Adds an instance of a kernel with const parameters, as `tile::<8>`, to those that the
+    /// program launches.
     pub fn kernel(mut self, name: impl Into<String>) -> Build {
         self.kernels.push(name.into());
         self
     }
 
-    /// What `gridlet_runtime::include_program` calls it, in place of the file's name without its ending: for two programs
-    /// of one file name.
+    /// Sets the name for `gridlet_runtime::include_program`, which defaults to the file name
+    /// without its extension: for two programs with the same file name.
     pub fn name(mut self, name: impl Into<String>) -> Build {
         self.name = Some(name.into());
         self
     }
 
-    /// Where to write, in place of cargo's `OUT_DIR`.
+    /// Sets the output folder, which defaults to cargo's `OUT_DIR`.
     pub fn out_dir(mut self, folder: impl Into<PathBuf>) -> Build {
         self.out = Some(folder.into());
         self
     }
 
-    /// Compiles; writes the bundle and the module that `gridlet_runtime::include_program` includes, both named as the
-    /// program's file or by [`Build::name`]; and tells cargo which files they depend on. Warnings of the program are cargo's
-    /// warnings.
+    /// Compiles the program, writes the bundle and the module that
+    /// `gridlet_runtime::include_program` includes, both named after the program's file or by
+    /// [`Build::name`], and tells cargo which files they depend on. Warnings of the program become
+    /// cargo's warnings.
     ///
     /// # Errors
-    /// Whatever is wrong with the program, the tools, or writing the files.
+    /// Any error of the program or the tools, or of writing the files.
     pub fn compile(&self) -> Result<(), BuildError> {
         let out = match (&self.out, std::env::var_os("OUT_DIR")) {
             (Some(folder), _) => folder.clone(),
             (None, Some(folder)) => folder.into(),
             (None, None) => {
-                let text =
-                    "no OUT_DIR: call this from a build script, or name a folder with `out_dir`";
+                let text = "OUT_DIR is not set: call this from a build script, or set a folder with `out_dir`";
                 return Err(BuildError(text.into()));
             }
         };
@@ -192,7 +197,7 @@ impl Build {
         if let Some(arch) = self.ptx {
             if program.needs_device_runtime() {
                 return Err(Error::Invalid(
-                    "the program launches kernels or calls the device runtime, which PTX alone does not have: use `arch`"
+                    "the program launches kernels or calls the device runtime, which PTX alone does not contain: use `arch`"
                         .into(),
                 ));
             }
@@ -208,7 +213,7 @@ impl Build {
     }
 }
 
-/// Says something to cargo.
+/// Prints a directive for cargo.
 fn tell(text: &str) -> Result<(), BuildError> {
     writeln!(std::io::stdout(), "cargo:{text}").map_err(|error| plain(&error))
 }

@@ -1,8 +1,8 @@
-//! Names of a program as names of Rust.
+//! Rust names for a program's names.
 
 use std::collections::BTreeSet;
 
-/// Names that are taken in one place.
+/// The names in use in one scope.
 #[derive(Default)]
 pub(super) struct Names(BTreeSet<String>);
 
@@ -11,7 +11,8 @@ impl Names {
         Names(names.iter().map(|name| (*name).to_owned()).collect())
     }
 
-    /// A Rust name for a program's: the same one if it can be, `k_8` for `k::<8>`; with `_` behind it if it is taken.
+    /// The Rust name for a program's name: unchanged where possible, `k_8` for `k::<8>`, with `_`
+    /// appended if it is in use.
     pub(super) fn give(&mut self, name: &str) -> String {
         let mut plain = readable(name);
         loop {
@@ -24,7 +25,7 @@ impl Names {
     }
 }
 
-/// `tile::<8, true>` is `tile_8_true`, and a minus is a word.
+/// `tile::<8, true>` becomes `tile_8_true`, and a minus sign becomes a word.
 fn readable(name: &str) -> String {
     let mut text = String::new();
     for letter in name.chars() {
@@ -38,7 +39,7 @@ fn readable(name: &str) -> String {
     text
 }
 
-/// Rust's words, of the 2024 edition and before (The Rust Reference, Keywords).
+/// Rust's keywords, of all editions up to 2024 (The Rust Reference, Keywords).
 const WORDS: [&str; 47] = [
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn",
     "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let",
@@ -49,7 +50,7 @@ const WORDS: [&str; 47] = [
 
 fn escaped(name: &str) -> String {
     match name {
-        // Not even raw names.
+        // These cannot be raw identifiers.
         "self" | "Self" | "super" | "crate" | "_" | "yield" => format!("{name}_"),
         word if WORDS.contains(&word) => format!("r#{word}"),
         other => other.to_owned(),

@@ -1,4 +1,4 @@
-//! Writes the Rust module of a program, laid out as rustfmt lays it out.
+//! Writes the Rust module of a program, formatted like rustfmt's output.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,11 +7,11 @@ use gridlet_artifact::manifest::{Kernel, Manifest, Static, Struct, Type};
 
 use super::names::Names;
 
-/// rustfmt's `max_width`, less the indentation of the module.
+/// rustfmt's `max_width`, minus the module's indentation.
 const WIDTH: usize = 96;
-/// rustfmt's `fn_call_width`: arguments of a call that are longer stand one on each line.
+/// rustfmt's `fn_call_width`: call arguments longer than this go on separate lines.
 const CALL_WIDTH: usize = 60;
-/// Around all items: a host's lints are for what it writes itself, and it need not use all of this.
+/// Precedes all items: the host's lints are for its own code, and it need not use every item.
 const BEFORE: &str = "\
 #[allow(
     clippy::all,
@@ -28,10 +28,10 @@ const BEFORE: &str = "\
 ";
 const REEXPORT: &str = "#[allow(unreachable_pub, unused_imports, reason = \"generated\")]";
 
-/// The module for a program: `docs` are lines of documentation by kernel, `bundle` is an expression of the bundle's
-/// bytes.
+/// The module for a program: `docs` are lines of documentation by kernel, `bundle` is an expression
+/// for the bundle's bytes.
 pub fn generate(manifest: &Manifest, docs: &BTreeMap<String, Vec<String>>, bundle: &str) -> String {
-    // rustc's messages have this name.
+    // rustc's messages show this name.
     let module_name = module_name(&manifest.program);
     let mut types = Names::taken(&["Program", &module_name]);
     let structs: BTreeMap<&str, String> =
@@ -52,7 +52,7 @@ pub fn generate(manifest: &Manifest, docs: &BTreeMap<String, Vec<String>>, bundl
     text
 }
 
-/// A module for a program of that name, which is a file's.
+/// A module name for a program name, which comes from a file name.
 fn module_name(program: &str) -> String {
     let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
     let first = if program.starts_with(|first: char| first.is_ascii_digit()) { "_" } else { "" };
@@ -61,7 +61,7 @@ fn module_name(program: &str) -> String {
 
 struct Module<'a> {
     manifest: &'a Manifest,
-    /// Rust's names, by the program's.
+    /// Rust names, by the program's names.
     structs: BTreeMap<&'a str, String>,
     text: String,
 }
@@ -75,7 +75,7 @@ impl Module<'_> {
         self.text.push('\n');
     }
 
-    /// A line, or several with the items one on each: what rustfmt does if one is too long.
+    /// Writes a line, or one item per line if rustfmt would split the line.
     fn list(&mut self, depth: usize, before: &str, items: &[String], after: &str, most: usize) {
         let joined = items.join(", ");
         let line = format!("{before}{joined}{after}");
@@ -94,7 +94,7 @@ impl Module<'_> {
         let mut names = Names::taken(&["BUNDLE", "load", "program"]);
         let mut methods: Vec<(&Kernel, String)> =
             manifest.kernels.iter().map(|kernel| (kernel, names.give(&kernel.name))).collect();
-        // Whatever else is named after a kernel comes second.
+        // Names derived from a kernel's come second.
         let handles: Vec<String> = methods
             .iter()
             .map(|(_, name)| names.give(&format!("{}_kernel", name.trim_start_matches("r#"))))
@@ -222,7 +222,7 @@ impl Module<'_> {
         );
         self.line(1, "}");
         self.line(0, "");
-        self.line(1, format!("/// The kernel `{}`, to ask what it needs.", kernel.name));
+        self.line(1, format!("/// The kernel `{}`, to query its attributes.", kernel.name));
         self.line(1, format!("pub fn {handle}(&self) -> &::gridlet_runtime::Kernel {{"));
         self.line(2, format!("&self.{handle}"));
         self.line(1, "}");
@@ -263,7 +263,7 @@ impl Module<'_> {
                 Some(bytes) => self.line(1, format!("{}: [u8; {bytes}],", field.name)),
                 None => {
                     let at = field.offset;
-                    self.line(1, format!("/// `{}`, from byte {at} on.", field.grid));
+                    self.line(1, format!("/// `{}`, at byte {at}.", field.grid));
                     self.line(1, format!("pub {}: {},", field.name, field.rust));
                 }
             }
@@ -277,7 +277,7 @@ impl Module<'_> {
         }
     }
 
-    /// The fields, with those that stand for padding.
+    /// The fields, including padding fields.
     fn fields(&self, item: &Struct) -> Vec<Field> {
         let mut names = Names::default();
         let mut fields: Vec<Field> = vec![];
@@ -312,7 +312,7 @@ impl Module<'_> {
         }
         self.line(0, "};");
         self.line(0, "");
-        self.line(0, "// SAFETY: any bytes are a value, each is in a field, and they lie as the device has them: see above.");
+        self.line(0, "// SAFETY: any bytes are a value, each byte is in a field, and the assertions above check the device's layout.");
         self.line(0, format!("unsafe impl ::gridlet_runtime::DeviceCopy for {name} {{"));
         let element = format!("::gridlet_runtime::Element::Struct({:?});", item.name);
         let before = "const ELEMENT: ::gridlet_runtime::Element =";
@@ -329,7 +329,7 @@ impl Module<'_> {
     fn constructor(&mut self, name: &str, fields: &[Field]) {
         let named: Vec<&Field> = fields.iter().filter(|field| field.padding.is_none()).collect();
         self.line(0, format!("impl {name} {{"));
-        self.line(1, "/// Of those fields.");
+        self.line(1, "/// A value with these fields.");
         self.line(1, "#[must_use]");
         let arguments: Vec<String> =
             named.iter().map(|field| format!("{}: {}", field.name, field.rust)).collect();
@@ -349,14 +349,15 @@ impl Module<'_> {
         self.line(0, "}");
         self.line(0, "");
         self.line(0, format!("impl ::core::default::Default for {name} {{"));
-        self.line(1, "/// With every byte 0.");
+        self.line(1, "/// A value whose bytes are all 0.");
         self.line(1, "fn default() -> Self {");
         self.line(2, "::gridlet_runtime::typed::zeroed()");
         self.line(1, "}");
         self.line(0, "}");
     }
 
-    /// What derives would take the padding into, which a kernel may have written anything to.
+    /// Implements the traits by hand: derives would include the padding, to which a kernel may have
+    /// written anything.
     fn derived(&mut self, name: &str, fields: &[Field]) {
         let named: Vec<&Field> = fields.iter().filter(|field| field.padding.is_none()).collect();
         self.line(0, "");
@@ -394,7 +395,7 @@ impl Module<'_> {
         }
     }
 
-    /// A type in memory.
+    /// A type as it is stored in memory.
     fn memory(&self, ty: &Type) -> String {
         const TYPED: &str = "::gridlet_runtime::typed";
         match ty {
@@ -412,7 +413,7 @@ impl Module<'_> {
                 self.structs.get(name.as_str()).cloned().unwrap_or_else(|| name.clone())
             }
             Type::Pointer { to, .. } => format!("{TYPED}::DevicePointer<{}>", self.memory(to)),
-            // A handle that only kernels make.
+            // A handle that only kernels create.
             Type::Stream => "u64".into(),
         }
     }
@@ -422,9 +423,9 @@ impl Module<'_> {
 struct Field {
     name: String,
     offset: u64,
-    /// Bytes, if it is padding.
+    /// The number of bytes, if the field is padding.
     padding: Option<u64>,
-    /// The type as the program has it.
+    /// The type in the program's source.
     grid: String,
     rust: String,
 }

@@ -4,8 +4,8 @@ use std::process::Command;
 
 use super::*;
 
-/// A program with every kind of parameter, and the module made of it, with which the runtime tests what a host's
-/// compiler refuses.
+/// A program with every kind of parameter, and the module generated from it, with which the runtime
+/// tests which arguments rustc refuses.
 fn kinds() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime/tests/typed/kinds.grid")
 }
@@ -67,7 +67,7 @@ fn what_is_wrong_is_told() {
     let out = || Build::new(&file).out_dir(folder.path());
     fs::write(&file, "kernel k(p: *mut u32) { *p = true; }").unwrap();
     let error = out().cpu().compile().unwrap_err();
-    // As editors and terminals find it from the package's folder.
+    // A path relative to the package's folder, which editors and terminals can follow.
     let place = format!("{}:1:30", file.display());
     assert!(format!("{error:?}").contains(&place), "{error}");
     fs::write(&file, "kernel k(p: *mut u32) { launch k<<<1, 1>>>(p); }").unwrap();

@@ -1,5 +1,5 @@
-//! `extern fn` and their definitions: that each has one, and that it is of the same signature where that can
-//! be seen.
+//! Checks that each `extern fn` has a definition, and that the definition has the declared
+//! signature where the input shows it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use gridlet_lang::diagnostics::{Diagnostic, ids};
 use gridlet_lang::ir::{Extern, InstKind, Module};
 use gridlet_lang::source::Span;
 
-/// The `extern fn`s that a module calls, in the order of the source.
+/// The `extern fn`s that a module calls, in source order.
 pub(crate) fn called(module: &Module) -> Vec<&Extern> {
     let mut is_called = vec![false; module.externs.len()];
     for inst in module.functions.iter().flat_map(|function| &function.instructions) {
@@ -23,8 +23,8 @@ pub(crate) fn called(module: &Module) -> Vec<&Extern> {
     externs.filter(|(item, called)| *called && item.span.is_some()).map(|(item, _)| item).collect()
 }
 
-/// The message for a function that nobody defines. It names the inputs that have nothing for the target: GPUs or this
-/// machine.
+/// The error for a function without a definition. Its notes name the inputs that have no code for
+/// the target: GPUs or this machine.
 fn undefined(name: &str, span: Span, inputs: &[LinkInput], gpu: bool) -> Diagnostic {
     let message = format!("no linked module defines `{name}`");
     let mut error =
@@ -33,10 +33,10 @@ fn undefined(name: &str, span: Span, inputs: &[LinkInput], gpu: bool) -> Diagnos
     for input in inputs.iter().filter(|input| input.has_nothing_for(gpu)) {
         error = error.note(format!("{} has no code for {target}", input.name));
     }
-    error.hint("give the file that defines it: `--link FILE`")
+    error.hint("link the file that defines it: `--link FILE`")
 }
 
-/// The message for a function that is defined otherwise than it is declared.
+/// The error for a function whose definition differs from its declaration.
 pub(crate) fn mismatch(
     name: &str,
     span: Span,
@@ -44,17 +44,18 @@ pub(crate) fn mismatch(
     declared: &str,
     defined: &str,
 ) -> Diagnostic {
-    let message = format!("`{file}` defines `{name}` otherwise than it is declared");
+    let message = format!("the definition of `{name}` in `{file}` differs from its declaration");
     Diagnostic::error(ids::UNDEFINED_EXTERN, span, message)
         .at_caret("declared here")
         .note(format!("declared: {declared}\ndefined:  {defined}"))
-        .hint("make the declaration say what the definition says")
+        .hint("make the declaration match the definition")
 }
 
-/// Looks for the definition of each `extern fn` that the PTX of a program leaves open.
+/// Checks the definition of each `extern fn` that the PTX of a program leaves unresolved.
 ///
 /// # Errors
-/// [`Error::Program`] for one that no input can define, or that an input of PTX defines otherwise.
+/// [`Error::Program`] if no input can define it, or if a PTX input defines it with another
+/// signature.
 pub(crate) fn check_ptx(module: &Module, ptx: &str, inputs: &[LinkInput]) -> Result<()> {
     let mut wrong = vec![];
     let texts: Vec<(&str, HashMap<String, String>)> = inputs
@@ -66,7 +67,7 @@ pub(crate) fn check_ptx(module: &Module, ptx: &str, inputs: &[LinkInput]) -> Res
         .collect();
     let open = signatures(ptx, true);
     for (item, span) in called(module).into_iter().filter_map(|item| Some((item, item.span?))) {
-        // What linked IR defines is no declaration any more.
+        // Functions defined by linked IR are no longer declarations.
         let Some(declared) = open.get(&item.name) else { continue };
         let found = texts.iter().find_map(|(file, defined)| Some((file, defined.get(&item.name)?)));
         match found {
@@ -82,7 +83,8 @@ pub(crate) fn check_ptx(module: &Module, ptx: &str, inputs: &[LinkInput]) -> Res
     if wrong.is_empty() { Ok(()) } else { Err(Error::Program(wrong)) }
 }
 
-/// Says of a linker's error which `extern fn` it is about, if it is about one. `gpu`: whether it linked for GPUs.
+/// Turns a linker's error about an `extern fn` into a diagnostic that names the function. `gpu`:
+/// whether the link was for GPUs.
 pub(crate) fn explain(error: Error, module: &Module, inputs: &[LinkInput], gpu: bool) -> Error {
     let Error::Tool { log, .. } = &error else { return error };
     let lines = log.lines().filter(|line| line.to_ascii_lowercase().contains("undefined"));
@@ -97,8 +99,9 @@ pub(crate) fn explain(error: Error, module: &Module, inputs: &[LinkInput], gpu: 
     if wrong.is_empty() { error } else { Error::Program(wrong) }
 }
 
-/// By name, the result and the parameters of functions in PTX, names left out: `(.b32) (.b32, .align 8 .b8[16])`. Of
-/// declarations (`.extern`) or of definitions (PTX ISA, "Kernel and Function Directives: .func").
+/// The signatures of functions in PTX, by name, without parameter names: `(.b32) (.b32, .align 8
+/// .b8[16])`. Covers declarations (`.extern`) or definitions (PTX ISA, "Kernel and Function
+/// Directives: .func").
 fn signatures(ptx: &str, is_declared: bool) -> HashMap<String, String> {
     let mut all = HashMap::new();
     for (at, _) in ptx.match_indices(".func") {
@@ -123,7 +126,7 @@ fn signatures(ptx: &str, is_declared: bool) -> HashMap<String, String> {
     all
 }
 
-/// What stands before the `{` or `;` of a function, and whether it is a `{`.
+/// The text before the `{` or `;` of a function, and whether a `{` ends it.
 fn head(text: &str) -> Option<(String, bool)> {
     let end = text.find(['{', ';'])?;
     let head = text[..end].lines().map(|line| line.split("//").next().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Modules of others that are linked in: where `extern fn` is defined.
+//! User-supplied modules to link, which define the program's `extern fn`s.
 
 pub(crate) mod externs;
 
@@ -12,16 +12,16 @@ use object::{LittleEndian, elf};
 
 use crate::{Error, Result};
 
-/// What a linked module is.
+/// The kind of a linked module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputKind {
-    /// LLVM IR as text or bitcode, for GPUs or for this machine by its target triple.
+    /// LLVM IR as text or bitcode, for GPUs or for this machine, according to its target triple.
     Ir,
     /// PTX, for GPUs.
     Ptx,
-    /// Machine code of one architecture of GPUs.
+    /// Machine code for one GPU architecture.
     Cubin,
-    /// Machine code of several.
+    /// Machine code for several GPU architectures.
     Fatbin,
     /// An object file: for this machine, or with code for GPUs (`nvcc -rdc=true -c`).
     Object,
@@ -31,24 +31,25 @@ pub enum InputKind {
     C,
 }
 
-/// A module of others.
+/// A user-supplied module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkInput {
-    /// Its file's name, for messages.
+    /// Its file name, for messages.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: InputKind,
-    /// What it holds.
+    /// Its contents.
     pub bytes: Vec<u8>,
-    /// The folder of its file, where C finds what it includes.
+    /// The folder of its file, against which C resolves `#include`.
     pub folder: Option<PathBuf>,
 }
 
 impl LinkInput {
-    /// A module by the ending of its name: `.ll .bc .ptx .cubin .fatbin .o .a .c`.
+    /// A module whose kind follows from its extension: `.ll .bc .ptx .cubin .fatbin .o .a .c`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for any other ending, and for files that are not what their ending says.
+    /// [`Error::Invalid`] for any other extension, and for files whose contents do not match their
+    /// extension.
     pub fn new(name: impl Into<String>, bytes: Vec<u8>) -> Result<LinkInput> {
         let name = name.into();
         let refuse = |why: &str| Err(Error::Invalid(format!("{name}: {why}")));
@@ -63,20 +64,19 @@ impl LinkInput {
             Some("c") => InputKind::C,
             Some("so") => {
                 return refuse(
-                    "a shared object cannot be linked in, as an image holds all of its code; give the object files \
+                    "a shared object cannot be linked in, because an image holds all of its code; give the object files \
                      or the archive (.o, .a) that it was made from",
                 );
             }
             _ => {
                 return refuse(
-                    "what is linked in ends in .ll, .bc, .ptx, .cubin, .fatbin, .o, .a or .c; name the file by what \
-                     it holds",
+                    "the extension must be .ll, .bc, .ptx, .cubin, .fatbin, .o, .a or .c, and match the contents",
                 );
             }
         };
         let is_text = matches!(kind, InputKind::Ir | InputKind::Ptx | InputKind::C);
         if bytes.is_empty() && !is_text {
-            return refuse("the file is empty, and defines nothing; make it anew");
+            return refuse("the file is empty; build it again");
         }
         if kind == InputKind::Object
             && let Err(why) = object_file(&bytes)
@@ -84,10 +84,12 @@ impl LinkInput {
             return refuse(why);
         }
         if kind == InputKind::Archive && ArchiveFile::parse(&*bytes).is_err() {
-            return refuse("not an archive; make one of object files with `ar rcs`");
+            return refuse("not an archive; make one from object files with `ar rcs`");
         }
         if kind == InputKind::Archive && members(&bytes).is_none() {
-            return refuse("an archive that does not hold its files itself; make it without `T`");
+            return refuse(
+                "a thin archive, which does not contain its members; build it without `T`",
+            );
         }
         Ok(LinkInput { name, kind, bytes, folder: None })
     }
@@ -98,7 +100,7 @@ impl LinkInput {
     /// As [`LinkInput::new`]; [`Error::Io`] if the file cannot be read.
     pub fn read(path: &Path) -> Result<LinkInput> {
         if path.is_dir() {
-            let why = "is a folder; give the file in it that defines the functions";
+            let why = "is a folder; name the file in it that defines the functions";
             return Err(Error::Invalid(format!("{}: {why}", path.display())));
         }
         let bytes =
@@ -108,17 +110,17 @@ impl LinkInput {
         Ok(LinkInput { folder, ..LinkInput::new(name, bytes)? })
     }
 
-    /// Whether nvJitLink takes it as it is.
+    /// Whether nvJitLink reads it directly.
     pub(crate) fn is_for_device_link(&self) -> bool {
         !matches!(self.kind, InputKind::Ir | InputKind::C)
     }
 
-    /// Whether the system's linker takes it, by way of the C compiler.
+    /// Whether the system's linker reads it, through the C compiler.
     pub(crate) fn is_for_host_link(&self) -> bool {
         matches!(self.kind, InputKind::Object | InputKind::Archive | InputKind::C)
     }
 
-    /// Whether it surely has nothing for a kind of target, where that can be seen: for GPUs or for this machine.
+    /// Whether the module evidently has no code for the target: GPUs or this machine.
     pub(crate) fn has_nothing_for(&self, gpu: bool) -> bool {
         let lacks = |bytes: &[u8]| object_file(bytes).is_ok_and(|found| !found.has_code_for(gpu));
         match self.kind {
@@ -132,16 +134,16 @@ impl LinkInput {
         }
     }
 
-    /// Whether what it defines can only be seen by linking it.
+    /// Whether only linking reveals its definitions.
     pub(crate) fn is_opaque(&self) -> bool {
         !matches!(self.kind, InputKind::Ir | InputKind::C | InputKind::Ptx)
     }
 }
 
-/// What the header of an object file says.
+/// Properties from the header of an object file.
 struct ObjectFile {
     machine: elf::Machine,
-    /// Whether it carries code for GPUs beside its own.
+    /// Whether it also carries code for GPUs.
     has_device_code: bool,
 }
 
@@ -153,9 +155,9 @@ impl ObjectFile {
     }
 }
 
-/// Reads an object file's header, or says why it is none that a linker takes.
+/// Reads an object file's header, or says why a linker would refuse the file.
 fn object_file(bytes: &[u8]) -> std::result::Result<ObjectFile, &'static str> {
-    const REMAKE: &str = "not a 64-bit ELF object file, or damaged; make it anew with `cc -c` or `nvcc -rdc=true -c`";
+    const REMAKE: &str = "not a 64-bit ELF object file, or damaged; build it again with `cc -c` or `nvcc -rdc=true -c`";
     let header = FileHeader64::<LittleEndian>::parse(bytes).map_err(|_| REMAKE)?;
     let machine = header.e_machine.get(LittleEndian);
     if header.e_type.get(LittleEndian) != ET_REL && machine != EM_CUDA {
@@ -171,7 +173,7 @@ fn object_file(bytes: &[u8]) -> std::result::Result<ObjectFile, &'static str> {
     Ok(ObjectFile { machine, has_device_code: names.any(is_device_code) })
 }
 
-/// The files in an archive; `None` if it only names them.
+/// The files in an archive; `None` for a thin archive.
 fn members(archive: &[u8]) -> Option<Vec<&[u8]>> {
     let archive_file = ArchiveFile::parse(archive).ok()?;
     if archive_file.is_thin() {

@@ -1,4 +1,4 @@
-//! Compares a cubin with the layout pass.
+//! Compares a cubin's parameter records with the layout pass.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use crate::{Error, Result};
 use gridlet_lang::ir::symbol;
 use gridlet_lang::layout::ParamLayout;
 
-/// Checks that every kernel's parameters lie in the cubin where the layout pass put them. Kernels of the
-/// cubin that `layouts` does not name are not looked at: they are the device runtime's or other modules'.
+/// Checks that every kernel's parameters lie in the cubin where the layout pass placed them.
+/// Ignores kernels that `layouts` lacks: they belong to the device runtime or to linked modules.
 ///
 /// # Errors
-/// `Internal`, with the kernel, the parameter and both values, for the first difference; `Invalid` if the
-/// cubin cannot be read.
+/// `Internal`, with the kernel, the parameter and both values, for the first difference; `Invalid`
+/// if the cubin cannot be read.
 pub fn check_parameters<'a>(
     cubin: &Cubin,
     layouts: impl IntoIterator<Item = &'a ParamLayout>,

@@ -1,11 +1,11 @@
-//! Reads cubins: what the machine code says of its kernels.
+//! Reads cubins: the parameters and resources of their kernels.
 //!
-//! A cubin is an ELF file. The section `.nv.info.<kernel>` holds attributes of one kernel, `.nv.info`
-//! those of all functions by symbol number. An attribute is four bytes (format, number, and a 16-bit value
-//! or a size) and, in the sized format, that many bytes more. NVIDIA documents the names, which
-//! `cuobjdump -elf` prints, but not the bits. They were found by compiling kernels with known parameters:
-//! parameters of 1, 2, 4, 12, 16, 4,000 and 20,000 bytes for compute capability 7.5 to 12.0, with CUDA
-//! 13.0. nvvm-tests repeats that for every architecture.
+//! A cubin is an ELF file. The section `.nv.info.<kernel>` holds attributes of one kernel,
+//! `.nv.info` those of all functions by symbol number. An attribute is four bytes (format, number,
+//! and a 16-bit value or a size) and, in the sized format, that many more bytes. NVIDIA documents
+//! the names, which `cuobjdump -elf` prints, but not the bits. We derived the encoding from kernels
+//! with known parameters of 1, 2, 4, 12, 16, 4,000 and 20,000 bytes, compiled for compute
+//! capability 7.5 to 12.0 with CUDA 13.0. nvvm-tests repeats the comparison for every architecture.
 
 use std::collections::BTreeMap;
 
@@ -21,24 +21,24 @@ use crate::{Error, Result};
 const PARAM_CBANK: u8 = 0x0a;
 /// `EIATTR_FRAME_SIZE`: symbol, bytes of the function's own stack frame.
 const FRAME_SIZE: u8 = 0x11;
-/// `EIATTR_KPARAM_INFO`: index, ordinal (16 bits), offset (16 bits), then a word with the size in its
-/// upper 14 bits.
+/// `EIATTR_KPARAM_INFO`: index, ordinal (16 bits), offset (16 bits), then a word with the size in
+/// its upper 14 bits.
 const KPARAM_INFO: u8 = 0x17;
-/// `EIATTR_CBANK_PARAM_SIZE`: bytes of all parameters.
+/// `EIATTR_CBANK_PARAM_SIZE`: total bytes of the parameters.
 const CBANK_PARAM_SIZE: u8 = 0x19;
-/// `EIATTR_REGCOUNT`: symbol, registers of a thread.
+/// `EIATTR_REGCOUNT`: symbol, registers per thread.
 const REGCOUNT: u8 = 0x2f;
-/// `EIATTR_KPARAM_INFO_V2`: as `KPARAM_INFO`, but the word has the size in its lower 16 bits. Tools use it
-/// for all parameters of a kernel that has one too large for 14 bits.
+/// `EIATTR_KPARAM_INFO_V2`: as `KPARAM_INFO`, but the word has the size in its lower 16 bits. Tools
+/// use it for every parameter of a kernel if one is too large for 14 bits.
 const KPARAM_INFO_V2: u8 = 0x45;
 
 /// The bit of a symbol's `st_other` that marks a kernel (`STO_CUDA_ENTRY`).
 const STO_CUDA_ENTRY: u8 = 0x10;
-/// From compute capability 9.0, a kernel's shared section begins with what the system reserves in every
-/// block (CUDA Programming Guide, "Compute Capability 8.x" and later: 1 KB).
+/// From compute capability 9.0, a kernel's shared section begins with the bytes that the system
+/// reserves in every block (CUDA Programming Guide, "Compute Capability 8.x" and later: 1 KB).
 const RESERVED_SHARED_BYTES: u64 = 1024;
 
-/// Where a parameter lies, as the machine code has it.
+/// A parameter's position, as recorded in the machine code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ParameterRecord {
     /// Its number, from 0.
@@ -49,27 +49,28 @@ pub struct ParameterRecord {
     pub size: u32,
 }
 
-/// The parameters of one kernel, as the machine code has them.
+/// The parameters of one kernel, as recorded in the machine code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelRecords {
     /// The kernel's name.
     pub kernel: String,
-    /// The parameters by ordinal, each once.
+    /// The parameters in the order of their ordinals, without duplicates.
     pub parameters: Vec<ParameterRecord>,
     /// Bytes from 0 to the end of the last parameter.
     pub parameter_bytes: u32,
 }
 
-/// What one kernel takes of an SM.
+/// The resources that one kernel needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelResources {
     /// The kernel's name.
     pub kernel: String,
-    /// Registers of one thread.
+    /// Registers per thread.
     pub registers: u32,
-    /// Static shared memory of one block in bytes, without what the system reserves.
+    /// Static shared memory per block in bytes, without the bytes that the system reserves.
     pub static_shared_bytes: u64,
-    /// Local memory of one thread in bytes: the kernel's own frame, without those of functions it calls.
+    /// Local memory per thread in bytes: the kernel's own frame, without those of functions it
+    /// calls.
     pub local_bytes: u32,
 }
 
@@ -83,7 +84,7 @@ pub fn parameter_records(cubin: &Cubin) -> Result<Vec<KernelRecords>> {
     for kernel in file.kernels()? {
         let mut records =
             KernelRecords { kernel: kernel.name, parameters: vec![], parameter_bytes: 0 };
-        // Two attributes tell the size of all; a kernel without parameters has neither.
+        // Two attributes give the total size; a kernel without parameters has neither.
         let mut sizes = [None; 2];
         let section = format!(".nv.info.{}", records.kernel);
         // A kernel without attributes has no section.
@@ -107,7 +108,9 @@ pub fn parameter_records(cubin: &Cubin) -> Result<Vec<KernelRecords>> {
         if let [Some(one), Some(other)] = sizes
             && one != other
         {
-            return Err(damaged(format!("{section} tells {one} and {other} bytes of parameters")));
+            return Err(damaged(format!(
+                "{section} gives two parameter sizes: {one} and {other} bytes"
+            )));
         }
         records.parameter_bytes = sizes[0].or(sizes[1]).unwrap_or(0).into();
         records.parameters.sort();
@@ -122,7 +125,7 @@ pub fn parameter_records(cubin: &Cubin) -> Result<Vec<KernelRecords>> {
     Ok(all)
 }
 
-/// Reads what every kernel takes of an SM, sorted by name.
+/// Reads the resources that every kernel needs, sorted by name.
 ///
 /// # Errors
 /// `Invalid` if the file is not a cubin or is damaged.
@@ -142,7 +145,7 @@ pub fn kernel_resources(cubin: &Cubin) -> Result<Vec<KernelResources>> {
     let mut all = Vec::new();
     for kernel in file.kernels()? {
         let registers = of_symbol(REGCOUNT, kernel.symbol)?.ok_or_else(|| {
-            damaged(format!("{section} has no register count of `{}`", kernel.name))
+            damaged(format!("{section} has no register count for `{}`", kernel.name))
         })?;
         let local_bytes = of_symbol(FRAME_SIZE, kernel.symbol)?.unwrap_or(0);
         let shared = file.section_size(&format!(".nv.shared.{}", kernel.name));
@@ -169,7 +172,7 @@ struct Kernel {
 
 struct Reader<'a> {
     file: ElfFile64<'a, LittleEndian>,
-    /// The section of each name; the first, if a damaged file has several.
+    /// The section of each name; the first one, if a damaged file has several.
     sections: BTreeMap<&'a [u8], &'a SectionHeader64<LittleEndian>>,
 }
 
@@ -210,7 +213,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// 90 for 9.0. It moved to another byte of the flags with version 8 of the format (CUDA 13).
+    /// 90 for 9.0. Version 8 of the format (CUDA 13) moved it to another byte of the flags.
     fn compute_capability(&self) -> u32 {
         let header = self.file.elf_header();
         let flags = header.e_flags.get(LittleEndian).0;
@@ -250,14 +253,15 @@ impl Attribute<'_> {
 }
 
 fn attributes<'a>(mut bytes: &'a [u8], section: &str) -> Result<Vec<Attribute<'a>>> {
-    let cut_off = || damaged(format!("{section} is cut off"));
+    let cut_off = || damaged(format!("{section} is truncated"));
     let mut all = Vec::new();
     while !bytes.is_empty() {
         let &[format, number, low, high] = bytes.first_chunk().ok_or_else(cut_off)?;
         let size = match format {
-            // `EIFMT_NVAL`, `EIFMT_BVAL`, `EIFMT_HVAL`: none, one or two bytes of value, in place.
+            // `EIFMT_NVAL`, `EIFMT_BVAL`, `EIFMT_HVAL`: a value of zero, one or two bytes, in
+            // place.
             1..=3 => 0,
-            // `EIFMT_SVAL`: a size, and the value behind it.
+            // `EIFMT_SVAL`: a size, followed by the value.
             4 => usize::from(u16::from_le_bytes([low, high])),
             _ => {
                 return Err(damaged(format!(

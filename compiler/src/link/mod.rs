@@ -1,4 +1,4 @@
-//! Device linking: PTX and the device runtime to a cubin.
+//! Device linking: turns PTX and the device runtime into a cubin.
 
 mod check;
 pub mod cubin;

@@ -1,8 +1,8 @@
-//! nvJitLink: device linking in this process.
+//! nvJitLink: device linking within this process.
 //!
-//! The library is loaded at run time. Its interface is described in NVIDIA's "nvJitLink" guide. The
-//! header's functions are inline wrappers of versioned symbols (`__nvJitLinkCreate_13_0`); libraries
-//! export the plain names too, and every version's symbols up to their own.
+//! The library is loaded at run time. NVIDIA's "nvJitLink" guide describes its interface. The
+//! header's functions are inline wrappers of versioned symbols (`__nvJitLinkCreate_13_0`);
+//! libraries also export the plain names, and the symbols of every version up to their own.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::path::{Path, PathBuf};
@@ -57,12 +57,12 @@ struct Functions {
     info_log: ReadFn,
 }
 
-/// nvJitLink, loaded.
+/// The loaded nvJitLink library.
 pub struct NvJitLink {
     functions: Functions,
     path: PathBuf,
     version: Version,
-    /// Last, so that it is unloaded after all that points into it.
+    /// The last field, so that the library is unloaded after everything that points into it.
     _library: Library,
 }
 
@@ -76,7 +76,7 @@ impl std::fmt::Debug for NvJitLink {
 }
 
 impl NvJitLink {
-    /// Loads the library and looks all its functions up.
+    /// Loads the library and looks up all of its functions.
     ///
     /// # Errors
     /// `Missing` if the file does not load, lacks a function or is too old.
@@ -136,14 +136,14 @@ impl NvJitLink {
     }
 }
 
-/// How to device-link.
+/// Options of a device link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkOptions {
-    /// 0 or 3: how hard the assembler optimises.
+    /// The assembler's optimisation level: 0 or 3.
     pub opt_level: u8,
     /// Keep source lines, for profilers.
     pub line_info: bool,
-    /// Keep all that a debugger needs.
+    /// Keep full debug information.
     pub debug: bool,
 }
 
@@ -153,21 +153,22 @@ impl Default for LinkOptions {
     }
 }
 
-/// What nvJitLink gave.
+/// The result of a device link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkOutput {
     /// The linked machine code.
     pub cubin: Cubin,
-    /// Warnings and remarks of the library; mostly empty.
+    /// Warnings and remarks of the library; usually empty.
     pub log: String,
 }
 
-/// Assembles PTX and links it with the inputs; IR and C among them are left out, as they are no code for GPUs.
+/// Assembles PTX and links it with the inputs, except IR and C, which hold no GPU code.
 /// `cudadevrt` is `libcudadevrt.a`, for programs that launch.
 ///
 /// # Errors
-/// `Invalid` if the options cannot be, or a name or text has a NUL in it, `Io` if `cudadevrt` cannot be read,
-/// `Tool` with the library's log if it refuses an input or a symbol stays unresolved.
+/// `Invalid` if the options are out of range, or if a name or text contains a NUL; `Io` if
+/// `cudadevrt` cannot be read; `Tool` with the library's log if it refuses an input or a symbol
+/// stays unresolved.
 pub fn device_link(
     library: &NvJitLink,
     ptx: &Ptx,
@@ -177,7 +178,7 @@ pub fn device_link(
     options: &LinkOptions,
 ) -> Result<LinkOutput> {
     let arguments = arguments(arch, options)?;
-    // Read here, not by the library: a file that is not there is then an error that says so.
+    // Read here rather than by the library, so that a missing file gets a clear error.
     let cudadevrt = match cudadevrt {
         Some(path) => Some(
             std::fs::read(path).map_err(|source| Error::Io { path: path.to_path_buf(), source })?,
@@ -185,7 +186,7 @@ pub fn device_link(
         None => None,
     };
     let text = CString::new(ptx.0.as_str())
-        .map_err(|_| Error::Invalid("the PTX has a NUL character in it".into()))?;
+        .map_err(|_| Error::Invalid("the PTX contains a NUL character".into()))?;
 
     let inputs = inputs.iter().filter(|input| input.is_for_device_link());
     let inputs = inputs.map(Given::new).collect::<Result<Vec<_>>>()?;
@@ -202,7 +203,7 @@ pub fn device_link(
     Ok(LinkOutput { cubin: Cubin(session.cubin()?), log: session.logs() })
 }
 
-/// An input as the library takes it.
+/// An input in the form that the library expects.
 struct Given {
     kind: c_int,
     bytes: Vec<u8>,
@@ -211,12 +212,12 @@ struct Given {
 
 impl Given {
     fn new(input: &LinkInput) -> Result<Given> {
-        let nul = || Error::Invalid(format!("{:?} has a NUL character in it", input.name));
+        let nul = || Error::Invalid(format!("{:?} contains a NUL character", input.name));
         let name = CString::new(input.name.as_str()).map_err(|_| nul())?;
         let mut bytes = input.bytes.clone();
         let kind = match input.kind {
             InputKind::Ptx => {
-                // A text ends in NUL.
+                // Text must end in NUL.
                 bytes = CString::new(bytes).map_err(|_| nul())?.into_bytes_with_nul();
                 INPUT_PTX
             }
@@ -232,7 +233,7 @@ impl Given {
 fn arguments(arch: CudaArch, options: &LinkOptions) -> Result<Vec<CString>> {
     if !matches!(options.opt_level, 0 | 3) {
         return Err(Error::Invalid(format!(
-            "optimisation level {}: device linking has 0 and 3",
+            "optimisation level {}: device linking supports 0 and 3",
             options.opt_level
         )));
     }
@@ -257,8 +258,8 @@ impl<'a> Session<'a> {
     fn new(library: &'a NvJitLink, arguments: &[CString]) -> Result<Self> {
         let mut session = Session { library, handle: ptr::null_mut() };
         let pointers: Vec<*const c_char> = arguments.iter().map(|option| option.as_ptr()).collect();
-        // SAFETY: the array and its NUL-terminated strings live through the call, and the pointer is to a
-        // handle that does too.
+        // SAFETY: the array and its NUL-terminated strings live through the call, and so does the
+        // handle behind the pointer.
         let status = unsafe {
             (library.functions.create)(
                 &mut session.handle,
@@ -271,8 +272,8 @@ impl<'a> Session<'a> {
     }
 
     fn add(&self, operation: &str, kind: c_int, bytes: &[u8], name: &CStr) -> Result<()> {
-        // SAFETY: pointer and length are of one slice, the name ends in NUL, and the handle is live. The
-        // slices of the caller live until after `complete`.
+        // SAFETY: pointer and length are of one slice, the name ends in NUL, and the handle is
+        // live. The caller's slices live until after `complete`.
         let status = unsafe {
             (self.library.functions.add_data)(
                 self.handle,
@@ -298,7 +299,7 @@ impl<'a> Session<'a> {
         Ok(bytes)
     }
 
-    /// The error log and the info log, one after the other.
+    /// The error log followed by the info log.
     fn logs(&self) -> String {
         let functions = &self.library.functions;
         let logs = [
@@ -320,7 +321,7 @@ impl<'a> Session<'a> {
             return (status, Vec::new());
         }
         let mut bytes = vec![0_u8; length];
-        // SAFETY: the buffer has the size that the library has just asked for.
+        // SAFETY: the buffer has the size that the library just reported.
         let status = unsafe { read(self.handle, bytes.as_mut_ptr().cast()) };
         (status, bytes)
     }
@@ -346,7 +347,7 @@ impl Drop for Session<'_> {
     }
 }
 
-/// The name in `nvJitLinkResult`; the library has no function that tells it.
+/// The name in `nvJitLinkResult`; the library has no function that returns it.
 fn error_name(status: Status) -> String {
     const NAMES: [&str; 18] = [
         "UNRECOGNIZED_OPTION",

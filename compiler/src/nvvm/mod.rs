@@ -1,8 +1,8 @@
-//! NVVM IR: what codegen's module becomes for libNVVM.
+//! NVVM IR: writes codegen's module for libNVVM.
 //!
-//! libNVVM reads two languages ([`Dialect`]): LLVM 7 text with typed pointers below `compute_100`, modern LLVM
-//! IR from there on. [`modern_text`] and [`modern_bitcode`] give a module as LLVM 22 writes it;
-//! [`legacy::write`] writes it in LLVM 7's language, which LLVM 22 itself no longer can.
+//! libNVVM reads two languages ([`Dialect`]): LLVM 7 text with typed pointers below `compute_100`,
+//! modern LLVM IR from there on. [`modern_text`] and [`modern_bitcode`] give a module as LLVM 22
+//! writes it; [`legacy::write`] writes it in LLVM 7's language, which LLVM 22 can no longer write.
 
 pub mod legacy;
 
@@ -21,26 +21,27 @@ use gridlet_lang::arch::Dialect;
 pub struct NvvmModule {
     /// Its name, for messages.
     pub name: String,
-    /// The dialect that it is written in.
+    /// Its dialect.
     pub dialect: Dialect,
     /// Text or bitcode.
     pub bytes: Vec<u8>,
 }
 
-/// The named metadata that says which version of NVVM IR a module is (NVVM IR Specification, "NVVM IR Version").
+/// The named metadata with the version of NVVM IR (NVVM IR Specification, "NVVM IR Version").
 const VERSION_METADATA: &str = "nvvmir.version";
 
-/// The version of NVVM IR that is written.
+/// The version of NVVM IR that we write.
 const VERSION: [u64; 2] = [2, 0];
 
 /// The module in modern text.
 ///
-/// What a module must say of itself and does not is added: the version of NVVM IR, without which libNVVM takes it
-/// for version 1.0 and refuses it; the data layout, without which libNVVM 13.0 aborts the process; the target.
+/// Adds required properties that the module lacks: the version of NVVM IR, without which libNVVM
+/// assumes version 1.0 and refuses the module; the data layout, without which libNVVM 13.0 aborts
+/// the process; the target.
 ///
 /// # Errors
 ///
-/// [`Error::Invalid`] if something has to be added and LLVM's verifier rejects the module.
+/// [`Error::Invalid`] if a property is missing and LLVM's verifier rejects the module.
 pub fn modern_text(module: &Module<'_>) -> Result<NvvmModule> {
     complete(module, |module| modern(module, module.print_to_string().to_bytes().to_vec()))
 }
@@ -54,7 +55,8 @@ pub fn modern_bitcode(module: &Module<'_>) -> Result<NvvmModule> {
     complete(module, |module| modern(module, module.write_bitcode_to_memory().as_slice().to_vec()))
 }
 
-/// Hands on the module, or, if it does not say all it must, a copy that does: the caller's is not changed.
+/// Passes on the module, or a completed copy if it lacks a required property: the caller's module
+/// is not changed.
 fn complete(
     module: &Module<'_>,
     write: impl FnOnce(&Module<'_>) -> NvvmModule,
@@ -65,14 +67,14 @@ fn complete(
     if has_version && has_layout && has_triple {
         return Ok(write(module));
     }
-    // Copying a module that is not valid would end the process.
+    // Copying an invalid module would end the process.
     module.verify().map_err(|log| legacy::invalid(&log.to_string()))?;
     let copy = module.clone();
     if !has_triple {
         copy.set_triple(&TargetTriple::create(codegen::TRIPLE));
     }
     if !has_layout {
-        // Through the C API: inkwell makes a `DataLayout` only from a target that is linked in.
+        // Through the C API: inkwell can only create a `DataLayout` for a target that is linked in.
         let layout = CString::new(codegen::DATA_LAYOUT)
             .map_err(|error| Error::internal("nvvm", error.to_string()))?;
         // SAFETY: the module lives, and the string ends in NUL and is copied.
@@ -91,7 +93,7 @@ fn complete(
 ///
 /// # Errors
 ///
-/// Those of [`legacy::write`] or [`modern_text`].
+/// As [`legacy::write`] or [`modern_text`].
 pub fn text(
     module: &Module<'_>,
     dialect: Dialect,

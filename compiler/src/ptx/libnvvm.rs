@@ -1,8 +1,8 @@
 //! libNVVM: NVVM IR to PTX, by NVIDIA's own compiler.
 //!
-//! The library is loaded at run time, so that Gridlet builds and runs without it. Its interface is
-//! described in NVIDIA's "libNVVM API v4.0 Reference Manual"; all its functions may be called from several
-//! threads (section 1.2).
+//! The library is loaded at run time, so that Gridlet builds and runs without it. NVIDIA's "libNVVM
+//! API v4.0 Reference Manual" describes its interface; section 1.2 allows calls of all functions
+//! from several threads.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::path::{Path, PathBuf};
@@ -48,13 +48,13 @@ struct Functions {
     program_log: TextFn,
 }
 
-/// libNVVM, loaded.
+/// The loaded libNVVM library.
 pub struct LibNvvm {
     functions: Functions,
     path: PathBuf,
     version: Version,
     ir_version: Version,
-    /// Last, so that it is unloaded after all that points into it.
+    /// The last field, so that the library is unloaded after everything that points into it.
     _library: Library,
 }
 
@@ -65,15 +65,15 @@ impl std::fmt::Debug for LibNvvm {
 }
 
 impl LibNvvm {
-    /// Loads the library and looks all its functions up.
+    /// Loads the library and looks up all of its functions.
     ///
     /// # Errors
     /// `Missing` if the file does not load, lacks a function or is too old.
     pub fn load(path: &Path) -> Result<LibNvvm> {
         let library = library::open(NAME, path)?;
-        // The version comes first, so that a missing function can be told with it.
+        // The version comes first, so that the error for a missing function can give it.
         let version_name = "nvvmVersion";
-        // SAFETY: the type is that of the manual, section 3.1.
+        // SAFETY: the type is the manual's, section 3.1.
         let version_function: VersionFn =
             unsafe { library::function(&library, &[version_name]) }
                 .ok_or_else(|| library::lacks(NAME, path, "of unknown version", version_name))?;
@@ -84,7 +84,7 @@ impl LibNvvm {
 
         macro_rules! function {
             ($name:literal) => {
-                // SAFETY: the field that receives it has the type of the manual, sections 3.1 and 4.1.
+                // SAFETY: the field that receives it has the manual's type, sections 3.1 and 4.1.
                 unsafe { library::function(&library, &[$name]) }
                     .ok_or_else(|| library::lacks(NAME, path, &version.to_string(), $name))?
             };
@@ -150,21 +150,21 @@ impl LibNvvm {
     }
 }
 
-/// What libNVVM gave.
+/// The result of a compilation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PtxOutput {
     /// The PTX.
     pub ptx: Ptx,
-    /// Warnings of the library; mostly empty.
+    /// Warnings of the library; usually empty.
     pub log: String,
 }
 
-/// Verifies and compiles a module. `libdevice` is `libdevice.10.bc`, for modules that use its functions;
-/// what they do not use of it costs nothing.
+/// Verifies and compiles a module. `libdevice` is `libdevice.10.bc`, for modules that use its
+/// functions; unused functions cost nothing.
 ///
 /// # Errors
-/// `Invalid` if the module's dialect is not the architecture's or the options cannot be, `Io` if libdevice
-/// cannot be read, `Tool` with the library's log if it refuses the module.
+/// `Invalid` if the module's dialect is not the architecture's or the options are out of range,
+/// `Io` if libdevice cannot be read, `Tool` with the library's log if it refuses the module.
 pub fn compile(
     library: &LibNvvm,
     module: &NvvmModule,
@@ -174,7 +174,7 @@ pub fn compile(
 ) -> Result<PtxOutput> {
     if module.dialect != arch.dialect() {
         return Err(Error::Invalid(format!(
-            "`{}` is NVVM IR in the {} dialect, but libNVVM takes the {} dialect for {arch}",
+            "`{}` is NVVM IR in the {} dialect, but libNVVM requires the {} dialect for {arch}",
             module.name,
             dialect_name(module.dialect),
             dialect_name(arch.dialect()),
@@ -199,7 +199,8 @@ pub fn compile(
             c"libdevice",
         )?;
     }
-    // The compiler does not check its input: on what the verifier would refuse it may crash.
+    // The compiler does not check its input, and may crash on a module that the verifier would
+    // refuse.
     session.with_options("verification", library.functions.verify_program, &arguments)?;
     session.with_options("compilation", library.functions.compile_program, &arguments)?;
     Ok(PtxOutput { ptx: Ptx(workarounds::apply(session.result()?)), log: session.log() })
@@ -215,10 +216,12 @@ fn dialect_name(dialect: Dialect) -> &'static str {
 fn arguments(arch: CudaArch, options: &PtxOptions) -> Result<Vec<CString>> {
     let PtxOptions { opt_level, line_info, debug } = *options;
     if !matches!(opt_level, 0 | 3) {
-        return Err(Error::Invalid(format!("optimisation level {opt_level}: libNVVM has 0 and 3")));
+        return Err(Error::Invalid(format!(
+            "optimisation level {opt_level}: libNVVM supports 0 and 3"
+        )));
     }
     if debug && opt_level != 0 {
-        return Err(Error::Invalid("debug information needs optimisation level 0".into()));
+        return Err(Error::Invalid("debug information requires optimisation level 0".into()));
     }
     let mut arguments = vec![format!("-arch={}", arch.compute()), format!("-opt={opt_level}")];
     if debug {
@@ -252,8 +255,8 @@ impl<'a> Session<'a> {
         bytes: &[u8],
         name: &CStr,
     ) -> Result<()> {
-        // SAFETY: pointer and length are of one slice, the name ends in NUL, and the program is live. The
-        // library copies what it keeps: the manual asks for nothing beyond the call.
+        // SAFETY: pointer and length are of one slice, the name ends in NUL, and the program is
+        // live. The library copies what it keeps: the manual demands nothing beyond the call.
         let status =
             unsafe { add(self.program, bytes.as_ptr().cast(), bytes.len(), name.as_ptr()) };
         self.check(operation, status)
@@ -291,7 +294,7 @@ impl<'a> Session<'a> {
             return (status, String::new());
         }
         let mut bytes = vec![0_u8; length];
-        // SAFETY: the buffer has the size that the library has just asked for.
+        // SAFETY: the buffer has the size that the library just reported.
         let status = unsafe { read(self.program, bytes.as_mut_ptr().cast()) };
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
         bytes.truncate(end);

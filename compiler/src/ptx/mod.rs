@@ -1,4 +1,4 @@
-//! The ways to PTX.
+//! PTX generation: through libNVVM or through LLVM's NVPTX back end.
 
 pub mod libnvvm;
 pub mod nvptx;
@@ -8,14 +8,14 @@ mod workarounds;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ptx(pub String);
 
-/// How to compile to PTX.
+/// Options for compiling to PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PtxOptions {
-    /// 0 or 3.
+    /// Optimisation level: 0 or 3.
     pub opt_level: u8,
     /// Keep source lines, for profilers; does not change the code.
     pub line_info: bool,
-    /// Keep all that a debugger needs. Only with `opt_level` 0.
+    /// Keep full debug information. Only with `opt_level` 0.
     pub debug: bool,
 }
 

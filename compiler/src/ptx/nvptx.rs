@@ -1,5 +1,5 @@
-//! PTX from LLVM's own NVPTX back end: needs neither libNVVM nor, without mathematical functions, any other
-//! part of NVIDIA's toolkit.
+//! PTX from LLVM's own NVPTX back end. It needs no libNVVM, and only programs that use mathematical
+//! functions need anything else from NVIDIA's toolkit.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, c_void};
@@ -25,16 +25,18 @@ use crate::codegen;
 use crate::error::{Error, Result};
 use gridlet_lang::arch::CudaArch;
 
-/// Optimises a copy of `module` and compiles it to PTX of the oldest version that `arch` has, which every
-/// later ptxas reads. `libdevice` is `libdevice.10.bc`, for modules that use its functions.
+/// Optimises a copy of `module` and compiles it to the oldest PTX version that supports `arch`,
+/// which every later ptxas reads. `libdevice` is `libdevice.10.bc`, for modules that use its
+/// functions.
 ///
-/// Of `options` only the level counts: codegen's modules carry no debug information yet.
+/// Only the level in `options` matters: codegen's modules carry no debug information yet.
 ///
-/// Unlike libNVVM it fuses no multiplication with an addition: LLVM does so only where the module allows it.
+/// Unlike libNVVM, it never fuses a multiplication and an addition: LLVM does so only where the
+/// module allows it.
 ///
 /// # Errors
-/// `Missing` if the module uses libdevice and there is none, `Io` if it cannot be read, `Tool` with LLVM's
-/// message if LLVM refuses the module or libdevice.
+/// `Missing` if the module uses libdevice and there is none, `Io` if it cannot be read, `Tool` with
+/// LLVM's message if LLVM refuses the module or libdevice.
 pub fn compile(
     module: &Module<'_>,
     libdevice: Option<&Path>,
@@ -43,7 +45,7 @@ pub fn compile(
 ) -> Result<Ptx> {
     let context = Context::create();
     let diagnostics = Diagnostics::default();
-    // Reading bitcode also renames the intrinsics that libNVVM knows by their former names.
+    // Reading bitcode also upgrades the intrinsics that libNVVM knows by their former names.
     let copy = Module::parse_bitcode_from_buffer(&module.write_bitcode_to_memory(), &context)
         .map_err(|message| refused("copying the module", message.to_string()))?;
     if codegen::uses_libdevice(&copy) {
@@ -91,7 +93,7 @@ fn target_machine(arch: CudaArch, options: &PtxOptions) -> Result<TargetMachine>
         .ok_or_else(|| refused("finding the NVPTX target", format!("no target for {arch}")))
 }
 
-/// Links libdevice in and makes its functions internal, so that unused ones go.
+/// Links libdevice and makes its functions internal, so that unused ones are removed.
 fn link_libdevice<'ctx>(
     module: &Module<'ctx>,
     libdevice: Option<&Path>,
@@ -107,7 +109,7 @@ fn link_libdevice<'ctx>(
     let library = Module::parse_bitcode_from_buffer(&buffer, context).map_err(|message| {
         refused("reading libdevice", format!("{}: {}", path.display(), message.to_string()))
     })?;
-    // It names a target of its own, which LLVM would warn about.
+    // libdevice names its own target, which LLVM would warn about.
     library.set_triple(&module.get_triple());
     library.set_data_layout(&module.get_data_layout());
     let defined: Vec<String> = library
@@ -124,16 +126,19 @@ fn link_libdevice<'ctx>(
     Ok(())
 }
 
-/// LLVM's errors while it works on a context. Without a listener it would print them and end the process.
+/// Collects LLVM's errors in one context. Without a handler, LLVM would print them and end the
+/// process.
 #[derive(Default)]
 struct Diagnostics(Box<RefCell<Vec<String>>>);
 
 impl Diagnostics {
-    /// Collects from now on, in place of any listener before. `self` must live as long as `context` is used.
+    /// Collects messages from now on, replacing any earlier handler. `self` must live as long as
+    /// `context` is used.
     fn listen_to(&self, context: &Context) {
         let messages: *const RefCell<Vec<String>> = &*self.0;
-        // SAFETY: the context is alive. `collect` gets `messages` back, which is boxed, so it does not move,
-        // and `compile`, the only caller, keeps it until after its last use of the context.
+        // SAFETY: the context is alive. `collect` gets `messages` back, which is boxed, so it does
+        // not move, and `compile`, the only caller, keeps it until after its last use of the
+        // context.
         unsafe {
             LLVMContextSetDiagnosticHandler(
                 context.raw(),
@@ -146,9 +151,9 @@ impl Diagnostics {
 
 /// Keeps an error's text.
 extern "C" fn collect(info: LLVMDiagnosticInfoRef, messages: *mut c_void) {
-    // SAFETY: LLVM passes a diagnostic that is alive during the call; its description is ours to dispose of
-    // and NUL-terminated. `messages` is the pointer that `listen_to` gave, never used from two threads,
-    // since a context is not.
+    // SAFETY: LLVM passes a diagnostic that is alive during the call; its description is ours to
+    // dispose of and NUL-terminated. `messages` is the pointer that `listen_to` registered. It is
+    // never used from two threads, because the context is not.
     unsafe {
         if LLVMGetDiagInfoSeverity(info) != LLVMDiagnosticSeverity::LLVMDSError {
             return;

@@ -1,8 +1,9 @@
-//! What ptxas gets wrong, said otherwise.
+//! Rewrites PTX that ptxas miscompiles.
 //!
-//! ptxas (of CUDA 13.0, for sm_90 at least) takes `neg.s16` and `abs.s16` to 32 bits and forgets that the result has
-//! 16: of -32,768 it makes 32,768, which `cvt.s32.s16` and `cvt.s64.s16` then pass on. `sub.s16` from zero is no help: it
-//! becomes `neg`. What stands here instead is computed in 16 bits (read in the machine code).
+//! ptxas (CUDA 13.0, at least for sm_90) widens `neg.s16` and `abs.s16` to 32 bits and forgets that
+//! the result has 16: for -32,768 it computes 32,768, which `cvt.s32.s16` and `cvt.s64.s16` then
+//! pass on. `sub.s16` from zero does not help: it becomes `neg`. The machine code of the
+//! replacements computes in 16 bits.
 //!
 //! | PTX | becomes |
 //! |---|---|
@@ -11,7 +12,7 @@
 
 use std::borrow::Cow;
 
-/// The text with other instructions in place of those that ptxas gets wrong.
+/// Replaces the instructions that ptxas miscompiles.
 pub(super) fn apply(ptx: String) -> String {
     if !["neg.s16", "abs.s16"].iter().any(|word| ptx.contains(word)) {
         return ptx;
@@ -23,8 +24,9 @@ fn line(line: &str) -> Cow<'_, str> {
     instead(line).map_or(Cow::Borrowed(line), Cow::Owned)
 }
 
-/// What stands for a line, if it is one that ptxas gets wrong. Back ends write an instruction a line, and its result
-/// into a register of its own; only so may the result be written twice.
+/// The replacement of a line, if ptxas miscompiles it. Back ends write one instruction per line,
+/// each with a result register of its own; only because of that may the replacement write the
+/// register twice.
 fn instead(line: &str) -> Option<String> {
     let rest = line.trim_start();
     let indent = &line[..line.len() - rest.len()];

@@ -1,11 +1,13 @@
-//! Where Gridlet keeps NVIDIA's parts between builds.
+//! The cache of NVIDIA's compiler parts.
 //!
-//! `xtask` includes this very file by path: it fills the cache that the compiler reads, and must build
-//! without the compiler. So this file uses the standard library only, and changing it changes both.
+//! `xtask` fills the cache that the compiler reads, and must build without the compiler, so it
+//! includes this file by path. The file therefore uses only the standard library, and a change
+//! affects both.
 //!
 //! ```text
-//! <cache>/toolkit/<name>/nvidia/cu13/{bin,include,lib,nvvm}   as NVIDIA's wheels lay it out
-//! <cache>/toolkit/<name>/complete                             written last: without it the rest does not count
+//! <cache>/toolkit/<name>/nvidia/cu13/{bin,include,lib,nvvm}   as laid out in NVIDIA's wheels
+//! <cache>/toolkit/<name>/complete                             written last: without it the toolkit
+//! is ignored
 //! ```
 
 use std::cmp::Ordering;
@@ -15,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// The folder of a toolkit's `bin`, `include`, `lib` and `nvvm`, below `<cache>/toolkit/<name>`.
 pub const TOOLKIT_ROOT: &str = "nvidia/cu13";
 
-/// The file whose presence says that a toolkit was unpacked to its end.
+/// The file that marks a completely unpacked toolkit.
 pub const COMPLETE: &str = "complete";
 
 /// The cache folder of this process: see [`cache_dir_in`].
@@ -23,9 +25,10 @@ pub fn cache_dir() -> Option<PathBuf> {
     cache_dir_in(|name| std::env::var_os(name))
 }
 
-/// The cache folder that the environment `env` asks for, which need not exist: `GRIDLET_CACHE`, else
-/// `$XDG_CACHE_HOME/gridlet`, else `$HOME/.cache/gridlet`. Empty variables count as unset, and so does a
-/// relative `XDG_CACHE_HOME`, as the XDG base directory specification wants. `None` if nothing is set.
+/// The cache folder according to the environment `env`, whether it exists or not: `GRIDLET_CACHE`,
+/// else `$XDG_CACHE_HOME/gridlet`, else `$HOME/.cache/gridlet`. Empty variables count as unset, and
+/// so does a relative `XDG_CACHE_HOME`, as the XDG base directory specification requires. `None` if
+/// nothing is set.
 pub fn cache_dir_in(env: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let path = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     path("GRIDLET_CACHE")
@@ -33,13 +36,13 @@ pub fn cache_dir_in(env: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
         .or_else(|| path("HOME").map(|p| p.join(".cache/gridlet")))
 }
 
-/// The complete toolkits of this process's cache, as `<cache>/toolkit/<name>`, the newest name last.
+/// The complete toolkits of this process's cache, as `<cache>/toolkit/<name>`, sorted by name,
+/// newest last.
 pub fn toolkits() -> Vec<PathBuf> {
     cache_dir().map(|cache| toolkits_in(&cache)).unwrap_or_default()
 }
 
-/// The complete toolkits below `cache`, the newest name last. A cache that is missing or cannot be read has
-/// none.
+/// The complete toolkits below `cache`, newest last. A missing or unreadable cache has none.
 pub fn toolkits_in(cache: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(cache.join("toolkit")) else { return Vec::new() };
     let mut found: Vec<PathBuf> = entries
@@ -55,7 +58,7 @@ pub fn toolkits_in(cache: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Compares names with runs of digits read as numbers, so that `13.10` is newer than `13.9`.
+/// Compares names, with runs of digits read as numbers, so that `13.10` is newer than `13.9`.
 fn compare_names(a: &str, b: &str) -> Ordering {
     let (mut a, mut b) = (a, b);
     loop {
@@ -63,7 +66,7 @@ fn compare_names(a: &str, b: &str) -> Ordering {
         let (text_b, rest_b) = split_run(b, |c| !c.is_ascii_digit());
         let (number_a, end_a) = split_run(rest_a, |c| c.is_ascii_digit());
         let (number_b, end_b) = split_run(rest_b, |c| c.is_ascii_digit());
-        // A number without leading zeros is larger if it is longer; of equal length, the text decides.
+        // Without leading zeros, the longer number is larger; of equal length, the text decides.
         let (value_a, value_b) =
             (number_a.trim_start_matches('0'), number_b.trim_start_matches('0'));
         let order = text_a
@@ -77,7 +80,7 @@ fn compare_names(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// `text` as its longest start of characters that `keep` takes, and the rest.
+/// Splits `text` after its longest prefix of characters that `keep` accepts.
 fn split_run(text: &str, keep: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(|c| !keep(c)).unwrap_or(text.len()))
 }

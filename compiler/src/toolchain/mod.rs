@@ -1,7 +1,8 @@
-//! Finds NVIDIA's compiler parts: which, where, which version.
+//! Finds NVIDIA's compiler parts: their paths and versions.
 //!
-//! The first root of the search order ([`Search`]) that has a component gives it, unless it is older than
-//! [`Version::MINIMUM_CUDA`] and a later root has a newer one. A root that has all gives all.
+//! Each component comes from the first root of the search order ([`Search`]) that has it, unless it
+//! is older than [`Version::MINIMUM_CUDA`] and a later root has a newer one. A root that has every
+//! component therefore provides them all.
 
 pub mod cache;
 pub(crate) mod library;
@@ -23,7 +24,7 @@ pub const LLVM_VERSION: &str = "22.1";
 pub(crate) struct Found {
     component: Component,
     pub(crate) path: PathBuf,
-    /// The version of its toolkit, if the toolkit says.
+    /// The version of its toolkit, if known.
     toolkit: Option<Version>,
 }
 
@@ -33,7 +34,7 @@ impl Found {
     }
 }
 
-/// The compiler parts that this machine has.
+/// The compiler parts of this machine.
 #[derive(Clone, Debug)]
 pub struct Toolchain {
     search: Search,
@@ -41,12 +42,13 @@ pub struct Toolchain {
 }
 
 impl Toolchain {
-    /// Looks in the documented places. Never fails: what is missing is an error when it is asked for.
+    /// Searches the documented places. Never fails: a missing component is an error when it is
+    /// requested.
     pub fn discover() -> Self {
         Toolchain::search(Search::from_environment())
     }
 
-    /// Looks in the places of `search`.
+    /// Searches the places of `search`.
     pub fn search(search: Search) -> Self {
         let roots: Vec<_> = search.roots().map(|root| (root, Version::of_toolkit(root))).collect();
         let mut found = Vec::new();
@@ -62,11 +64,11 @@ impl Toolchain {
         Toolchain { search, found }
     }
 
-    /// Where a component is.
+    /// The path of a component.
     ///
     /// # Errors
-    /// `Missing`, with every path that was tried, or with the version that was found and the one that is
-    /// needed.
+    /// `Missing`, with every path that was tried, or with the version that was found and the
+    /// minimum version.
     pub fn path(&self, component: Component) -> Result<&Path> {
         let found = self.found(component).ok_or_else(|| Error::Missing {
             what: format!(
@@ -80,7 +82,7 @@ impl Toolchain {
         match found.toolkit {
             Some(version) if found.is_too_old() => Err(Error::Missing {
                 what: format!(
-                    "{} at {} is of CUDA {version}; Gridlet needs CUDA {} or later.",
+                    "{} at {} is from CUDA {version}; Gridlet needs CUDA {} or later.",
                     component.name(),
                     found.path.display(),
                     Version::MINIMUM_CUDA
@@ -91,7 +93,7 @@ impl Toolchain {
         }
     }
 
-    /// The version of the CUDA toolkit that a component was found in, if it was and if the toolkit says.
+    /// The version of the CUDA toolkit in which a component was found, if both are known.
     pub fn toolkit_version(&self, component: Component) -> Option<Version> {
         self.found(component)?.toolkit
     }
@@ -116,7 +118,7 @@ impl Toolchain {
         self.path(Component::CudaDevRt)
     }
 
-    /// The places that were searched, in order.
+    /// The places searched, in order.
     pub fn places(&self) -> &[Place] {
         &self.search.places
     }

@@ -1,11 +1,11 @@
-//! Where the parts of a CUDA toolkit are looked for.
+//! The search order for the parts of a CUDA toolkit.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::cache;
 
-/// A part of a CUDA toolkit that Gridlet, or its tests, use.
+/// A part of a CUDA toolkit that Gridlet or its tests use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each variant is the part of that name")]
 pub enum Component {
@@ -34,7 +34,7 @@ impl Component {
         Component::Nvcc,
     ];
 
-    /// What people call it.
+    /// Its common name.
     pub fn name(self) -> &'static str {
         match self {
             Component::LibNvvm => "libNVVM",
@@ -49,20 +49,20 @@ impl Component {
         }
     }
 
-    /// What it is for.
+    /// Its purpose.
     pub fn purpose(self) -> &'static str {
         match self {
             Component::LibNvvm => "compiles NVVM IR to PTX",
             Component::LibDevice => "mathematical functions",
             Component::NvJitLink => "device-links PTX to a cubin",
             Component::CudaDevRt => "the device runtime, for launches from kernels",
-            Component::Ptxas | Component::Nvlink => "checks Gridlet's output in its tests",
-            Component::Cuobjdump | Component::Nvdisasm => "reads cubins in Gridlet's tests",
-            Component::Nvcc => "the yardstick of Gridlet's tests and benchmarks",
+            Component::Ptxas | Component::Nvlink => "checks Gridlet's output in tests",
+            Component::Cuobjdump | Component::Nvdisasm => "reads cubins in tests",
+            Component::Nvcc => "the reference in tests and benchmarks",
         }
     }
 
-    /// Whether programs cannot be built without it; the others serve tests.
+    /// Whether building programs needs it; the other components serve tests and benchmarks.
     pub fn is_required(self) -> bool {
         matches!(
             self,
@@ -70,12 +70,12 @@ impl Component {
         )
     }
 
-    /// Whether it is a program that can be run.
+    /// Whether it is an executable.
     pub fn is_program(self) -> bool {
         !self.is_required()
     }
 
-    /// File names that it may have, the preferred one first.
+    /// Its possible file names, the preferred one first.
     pub fn files(self) -> &'static [&'static str] {
         match self {
             Component::LibNvvm => &["libnvvm.so.4", "libnvvm.so"],
@@ -92,8 +92,8 @@ impl Component {
         }
     }
 
-    /// Folders in a toolkit's root that may hold it: those of the installers, of Linux distributions and
-    /// of the wheels.
+    /// Folders below a toolkit's root that may hold it, as laid out by the installers, by Linux
+    /// distributions and by the wheels.
     pub fn folders(self) -> &'static [&'static str] {
         const LIBRARIES: &[&str] =
             &["lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"];
@@ -105,7 +105,7 @@ impl Component {
         }
     }
 
-    /// The first of its files that a root has.
+    /// The first of its files that exists below a root.
     pub(super) fn find_in(self, root: &Path) -> Option<PathBuf> {
         self.folders()
             .iter()
@@ -117,25 +117,25 @@ impl Component {
 /// One entry of the search order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// What names it: an environment variable, or `Gridlet's cache`.
+    /// The name of the entry: an environment variable, or `Gridlet's cache`.
     pub origin: String,
-    /// The folder it names; `None` if it names none.
+    /// The folder it names; `None` if the variable is not set.
     pub folder: Option<PathBuf>,
-    /// The toolkit roots it gives, in order. A folder that does not exist gives none.
+    /// The toolkit roots in the folder, in order. A folder that does not exist has none.
     pub roots: Vec<PathBuf>,
 }
 
-/// Where to look, in order.
+/// The places to search, in order.
 ///
 /// | | |
 /// |---|---|
-/// | `GRIDLET_TOOLKIT` | a toolkit's root, for Gridlet alone; if there is no such folder, nothing else is tried |
+/// | `GRIDLET_TOOLKIT` | a toolkit's root, for Gridlet alone; no other place is searched if the folder does not exist |
 /// | `CUDA_HOME`, `CUDA_PATH` | a toolkit's root, as other tools use them |
-/// | Gridlet's cache | what `cargo xtask setup` unpacked ([`cache`]) |
-/// | `/usr/local/cuda` | where NVIDIA's installers put the current version |
+/// | Gridlet's cache | the toolkits unpacked by `cargo xtask setup` ([`cache`]) |
+/// | `/usr/local/cuda` | the current version of NVIDIA's installers |
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Search {
-    /// The places, the first tried first.
+    /// The places, in search order.
     pub places: Vec<Place>,
 }
 
@@ -145,14 +145,14 @@ impl Search {
         Search::from_variables(|name| std::env::var_os(name), Path::new("/usr/local/cuda"))
     }
 
-    /// The documented order with other variables and another system folder: tests need not change the
-    /// process's environment.
+    /// The documented order with other variables and another system folder, so that tests need not
+    /// change the process's environment.
     pub fn from_variables(variable: impl Fn(&str) -> Option<OsString>, system: &Path) -> Self {
         let mut places = Vec::new();
         for name in ["GRIDLET_TOOLKIT", "CUDA_HOME", "CUDA_PATH"] {
             let folder = variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
             let place = Place::folder(name, folder);
-            // Who names one to Gridlet wants no other.
+            // Setting this variable rules out every other place, even if the folder does not exist.
             if name == "GRIDLET_TOOLKIT" && place.folder.is_some() && place.roots.is_empty() {
                 return Search { places: vec![place] };
             }
@@ -168,7 +168,7 @@ impl Search {
         Search { places }
     }
 
-    /// Only these toolkit roots, in this order.
+    /// Only the given toolkit roots, in their order.
     pub fn from_roots(roots: impl IntoIterator<Item = PathBuf>) -> Self {
         Search {
             places: roots.into_iter().map(|root| Place::folder("given", Some(root))).collect(),
@@ -180,17 +180,17 @@ impl Search {
         self.places.iter().flat_map(|place| &place.roots).map(PathBuf::as_path)
     }
 
-    /// Every path that was tried for a component, one line for each place.
+    /// Every path that was tried for a component, one line per place.
     pub fn probed(&self, component: Component) -> String {
         let mut text = String::new();
         for place in &self.places {
             let what = match &place.folder {
                 None => "not set".into(),
                 Some(folder) if place.roots.is_empty() && folder.is_dir() => {
-                    format!("{} holds no complete toolkit", folder.display())
+                    format!("{} has no complete toolkit", folder.display())
                 }
                 Some(folder) if place.roots.is_empty() => {
-                    format!("{} is not there", folder.display())
+                    format!("{} does not exist", folder.display())
                 }
                 Some(_) => {
                     let paths = place.roots.iter().flat_map(|root| {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::*;
 use crate::doctor::{Status, report};
 
-/// A folder of made-up toolkits.
+/// A temporary folder with fake toolkits.
 struct Disk(tempfile::TempDir);
 
 impl Disk {
@@ -33,7 +33,7 @@ impl Disk {
         }
     }
 
-    /// The documented search, with these variables set to folders of this disk.
+    /// Runs the documented search, with these variables set to folders of this disk.
     fn discover(&self, variables: &[(&str, &str)]) -> Toolchain {
         let variable = |name: &str| {
             let (_, folder) = variables.iter().find(|(known, _)| *known == name)?;
@@ -46,7 +46,7 @@ impl Disk {
         Toolchain::search(Search::from_variables(variable, &self.path("usr/local/cuda")))
     }
 
-    /// A path as the disk sees it.
+    /// A path relative to this disk.
     fn inside<'a>(&self, path: &'a Path) -> &'a str {
         path.strip_prefix(self.0.path()).unwrap().to_str().unwrap()
     }

@@ -13,16 +13,16 @@ pub struct Version {
     pub major: u32,
     /// `0`
     pub minor: u32,
-    /// `88`; absent where the source does not say.
+    /// `88`; absent if unknown.
     pub patch: Option<u32>,
 }
 
 impl Version {
-    /// The oldest CUDA toolkit that serves: the first whose tools know compute capability 10.0 and 12.0
-    /// and whose libNVVM takes modern IR (CUDA 12.8 release notes).
+    /// The oldest supported CUDA toolkit: the first whose tools know compute capability 10.0 and
+    /// 12.0 and whose libNVVM reads modern IR (CUDA 12.8 release notes).
     pub const MINIMUM_CUDA: Version = Version::new(12, 8);
 
-    /// The oldest libNVVM that serves: the first that reads LLVM 7 IR (NVVM IR 2.0).
+    /// The oldest supported libNVVM: the first that reads LLVM 7 IR (NVVM IR 2.0).
     pub const MINIMUM_NVVM: Version = Version::new(2, 0);
 
     /// A version without a patch number.
@@ -30,7 +30,7 @@ impl Version {
         Version { major, minor, patch: None }
     }
 
-    /// The version at the start of a text: `13.0.88, built …`.
+    /// Parses the version at the start of a text: `13.0.88, built …`.
     pub fn parse(text: &str) -> Option<Version> {
         let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let mut parts = text[..end].split('.').map(str::parse);
@@ -40,13 +40,13 @@ impl Version {
         Some(Version { major, minor, patch })
     }
 
-    /// The version of the toolkit in a folder: what `version.json` says, which installers write, or else
-    /// `CUDART_VERSION` in its headers, which the wheels have.
+    /// The version of the toolkit in a folder: from `version.json`, which installers write, or else
+    /// from `CUDART_VERSION` in its headers, which the wheels contain.
     pub fn of_toolkit(root: &Path) -> Option<Version> {
         version_json(root).or_else(|| version_header(root))
     }
 
-    /// What a tool says when asked with `--version`.
+    /// The version that a tool prints for `--version`.
     pub fn of_tool(path: &Path) -> Result<Version, String> {
         let output =
             Command::new(path).arg("--version").output().map_err(|error| error.to_string())?;
@@ -57,7 +57,7 @@ impl Version {
         // `Cuda compilation tools, release 13.0, V13.0.88`
         text.rsplit_once(", V")
             .and_then(|(_, version)| Version::parse(version))
-            .ok_or_else(|| "`--version` names no version".into())
+            .ok_or_else(|| "the output of `--version` has no version".into())
     }
 }
 
@@ -75,7 +75,7 @@ fn version_json(root: &Path) -> Option<Version> {
 }
 
 fn version_header(root: &Path) -> Option<Version> {
-    // The definition stands before the first function of a header of half a megabyte.
+    // The definition precedes the first function of this half-megabyte header.
     const HEAD_BYTES: u64 = 64 * 1024;
     let mut head = Vec::new();
     let file = File::open(root.join("include").join("cuda_runtime_api.h")).ok()?;

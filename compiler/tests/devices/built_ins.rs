@@ -1,4 +1,5 @@
-//! What the built-ins give, by programs that check themselves: on the CPU device, and on a GPU where there is one.
+//! The results of built-ins, tested by self-checking programs on the CPU device and, if there is
+//! one, on a GPU.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
@@ -22,7 +23,7 @@ fn run(device: &Device, artifact: &Artifact) {
     assert_eq!(u32::from_le_bytes(word), 7, "what `first` starts as");
     first.copy_from_host(&9_u32.to_le_bytes()).unwrap();
     let kernel = program.kernel("check").unwrap();
-    // Two warps, the second not whole.
+    // Two warps, the second incomplete.
     stream.launch(&kernel, &LaunchConfig::new(2, 50), &[]).unwrap();
     stream.synchronize(Duration::from_secs(60)).unwrap();
     let mut wrong = [0_u8; 256];

@@ -1,9 +1,10 @@
-//! The programs under `in/ok` that check themselves, run on the CPU device and, where there is one, on a GPU.
+//! Runs the self-checking programs in `in/ok` on the CPU device and, if there is one, on a GPU.
 //!
-//! A program with a kernel `test` is run: `kernel test()` or `kernel test(out: *mut u32)`, where `out` has 64 words
-//! of zero. What is wrong is said by `assert`, in `test` and in all that it launches. If there is a kernel
-//! `check`, with the same parameters, one thread of it runs once `test` and all its children have ended.
-//! `//@ grid=2 block=64 shared=16` says how `test` is launched: one block of 64 threads unless it does.
+//! A program with a kernel `test` is run: `kernel test()` or `kernel test(out: *mut u32)`, where
+//! `out` has 64 words of zero. `test` and the grids that it launches report errors through
+//! `assert`. If there is a kernel `check` with the same parameters, one thread of it runs after
+//! `test` and all its children. `//@ grid=2 block=64 shared=16` sets the launch of `test`; the
+//! default is one block of 64 threads.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
@@ -25,16 +26,16 @@ use gridlet_runtime::{Arg, Artifact, Buffer, Device, LaunchConfig, Program};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 const WORDS: usize = 64;
-/// More than any of the programs has pending at a time.
+/// Enough for every program's pending launches.
 const PENDING_LAUNCHES: u64 = 8192;
 
-/// The folder, which this variable names where the sources are not: in the bundle for GPU machines.
+/// Names the programs' folder on machines without the sources: set in the bundle for GPU machines.
 const FOLDER_VARIABLE: &str = "GRIDLET_TEST_PROGRAMS";
 
-/// From which program on a process runs them on a GPU, after another failed.
+/// Names the program with which a process starts on a GPU after another process failed.
 const FROM_VARIABLE: &str = "GRIDLET_TEST_FROM";
 
-/// Names of the programs, with their files and those that they use, sorted.
+/// The programs' names and files, including the files that they use, sorted by name.
 fn programs() -> Vec<(String, SourceMap)> {
     let folder = std::env::var_os(FOLDER_VARIABLE)
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/in/ok"), PathBuf::from);
@@ -52,7 +53,7 @@ fn programs() -> Vec<(String, SourceMap)> {
     programs
 }
 
-/// A program that checks itself.
+/// A self-checking program.
 struct Case {
     name: String,
     checked: Checked,
@@ -86,7 +87,7 @@ impl Case {
         runs.then_some(Case { name, checked, config })
     }
 
-    /// Runs the program; what is wrong is the error.
+    /// Runs the program; a failed check is an error.
     fn run(&self, device: &Device, artifact: &Artifact) -> gridlet_runtime::Result<()> {
         let program = Program::load(device, artifact)?;
         let stream = device.stream()?;
@@ -106,8 +107,8 @@ impl Case {
     }
 }
 
-/// Calls `each` for every program, on two threads, each with what it starts with, and gives what they said, in the
-/// order of the programs.
+/// Calls `each` for every program, on two threads, each with its own state from `start`, and
+/// returns the results in the order of the programs.
 fn on_all<S>(
     cases: &[Case],
     start: impl Fn() -> S + Sync,
@@ -130,7 +131,7 @@ fn on_all<S>(
     said.into_iter().map(|(_, text)| text).collect()
 }
 
-/// How a program is compiled for the CPU device, and in which orders it runs.
+/// A set of options for the CPU device, and the orders in which programs run with it.
 struct Way {
     what: &'static str,
     optimize: bool,
@@ -144,7 +145,7 @@ const WAYS: [Way; 3] = [
     Way { what: "--check", optimize: true, check: true, seeds: &[None, Some(4)] },
 ];
 
-/// A device for each seed of each way.
+/// For each set of options, one device per seed.
 fn cpu_devices() -> Vec<Vec<Device>> {
     let open = |check: bool, seed: Option<u64>| {
         let config = CpuConfig { seed, check, threads: Some(2), pending_limit: PENDING_LAUNCHES };
@@ -154,7 +155,7 @@ fn cpu_devices() -> Vec<Vec<Device>> {
     WAYS.iter().map(of_way).collect()
 }
 
-/// Runs a program in every way; what is wrong, with the first seed of each way that shows it.
+/// Runs a program in every way; returns the errors, with the first seed of each way that shows one.
 fn run_on_cpu(devices: &[Vec<Device>], case: &Case) -> String {
     let session = Session::new();
     let mut wrong = String::new();
@@ -174,7 +175,7 @@ fn run_on_cpu(devices: &[Vec<Device>], case: &Case) -> String {
 
 #[test]
 fn programs_find_nothing_wrong_on_the_cpu() {
-    // A device's findings are those of all that runs there, so the threads have devices of their own.
+    // A device's findings cover everything that runs on it, so each thread has its own devices.
     let wrong = on_all(&cases(), cpu_devices, |devices, case| run_on_cpu(devices, case));
     assert!(wrong.is_empty(), "\n{wrong}");
 }
@@ -196,7 +197,8 @@ fn programs_find_nothing_wrong_on_a_gpu() {
         }
         let artifact = artifact::build(&session, &case.checked, &[arch], &options).unwrap();
         let Err(error) = case.run(&device, &artifact) else { continue };
-        // A fault ends this process's use of the GPU, so another process goes on with what is left.
+        // After a fault this process cannot use the GPU any more, so another process continues with
+        // the remaining programs.
         let rest = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "programs_find_nothing_wrong_on_a_gpu", "--nocapture"])
             .env(FROM_VARIABLE, (at + 1).to_string())

@@ -1,9 +1,9 @@
-//! What tests that need a GPU do where there is none.
+//! Finds a GPU for tests, or skips them.
 
 use gridlet::arch::CudaArch;
 use gridlet_runtime::Device;
 
-/// The first GPU and its architecture; if there is none, says so for `test`.
+/// The first GPU and its architecture; if there is none, prints that `test` is skipped.
 #[allow(dead_code, reason = "not every test crate that has this module needs it")]
 pub(crate) fn gpu_or_skip(test: &str) -> Option<(Device, CudaArch)> {
     let device = match Device::open(0) {
@@ -18,7 +18,7 @@ pub(crate) fn gpu_or_skip(test: &str) -> Option<(Device, CudaArch)> {
     Some((device, arch.expect("an architecture that gridlet knows")))
 }
 
-/// Says that `test` is skipped because of what is missing. Fails if `GRIDLET_REQUIRE_GPU` asks for it.
+/// Prints that `test` is skipped and why. Fails if `GRIDLET_REQUIRE_GPU` is set.
 pub(crate) fn skip(test: &str, missing: &str) {
     let text = format!("SKIPPED: {test} needs an NVIDIA GPU: {missing}");
     let required = std::env::var_os("GRIDLET_REQUIRE_GPU").is_some_and(|value| value == "1");
@@ -26,7 +26,8 @@ pub(crate) fn skip(test: &str, missing: &str) {
     eprintln!("{text}");
 }
 
-/// Whether this process runs under compute-sanitizer's memcheck, where `name` cannot; says so.
+/// Whether this process runs under compute-sanitizer's memcheck; if so, prints that `name` is
+/// skipped.
 #[allow(dead_code, reason = "not every test has something that cannot")]
 pub(crate) fn under_memcheck(name: &str, why: &str) -> bool {
     let under = std::env::var_os("GRIDLET_MEMCHECK").is_some();

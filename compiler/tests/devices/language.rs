@@ -1,8 +1,9 @@
-//! The programs under `in/right` give the same results on the CPU device, in any order of their threads, and on a
-//! GPU where there is one: bit by bit, since they compute with integers.
+//! The programs in `in/right` give the same results on the CPU device, in any order of their
+//! threads, and on a GPU if there is one: bit by bit, because they compute with integers.
 //!
-//! `//@` lines say how kernel `k` is launched, as in `check_mode.rs`. All memory begins as zeros. `//@ varies=1`
-//! marks a program whose results depend on the order of its threads: it only has to run.
+//! `//@` lines give the launch of kernel `k`, as in `check_mode.rs`. All memory starts as zeros.
+//! `//@ varies=1` marks a program whose results depend on the order of its threads: it only has to
+//! run.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
@@ -25,7 +26,7 @@ macro_rules! programs {
     ($($name:literal)*) => { [$(($name, include_str!(concat!("../in/right/", $name, ".grid")))),*] };
 }
 
-/// All of `in/right`; they travel inside the test.
+/// All of `in/right`, embedded in the test.
 const PROGRAMS: &[(&str, &str)] = &programs![
     "built_ins" "bytes" "copies_in_streams" "copies_of_padding" "dynamic_as_two_types" "flag" "handover" "heap"
     "heap_handover" "heap_last_block_frees" "histogram" "join" "last_block" "locals" "locals_by_pointers" "lock"
@@ -38,7 +39,7 @@ fn check(name: &str, text: &str) -> Checked {
     compile::check(sources).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Runs kernel `k` and gives what its buffers hold, in the order of its parameters.
+/// Runs kernel `k` and returns the contents of its buffers, in parameter order.
 fn run(device: &Device, program: &Checked, artifact: &Artifact, text: &str) -> Vec<Vec<u8>> {
     let values = settings(text);
     let value = |name: &str, default: u32| values.get(name).copied().unwrap_or(default);
@@ -82,7 +83,7 @@ fn on_cpu(name: &str, text: &str, seed: Option<u64>, optimize: bool) -> Vec<Vec<
     run(&device, &program, &artifact, text)
 }
 
-/// What of the results every order of the threads gives: nothing if the program says so.
+/// The results that do not depend on the order of threads: none if the program varies.
 fn fixed(text: &str, results: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     if settings(text).contains_key("varies") { vec![] } else { results }
 }
@@ -91,7 +92,7 @@ fn fixed(text: &str, results: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
 fn the_list_of_programs_is_the_folder() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/in/right");
     if !folder.exists() {
-        // A bundle on another machine.
+        // A bundle on another machine, without the sources.
         return;
     }
     let entries = folder.read_dir().unwrap().map(|entry| entry.unwrap().path());

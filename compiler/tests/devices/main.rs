@@ -1,5 +1,5 @@
-//! Programs of the language on each device: on the CPU device here, and on a GPU where there is one. Bundles for GPU
-//! machines carry this program.
+//! Runs programs of the language on the CPU device and, if there is one, on a GPU. Bundles for GPU
+//! machines carry this test program.
 
 mod built_ins;
 mod corpus;

@@ -1,8 +1,8 @@
-//! The `//@` lines of programs: how a test launches them.
+//! The `//@` lines of programs, which set a test's launches.
 
 use std::collections::BTreeMap;
 
-/// Words of 4 bytes that a buffer has unless the program says more.
+/// Default size of a buffer in 4-byte words.
 pub(crate) const WORDS: usize = 64;
 
 /// The values of a program's `//@` lines: `//@ grid=2 block=64 shared=16 n=64 data=100`.

@@ -1,9 +1,9 @@
-//! `--check` on the CPU device: each program under `in/wrong` says on its lines what is found there, each under
-//! `in/right` and each example has nothing found.
+//! `--check` on the CPU device: each program in `in/wrong` marks its expected findings, and
+//! programs in `in/right` and the examples have none.
 //!
-//! `//@ grid=2 block=64 shared=16 n=64 data=100` says how kernel `k` is launched and what its parameters are:
-//! integers by name, pointers by their number of 4-byte words (64 unless given). Memory of `raw…` is not
-//! initialised, that of `gone…` is freed before the launch, other memory is zero.
+//! `//@ grid=2 block=64 shared=16 n=64 data=100` gives the launch of kernel `k` and its parameters:
+//! integers by name, pointers by their number of 4-byte words (default 64). Memory of `raw…` is
+//! uninitialised, memory of `gone…` is freed before the launch, all other memory is zero.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
@@ -36,7 +36,7 @@ fn programs(folder: &str) -> Vec<PathBuf> {
     files
 }
 
-/// A program and how it is run.
+/// A program and its launch.
 struct Case {
     stem: String,
     text: String,
@@ -63,7 +63,7 @@ impl Case {
         self.checked.parameter_buffers().find(|layout| layout.kernel == kernel).unwrap()
     }
 
-    /// Runs kernel `k` and gives what was found.
+    /// Runs kernel `k` and returns the findings.
     fn run(&self, seed: Option<u64>, threads: usize) -> Vec<Report> {
         let values = settings(&self.text);
         let value = |name: &str, default: u32| values.get(name).copied().unwrap_or(default);
@@ -105,7 +105,7 @@ impl Packed {
         Packed { layout: layout.clone(), bytes: vec![0; layout.size as usize] }
     }
 
-    /// Little-endian bytes, of which the parameter takes as many as it has.
+    /// Stores little-endian bytes, cut to the parameter's size.
     fn put(&mut self, name: &str, bytes: &[u8]) {
         let slot = self.layout.slots.iter().find(|slot| slot.name == name).unwrap();
         let (offset, size) = (slot.offset as usize, slot.size as usize);
@@ -113,7 +113,7 @@ impl Packed {
     }
 }
 
-/// A checked device.
+/// A device that runs checked images.
 struct Bench {
     device: CpuDevice,
     checker: Arc<Checker>,
@@ -132,14 +132,14 @@ impl Bench {
         let address = self.device.alloc(bytes).unwrap();
         if let Some(initial) = initial {
             assert_eq!(initial.len(), bytes);
-            // SAFETY: the allocation has so many bytes, and nothing else uses it yet.
+            // SAFETY: the allocation has this size, and nothing else uses it yet.
             unsafe { address.copy_from_nonoverlapping(initial.as_ptr(), bytes) };
             self.device.host_wrote(address, bytes);
         }
         address
     }
 
-    /// Launches, waits, and gives what was found.
+    /// Launches, waits, and returns the findings.
     fn run(
         &self,
         case: &Case,
@@ -181,7 +181,7 @@ fn text(reports: &[Report], source: &str) -> String {
     render_all(reports, 0, &line)
 }
 
-/// Line and kind of each expectation: `//~ kind kind`.
+/// The line and kind of each expectation: `//~ kind kind`.
 fn expected(text: &str) -> Vec<(u32, &str)> {
     let lines = (1..).zip(text.lines());
     lines
@@ -190,13 +190,13 @@ fn expected(text: &str) -> Vec<(u32, &str)> {
         .collect()
 }
 
-/// The lines that a report names.
+/// The lines named by a report.
 fn lines(report: &Report) -> impl Iterator<Item = u32> {
     let other = report.other.as_ref().map(|other| other.place.line);
     std::iter::once(report.place.line).chain(other)
 }
 
-/// What is missing in the reports or too much; empty if they are as the program says.
+/// Missing and unexpected findings; empty if the reports match the program's marks.
 fn differences(case: &Case, reports: &[Report], seed: Option<u64>) -> String {
     let expected = expected(&case.text);
     let is_named = |line: u32, kind: &str| {
@@ -274,7 +274,8 @@ fn right_kernels_are_left_alone() {
     }
 }
 
-/// The program with, in kernel `k`, the argument of its first launch's parameter at that offset left out.
+/// The program without the code that stores one argument of the first launch in kernel `k`: that of
+/// the parameter at `offset`.
 fn without_argument(source: &str, offset: u32) -> Case {
     let options = CpuOptions { check: true, ..CpuOptions::default() };
     let sources = SourceMap::single("p.grid", source);
@@ -346,7 +347,8 @@ fn memory_that_the_host_frees_while_a_kernel_runs_is_found() {
     let image = bench.device.load_with_sources(&case.image, &["p.grid".into()]).unwrap();
     let stream = bench.device.stream();
     stream.launch(&image.kernel("k").unwrap(), [1; 3], [1; 3], 0, &packed.bytes).unwrap();
-    // SAFETY: the device's memory is this process's, and the kernel uses the flag by atomics only.
+    // SAFETY: the device's memory is in this process, and the kernel accesses the flag only with
+    // atomics.
     let flag = unsafe { AtomicU32::from_ptr(flag.cast()) };
     while flag.load(Ordering::Acquire) != 1 {
         std::thread::yield_now();
@@ -359,7 +361,7 @@ fn memory_that_the_host_frees_while_a_kernel_runs_is_found() {
 
 #[test]
 fn a_wait_that_fails_orders_what_follows() {
-    // The second launch comes after the first has failed, and the host knows.
+    // The second launch follows the failure of the first, of which the host is aware.
     let source = "kernel first(data: *mut u32) { data[0] = 1; trap(); }
 
 kernel second(data: *mut u32) { data[0] += 1; }

@@ -1,4 +1,4 @@
-//! The host API on the CPU device: what `runtime/tests/gpu.rs` checks of GPUs.
+//! The host API on the CPU device: the scenarios that `runtime/tests/gpu.rs` tests on GPUs.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
@@ -127,7 +127,7 @@ fn what_belongs_elsewhere_or_comes_too_late_is_refused() {
     assert!(matches!(Device::open_named("tpu"), Err(Error::DeviceName { .. })));
 }
 
-/// Neither the host nor the waiting stream's own work holds up anybody.
+/// Neither the host nor the waiting stream's earlier work is held up.
 #[test]
 fn streams_wait_for_each_other_without_the_host() {
     let (device, program) = cpu();
@@ -145,7 +145,8 @@ fn streams_wait_for_each_other_without_the_host() {
     let arguments = [Arg::from(&mut data), Arg::from(4u32)];
     second.launch(&kernel("add"), &LaunchConfig::new(1, 4), &arguments).unwrap();
     second.record(&added).unwrap();
-    // What waits for nothing but a wait waits, too, and so does a stream that comes later.
+    // A stream that waits for a waiting stream waits too, and so does a stream that is created
+    // later.
     part.wait_event(&added).unwrap();
     let late = part.stream().unwrap();
     for stream in [&of_part, &late] {
@@ -159,7 +160,7 @@ fn streams_wait_for_each_other_without_the_host() {
     of_part.synchronize_default().unwrap();
     assert_eq!(data.to_vec().unwrap(), [100, 101, 102, 103]);
 
-    // Who waits too long is stopped, and nobody else.
+    // Waiting longer than the limit stops the waiting stream and no other.
     let mut other = Buffer::from_slice(&device, &[0u32]).unwrap();
     first.launch(&kernel("spin"), &one, &[Arg::from(&mut other)]).unwrap();
     first.record(&spinning).unwrap();
@@ -175,7 +176,7 @@ fn streams_wait_for_each_other_without_the_host() {
     assert_eq!(data.to_vec().unwrap(), [100, 101, 102, 103]);
 }
 
-/// What a checked device knows of memory that the host sees, too.
+/// A checked device also knows memory that is visible to the host.
 #[test]
 fn checks_know_all_kinds_of_memory() {
     const SOURCE: &str = "kernel next(x: *const u32, y: *mut u32) { y[0] = x[0] + 1; }";
@@ -206,7 +207,7 @@ fn checks_know_all_kinds_of_memory() {
     next(Arg::from(&registered), Arg::from(&mut managed)).unwrap();
     assert_eq!(managed.host().unwrap(), [7]);
 
-    // Past the end, before it is written, and after it is gone.
+    // Out of bounds, uninitialised, and freed.
     let past = Arg::address(host.address() + 4);
     assert_eq!(finding(next(past, Arg::from(&mut managed))), "out-of-bounds");
     let raw = ManagedBuffer::<u32>::alloc(&device, 1).unwrap();

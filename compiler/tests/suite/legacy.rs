@@ -1,4 +1,4 @@
-//! The legacy dialect writer against a folder of modules as LLVM 22 writes them: `in/llvm/*.ll` become LLVM 7
+//! The legacy dialect writer on a folder of LLVM 22 modules: `in/llvm/*.ll` become LLVM 7
 //! text, and `in/llvm/refused/*.ll` errors. Both are snapshots.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,7 +8,7 @@ use gridlet::nvvm::legacy::{self, LegacyOptions};
 use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
 
-/// The files in a folder of `in/llvm`, by name.
+/// The files in a folder of `in/llvm`, sorted by name.
 fn inputs(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/in/llvm").join(folder);
     let mut files: Vec<PathBuf> =
@@ -23,7 +23,7 @@ fn stem(file: &Path) -> &str {
     file.file_stem().unwrap().to_str().unwrap()
 }
 
-/// The legacy text of a file, or the error; and the module as it was before and after.
+/// The legacy text of a file, or the error. Checks that the module is unchanged.
 fn write(file: &Path, options: &LegacyOptions) -> gridlet::Result<String> {
     let context = Context::create();
     let buffer =
@@ -90,5 +90,5 @@ fn a_hint_for_what_is_no_pointer_is_refused() {
     let mut options = LegacyOptions::device_runtime();
     options.pointees[0].function = "cudaGetParameterBufferV2".to_owned();
     let error = write(&file, &options).unwrap_err().to_string();
-    assert!(error.contains("cudaGetParameterBufferV2") && error.contains("no pointer"), "{error}");
+    assert!(error.contains("cudaGetParameterBufferV2") && error.contains("not a pointer"), "{error}");
 }

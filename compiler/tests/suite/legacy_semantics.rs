@@ -1,8 +1,10 @@
-//! What the legacy dialect writer makes of intrinsics and instructions that LLVM 7 has not computes what they
-//! do: both are run here, on the processor, on values around every bound.
+//! Tests that the legacy dialect writer's replacements for intrinsics and instructions that LLVM 7
+//! lacks compute the same results: runs both versions on this processor, on values around every
+//! bound.
 //!
-//! The functions have no pointers, so LLVM 22 reads their LLVM 7 text too. For libNVVM's own intrinsics stand
-//! models that do what PTX documents, and are as wrong as PTX may be where it promises nothing.
+//! The functions have no pointers, so LLVM 22 can also read their LLVM 7 text. Models replace
+//! libNVVM's own intrinsics: they follow PTX's documentation, and are deliberately wrong where it
+//! promises nothing.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
@@ -13,7 +15,8 @@ use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::targets::{InitializationConfig, Target};
 
-/// PTX's `cvt` to integers saturates; NaN is anything. `round` is to the nearest, ties to even.
+/// PTX's `cvt` to integers saturates, with any result for NaN. `round` rounds to nearest, ties to
+/// even.
 const MODELS: &str = "
 declare float @llvm.roundeven.f32(float)
 declare double @llvm.roundeven.f64(double)
@@ -33,7 +36,7 @@ declare float @llvm.copysign.f32(float, float)
 declare double @llvm.copysign.f64(double, double)
 ";
 
-/// The models of the conversions, all alike.
+/// The models of all conversions.
 fn models() -> String {
     let mut text = MODELS.to_owned();
     for (letter, float, short) in [('f', "float", "f32"), ('d', "double", "f64")] {
@@ -61,7 +64,7 @@ fn models() -> String {
     text
 }
 
-/// A function of LLVM 22: the type of its result, those of its parameters, and its body.
+/// A function of LLVM 22: its result type, parameter types and body.
 struct Case {
     result: String,
     parameters: Vec<String>,
@@ -69,7 +72,8 @@ struct Case {
 }
 
 impl Case {
-    /// A call of `intrinsic`, which is overloaded on `suffix`, with more arguments after the parameters.
+    /// A call of `intrinsic`, which is overloaded on `suffix`, with additional arguments after the
+    /// parameters.
     fn call(intrinsic: &str, suffix: &str, result: &str, parameters: &[&str], more: &str) -> Case {
         let names: Vec<String> =
             parameters.iter().zip('a'..).map(|(ty, name)| format!("{ty} %{name}")).collect();
@@ -94,7 +98,7 @@ impl Case {
         )
     }
 
-    /// `@run_NAME`, that loads the arguments, calls `@NAME` and stores the result.
+    /// `@run_NAME`, which loads the arguments, calls `@NAME` and stores the result.
     fn runner(&self, name: &str) -> String {
         let mut text = format!("define void @run_{name}(ptr %a, ptr %b, ptr %r) {{\n");
         let mut arguments = vec![];
@@ -108,7 +112,7 @@ impl Case {
     }
 }
 
-/// The definition of `@legacy` that the writer makes of the case, with the models for libNVVM's intrinsics.
+/// The writer's definition of `@legacy` for the case, with models in place of libNVVM's intrinsics.
 fn legacy_function(case: &Case) -> String {
     let context = Context::create();
     let buffer =
@@ -120,7 +124,7 @@ fn legacy_function(case: &Case) -> String {
     format!("define {definition}\n}}\n").replace("@llvm.nvvm.", "@model.")
 }
 
-/// Values that matter to integers of every width and to both floats.
+/// Values around the bounds of integers of every width and of both float types.
 fn values(ty: &str) -> Vec<u64> {
     let mut values = BTreeSet::new();
     match ty {

@@ -1,4 +1,5 @@
-//! The compiler with LLVM, in one program: codegen, dialects, images for the CPU and the device that runs them.
+//! Tests of the compiler with LLVM in one program: codegen, dialects, images for the CPU and the
+//! device that runs them.
 
 mod check_mode;
 mod codegen;

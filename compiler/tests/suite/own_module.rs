@@ -1,4 +1,4 @@
-//! The example for writers of other compilers: what it writes, and that it links.
+//! The example for authors of other compilers: its output, and that it links.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 

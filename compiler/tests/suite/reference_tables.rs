@@ -1,4 +1,4 @@
-//! The tables of built-ins against the table of the compiler and the code that it generates.
+//! Compares the reference's tables of built-ins with the compiler's table and with generated code.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use gridlet::source::SourceMap;
 use gridlet::{Error, Result};
 use inkwell::context::Context;
 
-/// The reference of the language.
+/// The language reference.
 const PAGE: &str = include_str!("../../../docs/language.md");
 
-/// The rows about built-ins: their cells by name.
+/// The rows about built-ins: their cells, by name.
 fn built_ins() -> BTreeMap<String, Vec<String>> {
     let rows = rows(PAGE, "Name");
     let count = rows.len();
@@ -37,9 +37,10 @@ fn the_tables_have_every_built_in() {
     }
 }
 
-/// What is generated for a call: the LLVM module, and PTX where that needs no libdevice.
+/// The code generated for a call: the LLVM module, and PTX if that needs no libdevice.
 fn generated(call: &str) -> Result<String> {
-    // A call may be a statement, or have a value that would not be computed if nothing used it.
+    // A call may be a statement; if it has a value, the value must be used, or the call would be
+    // removed.
     let parameters = "m: u32, n: u32, i: i32, w: u64, x: f32, y: f32, z: f32, c: bool, \
         p: *mut u32, f: *mut f32, b: *mut u8, s: stream";
     let used = format!("kernel k({parameters}) {{ let used = {call}; keep(&used as u64, p); }}");
@@ -79,7 +80,7 @@ fn calls_become_what_the_tables_say() {
         assert!(call.starts_with(&name), "`{call}` does not call `{name}`");
         let text = generated(call).unwrap_or_else(|error| panic!("{call}: {error}"));
         for becomes in quoted(&row[4]) {
-            // LLVM leaves out the state space that it could infer, or writes it.
+            // LLVM may omit a state space that it can infer.
             let words: Vec<&str> = becomes.split('.').collect();
             let found = text.lines().any(|line| match becomes.starts_with("atom.") {
                 true => {
@@ -101,7 +102,7 @@ fn calls_become_what_the_tables_say() {
     assert!(checked > 90, "only {checked} names");
 }
 
-/// The rows of the tables whose first head is `head`, without heads, as cells.
+/// The rows of all tables whose first column is headed `head`, as cells.
 fn rows(page: &str, head: &str) -> Vec<Vec<String>> {
     let mut rows = vec![];
     let mut inside = false;
@@ -123,7 +124,7 @@ fn rows(page: &str, head: &str) -> Vec<Vec<String>> {
     rows
 }
 
-/// What stands between backquotes.
+/// The texts between backquotes.
 fn quoted(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }

@@ -1,20 +1,20 @@
-//! Large programs: what every stage takes grows with their length. What is quadratic takes minutes here, or memory
-//! that no machine has.
+//! Large programs: the cost of every stage grows linearly with program length. Anything quadratic
+//! takes minutes here, or more memory than any machine has.
 
 use crate::time::seconds_on_processor;
 use gridlet::arch::Dialect;
 use gridlet::compile::{BuildOptions, CpuOptions, DialectChoice, check, cpu_llvm, lower, nvvm};
 use gridlet::source::SourceMap;
 
-/// How many seconds all stages up to LLVM may take, not optimised: some ten times as long as they do.
+/// Time limit in seconds for all stages up to LLVM, unoptimised: about ten times what they need.
 const LIMIT: f64 = 40.0;
 
-/// Takes a program through every stage that is ours, for both kinds of target.
+/// Runs a program through every stage of our own, for both kinds of target.
 fn compile(name: &str, text: String) {
     let start = seconds_on_processor();
     let checked = check(SourceMap::single("large.grid", text)).expect("a right program");
     let passed = |stage: &str| {
-        // Without such a clock, a test that takes minutes has to do.
+        // Without such a clock, a slow stage shows only in the test's duration.
         let Some((start, end)) = start.zip(seconds_on_processor()) else { return };
         assert!(end - start < LIMIT, "{name}: {} s up to {stage}", end - start);
     };
@@ -34,7 +34,7 @@ fn compile(name: &str, text: String) {
     passed("statistics");
 }
 
-/// `count` lines, each made of its number.
+/// `count` lines, each generated from its number.
 fn lines(count: usize, line: impl Fn(usize) -> String) -> String {
     (0..count).map(line).collect()
 }
@@ -52,7 +52,7 @@ fn kernels_that_reach_every_function() {
 
 #[test]
 fn functions_that_launch_through_many_others() {
-    // Each is written before the one that it calls.
+    // Each function precedes the one that it calls.
     let functions = lines(40_000, |i| format!("fn f{i}() {{ f{}(); }}\n", i + 1));
     let last = "fn f40000() { launch c<<<1, 1, stream = tail>>>(); }\nkernel c() {}\n";
     compile("a chain", format!("kernel k() {{ f0(); }}\n{functions}{last}"));
@@ -83,7 +83,8 @@ fn functions_with_many_loops() {
 
 #[test]
 fn loops_with_many_ways_out() {
-    // No condition tells at once that the loop ends: each hangs on variables that are stored to in many places.
+    // No single condition proves that the loop ends: each depends on variables that are stored to
+    // in many places.
     let ways = lines(16_000, |i| {
         format!("if n == {i} {{ x += {i}; y ^= x; continue; }} if x + y == {i} {{ break; }}\n")
     });

@@ -1,7 +1,7 @@
-//! The shapes of values that calling conventions of C tell apart, for the tests that say which registers they go into
-//! (`codegen/c_abi/tests.rs`) and for those that pass them to C (`c_structs.rs`).
+//! Value shapes that C calling conventions distinguish, for the tests of register assignment
+//! (`codegen/c_abi/tests.rs`) and those that pass values to C (`c_structs.rs`).
 
-/// Structs by their fields. `Sn` is the one of that number, counted from 0, and `ptr` a pointer to `u8`.
+/// Structs, given by their fields. `Sn` is the struct with that index, and `ptr` a pointer to `u8`.
 pub(crate) const STRUCTS: &[&str] = &[
     "f32, i32, f64",
     "f32",
@@ -95,7 +95,7 @@ pub(crate) const STRUCTS: &[&str] = &[
     "[f32; 3], u8",
 ];
 
-/// Vectors, by themselves.
+/// Vectors passed by value.
 pub(crate) const VECTORS: &[&str] = &[
     "f32x2", "f32x3", "f32x4", "f64x2", "f64x3", "f64x4", "i8x2", "u8x3", "u8x4", "i16x4", "i32x2",
     "u32x3", "i32x4", "i64x2", "u64x4", "f16x2", "f16x3", "f16x4", "bf16x2", "bf16x4", "i8x3",

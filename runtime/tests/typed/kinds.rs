@@ -79,7 +79,7 @@ mod kinds_program {
             unsafe { parameters.launch(stream, &self.saxpy_kernel, config) }
         }
 
-        /// The kernel `saxpy`, to ask what it needs.
+        /// The kernel `saxpy`, to query its attributes.
         pub fn saxpy_kernel(&self) -> &::gridlet_runtime::Kernel {
             &self.saxpy_kernel
         }
@@ -127,7 +127,7 @@ mod kinds_program {
             unsafe { parameters.launch(stream, &self.scalars_kernel, config) }
         }
 
-        /// The kernel `scalars`, to ask what it needs.
+        /// The kernel `scalars`, to query its attributes.
         pub fn scalars_kernel(&self) -> &::gridlet_runtime::Kernel {
             &self.scalars_kernel
         }
@@ -160,7 +160,7 @@ mod kinds_program {
             unsafe { parameters.launch(stream, &self.values_kernel, config) }
         }
 
-        /// The kernel `values`, to ask what it needs.
+        /// The kernel `values`, to query its attributes.
         pub fn values_kernel(&self) -> &::gridlet_runtime::Kernel {
             &self.values_kernel
         }
@@ -195,7 +195,7 @@ mod kinds_program {
             unsafe { parameters.launch(stream, &self.pointers_kernel, config) }
         }
 
-        /// The kernel `pointers`, to ask what it needs.
+        /// The kernel `pointers`, to query its attributes.
         pub fn pointers_kernel(&self) -> &::gridlet_runtime::Kernel {
             &self.pointers_kernel
         }
@@ -216,7 +216,7 @@ mod kinds_program {
             unsafe { parameters.launch(stream, &self.BUNDLE__kernel, config) }
         }
 
-        /// The kernel `BUNDLE`, to ask what it needs.
+        /// The kernel `BUNDLE`, to query its attributes.
         pub fn BUNDLE__kernel(&self) -> &::gridlet_runtime::Kernel {
             &self.BUNDLE__kernel
         }
@@ -235,7 +235,7 @@ mod kinds_program {
             unsafe { parameters.launch(stream, &self.stream_kernel, config) }
         }
 
-        /// The kernel `stream`, to ask what it needs.
+        /// The kernel `stream`, to query its attributes.
         pub fn stream_kernel(&self) -> &::gridlet_runtime::Kernel {
             &self.stream_kernel
         }
@@ -264,7 +264,7 @@ mod kinds_program {
             unsafe { parameters.launch(stream, &self.type_kernel, config) }
         }
 
-        /// The kernel `type`, to ask what it needs.
+        /// The kernel `type`, to query its attributes.
         pub fn type_kernel(&self) -> &::gridlet_runtime::Kernel {
             &self.type_kernel
         }
@@ -285,7 +285,7 @@ mod kinds_program {
             unsafe { parameters.launch(stream, &self.tile_8_true_kernel, config) }
         }
 
-        /// The kernel `tile::<8, true>`, to ask what it needs.
+        /// The kernel `tile::<8, true>`, to query its attributes.
         pub fn tile_8_true_kernel(&self) -> &::gridlet_runtime::Kernel {
             &self.tile_8_true_kernel
         }
@@ -306,7 +306,7 @@ mod kinds_program {
             unsafe { parameters.launch(stream, &self.tile_minus_1_false_kernel, config) }
         }
 
-        /// The kernel `tile::<-1, false>`, to ask what it needs.
+        /// The kernel `tile::<-1, false>`, to query its attributes.
         pub fn tile_minus_1_false_kernel(&self) -> &::gridlet_runtime::Kernel {
             &self.tile_minus_1_false_kernel
         }
@@ -340,11 +340,11 @@ mod kinds_program {
     #[derive(Clone, Copy, Debug, PartialEq)]
     #[repr(C)]
     pub struct dim3 {
-        /// `u32`, from byte 0 on.
+        /// `u32`, at byte 0.
         pub x: u32,
-        /// `u32`, from byte 4 on.
+        /// `u32`, at byte 4.
         pub y: u32,
-        /// `u32`, from byte 8 on.
+        /// `u32`, at byte 8.
         pub z: u32,
     }
 
@@ -356,13 +356,13 @@ mod kinds_program {
         assert!(::core::mem::offset_of!(dim3, z) == 8);
     };
 
-    // SAFETY: any bytes are a value, each is in a field, and they lie as the device has them: see above.
+    // SAFETY: any bytes are a value, each byte is in a field, and the assertions above check the device's layout.
     unsafe impl ::gridlet_runtime::DeviceCopy for dim3 {
         const ELEMENT: ::gridlet_runtime::Element = ::gridlet_runtime::Element::Struct("dim3");
     }
 
     impl dim3 {
-        /// Of those fields.
+        /// A value with these fields.
         #[must_use]
         pub fn new(x: u32, y: u32, z: u32) -> Self {
             let mut made: Self = ::gridlet_runtime::typed::zeroed();
@@ -374,7 +374,7 @@ mod kinds_program {
     }
 
     impl ::core::default::Default for dim3 {
-        /// With every byte 0.
+        /// A value whose bytes are all 0.
         fn default() -> Self {
             ::gridlet_runtime::typed::zeroed()
         }
@@ -384,11 +384,11 @@ mod kinds_program {
     #[derive(Clone, Copy)]
     #[repr(C)]
     pub struct Node {
-        /// `*mut Node`, from byte 0 on.
+        /// `*mut Node`, at byte 0.
         pub next: ::gridlet_runtime::typed::DevicePointer<Node>,
-        /// `f32x2`, from byte 8 on.
+        /// `f32x2`, at byte 8.
         pub value: ::gridlet_runtime::typed::F32x2,
-        /// `bool`, from byte 16 on.
+        /// `bool`, at byte 16.
         pub live: ::gridlet_runtime::typed::Bool,
         _padding_17: [u8; 7],
     }
@@ -402,13 +402,13 @@ mod kinds_program {
         assert!(::core::mem::offset_of!(Node, _padding_17) == 17);
     };
 
-    // SAFETY: any bytes are a value, each is in a field, and they lie as the device has them: see above.
+    // SAFETY: any bytes are a value, each byte is in a field, and the assertions above check the device's layout.
     unsafe impl ::gridlet_runtime::DeviceCopy for Node {
         const ELEMENT: ::gridlet_runtime::Element = ::gridlet_runtime::Element::Struct("Node");
     }
 
     impl Node {
-        /// Of those fields.
+        /// A value with these fields.
         #[must_use]
         pub fn new(
             next: ::gridlet_runtime::typed::DevicePointer<Node>,
@@ -424,7 +424,7 @@ mod kinds_program {
     }
 
     impl ::core::default::Default for Node {
-        /// With every byte 0.
+        /// A value whose bytes are all 0.
         fn default() -> Self {
             ::gridlet_runtime::typed::zeroed()
         }
@@ -454,24 +454,24 @@ mod kinds_program {
     #[derive(Clone, Copy)]
     #[repr(C)]
     pub struct Mixed {
-        /// `u8`, from byte 0 on.
+        /// `u8`, at byte 0.
         pub a: u8,
         _padding_1: [u8; 7],
-        /// `f64`, from byte 8 on.
+        /// `f64`, at byte 8.
         pub b: f64,
-        /// `[bool; 3]`, from byte 16 on.
+        /// `[bool; 3]`, at byte 16.
         pub flags: [::gridlet_runtime::typed::Bool; 3],
         _padding_19: [u8; 1],
-        /// `f16`, from byte 20 on.
+        /// `f16`, at byte 20.
         pub half: ::gridlet_runtime::typed::f16,
-        /// `u8x3`, from byte 22 on.
+        /// `u8x3`, at byte 22.
         pub corner: ::gridlet_runtime::typed::U8x3,
         _padding_25: [u8; 7],
-        /// `Node`, from byte 32 on.
+        /// `Node`, at byte 32.
         pub node: Node,
-        /// `[Node; 2]`, from byte 56 on.
+        /// `[Node; 2]`, at byte 56.
         pub list: [Node; 2],
-        /// `i16`, from byte 104 on.
+        /// `i16`, at byte 104.
         pub r#type: i16,
         _padding_106: [u8; 6],
     }
@@ -493,13 +493,13 @@ mod kinds_program {
         assert!(::core::mem::offset_of!(Mixed, _padding_106) == 106);
     };
 
-    // SAFETY: any bytes are a value, each is in a field, and they lie as the device has them: see above.
+    // SAFETY: any bytes are a value, each byte is in a field, and the assertions above check the device's layout.
     unsafe impl ::gridlet_runtime::DeviceCopy for Mixed {
         const ELEMENT: ::gridlet_runtime::Element = ::gridlet_runtime::Element::Struct("Mixed");
     }
 
     impl Mixed {
-        /// Of those fields.
+        /// A value with these fields.
         #[must_use]
         pub fn new(
             a: u8,
@@ -525,7 +525,7 @@ mod kinds_program {
     }
 
     impl ::core::default::Default for Mixed {
-        /// With every byte 0.
+        /// A value whose bytes are all 0.
         fn default() -> Self {
             ::gridlet_runtime::typed::zeroed()
         }
@@ -565,10 +565,10 @@ mod kinds_program {
     #[derive(Clone, Copy)]
     #[repr(C)]
     pub struct Default {
-        /// `u8`, from byte 0 on.
+        /// `u8`, at byte 0.
         pub x: u8,
         _padding_1: [u8; 1],
-        /// `u16`, from byte 2 on.
+        /// `u16`, at byte 2.
         pub y: u16,
     }
 
@@ -580,13 +580,13 @@ mod kinds_program {
         assert!(::core::mem::offset_of!(Default, y) == 2);
     };
 
-    // SAFETY: any bytes are a value, each is in a field, and they lie as the device has them: see above.
+    // SAFETY: any bytes are a value, each byte is in a field, and the assertions above check the device's layout.
     unsafe impl ::gridlet_runtime::DeviceCopy for Default {
         const ELEMENT: ::gridlet_runtime::Element = ::gridlet_runtime::Element::Struct("Default");
     }
 
     impl Default {
-        /// Of those fields.
+        /// A value with these fields.
         #[must_use]
         pub fn new(x: u8, y: u16) -> Self {
             let mut made: Self = ::gridlet_runtime::typed::zeroed();
@@ -597,7 +597,7 @@ mod kinds_program {
     }
 
     impl ::core::default::Default for Default {
-        /// With every byte 0.
+        /// A value whose bytes are all 0.
         fn default() -> Self {
             ::gridlet_runtime::typed::zeroed()
         }
@@ -625,10 +625,10 @@ mod kinds_program {
     #[derive(Clone, Copy)]
     #[repr(C)]
     pub struct PartialEq {
-        /// `u8`, from byte 0 on.
+        /// `u8`, at byte 0.
         pub x: u8,
         _padding_1: [u8; 1],
-        /// `Default`, from byte 2 on.
+        /// `Default`, at byte 2.
         pub y: Default,
     }
 
@@ -640,13 +640,13 @@ mod kinds_program {
         assert!(::core::mem::offset_of!(PartialEq, y) == 2);
     };
 
-    // SAFETY: any bytes are a value, each is in a field, and they lie as the device has them: see above.
+    // SAFETY: any bytes are a value, each byte is in a field, and the assertions above check the device's layout.
     unsafe impl ::gridlet_runtime::DeviceCopy for PartialEq {
         const ELEMENT: ::gridlet_runtime::Element = ::gridlet_runtime::Element::Struct("PartialEq");
     }
 
     impl PartialEq {
-        /// Of those fields.
+        /// A value with these fields.
         #[must_use]
         pub fn new(x: u8, y: Default) -> Self {
             let mut made: Self = ::gridlet_runtime::typed::zeroed();
@@ -657,7 +657,7 @@ mod kinds_program {
     }
 
     impl ::core::default::Default for PartialEq {
-        /// With every byte 0.
+        /// A value whose bytes are all 0.
         fn default() -> Self {
             ::gridlet_runtime::typed::zeroed()
         }
@@ -685,9 +685,9 @@ mod kinds_program {
     #[derive(Clone, Copy, Debug, PartialEq)]
     #[repr(C)]
     pub struct whole {
-        /// `u32`, from byte 0 on.
+        /// `u32`, at byte 0.
         pub x: u32,
-        /// `u32`, from byte 4 on.
+        /// `u32`, at byte 4.
         pub y: u32,
     }
 
@@ -698,13 +698,13 @@ mod kinds_program {
         assert!(::core::mem::offset_of!(whole, y) == 4);
     };
 
-    // SAFETY: any bytes are a value, each is in a field, and they lie as the device has them: see above.
+    // SAFETY: any bytes are a value, each byte is in a field, and the assertions above check the device's layout.
     unsafe impl ::gridlet_runtime::DeviceCopy for whole {
         const ELEMENT: ::gridlet_runtime::Element = ::gridlet_runtime::Element::Struct("whole");
     }
 
     impl whole {
-        /// Of those fields.
+        /// A value with these fields.
         #[must_use]
         pub fn new(x: u32, y: u32) -> Self {
             let mut made: Self = ::gridlet_runtime::typed::zeroed();
@@ -715,7 +715,7 @@ mod kinds_program {
     }
 
     impl ::core::default::Default for whole {
-        /// With every byte 0.
+        /// A value whose bytes are all 0.
         fn default() -> Self {
             ::gridlet_runtime::typed::zeroed()
         }

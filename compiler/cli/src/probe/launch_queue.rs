@@ -16,9 +16,10 @@ use crate::output::{print, print_json};
 use crate::report::{Failure, Outcome, Reporter};
 use crate::status;
 
-/// Grids and blocks that are measured: as small as can be, and one that fills a GPU.
+/// Blocks and threads per block: the smallest grid, and one that fills a GPU.
 const SHAPES: [(u32, u32); 2] = [(1, 1), (1728, 128)];
-/// Streams where the connections vary: more than the 8 that the driver has unless told otherwise.
+/// Streams in the measurements that vary connections: more than the driver's default of 8
+/// connections.
 const STREAMS_OF_CONNECTIONS: u32 = 16;
 
 /// Options of `gridlet probe launch-queue`.
@@ -27,14 +28,14 @@ pub(super) struct Options {
     /// The GPU
     #[arg(long, default_value = "cuda", value_name = "cuda[:N]")]
     device: DeviceSelector,
-    /// Numbers of streams to launch into, each fed by a thread
+    /// Numbers of streams to launch into, each fed by its own thread
     #[arg(long, value_delimiter = ',', default_value = "1,3,8,12,16,48,128", value_name = "LIST",
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     streams: Vec<u32>,
-    /// End a measurement that takes longer
+    /// Time limit of one measurement
     #[arg(long, default_value_t = 30.0, value_name = "SECONDS", value_parser = crate::run::seconds)]
     timeout: f64,
-    /// Draw the launches over the streams
+    /// Plot launches over streams
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
     /// Write JSON
@@ -45,7 +46,7 @@ pub(super) struct Options {
     measure: Option<Order>,
 }
 
-/// A setting and what came of it.
+/// A setting and its result.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
     #[serde(flatten)]
@@ -85,7 +86,7 @@ pub(super) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     if let Some(path) = &options.plot {
         plot::write(path, &gpu.name, &rows)?;
         if !options.json {
-            reporter.note("plot", &format!("{} has the plot", path.display()));
+            reporter.note("plot", &format!("plot written to {}", path.display()));
         }
     }
     let wrong = rows.iter().filter(|row| !matches!(row.result, Ending::Measured(_))).count();
@@ -96,7 +97,7 @@ pub(super) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     Err(Failure::new(status::RUN, "probe", message))
 }
 
-/// What the GPU is, without opening it here: each measurement opens it anew.
+/// Describes the GPU without opening it in this process: each measurement opens it afresh.
 fn gpu(ordinal: u32) -> Result<DeviceInfo, Failure> {
     let gpus = Device::list()?;
     let found = gpus.len() as u32;
@@ -129,7 +130,7 @@ fn settings(streams: &[u32]) -> Vec<Setting> {
     settings
 }
 
-/// For a person who waits: a run takes a minute or so.
+/// Progress on standard error: a run takes about a minute.
 #[expect(clippy::print_stderr, reason = "progress is for the terminal")]
 fn progress(done: usize, of: usize) {
     if std::io::stderr().is_terminal() {
@@ -141,7 +142,7 @@ fn progress(done: usize, of: usize) {
 fn table(gpu: &DeviceInfo, rows: &[Row]) -> String {
     let mut table = Table::new();
     table.load_style(UTF8_FULL_CONDENSED);
-    table.set_header(["grid", "block", "streams", "setting", "launches", "of a stream"]);
+    table.set_header(["grid", "block", "streams", "setting", "launches", "per stream"]);
     for Row { setting, result } in rows {
         let (launches, per_stream) = match result {
             Ending::Measured(depth) => {
@@ -153,7 +154,7 @@ fn table(gpu: &DeviceInfo, rows: &[Row]) -> String {
                 (format!("{}{more}", depth.launches), range)
             }
             Ending::Hung(after) => {
-                (format!("hung, ended after {} s", after.as_secs_f64()), "-".into())
+                (format!("hung, killed after {} s", after.as_secs_f64()), "-".into())
             }
             Ending::Failed(why) => (format!("failed: {why}"), "-".into()),
         };

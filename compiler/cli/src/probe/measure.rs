@@ -1,5 +1,5 @@
-//! One measurement of the launch queue, in a process of its own: the driver reads its environment once, and a process
-//! with a kernel that never ends may hang.
+//! One measurement of the launch queue, in its own process: the driver reads its environment only
+//! once, and a process whose kernel never ends may hang.
 
 use std::fmt;
 use std::fs::File;
@@ -20,16 +20,16 @@ use crate::status;
 pub(super) const CONNECTIONS: &str = "CUDA_DEVICE_MAX_CONNECTIONS";
 pub(super) const SCALE: &str = "CUDA_SCALE_LAUNCH_QUEUES";
 
-/// How often a process is looked at.
+/// How often to poll the process.
 const POLL: Duration = Duration::from_millis(10);
 
-/// What is measured.
+/// The settings of a measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Setting {
     pub(super) streams: u32,
     /// Blocks.
     pub(super) grid: u32,
-    /// Threads of a block.
+    /// Threads per block.
     pub(super) block: u32,
     /// [`CONNECTIONS`], if it is set.
     #[serde(rename = "max_connections")]
@@ -42,7 +42,7 @@ pub(super) struct Setting {
     pub(super) pending: Option<u64>,
 }
 
-/// What differs from the driver's own settings.
+/// The settings that differ from the driver's defaults.
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.connections, self.scale, self.pending) {
@@ -59,9 +59,9 @@ impl fmt::Display for Setting {
 pub(super) enum Ending {
     /// With a result.
     Measured(QueueDepth),
-    /// The process was ended after that time.
+    /// The process was killed after this time.
     Hung(Duration),
-    /// The process failed, and said that.
+    /// The process failed with this message.
     Failed(String),
 }
 
@@ -78,7 +78,8 @@ impl Serialize for Ending {
     }
 }
 
-/// What the hidden option tells the process: streams, blocks, threads and, or 0, the limit of pending launches.
+/// The value of the hidden option: streams, blocks, threads and the limit of pending launches (0:
+/// the default).
 #[derive(Clone, Debug)]
 pub(super) struct Order {
     device: DeviceSelector,
@@ -106,7 +107,7 @@ pub(super) fn here(order: &Order) -> Outcome {
     print_json(&probe(&device, &order.probe)?)
 }
 
-/// Measures in a process of its own, which is ended after `timeout`.
+/// Measures in a child process, which is killed after `timeout`.
 pub(super) fn elsewhere(
     device: u32,
     setting: &Setting,
@@ -115,7 +116,7 @@ pub(super) fn elsewhere(
     let failed = |what: &str, error: std::io::Error| {
         Failure::new(status::RUN, "probe", format!("{what}: {error}"))
     };
-    // Files, because nobody reads a pipe while the process is watched.
+    // Files rather than pipes, because nobody reads a pipe while the process is watched.
     let folder = TempDir::new().map_err(|error| failed("a temporary folder", error))?;
     let (out, err) = (folder.path().join("out"), folder.path().join("err"));
     let file = |path| File::create(path).map_err(|error| failed("a temporary file", error));
@@ -129,7 +130,7 @@ pub(super) fn elsewhere(
         .stdin(Stdio::null())
         .stdout(file(&out)?)
         .stderr(file(&err)?)
-        // What this process was started with must not show in the rows without a setting.
+        // Settings inherited from the environment must not affect the rows without them.
         .env_remove(CONNECTIONS)
         .env_remove(SCALE);
     if let Some(count) = setting.connections {
@@ -150,7 +151,7 @@ pub(super) fn elsewhere(
     Ok(ending(left, &read(&out)?, &read(&err)?))
 }
 
-/// Waits for a process, and ends it after `timeout`: then `None`.
+/// Waits for a process, and kills it after `timeout`: then `None`.
 fn watch(child: &mut Child, timeout: Duration) -> std::io::Result<Option<ExitStatus>> {
     let start = Instant::now();
     loop {
@@ -167,13 +168,13 @@ fn watch(child: &mut Child, timeout: Duration) -> std::io::Result<Option<ExitSta
 }
 
 fn ending(left: ExitStatus, out: &str, err: &str) -> Ending {
-    // A driver may have had something to say before and after.
+    // The driver may print before and after the result.
     let text = out.find("{\n").map_or("", |at| &out[at..]);
     match serde_json::Deserializer::from_str(text).into_iter().next() {
         Some(Ok(depth)) if left.success() => Ending::Measured(depth),
         _ => {
             let said = err.trim().strip_prefix("error: ").unwrap_or(err.trim());
-            let nothing = format!("the process left with {left} and no result");
+            let nothing = format!("the process ended with {left} and no result");
             Ending::Failed(if said.is_empty() { nothing } else { said.into() })
         }
     }

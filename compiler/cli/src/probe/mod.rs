@@ -16,11 +16,11 @@ pub(crate) struct Options {
 
 #[derive(clap::Subcommand)]
 enum What {
-    /// Measure how many launches fit before the host blocks, in a process for each setting
+    /// Measure how many launches fit before the host blocks, one process per setting
     LaunchQueue(launch_queue::Options),
 }
 
-/// Measures.
+/// Runs the chosen measurement.
 pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     match &options.what {
         What::LaunchQueue(options) => launch_queue::run(options, reporter),

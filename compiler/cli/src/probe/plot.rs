@@ -1,6 +1,6 @@
 //! The plot of `gridlet probe launch-queue`: launches over streams, as SVG.
 //!
-//! SVG alone, because a picture of pixels would need fonts of the machine, or in this program.
+//! Only SVG, because a bitmap would need fonts, from the machine or embedded in this program.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::status;
 /// Width and height, in pixels.
 const SIZE: (u32, u32) = (900, 560);
 
-/// That the file's name says what will be in it.
+/// Checks the file's extension.
 pub(super) fn check_name(path: &Path) -> Outcome {
     if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg")) {
         return Ok(());
@@ -23,7 +23,7 @@ pub(super) fn check_name(path: &Path) -> Outcome {
     Err(Failure::call(format!("--plot {path}: plots are written as SVG; give a name with .svg")))
 }
 
-/// Writes the plot. Settings that gave no result are left out.
+/// Writes the plot, without the settings that gave no result.
 pub(super) fn write(path: &Path, gpu: &str, rows: &[Row]) -> Outcome {
     let failed =
         |error: String| Failure::new(status::RUN, "plot", format!("{}: {error}", path.display()));
@@ -34,7 +34,7 @@ pub(super) fn write(path: &Path, gpu: &str, rows: &[Row]) -> Outcome {
 /// A line of the plot.
 struct Line {
     name: String,
-    /// Streams and launches, by streams.
+    /// Streams and launches, sorted by streams.
     points: Vec<(f64, f64)>,
 }
 
@@ -85,7 +85,7 @@ fn draw(gpu: &str, rows: &[Row]) -> Result<String, DrawingAreaErrorKind<std::io:
     Ok(svg)
 }
 
-/// The rows by what else than the streams differs, in the order of the table.
+/// Groups the rows by their settings other than the streams, in the order of the table.
 fn lines(rows: &[Row]) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for Row { setting, result } in rows {

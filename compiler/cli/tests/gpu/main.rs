@@ -1,5 +1,5 @@
-//! `gridlet run` and its neighbours on a GPU. Without one, each test says that it was skipped, unless
-//! `GRIDLET_REQUIRE_GPU=1`.
+//! `gridlet run` and related commands on a GPU. Without one, each test prints that it was skipped,
+//! unless `GRIDLET_REQUIRE_GPU=1`.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
@@ -13,7 +13,7 @@ use gridlet_runtime::Device;
 use support::{Gridlet, NESTED, OVERFLOW, Output, folder, json, program};
 use tempfile::TempDir;
 
-/// Whether there is a GPU; if not, says so for `test`.
+/// Whether there is a GPU; if not, prints that `test` is skipped.
 fn gpu(test: &str) -> bool {
     let missing = match Device::list() {
         Ok(devices) if !devices.is_empty() => return true,
@@ -24,11 +24,12 @@ fn gpu(test: &str) -> bool {
     false
 }
 
-/// Why memcheck finds errors where launches are lost: when the pool is full, `cudaGetParameterBufferV2` gives every
-/// thread the same address, which is in no allocation, and `cudaLaunchDeviceV2` fails.
+/// Why memcheck reports errors where launches are lost: when the pool is full,
+/// `cudaGetParameterBufferV2` gives every thread the same address, which is in no allocation, and
+/// `cudaLaunchDeviceV2` fails.
 const LOST_BUFFERS: &str = "the device runtime's buffers of lost launches are in no allocation";
 
-/// `gridlet run p.grid` with more arguments, given as one text.
+/// `gridlet run p.grid` with additional arguments, given as one text.
 fn run(folder: &TempDir, rest: &str) -> Output {
     let arguments: Vec<&str> =
         ["run", "p.grid"].into_iter().chain(rest.split_whitespace()).collect();
@@ -139,7 +140,8 @@ fn statistics_say_how_deep_launches_nest_and_where_they_run() {
     assert_eq!(result["launches"]["deepest_nesting"], 3, "{result}");
     assert_eq!(result["launches"]["may_be_deeper"], true, "{result}");
 
-    // A partition confines the host's grids, but for the SMs that all share, and not their children.
+    // A partition confines the host's grids, apart from SMs shared by all partitions, but not their
+    // children.
     let wide = "kernel child(p: *mut u32) { let end = clock64() + 200000; while clock64() < end {} atomic_add(p, 1); }\n\
                 kernel wide(p: *mut u32) { let end = clock64() + 200000; while clock64() < end {} \
                 if block_idx.x == 0 && thread_idx.x == 0 { \
@@ -155,7 +157,7 @@ fn statistics_say_how_deep_launches_nest_and_where_they_run() {
         assert!((24..=26).contains(&host), "{host}");
         assert!(kernels > 26, "{kernels}");
         for said in [
-            "note: 20 SMs asked, 24 given",
+            "note: 20 SMs requested, 24 given",
             "warning: --sms 20: kernels launched from the device leave",
         ] {
             assert!(output.stderr.contains(said), "`{said}` is not in: {}", output.stderr);
@@ -273,7 +275,7 @@ fn the_launch_queue_is_measured() {
     assert!(folder.path().join("p.svg").exists());
 }
 
-/// What nvcc makes of `float g(float x, bool take, signed char c, S s)`, in short.
+/// nvcc's output for `float g(float x, bool take, signed char c, S s)`, abridged.
 const DEFINITION: &str = "\
 .version 6.4
 .target sm_70
@@ -303,7 +305,8 @@ const DEFINITION: &str = "\
 }
 ";
 
-/// What nvcc makes of functions that double the fields of a struct and reverse an `uchar2` and a `float4`, in short.
+/// nvcc's output for functions that double the fields of a struct and reverse a `uchar2` and a
+/// `float4`, abridged.
 const RETURNING: &str = "\
 .version 6.4
 .target sm_70

@@ -1,6 +1,7 @@
-//! Structs and vectors by value between images for the CPU and C, both ways, in every shape that calling
-//! conventions tell apart. A program and a C file are generated: each side checks every number that the other
-//! one passes or returns. Needs a C compiler, as images for the CPU do.
+//! Structs and vectors by value between images for the CPU and C, in both directions and in every
+//! shape that calling conventions distinguish. Generates a program and a C file, each of which
+//! checks every number that the other passes or returns. Needs a C compiler, as images for the CPU
+//! do.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
@@ -17,7 +18,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use tempfile::TempDir;
 
-/// A type that both languages have.
+/// A type that exists in both languages.
 #[derive(Clone)]
 enum Ty {
     Scalar(&'static str),
@@ -39,13 +40,15 @@ const SCALARS: [(&str, &str); 13] = [
     ("i64", "long long"),
     ("u64", "unsigned long long"),
     ("f16", "_Float16"),
-    // Compilers that have no `__bf16` pass another float of its size alike; its bits are compared.
+    // Compilers without `__bf16` pass another float of its size in the same way; the test compares
+    // the bits.
     ("bf16", "_Float16"),
     ("f32", "float"),
     ("f64", "double"),
 ];
 
-/// Whether the C compiler has `_Float16`; if not, says so, and `f32` stands for the floats of 16 bits.
+/// Whether the C compiler has `_Float16`; if not, prints a note, and `f32` replaces the 16-bit
+/// floats.
 fn has_float16() -> bool {
     static KNOWN: OnceLock<bool> = OnceLock::new();
     *KNOWN.get_or_init(|| {
@@ -117,7 +120,7 @@ impl Ty {
         }
     }
 
-    /// A declaration of `name` in C.
+    /// A C declaration of `name`.
     fn c(&self, name: &str) -> String {
         match self {
             Ty::Scalar(ty) => {
@@ -130,7 +133,7 @@ impl Ty {
         }
     }
 
-    /// The parts of a struct, array or vector, with what follows a value's name to reach them.
+    /// The parts of a struct, array or vector, each with the suffix that selects it.
     fn parts(&self) -> Vec<(String, Ty)> {
         match self {
             Ty::Scalar(_) | Ty::Pointer => vec![],
@@ -147,7 +150,7 @@ impl Ty {
         }
     }
 
-    /// The numbers in it, each with its way from the value.
+    /// The numbers in a value, each with the path that selects it.
     fn leaves(&self) -> Vec<(String, Ty)> {
         let parts = self.parts();
         if parts.is_empty() {
@@ -160,7 +163,7 @@ impl Ty {
         parts.into_iter().flat_map(nested).collect()
     }
 
-    /// The value of its numbers that `seed` gives, as the language writes it.
+    /// A literal of the language with `numbers` in it.
     fn literal(&self, numbers: &mut Numbers) -> String {
         let parts = self.parts().into_iter();
         let mut parts = parts.map(|(way, ty)| (way, ty.literal(numbers))).peekable();
@@ -184,13 +187,13 @@ impl Ty {
     }
 }
 
-/// A number in both languages.
+/// A number as written in both languages.
 struct Number {
     grid: String,
     c: String,
 }
 
-/// Numbers that fill all of their bytes.
+/// Random numbers that use all of their bytes.
 struct Numbers(ChaCha8Rng);
 
 impl Numbers {
@@ -212,7 +215,7 @@ impl Numbers {
             return Number { grid: value.to_string(), c: u8::from(value).to_string() };
         }
         if name.contains('f') {
-            // Of few bits, so that every type has it.
+            // With few significant bits, so that every float type can represent it.
             let value = (bits % 61) as f32 - 30.5;
             let c = match *name {
                 "bf16" => format!("bf16({:#x})", value.to_bits() >> 16),
@@ -222,7 +225,7 @@ impl Numbers {
         }
         let width: u32 = name[1..].parse().unwrap();
         let bits = bits >> (64 - width);
-        // Not the least number, whose literal without its sign does not fit.
+        // Excludes the least number: its literal without the sign does not fit.
         let value = match name.starts_with('i') {
             true => i128::from(bits) - (1 << (width - 1)) + i128::from(bits == 0),
             false => i128::from(bits),
@@ -232,7 +235,7 @@ impl Numbers {
     }
 }
 
-/// Statements of C that count numbers of `name` that are not those of `seed`.
+/// C statements that count the numbers in `name` that differ from those of `seed`.
 fn check_c(ty: &Ty, name: &str, seed: usize) -> String {
     let mut numbers = Numbers::new(seed);
     let leaves = ty.leaves().into_iter();
@@ -246,7 +249,7 @@ fn check_c(ty: &Ty, name: &str, seed: usize) -> String {
     checks.collect()
 }
 
-/// Statements of C that make `name` of the numbers of `seed`.
+/// C statements that initialise `name` with the numbers of `seed`.
 fn make_c(ty: &Ty, name: &str, seed: usize) -> String {
     let mut numbers = Numbers::new(seed);
     let leaves = ty.leaves().into_iter();
@@ -267,7 +270,7 @@ fn check_grid(ty: &Ty, name: &str, seed: usize) -> String {
     checks.collect()
 }
 
-/// The parameters of the function that takes many values: more than registers hold, scalars between them.
+/// The parameters of a function with many: more than the registers hold, with scalars in between.
 fn many(shapes: &[Ty], at: usize) -> Vec<Ty> {
     let shape = |ahead: usize| shapes[(at + ahead) % shapes.len()].clone();
     vec![
@@ -288,7 +291,7 @@ fn many(shapes: &[Ty], at: usize) -> Vec<Ty> {
     ]
 }
 
-/// A seed of its own for each value.
+/// A distinct seed for each value.
 fn seed(shape: usize, value: usize) -> usize {
     shape * 100 + value
 }
@@ -325,7 +328,7 @@ fn program(shapes: &[Ty]) -> String {
         .unwrap();
         writeln!(calls, "    atomic_add(&out[{at}], shape{at}());").unwrap();
     }
-    // Other numbers than those that the function asks for, for it to tell.
+    // Wrong numbers on purpose, which the function must detect.
     let wrong = literal(&shapes[0], seed(0, 60));
     let at = shapes.len();
     writeln!(calls, "    atomic_add(&out[{at}], take0({wrong}));").unwrap();
@@ -342,7 +345,7 @@ fn definitions(shapes: &[Ty]) -> String {
     for (name, ty) in SCALARS[1..].iter().filter(|item| has_float16() || item.1 != "_Float16") {
         for count in 2..=4 {
             let fields = ["x", "y", "z", "w"][..count].join(", ");
-            // As CUDA's headers declare them.
+            // As declared in CUDA's headers.
             let aligned = match count {
                 3 => String::new(),
                 _ => format!(
@@ -409,7 +412,7 @@ fn structs_and_vectors_pass_by_value_between_the_cpu_device_and_c() {
             let fields = ty.parts().into_iter().map(|part| part.1.grid()).collect::<Vec<_>>();
             assert_eq!(*count, 0, "-O {level}: shape {at}, {} of {}", ty.grid(), fields.join(", "));
         }
-        // Two threads give three wrong numbers each.
+        // Two threads pass three wrong numbers each.
         assert_eq!(counts[shapes.len()], 6, "-O {level}: the check found nothing wrong");
     }
 }
@@ -419,7 +422,7 @@ fn call(folder: &TempDir, line: &str) -> Output {
     Gridlet::new(folder).without_toolkit().run(&arguments)
 }
 
-/// As clang writes these functions for x86-64, attributes left out.
+/// clang's output for these functions on x86-64, without attributes.
 #[cfg(target_arch = "x86_64")]
 const IR: &str = "\
 define { <2 x float>, float } @moved(<2 x float> %xy, float %z) {
@@ -465,7 +468,7 @@ kernel k(out: *mut i64) {
     for level in ["0", "3"] {
         let output = call(&folder, &format!("{run} -O {level}"));
         assert_eq!(output.status, 0, "-O {level}: {output:?}");
-        // The function changed its own copy.
+        // The function changed only its own copy.
         assert_eq!(
             json(&output)["buffers"]["out"],
             serde_json::json!([231, 5, 77, 2]),

@@ -1,6 +1,6 @@
-//! The `gridlet` program as a user meets it: what it prints and how it exits.
+//! The `gridlet` program as users see it: its output and exit statuses.
 //!
-//! These tests need neither a toolkit nor a GPU: they look at what happens without them.
+//! These tests need neither a toolkit nor a GPU: they test the behaviour without them.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
@@ -180,7 +180,7 @@ fn outputs_do_not_replace_sources() {
         [&build[..], &["nvvm", "-o", "a.grid"]].concat(),
         [&build[..], &["nvvm", "-o", "b.grid"]].concat(),
         [&build[..], &["ir,nvvm", "-o", "a.grid"]].concat(),
-        // Its own name is what the output would be called.
+        // The output would have the input's own name.
         vec!["build", "a.bc", "--emit", "bitcode"],
     ] {
         let output = Gridlet::new(&folder).run(&call);
@@ -188,10 +188,10 @@ fn outputs_do_not_replace_sources() {
         seen += &output.stderr;
     }
     insta::assert_snapshot!(seen, @"
-    error: a.grid: is what is compiled; name another file with -o
-    error: b.grid: is there already, and .grid files are sources; name another file with -o
-    error: a.grid: is a file; several outputs go to a folder
-    error: ./a.bc: is what is compiled; name another file with -o
+    error: a.grid: is an input; name another file with -o
+    error: b.grid: already exists, and .grid files are sources; name another file with -o
+    error: a.grid: is a file; several outputs need a folder
+    error: ./a.bc: is an input; name another file with -o
     ");
     for name in ["a.grid", "b.grid"] {
         assert_eq!(fs::read_to_string(folder.path().join(name)).unwrap(), KERNEL);
@@ -213,7 +213,7 @@ fn nvvm_ir_is_an_input_too() {
         "the legacy text of the module is the same"
     );
 
-    // A module that says neither its version nor its data layout.
+    // A module without a version and a data layout.
     let plain = "define ptx_kernel void @k(ptr %p) { store i32 1, ptr %p ret void }";
     fs::write(folder.path().join("plain.ll"), plain).unwrap();
     for (arch, said) in
@@ -290,7 +290,7 @@ fn an_old_driver_is_an_error_and_a_missing_one_leaves_the_cpu() {
         "1",
     ];
 
-    // The runtime's tests have a driver without a GPU, of any version.
+    // The runtime's tests have a fake driver without a GPU, of any version.
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/tests/fake_driver/fake.c");
     let library = folder.path().join("libcuda.so.1");
     let mut cc = std::process::Command::new("cc");
@@ -312,7 +312,7 @@ fn an_old_driver_is_an_error_and_a_missing_one_leaves_the_cpu() {
         }
     }
 
-    // An empty file in the place of the driver, so that the machine's own is not found.
+    // An empty file in place of the driver hides the machine's own.
     fs::write(&library, "").unwrap();
     fs::write(folder.path().join("libcuda.so"), "").unwrap();
     let without = |call: &[&str]| Gridlet::new(&folder).env("LD_LIBRARY_PATH", path).run(call);
@@ -343,7 +343,7 @@ fn the_readme_s_program_is_a_program() {
 #[test]
 fn the_launch_queue_needs_a_gpu() {
     let folder = folder();
-    // An empty file in the place of the driver, so that the machine's own is not found.
+    // An empty file in place of the driver hides the machine's own.
     let drivers = folder.path().join("drivers");
     fs::create_dir(&drivers).unwrap();
     for name in ["libcuda.so", "libcuda.so.1"] {

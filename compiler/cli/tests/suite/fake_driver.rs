@@ -1,5 +1,5 @@
-//! The `gridlet` program with a driver that is not NVIDIA's: `runtime/tests/fake_driver/fake.c`, whose queue of launches
-//! blocks as the real one does, or for ever.
+//! The `gridlet` program with a fake driver, `runtime/tests/fake_driver/fake.c`, whose launch queue
+//! blocks like the real one, or forever.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
@@ -16,7 +16,7 @@ use gridlet_runtime::artifact::describe_image;
 use gridlet_runtime::manifest::{ImageKind, Manifest};
 use tempfile::TempDir;
 
-/// The folder with the driver; `None`, and a word on it for `test`, where there is no C compiler.
+/// The folder with the driver; without a C compiler `None`, and a note that `test` is skipped.
 fn driver(test: &str) -> Option<&'static Path> {
     static DRIVER: OnceLock<Option<PathBuf>> = OnceLock::new();
     let driver = DRIVER.get_or_init(|| {
@@ -42,11 +42,11 @@ fn driver(test: &str) -> Option<&'static Path> {
     driver.as_deref()
 }
 
-/// A call with that driver and those settings of it. What the driver prints is left out.
+/// Runs the program with that driver and these driver settings. The driver's own output is removed.
 fn call(folder: &TempDir, driver: &Path, settings: &[(&str, &str)], call: &str) -> Output {
     let mut gridlet = Gridlet::new(folder)
         .env("LD_LIBRARY_PATH", &driver.display().to_string())
-        // As if a user had set them: the measurements without a setting shall not see them.
+        // As if a user had set them: they must not affect the measurements without a setting.
         .env("CUDA_DEVICE_MAX_CONNECTIONS", "2")
         .env("CUDA_SCALE_LAUNCH_QUEUES", "4x");
     for (name, value) in settings {
@@ -62,7 +62,7 @@ fn call(folder: &TempDir, driver: &Path, settings: &[(&str, &str)], call: &str) 
     output
 }
 
-/// A queue of 100 launches for each channel. `hold` has two parameters of 8 bytes.
+/// A queue of 100 launches per channel. `hold` has two parameters of 8 bytes.
 const QUEUE: [(&str, &str); 4] = [
     ("FAKE_QUEUE", "100"),
     ("FAKE_GRID", "65536"),
@@ -76,15 +76,15 @@ fn the_launch_queue_is_measured_in_every_setting() {
     let folder = folder();
     let probe = "probe launch-queue --streams 1,3,8,12 --plot depth.svg";
     let output = call(&folder, driver, &QUEUE, probe);
-    assert_eq!((output.status, output.stderr.as_str()), (0, "note: depth.svg has the plot\n"));
-    // Which of the streams that share a channel come first differs from run to run.
+    assert_eq!((output.status, output.stderr.as_str()), (0, "note: plot written to depth.svg\n"));
+    // The order of streams that share a channel differs from run to run.
     let mut filters = insta::Settings::clone_current();
     filters.add_filter(r" +\d+ to \d+ │", "   not alike │");
     filters.bind(|| insta::assert_snapshot!(output.stdout));
 
     let svg = fs::read_to_string(folder.path().join("depth.svg")).unwrap();
     assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"), "{svg}");
-    // A dot for each measurement and a name for each line.
+    // A dot per measurement and a name per line.
     assert_eq!(svg.matches("<circle ").count(), 2 * 4 + 3 + 4 + 2, "{svg}");
     for name in ["1728 × 128 threads", "CUDA_SCALE_LAUNCH_QUEUES=0.25x", "pending launches: 128"] {
         assert!(svg.contains(name), "{name}: {svg}");
@@ -140,7 +140,7 @@ fn a_measurement_that_fails_says_why() {
     );
 }
 
-/// What passes for machine code where nothing runs it.
+/// A stand-in for machine code that never runs.
 const CUBIN: &[u8] = b"\x7fELF and machine code";
 
 #[test]
@@ -164,12 +164,13 @@ fn devices_are_described_with_what_the_driver_can_do() {
 
     let broken = text(&[("FAKE_FAIL", "cuDevicePrimaryCtxRetain:46")], "");
     assert!(
-        broken.contains("does not open") && broken.contains("cuDevicePrimaryCtxRetain"),
+        broken.contains("cannot be opened") && broken.contains("cuDevicePrimaryCtxRetain"),
         "{broken}"
     );
 }
 
-/// A program of a kernel without parameters, which launches if `launches`, for the fake driver's GPU.
+/// A bundle for the fake driver's GPU whose kernel has no parameters, and launches grids if
+/// `launches`.
 fn bundle(folder: &TempDir, launches: bool) {
     let runtime = serde_json::json!({"lost_launch_record": "__gridlet_lost_launches"});
     let kernel = serde_json::json!({

@@ -1,4 +1,4 @@
-//! `gridlet fmt` as a program.
+//! `gridlet fmt` as users run it.
 
 use std::fs;
 
@@ -64,10 +64,10 @@ fn check_compares_only_so_many_lines() {
     let expected = "\
 --- p.grid
 +++ p.grid, formatted
-too many changes to be shown, in lines 3 to 9002
+too many changes to show, in lines 3 to 9002
 ";
     assert_eq!(check(&lines(" ")), expected);
-    // Long programs with small changes are compared.
+    // Small changes in long programs are shown.
     assert!(check(&lines("").replacen("    let", "let", 1)).contains("\n-let x = 1;\n"));
 }
 

@@ -1,5 +1,5 @@
-//! Programs of several files, with const parameters and with functions of other modules, through the
-//! `gridlet` program and on the CPU device. Needs a C compiler, as images for the CPU do.
+//! Programs of several files, with const parameters and with functions from linked modules, run by
+//! the `gridlet` program on the CPU device. Needs a C compiler, as images for the CPU do.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::support::{Gridlet, Output, folder, json};
 use tempfile::TempDir;
 
-/// A folder with files of these names and texts.
+/// A folder with files of these names and contents.
 fn files(files: &[(&str, &str)]) -> TempDir {
     let folder = folder();
     for (name, text) in files {
@@ -20,13 +20,13 @@ fn files(files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-/// A call in a folder, given as one text.
+/// Runs `gridlet` in a folder with a command line given as one text.
 fn call(folder: &TempDir, line: &str) -> Output {
     let arguments: Vec<&str> = line.split_whitespace().collect();
     Gridlet::new(folder).without_toolkit().run(&arguments)
 }
 
-/// Runs the system's tools in a folder, each given as one text.
+/// Runs system tools in a folder, each with a command line given as one text.
 fn tools(folder: &TempDir, lines: &[&str]) {
     for line in lines {
         let mut words = line.split_whitespace();
@@ -36,7 +36,7 @@ fn tools(folder: &TempDir, lines: &[&str]) {
     }
 }
 
-/// The elements that `--print NAME --json` showed.
+/// The elements that `--print NAME --json` printed.
 fn printed(output: &Output, name: &str) -> Vec<i64> {
     assert_eq!(output.status, 0, "{output:?}");
     let elements = json(output)["buffers"][name].as_array().unwrap().clone();
@@ -147,7 +147,7 @@ fn instances_run_and_are_named() {
     };
     // The parent's sum of 4 elements, then the child's of 2.
     assert_eq!(printed(&run("start", 1), "p"), [0, 1, 3001, 3, 3006, 5, 6, 7, 8]);
-    // One that the program does not launch itself.
+    // An instance that the program does not launch itself.
     assert_eq!(printed(&run("k::<8,1>", 8), "p"), [0, 1, 2, 3, 4, 5, 6, 7, 3028]);
     assert_eq!(printed(&run("k::<0x2,1>", 2), "p"), [0, 1, 3001, 3, 4, 5, 6, 7, 8]);
 
@@ -232,7 +232,7 @@ fn functions_of_c_are_linked_into_images_for_the_cpu() {
         ("p.grid", EXTERNS),
         ("lib/defs.c", DEFINITIONS),
         ("lib/factor.h", "#define FACTOR 2\n"),
-        // Machine words on every machine: the IR says what a C compiler would.
+        // The C types of machine words; the IR has the attributes that a C compiler would add.
         (
             "narrow.ll",
             "define signext i8 @narrow(i32 %x) {\n  %y = trunc i32 %x to i8\n  ret i8 %y\n}\n",
@@ -250,7 +250,7 @@ fn functions_of_c_are_linked_into_images_for_the_cpu() {
     assert_eq!(result, [expected(-12.0), 2.0 * (-100.0 + 1.0 + 1.0)]);
     assert_eq!(outputs(&call(&folder, &format!("{run} --link lib/defs.c -O 0"))), result);
 
-    // The same as an object file, as an archive, and in part as LLVM IR.
+    // The same as an object file, as an archive, and partly as LLVM IR.
     tools(&folder, &["cc -c -fPIC lib/defs.c -o defs.o", "ar rcs defs.a defs.o"]);
     assert_eq!(outputs(&call(&folder, &format!("{run} --link defs.o"))), result);
     assert_eq!(outputs(&call(&folder, &format!("{run} --link defs.a"))), result);
@@ -297,7 +297,7 @@ fn what_cannot_be_linked_in_is_refused_by_name() {
         seen.push_str(&format!("$ {name}\nexit {}\n{}\n", output.status, output.stderr));
     }
     insta::assert_snapshot!(seen);
-    // What has nothing for this machine does not hinder what has.
+    // An input without code for this machine does not affect the others.
     let build = "build p.grid --arch cpu -o p.gridlet --link other.o --link g.o";
     assert_eq!(call(&folder, build).status, 0);
 }

@@ -1,4 +1,4 @@
-//! The `gridlet` program as its users call it, on machines without a GPU.
+//! The `gridlet` program as users run it, on machines without a GPU.
 
 mod build_cpu;
 mod c_structs;

@@ -1,4 +1,4 @@
-//! Warnings and explanations as a user of the `gridlet` program meets them.
+//! Warnings and explanations as users of the `gridlet` program see them.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
@@ -88,7 +88,7 @@ fn explain_prints_an_entry_of_the_reference() {
     let output = Gridlet::new(&folder).run(&["explain", "unset-variable"]);
     assert_eq!((output.status, output.stderr.as_str()), (0, ""));
     insta::assert_snapshot!(output.stdout);
-    // As it stands in a message.
+    // As copied from a message.
     let copied = Gridlet::new(&folder).run(&["explain", "error[unset-variable]"]);
     assert_eq!(copied.stdout, output.stdout);
 }

@@ -1,4 +1,4 @@
-//! `gridlet run --device cpu` and its neighbours: what `gpu.rs` checks on a GPU, on any machine.
+//! `gridlet run --device cpu` and related commands: the scenarios of the GPU tests, on any machine.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
@@ -6,7 +6,7 @@ use crate::support::{Gridlet, OVERFLOW, Output, folder, json, program};
 use gridlet::diagnostics::{ids, reference};
 use tempfile::TempDir;
 
-/// `gridlet run p.grid --device cpu` with more arguments, given as one text.
+/// `gridlet run p.grid --device cpu` with additional arguments, given as one text.
 fn run(folder: &TempDir, rest: &str) -> Output {
     run_file(folder, "p.grid", rest)
 }
@@ -89,7 +89,7 @@ fn results_are_the_same_in_every_order_and_on_any_number_of_workers() {
 
 #[test]
 fn seeds_permute_the_order() {
-    // Without a barrier the threads append in the order in which they run.
+    // Without a barrier, the threads append in the order in which they run.
     let folder = program(
         "kernel k(next: *mut u32, order: *mut u32) { order[atomic_add(next, 1)] = block_idx.x; }",
     );
@@ -195,7 +195,8 @@ fn printf_comes_out_in_order() {
         output.stdout
     );
 
-    // Each thread's own lines, and those of grids that wait for each other, whatever the order.
+    // The order of a thread's own lines, and of grids that wait for each other, is fixed whatever
+    // the seed.
     let folder = program(
         "kernel child(n: u32) { printf(\"child %u\\n\", n); }
 kernel k() {
@@ -222,7 +223,7 @@ kernel k() {
 
 #[test]
 fn a_failed_assertion_says_which_thread_failed() {
-    // As CUDA prints it, also where the block's threads run as one loop, and on every seed.
+    // Matches CUDA's message, also when the block's threads run as one loop, and for every seed.
     let folder = program(
         "fn check(n: u32) {\n    assert(n % 7 != 6, \"not six\");\n}\n\nkernel k(n: u32) {\n    \
          if block_idx.x == 1 && thread_idx.y == 2 { check(n + thread_idx.x); }\n}\n",
@@ -239,7 +240,7 @@ fn a_failed_assertion_says_which_thread_failed() {
 
 #[test]
 fn a_thread_that_uses_up_its_stack_ends_with_an_error() {
-    // In the middle of what the device does for it, too: printing, allocating and launching.
+    // The overflow may also happen inside device code: printing, allocating and launching.
     for (what, more) in [
         ("atomic_add(p, 1);", ""),
         ("atomic_add(p, 1);", "--check"),
@@ -349,7 +350,7 @@ fn device_lists_the_cpu() {
     assert!(text.contains("worker threads        3"), "{text}");
 }
 
-/// Runs a kernel in several orders, all of which must give these values in `out`.
+/// Runs a kernel in several orders, all of which must produce these values in `out`.
 fn gives(folder: &TempDir, call: &str, expected: &[i64]) {
     for more in ["", "--seed 1", "--seed 2 -O 0", "--seed 3 --sms 1", "--check", "--check --seed 4"]
     {
@@ -361,7 +362,7 @@ fn gives(folder: &TempDir, call: &str, expected: &[i64]) {
 
 #[test]
 fn created_streams_are_in_order_and_outlive_their_end() {
-    // Each step depends on the one before it; the second stream is never destroyed.
+    // Each step depends on the previous one; the second stream is never destroyed.
     let folder = program(
         "kernel step(out: *mut u32, factor: u32, add: u32) { *out = *out * factor + add; }
 kernel k(out: *mut u32, other: *mut u32) {
@@ -385,7 +386,7 @@ kernel k(out: *mut u32, other: *mut u32) {
 
 #[test]
 fn copies_and_fills_take_the_default_stream() {
-    // Each thread's are in order, and what comes after the grid sees all of them.
+    // Each thread's launches run in order, and grids launched after them see all of their results.
     let folder = program(
         "kernel sum(out: *mut u32) { for i in 0u32..4 { out[8] += out[4 + i]; } }
 kernel k(out: *mut u32) {
@@ -403,7 +404,8 @@ kernel k(out: *mut u32) {
 
 #[test]
 fn the_kernel_that_fills_on_gpus_is_right() {
-    // The CPU fills by itself: this runs what GPUs run. Bytes around each fill stay as they are.
+    // The CPU device fills memory without a kernel: this runs the kernel that GPUs use. Bytes
+    // around each fill stay unchanged.
     let source = "static area: [[u8; 128]; 1072] = [[0; 128]; 1072];
 static large: [u8; 100100] = [0; 100100];
 
@@ -430,7 +432,7 @@ kernel look(out: *mut u32) {
     }
 }
 
-// Fewer threads than there are rows of 16 bytes.
+// Fewer threads than rows of 16 bytes.
 kernel some(out: *mut u32) {
     launch fill<<<3, 256>>>(&large[3], 0x5a, 100021);
     launch look_at_large<<<1, 1, stream = tail>>>(out);
@@ -450,7 +452,7 @@ kernel look_at_large(out: *mut u32) {
 
 #[test]
 fn the_last_error_is_the_threads_own() {
-    // Block (0) is no launch; a destroyed stream is none.
+    // Block (0) is an invalid launch; a destroyed stream is invalid.
     let folder = program(
         "kernel child() {}
 kernel k(out: *mut i32, threads: u32) {
@@ -524,7 +526,8 @@ kernel k(x: f16, data: *mut bf16, both: f16x2, sum: *mut f16) {
     let printed = output.stdout.strip_prefix("-0.25\n").unwrap();
     let result: serde_json::Value = serde_json::from_str(printed).unwrap();
     let buffers = &result["buffers"];
-    // 1/3 and 0.1 are 0.333984375 and 0.10009765625 in bf16; their sum lies between two and goes to the even one.
+    // 1/3 and 0.1 are 0.333984375 and 0.10009765625 in bf16; their sum lies halfway between two
+    // values and rounds to even.
     assert_eq!(buffers["data"], serde_json::json!([0.43359375, 1.0]), "{output:?}");
     assert_eq!(buffers["sum"], serde_json::json!([-0.25]), "{output:?}");
 }

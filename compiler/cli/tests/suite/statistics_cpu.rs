@@ -1,4 +1,4 @@
-//! `gridlet run --stats` on the CPU device: launches, their depth, and which workers ran grids.
+//! `gridlet run --stats` on the CPU device: launches, nesting depth, and which workers ran grids.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
@@ -6,7 +6,7 @@ use crate::support::{Gridlet, NESTED, OVERFLOW, json, program};
 use serde_json::{Value, json as value};
 use tempfile::TempDir;
 
-/// What `gridlet run FILE --device cpu --stats --json` gives, and what it said.
+/// The JSON output and the standard error of `gridlet run FILE --device cpu --stats --json`.
 fn run(folder: &TempDir, file: &str, rest: &str) -> (Value, String) {
     let call = format!("run {file} --device cpu --stats --json {rest}");
     let call: Vec<&str> = call.split_whitespace().collect();
@@ -29,7 +29,7 @@ fn the_depth_travels_with_launches_into_every_stream() {
         assert_eq!(workers("host"), 1, "one block: {more}");
         assert!(workers("kernels") >= 1 && said.is_empty(), "{more}: {said}");
     }
-    // A host's grid launches nothing if it has nothing left.
+    // The host's grid launches nothing if `left` is 0.
     let (result, _) = run(&folder, "p.grid", &TREE.replace("--arg 4", "--arg 0"));
     assert_eq!(result["sms"]["kernels"], value!([]));
     assert_eq!(result["launches"]["deepest_nesting"], 0);
@@ -40,14 +40,14 @@ fn a_depth_without_room_is_a_lower_bound() {
     let folder = program(NESTED);
     let call = "--kernel outer --grid 1 --block 1 --arg [1] --print count";
     let (result, _) = run(&folder, "p.grid", call);
-    // `large` counts from 1, as it is; the grids below it are 2 and 3 deep.
+    // `large` counts from 1, although it is deeper; the grids below it are 2 and 3 deep.
     let launches = value!({"made": 6, "lost": 0, "deepest_nesting": 3, "may_be_deeper": true});
     assert_eq!(result["launches"], launches);
     assert_eq!(result["buffers"]["count"][0], 5);
     let call = format!("run p.grid --device cpu --stats {call}");
     let call: Vec<&str> = call.split_whitespace().collect();
     let output = Gridlet::new(&folder).without_toolkit().run(&call);
-    let said = "launches made by kernels: 6, nested at least 3 deep (the parameters of a kernel leave no room to count)\n";
+    let said = "launches made by kernels: 6, nested at least 3 deep (the parameters of a kernel leave no room for the counter)\n";
     assert!(output.stdout.contains(said), "{}", output.stdout);
 }
 
@@ -60,7 +60,7 @@ fn launches_that_are_lost_do_not_nest() {
     assert_eq!(*made, result["buffers"]["done"][0], "as many ran");
     assert_eq!(made.as_u64().unwrap() + lost.as_u64().unwrap(), 132 * 32);
     assert!(lost.as_u64().unwrap() > 0);
-    // No child at all runs where the only launch fails.
+    // If the only launch fails, no child runs.
     let folder =
         program("kernel k() { if grid_dim.x == 1 { launch k<<<grid_dim.x - 1, 1>>>(); } }");
     let (result, said) = run(&folder, "p.grid", "--kernel k --grid 1 --block 1");
@@ -83,7 +83,7 @@ fn bundles_note_statistics_if_they_were_built_to() {
     build(&["--stats"]);
     let (result, said) = run(&folder, "p.gridlet", TREE);
     assert_eq!((&result["launches"]["deepest_nesting"], said.as_str()), (&value!(4), ""));
-    // What the host launches is what the source says.
+    // The host can launch exactly the kernels of the source.
     let call = [
         "run",
         "p.gridlet",
@@ -105,7 +105,7 @@ fn bundles_note_statistics_if_they_were_built_to() {
     assert_eq!(result["sms"], Value::Null);
     assert_eq!(
         said,
-        "warning: p.gridlet notes no statistics; build it again with `gridlet build --stats`\n"
+        "warning: p.gridlet records no statistics; rebuild it with `gridlet build --stats`\n"
     );
 }
 

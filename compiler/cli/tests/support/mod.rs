@@ -1,22 +1,22 @@
-//! Running the `gridlet` program in tests.
+//! Runs the `gridlet` program in tests.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// A fresh folder, gone after the test.
+/// A new folder that is deleted after the test.
 pub(crate) fn folder() -> TempDir {
     tempfile::tempdir().expect("a temporary folder")
 }
 
-/// A call of the program in a folder.
+/// An invocation of the program in a folder.
 pub(crate) struct Gridlet {
     command: Command,
     folder: PathBuf,
 }
 
-/// How a call ended.
+/// The result of an invocation.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) status: i32,
@@ -25,7 +25,8 @@ pub(crate) struct Output {
 }
 
 impl Gridlet {
-    /// The program under test: `GRIDLET_BIN` where a bundle is tested, else the one that was built.
+    /// The program under test: `GRIDLET_BIN` when testing a bundle, else the one built with the
+    /// tests.
     pub(crate) fn new(folder: &TempDir) -> Self {
         let program = std::env::var_os("GRIDLET_BIN")
             .map_or_else(|| env!("CARGO_BIN_EXE_gridlet").into(), PathBuf::from);
@@ -34,7 +35,7 @@ impl Gridlet {
         Gridlet { command, folder: folder.path().into() }
     }
 
-    /// Hides every toolkit but one in `/usr/local/cuda` from the program.
+    /// Hides every toolkit from the program, except one in `/usr/local/cuda`.
     #[allow(dead_code, reason = "not every test crate that has this module needs it")]
     pub(crate) fn without_toolkit(self) -> Self {
         let hidden = [
@@ -52,14 +53,14 @@ impl Gridlet {
         self
     }
 
-    /// Gives it a file as standard input.
+    /// Redirects standard input from a file.
     #[allow(dead_code, reason = "not every test crate that has this module needs it")]
     pub(crate) fn input(mut self, path: &std::path::Path) -> Self {
         self.command.stdin(std::fs::File::open(path).expect("the file is there"));
         self
     }
 
-    /// Runs it. The temporary folder's path is cut out of what it says.
+    /// Runs the program. Removes the temporary folder's path from its output.
     pub(crate) fn run(mut self, arguments: &[&str]) -> Output {
         let output = self.command.args(arguments).output().expect("the gridlet program starts");
         let prefix = format!("{}/", self.folder.display());
@@ -72,7 +73,7 @@ impl Gridlet {
     }
 }
 
-/// A folder with a program in it, as `p.grid`.
+/// A folder with `source` as `p.grid`.
 #[allow(dead_code, reason = "not every test crate that has this module needs it")]
 pub(crate) fn program(source: &str) -> TempDir {
     let folder = folder();
@@ -80,14 +81,15 @@ pub(crate) fn program(source: &str) -> TempDir {
     folder
 }
 
-/// What a call with `--json` wrote.
+/// Parses the output of a command with `--json`.
 #[allow(dead_code, reason = "not every test crate that has this module needs it")]
 pub(crate) fn json(output: &Output) -> serde_json::Value {
     serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-/// A program whose launches nest: each grid of `tree` with `left` to go makes 4, one into each kind of stream, by a
-/// function; `large` launches it from a grid whose parameters leave no room for a depth.
+/// A program with nested launches: each grid of `tree` with `left` above 0 launches 4 grids, one
+/// into each kind of stream, through a function; `large` launches it from a grid whose parameters
+/// leave no room for a depth.
 #[allow(dead_code, reason = "not every test crate that has this module needs it")]
 pub(crate) const NESTED: &str = "\
 struct Large {

@@ -1,5 +1,5 @@
-//! C on 64-bit Arm. Up to four floats of one type go into as many registers, any other value of up to 16 bytes
-//! into one or two general ones, and of a larger one its address is passed.
+//! C on 64-bit Arm. Up to four floats of one type are passed in as many registers, other values of
+//! up to 16 bytes in one or two general registers, and larger values by address.
 
 use super::{Passing, Register, Signature, is_aggregate, parts};
 use gridlet_lang::layout;
@@ -16,7 +16,8 @@ fn parameter(ty: &Type, structs: &Structs) -> Passing {
     if !is_aggregate(ty) {
         return Passing::Itself;
     }
-    // The standard counts what the members ask for; the alignment of a vector is one that its own type adds.
+    // The standard uses the members' alignment; a vector's alignment is an addition of its own
+    // type.
     let natural = match ty {
         Type::Vector(scalar, _) => scalar.size(),
         _ => layout::type_layout(ty, structs).alignment,
@@ -54,8 +55,8 @@ fn two_words() -> Passing {
     Passing::Array { element: Register::Int(64), count: 2, stack_alignment: None }
 }
 
-/// The type and number of the members of a "homogeneous floating-point aggregate": one to four floats of one
-/// size, without padding, and nothing else.
+/// The type and number of the members of a "homogeneous floating-point aggregate": one to four
+/// floats of one type, without padding, and nothing else.
 fn homogeneous(ty: &Type, structs: &Structs) -> Option<(Scalar, u32)> {
     let parts: Vec<_> = parts(ty, structs).take(5).collect();
     let first = parts.first()?.float()?;

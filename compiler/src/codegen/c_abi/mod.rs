@@ -1,11 +1,12 @@
-//! How functions of C and CUDA C++ pass structs and vectors by value.
+//! By-value struct and vector parameters in the calling conventions of C and CUDA C++.
 //!
-//! LLVM's front ends, not LLVM, know how a C compiler passes a struct: they say its parts as parameters, or as
-//! an array of registers, or as a pointer with the attribute `byval` or `sret`. This is that part of a front
-//! end, with the types that clang chooses, so that functions which clang compiled to LLVM IR can be linked in.
+//! In LLVM, the front end implements this part of a calling convention: it passes a struct as its
+//! parts, as an array of registers, or as a pointer with the attribute `byval` or `sret`. This
+//! module follows clang's choice of types, so that functions that clang compiled to LLVM IR can be
+//! linked.
 //!
-//! A vector is what it is in CUDA's headers, `struct { float x, y, z, w; }` with its alignment; `f16` is C's
-//! `_Float16` and `bf16` `__bf16`.
+//! A vector has the type of CUDA's headers, `struct { float x, y, z, w; }` with its alignment;
+//! `f16` is C's `_Float16` and `bf16` is `__bf16`.
 
 mod aapcs64;
 mod system_v;
@@ -18,21 +19,21 @@ use gridlet_lang::types::{Scalar, Structs, Type};
 /// A calling convention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Convention {
-    /// CUDA C++'s for device functions: every struct is bytes of its alignment in the `.param` space, for which
-    /// LLVM has `byval` (PTX ISA, "Parameter State Space").
+    /// CUDA C++ device functions: every struct is an array of bytes with its alignment in the
+    /// `.param` space, which LLVM expresses as `byval` (PTX ISA, "Parameter State Space").
     Cuda,
-    /// C's on x86-64 but for Windows: System V Application Binary Interface, AMD64 Architecture Processor
-    /// Supplement, 3.2.3 "Parameter Passing".
+    /// C on x86-64, except on Windows: System V Application Binary Interface, AMD64 Architecture
+    /// Processor Supplement, 3.2.3 "Parameter Passing".
     SystemV,
-    /// C's on 64-bit Arm but for Windows and Apple's systems: Procedure Call Standard for the Arm 64-bit
-    /// Architecture, 6.8.2 "Parameter passing rules".
+    /// C on 64-bit Arm, except on Windows and Apple's systems: Procedure Call Standard for the Arm
+    /// 64-bit Architecture, 6.8.2 "Parameter passing rules".
     Aapcs64,
 }
 
-/// A type that fits a register.
+/// The type of a value in one register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Register {
-    /// An integer of so many bits; 24, 40, 48 and 56 are bytes that a larger register has room for.
+    /// An integer of this many bits; 24, 40, 48 and 56 occupy part of a larger register.
     Int(u32),
     /// A pointer.
     Pointer,
@@ -42,48 +43,50 @@ pub(super) enum Register {
     Floats(Scalar, u32),
 }
 
-/// How a value is passed or returned.
+/// How a parameter or result is passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Passing {
-    /// By itself: numbers, `bool`, pointers.
+    /// Directly: numbers, `bool`, pointers.
     Itself,
-    /// As the registers that the bytes from these offsets on are read to. As parameters they are one each, as
-    /// a result a struct of them if they are two.
+    /// In registers, each loaded from the given byte offset. As parameters they are separate; as
+    /// a result, two of them form a struct.
     Pieces(Vec<(u64, Register)>),
     /// As one array of registers, which LLVM keeps together.
     Array {
-        /// What each register holds.
+        /// The type of each register.
         element: Register,
-        /// How many.
+        /// The number of registers.
         count: u32,
-        /// The alignment in bytes that it has on the stack, where LLVM has to be told.
+        /// The alignment in bytes on the stack, where LLVM needs it explicitly.
         stack_alignment: Option<u32>,
     },
-    /// A parameter as a copy on the stack (`byval`), a result in memory that the caller names (`sret`).
+    /// A parameter as a copy on the stack (`byval`), a result in memory that the caller provides
+    /// (`sret`).
     Memory,
-    /// As the address of a copy that the function may write to.
+    /// By the address of a copy, which the callee may modify.
     Address,
 }
 
 /// How a function is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Signature {
-    /// By parameter.
+    /// One per parameter.
     pub(super) parameters: Vec<Passing>,
-    /// [`Passing::Itself`] also if there is none.
+    /// Also [`Passing::Itself`] if there is no result.
     pub(super) result: Passing,
 }
 
-/// Most bytes of an array that a function of CUDA takes or returns: LLVM takes it apart element by element.
+/// Maximum size in bytes of an array that a CUDA function takes or returns: LLVM splits it into
+/// elements.
 pub(super) const MAX_CUDA_ARRAY_BYTES: u64 = 4096;
 
-/// Whether a type is passed by rules of its own.
+/// Whether a type has its own passing rules.
 pub(super) fn is_aggregate(ty: &Type) -> bool {
     matches!(ty, Type::Struct(_) | Type::Vector(..) | Type::Array(..))
 }
 
 impl Convention {
-    /// That of C for a target triple of LLVM's; `None` if it is not known here.
+    /// The C convention of an LLVM target triple; `None` if unknown.
     pub(super) fn of_c(triple: &str) -> Option<Convention> {
         let architecture = triple.split('-').next().unwrap_or_default();
         let has = |name: &str| triple.contains(name);
@@ -96,7 +99,7 @@ impl Convention {
         }
     }
 
-    /// How a function with these parameters and this result is called.
+    /// Classifies the parameters and the result of a function.
     pub(super) fn signature(
         self,
         parameters: &[Type],
@@ -112,14 +115,15 @@ impl Convention {
 }
 
 fn cuda(parameters: &[Type], result: &Type, structs: &Structs) -> Signature {
-    // LLVM aligns an array to its type's alignment, so that type has to be of integers as wide.
+    // LLVM gives an array its element type's alignment, so the element must be an integer of that
+    // size.
     let array = |ty| {
         let layout = layout::type_layout(ty, structs);
         let count = u32::try_from(layout.size / layout.alignment).unwrap_or(u32::MAX);
         let element = Register::Int(8 * u32::try_from(layout.alignment).unwrap_or(1));
         Passing::Array { element, count, stack_alignment: None }
     };
-    // libNVVM raises the alignment of a `byval` parameter to 4, which is not what nvcc defines.
+    // libNVVM raises the alignment of a `byval` parameter to 4, but nvcc does not.
     let is_raised = |ty| {
         let layout = layout::type_layout(ty, structs);
         layout.alignment < 4 && layout.size <= MAX_CUDA_ARRAY_BYTES
@@ -153,7 +157,7 @@ impl Part {
     }
 }
 
-/// The numbers and pointers of a type, in ascending order of offset.
+/// The numbers and pointers in a type, in ascending order of offset.
 fn parts<'t>(ty: &'t Type, structs: &'t Structs) -> impl Iterator<Item = Part> + use<'t> {
     layout::leaves(ty, structs).flat_map(|Leaf { offset, ty, .. }| {
         let (scalar, count) = match ty {

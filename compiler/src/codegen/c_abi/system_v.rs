@@ -1,11 +1,11 @@
-//! C on x86-64. A value of up to two eightbytes goes into the registers that its eightbytes ask for, if there
-//! are enough left for all of it, and any other onto the stack.
+//! C on x86-64. A value of up to two eightbytes is passed in the registers of its eightbytes'
+//! classes, if enough are free for the whole value; all others are passed on the stack.
 
 use super::{Part, Passing, Register, Signature, is_aggregate, parts};
 use gridlet_lang::layout;
 use gridlet_lang::types::{Scalar, Structs, Type};
 
-/// Registers left for parameters.
+/// Free parameter registers.
 struct Free {
     /// `rdi`, `rsi`, `rdx`, `rcx`, `r8`, `r9`.
     general: usize,
@@ -37,7 +37,8 @@ pub(super) fn signature(parameters: &[Type], result: &Type, structs: &Structs) -
         let vector = pieces.len() - general;
         if general > free.general || vector > free.vector {
             let size = layout::type_layout(ty, structs).size;
-            // Without a register left an integer lies on the stack as its copy would, and clang says it so.
+            // With no register free, the stack copy looks like an integer's, and clang passes it as
+            // one.
             return match free.general == 0 && size <= 8 {
                 true => Passing::Pieces(vec![(0, Register::Int(8 * size as u32))]),
                 false => Passing::Memory,
@@ -61,8 +62,9 @@ fn pieces(ty: &Type, structs: &Structs) -> Option<Vec<(u64, Register)>> {
     Some(starts.map(|start| (start, register(&parts, start, size))).collect())
 }
 
-/// What the eightbyte from `start` on of a type of `size` bytes is passed as: of class INTEGER if there is
-/// anything but floats in it, else of class SSE. Every part lies in one eightbyte, as each is aligned.
+/// The register type for the eightbyte at `start` of a type of `size` bytes: of class INTEGER if it
+/// contains anything but floats, else of class SSE. Alignment keeps every part within one
+/// eightbyte.
 fn register(parts: &[Part], start: u64, size: u64) -> Register {
     let within = |part: &&Part| (start..start + 8).contains(&part.offset);
     let at = |offset: u64| parts.iter().find(|part| part.offset == offset);
@@ -73,7 +75,7 @@ fn register(parts: &[Part], start: u64, size: u64) -> Register {
     let rest = Register::Int(8 * (size - start).min(8) as u32);
     match at(start) {
         Some(Part { scalar: None, .. }) => Register::Pointer,
-        // Where only padding follows, the rest of the register holds nothing.
+        // If only padding follows, the register needs no more bits than the part.
         Some(first) if first.float().is_none() && parts.iter().filter(within).count() == 1 => {
             Register::Int(8 * first.size() as u32)
         }
@@ -81,7 +83,8 @@ fn register(parts: &[Part], start: u64, size: u64) -> Register {
     }
 }
 
-/// The floats of an eightbyte as clang reads them, by the float at an offset if there is one.
+/// The floats of an eightbyte as clang loads them. `float` returns the float at an offset, if there
+/// is one.
 fn floats(float: impl Fn(u64) -> Option<Scalar>, start: u64, size: u64) -> Register {
     let Some(first) = float(start).filter(|first| *first != Scalar::F64) else {
         return Register::Float(Scalar::F64);

@@ -1,4 +1,5 @@
-//! The registers of many shapes, as clang 22 chooses them for x86-64 and for 64-bit Arm on Linux.
+//! The registers for many struct shapes, compared with clang 22's choice for x86-64 and for 64-bit
+//! Arm on Linux.
 
 use std::fmt::Write as _;
 
@@ -13,10 +14,10 @@ use gridlet_lang::types::{Scalar, Type};
 #[path = "../../../tests/support/c_shapes.rs"]
 mod c_shapes;
 
-/// What the language has, and C has under no name of its own.
+/// Types of the language without a C counterpart of their own.
 const OWN: [&str; 2] = ["stream", "dim3"];
 
-/// A program with the functions `f0`, `f1` and so on of these parameters and this result.
+/// A program with functions `f0`, `f1` and so on, each with the given parameters and result.
 fn module(functions: &[(String, String)], structs: &str) -> Module {
     let mut source = structs.to_owned();
     for (at, (parameters, result)) in functions.iter().enumerate() {
@@ -96,7 +97,7 @@ fn a_struct_goes_into_registers_as_a_whole_or_not_at_all() {
         passed.join("; ")
     };
     let structs = "struct S { x: f32, y: f32 }\nstruct I { a: i64, b: i64 }\nstruct M { a: i64, b: f64 }\nstruct L { a: [u8; 24] }";
-    // Six general registers; what comes behind a struct that is on the stack may still have the last.
+    // Six general registers; a parameter after a struct on the stack may still get the last one.
     assert_eq!(
         text("a: I, b: I, c: i32, d: I, e: u8, f: i32", "", structs),
         "i64, i64; i64, i64; itself; memory; itself; itself"
@@ -105,15 +106,15 @@ fn a_struct_goes_into_registers_as_a_whole_or_not_at_all() {
         text("a: I, b: I, c: i32, d: M, e: M", "", structs),
         "i64, i64; i64, i64; itself; i64, double; memory"
     );
-    // Where none is left, up to eight bytes are an integer on the stack.
+    // With no register free, up to eight bytes are an integer on the stack.
     assert_eq!(
         text("a: I, b: I, c: I, d: S, e: T, f: I", "", &format!("{structs}\nstruct T {{ a: u8 }}")),
         "i64, i64; i64, i64; i64, i64; <2 x float>; i8; memory"
     );
-    // The address of a result in memory takes one; a struct in memory takes none.
+    // The address of a result in memory takes a register; a struct in memory takes none.
     assert_eq!(text("a: I, b: I, c: I", " -> L", structs), "i64, i64; i64, i64; memory");
     assert_eq!(text("l: L, a: I, b: I, c: I", "", structs), "memory; i64, i64; i64, i64; i64, i64");
-    // Eight registers of floats.
+    // Eight floating-point registers.
     assert_eq!(
         text("a: f32x4, b: f32x4, c: f32x4, d: f32, e: f32x4, f: M, g: M", "", structs),
         "<2 x float>, <2 x float>; <2 x float>, <2 x float>; <2 x float>, <2 x float>; itself; memory; \

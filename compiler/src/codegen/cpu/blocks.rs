@@ -1,4 +1,5 @@
-//! The entry that runs whole blocks: loops around the body, written so that LLVM can compute threads in vectors.
+//! The entry that runs whole blocks: loops around the body, written so that LLVM can vectorise
+//! across threads.
 
 use gridlet_artifact::cpu::abi;
 use inkwell::IntPredicate;
@@ -15,18 +16,18 @@ use gridlet_lang::ir::guards::{Guard, guards, stored_once};
 use gridlet_lang::ir::{Function, InstId, InstKind, KernelId, Operand};
 use gridlet_lang::types::{Scalar, Type};
 
-/// A kernel's body, to be called for each thread of a row: of threads that differ in `thread_idx.x` alone.
+/// A kernel's body, called for each thread of a row: threads that differ only in `thread_idx.x`.
 struct Row<'a, 'ctx> {
     body: &'a Function,
     callee: FunctionValue<'ctx>,
-    /// By slot of the body, its only value.
+    /// For each slot of the body, its only value.
     stored: Vec<Option<Operand>>,
     guards: Vec<Guard>,
 }
 
 impl<'ctx> ModuleContext<'ctx, '_> {
-    /// Defines an entry for whole blocks and gives its address. `is_tied`: its threads ask the device for
-    /// things, so it does not matter how fast the rest is.
+    /// Defines an entry for whole blocks and returns its address. `is_tied`: its threads call the
+    /// device, so vectorising the rest does not pay.
     pub(super) fn define_blocks(
         &self,
         kernel: KernelId,
@@ -50,7 +51,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         let body = self.ir.function(kernel.body);
         let row = Row {
             body,
-            callee: *callee.ok_or_else(|| bug("a body that is not there"))?,
+            callee: *callee.ok_or_else(|| bug("a missing body"))?,
             stored: stored_once(body),
             guards: if is_tied { Vec::new() } else { guards(self.ir, body) },
         };
@@ -70,19 +71,19 @@ impl<'ctx> ModuleContext<'ctx, '_> {
     }
 }
 
-/// Gives the geometry of a thread of a row.
+/// Computes the geometry of a thread of a row.
 type Geometry<'e, 'a, 'ctx, 'ir> =
     &'e dyn Fn(&FunctionEmitter<'a, 'ctx, 'ir>, IntValue<'ctx>) -> Result<BasicValueEnum<'ctx>>;
 
 impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
-    /// The three lanes of a field of the geometry.
+    /// The three lanes of a geometry field.
     fn lanes_of(&self, geometry: BasicValueEnum<'ctx>, field: u32) -> Result<[IntValue<'ctx>; 3]> {
         let dim3 = self.part_of(geometry, &Type::GEOMETRY, field, "")?;
         let lane = |axis| int(self.part_of(dim3, &Type::DIM3, axis, "")?);
         Ok([lane(0)?, lane(1)?, lane(2)?])
     }
 
-    /// The geometry with another field.
+    /// The geometry with one field replaced.
     fn with_field(
         &self,
         geometry: BasicValueEnum<'ctx>,
@@ -93,7 +94,8 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         self.insert(geometry, dim3, u64::from(field), "geometry")
     }
 
-    /// Calls `inner` with the geometry of each of the blocks, from the geometry's own on.
+    /// Calls `inner` with the geometry of each block, starting with the block in the given
+    /// geometry.
     fn each_block(
         &self,
         geometry: BasicValueEnum<'ctx>,
@@ -118,7 +120,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             let mut at = first;
             for (axis, index) in indices.iter().enumerate() {
                 at[axis] = int(build.build_load(word, *index, "")?)?;
-                // Where a fault happened, the device reads here.
+                // The device reads the block from here when it reports a fault.
                 let (_, lane) = emitter.cx.part(&Type::DIM3, axis as u64)?;
                 let store =
                     build.build_store(emitter.offset(shown, field + lane, "")?, at[axis])?;
@@ -141,7 +143,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         })
     }
 
-    /// Calls `inner` with each number from `first` to below `end`.
+    /// Calls `inner` with each number from `first` up to, but not including, `end`.
     fn count(
         &self,
         name: &str,
@@ -163,7 +165,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         build.build_conditional_branch(is_inside, body, after)?;
         build.position_at_end(body);
         inner(self, at)?;
-        // It was below `end`.
+        // Cannot wrap: it was below `end`.
         let next = build.build_int_nuw_add(at, end.get_type().const_int(1, false), "")?;
         phi.add_incoming(&[(&next, here()?)]);
         build.build_unconditional_branch(head)?;
@@ -171,7 +173,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         Ok(())
     }
 
-    /// Runs a row. If the guards let all of its threads pass, in a loop without them.
+    /// Runs a row: in a loop without guards if all threads pass them, else in a loop with them.
     fn row(
         &self,
         row: &Row<'a, 'ctx>,
@@ -211,8 +213,8 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         Ok(())
     }
 
-    /// Whether all threads of a row surely pass the guards: the first and the last one do, and nothing that
-    /// the guards compare wraps between them.
+    /// Whether all threads of a row pass the guards, decided conservatively: the first and the last
+    /// thread pass, and no compared value wraps between them.
     fn all_pass(
         &self,
         row: &Row<'a, 'ctx>,
@@ -243,7 +245,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
                 all = build.build_and(all, end.passes(guard)?, "")?;
             }
             if guard.is_equality {
-                // Both ends on the same side.
+                // Both ends are on the same side.
                 let (stepping, fixed) = &guard.compared;
                 let Operand::Inst(id) = stepping else { return Err(bug("a step of no value")) };
                 let less = self.less(row, *id);
@@ -263,13 +265,13 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         Ok(all)
     }
 
-    /// How an instruction of the body orders its values.
+    /// The signed or unsigned less-than predicate for an instruction of the body.
     fn less(&self, row: &Row<'a, 'ctx>, id: InstId) -> IntPredicate {
         let ty = row.body.instructions[id.index()].ty.as_scalar();
         if ty.is_some_and(Scalar::is_signed) { IntPredicate::SLT } else { IntPredicate::ULT }
     }
 
-    /// Computes what the guards need in a thread of that geometry.
+    /// Computes the values that the guards compare, for a thread with that geometry.
     fn at_guards(
         &self,
         row: &Row<'a, 'ctx>,
@@ -285,7 +287,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             let value = match &row.body.instructions[id.index()].kind {
                 InstKind::Load(Operand::Slot(slot)) => {
                     let stored = row.stored.get(slot.index()).and_then(Option::as_ref);
-                    Some(thread.operand(stored.ok_or_else(|| bug("a slot of many values"))?)?)
+                    Some(thread.operand(stored.ok_or_else(|| bug("a slot with several values"))?)?)
                 }
                 _ => thread.emit_instruction(id)?,
             };
@@ -298,7 +300,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         int(self.operand(operand)?)
     }
 
-    /// Whether the thread whose values these are has work to do, as far as a guard says.
+    /// Whether a guard lets the thread with these values do work.
     fn passes(&self, guard: &Guard) -> Result<IntValue<'ctx>> {
         let condition = self.integer(&Operand::Inst(guard.condition))?;
         Ok(if guard.expected { condition } else { self.build().build_not(condition, "")? })

@@ -1,4 +1,4 @@
-//! What a checked image tells the device while it runs.
+//! Calls by which a checked image reports its actions to the device.
 
 use gridlet_artifact::cpu::abi::{self, Callback};
 use inkwell::IntPredicate;
@@ -20,11 +20,11 @@ use gridlet_lang::types::{Scalar, Type};
 
 impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {
     pub(super) fn is_checked(&self) -> bool {
-        // Nobody wrote that function, and its writes after an atomic cannot race.
+        // The compiler adds that function itself, and its writes after an atomic cannot race.
         self.cx.cpu().is_some_and(|cpu| cpu.check) && self.function.name != RECORD_LOST_LAUNCH
     }
 
-    /// Before an instruction: its access to memory, if it has one that could go wrong.
+    /// Before an instruction that accesses memory: reports the access, unless it cannot go wrong.
     pub(in crate::codegen) fn check_accesses(&self, inst: &Inst) -> Result<()> {
         if !self.is_checked() {
             return Ok(());
@@ -58,8 +58,8 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {
         self.check_part(pointer(self.operand(to)?)?, 0, &ty, kind)
     }
 
-    /// What an address lies in, if it is that of a field or of an element of an array, and in the latter case the
-    /// index.
+    /// The struct or array whose field or element an address denotes, with the index if it is an
+    /// array element.
     fn outer(&self, address: &Operand) -> Option<(&'a Operand, Option<&'a Operand>)> {
         let Operand::Inst(id) = address else { return None };
         let function: &'a Function = self.function;
@@ -75,12 +75,12 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {
         }
     }
 
-    /// Whether an instruction gives the address of a part of what its operand is the address of.
+    /// Whether an instruction computes the address of a part of its operand's variable.
     pub(super) fn is_part(&self, instruction: usize) -> bool {
         self.outer(&Operand::Inst(InstId(instruction as u32))).is_some()
     }
 
-    /// The local variable that an address surely lies in, unless an index is out of bounds.
+    /// The local variable that surely contains an address, unless an index is out of bounds.
     pub(super) fn slot_of(&self, address: &Operand) -> Option<SlotId> {
         let mut address = address;
         while let Some((base, _)) = self.outer(address) {
@@ -89,7 +89,8 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {
         if let Operand::Slot(slot) = address { Some(*slot) } else { None }
     }
 
-    /// Before an access: ends the grid if an array on the way to the address has no such element.
+    /// Before an access: ends the grid if an array index on the way to the address is out of
+    /// bounds.
     fn check_indices(&self, address: &Operand, kind: u32) -> Result<()> {
         let mut address = address;
         while let Some((base, index)) = self.outer(address) {
@@ -126,7 +127,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {
         Ok(())
     }
 
-    /// What the source calls the array at an address; empty if it has no name.
+    /// The source name of the array at an address; empty if it has none.
     fn array_name(&self, address: &Operand) -> String {
         let mut address = address;
         let mut indices = 0;
@@ -147,7 +148,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {
         name.map_or_else(String::new, |name| name.to_owned() + &"[…]".repeat(indices))
     }
 
-    /// The name of the field whose address an instruction gives.
+    /// The name of the field whose address an instruction computes.
     fn field_name(&self, inst: &Inst) -> Option<&str> {
         let InstKind::FieldAddress { base, index } = &inst.kind else { return None };
         match self.type_of(base).pointee() {
@@ -159,8 +160,8 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {
         }
     }
 
-    /// Tells of each scalar and vector of an access, whose alignment is known by their size, and of what is
-    /// too wide for registers as a whole.
+    /// Reports each scalar and vector of an access, because their sizes imply their alignment;
+    /// reports a wide value as a whole.
     fn check_part(
         &self,
         base: PointerValue<'ctx>,
@@ -187,7 +188,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {
         Ok(())
     }
 
-    /// After a `malloc`.
+    /// After a `malloc`: reports the allocation.
     pub(super) fn check_malloc(
         &self,
         address: BasicValueEnum<'ctx>,
@@ -208,7 +209,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {
         Ok(())
     }
 
-    /// Before a `free`.
+    /// Before a `free`: reports it.
     pub(super) fn check_free(&self, address: BasicValueEnum<'ctx>) -> Result<()> {
         if self.is_checked() { self.report(address, 0, abi::ACCESS_FREE) } else { Ok(()) }
     }
@@ -219,18 +220,19 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {
         Ok(())
     }
 
-    /// By block, what it tells the device each time that it is entered: flags of [`abi::Callbacks::poll`], of
-    /// heads of loops that may wait for another thread, which the device must let run; in checked images also
-    /// of those that may never end.
+    /// For each block, the flags of [`abi::Callbacks::poll`] if entering it must poll: heads of
+    /// loops that may wait for another thread, which the device must let run, and in checked images
+    /// also heads of loops that may never end.
     pub(in crate::codegen) fn polls(&self, id: FunctionId) -> Vec<Option<u32>> {
         match self.cx.cpu() {
             None => Vec::new(),
             Some(cpu) if self.is_checked() => {
                 let turns =
-                    loops::turns(self.function, &|callee| cpu.turns_for_ever[callee.index()]);
+                    loops::turns(self.function, &|callee| cpu.loops_forever[callee.index()]);
                 let mut polls: Vec<Option<u32>> =
                     turns.into_iter().map(|turns| turns.and_then(poll)).collect();
-                // Recursion without end is found by its stack, whose overflow says no place.
+                // Endless recursion would otherwise show only as a stack overflow, which has no
+                // source position.
                 if let Some(first) = polls.first_mut()
                     && cpu.is_recursive[id.index()]
                 {
@@ -245,7 +247,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {
         }
     }
 
-    /// At the head of a loop.
+    /// Emits the poll at the head of a loop.
     pub(in crate::codegen) fn emit_poll(&self, block: &Block, kind: u32) -> Result<()> {
         if let Some(&first) = block.instructions.first() {
             self.enter_instruction(first);
@@ -255,12 +257,12 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {
     }
 }
 
-/// What the head of a loop tells the device.
+/// The poll flags of a loop head.
 fn poll(turns: Turns) -> Option<u32> {
     let yields = if turns.waits { abi::POLL_YIELDS } else { 0 };
     match turns {
         Turns { ends: false, .. } => Some(abi::POLL_YIELDS | abi::POLL_WAITS),
-        // Progress that may stand between waits that end.
+        // Progress between waits that end.
         Turns { is_within: false, is_around, .. } if is_around || turns.waits => {
             Some(yields | abi::POLL_ENDS)
         }
@@ -268,7 +270,7 @@ fn poll(turns: Turns) -> Option<u32> {
     }
 }
 
-/// What an order adds to the kind of an access.
+/// The access flags of a memory order.
 fn flags(order: Order) -> u32 {
     match order {
         Order::Relaxed => 0,

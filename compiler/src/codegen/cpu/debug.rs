@@ -1,4 +1,4 @@
-//! Debug information: which line each instruction comes from.
+//! Debug information: the source line of each instruction.
 
 use inkwell::debug_info::{
     AsDIScope, DIFile, DIFlags, DIFlagsConstants, DISubroutineType, DWARFEmissionKind,
@@ -10,10 +10,10 @@ use crate::codegen::context::ModuleContext;
 use crate::codegen::function::FunctionEmitter;
 use gridlet_lang::ir::Role;
 
-/// The version of DWARF that every debugger in use reads.
+/// The DWARF version that all current debuggers read.
 const DWARF_VERSION: u64 = 4;
 
-/// The builder of a module's debug information, with what all functions share.
+/// The builder of a module's debug information, and the parts shared by all functions.
 pub(super) struct DebugLines<'ctx> {
     builder: DebugInfoBuilder<'ctx>,
     /// By `FileId`.
@@ -34,8 +34,8 @@ impl<'ctx> DebugLines<'ctx> {
         }
         let names: Vec<&str> =
             cx.ir.sources.files().iter().map(|file| file.name.as_str()).collect();
-        // The folder is not known here, and would make the output depend on it. Debuggers look in the folder
-        // that they run in.
+        // The folder is unknown here, and recording it would make the output depend on it.
+        // Debuggers search the folder in which they run.
         let folder = ".";
         let (builder, unit) = cx.module.create_debug_info_builder(
             true,
@@ -65,7 +65,7 @@ impl<'ctx> DebugLines<'ctx> {
 }
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
-    /// Before the first instruction of a function.
+    /// Called before the first instruction of a function.
     pub(in crate::codegen) fn enter_function(&self) {
         let Some(cpu) = self.cx.cpu() else { return };
         self.cx.add_cpu_attributes(self.value);
@@ -74,7 +74,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let Some(&file) = debug.files.get(self.function.span.file.0 as usize) else { return };
         let line = self.cx.ir.sources.line(self.function.span);
         let symbol = self.value.get_name().to_string_lossy();
-        // A person knows the body by the kernel's name; entries keep theirs.
+        // Users know the body by the kernel's name; entries keep their own.
         let name = match self.function.role {
             Role::Entry(_) => &symbol,
             Role::Device => self.function.name.as_str(),
@@ -97,7 +97,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         self.set_debug_location();
     }
 
-    /// Says that what follows comes from the current span.
+    /// Assigns the current span to the instructions that follow.
     pub(in crate::codegen) fn set_debug_location(&self) {
         let Some(debug) = self.cx.cpu().and_then(|cpu| cpu.debug.as_ref()) else { return };
         let Some(function) = self.value.get_subprogram() else { return };

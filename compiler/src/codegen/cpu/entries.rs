@@ -1,4 +1,4 @@
-//! How the CPU device runs a kernel: its entries and its descriptor.
+//! Kernel entries and descriptors, through which the CPU device runs kernels.
 
 use gridlet_artifact::cpu::abi;
 use inkwell::attributes::AttributeLoc;
@@ -17,7 +17,7 @@ use gridlet_lang::launch::symbols::RuntimeFunction;
 use gridlet_lang::layout::buffer_layout;
 use gridlet_lang::types::Type;
 
-/// The entry for whole blocks, and its form for processors of the level x86-64-v3.
+/// The entry for whole blocks, and its variant for processors of level x86-64-v3.
 pub(super) const BLOCKS: &str = "blocks";
 pub(super) const BLOCKS_V3: &str = "blocks.v3";
 
@@ -27,20 +27,21 @@ pub(super) const BLOCK_IDX: u32 = 1;
 pub(super) const BLOCK_DIM: u32 = 2;
 pub(super) const GRID_DIM: u32 = 3;
 
-/// What decides how a kernel runs.
+/// For each kernel, the properties that decide how it runs.
 struct Ways {
-    /// Whether each thread of a block needs a stack of its own: where threads wait for each other, be it in a loop.
-    /// `lane_id()` waits for nobody, but without the geometry only the device knows which thread asks; so it is with
-    /// the last error.
+    /// Whether each thread of a block needs its own stack, because threads wait for each other,
+    /// also in polling loops. A function without geometry that calls `lane_id()` or reads the last
+    /// error needs it too: only the device then knows the calling thread.
     needs_threads: Vec<bool>,
-    /// Whether it asks the device for what belongs to a block: launches and streams.
+    /// Whether it calls the device for resources of its block: launches and streams.
     is_tied_to_block: Vec<bool>,
-    /// Whether a function that it may call has an `assert` and is not told which thread runs.
-    asserts_blindly: Vec<bool>,
+    /// Whether a function that it may call has an `assert` but no geometry, and so does not know
+    /// its thread.
+    assert_lacks_geometry: Vec<bool>,
 }
 
 impl Ways {
-    /// By kernel.
+    /// Analyses all kernels of a module.
     fn of(module: &ir::Module) -> Self {
         let has = |function: &ir::Function, is: &dyn Fn(&InstKind) -> bool| {
             function.instructions.iter().any(|inst| is(&inst.kind))
@@ -76,7 +77,7 @@ impl Ways {
         Ways {
             needs_threads,
             is_tied_to_block: graph::of_kernels(module, |function| has(function, &calls_device)),
-            asserts_blindly: graph::of_kernels(module, |function| {
+            assert_lacks_geometry: graph::of_kernels(module, |function| {
                 let is_assert = |kind: &InstKind| is_builtin(kind, Builtin::Assert);
                 !function.takes_geometry && has(function, &is_assert)
             }),
@@ -85,8 +86,8 @@ impl Ways {
 }
 
 impl<'ctx> ModuleContext<'ctx, '_> {
-    /// Declares an entry of a kernel: an `abi::Entry`, or an `abi::BlocksEntry`, which also takes a number of
-    /// blocks.
+    /// Declares an entry of a kernel: an `abi::Entry`, or an `abi::BlocksEntry`, which also takes a
+    /// number of blocks.
     pub(in crate::codegen) fn declare_cpu_entry(
         &self,
         kernel: &str,
@@ -108,11 +109,11 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         {
             let place = AttributeLoc::Param(at as u32);
             self.add_attribute(value, place, "align", alignment);
-            // The one for blocks says in the geometry which block it runs.
+            // The blocks entry writes the current block into the geometry.
             if !(runs_blocks && name == "geometry") {
                 self.add_attribute(value, place, "readonly", 0);
             }
-            // Only the image's own thread has them.
+            // Only the image's own thread accesses them.
             self.add_attribute(value, place, "noalias", 0);
             if let Some(parameter) = value.get_nth_param(at as u32) {
                 parameter.set_name(name);
@@ -121,17 +122,15 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         Ok(value)
     }
 
-    /// Defines the table of kernels, and the entries that run a whole block.
+    /// Defines the kernel table and the entries that run whole blocks.
     pub(super) fn define_descriptors(&self) -> Result<()> {
         let Some(cpu) = self.cpu() else { return Err(bug("descriptors of a module for a GPU")) };
         let word = |value: u64| self.int_type(32).const_int(value, false).as_basic_value_enum();
         let ways = Ways::of(self.ir);
         let mut descriptors = Vec::with_capacity(self.ir.kernels.len());
         for (at, kernel) in self.ir.kernels.iter().enumerate() {
-            let thread = *self
-                .functions
-                .get(kernel.entry.index())
-                .ok_or_else(|| bug("an entry that is not there"))?;
+            let thread =
+                *self.functions.get(kernel.entry.index()).ok_or_else(|| bug("a missing entry"))?;
             let id = KernelId(at as u32);
             let needs_threads = ways.needs_threads[at];
             let is_tied = ways.is_tied_to_block[at];
@@ -140,7 +139,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             if !needs_threads {
                 blocks = self.define_blocks(id, BLOCKS, is_tied)?;
             }
-            // What waits for the device gains nothing from wider vectors.
+            // Kernels that wait for the device gain nothing from wider vectors.
             if !needs_threads && !is_tied && cpu.has_v3 {
                 blocks_v3 = self.define_blocks(id, BLOCKS_V3, is_tied)?;
             }
@@ -148,7 +147,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             let flags = if needs_threads { abi::NEEDS_THREADS } else { 0 }
                 | if is_tied { abi::BLOCK_BY_BLOCK } else { 0 }
                 | if cpu.check { abi::CHECKED } else { 0 }
-                | if ways.asserts_blindly[at] { abi::NAMES_THREADS } else { 0 };
+                | if ways.assert_lacks_geometry[at] { abi::NAMES_THREADS } else { 0 };
             let name = format!("gridlet.name.{}", symbol::internal(&kernel.name));
             descriptors.push(cpu.descriptor.const_named_struct(&[
                 self.c_string(&name, symbol::source_name(&kernel.name)).into(),
@@ -171,13 +170,13 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         self.value.get_nth_param(index).ok_or_else(|| bug("an entry without arguments"))
     }
 
-    /// The geometry that an entry is given.
+    /// The geometry argument of an entry.
     pub(in crate::codegen) fn geometry_argument(&self) -> Result<BasicValueEnum<'ctx>> {
         let from = pointer(self.entry_argument(0)?)?;
         self.load_part(from, 0, &Type::GEOMETRY, "geometry", true)
     }
 
-    /// An entry's parameters, from the packed buffer.
+    /// Loads an entry's parameters from the packed buffer.
     pub(in crate::codegen) fn load_parameters(&self) -> Result<Vec<BasicValueEnum<'ctx>>> {
         let buffer = pointer(self.entry_argument(1)?)?;
         let parameters = &self.function.parameters;
@@ -191,8 +190,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             .collect()
     }
 
-    /// The thread's number in its block, from the geometry: x counts first (CUDA Programming Guide, "Thread
-    /// Hierarchy").
+    /// The thread's number in its block, computed from the geometry, with x as the fastest
+    /// dimension (CUDA Programming Guide, "Thread Hierarchy").
     pub(super) fn thread_number(&self) -> Result<IntValue<'ctx>> {
         let geometry = *self
             .parameters
@@ -211,7 +210,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         Ok(number)
     }
 
-    /// The thread's lane, from the geometry.
+    /// The thread's lane, computed from the geometry.
     pub(super) fn lane_of_geometry(&self) -> Result<BasicValueEnum<'ctx>> {
         let mask = self.cx.int_type(32).const_int(31, false);
         Ok(self.build().build_and(self.thread_number()?, mask, "lane")?.into())

@@ -1,4 +1,4 @@
-//! Calls of the CPU device: the built-ins and the device runtime.
+//! Callbacks into the CPU device: built-ins and the device runtime.
 
 use gridlet_artifact::cpu::abi::{self, Callback};
 use inkwell::AtomicOrdering;
@@ -20,11 +20,11 @@ use gridlet_lang::launch::symbols::RuntimeFunction;
 use gridlet_lang::source::Span;
 use gridlet_lang::types::Type;
 
-/// Bits of an `abi::Location` with the line.
+/// Bits of an `abi::Location` that hold the line.
 const LINE_BITS: u32 = 24;
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
-    /// Calls the device.
+    /// Emits a callback.
     pub(in crate::codegen) fn callback(
         &self,
         callback: Callback,
@@ -71,7 +71,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             arguments.iter().map(|&argument| argument.into()).collect();
         let call = build.build_indirect_call(ty, function, &arguments, "")?;
         let attributes: &[&str] = match callback {
-            // The same each time that one function asks; `memory` of 0 is no access at all.
+            // The result is constant within a function; a `memory` attribute of 0 means no access
+            // at all.
             Callback::SharedBase | Callback::LaneId => &["nounwind", "willreturn", "memory"],
             Callback::Trap | Callback::AssertFail | Callback::IndexOutOfBounds => {
                 &["nounwind", "noreturn", "cold"]
@@ -86,7 +87,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         Ok(call)
     }
 
-    /// Loads a pointer that was written before any kernel ran.
+    /// Loads a pointer that never changes while kernels run.
     fn load_invariant(&self, from: PointerValue<'ctx>) -> Result<BasicValueEnum<'ctx>> {
         let value = self.build().build_load(self.cx.pointer_type(), from, "")?;
         if let Some(load) = value.as_instruction_value() {
@@ -102,12 +103,12 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         self.cx.int_type(32).const_int(u64::from(value), false).into()
     }
 
-    /// The position of what is emitted, an `abi::Location`.
+    /// The current source position, as an `abi::Location`.
     pub(super) fn location(&self) -> BasicValueEnum<'ctx> {
         self.word(location(self.cx.ir.sources.line(self.span.get()), self.span.get()))
     }
 
-    /// Goes on with an instruction of another place in the source.
+    /// Sets the current source position to an instruction's.
     pub(in crate::codegen) fn enter_instruction(&self, id: gridlet_lang::ir::InstId) {
         if let Some(inst) = self.function.instructions.get(id.index()) {
             self.span.set(inst.span);
@@ -115,14 +116,14 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         }
     }
 
-    /// Ends the grid.
+    /// Emits a trap, which ends the grid.
     pub(in crate::codegen) fn trap(&self, kind: u32) -> Result<()> {
         let thread = self.known_thread()?;
         self.callback(Callback::Trap, &[self.word(kind), self.location(), thread])?;
         Ok(())
     }
 
-    /// The thread's number in its block, if the function is told its geometry.
+    /// The thread's number in its block, if the function takes the geometry.
     pub(super) fn known_thread(&self) -> Result<BasicValueEnum<'ctx>> {
         match self.function.takes_geometry {
             true => Ok(self.thread_number()?.into()),
@@ -139,7 +140,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         )
     }
 
-    /// Whether a block does nothing but trap, for a divisor of zero: see `ir::build::arithmetic`.
+    /// Whether a block only traps because of a zero divisor: see `ir::build::arithmetic`.
     pub(in crate::codegen) fn is_division_trap(&self, id: BlockId) -> bool {
         let block = self.function.blocks.get(id.index());
         block.is_some_and(|block| {
@@ -149,7 +150,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         })
     }
 
-    /// Emits a built-in that the device does. `None` if it needs no device; the inner `None` is no value.
+    /// Emits a built-in that the device implements. The outer `None` means that the device is not
+    /// needed, the inner one that there is no result.
     pub(in crate::codegen) fn host_builtin(
         &self,
         builtin: Builtin,
@@ -226,7 +228,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         }
     }
 
-    /// A shuffle of up to 64 bits; gives as many.
+    /// Shuffles up to 64 bits.
     pub(in crate::codegen) fn host_shuffle(
         &self,
         mode: ShuffleMode,
@@ -247,7 +249,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         Ok(self.build().build_int_truncate_or_bit_cast(moved, ty, "")?)
     }
 
-    /// Whether the device, not another module, has a function.
+    /// Whether the device, rather than a linked module, implements a function.
     pub(in crate::codegen) fn is_on_host(&self, id: ExternId) -> bool {
         self.cx.cpu().is_some()
             && self.cx.ir.externs.get(id.index()).is_some_and(|item| {
@@ -262,8 +264,12 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         arguments: &[BasicValueEnum<'ctx>],
         name: &str,
     ) -> Result<Option<BasicValueEnum<'ctx>>> {
-        let item =
-            self.cx.ir.externs.get(id.index()).ok_or_else(|| bug("a call of what is not there"))?;
+        let item = self
+            .cx
+            .ir
+            .externs
+            .get(id.index())
+            .ok_or_else(|| bug("a call of a missing `extern fn`"))?;
         let call = match (runtime_function(&item.name), arguments) {
             (Some(RuntimeFunction::GetParameterBuffer), [kernel, grid, block, dynamic_shared]) => {
                 let grid = self.in_memory(*grid, "grid")?;
@@ -297,13 +303,13 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         Ok(Some(value))
     }
 
-    /// A stream's handle as a number.
+    /// A stream handle as a number.
     fn handle(&self, stream: BasicValueEnum<'ctx>) -> Result<BasicValueEnum<'ctx>> {
         let wide = self.cx.int_type(64);
         Ok(self.build().build_ptr_to_int(pointer(stream)?, wide, "")?.into())
     }
 
-    /// The address of a copy of a `dim3`.
+    /// The address of a stack copy of a `dim3`.
     fn in_memory(&self, value: BasicValueEnum<'ctx>, name: &str) -> Result<BasicValueEnum<'ctx>> {
         let ty = Type::DIM3;
         let copy = self.temporary(self.cx.size(&ty), self.cx.alignment(&ty), name)?;
@@ -312,7 +318,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     }
 }
 
-/// A position as the device reads it. What does not fit is unknown.
+/// Encodes a position for the device. A line or column that does not fit is recorded as unknown.
 fn location(line: u32, span: Span) -> u32 {
     if span.file.0 > u32::from(u8::MAX) || line >= 1 << LINE_BITS {
         return 0;

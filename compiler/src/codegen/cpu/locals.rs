@@ -1,5 +1,5 @@
-//! In checked images, local variables that pointers may reach: the device is told where each lies, and when it is
-//! gone.
+//! In checked images, registers local variables that pointers may reach with the device, and
+//! unregisters them on return.
 
 use gridlet_artifact::cpu::abi::{Callback, LOCAL_RED_ZONE_BYTES};
 use inkwell::types::{BasicType, BasicTypeEnum};
@@ -10,7 +10,7 @@ use gridlet_lang::builtins::Builtin;
 use gridlet_lang::ir::{InstKind, Operand, Terminator};
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
-    /// By slot, whether its address goes where the code does not show what becomes of it.
+    /// For each slot, whether its address escapes the analysis.
     pub(in crate::codegen) fn escaping_slots(&self) -> Vec<bool> {
         let mut escaping = vec![false; self.function.slots.len()];
         if !self.is_checked() {
@@ -28,7 +28,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 InstKind::Load(_) => {}
                 InstKind::Store { value, .. } => escapes(value),
                 InstKind::FieldAddress { .. } => {}
-                // A part of an array; anything else moves a pointer.
+                // An element of an array; any other use is pointer arithmetic.
                 InstKind::ElementAddress { .. } if self.is_part(at) => {}
                 InstKind::Builtin { builtin, arguments, .. } if is_access(*builtin) => {
                     arguments.iter().skip(1).for_each(&mut escapes);
@@ -44,13 +44,13 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         escaping
     }
 
-    /// The type of a slot with the bytes behind it that nothing uses.
+    /// The type of a slot followed by its red zone.
     pub(in crate::codegen) fn guarded(&self, ty: BasicTypeEnum<'ctx>) -> BasicTypeEnum<'ctx> {
         let zone = self.cx.int_type(8).array_type(LOCAL_RED_ZONE_BYTES as u32);
         self.cx.context.struct_type(&[ty, zone.into()], false).as_basic_type_enum()
     }
 
-    /// At the start of a function; gives how many of its variables are told.
+    /// At the start of a function: registers escaping variables and returns their number.
     pub(in crate::codegen) fn begin_locals(&self, escaping: &[bool]) -> Result<u32> {
         let mut count = 0;
         let slots = self.function.slots.iter().zip(&self.slots).zip(escaping);
@@ -64,10 +64,10 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         Ok(count)
     }
 
-    /// Before a return.
+    /// Before a return: unregisters the function's variables.
     pub(in crate::codegen) fn end_locals(&self) -> Result<()> {
-        if self.told_locals > 0 {
-            self.callback(Callback::LocalsEnd, &[self.word(self.told_locals)])?;
+        if self.registered_locals > 0 {
+            self.callback(Callback::LocalsEnd, &[self.word(self.registered_locals)])?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Mathematical functions, by the names that libdevice has for them.
+//! Mathematical functions, by their libdevice names.
 
 use inkwell::values::BasicValueEnum;
 
@@ -8,24 +8,25 @@ use crate::codegen::values::{float, result};
 use crate::error::Result;
 use gridlet_lang::types::Scalar;
 
-/// What LLVM has an intrinsic for, which it folds and may compute in vectors. Where the machine has no
-/// instruction, it calls the C library.
+/// Functions with an LLVM intrinsic, which LLVM folds and may vectorise. Where the machine has no
+/// instruction, LLVM calls the C library.
 const INTRINSICS: [&str; 20] = [
     "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "exp", "exp2",
     "log", "log2", "log10", "pow", "floor", "ceil", "round", "trunc",
 ];
 
-/// What an image may call of the C library besides, by a name or, for `f32`, by that name and an `f`.
+/// Other C library functions that an image may call, by this name or, for `f32`, with an `f`
+/// appended.
 const FUNCTIONS: [&str; 8] = ["cbrt", "erf", "fma", "fmax", "fmin", "fmod", "hypot", "sqrt"];
 
-/// Whether a variable of this name would take the place of a function that an image may call.
+/// Whether a variable of this name would replace a C function that an image may call.
 pub(in crate::codegen) fn is_c_function(name: &str) -> bool {
     let is_known = |name: &str| INTRINSICS.contains(&name) || FUNCTIONS.contains(&name);
     is_known(name) || name.strip_suffix('f').is_some_and(is_known)
 }
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
-    /// The function that libdevice calls `name`; all arguments and the result are `scalar`s.
+    /// The function named `name` in libdevice; all arguments and the result are `scalar`s.
     pub(in crate::codegen) fn host_math(
         &self,
         name: &str,

@@ -10,18 +10,19 @@ use crate::error::{Error, Result};
 use gridlet_lang::ir::{GlobalId, InstKind, Module, Operand, Space};
 use gridlet_lang::layout::type_layout;
 
-/// Where each shared variable of an image lies.
+/// The placement of an image's shared variables.
 pub(super) struct SharedMemory {
-    /// In bytes, by `ir::GlobalId`; `None` for what is not shared.
+    /// In bytes, indexed by `ir::GlobalId`; `None` for globals that are not shared.
     pub(super) offsets: Vec<Option<u32>>,
-    /// How many bytes all take.
+    /// Total size of the variables in bytes.
     pub(super) bytes: u32,
-    /// The same with the unused bytes behind each.
+    /// Total size in bytes, including red zones.
     pub(super) span: u32,
 }
 
 impl SharedMemory {
-    /// Lays the shared variables of a module out one after another, with so many unused bytes behind each.
+    /// Places the shared variables of a module one after another, each followed by `gap` unused
+    /// bytes.
     pub(super) fn of(module: &Module, gap: u64) -> Result<Self> {
         let (mut end, mut bytes) = (0_u64, 0_u64);
         let mut offsets = Vec::with_capacity(module.globals.len());
@@ -52,21 +53,21 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         self.cx.cpu()?.shared.offsets.get(id.index()).copied().flatten()
     }
 
-    /// Whether a global is a part of the block's memory that the CPU device gives.
+    /// Whether a global is a shared variable in a module for the CPU.
     pub(in crate::codegen) fn is_shared_on_cpu(&self, id: GlobalId) -> bool {
         self.shared_offset(id).is_some()
     }
 
-    /// Its address.
+    /// The address of a shared variable.
     pub(in crate::codegen) fn shared_address(&self, id: GlobalId) -> Result<PointerValue<'ctx>> {
         let (Some(base), Some(offset)) = (self.shared_base, self.shared_offset(id)) else {
-            return Err(bug("a shared variable where none was seen"));
+            return Err(bug("an unexpected shared variable"));
         };
         let name = self.cx.ir.globals.get(id.index()).map_or("", |global| &global.name);
         self.offset(base, u64::from(offset), name)
     }
 
-    /// The block's shared memory, if the function has a variable in it.
+    /// The block's shared memory, if the function uses a shared variable.
     pub(in crate::codegen) fn load_shared_base(&self) -> Result<Option<PointerValue<'ctx>>> {
         let mut is_used = false;
         for inst in &self.function.instructions {

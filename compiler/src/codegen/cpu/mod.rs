@@ -1,21 +1,24 @@
-//! What a module for the CPU has in place of a GPU's hardware.
+//! Codegen for the CPU, where software replaces a GPU's hardware.
 //!
-//! A CPU image is the same IR, with the same bodies, layouts and lowered launches, for LLVM's host target.
-//! `gridlet_artifact::cpu::abi` is the contract with the CPU device. What differs is here:
+//! A CPU image comes from the same IR, with the same bodies, layouts and lowered launches, through
+//! LLVM's host target. `gridlet_artifact::cpu::abi` is the contract with the CPU device. The
+//! differences are here:
 //!
-//! - **Geometry, parameters, entries** (`entries.rs`). A kernel's entry becomes `<kernel>.thread`, which loads
-//!   the geometry and the packed parameters through its two arguments and calls the body. Unless threads of
-//!   the block wait for each other, `<kernel>.blocks` calls the same body for each thread of some blocks
-//!   (`blocks.rs`); in images for any x86-64, `<kernel>.blocks.v3` is the same for newer processors.
-//!   [`abi::KERNELS_SYMBOL`] lists them; the address of a kernel's descriptor there is the kernel to a launch.
-//! - **Built-ins and the device runtime** (`host.rs`) are calls through the table of callbacks, mathematical
-//!   functions (`math.rs`) LLVM's intrinsics or the C library's.
-//! - **Memory** (`memory.rs`). There is one address space. Shared variables have offsets in the block's shared
-//!   memory, whose address a function asks for when it starts.
-//! - **Checks** (`check.rs`). A checked image tells the device of every access and every turn of a loop, and of
-//!   the local variables that pointers may reach (`locals.rs`); it has unused bytes behind each variable, and a
-//!   table of all of them (`variables.rs`).
-//! - **Source lines** (`debug.rs`), for debuggers. Traps, launches and checks carry their position in any case.
+//! - **Geometry, parameters, entries** (`entries.rs`). A kernel's entry becomes `<kernel>.thread`,
+//!   which loads the geometry and the packed parameters through its two arguments and calls the
+//!   body. Unless threads of the block wait for each other, `<kernel>.blocks` calls the same body
+//!   for each thread of several blocks (`blocks.rs`); in images for any x86-64,
+//!   `<kernel>.blocks.v3` is a variant for newer processors. [`abi::KERNELS_SYMBOL`] lists them; a
+//!   launch names a kernel by the address of its descriptor in that list.
+//! - **Built-ins and the device runtime** (`host.rs`) become calls through the table of callbacks;
+//!   mathematical functions (`math.rs`) become LLVM intrinsics or C library calls.
+//! - **Memory** (`memory.rs`). There is one address space. Shared variables have offsets in the
+//!   block's shared memory, whose address a function loads when it starts.
+//! - **Checks** (`check.rs`). A checked image reports every access and loop iteration to the
+//!   device, and registers the local variables that pointers may reach (`locals.rs`); each variable
+//!   ends in a red zone, and a table lists all of them (`variables.rs`).
+//! - **Source lines** (`debug.rs`), for debuggers. Traps, launches and checks always carry their
+//!   position.
 
 mod blocks;
 mod check;
@@ -45,42 +48,42 @@ use gridlet_lang::ir::{self, KernelId, graph::CallGraph, loops};
 pub(super) use math::is_c_function;
 use memory::SharedMemory;
 
-/// How a module for the CPU is emitted.
+/// Options for emitting a module for the CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuModuleOptions {
     /// Whether accesses and loops call the device, for `--check`.
     pub check: bool,
-    /// Whether the module says which line each instruction comes from, for debuggers.
+    /// Whether the module records the source line of each instruction, for debuggers.
     pub debug_lines: bool,
-    /// Whether the module will be optimised, for the debug information to say so.
+    /// Whether the module will be optimised, as recorded in the debug information.
     pub optimize: bool,
-    /// Whether kernels that gain from it also have an entry for processors of the level x86-64-v3.
+    /// Whether kernels that benefit also get an entry for processors of level x86-64-v3.
     pub has_v3: bool,
 }
 
-/// What a module for the CPU has more than one for a GPU.
+/// The additional state of a module for the CPU.
 pub(super) struct CpuTarget<'ctx> {
     check: bool,
     has_v3: bool,
-    /// By function, in checked images: whether it, or one that it calls, has a loop that may never end.
-    turns_for_ever: Vec<bool>,
-    /// By function, in checked images: whether it may call itself, if through others.
+    /// For each function, in checked images: whether it or a callee has a loop that may never end.
+    loops_forever: Vec<bool>,
+    /// For each function, in checked images: whether it may call itself, directly or indirectly.
     is_recursive: Vec<bool>,
-    /// The variable with the address of the callbacks.
+    /// The variable that holds the address of the callbacks.
     table: PointerValue<'ctx>,
-    /// The kernels' descriptors, an array.
+    /// The array of kernel descriptors.
     kernels: GlobalValue<'ctx>,
     descriptor: StructType<'ctx>,
     shared: SharedMemory,
     debug: Option<DebugLines<'ctx>>,
 }
 
-/// Emits `module`, which the `launch` stage has lowered with the device runtime's public names, into `context`
-/// for `machine`.
+/// Emits `module`, as lowered by the `launch` stage with the device runtime's public names, into
+/// `context` for `machine`.
 ///
 /// # Errors
-/// As [`super::build_module`], and [`Error::Invalid`](crate::Error::Invalid) where the program uses what the CPU
-/// device does not have.
+/// As [`super::build_module`], and [`Error::Invalid`](crate::Error::Invalid) if the program uses a
+/// feature that the CPU device lacks.
 pub fn build_cpu_module<'ctx>(
     context: &'ctx Context,
     module: &ir::Module,
@@ -98,12 +101,12 @@ pub fn build_cpu_module<'ctx>(
     cx.finish()
 }
 
-/// Unused bytes behind each variable.
+/// The size of the red zone after each variable, in bytes.
 fn red_zone(check: bool) -> u64 {
     if check { abi::RED_ZONE_BYTES as u64 } else { 0 }
 }
 
-/// Makes a variable one that the loader finds by name, and this module without a look at the loader's tables.
+/// Exports a variable: the loader finds it by name, and this module accesses it directly.
 pub(super) fn export(global: GlobalValue<'_>) {
     global.set_linkage(Linkage::External);
     global.set_visibility(GlobalVisibility::Protected);
@@ -142,15 +145,15 @@ impl<'ctx> CpuTarget<'ctx> {
         let kernels = cx.module.add_global(array, None, abi::KERNELS_SYMBOL);
         kernels.set_constant(true);
         export(kernels);
-        let (mut turns_for_ever, mut is_recursive) = (Vec::new(), Vec::new());
+        let (mut loops_forever, mut is_recursive) = (Vec::new(), Vec::new());
         if options.check {
             let calls = CallGraph::of(cx.ir);
             let may_turn = |id| loops::may_turn_for_ever(cx.ir.function(id));
-            (turns_for_ever, is_recursive) = (calls.may_reach(may_turn), calls.recursive());
+            (loops_forever, is_recursive) = (calls.may_reach(may_turn), calls.recursive());
         }
         Ok(CpuTarget {
             check: options.check,
-            turns_for_ever,
+            loops_forever,
             is_recursive,
             has_v3: options.has_v3,
             table: table.as_pointer_value(),
@@ -161,7 +164,7 @@ impl<'ctx> CpuTarget<'ctx> {
         })
     }
 
-    /// Bytes of a static with the unused ones behind it.
+    /// The size of a static including its red zone, in bytes.
     pub(super) fn guarded_bytes(&self, bytes: u64) -> u64 {
         bytes + red_zone(self.check)
     }
@@ -174,8 +177,8 @@ impl<'ctx> CpuTarget<'ctx> {
     ) -> PointerValue<'ctx> {
         let index = cx.int_type(64).const_int(u64::from(kernel.0), false);
         let array = self.kernels.as_pointer_value();
-        // SAFETY: inkwell asks for care because LLVM takes any indices; one i64 is well-typed, and the callers'
-        // kernels are the array's.
+        // SAFETY: inkwell marks this unsafe because LLVM accepts any indices; one i64 is
+        // well-typed, and the callers' kernels are the array's.
         unsafe { array.const_in_bounds_gep(self.descriptor, &[index]) }
     }
 
@@ -188,14 +191,14 @@ impl<'ctx> CpuTarget<'ctx> {
 }
 
 impl<'ctx> ModuleContext<'ctx, '_> {
-    /// Adds what every function on the CPU has.
+    /// Adds the attributes of every function on the CPU.
     fn add_cpu_attributes(&self, function: FunctionValue<'ctx>) {
-        // A coroutine's stack ends in a guard page, which a large frame must not step over.
+        // A coroutine's stack ends in a guard page, which a large frame must not skip.
         let probe = self.context.create_string_attribute("probe-stack", "inline-asm");
         function.add_attribute(AttributeLoc::Function, probe);
     }
 
-    /// A constant string that ends in NUL.
+    /// A NUL-terminated string constant.
     fn c_string(&self, name: &str, text: &str) -> PointerValue<'ctx> {
         let bytes = self.context.const_string(text.as_bytes(), true);
         let global = self.module.add_global(bytes.get_type(), None, name);

@@ -1,4 +1,4 @@
-//! Built-ins that are more than a call of the device: atomic accesses and assertions.
+//! Built-ins that need more than one callback: atomic accesses and assertions.
 
 use gridlet_artifact::cpu::abi::Callback;
 use inkwell::AtomicOrdering;
@@ -12,7 +12,7 @@ use gridlet_lang::builtins::Order;
 use gridlet_lang::types::Type;
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
-    /// Reads a number of 32 or 64 bits.
+    /// Reads a 32- or 64-bit number.
     pub(super) fn host_atomic_load(
         &self,
         order: Order,
@@ -21,12 +21,14 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     ) -> Result<BasicValueEnum<'ctx>> {
         let bits = self.cx.int_type(self.cx.size(ty) as u32 * 8);
         let loaded = self.build().build_load(bits, pointer(address)?, "")?;
-        let load = loaded.as_instruction_value().ok_or_else(|| bug("a load that is none"))?;
+        let load = loaded
+            .as_instruction_value()
+            .ok_or_else(|| bug("a load that is not an instruction"))?;
         make_atomic(load, order, self.cx.alignment(ty))?;
         Ok(self.build().build_bit_cast(loaded, self.cx.value_type(ty)?, "")?)
     }
 
-    /// Writes a number of 32 or 64 bits.
+    /// Writes a 32- or 64-bit number.
     pub(super) fn host_atomic_store(
         &self,
         order: Order,
@@ -39,7 +41,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         make_atomic(store, order, bytes)
     }
 
-    /// Says what failed, and ends the grid.
+    /// Reports a failed assertion, and ends the grid.
     pub(super) fn host_assert(&self, arguments: [BasicValueEnum<'ctx>; 4]) -> Result<()> {
         let [message, file, line, function] = arguments;
         let thread = self.known_thread()?;

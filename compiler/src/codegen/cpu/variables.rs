@@ -1,4 +1,4 @@
-//! In checked images, the table of variables: what memory there is, and what it is called.
+//! The table of variables in checked images: their memory and their names.
 
 use gridlet_artifact::cpu::abi;
 use inkwell::values::{BasicValue, PointerValue};
@@ -10,8 +10,8 @@ use gridlet_lang::ir::Space;
 use gridlet_lang::layout::buffer_layout;
 use gridlet_lang::types::Type;
 
-/// Parameters with more parts are not listed.
-const MOST_PARTS: usize = 64;
+/// Maximum number of parts; parameters with more are not listed.
+const MAX_PARTS: usize = 64;
 
 /// A row of the table.
 struct Row<'ctx> {
@@ -23,7 +23,7 @@ struct Row<'ctx> {
     kernel: u32,
 }
 
-/// A shared variable's or static's name in the source, of its name in the IR: `tile` of `k.tile`.
+/// The source name of a shared variable or static: `tile` for `k.tile` in the IR.
 pub(super) fn source_name(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
@@ -38,7 +38,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             let kind = match global.space {
                 Space::Shared => abi::VARIABLE_SHARED,
                 Space::Device => abi::VARIABLE_STATIC,
-                // Strings, to which no pointer of a program points.
+                // Strings: no pointer of a program points to them.
                 Space::Constant => continue,
             };
             rows.push(Row {
@@ -64,12 +64,12 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         Ok(())
     }
 
-    /// The numbers that a parameter is made of, each with its offset and size, so that padding is left out.
+    /// The numbers in a parameter, each with its offset and size, without the padding between them.
     fn numbers(&self, name: &str, ty: &Type) -> Result<Vec<(String, u64, u64)>> {
         let mut open = vec![(name.to_owned(), 0, ty.clone())];
         let mut found = Vec::new();
         while let Some((name, offset, ty)) = open.pop() {
-            if open.len() + found.len() > MOST_PARTS {
+            if open.len() + found.len() > MAX_PARTS {
                 return Ok(Vec::new());
             }
             if !matches!(ty, Type::Struct(_) | Type::Array(..) | Type::Vector(..)) {
@@ -77,7 +77,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
                 continue;
             }
             let count = self.part_count(&ty);
-            for index in (0..count.min(MOST_PARTS as u64 + 1)).rev() {
+            for index in (0..count.min(MAX_PARTS as u64 + 1)).rev() {
                 let (part, at) = self.part(&ty, index)?;
                 let part_name = match &ty {
                     Type::Struct(id) => {

@@ -1,14 +1,15 @@
 //! Atomic operations and fences.
 //!
-//! libNVVM takes `atomicrmw` and `cmpxchg` of any ordering and scope, and writes `atom` without either: relaxed,
-//! at device scope. What a module asks for beyond that is written out:
+//! libNVVM accepts `atomicrmw` and `cmpxchg` with any ordering and scope, but ignores both and
+//! writes a plain `atom`: relaxed, at device scope. The writer adds the rest explicitly:
 //!
-//! * Ordering: `llvm.nvvm.membar.*` before the operation (release and stronger) and after it (acquire and
-//!   stronger). On every architecture that Gridlet builds for, `membar` is the sequentially consistent fence of
-//!   its scope (PTX ISA, "membar / fence").
-//! * Scope: `block` and system scope go through `llvm.nvvm.atomic.*.gen.*.{cta,sys}`. Where there is none,
-//!   `block` is widened to the device, and system scope goes through `atom.sys` in assembly. An operation on
-//!   shared memory is seen within the device at most, so it needs no wider scope.
+//! * Ordering: `llvm.nvvm.membar.*` before the operation (release and stronger) and after it
+//!   (acquire and stronger). On every architecture that Gridlet supports, `membar` is the
+//!   sequentially consistent fence of its scope (PTX ISA, "membar / fence").
+//! * Scope: `block` and system scope use `llvm.nvvm.atomic.*.gen.*.{cta,sys}`. Where no such
+//!   intrinsic exists, `block` is widened to the device, and system scope uses `atom.sys` in
+//!   assembly. Operations on shared memory are visible at most within the device, and need no wider
+//!   scope.
 
 use inkwell::llvm_sys::LLVMAtomicOrdering as Ordering;
 use inkwell::llvm_sys::LLVMAtomicRMWBinOp as Rmw;
@@ -19,7 +20,7 @@ use super::refusal::{Written, refuse};
 
 const SHARED: u32 = 3;
 
-/// Who takes part in an atomic operation (LLVM 22 User Guide for NVPTX, "Synchronization scopes").
+/// The scope of an atomic operation (LLVM 22 User Guide for NVPTX, "Synchronization scopes").
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scope {
     Thread,
@@ -29,15 +30,16 @@ enum Scope {
 }
 
 impl Scope {
-    /// The scope of an atomic instruction. LLVM's C interface gives a number that only the context can name, so
-    /// the name is read from the instruction as LLVM prints it.
+    /// The scope of an atomic instruction. LLVM's C interface returns a number whose name only the
+    /// context knows, so the name is read from the printed instruction.
     fn of(value: Value<'_>) -> Written<Scope> {
         let printed = value.print();
         let Some((_, rest)) = printed.split_once("syncscope(\"") else { return Ok(Scope::System) };
         match rest.split('"').next().unwrap_or_default() {
             "singlethread" => Ok(Scope::Thread),
             "block" => Ok(Scope::Block),
-            // A cluster is part of a device; libNVVM's legacy dialect has nothing between it and the block.
+            // A cluster is part of a device; libNVVM's legacy dialect has no scope between it and
+            // the block.
             "cluster" | "device" => Ok(Scope::Device),
             scope => refuse(
                 format!("NVPTX has no synchronisation scope `{scope}`"),
@@ -56,13 +58,13 @@ impl Scope {
     }
 }
 
-/// An operation on an integer or float in memory, as libNVVM's intrinsics name it.
+/// An operation on an integer or float in memory, by the names of libNVVM's intrinsics.
 struct Operation {
-    /// The word of `atomicrmw`, if libNVVM takes it.
+    /// The `atomicrmw` operation, if libNVVM accepts it.
     native: Option<&'static str>,
-    /// The word in `llvm.nvvm.atomic.WORD.gen.*`, if there is one.
+    /// The operation in `llvm.nvvm.atomic.OP.gen.*`, if there is one.
     scoped: Option<&'static str>,
-    /// The word in `atom.sys.WORD`, with the letter of the type.
+    /// The operation in `atom.sys.OP`, with the letter of the type.
     ptx: Option<(&'static str, char)>,
 }
 
@@ -76,7 +78,7 @@ fn operation(rmw: Rmw) -> Option<Operation> {
         Rmw::LLVMAtomicRMWBinOpXor => of(Some("xor"), Some("xor"), Some(("xor", 'b'))),
         Rmw::LLVMAtomicRMWBinOpMax => of(Some("max"), Some("max"), Some(("max", 's'))),
         Rmw::LLVMAtomicRMWBinOpMin => of(Some("min"), Some("min"), Some(("min", 's'))),
-        // The intrinsics compare signed numbers only.
+        // The intrinsics compare only signed numbers.
         Rmw::LLVMAtomicRMWBinOpUMax => of(Some("umax"), None, Some(("max", 'u'))),
         Rmw::LLVMAtomicRMWBinOpUMin => of(Some("umin"), None, Some(("min", 'u'))),
         Rmw::LLVMAtomicRMWBinOpUIncWrap => of(None, Some("inc"), None),
@@ -88,7 +90,7 @@ fn operation(rmw: Rmw) -> Option<Operation> {
 impl<'m> Body<'_, 'm, '_> {
     pub(super) fn fence(&mut self, value: Value<'m>) -> Written<()> {
         if Scope::of(value)? == Scope::Thread {
-            // Only the compiler must not move accesses across it.
+            // A compiler barrier suffices.
             self.line("call void asm sideeffect \"\", \"~{memory}\"()".to_owned());
             return Ok(());
         }
@@ -102,8 +104,8 @@ impl<'m> Body<'_, 'm, '_> {
         self.line(format!("call void @{name}()"));
     }
 
-    /// Writes an atomic access with the fences that `ordering` asks for. `reads` tells whether a sequentially
-    /// consistent access needs a fence after it too.
+    /// Writes an atomic access with the fences that `ordering` requires. `reads` tells whether a
+    /// sequentially consistent access also needs a fence after it.
     pub(super) fn fences_around(
         &mut self,
         value: Value<'m>,
@@ -143,7 +145,7 @@ impl<'m> Body<'_, 'm, '_> {
     }
 
     fn integer_rmw(&mut self, value: Value<'m>, rmw: Rmw) -> Written<()> {
-        // A subtraction is the addition of the negative.
+        // A subtraction is an addition of the negated operand.
         let subtraction = rmw == Rmw::LLVMAtomicRMWBinOpSub;
         let operation = operation(if subtraction { Rmw::LLVMAtomicRMWBinOpAdd } else { rmw });
         let Some(operation) = operation else {
@@ -155,7 +157,7 @@ impl<'m> Body<'_, 'm, '_> {
         let ty = value.ty();
         let (word, width) = memory_word(ty)?;
         if operation.native.is_none() && word != "i32" {
-            return refuse("PTX wraps 32-bit counters only", "use `i32`, or a loop with `cmpxchg`");
+            return refuse("PTX wraps only 32-bit counters", "use `i32`, or a loop with `cmpxchg`");
         }
         let mut operand = self.word_operand(value, value.operand(1), word)?;
         if subtraction {
@@ -200,7 +202,7 @@ impl<'m> Body<'_, 'm, '_> {
         self.define_from_word(value, word, &text)
     }
 
-    /// The scope to write: device scope is what `atomicrmw` and `cmpxchg` are.
+    /// The scope to write. `atomicrmw` and `cmpxchg` have device scope by themselves.
     fn needed_scope(&self, value: Value<'m>, has_scoped: bool) -> Written<Scope> {
         let scope = Scope::of(value)?;
         let shared = space(value.operand(0).ty()) == SHARED;
@@ -212,7 +214,7 @@ impl<'m> Body<'_, 'm, '_> {
         })
     }
 
-    /// The pointer of an atomic instruction as a generic one to `pointee`.
+    /// The pointer of an atomic instruction, cast to a generic pointer to `pointee`.
     fn generic(&mut self, value: Value<'m>, pointee: &str) -> Written<Argument> {
         let pointer = value.operand(0);
         if space(pointer.ty()) == 0 {
@@ -223,7 +225,7 @@ impl<'m> Body<'_, 'm, '_> {
         Ok(Argument::new(format!("{pointee}*"), cast))
     }
 
-    /// A value as the integer that is in memory.
+    /// A value as the integer stored in memory.
     fn word_operand(
         &mut self,
         owner: Value<'m>,
@@ -243,7 +245,7 @@ impl<'m> Body<'_, 'm, '_> {
         })
     }
 
-    /// Defines `value` from `text`, which gives the integer that was in memory.
+    /// Defines `value` from `text`, an expression for the integer that was in memory.
     fn define_from_word(&mut self, value: Value<'m>, word: &str, text: &str) -> Written<()> {
         let ty = self.ty(value.ty())?;
         let back = match value.ty().shape() {
@@ -265,7 +267,7 @@ impl<'m> Body<'_, 'm, '_> {
             Shape::Double => ("double", "f64"),
             _ => {
                 return refuse(
-                    "libNVVM adds `float` and `double` atomically, nothing else",
+                    "libNVVM's atomic float addition supports only `float` and `double`",
                     "use a loop with `cmpxchg`",
                 );
             }
@@ -299,7 +301,7 @@ impl<'m> Body<'_, 'm, '_> {
         self.fences_around(value, stronger(success, failure), true, |body| body.exchange(value))
     }
 
-    /// `weak` is dropped: an exchange that never fails without cause is one that may.
+    /// Drops `weak`: an exchange that never fails spuriously satisfies it.
     fn exchange(&mut self, value: Value<'m>) -> Written<()> {
         let held = value.operand(1).ty();
         let (word, _) = memory_word(held)?;
@@ -335,7 +337,8 @@ impl<'m> Body<'_, 'm, '_> {
         self.define_pair(value, held, word, &old, &equal)
     }
 
-    /// Defines the result of a `cmpxchg` from the word that was in memory and whether it was the expected one.
+    /// Defines the result of a `cmpxchg` from the word that was in memory and whether it equalled
+    /// the expected one.
     fn define_pair(
         &mut self,
         value: Value<'m>,
@@ -358,7 +361,7 @@ impl<'m> Body<'_, 'm, '_> {
     }
 }
 
-/// The stronger of a `cmpxchg`'s orderings, taken together.
+/// The stronger of a `cmpxchg`'s two orderings.
 fn stronger(success: Ordering, failure: Ordering) -> Ordering {
     use Ordering::*;
     match (success, failure) {
@@ -377,7 +380,7 @@ fn space(pointer: Type<'_>) -> u32 {
     }
 }
 
-/// The integer that libNVVM's atomic operations take for a type, and its width.
+/// The integer type for libNVVM's atomic operations on a type, and its width.
 fn memory_word(ty: Type<'_>) -> Written<(&'static str, u32)> {
     match ty.shape() {
         Shape::Int(32) | Shape::Float => Ok(("i32", 32)),

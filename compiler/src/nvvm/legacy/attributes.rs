@@ -1,25 +1,25 @@
-//! Attributes: which of LLVM 22's LLVM 7 has too, which only permit an optimisation and so may go, and which
-//! mean something that would be lost.
+//! Attributes: which of LLVM 22's attributes LLVM 7 also has, which can be dropped because they
+//! only permit optimisations, and which cannot be dropped without changing the program.
 
 use std::collections::BTreeMap;
 
 use super::llvm::{Attribute, Place, Type, Value, attribute_kind};
 use super::refusal::{Written, refuse};
 
-/// What becomes of an attribute.
+/// How the writer treats an attribute.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     /// LLVM 7 has it, with the same meaning.
     Kept,
-    /// It permits optimisations, speaks to a host or a sanitizer, or is implied.
+    /// It only permits optimisations, concerns a host or a sanitizer, or is implied.
     Dropped,
-    /// It changes what the program means, or how it is called.
+    /// It changes the program's meaning or its calling convention.
     Refused,
-    /// Code below decides.
+    /// Handled individually by the code below.
     Special,
 }
 
-/// LLVM 22's attributes (llvm/IR/Attributes.td) in the order of their fates.
+/// LLVM 22's attributes (llvm/IR/Attributes.td), grouped by fate.
 const FATES: [(Fate, &[&str]); 4] = [
     (
         Fate::Kept,
@@ -139,15 +139,15 @@ const FATES: [(Fate, &[&str]); 4] = [
     ),
 ];
 
-/// The fates by the numbers that LLVM gives the attributes.
+/// The fates, indexed by LLVM's numbers for the attributes.
 pub(super) struct Attributes {
     fates: BTreeMap<u32, (&'static str, Fate)>,
 }
 
-/// What a parameter's attributes come to.
+/// A parameter's translated attributes.
 #[derive(Default)]
 pub(super) struct ParameterAttributes<'m> {
-    /// What follows the type, in order.
+    /// The attributes after the type, in order.
     pub(super) words: Vec<String>,
     /// The type of a `byval` parameter.
     pub(super) byval: Option<Type<'m>>,
@@ -169,22 +169,22 @@ impl Attributes {
     fn fate(&self, kind: u32) -> Written<(&'static str, Fate)> {
         match self.fates.get(&kind) {
             Some(&(name, Fate::Refused)) => refuse(
-                format!("the attribute `{name}` cannot be said in libNVVM's legacy dialect"),
-                "take the attribute off",
+                format!("libNVVM's legacy dialect cannot express the attribute `{name}`"),
+                "remove the attribute",
             ),
             Some(&known) => Ok(known),
             None => refuse(
                 format!(
                     "it has an attribute (LLVM's number {kind}) whose meaning this writer does not know"
                 ),
-                "take the attribute off",
+                "remove the attribute",
             ),
         }
     }
 
-    /// The words after a function's parameter list, or after a call's, from `attributes` that stand there.
-    /// `memory(…)` is written of declarations only: libNVVM finds out what a body does, and where it finds
-    /// more than the words say, its own verifier rejects the two together.
+    /// Translates `attributes` to the words after a function's parameter list, or after a call's.
+    /// Writes `memory(…)` only for declarations: libNVVM analyses bodies itself, and if it finds
+    /// more effects than the words allow, its verifier rejects the function.
     pub(super) fn function_words(
         &self,
         attributes: &[Attribute<'_>],
@@ -212,8 +212,8 @@ impl Attributes {
         Ok(words)
     }
 
-    /// The words of a parameter or result of a function (`definition`) or of a call's argument, where only
-    /// those that matter to the call itself are written.
+    /// Translates the attributes of a parameter or result of a function (`definition`) or of a
+    /// call's argument; for a call, only those that affect the call itself are written.
     pub(super) fn parameter<'m>(
         &self,
         attributes: &[Attribute<'m>],
@@ -230,7 +230,8 @@ impl Attributes {
                 }
                 ("sret", _) => found.words.push("sret".to_owned()),
                 ("align", Attribute::Enum(_, bytes)) => found.words.push(format!("align {bytes}")),
-                // `captures(none)`: no component, neither through the result nor otherwise.
+                // `captures(none)`: neither the pointer nor its address is captured, not even by
+                // the result.
                 ("captures", Attribute::Enum(_, 0)) if definition => {
                     found.words.push("nocapture".to_owned())
                 }
@@ -239,17 +240,18 @@ impl Attributes {
                 _ => {}
             }
         }
-        // `byval` before its `align`, as LLVM 7 prints them; the rest by name.
+        // `byval` before its `align`, as LLVM 7 prints them; the rest sorted by name.
         found.words.sort_by_key(|word| (word.starts_with("align"), word.clone()));
         Ok(found)
     }
 }
 
-/// LLVM 7's words for `memory(…)`, which holds two bits a location (1 reads, 2 writes): argument memory,
-/// inaccessible memory, `errno`, other, and two of the target's (llvm/Support/ModRef.h).
+/// LLVM 7's words for `memory(…)`, which holds two bits per location (1 reads, 2 writes): argument
+/// memory, inaccessible memory, `errno`, other, and two of the target's (llvm/Support/ModRef.h).
 ///
-/// Each word promises no more than `memory` did. LLVM 7 deletes a call that only reads when its result is
-/// not used, even if it never returns, so what is only read is said of functions that return.
+/// Each word promises no more than `memory` did. LLVM 7 deletes a call of a read-only function if
+/// its result is unused, even if the function never returns, so `readonly` and `readnone` are
+/// written only for functions that return.
 fn memory_words(effects: u64, returns: bool) -> Vec<&'static str> {
     const READS: u64 = 0x555;
     const WRITES: u64 = 0xaaa;
@@ -272,7 +274,7 @@ fn memory_words(effects: u64, returns: bool) -> Vec<&'static str> {
     words
 }
 
-/// A string attribute of a function.
+/// The value of a function's string attribute.
 pub(super) fn text(function: Value<'_>, key: &str) -> Option<String> {
     function.attributes(Place::Function).into_iter().find_map(|attribute| match attribute {
         Attribute::Text(name, value) if name == key => Some(value),

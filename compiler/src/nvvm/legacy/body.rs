@@ -1,9 +1,10 @@
-//! The body of a function: the lines, the names of values, and the casts that typed pointers need.
+//! Function bodies: the lines, the names of values, and the casts that typed pointers need.
 //!
-//! A value that LLVM 22 knows as `ptr` is an `i8*` in the text, unless its definition says more: an `alloca`,
-//! a `getelementptr` and a parameter that is `byval` or hinted are pointers to their own type. Such a value
-//! `%p` has a second name, `%p.i8`, for the same address as `i8*`; the line that makes it is left out if
-//! nothing uses it. Where a use needs another pointee, `%p.cast` is made before it, once a block.
+//! A `ptr` of LLVM 22 is an `i8*` in the text, unless its definition has a type: an `alloca`, a
+//! `getelementptr` and a `byval` or hinted parameter are pointers to their own type. Such a value
+//! `%p` has a second name, `%p.i8`, for the same address as `i8*`; the line that defines it is left
+//! out if unused. Where a use needs another pointee, `%p.cast` is defined before it, once per
+//! block.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -23,11 +24,11 @@ use super::writer::Writer;
 /// One line of a body.
 struct Line {
     text: String,
-    /// The name it defines, if it may be left out when nothing uses that.
+    /// The name it defines, if the line may be omitted when the name is unused.
     optional: Option<String>,
 }
 
-/// A value as an argument of a call.
+/// A call argument.
 pub(super) struct Argument {
     pub(super) ty: String,
     pub(super) text: String,
@@ -45,13 +46,13 @@ impl fmt::Display for Argument {
     }
 }
 
-/// A value that has a name in the function.
+/// A named value of the function.
 struct Local {
     name: String,
     typed: Option<Typed>,
 }
 
-/// What a pointer is when its definition gives it a type.
+/// A pointer whose definition has a type.
 #[derive(Clone)]
 struct Typed {
     pointee: String,
@@ -59,7 +60,7 @@ struct Typed {
     erased: String,
 }
 
-/// The state of one function.
+/// The state of writing one function.
 pub(super) struct Body<'w, 'm, 'o> {
     pub(super) writer: &'w mut Writer<'m, 'o>,
     names: Names,
@@ -67,14 +68,14 @@ pub(super) struct Body<'w, 'm, 'o> {
     blocks: HashMap<Block<'m>, String>,
     lines: Vec<Line>,
     used: HashSet<String>,
-    /// The casts that the block has already.
+    /// The casts already defined in the current block.
     casts: HashMap<(Value<'m>, String), String>,
-    /// What the function's result points to, if that is not `i8`.
+    /// The pointee of the function's result, if that is not `i8`.
     pub(super) result_pointee: Option<String>,
 }
 
 impl<'w, 'm, 'o> Body<'w, 'm, 'o> {
-    /// Names everything in `function`.
+    /// Names every value in `function`.
     pub(super) fn new(
         writer: &'w mut Writer<'m, 'o>,
         function: Value<'m>,
@@ -99,7 +100,7 @@ impl<'w, 'm, 'o> Body<'w, 'm, 'o> {
         );
         values.filter_map(Value::name).for_each(|name| body.names.take(&name));
 
-        // What has no name gets the number that LLVM 22 prints for it, after a letter.
+        // An unnamed value gets a letter followed by the number that LLVM 22 prints for it.
         let mut number = 0;
         for (parameter, slot) in parameters.into_iter().zip(&signature.parameters) {
             body.name_local(parameter, 'p', &mut number, slot.pointee.clone());
@@ -149,7 +150,7 @@ impl<'w, 'm, 'o> Body<'w, 'm, 'o> {
         self.locals.insert(value, Local { name, typed });
     }
 
-    /// What the definition of an instruction makes it point to.
+    /// The pointee type that an instruction's definition implies.
     fn defined_pointee(&mut self, instruction: Value<'m>) -> Written<Option<String>> {
         Ok(match instruction.opcode() {
             Op::LLVMAlloca => Some(self.writer.types.text(instruction.allocated())?),
@@ -162,7 +163,7 @@ impl<'w, 'm, 'o> Body<'w, 'm, 'o> {
         })
     }
 
-    /// The lines between the braces.
+    /// Writes the lines between the braces.
     pub(super) fn write(mut self, function: Value<'m>) -> Result<Vec<String>> {
         for (index, block) in function.blocks().into_iter().enumerate() {
             self.casts.clear();
@@ -197,7 +198,7 @@ impl<'w, 'm, 'o> Body<'w, 'm, 'o> {
         self.blocks.get(&block).cloned().unwrap_or_default()
     }
 
-    /// A name that is free, made from another one: `%p` and `cast` give `%p.cast`.
+    /// A free name derived from another: `%p` and `cast` give `%p.cast`.
     pub(super) fn fresh_after(&mut self, name: &str, suffix: &str) -> String {
         let base = name.trim_start_matches(['%', '@']).trim_matches('"');
         let base = if base.is_empty() { suffix.to_owned() } else { format!("{base}.{suffix}") };
@@ -219,7 +220,8 @@ impl<'w, 'm, 'o> Body<'w, 'm, 'o> {
         }
     }
 
-    /// Writes a line for a value that only the text has, named after `owner`, and gives its name.
+    /// Writes a line for a value that exists only in the text, named after `owner`, and returns its
+    /// name.
     pub(super) fn step(&mut self, owner: Value<'m>, suffix: &str, text: &str) -> String {
         let owner = self.name(owner);
         let name = self.fresh_after(&owner, suffix);
@@ -227,7 +229,7 @@ impl<'w, 'm, 'o> Body<'w, 'm, 'o> {
         name
     }
 
-    /// Makes the `i8*` of a pointer whose definition, just written, gave it a type.
+    /// Defines the `i8*` form of a typed pointer whose definition was just written.
     pub(super) fn erase(&mut self, value: Value<'m>) -> Written<()> {
         let Some(Local { name, typed: Some(typed) }) = self.locals.get(&value) else {
             return Ok(());
@@ -260,7 +262,7 @@ impl<'w, 'm, 'o> Body<'w, 'm, 'o> {
         })
     }
 
-    /// A value after its type; pointers as `i8*`.
+    /// A value preceded by its type; pointers as `i8*`.
     pub(super) fn typed(&mut self, value: Value<'m>) -> Written<String> {
         Ok(format!("{} {}", self.ty(value.ty())?, self.operand(value)?))
     }
@@ -270,12 +272,12 @@ impl<'w, 'm, 'o> Body<'w, 'm, 'o> {
         self.writer.types.text(ty)
     }
 
-    /// A pointer after its type, as one to `pointee`; the cast is made if it is not there.
+    /// A pointer preceded by its type, cast to `pointee` if necessary.
     pub(super) fn pointer(&mut self, value: Value<'m>, pointee: &str) -> Written<String> {
         Ok(self.pointer_argument(value, pointee)?.to_string())
     }
 
-    /// The same with its type apart.
+    /// The same, with the type separate.
     pub(super) fn pointer_argument(
         &mut self,
         value: Value<'m>,
@@ -302,12 +304,12 @@ impl<'w, 'm, 'o> Body<'w, 'm, 'o> {
         Ok(Argument::new(wanted, cast))
     }
 
-    /// A value with its type apart; pointers as `i8*`.
+    /// A value with its type separate; pointers as `i8*`.
     pub(super) fn argument(&mut self, value: Value<'m>) -> Written<Argument> {
         Ok(Argument::new(self.ty(value.ty())?, self.operand(value)?))
     }
 
-    /// The call of a function that is declared with it.
+    /// Calls a function and declares it.
     pub(super) fn declared_call(
         &mut self,
         name: &str,
@@ -320,7 +322,7 @@ impl<'w, 'm, 'o> Body<'w, 'm, 'o> {
         format!("call {result} @{name}({})", arguments.join(", "))
     }
 
-    /// A value after its type; a pointer as its definition made it.
+    /// A value preceded by its type; a pointer has its definition's type.
     pub(super) fn any(&mut self, value: Value<'m>) -> Written<String> {
         if !is_pointer(value.ty()) {
             return self.typed(value);
@@ -332,7 +334,7 @@ impl<'w, 'm, 'o> Body<'w, 'm, 'o> {
         Ok(format!("{ty} {name}"))
     }
 
-    /// A local pointer's name and type as its definition made it.
+    /// A local pointer's name and type, as its definition made them.
     fn natural(&mut self, value: Value<'m>) -> Written<(String, String)> {
         match self.locals.get(&value) {
             Some(Local { name, typed: Some(typed) }) => {

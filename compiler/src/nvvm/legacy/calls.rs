@@ -1,4 +1,4 @@
-//! Calls: of functions, through pointers, of assembly. Intrinsics are in `intrinsics`.
+//! Calls of functions, through pointers, and of assembly. `intrinsics` handles intrinsics.
 
 use inkwell::llvm_sys::LLVMCallConv;
 
@@ -22,14 +22,14 @@ impl<'m> Body<'_, 'm, '_> {
         }
         if value.must_tail() {
             return refuse(
-                "PTX cannot promise that a call takes no stack (`musttail`)",
+                "PTX cannot guarantee that a call uses no stack (`musttail`)",
                 "use `tail call`, or a loop",
             );
         }
         if callee.kind() == Kind::Asm {
             return self.asm(value, callee);
         }
-        // A kernel is not called but launched; libNVVM and PTX say so less clearly.
+        // Kernels are launched, not called; the errors of libNVVM and PTX say so less clearly.
         if value.call_convention() == LLVMCallConv::LLVMPTXKernelCallConv as u32 {
             return refuse(
                 "a kernel cannot be called",
@@ -37,7 +37,7 @@ impl<'m> Body<'_, 'm, '_> {
             );
         }
         if !is_known_convention(value.call_convention()) {
-            return refuse("the calling convention is not one of NVPTX", "use `ccc` or `fastcc`");
+            return refuse("NVPTX does not have this calling convention", "use `ccc` or `fastcc`");
         }
         if callee.kind() == Kind::Function && callee.value_type() == value.call_type() {
             let signature = self.writer.signature(callee)?;
@@ -49,7 +49,7 @@ impl<'m> Body<'_, 'm, '_> {
         self.indirect(value, callee)
     }
 
-    /// Whether a call copies (`byval`) the arguments that the function itself says are copied.
+    /// Whether a call copies (`byval`) exactly the arguments that the function declares as copied.
     fn passes_as(&mut self, value: Value<'m>, signature: &Signature) -> Written<bool> {
         for (index, slot) in (0..).zip(&signature.parameters) {
             let attributes = self
@@ -63,7 +63,7 @@ impl<'m> Body<'_, 'm, '_> {
         Ok(true)
     }
 
-    /// A call of `name`, whose parameters are `signature`'s.
+    /// A call of `name` with the parameter types of `signature`.
     fn call_of(&mut self, value: Value<'m>, name: &str, signature: &Signature) -> Written<()> {
         let mut arguments = Vec::new();
         for ((index, argument), slot) in (0..).zip(value.arguments()).zip(&signature.parameters) {
@@ -96,7 +96,7 @@ impl<'m> Body<'_, 'm, '_> {
             self.define(value, &text);
             return Ok(());
         };
-        // A hinted result is an `i8*` to all its uses.
+        // A hinted result is an `i8*` in all its uses.
         let given = self.writer.types.pointer(value.ty(), pointee)?;
         let erased = self.ty(value.ty())?;
         let result = self.step(value, "result", &text);
@@ -104,7 +104,7 @@ impl<'m> Body<'_, 'm, '_> {
         Ok(())
     }
 
-    /// The words after a call's arguments that say something of this call alone.
+    /// The words after a call's arguments: properties of this call alone.
     pub(super) fn call_words(&mut self, value: Value<'m>) -> Written<String> {
         let words = self
             .writer
@@ -118,7 +118,7 @@ impl<'m> Body<'_, 'm, '_> {
             .collect())
     }
 
-    /// A call through a pointer, or of a function as what it is not.
+    /// A call through a pointer, or of a function with a mismatched type.
     fn indirect(&mut self, value: Value<'m>, callee: Value<'m>) -> Written<()> {
         let signature = self.writer.call_signature(value)?;
         let pointer = self.pointer_argument(callee, &signature.pointee())?;
@@ -127,7 +127,7 @@ impl<'m> Body<'_, 'm, '_> {
 
     fn asm(&mut self, value: Value<'m>, asm: Value<'m>) -> Written<()> {
         if let Some(word) = asm.asm_foreign() {
-            return refuse(format!("assembly for PTX is not `{word}`"), "take the word off");
+            return refuse(format!("PTX assembly cannot be `{word}`"), "remove the word");
         }
         let constraints = asm.asm_constraints();
         if constraints.contains('*') {

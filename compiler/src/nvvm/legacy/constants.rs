@@ -1,4 +1,4 @@
-//! Constants, and pointers to what a constant pointer really points to.
+//! Constants, and constant pointers with their pointee types.
 
 use inkwell::llvm_sys::LLVMOpcode as Op;
 
@@ -16,8 +16,8 @@ impl<'m> Writer<'m, '_> {
             return self.pointer_constant(value, ERASED);
         }
         match value.kind() {
-            // LLVM 7 has poison only as what an instruction may give; as a constant it has `undef`, which is
-            // one of the values that poison may be taken for.
+            // LLVM 7 has no poison constant. `undef` replaces it: poison may be refined to any
+            // value.
             Kind::Undefined => Ok("undef".to_owned()),
             Kind::Zero => Ok("zeroinitializer".to_owned()),
             Kind::Int | Kind::Real if matches!(ty.shape(), Shape::Vector(..)) => {
@@ -37,13 +37,13 @@ impl<'m> Writer<'m, '_> {
         }
     }
 
-    /// A constant after its type; pointers as `i8*`.
+    /// A constant preceded by its type; pointers as `i8*`.
     pub(super) fn typed_constant(&mut self, value: Value<'m>) -> Written<String> {
         let ty = self.types.text(value.ty())?;
         Ok(format!("{ty} {}", self.constant(value)?))
     }
 
-    /// A constant after its type; a pointer as what it points to.
+    /// A constant preceded by its type; a pointer has its real pointee type.
     pub(super) fn natural_constant(&mut self, value: Value<'m>) -> Written<String> {
         if !is_pointer(value.ty()) {
             return self.typed_constant(value);
@@ -101,7 +101,7 @@ impl<'m> Writer<'m, '_> {
         Ok(format!("{word} ({})", operands.join(", ")))
     }
 
-    /// A constant pointer, or vector of them, as one to `pointee`, without its type.
+    /// A constant pointer, or vector of pointers, cast to `pointee`, without its type.
     pub(super) fn pointer_constant(&mut self, value: Value<'m>, pointee: &str) -> Written<String> {
         let wanted = self.types.pointer(value.ty(), pointee)?;
         if value.kind() == Kind::Expression {
@@ -136,7 +136,7 @@ impl<'m> Writer<'m, '_> {
         Ok(format!("bitcast ({} {text} to {wanted})", self.types.pointer(value.ty(), &natural)?))
     }
 
-    /// A constant pointer without its type, and what it points to as it stands.
+    /// A constant pointer without its type, and its pointee type without a cast.
     fn natural_pointer(&mut self, value: Value<'m>) -> Written<(String, String)> {
         match value.kind() {
             Kind::Variable => Ok((self.global_name(value), self.types.text(value.value_type())?)),
@@ -171,7 +171,7 @@ impl<'m> Writer<'m, '_> {
     }
 }
 
-/// The value of an index, of the first element if it is a vector.
+/// The value of an index; for a vector, of its first element.
 pub(super) fn constant_index(index: Value<'_>) -> Option<u64> {
     match index.kind() {
         Kind::Int => index.unsigned(),
@@ -196,13 +196,14 @@ fn integer(value: Value<'_>) -> String {
             if bit == 0 { "false" } else { "true" }.to_owned()
         }
         Some(value) => value.to_string(),
-        // LLVM prints the type, a blank and the value in decimal, which LLVM 7 reads at every width.
+        // LLVM prints the type, a space and the value in decimal, which LLVM 7 reads at every
+        // width.
         None => after_type(&value.print()).to_owned(),
     }
 }
 
-/// A float in LLVM's own spelling: in decimal if that is exact, else the bits in hexadecimal (`0x…` as a
-/// double for `float` too, `0xH…` for `half`). LLVM 7 reads both.
+/// A float in LLVM's own spelling: in decimal if that is exact, else the bits in hexadecimal (`0x…`
+/// in double precision, also for `float`; `0xH…` for `half`). LLVM 7 reads both.
 fn real(value: Value<'_>) -> Written<String> {
     let printed = value.print();
     let text = after_type(&printed);
@@ -214,7 +215,7 @@ fn real(value: Value<'_>) -> Written<String> {
     if hexadecimal || decimal {
         return Ok(text.to_owned());
     }
-    refuse(format!("LLVM 7 does not read the number `{text}`"), "use `half`, `float` or `double`")
+    refuse(format!("LLVM 7 cannot read the number `{text}`"), "use `half`, `float` or `double`")
 }
 
 fn after_type(printed: &str) -> &str {

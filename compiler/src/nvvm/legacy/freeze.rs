@@ -1,6 +1,6 @@
-//! `freeze`, which LLVM 7 has not.
+//! `freeze`, which LLVM 7 lacks.
 //!
-//! An undefined value can be a different one at each use, and `freeze` ends that. A `mov` in assembly does too:
+//! An undefined value may differ at each use, and `freeze` fixes it. So does a `mov` in assembly:
 //! it has one result whatever its operand is, no optimiser looks into it, and ptxas removes it.
 
 use super::body::Body;
@@ -12,7 +12,7 @@ impl<'m> Body<'_, 'm, '_> {
         let operand = value.operand(0);
         let ty = self.ty(value.ty())?;
         match operand.kind() {
-            // Any value will do, as long as it is one.
+            // Any fixed value will do.
             Kind::Undefined => {
                 let zero = zero(value.ty())?;
                 self.define(value, &format!("bitcast {ty} {zero} to {ty}"));
@@ -48,10 +48,10 @@ impl<'m> Body<'_, 'm, '_> {
         Ok(())
     }
 
-    /// The instruction that gives the scalar `name` after it went through a register.
+    /// The instruction that yields the scalar `name` after passing it through a register.
     fn settle(&mut self, owner: Value<'m>, ty: Type<'m>, name: &str) -> Written<String> {
         let text = self.ty(ty)?;
-        // The bits of the register, and the instructions there and back.
+        // The width of the register in bits, and the conversions to and from it.
         let (bits, there, back) = match ty.shape() {
             Shape::Int(width @ (16 | 32 | 64)) => (width, "", ""),
             Shape::Int(width) if width < 16 => (16, "zext", "trunc"),

@@ -15,7 +15,7 @@ use super::types::ERASED;
 use super::writer::{Writer, heading};
 use super::{HintPlace, PointeeHint};
 
-/// The type of a function as the text has it.
+/// The type of a function in the text.
 pub(super) struct Signature {
     pub(super) result: Slot,
     pub(super) parameters: Vec<Slot>,
@@ -25,14 +25,14 @@ pub(super) struct Signature {
 pub(super) struct Slot {
     /// Its type.
     pub(super) text: String,
-    /// What it points to, if that is not [`ERASED`].
+    /// Its pointee, if that is not [`ERASED`].
     pub(super) pointee: Option<String>,
-    /// The words after the type.
+    /// The attributes after the type.
     pub(super) words: Vec<String>,
 }
 
 impl Slot {
-    /// The type with its words.
+    /// The type with its attributes.
     pub(super) fn worded(&self) -> String {
         std::iter::once(self.text.as_str())
             .chain(self.words.iter().map(String::as_str))
@@ -42,15 +42,15 @@ impl Slot {
 }
 
 impl Signature {
-    /// What a pointer to the function points to: `void (i8*, i32)`.
+    /// The pointee of a pointer to the function: `void (i8*, i32)`.
     pub(super) fn pointee(&self) -> String {
         let parameters: Vec<&str> = self.parameters.iter().map(|slot| slot.text.as_str()).collect();
         format!("{} ({})", self.result.text, parameters.join(", "))
     }
 }
 
-/// The launch bounds of LLVM 22 with the annotations that libNVVM reads, one for each number
-/// (LLVM 22 User Guide for NVPTX, "Function Attributes"; NVVM IR Specification, "Supported Properties").
+/// The launch bounds of LLVM 22 and libNVVM's annotations for them, one per number (LLVM 22 User
+/// Guide for NVPTX, "Function Attributes"; NVVM IR Specification, "Supported Properties").
 const BOUNDS: [(&str, &[&str]); 6] = [
     ("nvvm.maxntid", &["maxntidx", "maxntidy", "maxntidz"]),
     ("nvvm.reqntid", &["reqntidx", "reqntidy", "reqntidz"]),
@@ -61,7 +61,7 @@ const BOUNDS: [(&str, &[&str]); 6] = [
 ];
 
 impl<'m> Writer<'m, '_> {
-    /// The type of a function, its hints and `byval` parameters heeded.
+    /// The type of a function, with its hints and `byval` parameters applied.
     pub(super) fn signature(&mut self, function: Value<'m>) -> Written<Rc<Signature>> {
         if let Some(known) = self.signatures.get(&function) {
             return Ok(Rc::clone(known));
@@ -69,8 +69,8 @@ impl<'m> Writer<'m, '_> {
         let ty = function.value_type();
         if ty.is_variadic() {
             return refuse(
-                "it takes a variable number of arguments, which libNVVM passes as PTX does not expect",
-                "store the arguments and pass a pointer, as `vprintf` wants it",
+                "libNVVM does not pass variable arguments the way PTX expects them",
+                "store the arguments and pass a pointer, as for `vprintf`",
             );
         }
         let name = String::from_utf8_lossy(&function.name().unwrap_or_default()).into_owned();
@@ -93,13 +93,13 @@ impl<'m> Writer<'m, '_> {
         Ok(signature)
     }
 
-    /// The type that a call through a pointer has, by its own arguments and attributes.
+    /// The type of a call through a pointer, from its own arguments and attributes.
     pub(super) fn call_signature(&mut self, call: Value<'m>) -> Written<Signature> {
         let ty = call.call_type();
         if ty.is_variadic() {
             return refuse(
-                "it passes a variable number of arguments, which libNVVM does not as PTX expects it",
-                "store the arguments and pass a pointer, as `vprintf` wants it",
+                "libNVVM does not pass variable arguments the way PTX expects them",
+                "store the arguments and pass a pointer, as for `vprintf`",
             );
         }
         let result = self.slot(ty.result(), &call.call_attributes(Place::Result), None)?;
@@ -130,7 +130,7 @@ impl<'m> Writer<'m, '_> {
             (Some(copied), _) => Some(self.types.text(copied)?),
             (None, Some(_)) if !matches!(ty.shape(), Shape::Pointer(_)) => {
                 return refuse(
-                    "a hint says what it points to, and it is no pointer",
+                    "a hint gives its pointee, but it is not a pointer",
                     "correct `LegacyOptions::pointees`",
                 );
             }
@@ -182,20 +182,27 @@ impl<'m> Writer<'m, '_> {
         Ok(lines)
     }
 
-    /// The words after a function's parameters, once it is clear that nothing about it is foreign.
+    /// The words after a function's parameters. Refuses functions with properties that the dialect
+    /// lacks.
     fn checked_words(&mut self, function: Value<'m>, declared: bool) -> Written<String> {
         let convention = function.calling_convention();
         if !is_known_convention(convention) {
             return refuse(
-                format!("calling convention {convention} is not one of NVPTX"),
+                format!("NVPTX does not have calling convention {convention}"),
                 "use `ccc`, `fastcc`, `ptx_kernel` or `ptx_device`",
             );
         }
         if let Some(extra) = function.function_extra() {
-            return refuse(format!("libNVVM takes no `{extra}`"), "take it off the function");
+            return refuse(
+                format!("libNVVM does not support `{extra}`"),
+                "remove it from the function",
+            );
         }
         if !function.section().is_empty() {
-            return refuse("libNVVM takes no sections", "take the section off the function");
+            return refuse(
+                "libNVVM does not support sections",
+                "remove the section from the function",
+            );
         }
         if function.linkage() == Linkage::LLVMExternalWeakLinkage {
             return refuse(
@@ -208,7 +215,7 @@ impl<'m> Writer<'m, '_> {
         Ok(words.into_iter().map(|word| format!(" {word}")).collect())
     }
 
-    /// Adds a kernel's node to `!nvvm.annotations`, or that of a function with launch bounds of its own.
+    /// Adds a node to `!nvvm.annotations` for a kernel or a function with its own launch bounds.
     fn annotate_kernel(&mut self, function: Value<'m>, signature: &Signature) -> Written<()> {
         let mut properties = String::new();
         if function.calling_convention() == LLVMCallConv::LLVMPTXKernelCallConv as u32 {
@@ -221,7 +228,7 @@ impl<'m> Writer<'m, '_> {
                 || numbers.iter().any(|number| number.parse::<u32>().is_err())
             {
                 return refuse(
-                    format!("`\"{attribute}\"=\"{value}\"` is not what it should be"),
+                    format!("`\"{attribute}\"=\"{value}\"` has an invalid value"),
                     "give decimal numbers, separated by commas",
                 );
             }
@@ -259,8 +266,8 @@ fn result_text(signature: &Signature) -> String {
     format!("{words}{}", signature.result.text)
 }
 
-/// NVPTX calls in one way; the conventions below differ from it on other targets only. `ptx_kernel` becomes an
-/// annotation.
+/// NVPTX has a single calling convention; those below differ from it only on other targets.
+/// `ptx_kernel` becomes an annotation.
 pub(super) fn is_known_convention(convention: u32) -> bool {
     [
         LLVMCallConv::LLVMCCallConv,
@@ -273,7 +280,7 @@ pub(super) fn is_known_convention(convention: u32) -> bool {
     .any(|known| known as u32 == convention)
 }
 
-/// The error for something in `function`, at the instruction that `text` shows.
+/// The error for a refusal in `function`, at the instruction `text`.
 pub(super) fn at_function(refusal: Refusal, function: Value<'_>, text: &str) -> Error {
     let name = function.name().unwrap_or_default();
     refusal.at(&format!("function `{}`", String::from_utf8_lossy(&name)), text)

@@ -7,12 +7,12 @@ use super::names::escape;
 use super::refusal::{Written, refuse};
 use super::writer::Writer;
 
-/// PTX's state spaces that can hold a variable of a module: generic means global.
+/// PTX's state spaces that can hold a module's variables: generic means global.
 const SPACES: [u32; 4] = [0, 1, 3, 4];
 const SHARED: u32 = 3;
 
 impl<'m> Writer<'m, '_> {
-    /// The line of a global variable; nothing for lists that libNVVM needs not see.
+    /// The line of a global variable; `None` for lists that libNVVM does not need.
     pub(super) fn variable(&mut self, variable: Value<'m>) -> Written<Option<String>> {
         let name = variable.name().unwrap_or_default();
         let listed = matches!(&name[..], b"llvm.used" | b"llvm.compiler.used");
@@ -23,7 +23,7 @@ impl<'m> Writer<'m, '_> {
                 Ok(None)
             } else {
                 refuse(
-                    "libNVVM runs no constructors and takes no lists of this kind",
+                    "libNVVM runs no constructors and does not support such lists",
                     "call the functions from a kernel",
                 )
             };
@@ -39,16 +39,17 @@ impl<'m> Writer<'m, '_> {
             );
         }
         if variable.is_thread_local() {
-            return refuse("libNVVM takes `thread_local` and ignores it", "use an `alloca`");
+            return refuse("libNVVM accepts `thread_local` but ignores it", "use an `alloca`");
         }
         let section = variable.section();
         if !(section.is_empty() || section == "llvm.metadata") {
             return refuse(
-                format!("libNVVM takes no sections (`{section}`)"),
-                "take the section off",
+                format!("libNVVM does not support sections (`{section}`)"),
+                "remove the section",
             );
         }
-        // A copy that only this module may inline is another module's variable.
+        // `available_externally`: another module defines the variable, and this one may only inline
+        // its value.
         let borrowed = linkage == Linkage::LLVMAvailableExternallyLinkage;
         let initializer = variable.initializer().filter(|_| !borrowed);
         if space == SHARED && initializer.is_some_and(|value| value.kind() != Kind::Undefined) {
@@ -84,7 +85,7 @@ impl<'m> Writer<'m, '_> {
     }
 }
 
-/// The linkage of something that is defined, with a blank before it.
+/// The linkage of a definition, preceded by a space.
 pub(super) fn linkage_word(linkage: Linkage) -> Written<&'static str> {
     Ok(match linkage {
         Linkage::LLVMExternalLinkage => "",

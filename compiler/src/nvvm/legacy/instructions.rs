@@ -22,9 +22,9 @@ impl<'m> Body<'_, 'm, '_> {
                 Ok(())
             }
             Op::LLVMFNeg => self.fneg(value),
-            // libNVVM's `frem` takes the floor of the quotient: 2 for -1 and 3, where it should be -1.
+            // libNVVM's `frem` rounds the quotient down: 2 for -1 and 3, where it should be -1.
             Op::LLVMFRem => refuse(
-                "libNVVM computes `frem` wrongly for negative numbers",
+                "libNVVM computes `frem` incorrectly for negative numbers",
                 "call `__nv_fmod` or `__nv_fmodf` and link libdevice",
             ),
             opcode if binary_word(opcode).is_some() => {
@@ -175,10 +175,11 @@ impl<'m> Body<'_, 'm, '_> {
         Ok(())
     }
 
-    /// `nneg` of `zext` and `uitofp` and `nuw`, `nsw` of `trunc` only tell an optimiser what cannot happen.
+    /// Drops `nneg` of `zext` and `uitofp` and `nuw`, `nsw` of `trunc`, which only inform an
+    /// optimiser.
     fn cast(&mut self, value: Value<'m>, word: &str) -> Written<()> {
         let from = match value.opcode() {
-            // These two take any pointer; the others take no pointer, or an `i8*` that stays one.
+            // These casts take any pointer; the others take no pointer, or an `i8*` that stays one.
             Op::LLVMPtrToInt | Op::LLVMPtrToAddr | Op::LLVMAddrSpaceCast => {
                 self.any(value.operand(0))?
             }
@@ -199,8 +200,8 @@ impl<'m> Body<'_, 'm, '_> {
         Ok(())
     }
 
-    /// An instruction that is its word and its typed operands. Fast-math flags of a `select` are dropped; LLVM
-    /// 7 has none there.
+    /// An instruction written as its opcode and typed operands. Drops fast-math flags of a
+    /// `select`, which LLVM 7 does not allow there.
     fn listed(&mut self, value: Value<'m>, word: &str) -> Written<()> {
         let mut operands = Vec::new();
         for operand in value.operands() {
@@ -210,11 +211,11 @@ impl<'m> Body<'_, 'm, '_> {
         Ok(())
     }
 
-    /// The instruction that gives `vector`, which has the type of `owner`, with another lane. `element` and
-    /// `lane` are written with their types.
+    /// The instruction that replaces a lane of `vector`, which has the type of `owner`. `element`
+    /// and `lane` include their types.
     ///
-    /// A `half` goes in as its bits: libNVVM says "unsupported operation" at `-O 0` where one is inserted at a
-    /// lane that it knows.
+    /// Inserts a `half` as its bits: at `-O 0`, libNVVM reports "unsupported operation" for
+    /// inserting one at a constant lane.
     pub(super) fn inserted(
         &mut self,
         owner: Value<'m>,
@@ -224,7 +225,7 @@ impl<'m> Body<'_, 'm, '_> {
     ) -> Written<String> {
         let ty = self.ty(owner.ty())?;
         let Shape::Vector(of, count) = owner.ty().shape() else {
-            return refuse("a lane goes into a vector only", "use `insertvalue`");
+            return refuse("only vectors have lanes", "use `insertvalue`");
         };
         if of.shape() != Shape::Half {
             return Ok(format!("insertelement {ty} {vector}, {element}, {lane}"));
@@ -269,9 +270,9 @@ impl<'m> Body<'_, 'm, '_> {
     }
 }
 
-/// The fast-math flags of an instruction, each with a blank before it.
+/// The fast-math flags of an instruction, each preceded by a space.
 pub(super) fn fast_math(value: Value<'_>) -> String {
-    /// The flags in the order in which LLVM prints them.
+    /// The flags in LLVM's print order.
     const FLAGS: [(u32, &str); 7] = [
         (LLVMFastMathAllowReassoc, " reassoc"),
         (LLVMFastMathNoNaNs, " nnan"),

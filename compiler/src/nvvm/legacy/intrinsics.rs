@@ -1,8 +1,8 @@
-//! LLVM's own intrinsics: those that libNVVM knows, under LLVM 7's names; those that go; and, through
-//! `rewrites`, those that become instructions.
+//! LLVM's own intrinsics: those that libNVVM knows, under LLVM 7's names; those that are dropped;
+//! and, through `rewrites`, those that become instructions.
 //!
-//! libNVVM calls an intrinsic that it does not know as if it were a function of that name, which no linker
-//! finds. So every name is looked up here, and one that is not found is refused.
+//! libNVVM calls an unknown intrinsic as if it were a function of that name, which no linker
+//! finds. So every name is looked up here, and unknown ones are refused.
 
 use super::body::{Argument, Body};
 use super::constants::is_pointer;
@@ -11,7 +11,8 @@ use super::llvm::{Place, Shape, Value};
 use super::refusal::{Written, refuse};
 use super::types::mangled;
 
-/// Known to libNVVM with the same meaning, overloaded on the type of the first argument.
+/// Intrinsics that libNVVM knows with the same meaning, overloaded on the type of the first
+/// argument.
 const KNOWN: [&str; 17] = [
     "llvm.bitreverse",
     "llvm.bswap",
@@ -32,7 +33,7 @@ const KNOWN: [&str; 17] = [
     "llvm.trap",
 ];
 
-/// Hints and marks: what a program means does not depend on them.
+/// Hints and markers that do not affect the program's meaning.
 const DROPPED: [&str; 12] = [
     "llvm.dbg.assign",
     "llvm.dbg.declare",
@@ -48,7 +49,7 @@ const DROPPED: [&str; 12] = [
     "llvm.prefetch",
 ];
 
-/// Hints that give their first argument.
+/// Hints that return their first argument.
 const FORWARDED: [&str; 6] = [
     "llvm.annotation",
     "llvm.expect.with.probability",
@@ -58,7 +59,7 @@ const FORWARDED: [&str; 6] = [
     "llvm.strip.invariant.group",
 ];
 
-/// Functions of libdevice that do what an intrinsic does, without the letter that marks `float`.
+/// Functions of libdevice that implement an intrinsic, without the letter that marks `float`.
 const LIBDEVICE: [(&str, &str); 19] = [
     ("llvm.acos", "acos"),
     ("llvm.asin", "asin"),
@@ -82,7 +83,7 @@ const LIBDEVICE: [(&str, &str); 19] = [
 ];
 
 impl<'m> Body<'_, 'm, '_> {
-    /// Writes a call of the intrinsic `name`, given without the types it is overloaded on.
+    /// Writes a call of the intrinsic `name`, given without its overload types.
     pub(super) fn intrinsic(&mut self, value: Value<'m>, name: &str) -> Written<()> {
         if DROPPED.contains(&name) {
             return Ok(());
@@ -92,7 +93,7 @@ impl<'m> Body<'_, 'm, '_> {
         }
         match name {
             "llvm.assume" => {
-                // Without bundles only: what they assume has no other form in LLVM 7.
+                // Only without bundles: LLVM 7 cannot express their assumptions.
                 if value.has_bundles() {
                     return Ok(());
                 }
@@ -106,7 +107,7 @@ impl<'m> Body<'_, 'm, '_> {
                 self.line(call);
                 return Ok(());
             }
-            // libNVVM makes this one a `trap`, which ends the program.
+            // libNVVM turns this one into a `trap`, which ends the program.
             "llvm.debugtrap" => {
                 self.line("call void asm sideeffect \"brkpt;\", \"\"()".to_owned());
                 return Ok(());
@@ -116,7 +117,7 @@ impl<'m> Body<'_, 'm, '_> {
                 self.line(call);
                 return Ok(());
             }
-            // Nobody depends on an optimiser's knowledge.
+            // False is always correct: it only forgoes an optimisation.
             "llvm.is.constant" => {
                 self.define(value, "bitcast i1 false to i1");
                 return Ok(());
@@ -147,12 +148,12 @@ impl<'m> Body<'_, 'm, '_> {
             );
         }
         refuse(
-            format!("this writer does not know how to say `{name}` in LLVM 7"),
+            format!("this writer cannot express `{name}` in LLVM 7"),
             "use instructions, `llvm.nvvm.*` or inline PTX",
         )
     }
 
-    /// Calls an intrinsic that takes and gives what LLVM 22's does.
+    /// Calls an intrinsic whose arguments and result are the same in LLVM 22.
     pub(super) fn known(&mut self, value: Value<'m>, name: &str) -> Written<()> {
         let mut arguments = Vec::new();
         for argument in value.arguments() {
@@ -170,7 +171,7 @@ impl<'m> Body<'_, 'm, '_> {
         Ok(())
     }
 
-    /// Gives the first argument.
+    /// Returns the first argument.
     pub(super) fn forward(&mut self, value: Value<'m>) -> Written<()> {
         let ty = self.ty(value.ty())?;
         let argument = self.typed(value.operand(0))?;
@@ -184,7 +185,7 @@ impl<'m> Body<'_, 'm, '_> {
         Ok(())
     }
 
-    /// `memcpy`, `memmove` and `memset`, whose alignments stand at the pointers.
+    /// `memcpy`, `memmove` and `memset`, whose alignments are attributes of their pointers.
     fn copy(&mut self, value: Value<'m>, name: &str) -> Written<()> {
         let arguments = value.arguments();
         let mut name = name.to_owned();
@@ -198,7 +199,8 @@ impl<'m> Body<'_, 'm, '_> {
                 .parameter(&value.call_attributes(Place::Parameter(index)), false)?;
             let words: String = attributes.words.iter().map(|word| format!(" {word}")).collect();
             texts.push(format!("{ty}{words} {text}"));
-            // Overloaded on the pointers and the length; not on the byte of `memset` and the volatility.
+            // Overloaded on the pointers and the length, but not on the byte of `memset` and the
+            // volatile flag.
             if is_pointer(argument.ty()) || index == 2 {
                 name.push_str(&format!(".{}", mangled(argument.ty())?));
             }

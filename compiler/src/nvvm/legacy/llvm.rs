@@ -1,9 +1,9 @@
-//! A read-only view of an LLVM module, for what inkwell does not show: opcodes, flags, the source type of a
-//! `getelementptr`, attributes, metadata and constants.
+//! A read-only view of an LLVM module, for everything that inkwell does not expose: opcodes, flags,
+//! the source type of a `getelementptr`, attributes, metadata and constants.
 //!
-//! Every handle borrows the module it came from (`'m`), and no call here changes the module. That is what
-//! the safety comments below mean by "alive": LLVM keeps a value as long as its module is neither changed
-//! nor disposed of, and inkwell's borrow rules out both.
+//! Every handle borrows its module (`'m`), and no call here changes the module. The safety comments
+//! below rely on this when they say "alive": LLVM keeps a value as long as its module is neither
+//! changed nor disposed of, and inkwell's borrow rules out both.
 
 use std::ffi::{CStr, c_char};
 use std::marker::PhantomData;
@@ -35,27 +35,27 @@ pub(super) struct Block<'m>(LLVMBasicBlockRef, PhantomData<&'m ()>);
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Type<'m>(LLVMTypeRef, PhantomData<&'m ()>);
 
-/// What a type is made of.
+/// The structure of a type.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum Shape<'m> {
     Void,
     Half,
     Float,
     Double,
-    /// Width in bits.
+    /// Its width in bits.
     Int(u32),
-    /// Address space.
+    /// Its address space.
     Pointer(u32),
     Array(Type<'m>, u64),
     Vector(Type<'m>, u32),
     Struct,
     Function,
     Metadata,
-    /// A type that LLVM 7 for NVPTX has not, as LLVM 22 writes it.
+    /// A type that LLVM 7 for NVPTX lacks, in LLVM 22's spelling.
     Foreign(String),
 }
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     Parameter,
@@ -74,7 +74,7 @@ pub(super) enum Kind {
     Asm,
     Metadata,
     Block,
-    /// A constant that NVPTX has no use for (`blockaddress`, `token none`, `ptrauth`).
+    /// A constant without use on NVPTX (`blockaddress`, `token none`, `ptrauth`).
     Foreign,
 }
 
@@ -85,12 +85,12 @@ pub(super) enum Attribute<'m> {
     Enum(u32, u64),
     Type(u32, Type<'m>),
     Text(String, String),
-    /// One that holds a range or a list of ranges.
+    /// One with a range or a list of ranges.
     Range(u32),
 }
 
 impl Attribute<'_> {
-    /// The number that LLVM gives it, or `None` for one that is a string.
+    /// LLVM's number for it; `None` for a string attribute.
     pub(super) fn kind(&self) -> Option<u32> {
         match self {
             Attribute::Enum(kind, _) | Attribute::Type(kind, _) | Attribute::Range(kind) => {
@@ -101,7 +101,7 @@ impl Attribute<'_> {
     }
 }
 
-/// Where attributes stand.
+/// The position of attributes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Function,
@@ -120,7 +120,7 @@ impl Place {
     }
 }
 
-/// The text behind a pointer and a length, bytes that are not UTF-8 replaced.
+/// The text at a pointer with a length; invalid UTF-8 is replaced.
 fn text(data: *const c_char, length: usize) -> String {
     String::from_utf8_lossy(bytes(data, length)).into_owned()
 }
@@ -133,28 +133,29 @@ fn bytes<'a>(data: *const c_char, length: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(data.cast(), length) }
 }
 
-/// A C string of LLVM's, or nothing for null.
+/// An LLVM-owned C string; `None` for null.
 fn c_string(data: *const c_char) -> Option<String> {
     if data.is_null() {
         return None;
     }
-    // SAFETY: LLVM gives names, triples and layouts as C strings that live as long as what they name.
+    // SAFETY: LLVM returns names, triples and layouts as C strings that live as long as the object
+    // they name.
     Some(unsafe { CStr::from_ptr(data) }.to_string_lossy().into_owned())
 }
 
-/// Takes a message that LLVM allocated.
+/// Takes ownership of a message that LLVM allocated.
 fn message(data: *mut c_char) -> String {
     if data.is_null() {
         return String::new();
     }
     // SAFETY: LLVM's print functions return a C string that the caller owns.
     let text = unsafe { CStr::from_ptr(data) }.to_string_lossy().into_owned();
-    // SAFETY: as above; it is used no more.
+    // SAFETY: as above; it is not used afterwards.
     unsafe { LLVMDisposeMessage(data) };
     text
 }
 
-/// The number that LLVM gave the attribute `name`, or `None` if it knows none.
+/// LLVM's number for the attribute `name`; `None` if it is unknown.
 pub(super) fn attribute_kind(name: &str) -> Option<u32> {
     // SAFETY: the name is given with its length.
     let kind = unsafe { LLVMGetEnumAttributeKindForName(name.as_ptr().cast(), name.len()) };
@@ -176,7 +177,7 @@ impl<'m> Module<'m> {
         c_string(unsafe { LLVMGetDataLayoutStr(self.0) }).unwrap_or_default()
     }
 
-    /// Assembly that stands in the module outside every function.
+    /// Module-level inline assembly.
     pub(super) fn inline_asm(self) -> String {
         let mut length = 0;
         // SAFETY: the module is alive.
@@ -205,11 +206,11 @@ impl<'m> Module<'m> {
     }
 }
 
-/// Follows a list of LLVM's to its end.
+/// Follows one of LLVM's linked lists to its end.
 ///
 /// # Safety
 ///
-/// `next` must be fit for `first` and for all that it returns, other than null.
+/// `next` must accept `first` and every non-null value that it returns.
 unsafe fn list<'m>(
     first: LLVMValueRef,
     next: impl Fn(LLVMValueRef) -> LLVMValueRef,
@@ -225,7 +226,7 @@ unsafe fn list<'m>(
 
 impl<'m> Value<'m> {
     pub(super) fn kind(self) -> Kind {
-        /// LLVM's casting functions with the kind that each stands for; the first that fits holds.
+        /// LLVM's casting functions with their kinds; the first match wins.
         const CASTS: [(unsafe extern "C" fn(LLVMValueRef) -> LLVMValueRef, Kind); 18] = [
             (LLVMIsAInstruction, Kind::Instruction),
             (LLVMIsAArgument, Kind::Parameter),
@@ -246,7 +247,7 @@ impl<'m> Value<'m> {
             (LLVMIsABasicBlock, Kind::Block),
             (LLVMIsAMDNode, Kind::Metadata),
         ];
-        // SAFETY: the casting functions take every value and give null for one of another kind.
+        // SAFETY: the casting functions take every value and return null for one of another kind.
         let fits = |cast: unsafe extern "C" fn(LLVMValueRef) -> LLVMValueRef| unsafe {
             !cast(self.0).is_null()
         };
@@ -263,7 +264,7 @@ impl<'m> Value<'m> {
         Type(unsafe { LLVMTypeOf(self.0) }, PhantomData)
     }
 
-    /// Its name, or `None` if it is only numbered.
+    /// Its name; `None` if it is only numbered.
     pub(super) fn name(self) -> Option<Vec<u8>> {
         let mut length = 0;
         // SAFETY: the value is alive.
@@ -271,7 +272,7 @@ impl<'m> Value<'m> {
         (length > 0).then(|| bytes(data, length).to_vec())
     }
 
-    /// As LLVM 22 writes it.
+    /// Its text, as LLVM 22 prints it.
     pub(super) fn print(self) -> String {
         // SAFETY: the value is alive.
         message(unsafe { LLVMPrintValueToString(self.0) }).trim().to_owned()
@@ -308,9 +309,10 @@ impl<'m> Value<'m> {
         self.kind() == Kind::Int && matches!(self.ty().shape(), Shape::Int(width) if width <= 64)
     }
 
-    /// The bytes of an `[n x i8]` constant that is stored as such.
+    /// The bytes of an `[n x i8]` constant that is stored as a string.
     pub(super) fn string(self) -> Option<&'m [u8]> {
-        // SAFETY: the casting function takes every value; LLVM answers for what is stored as data.
+        // SAFETY: the casting function takes every value; LLVM answers only for constants stored as
+        // data.
         if unsafe {
             LLVMIsAConstantDataSequential(self.0).is_null() || LLVMIsConstantString(self.0) == 0
         } {
@@ -324,7 +326,7 @@ impl<'m> Value<'m> {
 
     /// Element `index` of an aggregate constant.
     pub(super) fn element(self, index: u32) -> Option<Value<'m>> {
-        // SAFETY: the value is a constant; LLVM gives null for what is not there.
+        // SAFETY: the value is a constant; LLVM returns null for a missing element.
         let element = unsafe { LLVMGetAggregateElement(self.0, index) };
         (!element.is_null()).then_some(Value(element, PhantomData))
     }

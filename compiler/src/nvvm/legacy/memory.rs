@@ -6,15 +6,15 @@ use super::body::Body;
 use super::llvm::{Shape, Type, Value};
 use super::refusal::{Written, refuse};
 
-/// Metadata of loads that LLVM 7 reads as LLVM 22 does. What else there is (aliasing classes, `!noundef`, …)
-/// only guides optimisation and is dropped.
+/// Load metadata with the same meaning in LLVM 7 and LLVM 22. All other kinds (aliasing classes,
+/// `!noundef`, …) only guide optimisation and are dropped.
 const LOAD_METADATA: [&str; 2] = ["range", "invariant.load"];
 
 impl<'m> Body<'_, 'm, '_> {
     pub(super) fn alloca(&mut self, value: Value<'m>) -> Written<()> {
         if value.ty().shape() != Shape::Pointer(0) {
             return refuse(
-                "libNVVM's data layout has stack slots in the generic address space only",
+                "libNVVM's data layout has stack slots only in the generic address space",
                 "use `alloca` in address space 0 and `addrspacecast`",
             );
         }
@@ -31,7 +31,7 @@ impl<'m> Body<'_, 'm, '_> {
         self.erase(value)
     }
 
-    /// `nuw` and `nusw` are dropped: they only tell an optimiser what the sum does not do.
+    /// Drops `nuw` and `nusw`, which only inform an optimiser.
     pub(super) fn gep(&mut self, value: Value<'m>) -> Written<()> {
         let operands = value.operands();
         let source = self.ty(value.gep_source())?;
@@ -61,8 +61,8 @@ impl<'m> Body<'_, 'm, '_> {
             self.define(value, &text);
             return Ok(());
         }
-        // libNVVM has no atomic loads. A volatile one is `ld.volatile`, which PTX gives the meaning of
-        // `ld.relaxed.sys`: no weaker than any scope needs.
+        // libNVVM has no atomic loads. A volatile one becomes `ld.volatile`, which PTX defines as
+        // `ld.relaxed.sys`: strong enough for every scope.
         check_atomic(value.ty(), value.alignment())?;
         self.fences_around(value, ordering, true, |body| {
             body.define(value, &text);
@@ -97,7 +97,8 @@ fn alignment(value: Value<'_>) -> String {
     }
 }
 
-/// A volatile access is one access only for a scalar of a size that PTX has, where it is aligned.
+/// A volatile access is a single access only if it is aligned and of a scalar type whose size PTX
+/// supports.
 fn check_atomic(ty: Type<'_>, alignment: u32) -> Written<()> {
     let size = match ty.shape() {
         Shape::Int(8) => 1,
@@ -106,14 +107,14 @@ fn check_atomic(ty: Type<'_>, alignment: u32) -> Written<()> {
         Shape::Int(64) | Shape::Double | Shape::Pointer(_) => 8,
         _ => {
             return refuse(
-                format!("an atomic access to `{}` would be several", ty.print()),
+                format!("an atomic access to `{}` would become several accesses", ty.print()),
                 "use integers of 8, 16, 32 or 64 bits, floats or pointers",
             );
         }
     };
     if alignment != 0 && alignment < size {
         return refuse(
-            "an atomic access that is not aligned would be several",
+            "an unaligned atomic access would become several accesses",
             "align it to its size",
         );
     }

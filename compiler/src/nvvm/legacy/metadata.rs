@@ -14,7 +14,8 @@ pub(super) struct Nodes<'m> {
     known: HashMap<Value<'m>, usize>,
 }
 
-/// The loop hints that LLVM 7 reads as LLVM 22 does (LLVM 7 Language Reference, "llvm.loop").
+/// The loop hints with the same meaning in LLVM 7 and LLVM 22 (LLVM 7 Language Reference,
+/// "llvm.loop").
 const LOOP_HINTS: [&str; 5] = [
     "llvm.loop.unroll.count",
     "llvm.loop.unroll.disable",
@@ -23,11 +24,11 @@ const LOOP_HINTS: [&str; 5] = [
     "llvm.loop.unroll.runtime.disable",
 ];
 
-/// Behaviours of module flags that LLVM 7 knows: 1 (error) to 7 (max).
+/// Module flag behaviours that LLVM 7 knows: 1 (error) to 7 (max).
 const FLAG_BEHAVIOURS: std::ops::RangeInclusive<i64> = 1..=7;
 
 impl Nodes<'_> {
-    /// Adds a node, given as what follows `!n = `, and gives its number.
+    /// Adds a node, given as the text after `!n = `, and returns its number.
     pub(super) fn add(&mut self, text: impl Into<String>) -> usize {
         self.lines.push(text.into());
         self.lines.len() - 1
@@ -39,12 +40,12 @@ impl Nodes<'_> {
 }
 
 impl<'m> Writer<'m, '_> {
-    /// A node, written with all that it holds.
+    /// Writes a node with all its operands.
     pub(super) fn node(&mut self, node: Value<'m>) -> Written<usize> {
         if let Some(&number) = self.nodes.known.get(&node) {
             return Ok(number);
         }
-        // The number is taken first: a node may hold itself.
+        // Reserve the number first: a node may contain itself.
         let number = self.nodes.add("");
         self.nodes.known.insert(node, number);
         let operands: Vec<String> = node
@@ -66,8 +67,8 @@ impl<'m> Writer<'m, '_> {
         })
     }
 
-    /// The `!llvm.loop` of a branch: its unrolling hints. What else it says (`mustprogress`, vectorisation,
-    /// source ranges) is dropped. `None` if nothing is left.
+    /// The unrolling hints in a branch's `!llvm.loop`. Drops its other operands (`mustprogress`,
+    /// vectorisation, source ranges). `None` if nothing is left.
     pub(super) fn loop_hints(&mut self, node: Value<'m>) -> Written<Option<usize>> {
         if let Some(&number) = self.nodes.known.get(&node) {
             return Ok(Some(number));
@@ -91,13 +92,13 @@ impl<'m> Writer<'m, '_> {
         Ok(Some(number))
     }
 
-    /// A flag of `!llvm.module.flags`, unless LLVM 7 would not know its behaviour or it speaks of debug
-    /// information.
+    /// A flag of `!llvm.module.flags`, unless LLVM 7 does not know its behaviour or it concerns
+    /// debug information.
     pub(super) fn module_flag(&mut self, flag: Value<'m>) -> Written<Option<usize>> {
         let operands = flag.meta_operands();
         let [Meta::Constant(behaviour), Meta::Text(name), _] = operands[..] else {
             return refuse(
-                "a module flag is not a behaviour, a name and a value",
+                "a module flag does not consist of a behaviour, a name and a value",
                 "correct `!llvm.module.flags`",
             );
         };

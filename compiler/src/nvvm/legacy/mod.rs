@@ -1,8 +1,8 @@
-//! The legacy dialect writer: LLVM 7 text with typed pointers, from a module of LLVM 22.
+//! The legacy dialect writer: LLVM 7 text with typed pointers, from an LLVM 22 module.
 //!
-//! Below `compute_100` libNVVM reads LLVM 7's language only. LLVM 22 has opaque pointers and cannot write it, so
-//! this module does, for every module that inkwell can build, not only for Gridlet's own. The module is read
-//! and not changed. Equal modules give equal text.
+//! Below `compute_100`, libNVVM reads only LLVM 7's language, which LLVM 22 cannot write because
+//! its pointers are opaque. This writer handles every module that inkwell can build, not only
+//! Gridlet's own. It does not change the module, and equal modules give equal text.
 //!
 //! ```no_run
 //! # fn f(module: &inkwell::module::Module<'_>) -> gridlet::Result<()> {
@@ -11,36 +11,38 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # What is accepted
+//! # Accepted modules
 //!
-//! A module that LLVM's verifier accepts, for `nvptx64` or no target, with a data layout that agrees with
-//! libNVVM's or none. In it: functions, variables in global, shared and constant memory, every type but those
-//! below, all instructions that are not about exceptions or variable arguments, assembly, the intrinsics listed
-//! below, `!nvvm.annotations`, `!llvm.module.flags`, unrolling hints in `!llvm.loop`, `!range` and
-//! `!invariant.load` of loads.
+//! A module that LLVM's verifier accepts, for `nvptx64` or without a target, with a data layout
+//! that agrees with libNVVM's or without one. It may contain functions, variables in global, shared
+//! and constant memory, every type except those below, all instructions except those for exceptions
+//! and variable arguments, assembly, the intrinsics listed below, `!nvvm.annotations`,
+//! `!llvm.module.flags`, unrolling hints in `!llvm.loop`, and `!range` and `!invariant.load` on
+//! loads.
 //!
-//! What cannot be said is refused by an error that names the function, shows the instruction, says why, and
-//! says what to use instead. What libNVVM would take and get wrong is refused too. What libNVVM refuses with a
-//! clear message of its own (an integer of 33 bits, a variable whose initial value is a difference of
-//! addresses) is written and left to it.
+//! The writer refuses constructs that it cannot express, with an error that names the function,
+//! shows the instruction, gives the reason and suggests a replacement. It also refuses constructs
+//! that libNVVM accepts but miscompiles. It writes constructs that libNVVM refuses with a clear
+//! message of its own (an integer of 33 bits, a variable initialised with a difference of
+//! addresses).
 //!
-//! # How things are written
+//! # Translation
 //!
-//! | LLVM 22 | The text |
+//! | LLVM 22 | Text |
 //! |---|---|
 //! | `ptr`, `ptr addrspace(3)` | `i8*`, `i8 addrspace(3)*`; `alloca`, `getelementptr` and `byval` give pointers to their own type |
-//! | a use that needs another pointee | `%p.cast = bitcast i8* %p to float*` before it; of a constant, a `bitcast` expression in place |
+//! | a use that needs another pointee | `%p.cast = bitcast i8* %p to float*` before it; for a constant, a `bitcast` expression in place |
 //! | a typed pointer used as a value | `%p.i8 = bitcast float* %p to i8*` after its definition |
-//! | a value or block without a name | `%v7`, `%p0`, `%b3`: the number that LLVM 22 prints, after a letter |
+//! | an unnamed value or block | `%v7`, `%p0`, `%b3`: a letter and the number that LLVM 22 prints |
 //! | `ptr byval(T) align A %p` | `T* byval align A %p` |
 //! | a parameter or result in [`LegacyOptions::pointees`] | a pointer to an opaque structure |
 //! | `ptx_kernel` | a plain function, and `!"kernel", i32 1` in `!nvvm.annotations` |
 //! | `"nvvm.maxntid"="x,y,z"`, `reqntid`, `minctasm`, `maxnreg`, `cluster_dim`, `maxclusterrank`; `"nvvm.grid_constant"` of a parameter | the annotations `maxntidx` …, `reqntidx` …, `minctasm`, `maxnreg`, `cluster_dim_x` …, `cluster_max_blocks`, `grid_constant` |
 //! | `fneg x` | `fsub -0.0, x` |
-//! | `freeze x` | a `mov` in assembly: one value, which no optimiser looks into; `freeze undef` is zero |
+//! | `freeze x` | a `mov` in assembly, opaque to optimisers; `freeze undef` is zero |
 //! | `poison` | `undef` |
-//! | `insertelement <2 x half>` | the same of `<2 x i16>`, between bit casts |
-//! | `memory(…)` of a declaration | `readnone`, `readonly`, `argmemonly`, … where they promise no more than it did |
+//! | `insertelement <2 x half>` | the same on `<2 x i16>`, between bit casts |
+//! | `memory(…)` of a declaration | `readnone`, `readonly`, `argmemonly`, … where they promise no more than it does |
 //! | `load atomic`, `store atomic` | `load volatile`, `store volatile`, with fences for their ordering |
 //! | `atomicrmw`, `cmpxchg` | the same, or `llvm.nvvm.atomic.*` for `block` and system scope, with fences for their ordering (see `atomics`) |
 //! | `fence` | `llvm.nvvm.membar.{cta,gl,sys}` |
@@ -48,24 +50,25 @@
 //! | `smax`, `umin`, `abs`, `scmp`, `*.sat`, `fpto*i.sat`, `round`, `rint`, `trunc`, `fabs`, `ptrmask`, … | instructions and `llvm.nvvm.*` with the same results (see `rewrites`) |
 //! | `llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)` | `llvm.nvvm.barrier0()` |
 //! | `llvm.nvvm.activemask`, `redux.sync.*`, `nanosleep`, clusters, … | the PTX instruction in assembly (see `ptx`) |
-//! | local symbols that PTX cannot say | renamed |
+//! | local symbols that PTX cannot spell | renamed |
 //! | debug information | refused, or left out with [`LegacyOptions::drop_debug_info`] |
 //!
-//! Dropped, because nothing but an optimiser's knowledge depends on them: `nuw` and `nusw` of `getelementptr`,
-//! `nneg`, `disjoint`, `samesign`, flags of `trunc`, fast-math flags of `select` and `phi`, aliasing metadata,
-//! `llvm.lifetime.*`, `tail`, visibility, comdats, and attributes like `willreturn` and `noundef`. So are string
-//! attributes other than those above: rounding and flushing are libNVVM's options (`-ftz=1`), not a function's.
+//! Dropped, because they only inform an optimiser: `nuw` and `nusw` of `getelementptr`, `nneg`,
+//! `disjoint`, `samesign`, flags of `trunc`, fast-math flags of `select` and `phi`, aliasing
+//! metadata, `llvm.lifetime.*`, `tail`, visibility, comdats, and attributes like `willreturn` and
+//! `noundef`. String attributes other than those above are dropped too: rounding and flushing are
+//! options of libNVVM (`-ftz=1`), not properties of a function.
 //!
-//! # What is refused
+//! # Refused constructs
 //!
-//! `bfloat` and every other type that LLVM 7 for NVPTX has not; address spaces other than 0, 1, 3, 4 and 5;
-//! stack slots outside address space 0; `frem` (libNVVM takes the floor of the quotient); atomic operations on 8,
-//! 16 and 128 bits and those that PTX has not; exceptions, `indirectbr`, `blockaddress`, `va_arg` and variable
-//! arguments; `musttail`; calls of kernels; operand bundles other than `llvm.assume`'s; `byref`, `inalloca` and
-//! other attributes that change how a function is called; initial values of shared memory; `thread_local`,
-//! sections, constructors, `ifunc`, aliases, `module asm`; names of external symbols that PTX has
-//! not; intrinsics that are in none of the lists. libNVVM calls an intrinsic that it does not know as if it were
-//! a function, so no name passes unread.
+//! `bfloat` and every other type that LLVM 7 for NVPTX lacks; address spaces other than 0, 1, 3, 4
+//! and 5; stack slots outside address space 0; `frem` (libNVVM rounds the quotient down); atomic
+//! operations on 8, 16 and 128 bits and those that PTX lacks; exceptions, `indirectbr`,
+//! `blockaddress`, `va_arg` and variable arguments; `musttail`; calls of kernels; operand bundles
+//! other than `llvm.assume`'s; `byref`, `inalloca` and other attributes that change how a function
+//! is called; initial values of shared memory; `thread_local`, sections, constructors, `ifunc`,
+//! aliases, `module asm`; names of external symbols that PTX cannot spell; unlisted intrinsics.
+//! libNVVM calls an unknown intrinsic as if it were a function, so every name is checked.
 
 use inkwell::module::Module;
 
@@ -92,18 +95,18 @@ mod rewrites;
 mod types;
 mod writer;
 
-/// What a caller can say about the text.
+/// Options for the legacy writer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LegacyOptions {
-    /// Parameters and results that are pointers to opaque structures in the text.
+    /// Parameters and results that the text declares as pointers to opaque structures.
     pub pointees: Vec<PointeeHint>,
-    /// Whether debug information is left out. Without it, a module that has some is refused.
+    /// Whether to drop debug information. Otherwise a module that has some is refused.
     pub drop_debug_info: bool,
 }
 
 impl LegacyOptions {
-    /// The options for a module that may launch kernels: the device runtime's functions are declared as CUDA's
-    /// header declares them, stream handles as pointers to `%struct.CUstream_st`.
+    /// The options for a module that may launch kernels: the device runtime's functions are
+    /// declared as in CUDA's header, with stream handles as pointers to `%struct.CUstream_st`.
     pub fn device_runtime() -> Self {
         let hint = |(function, parameter, structure): (String, u32, &str)| PointeeHint {
             function,
@@ -115,20 +118,21 @@ impl LegacyOptions {
     }
 }
 
-/// Says that a pointer in a function's type is written as one to an opaque structure, as a C header declares
-/// it: `declare i32 @cudaLaunchDeviceV2(i8*, %struct.CUstream_st*)`. Calls cast their arguments.
+/// Makes the text declare a pointer in a function's type as a pointer to an opaque structure, as a
+/// C header does: `declare i32 @cudaLaunchDeviceV2(i8*, %struct.CUstream_st*)`. Calls cast their
+/// arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PointeeHint {
     /// The function's name.
     pub function: String,
-    /// Which pointer of it.
+    /// The pointer's position.
     pub place: HintPlace,
     /// The structure's name, without `%`: `struct.CUstream_st`. The text declares it as opaque, unless the
     /// module has a structure of that name.
     pub structure: String,
 }
 
-/// A place in a function's type.
+/// A position in a function's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HintPlace {
     /// A parameter, counted from 0.
@@ -137,18 +141,18 @@ pub enum HintPlace {
     Result,
 }
 
-/// Writes a module in libNVVM's legacy dialect. The module's documentation says how.
+/// Writes a module in libNVVM's legacy dialect, as described in the documentation of this module.
 ///
 /// # Errors
 ///
-/// [`Error::Invalid`] if LLVM's verifier rejects the module, or if it has debug information that was not given
-/// up; [`Error::Tool`] for what the dialect cannot say.
+/// [`Error::Invalid`] if LLVM's verifier rejects the module, or if it has debug information that
+/// the options do not drop; [`Error::Tool`] if the dialect cannot express part of it.
 pub fn write(module: &Module<'_>, options: &LegacyOptions) -> Result<String> {
     module.verify().map_err(|log| invalid(&log.to_string()))?;
     writer::Writer::new(llvm::Module::new(module), options).write()
 }
 
-/// What LLVM's verifier finds wrong with a module.
+/// The error for a module that LLVM's verifier rejects.
 pub(super) fn invalid(log: &str) -> Error {
     Error::Invalid(format!("the module is not valid LLVM IR:\n{}", log.trim_end()))
 }

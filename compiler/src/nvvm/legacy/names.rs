@@ -1,4 +1,4 @@
-//! Identifiers: how names are spelled, and how values that have none, or need a second one, get theirs.
+//! Identifiers: spelling names, and choosing names for values that have none or need a second one.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,12 +12,12 @@ pub(super) fn spell(sigil: char, name: &[u8]) -> String {
     format!("{sigil}\"{}\"", escape(name))
 }
 
-/// The name of a block where it begins: without sigil, with a colon.
+/// The label at the start of a block: its name without sigil, with a colon.
 pub(super) fn label(spelled: &str) -> String {
     format!("{}:", spelled.strip_prefix('%').unwrap_or(spelled))
 }
 
-/// What stands between the quotes of an LLVM string.
+/// Escapes the contents of a quoted LLVM string.
 pub(super) fn escape(data: &[u8]) -> String {
     let mut text = String::with_capacity(data.len());
     for &byte in data {
@@ -34,17 +34,17 @@ pub(super) fn escape(data: &[u8]) -> String {
 #[derive(Default)]
 pub(super) struct Names {
     taken: HashSet<Vec<u8>>,
-    /// How many were counted of a base, so that no name is tried twice.
+    /// The last number tried for each base, so that no name is tried twice.
     counts: HashMap<String, u32>,
 }
 
 impl Names {
-    /// Takes a name that is given, and so free.
+    /// Reserves a given, unique name.
     pub(super) fn take(&mut self, name: &[u8]) {
         self.taken.insert(name.to_vec());
     }
 
-    /// Takes `base`, or `base.1`, `base.2`, … if it is taken.
+    /// Reserves `base`, or `base.1`, `base.2`, … if it is in use.
     pub(super) fn fresh(&mut self, base: &str) -> String {
         if self.taken.insert(base.as_bytes().to_vec()) {
             return base.to_owned();

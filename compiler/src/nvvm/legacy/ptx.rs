@@ -1,5 +1,5 @@
-//! The `llvm.nvvm.*` intrinsics: those that libNVVM knows under the same name, those that it knows under
-//! another, and those that only PTX has.
+//! The `llvm.nvvm.*` intrinsics: those that libNVVM knows under the same name, those that it knows
+//! under another name, and those that exist only as PTX instructions.
 
 use super::body::{Argument, Body};
 use super::constants::is_pointer;
@@ -7,8 +7,8 @@ use super::llvm::{Shape, Value};
 use super::refusal::{Written, refuse};
 use super::types::mangled;
 
-/// Known to libNVVM 13.0 with the same types and meaning; found by asking it for the PTX of each. In braces are
-/// the parts of which each is one.
+/// Intrinsics that libNVVM 13.0 knows with the same types and meaning, according to the PTX that it
+/// generates for each. Braces list alternatives.
 const KNOWN: [&str; 35] = [
     "bar.warp.sync",
     "d2f.{rm,rn,rp,rz}{,.ftz}",
@@ -47,20 +47,20 @@ const KNOWN: [&str; 35] = [
     "{i,ll,ui,ull}2f.{rm,rn,rp,rz}",
 ];
 
-/// What a piece of assembly may do beside giving its result.
+/// The side effects of a piece of assembly.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effect {
     /// Nothing.
     Pure,
-    /// It depends on when it runs, or on which threads run it.
+    /// Its result depends on when it runs, or on which threads run it.
     Bound,
-    /// It orders accesses to memory too.
+    /// It also orders memory accesses.
     Memory,
 }
 use Effect::{Bound, Memory, Pure};
 
-/// The intrinsics that libNVVM calls as unknown functions, as PTX: `$0` is the result, if there is one, and the
-/// operands follow.
+/// PTX for the intrinsics that libNVVM would call as unknown functions: `$0` is the result, if
+/// there is one, followed by the operands.
 const ASSEMBLY: [(&str, &str, Effect); 47] = [
     ("activemask", "activemask.b32 $0;", Bound),
     ("barrier.cluster.arrive", "barrier.cluster.arrive;", Memory),
@@ -111,11 +111,12 @@ const ASSEMBLY: [(&str, &str, Effect); 47] = [
     ("rsqrt.approx.ftz.d", "rsqrt.approx.ftz.f64 $0, $1;", Pure),
 ];
 
-/// The modes of `llvm.nvvm.shfl.sync.i32`, which gives the predicate too (NVVM IR Specification, "Data Movement").
+/// The modes of `llvm.nvvm.shfl.sync.i32`, which also returns the predicate (NVVM IR Specification,
+/// "Data Movement").
 const SHUFFLES: [&str; 4] = ["idx", "up", "down", "bfly"];
 
 impl<'m> Body<'_, 'm, '_> {
-    /// Writes a call of `llvm.nvvm.*`, given without the types it is overloaded on.
+    /// Writes a call of `llvm.nvvm.*`, given without its overload types.
     pub(super) fn nvvm(&mut self, value: Value<'m>, full_name: &str) -> Written<()> {
         let name = full_name.trim_start_matches("llvm.nvvm.");
         if KNOWN.iter().any(|pattern| fits(pattern, name)) {
@@ -147,7 +148,7 @@ impl<'m> Body<'_, 'm, '_> {
             ("reflect", _) => self.known(value, "__nvvm_reflect"),
             _ if name.starts_with("shfl.sync.") => self.shuffle_with_predicate(value, name),
             _ if name.starts_with("shfl.") || name.starts_with("vote.") => refuse(
-                format!("PTX has no `{full_name}` from sm_70 on"),
+                format!("PTX has no `{full_name}` on sm_70 and later"),
                 "use the intrinsic with `sync` and a mask",
             ),
             _ => refuse(format!("libNVVM's legacy dialect has no `{full_name}`"), "use inline PTX"),
@@ -169,7 +170,7 @@ impl<'m> Body<'_, 'm, '_> {
             "sync.count" => return self.known(value, "llvm.nvvm.barrier.sync.cnt"),
             _ => {}
         }
-        // `red`, the operation, perhaps `aligned`, and whether a count of threads is given.
+        // `red`, the operation, optionally `aligned`, and whether a thread count is given.
         let parts: Vec<&str> = name.split('.').collect();
         let (operation, aligned, counted) = match parts[..] {
             ["red", operation, "aligned", all] => (operation, ".aligned", all == "count"),
@@ -198,7 +199,7 @@ impl<'m> Body<'_, 'm, '_> {
         let pointer = value.operand(0);
         if pointer.ty().shape() != Shape::Pointer(0) {
             return refuse(
-                "libNVVM has this intrinsic for generic pointers only",
+                "libNVVM has this intrinsic only for generic pointers",
                 "cast the pointer, or use `atomicrmw`",
             );
         }
@@ -252,8 +253,8 @@ impl<'m> Body<'_, 'm, '_> {
         Ok(())
     }
 
-    /// A piece of PTX in place of a call. Assembly has no predicates as operands: an `i1` goes in as an `i32`
-    /// that is 0 or 1, and comes out as one.
+    /// PTX assembly in place of a call. Assembly cannot take predicates as operands: an `i1` goes
+    /// in as an `i32` that is 0 or 1, and comes out as one.
     fn assembly(&mut self, value: Value<'m>, ptx: &str, effect: Effect) -> Written<()> {
         let mut constraints = Vec::new();
         let (result, is_bit) = match value.ty().shape() {
@@ -309,11 +310,11 @@ fn register(ty: &str) -> Written<char> {
         "i64" => 'l',
         "float" => 'f',
         "double" => 'd',
-        _ => return refuse(format!("no register of PTX holds `{ty}`"), "use 16, 32 or 64 bits"),
+        _ => return refuse(format!("no PTX register holds `{ty}`"), "use 16, 32 or 64 bits"),
     })
 }
 
-/// Whether a name is one of those that a pattern of [`KNOWN`] stands for.
+/// Whether a name matches a pattern of [`KNOWN`].
 fn fits(pattern: &str, name: &str) -> bool {
     let Some((before, rest)) = pattern.split_once('{') else { return pattern == name };
     let (Some(name), Some((choices, after))) = (name.strip_prefix(before), rest.split_once('}'))

@@ -1,29 +1,29 @@
-//! Why something cannot be written. Where it stands is added by whoever knows: the loop over instructions,
-//! the one over functions, the one over globals.
+//! Why a construct cannot be written. The loops over instructions, functions and globals add its
+//! position.
 
 use crate::error::Error;
 
 /// The tool's name in [`Error::Tool`].
 const TOOL: &str = "legacy dialect writer";
 
-/// Something that LLVM 7 or libNVVM's legacy dialect cannot say.
+/// A construct that LLVM 7 or libNVVM's legacy dialect cannot express.
 #[derive(Debug)]
 pub(super) struct Refusal {
     why: String,
     instead: String,
 }
 
-/// What the writer's parts give.
+/// The result of the writer's functions.
 pub(super) type Written<T> = std::result::Result<T, Refusal>;
 
-/// Refuses: `why` it cannot be written, and what to use `instead`.
+/// Refuses a construct: `why` it cannot be written, and what to use `instead`.
 pub(super) fn refuse<T>(why: impl Into<String>, instead: impl Into<String>) -> Written<T> {
     Err(Refusal { why: why.into(), instead: instead.into() })
 }
 
 impl Refusal {
-    /// The error for a caller: `what` was being written ("function `k`") when `text`, as LLVM 22 prints it,
-    /// could not be.
+    /// The error for a caller: the item being written, as in "function `k`", and the refused
+    /// construct `text`, as LLVM 22 prints it.
     pub(super) fn at(self, what: &str, text: &str) -> Error {
         let quoted = if text.is_empty() { String::new() } else { format!("  {text}\n") };
         Error::Tool {

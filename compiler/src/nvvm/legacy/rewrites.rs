@@ -1,11 +1,11 @@
-//! Intrinsics that LLVM 7 or libNVVM has not, as instructions.
+//! Intrinsics that LLVM 7 or libNVVM lacks, rewritten as instructions.
 
 use super::body::{Argument, Body};
 use super::llvm::{Shape, Type, Value};
 use super::refusal::{Written, refuse};
 
 impl<'m> Body<'_, 'm, '_> {
-    /// Writes what `name` does, if this file knows it.
+    /// Writes instructions equivalent to `name`; returns false if this file does not know it.
     pub(super) fn rewritten(&mut self, value: Value<'m>, name: &str) -> Written<bool> {
         match name.trim_start_matches("llvm.") {
             "smax" => self.extreme(value, "sgt")?,
@@ -35,7 +35,8 @@ impl<'m> Body<'_, 'm, '_> {
             "trunc" => {
                 self.lanes(value, |body, ty, operand| body.rounded(value, ty, operand, "trunc"))?
             }
-            // `llvm.nvvm.round` is `cvt.rni`: to the nearest, ties to even, as these three are.
+            // `llvm.nvvm.round` is `cvt.rni`, which rounds to nearest, ties to even, as these three
+            // do.
             "rint" | "nearbyint" | "roundeven" => {
                 self.lanes(value, |body, ty, operand| body.rounded(value, ty, operand, "round"))?;
             }
@@ -58,7 +59,7 @@ impl<'m> Body<'_, 'm, '_> {
         Ok(())
     }
 
-    /// Defines `value` as one of two.
+    /// Defines `value` by a `select`.
     fn choose(&mut self, value: Value<'m>, condition: &str, yes: &Argument, no: &Argument) {
         let text = format!("select {} {condition}, {yes}, {no}", truth(value.ty()));
         self.define(value, &text);
@@ -87,8 +88,8 @@ impl<'m> Body<'_, 'm, '_> {
         Ok(())
     }
 
-    /// `uadd.sat` and `usub.sat`: a sum below an operand becomes all ones; a difference whose subtrahend is
-    /// above becomes zero.
+    /// `uadd.sat` and `usub.sat`: a sum below an operand becomes all ones; a difference with a
+    /// larger subtrahend becomes zero.
     fn unsigned_saturating(&mut self, value: Value<'m>, word: &str) -> Written<()> {
         let (left, right) = (self.argument(value.operand(0))?, self.operand(value.operand(1))?);
         let ty = left.ty.as_str();
@@ -102,8 +103,8 @@ impl<'m> Body<'_, 'm, '_> {
         Ok(())
     }
 
-    /// `sadd.sat` and `ssub.sat`: the result wrapped if its sign is not what the operands' signs allow; then
-    /// the limit on the side of the first operand is taken.
+    /// `sadd.sat` and `ssub.sat`: the result wrapped if its sign contradicts the operands' signs;
+    /// it then becomes the limit with the first operand's sign.
     fn signed_saturating(&mut self, value: Value<'m>, word: &str) -> Written<()> {
         let (left, right) = (self.argument(value.operand(0))?, self.operand(value.operand(1))?);
         let (ty, width) = (left.ty.clone(), scalar_width(value.ty())?);
@@ -129,8 +130,9 @@ impl<'m> Body<'_, 'm, '_> {
         Ok(())
     }
 
-    /// libNVVM has the overflow intrinsics for 16, 32 and 64 bits. Narrower operands are widened to twice
-    /// their width or more, where nothing overflows, and the result is compared with what is left of it.
+    /// libNVVM has the overflow intrinsics for 16, 32 and 64 bits. Narrower operands are extended
+    /// to at least twice their width, where nothing overflows, and the result is compared with its
+    /// truncation.
     fn overflowing(
         &mut self,
         value: Value<'m>,
@@ -167,8 +169,8 @@ impl<'m> Body<'_, 'm, '_> {
         Ok(())
     }
 
-    /// Does `scalar` for the value, or for each lane of a vector. `scalar` gets the type of the operand and its
-    /// name, and gives the instruction whose result is wanted.
+    /// Applies `scalar` to the value, or to each lane of a vector. `scalar` gets the type and the
+    /// name of the operand, and returns the instruction that computes the result.
     fn lanes(
         &mut self,
         value: Value<'m>,
@@ -200,8 +202,8 @@ impl<'m> Body<'_, 'm, '_> {
         Ok(())
     }
 
-    /// A saturating conversion. `cvt.rzi` saturates; what it makes of NaN depends on the types, so 0 is chosen
-    /// here (PTX ISA, "cvt").
+    /// A saturating conversion. `cvt.rzi` saturates, but its result for NaN depends on the types,
+    /// so a `select` makes it 0 (PTX ISA, "cvt").
     fn saturated(
         &mut self,
         value: Value<'m>,
@@ -232,7 +234,7 @@ impl<'m> Body<'_, 'm, '_> {
             (1..=32, false) => (32, "ui"),
             (33..=64, true) => (64, "ll"),
             (33..=64, false) => (64, "ull"),
-            _ => return refuse("PTX converts to 64 bits at most", "convert to `i64`"),
+            _ => return refuse("PTX converts to at most 64 bits", "convert to `i64`"),
         };
         let wide = format!("i{register}");
         let name = format!("llvm.nvvm.{letter}2{suffix}.rz");
@@ -283,7 +285,8 @@ impl<'m> Body<'_, 'm, '_> {
         ))
     }
 
-    /// `llvm.nvvm.trunc` or `llvm.nvvm.round`; a `half` is a `float` meanwhile, which loses nothing.
+    /// `llvm.nvvm.trunc` or `llvm.nvvm.round`; a `half` is computed as a `float`, which loses
+    /// nothing.
     fn rounded(
         &mut self,
         value: Value<'m>,
@@ -309,8 +312,8 @@ impl<'m> Body<'_, 'm, '_> {
         self.declared_call(&format!("llvm.nvvm.{word}.{letter}"), ty, &[Argument::new(ty, operand)])
     }
 
-    /// `llvm.round`: ties away from zero. The part after the point is exact, so the comparison with a half is;
-    /// what is NaN or infinite compares false and stays.
+    /// `llvm.round`: ties away from zero. The fractional part is exact, and so is its comparison
+    /// with a half; for NaN and infinity the comparison is false and the value stays.
     fn half_away(&mut self, value: Value<'m>, ty: Type<'m>, operand: &str) -> Written<String> {
         let text = match ty.shape() {
             Shape::Float => "float",
@@ -372,7 +375,7 @@ fn scalar_width(ty: Type<'_>) -> Written<u32> {
     match ty.shape() {
         Shape::Int(width) => Ok(width),
         Shape::Vector(element, _) => scalar_width(element),
-        _ => refuse("it is no integer", "use integers"),
+        _ => refuse("it is not an integer", "use integers"),
     }
 }
 

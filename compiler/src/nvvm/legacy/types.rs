@@ -6,7 +6,7 @@ use super::llvm::{Shape, Type};
 use super::names::{Names, spell};
 use super::refusal::{Written, refuse};
 
-/// The pointee of every pointer that no use says more about.
+/// The pointee of pointers without a known type.
 pub(super) const ERASED: &str = "i8";
 
 /// The structure types of a module, in the order in which the text first names them.
@@ -15,12 +15,12 @@ pub(super) struct Types<'m> {
     names: Names,
     named: HashMap<Type<'m>, String>,
     definitions: Vec<String>,
-    /// The structures that hints name, with the place of their definition.
+    /// The structures named by hints, with the index of their definition.
     hinted: BTreeMap<String, usize>,
 }
 
 impl<'m> Types<'m> {
-    /// The definitions of the structure types that the text names, one a line.
+    /// The definitions of the structure types in the text, one per line.
     pub(super) fn definitions(&self) -> &[String] {
         &self.definitions
     }
@@ -39,15 +39,12 @@ impl<'m> Types<'m> {
             Shape::Struct => return self.structure(ty),
             Shape::Metadata => {
                 return refuse(
-                    "metadata as a value has no place in LLVM 7 text for NVPTX",
-                    "leave it out",
+                    "LLVM 7 text for NVPTX cannot contain metadata as a value",
+                    "remove it",
                 );
             }
             Shape::Function => {
-                return refuse(
-                    "a function type stands where a value's type should",
-                    "use a pointer to it",
-                );
+                return refuse("a function type is used as a value's type", "use a pointer to it");
             }
             Shape::Foreign(text) if text == "bfloat" => {
                 return refuse(
@@ -64,7 +61,7 @@ impl<'m> Types<'m> {
         })
     }
 
-    /// A pointer, or vector of pointers, of `ty`'s address space and length, to `pointee`.
+    /// A pointer to `pointee`, or vector of pointers, with the address space and length of `ty`.
     pub(super) fn pointer(&mut self, ty: Type<'m>, pointee: &str) -> Written<String> {
         match ty.shape() {
             Shape::Pointer(0) => Ok(format!("{pointee}*")),
@@ -91,7 +88,8 @@ impl<'m> Types<'m> {
         let (spelled, place) = match self.hinted.get(&base) {
             Some(&place) => (spell('%', base.as_bytes()), place),
             None => {
-                // The place is kept before the fields are written, so that a structure comes before its parts.
+                // Reserve the index before writing the fields, so that a structure precedes its
+                // parts.
                 self.definitions.push(String::new());
                 (spell('%', self.names.fresh(&base).as_bytes()), self.definitions.len() - 1)
             }
@@ -113,8 +111,8 @@ impl<'m> Types<'m> {
         Ok(if ty.is_packed() { format!("<{inner}>") } else { inner })
     }
 
-    /// The structure that a hint names: `%struct.CUstream_st`. It is opaque unless the module has one of that
-    /// name, which is then meant.
+    /// The structure that a hint names: `%struct.CUstream_st`. It is opaque unless the module
+    /// defines a structure of that name.
     pub(super) fn hinted(&mut self, name: &str) -> String {
         let spelled = spell('%', name.as_bytes());
         let known = self.named.values().any(|named| *named == spelled);
@@ -126,8 +124,8 @@ impl<'m> Types<'m> {
         spelled
     }
 
-    /// The type that a `getelementptr` on `source` points to: `indices` are all but the first, each with its
-    /// value if it is constant.
+    /// The type that a `getelementptr` on `source` points to: `indices` are all but the first, each
+    /// with its value if it is constant.
     pub(super) fn indexed(&mut self, source: Type<'m>, indices: &[Option<u64>]) -> Written<String> {
         let mut ty = source;
         for index in indices {
@@ -147,7 +145,7 @@ impl<'m> Types<'m> {
     }
 }
 
-/// The part of an intrinsic's name that stands for a type: `i32`, `f64`, `v2f32`, `p3i8`.
+/// The mangled type in an intrinsic's name: `i32`, `f64`, `v2f32`, `p3i8`.
 pub(super) fn mangled(ty: Type<'_>) -> Written<String> {
     Ok(match ty.shape() {
         Shape::Half => "f16".to_owned(),

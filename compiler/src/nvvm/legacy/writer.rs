@@ -1,4 +1,4 @@
-//! What is known of the whole module while its text is written, and the order of that text.
+//! The state of writing a module, and the order of its text.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -17,8 +17,8 @@ use super::names::{Names, spell};
 use super::refusal::{Refusal, Written, refuse};
 use super::types::Types;
 
-/// Sizes and alignments that [`DATA_LAYOUT`] gives too, or that speak of what the legacy dialect refuses
-/// anyway (address space 6). Widths of native integers only guide optimisation.
+/// Data layout entries that [`DATA_LAYOUT`] also implies, or that concern features the legacy
+/// dialect refuses anyway (address space 6). Widths of native integers only guide optimisation.
 const SAME_LAYOUT: [&str; 34] = [
     "",
     "e",
@@ -56,7 +56,7 @@ const SAME_LAYOUT: [&str; 34] = [
     "a:8:8",
 ];
 
-/// The state that all parts share.
+/// The state shared by all parts of the writer.
 pub(super) struct Writer<'m, 'o> {
     pub(super) module: Module<'m>,
     pub(super) options: &'o LegacyOptions,
@@ -66,7 +66,7 @@ pub(super) struct Writer<'m, 'o> {
     /// The nodes of `!nvvm.annotations`.
     pub(super) annotations: Vec<usize>,
     pub(super) signatures: HashMap<Value<'m>, Rc<Signature>>,
-    /// Declarations that rewriting needed, by the name of what they declare.
+    /// Additional declarations, needed by rewrites, by name.
     declarations: BTreeMap<String, String>,
     /// The spelled names of globals and functions.
     globals: HashMap<Value<'m>, String>,
@@ -109,7 +109,7 @@ impl<'m, 'o> Writer<'m, 'o> {
         }
     }
 
-    /// The whole text.
+    /// Writes the whole text.
     pub(super) fn write(mut self) -> Result<String> {
         self.check_module().map_err(|refusal| refusal.at("the module", ""))?;
         self.check_names()?;
@@ -147,7 +147,7 @@ impl<'m, 'o> Writer<'m, 'o> {
         Ok(sections.join("\n"))
     }
 
-    /// What holds for the module as a whole.
+    /// Checks the module as a whole.
     fn check_module(&self) -> Written<()> {
         let triple = self.module.triple();
         if !(triple.is_empty() || triple.starts_with("nvptx64-")) {
@@ -159,8 +159,8 @@ impl<'m, 'o> Writer<'m, 'o> {
         let layout = self.module.data_layout();
         if let Some(foreign) = layout.split('-').find(|part| !SAME_LAYOUT.contains(part)) {
             return refuse(
-                format!("its data layout says `{foreign}`, which libNVVM's does not"),
-                "leave the data layout out, or use LLVM's for nvptx64",
+                format!("its data layout has `{foreign}`, which libNVVM's lacks"),
+                "remove the data layout, or use LLVM's for nvptx64",
             );
         }
         if !self.module.inline_asm().trim().is_empty() {
@@ -172,10 +172,10 @@ impl<'m, 'o> Writer<'m, 'o> {
         if let Some(alias) = self.module.aliases().first() {
             return refuse(
                 format!(
-                    "libNVVM forgets aliases of variables, and of functions writes what ptxas rejects: {}",
+                    "libNVVM drops aliases of variables, and ptxas rejects its output for aliases of functions: {}",
                     alias.print()
                 ),
-                "use what the alias stands for",
+                "use the aliased symbol",
             );
         }
         if let Some(resolver) = self.module.resolvers().first() {
@@ -187,7 +187,7 @@ impl<'m, 'o> Writer<'m, 'o> {
         Ok(())
     }
 
-    /// Refuses symbols that libNVVM does not take. Those that no other module sees are renamed where they must be.
+    /// Refuses symbols that libNVVM cannot spell. Local symbols are renamed where necessary.
     fn check_names(&self) -> Result<()> {
         let globals = self
             .module
@@ -203,7 +203,7 @@ impl<'m, 'o> Writer<'m, 'o> {
                 continue;
             }
             let refusal: Written<()> = refuse(
-                "libNVVM takes letters, digits, `_` and `$` in the name of a symbol that other modules see",
+                "libNVVM allows only letters, digits, `_` and `$` in the name of a symbol that other modules see",
                 "rename it, or make it internal",
             );
             refusal.map_err(|refusal| at_global(refusal, "the symbol", global))?;
@@ -211,7 +211,7 @@ impl<'m, 'o> Writer<'m, 'o> {
         Ok(())
     }
 
-    /// Refuses debug information, unless the caller gave it up.
+    /// Refuses debug information, unless the options drop it.
     fn check_debug_info(&self) -> Result<()> {
         let found = self
             .module
@@ -221,7 +221,7 @@ impl<'m, 'o> Writer<'m, 'o> {
             || self.module.functions().iter().any(|function| function.has_subprogram());
         if found && !self.options.drop_debug_info {
             return Err(Error::Invalid(
-                "the module has debug information (`!llvm.dbg.cu`), which the legacy dialect writer does not write; \
+                "the module has debug information (`!llvm.dbg.cu`), which the legacy dialect writer does not support; \
                  set `LegacyOptions::drop_debug_info` to write the module without it"
                     .to_owned(),
             ));
@@ -229,7 +229,7 @@ impl<'m, 'o> Writer<'m, 'o> {
         Ok(())
     }
 
-    /// The lists at the end: annotations, module flags and the version of the IR.
+    /// The named metadata at the end: annotations, module flags and the version of the IR.
     fn named_metadata(&mut self) -> Written<Vec<String>> {
         let mut flags = Vec::new();
         for list in self.module.named_metadata() {
@@ -245,7 +245,8 @@ impl<'m, 'o> Writer<'m, 'o> {
                         flags.extend(self.module_flag(flag)?);
                     }
                 }
-                // The rest is for tools (`llvm.ident`), for debuggers, or written anew (`nvvmir.version`).
+                // The rest is for tools (`llvm.ident`) or debuggers, or is written afresh
+                // (`nvvmir.version`).
                 _ => {}
             }
         }
@@ -271,14 +272,14 @@ impl<'m, 'o> Writer<'m, 'o> {
         self.globals.get(&global).cloned().unwrap_or_default()
     }
 
-    /// Declares a function that the module itself does not: `result @name(parameters)`.
+    /// Declares a function that the module does not declare: `result @name(parameters)`.
     pub(super) fn declare(&mut self, name: &str, result: &str, parameters: &str) {
         let declaration = format!("declare {result} {}({parameters})", spell('@', name.as_bytes()));
         self.declarations.insert(name.to_owned(), declaration);
     }
 }
 
-/// Whether no other module sees a symbol.
+/// Whether a symbol is invisible to other modules.
 fn is_local(global: Value<'_>) -> bool {
     matches!(global.linkage(), Linkage::LLVMInternalLinkage | Linkage::LLVMPrivateLinkage)
 }
@@ -287,7 +288,7 @@ fn is_symbol_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$'
 }
 
-/// Whether libNVVM takes a local symbol: it spells `.` and `-` for PTX itself.
+/// Whether libNVVM accepts a local symbol: it respells `.` and `-` for PTX.
 fn is_local_name(name: &[u8]) -> bool {
     name.iter().all(|&byte| is_symbol_byte(byte) || byte == b'.' || byte == b'-')
         && !name.first().is_some_and(u8::is_ascii_digit)

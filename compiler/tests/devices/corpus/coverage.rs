@@ -1,5 +1,5 @@
-//! Whether the programs have all that the language has: each construct, each operator on each type, each built-in on
-//! each type, each form of a launch. Only programs that check themselves count.
+//! Checks that the corpus covers the language: each construct, each operator on each type, each
+//! built-in on each type, each form of a launch. Only self-checking programs count.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +15,8 @@ use gridlet::types::{Scalar, Type};
 
 use super::programs;
 
-/// A function that names a node's kind, and a list of all names. A kind that is not listed does not compile, so that
-/// whoever adds one comes by here.
+/// Defines a function that names a node's kind, and a list of all names. An unlisted kind does not
+/// compile, which leads authors of new kinds to this file.
 macro_rules! kinds {
     ($function:ident, $all:ident, $type:ident from $path:path, $($kind:ident)*) => {
         fn $function(node: &$type) -> &'static str {
@@ -45,14 +45,14 @@ kinds!(
     Add Sub Mul Div Rem And Or Xor Shl Shr Eq Ne Lt Le Gt Ge
 );
 
-/// What a right program cannot have: what could not be read.
+/// Kinds for unreadable source, which a correct program cannot contain.
 const IMPOSSIBLE: [&str; 3] = ["Item Opaque", "TypeExpr Error", "Expr Error"];
 
-/// What the programs have.
+/// The features seen in the programs.
 #[derive(Default)]
 struct Seen(BTreeSet<String>);
 
-/// The syntax of one program.
+/// Walks the syntax of one program.
 struct Walk<'a> {
     sources: &'a SourceMap,
     seen: &'a mut Seen,
@@ -289,7 +289,7 @@ impl Walk<'_> {
     }
 }
 
-/// The types that operators and built-ins of one program work on.
+/// Records the types on which operators and built-ins of one program work.
 struct Types<'a>(&'a mut Seen);
 
 impl Types<'_> {
@@ -385,7 +385,8 @@ impl Types<'_> {
             }
             tree::ExprKind::Block(block) => self.block(block),
             tree::ExprKind::Builtin { builtin, arguments, .. } => {
-                // What decides the type of a generic one: the value after the mask, else what is first.
+                // The value that decides a generic built-in's type: the one after the mask, else
+                // the first.
                 let is_warps =
                     matches!(builtin, Builtin::Shuffle(_) | Builtin::MatchAny | Builtin::Reduce(_));
                 let decides = arguments.get(usize::from(is_warps)).map(|argument| &argument.ty);
@@ -412,16 +413,16 @@ impl Types<'_> {
     }
 }
 
-/// The floats of 16 bits, on which only arithmetic works and some of the built-ins.
+/// The 16-bit floats, which support only arithmetic and some built-ins.
 const HALVES: [Scalar; 2] = [Scalar::F16, Scalar::Bf16];
 
-/// The numbers of the language, but for [`HALVES`].
+/// The language's number types, except [`HALVES`].
 fn numbers() -> impl Iterator<Item = Scalar> {
     let is_other = |scalar: &Scalar| *scalar == Scalar::Bool || HALVES.contains(scalar);
     Scalar::ALL.into_iter().filter(move |scalar| !is_other(scalar))
 }
 
-/// All that the programs must have.
+/// The features that the programs must cover.
 fn wanted() -> BTreeSet<String> {
     let mut wanted = BTreeSet::new();
     let kinds = [ITEMS, TYPES, STATEMENTS, HEADS, EXPRS, UNARY, BINARY].concat();
@@ -500,7 +501,7 @@ fn wanted() -> BTreeSet<String> {
     wanted
 }
 
-/// Which operators work on which types, as the language's reference says.
+/// The operators on each type, according to the language reference.
 fn operators_on_types() -> Vec<String> {
     let mut all = vec![];
     let comparisons = ["Eq", "Ne", "Lt", "Le", "Gt", "Ge"];
@@ -532,7 +533,7 @@ fn operators_on_types() -> Vec<String> {
     let classes = ["signed", "unsigned", "f16", "bf16", "f32", "f64"];
     for from in classes {
         let to = classes.into_iter();
-        // From a type to itself is no cast in the tree.
+        // The tree has no cast from a type to itself.
         all.extend(
             to.filter(|to| from.ends_with("signed") || to != &from)
                 .map(|to| format!("{from} as {to}")),
@@ -541,7 +542,7 @@ fn operators_on_types() -> Vec<String> {
     all
 }
 
-/// Which built-ins work on which types.
+/// The built-ins on each type.
 fn builtins_on_types() -> Vec<String> {
     let mut all = vec![];
     for (name, builtin) in Builtin::all() {
@@ -550,7 +551,7 @@ fn builtins_on_types() -> Vec<String> {
             Builtin::MatchAny => is_wide_number(scalar),
             Builtin::AtomicLoad(_) | Builtin::AtomicStore(_) => is_wide_number(scalar),
             Builtin::Reduce(op) => reduce_supports(op, scalar),
-            // The scoped variants are lowered by the same code; some types will do.
+            // The scoped variants share their lowering, so a few types suffice.
             Builtin::Atomic(op, gridlet::builtins::Scope::Device) => atomic_supports(op, scalar),
             Builtin::AtomicCas(gridlet::builtins::Scope::Device) => {
                 atomic_supports(AtomicOp::And, scalar)

@@ -1,4 +1,4 @@
-//! The table: each operation on each type, as a kernel over an array of operands.
+//! The table of tests: each operation on each type, as a kernel over an array of operands.
 
 use std::fmt::Write as _;
 
@@ -10,16 +10,16 @@ use half::{bf16, f16};
 use super::reference::{self, Expected};
 use super::values::{Random, edges, few_edges, integer_bits, mask, show, some_edges};
 
-/// An operation, its operands and what it shall give for each.
+/// An operation, its operands and its expected results.
 pub(crate) struct Case {
-    /// What it is called in messages.
+    /// Its name in messages.
     pub(crate) name: String,
-    /// Made of `x`, `y` and `z`.
+    /// An expression in `x`, `y` and `z`.
     expression: String,
     /// The types of the operands.
     pub(crate) inputs: Vec<Scalar>,
     pub(crate) output: Scalar,
-    /// Operand by operand, each an array.
+    /// One array per operand.
     pub(crate) operands: Vec<Vec<u64>>,
     pub(crate) expected: Vec<Expected>,
 }
@@ -45,7 +45,7 @@ impl Case {
         }
     }
 
-    /// The kernel of that name.
+    /// The source of the kernel, under the given name.
     pub(crate) fn source(&self, name: &str) -> String {
         let mut text = format!("kernel {name}(");
         for (scalar, array) in self.inputs.iter().zip(["a", "b", "c"]) {
@@ -60,7 +60,7 @@ impl Case {
         text
     }
 
-    /// What is wrong with a result, if anything is.
+    /// Describes a wrong result; `None` if it is correct.
     pub(crate) fn wrong(&self, at: usize, found: u64, is_gpu: bool) -> Option<String> {
         let scalar = self.output;
         let is_nan = scalar.is_float() && super::values::float(found, scalar).is_nan();
@@ -70,7 +70,7 @@ impl Case {
             Expected::Near(bits, cpu, gpu) => {
                 let bound = if is_gpu { gpu } else { cpu };
                 let distance = super::values::distance(bits, found, scalar);
-                // A zero keeps its sign.
+                // The sign of a zero must match, too.
                 let sign = (bits ^ found) & (mask(scalar) ^ (mask(scalar) >> 1));
                 let right =
                     !is_nan && distance <= bound && (sign == 0 || bits << 1 & mask(scalar) != 0);
@@ -233,7 +233,7 @@ fn bits(cases: &mut Vec<Case>) {
     }
 }
 
-/// Every operation of the language that is a function of its operands.
+/// Every operation of the language whose result depends only on its operands.
 pub(crate) fn all() -> Vec<Case> {
     let mut cases = vec![];
     operators(&mut cases);
@@ -243,7 +243,7 @@ pub(crate) fn all() -> Vec<Case> {
     cases
 }
 
-/// `f16` and `bf16`: each of their values through each conversion and function, and pairs at random through
+/// `f16` and `bf16`: all values through each conversion and function, and random pairs through
 /// each operator.
 pub(crate) fn halves() -> Vec<Case> {
     let mut cases = vec![];
@@ -251,7 +251,7 @@ pub(crate) fn halves() -> Vec<Case> {
     let mut random = Random(1);
     let some: Vec<Vec<u64>> =
         (0..50_000).map(|_| (0..3).map(|_| random.next() & 0xffff).collect()).collect();
-    // Numbers of about one size: others seldom do more than absorb each other.
+    // Numbers of similar magnitude: otherwise one operand usually absorbs the other.
     let alike = |digits: u64| {
         let narrow = move |bits: u64| 0x3000 | (bits & (0x8000 | ((1 << (digits + 2)) - 1)));
         some.iter().map(move |tuple| tuple.iter().map(|bits| narrow(*bits)).collect())
@@ -263,7 +263,7 @@ pub(crate) fn halves() -> Vec<Case> {
             cases.push(Case::new(&code, &[half], to, &every, |values| {
                 let (bits, from) = (values[0] as u16, half);
                 match (from, to) {
-                    // The crate's own table, where it converts in one step.
+                    // The `half` crate, where it converts in one step.
                     (Scalar::F16, Scalar::F32) if !f16::from_bits(bits).is_nan() => {
                         Expected::Bits(f16::from_bits(bits).to_f32().to_bits().into())
                     }
@@ -302,13 +302,13 @@ pub(crate) fn halves() -> Vec<Case> {
         cases.push(Case::new("fma(x, y, z)", &[half; 3], half, &tuples, |values| {
             reference::math(MathOp::Fma, values, half)
         }));
-        // A product and a sum are two roundings, also for a back end that likes to join them.
+        // A product followed by a sum rounds twice, even if a back end would like to fuse them.
         cases.push(Case::new("x * y + z", &[half; 3], half, &tuples, |values| {
             let product = reference::binary(BinaryOp::Mul, values[0], values[1], half, half);
             let Expected::Bits(product) = product else { return Expected::Nan };
             reference::binary(BinaryOp::Add, product, values[2], half, half)
         }));
-        // What is narrowed to them: on, below and above the middle of each two.
+        // Values to narrow: at, below and above the midpoint of each two neighbours.
         for (wide, least) in [(Scalar::F32, 1), (Scalar::F64, 1)] {
             let middles = (0..0x7fff_u64).filter_map(|bits| {
                 let (low, high) =

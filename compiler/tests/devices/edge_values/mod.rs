@@ -1,5 +1,5 @@
-//! Every operator, conversion and function of the language at the edges of its types: on the CPU device, and on a
-//! GPU by each way to machine code, compared with a reference in Rust.
+//! Every operator, conversion and function of the language at the edges of its types, on the CPU
+//! device and, through each back end, on a GPU, compared with a reference in Rust.
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
 mod cases;
@@ -18,11 +18,11 @@ use gridlet::source::SourceMap;
 use gridlet_runtime::cpu::CpuConfig;
 use gridlet_runtime::{Arg, Artifact, Buffer, Device, LaunchConfig, Program};
 
-/// Kernels of one program.
+/// Kernels per program.
 const KERNELS: usize = 128;
 const BLOCK: u32 = 128;
 
-/// Runs every case and gives what is wrong, a few results of each case.
+/// Runs every case and returns the failures, with a few results of each.
 fn run(
     device: &Device,
     build: impl Fn(&Checked) -> Artifact,
@@ -119,8 +119,8 @@ fn every_half_gives_what_it_shall_on_a_gpu() {
     check_on_gpu("halves", &cases::halves());
 }
 
-/// What acts on memory or on other threads runs in `in/built_ins.grid`, by the test `built_ins`; what else there
-/// is, by the tests named here.
+/// Built-ins tested elsewhere: the test `built_ins` runs those that act on memory or on other
+/// threads, in `in/built_ins.grid`; the tests named here run the rest.
 const ELSEWHERE: [(&str, &str, &str); 7] = [
     ("printf", "run_cpu", include_str!("../../../cli/tests/suite/run_cpu.rs")),
     ("trap", "gpu", include_str!("../../../cli/tests/gpu/main.rs")),

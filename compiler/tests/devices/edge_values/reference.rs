@@ -1,4 +1,4 @@
-//! What each operation gives, computed here.
+//! The expected result of each operation, computed in Rust.
 
 use gridlet::builtins::{BitOp, MathOp};
 use gridlet::check::tree::BinaryOp;
@@ -7,23 +7,23 @@ use gridlet::types::Scalar;
 
 use super::values::{float, float_bits, integer, integer_bits, mask};
 
-// SAFETY: the C library's function takes and gives a double.
+// SAFETY: the C library's function takes and returns a double.
 unsafe extern "C" {
     safe fn erf(value: f64) -> f64;
 }
 
-/// What an operation shall give.
+/// The expected result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Expected {
-    /// These bits.
+    /// Exactly these bits.
     Bits(u64),
     /// Any NaN.
     Nan,
-    /// These bits, or a number so near: the largest distance on the CPU device and on a GPU.
+    /// These bits or a nearby number: the maximum distance on the CPU device and on a GPU.
     Near(u64, u64, u64),
 }
 
-/// A float that is rounded correctly.
+/// A correctly rounded float.
 fn exact(value: f64, scalar: Scalar) -> Expected {
     match value.is_nan() {
         true => Expected::Nan,
@@ -71,7 +71,8 @@ fn compare<T: PartialOrd>(op: BinaryOp, a: T, b: T) -> bool {
     }
 }
 
-/// Each narrower type's result is that of `f64`, rounded: it has more than twice the digits.
+/// The result of each narrower type is that of `f64`, rounded: `f64` has more than twice the
+/// digits.
 fn float_binary(op: BinaryOp, a: f64, b: f64, scalar: Scalar) -> Expected {
     let value = match op {
         BinaryOp::Add => a + b,
@@ -94,7 +95,7 @@ pub(crate) fn unary(is_not: bool, value: u64, scalar: Scalar) -> Expected {
     })
 }
 
-/// `value as to`, with Rust's own conversions where it has the types.
+/// `value as to`, using Rust's own conversions for the types that it has.
 pub(crate) fn cast(value: u64, from: Scalar, to: Scalar) -> Expected {
     match (from.is_float(), to.is_float()) {
         (false, false) => Expected::Bits(integer_bits(integer(value, from), to)),
@@ -165,7 +166,7 @@ pub(crate) fn math(op: MathOp, values: &[u64], scalar: Scalar) -> Expected {
     exact(value, scalar)
 }
 
-/// The other value where one is NaN; -0 is below +0.
+/// The other value if one is NaN; -0 is below +0.
 fn least(a: f64, b: f64) -> f64 {
     match (a.is_nan(), b.is_nan()) {
         (true, _) => b,
@@ -207,21 +208,21 @@ fn fma(x: &[f64], scalar: Scalar) -> Expected {
     match scalar {
         Scalar::F64 => exact(x[0].mul_add(x[1], x[2]), scalar),
         Scalar::F32 => exact((x[0] as f32).mul_add(x[1] as f32, x[2] as f32).into(), scalar),
-        // As whole numbers of 2^-48, the least product: exact.
+        // As integers in units of 2^-48, the least product: exact.
         Scalar::F16 if finite => {
             let whole = |x: f64| (x * 24.0_f64.exp2()) as i128;
             let sum = whole(x[0]) * whole(x[1]) + (whole(x[2]) << 24);
             if sum == 0 {
                 return exact(x[0] * x[1] + x[2], scalar);
             }
-            // Of more than 53 digits the last says whether any is lost.
+            // Beyond 53 digits, the last bit records whether any lost bit is set.
             let size = sum.unsigned_abs();
             let excess = (128 - size.leading_zeros()).saturating_sub(53);
             let kept = size >> excess | u128::from(size & ((1 << excess) - 1) != 0);
             let magnitude = kept as f64 * (f64::from(excess) - 48.0).exp2();
             exact(if sum < 0 { -magnitude } else { magnitude }, scalar)
         }
-        // The product is exact; an f64 beside the sum stands for what is lost of it.
+        // The product is exact; a second f64 holds the rounding error of the sum.
         _ => {
             let (product, sum) = (x[0] * x[1], x[0] * x[1] + x[2]);
             let (large, small) =
@@ -237,10 +238,11 @@ fn fma(x: &[f64], scalar: Scalar) -> Expected {
     }
 }
 
-/// Functions that are not rounded correctly. The bounds on a GPU are the maximum errors in units of the last place
-/// of the CUDA C++ Programming Guide 13.0, 17.1 "Standard Functions", tables 17 (f32) and 18 (f64), which the later
-/// CUDA Programming Guide repeats in 5.5.7; one more for f64, where this reference is the C library's value. The
-/// bound on a CPU is the C library's ("Known Maximum Errors in Math Functions").
+/// Functions that are not correctly rounded. The bounds on a GPU are the maximum errors in units of
+/// the last place in the CUDA C++ Programming Guide 13.0, 17.1 "Standard Functions", tables 17
+/// (f32) and 18 (f64), which the later CUDA Programming Guide repeats in 5.5.7; one more for f64,
+/// where this reference is the C library's value. The bound on a CPU is the C library's ("Known
+/// Maximum Errors in Math Functions").
 fn near(op: MathOp, x: &[f64], scalar: Scalar) -> Expected {
     let (value, f32_bound, f64_bound) = match op {
         MathOp::Rsqrt => (1.0 / x[0].sqrt(), 2, 1),

@@ -4,7 +4,7 @@ use gridlet::float;
 use gridlet::types::Scalar;
 use half::{bf16, f16};
 
-/// The low bits that a scalar has in memory.
+/// The bits that a scalar uses in memory.
 pub(crate) fn mask(scalar: Scalar) -> u64 {
     match scalar.size() {
         8 => u64::MAX,
@@ -12,7 +12,7 @@ pub(crate) fn mask(scalar: Scalar) -> u64 {
     }
 }
 
-/// The integer, or `bool`, of these bits.
+/// The integer, or `bool`, with these bits.
 pub(crate) fn integer(bits: u64, scalar: Scalar) -> i128 {
     let unused = 64 - scalar.size() as u32 * 8;
     match scalar.is_signed() {
@@ -26,7 +26,7 @@ pub(crate) fn integer_bits(value: i128, scalar: Scalar) -> u64 {
     value as u64 & mask(scalar)
 }
 
-/// The float of these bits; exact.
+/// The float with these bits, exactly.
 pub(crate) fn float(bits: u64, scalar: Scalar) -> f64 {
     match scalar {
         Scalar::F16 => f64::from(f16::from_bits(bits as u16).to_f32()),
@@ -46,7 +46,7 @@ pub(crate) fn float_bits(value: f64, scalar: Scalar) -> u64 {
     }
 }
 
-/// How many representable numbers lie between two, the zeros being one.
+/// The number of representable values between two floats; -0 and +0 count as one.
 pub(crate) fn distance(left: u64, right: u64, scalar: Scalar) -> u64 {
     let sign = mask(scalar) ^ (mask(scalar) >> 1);
     let line = |bits: u64| match bits & sign {
@@ -56,7 +56,7 @@ pub(crate) fn distance(left: u64, right: u64, scalar: Scalar) -> u64 {
     (line(left) - line(right)).unsigned_abs() as u64
 }
 
-/// How messages show a value.
+/// A value as text for messages.
 pub(crate) fn show(bits: u64, scalar: Scalar) -> String {
     match scalar.is_float() {
         true => format!("{:e} ({bits:#x})", float(bits, scalar)),
@@ -64,7 +64,7 @@ pub(crate) fn show(bits: u64, scalar: Scalar) -> String {
     }
 }
 
-/// Numbers without a pattern, the same each time (G. Marsaglia, "Xorshift RNGs").
+/// Reproducible pseudo-random numbers (G. Marsaglia, "Xorshift RNGs").
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -76,7 +76,7 @@ impl Random {
     }
 }
 
-/// The values of a type where its operations turn, and some others.
+/// Values at the boundaries of a type's operations, and some others.
 pub(crate) fn edges(scalar: Scalar) -> Vec<u64> {
     let mut values = match scalar {
         Scalar::Bool => vec![0, 1],
@@ -88,7 +88,7 @@ pub(crate) fn edges(scalar: Scalar) -> Vec<u64> {
     values
 }
 
-/// About a hundred of them, for operations on two values.
+/// About a hundred of them, for binary operations.
 pub(crate) fn some_edges(scalar: Scalar) -> Vec<u64> {
     let all = edges(scalar);
     let step = all.len().div_ceil(80);
@@ -101,7 +101,7 @@ pub(crate) fn some_edges(scalar: Scalar) -> Vec<u64> {
     values
 }
 
-/// A few of them, for operations on three values.
+/// A few of them, for ternary operations.
 pub(crate) fn few_edges(scalar: Scalar) -> Vec<u64> {
     if scalar.is_float() {
         let values = [0.0, 1.0, -1.5, 3.0, 1e-3, 1e30, f64::MAX, f64::INFINITY, f64::NAN];
@@ -142,7 +142,7 @@ fn float_edges(scalar: Scalar) -> Vec<u64> {
         Scalar::F32 => 23,
         _ => 52,
     };
-    // The subnormal numbers' and the normal ones' ends.
+    // The least and greatest subnormal and normal numbers.
     let normal = 1 << digits;
     let mut bits =
         vec![0, 1, 2, normal / 2, normal - 1, normal, normal + 1, infinity - 1, infinity];
@@ -150,11 +150,11 @@ fn float_edges(scalar: Scalar) -> Vec<u64> {
     let mut values =
         vec![0.1, 0.3, 1.0 / 3.0, 1.5, 2.5, 3.5, 0.75, 3.0, 5.0, 7.0, 10.0, 100.0, 1e4];
     values.extend([std::f64::consts::PI, std::f64::consts::FRAC_PI_2, std::f64::consts::E]);
-    // Where exponentials and hyperbolic functions leave the types.
+    // Where exponential and hyperbolic functions overflow or underflow.
     values.extend([
         11.0, 88.7, 89.5, 103.9, 104.5, 127.9, 128.0, 149.5, 709.7, 710.4, 745.2, 1e10, 1e30, 1e300,
     ]);
-    // Where integer types end, and where numbers have no fraction any more.
+    // The limits of integer types, and the sizes from which floats have no fraction.
     for power in [-1, 0, 1, 7, 8, 10, 11, 15, 16, 23, 24, 31, 32, 52, 53, 63, 64] {
         let end = f64::from(power).exp2();
         values.extend([end, end - 0.5, end - 1.0, end + 0.5, end + 1.0, end * 1.75]);

@@ -1,4 +1,4 @@
-//! Every built-in becomes its PTX instruction, on the oldest architecture and on the newest.
+//! Every built-in becomes its PTX instruction, on the oldest and the newest architecture.
 
 use gridlet::arch::CudaArch;
 use gridlet::builtins::{
@@ -16,7 +16,7 @@ use super::ir::{Code, add_kernel, module};
 const F16: Type = Type::Scalar(Scalar::F16);
 const BF16: Type = Type::Scalar(Scalar::Bf16);
 
-/// A kernel that gives `builtin` its parameters and stores the result.
+/// A kernel that passes its parameters to `builtin` and stores the result.
 fn module_with(builtin: Builtin, arguments: &[Type], result: &Type) -> gridlet::ir::Module {
     let mut module = module("builtin.grid", Structs::new());
     let mut parameters = vec![("out", Type::pointer_mut(result.clone()))];
@@ -313,7 +313,7 @@ fn other_mathematics_is_libdevice() {
         MathOp::Fma,
     ];
     let context = Context::create();
-    // `ir::build` makes these of others.
+    // `ir::build` expresses these through other operations.
     let made = [MathOp::Clamp, MathOp::Saturate];
     for (op, name, count) in MathOp::ALL.into_iter().filter(|(op, ..)| !made.contains(op)) {
         for (ty, suffix) in [(F32, "f"), (F64, "")] {
@@ -349,7 +349,7 @@ fn timers_are_read_where_they_stand() {
 fn printf_and_trap() {
     check(Builtin::Trap, &[], UNIT, &["trap;"]);
     check(Builtin::Printf, &[], I32, &["vprintf"]);
-    // An i32 at 0, an f64 at 8 and a pointer at 16, as C would pass them.
+    // An i32 at 0, an f64 at 8 and a pointer at 16, as in C.
     let arguments = [I32, F64, Type::pointer_const(F32)];
     let stores =
         ["st.local.b32 \t[%rd5],", "st.local.b64 \t[%rd5+8],", "st.local.b64 \t[%rd5+16],"];
@@ -380,7 +380,7 @@ fn narrow_floats_are_parameters_of_two_bytes() {
     }
 }
 
-/// `i1` would be a parameter that nobody else passes.
+/// No caller passes an `i1` parameter.
 #[test]
 fn bool_is_a_parameter_of_one_byte() {
     let mut module = module("bool.grid", Structs::new());

@@ -1,4 +1,4 @@
-//! Lowered IR, written by hand.
+//! Builds lowered IR by hand.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use gridlet::ir::{
 use gridlet::source::{FileId, SourceMap, Span};
 use gridlet::types::{Structs, Type};
 
-/// A span for what no source has.
+/// A span for code without a source.
 fn nowhere() -> Span {
     Span::new(FileId(0), 0..0)
 }
 
-/// A function while it is written.
+/// A function under construction.
 pub(crate) struct Code {
     function: Function,
     at: BlockId,
@@ -54,12 +54,12 @@ impl Code {
         BlockId(self.function.blocks.len() as u32 - 1)
     }
 
-    /// Goes on in another block.
+    /// Continues in another block.
     pub(crate) fn enter(&mut self, block: BlockId) {
         self.at = block;
     }
 
-    /// Adds an instruction; gives its value.
+    /// Adds an instruction; returns its value.
     pub(crate) fn emit(&mut self, kind: InstKind, ty: Type) -> Operand {
         let id = InstId(self.function.instructions.len() as u32);
         self.function.instructions.push(Inst { kind, ty, span: nowhere() });
@@ -72,7 +72,7 @@ impl Code {
         self.emit(InstKind::Store { pointer, value }, Type::Unit);
     }
 
-    /// Adds a local variable; gives its address.
+    /// Adds a local variable; returns its address.
     pub(crate) fn slot(&mut self, name: &str, ty: Type) -> Operand {
         self.function.slots.push(Slot { name: name.into(), ty });
         Operand::Slot(SlotId(self.function.slots.len() as u32 - 1))
@@ -114,8 +114,8 @@ pub(crate) fn add(module: &mut Module, function: Function) -> FunctionId {
     FunctionId(module.functions.len() as u32 - 1)
 }
 
-/// Adds a kernel whose body is `body`, a device function; it gets the geometry as its first parameter, so
-/// in it the kernel's own parameters count from 1.
+/// Adds a kernel with the device function `body` as its body. The geometry is the body's first
+/// parameter, so the kernel's own parameters count from 1.
 pub(crate) fn add_kernel(
     module: &mut Module,
     mut body: Function,

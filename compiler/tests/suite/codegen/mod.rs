@@ -1,5 +1,5 @@
-//! Codegen and the NVPTX back end, with LLVM alone: the text of whole modules, what the emitted code
-//! computes, and the PTX of every built-in.
+//! Codegen and the NVPTX back end, with LLVM alone: the text of whole modules, the results of
+//! generated code, and the PTX of every built-in.
 
 mod builtins;
 mod ir;

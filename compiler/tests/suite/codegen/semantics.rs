@@ -1,4 +1,4 @@
-//! What the emitted code computes: functions without GPU intrinsics run here, on the processor, and are
+//! The results of generated code: functions without GPU intrinsics run on this processor, and are
 //! compared with Rust.
 
 use gridlet::codegen;
@@ -11,7 +11,7 @@ use inkwell::targets::{InitializationConfig, Target, TargetMachine};
 
 use super::ir::{Code, add, module};
 
-/// Runs the module's first function, `run(input, output)`, once for each input.
+/// Runs the module's first function, `run(input, output)`, for each input.
 fn run<A: Copy, B: Copy + Default>(module: &Module, inputs: &[A]) -> Vec<B> {
     Target::initialize_native(&InitializationConfig::default()).expect("this processor");
     let context = Context::create();
@@ -35,7 +35,7 @@ fn run<A: Copy, B: Copy + Default>(module: &Module, inputs: &[A]) -> Vec<B> {
         .collect()
 }
 
-/// `run`, that loads a `from`, does `body`, and stores a `to`.
+/// `run`, which loads a `from`, executes `body`, and stores a `to`.
 fn function(
     structs: Structs,
     from: &Type,
@@ -74,7 +74,7 @@ macro_rules! check_casts {
     };
 }
 
-/// Checks casts from one type to all.
+/// Checks casts from one type to all types.
 macro_rules! check_casts_to_all {
     ($from:ty, $scalar:expr, $values:expr) => {
         check_casts!($from, $scalar, $values =>
@@ -143,10 +143,10 @@ fn bool_is_a_byte_of_0_or_1() {
     assert_eq!(run::<bool, u8>(&not, &values), [0, 1]);
 }
 
-/// The bits of the `bf16` nearest to `value`, ties to even, found by trying all.
+/// The bits of the `bf16` nearest to `value`, ties to even, found by exhaustive search.
 fn nearest_bf16(value: f64) -> u16 {
     let to_f64 = |bits: u16| f64::from(f32::from_bits(u32::from(bits) << 16));
-    // The value after the largest finite one, which infinity stands for.
+    // Infinity stands for the value after the largest finite one.
     let limit = |bits: u16| if bits == 0x7f80 { 128_f64.exp2() } else { to_f64(bits) };
     let sign = if value.is_sign_negative() { 0x8000 } else { 0 };
     let distance = |bits: u16| (limit(bits) - value.abs()).abs();
@@ -164,7 +164,7 @@ fn nearest_bf16(value: f64) -> u16 {
 fn bf16_rounds_once_to_the_nearest() {
     let next = |value: f64, by: i64| f64::from_bits((value.to_bits() as i64 + by) as u64);
     let mut values = vec![0.0, -0.0, 1.0, -2.5, 1e-40, -1e-41, 3.38e38, 3.3961e38, 1e39, 1e-300];
-    // Halfway between two bf16, and so close to it that f32 cannot tell.
+    // Halfway between two bf16 values, or so close that f32 cannot tell the difference.
     for tie in [1.003_906_25, 1.011_718_75, -1.003_906_25, 9.219e-41] {
         values.extend([tie, next(tie, 1), next(tie, -1)]);
     }
@@ -175,7 +175,7 @@ fn bf16_rounds_once_to_the_nearest() {
     let nan: Vec<u16> = run(&cast(Scalar::F64, Scalar::Bf16), &[f64::NAN]);
     assert!(f32::from_bits(u32::from(nan[0]) << 16).is_nan());
 
-    // 2^62 + 2^54 is a tie; one more is not, and neither f64 nor f32 can tell.
+    // 2^62 + 2^54 is a tie; one more is not, and neither f64 nor f32 can tell the difference.
     let tie = (1_i64 << 62) + (1 << 54);
     let ints = [0, 1, -1, 300, tie, tie + 1, tie - 1, -tie, -tie - 1, i64::MIN, i64::MAX];
     let results: Vec<u16> = run(&cast(Scalar::I64, Scalar::Bf16), &ints);
@@ -220,7 +220,7 @@ fn division_and_shifts_know_signs() {
     let remainders: Vec<u64> = run(&binary(BinaryOp::Rem, Scalar::U64, Scalar::U64), &pairs);
     assert_eq!(remainders, pairs.map(|(left, right)| left % right));
 
-    // The count may be wider or narrower than what is shifted.
+    // The count may be wider or narrower than the shifted value.
     let shift = |op, count: Scalar| {
         let ty = Type::Scalar(Scalar::I16);
         function(Structs::new(), &ty, &ty, |code, value| {
@@ -250,7 +250,7 @@ fn comparisons_know_signs_and_nan() {
 
 #[test]
 fn pointers_count_in_elements() {
-    // Three u16: six bytes, so that no shift serves for the division.
+    // Three u16: an element size of six bytes, for which the division cannot be a shift.
     let triple = Type::Vector(Scalar::U16, 3);
     let pointer = Type::pointer_const(triple.clone());
     for index in [Scalar::I8, Scalar::I64] {
@@ -328,7 +328,7 @@ fn structs_lie_as_in_c() {
     assert_eq!(run::<Mixed, Mixed>(&module, &[input]), [Mixed { wide: 2.5, ..input }]);
 }
 
-/// A wide value keeps what it was when its source changes, through calls, selects and parts.
+/// A wide value does not change when its source does, through calls, selects and parts.
 #[test]
 fn wide_values_are_copies() {
     const COUNT: usize = 200;

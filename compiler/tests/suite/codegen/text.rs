@@ -1,4 +1,4 @@
-//! The text of modules.
+//! Snapshots of generated LLVM modules.
 
 use gridlet::arch::CudaArch;
 use gridlet::builtins::{AtomicOp, Builtin, Scope};
@@ -80,7 +80,7 @@ fn a_kernel_with_a_loop() {
     insta::assert_snapshot!(text(&module));
 }
 
-/// A kernel that launches itself and records what is lost, as the `launch` stage leaves it.
+/// A kernel that launches itself and records lost launches, as lowered by the `launch` stage.
 #[test]
 fn a_lowered_launch() {
     let mut module = module("launch.grid", Structs::new());
@@ -184,7 +184,7 @@ fn aggregates_in_memory() {
     insta::assert_snapshot!(text(&module));
 }
 
-/// One context may serve several modules, whose structs of one name differ.
+/// One context may serve several modules, even if they define different structs with the same name.
 #[test]
 fn a_context_serves_two_modules() {
     let context = Context::create();

@@ -1,4 +1,5 @@
-//! The entries for whole blocks do what the entry for one thread does, in every shape of grid and block.
+//! The entries for whole blocks compute the same results as the entry for one thread, for every
+//! shape of grid and block.
 
 use gridlet::compile::{self, CpuOptions};
 use gridlet::source::SourceMap;
@@ -6,7 +7,7 @@ use gridlet_runtime::cpu::abi;
 
 use super::host::{Image, Mode, Parameters};
 
-/// The index of a thread in the whole grid, and kernels that guard it in many ways.
+/// Kernels that guard a thread's global index in many ways.
 const KERNELS: &str = "
     fn dive(depth: u32, x: f32) -> f32 {
         if depth == 0 { return x; }
@@ -68,7 +69,7 @@ const KERNELS: &str = "
         if i < n { out[i] = x[i] * 2.0; x[i] = out[i] + 1.0; }
     }";
 
-/// Grids, blocks and numbers of elements.
+/// Grid, block and number of elements.
 fn shapes() -> Vec<([u32; 3], [u32; 3], u32)> {
     let mut shapes = vec![
         ([2, 2, 1], [8, 4, 3], 250),
@@ -85,10 +86,10 @@ fn shapes() -> Vec<([u32; 3], [u32; 3], u32)> {
     shapes
 }
 
-/// What the arrays hold after a grid, bit by bit.
+/// The arrays' contents after a grid, as bits.
 fn results(image: &Image, kernel: &str, mode: Mode, shape: &([u32; 3], [u32; 3], u32)) -> Vec<u32> {
     let (grid, block, n) = *shape;
-    // As much before and after as a thread may miss by.
+    // With margins as large as a thread's index can be off.
     let mut x: Vec<f32> = (0..2048).map(|i| (i % 97) as f32 / 31.0).collect();
     let mut out = vec![-1.0_f32; 2048];
     let parameters = Parameters::default().with(n.to_le_bytes()).pointer(&mut x[512..]);
@@ -101,7 +102,7 @@ fn results(image: &Image, kernel: &str, mode: Mode, shape: &([u32; 3], [u32; 3],
                 image.run_block(kernel, mode, block, at, grid, &parameters);
             }
         }
-        // Two calls, of which the second starts in the middle.
+        // Two calls, the second of which starts in the middle.
         _ => {
             let first = blocks / 3;
             let at = [
@@ -124,7 +125,7 @@ fn all_entries_give_the_same_bits() {
     let has_v3 = is_x86_v3();
     for name in portable.names() {
         for shape in shapes() {
-            // Threads of their own run in any order, and those of one block may write to one place.
+            // Threads may run in any order, and those of one block may write to the same place.
             let expected = results(&plain, &name, Mode::Serial, &shape);
             let mut runs = vec![(&native, Mode::Serial), (&portable, Mode::Serial)];
             if has_v3 {
@@ -156,7 +157,7 @@ fn is_x86_v3() -> bool {
     return false;
 }
 
-/// The largest grids: indices of 32 bits wrap, and a row of threads may lie across that.
+/// The largest grids: 32-bit indices wrap, even within a row of threads.
 #[test]
 fn rows_across_the_end_of_32_bits() {
     let source = "kernel k(n: u32, seen: *mut u32) {
@@ -167,16 +168,18 @@ fn rows_across_the_end_of_32_bits() {
         let image = Image::of(source, &options);
         let mut seen = vec![0_u32; 600];
         let parameters = Parameters::default().with(600_u32.to_le_bytes()).pointer(&mut seen).0;
-        // Blocks of 1,000 threads: 4,294,967 of them end 296 before 2^32; the next one wraps.
+        // Blocks of 1,000 threads: 4,294,967 blocks end 296 threads before 2^32; the next one
+        // wraps.
         let from = [4_294_966, 0, 0];
         let grid = [2_147_483_647, 1, 1];
         image.run_blocks("k", Mode::Serial, [1000, 1, 1], (from, 3), grid, &parameters);
-        // The wrapping one reaches 0..=703; the one before and the one after nothing below 600.
+        // The wrapping block covers 0..=703; the blocks before and after it cover nothing below
+        // 600.
         assert_eq!(seen, [1; 600]);
     }
 }
 
-/// Both ends of a row pass, and threads in the middle do not, because the index wraps there.
+/// Both ends of a row pass, but threads in the middle fail, because the index wraps there.
 #[test]
 fn rows_that_wrap_in_the_middle() {
     let source = "
@@ -198,7 +201,8 @@ fn rows_that_wrap_in_the_middle() {
     }
 }
 
-/// Only what helps is built: one level for the own processor, none for kernels that talk to the device.
+/// Only useful variants are built: one for images tuned to this processor, none for kernels that
+/// call the device.
 #[test]
 fn which_entries_there_are() {
     let source = "
@@ -222,7 +226,7 @@ fn which_entries_there_are() {
     assert_eq!(entries(&plain), [&[(true, false, 0)][..], &others].concat());
 }
 
-/// A trap tells which thread it is, where the function knows.
+/// A trap reports its thread if the function knows it.
 #[test]
 fn traps_name_their_threads() {
     let source = "
@@ -248,7 +252,7 @@ fn traps_name_their_threads() {
     assert_eq!(trapped("calls", 4), Some(abi::THREAD_UNKNOWN));
 }
 
-/// How a row of threads looks to LLVM: a loop without the guard, and one with it.
+/// The loops over a row of threads, with and without the guard, as LLVM sees them.
 #[test]
 fn a_guarded_row() {
     let source = "\
@@ -261,7 +265,7 @@ kernel k(n: i32, out: *mut u32) {
     let program = compile::check(SourceMap::single("test.grid", source)).expect("a program");
     let text = compile::cpu_llvm(&program, &CpuOptions::default()).expect("a module");
     let entry = text.lines().skip_while(|line| !line.contains("@k.blocks(")).skip(1);
-    // What is loaded from the geometry is the same in every entry.
+    // Every entry loads the same values from the geometry.
     let entry = entry.skip_while(|line| !line.starts_with("block.head"));
     let entry: Vec<_> = entry.take_while(|line| *line != "}").collect();
     insta::assert_snapshot!(entry.join("\n"));

@@ -1,4 +1,4 @@
-//! What the code of images does: built-ins, traps, checks, source lines.
+//! The behaviour of image code: built-ins, traps, checks, source lines.
 
 use gridlet::compile::{self, CpuOptions};
 use gridlet::source::SourceMap;
@@ -23,7 +23,7 @@ fn every_option() -> Vec<CpuOptions> {
     all
 }
 
-/// The line of the source with `mark` in it.
+/// The line of the source that contains `mark`.
 fn line_of(source: &str, mark: &str) -> u32 {
     let at = source.lines().position(|line| line.contains(mark));
     at.unwrap_or_else(|| panic!("{mark} in {source}")) as u32 + 1
@@ -43,8 +43,8 @@ fn every_correct_program_becomes_an_image() {
     for (at, path) in paths.iter().enumerate() {
         let sources = compile::load(path).unwrap();
         let source = std::fs::read_to_string(path).unwrap();
-        // Each program with some of the ways, in turn: all ways are seen, in less time. `corpus.rs` builds those that
-        // check themselves, too.
+        // Builds each program with some of the option sets in rotation, which covers them all in
+        // less time. `corpus.rs` also builds the self-checking programs.
         let ways = if source.contains("kernel test(") { 1 } else { 3 };
         for options in every_option().iter().cycle().skip(at).step_by(3).take(ways) {
             let image = Image::of_files(sources.clone(), options);
@@ -54,7 +54,7 @@ fn every_correct_program_becomes_an_image() {
     }
 }
 
-/// An exported variable would take the place of the C library's function of its name.
+/// An exported variable would replace the C library's function of the same name.
 #[test]
 fn variables_are_not_called_like_functions_of_c() {
     for (name, is_refused) in [("sinf", true), ("fmod", true), ("sine", false)] {
@@ -154,7 +154,7 @@ fn built_ins_ask_the_device() {
     }
 }
 
-/// A thread's lane by its place in the block, where the geometry is at hand.
+/// A function that takes the geometry computes a thread's lane from it.
 #[test]
 fn lanes_are_numbered_x_first() {
     let source = "kernel k(out: *mut u32) {
@@ -243,7 +243,7 @@ fn shared_variables_do_not_overlap() {
     let parameters = Parameters::default().pointer(&mut out).pointer(&mut sums).0;
     image.run("k", Mode::Threads, [4, 1, 1], &parameters);
     assert_eq!((out, sums), ([255 + 9, 255 + 4, 255 + 1, 255], [0.0; 4]));
-    // Eight bytes each for the four of `hold`, one, and after it the table, aligned.
+    // Eight bytes for each of the four in `hold`, one more, and then the table, aligned.
     assert_eq!(image.kernel("k").static_shared_bytes, 32 + 4 + 16);
 }
 
@@ -275,7 +275,7 @@ fn checked_images_tell_of_accesses_and_loops() {
     let (read, write, atomic) = (abi::ACCESS_READ, abi::ACCESS_WRITE, abi::ACCESS_ATOMIC);
     let line = |mark| line_of(source, mark);
     let mut accesses = heard.accesses.clone();
-    // The shared variable lies where the device put it.
+    // The device decides where the shared variable is.
     let (shared, size, kind, at) = accesses.remove(9);
     assert_eq!((shared % abi::SHARED_ALIGNMENT, size, kind, at), (0, 4, atomic, line("// atomic")));
     assert_eq!(
@@ -315,7 +315,8 @@ fn checked_images_tell_what_orders_atomics_have() {
     assert_eq!(p, [8, 8]);
 }
 
-/// A checked image tells of each argument that it stores; recording a lost launch is not the program's access.
+/// A checked image reports each launch argument that it stores; recording a lost launch is not an
+/// access of the program.
 #[test]
 fn arguments_of_launches_are_checked_accesses() {
     let source = "kernel k(n: u32) { launch k<<<1, 1>>>(n + 1); }";
@@ -329,7 +330,8 @@ fn arguments_of_launches_are_checked_accesses() {
     assert_eq!((heard.accesses.len(), heard.launches.len()), (0, 0));
 }
 
-/// Which loops may wait for another thread: there threads must run by turns, and the device must be asked to.
+/// Finds loops that may wait for another thread: there, threads must take turns, so the loop must
+/// call the device.
 #[test]
 fn loops_that_wait_let_others_run() {
     let kernels = "
@@ -366,7 +368,7 @@ fn loops_that_wait_let_others_run() {
     assert_eq!(heard.polls, [(abi::POLL_YIELDS, 5); 11]);
 }
 
-/// Loops that end by themselves say nothing, unless one that may not is in them.
+/// Loops that terminate by themselves do not poll, unless they contain one that may not terminate.
 #[test]
 fn checked_images_tell_of_loops_that_may_not_end() {
     let source = "
@@ -398,7 +400,7 @@ fn checked_images_tell_of_loops_that_may_not_end() {
             ("sometimes", vec![waits; 3]),
             ("given", vec![waits; 3]),
             ("tries", vec![tries; 3]),
-            // The inner loop's own turns do not stand for progress of the outer one.
+            // Progress of the inner loop does not count as progress of the outer one.
             ("within", vec![waits; 7]),
         ]
     );
@@ -407,7 +409,7 @@ fn checked_images_tell_of_loops_that_may_not_end() {
 fn text(source: &str, options: &CpuOptions) -> String {
     let program = compile::check(SourceMap::single("test.grid", source)).expect("a program");
     let text = compile::cpu_llvm(&program, options).expect("a module");
-    // The rest is the same on every machine.
+    // The rest is machine-independent.
     let of_machine = |line: &&str| !line.starts_with("target ");
     text.lines().filter(of_machine).fold(String::new(), |text, line| text + line + "\n")
 }

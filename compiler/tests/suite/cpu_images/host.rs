@@ -1,4 +1,5 @@
-//! A CPU device for tests: just enough of one to run a block of an image, each thread on a thread of its own.
+//! A minimal CPU device for tests, which runs one block of an image, each of its threads on an OS
+//! thread.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,12 +15,12 @@ use gridlet_runtime::cpu::abi::{
 };
 use libloading::{Library, Symbol};
 
-/// A line of a position.
+/// The line of a position.
 pub(crate) fn line(location: Location) -> u32 {
     location & 0x00ff_ffff
 }
 
-/// A launch that a kernel made.
+/// A launch made by a kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Launched {
     pub(crate) kernel: String,
@@ -31,14 +32,14 @@ pub(crate) struct Launched {
     pub(crate) line: u32,
 }
 
-/// What the image told its host.
+/// The calls that an image made to its host.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Heard {
     pub(crate) launches: Vec<Launched>,
     pub(crate) printed: Vec<String>,
     /// Kind and line.
     pub(crate) trap: Option<(u32, u32)>,
-    /// The thread that trapped, as far as it says so.
+    /// The thread that trapped, if reported.
     pub(crate) trapped: Option<u32>,
     /// Address, bytes, kind and line.
     pub(crate) accesses: Vec<(usize, u32, u32, u32)>,
@@ -60,7 +61,7 @@ struct Host {
     shared: Mutex<Vec<Line>>,
     barrier: Barrier,
     heard: Mutex<Heard>,
-    /// Parameter buffers that are given out: the kernel, the geometry, the bytes.
+    /// Parameter buffers in use: the launch and its bytes.
     pending: Mutex<BTreeMap<usize, Pending>>,
     refuse_launches: bool,
     done: Mutex<Sender<()>>,
@@ -83,7 +84,7 @@ unsafe extern "C-unwind" fn sync_threads(at: Location) {
     host.barrier.wait();
 }
 unsafe extern "C-unwind" fn sync_warp(_mask: u32, at: Location) {
-    // SAFETY: nothing is asked of a caller.
+    // SAFETY: the function has no requirements.
     unsafe { sync_threads(at) }
 }
 unsafe extern "C-unwind" fn shuffle(
@@ -115,7 +116,7 @@ unsafe extern "C-unwind" fn get_parameter_buffer(
     if host.refuse_launches {
         return std::ptr::null_mut();
     }
-    // SAFETY: the image passes a descriptor of its own and two `dim3`.
+    // SAFETY: the image passes one of its descriptors and two `dim3`.
     let launched = unsafe {
         Launched {
             kernel: name_of(&*kernel),
@@ -147,7 +148,7 @@ unsafe extern "C-unwind" fn launch_device(buffer: *mut u8, stream: u64, at: Loca
     0
 }
 unsafe extern "C-unwind" fn printf(format: *const c_char, arguments: *const u8) -> i32 {
-    // SAFETY: the image passes a C string, and for a `%d` four bytes.
+    // SAFETY: the image passes a C string, and four bytes for a `%d`.
     let text = unsafe {
         let format = CStr::from_ptr(format).to_string_lossy().into_owned();
         match format.contains("%d") {
@@ -178,12 +179,12 @@ unsafe extern "C-unwind" fn assert_fail(
     at: Location,
     _thread: u32,
 ) -> ! {
-    // SAFETY: the image gives strings.
+    // SAFETY: the image passes C strings.
     let [message, file, function] = [message, file, function]
         .map(|text| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned());
     let text = format!("{file}:{line}: {function}: {message}");
     host().heard.lock().expect("no panic").printed.push(text);
-    // SAFETY: takes any arguments.
+    // SAFETY: the function accepts any arguments.
     unsafe { trap(TRAP_EXPLICIT, at, u32::MAX) }
 }
 unsafe extern "C-unwind" fn index_out_of_bounds(
@@ -193,10 +194,10 @@ unsafe extern "C-unwind" fn index_out_of_bounds(
     array: *const c_char,
     at: Location,
 ) -> ! {
-    // SAFETY: the image gives a string.
+    // SAFETY: the image passes a C string.
     let array = unsafe { CStr::from_ptr(array) }.to_string_lossy().into_owned();
     host().heard.lock().expect("no panic").printed.push(format!("{array}[{index}] of {count}"));
-    // SAFETY: takes any arguments.
+    // SAFETY: the function accepts any arguments.
     unsafe { trap(TRAP_EXPLICIT, at, u32::MAX) }
 }
 unsafe extern "C-unwind" fn local_begins(
@@ -228,7 +229,7 @@ unsafe extern "C-unwind" fn poll(kind: u32, at: Location) {
     host().heard.lock().expect("no panic").polls.push((kind, line(at)));
 }
 unsafe extern "C-unwind" fn stream_create(handle: *mut u64) -> i32 {
-    // SAFETY: the image passes where to write to.
+    // SAFETY: the image passes the address to write to.
     unsafe { handle.write(0x100) };
     0
 }
@@ -310,14 +311,14 @@ fn name_of(kernel: &KernelDescriptor) -> String {
     unsafe { CStr::from_ptr(kernel.name) }.to_string_lossy().into_owned()
 }
 
-/// Which entry to call.
+/// The entry to call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Mode {
-    /// The one for whole blocks.
+    /// The entry for whole blocks.
     Serial,
-    /// The same for newer processors.
+    /// Its variant for newer processors.
     SerialV3,
-    /// The one for a thread, on as many threads as the block has.
+    /// The entry for one thread, called on as many OS threads as the block has threads.
     Threads,
 }
 
@@ -334,7 +335,7 @@ impl Image {
         Image::of_files(SourceMap::single("test.grid", source), options)
     }
 
-    /// Compiles a program of loaded files.
+    /// Compiles a program from loaded files.
     pub(crate) fn of_files(sources: SourceMap, options: &CpuOptions) -> Image {
         let program = compile::check(sources.clone())
             .unwrap_or_else(|error| panic!("{error}: {}", sources.files()[0].text));
@@ -348,7 +349,7 @@ impl Image {
         // SAFETY: an image runs nothing when it is loaded.
         let library = unsafe { Library::new(file.path()) }.expect("an image that loads");
         let image = Image { library, bytes, refuse_launches: false };
-        // SAFETY: `abi` says what these symbols are.
+        // SAFETY: `abi` defines the types of these symbols.
         unsafe {
             assert_eq!(**image.symbol::<u32>(VERSION_SYMBOL), ABI_VERSION);
             **image.symbol::<*const Callbacks>(TABLE_SYMBOL) = &CALLBACKS;
@@ -361,12 +362,12 @@ impl Image {
     /// # Safety
     /// It must be a `T`.
     pub(crate) unsafe fn symbol<T>(&self, name: &str) -> Symbol<'_, *mut T> {
-        // SAFETY: the caller says so.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.library.get(name) }.unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
     pub(crate) fn kernels(&self) -> &[KernelDescriptor] {
-        // SAFETY: `abi` says what these symbols are.
+        // SAFETY: `abi` defines the types of these symbols.
         unsafe {
             let count = **self.symbol::<u32>(KERNEL_COUNT_SYMBOL);
             let first = *self.symbol::<KernelDescriptor>(KERNELS_SYMBOL);
@@ -382,7 +383,7 @@ impl Image {
         self.kernels().iter().find(|kernel| name_of(kernel) == name).expect("a kernel")
     }
 
-    /// Runs one block of one grid.
+    /// Runs a grid of one block.
     pub(crate) fn run(&self, name: &str, mode: Mode, block: [u32; 3], parameters: &[u8]) -> Heard {
         self.run_block(name, mode, block, [0; 3], [1; 3], parameters)
     }
@@ -400,7 +401,7 @@ impl Image {
         self.run_blocks(name, mode, block, (block_idx, 1), grid, parameters)
     }
 
-    /// Runs so many blocks from one on, all in one call; with an entry for threads, only that one.
+    /// Runs consecutive blocks in one call; with the entry for threads, only the first.
     pub(crate) fn run_blocks(
         &self,
         name: &str,
@@ -456,7 +457,7 @@ impl Image {
                     grid_dim: grid,
                     dynamic_shared: dynamic as *mut u8,
                 };
-                // SAFETY: the test passes the parameters that the kernel has.
+                // SAFETY: the test passes the kernel's parameters.
                 unsafe {
                     match entry {
                         Some(entry) => entry(&mut geometry, buffer as *const u8, blocks),
@@ -476,7 +477,7 @@ impl Image {
     }
 }
 
-/// Packs parameters: each is aligned to its size.
+/// Packs parameters, each aligned to its size.
 #[derive(Default)]
 pub(crate) struct Parameters(pub(crate) Vec<u8>);
 

@@ -1,4 +1,4 @@
-//! Images for the CPU device: what they export, and what their code does.
+//! Images for the CPU device: their exports, and their code.
 
 mod blocks;
 mod code;
@@ -43,7 +43,7 @@ fn the_example_programs_export_what_the_loader_asks_for() {
     insta::assert_snapshot!(text);
 }
 
-/// Nothing but the ABI and the lost-launch record leaves an image, and nothing but C enters it.
+/// An image exports only the ABI and the lost-launch record, and imports only C functions.
 #[test]
 fn symbols() {
     use object::{Object, ObjectSymbol};
@@ -89,7 +89,7 @@ fn quicksort_sorts_a_leaf() {
             assert_eq!(copy, sorted, "{mode:?}");
             assert_eq!(heard, Default::default());
         }
-        // A longer array is partitioned, and its halves are launched.
+        // A longer array is partitioned, and its halves are sorted by launches.
         data = (0..200).rev().collect();
         let heard = image.run("quicksort", Mode::Serial, [1; 3], &parameters(&mut data));
         let [left, right] = heard.launches.as_slice() else { panic!("{heard:?}") };
@@ -142,7 +142,7 @@ fn mandelbrot_computes_dwells_and_shares_memory() {
             assert_eq!(value, dwell(at % width, at / width), "pixel {at}");
         }
     }
-    // The border of the whole picture is mixed, which the threads find together.
+    // The border of the whole picture has mixed values, which the threads determine together.
     let parameters = words(&mut out, &[0, 0, side, 0]);
     let heard = image.run("squares", Mode::Threads, [128, 1, 1], &parameters);
     assert_eq!(heard.barrier_lines.len(), 2 * 128);
@@ -164,7 +164,7 @@ fn a_lost_launch_is_recorded() {
     let parameters = Parameters::default().pointer(&mut data).with(0_i32.to_le_bytes());
     let parameters = parameters.with(199_i32.to_le_bytes()).with(0_u32.to_le_bytes()).0;
     image.run("quicksort", Mode::Serial, [1; 3], &parameters);
-    // SAFETY: the symbol is such a record.
+    // SAFETY: the symbol has this type.
     let record = unsafe { **image.symbol::<LostLaunchRecord>("__gridlet_lost_launches") };
     let source = program("quicksort");
     let line = source.lines().position(|line| line.contains("launch quick")).unwrap() + 1;

@@ -26,8 +26,9 @@ pub(crate) fn gpu_times(
     let info = device.info();
     println!("\non {}, driver {}:", info.name, info.driver_version);
     let capability = info.compute_capability;
-    let arch = CudaArch::for_device(capability.major, capability.minor)
-        .ok_or_else(|| anyhow!("Gridlet builds for no GPU of compute capability {capability}"))?;
+    let arch = CudaArch::for_device(capability.major, capability.minor).ok_or_else(|| {
+        anyhow!("Gridlet cannot build for GPUs of compute capability {capability}")
+    })?;
     device.set_pending_launch_limit(PENDING_LAUNCHES * 4)?;
     let build = BuildOptions::for_arch(arch);
     let green = GreenContext::with_sms(&device, 16)?;

@@ -68,8 +68,9 @@ pub(crate) fn load_times(
 ) -> anyhow::Result<()> {
     let device = Device::open(0)?;
     let capability = device.info().compute_capability;
-    let arch = CudaArch::for_device(capability.major, capability.minor)
-        .ok_or_else(|| anyhow!("Gridlet builds for no GPU of compute capability {capability}"))?;
+    let arch = CudaArch::for_device(capability.major, capability.minor).ok_or_else(|| {
+        anyhow!("Gridlet cannot build for GPUs of compute capability {capability}")
+    })?;
     let mode = env::var("CUDA_MODULE_LOADING").unwrap_or_else(|_| "the driver's choice".into());
     println!("\nloading, on {}, CUDA_MODULE_LOADING: {mode}:", device.info().name);
     // A bundle as it is given away: with an image for other GPUs, too.

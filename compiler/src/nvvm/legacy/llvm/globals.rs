@@ -1,4 +1,4 @@
-//! What globals and functions show, and attributes.
+//! Accessors for globals, functions and attributes.
 
 use std::ffi::c_uint;
 use std::marker::PhantomData;
@@ -10,7 +10,7 @@ use inkwell::llvm_sys::prelude::*;
 use super::{Attribute, Block, Place, Type, Value, c_string, text};
 
 impl<'m> Value<'m> {
-    /// The type of a global variable's contents, of a function, or of what an alias stands for.
+    /// The type of a global variable's contents, of a function, or of an alias's target.
     pub(in super::super) fn value_type(self) -> Type<'m> {
         // SAFETY: only called for functions, global variables and aliases.
         Type(unsafe { LLVMGlobalGetValueType(self.0) }, PhantomData)
@@ -31,7 +31,7 @@ impl<'m> Value<'m> {
         c_string(unsafe { LLVMGetSection(self.0) }).unwrap_or_default()
     }
 
-    /// `unnamed_addr`, `local_unnamed_addr` or nothing, with a blank before it.
+    /// `unnamed_addr`, `local_unnamed_addr` or nothing, preceded by a space.
     pub(in super::super) fn unnamed_address(self) -> &'static str {
         use inkwell::llvm_sys::LLVMUnnamedAddr as Addr;
         // SAFETY: only called for functions and global variables.
@@ -49,7 +49,7 @@ impl<'m> Value<'m> {
     }
 
     pub(in super::super) fn initializer(self) -> Option<Value<'m>> {
-        // SAFETY: only called for global variables; LLVM gives null for a declaration.
+        // SAFETY: only called for global variables; LLVM returns null for a declaration.
         let value = unsafe { LLVMGetInitializer(self.0) };
         (!value.is_null()).then_some(Value(value, PhantomData))
     }
@@ -81,7 +81,7 @@ impl<'m> Value<'m> {
         (0..count).map(|index| Value(unsafe { LLVMGetParam(self.0, index) }, PhantomData)).collect()
     }
 
-    /// What stands around a function's body and NVPTX has no place for, by its name in LLVM's text.
+    /// A part of a function that NVPTX does not support, by its name in LLVM's text.
     pub(in super::super) fn function_extra(self) -> Option<&'static str> {
         // SAFETY: only called for functions.
         unsafe {
@@ -99,7 +99,7 @@ impl<'m> Value<'m> {
         }
     }
 
-    /// The name of the intrinsic without the types it is overloaded on, if the function is one.
+    /// The name of the intrinsic without its overload types, if the function is one.
     pub(in super::super) fn intrinsic(self) -> Option<String> {
         // SAFETY: only called for functions.
         let id = unsafe { LLVMGetIntrinsicID(self.0) };
@@ -114,7 +114,7 @@ impl<'m> Value<'m> {
 
     pub(in super::super) fn blocks(self) -> Vec<Block<'m>> {
         let mut blocks = Vec::new();
-        // SAFETY: only called for functions; LLVM gives the next block or null.
+        // SAFETY: only called for functions; LLVM returns the next block or null.
         let mut block = unsafe { LLVMGetFirstBasicBlock(self.0) };
         while !block.is_null() {
             blocks.push(Block(block, PhantomData));

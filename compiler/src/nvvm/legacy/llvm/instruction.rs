@@ -1,4 +1,4 @@
-//! What instructions and blocks show.
+//! Accessors for instructions and blocks.
 
 use std::ffi::c_int;
 use std::marker::PhantomData;
@@ -13,7 +13,7 @@ use super::{Block, Type, Value, list, text};
 
 impl<'m> Block<'m> {
     pub(in super::super) fn instructions(self) -> Vec<Value<'m>> {
-        // SAFETY: the block is alive, and LLVM gives the next instruction or null.
+        // SAFETY: the block is alive, and LLVM returns the next instruction or null.
         unsafe { list(LLVMGetFirstInstruction(self.0), |value| LLVMGetNextInstruction(value)) }
     }
 
@@ -62,7 +62,7 @@ impl<'m> Value<'m> {
         unsafe { LLVMGetFCmpPredicate(self.0) }
     }
 
-    /// The blocks that a terminator may go to.
+    /// The blocks to which a terminator may branch.
     pub(in super::super) fn successors(self) -> Vec<Block<'m>> {
         // SAFETY: only called for terminators.
         let count = unsafe { LLVMGetNumSuccessors(self.0) };
@@ -80,7 +80,7 @@ impl<'m> Value<'m> {
         }
     }
 
-    /// The value of case `index` of a `switch`, counted from 1 as its successor is.
+    /// The value of case `index` of a `switch`, counted from 1 like its successor.
     pub(in super::super) fn case(self, index: u32) -> Value<'m> {
         // SAFETY: only called for `switch`, with the index of a successor other than the default.
         Value(unsafe { LLVMGetSwitchCaseValue(self.0, index) }, PhantomData)
@@ -118,7 +118,7 @@ impl<'m> Value<'m> {
         unsafe { LLVMGetOrdering(self.0) }
     }
 
-    /// The orderings of a `cmpxchg`: of success, of failure.
+    /// The orderings of a `cmpxchg`: on success, on failure.
     pub(in super::super) fn cmpxchg_orderings(self) -> (LLVMAtomicOrdering, LLVMAtomicOrdering) {
         // SAFETY: only called for `cmpxchg`.
         unsafe { (LLVMGetCmpXchgSuccessOrdering(self.0), LLVMGetCmpXchgFailureOrdering(self.0)) }
@@ -131,7 +131,7 @@ impl<'m> Value<'m> {
 
     /// The indices of an `extractvalue` or `insertvalue`.
     pub(in super::super) fn indices(self) -> &'m [u32] {
-        // SAFETY: only called for those; LLVM gives the indices with their count.
+        // SAFETY: only called for those; LLVM returns the indices with their count.
         unsafe {
             let (data, count) = (LLVMGetIndices(self.0), LLVMGetNumIndices(self.0) as usize);
             if count == 0 { &[] } else { std::slice::from_raw_parts(data, count) }
@@ -147,13 +147,13 @@ impl<'m> Value<'m> {
         (0..count).map(|index| u32::try_from(element(index)).ok()).collect()
     }
 
-    /// What a call calls.
+    /// The callee of a call.
     pub(in super::super) fn callee(self) -> Value<'m> {
         // SAFETY: only called for calls.
         Value(unsafe { LLVMGetCalledValue(self.0) }, PhantomData)
     }
 
-    /// The function type that a call has.
+    /// The function type of a call.
     pub(in super::super) fn call_type(self) -> Type<'m> {
         // SAFETY: only called for calls.
         Type(unsafe { LLVMGetCalledFunctionType(self.0) }, PhantomData)
@@ -201,7 +201,7 @@ impl<'m> Value<'m> {
         unsafe { LLVMGetInlineAsmHasSideEffects(self.0) != 0 }
     }
 
-    /// A mark of inline assembly that PTX has no use for, by its name in LLVM's text.
+    /// A modifier of inline assembly that PTX does not support, by its name in LLVM's text.
     pub(in super::super) fn asm_foreign(self) -> Option<&'static str> {
         // SAFETY: only called for inline assembly.
         unsafe {

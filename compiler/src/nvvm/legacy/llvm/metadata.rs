@@ -1,4 +1,4 @@
-//! What metadata shows.
+//! Accessors for metadata.
 
 use std::ffi::{CString, c_uint};
 use std::marker::PhantomData;
@@ -27,7 +27,7 @@ pub(in super::super) enum Meta<'m> {
 impl<'m> Module<'m> {
     pub(in super::super) fn named_metadata(self) -> Vec<NamedMetadata<'m>> {
         let mut found = Vec::new();
-        // SAFETY: the module is alive, and LLVM gives the next list or null.
+        // SAFETY: the module is alive, and LLVM returns the next list or null.
         let mut list = unsafe { LLVMGetFirstNamedMetadata(self.0) };
         while !list.is_null() {
             let mut length = 0;
@@ -50,7 +50,7 @@ impl<'m> Module<'m> {
         nodes.into_iter().map(|node| Value(node, PhantomData)).collect()
     }
 
-    /// The number of a kind of metadata on instructions, like `range`.
+    /// LLVM's number for a kind of metadata on instructions, like `range`.
     pub(in super::super) fn metadata_kind(self, name: &str) -> u32 {
         // SAFETY: the module is alive, and the names asked for are LLVM's own.
         unsafe {
@@ -66,7 +66,7 @@ impl<'m> Module<'m> {
 impl<'m> Value<'m> {
     /// The metadata of `kind` on an instruction.
     pub(in super::super) fn metadata(self, kind: u32) -> Option<Value<'m>> {
-        // SAFETY: only called for instructions; LLVM gives null for what is not there.
+        // SAFETY: only called for instructions; LLVM returns null if there is none.
         let node = unsafe { LLVMGetMetadata(self.0, kind) };
         (!node.is_null()).then_some(Value(node, PhantomData))
     }

@@ -1,4 +1,4 @@
-//! What types show.
+//! Accessors for types.
 
 use std::marker::PhantomData;
 
@@ -40,7 +40,7 @@ impl<'m> Type<'m> {
         }
     }
 
-    /// As LLVM 22 writes it.
+    /// Its text, as LLVM 22 prints it.
     pub(in super::super) fn print(self) -> String {
         // SAFETY: the type is alive.
         message(unsafe { LLVMPrintTypeToString(self.0) })
@@ -52,7 +52,7 @@ impl<'m> Type<'m> {
         Type(unsafe { LLVMGetElementType(self.0) }, PhantomData)
     }
 
-    /// The name of a structure type, or `None` if it is literal or has none.
+    /// The name of a structure type; `None` if it is literal or unnamed.
     pub(in super::super) fn struct_name(self) -> Option<String> {
         // SAFETY: only called for structure types.
         c_string(unsafe { LLVMGetStructName(self.0) })

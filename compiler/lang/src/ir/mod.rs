@@ -45,6 +45,7 @@ pub mod expand;
 pub mod graph;
 pub mod guards;
 pub mod loops;
+pub mod parse;
 pub mod print;
 mod reach;
 pub mod symbol;

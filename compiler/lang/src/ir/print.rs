@@ -1,10 +1,10 @@
-//! The text form of the IR, for people and for snapshots. Nothing reads it back.
+//! The text form of the IR, for people, for snapshots and for tests of passes. [`super::parse`] reads it.
 //!
 //! ```text
 //! module   = "launches" ("symbolic" | "lowered") struct* global* extern* kernel* function*
 //! struct   = "struct" NAME "{" NAME ":" TYPE, … "}"
 //! global   = ("shared" | "device" | "constant") "@"NAME ":" TYPE ("= zero" | "=" STRING)? "exported"?
-//! extern   = "extern" "@"NAME "(" TYPE, … ")" ("->" TYPE)?
+//! extern   = "extern" "fn"? "@"NAME "(" TYPE, … ")" ("->" TYPE)?
 //! kernel   = "kernel" "@"NAME "(" NAME ":" TYPE, … ")" ("launch_bounds(" THREADS ("," BLOCKS)? ")")? "body" "@"NAME
 //! function = ("fn" | "body" | "entry") "@"NAME "(" "%"NAME ":" TYPE, … ")" ("->" TYPE)? "{" slot* block* "}"
 //! slot     = "slot" "$"NAME ":" TYPE
@@ -18,6 +18,7 @@
 //! - Types are written as in the language. Literals carry their type: `3u32`, `0.5f32`.
 //! - `field_address` and `extract` name the field, `.re`, or the element of an array, `#3`.
 //! - Where two slots or parameters share a name, the later one gets a number: `$sum.2`.
+//! - `extern fn` is one that the program declares; without `fn`, the compiler needs the function itself.
 //! - Structs that the language has built in are left out. Launches and calls end in a comment with their
 //!   line in the source, `; line 38`, or `; other.grid:38` outside of the first file.
 
@@ -55,7 +56,8 @@ fn print_module(module: &Module, out: &mut String) -> fmt::Result {
     }
     for function in &module.externs {
         let parameters = list(function.parameters.iter().map(|ty| ty.display(&module.structs)));
-        write!(declarations, "extern @{}({parameters})", function.name)?;
+        let declared = if function.span.is_some() { "fn " } else { "" };
+        write!(declarations, "extern {declared}@{}({parameters})", function.name)?;
         print_result(module, &function.result, &mut declarations)?;
         declarations.push('\n');
     }
@@ -352,7 +354,28 @@ fn float(scalar: Scalar, value: f64) -> String {
     format!("{digits}{}", scalar.name())
 }
 
-fn binary_name(op: BinaryOp) -> &'static str {
+/// Every operator on two values.
+pub(super) const BINARY_OPS: [BinaryOp; 16] = [
+    BinaryOp::Add,
+    BinaryOp::Sub,
+    BinaryOp::Mul,
+    BinaryOp::Div,
+    BinaryOp::Rem,
+    BinaryOp::And,
+    BinaryOp::Or,
+    BinaryOp::Xor,
+    BinaryOp::Shl,
+    BinaryOp::Shr,
+    BinaryOp::Eq,
+    BinaryOp::Ne,
+    BinaryOp::Lt,
+    BinaryOp::Le,
+    BinaryOp::Gt,
+    BinaryOp::Ge,
+];
+
+/// The name of an operator in the text.
+pub(super) fn binary_name(op: BinaryOp) -> &'static str {
     match op {
         BinaryOp::Add => "add",
         BinaryOp::Sub => "sub",

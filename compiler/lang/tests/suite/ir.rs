@@ -11,7 +11,7 @@ use std::sync::Arc;
 use gridlet_lang::arch::CudaArch;
 use gridlet_lang::check::parse_and_check;
 use gridlet_lang::diagnostics::render;
-use gridlet_lang::ir::{Module, build::build_ir, print::print, verify::verify};
+use gridlet_lang::ir::{Module, build::build_ir, parse::parse, print::print, verify::verify};
 use gridlet_lang::launch::{self, LaunchOptions};
 use gridlet_lang::layout::{Layouts, ParamLayout, compute_layouts};
 use gridlet_lang::load::load;
@@ -118,4 +118,47 @@ fn the_text_is_a_function_of_the_source() {
         assert_eq!(print(&first), print(&second));
         assert_eq!(print(&lower(&first, &layouts)), print(&lower(&second, &layouts)));
     }
+}
+
+/// The text holds what GPUs' launch stage needs but for the lines of built-ins that become calls. For the CPU, a
+/// function made from a built-in also has its position.
+#[test]
+fn what_is_printed_is_read_back() {
+    let gpu = LaunchOptions::for_arch(CudaArch::DEFAULT);
+    let counting = LaunchOptions { count_launches: true, ..gpu };
+    let old_gpu = LaunchOptions::for_arch("sm_75".parse().expect("an architecture"));
+    for path in all_programs() {
+        let (module, layouts) = build(&path);
+        let read = read_back(&path, &module);
+        let lower = |module: &Module, options: LaunchOptions| {
+            let lowered = launch::lower(module, &layouts, &options);
+            lowered.expect("launches can be lowered")
+        };
+        read_back(&path, &lower(&module, LaunchOptions::CPU));
+        for options in [gpu, counting, old_gpu] {
+            let lowered = lower(&module, options);
+            read_back(&path, &lowered);
+            let of_read = without_positions(&lower(&read, options));
+            assert_eq!(of_read, without_positions(&lowered), "{}", path.display());
+        }
+        let instrumented = launch::instrument(&module).expect("a sound module");
+        read_back(&path, &instrumented);
+        let of_read = launch::instrument(&read).expect("a sound module");
+        assert_eq!(print(&of_read), print(&instrumented), "{}", path.display());
+    }
+}
+
+fn without_positions(module: &Module) -> String {
+    let text = print(module);
+    let lines = text.lines().map(|line| line.split("  ; ").next().unwrap_or(line));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// What is read from the text of a module: the same text again, and as sound.
+fn read_back(path: &Path, module: &Module) -> Module {
+    let text = print(module);
+    let read = parse(&text).unwrap_or_else(|error| panic!("{}:{error}\n{text}", path.display()));
+    assert_eq!(print(&read), text, "{}", path.display());
+    verify(&read).unwrap_or_else(|error| panic!("{}: {error}\n{text}", path.display()));
+    read
 }

@@ -5,6 +5,7 @@ mod editors;
 mod format;
 mod ir;
 mod mutations;
+mod passes;
 mod reference;
 mod time;
 mod tree_rules;

@@ -1,0 +1,490 @@
+//! Functions: slots, blocks, instructions.
+
+use std::collections::BTreeMap;
+
+use super::cursor::Cursor;
+use super::{NOWHERE, Parser, Result};
+use crate::builtins::{Builtin, Order};
+use crate::ir::print::{BINARY_OPS, binary_name};
+use crate::ir::{
+    Block, BlockId, Const, Function, FunctionId, Inst, InstId, InstKind, Kernel, KernelId, Launch,
+    Operand, Role, Slot, SlotId, Stream, Terminator, UnaryOp, Unroll,
+};
+use crate::types::Type;
+
+/// What is known of a function while it is read.
+#[derive(Default)]
+struct Body<'t> {
+    slots: BTreeMap<&'t str, SlotId>,
+    parameters: BTreeMap<String, u32>,
+    /// The values by their numbers, each with the place that mentioned it first.
+    values: BTreeMap<&'t str, (InstId, Option<Cursor<'t>>)>,
+    /// By instruction; `None` for a value that was only mentioned.
+    instructions: Vec<Option<Inst>>,
+    /// Blocks by the order of their first mention, each with its place and its id once it is there.
+    mentioned: Vec<(&'t str, Cursor<'t>, Option<BlockId>)>,
+    /// Fields that are named, for when the types of all values are known.
+    fields: Vec<(InstId, &'t str, Cursor<'t>)>,
+}
+
+impl<'t> Body<'t> {
+    /// The block of a name, as an index into `mentioned`.
+    fn block(&mut self, name: &'t str, place: Cursor<'t>) -> BlockId {
+        let known = self.mentioned.iter().position(|(known, ..)| *known == name);
+        let at = known.unwrap_or_else(|| {
+            self.mentioned.push((name, place, None));
+            self.mentioned.len() - 1
+        });
+        BlockId(at as u32)
+    }
+
+    fn new_instruction(&mut self) -> InstId {
+        self.instructions.push(None);
+        InstId(self.instructions.len() as u32 - 1)
+    }
+
+    /// The value of a number.
+    fn value(&mut self, number: &'t str, place: Cursor<'t>) -> InstId {
+        match self.values.get(number) {
+            Some((id, _)) => *id,
+            None => {
+                let id = self.new_instruction();
+                self.values.insert(number, (id, Some(place)));
+                id
+            }
+        }
+    }
+}
+
+impl<'t> Parser<'t> {
+    pub(super) fn function(&mut self) -> Result<()> {
+        let keyword = self.cursor.peek_word();
+        if !matches!(keyword, "fn" | "body" | "entry") {
+            return Err(self.cursor.expected("`fn`, `body` or `entry`"));
+        }
+        self.cursor.eat_word(keyword);
+        self.cursor.rest();
+        let place = self.cursor.clone();
+        let name = self.symbol()?;
+        let id = FunctionId(self.module.functions.len() as u32);
+        let kernel = |is: &dyn Fn(&Kernel) -> bool| {
+            let at = self.module.kernels.iter().position(is);
+            at.map(|at| KernelId(at as u32))
+                .ok_or_else(|| place.error(format!("`{name}` is the {keyword} of no kernel")))
+        };
+        let role = match keyword {
+            "body" => Role::Body(kernel(&|kernel| kernel.body == id)?),
+            "entry" => Role::Entry(kernel(&|kernel| kernel.entry == id)?),
+            _ => Role::Device,
+        };
+        self.cursor.expect("(")?;
+        self.cursor.rest();
+        let list = self.cursor.clone();
+        let parameters = self.parameters("%", ")")?;
+        let result = self.result()?;
+        self.cursor.expect("{")?;
+        self.cursor.end_of_line()?;
+
+        let mut body = Body::default();
+        for (at, parameter) in parameters.iter().enumerate() {
+            if body.parameters.insert(parameter.name.clone(), at as u32).is_some() {
+                let name = &parameter.name;
+                return Err(list.error(format!("parameter `{name}` is declared twice")));
+            }
+        }
+        let takes_geometry = parameters.first().is_some_and(|first| first.ty == Type::GEOMETRY);
+        let slots = self.slots(&mut body)?;
+        let mut blocks = vec![];
+        loop {
+            self.cursor.skip_blank_lines();
+            if self.cursor.eat("}") {
+                break;
+            }
+            let block = self.block(&mut body, blocks.len())?;
+            blocks.push(block);
+        }
+        self.cursor.end_of_line()?;
+        let mut function = Function {
+            name: name.into(),
+            role,
+            takes_geometry,
+            parameters,
+            result,
+            slots,
+            instructions: vec![],
+            blocks,
+            span: NOWHERE,
+        };
+        self.resolve(body, &mut function)?;
+        self.module.functions.push(function);
+        Ok(())
+    }
+
+    fn slots(&mut self, body: &mut Body<'t>) -> Result<Vec<Slot>> {
+        let mut slots = vec![];
+        loop {
+            self.cursor.skip_blank_lines();
+            // A block may be called `slot` too.
+            let mut ahead = self.cursor.clone();
+            if !ahead.eat_word("slot") || !ahead.eat("$") {
+                return Ok(slots);
+            }
+            self.cursor = ahead;
+            let place = self.cursor.clone();
+            let name = self.cursor.name("the name of a slot")?;
+            self.cursor.expect(":")?;
+            let ty = self.ty()?;
+            self.cursor.end_of_line()?;
+            if body.slots.insert(name, SlotId(slots.len() as u32)).is_some() {
+                return Err(place.error(format!("slot `{name}` is declared twice")));
+            }
+            slots.push(Slot { name: name.into(), ty });
+        }
+    }
+
+    fn block(&mut self, body: &mut Body<'t>, at: usize) -> Result<Block> {
+        self.cursor.rest();
+        let place = self.cursor.clone();
+        let name = self.cursor.name("the name of a block, or `}`")?;
+        self.cursor.expect(":")?;
+        let unroll = if !self.cursor.eat_word("unroll") {
+            None
+        } else if self.cursor.eat("(") {
+            let count = self.cursor.number("a number of iterations")?;
+            self.cursor.expect(")")?;
+            Some(Unroll::Count(count))
+        } else {
+            Some(Unroll::Full)
+        };
+        self.cursor.end_of_line()?;
+        let mention = body.block(name, place.clone());
+        let id = &mut body.mentioned[mention.index()].2;
+        if id.replace(BlockId(at as u32)).is_some() {
+            return Err(place.error(format!("block `{name}` is there twice")));
+        }
+        let mut instructions = vec![];
+        let terminator = loop {
+            self.cursor.skip_blank_lines();
+            if let Some(terminator) = self.terminator(body)? {
+                break terminator;
+            }
+            instructions.push(self.instruction(body)?);
+        };
+        if self.cursor.eat(";") {
+            self.cursor.line();
+        }
+        self.cursor.end_of_line()?;
+        Ok(Block { name: name.into(), instructions, terminator, unroll })
+    }
+
+    fn terminator(&mut self, body: &mut Body<'t>) -> Result<Option<Terminator>> {
+        let word = self.cursor.peek_word();
+        if !matches!(word, "jump" | "branch" | "return" | "unreachable") {
+            return Ok(None);
+        }
+        self.cursor.eat_word(word);
+        Ok(Some(match word {
+            "jump" => Terminator::Jump(self.block_name(body)?),
+            "branch" => {
+                let condition = self.operand(body)?;
+                self.cursor.expect(",")?;
+                let then = self.block_name(body)?;
+                self.cursor.expect(",")?;
+                Terminator::Branch { condition, then, otherwise: self.block_name(body)? }
+            }
+            "return" if self.cursor.is_at_end_of_line() => Terminator::Return(None),
+            "return" => Terminator::Return(Some(self.operand(body)?)),
+            _ => Terminator::Unreachable,
+        }))
+    }
+
+    fn block_name(&mut self, body: &mut Body<'t>) -> Result<BlockId> {
+        self.cursor.rest();
+        let place = self.cursor.clone();
+        let name = self.cursor.name("the name of a block")?;
+        Ok(body.block(name, place))
+    }
+
+    fn instruction(&mut self, body: &mut Body<'t>) -> Result<InstId> {
+        let (id, ty) = if self.cursor.eat("%") {
+            let place = self.cursor.clone();
+            let number = self.value_number()?;
+            let id = body.value(number, place.clone());
+            if body.instructions[id.index()].is_some() {
+                return Err(place.error(format!("value %{number} is there twice")));
+            }
+            self.cursor.expect(":")?;
+            let ty = self.ty()?;
+            self.cursor.expect("=")?;
+            (Some(id), ty)
+        } else {
+            (None, Type::Unit)
+        };
+        // A value may be mentioned before, so only what has none takes the next id.
+        let id = id.unwrap_or_else(|| body.new_instruction());
+        let kind = self.operation(body, id)?;
+        let span = if self.cursor.eat(";") { self.position()? } else { NOWHERE };
+        self.cursor.end_of_line()?;
+        body.instructions[id.index()] = Some(Inst { kind, ty, span });
+        Ok(id)
+    }
+
+    /// The digits behind `%`.
+    fn value_number(&mut self) -> Result<&'t str> {
+        let word = self.cursor.peek_word();
+        if word.is_empty() || !word.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(self.cursor.expected("the number of a value"));
+        }
+        self.cursor.word("the number of a value")
+    }
+
+    fn operation(&mut self, body: &mut Body<'t>, id: InstId) -> Result<InstKind> {
+        let mut place = self.cursor.clone();
+        let word = self.cursor.word("an instruction")?;
+        if let Some(op) = BINARY_OPS.into_iter().find(|op| binary_name(*op) == word) {
+            let [left, right] = self.fixed(body)?;
+            return Ok(InstKind::Binary(op, left, right));
+        }
+        Ok(match word {
+            "load" => InstKind::Load(self.operand(body)?),
+            "store" => {
+                let [pointer, value] = self.fixed(body)?;
+                InstKind::Store { pointer, value }
+            }
+            "neg" => InstKind::Unary(UnaryOp::Neg, self.operand(body)?),
+            "not" => InstKind::Unary(UnaryOp::Not, self.operand(body)?),
+            "cast" => InstKind::Cast(self.operand(body)?),
+            "select" => {
+                let [condition, yes, no] = self.fixed(body)?;
+                InstKind::Select(condition, yes, no)
+            }
+            "field_address" => {
+                let base = self.operand(body)?;
+                InstKind::FieldAddress { base, index: self.part(body, id)? }
+            }
+            "extract" => {
+                let base = self.operand(body)?;
+                InstKind::Extract { base, index: self.part(body, id)? }
+            }
+            "element_address" => {
+                let [base, index] = self.fixed(body)?;
+                InstKind::ElementAddress { base, index }
+            }
+            "pointer_difference" => {
+                let [left, right] = self.fixed(body)?;
+                InstKind::PointerDifference(left, right)
+            }
+            "byte_offset" => {
+                let base = self.operand(body)?;
+                self.cursor.expect(",")?;
+                InstKind::ByteOffset { base, bytes: self.cursor.number("a number of bytes")? }
+            }
+            "aggregate" => {
+                let mut parts = vec![];
+                while !self.cursor.is_at_end_of_line() {
+                    if !parts.is_empty() {
+                        self.cursor.expect(",")?;
+                    }
+                    parts.push(self.operand(body)?);
+                }
+                InstKind::Aggregate(parts)
+            }
+            "call" if self.cursor.eat_word("extern") => {
+                let externs = |parser: &Self, name: &str| parser.externs.get(name).copied();
+                let function = self.known("an extern function", externs)?;
+                InstKind::CallExtern { function, arguments: self.arguments(body)? }
+            }
+            "call" => {
+                let function = self.function_name()?;
+                InstKind::Call { function, arguments: self.arguments(body)? }
+            }
+            "hardware_geometry" => InstKind::HardwareGeometry,
+            "launch" => self.launch(body, false)?,
+            "try" => {
+                self.cursor.expect_word("launch")?;
+                self.launch(body, true)?
+            }
+            _ => match Builtin::from_name(word) {
+                Some(builtin) => self.builtin(body, builtin)?,
+                None => return Err(place.expected("an instruction")),
+            },
+        })
+    }
+
+    fn builtin(&mut self, body: &mut Body<'t>, mut builtin: Builtin) -> Result<InstKind> {
+        self.cursor.expect("(")?;
+        let mut format = None;
+        if builtin == Builtin::Printf {
+            let globals = |parser: &Self, name: &str| parser.globals.get(name).copied();
+            format = Some(self.known("a global", globals)?);
+        }
+        let mut arguments = vec![];
+        let mut order = None;
+        while !self.cursor.eat(")") {
+            if format.is_some() || !arguments.is_empty() {
+                self.cursor.expect(",")?;
+            }
+            let word = self.cursor.peek_word();
+            order = Order::ALL.into_iter().find(|(_, name)| *name == word).map(|(order, _)| order);
+            let ordered = match (builtin, order) {
+                (Builtin::AtomicLoad(_), Some(order)) => Some(Builtin::AtomicLoad(order)),
+                (Builtin::AtomicStore(_), Some(order)) => Some(Builtin::AtomicStore(order)),
+                _ => None,
+            };
+            match ordered {
+                Some(ordered) => {
+                    builtin = ordered;
+                    self.cursor.eat_word(word);
+                    self.cursor.expect(")")?;
+                    break;
+                }
+                None => arguments.push(self.operand(body)?),
+            }
+        }
+        if matches!(builtin, Builtin::AtomicLoad(_) | Builtin::AtomicStore(_)) && order.is_none() {
+            return Err(self.cursor.error("expected an order as the last argument".into()));
+        }
+        Ok(InstKind::Builtin { builtin, arguments, format })
+    }
+
+    fn launch(&mut self, body: &mut Body<'t>, is_try: bool) -> Result<InstKind> {
+        let kernels = |parser: &Self, name: &str| parser.names.kernels.get(name).copied();
+        let kernel = self.known("a kernel", kernels)?;
+        self.cursor.expect("<<<")?;
+        let [grid, block] = self.fixed(body)?;
+        self.cursor.expect(",")?;
+        self.cursor.expect_word("shared")?;
+        self.cursor.expect("=")?;
+        let shared = self.operand(body)?;
+        self.cursor.expect(",")?;
+        self.cursor.expect_word("stream")?;
+        self.cursor.expect("=")?;
+        let stream = if self.cursor.eat_word("default") {
+            Stream::Default
+        } else if self.cursor.eat_word("fire_and_forget") {
+            Stream::FireAndForget
+        } else if self.cursor.eat_word("tail") {
+            Stream::Tail
+        } else {
+            Stream::Value(self.operand(body)?)
+        };
+        self.cursor.expect(">>>")?;
+        let arguments = self.arguments(body)?;
+        let launch = Launch { kernel, grid, block, shared, stream, arguments, is_try };
+        Ok(InstKind::Launch(Box::new(launch)))
+    }
+
+    /// `(operand, …)`
+    fn arguments(&mut self, body: &mut Body<'t>) -> Result<Vec<Operand>> {
+        self.cursor.expect("(")?;
+        let mut arguments = vec![];
+        while !self.cursor.eat(")") {
+            if !arguments.is_empty() {
+                self.cursor.expect(",")?;
+            }
+            arguments.push(self.operand(body)?);
+        }
+        Ok(arguments)
+    }
+
+    /// So many operands, with commas between them.
+    fn fixed<const N: usize>(&mut self, body: &mut Body<'t>) -> Result<[Operand; N]> {
+        let mut operands = [const { Operand::Const(Const::Bool(false)) }; N];
+        for (at, operand) in operands.iter_mut().enumerate() {
+            if at > 0 {
+                self.cursor.expect(",")?;
+            }
+            *operand = self.operand(body)?;
+        }
+        Ok(operands)
+    }
+
+    fn operand(&mut self, body: &mut Body<'t>) -> Result<Operand> {
+        if self.cursor.eat("%") {
+            let mut place = self.cursor.clone();
+            if self.cursor.peek_word().starts_with(|first: char| first.is_ascii_digit()) {
+                let number = self.value_number()?;
+                return Ok(Operand::Inst(body.value(number, place)));
+            }
+            let name = self.cursor.name("the name of a parameter")?;
+            let known = body.parameters.get(name).map(|at| Operand::Parameter(*at));
+            return known.ok_or_else(|| place.expected("the name of a parameter"));
+        }
+        if self.cursor.eat("$") {
+            let mut place = self.cursor.clone();
+            let name = self.cursor.name("the name of a slot")?;
+            let known = body.slots.get(name).map(|id| Operand::Slot(*id));
+            return known.ok_or_else(|| place.expected("the name of a slot"));
+        }
+        if self.cursor.rest().starts_with('@') {
+            return self.known("a global or a kernel", |parser, name| {
+                let global = parser.globals.get(name).map(|id| Operand::Global(*id));
+                global.or_else(|| parser.names.kernels.get(name).map(|id| Operand::Kernel(*id)))
+            });
+        }
+        self.constant().map(Operand::Const)
+    }
+
+    /// `#3`, or `.field`, whose number [`Parser::resolve`] fills in.
+    fn part(&mut self, body: &mut Body<'t>, id: InstId) -> Result<u32> {
+        if self.cursor.eat("#") {
+            return self.cursor.number("the number of an element");
+        }
+        if !self.cursor.rest().starts_with('.') {
+            return Err(self.cursor.expected("`.` and a field, or `#` and a number"));
+        }
+        let place = self.cursor.clone();
+        let name = self.cursor.word("the name of a field")?;
+        body.fields.push((id, &name[1..], place));
+        Ok(0)
+    }
+
+    /// Puts the ids of blocks and the numbers of fields where so far only their names are known.
+    fn resolve(&mut self, body: Body<'t>, function: &mut Function) -> Result<()> {
+        for (number, (id, place)) in &body.values {
+            if let (None, Some(place)) = (&body.instructions[id.index()], place) {
+                return Err(place.error(format!("value %{number} is not there")));
+            }
+        }
+        function.instructions = body.instructions.into_iter().flatten().collect();
+        let mut blocks = vec![];
+        for (name, place, id) in body.mentioned {
+            blocks.push(id.ok_or_else(|| place.error(format!("block `{name}` is not there")))?);
+        }
+        let resolve = |id: &mut BlockId| *id = blocks[id.index()];
+        for block in &mut function.blocks {
+            match &mut block.terminator {
+                Terminator::Jump(target) => resolve(target),
+                Terminator::Branch { then, otherwise, .. } => {
+                    resolve(then);
+                    resolve(otherwise);
+                }
+                Terminator::Return(_) | Terminator::Unreachable => {}
+            }
+        }
+        for (id, name, place) in body.fields {
+            let ty = match &function.instructions[id.index()].kind {
+                InstKind::FieldAddress { base, .. } => {
+                    self.module.operand_type(function, base).pointee().cloned()
+                }
+                InstKind::Extract { base, .. } => Some(self.module.operand_type(function, base)),
+                _ => None,
+            };
+            let found = match ty {
+                Some(Type::Struct(of)) => {
+                    let fields = &self.module.structs.get(of).fields;
+                    fields.iter().position(|field| field.name == name)
+                }
+                Some(Type::Vector(..)) => ["x", "y", "z", "w"].iter().position(|at| *at == name),
+                _ => None,
+            };
+            let found = found.ok_or_else(|| place.error(format!("no field `{name}` here")))?;
+            if let InstKind::FieldAddress { index, .. } | InstKind::Extract { index, .. } =
+                &mut function.instructions[id.index()].kind
+            {
+                *index = found as u32;
+            }
+        }
+        Ok(())
+    }
+}

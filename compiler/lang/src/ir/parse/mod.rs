@@ -1,0 +1,383 @@
+//! The reader of the IR's text form: the inverse of [`super::print`], whose grammar it follows.
+//!
+//! It lets the test of a pass start from IR, as the text of the module that the pass gets. It checks the grammar
+//! and that every name is declared. [`super::verify`] checks everything else.
+//!
+//! What the text holds is kept, so printing what was read gives the same text. The text does not hold:
+//! - spans, but for the lines of calls and launches. A kernel lies where its entry calls its body, everything else
+//!   at the start of the first file;
+//! - sources. Each file that a line names becomes one of empty lines; the first is called [`FIRST_FILE`];
+//! - the ids of instructions, which are numbered as the text mentions them first;
+//! - the names of slots and parameters that share a name: the second `sum` is now called `sum.2`.
+//!
+//! The reader accepts more than the printer writes: values have any number, and lines that start with `;` are
+//! comments.
+
+mod cursor;
+mod function;
+mod value;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cursor::Cursor;
+
+use super::{
+    Extern, FunctionId, Global, GlobalId, Init, InstKind, Kernel, KernelId, LaunchBounds, Module,
+    Parameter, Space,
+};
+use crate::source::{FileId, LineColumn, SourceMap, Span};
+use crate::types::{Field, Struct, StructId, Structs, Type};
+
+/// What the program's first file is called in a module that was read.
+pub const FIRST_FILE: &str = "program.grid";
+
+/// The longest file, in lines, that a position may lie in.
+const MAX_LINES: u32 = 1_000_000;
+
+/// Why a text is not IR.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}:{}: {message}", position.line, position.column)]
+pub struct ParseError {
+    /// Where the error lies in the text.
+    pub position: LineColumn,
+    /// What was expected and what was found.
+    pub message: String,
+}
+
+type Result<T> = std::result::Result<T, ParseError>;
+
+/// Reads a module from the text that [`super::print::print`] writes.
+///
+/// # Errors
+/// The first place where the text does not follow the grammar, or has a name that is declared nowhere or twice.
+pub fn parse(text: &str) -> Result<Module> {
+    let names = Names::declared(text)?;
+    let mut parser = Parser {
+        cursor: Cursor::new(text),
+        names,
+        globals: BTreeMap::new(),
+        externs: BTreeMap::new(),
+        files: vec![(FIRST_FILE, 0)],
+        module: Module {
+            sources: Arc::default(),
+            structs: Structs::new(),
+            globals: vec![],
+            externs: vec![],
+            functions: vec![],
+            kernels: vec![],
+            lowered: false,
+        },
+    };
+    parser.module()?;
+    let mut sources = SourceMap::default();
+    for (name, lines) in parser.files {
+        sources.add(name, "\n".repeat(lines as usize));
+    }
+    Ok(Module { sources: Arc::new(sources), ..parser.module })
+}
+
+/// The start of the first file.
+const NOWHERE: Span = Span { file: FileId(0), start: 0, end: 0 };
+
+/// The names that a text may mention before it declares them.
+#[derive(Default)]
+struct Names<'t> {
+    structs: BTreeMap<&'t str, StructId>,
+    kernels: BTreeMap<&'t str, KernelId>,
+    functions: BTreeMap<&'t str, FunctionId>,
+}
+
+impl<'t> Names<'t> {
+    /// Declarations start a line each, in the order of their ids, so a look at the first words finds them all.
+    fn declared(text: &'t str) -> Result<Self> {
+        let mut names = Names::default();
+        names.structs.insert("dim3", StructId::DIM3);
+        names.structs.insert("geometry", StructId::GEOMETRY);
+        let mut cursor = Cursor::new(text);
+        loop {
+            cursor.skip_blank_lines();
+            if cursor.is_at_end() {
+                return Ok(names);
+            }
+            let keyword = cursor.peek_word();
+            let is_struct = keyword == "struct";
+            if is_struct || matches!(keyword, "kernel" | "fn" | "body" | "entry") {
+                cursor.eat_word(keyword);
+                if is_struct || cursor.eat("@") {
+                    names.declare(keyword, &mut cursor)?;
+                }
+            }
+            cursor.line();
+        }
+    }
+
+    fn declare(&mut self, keyword: &str, cursor: &mut Cursor<'t>) -> Result<()> {
+        cursor.rest();
+        let start = cursor.clone();
+        // Without a name this is not a declaration, which the parser says with more words.
+        let Ok(name) = cursor.name("a name") else { return Ok(()) };
+        let is_new = match keyword {
+            "struct" => {
+                let id = StructId(self.structs.len() as u32);
+                self.structs.insert(name, id).is_none()
+            }
+            "kernel" => {
+                let id = KernelId(self.kernels.len() as u32);
+                self.kernels.insert(name, id).is_none()
+            }
+            _ => {
+                let id = FunctionId(self.functions.len() as u32);
+                self.functions.insert(name, id).is_none()
+            }
+        };
+        if is_new { Ok(()) } else { Err(start.error(format!("`{name}` is declared twice"))) }
+    }
+}
+
+struct Parser<'t> {
+    cursor: Cursor<'t>,
+    names: Names<'t>,
+    globals: BTreeMap<&'t str, GlobalId>,
+    externs: BTreeMap<&'t str, super::ExternId>,
+    /// The files that positions name, each with its lines.
+    files: Vec<(&'t str, u32)>,
+    module: Module,
+}
+
+impl<'t> Parser<'t> {
+    fn module(&mut self) -> Result<()> {
+        self.cursor.skip_blank_lines();
+        self.cursor.expect_word("launches")?;
+        self.module.lowered = self.cursor.eat_word("lowered");
+        if !self.module.lowered && !self.cursor.eat_word("symbolic") {
+            return Err(self.cursor.expected("`symbolic` or `lowered`"));
+        }
+        self.cursor.end_of_line()?;
+        for _ in 2..self.names.structs.len() {
+            let item = Struct { name: String::new(), fields: vec![], span: Some(NOWHERE) };
+            self.module.structs.add(item);
+        }
+        while self.declaration("struct") {
+            self.structure()?;
+        }
+        loop {
+            let space = match () {
+                () if self.declaration("shared") => Space::Shared,
+                () if self.declaration("device") => Space::Device,
+                () if self.declaration("constant") => Space::Constant,
+                () => break,
+            };
+            self.global(space)?;
+        }
+        while self.declaration("extern") {
+            self.declared_function()?;
+        }
+        while self.declaration("kernel") {
+            self.kernel()?;
+        }
+        loop {
+            self.cursor.skip_blank_lines();
+            if self.cursor.is_at_end() {
+                break;
+            }
+            self.function()?;
+        }
+        self.place_kernels();
+        Ok(())
+    }
+
+    /// The builder of entries lets the call of the body lie where the kernel does.
+    fn place_kernels(&mut self) {
+        let module = &mut self.module;
+        for kernel in &mut module.kernels {
+            let entry = &module.functions[kernel.entry.index()].instructions;
+            let call = entry.iter().find(|inst| {
+                matches!(inst.kind, InstKind::Call { function, .. } if function == kernel.body)
+            });
+            kernel.span = call.map_or(NOWHERE, |call| call.span);
+            for function in [kernel.body, kernel.entry] {
+                module.functions[function.index()].span = kernel.span;
+            }
+        }
+    }
+
+    /// Whether the next line starts with this word, which is then behind us.
+    fn declaration(&mut self, keyword: &str) -> bool {
+        self.cursor.skip_blank_lines();
+        self.cursor.eat_word(keyword)
+    }
+
+    fn structure(&mut self) -> Result<()> {
+        let name = self.cursor.name("the name of a struct")?;
+        self.cursor.expect("{")?;
+        let fields = self.parameters("", "}")?;
+        self.cursor.end_of_line()?;
+        let Some(&id) = self.names.structs.get(name) else {
+            return Err(self.cursor.error(format!("`{name}` does not start its line")));
+        };
+        let item = self.module.structs.get_mut(id);
+        item.name = name.into();
+        item.fields = fields.into_iter().map(|Parameter { name, ty }| Field { name, ty }).collect();
+        Ok(())
+    }
+
+    fn global(&mut self, space: Space) -> Result<()> {
+        let name = self.symbol()?;
+        self.cursor.expect(":")?;
+        let ty = self.ty()?;
+        let init = if !self.cursor.eat("=") {
+            Init::Unset
+        } else if self.cursor.eat_word("zero") {
+            Init::Zero
+        } else if self.cursor.rest().starts_with('"') {
+            Init::Bytes(self.cursor.bytes()?)
+        } else {
+            return Err(self.cursor.expected("`zero` or a string"));
+        };
+        let exported = self.cursor.eat_word("exported");
+        self.cursor.end_of_line()?;
+        let id = GlobalId(self.module.globals.len() as u32);
+        // Two of one name are for the verifier to find; a mention means the first.
+        self.globals.entry(name).or_insert(id);
+        self.module.globals.push(Global { name: name.into(), space, ty, init, exported });
+        Ok(())
+    }
+
+    fn declared_function(&mut self) -> Result<()> {
+        let span = self.cursor.eat_word("fn").then_some(NOWHERE);
+        let name = self.symbol()?;
+        self.cursor.expect("(")?;
+        let mut parameters = vec![];
+        while !self.cursor.eat(")") {
+            if !parameters.is_empty() {
+                self.cursor.expect(",")?;
+            }
+            parameters.push(self.ty()?);
+        }
+        let result = self.result()?;
+        self.cursor.end_of_line()?;
+        let id = super::ExternId(self.module.externs.len() as u32);
+        self.externs.entry(name).or_insert(id);
+        self.module.externs.push(Extern { name: name.into(), parameters, result, span });
+        Ok(())
+    }
+
+    fn kernel(&mut self) -> Result<()> {
+        self.cursor.rest();
+        let start = self.cursor.clone();
+        let name = self.symbol()?;
+        self.cursor.expect("(")?;
+        let parameters = self.parameters("", ")")?;
+        let launch_bounds = if self.cursor.eat_word("launch_bounds") {
+            self.cursor.expect("(")?;
+            let max_threads = self.cursor.number("a number of threads")?;
+            let min_blocks = if self.cursor.eat(",") {
+                Some(self.cursor.number("a number of blocks")?)
+            } else {
+                None
+            };
+            self.cursor.expect(")")?;
+            Some(LaunchBounds { max_threads, min_blocks })
+        } else {
+            None
+        };
+        self.cursor.expect_word("body")?;
+        let body = self.function_name()?;
+        self.cursor.end_of_line()?;
+        let Some(&entry) = self.names.functions.get(name) else {
+            return Err(start.error(format!("kernel `{name}` has no `entry @{name}`")));
+        };
+        let span = NOWHERE;
+        let name = name.into();
+        self.module.kernels.push(Kernel { name, parameters, body, entry, launch_bounds, span });
+        Ok(())
+    }
+
+    /// `-> TYPE`, if it is there.
+    fn result(&mut self) -> Result<Type> {
+        if self.cursor.eat("->") { self.ty() } else { Ok(Type::Unit) }
+    }
+
+    /// Names and types up to `end`, which is read too.
+    fn parameters(&mut self, sigil: &str, end: &str) -> Result<Vec<Parameter>> {
+        let mut parameters = vec![];
+        while !self.cursor.eat(end) {
+            if !parameters.is_empty() {
+                self.cursor.expect(",")?;
+            }
+            self.cursor.expect(sigil)?;
+            let name = self.cursor.name("a name")?.into();
+            self.cursor.expect(":")?;
+            parameters.push(Parameter { name, ty: self.ty()? });
+        }
+        Ok(parameters)
+    }
+
+    /// `@NAME`
+    fn symbol(&mut self) -> Result<&'t str> {
+        self.cursor.expect("@")?;
+        self.cursor.name("a name")
+    }
+
+    /// `@NAME` of a function of this module.
+    fn function_name(&mut self) -> Result<FunctionId> {
+        let functions = |parser: &Self, name: &str| parser.names.functions.get(name).copied();
+        self.known("a function", functions)
+    }
+
+    /// `@NAME` of something that `find` finds.
+    fn known<I>(&mut self, what: &str, find: impl Fn(&Self, &str) -> Option<I>) -> Result<I> {
+        self.cursor.rest();
+        let mut start = self.cursor.clone();
+        let found = self.symbol().map(|name| find(self, name));
+        match found {
+            Ok(Some(id)) => Ok(id),
+            Ok(None) => {
+                start.eat("@");
+                Err(start.expected(&format!("the name of {what}")))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// `line 38` or `other.grid:38`, up to the end of the line; `?` stands for a position that is nowhere.
+    fn position(&mut self) -> Result<Span> {
+        self.cursor.rest();
+        let mut start = self.cursor.clone();
+        let text = self.cursor.line();
+        if text == "?" {
+            return Ok(NOWHERE);
+        }
+        let (file, line) = match text.strip_prefix("line ") {
+            Some(line) => (None, line),
+            None => match text.rsplit_once(':') {
+                Some((file, line)) => (Some(file), line),
+                None => return Err(start.expected("a position such as `line 3` or `a.grid:3`")),
+            },
+        };
+        let line = line.parse().ok().filter(|line| (1..=MAX_LINES).contains(line));
+        let Some(line) = line else {
+            return Err(start.expected(&format!("a line from 1 to {MAX_LINES}")));
+        };
+        let at = match file {
+            None => 0,
+            Some(file) => {
+                let known = self.files.iter().skip(1).position(|(name, _)| *name == file);
+                known.map_or_else(
+                    || {
+                        self.files.push((file, 0));
+                        self.files.len() - 1
+                    },
+                    |at| at + 1,
+                )
+            }
+        };
+        let lines = &mut self.files[at].1;
+        *lines = line.max(*lines);
+        Ok(Span { file: FileId(at as u32), start: line - 1, end: line - 1 })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! A launch allocates nothing: counted by this program's allocator, over the fake driver.
+//! A launch allocates nothing. A program of its own, because its allocator counts; over the fake driver.
 
 #![cfg(target_os = "linux")]
 #![allow(
@@ -7,14 +7,15 @@
     reason = "test helpers panic, and a child process reports by printing"
 )]
 
+#[path = "suite/common.rs"]
 mod common;
-#[path = "common/fake.rs"]
-mod fake;
+#[path = "suite/fake_driver/driver.rs"]
+mod driver;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use fake::{driven, say};
+use driver::{driven, say};
 use gridlet_runtime::typed::Parameters;
 use gridlet_runtime::{Arg, Device, GreenContext, Kernel, LaunchConfig, Program, Result, Stream};
 

@@ -90,5 +90,8 @@ fn a_hint_for_what_is_no_pointer_is_refused() {
     let mut options = LegacyOptions::device_runtime();
     options.pointees[0].function = "cudaGetParameterBufferV2".to_owned();
     let error = write(&file, &options).unwrap_err().to_string();
-    assert!(error.contains("cudaGetParameterBufferV2") && error.contains("not a pointer"), "{error}");
+    assert!(
+        error.contains("cudaGetParameterBufferV2") && error.contains("not a pointer"),
+        "{error}"
+    );
 }

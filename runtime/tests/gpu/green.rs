@@ -9,6 +9,7 @@ use gridlet_runtime::{
     ResourceProblem, SmGroup, SplitFlags, WorkqueueScope,
 };
 
+use super::asleep::spawn_until_asleep;
 use super::{gpu, load, note, sms_used, under_memcheck};
 
 #[test]
@@ -281,13 +282,12 @@ fn one_thread_at_a_time_has_a_green_context() {
     assert!(!current.raw().is_null());
     let launched = thread::scope(|scope| {
         // Another thread's launch waits until this one lets the context go.
-        let other = scope.spawn(|| {
+        let other = spawn_until_asleep(scope, || {
             let mut flag = Buffer::<u32>::alloc_zeroed(&device, 1).unwrap();
             let stream = green.stream().unwrap();
             stream.launch(&poke, &LaunchConfig::new(1, 1), &[Arg::from(&mut flag)]).unwrap();
             flag.to_vec().unwrap()
         });
-        thread::sleep(std::time::Duration::from_millis(50));
         assert!(!other.is_finished(), "two threads had the green context");
         drop(current);
         other.join().unwrap()

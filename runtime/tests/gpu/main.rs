@@ -1,4 +1,5 @@
-//! What needs an NVIDIA GPU. Without one each test says so and passes; with `GRIDLET_REQUIRE_GPU=1` it fails.
+//! Tests that need an NVIDIA GPU. Without one each test says so and passes; with `GRIDLET_REQUIRE_GPU=1` it fails. A
+//! program of its own, because `cargo xtask bundle` takes it to a machine with a GPU.
 //!
 //! The kernels are PTX, embedded in this program, so that it runs on machines without a compiler.
 
@@ -8,7 +9,9 @@
     reason = "test helpers panic, and a child process reports by printing"
 )]
 
-#[path = "../common/mod.rs"]
+#[path = "../suite/asleep.rs"]
+mod asleep;
+#[path = "../suite/common.rs"]
 mod common;
 mod green;
 mod interop;

@@ -1,7 +1,5 @@
 //! The driver's queue of launches.
 
-use std::time::{Duration, Instant};
-
 use gridlet_runtime::launch_queue::{QueueProbe, probe};
 use gridlet_runtime::unified::{HostBuffer, HostFlags};
 use gridlet_runtime::{Arg, Buffer, Device, Error, LaunchConfig};
@@ -22,7 +20,7 @@ fn a_launch_that_would_block_says_so() {
     let stream = device.stream().unwrap();
     let one = LaunchConfig::new(1, 1);
     stream.try_launch(&spin, &one, &[Arg::from(&flag)]).unwrap();
-    let start = Instant::now();
+    // A launch that waited for the driver's queue would wait for ever: `spin` runs until the flag is set below.
     let mut launches = 0;
     let error = loop {
         match stream.try_launch(&poke, &one, &[Arg::from(&mut to)]) {
@@ -31,12 +29,11 @@ fn a_launch_that_would_block_says_so() {
         }
         assert!(launches < 2000, "the queue has no end");
     };
-    let took = start.elapsed();
     // SAFETY: an element of the buffer, which `spin` reads as volatile.
     unsafe { (flag.host_address() as *mut u32).write_volatile(1) };
-    note(format!("{launches} launches in {took:?}, then: {error}"));
+    note(format!("{launches} launches, then: {error}"));
     assert!(matches!(error, Error::WouldBlock { .. }), "{error}");
-    assert!(launches > 400 && took < Duration::from_secs(5));
+    assert!(launches > 400, "{launches}");
     stream.synchronize_default().unwrap();
     assert_eq!(to.to_vec().unwrap(), [1]);
     // Room again, also without a wait in between.

@@ -291,7 +291,8 @@ fn an_old_driver_is_an_error_and_a_missing_one_leaves_the_cpu() {
     ];
 
     // The runtime's tests have a fake driver without a GPU, of any version.
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/tests/fake_driver/fake.c");
+    let source =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/tests/suite/fake_driver/fake.c");
     let library = folder.path().join("libcuda.so.1");
     let mut cc = std::process::Command::new("cc");
     let built = cc.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).output();

@@ -1,4 +1,4 @@
-//! The `gridlet` program with a fake driver, `runtime/tests/fake_driver/fake.c`, whose launch queue
+//! The `gridlet` program with a fake driver, `runtime/tests/suite/fake_driver/fake.c`, whose launch queue
 //! blocks like the real one, or forever.
 
 #![cfg(target_os = "linux")]
@@ -24,7 +24,8 @@ fn driver(test: &str) -> Option<&'static Path> {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         fs::create_dir_all(&folder).unwrap();
         let source = folder.join("fake.c");
-        fs::write(&source, include_str!("../../../../runtime/tests/fake_driver/fake.c")).unwrap();
+        fs::write(&source, include_str!("../../../../runtime/tests/suite/fake_driver/fake.c"))
+            .unwrap();
         let library = folder.join("libcuda.so");
         let mut cc = Command::new("cc");
         cc.args(["-shared", "-fPIC", "-w", "-o"]).arg(&library).arg(&source);

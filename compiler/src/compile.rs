@@ -23,6 +23,8 @@ use crate::codegen;
 use crate::cpu;
 pub use crate::cpu::{CpuOptions, SharedObject};
 use crate::disk::Disk;
+#[cfg(doc)]
+use crate::error::Error;
 use crate::error::Result;
 use crate::inputs;
 pub use crate::inputs::LinkInput;

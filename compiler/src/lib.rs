@@ -7,6 +7,13 @@
 //! [`compile::Session`] for libNVVM and the linker. The crate `gridlet-runtime` runs programs, and
 //! needs none of this.
 //!
+//! # Features
+//! - `llvm` (default): code generation, which needs LLVM 22 to build. Without it the front end, [`toolchain`],
+//!   [`ptx::libnvvm`] and [`link`] remain, for compilers that bring their own NVVM IR.
+//! - `llvm-unlinked`: the whole API without linking LLVM, for documentation and type checks on machines that do not
+//!   have it. Programs that use it do not link.
+//!
+//! # Example
 //! ```no_run
 //! use gridlet::compile::{self, BuildOptions, Session};
 //! use gridlet::source::SourceMap;
@@ -18,14 +25,23 @@
 //! # Ok(()) }
 //! ```
 
+#[cfg(feature = "llvm")]
 pub mod artifact;
+#[cfg(feature = "llvm")]
 pub mod codegen;
+#[cfg(feature = "llvm")]
 pub mod compile;
+#[cfg(feature = "llvm")]
 pub mod cpu;
 pub mod disk;
 pub mod doctor;
 pub mod error;
+#[cfg(feature = "llvm")]
 pub mod host;
+#[cfg_attr(
+    not(feature = "llvm"),
+    expect(dead_code, reason = "code generation asks more of inputs than device linking")
+)]
 pub mod inputs;
 pub mod link;
 pub mod nvvm;
@@ -41,4 +57,5 @@ pub use gridlet_lang::{
 };
 /// Re-exported for the functions that accept any LLVM module: another version of inkwell would
 /// define different types.
+#[cfg(feature = "llvm")]
 pub use inkwell;

@@ -48,7 +48,7 @@
 
 /// `docs/runtime.md`, whose examples are compiled.
 #[cfg(doctest)]
-#[doc = include_str!("../../docs/runtime.md")]
+#[doc = include_str!("../docs/runtime.md")]
 pub struct Guide;
 
 pub mod arguments;

@@ -20,6 +20,10 @@ pub(crate) enum Command {
     /// Measure compile times, and launch costs where there is an NVIDIA GPU
     Bench(Passed),
     Bundle(Bundle),
+    /// Pack the crates as for publishing, and check and document the packages without LLVM
+    Package,
+    /// Compare the libraries' public interfaces with the last release, by cargo-semver-checks
+    Semver,
     Fuzz(Fuzz),
 }
 
@@ -49,12 +53,12 @@ pub(crate) struct Passed {
     pub(crate) arguments: Vec<String>,
 }
 
-/// Check everything that CI checks: format, lints, documentation, tests, snapshots
+/// Check everything that CI checks: format, lints, documentation, packages, tests, snapshots
 ///
 /// Every step runs, also after one that failed, and a summary closes the run.
 #[derive(clap::Args)]
 pub(crate) struct Test {
-    /// Only the tests and snapshots: no format, lints or documentation
+    /// Only the tests and snapshots: no format, lints, documentation or packages
     #[arg(long)]
     pub(crate) quick: bool,
     /// Handed to `cargo test`, such as `-p gridlet` or a test's name; implies --quick

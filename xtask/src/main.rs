@@ -13,9 +13,11 @@ mod bundle;
 mod cache;
 mod cli;
 mod fuzz;
+mod package;
 mod process;
 mod programs;
 mod report;
+mod semver;
 mod setup;
 mod snapshots;
 mod test;
@@ -34,6 +36,8 @@ fn main() -> ExitCode {
         Command::Bless(options) => test::bless(&options),
         Command::Bench(options) => programs::bench(&options),
         Command::Bundle(options) => bundle::run(&options),
+        Command::Package => package::run(),
+        Command::Semver => semver::run(),
         Command::Fuzz(options) => fuzz::run(&options),
     };
     match result {

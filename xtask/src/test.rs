@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use crate::semver::{self, Verdict};
 use crate::setup::Environment;
-use crate::{cli, process, report, setup, snapshots};
+use crate::{cli, package, process, report, setup, snapshots};
 
 /// Runs every check and closes with a summary.
 pub(crate) fn run(options: &cli::Test) -> Result<()> {
@@ -22,7 +23,23 @@ pub(crate) fn run(options: &cli::Test) -> Result<()> {
             "clippy",
             &["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"],
         );
+        checks.tool(
+            "without LLVM",
+            "clippy",
+            &[
+                "clippy",
+                "--package",
+                "gridlet",
+                "--lib",
+                "--no-default-features",
+                "--",
+                "--deny",
+                "warnings",
+            ],
+        );
         checks.documentation();
+        checks.packages();
+        checks.semver();
     }
     let tests = checks.tests(&options.arguments, "no");
     if let Some(tests) = tests.filter(|tests| tests.passed && options.arguments.is_empty()) {
@@ -113,6 +130,31 @@ impl Checks {
         let mut cargo = self.cargo();
         cargo.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "--deny warnings");
         self.command("documentation", &mut cargo);
+    }
+
+    fn packages(&mut self) {
+        report::step("pack the crates and check the packages");
+        let start = Instant::now();
+        let outcome = match package::check(|| self.cargo()) {
+            Ok(text) => Outcome::Passed(text),
+            Err(error) => Outcome::Failed(format!("{error:#}")),
+        };
+        self.done.push(Done { what: "packages", outcome, time: start.elapsed() });
+    }
+
+    fn semver(&mut self) {
+        let start = Instant::now();
+        let outcome = if process::is_ci() {
+            match semver::check(|| self.cargo()) {
+                Ok(Verdict::NoRelease(why)) => Outcome::Skipped(why),
+                Ok(Verdict::NoTool(why)) => Outcome::Failed(why),
+                Ok(Verdict::Kept(text)) => Outcome::Passed(text),
+                Err(error) => Outcome::Failed(format!("{error:#}")),
+            }
+        } else {
+            Outcome::Skipped("takes minutes, and CI does it: `cargo xtask semver`".into())
+        };
+        self.done.push(Done { what: "semver", outcome, time: start.elapsed() });
     }
 
     /// Runs the tests; `None` if they could not be started.

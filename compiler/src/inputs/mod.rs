@@ -1,5 +1,6 @@
 //! User-supplied modules to link, which define the program's `extern fn`s.
 
+#[cfg(feature = "llvm")]
 pub(crate) mod externs;
 
 use std::fs;

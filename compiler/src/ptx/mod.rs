@@ -1,6 +1,7 @@
 //! PTX generation: through libNVVM or through LLVM's NVPTX back end.
 
 pub mod libnvvm;
+#[cfg(feature = "llvm")]
 pub mod nvptx;
 mod workarounds;
 

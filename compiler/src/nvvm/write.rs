@@ -1,0 +1,101 @@
+//! LLVM's module as text or bitcode in one of the dialects.
+
+use std::ffi::CString;
+
+use inkwell::llvm_sys::core::LLVMSetDataLayout;
+use inkwell::module::Module;
+use inkwell::targets::TargetTriple;
+
+use super::{NvvmModule, legacy};
+use crate::codegen;
+use crate::error::{Error, Result};
+use gridlet_lang::arch::Dialect;
+
+/// The named metadata with the version of NVVM IR (NVVM IR Specification, "NVVM IR Version").
+const VERSION_METADATA: &str = "nvvmir.version";
+
+/// The version of NVVM IR that we write.
+const VERSION: [u64; 2] = [2, 0];
+
+/// The module in modern text.
+///
+/// Adds required properties that the module lacks: the version of NVVM IR, without which libNVVM
+/// assumes version 1.0 and refuses the module; the data layout, without which libNVVM 13.0 aborts
+/// the process; the target.
+///
+/// # Errors
+///
+/// [`Error::Invalid`] if a property is missing and LLVM's verifier rejects the module.
+pub fn modern_text(module: &Module<'_>) -> Result<NvvmModule> {
+    complete(module, |module| modern(module, module.print_to_string().to_bytes().to_vec()))
+}
+
+/// The module in modern bitcode, completed as in [`modern_text`].
+///
+/// # Errors
+///
+/// As [`modern_text`].
+pub fn modern_bitcode(module: &Module<'_>) -> Result<NvvmModule> {
+    complete(module, |module| modern(module, module.write_bitcode_to_memory().as_slice().to_vec()))
+}
+
+/// Passes on the module, or a completed copy if it lacks a required property: the caller's module
+/// is not changed.
+fn complete(
+    module: &Module<'_>,
+    write: impl FnOnce(&Module<'_>) -> NvvmModule,
+) -> Result<NvvmModule> {
+    let has_version = module.get_global_metadata_size(VERSION_METADATA) > 0;
+    let has_layout = !module.get_data_layout().as_str().is_empty();
+    let has_triple = !module.get_triple().as_str().is_empty();
+    if has_version && has_layout && has_triple {
+        return Ok(write(module));
+    }
+    // Copying an invalid module would end the process.
+    module.verify().map_err(|log| legacy::invalid(&log.to_string()))?;
+    let copy = module.clone();
+    if !has_triple {
+        copy.set_triple(&TargetTriple::create(codegen::TRIPLE));
+    }
+    if !has_layout {
+        // Through the C API: inkwell can only create a `DataLayout` for a target that is linked in.
+        let layout = CString::new(codegen::DATA_LAYOUT)
+            .map_err(|error| Error::internal("nvvm", error.to_string()))?;
+        // SAFETY: the module lives, and the string ends in NUL and is copied.
+        unsafe { LLVMSetDataLayout(copy.as_mut_ptr(), layout.as_ptr()) };
+    }
+    if !has_version {
+        let context = copy.get_context();
+        let numbers = VERSION.map(|number| context.i32_type().const_int(number, false).into());
+        copy.add_global_metadata(VERSION_METADATA, &context.metadata_node(&numbers))
+            .map_err(|error| Error::internal("nvvm", error.to_string()))?;
+    }
+    Ok(write(&copy))
+}
+
+/// The module as text in `dialect`.
+///
+/// # Errors
+///
+/// As [`legacy::write`] or [`modern_text`].
+pub fn text(
+    module: &Module<'_>,
+    dialect: Dialect,
+    options: &legacy::LegacyOptions,
+) -> Result<NvvmModule> {
+    match dialect {
+        Dialect::Modern => modern_text(module),
+        Dialect::Legacy => {
+            let bytes = legacy::write(module, options)?.into_bytes();
+            Ok(NvvmModule { name: name(module), dialect, bytes })
+        }
+    }
+}
+
+fn modern(module: &Module<'_>, bytes: Vec<u8>) -> NvvmModule {
+    NvvmModule { name: name(module), dialect: Dialect::Modern, bytes }
+}
+
+fn name(module: &Module<'_>) -> String {
+    module.get_name().to_string_lossy().into_owned()
+}

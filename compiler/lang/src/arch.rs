@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Which of libNVVM's two input languages an architecture takes.
+/// The two input languages of libNVVM.
 ///
 /// libNVVM reads LLVM 7 text with typed pointers below `compute_100`, and modern IR with opaque
 /// pointers from there on (NVVM IR Specification 2.0, "Introduction").
@@ -15,8 +15,8 @@ pub enum Dialect {
     Modern,
 }
 
-/// A compute capability. The one place that renders `sm_90` and `compute_90`, so that no two tools can
-/// be given different targets.
+/// A compute capability. Only this type renders `sm_90` and `compute_90`, so that no two tools can be given
+/// different targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CudaArch {
     major: u8,
@@ -35,15 +35,15 @@ impl CudaArch {
         CudaArch::new(12, 0),
     ];
 
-    /// What `--arch` is without the option: Hopper.
+    /// The default of `--arch`: Hopper.
     pub const DEFAULT: CudaArch = CudaArch::new(9, 0);
 
     const fn new(major: u8, minor: u8) -> Self {
         CudaArch { major, minor }
     }
 
-    /// The supported architecture that serves a device of compute capability `major.minor`: the newest of
-    /// its major version that is not newer than it.
+    /// The supported architecture for a device of compute capability `major.minor`: the newest of the same
+    /// major version that is not newer than the device.
     pub fn for_device(major: u32, minor: u32) -> Option<CudaArch> {
         CudaArch::SUPPORTED
             .into_iter()
@@ -51,28 +51,28 @@ impl CudaArch {
             .find(|arch| u32::from(arch.major) == major && u32::from(arch.minor) <= minor)
     }
 
-    /// `sm_90`: what nvJitLink, ptxas and cubins call it.
+    /// `sm_90`: the spelling of nvJitLink, ptxas and cubins.
     pub fn sm(self) -> String {
         format!("sm_{}{}", self.major, self.minor)
     }
 
-    /// `compute_90`: what libNVVM calls it.
+    /// `compute_90`: the spelling of libNVVM.
     pub fn compute(self) -> String {
         format!("compute_{}{}", self.major, self.minor)
     }
 
-    /// The dialect that libNVVM wants for it.
+    /// The dialect that libNVVM requires for this architecture.
     pub fn dialect(self) -> Dialect {
         if self.major >= 10 { Dialect::Modern } else { Dialect::Legacy }
     }
 
-    /// Whether `redux.sync` reduces integers over a warp (PTX ISA, "redux.sync").
+    /// Whether `redux.sync` can reduce integers over a warp (PTX ISA, "redux.sync").
     pub fn has_redux(self) -> bool {
         self.major >= 8
     }
 
-    /// Whether the device runtime's public names mean CDP2 here. Below 9.0 they mean the older interface,
-    /// which has no named streams (CUDA Programming Guide, "CUDA Dynamic Parallelism", CDP1).
+    /// Whether the device runtime's public names stand for CDP2. Below 9.0 they stand for the older
+    /// interface, which has no named streams (CUDA Programming Guide, "CUDA Dynamic Parallelism", CDP1).
     pub fn public_names_are_cdp2(self) -> bool {
         self.major >= 9
     }
@@ -93,7 +93,10 @@ impl FromStr for CudaArch {
             .find(|arch| arch.sm() == text || arch.compute() == text)
             .ok_or_else(|| {
                 let known: Vec<String> = CudaArch::SUPPORTED.iter().map(|arch| arch.sm()).collect();
-                format!("unknown architecture `{text}`; known are {}", known.join(", "))
+                format!(
+                    "unknown architecture `{text}`; the supported ones are {}",
+                    known.join(", ")
+                )
             })
     }
 }

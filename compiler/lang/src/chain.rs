@@ -1,13 +1,13 @@
-//! Chains of operators: `a + b + c + …` is a tree that leans to the left, and programs that are written by
-//! programs have chains of thousands. So the left operand of an operator does not count in the height of a tree
-//! ([`MAX_HEIGHT`](crate::syntax::ast::MAX_HEIGHT)), and whoever walks a tree goes down its left side in a loop, never by
-//! recursion. What the compiler would write by itself, dropping and cloning, is here.
+//! Chains of operators. `a + b + c + …` is a tree that leans to the left, and generated programs have chains
+//! of thousands. So a left operand does not count towards the height of a tree
+//! ([`MAX_HEIGHT`](crate::syntax::ast::MAX_HEIGHT)), and every walk of a tree follows left operands in a loop
+//! instead of recursing. This module replaces the derived `Drop` and `Clone`, which would recurse.
 
 use std::ops::Deref;
 
 /// An expression that may have an operator and a left operand.
 pub trait Chained: Clone {
-    /// Its left operand, which it loses: it is fit for nothing then but to be dropped.
+    /// Takes out its left operand. The expression is unusable afterwards and can only be dropped.
     fn take_left(&mut self) -> Option<Left<Self>>;
 
     /// Its left operand.
@@ -22,7 +22,7 @@ pub trait Chained: Clone {
 pub struct Left<E: Chained>(Box<E>);
 
 impl<E: Chained> Left<E> {
-    /// Puts an operand into a box of its own.
+    /// Boxes an operand.
     pub fn new(operand: E) -> Self {
         Left(Box::new(operand))
     }

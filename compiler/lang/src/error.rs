@@ -1,47 +1,47 @@
-//! The errors of the stages that need no tool, by responsible party.
+//! Errors of the front end, by responsible party.
 
 use std::path::PathBuf;
 
 use crate::diagnostics::Diagnostic;
 
-/// Why a stage gave no result.
+/// Why a stage failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The program is wrong. Warnings may stand among the errors.
+    /// The program is wrong. The messages may include warnings.
     #[error("the program has {} error(s)", .0.len())]
     Program(Vec<Diagnostic>),
-    /// A stage broke its own rules: a bug of Gridlet.
+    /// A stage violated an invariant: a bug in Gridlet.
     #[error(
         "internal error in {stage}: {message}\nThis is a bug in Gridlet; please report it with the program."
     )]
     Internal {
-        /// The stage, as its folder is called.
+        /// The name of the stage's folder.
         stage: &'static str,
-        /// What was found.
+        /// The violation.
         message: String,
     },
-    /// The input or an option asks for something that cannot be.
+    /// The input or an option asks for something impossible.
     #[error("{0}")]
     Invalid(String),
-    /// A source file is not text.
+    /// A source file is not UTF-8 text.
     #[error("{0}")]
     Unreadable(String),
     /// A file could not be read or written.
     #[error("{path}: {source}", path = .path.display())]
     Io {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
 }
 
 impl Error {
-    /// A bug of ours, found in `stage`.
+    /// A bug of Gridlet in `stage`.
     pub fn internal(stage: &'static str, message: impl Into<String>) -> Self {
         Error::Internal { stage, message: message.into() }
     }
 }
 
-/// What a stage gives.
+/// The result of a stage.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,10 +1,10 @@
-//! Rounding to the float types, each time once: to the nearest value, ties to even.
+//! Rounding to the float types in a single step: to nearest, ties to even.
 //!
-//! Constants are kept as `f64`, which holds every value of the narrower types. Two roundings in a row are not
-//! one: 1 + 2^-11 + 2^-60 is above the middle of two `f16`, but rounds to that middle as an `f32` first. The
-//! `half` crate's own conversions from `f64` have such a step, or drop the lower bits. So values go through an
-//! `f32` that is rounded *to odd*: its last bit says whether anything was lost, which keeps it off every
-//! middle (S. Boldo, G. Melquiond, "When double rounding is odd").
+//! Constants are kept as `f64`, which holds every value of the narrower types. Rounding twice can differ from
+//! rounding once: 1 + 2^-11 + 2^-60 lies above the midpoint of two `f16`, but as an `f32` it rounds to
+//! exactly that midpoint. The `half` crate's own conversions from `f64` have such a step, or drop the lower
+//! bits. So values go through an `f32` that is rounded *to odd*: its last bit records whether anything was
+//! lost, which keeps it off every midpoint (S. Boldo, G. Melquiond, "When double rounding is odd").
 
 use std::cmp::Ordering;
 
@@ -35,7 +35,7 @@ pub fn round(value: f64, scalar: Scalar) -> f64 {
 /// The value of a float type nearest to an integer of up to 64 bits.
 pub fn round_integer(value: i128, scalar: Scalar) -> f64 {
     match scalar {
-        // In one rounding: by way of f64 it would be two.
+        // Directly: going through f64 would round twice.
         Scalar::F32 => f64::from(value as f32),
         Scalar::F16 | Scalar::Bf16 => {
             let near = value as f64;
@@ -45,19 +45,19 @@ pub fn round_integer(value: i128, scalar: Scalar) -> f64 {
     }
 }
 
-/// The `f16` and the `bf16` nearest to a decimal without a suffix, to which `double` is the nearest `f64`.
+/// The `f16` and the `bf16` nearest to a decimal without a suffix. `double` is the `f64` nearest to it.
 pub(crate) fn decimal_to_halves(decimal: &str, double: f64) -> (f16, bf16) {
-    // The middle of two values has a bit more than they have, so nothing in the lower 40 of 52 bits.
-    let may_be_middle = double.is_finite() && double.to_bits().trailing_zeros() >= 40;
-    let exact = match may_be_middle {
+    // A midpoint has one bit more than the two values, so the lower 40 of its 52 bits are zero.
+    let may_be_midpoint = double.is_finite() && double.to_bits().trailing_zeros() >= 40;
+    let exact = match may_be_midpoint {
         true => beside(double, compare(decimal, double)),
         false => double,
     };
     (to_f16(exact), to_bf16(exact))
 }
 
-/// A value that rounds to any narrower type as one does that is on the given side of `near`, nearer to it than
-/// to every other `f64`.
+/// `near`, moved to the given side by one step of `f64`. It rounds to any narrower type as every value on
+/// that side does to which `near` is the nearest `f64`.
 fn beside(near: f64, side: Ordering) -> f64 {
     match side {
         Ordering::Less => near.next_down(),
@@ -66,7 +66,7 @@ fn beside(near: f64, side: Ordering) -> f64 {
     }
 }
 
-/// `value` as an `f32` if it is one; else the one of its two neighbours whose last bit is set.
+/// `value` as an `f32` if that is exact; otherwise the neighbour whose last bit is set.
 fn to_odd(value: f64) -> f32 {
     let near = value as f32;
     let back = f64::from(near);
@@ -77,9 +77,9 @@ fn to_odd(value: f64) -> f32 {
     f32::from_bits(toward_zero | 1)
 }
 
-/// How a decimal stands to a number, exactly.
+/// Compares a decimal with a number, exactly.
 fn compare(decimal: &str, number: f64) -> Ordering {
-    // More digits than the middle of two `bf16` has: 2^-134 has 94, times a number of 9 bits.
+    // More digits than the midpoint of two `bf16` can have: 2^-134 has 94, times a number of 9 bits.
     let exact = format!("{number:.120e}");
     let (decimal, exact) = (Scientific::read(decimal), Scientific::read(&exact));
     let by_exponent = decimal.exponent.cmp(&exact.exponent);
@@ -103,7 +103,7 @@ impl Scientific {
         let leading = digits.iter().take_while(|digit| **digit == b'0').count();
         digits.drain(..leading);
         digits.truncate(digits.len() - digits.iter().rev().take_while(|d| **d == b'0').count());
-        // A longer exponent has made the number 0 or infinite, whatever the digits are.
+        // An exponent that does not fit made the number 0 or infinite, whatever its digits.
         let exponent: i128 = exponent.parse().unwrap_or(0);
         Scientific { digits, exponent: exponent + whole.len() as i128 - leading as i128 }
     }
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn integers_round_once() {
-        // The middle of two bf16, and one more, which f64 cannot tell.
+        // The midpoint of two bf16, and one more, which f64 cannot distinguish.
         let middle = (1_i128 << 63) + (1 << 55);
         assert_eq!(round_integer(middle, Scalar::Bf16), 63.0_f64.exp2());
         assert_eq!(
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn decimals_round_once() {
         let read = |text: &str| decimal_to_halves(text, text.parse().unwrap());
-        // 1 + 2^-11 is the middle of two f16, 1 + 2^-8 that of two bf16.
+        // 1 + 2^-11 is the midpoint of two f16, 1 + 2^-8 of two bf16.
         for (text, half) in [
             ("1.00048828125", 0x3c00),
             ("1.000488281250000000000000000000000000001", 0x3c01),

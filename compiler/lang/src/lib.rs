@@ -1,8 +1,8 @@
 //! Gridlet's front end: from source text to IR with lowered launches.
 //!
 //! Nothing here needs LLVM, CUDA or the file system; the crate `gridlet` builds machine code from the IR.
-//! [`program`] names the stages in their order. Imports run one way, from each group of modules to the groups above it;
-//! the test `xtask/tests/imports.rs` fails on a cycle.
+//! [`program`] lists the stages in order. Imports run one way, from each group of modules to the groups above
+//! it; the test `xtask/tests/imports.rs` fails on a cycle.
 
 pub mod arch;
 pub mod chain;

@@ -1,12 +1,14 @@
-//! Loading a program: the file that is named, and every file that is used from there on.
+//! Loads a program: its first file and, transitively, every file it uses.
 //!
-//! `use "path.grid";` names a file relative to the folder of the file that says it. A file is read once,
-//! however often and by whatever path it is used, so that files may use each other. What cannot be read is
-//! noted in the [`SourceMap`] beside the `use`, and the checker reports it with all else that is wrong.
+//! `use "path.grid";` names a file relative to the folder of the file that contains it. Each file is read
+//! once, however often and by whatever path it is used, so files may use each other. A file that cannot be
+//! read is recorded in the [`SourceMap`] at its `use`, and the checker reports it with the other errors.
 //!
-//! The files come through the interface [`Files`], since this crate does no I/O: the compiler's crate has the disk.
+//! Files come through the interface [`Files`], because this crate does no I/O; the crate `gridlet` implements
+//! it for the disk.
 //!
-//! A file's name is its path from the folder of the first file, with `/`: it is the same on every machine.
+//! A file's name is its path relative to the folder of the first file, with `/`, so it is the same on every
+//! machine.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
@@ -17,22 +19,23 @@ use crate::error::{Error, Result};
 use crate::source::{FileId, SourceMap, UseFailure};
 use crate::syntax;
 
-/// The most files of a program.
+/// The maximum number of files in a program.
 pub const MAX_FILES: usize = 256;
 
-/// Where files come from.
+/// A source of files.
 pub trait Files {
-    /// The one path of a file that may be reached by several.
+    /// The canonical path of a file, which may be reached by several.
     ///
     /// # Errors
     /// If there is no such file.
     fn identity(&self, path: &Path) -> io::Result<PathBuf>;
 
-    /// What a file holds; of one that is too large at least a byte more than [`syntax::MAX_FILE_BYTES`].
+    /// The contents of a file. For a file that is too large, at least one byte more than
+    /// [`syntax::MAX_FILE_BYTES`].
     ///
     /// # Errors
-    /// [`ErrorKind::IsADirectory`] for a folder, [`ErrorKind::Unsupported`] for what is neither a file nor a
-    /// folder, else what the system says.
+    /// [`ErrorKind::IsADirectory`] for a folder, [`ErrorKind::Unsupported`] for anything else that is not a
+    /// regular file, otherwise the system's error.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 }
 
@@ -41,7 +44,7 @@ pub trait Files {
 pub struct Memory(pub BTreeMap<PathBuf, Vec<u8>>);
 
 impl Memory {
-    /// Files of these paths and texts.
+    /// Files with these paths and texts.
     pub fn new<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let file = |(path, text): (&str, &str)| (PathBuf::from(path), text.as_bytes().to_vec());
         Memory(files.into_iter().map(file).collect())
@@ -71,11 +74,11 @@ impl Files for Memory {
     }
 }
 
-/// Reads a program's first file, and all that is used from there on.
+/// Reads a program's first file and, transitively, every file it uses.
 ///
 /// # Errors
 /// For the first file: [`Error::Io`] if it cannot be read, [`Error::Invalid`] if it is a folder,
-/// [`Error::Unreadable`] if it is not UTF-8. Those of used files are the checker's to report.
+/// [`Error::Unreadable`] if it is not UTF-8. The checker reports the errors of used files.
 pub fn load(files: &impl Files, path: &Path) -> Result<SourceMap> {
     let text = read_first(files, path)?;
     let name = path
@@ -125,7 +128,7 @@ fn read_first(files: &impl Files, path: &Path) -> Result<String> {
             Error::Invalid(format!("{shown}: is a folder; name a .grid file in it instead"))
         }
         ErrorKind::Unsupported => {
-            Error::Invalid(format!("{shown}: is no file; name a .grid file instead"))
+            Error::Invalid(format!("{shown}: is not a file; name a .grid file instead"))
         }
         _ => Error::Io { path: path.into(), source },
     })?;
@@ -142,30 +145,30 @@ fn not_utf8(error: &std::string::FromUtf8Error) -> String {
     )
 }
 
-/// What is known while files are loaded.
+/// The state of a load.
 struct Loader<'f, F> {
     files: &'f F,
     /// The folder of the first file.
     root: PathBuf,
     sources: SourceMap,
-    /// What became of each file, by its identity.
+    /// The outcome for each file, by its canonical path.
     known: BTreeMap<PathBuf, std::result::Result<FileId, UseFailure>>,
-    /// What each path in a folder gave: asking the system takes long.
+    /// The outcome for each path in a folder: asking the system is slow.
     asked: BTreeMap<(PathBuf, String), std::result::Result<FileId, UseFailure>>,
-    /// How many of those are no file.
+    /// The number of failures among those.
     failures: usize,
-    /// Files whose uses are not followed yet, with their folders.
+    /// Files whose `use`s are still to be followed, with their folders.
     open: VecDeque<(FileId, PathBuf)>,
 }
 
 impl<F: Files> Loader<'_, F> {
-    /// As [`Loader::file`], for what nobody has asked for yet.
+    /// Does the work of [`Loader::file`] for a path that is not in `asked` yet.
     fn ask(&mut self, key: (PathBuf, String)) -> std::result::Result<FileId, UseFailure> {
         let used = match self.failures > MAX_FILES {
             true => Err(UseFailure {
                 id: ids::TOO_MANY_FILES,
                 message: format!(
-                    "more than {MAX_FILES} files cannot be read; the rest is not looked for"
+                    "more than {MAX_FILES} files cannot be read; the rest are skipped"
                 ),
                 hint: None,
             }),
@@ -176,16 +179,18 @@ impl<F: Files> Loader<'_, F> {
         used
     }
 
-    /// The file that a `use` in a file of `folder` names.
+    /// The file that a `use` in `folder` names.
     fn file(&mut self, path: &str, folder: &Path) -> std::result::Result<FileId, UseFailure> {
         if path.is_empty() || Path::new(path).has_root() {
             return Err(UseFailure {
                 id: ids::UNKNOWN_FILE,
                 message: match path.is_empty() {
                     true => "this path is empty".into(),
-                    false => "this path does not start at the file that says it".into(),
+                    false => "this path is absolute".into(),
                 },
-                hint: Some("write a path from the folder of this file, as `../lib/a.grid`".into()),
+                hint: Some(
+                    "write a path relative to this file's folder, such as `../lib/a.grid`".into(),
+                ),
             });
         }
         let whole = folder.join(path);
@@ -230,17 +235,19 @@ fn unread(path: &str, kind: ErrorKind, error: &io::Error) -> UseFailure {
             (ids::UNKNOWN_FILE, format!("there is no file `{path}`"))
         }
         ErrorKind::IsADirectory => (ids::UNREADABLE_FILE, format!("`{path}` is a folder")),
-        ErrorKind::Unsupported => (ids::UNREADABLE_FILE, format!("`{path}` is no file")),
+        ErrorKind::Unsupported => (ids::UNREADABLE_FILE, format!("`{path}` is not a file")),
         _ => (ids::UNREADABLE_FILE, format!("`{path}` cannot be read: {error}")),
     };
     let hint = match id {
-        ids::UNKNOWN_FILE => Some("paths start at the folder of the file that says them".into()),
+        ids::UNKNOWN_FILE => {
+            Some("paths are relative to the folder of the file that contains the `use`".into())
+        }
         _ => None,
     };
     UseFailure { id, message, hint }
 }
 
-/// The path of a file from the folder of the first one.
+/// The path of a file relative to the folder of the first one.
 fn name(root: &Path, file: &Path) -> String {
     let shared = root.components().zip(file.components()).take_while(|(a, b)| a == b).count();
     let up = root.components().skip(shared).map(|_| "..".into());

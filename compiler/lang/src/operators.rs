@@ -1,4 +1,4 @@
-//! The operators of the language, which the syntax tree, the typed tree and the IR share.
+//! The operators of the language, shared by the syntax tree, the typed tree and the IR.
 
 /// Operators on two operands. Comparisons give `bool`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

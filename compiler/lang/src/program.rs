@@ -1,4 +1,4 @@
-//! A program from source text to IR and layouts: every stage that needs no tool.
+//! A program from source text to IR and layouts: the stages that need no external tool.
 //!
 //! ```text
 //! source → syntax → check → ir → layout → launch
@@ -19,32 +19,33 @@ use crate::launch::{self, LaunchOptions};
 use crate::layout::{self, Layouts, ParamLayout};
 use crate::source::SourceMap;
 
-/// A program that passed all checks that need no tool, with its IR and layouts.
+/// A program that passed all checks of the front end, with its IR and layouts.
 #[derive(Clone, Debug)]
 pub struct Checked {
-    /// The sources.
+    /// Its source files.
     pub sources: Arc<SourceMap>,
-    /// The IR, launches still symbolic.
+    /// The IR; launches are still symbolic.
     pub module: ir::Module,
     /// Every parameter buffer.
     pub layouts: Layouts,
-    /// Messages that do not stop a build.
+    /// Diagnostics that do not stop a build.
     pub warnings: Vec<Diagnostic>,
 }
 
 /// Parses and checks a program, builds its IR and lays out its parameter buffers.
 ///
 /// # Errors
-/// [`Error::Program`] with every message if the program is wrong.
+/// [`Error::Program`] with all diagnostics if the program is wrong.
 pub fn check(sources: SourceMap) -> Result<Checked> {
     check_for(sources, &[])
 }
 
-/// As [`check`], with kernels that a host wants beside those that the program launches: a kernel with const
-/// parameters, `k::<8>`, is compiled for the arguments that somebody names.
+/// As [`check`], but also instantiates kernels that the host asks for: a kernel with const parameters, such
+/// as `k::<8>`, is compiled only for the arguments that the program or the host names.
 ///
 /// # Errors
-/// As [`check`], also if a kernel does not take the arguments; [`Error::Invalid`] if there is no such kernel.
+/// As [`check`], and also if a kernel does not accept the arguments; [`Error::Invalid`] if there is no such
+/// kernel.
 pub fn check_for(sources: SourceMap, wanted: &[KernelName]) -> Result<Checked> {
     let (program, diagnostics) = check::parse_and_check_for(&sources, wanted);
     let Some(program) = program else {
@@ -82,7 +83,7 @@ impl Checked {
             .map_or_else(|| name.clone(), |stem| stem.to_string_lossy().into_owned())
     }
 
-    /// SHA-256 over names and texts of all sources, in hexadecimal.
+    /// SHA-256 over the names and texts of all sources, in hexadecimal.
     pub fn source_sha256(&self) -> String {
         let mut hash = Sha256::new();
         for file in self.sources.files() {
@@ -99,21 +100,21 @@ impl Checked {
         launch::launches(&self.module)
     }
 
-    /// Whether it calls the device runtime, for launches or otherwise, and so is linked with it.
+    /// Whether it calls the device runtime, for launches or otherwise, and so must be linked with it.
     pub fn needs_device_runtime(&self) -> bool {
         launch::needs_device_runtime(&self.module)
     }
 
-    /// The parameter buffer of every kernel, in the order of the source.
+    /// The parameter buffer of every kernel, in source order.
     pub fn parameter_buffers(&self) -> impl Iterator<Item = &ParamLayout> {
         self.layouts.kernels.iter()
     }
 
-    /// The IR with launches and other operations of the device runtime lowered, instrumented if the options count
+    /// The IR with launches and other device-runtime operations lowered, instrumented if the options count
     /// launches.
     ///
     /// # Errors
-    /// Only internal ones.
+    /// Only internal errors.
     pub fn lower(&self, options: &LaunchOptions) -> Result<ir::Module> {
         if !options.count_launches {
             return launch::lower(&self.module, &self.layouts, options);

@@ -26,7 +26,7 @@ impl Span {
         Span { file, start: clamp(range.start), end: clamp(range.end) }
     }
 
-    /// The smallest span that covers both. The two must lie in one file.
+    /// The smallest span that covers both. Both must lie in the same file.
     pub fn to(self, other: Span) -> Span {
         Span { file: self.file, start: self.start.min(other.start), end: self.end.max(other.end) }
     }
@@ -40,17 +40,17 @@ impl Span {
 /// One source file.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
-    /// The name recorded in artifacts: the path from the folder of the program's first file.
+    /// The name recorded in artifacts: the path relative to the folder of the program's first file.
     pub name: String,
     /// The text.
     pub text: String,
-    /// Byte at which each line starts; the first is 0.
+    /// The byte at which each line starts; the first is 0.
     line_starts: Vec<u32>,
-    /// How many characters start before each multiple of [`CHECKPOINT`] bytes.
+    /// The number of characters that start before each multiple of [`CHECKPOINT`] bytes.
     checkpoints: Vec<u32>,
 }
 
-/// A position as people count it.
+/// A position as an editor shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LineColumn {
     /// Line, counted from 1.
@@ -59,24 +59,24 @@ pub struct LineColumn {
     pub column: u32,
 }
 
-/// Why the file of a `use` is not there.
+/// Why the file of a `use` is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UseFailure {
-    /// The id of the message, of [`crate::diagnostics::ids`].
+    /// The id of the message, from [`crate::diagnostics::ids`].
     pub id: &'static str,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to do.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
-/// The source files of one program. File 0 is the one that was named first.
+/// The source files of one program. File 0 is the program's first file.
 #[derive(Clone, Debug, Default)]
 pub struct SourceMap {
     files: Vec<SourceFile>,
-    /// The folder of the first file, as messages show it.
+    /// The folder of the first file, for messages.
     folder: PathBuf,
-    /// What each `use` gave, by the file and the first byte of its path.
+    /// The outcome of each `use`, by its file and the first byte of its path.
     uses: BTreeMap<(FileId, u32), Result<FileId, UseFailure>>,
 }
 
@@ -105,8 +105,8 @@ impl SourceMap {
         id
     }
 
-    /// Lets messages show the files as they are reached from the current folder: those of a program in `folder`.
-    /// Artifacts have the names alone, which are the same wherever a program lies.
+    /// Makes messages show files by their path from the current folder, for a program in `folder`. Artifacts
+    /// record only the names, which do not depend on the program's location.
     pub fn set_folder(&mut self, folder: &Path) {
         self.folder = folder.to_path_buf();
     }
@@ -116,22 +116,22 @@ impl SourceMap {
         self.folder.join(&file.name).display().to_string()
     }
 
-    /// Notes which file the `use` means whose path stands at `path`.
+    /// Records the file that a `use` names; `path` is the span of its path.
     pub fn set_used(&mut self, path: Span, used: Result<FileId, UseFailure>) {
         self.uses.insert((path.file, path.start), used);
     }
 
-    /// Which file the `use` means whose path stands at `path`; `None` if nobody has looked.
+    /// The file that a `use` names; `None` if it was not looked up. `path` is the span of its path.
     pub fn used(&self, path: Span) -> Option<&Result<FileId, UseFailure>> {
         self.uses.get(&(path.file, path.start))
     }
 
-    /// The files, in the order of their ids.
+    /// The files, in the order of ids.
     pub fn files(&self) -> &[SourceFile] {
         &self.files
     }
 
-    /// The file of an id that this map gave out.
+    /// The file with an id that this map returned.
     pub fn file(&self, id: FileId) -> &SourceFile {
         &self.files[id.0 as usize]
     }
@@ -141,7 +141,7 @@ impl SourceMap {
         &self.file(span.file).text[span.range()]
     }
 
-    /// Line and column at which a span starts.
+    /// The line and column at which a span starts.
     pub fn position(&self, span: Span) -> LineColumn {
         let file = self.file(span.file);
         let line = file.line_of(span.start);
@@ -149,34 +149,34 @@ impl SourceMap {
         LineColumn { line: line as u32 + 1, column: column + 1 }
     }
 
-    /// Line, counted from 1, at which a span starts.
+    /// The line, counted from 1, at which a span starts.
     pub fn line(&self, span: Span) -> u32 {
         self.file(span.file).line_of(span.start) as u32 + 1
     }
 }
 
-/// Bytes between two counts of characters: so many are looked at for a column, however long a line is.
+/// Bytes between two counts of characters: the most that finding a column examines, however long the line is.
 const CHECKPOINT: usize = 1024;
 
-/// How many characters start in a part of a text.
+/// The number of characters that start in a piece of text.
 fn starts_in(bytes: &[u8]) -> u32 {
     bytes.iter().filter(|byte| **byte & 0b1100_0000 != 0b1000_0000).count() as u32
 }
 
 impl SourceFile {
-    /// The line of a byte, from 0; behind the end the last one.
+    /// The line of a byte, counted from 0; the last line for a position past the end.
     pub(crate) fn line_of(&self, at: u32) -> usize {
         self.line_starts.partition_point(|&start| start <= at).max(1) - 1
     }
 
-    /// The bytes of a line, counted from 0, with what ends it.
+    /// The bytes of a line, counted from 0, with its line break.
     pub(crate) fn line_range(&self, line: usize) -> Option<Range<usize>> {
         let start = *self.line_starts.get(line)? as usize;
         let end = self.line_starts.get(line + 1).map_or(self.text.len(), |&end| end as usize);
         Some(start..end)
     }
 
-    /// How many characters start before a byte.
+    /// The number of characters that start before a byte.
     fn starts_before(&self, at: u32) -> u32 {
         let at = (at as usize).min(self.text.len());
         let block = at / CHECKPOINT;

@@ -1,4 +1,4 @@
-//! Structs, vectors, `dim3` and arrays from their parts.
+//! Literals and constructors of structs, vectors, `dim3` and arrays.
 
 use super::body::Body;
 use super::expressions::typed;
@@ -20,7 +20,7 @@ impl<'a> Body<'_, 'a> {
         span: Span,
     ) -> Option<Expr> {
         let Some(id) = self.struct_id(name) else {
-            // For errors in them.
+            // To report errors in them.
             for (_, value) in fields {
                 self.infer(value, None);
             }
@@ -28,7 +28,7 @@ impl<'a> Body<'_, 'a> {
         };
         let count = self.cx.struct_items[id.0 as usize].fields.len();
         let damaged = self.cx.struct_items[id.0 as usize].damaged;
-        // For each field its value, and when it is evaluated.
+        // For each field its value and its position in the evaluation order.
         let mut values: Vec<Option<(usize, Expr)>> = (0..count).map(|_| None).collect();
         let mut given: Vec<Option<Span>> = vec![None; count];
         let mut wrong = damaged;
@@ -63,7 +63,7 @@ impl<'a> Body<'_, 'a> {
         Some(self.ordered_aggregate(values, Type::Struct(id), span))
     }
 
-    /// Notes that a field whose type is not known was given.
+    /// Marks a field as given although its type is unknown.
     fn mark_given(&self, id: StructId, field: ast::Name, given: &mut [Option<Span>]) {
         let item = &self.cx.struct_items[id.0 as usize];
         if let Some(index) = item.by_name.get(self.cx.text(field)) {
@@ -121,8 +121,8 @@ impl<'a> Body<'_, 'a> {
         true
     }
 
-    /// An aggregate of values in the order of the fields, each with its place in the order of the source.
-    /// If the two differ and it could be seen, the values go through variables in the source's order.
+    /// An aggregate of values in field order, each with its position in source order. If the orders differ
+    /// and evaluation order is observable, the values are evaluated in source order into variables.
     fn ordered_aggregate(&mut self, values: Vec<(usize, Expr)>, ty: Type, span: Span) -> Expr {
         let in_order = values.windows(2).all(|pair| pair[0].0 < pair[1].0);
         if in_order || values.iter().all(|(_, value)| is_pure(value)) {
@@ -163,8 +163,8 @@ impl<'a> Body<'_, 'a> {
             let message = format!("`{name}` takes {count} values, not {}", values.len());
             let error = Diagnostic::error(ids::CALL_ARITY, span, message);
             self.cx.report(match &ty {
-                // CUDA's constructor takes fewer.
-                Type::Struct(_) if values.len() < count => error.hint("give 1 for the others"),
+                // CUDA's constructor accepts fewer.
+                Type::Struct(_) if values.len() < count => error.hint("use 1 for the others"),
                 _ => error,
             });
             return None;
@@ -189,7 +189,7 @@ impl<'a> Body<'_, 'a> {
             Some(Type::Array(element, _)) => Some(&**element),
             _ => None,
         };
-        // The first element that has a type of its own speaks for all.
+        // The first element with a type of its own determines the type of all.
         let lead = elements.iter().position(|e| e.literal == ast::Literal::No).unwrap_or(0);
         let mut lead_value = Some(self.infer(&elements[lead], hint)?);
         let (ty, at) = match &lead_value {
@@ -197,7 +197,7 @@ impl<'a> Body<'_, 'a> {
             None => return None,
         };
         if ty == Type::Unit {
-            let message = "there is no value here to put into the array";
+            let message = "this has no value to store in the array";
             self.cx.report(Diagnostic::error(ids::NOT_A_VALUE, at, message));
             return None;
         }
@@ -230,7 +230,7 @@ impl<'a> Body<'_, 'a> {
         let length = self.cx.array_length(length);
         let (value, length) = (value?, length?);
         if value.ty == Type::Unit {
-            let message = "there is no value here to put into the array";
+            let message = "this has no value to store in the array";
             self.cx.report(Diagnostic::error(ids::NOT_A_VALUE, value.span, message));
             return None;
         }
@@ -243,7 +243,7 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// Whether it does not matter when a value is evaluated: nothing in it acts, and nothing stops it.
+/// Whether evaluation order does not matter for a value: it has no side effects and cannot stop the thread.
 pub(super) fn is_pure(value: &Expr) -> bool {
     let mut open = vec![value];
     while let Some(value) = open.pop() {

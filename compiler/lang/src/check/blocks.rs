@@ -8,16 +8,16 @@ use crate::source::Span;
 use crate::syntax::ast;
 use crate::types::Type;
 
-/// What is wanted of a block's value.
+/// The expected value of a block.
 #[derive(Clone, Copy)]
 pub(super) enum Want<'t> {
-    /// Whatever it is; an open literal may become this type.
+    /// Any type; an open literal may take this one.
     Infer(Option<&'t Type>),
     /// This type.
     Need(&'t Type, Why),
 }
 
-/// What a block gave.
+/// A checked block.
 struct Checked {
     block: Block,
     outcome: Outcome,
@@ -27,14 +27,14 @@ struct Checked {
 enum Outcome {
     /// An error was reported.
     Wrong,
-    /// Its end is never reached, and it has no value.
+    /// It has no value, and its end is unreachable.
     NoEnd,
     /// A value of this type; `Unit` for none.
     Value(Type),
 }
 
 impl<'a> Body<'_, 'a> {
-    /// The statements of a block in a scope of their own, and what `value` makes of its value there.
+    /// The statements of a block in their own scope, and its value as produced by `value` in that scope.
     pub(super) fn open_block<T>(
         &mut self,
         block: &'a ast::Block,
@@ -55,13 +55,12 @@ impl<'a> Body<'_, 'a> {
         (statements, value)
     }
 
-    /// Whether what stands here is left out: in an instance of a function with const parameters, what is never
-    /// reached.
+    /// Whether code here is discarded: unreachable code in an instance of a function with const parameters.
     pub(super) fn is_discarded(&self) -> bool {
         !self.alive && self.cx.environment.discards()
     }
 
-    /// The body of a loop: its value, if it has one, must be nothing.
+    /// The body of a loop. Its value, if any, must be of type `()`.
     pub(super) fn unit_block(&mut self, block: &'a ast::Block) -> Option<Block> {
         let checked = self.block(block, Want::Need(&Type::Unit, Why::Nothing));
         match checked.outcome {
@@ -104,7 +103,7 @@ impl<'a> Body<'_, 'a> {
         Some(Expr { kind: ExprKind::Block(checked.block), ty, span })
     }
 
-    /// Gives a block that never ends a value, where its place asks for one.
+    /// Adds a placeholder value to a block that never ends, if one is needed.
     fn fill(&mut self, block: &mut Block, ty: &Type, span: Span) {
         if *ty != Type::Unit && block.value.is_none() {
             block.value = Some(Box::new(self.unset(ty, span, &mut block.statements)));
@@ -137,7 +136,7 @@ impl<'a> Body<'_, 'a> {
         Checked { block: result, outcome, span }
     }
 
-    /// What a block gives that has no value.
+    /// The outcome of a block without a value.
     fn without_value(&mut self, block: &'a ast::Block, want: Want<'_>) -> Outcome {
         match want {
             _ if !self.alive => Outcome::NoEnd,
@@ -153,7 +152,7 @@ impl<'a> Body<'_, 'a> {
         let end = block.span.end;
         let at = Span { start: end.saturating_sub(1), end, ..block.span };
         let empty = Expr { kind: ExprKind::Bool(false), ty: Type::Unit, span: at };
-        // The mismatch that a value of type `()` would be, with a better hint.
+        // As for a value of type `()`, but with a better hint.
         let last = block.statements.last().map(|statement| &statement.kind);
         let dropped = matches!(last, Some(ast::StatementKind::Expr { semicolon: true, .. }));
         self.mismatch(&empty, ty, why);
@@ -162,7 +161,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// `if`, any number of `else if`, and perhaps `else`.
+    /// `if`, any number of `else if`, and optionally `else`.
     fn if_chain(
         &mut self,
         branches: &'a [(ast::Expr, ast::Block)],
@@ -210,12 +209,12 @@ impl<'a> Body<'_, 'a> {
         Some(Expr { kind, ty, span })
     }
 
-    /// Whether a block whose condition is false is left out.
+    /// Whether a block whose condition is false is discarded.
     pub(super) fn discards(&self) -> bool {
         self.cx.environment.discards()
     }
 
-    /// Checks the blocks of an `if` against one type, and finds that type.
+    /// Checks the blocks of an `if` against one type, which it also infers.
     fn branches(
         &mut self,
         blocks: &[&'a ast::Block],
@@ -228,7 +227,7 @@ impl<'a> Body<'_, 'a> {
         let mut checked: Vec<Option<Checked>> = blocks.iter().map(|_| None).collect();
         let mut found: Option<(Type, Span)> = None;
         let mut wrong = false;
-        // A block whose value has a type of its own speaks before those that are open literals.
+        // Blocks whose value has a type of its own take precedence over those with open literals.
         let open = |at: &usize| {
             blocks[*at].value.as_ref().is_none_or(|value| value.literal != ast::Literal::No)
         };
@@ -241,7 +240,7 @@ impl<'a> Body<'_, 'a> {
                 (Some((ty, from)), _) => Want::Need(ty, Why::Same(*from)),
                 (None, Want::Infer(_)) => want,
             };
-            // Without `else` there is no value; what is wrong then is not the block.
+            // Without `else` there is no value, but the blocks are not at fault.
             let want = if has_else { want } else { Want::Infer(None) };
             let result = self.block(blocks[at], want);
             end |= self.alive;
@@ -273,7 +272,7 @@ impl<'a> Body<'_, 'a> {
         Some((checked.into_iter().flatten().collect(), ty))
     }
 
-    /// Reports an `if` without `else` that should have a value, or has one that nothing takes.
+    /// Reports an `if` without `else` that should have a value, or whose value is unused.
     fn no_else(&mut self, want: Want<'_>, ty: &Type, at: Span, span: Span) {
         if let Want::Need(Type::Unit, why) = want {
             let value = Expr { kind: ExprKind::Bool(false), ty: ty.clone(), span: at };

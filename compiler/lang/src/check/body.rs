@@ -1,4 +1,4 @@
-//! The state of the walk over one body: variables, scopes, loops, and whether the end is reached.
+//! The state of the walk over one body: variables, scopes, loops, and reachability.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::source::Span;
 use crate::syntax::ast;
 use crate::types::Type;
 
-/// What declares a variable.
+/// The kind of a variable's declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     Let,
@@ -22,7 +22,7 @@ pub(super) enum Origin {
     Loop,
 }
 
-/// What a name in a body means.
+/// The meaning of a name in a body.
 #[derive(Clone, Debug)]
 pub(super) enum Meaning {
     Local {
@@ -33,7 +33,7 @@ pub(super) enum Meaning {
     Shared(SharedId),
     /// A `dynamic shared` name.
     DynamicShared,
-    /// Reported where it is declared.
+    /// An erroneous declaration, already reported.
     Opaque,
 }
 
@@ -41,19 +41,19 @@ pub(super) enum Meaning {
 #[derive(Clone, Debug)]
 pub(super) struct Variable {
     pub(super) meaning: Meaning,
-    /// The type of its value; of what it points to for a `dynamic shared` name.
+    /// The type of its value; for a `dynamic shared` name, the element type.
     pub(super) ty: Option<Type>,
     /// Its declaration.
     pub(super) span: Span,
-    /// What memory its value points to, where that is known.
+    /// The memory that its value points to, if known.
     pub(super) points_to: Option<Pointed>,
-    /// How many loops are around its declaration.
+    /// The number of loops around its declaration.
     pub(super) loops: usize,
-    /// Whether it is declared without a value.
+    /// Whether it is declared without an initial value.
     pub(super) is_unset: bool,
-    /// The literal that gave it its type, one that a literal has where nothing asks for another.
+    /// The literal that its type comes from, if nothing else determined the type.
     pub(super) default: Option<Span>,
-    /// Whether it is named somewhere. Only for what the typed tree does not name.
+    /// Whether it is used. Maintained only for names that do not appear in the typed tree.
     pub(super) is_used: bool,
 }
 
@@ -72,11 +72,11 @@ impl Variable {
     }
 }
 
-/// A loop around the walk.
+/// An enclosing loop.
 pub(super) struct LoopFrame<'a> {
     /// Its label, quote included.
     pub(super) label: Option<&'a str>,
-    /// Whether a `break` leaves it.
+    /// Whether a `break` exits it.
     pub(super) left: bool,
     /// Whether a `break` or `continue` names the label.
     pub(super) label_used: bool,
@@ -85,27 +85,27 @@ pub(super) struct LoopFrame<'a> {
 /// The walk over one body, or over one constant expression.
 pub(super) struct Body<'c, 'a> {
     pub(super) cx: &'c mut Context<'a>,
-    /// Only what is known at compile time is allowed.
+    /// Whether only constant expressions are allowed.
     pub(super) constant: bool,
-    /// With `constant`: also structs, arrays and vectors.
+    /// With `constant`: whether structs, arrays and vectors are also allowed.
     pub(super) aggregates: bool,
     pub(super) locals: Vec<Local>,
     pub(super) shared: Vec<Local>,
-    /// Every variable, in the order of declaration; gone ones too.
+    /// Every variable in order of declaration, including those out of scope.
     pub(super) variables: Vec<Variable>,
-    /// Of each local, which variable it is; none for those that the checker adds.
+    /// The variable of each local; `None` for locals added by the checker.
     variable_of_local: Vec<Option<usize>>,
-    /// For each name, the variables that have it, the visible one last.
+    /// For each name, its variables, the visible one last.
     names: HashMap<&'a str, Vec<usize>>,
-    /// Open blocks.
+    /// The number of open blocks.
     pub(super) block_depth: usize,
     pub(super) loops: Vec<LoopFrame<'a>>,
-    /// What the body must return; `None` if that could not be resolved.
+    /// The type that the body must return; `None` if that could not be resolved.
     pub(super) result: Option<Type>,
-    /// Where that is said.
+    /// Where the return type is declared.
     pub(super) result_span: Span,
     pub(super) is_kernel: bool,
-    /// Whether this point of the program is reached.
+    /// Whether the current point is reachable.
     pub(super) alive: bool,
 }
 
@@ -129,7 +129,7 @@ impl<'c, 'a> Body<'c, 'a> {
         }
     }
 
-    /// For a constant expression.
+    /// A walk over a constant expression.
     pub(super) fn constant(cx: &'c mut Context<'a>) -> Self {
         let mut body = Body::new(cx);
         body.constant = true;
@@ -159,12 +159,12 @@ impl<'c, 'a> Body<'c, 'a> {
         let message = "this is not known at compile time";
         let error = Diagnostic::error(ids::CONST_EXPRESSION, span, message);
         self.cx.report(error.note(
-            "constants are made of literals, other constants, operators, `as`, sizes of types and a few built-ins \
+            "constants consist of literals, other constants, operators, `as`, sizes of types and a few built-ins \
              on integers",
         ));
     }
 
-    /// Checks a function or kernel. `None` if its body was not read to the end.
+    /// Checks a function or kernel. `None` if part of its body could not be checked.
     pub(super) fn function(mut self, signature: &Signature<'a>) -> Option<Function> {
         let item = signature.item;
         self.cx.scope.clear();
@@ -201,7 +201,7 @@ impl<'c, 'a> Body<'c, 'a> {
         })
     }
 
-    /// The body of a function, with its value as the result.
+    /// The body of a function, with its final value as the result.
     fn function_block(&mut self, item: &'a ast::Function, source: &'a ast::Block) -> Option<Block> {
         let result = self.result.clone();
         let (statements, value) = self.open_block(source, |body| {
@@ -233,14 +233,14 @@ impl<'c, 'a> Body<'c, 'a> {
         let name = self.cx.text(item.name);
         let end = source.span.end;
         let at = Span { start: end.saturating_sub(1), end, ..source.span };
-        let message = format!("`{name}` can end without a value");
+        let message = format!("`{name}` can end without returning a value");
         let mut error = Diagnostic::error(ids::MISSING_RETURN, at, message)
-            .at_caret("the end can be reached")
-            .label(self.result_span, format!("{} is to be returned", self.cx.show(result)));
+            .at_caret("the end is reachable")
+            .label(self.result_span, format!("must return {}", self.cx.show(result)));
         if let Some(ast::Statement { kind: ast::StatementKind::Expr { value, .. }, span }) =
             source.statements.last()
         {
-            // Only a guess, so only where it is cheap to see that it may be meant.
+            // A guess, made only where it is cheap to see that it is plausible.
             if matches!(value.kind, ast::ExprKind::Name(_) | ast::ExprKind::Binary { .. }) {
                 let last = Span { start: span.end.saturating_sub(1), ..*span };
                 error = error.label(last, "without this `;` the expression would be the value");
@@ -249,7 +249,7 @@ impl<'c, 'a> Body<'c, 'a> {
         self.cx.report(error);
     }
 
-    /// A value of type `ty` where none is ever needed: a variable that nothing sets.
+    /// A placeholder of type `ty` for a value that is never used: a variable that is never set.
     pub(super) fn unset(&mut self, ty: &Type, span: Span, statements: &mut Vec<Statement>) -> Expr {
         let id = self.add_local("unreached", ty.clone(), span, None);
         let kind = StatementKind::Let { local: id, value: None };
@@ -271,7 +271,7 @@ impl<'c, 'a> Body<'c, 'a> {
         id
     }
 
-    /// Declares a local variable. Without a type it is one that could not be resolved.
+    /// Declares a local variable. A missing type is one that could not be resolved.
     pub(super) fn declare_local(
         &mut self,
         name: ast::Name,
@@ -281,7 +281,7 @@ impl<'c, 'a> Body<'c, 'a> {
     ) -> LocalId {
         let text = self.cx.text(name);
         let variable = Some(self.variables.len());
-        // The placeholder is never seen: there was an error.
+        // The placeholder type is never used: there was an error.
         let id = self.add_local(text, ty.clone().unwrap_or(Type::Unit), name.span, variable);
         self.locals[id.0 as usize].declared = match origin {
             Origin::Let => Declared::Let { mutable },
@@ -292,7 +292,7 @@ impl<'c, 'a> Body<'c, 'a> {
         id
     }
 
-    /// Gives a name its meaning from here to the end of the block.
+    /// Binds a name from here to the end of the block.
     pub(super) fn declare(&mut self, name: ast::Name, meaning: Meaning, ty: Option<Type>) {
         let text = self.cx.text(name);
         self.names.entry(text).or_default().push(self.variables.len());
@@ -300,18 +300,18 @@ impl<'c, 'a> Body<'c, 'a> {
         self.variables.push(Variable::new(meaning, ty, name.span));
     }
 
-    /// Keeps a name that nothing declares from being reported again in this body.
+    /// Prevents further reports of an undeclared name in this body.
     pub(super) fn declare_forever(&mut self, name: &'a str, span: Span) {
         self.names.entry(name).or_default().insert(0, self.variables.len());
         self.variables.push(Variable::new(Meaning::Opaque, None, span));
     }
 
-    /// How many names are in scope; [`Body::end_scope`] takes it.
+    /// Opens a scope. Returns the number of names in scope, for [`Body::end_scope`].
     pub(super) fn begin_scope(&self) -> usize {
         self.cx.scope.len()
     }
 
-    /// Forgets the names declared since.
+    /// Closes a scope: removes the names declared since.
     pub(super) fn end_scope(&mut self, begin: usize) {
         for name in self.cx.scope.drain(begin..) {
             if let Some(variables) = self.names.get_mut(name) {
@@ -326,7 +326,7 @@ impl<'c, 'a> Body<'c, 'a> {
         Some(&self.variables[*at])
     }
 
-    /// The visible variable of a name, which is used here.
+    /// The visible variable of a name, marked as used.
     pub(super) fn use_variable(&mut self, name: &str) -> Option<&Variable> {
         let at = *self.names.get(name)?.last()?;
         let variable = self.variables.get_mut(at)?;
@@ -334,7 +334,7 @@ impl<'c, 'a> Body<'c, 'a> {
         Some(variable)
     }
 
-    /// Warns of names of dynamic shared memory that nothing uses. The typed tree has no names for it.
+    /// Warns of unused dynamic shared memory, whose names do not appear in the typed tree.
     fn unused_dynamic_shared(&mut self) {
         for variable in &self.variables {
             let name = self.cx.sources.text(variable.span);
@@ -347,13 +347,13 @@ impl<'c, 'a> Body<'c, 'a> {
         }
     }
 
-    /// The variable of a local, but for those that the checker added.
+    /// The variable of a local; `None` for locals added by the checker.
     pub(super) fn variable(&self, id: LocalId) -> Option<&Variable> {
         let at = (*self.variable_of_local.get(id.0 as usize)?)?;
         self.variables.get(at)
     }
 
-    /// The variable of a local, to change it.
+    /// The variable of a local, mutably.
     pub(super) fn variable_mut(&mut self, id: LocalId) -> Option<&mut Variable> {
         let at = (*self.variable_of_local.get(id.0 as usize)?)?;
         self.variables.get_mut(at)

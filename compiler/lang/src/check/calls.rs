@@ -26,7 +26,7 @@ impl<'a> Body<'_, 'a> {
     ) -> Option<Expr> {
         let name = self.cx.text(callee);
         match self.cx.value(name, callee.span.file) {
-            // Of a `static` variable.
+            // In the initial value of a `static` variable.
             Some((ValueName::Function(_), _)) if self.constant => {
                 self.not_constant(span);
                 return None;
@@ -74,7 +74,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// Looks for errors in arguments whose call is already wrong. Strings may be meant.
+    /// Checks the arguments of an erroneous call for errors of their own. Accepts strings.
     pub(super) fn check_all(&mut self, arguments: &'a [ast::Expr]) {
         for argument in arguments {
             if !matches!(argument.kind, ast::ExprKind::Str(_)) {
@@ -184,8 +184,8 @@ impl<'a> Body<'_, 'a> {
         Some(typed(kind, result, span))
     }
 
-    /// The instance of a function that is called or launched, and what is known of it. Where const parameters
-    /// have no values yet, that is what holds for all instances, and the instance is a placeholder.
+    /// The instance of a function that is called or launched, and its signature. While const parameters have
+    /// no values, the signature is the generic one and the instance is a placeholder.
     pub(super) fn named_instance(
         &mut self,
         function: usize,
@@ -199,7 +199,7 @@ impl<'a> Body<'_, 'a> {
         if is_generic && self.cx.environment.is_open() {
             return Some((Some(FunctionId(u32::MAX)), common));
         }
-        // A callee that is wrong is no reason to look at its arguments in a wrong way.
+        // After an error in the callee, the arguments are checked against the generic signature.
         let id = arguments.and_then(|list| self.cx.instance(function, list, Some(callee.span)));
         match id.and_then(|id| self.cx.instances.get(id.0 as usize)) {
             Some(instance) => Some((id, Rc::clone(&instance.signature))),
@@ -207,7 +207,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// What is wrong about the number of arguments.
+    /// A message about a wrong number of arguments.
     pub(super) fn arity_message(&self, signature: &Signature<'a>, given: usize) -> String {
         let name = self.cx.text(signature.item.name);
         let takes = arguments(signature.parameters.len());
@@ -215,7 +215,7 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// So many arguments, in words.
+/// A number of arguments, in words.
 pub(super) fn arguments(count: usize) -> String {
     match count {
         0 => "no arguments".to_string(),
@@ -224,14 +224,14 @@ pub(super) fn arguments(count: usize) -> String {
     }
 }
 
-/// What is done here in place of a function of CUDA's that no built-in is like.
+/// A hint for a CUDA function without an equivalent built-in.
 fn foreign_habit(name: &str) -> Option<&'static str> {
     Some(match name {
         "cudaDeviceSynchronize" | "cudaStreamSynchronize" | "cudaEventSynchronize" => {
-            "a kernel does not wait for its children: launch what shall follow with `stream = tail`"
+            "a kernel does not wait for its children: launch the code that follows with `stream = tail`"
         }
-        "cudaMalloc" => "`malloc(bytes)` gives the address",
-        "cudaFree" => "`free(p)` takes what `malloc` gave",
+        "cudaMalloc" => "`malloc(bytes)` returns the address",
+        "cudaFree" => "`free(p)` takes a pointer from `malloc`",
         "cudaGetParameterBufferV2" | "cudaLaunchDeviceV2" | "cudaLaunchKernel" => {
             "write `launch kernel<<<grid, block>>>(…)`"
         }
@@ -239,7 +239,7 @@ fn foreign_habit(name: &str) -> Option<&'static str> {
     })
 }
 
-/// The built-in that CUDA or C call `name`.
+/// The built-in that corresponds to a function of CUDA or C.
 fn foreign_function(name: &str) -> Option<&'static str> {
     Some(match name {
         "__syncthreads" | "syncthreads" => "sync_threads",

@@ -1,5 +1,5 @@
-//! Constants and structs, in the order in which they need each other: the length of an array in a struct is a
-//! constant, and a constant may be the size of a struct.
+//! Resolves constants and structs in order of dependency: an array length in a struct is a constant, and a
+//! constant may be the size of a struct.
 
 use super::mismatch::Why;
 use super::{Context, ValueName};
@@ -8,7 +8,7 @@ use crate::source::Span;
 use crate::syntax::ast::{self, Expr, ExprKind, GenericArgument, TypeExpr, TypeExprKind};
 use crate::types::StructId;
 
-/// How far the walk over a constant or struct is.
+/// The progress of the walk over a constant or struct.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Unseen,
@@ -16,7 +16,7 @@ pub(super) enum State {
     Done,
 }
 
-/// What the walk goes over.
+/// A node of the dependency graph.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Node {
     /// Index in [`Context::consts`].
@@ -24,16 +24,17 @@ enum Node {
     Struct(StructId),
 }
 
-/// What a node needs, and where it says so.
+/// A dependency of a node, and where it occurs.
 #[derive(Clone, Copy)]
 struct Use {
     node: Node,
     span: Span,
-    /// A struct that is a part of another one. That none contains itself is seen where its fields are resolved.
+    /// Whether one struct contains another by value. Field resolution reports structs that contain
+    /// themselves.
     is_part: bool,
 }
 
-/// How far the walk is with each node.
+/// The progress of the walk for each node.
 struct States {
     consts: Vec<State>,
     structs: Vec<State>,
@@ -49,8 +50,8 @@ impl States {
 }
 
 impl<'a> Context<'a> {
-    /// Evaluates every constant and resolves every struct, each after what it needs. A list of open nodes stands
-    /// for the stack of a recursive walk, so that a chain of any length is fine.
+    /// Evaluates every constant and resolves every struct, each after its dependencies. An explicit stack
+    /// replaces recursion, so that dependency chains may be of any length.
     pub(super) fn evaluate_consts_and_structs(&mut self, items: &[(StructId, &'a ast::Struct)]) {
         let mut sources: Vec<Option<&'a ast::Struct>> = vec![None; self.struct_items.len()];
         for (id, item) in items {
@@ -58,7 +59,7 @@ impl<'a> Context<'a> {
         }
         let mut states = States {
             consts: vec![State::Unseen; self.consts.len()],
-            // Those of the language are known.
+            // The built-in structs are resolved already.
             structs: sources
                 .iter()
                 .map(|source| if source.is_some() { State::Unseen } else { State::Done })
@@ -121,7 +122,8 @@ impl<'a> Context<'a> {
         open.push((node, uses));
     }
 
-    /// What those parts of an expression that a constant may have need, from left to right.
+    /// The dependencies of an expression, left to right; only of the kinds of expressions allowed in
+    /// constants.
     fn uses_in(&self, value: &Expr, uses: &mut Vec<Use>) {
         let mut open = vec![value];
         while let Some(value) = open.pop() {
@@ -158,7 +160,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// What a type needs to be resolved, and its size to be known. `is_part` if a struct holds it.
+    /// The dependencies of a type and its size. `is_part` if a struct contains it by value.
     fn uses_in_type(&self, ty: &TypeExpr, is_part: bool, uses: &mut Vec<Use>) {
         let mut ty = ty;
         let mut by_value = true;
@@ -209,14 +211,15 @@ impl<'a> Context<'a> {
         let error = match used.node {
             Node::Const(at) => {
                 let name = self.consts[at].item.name;
-                let message = format!("the constant `{}` needs its own value", self.text(name));
+                let message =
+                    format!("the constant `{}` depends on its own value", self.text(name));
                 let error = Diagnostic::error(ids::RECURSIVE_CONST, used.span, message);
                 error.label(name.span, "declared here")
             }
             Node::Struct(_) if used.is_part => return,
             Node::Struct(id) => {
                 let item = self.structs.get(id);
-                let message = format!("the struct `{}` needs its own size", item.name);
+                let message = format!("the struct `{}` depends on its own size", item.name);
                 let error = Diagnostic::error(ids::RECURSIVE_STRUCT, used.span, message);
                 match item.span {
                     Some(span) => error.label(span, "declared here"),

@@ -1,4 +1,4 @@
-//! Expressions: which check belongs to which, and names.
+//! Names, and the dispatch of each expression to its check.
 
 use super::ValueName;
 use super::blocks::Want;
@@ -15,7 +15,7 @@ use crate::types::Type;
 /// Threads of a warp: 32 on every GPU so far (CUDA C++ Programming Guide, "Compute Capabilities").
 const WARP_SIZE: i128 = 32;
 
-/// The names of values that the language declares.
+/// The predeclared values.
 const BUILTIN_VALUES: [(&str, Option<GeometryField>); 5] = [
     ("thread_idx", Some(GeometryField::ThreadIdx)),
     ("block_idx", Some(GeometryField::BlockIdx)),
@@ -25,10 +25,10 @@ const BUILTIN_VALUES: [(&str, Option<GeometryField>); 5] = [
 ];
 
 impl<'a> Body<'_, 'a> {
-    /// The expression with its type, or `None` after an error. Where the type is open (an unsuffixed
-    /// literal), it becomes `hint` if it can.
+    /// The typed expression, or `None` after an error. An open type (of an unsuffixed literal) becomes `hint`
+    /// if possible.
     pub(super) fn infer(&mut self, e: &'a ast::Expr, hint: Option<&Type>) -> Option<Expr> {
-        // No more messages are shown, and some take as long as the names in sight are many.
+        // No more messages are shown, and some take time proportional to the number of names in scope.
         if self.cx.diagnostics.is_full() {
             return None;
         }
@@ -96,7 +96,7 @@ impl<'a> Body<'_, 'a> {
         self.name(name, name.span)
     }
 
-    /// What a name stands for: a variable, a constant, or a value of the language.
+    /// The value of a name: a variable, a constant or a predeclared value.
     fn name(&mut self, name: ast::Name, span: Span) -> Option<Expr> {
         let text = self.cx.text(name);
         if let Some(variable) = self.use_variable(text) {
@@ -178,7 +178,7 @@ impl<'a> Body<'_, 'a> {
         }
         if NAMED_STREAMS.contains(&text) {
             let message = format!("there is no `{text}` here");
-            let hint = "a named stream stands in a launch: `<<<grid, block, stream = ";
+            let hint = "use a named stream in a launch: `<<<grid, block, stream = ";
             let error = Diagnostic::error(ids::UNKNOWN_NAME, span, message);
             self.cx.report(error.hint(format!("{hint}{text}>>>`")));
             self.declare_forever(text, span);
@@ -188,7 +188,7 @@ impl<'a> Body<'_, 'a> {
             let message = format!("there is no `{text}` here");
             let error = Diagnostic::error(ids::UNKNOWN_NAME, span, message);
             if ["NULL", "nullptr", "null"].contains(&text) {
-                return error.hint("the null pointer is `0 as *mut T`");
+                return error.hint("write the null pointer as `0 as *mut T`");
             }
             cx.suggest(error, text, |cx| {
                 let constants = cx.consts.iter().map(|item| cx.text(item.item.name));
@@ -197,18 +197,18 @@ impl<'a> Body<'_, 'a> {
                 cx.scope.iter().copied().chain(constants).chain(statics).chain(builtins).collect()
             })
         });
-        // Once is enough for a body.
+        // Report an unknown name once per body.
         self.declare_forever(text, span);
     }
 
     fn misplaced_string(&mut self, span: Span) -> Option<Expr> {
-        let message = "a string can only stand in `printf` or be the message of `assert`";
+        let message = "a string can only be an argument of `printf` or the message of `assert`";
         self.cx.report(Diagnostic::error(ids::MISPLACED_STRING, span, message));
         None
     }
 
     fn misplaced_range(&mut self, span: Span) -> Option<Expr> {
-        let message = "a range can only be what a `for` runs over";
+        let message = "a range can only be used in a `for` loop";
         self.cx.report(Diagnostic::error(ids::MISPLACED_RANGE, span, message));
         None
     }
@@ -235,7 +235,7 @@ impl<'a> Body<'_, 'a> {
             self.cx.builtins.contains_key(text) || self.cx.value(text, name.span.file).is_some();
         self.cx.report(match is_function {
             true => error.hint(format!("call the function: `{text}(…)`")),
-            false => error.note("only ranges have one, with one argument: `(a..b).step(n)`"),
+            false => error.note("only ranges have a method, with one argument: `(a..b).step(n)`"),
         });
     }
 }
@@ -245,7 +245,8 @@ pub(super) fn typed(kind: ExprKind, ty: Type, span: Span) -> Expr {
     Expr { kind, ty, span }
 }
 
-/// What a `static` variable may start as beside constants. The checker of it looks at the parts.
+/// Whether an expression may initialise a `static` variable although it is not a constant. Its own check
+/// looks at the parts.
 fn may_be_aggregate(kind: &ast::ExprKind) -> bool {
     matches!(
         kind,

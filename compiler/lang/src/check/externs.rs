@@ -1,10 +1,10 @@
 //! `extern fn`: functions that a linked module defines.
 //!
 //! Such a function has the symbol and the calling convention that CUDA C++ gives an `extern "C" __device__`
-//! function: numbers, `bool` and pointers by themselves, integers below 32 bits extended by their sign;
-//! structs and vectors as a copy of their bytes, laid out as everywhere (PTX ISA, "Parameter State Space";
-//! CUDA's vectors are structs of their alignment). On the CPU it is C's, of the same types.
-//! What C cannot say, or compilers say in more than one way, is refused.
+//! function: numbers, `bool` and pointers directly, integers below 32 bits sign- or zero-extended; structs
+//! and vectors as a copy of their bytes, in their usual layout (PTX ISA, "Parameter State Space"; CUDA's
+//! vectors are structs with their own alignment). On the CPU, it is C's convention for the same types. Types
+//! that C lacks, or that compilers pass in different ways, are rejected.
 
 use super::Context;
 use super::tree::{Extern, ExternId};
@@ -13,7 +13,7 @@ use crate::source::Span;
 use crate::types::{Scalar, Type};
 
 impl Context<'_> {
-    /// Enters a function that another module defines.
+    /// Registers a function that another module defines.
     pub(super) fn add_extern(&mut self, function: usize, wrong: bool) {
         let before = self.diagnostics.len();
         let (item, signature) = {
@@ -50,12 +50,12 @@ impl Context<'_> {
     fn check_extern_type(&mut self, ty: &Type, span: Span, what: &str) {
         let (why, hint) = match ty {
             Type::Array(..) => (
-                "C passes no arrays",
-                "pass a pointer to the first element, or a struct with the array in it",
+                "C cannot pass arrays by value",
+                "pass a pointer to the first element, or a struct that contains the array",
             ),
             Type::Scalar(Scalar::F16 | Scalar::Bf16) => (
-                "compilers pass it in more than one way",
-                "pass a pointer to it, an `f32`, or a struct with it",
+                "compilers differ in how they pass it",
+                "pass a pointer to it, an `f32`, or a struct that contains it",
             ),
             _ => return,
         };

@@ -1,4 +1,4 @@
-//! Arithmetic on constants, with the results that a GPU would give.
+//! Constant folding, with the results that a GPU would compute.
 
 use super::tree::{BinaryOp, Expr, ExprKind, UnaryOp};
 use crate::builtins::{BitOp, Builtin, MathOp};
@@ -8,11 +8,11 @@ use crate::types::{Scalar, Type};
 /// The result of folding.
 #[derive(Clone, Debug)]
 pub(super) enum Folded {
-    /// The operands are not constant, or the operation is left to run time.
+    /// The operands are not constant, or the operation is evaluated at run time.
     No,
     /// A value.
     Value(ExprKind),
-    /// An integer that did not fit its type, wrapped.
+    /// An integer that overflowed its type, wrapped.
     Wrapped(ExprKind),
 }
 
@@ -25,7 +25,7 @@ pub(super) fn range(scalar: Scalar) -> (i128, i128) {
     }
 }
 
-/// The low bits of `value` as an integer of type `scalar`.
+/// The low bits of `value` as a `scalar` integer.
 pub(super) fn wrap(value: i128, scalar: Scalar) -> i128 {
     let unused = 128 - scalar.bits();
     match scalar.is_signed() {
@@ -54,7 +54,7 @@ pub(super) fn unary(op: UnaryOp, value: &ExprKind, ty: &Type) -> Folded {
     }
 }
 
-/// `left op right`; `ty` is the left operand's type. A division by zero is left to the caller.
+/// `left op right`; `ty` is the type of `left`. The caller handles division by zero.
 pub(super) fn binary(op: BinaryOp, left: &ExprKind, right: &ExprKind, ty: &Type) -> Folded {
     let Type::Scalar(scalar) = ty else { return Folded::No };
     match (left, right) {
@@ -74,7 +74,8 @@ pub(super) fn binary(op: BinaryOp, left: &ExprKind, right: &ExprKind, ty: &Type)
     }
 }
 
-/// A built-in on constants, with a value of type `ty`. Only on integers: what floats give is the device's.
+/// A built-in on constants, with a result of type `ty`. Only for integers: floating-point results depend on
+/// the device.
 pub(super) fn builtin(builtin: Builtin, arguments: &[Expr], ty: &Type) -> Folded {
     let numbers = arguments.iter().map(|argument| match argument.kind {
         ExprKind::Int(value) => Some(value),
@@ -122,12 +123,12 @@ fn integers(op: BinaryOp, left: i128, right: i128, scalar: Scalar) -> Folded {
     if let Some(value) = compare(op, left, right) {
         return Folded::Value(value);
     }
-    // A count is taken modulo the width.
+    // The shift count is taken modulo the width.
     let count = right.rem_euclid(i128::from(scalar.bits())) as u32;
     match op {
         BinaryOp::Add => int(left + right, scalar),
         BinaryOp::Sub => int(left - right, scalar),
-        // Two u64 may leave i128; the low bits are right all the same.
+        // The product of two u64 may overflow i128; its low bits are still right.
         BinaryOp::Mul => match left.checked_mul(right) {
             Some(value) => int(value, scalar),
             None => Folded::Wrapped(ExprKind::Int(wrap(left.wrapping_mul(right), scalar))),
@@ -137,7 +138,7 @@ fn integers(op: BinaryOp, left: i128, right: i128, scalar: Scalar) -> Folded {
         BinaryOp::And => int(left & right, scalar),
         BinaryOp::Or => int(left | right, scalar),
         BinaryOp::Xor => int(left ^ right, scalar),
-        // Bits that leave at the top are lost; that is what a shift does.
+        // Bits shifted out at the top are lost, as defined for a shift.
         BinaryOp::Shl => Folded::Value(ExprKind::Int(wrap(left << count, scalar))),
         BinaryOp::Shr => Folded::Value(ExprKind::Int(left >> count)),
         _ => Folded::No,
@@ -148,8 +149,8 @@ fn floats(op: BinaryOp, left: f64, right: f64, scalar: Scalar) -> Folded {
     if let Some(value) = compare(op, left, right) {
         return Folded::Value(value);
     }
-    // For a narrower type one operation in f64 and one rounding give its result: f64 has more than twice
-    // the digits, and two more (S. Figueroa, "When is double rounding innocuous?").
+    // For a narrower type, one operation in f64 and one rounding give the correctly rounded result: f64 has more than
+    // twice as many digits plus two (S. Figueroa, "When is double rounding innocuous?").
     let value = match op {
         BinaryOp::Add => left + right,
         BinaryOp::Sub => left - right,
@@ -161,7 +162,7 @@ fn floats(op: BinaryOp, left: f64, right: f64, scalar: Scalar) -> Folded {
     Folded::Value(ExprKind::Float(float::round(value, scalar)))
 }
 
-/// `value as to`, from a scalar type that converts.
+/// `value as to`, for convertible scalar types.
 pub(super) fn cast(value: &ExprKind, to: Scalar) -> Folded {
     let value = match value {
         ExprKind::Int(value) if to.is_integer() => ExprKind::Int(wrap(*value, to)),
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_wrap_in_their_type_and_say_so() {
+    fn integers_wrap_in_their_type_and_are_marked() {
         assert_eq!(fold_int(BinaryOp::Add, 255, 1, Scalar::U8), (0, true));
         assert_eq!(fold_int(BinaryOp::Sub, 0, 1, Scalar::U32), (0xffff_ffff, true));
         assert_eq!(fold_int(BinaryOp::Add, 127, 1, Scalar::I8), (-128, true));
@@ -232,12 +233,12 @@ mod tests {
             Folded::Value(ExprKind::Float(value)) => value,
             other => panic!("{other:?}"),
         };
-        // 2048 + 1 is the middle of two f16; 256 + 1 that of two bf16.
+        // 2048 + 1 is the midpoint of two f16; 256 + 1 of two bf16.
         assert_eq!(value(floats(BinaryOp::Add, 2048.0, 1.0, Scalar::F16)), 2048.0);
         assert_eq!(value(floats(BinaryOp::Add, 2050.0, 1.0, Scalar::F16)), 2052.0);
         assert_eq!(value(floats(BinaryOp::Add, 256.0, 1.0, Scalar::Bf16)), 256.0);
         assert_eq!(value(floats(BinaryOp::Mul, 256.0, 256.0, Scalar::F16)), f64::INFINITY);
-        // By way of f32 this would be the middle, and then 1.
+        // Going through f32 this would round to the midpoint, and then to 1.
         let above = 1.0 + 11.0_f64.exp2().recip() + 40.0_f64.exp2().recip();
         assert_eq!(
             value(cast(&ExprKind::Float(above), Scalar::F16)),

@@ -1,11 +1,11 @@
-//! Functions with const parameters: their arguments, and the instances that these make.
+//! Functions with const parameters: their arguments and instances.
 //!
-//! Such a function is checked twice over. First as it is written, for every value of its parameters at once:
-//! a parameter is a value that is not known, and whatever depends on it (the length of an array) stays
-//! unknown, and silent. Then, if that found no mistake, once for each combination of arguments that the
-//! program uses, with the parameters as constants. There, code that cannot be reached is left out: the block
-//! of an `if` whose condition is false, and what follows a `return`. So a function may ask for the next
-//! instance of itself, and end.
+//! Such a function is checked twice. First generically, for all values of its parameters at once: a parameter
+//! is an unknown value, and everything that depends on it (such as the length of an array) stays unknown,
+//! without further errors. Then, if that found no mistake, once for each combination of arguments that the
+//! program uses, with the parameters as constants. In an instance, unreachable code is discarded: the block
+//! of an `if` whose condition is false, and code after a `return`. So a function may instantiate itself
+//! recursively and terminate.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -23,65 +23,66 @@ use crate::source::Span;
 use crate::syntax::ast;
 use crate::types::{Scalar, Type};
 
-/// The most instances that may ask for each other in a row.
+/// The maximum length of a chain of instances that each need the next.
 const MAX_DEPTH: usize = 128;
 
-/// The most functions of a program, instances counted.
+/// The maximum number of functions in a program, instances included.
 const MAX_INSTANCES: usize = 1 << 16;
 
-/// The most bytes of source that instances are made of, each counted: time and memory grow with them.
+/// The maximum size of the source that instances are made from, in bytes, counted once per instance: time and
+/// memory are proportional to it.
 const MAX_INSTANCE_BYTES: usize = 1 << 23;
 
-/// How many instances of a chain a message names at its start and at its end.
+/// The number of instances that a message names at each end of a chain.
 const SHOWN: usize = 4;
 
-/// A function or kernel as a program writes it.
+/// A function or kernel as written.
 pub(super) struct FunctionItem<'a> {
     pub(super) item: &'a ast::Function,
     /// The types of its const parameters.
     pub(super) constants: Vec<Option<Type>>,
-    /// What is known of it whatever its const arguments are.
+    /// Its generic signature.
     pub(super) signature: Rc<Signature<'a>>,
-    /// It is reported: its instances are not looked at.
+    /// Whether an error in it is reported: its instances are not checked.
     pub(super) wrong: bool,
 }
 
-/// A function or kernel that is compiled: one without const parameters, or one with arguments for them.
+/// A function or kernel to compile: one without const parameters, or with arguments for them.
 pub(super) struct Instance<'a> {
     /// Index in [`Context::functions`].
     pub(super) function: usize,
     pub(super) signature: Rc<Signature<'a>>,
     environment: Environment<'a>,
-    /// How many instances stand behind it, each asking for the next.
+    /// The length of the chain of instances that led to this one.
     depth: usize,
-    /// What asks for it, and where; the host if nothing does.
+    /// The instance that needs this one, and where; `None` for the host.
     asked: Option<(FunctionId, Span)>,
 }
 
-/// The const parameters in sight.
+/// The const parameters in scope.
 #[derive(Clone, Default)]
 pub(super) struct Environment<'a> {
-    /// Name, type and value; without a value where it is not known yet.
+    /// Name, type and value; no value while it is unknown.
     constants: Vec<(&'a str, Option<Type>, Option<ExprKind>)>,
     by_name: HashMap<&'a str, usize>,
-    /// What is checked; `None` for what holds for all instances.
+    /// The instance being checked; `None` for a generic check.
     instance: Option<FunctionId>,
 }
 
 impl Environment<'_> {
-    /// Whether code that cannot be reached is left out.
+    /// Whether unreachable code is discarded.
     pub(super) fn discards(&self) -> bool {
-        // All have one, or none has.
+        // Either all have a value or none has.
         self.constants.first().is_some_and(|(_, _, value)| value.is_some())
     }
 
-    /// Whether the const parameters have no values.
+    /// Whether the const parameters have no values yet.
     pub(super) fn is_open(&self) -> bool {
         self.constants.first().is_some_and(|(_, _, value)| value.is_none())
     }
 }
 
-/// So many constants, in words.
+/// A number of constants, in words.
 fn constants(count: usize) -> String {
     match count {
         0 => "no constants".to_string(),
@@ -91,8 +92,8 @@ fn constants(count: usize) -> String {
 }
 
 impl<'a> Context<'a> {
-    /// Resolves what is known of every function whatever its const arguments are. Those without const
-    /// parameters are the first instances.
+    /// Resolves the generic signature of every function. Functions without const parameters become the first
+    /// instances.
     pub(super) fn resolve_functions(&mut self, items: &[&'a ast::Function]) {
         for item in items {
             let before = self.diagnostics.len();
@@ -116,7 +117,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Reports a parameter whose name another one of the function has already.
+    /// Declares a parameter. Reports one whose name another parameter of the function already has.
     pub(super) fn declare_parameter(
         &mut self,
         declared: &mut HashMap<&'a str, Span>,
@@ -141,7 +142,7 @@ impl<'a> Context<'a> {
         None
     }
 
-    /// The const parameters of a function, with values if they are given.
+    /// The const parameters of a function, with values if given.
     fn environment_of(
         &self,
         item: &'a ast::Function,
@@ -163,8 +164,8 @@ impl<'a> Context<'a> {
         Environment { constants, by_name, instance: None }
     }
 
-    /// What a const parameter in sight stands for: `None` if there is none of that name, `Some(None)` if its
-    /// value is needed and not known.
+    /// The value of a const parameter in scope: `None` if there is no such parameter, `Some(None)` if its
+    /// value is needed and unknown.
     pub(super) fn const_parameter(
         &self,
         name: &str,
@@ -176,7 +177,7 @@ impl<'a> Context<'a> {
         Some((|| match (ty.clone()?, value) {
             (ty, Some(value)) => Some(typed(value.clone(), ty, span)),
             (_, None) if constant => None,
-            // A value that is no literal, so that nothing is decided by it.
+            // A value that is not a literal, so that nothing can be folded.
             (ty, None) => {
                 let unknown = match ty {
                     Type::BOOL => ExprKind::Bool(false),
@@ -188,7 +189,7 @@ impl<'a> Context<'a> {
         })())
     }
 
-    /// The values of the arguments for a function's const parameters; `None` if they are wrong or not known.
+    /// The values of the arguments for a function's const parameters; `None` if they are wrong or unknown.
     pub(super) fn const_arguments(
         &mut self,
         function: usize,
@@ -205,8 +206,8 @@ impl<'a> Context<'a> {
             let mut error = Diagnostic::error(ids::CONST_ARGUMENTS, at, message);
             error = error.label(item.name.span, "declared here");
             self.report(match (types.len(), generics) {
-                (0, _) => error.hint("leave the `::<…>` out"),
-                (_, None) => error.hint(format!("write `{name}::<8>`, say")),
+                (0, _) => error.hint("remove the `::<…>`"),
+                (_, None) => error.hint(format!("write `{name}::<8>`, for example")),
                 _ => error,
             });
             return None;
@@ -236,7 +237,7 @@ impl<'a> Context<'a> {
                 body.coerce(value, ty, why)?
             }
             ast::GenericArgument::Type(wrong) => {
-                let message = "this is a type; constants are given here";
+                let message = "expected a constant, found a type";
                 let error = Diagnostic::error(ids::CONST_ARGUMENTS, wrong.span, message);
                 self.report(error.label(parameter.name.span, "the parameter is declared here"));
                 return None;
@@ -249,7 +250,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The instance of a function for these arguments; it is checked later. `None` after an error.
+    /// The instance of a function for these arguments, to be checked later. `None` after an error.
     pub(super) fn instance(
         &mut self,
         function: usize,
@@ -299,7 +300,7 @@ impl<'a> Context<'a> {
         Some(id)
     }
 
-    /// The signature and the const parameters of an instance.
+    /// Makes an instance: its signature and const parameters.
     fn instantiate(
         &mut self,
         function: usize,
@@ -328,20 +329,20 @@ impl<'a> Context<'a> {
         asked: Option<(FunctionId, Span)>,
         depth: usize,
     ) {
-        // Once is enough: whatever else is asked for is most likely of the same chain.
+        // Report a function once: further instances are most likely of the same chain.
         if !self.endless.insert(function) {
             return;
         }
         let item = self.functions[function].item;
         let name = self.text(item.name);
         let message = match depth > MAX_DEPTH {
-            true => format!("`{name}` asks for more than {MAX_DEPTH} instances in a row"),
+            true => format!("a chain of more than {MAX_DEPTH} instances leads to `{name}`"),
             _ if self.instances.len() >= MAX_INSTANCES => {
-                format!("the program has more than {MAX_INSTANCES} instances of functions")
+                format!("the program has more than {MAX_INSTANCES} function instances")
             }
             _ => {
                 let most = MAX_INSTANCE_BYTES >> 20;
-                format!("the instances of functions have more than {most} MiB of source")
+                format!("the function instances have more than {most} MiB of source")
             }
         };
         let at = asked.map_or(item.name.span, |(_, at)| at);
@@ -354,7 +355,7 @@ impl<'a> Context<'a> {
             next = instance.asked.map(|(by, _)| by);
         }
         chain.reverse();
-        let mut text = String::from("asked for by ");
+        let mut text = String::from("instantiated by ");
         for (at, name) in chain.iter().enumerate() {
             if at == SHOWN && chain.len() > 2 * SHOWN {
                 text.push_str(", …");
@@ -369,7 +370,8 @@ impl<'a> Context<'a> {
         self.report(error.hint("end the chain: `if K == 0 { return; }` before the next instance"));
     }
 
-    /// Names the instance in the messages since `before`, and drops those that another one had.
+    /// Adds the instance's name to the messages since `before`, and drops those already reported for another
+    /// instance.
     fn tell_instance(&mut self, id: FunctionId, before: usize) {
         let instance = &self.instances[id.0 as usize];
         if !instance.environment.discards() {
@@ -387,14 +389,14 @@ impl<'a> Context<'a> {
             }
             let error = error.note(format!("this is in `{name}`"));
             let error = match asked {
-                Some((_, at)) => error.label(at, format!("`{name}` is asked for here")),
+                Some((_, at)) => error.label(at, format!("`{name}` is instantiated here")),
                 None => error,
             };
             self.report(error);
         }
     }
 
-    /// Asks for the kernels that a host wants, as far as there are such kernels.
+    /// Instantiates the kernels that the host wants. Ignores unknown kernels.
     pub(super) fn ask_for(&mut self, wanted: &[KernelName]) {
         for wanted in wanted.iter().filter(|wanted| !wanted.arguments.is_empty()) {
             let found = self.functions.iter().position(|function| {
@@ -431,8 +433,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Checks every function with const parameters for all instances at once, then every instance that is asked
-    /// for. Functions stand in the order of the source, then instances in the order in which they are asked for.
+    /// Checks every function with const parameters generically, then every instance. The result has functions
+    /// in source order, then instances in the order of their first use.
     pub(super) fn check_functions(&mut self, wanted: &[KernelName]) -> Vec<Function> {
         for at in 0..self.functions.len() {
             let function = &self.functions[at];
@@ -449,7 +451,7 @@ impl<'a> Context<'a> {
         self.ask_for(wanted);
         let mut functions = vec![];
         let mut next = 0;
-        // Checking one may ask for more.
+        // Checking an instance may add more.
         while let Some(instance) = self.instances.get(next) {
             let id = FunctionId(next as u32);
             next += 1;

@@ -9,18 +9,18 @@ use crate::source::Span;
 use crate::syntax::ast;
 use crate::types::{StructId, Type};
 
-/// Most threads a block has (CUDA C++ Programming Guide, "Compute Capabilities", technical
-/// specifications: the same for every one so far).
+/// The maximum number of threads in a block (CUDA C++ Programming Guide, "Compute Capabilities", technical
+/// specifications: the same for every architecture so far).
 pub(super) const MAX_BLOCK_THREADS: u32 = 1024;
 
-/// The items by kind, once each name is known.
+/// The items by kind, after all names are declared.
 pub(super) struct Items<'a> {
     pub(super) structs: Vec<(StructId, &'a ast::Struct)>,
     pub(super) functions: Vec<&'a ast::Function>,
 }
 
 impl<'a> Context<'a> {
-    /// Gives every item its name. Of two with one name the first keeps it.
+    /// Declares the name of every item. Of two items with the same name, the first keeps it.
     pub(super) fn declare(&mut self, file: &'a ast::File) -> Items<'a> {
         let mut items = Items { structs: vec![], functions: vec![] };
         for item in &file.items {
@@ -49,7 +49,7 @@ impl<'a> Context<'a> {
                         items.functions.push(item);
                     }
                 }
-                // It may have been meant as a type or as a value.
+                // It may have been meant as either a type or a value.
                 ast::Item::Opaque(name) => {
                     let text = self.text(*name);
                     self.type_names.entry(text).or_insert((None, Some(name.span)));
@@ -75,7 +75,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Reports a second declaration of a name. Without `first` the language itself declares it.
+    /// Reports a second declaration of a name. Without `first`, the name is built in.
     pub(super) fn report_duplicate(&mut self, span: Span, name: &str, first: Option<Span>) {
         let error = Diagnostic::error(
             ids::DUPLICATE_NAME,
@@ -84,11 +84,11 @@ impl<'a> Context<'a> {
         );
         self.report(match first {
             Some(first) => error.label(first, "first declared here"),
-            None => error.note(format!("`{name}` is a type of the language")),
+            None => error.note(format!("`{name}` is a built-in type")),
         });
     }
 
-    /// Resolves parameters, result and attributes of a function, with the const parameters in sight.
+    /// Resolves the parameters, result and attributes of a function, with its const parameters in scope.
     pub(super) fn signature(&mut self, item: &'a ast::Function) -> Signature<'a> {
         let mut parameters: Vec<Parameter> = Vec::with_capacity(item.parameters.len());
         for parameter in &item.parameters {
@@ -98,9 +98,12 @@ impl<'a> Context<'a> {
         let result = match &item.result {
             None => Some(Type::Unit),
             Some(ty) if item.is_kernel => {
-                let error =
-                    Diagnostic::error(ids::KERNEL_RESULT, ty.span, "a kernel returns nothing");
-                self.report(error.hint("give it a pointer to write its result through"));
+                let error = Diagnostic::error(
+                    ids::KERNEL_RESULT,
+                    ty.span,
+                    "a kernel cannot return a value",
+                );
+                self.report(error.hint("pass a pointer and write the result through it"));
                 None
             }
             Some(ty) => self.resolve_type(ty),
@@ -135,7 +138,7 @@ impl<'a> Context<'a> {
                     }
                 },
                 "unroll" => {
-                    let message = "`unroll` stands before a loop";
+                    let message = "`unroll` belongs before a loop";
                     let error =
                         Diagnostic::error(ids::MISPLACED_ATTRIBUTE, attribute.span, message);
                     self.report(error);
@@ -159,20 +162,19 @@ impl<'a> Context<'a> {
                 format!("`launch_bounds` takes one or two values, not {}", arguments.len());
             let error = Diagnostic::error(ids::INVALID_LAUNCH_BOUNDS, attribute.span, message);
             self.report(error.hint(
-                "`#[launch_bounds(256)]`: most threads of a block; \
-                 `#[launch_bounds(256, 2)]`: and blocks that shall fit one SM",
+                "`#[launch_bounds(256)]`: maximum threads per block; \
+                 `#[launch_bounds(256, 2)]`: also the minimum number of blocks per SM",
             ));
             return None;
         }
         let most = [MAX_BLOCK_THREADS, 64];
-        let what = ["threads of a block", "blocks of an SM"];
+        let what = ["threads per block", "blocks per SM"];
         let mut values = vec![];
         for (at, argument) in arguments.iter().enumerate() {
             let value = self.const_value(argument, &Type::U32, Why::Nothing)?;
             let ExprKind::Int(value) = value.kind else { return None };
             if !(1..=i128::from(most[at])).contains(&value) {
-                let message =
-                    format!("{value} {}: between 1 and {} are possible", what[at], most[at]);
+                let message = format!("{value} {}: must be between 1 and {}", what[at], most[at]);
                 self.report(Diagnostic::error(ids::INVALID_LAUNCH_BOUNDS, argument.span, message));
                 return None;
             }
@@ -191,7 +193,7 @@ impl<'a> Context<'a> {
         Body::constant(self).const_expression(value, Some((ty, why)))
     }
 
-    /// The value of a constant integer of any type; without a type of its own it is a `u64`.
+    /// The value of a constant integer of any type; `u64` if the type is open.
     pub(super) fn const_integer(&mut self, value: &'a ast::Expr) -> Option<i128> {
         let value = match value.literal {
             ast::Literal::No => Body::constant(self).const_expression(value, None)?,
@@ -207,7 +209,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Whether a type can be one of a constant.
+    /// Whether constants can be of this type.
     pub(super) fn is_const_type(ty: &Type) -> bool {
         matches!(ty, Type::Scalar(_))
     }

@@ -1,37 +1,39 @@
-//! The names of instances, as programs and hosts write them.
+//! The names of instances, as written by programs and hosts.
 
 use std::str::FromStr;
 
 use crate::syntax;
 
-/// A kernel with const arguments as a host names it: `k::<8, true>`. Without arguments, any kernel's name.
+/// A kernel with const arguments as named by a host: `k::<8, true>`; without arguments, just the kernel's
+/// name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelName {
     /// The kernel.
     pub kernel: String,
-    /// Integers, and 0 or 1 for a `bool`, each with whether it is a `bool`.
+    /// Each value, and whether it is a `bool` (0 or 1) rather than an integer.
     pub(super) arguments: Vec<(i128, bool)>,
 }
 
 impl FromStr for KernelName {
     type Err = String;
 
-    /// Reads the name as programs write it, with literals as arguments.
+    /// Parses the name in the language's syntax, with literals as arguments.
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = |what: &str| format!("`{text}` names no kernel: {what}; write `k` or `k::<8>`");
+        let wrong =
+            |what: &str| format!("`{text}` is not a kernel name: {what}; write `k` or `k::<8>`");
         let (kernel, rest) = match text.split_once("::") {
             None => (text, None),
             Some((kernel, rest)) => (kernel, Some(rest)),
         };
         let kernel = kernel.trim();
         if kernel.is_empty() || !kernel.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
-            return Err(wrong("a name is made of letters, digits and `_`"));
+            return Err(wrong("a name consists of letters, digits and `_`"));
         }
         let Some(rest) = rest else {
             return Ok(KernelName { kernel: kernel.into(), arguments: vec![] });
         };
         let list = rest.trim().strip_prefix('<').and_then(|rest| rest.strip_suffix('>'));
-        let list = list.ok_or_else(|| wrong("constants stand between `::<` and `>`"))?;
+        let list = list.ok_or_else(|| wrong("constants go between `::<` and `>`"))?;
         let argument = |text: &str| {
             let text = text.trim();
             if let Ok(value) = text.parse::<bool>() {
@@ -42,7 +44,7 @@ impl FromStr for KernelName {
                 None => (1, text),
             };
             let value = syntax::integer_literal(digits)
-                .ok_or_else(|| wrong(&format!("`{text}` is no integer and no `bool`")))?;
+                .ok_or_else(|| wrong(&format!("`{text}` is neither an integer nor a `bool`")))?;
             Ok((sign * value, false))
         };
         let arguments = list.split(',').map(argument).collect::<Result<_, String>>()?;

@@ -13,11 +13,11 @@ use crate::source::Span;
 use crate::syntax::ast;
 use crate::types::{Scalar, Type};
 
-/// The most blocks of a grid in x, y and z (CUDA C++ Programming Guide, "Compute Capabilities",
-/// technical specifications: the same for every one so far).
+/// The maximum number of blocks of a grid in x, y and z (CUDA C++ Programming Guide, "Compute Capabilities",
+/// technical specifications: the same for every architecture so far).
 const MAX_GRID: [i128; 3] = [0x7fff_ffff, 0xffff, 0xffff];
 
-/// The most threads of a block in x, y and z (there).
+/// The maximum number of threads of a block in x, y and z (same source).
 const MAX_BLOCK: [i128; 3] = [1024, 1024, 64];
 
 /// The named streams.
@@ -27,7 +27,7 @@ pub(super) const NAMED_STREAMS: [&str; 3] = ["default", "fire_and_forget", "tail
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pointed {
     memory: Memory,
-    /// Where its address is taken.
+    /// Where the address is taken.
     span: Span,
 }
 
@@ -37,7 +37,7 @@ enum Memory {
     Shared,
 }
 
-/// What a launch's configuration says.
+/// The configuration of a launch.
 #[derive(Default)]
 struct Config<'a> {
     grid: Option<&'a ast::Expr>,
@@ -104,7 +104,8 @@ impl<'a> Body<'_, 'a> {
                 if signature.item.is_kernel {
                     return Some((id, signature));
                 }
-                let message = format!("`{name}` is a device function; only kernels are launched");
+                let message =
+                    format!("`{name}` is a device function; only kernels can be launched");
                 Diagnostic::error(ids::LAUNCH_NOT_KERNEL, at, message)
                     .label(signature.item.name.span, "declared here")
                     .hint(format!("call it, `{name}(…)`, or declare it `kernel`"))
@@ -138,7 +139,7 @@ impl<'a> Body<'_, 'a> {
         None
     }
 
-    /// Sorts what stands between `<<<` and `>>>`.
+    /// Sorts the options between `<<<` and `>>>`.
     fn config(&mut self, launch: &'a ast::Launch) -> Config<'a> {
         let mut config = Config::default();
         for option in &launch.config {
@@ -194,8 +195,10 @@ impl<'a> Body<'_, 'a> {
             Some(scalar) if scalar.is_integer() => self.dimension_cast(value)?,
             _ if value.ty == Type::DIM3 => return Some(value),
             _ => {
-                let message =
-                    format!("a {what} is an integer or a `dim3`, not {}", self.cx.show(&value.ty));
+                let message = format!(
+                    "a {what} must be an integer or a `dim3`, not {}",
+                    self.cx.show(&value.ty)
+                );
                 self.cx.report(Diagnostic::error(ids::LAUNCH_DIMENSION, span, message));
                 return None;
             }
@@ -211,7 +214,7 @@ impl<'a> Body<'_, 'a> {
             if u32::try_from(number).is_ok() {
                 return Some(typed(ExprKind::Int(number), Type::U32, span));
             }
-            let message = format!("{number} is no size of a grid or a block");
+            let message = format!("{number} is not a valid size of a grid or a block");
             self.cx.report(Diagnostic::error(ids::LAUNCH_DIMENSION, span, message));
             return None;
         }
@@ -224,7 +227,7 @@ impl<'a> Body<'_, 'a> {
             if size < 1 || size > *most {
                 let message = format!("a grid of {size} blocks in {}", axis(at));
                 let error = Diagnostic::error(ids::LAUNCH_DIMENSION, span, message);
-                self.cx.report(error.note(format!("between 1 and {most} are possible")));
+                self.cx.report(error.note(format!("must be between 1 and {most}")));
             }
         }
     }
@@ -239,15 +242,16 @@ impl<'a> Body<'_, 'a> {
                 let message = format!("a block of {size} threads in {}", axis(at));
                 let error = Diagnostic::error(ids::LAUNCH_DIMENSION, *span, message);
                 let most = MAX_BLOCK[at];
-                self.cx.report(error.note(format!("between 1 and {most} are possible")));
+                self.cx.report(error.note(format!("must be between 1 and {most}")));
                 return;
             }
         }
-        // What is not known counts as 1: the block has at least this many.
+        // Unknown sizes count as 1: the block has at least this many threads.
         let at_least = if sizes.iter().any(|(size, _)| size.is_none()) { "at least " } else { "" };
         if threads > i128::from(MAX_BLOCK_THREADS) {
-            let message =
-                format!("a block of {at_least}{threads} threads; the most is {MAX_BLOCK_THREADS}");
+            let message = format!(
+                "a block of {at_least}{threads} threads; the maximum is {MAX_BLOCK_THREADS}"
+            );
             self.cx.report(Diagnostic::error(ids::BLOCK_TOO_LARGE, block.span, message));
             return;
         }
@@ -282,9 +286,9 @@ impl<'a> Body<'_, 'a> {
                 Some(Expr { kind, ty: Type::Stream, span: e.span })
             }
             StreamExpr::FireAndForget | StreamExpr::Tail => {
-                let message = "only launches go into this stream";
+                let message = "only launches can use this stream";
                 let error = Diagnostic::error(ids::UNKNOWN_STREAM, e.span, message);
-                self.cx.report(error.hint("use `default`, or a stream of `stream_create()`"));
+                self.cx.report(error.hint("use `default`, or a stream from `stream_create()`"));
                 None
             }
         }
@@ -359,7 +363,7 @@ impl<'a> Body<'_, 'a> {
         let is_array = matches!(value.ty, Type::Array(..)) && ty.is_pointer();
         let pointed = if is_array { self.memory_of(&value) } else { self.points_to(&value) };
         if let Some(pointed) = pointed {
-            let others = "a child grid is made of other blocks";
+            let others = "a child grid runs in other blocks";
             let hint = "pass the value itself, or a pointer to device memory";
             self.unreachable_memory(&value, pointed, "the child grid", others, hint);
             return None;
@@ -367,7 +371,7 @@ impl<'a> Body<'_, 'a> {
         self.coerce(value, ty, why)
     }
 
-    /// Reports an argument that points to memory which `who`, for the reason `others`, cannot reach.
+    /// Reports an argument that points to memory that `who` cannot reach; `others` completes the reason.
     pub(super) fn unreachable_memory(
         &mut self,
         value: &Expr,
@@ -389,8 +393,7 @@ impl<'a> Body<'_, 'a> {
         self.cx.report(error.note(note).hint(hint));
     }
 
-    /// What memory out of a child's reach a value points to, or holds a pointer to, where that can be
-    /// seen.
+    /// The local or shared memory that a value points to, or contains a pointer to, as far as known.
     pub(super) fn points_to(&self, value: &Expr) -> Option<Pointed> {
         let mut value = value;
         while let ExprKind::Binary(_, pointer, _) = &value.kind
@@ -407,7 +410,7 @@ impl<'a> Body<'_, 'a> {
             ExprKind::Cast(pointer) if value.ty.is_pointer() => self.points_to(pointer),
             ExprKind::Local(id) => {
                 let variable = self.variable(*id)?;
-                // What a later pass of a loop holds may have been assigned further down.
+                // A later iteration of a loop may see a value that is assigned further down.
                 let is_mutable = matches!(variable.meaning, Meaning::Local { mutable: true, .. });
                 variable.points_to.filter(|_| !is_mutable || variable.loops == self.loops.len())
             }
@@ -424,7 +427,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// Notes that a variable that can be changed is, or may be from now on.
+    /// Forgets the memory that a mutable variable points to, because it is assigned or its address escapes.
     pub(super) fn forget_pointed(&mut self, place: &Expr) {
         let Some(ExprKind::Local(id)) = self.root_of(place).map(|root| &root.kind) else { return };
         let id = *id;
@@ -435,7 +438,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// The memory out of a child's reach that a place lies in.
+    /// The local or shared memory that contains a place.
     fn memory_of(&self, place: &Expr) -> Option<Pointed> {
         let root = self.root_of(place)?;
         match &root.kind {
@@ -449,7 +452,7 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// The three sizes of a grid or block, as far as they are constant, each with its place.
+/// The three sizes of a grid or block, each with its span; `None` where not constant.
 fn known_sizes(dimension: &Expr) -> Vec<(Option<i128>, Span)> {
     let ExprKind::Aggregate(parts) = &dimension.kind else { return vec![] };
     let size = |part: &Expr| match part.kind {

@@ -1,4 +1,4 @@
-//! Numbers.
+//! Number literals.
 
 use super::body::Body;
 use super::expressions::typed;
@@ -10,7 +10,7 @@ use crate::syntax::ast;
 use crate::types::{Scalar, Type};
 
 impl<'a> Body<'_, 'a> {
-    /// An integer, `negative` if a `-` stands right before it.
+    /// An integer; `negative` if a `-` directly precedes it.
     pub(super) fn integer(
         &mut self,
         magnitude: u128,
@@ -23,7 +23,7 @@ impl<'a> Body<'_, 'a> {
         let scalar = match (suffix, hint) {
             (Some(suffix), _) => suffix,
             (None, Some(hint)) if hint.is_integer() => hint,
-            // A mistake that is the type's and not the number's: let no range get in its way.
+            // The type is wrong here, not the number: avoid a range error.
             (None, Some(hint)) if hint.is_float() && magnitude > 0x7fff_ffff => Scalar::U64,
             _ => Scalar::I32,
         };
@@ -38,7 +38,7 @@ impl<'a> Body<'_, 'a> {
         Some(typed(ExprKind::Int(value), Type::Scalar(scalar), span))
     }
 
-    /// Reports an integer that `scalar` does not hold. `by_default` if nothing says that type.
+    /// Reports an integer outside the range of `scalar`. `by_default` if the type is only the default.
     fn out_of_range(
         &mut self,
         value: i128,
@@ -68,7 +68,7 @@ impl<'a> Body<'_, 'a> {
         let text = self.cx.sources.text(span);
         self.cx.report(match wider {
             Some(wider) if by_default => error.hint(format!(
-                "a number is an `i32` if nothing else says its type: `{text}{}`",
+                "a number is an `i32` unless its context determines another type: `{text}{}`",
                 wider.name()
             )),
             Some(Scalar::U32) if scalar == Scalar::I32 => {

@@ -1,4 +1,4 @@
-//! Values where a certain type is needed.
+//! Values where a certain type is expected.
 
 use super::body::Body;
 use super::tree::{Declared, Expr, ExprKind};
@@ -7,30 +7,30 @@ use crate::source::Span;
 use crate::syntax::ast;
 use crate::types::{Scalar, Type};
 
-/// Of the declaration of a variable whose type is a literal's default.
+/// The label of a variable whose type is only a literal's default.
 pub(super) const DEFAULT: &str = "nothing here asks for another type";
 
-/// Where the need for a type comes from.
+/// The origin of an expected type.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Why {
-    /// The place itself says it.
+    /// The construct itself.
     Nothing,
-    /// A type that is written.
+    /// A type annotation.
     Type(Span),
     /// The type of a parameter.
     Parameter(Span),
-    /// The type of a parameter of a kernel that is launched.
+    /// The type of a parameter of a launched kernel.
     KernelParameter(Span),
     /// The type of a field.
     Field(Span),
-    /// What the function returns.
+    /// The function's result type.
     Result(Span),
-    /// Something that already has the type.
+    /// Another value of the same type.
     Same(Span),
 }
 
 impl<'a> Body<'_, 'a> {
-    /// The value of `e`, which must be of type `ty`.
+    /// The value of `e`, which must have type `ty`.
     pub(super) fn need(&mut self, e: &'a ast::Expr, ty: &Type, why: Why) -> Option<Expr> {
         match &e.kind {
             ast::ExprKind::If { .. } | ast::ExprKind::Block(_) => {
@@ -43,7 +43,8 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// `value` as a `ty`: a `*mut T` also serves as a `*const T`; nothing else converts by itself.
+    /// `value` converted to `ty`: a `*mut T` is accepted as a `*const T`; there are no other implicit
+    /// conversions.
     pub(super) fn coerce(&mut self, value: Expr, ty: &Type, why: Why) -> Option<Expr> {
         if value.ty == *ty {
             return Some(value);
@@ -68,7 +69,7 @@ impl<'a> Body<'_, 'a> {
         };
         error = match why {
             Why::Nothing => error,
-            Why::Type(span) => error.label(span, "the type is said here"),
+            Why::Type(span) => error.label(span, "the type is given here"),
             Why::Parameter(span) | Why::KernelParameter(span) => {
                 error.label(span, "the parameter is declared here")
             }
@@ -85,13 +86,13 @@ impl<'a> Body<'_, 'a> {
         self.cx.report(error);
     }
 
-    /// For a variable whose type is only a literal's default and should have been `ty`: where it is declared, and how
-    /// it should be.
+    /// For a variable whose type is only a literal's default and should have been `ty`: its declaration, and
+    /// a hint.
     pub(super) fn default_hint(&self, value: &Expr, ty: &Type) -> Option<(Span, String)> {
         let ExprKind::Local(id) = value.kind else { return None };
         let variable = self.variable(id)?;
         let literal = variable.default?;
-        // The left side of `p[0] += 1` is checked as some variable.
+        // The left side of `p[0] += 1` is checked as a temporary variable.
         if self.cx.sources.text(value.span) != self.local_name(id) {
             return None;
         }
@@ -102,7 +103,7 @@ impl<'a> Body<'_, 'a> {
         let hint = match self.locals[id.0 as usize].declared {
             Declared::Loop => {
                 let start = self.cx.sources.text(literal);
-                format!("say the type in the loop: `for {name} in {start}{to}..`")
+                format!("give the type in the loop: `for {name} in {start}{to}..`")
             }
             _ => format!("declare it with its type: `{name}: {to}`"),
         };
@@ -111,17 +112,17 @@ impl<'a> Body<'_, 'a> {
 
     fn mismatch_hint(&self, value: &Expr, ty: &Type, why: Why) -> Option<String> {
         let text = self.cx.sources.text(value.span);
-        // What is long or has line breaks is not repeated.
+        // Long or multi-line text is not repeated.
         let text = (text.len() <= 40 && !text.contains('\n')).then_some(text)?;
         let simple = text.chars().all(|c| c.is_ascii_alphanumeric() || "_.()[]".contains(c));
         let operand = if simple { text.to_string() } else { format!("({text})") };
         match (&value.ty, ty) {
             (_, Type::Unit) if matches!(why, Why::Result(_)) && !self.is_kernel => Some(format!(
-                "say what the function returns: `-> {}`; or end it with `;` to drop the value",
+                "declare the result type: `-> {}`; or end it with `;` to drop the value",
                 self.cx.show(&value.ty).to_string().trim_matches('`')
             )),
             (_, Type::Unit) => Some("end it with `;` to drop the value".into()),
-            // C's `!n` asks for zero; here it flips the bits.
+            // In C, `!n` tests for zero; here it flips the bits.
             (Type::Scalar(from), Type::Scalar(Scalar::Bool))
                 if from.is_integer() && text.starts_with('!') =>
             {
@@ -131,7 +132,7 @@ impl<'a> Body<'_, 'a> {
                 Some(format!("compare it: `{operand} != 0`"))
             }
             (Type::Scalar(Scalar::Bool), Type::Scalar(to)) if to.is_float() => {
-                Some(format!("choose: `if {text} {{ 1.0 }} else {{ 0.0 }}`"))
+                Some(format!("use `if {text} {{ 1.0 }} else {{ 0.0 }}`"))
             }
             (Type::Scalar(_), Type::Scalar(to))
                 if to.is_float() && is_plain_integer(value, text) =>
@@ -148,15 +149,15 @@ impl<'a> Body<'_, 'a> {
                 (ExprKind::AddressOf(_), Some(name)) => {
                     format!("declare it `mut {name}` to write through its address")
                 }
-                _ => "what a `*const` points to cannot be written; take a `*mut`".into(),
+                _ => "memory cannot be written through a `*const`; use a `*mut`".into(),
             }),
             (Type::Pointer { pointee, .. }, ty) if **pointee == *ty => {
                 if matches!(value.kind, ExprKind::AddressOf(_)) {
-                    return Some("leave the `&` out".into());
+                    return Some("remove the `&`".into());
                 }
-                Some(format!("read what it points to: `*{operand}`"))
+                Some(format!("dereference it: `*{operand}`"))
             }
-            // The address of a variable is no use to a child grid.
+            // The address of a variable is useless to a child grid.
             (_, Type::Pointer { .. })
                 if !value.ty.is_pointer() && matches!(why, Why::KernelParameter(_)) =>
             {
@@ -182,7 +183,7 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// Whether a value of type `from` serves as a `to` because it promises less.
+/// Whether a value of type `from` is accepted as `to`, which permits less.
 pub(super) fn becomes_const(from: &Type, to: &Type) -> bool {
     match (from, to) {
         (
@@ -193,14 +194,14 @@ pub(super) fn becomes_const(from: &Type, to: &Type) -> bool {
     }
 }
 
-/// Whether a text is a decimal number without a type at its end.
+/// Whether a text is a decimal number without a type suffix.
 pub(super) fn is_number(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
     digits.first().is_some_and(u8::is_ascii_digit)
         && digits.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'_' | b'.'))
 }
 
-/// Whether a value is written with decimal digits alone, so that `.0` makes it a float.
+/// Whether a value is written with decimal digits only, so that appending `.0` makes it a float.
 pub(super) fn is_plain_integer(value: &Expr, text: &str) -> bool {
     matches!(value.kind, ExprKind::Int(_))
         && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_' || byte == b'-')

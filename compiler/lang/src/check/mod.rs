@@ -1,11 +1,11 @@
 //! The checker: names, types and constants.
 //!
-//! It works in the order in which facts are needed: names of items, constants (in the order in which they
-//! need each other), structs, signatures, bodies. What could not be resolved is `None` from there on, and
-//! whatever meets a `None` keeps silent: one mistake gives one message.
+//! It resolves names of items, constants (in order of dependency), structs, signatures and bodies, in this
+//! order. Anything that could not be resolved is `None`, and checks that meet a `None` stay silent: one
+//! mistake gives one message.
 //!
-//! Its recursion follows the syntax tree, whose height the parser bounds; all that follows names
-//! (constants, structs in structs) works with lists.
+//! Recursion follows the syntax tree, whose height the parser bounds. Dependencies between names (constants,
+//! structs in structs) are followed with explicit stacks.
 
 mod aggregates;
 mod blocks;
@@ -44,20 +44,20 @@ use crate::source::{FileId, SourceMap, Span};
 use crate::syntax::{self, ast};
 use crate::types::{StructId, Structs, Type};
 
-/// Checks a parsed program. The tree is there if there was no error; the messages are in the order of the
-/// source.
+/// Checks a parsed program. Returns the tree if there was no error; the messages are in source order.
 pub fn check(file: &ast::File, sources: &SourceMap) -> (Option<tree::Program>, Vec<Diagnostic>) {
     let (program, diagnostics) = Context::new(file, sources).run(file, &[], true);
     (program.filter(|_| no_errors(&diagnostics)), diagnostics)
 }
 
-/// Parses and checks all files of the map as one program; each sees what it uses. The tree is there if there was no error.
+/// Parses and checks all files of the map as one program; each file sees the files it uses. Returns the tree
+/// if there was no error.
 pub fn parse_and_check(sources: &SourceMap) -> (Option<tree::Program>, Vec<Diagnostic>) {
     parse_and_check_for(sources, &[])
 }
 
-/// As [`parse_and_check`], with instances of kernels with const parameters that a host wants beside those
-/// that the program launches. A kernel that is not there is left out.
+/// As [`parse_and_check`], but also instantiates kernels with const parameters that the host wants. Ignores
+/// unknown kernels.
 pub fn parse_and_check_for(
     sources: &SourceMap,
     wanted: &[KernelName],
@@ -74,7 +74,7 @@ pub fn parse_and_check_for(
     }
     let unread = !diagnostics.is_empty();
     let (program, found) = Context::new(&whole, sources).run(&whole, wanted, !unread);
-    // A program without a kernel is no news where the kernel could not be read.
+    // A missing kernel is not an error where one could not be parsed.
     diagnostics.extend(found.into_iter().filter(|d| !(unread && d.id == ids::EMPTY_PROGRAM)));
     crate::diagnostics::sort(&mut diagnostics);
     (program.filter(|_| no_errors(&diagnostics)), diagnostics)
@@ -84,7 +84,7 @@ fn no_errors(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error)
 }
 
-/// What a name of a value means outside functions.
+/// The meaning of a value's name outside functions.
 #[derive(Clone, Copy, Debug)]
 enum ValueName {
     /// Index in [`Context::consts`].
@@ -93,7 +93,7 @@ enum ValueName {
     Static(tree::StaticId),
     /// A function or kernel: index in [`Context::functions`].
     Function(usize),
-    /// Reported where it is declared.
+    /// An erroneous declaration, already reported.
     Opaque,
 }
 
@@ -101,21 +101,21 @@ enum ValueName {
 struct ConstItem<'a> {
     item: &'a ast::Const,
     ty: Option<Type>,
-    /// A literal, once it is evaluated and right.
+    /// A literal, once successfully evaluated.
     value: Option<tree::ExprKind>,
 }
 
 /// A `static` variable.
 struct StaticItem<'a> {
     item: &'a ast::Static,
-    /// Once it is resolved.
+    /// The type, once resolved.
     ty: Option<Type>,
 }
 
-/// What a caller knows of a function or kernel.
+/// The interface of a function or kernel.
 struct Signature<'a> {
     item: &'a ast::Function,
-    /// Its name, with its const arguments once it has some.
+    /// Its name, including const arguments in an instance.
     name: String,
     parameters: Vec<Parameter>,
     /// `Unit` without `->`.
@@ -128,64 +128,63 @@ struct Parameter {
     span: Span,
 }
 
-/// A struct's fields, beside what [`Structs`] says: whether they could be resolved, and by name.
+/// Further properties of a struct, beside its entry in [`Structs`].
 #[derive(Default)]
 struct StructItem<'a> {
     fields: Vec<(Option<Type>, Option<Span>)>,
     by_name: HashMap<&'a str, u32>,
-    /// Scalars in a value of it.
+    /// Number of scalars in a value.
     leaves: u64,
-    /// Levels of structs and arrays in it.
+    /// Nesting depth of structs and arrays.
     height: u32,
-    /// Part of it could not be read.
+    /// Whether part of it could not be parsed.
     damaged: bool,
-    /// Its fields are known, and so is its size.
+    /// Whether its fields and size are known.
     resolved: bool,
 }
 
-/// What holds for the whole program.
+/// The state shared by all checks of a program.
 struct Context<'a> {
     sources: &'a SourceMap,
     diagnostics: Collector,
     visibility: visible::Visibility,
-    /// A file that is used could not be read: names may be declared there.
+    /// Whether a used file could not be read: names may be declared there.
     incomplete: bool,
-    /// Names that nothing declares and that are reported, each with the file that says it and the id of the
-    /// message.
+    /// Unknown names that are reported, each with the file that uses it and the id of the message.
     unknown: HashSet<(FileId, &'a str, &'static str)>,
-    /// What does not stop a build. Shown if nothing does.
+    /// Warnings. Shown only if there are no errors.
     warnings: Collector,
     structs: Structs,
     /// By [`StructId`].
     struct_items: Vec<StructItem<'a>>,
-    /// With its declaration, but for those of the language. `None` for what is reported where it is declared.
+    /// Types with their declaration, `None` if built in. The id is `None` for erroneous declarations.
     type_names: HashMap<&'a str, (Option<StructId>, Option<Span>)>,
     value_names: HashMap<&'a str, (ValueName, Span)>,
     consts: Vec<ConstItem<'a>>,
     /// By `StaticId`.
     statics: Vec<StaticItem<'a>>,
-    /// Functions and kernels as they are written.
+    /// Functions and kernels as written.
     functions: Vec<instances::FunctionItem<'a>>,
     /// By `FunctionId`.
     instances: Vec<instances::Instance<'a>>,
-    /// Functions that other modules define, once their types are right.
+    /// Functions that other modules define, if their types are valid.
     externs: Vec<tree::Extern>,
-    /// The externs by function; `None` for one that is reported.
+    /// The externs by function; `None` for an erroneous one.
     extern_ids: HashMap<usize, Option<tree::ExternId>>,
     /// The instances by function and const arguments; `None` for one that could not be made.
     instance_ids: HashMap<(usize, Vec<i128>), Option<tree::FunctionId>>,
-    /// Bytes of source that the instances with const arguments are made of, each counted.
+    /// Source bytes of all instances with const arguments, counted once per instance.
     instance_bytes: usize,
-    /// The const parameters in sight.
+    /// The const parameters in scope.
     environment: instances::Environment<'a>,
-    /// Functions of which it is reported that there are too many instances.
+    /// Functions for which too many instances are already reported.
     endless: HashSet<usize>,
-    /// Messages about instances, by id and place.
+    /// Messages already reported for some instance, by id and position.
     told: HashSet<(&'static str, Option<Span>)>,
     builtins: HashMap<&'static str, Builtin>,
-    /// Names in scope in the body that is checked, in the order of declaration.
+    /// Names in scope in the body being checked, in order of declaration.
     scope: Vec<&'a str>,
-    /// How often more [`Context::suggest`] looks for a name.
+    /// The remaining number of searches by [`Context::suggest`].
     suggestions_left: u32,
 }
 
@@ -221,7 +220,7 @@ impl<'a> Context<'a> {
         context
     }
 
-    /// `all_read` says that there is no more in the program than `file` has.
+    /// `all_read` if no file of the program is missing from `file`.
     fn run(
         mut self,
         file: &'a ast::File,
@@ -244,11 +243,11 @@ impl<'a> Context<'a> {
         if look_further {
             let mut errors = Collector::default();
             flow::analyse(&program, &mut errors, &mut self.warnings);
-            // A warning may be an error's doing, so one is shown only where there are no errors.
+            // A warning may be caused by an error, so warnings are shown only without errors.
             diagnostics = if errors.is_empty() { self.warnings } else { errors }.into_vec();
         }
         crate::diagnostics::sort(&mut diagnostics);
-        // Those of functions that are checked for several values of their const parameters.
+        // A function checked for several const arguments repeats its messages.
         diagnostics.dedup();
         (Some(program), diagnostics)
     }
@@ -256,14 +255,14 @@ impl<'a> Context<'a> {
     fn report_empty(&mut self, file: &ast::File) {
         let at = Span { start: file.span.end, ..file.span };
         let error = Diagnostic::error(ids::EMPTY_PROGRAM, at, "the program has no kernel");
-        self.report(error.hint("a kernel is what a host can launch: `kernel name(…) { … }`"));
+        self.report(error.hint("declare one for the host to launch: `kernel name(…) { … }`"));
     }
 
     fn report(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
     }
 
-    /// Gives the message that was reported last a better hint.
+    /// Replaces the hint of the last reported message.
     fn hint_last(&mut self, hint: &str) {
         if let Some(last) = self.diagnostics.last_mut() {
             last.hint = Some(hint.to_string());
@@ -274,13 +273,13 @@ impl<'a> Context<'a> {
         name.text(self.sources)
     }
 
-    /// The type as messages write it.
+    /// The type as shown in messages.
     fn show(&self, ty: &Type) -> String {
         format!("`{}`", ty.display(&self.structs))
     }
 
-    /// Adds that one of the candidates as a hint which is nearest to `name`. Only so often: each time costs
-    /// a look at all of them.
+    /// Adds a hint with the candidate nearest to `name`. Limited in number, because each search compares all
+    /// candidates.
     fn suggest(
         &mut self,
         error: Diagnostic,
@@ -291,7 +290,7 @@ impl<'a> Context<'a> {
             return error;
         }
         self.suggestions_left -= 1;
-        // Sorted, so that of two equally near ones always the same is taken.
+        // Sorted, so that the choice between equally near candidates is deterministic.
         let mut candidates = candidates(self);
         candidates.sort_unstable();
         match crate::diagnostics::nearest(name, candidates.into_iter()) {
@@ -300,13 +299,13 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The names of all structs that can be named.
+    /// The names of all structs that programs can name.
     fn struct_names(&self) -> Vec<&'a str> {
         let declared = self.structs.iter().filter_map(|(_, item)| item.span);
         declared.map(|span| self.sources.text(span)).chain(["dim3"]).collect()
     }
 
-    /// The names of all functions and kernels, or of the kernels alone.
+    /// The names of all functions and kernels, or only of the kernels.
     fn function_names(&self, only_kernels: bool) -> Vec<&'a str> {
         let functions = self.functions.iter().filter(|f| f.item.is_kernel || !only_kernels);
         functions.map(|function| self.text(function.item.name)).collect()

@@ -11,7 +11,7 @@ use crate::source::Span;
 use crate::syntax::ast;
 use crate::types::{Scalar, Type};
 
-/// The operator as it is written.
+/// The operator in the language's syntax.
 fn symbol(op: BinaryOp) -> &'static str {
     match op {
         BinaryOp::Add => "+",
@@ -41,7 +41,7 @@ fn is_integer(ty: &Type) -> bool {
     ty.as_scalar().is_some_and(Scalar::is_integer)
 }
 
-/// Whether `op` works on two values of type `ty`. Shifts and pointers are seen to elsewhere.
+/// Whether `op` accepts two values of type `ty`. Shifts and pointers are handled elsewhere.
 fn supports(op: BinaryOp, ty: &Type) -> bool {
     let Type::Scalar(scalar) = ty else { return false };
     match op {
@@ -100,7 +100,7 @@ impl<'a> Body<'_, 'a> {
         self.cx.report(error);
     }
 
-    /// A constant that did not fit: wrapped, as at run time, but an error in a constant.
+    /// A folded constant that overflowed: wraps, as at run time, but is an error in a constant expression.
     pub(super) fn wrapped(&mut self, kind: ExprKind, ty: &Type, span: Span) -> Option<ExprKind> {
         if !self.constant {
             return Some(kind);
@@ -110,8 +110,8 @@ impl<'a> Body<'_, 'a> {
         None
     }
 
-    /// A chain of operators, from the outermost down its left side and back. Of two operands the one with a
-    /// type of its own speaks first.
+    /// A chain of operators, walked down its left side and back. The operand that has a type of its own is
+    /// typed first and determines the other's.
     pub(super) fn chain(&mut self, e: &'a ast::Expr, hint: Option<&Type>) -> Option<Expr> {
         let mut links = vec![];
         let mut hint = hint.cloned();
@@ -167,7 +167,7 @@ impl<'a> Body<'_, 'a> {
         value
     }
 
-    /// `&&` or `||` after its left side.
+    /// `&&` or `||`, given its left operand.
     fn logical(
         &mut self,
         is_and: bool,
@@ -176,14 +176,14 @@ impl<'a> Body<'_, 'a> {
         span: Span,
     ) -> Option<Expr> {
         let left = left.and_then(|left| self.coerce(left, &Type::BOOL, Why::Nothing));
-        // In an instance the right side may be there for other ones only.
+        // In an instance, the right side may only make sense for other arguments.
         if let Some(Expr { kind: ExprKind::Bool(value), .. }) = &left
             && *value != is_and
             && self.discards()
         {
             return Some(typed(ExprKind::Bool(*value), Type::BOOL, span));
         }
-        // The right side may not run.
+        // The right side may not be evaluated.
         let alive = self.alive;
         let right = self.need(right, &Type::BOOL, Why::Nothing);
         self.alive = alive;
@@ -197,7 +197,7 @@ impl<'a> Body<'_, 'a> {
         Some(typed(kind, Type::BOOL, span))
     }
 
-    /// `left op right` of operands that have their types.
+    /// `left op right` of typed operands.
     pub(super) fn combine(
         &mut self,
         op: BinaryOp,
@@ -279,10 +279,10 @@ impl<'a> Body<'_, 'a> {
             .at_caret(format!("this is {shown}"));
         error = match &operand.ty {
             Type::Pointer { .. } => {
-                error.note("pointers have `p + n`, `p - n`, `p - q` and comparisons")
+                error.note("pointers support `p + n`, `p - n`, `p - q` and comparisons")
             }
-            Type::Vector(..) => error.hint("work on its fields, `.x`, `.y`, …"),
-            Type::Struct(_) => error.hint("work on its fields"),
+            Type::Vector(..) => error.hint("use its fields, `.x`, `.y`, …"),
+            Type::Struct(_) => error.hint("use its fields"),
             _ => error,
         };
         self.cx.report(error);
@@ -346,7 +346,7 @@ impl<'a> Body<'_, 'a> {
         Some(typed(kind, target, span))
     }
 
-    /// A cast that changes nothing, but for making a place a value.
+    /// A cast to the same type, which only turns a place into a value.
     fn cast_to_same(&mut self, value: Expr, span: Span) -> Expr {
         let ty = value.ty.clone();
         let kind = match self.root_of(&value) {
@@ -363,7 +363,7 @@ impl<'a> Body<'_, 'a> {
         self.cx.report(match (&value.ty, target) {
             (Type::Scalar(_), Type::Scalar(Scalar::Bool)) => error.hint("compare it: `x != 0`"),
             (Type::Scalar(Scalar::Bool), _) => {
-                error.hint("go by way of an integer: `as u32 as f32`")
+                error.hint("convert to an integer first: `as u32 as f32`")
             }
             (Type::Pointer { .. }, Type::Scalar(_)) | (Type::Scalar(_), Type::Pointer { .. }) => {
                 error.hint("a pointer converts to and from `u64` and `i64`")
@@ -376,7 +376,8 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// What an open literal before `as` becomes first: the target, if it is of the same kind and holds it.
+/// The type for an open literal before `as`: the target type, if it is of the same kind and can hold the
+/// value.
 fn cast_hint(operand: &ast::Expr, target: &Type) -> Option<Type> {
     let (magnitude, negative) = match &operand.kind {
         ast::ExprKind::Int { value, suffix: None } => (*value, false),
@@ -409,7 +410,7 @@ fn open_cast_hint(operand: &ast::Expr, target: &Type) -> Option<Type> {
     same_kind.then_some(Type::Scalar(scalar))
 }
 
-/// Whether `as` goes from one type to the other.
+/// Whether `as` converts from one type to the other.
 fn casts(from: &Type, to: &Type) -> bool {
     let is_address = |ty: &Type| matches!(ty, Type::Scalar(Scalar::U64 | Scalar::I64));
     match (from, to) {

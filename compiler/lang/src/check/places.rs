@@ -1,4 +1,4 @@
-//! Fields, elements, pointers, and what can be assigned to.
+//! Fields, elements, pointers, and assignability.
 
 use super::body::{Body, Meaning, Origin};
 use super::expressions::typed;
@@ -9,7 +9,7 @@ use crate::syntax::ast;
 use crate::types::{Scalar, StructId, Type};
 
 impl<'a> Body<'_, 'a> {
-    /// `base.name`, through a pointer too.
+    /// `base.name`, also through a pointer.
     pub(super) fn field(
         &mut self,
         base: &'a ast::Expr,
@@ -34,7 +34,7 @@ impl<'a> Body<'_, 'a> {
                 let error = Diagnostic::error(ids::UNKNOWN_FIELD, name.span, message);
                 self.cx.report(match ty {
                     Type::Pointer { pointee, .. } if pointee.is_pointer() => {
-                        error.hint("read the pointer first: `(*p).field`")
+                        error.hint("dereference the pointer first: `(*p).field`")
                     }
                     _ => error,
                 });
@@ -86,7 +86,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// `base[index]`, of an array or a pointer.
+    /// `base[index]` of an array or a pointer.
     pub(super) fn index(
         &mut self,
         base: &'a ast::Expr,
@@ -109,15 +109,15 @@ impl<'a> Body<'_, 'a> {
         let message = format!("{} has no elements", self.cx.show(&base.ty));
         let error = Diagnostic::error(ids::OPERAND_TYPE, base.span, message);
         self.cx.report(match base.ty {
-            Type::Vector(..) => error.hint("name them: `.x`, `.y`, …"),
-            _ => error.note("arrays and pointers have"),
+            Type::Vector(..) => error.hint("use the fields: `.x`, `.y`, …"),
+            _ => error.note("only arrays and pointers have elements"),
         });
     }
 
-    /// Reports an index that is no integer, or a constant that an array does not have.
+    /// Reports an index that is not an integer, or a constant index outside the array.
     fn check_index(&mut self, base: &Expr, index: &Expr) -> Option<()> {
         if !index.ty.as_scalar().is_some_and(Scalar::is_integer) {
-            let message = format!("an index is an integer, not {}", self.cx.show(&index.ty));
+            let message = format!("an index must be an integer, not {}", self.cx.show(&index.ty));
             self.cx.report(Diagnostic::error(ids::OPERAND_TYPE, index.span, message));
             return None;
         }
@@ -138,22 +138,22 @@ impl<'a> Body<'_, 'a> {
     pub(super) fn deref(&mut self, operand: &'a ast::Expr, span: Span) -> Option<Expr> {
         let value = self.infer(operand, None)?;
         let Some(pointee) = value.ty.pointee().cloned() else {
-            let message = format!("{} is no pointer", self.cx.show(&value.ty));
+            let message = format!("{} is not a pointer", self.cx.show(&value.ty));
             self.cx.report(Diagnostic::error(ids::OPERAND_TYPE, value.span, message));
             return None;
         };
         Some(typed(ExprKind::Deref(Box::new(value)), pointee, span))
     }
 
-    /// `&operand`: a `*mut` if what it points to can be assigned.
+    /// `&operand`: a `*mut` if the operand can be assigned to.
     pub(super) fn address_of(&mut self, operand: &'a ast::Expr, span: Span) -> Option<Expr> {
         let place = self.infer(operand, None)?;
         let Some(root) = self.root_of(&place) else {
             let message = "this is a value without an address";
             let error = Diagnostic::error(ids::NOT_A_PLACE, place.span, message);
             self.cx.report(match place.kind {
-                ExprKind::DynamicShared => error.hint("the name already is a pointer"),
-                _ => error.hint("give it to a variable first"),
+                ExprKind::DynamicShared => error.hint("the name is already a pointer"),
+                _ => error.hint("store it in a variable first"),
             });
             return None;
         };
@@ -164,8 +164,8 @@ impl<'a> Body<'_, 'a> {
         Some(typed(ExprKind::AddressOf(Box::new(place)), ty, span))
     }
 
-    /// The variable or pointer access that a place is part of: a `Local`, a `Shared`, a `Deref` or an
-    /// `Index` of a pointer. `None` for what is no place.
+    /// The variable or pointer access at the root of a place: a `Local`, a `Shared`, a `Deref` or an `Index`
+    /// of a pointer. `None` for an expression that is not a place.
     pub(super) fn root_of<'e>(&self, place: &'e Expr) -> Option<&'e Expr> {
         let mut root = place;
         loop {
@@ -181,7 +181,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// Whether the place with this root can be assigned.
+    /// Whether the place with this root can be assigned to.
     fn is_mutable(&self, root: &Expr) -> bool {
         match &root.kind {
             ExprKind::Shared(_) | ExprKind::Static(_) => true,
@@ -196,7 +196,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// The variable that `place` is, if it is declared without `mut` and without a value, so that it can be
+    /// The variable that `place` is, if it is declared without `mut` and without a value, and so can be
     /// assigned once.
     pub(super) fn unset_variable(&self, place: &Expr) -> Option<LocalId> {
         let ExprKind::Local(id) = place.kind else { return None };
@@ -205,7 +205,7 @@ impl<'a> Body<'_, 'a> {
         (variable.is_unset && immutable).then_some(id)
     }
 
-    /// Reports what cannot be assigned to.
+    /// Reports a place that cannot be assigned to.
     pub(super) fn check_assignable(&mut self, place: &Expr) -> Option<()> {
         let Some(root) = self.root_of(place) else {
             let message = "this is a value; it cannot be assigned to";
@@ -235,7 +235,7 @@ impl<'a> Body<'_, 'a> {
                     Meaning::Local { origin: Origin::Parameter, .. } => {
                         error.hint(format!("declare it `mut {name}`"))
                     }
-                    _ => error.note("a `for` gives its variable each value itself"),
+                    _ => error.note("the loop itself assigns its variable"),
                 }
             }
             _ => {
@@ -247,7 +247,7 @@ impl<'a> Body<'_, 'a> {
                 let message = format!("cannot assign through {shown}");
                 Diagnostic::error(ids::CONST_POINTER_ASSIGN, place.span, message)
                     .label(pointer.span, format!("this is {shown}"))
-                    .hint("make it a `*mut` pointer where it comes from")
+                    .hint("declare the pointer `*mut` where it comes from")
             }
         };
         self.cx.report(error);
@@ -255,7 +255,7 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// What an index picks from.
+/// The type of an indexed element.
 fn element_type(ty: &Type) -> Option<Type> {
     match ty {
         Type::Array(element, _) | Type::Pointer { pointee: element, .. } => {

@@ -1,4 +1,4 @@
-//! `printf`: the format against the arguments.
+//! `printf`: checks the arguments against the format.
 
 use super::body::Body;
 use super::calls::arguments;
@@ -10,24 +10,24 @@ use crate::source::Span;
 use crate::syntax::ast;
 use crate::types::{Scalar, Type};
 
-/// The most arguments after the format that device-side `printf` takes (CUDA C++ Programming Guide,
+/// The maximum number of arguments after the format in device-side `printf` (CUDA C++ Programming Guide,
 /// "Formatted Output", "Limitations").
 const MAX_ARGUMENTS: usize = 32;
 
-/// What a conversion takes.
+/// The argument that a conversion needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
     /// `*`: a width.
     Width,
-    /// `%d`, `%i`; long or not.
+    /// `%d`, `%i`; true if long.
     Signed(bool),
-    /// `%u`; long or not.
+    /// `%u`; true if long.
     Unsigned(bool),
-    /// `%x`, `%o`: bits, so of either sign; long or not.
+    /// `%x`, `%o`: bits of either signedness; true if long.
     Bits(bool),
     /// `%c`
     Character,
-    /// `%f` and its kin.
+    /// `%f` and its variants.
     Float,
     /// `%p`
     Pointer,
@@ -38,12 +38,12 @@ enum Wanted {
 /// A conversion in a format.
 struct Conversion {
     wanted: Wanted,
-    /// Bytes of the format.
+    /// Its range in the format, in bytes.
     range: std::ops::Range<usize>,
 }
 
 /// Finds the conversions of a format (CUDA C++ Programming Guide, "Format Specifiers":
-/// `%[flags][width][.precision][size]type`). What is wrong is given with its range.
+/// `%[flags][width][.precision][size]type`), and invalid ones with their range and a message.
 fn conversions(format: &str) -> (Vec<Conversion>, Vec<(std::ops::Range<usize>, String)>) {
     let bytes = format.as_bytes();
     let (mut found, mut wrong) = (vec![], vec![]);
@@ -81,17 +81,20 @@ fn conversions(format: &str) -> (Vec<Conversion>, Vec<(std::ops::Range<usize>, S
             Some('p') if size.is_empty() => Wanted::Pointer,
             Some('s') if size.is_empty() => Wanted::Text,
             None => {
-                wrong.push((range, "a `%` at the end converts nothing; write `%%`".to_string()));
+                wrong.push((
+                    range,
+                    "incomplete conversion; write `%%` for a percent sign".to_string(),
+                ));
                 continue;
             }
             _ => {
                 let text = format[range.clone()].escape_debug();
-                wrong.push((range, format!("`{text}` is no conversion")));
+                wrong.push((range, format!("`{text}` is not a conversion")));
                 continue;
             }
         };
         if !matches!(size, "" | "h" | "l" | "ll") {
-            wrong.push((range, format!("`{size}` is no size; there are `h`, `l` and `ll`")));
+            wrong.push((range, format!("`{size}` is not a size; the sizes are `h`, `l` and `ll`")));
             continue;
         }
         found.push(Conversion { wanted, range });
@@ -100,7 +103,7 @@ fn conversions(format: &str) -> (Vec<Conversion>, Vec<(std::ops::Range<usize>, S
 }
 
 impl Wanted {
-    /// What messages call it.
+    /// Its name in messages.
     fn describe(self) -> &'static str {
         match self {
             Wanted::Width => "an `i32`",
@@ -117,7 +120,7 @@ impl Wanted {
         }
     }
 
-    /// The type an open literal takes.
+    /// The type for an open literal.
     fn hint(self) -> Type {
         match self {
             Wanted::Signed(true) => Type::I64,
@@ -128,7 +131,7 @@ impl Wanted {
         }
     }
 
-    /// The type that is passed for a value of type `ty`: what C's promotions make of it.
+    /// The type that a value of type `ty` is passed as, after C's promotions; `None` if it is not accepted.
     fn passed(self, ty: &Type) -> Option<Type> {
         let scalar = match (self, ty) {
             (Wanted::Pointer, Type::Pointer { .. }) => return Some(ty.clone()),
@@ -186,7 +189,7 @@ impl<'a> Body<'_, 'a> {
         };
         let ast::ExprKind::Str(format) = &first.kind else {
             if !matches!(first.kind, ast::ExprKind::Error) {
-                let message = "the format of `printf` is a string that stands here";
+                let message = "the format of `printf` must be a string literal";
                 self.cx.report(Diagnostic::error(ids::PRINTF_FORMAT, first.span, message));
             }
             self.check_all(rest);
@@ -238,7 +241,7 @@ impl<'a> Body<'_, 'a> {
         }
         let hint = wanted.hint();
         let hint = match argument.literal {
-            // An integer for `%f` is a mistake to be reported as one of the format.
+            // An integer for `%f` should be reported as a mismatch with the format.
             ast::Literal::Int if wanted == Wanted::Float => None,
             _ => Some(&hint),
         };
@@ -267,7 +270,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// A string as an argument, which only `%s` prints.
+    /// A string argument, which only `%s` accepts.
     fn printf_text(
         &mut self,
         argument: &'a ast::Expr,
@@ -302,7 +305,7 @@ impl<'a> Body<'_, 'a> {
         } else if let Some(extra) = rest.get(needed) {
             let message = format!("the format takes {}, but {given} follow", arguments(needed));
             Diagnostic::error(ids::PRINTF_ARGUMENTS, extra.span, message)
-                .at_caret("nothing prints this")
+                .at_caret("no conversion prints this")
                 .label(format.span, "the format")
         } else if given > MAX_ARGUMENTS {
             let message =
@@ -316,9 +319,9 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// Where a range of a string's text stands in the source.
+/// The source span of a range of a string's text.
 fn range_in(token: Span, string: &ast::Str, range: std::ops::Range<usize>) -> Span {
-    // The closing quote ends the last byte.
+    // The last byte ends at the closing quote.
     let end_of_text = token.end - token.start - 1;
     let offset = |at: usize| string.offsets.get(at).copied().unwrap_or(end_of_text);
     Span {
@@ -356,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_conversion_is_found_with_its_range() {
+    fn invalid_conversions_are_found_with_their_range() {
         let wrong = |format: &str| conversions(format).1[0].0.clone();
         assert_eq!(wrong("a%q"), 1..3);
         assert_eq!(wrong("%n"), 0..2);

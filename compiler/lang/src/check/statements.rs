@@ -11,11 +11,11 @@ use crate::source::Span;
 use crate::syntax::ast;
 use crate::types::Type;
 
-/// Most passes that `#[unroll(n)]` takes: the code grows with them.
+/// The maximum for `#[unroll(n)]`: code size is proportional to it.
 const MAX_UNROLL: i128 = 1024;
 
 impl<'a> Body<'_, 'a> {
-    /// A statement; `None` for one that only declares, or is wrong.
+    /// A statement; `None` for one that only declares, or is erroneous.
     pub(super) fn statement(&mut self, statement: &'a ast::Statement) -> Option<Statement> {
         let kind = self.statement_kind(statement)?;
         Some(Statement { kind, span: statement.span })
@@ -55,7 +55,7 @@ impl<'a> Body<'_, 'a> {
         let is_block = matches!(value.kind, ast::ExprKind::If { .. } | ast::ExprKind::Block(_));
         let value = match is_block {
             true if semicolon => self.block_like(value, Want::Infer(None)),
-            // In the middle of a block, so its value would be lost.
+            // In the middle of a block the value would be lost.
             true => self.block_like(value, Want::Need(&Type::Unit, Why::Nothing)),
             false => self.infer(value, None),
         };
@@ -80,7 +80,7 @@ impl<'a> Body<'_, 'a> {
             (None, None) => {
                 let message = format!("the type of `{}` is not known", self.cx.text(name));
                 let error = Diagnostic::error(ids::MISSING_TYPE, name.span, message);
-                self.cx.report(error.hint("write its type after `:`, or give it a value"));
+                self.cx.report(error.hint("write its type after `:`, or initialise it"));
                 None
             }
         };
@@ -102,13 +102,13 @@ impl<'a> Body<'_, 'a> {
         (!is_wrong).then(|| StatementKind::Let { local, value: checked.flatten() })
     }
 
-    /// The type of a value that a variable shall hold.
+    /// The type of a variable initialised with a value.
     fn type_of_value(&mut self, value: &Expr) -> Option<Type> {
         if value.ty == Type::Unit {
-            let message = "there is no value here to give to the variable";
+            let message = "this has no value to store in the variable";
             let error = Diagnostic::error(ids::NOT_A_VALUE, value.span, message);
             self.cx.report(match value.kind {
-                ExprKind::Launch(_) => error.hint("`try launch` gives the launch's status"),
+                ExprKind::Launch(_) => error.hint("`try launch` returns the launch's status"),
                 _ => error,
             });
             return None;
@@ -137,9 +137,9 @@ impl<'a> Body<'_, 'a> {
             ast::TypeExprKind::Slice(element) => self.cx.resolve_type(element),
             ast::TypeExprKind::Error => None,
             _ => {
-                let message = "`dynamic shared` memory has the length that the launch gives it";
+                let message = "the launch determines the length of `dynamic shared` memory";
                 let error = Diagnostic::error(ids::INVALID_TYPE, ty.span, message);
-                self.cx.report(error.hint("write `[T]`, or leave `dynamic` out"));
+                self.cx.report(error.hint("write `[T]`, or remove `dynamic`"));
                 None
             }
         };
@@ -148,9 +148,11 @@ impl<'a> Body<'_, 'a> {
 
     fn check_shared_place(&mut self, span: Span) {
         if self.block_depth > 1 {
-            let message = "`shared` memory is declared in the outermost block of a function";
+            let message = "`shared` memory must be declared in the outermost block of a function";
             let error = Diagnostic::error(ids::MISPLACED_SHARED, span, message);
-            self.cx.report(error.note("it exists once per block of threads, whoever gets here"));
+            self.cx.report(
+                error.note("it exists once per block of threads, whichever threads get here"),
+            );
         }
     }
 
@@ -183,7 +185,7 @@ impl<'a> Body<'_, 'a> {
         let hint = place.ty.as_scalar().map(Type::Scalar);
         let hint = hint.filter(|_| !matches!(op, BinaryOp::Shl | BinaryOp::Shr));
         let value = self.infer(value, hint.as_ref())?;
-        // The operator says whether the types go together; what it makes of them is for run time.
+        // The operator decides whether the types are compatible; its result is for run time.
         let variable = match place.kind {
             ExprKind::Local(id) => id,
             _ => super::tree::LocalId(0),
@@ -223,7 +225,7 @@ impl<'a> Body<'_, 'a> {
             }
             (Some(value), Some(Type::Unit)) => {
                 self.infer(value, None);
-                let message = "this function returns nothing";
+                let message = "this function returns no value";
                 let error = Diagnostic::error(ids::TYPE_MISMATCH, value.span, message);
                 self.cx.report(error.label(self.result_span, "declared without `->`"));
                 None
@@ -308,7 +310,7 @@ impl<'a> Body<'_, 'a> {
             more => {
                 let message = format!("`unroll` takes one value or none, not {}", more.len());
                 let error = Diagnostic::error(ids::INVALID_UNROLL, attribute.span, message);
-                self.cx.report(error.hint("`#[unroll(4)]`: four passes at a time"));
+                self.cx.report(error.hint("`#[unroll(4)]`: four iterations at a time"));
                 return None;
             }
         };
@@ -318,15 +320,16 @@ impl<'a> Body<'_, 'a> {
                 Some(Unroll::Count(value as u32))
             }
             _ => {
-                let message = format!("between 1 and {MAX_UNROLL} passes can be unrolled");
+                let message =
+                    format!("the number of iterations must be between 1 and {MAX_UNROLL}");
                 self.cx.report(Diagnostic::error(ids::INVALID_UNROLL, count.span, message));
                 None
             }
         }
     }
 
-    /// The body of a loop, and whether a `break` leaves it. Afterwards it is as before: the loop may not
-    /// run at all.
+    /// The body of a loop, and whether a `break` exits the loop. Reachability is restored afterwards, because
+    /// the loop may not run at all.
     fn loop_body(
         &mut self,
         item: &'a ast::Loop,
@@ -347,7 +350,7 @@ impl<'a> Body<'_, 'a> {
     fn unused_label(&mut self, label: ast::Name) {
         let text = self.cx.text(label);
         if !text.starts_with("'_") {
-            let message = format!("no `break` or `continue` goes to `{text}`");
+            let message = format!("no `break` or `continue` uses `{text}`");
             let warning = Diagnostic::warning(ids::UNUSED_LABEL, label.span, message);
             self.cx.warnings.push(warning.hint("remove it"));
         }
@@ -379,7 +382,7 @@ impl<'a> Body<'_, 'a> {
         Some(StatementKind::For { local, start, end, step, body: body?, unroll })
     }
 
-    /// Start, end and step, all of one integer type.
+    /// Start, end and step, all of the same integer type.
     fn range(&mut self, range: &'a ast::Expr) -> Option<(Expr, Expr, Option<Expr>)> {
         let (range, step) = match &range.kind {
             ast::ExprKind::MethodCall { base, name, arguments } => match &base.kind {
@@ -403,11 +406,12 @@ impl<'a> Body<'_, 'a> {
             return None;
         };
         let parts: Vec<&'a ast::Expr> = [&**start, &**end].into_iter().chain(step).collect();
-        // The part that has a type of its own speaks first.
+        // A part with a type of its own determines the type of all.
         let first = parts.iter().position(|part| part.literal == ast::Literal::No).unwrap_or(0);
         let lead = self.infer(parts[first], None)?;
         if !lead.ty.as_scalar().is_some_and(|scalar| scalar.is_integer()) {
-            let message = format!("a range counts in integers, not in {}", self.cx.show(&lead.ty));
+            let message =
+                format!("a range must consist of integers, not of {}", self.cx.show(&lead.ty));
             self.cx.report(Diagnostic::error(ids::OPERAND_TYPE, lead.span, message));
             return None;
         }

@@ -1,4 +1,4 @@
-//! `static` variables: their types and what they start as.
+//! `static` variables: their types and initial values.
 
 use super::Context;
 use super::body::Body;
@@ -8,14 +8,14 @@ use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::types::layout::type_layout;
 
-/// Bytes up to which a variable may start as anything but zeros: they are all part of the image.
+/// The maximum size of a variable with a nonzero initial value, in bytes: the image contains all of them.
 const MAX_INITIAL_BYTES: u64 = 1 << 24;
 
-/// Bytes of all variables that start as anything but zeros.
+/// The maximum total size of variables with nonzero initial values, in bytes.
 const MAX_ALL_INITIAL_BYTES: u64 = 1 << 26;
 
 impl Context<'_> {
-    /// Resolves every variable. What is wrong is reported and left out.
+    /// Resolves every variable. Erroneous ones are reported and left out.
     pub(super) fn evaluate_statics(&mut self) -> Vec<Static> {
         let mut statics = vec![];
         let mut bytes = 0;
@@ -36,10 +36,10 @@ impl Context<'_> {
     fn report_initial_bytes(&mut self, at: Span) {
         let most = MAX_ALL_INITIAL_BYTES >> 20;
         let message = format!(
-            "the variables up to here that do not start as zeros have more than {most} MiB together"
+            "the variables with nonzero initial values up to here take more than {most} MiB"
         );
         let error = Diagnostic::error(ids::TYPE_TOO_LARGE, at, message);
-        self.report(error.hint("fill some of them in a kernel, or from the host"));
+        self.report(error.hint("initialise some of them in a kernel, or from the host"));
     }
 
     fn evaluate_static(&mut self, at: usize) -> Option<Static> {
@@ -55,9 +55,9 @@ impl Context<'_> {
         }
         let bytes = type_layout(&ty, &self.structs).size;
         if bytes > MAX_INITIAL_BYTES && !value.is_zero() {
-            let message = format!("a variable of {bytes} bytes can only start as zeros");
+            let message = format!("a variable of {bytes} bytes can only be zero-initialised");
             let error = Diagnostic::error(ids::TYPE_TOO_LARGE, item.value.span, message);
-            self.report(error.hint("fill it in a kernel"));
+            self.report(error.hint("initialise it in a kernel"));
             return None;
         }
         let name = self.text(item.name).to_string();
@@ -65,7 +65,7 @@ impl Context<'_> {
     }
 }
 
-/// The first part of a value that is only known at run time.
+/// The first part of a value that is not known at compile time.
 fn not_constant(value: &Expr) -> Option<&Expr> {
     match &value.kind {
         ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) => None,

@@ -1,4 +1,4 @@
-//! Structs: their fields, and that none contains itself.
+//! Structs: resolves their fields, and reports structs that contain themselves.
 
 use super::consts::State;
 use super::types::{MAX_LEAVES, builtin_type};
@@ -9,7 +9,7 @@ use crate::syntax::ast::{self, MAX_HEIGHT};
 use crate::types::{Field, Struct, StructId, Type};
 
 impl<'a> Context<'a> {
-    /// Enters the built-in structs into the lists that go beside [`crate::types::Structs`].
+    /// Adds the built-in structs to the lists parallel to [`crate::types::Structs`].
     pub(super) fn add_builtin_structs(&mut self) {
         let dim3 = StructItem {
             fields: ["x", "y", "z"].map(|_| (Some(Type::U32), None)).to_vec(),
@@ -23,7 +23,7 @@ impl<'a> Context<'a> {
         self.struct_items = vec![dim3, StructItem::default()];
     }
 
-    /// Gives a struct its name and its id, or `None` if the name is taken.
+    /// Declares a struct and returns its id, or `None` if the name is taken.
     pub(super) fn declare_struct(&mut self, item: &'a ast::Struct) -> Option<StructId> {
         let name = self.text(item.name);
         let is_builtin = builtin_type(name).is_some() || name == "dim3";
@@ -39,8 +39,8 @@ impl<'a> Context<'a> {
         Some(id)
     }
 
-    /// Resolves the fields of a struct, all of whose parts are resolved but for those that are not `Done`: these
-    /// contain it.
+    /// Resolves the fields of a struct. All structs it contains are resolved, except those not yet `Done`,
+    /// which contain it in turn.
     pub(super) fn resolve_struct(&mut self, id: StructId, item: &'a ast::Struct, states: &[State]) {
         if item.fields.is_empty() && !item.damaged {
             let message = format!("the struct `{}` has no fields", self.text(item.name));
@@ -55,7 +55,7 @@ impl<'a> Context<'a> {
             let (inner, span) = (ty.as_ref().and_then(by_value), *span);
             if let Some(inner) = inner.filter(|inner| states[inner.0 as usize] != State::Done) {
                 self.struct_items[id.0 as usize].fields[field].0 = None;
-                // Whoever walks down the fields of a struct comes to an end.
+                // So that walks down the fields terminate.
                 self.structs.get_mut(id).fields[field].ty = Type::Unit;
                 self.report_recursion(inner, span);
             }
@@ -79,7 +79,7 @@ impl<'a> Context<'a> {
         }
         entry.by_name.insert(name, entry.fields.len() as u32);
         entry.fields.push((ty.clone(), Some(field.name.span)));
-        // The placeholder is never seen: there was an error.
+        // The placeholder is never used: there was an error.
         let ty = ty.unwrap_or(Type::Unit);
         self.structs.get_mut(id).fields.push(Field { name: name.into(), ty });
     }
@@ -93,7 +93,7 @@ impl<'a> Context<'a> {
         if let Some(span) = span {
             error = error.label(span, "declared here");
         }
-        self.report(error.hint(format!("hold a pointer: `*mut {name}`")));
+        self.report(error.hint(format!("store a pointer: `*mut {name}`")));
     }
 
     fn measure_struct(&mut self, id: StructId) {
@@ -112,7 +112,7 @@ impl<'a> Context<'a> {
             self.report_size(span);
         }
         if height >= u32::from(MAX_HEIGHT) {
-            // So that those around it are not reported too, and whoever walks down them comes to an end.
+            // So that enclosing structs are not reported too, and walks down them terminate.
             self.struct_items[id.0 as usize].height = 1;
             let item = self.structs.get_mut(id);
             item.fields.iter_mut().for_each(|field| field.ty = Type::Unit);
@@ -122,7 +122,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Whether a type has a size: a struct that needs its own size for a field has none, which is reported there.
+    /// Whether a type has a size. A struct that needs its own size for a field has none; that is reported at
+    /// the field.
     pub(super) fn has_size(&self, ty: &Type) -> bool {
         by_value(ty).is_none_or(|id| self.struct_items[id.0 as usize].resolved)
     }
@@ -141,7 +142,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// The struct that a value of the type holds, in arrays too.
+/// The struct that a value of the type contains by value, possibly in arrays.
 fn by_value(ty: &Type) -> Option<StructId> {
     let mut ty = ty;
     while let Type::Array(element, _) = ty {

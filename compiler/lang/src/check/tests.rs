@@ -39,7 +39,7 @@ fn literals_are_folded_in_the_type_that_they_need() {
     let ExprKind::Binary(BinaryOp::Add, _, right) = &values[1].kind else { panic!("{values:?}") };
     assert!(matches!((&right.kind, &right.ty), (ExprKind::Int(8), &Type::U32)));
     assert!(matches!((&values[2].kind, &values[2].ty), (ExprKind::Float(3.0), &Type::F32)));
-    // Rounded for f64 from the digits, not by way of f32.
+    // Rounded to f64 from the digits, not through f32.
     assert!(matches!(values[3].kind, ExprKind::Float(0.1)));
 }
 
@@ -100,7 +100,7 @@ fn fields_are_in_declaration_order_and_evaluated_in_that_of_the_source() {
     let values = lets("let a = S { b: n, a: 1 }; let d = S { b: f(1), a: f(2) };");
     let ExprKind::Aggregate(fields) = &values[0].kind else { panic!("{values:?}") };
     assert!(matches!(fields[0].kind, ExprKind::Int(1)));
-    // With calls in it: variables, in the order of the source.
+    // With calls: evaluated into variables in source order.
     let ExprKind::Block(block) = &values[1].kind else { panic!("{values:?}") };
     let lets: Vec<(LocalId, i128)> = block
         .statements
@@ -118,7 +118,7 @@ fn fields_are_in_declaration_order_and_evaluated_in_that_of_the_source() {
     let Some(ExprKind::Aggregate(fields)) = block.value.as_ref().map(|value| &value.kind) else {
         panic!("{block:?}")
     };
-    // `a` is what the second call gave.
+    // `a` is the result of the second call.
     assert!(matches!(fields[0].kind, ExprKind::Local(id) if id == lets[1].0));
     assert!(matches!(fields[1].kind, ExprKind::Local(id) if id == lets[0].0));
 }
@@ -208,7 +208,7 @@ fn an_empty_program_is_an_error() {
     for text in ["", "// nothing\n", "\u{feff}", "const A: u32 = 1;", "fn f() {}"] {
         assert_eq!(ids_of(text), [ids::EMPTY_PROGRAM], "{text:?}");
     }
-    // What is broken may have been a kernel.
+    // A broken item may have been a kernel.
     assert_eq!(ids_of("kernl k() {}"), [ids::SYNTAX_ERROR]);
 }
 
@@ -229,7 +229,7 @@ fn files_of_a_map_are_one_program() {
 
 #[test]
 fn time_grows_with_the_length_of_the_program() {
-    // Names, scopes and constants by the ten thousand: what is quadratic takes minutes here.
+    // Tens of thousands of names, scopes and constants: anything quadratic takes minutes.
     let mut text = String::from("kernel k(p: *mut u32) {\n");
     for i in 0..20_000 {
         text += &format!("let x{i} = p[{i}] + C{i}; p[x{i}] = f{i}(x{i});\n");
@@ -293,7 +293,7 @@ fn instances_have_a_bound_by_the_source_that_they_are_made_of() {
         " ".repeat(1 << 20)
     );
     assert_eq!(ids_of(&text), [ids::TOO_MANY_INSTANCES]);
-    // One of any size is fine.
+    // A single instance of any size is fine.
     let text = format!(
         "fn f<const N: u64>() {{ /*{}*/ }} kernel k() {{ f::<0>(); }}",
         " ".repeat(17 << 20)

@@ -1,16 +1,16 @@
-//! The typed tree: what a program is after a clean check.
+//! The typed tree: the representation of a program that passed all checks.
 //!
-//! Names are resolved, every expression has its type, constants are folded to literals, and nothing
-//! is left to infer. Rules that hold here, and that `ir::build` relies on:
-//! - A *place* is an expression whose kind is `Local`, `Shared`, `Static`, `Deref`, `Index`, or a `Field` of a place.
-//!   Only places are assigned to, or taken the address of.
-//! - `Binary` has two operands of one type, except shifts (any integer as the count), pointer plus or
+//! Names are resolved, every expression has its type, constants are folded to literals, and nothing is left
+//! to infer. Invariants, on which `ir::build` relies:
+//! - A *place* is an expression whose kind is `Local`, `Shared`, `Static`, `Deref`, `Index`, or a `Field` of
+//!   a place. Only places are assigned to or have their address taken.
+//! - `Binary` has two operands of the same type, except shifts (any integer as the count), pointer plus or
 //!   minus integer, and pointer minus pointer (an `i64`, in elements).
-//! - `Assign` with an operator: the value has the type that `Binary` of that operator would want.
-//! - `&&` and `||` are `Logical`: the right side runs only when it decides.
-//! - The left sides of operators may go down very far (see [`crate::chain`]); all else is no higher than the
-//!   syntax tree may be.
-//! - Signedness is the operands' type; there are no signed or unsigned operators.
+//! - `Assign` with an operator: the value has the type that `Binary` with that operator requires.
+//! - `&&` and `||` are `Logical`: the right operand is evaluated only if it decides the result.
+//! - Chains of left operands may be arbitrarily deep (see [`crate::chain`]); otherwise the tree is no higher
+//!   than the syntax tree may be.
+//! - Signedness is a property of the operand types; there are no separate signed and unsigned operators.
 
 use crate::builtins::Builtin;
 use crate::chain::{Chained, Left};
@@ -38,15 +38,15 @@ pub struct FunctionId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ExternId(pub u32);
 
-/// A checked program. Functions stand in the order of the source, then instances of those with const parameters
-/// in the order in which they are asked for.
+/// A checked program. The functions come in source order, followed by instances of functions with const
+/// parameters in the order of their first use.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// All structs, the built-in ones first.
     pub structs: Structs,
-    /// `static` variables, in the order of the source.
+    /// `static` variables, in source order.
     pub statics: Vec<Static>,
-    /// Functions that other modules define, in the order of the source.
+    /// Functions that other modules define, in source order.
     pub externs: Vec<Extern>,
     /// Device functions and kernels.
     pub functions: Vec<Function>,
@@ -57,9 +57,9 @@ pub struct Program {
 pub struct Extern {
     /// Its name, which is its symbol.
     pub name: String,
-    /// Types of its parameters: numbers, `bool`, pointers, streams, vectors and structs.
+    /// The types of its parameters: numbers, `bool`, pointers, streams, vectors and structs.
     pub parameters: Vec<Type>,
-    /// What it returns: `Unit`, a number, `bool`, a pointer or a stream.
+    /// Its result type: `Unit`, a number, `bool`, a pointer or a stream.
     pub result: Type,
     /// The name in its declaration.
     pub span: Span,
@@ -68,12 +68,12 @@ pub struct Extern {
 /// A `static` variable.
 #[derive(Clone, Debug)]
 pub struct Static {
-    /// Its name, by which the host finds it.
+    /// Its name, which is also its symbol for the host.
     pub name: String,
     /// Its type.
     pub ty: Type,
-    /// What it starts as: `Int`, `Float`, `Bool`, and `Aggregate`, `Array` and `ArrayRepeat` of such; an `Int`
-    /// may stand in a `Cast` to a pointer.
+    /// Its initial value: `Int`, `Float`, `Bool`, and `Aggregate`, `Array` and `ArrayRepeat` of these; an
+    /// `Int` may be inside a `Cast` to a pointer.
     pub value: Expr,
     /// The name in its declaration.
     pub span: Span,
@@ -88,13 +88,13 @@ pub struct Function {
     pub kernel: Option<KernelAttributes>,
     /// The parameters: the first of `locals`, in order.
     pub parameter_count: usize,
-    /// Parameters and local variables. Two may share a name.
+    /// Parameters and local variables. Names may repeat.
     pub locals: Vec<Local>,
-    /// `shared` variables, in the order of the source.
+    /// `shared` variables, in source order.
     pub shared: Vec<Local>,
-    /// What it returns; `Unit` for kernels.
+    /// The result type; `Unit` for kernels.
     pub result: Type,
-    /// The body. If `result` is not `Unit`, its value or a `return` on every path gives the result.
+    /// The body. If `result` is not `Unit`, its value or a `return` on every path provides the result.
     pub body: Block,
     /// The name in its declaration.
     pub span: Span,
@@ -107,7 +107,7 @@ impl Function {
     }
 }
 
-/// What is said of a kernel beside its parameters.
+/// Properties of a kernel beside its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct KernelAttributes {
     /// `#[launch_bounds(threads[, blocks])]`.
@@ -117,18 +117,18 @@ pub struct KernelAttributes {
 /// `#[launch_bounds(max_threads, min_blocks)]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchBounds {
-    /// Most threads a block may have.
+    /// Maximum number of threads per block.
     pub max_threads: u32,
-    /// Blocks that shall fit one SM at a time.
+    /// Minimum number of blocks resident per SM.
     pub min_blocks: Option<u32>,
 }
 
 /// `#[unroll]` or `#[unroll(n)]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unroll {
-    /// All passes, where their number is known at compile time.
+    /// All iterations, if their number is known at compile time.
     Full,
-    /// So many passes at a time; 1 keeps the loop as it is.
+    /// This many iterations at a time; 1 keeps the loop as it is.
     Count(u32),
 }
 
@@ -141,11 +141,11 @@ pub struct Local {
     pub ty: Type,
     /// The name in its declaration.
     pub span: Span,
-    /// What declares it.
+    /// The kind of its declaration.
     pub declared: Declared,
 }
 
-/// What declares a variable.
+/// The kinds of declarations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Declared {
     /// `let`.
@@ -153,7 +153,7 @@ pub enum Declared {
         /// `mut`.
         mutable: bool,
     },
-    /// The head of a function.
+    /// A parameter of the function.
     Parameter {
         /// `mut`.
         mutable: bool,
@@ -162,29 +162,29 @@ pub enum Declared {
     Loop,
     /// `shared`.
     Shared,
-    /// The checker, for values in between.
+    /// A temporary added by the checker.
     Checker,
 }
 
-/// Statements, then the value, if the block has one.
+/// Statements and an optional value.
 #[derive(Clone, Debug)]
 pub struct Block {
     /// The statements.
     pub statements: Vec<Statement>,
-    /// The value; without it the block is `Unit`.
+    /// The value; without one the block is `Unit`.
     pub value: Option<Box<Expr>>,
 }
 
 /// A statement.
 #[derive(Clone, Debug)]
 pub struct Statement {
-    /// What it does.
+    /// The kind of statement.
     pub kind: StatementKind,
-    /// The whole statement.
+    /// Its span.
     pub span: Span,
 }
 
-/// What a statement does.
+/// The kinds of statements.
 #[derive(Clone, Debug)]
 pub enum StatementKind {
     /// `let x = e;` Without a value the variable is unset until it is assigned.
@@ -196,9 +196,9 @@ pub enum StatementKind {
     },
     /// `place = value;` or `place op= value;`. The place is evaluated once.
     Assign {
-        /// Where to.
+        /// The destination.
         place: Expr,
-        /// `op` of `op=`.
+        /// The operator of `op=`.
         op: Option<BinaryOp>,
         /// The value.
         value: Expr,
@@ -221,31 +221,31 @@ pub enum StatementKind {
         /// `#[unroll]`
         unroll: Option<Unroll>,
     },
-    /// `for local in (start..end).step(step) { … }`. All three are evaluated once, before the loop.
-    /// The variable takes `start`, `start + step`, … while it is below `end`, and stops, without
-    /// wrapping, when the next value would not fit its type. The body may not assign it.
+    /// `for local in (start..end).step(step) { … }`. All three are evaluated once, before the loop. The
+    /// variable takes the values `start`, `start + step`, … below `end`; the loop stops, without wrapping,
+    /// before a value that would overflow its type. The body may not assign the variable.
     For {
         /// The variable, an integer.
         local: LocalId,
-        /// First value; same type as the variable, like `end` and `step`.
+        /// The first value; of the variable's type, as are `end` and `step`.
         start: Box<Expr>,
         /// One past the last value.
         end: Box<Expr>,
-        /// The step; 1 without it. A step of zero or less ends the loop after the first pass.
+        /// The step; 1 by default. A step of zero or less ends the loop after the first iteration.
         step: Option<Box<Expr>>,
         /// The body.
         body: Block,
         /// `#[unroll]`
         unroll: Option<Unroll>,
     },
-    /// `break`, out of the loop that is `depth` loops out: 0 is the innermost.
+    /// `break` out of the loop at `depth`, counted outwards: 0 is the innermost.
     Break {
-        /// How many loops to leave beside the innermost.
+        /// The number of loops exited beside the innermost.
         depth: u32,
     },
-    /// `continue` with the loop that is `depth` loops out.
+    /// `continue` of the loop at `depth`, counted outwards: 0 is the innermost.
     Continue {
-        /// How many loops to leave.
+        /// The number of loops exited.
         depth: u32,
     },
     /// `return value;`
@@ -255,16 +255,16 @@ pub enum StatementKind {
 /// An expression with its type.
 #[derive(Clone, Debug)]
 pub struct Expr {
-    /// What it is.
+    /// The kind of expression.
     pub kind: ExprKind,
     /// Its type.
     pub ty: Type,
-    /// Where it stands.
+    /// Its span.
     pub span: Span,
 }
 
 impl Expr {
-    /// Whether all bytes of the value are zero, as can be seen.
+    /// Whether the value is known to consist of zero bytes.
     pub fn is_zero(&self) -> bool {
         match &self.kind {
             ExprKind::Int(value) => *value == 0,
@@ -306,7 +306,7 @@ impl Chained for Expr {
     }
 }
 
-/// A field of [`Type::GEOMETRY`] that the language names, each a `dim3`.
+/// A field of [`Type::GEOMETRY`] with a name in the language; each is a `dim3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each variant is the built-in of that name")]
 pub enum GeometryField {
@@ -316,7 +316,7 @@ pub enum GeometryField {
     GridDim,
 }
 
-/// Where a launch goes.
+/// The stream of a launch.
 #[derive(Clone, Debug)]
 pub enum StreamExpr {
     /// CUDA's NULL stream.
@@ -334,30 +334,30 @@ pub enum StreamExpr {
 pub struct Launch {
     /// The kernel.
     pub kernel: FunctionId,
-    /// Blocks, a `dim3`: the checker turns an integer `n` into `dim3(n, 1, 1)`.
+    /// The number of blocks, a `dim3`: the checker turns an integer `n` into `dim3(n, 1, 1)`.
     pub grid: Box<Expr>,
-    /// Threads of a block, a `dim3`.
+    /// The number of threads per block, a `dim3`.
     pub block: Box<Expr>,
     /// Dynamic shared memory in bytes, a `u32`.
     pub shared: Option<Box<Expr>>,
     /// The stream.
     pub stream: StreamExpr,
-    /// The arguments, of the parameters' types.
+    /// The arguments, with the parameters' types.
     pub arguments: Vec<Expr>,
     /// `try launch`: the value is the status (`i32`). Otherwise the value is `Unit`.
     pub is_try: bool,
 }
 
-/// What an expression is.
+/// The kinds of expressions.
 #[derive(Clone, Debug)]
 pub enum ExprKind {
-    /// An integer of the expression's type, as its value (negative for negative signed ones).
+    /// The value of an integer of the expression's type.
     Int(i128),
     /// A float of the expression's type.
     Float(f64),
     /// `true`, `false`.
     Bool(bool),
-    /// The address of a string that ends with a zero, a `*const u8`: an argument of `printf`.
+    /// The address of a zero-terminated string, a `*const u8`: an argument of `printf`.
     Text(String),
     /// A local variable or parameter (a place).
     Local(LocalId),
@@ -367,7 +367,7 @@ pub enum ExprKind {
     Static(StaticId),
     /// The base of the block's dynamic shared memory, as a `*mut T`: the value of a `dynamic shared` name.
     DynamicShared,
-    /// `thread_idx` and the like: a `dim3` value.
+    /// `thread_idx` etc.: a `dim3` value.
     Geometry(GeometryField),
     /// An operator on one operand.
     Unary(UnaryOp, Box<Expr>),
@@ -379,21 +379,21 @@ pub enum ExprKind {
         is_and: bool,
         /// Always evaluated.
         left: Left<Expr>,
-        /// Evaluated only when it decides.
+        /// Evaluated only if it decides the result.
         right: Box<Expr>,
     },
-    /// `as`, between scalars, between pointers, and between pointers and 64-bit integers; and from the number
-    /// of a stream's handle to the stream.
+    /// `as` between scalars, between pointers, and between pointers and 64-bit integers; also from a stream
+    /// handle's number to the stream.
     Cast(Box<Expr>),
     /// Field `index` of a struct, or element `index` of a vector. The base is a value or a place, never a
-    /// pointer: the checker writes the `Deref` out.
+    /// pointer: the checker inserts the `Deref`.
     Field {
         /// The struct or vector.
         base: Box<Expr>,
-        /// Which field, from 0.
+        /// The field's index, from 0.
         index: u32,
     },
-    /// Element of an array (a place or a value) or of what a pointer points to (a place).
+    /// An element of an array (a place or a value) or of the memory that a pointer points to (a place).
     Index {
         /// An array or a pointer.
         base: Box<Expr>,
@@ -404,45 +404,45 @@ pub enum ExprKind {
     Deref(Box<Expr>),
     /// `&place`, of type `*mut T` or `*const T`.
     AddressOf(Box<Expr>),
-    /// `if` with every `else if`; without `otherwise` the value is `Unit`.
+    /// `if` with all its `else if`; without `otherwise` the value is `Unit`.
     If {
-        /// Each condition, a `bool`, with its block; the first that is true decides.
+        /// Each condition, a `bool`, with its block; the first true condition selects the block.
         branches: Vec<(Expr, Block)>,
-        /// When none is.
+        /// The block if all conditions are false.
         otherwise: Option<Block>,
     },
     /// A block.
     Block(Block),
     /// A call of a device function.
     Call {
-        /// Which.
+        /// The function.
         function: FunctionId,
-        /// Arguments of the parameters' types.
+        /// The arguments, with the parameters' types.
         arguments: Vec<Expr>,
     },
     /// A call of an `extern fn`.
     CallExtern {
-        /// Which.
+        /// The function.
         function: ExternId,
-        /// Arguments of the parameters' types.
+        /// The arguments, with the parameters' types.
         arguments: Vec<Expr>,
     },
     /// A built-in operation; `format` only for `printf` and `assert`.
     Builtin {
-        /// Which.
+        /// The operation.
         builtin: Builtin,
-        /// Its arguments. For `printf`: those after the format, already of a type C passes
-        /// (i32, u32, i64, u64, f64, pointer).
+        /// The arguments. For `printf`: those after the format, after C's promotions (i32, u32, i64, u64,
+        /// f64, pointer).
         arguments: Vec<Expr>,
-        /// `printf`'s format or `assert`'s message, with escapes resolved.
+        /// The format of `printf` or the message of `assert`, escapes resolved.
         format: Option<String>,
     },
-    /// A struct, `dim3` or vector from its fields, in declaration order, whatever order the source has.
-    /// The checker keeps the source's order of evaluation only where a field has a side effect it can see.
+    /// A struct, `dim3` or vector from its fields, in declaration order regardless of source order. The
+    /// checker preserves the source's evaluation order only where a field has a visible side effect.
     Aggregate(Vec<Expr>),
     /// `[a, b, c]`
     Array(Vec<Expr>),
-    /// `[value; N]`, N from the type.
+    /// `[value; N]`, with N from the type.
     ArrayRepeat(Box<Expr>),
     /// `launch` or `try launch`.
     Launch(Launch),

@@ -1,14 +1,15 @@
-//! Types as they are written to types as they are.
+//! Resolves types as written to [`Type`]s.
 
 use super::Context;
 use crate::diagnostics::{Diagnostic, ids};
 use crate::syntax::ast;
 use crate::types::{Scalar, Type};
 
-/// The most scalars that a value may have. Far above what a GPU holds, far below where sizes overflow.
+/// The maximum number of scalars in a value. Far above the capacity of a GPU, far below any overflow of
+/// sizes.
 pub(super) const MAX_LEAVES: u64 = 1 << 28;
 
-/// The type of a name that the language declares, `dim3` apart.
+/// The built-in type with a name, except `dim3`.
 pub(super) fn builtin_type(name: &str) -> Option<Type> {
     if name == "stream" {
         return Some(Type::Stream);
@@ -28,7 +29,7 @@ pub(super) fn builtin_type(name: &str) -> Option<Type> {
 }
 
 impl<'a> Context<'a> {
-    /// The type that is written, or `None` after an error.
+    /// The type as written, or `None` after an error.
     pub(super) fn resolve_type(&mut self, ty: &'a ast::TypeExpr) -> Option<Type> {
         let span = ty.span;
         match &ty.kind {
@@ -42,7 +43,7 @@ impl<'a> Context<'a> {
                 let element = self.resolve_type(element);
                 let length = self.array_length(length);
                 let ty = Type::Array(Box::new(element?), length?);
-                // A struct that contains itself is not known here: it is reported where its fields are.
+                // A struct that contains itself is not resolved here; it is reported at its fields.
                 if self.leaves(&ty) > MAX_LEAVES {
                     self.report_size(span);
                     return None;
@@ -50,7 +51,7 @@ impl<'a> Context<'a> {
                 Some(ty)
             }
             ast::TypeExprKind::Slice(_) => {
-                let message = "only `dynamic shared` memory has a type without a length";
+                let message = "only `dynamic shared` memory can have a type without a length";
                 let error = Diagnostic::error(ids::INVALID_TYPE, ty.span, message);
                 self.report(error.hint("write a pointer, `*mut T`, or a length, `[T; 8]`"));
                 None
@@ -100,7 +101,7 @@ impl<'a> Context<'a> {
         self.report(Diagnostic::error(ids::TYPE_TOO_LARGE, span, message));
     }
 
-    /// How many scalars (or pointers) a value has. Structs that are not resolved yet count as none.
+    /// The number of scalars (or pointers) in a value. Unresolved structs count as none.
     pub(super) fn leaves(&self, ty: &Type) -> u64 {
         let mut factor: u64 = 1;
         let mut ty = ty;
@@ -117,7 +118,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// The type that other languages call `name`.
+/// The Gridlet name of a type that other languages call `name`.
 pub(super) fn foreign_type(name: &str) -> Option<&'static str> {
     Some(match name {
         "int" => "i32",

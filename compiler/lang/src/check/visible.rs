@@ -1,8 +1,8 @@
-//! Which file sees what: its own items, those of the files that it uses, and of the files that these use.
+//! Visibility: a file sees its own items and, transitively, those of the files that it uses.
 //!
-//! Seeing goes on from `use` to `use`, so that one file can stand for several, and needs no second word. It
-//! decides nothing but which names a file may say: all items of a program share one space of names, since
-//! the host finds kernels and variables by name alone.
+//! Visibility is transitive so that one file can re-export others without further syntax. It only decides
+//! which names a file may use: all items of a program share one namespace, since the host finds kernels and
+//! variables by name alone.
 
 use std::collections::VecDeque;
 
@@ -12,13 +12,13 @@ use crate::source::{FileId, SourceMap, Span};
 use crate::syntax::ast;
 use crate::types::StructId;
 
-/// For each file, which files it sees.
+/// For each file, the files that it sees.
 pub(super) struct Visibility {
     sees: Vec<Vec<bool>>,
 }
 
 impl Visibility {
-    /// By the `use`s of a program whose files were read.
+    /// Computed from the `use`s of a program whose files were read.
     pub(super) fn new(file: &ast::File, sources: &SourceMap) -> Self {
         let count = sources.files().len();
         let mut uses = vec![vec![]; count];
@@ -53,20 +53,20 @@ impl Visibility {
 }
 
 impl<'a> Context<'a> {
-    /// What a name of a value means in a file, with its declaration.
+    /// The meaning of a value's name in a file, with its declaration.
     pub(super) fn value(&self, name: &str, from: FileId) -> Option<(ValueName, Span)> {
         let found = self.value_names.get(name).copied();
         found.filter(|(_, declared)| self.visibility.sees(from, declared.file))
     }
 
-    /// What a name of a struct means in a file; `Some(None)` for what is reported where it is declared.
+    /// The struct with a name in a file; `Some(None)` for an erroneous declaration.
     pub(super) fn struct_named(&self, name: &str, from: FileId) -> Option<Option<StructId>> {
         let (id, declared) = self.type_names.get(name).copied()?;
         let seen = declared.is_none_or(|declared| self.visibility.sees(from, declared.file));
         seen.then_some(id)
     }
 
-    /// Reads the `use`s: what they name is read already, or it is known why not.
+    /// Checks the `use`s. Their files were loaded before; failures were recorded.
     pub(super) fn resolve_uses(&mut self, file: &'a ast::File) {
         for item in file.uses().filter(|item| !item.path.damaged) {
             let used = self.sources.used(item.path_span);
@@ -88,12 +88,12 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Whether a file says an unknown name for the first time: once is enough.
+    /// Whether a file uses an unknown name for the first time; it is reported only once.
     pub(super) fn is_new(&mut self, name: &'a str, from: FileId, id: &'static str) -> bool {
         self.unknown.insert((from, name, id))
     }
 
-    /// Reports a name that `from` does not know, unless it may be declared in a file that could not be read.
+    /// Reports a name that is unknown in `from`, unless it may be declared in a file that could not be read.
     /// `error` is the message if no other file declares it.
     pub(super) fn report_unknown(
         &mut self,

@@ -1,5 +1,5 @@
-//! The lines of a source that a message shows. Of a long line it shows what stands around the labels, so that a
-//! message has a bounded length wherever it points to.
+//! The source lines that a message shows. Of a long line only the text around the labels is shown, so that a
+//! message has a bounded length wherever it points.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,32 +10,33 @@ use codespan_reporting::files::{Error, Files};
 use super::Diagnostic;
 use crate::source::{FileId, SourceFile, SourceMap, Span};
 
-/// Most characters of a line that is shown whole.
+/// Lines of up to this many characters are shown whole.
 const MAX_COLUMNS: usize = 400;
 
-/// Characters that are shown on either side of where a label starts or ends in a longer line.
+/// Characters shown on either side of a label's start and end in a longer line.
 const CONTEXT_COLUMNS: usize = 60;
 
-/// What stands for text that is left out.
+/// Marks omitted text.
 const OMISSION: &str = "…";
 
-/// Lines after the start and before the end of a label that may be shown with it.
+/// Lines shown after the start and before the end of a label.
 const CONTEXT_LINES: usize = 4;
 
-/// The most lines that a label is drawn along; of a longer one the first line is.
+/// The maximum number of lines that a label is drawn along; a label over more lines is drawn on its first
+/// line.
 const MAX_LINES: usize = 1000;
 
-/// The sources as one message shows them. What codespan-reporting calls a byte of a source is a byte of its
-/// excerpt, where it has one.
+/// The sources as one message shows them. For a source with an excerpt, the byte positions given to
+/// codespan-reporting are positions in the excerpt.
 pub(super) struct View<'s> {
     sources: &'s SourceMap,
     excerpts: BTreeMap<FileId, Excerpt>,
 }
 
-/// A part of a source that has long lines.
+/// The shown parts of a source that has long lines or unprintable characters.
 struct Excerpt {
     text: String,
-    /// In the order of the source.
+    /// The lines in source order.
     lines: Vec<Line>,
 }
 
@@ -43,22 +44,22 @@ struct Excerpt {
 struct Line {
     /// Its number in the source, from 0.
     index: usize,
-    /// Where it lies in the excerpt.
+    /// Its range in the excerpt.
     range: Range<usize>,
-    /// The parts of the source that it shows.
+    /// The parts of the source line that are shown.
     pieces: Vec<Piece>,
 }
 
 struct Piece {
     source: Range<usize>,
-    /// Where it starts in the excerpt.
+    /// Its start in the excerpt.
     at: usize,
 }
 
 impl<'s> View<'s> {
-    /// The sources for one message.
+    /// A view of the sources for one message.
     pub(super) fn new(diagnostic: &Diagnostic, sources: &'s SourceMap) -> Self {
-        // By file and line, where labels start and end.
+        // By file and line: where labels start and end.
         let mut shown: BTreeMap<FileId, BTreeMap<usize, Vec<usize>>> = BTreeMap::new();
         for span in diagnostic.labels.iter().map(|label| label.span) {
             let Some(file) = sources.files().get(span.file.0 as usize) else { continue };
@@ -85,7 +86,7 @@ impl<'s> View<'s> {
         View { sources, excerpts: excerpts.collect() }
     }
 
-    /// Where a span lies in what is shown.
+    /// A span as a range of the shown text.
     pub(super) fn range(&self, span: Span) -> Range<usize> {
         let Ok(file) = self.file(span.file) else { return span.range() };
         let span = drawn(file, span);
@@ -134,14 +135,14 @@ impl<'a> Files<'a> for View<'_> {
             let range = self.file(id)?.line_range(line);
             return range.ok_or(Error::LineTooLarge { given: line, max });
         };
-        // A line that is not in the excerpt is within a label, and not shown.
+        // A line missing from the excerpt is in the middle of a label and not shown.
         let found = excerpt.lines.binary_search_by_key(&line, |line| line.index);
         Ok(found.map_or(0..0, |at| excerpt.lines[at].range.clone()))
     }
 }
 
 impl Excerpt {
-    /// The lines of a file, with where labels start and end in each.
+    /// An excerpt of these lines; each comes with the positions where labels start and end in it.
     fn new(file: &SourceFile, lines: &BTreeMap<usize, Vec<usize>>) -> Self {
         let mut excerpt = Excerpt { text: String::new(), lines: vec![] };
         for (&index, edges) in lines {
@@ -164,7 +165,7 @@ impl Excerpt {
         let mut pieces: Vec<Piece> = vec![];
         let mut shown_to = content.start;
         for source in wanted {
-            // What is shown already comes from the piece before.
+            // The previous piece already shows the start of this one.
             let source = source.start.max(shown_to)..source.end.max(shown_to);
             if source.start > shown_to {
                 self.text += OMISSION;
@@ -181,7 +182,7 @@ impl Excerpt {
         pieces
     }
 
-    /// Where a byte of the source, at which a label starts or ends, is shown.
+    /// The excerpt position of a source position at which a label starts or ends.
     fn shown(&self, file: &SourceFile, at: usize) -> usize {
         let index = file.line_of(u32::try_from(at).unwrap_or(u32::MAX));
         let found = self.lines.binary_search_by_key(&index, |line| line.index);
@@ -191,21 +192,21 @@ impl Excerpt {
         piece.map_or(0, |piece| piece.at + at.min(piece.source.end) - piece.source.start)
     }
 
-    /// The byte of the source that is shown at a byte of the excerpt.
+    /// The source position of an excerpt position.
     fn source(&self, at: usize) -> usize {
         let pieces = self.line(at).map_or(&[][..], |line| &line.pieces);
         let piece = pieces.iter().rev().find(|piece| piece.at <= at);
         piece.map_or(0, |piece| piece.source.end.min(piece.source.start + at - piece.at))
     }
 
-    /// The line of a byte of the excerpt.
+    /// The line of an excerpt position.
     fn line(&self, at: usize) -> Option<&Line> {
         let after = self.lines.partition_point(|line| line.range.start <= at);
         self.lines.get(after.saturating_sub(1))
     }
 }
 
-/// A line of a file, counted from 1, as messages show it that know no place in it: of a long one the start.
+/// A line of a file, counted from 1, for messages without a position in the line: of a long line, the start.
 /// `None` if the file has fewer lines.
 pub fn shown_line(file: &SourceFile, number: u32) -> Option<String> {
     let range = file.line_range((number as usize).checked_sub(1)?)?;
@@ -217,7 +218,7 @@ pub fn shown_line(file: &SourceFile, number: u32) -> Option<String> {
     Some(line[..end].to_owned() + OMISSION)
 }
 
-/// The part of a label that is drawn.
+/// The part of a label to draw.
 fn drawn(file: &SourceFile, span: Span) -> Span {
     let first = file.line_of(span.start);
     match file.line_range(first) {
@@ -234,7 +235,7 @@ fn line_of(text: &str, line: Range<usize>) -> &str {
     text[line].trim_end_matches(['\r', '\n'])
 }
 
-/// Whether a terminal would obey a character of a line rather than show it.
+/// Whether a terminal would interpret a character rather than show it.
 fn is_obeyed(c: char) -> bool {
     (c.is_control() && c != '\t') || is_bidi(c)
 }
@@ -245,7 +246,8 @@ pub(crate) fn is_bidi(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// A part of a line with characters of as many bytes in place of those that a terminal obeys.
+/// A part of a line in which each character that a terminal would interpret is replaced by one of the same
+/// length in bytes.
 fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(is_obeyed) {
         return Cow::Borrowed(text);
@@ -259,12 +261,12 @@ fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown.collect())
 }
 
-/// Whether a line is not shown whole.
+/// Whether a line is too long to be shown whole.
 fn is_long(line: &str) -> bool {
     line.len() > MAX_COLUMNS && line.chars().nth(MAX_COLUMNS).is_some()
 }
 
-/// What is shown of a long line because of a byte in it.
+/// The part of a long line to show because of a label at a byte of it.
 fn around(text: &str, line: &Range<usize>, at: usize) -> Range<usize> {
     let at = at.clamp(line.start, line.end);
     let before = text[line.start..at].char_indices().rev().nth(CONTEXT_COLUMNS - 1);

@@ -7,24 +7,24 @@ macro_rules! ids {
     ($($name:ident = $id:literal: $explanation:literal,)*) => {
         $(#[doc = concat!("`", $id, "`: ", $explanation)] pub const $name: &str = $id;)*
 
-        /// Every id with what it means, in the order of the reference.
+        /// Every id with its meaning, in the order of the reference.
         pub const ALL: &[(&str, &str)] = &[$(($id, $explanation)),*];
     };
 }
 
 ids! {
     // Files, characters and syntax
-    FILE_TOO_LARGE = "file-too-large": "a source file is larger than the compiler reads",
-    UNKNOWN_FILE = "unknown-file": "a `use` of a file that is not there",
+    FILE_TOO_LARGE = "file-too-large": "a source file is larger than 64 MiB",
+    UNKNOWN_FILE = "unknown-file": "a `use` of a file that does not exist",
     UNREADABLE_FILE = "unreadable-file": "a `use` of a file that cannot be read, or is not UTF-8 text",
     TOO_MANY_FILES = "too-many-files": "a program of more than 256 files",
-    UNEXPECTED_CHARACTER = "unexpected-character": "a character that no part of the language uses",
+    UNEXPECTED_CHARACTER = "unexpected-character": "a character that the language does not use",
     TEXT_DIRECTION = "text-direction": "a character that changes the order in which text is shown",
     UNTERMINATED_COMMENT = "unterminated-comment": "a `/*` without its `*/`",
     UNTERMINATED_STRING = "unterminated-string": "a string without its closing quote",
     INVALID_ESCAPE = "invalid-escape": "an escape in a string that does not exist",
     INVALID_NUMBER = "invalid-number": "a number with a wrong digit, suffix or exponent",
-    SYNTAX_ERROR = "syntax-error": "something else should stand here",
+    SYNTAX_ERROR = "syntax-error": "unexpected syntax",
     UNCLOSED_DELIMITER = "unclosed-delimiter": "a bracket, brace or parenthesis that is never closed",
     NESTING_TOO_DEEP = "nesting-too-deep": "code or types nested over 256 levels deep",
     CHAINED_COMPARISON = "chained-comparison": "comparisons do not chain: `a < b < c`",
@@ -40,19 +40,19 @@ ids! {
     UNKNOWN_LABEL = "unknown-label": "`break` or `continue` to a label that no enclosing loop has",
     UNKNOWN_METHOD = "unknown-method": "a method; only ranges have one, `.step(n)`",
     UNKNOWN_ATTRIBUTE = "unknown-attribute": "an attribute that the language does not have",
-    MISPLACED_ATTRIBUTE = "misplaced-attribute": "an attribute on something that it says nothing about",
+    MISPLACED_ATTRIBUTE = "misplaced-attribute": "an attribute where it does not apply",
     INVALID_LAUNCH_BOUNDS = "invalid-launch-bounds": "`#[launch_bounds]` with wrong or missing values",
     INVALID_UNROLL = "invalid-unroll": "`#[unroll]` with a wrong value, or given twice",
-    EXTERN_SIGNATURE = "extern-signature": "an `extern fn` with types that have no equal in C, or with const parameters",
-    UNDEFINED_EXTERN = "undefined-extern": "an `extern fn` that no linked module defines, or defines otherwise",
+    EXTERN_SIGNATURE = "extern-signature": "an `extern fn` with types that C lacks, or with const parameters",
+    UNDEFINED_EXTERN = "undefined-extern": "an `extern fn` that no linked module defines, or defines with another signature",
     KERNEL_RESULT = "kernel-result": "a kernel that returns a value",
 
     // Types
-    TYPE_MISMATCH = "type-mismatch": "a value of another type than is needed here",
-    OPERAND_TYPE = "operand-type": "an operator or built-in on a type that it does not work on",
+    TYPE_MISMATCH = "type-mismatch": "a value of the wrong type",
+    OPERAND_TYPE = "operand-type": "an operator or built-in on a type that it does not support",
     INVALID_CAST = "invalid-cast": "`as` or `bitcast` between types that do not convert",
-    INVALID_TYPE = "invalid-type": "a type that cannot stand here",
-    MISSING_TYPE = "missing-type": "a variable without a type or a value to take it from",
+    INVALID_TYPE = "invalid-type": "a type that is not allowed here",
+    MISSING_TYPE = "missing-type": "a variable without a type or an initial value",
     RECURSIVE_STRUCT = "recursive-struct": "a struct that contains itself",
     EMPTY_STRUCT = "empty-struct": "a struct without fields",
     TYPE_TOO_LARGE = "type-too-large": "a type of more than 2^28 elements",
@@ -61,40 +61,40 @@ ids! {
     // Constants and literals
     LITERAL_OUT_OF_RANGE = "literal-out-of-range": "a number that its type cannot hold",
     CONST_EXPRESSION = "const-expression": "an expression that is not known at compile time where it must be",
-    CONST_OVERFLOW = "const-overflow": "arithmetic of constants that does not fit its type",
-    RECURSIVE_CONST = "recursive-const": "a constant that needs its own value",
+    CONST_OVERFLOW = "const-overflow": "constant arithmetic that overflows its type",
+    RECURSIVE_CONST = "recursive-const": "a constant that depends on itself",
     DIVISION_BY_ZERO = "division-by-zero": "an integer division by a constant zero",
-    INDEX_OUT_OF_RANGE = "index-out-of-range": "a constant index that the array does not have",
+    INDEX_OUT_OF_RANGE = "index-out-of-range": "a constant index outside the array",
 
     // Expressions and statements
     NOT_A_VALUE = "not-a-value": "a function, kernel or type where a value is needed, or something that has no value",
     NOT_CALLABLE = "not-callable": "a call of something that is not a function",
     CALL_ARITY = "call-arity": "a call with too many or too few arguments",
     TYPE_ARGUMENT = "type-argument": "a built-in without the type that it needs, or with one that it does not take",
-    CONST_ARGUMENTS = "const-arguments": "too many or too few constants between `::<` and `>`, or something else there",
-    TOO_MANY_INSTANCES = "too-many-instances": "a function with const parameters that asks for ever more instances",
-    INVALID_ORDER = "invalid-order": "an order that an atomic load or store does not have",
-    MISSING_FIELD = "missing-field": "a struct literal that leaves fields out",
+    CONST_ARGUMENTS = "const-arguments": "too many or too few constants between `::<` and `>`, or arguments that are not constants",
+    TOO_MANY_INSTANCES = "too-many-instances": "a function with const parameters that needs endlessly many instances",
+    INVALID_ORDER = "invalid-order": "an order that an atomic load or store does not support",
+    MISSING_FIELD = "missing-field": "a struct literal with missing fields",
     DUPLICATE_FIELD = "duplicate-field": "a field that is given or declared twice",
     NOT_A_PLACE = "not-a-place": "a value that cannot be assigned to, or has no address",
     IMMUTABLE_ASSIGN = "immutable-assign": "an assignment to a variable that is not `mut` and has a value",
     UNSET_VARIABLE = "unset-variable": "a variable that is read before it has a value",
     CONST_POINTER_ASSIGN = "const-pointer-assign": "an assignment through a `*const` pointer",
     MISSING_ELSE = "missing-else": "an `if` whose value is used, without `else`",
-    MISSING_RETURN = "missing-return": "a function that can end without its value",
+    MISSING_RETURN = "missing-return": "a function that can end without returning a value",
     BREAK_OUTSIDE_LOOP = "break-outside-loop": "`break` or `continue` outside a loop",
     MISPLACED_RANGE = "misplaced-range": "a range that is not the head of a `for`",
     MISPLACED_STRING = "misplaced-string": "a string that is neither an argument of `printf` nor the message of `assert`",
     MISPLACED_SHARED = "misplaced-shared": "`shared` memory declared inside a block",
     PRINTF_FORMAT = "printf-format": "a conversion that `printf` does not have on a GPU",
-    PRINTF_ARGUMENTS = "printf-arguments": "arguments that do not go with the format",
+    PRINTF_ARGUMENTS = "printf-arguments": "arguments that do not match the format",
 
     // Launches
     CALL_KERNEL = "call-kernel": "a kernel that is called instead of launched",
     LAUNCH_NOT_KERNEL = "launch-not-kernel": "a launch of something that is not a kernel",
     LAUNCH_ARITY = "launch-arity": "a launch with too many or too few arguments",
     LAUNCH_CONFIG = "launch-config": "a launch without grid or block, or with an option that does not exist",
-    LAUNCH_DIMENSION = "launch-dimension": "a grid or block size that no GPU takes",
+    LAUNCH_DIMENSION = "launch-dimension": "a grid or block size that no GPU supports",
     BLOCK_TOO_LARGE = "block-too-large": "a block of more than 1,024 threads",
     LAUNCH_BOUNDS_EXCEEDED = "launch-bounds-exceeded": "a block of more threads than the kernel's launch bounds",
     LOCAL_POINTER_ARGUMENT = "local-pointer-argument": "a launch argument that points to shared or local memory",
@@ -108,10 +108,10 @@ ids! {
     UNUSED_SHARED = "unused-shared": "`shared` memory that is never read",
     UNUSED_FUNCTION = "unused-function": "a function that no kernel calls",
     UNUSED_LABEL = "unused-label": "a label that no `break` or `continue` goes to",
-    UNUSED_RESULT = "unused-result": "a value that is computed and dropped",
+    UNUSED_RESULT = "unused-result": "a value that is computed but not used",
     UNREACHABLE_CODE = "unreachable-code": "code that never runs",
     DIVERGENT_BARRIER = "divergent-barrier": "a barrier that some threads of a block may not reach",
-    TOOL_WARNING = "tool-warning": "what NVIDIA's compiler or linker warned of",
+    TOOL_WARNING = "tool-warning": "a warning from NVIDIA's compiler or linker",
 }
 
 /// The ids of warnings; all others are errors.
@@ -128,17 +128,18 @@ pub const WARNINGS: &[&str] = &[
     TOOL_WARNING,
 ];
 
-/// Every id that the reference explains, with its meaning: [`ALL`], and what `gridlet run --check` finds.
+/// Every id that the reference explains, with its meaning: [`ALL`], and the findings of `gridlet run
+/// --check`.
 pub fn explained() -> impl Iterator<Item = (&'static str, &'static str)> {
     ALL.iter().copied().chain(Kind::ALL.map(|kind| (kind.id(), kind.meaning())))
 }
 
-/// The one of these that is most likely meant by an id that does not exist.
+/// The known id nearest to an unknown one, as a suggestion.
 pub fn nearest(id: &str) -> Option<&'static str> {
     super::nearest(id, explained().map(|(known, _)| known))
 }
 
-/// What an id means; `None` for what is not an id.
+/// The meaning of an id; `None` for an unknown id.
 pub fn lookup(id: &str) -> Option<&'static str> {
     ALL.iter().find(|(known, _)| *known == id).map(|(_, explanation)| *explanation)
 }

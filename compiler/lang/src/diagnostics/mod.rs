@@ -13,7 +13,7 @@ pub use render::{render, to_json};
 
 use crate::source::Span;
 
-/// How bad it is.
+/// The severity of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Does not stop a build.
@@ -25,28 +25,28 @@ pub enum Severity {
 /// A place in the source with a remark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// Where.
+    /// The place.
     pub span: Span,
-    /// What is to be said of it; may be empty.
+    /// The remark; may be empty.
     pub message: String,
-    /// Whether this is where the problem is; other labels explain.
+    /// Whether the problem is here; other labels give context.
     pub primary: bool,
 }
 
-/// One message.
+/// A message to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
     /// Stable, kebab-case: `launch-arity`.
     pub id: &'static str,
     /// One line, no final full stop.
     pub message: String,
-    /// Where; the first primary label gives the position.
+    /// The places; the first primary label gives the message its position.
     pub labels: Vec<Label>,
-    /// More lines under the source.
+    /// Further lines, shown below the source.
     pub notes: Vec<String>,
-    /// What to do.
+    /// How to fix the problem.
     pub hint: Option<String>,
 }
 
@@ -75,7 +75,7 @@ impl Diagnostic {
         self
     }
 
-    /// Says something beside the caret of the first label.
+    /// Sets the remark at the first label.
     pub fn at_caret(mut self, message: impl Into<String>) -> Self {
         if let Some(label) = self.labels.first_mut() {
             label.message = shortened(message);
@@ -83,7 +83,7 @@ impl Diagnostic {
         self
     }
 
-    /// Points at another place that explains.
+    /// Adds a secondary label at another place.
     pub fn label(mut self, span: Span, message: impl Into<String>) -> Self {
         self.labels.push(Label { span, message: shortened(message), primary: false });
         self
@@ -95,17 +95,17 @@ impl Diagnostic {
         self
     }
 
-    /// Says what to do.
+    /// Sets the hint: how to fix the problem.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(shortened(hint));
         self
     }
 }
 
-/// The longest name, in characters, that a message has whole.
+/// The maximum length of a name in a message, in characters; longer names are shortened.
 const MAX_NAME: usize = 80;
 
-/// A message in which names that are too long have a `…` in place of their middle.
+/// A message in which the middle of each overlong name is replaced by `…`.
 fn shortened(message: impl Into<String>) -> String {
     let message = message.into();
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -130,8 +130,7 @@ fn shortened(message: impl Into<String>) -> String {
     text
 }
 
-/// The most errors, or else warnings, that one run reports; those of a program that is wrong all over help
-/// nobody.
+/// The maximum number of errors, and of warnings, that one run reports; more would not help anyone.
 pub const MAX_MESSAGES: usize = 200;
 
 /// Collects the errors of a stage, or its warnings.
@@ -141,7 +140,7 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Adds a message. After [`MAX_MESSAGES`] it only says, once, that there are more.
+    /// Adds a message. Once there are [`MAX_MESSAGES`], adds a single note that there are more, then nothing.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         if self.list.len() < MAX_MESSAGES {
             self.list.push(diagnostic);
@@ -150,7 +149,7 @@ impl Collector {
                 Severity::Warning => (ids::TOO_MANY_WARNINGS, "warnings"),
                 Severity::Error => (ids::TOO_MANY_ERRORS, "errors"),
             };
-            let message = format!("more than {MAX_MESSAGES} {what}; the rest is not shown");
+            let message = format!("more than {MAX_MESSAGES} {what}; the rest are not shown");
             let last = Diagnostic::new(diagnostic.severity, id, message);
             self.list.push(last.primary(label.span));
         }
@@ -161,40 +160,40 @@ impl Collector {
         diagnostics.into_iter().for_each(|diagnostic| self.push(diagnostic));
     }
 
-    /// The message that was added last.
+    /// The last message added.
     pub fn last_mut(&mut self) -> Option<&mut Diagnostic> {
         self.list.last_mut()
     }
 
-    /// Takes the messages out that came after the first `count`.
+    /// Removes and returns the messages after the first `count`.
     pub fn take_since(&mut self, count: usize) -> Vec<Diagnostic> {
         self.list.split_off(count.min(self.list.len()))
     }
 
-    /// How many messages there are.
+    /// The number of messages.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no messages.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Whether no more messages are shown.
+    /// Whether further messages are dropped.
     pub fn is_full(&self) -> bool {
         self.list.len() > MAX_MESSAGES
     }
 
-    /// The messages, in the order in which they came.
+    /// The messages, in the order in which they were added.
     pub fn into_vec(self) -> Vec<Diagnostic> {
         self.list
     }
 }
 
-/// Sorts messages by where they point, files in the order of their ids.
+/// Sorts messages by position, files in the order of their ids.
 pub fn sort(diagnostics: &mut [Diagnostic]) {
-    // The remark that there are more stays last.
+    // The note that there are more stays last.
     diagnostics.sort_by_key(|diagnostic| {
         let at = diagnostic.labels.first().map(|label| (label.span.file, label.span.start));
         (matches!(diagnostic.id, ids::TOO_MANY_ERRORS | ids::TOO_MANY_WARNINGS), at)

@@ -1,11 +1,11 @@
-//! Suggestions for names that nothing declares.
+//! Suggestions for unknown names.
 
-/// The candidate that was most likely meant, if one is near enough.
+/// The candidate nearest to a name, if one is near enough to have been meant.
 pub(crate) fn nearest<'n>(
     name: &str,
     candidates: impl Iterator<Item = &'n str>,
 ) -> Option<&'n str> {
-    // A third of the letters may differ; of one or two letters none may but by case.
+    // A third of the letters may differ. Names of one or two letters may differ only in case.
     let limit = name.len() / 3;
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {
@@ -21,7 +21,7 @@ pub(crate) fn nearest<'n>(
     best.map(|(_, candidate)| candidate)
 }
 
-/// How many letters to insert, delete, replace or swap with the next to make `b` from `a` (the optimal
+/// The number of letters to insert, delete, replace or swap with the next to turn `a` into `b` (the optimal
 /// string alignment distance).
 fn distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.as_bytes(), b.as_bytes());
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn nearest_takes_only_what_is_near() {
+    fn nearest_takes_only_near_names() {
         let known = ["thread_idx", "block_idx", "n", "COUNT"];
         let near = |name| nearest(name, known.into_iter());
         assert_eq!(near("thread_id"), Some("thread_idx"));

@@ -1,20 +1,20 @@
-//! The reference of messages, `docs/errors.md`: what each id means, a program that causes it, and the same one
-//! without the mistake.
+//! The reference of messages, `docs/errors.md`: for each id its meaning, a program that causes it, and the
+//! corrected program.
 
 /// The whole reference.
 pub const TEXT: &str = include_str!("../../docs/errors.md");
 
-/// What the reference says of an id.
+/// An entry of the reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The id.
     pub id: &'static str,
-    /// All of it, as Markdown, the heading left out.
+    /// The entry in Markdown, without its heading.
     pub text: &'static str,
 }
 
 impl Entry {
-    /// Its programs: first the wrong one, then that without the mistake; none where that would be too long.
+    /// Its programs: first the wrong one, then the corrected one; none where they would be too long.
     pub fn programs(&self) -> impl Iterator<Item = &'static str> {
         let fenced = self.text.split("\n```grid\n").skip(1);
         fenced.map(|rest| rest.split_once("```").map_or(rest, |(program, _)| program))

@@ -8,9 +8,10 @@ use super::excerpt::View;
 use super::{Diagnostic, Severity};
 use crate::source::{FileId, SourceMap, Span};
 
-/// Messages as people read them: the source line with a caret, notes and a hint, one after the other. Of a line
-/// of more than 400 characters they show what stands around the labels.
-/// With `color`, ANSI escapes for a terminal.
+/// Messages for people: the source line with a caret, notes and a hint, one message after another. Of a line
+/// of more than 400 characters only the text around the labels is shown.
+///
+/// With `color`, the text contains ANSI escapes for a terminal.
 pub fn render(diagnostics: &[Diagnostic], sources: &SourceMap, color: bool) -> String {
     let config = term::Config::default();
     let mut buffer = if color { termcolor::Buffer::ansi() } else { termcolor::Buffer::no_color() };
@@ -18,7 +19,7 @@ pub fn render(diagnostics: &[Diagnostic], sources: &SourceMap, color: bool) -> S
         let view = View::new(diagnostic, sources);
         let report = to_report(diagnostic, &view);
         if term::emit_to_write_style(&mut buffer, &config, &view, &report).is_err() {
-            // A label outside its file: say at least the message.
+            // A label lies outside its file: show the message without the source.
             let text = format!("error[{}]: {}\n\n", diagnostic.id, diagnostic.message);
             let _ = std::io::Write::write_all(&mut buffer, text.as_bytes());
         }
@@ -46,7 +47,7 @@ fn to_report(diagnostic: &Diagnostic, view: &View<'_>) -> report::Diagnostic<Fil
         .with_notes(notes.chain(hint).collect())
 }
 
-/// Sets the lines after the first under the text of the first.
+/// Indents all lines after the first to align with it.
 fn indent(text: &str) -> String {
     text.replace('\n', "\n      ")
 }
@@ -154,7 +155,7 @@ mod tests {
         assert_eq!(value["hint"], "write `good`");
     }
 
-    /// A name of five letters amid `before` and `after` bytes of comments on one line.
+    /// A long line: a name of five letters between `before` and `after` bytes of comments.
     fn long_line(before: usize, after: usize) -> (String, usize) {
         let comment = |bytes: usize| format!("/*{}*/", "é ".repeat(bytes / 3));
         let before = comment(before);
@@ -202,7 +203,7 @@ mod tests {
         let start = std::time::Instant::now();
         let shown = render(&vec![message; 200], &sources, false);
         assert!(shown.len() < 200 * 5000, "{} bytes", shown.len());
-        // Looking at the line once a message takes minutes.
+        // Scanning the line once per message takes minutes.
         assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
     }
 

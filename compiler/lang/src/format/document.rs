@@ -1,50 +1,50 @@
-//! What is printed: tokens, places where a line may break, and groups of those that break together.
+//! The document to print: tokens, possible line breaks, and groups of breaks that break together.
 
 /// Index of a group.
 pub(super) type GroupId = usize;
 
-/// How a place breaks when its group does not fit on the line.
+/// When a possible break in a group that does not fit on the line becomes a line break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BreakKind {
     /// Always.
     Together,
-    /// If what follows, up to the next place, does not fit.
+    /// If the text up to the next possible break does not fit.
     Fill,
-    /// If the group with this id was broken, whatever its own group does.
+    /// If the group with this id was broken, independent of its own group.
     With(GroupId),
-    /// Only where a comment ends the line.
+    /// Only after a comment that ends the line.
     Never,
 }
 
-/// A place where a line may break.
+/// A possible line break.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Break {
-    /// When it does.
+    /// When it becomes a line break.
     pub(super) kind: BreakKind,
-    /// Whether the new line is a level deeper than the line on which the group started.
+    /// Whether the new line is indented one level more than the line on which the group started.
     pub(super) deeper: bool,
-    /// Whether a space stands here if it does not.
+    /// Whether it is printed as a space if it does not break.
     pub(super) space: bool,
-    /// Whether a blank line of the source is kept.
+    /// Whether a blank line in the source is kept.
     pub(super) blank: bool,
-    /// Whether a closing delimiter follows, before which comments are a level deeper.
+    /// Whether a closing delimiter follows; comments before it are indented one level more.
     pub(super) closing: bool,
 }
 
 /// A part of a document.
 #[derive(Clone, Debug)]
 pub(super) enum Part {
-    /// The token of this index, with the comments before it.
+    /// The token with this index, preceded by its comments.
     Token(usize),
-    /// A space, or a line break.
+    /// A possible line break.
     Break(Break),
-    /// A comma if the group is broken.
+    /// A comma, if the group is broken.
     Comma,
-    /// The starts of groups, the outermost first. Filled in where an operand turns out to have operators.
+    /// The starts of groups, outermost first. Filled in when an operand turns out to have operators.
     Open(Vec<GroupId>),
     /// The end of the innermost group.
     Close,
-    /// After `=`: a line break if the group that follows fits on a line of its own, but not here.
+    /// After `=`: breaks if the following group fits on a line of its own, but not on this one.
     Value(GroupId),
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Group {
     pub(super) first: usize,
     /// Its last token.
     pub(super) last: usize,
-    /// Whether it breaks even if it would fit.
+    /// Whether it breaks even if it fits on the line.
     pub(super) forced: bool,
 }
 
@@ -73,7 +73,7 @@ pub(super) struct Document {
 }
 
 impl Break {
-    /// A break of a group's kind: a level deeper, with a space if it stays on the line.
+    /// A break that indents by one level, or a space.
     pub(super) const SPACE: Break = Break {
         kind: BreakKind::Together,
         deeper: true,
@@ -82,9 +82,9 @@ impl Break {
         closing: false,
     };
 
-    /// The same without a space.
+    /// A break that indents by one level, or nothing.
     pub(super) const TIGHT: Break = Break { space: false, ..Break::SPACE };
 
-    /// A space, unless a comment ends the line.
+    /// A space, or a line break after a comment that ends the line.
     pub(super) const STAY: Break = Break { kind: BreakKind::Never, ..Break::SPACE };
 }

@@ -1,12 +1,14 @@
-//! The layout of source text: `gridlet fmt`.
+//! The formatter, `gridlet fmt`.
 //!
-//! A text that parses becomes a list of tokens with the comments between them (`trivia`); those become a
-//! document of groups that stand on one line if they fit (`document`), built by walking the tokens along the
-//! grammar (`build`); printing it is one pass (`print`). No step knows what names mean, and the result has the
-//! very tokens of the source but for commas before a closing delimiter, which is checked at the end.
+//! A text that parses becomes a list of tokens with the comments between them (`trivia`); walking the tokens
+//! along the grammar (`build`) turns these into a document of groups, each of which stays on one line if it
+//! fits (`document`); the document is printed in one pass (`print`). No step resolves names. The result has
+//! exactly the tokens of the source, apart from commas before a closing delimiter; this is checked at the
+//! end.
 //!
-//! The style is that of rustfmt, with two choices of the author that are kept: a block of one statement that
-//! was written on one line stays there if it fits, and so does a struct. One blank line is kept where there were some.
+//! The style is rustfmt's, except that two choices of the author are kept: a block of one statement written
+//! on one line stays on one line if it fits, and so does a struct. Consecutive blank lines are reduced to
+//! one.
 
 mod build;
 mod document;
@@ -20,19 +22,19 @@ use crate::syntax::Token;
 
 use trivia::Source;
 
-/// The longest line that is filled, in characters.
+/// The maximum line width, in characters.
 pub const WIDTH: usize = 100;
 
-/// Spaces of a level.
+/// Spaces per level of indentation.
 const INDENT: usize = 4;
 
 /// Formats the first file of a map.
 ///
-/// Formatting twice gives what formatting once gives. Lines end as the first one of the source does, with `\n` or
-/// with `\r\n`; a byte order mark is left out.
+/// Formatting is idempotent. Line endings follow the first line of the source, `\n` or `\r\n`; a byte order
+/// mark is removed.
 ///
 /// # Errors
-/// [`Error::Program`] if the file has syntax errors: its tokens cannot be trusted then.
+/// [`Error::Program`] if the file has syntax errors, because its tokens cannot be trusted then.
 pub fn format(sources: &SourceMap) -> Result<String> {
     let (_, diagnostics) = crate::syntax::parse(sources, FileId(0));
     if diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
@@ -47,7 +49,7 @@ pub fn format(sources: &SourceMap) -> Result<String> {
     Ok(if has_returns { formatted.replace('\n', "\r\n") } else { formatted })
 }
 
-/// Whether the result says what the source says.
+/// Checks that the result has the tokens and comments of the source.
 fn check(source: &Source<'_>, formatted: &str) -> Result<()> {
     let after = Source::read(formatted);
     let same = source.texts().eq(after.texts()) && source.comment_lines().eq(after.comment_lines());
@@ -57,7 +59,7 @@ fn check(source: &Source<'_>, formatted: &str) -> Result<()> {
     }
 }
 
-/// Whether a comma before this token says nothing.
+/// Whether a comma before this token is redundant.
 fn closes(token: Token) -> bool {
     matches!(
         token,

@@ -1,4 +1,4 @@
-//! A document to text, in one pass: a group stands on one line if it fits there.
+//! Prints a document in one pass: a group stays on one line if it fits there.
 
 use super::document::{Break, BreakKind, Document, GroupId, Part};
 use super::trivia::{Comment, Source, trim, trim_end};
@@ -33,15 +33,15 @@ pub(super) fn print(source: &Source<'_>, document: &Document) -> String {
     printer.out
 }
 
-/// How wide parts are if no line breaks in them.
+/// The widths of parts printed without line breaks.
 struct Measures {
-    /// Width of all parts before each.
+    /// The total width of the parts before each part.
     before: Vec<usize>,
-    /// From each part to the next place where a line may break.
+    /// The width from each part to the next possible line break.
     tail: Vec<usize>,
-    /// How many groups that must break start before each part.
+    /// The number of forced groups that start before each part.
     forced: Vec<usize>,
-    /// How many line breaks must stand before each token.
+    /// The number of mandatory line breaks before each token.
     hard: Vec<usize>,
 }
 
@@ -58,7 +58,7 @@ impl Measures {
             Part::Token(index) => {
                 let gap = &source.gaps[*index];
                 let comments = gap.comments[gap.inline..].iter().map(|comment| {
-                    // The lines after the first may get another indentation.
+                    // The indentation of the following lines may change.
                     let line = source.comment_text(*comment).split('\n').next();
                     trim_end(line.unwrap_or_default()).chars().count() + 1
                 });
@@ -98,12 +98,12 @@ impl Measures {
     }
 }
 
-/// A group that is being printed.
+/// A group being printed.
 #[derive(Clone, Copy)]
 struct Frame {
-    /// Spaces before the line on which it started.
+    /// The indentation of the line on which it started.
     base: usize,
-    /// Whether its lines break.
+    /// Whether its breaks become line breaks.
     broken: bool,
 }
 
@@ -112,20 +112,20 @@ struct Printer<'a> {
     document: &'a Document,
     measures: Measures,
     out: String,
-    /// Characters on the line, those of a pending indentation included.
+    /// The current column, including pending indentation.
     column: usize,
-    /// Whether nothing stands on the line yet; its spaces are written with the first text.
+    /// Whether the line is still empty; its indentation is written with the first text.
     fresh: bool,
     line_indent: usize,
     open: Vec<Frame>,
     was_broken: Vec<bool>,
     /// Index of the next token.
     next: usize,
-    /// Tokens before which the comments that end a line have been printed.
+    /// The trailing comments before this token have been printed.
     flushed: usize,
-    /// Whether those on lines of their own before the next token have been.
+    /// Whether the comments on their own lines before the next token have been printed.
     own_printed: bool,
-    /// Whether the last place stood before a closing delimiter.
+    /// Whether the last possible break was before a closing delimiter.
     closing: bool,
 }
 
@@ -134,7 +134,7 @@ impl Printer<'_> {
         self.open.last().copied().unwrap_or(Frame { base: 0, broken: true })
     }
 
-    /// Whether a group fits on a line from a column on.
+    /// Whether a group fits on a line, starting at a column.
     fn fits(&self, id: GroupId, column: usize) -> bool {
         let group = &self.document.groups[id];
         let measures = &self.measures;
@@ -211,7 +211,7 @@ impl Printer<'_> {
                 self.out.push('\n');
             }
             self.own_comments(false);
-            // That ended with a line break.
+            // The comments ended with a line break.
             self.set_indent(base);
         } else {
             self.newline(base + if place.deeper { INDENT } else { 0 });
@@ -243,7 +243,7 @@ impl Printer<'_> {
         self.column += text.chars().count();
     }
 
-    /// The comments that end the line of the last token.
+    /// Prints the comments that end the line of the last token.
     fn flush_trailing(&mut self) {
         let source = self.source;
         let Some(gap) = source.gaps.get(self.next).filter(|_| self.flushed <= self.next) else {
@@ -256,7 +256,7 @@ impl Printer<'_> {
         }
     }
 
-    /// The comments on lines of their own before the next token, and a line break.
+    /// Prints the comments on their own lines before the next token, and a line break.
     fn own_comments(&mut self, keeps_last_blank: bool) {
         let source = self.source;
         let gap = &source.gaps[self.next];

@@ -1,4 +1,4 @@
-//! Tokens with the comments between them.
+//! Tokens and the comments between them.
 
 use super::closes;
 use crate::diagnostics::Collector;
@@ -10,39 +10,39 @@ use crate::syntax::{Lexeme, Token, lex};
 pub(super) struct Comment {
     start: usize,
     end: usize,
-    /// Whether a blank line stands before it.
+    /// Whether a blank line precedes it.
     pub(super) blank: bool,
 }
 
-/// What stands between a token and the one before it.
+/// The gap between a token and its predecessor.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gap {
     /// The comments, in order.
     pub(super) comments: Vec<Comment>,
-    /// So many of them end the line of the token before.
+    /// The number of comments on the line of the previous token.
     pub(super) trailing: usize,
-    /// From this one on they stand on the line of the token after.
+    /// Index of the first comment on the line of the next token.
     pub(super) inline: usize,
     /// Whether there is a line break.
     pub(super) newline: bool,
-    /// Whether a blank line stands before the token or the comments on its line.
+    /// Whether a blank line precedes the token or the comments on its line.
     pub(super) blank: bool,
-    /// Whether a line break must stand here: after a comment that ended its line, or in one.
+    /// Whether a line break is mandatory: after a comment that ended its line, or within one.
     pub(super) hard: bool,
 }
 
 impl Gap {
-    /// Whether a comment stands on a line of its own here.
+    /// Whether it has a comment on a line of its own.
     pub(super) fn has_own_lines(&self) -> bool {
         self.trailing < self.inline
     }
 
-    /// Whether the line before ends with a comment, or one of its own follows.
+    /// Whether the previous line ends with a comment, or a comment on its own line follows.
     pub(super) fn breaks(&self) -> bool {
         self.inline > 0
     }
 
-    /// Whether a blank line stands between the line before and what follows it.
+    /// Whether a blank line follows the previous line.
     pub(super) fn starts_blank(&self) -> bool {
         match self.has_own_lines() {
             true => self.comments[self.trailing].blank,
@@ -51,17 +51,17 @@ impl Gap {
     }
 }
 
-/// A text as tokens and gaps.
+/// A text, split into tokens and gaps.
 pub(super) struct Source<'a> {
     text: &'a str,
-    /// The last is `End`. Commas before a closing delimiter are left out.
+    /// The tokens; the last is `End`. Commas before a closing delimiter are left out.
     pub(super) tokens: Vec<Lexeme>,
-    /// One before each token.
+    /// The gap before each token.
     pub(super) gaps: Vec<Gap>,
 }
 
 impl<'a> Source<'a> {
-    /// Reads a text whose lines end with `\n` alone.
+    /// Splits a text whose lines end with `\n`.
     pub(super) fn read(text: &'a str) -> Self {
         let lexemes = lex(text, FileId(0), &mut Collector::default());
         let mut source = Source { text, tokens: vec![], gaps: vec![] };
@@ -87,7 +87,7 @@ impl<'a> Source<'a> {
         &self.text[lexeme.start as usize..lexeme.end as usize]
     }
 
-    /// The text of a comment. A line comment has no spaces at its end.
+    /// The text of a comment. Trailing spaces of a line comment are removed.
     pub(super) fn comment_text(&self, comment: Comment) -> &'a str {
         trim_end(&self.text[comment.start..comment.end])
     }
@@ -97,7 +97,7 @@ impl<'a> Source<'a> {
         (0..self.tokens.len()).map(|index| self.token_text(index))
     }
 
-    /// The lines of all comments, without the space around them, which may change.
+    /// The lines of all comments, without surrounding space, which may change.
     pub(super) fn comment_lines(&self) -> impl Iterator<Item = &'a str> {
         self.gaps
             .iter()
@@ -106,13 +106,13 @@ impl<'a> Source<'a> {
     }
 }
 
-/// What a gap is made of.
+/// A piece of a gap.
 enum Piece {
     Newline,
     Comment(usize, usize),
 }
 
-/// Adds the line breaks and comments of a range without tokens.
+/// Adds the line breaks and comments in a range without tokens.
 fn pieces_of(text: &str, range: std::ops::Range<usize>, pieces: &mut Vec<Piece>) {
     let bytes = &text.as_bytes()[..range.end];
     let mut at = range.start;
@@ -147,7 +147,7 @@ fn pieces_of(text: &str, range: std::ops::Range<usize>, pieces: &mut Vec<Piece>)
     }
 }
 
-/// Makes a gap of its pieces.
+/// Makes a gap from its pieces.
 fn gap(text: &str, pieces: &[Piece], is_first: bool, token: Token) -> Gap {
     let mut gap = Gap::default();
     let mut newlines = 0;
@@ -178,7 +178,7 @@ fn gap(text: &str, pieces: &[Piece], is_first: bool, token: Token) -> Gap {
     }
     gap.newline = pieces.iter().any(|piece| matches!(piece, Piece::Newline)) || gap.hard;
     gap.hard |= gap.inline > 0;
-    // The last line break may stand before comments on the token's line.
+    // The last line break may precede comments on the token's line.
     gap.blank = match gap.comments.get(gap.inline) {
         Some(comment) => comment.blank,
         None => newlines > 1,
@@ -190,12 +190,12 @@ fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\r' | '\x0c')
 }
 
-/// Without the spaces at the end.
+/// Removes trailing spaces.
 pub(super) fn trim_end(text: &str) -> &str {
     text.trim_end_matches(is_space)
 }
 
-/// Without the spaces around it.
+/// Removes surrounding spaces.
 pub(super) fn trim(text: &str) -> &str {
     text.trim_matches(is_space)
 }

@@ -1,7 +1,7 @@
-//! Operations of warps and blocks that a target lacks, as functions made of shuffles and barriers.
+//! Implements warp and block operations that a target lacks as functions of shuffles and barriers.
 //!
-//! Of a warp, every lane of the mask runs the same loop over the mask, so every lane gets the same result, of floats too:
-//! the order of the additions does not depend on who adds.
+//! For a warp operation, every lane of the mask runs the same loop over the mask. So all lanes get the same
+//! result, also for floats: the order of additions is the same in every lane.
 
 use super::build::{BodyBuilder, Signature};
 use super::{
@@ -15,24 +15,24 @@ use crate::error::Result;
 use crate::source::{FileId, Span};
 use crate::types::{Scalar, Type};
 
-/// What a target does in one instruction.
+/// The operations for which a target has an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instructions {
     /// Reductions of `i32` and `u32` over a warp: `redux.sync`, from sm_80 on.
     pub redux: bool,
     /// `match_any`
     pub match_any: bool,
-    /// `sync_threads_count` and its like.
+    /// `sync_threads_count`, `sync_threads_and` and `sync_threads_or`.
     pub barrier_reductions: bool,
-    /// Whether operations tell where they stand, so that each call needs a function with its position.
+    /// Whether operations report their source position, so that each call needs its own function.
     pub positions: bool,
 }
 
 impl Instructions {
-    /// What every GPU that Gridlet builds for does.
+    /// The instructions of every GPU that Gridlet supports.
     pub const GPU: Instructions =
         Instructions { redux: false, match_any: true, barrier_reductions: true, positions: false };
-    /// Nothing but shuffles and barriers, of the CPU device.
+    /// No instructions but shuffles and barriers: the CPU device.
     pub const NONE: Instructions =
         Instructions { redux: false, match_any: false, barrier_reductions: false, positions: true };
 
@@ -47,11 +47,11 @@ impl Instructions {
     }
 }
 
-/// Replaces each operation that the target lacks by a call of a function, which is added once for each type, and for
-/// each position where those matter.
+/// Replaces each operation that the target lacks by a call of a function. One function is added per type, and
+/// per position if positions matter.
 ///
 /// # Errors
-/// Only internal ones.
+/// Only internal errors.
 pub fn expand(module: &mut Module, target: Instructions) -> Result<()> {
     let mut made: Vec<(Builtin, Type, Option<Span>)> = vec![];
     let first = module.functions.len();
@@ -62,7 +62,7 @@ pub fn expand(module: &mut Module, target: Instructions) -> Result<()> {
             else {
                 continue;
             };
-            // What it works on comes last.
+            // The last argument is the value.
             let Some(value) = arguments.last() else { continue };
             let position = target.positions.then_some(function.instructions[inst].span);
             let key = (*builtin, module.operand_type(function, value), position);
@@ -120,8 +120,8 @@ fn add_count(module: &mut Module) -> GlobalId {
     GlobalId(module.globals.len() as u32 - 1)
 }
 
-/// Counts in shared memory. All threads write the zero, so that nobody needs to know which thread it is. The
-/// first barrier keeps it from a thread that still reads the count before.
+/// Counts in shared memory. All threads write the initial zero, so that no thread index is needed. The first
+/// barrier separates it from threads that still read the previous count.
 fn barrier_reduction(builtin: Builtin, op: BlockReduceOp, count: GlobalId) -> Result<Function> {
     let mut body = BodyBuilder::new();
     let barrier = |body: &mut BodyBuilder| {
@@ -132,7 +132,7 @@ fn barrier_reduction(builtin: Builtin, op: BlockReduceOp, count: GlobalId) -> Re
     let zero = Builtin::AtomicStore(Order::Relaxed);
     emit_builtin(&mut body, zero, vec![count.clone(), word(0)], &Type::Unit);
     barrier(&mut body);
-    // For `and`, those for which it is false.
+    // For `and`, counts the threads for which the predicate is false.
     let predicate = Operand::Parameter(0);
     let counted = match op {
         BlockReduceOp::And => {
@@ -214,7 +214,7 @@ fn shuffle(
     emit_builtin(body, Builtin::Shuffle(mode), vec![MASK, value, lane], ty)
 }
 
-/// The number of the lowest lane in `lanes`, and `lanes` without it.
+/// The index of the lowest lane in `lanes`, and `lanes` without it.
 fn lowest(body: &mut BodyBuilder, lanes: Operand) -> (Operand, Operand) {
     let lane = emit_builtin(body, Builtin::Bit(BitOp::Ctz), vec![lanes.clone()], &Type::U32);
     let below = binary(body, BinaryOp::Sub, lanes.clone(), word(1), &Type::U32);
@@ -222,7 +222,7 @@ fn lowest(body: &mut BodyBuilder, lanes: Operand) -> (Operand, Operand) {
     (lane, rest)
 }
 
-/// Writes a loop whose body runs for the number of each lane in `lanes`, from the lowest on.
+/// Emits a loop that runs its body for the index of each lane in `lanes`, in ascending order.
 fn for_each_lane(
     body: &mut BodyBuilder,
     lanes: Operand,
@@ -264,7 +264,7 @@ fn combine(
     binary(body, op, left, right, ty)
 }
 
-/// A whole warp halves its distance five times; any other mask goes lane by lane.
+/// A full warp uses a butterfly of five shuffles; any other mask goes lane by lane.
 fn reduce(op: ReduceOp, ty: &Type) -> BodyBuilder {
     let mut body = BodyBuilder::new();
     let all = word(0xffff_ffff);
@@ -296,7 +296,7 @@ fn reduce(op: ReduceOp, ty: &Type) -> BodyBuilder {
     body
 }
 
-/// The lanes whose value has the bits of this one's.
+/// The lanes whose value has the same bits as this lane's.
 fn match_any(ty: &Type) -> BodyBuilder {
     let mut body = BodyBuilder::new();
     let bits = match *ty {

@@ -1,6 +1,7 @@
-//! Who calls, who launches and who uses what.
+//! The graph of calls, launches and uses of globals.
 //!
-//! All answers are for a whole module at once: to walk from each kernel anew would take kernels times functions.
+//! Each query answers for a whole module at once: a separate walk per kernel would take time proportional to
+//! kernels times functions.
 
 use super::{
     Function, FunctionId, GEOMETRY_DYNAMIC_SHARED, Global, GlobalId, InstKind, KernelId, Module,
@@ -9,10 +10,10 @@ use super::{
 use crate::builtins::Builtin;
 use crate::types::Type;
 
-/// Who calls whom. A launch is no call.
+/// The call graph. Launches are not calls.
 #[derive(Clone, Debug)]
 pub struct CallGraph {
-    /// By function, whom it calls, each once.
+    /// By function, its callees, each once.
     callees: Vec<Vec<usize>>,
 }
 
@@ -29,7 +30,7 @@ impl CallGraph {
         CallGraph { callees: callees.collect() }
     }
 
-    /// By function, whether `is` holds for it or one that it may call, directly or through others.
+    /// By function, whether `is` holds for it or for a function that it may call, directly or indirectly.
     pub fn may_reach(&self, is: impl Fn(FunctionId) -> bool) -> Vec<bool> {
         let edges = self.callees.iter().enumerate();
         let edges = edges.flat_map(|(from, callees)| callees.iter().map(move |&to| (from, to)));
@@ -37,13 +38,13 @@ impl CallGraph {
         reach::leading_to(self.callees.len(), edges, seeds)
     }
 
-    /// By function, whether it may call itself, if through others.
+    /// By function, whether it may call itself, directly or indirectly.
     pub fn recursive(&self) -> Vec<bool> {
         reach::on_cycles(&self.callees)
     }
 
-    /// By kernel, what its body and every function that it may call have, each once and in ascending order. `own` is
-    /// what each function has by itself.
+    /// By kernel, the union of `own` over its body and all functions that it may call, without duplicates and
+    /// in ascending order. `own` is each function's own contribution.
     fn gather<T: Copy + Ord>(&self, module: &Module, own: &[Vec<T>]) -> Vec<Vec<T>> {
         let has_any = self.may_reach(|id| !own[id.index()].is_empty());
         let mut seen_by = vec![usize::MAX; self.callees.len()];
@@ -70,14 +71,14 @@ fn each_once<T: Ord>(mut items: Vec<T>) -> Vec<T> {
     items
 }
 
-/// By kernel, whether `is` holds for its body or a function that this may call.
+/// By kernel, whether `is` holds for its body or for a function that it may call.
 pub fn of_kernels(module: &Module, is: impl Fn(&Function) -> bool) -> Vec<bool> {
     let may = CallGraph::of(module).may_reach(|id| is(module.function(id)));
     module.kernels.iter().map(|kernel| may[kernel.body.index()]).collect()
 }
 
-/// By kernel, those that it, or a function that it may call, may launch: each once, in the order of the source. The
-/// answer is the same before and after launches are lowered.
+/// By kernel, the kernels that it, or a function that it may call, may launch: without duplicates, in source
+/// order. The result is the same before and after launches are lowered.
 pub fn launched(module: &Module) -> Vec<Vec<KernelId>> {
     let own = module.functions.iter().map(|function| {
         let mut launched = Vec::new();
@@ -96,8 +97,8 @@ pub fn launched(module: &Module) -> Vec<Vec<KernelId>> {
     CallGraph::of(module).gather(module, &own.collect::<Vec<_>>())
 }
 
-/// By kernel, the globals of a kind that it, and every function that it may call, uses: each once, in the order of the
-/// module.
+/// By kernel, the globals that it, or a function that it may call, uses, as far as `is` selects them: without
+/// duplicates, in the order of the module.
 pub fn used_globals(module: &Module, is: impl Fn(&Global) -> bool) -> Vec<Vec<GlobalId>> {
     let own = module.functions.iter().map(|function| {
         let mut used = Vec::new();
@@ -121,7 +122,7 @@ pub fn used_globals(module: &Module, is: impl Fn(&Global) -> bool) -> Vec<Vec<Gl
     CallGraph::of(module).gather(module, &own.collect::<Vec<_>>())
 }
 
-/// Whom the threads of a kernel wait for.
+/// The scopes in which a kernel's threads wait for each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waits {
     /// All threads of the block: barriers.
@@ -130,7 +131,7 @@ pub struct Waits {
     pub warp: bool,
 }
 
-/// By kernel, whom it, or a function that it may call, waits for.
+/// By kernel, the scopes in which it, or a function that it may call, waits.
 pub fn waits(module: &Module) -> Vec<Waits> {
     let uses = |is: fn(&Builtin) -> bool| {
         of_kernels(module, |function| {
@@ -156,7 +157,7 @@ pub fn waits(module: &Module) -> Vec<Waits> {
     block.into_iter().zip(warp).map(|(block, warp)| Waits { block, warp }).collect()
 }
 
-/// By kernel, whether it, or a function that it may call, reads the base of the dynamic shared memory.
+/// By kernel, whether it, or a function that it may call, reads the base of dynamic shared memory.
 pub fn uses_dynamic_shared(module: &Module) -> Vec<bool> {
     of_kernels(module, |function| {
         function.instructions.iter().any(|inst| match &inst.kind {

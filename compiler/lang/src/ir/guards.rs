@@ -1,51 +1,51 @@
-//! Branches that a whole row of threads takes the same way.
+//! Finds branches that all threads of a row take the same way.
 //!
-//! A kernel usually starts with `if i < n`, where `i` grows by one from thread to thread. Such a branch goes the same
-//! way in all threads of a row (those that differ in `thread_idx.x` alone) if it does in the first and the last one
-//! and nothing wraps in between. Whoever runs a row as a loop can find that out before it, and take the branch out
-//! of it.
+//! A kernel usually starts with `if i < n`, where `i` increases by one from thread to thread. In a row
+//! (threads that differ only in `thread_idx.x`), such a branch goes the same way in all threads if it does in
+//! the first and the last one and nothing wraps in between. Codegen that runs a row as a loop can test this
+//! once before the loop and remove the branch from the loop.
 
 use super::{BinaryOp, BlockId, Const, Function, InstId, InstKind, Module, Operand, Terminator};
 use crate::types::{Scalar, Type};
 
-/// Threads of the longest row (CUDA C++ Programming Guide, "Technical Specifications").
-const MOST_THREADS: i64 = 1024;
-/// Guards of a function that are worth a look.
-const MOST_GUARDS: usize = 8;
-/// Operations within one another that are worth a look.
-const MOST_DEPTH: u32 = 32;
-/// Field of the geometry, and of its `dim3`, that tells the threads of a row apart.
+/// Maximum number of threads in a row (CUDA C++ Programming Guide, "Technical Specifications").
+const MAX_THREADS: i64 = 1024;
+/// Maximum number of guards to report per function.
+const MAX_GUARDS: usize = 8;
+/// Maximum depth of nested operations to analyse.
+const MAX_DEPTH: u32 = 32;
+/// The field of the geometry, and of its `dim3`, that distinguishes the threads of a row.
 const THREAD_IDX: u32 = 0;
 const X: u32 = 0;
 
-/// A branch on a comparison of a value that steps along a row with one that does not.
+/// A branch on a comparison between a value that steps along a row and one that is constant in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Guard {
     /// The comparison, a `bool`.
     pub condition: InstId,
-    /// What is compared: the value that steps, then the other one.
+    /// The operands: the stepping value, then the other one.
     pub compared: (Operand, Operand),
-    /// Whether it is `==` or `!=`, which may differ within a row although the ends agree.
+    /// Whether it is `==` or `!=`, which may differ within a row even if both ends agree.
     pub is_equality: bool,
-    /// What the condition is in threads that have work to do.
+    /// The value of the condition in threads that have work to do.
     pub expected: bool,
-    /// What to compute for it, in this order. None of it has an effect.
+    /// The instructions to compute for it, in this order. None has side effects.
     pub needs: Vec<InstId>,
-    /// The integers among them that step, and whether they rise. While none of them wraps, each is what
-    /// the arithmetic of whole numbers gives, and so monotonic.
+    /// The stepping integers among them, and whether they increase. As long as none of them wraps, each
+    /// equals its value in exact arithmetic and so is monotonic.
     pub steps: Vec<(InstId, bool)>,
 }
 
-/// How a value changes along a row.
+/// The change of a value along a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
-    /// Not at all.
+    /// Constant.
     Same,
-    /// By this from one thread to the next, unless it wraps; never 0.
+    /// Changes by this amount from one thread to the next, unless it wraps; never 0.
     Steps(i64),
 }
 
-/// The guards of a kernel's body, in the order of its blocks.
+/// The guards of a kernel's body, in block order.
 pub fn guards(module: &Module, body: &Function) -> Vec<Guard> {
     let stored = stored_once(body);
     let mut rows =
@@ -58,12 +58,12 @@ pub fn guards(module: &Module, body: &Function) -> Vec<Guard> {
     });
     branches
         .filter_map(|(condition, then, _)| rows.guard(condition, !is_idle(body, then)))
-        .take(MOST_GUARDS)
+        .take(MAX_GUARDS)
         .collect()
 }
 
-/// By slot, the value that it has from its only store on; `None` if there are others, or its address is used
-/// otherwise.
+/// By slot, the value of its only store; `None` if there are other stores, or its address is used in other
+/// ways.
 pub fn stored_once(function: &Function) -> Vec<Option<Operand>> {
     let mut stores = vec![Vec::new(); function.slots.len()];
     let mut is_plain = vec![true; function.slots.len()];
@@ -89,9 +89,9 @@ pub fn stored_once(function: &Function) -> Vec<Option<Operand>> {
     stores.into_iter().zip(is_plain).map(one).collect()
 }
 
-/// Whether nothing happens from a block on but the return.
+/// Whether nothing but the return happens from a block on.
 fn is_idle(function: &Function, mut id: BlockId) -> bool {
-    // A way without a loop is no longer than this.
+    // A path without a loop is no longer than this.
     for _ in 0..function.blocks.len() {
         let Some(block) = function.blocks.get(id.index()) else { return false };
         match &block.terminator {
@@ -104,12 +104,12 @@ fn is_idle(function: &Function, mut id: BlockId) -> bool {
     false
 }
 
-/// What is known of the values of a function along a row.
+/// The shapes of a function's values along a row.
 struct Rows<'f> {
     module: &'f Module,
     body: &'f Function,
     stored: &'f [Option<Operand>],
-    /// By instruction; the inner `None` is a value that may be anything.
+    /// By instruction; the inner `None` stands for an arbitrary value.
     shapes: Vec<Option<Option<Shape>>>,
 }
 
@@ -122,7 +122,7 @@ impl Rows<'_> {
         };
         self.integer(left)?;
         let is_equality = matches!(op, BinaryOp::Eq | BinaryOp::Ne);
-        // That all threads of a row are at one place says nothing.
+        // That all threads of a row are equal to something does not help.
         if !op.is_comparison() || is_equality && expected == (*op == BinaryOp::Eq) {
             return None;
         }
@@ -149,7 +149,7 @@ impl Rows<'_> {
             Operand::Const(_) => Some(Shape::Same),
             Operand::Parameter(0) if self.body.takes_geometry => None,
             Operand::Parameter(_) => Some(Shape::Same),
-            Operand::Inst(id) if depth < MOST_DEPTH => {
+            Operand::Inst(id) if depth < MAX_DEPTH => {
                 if let Some(known) = self.shapes.get(id.index())? {
                     return *known;
                 }
@@ -188,7 +188,7 @@ impl Rows<'_> {
 
     fn combine(&self, op: BinaryOp, right: &Operand, shapes: (Shape, Shape)) -> Option<Shape> {
         let steps = match (op, shapes) {
-            // A divisor that may be 0 was tested on the way to the division.
+            // A divisor that may be 0 is tested before the division.
             (BinaryOp::Div | BinaryOp::Rem, (Shape::Same, Shape::Same)) => {
                 return matches!(right, Operand::Const(_)).then_some(Shape::Same);
             }
@@ -207,15 +207,15 @@ impl Rows<'_> {
         (steps != 0).then_some(Shape::Steps(steps))
     }
 
-    /// Whether a value that steps can wrap no more than once in a row, so that its ends tell.
+    /// Whether a stepping value can wrap at most once in a row, so that checking both ends is enough.
     fn fits(&self, id: InstId, shape: Shape) -> bool {
         let Shape::Steps(step) = shape else { return true };
         let Some(scalar) = self.integer(&Operand::Inst(id)) else { return false };
-        let span = i128::from(step).abs() * i128::from(MOST_THREADS);
+        let span = i128::from(step).abs() * i128::from(MAX_THREADS);
         span < 1 << (scalar.bits() - 1)
     }
 
-    /// Which field of the geometry an operand is.
+    /// The field of the geometry that an operand reads, if any.
     fn geometry_field(&self, operand: &Operand) -> Option<u32> {
         let Operand::Inst(id) = operand else { return None };
         match &self.body.instructions.get(id.index())?.kind {
@@ -226,8 +226,8 @@ impl Rows<'_> {
         }
     }
 
-    /// Lists what an operand whose shape is known is computed from, and what of it steps; `None` if that is
-    /// too much.
+    /// Lists the instructions that an operand of known shape depends on, and the stepping ones among them;
+    /// `None` if there are too many.
     fn collect(
         &self,
         operand: &Operand,
@@ -239,8 +239,8 @@ impl Rows<'_> {
         if needs.contains(id) {
             return Some(());
         }
-        // Shapes that were known before may have deep ones below them.
-        if depth > 2 * MOST_DEPTH {
+        // Cached shapes may have deep operands.
+        if depth > 2 * MAX_DEPTH {
             return None;
         }
         let mut is_small = true;
@@ -268,8 +268,8 @@ mod tests {
     use crate::program::check;
     use crate::source::SourceMap;
 
-    /// The guards of a kernel `k(n: u32, m: i32, out: *mut u32)`: condition's operator, what is expected, how
-    /// many values step.
+    /// The guards of a kernel `k(n: u32, m: i32, out: *mut u32)`: operator of the condition, expected value,
+    /// and direction of each stepping value.
     fn found(body: &str) -> Vec<(BinaryOp, bool, Vec<bool>)> {
         let source = format!("kernel k(n: u32, m: i32, out: *mut u32) {{ {body} }}");
         let program = check(SourceMap::single("test.grid", source)).unwrap();
@@ -306,11 +306,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none() {
+    fn branches_that_are_not_guards() {
         let none = |body: &str| assert_eq!(found(body), [], "{body}");
-        // The same in the whole row, which LLVM sees.
+        // Constant in the whole row; LLVM handles it.
         none("if thread_idx.y < n { out[0] = 1; }");
-        // Written twice, or from memory.
+        // Assigned twice, or loaded from memory.
         none("let mut i = thread_idx.x; i += 1; if i < n { out[i] = 1; }");
         none("if out[thread_idx.x] < n { out[0] = 1; }");
         // May wrap more than once.
@@ -321,12 +321,12 @@ mod tests {
         none("if thread_idx.x % 2 == 0 { out[0] = 1; }");
         none("if (thread_idx.x as f32) < (n as f32) { out[0] = 1; }");
         none("if thread_idx.x < n - thread_idx.x { out[0] = 1; }");
-        // One thread of the row does something.
+        // A single thread of the row has work to do.
         none("if thread_idx.x == n { out[0] = 1; }");
     }
 
     #[test]
-    fn what_is_computed_in_many_steps_is_left_alone() {
+    fn long_computations_are_left_alone() {
         let mut body = String::from("let u0 = n;");
         for at in 1..3000 {
             body += &format!("let u{at} = u{} + 1; if u{at} < 7 {{ out[0] = 1; }}", at - 1);

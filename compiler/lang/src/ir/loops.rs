@@ -1,21 +1,21 @@
-//! Loops, and which of them may wait for another thread.
+//! Finds loops, and those that may wait for another thread.
 //!
-//! A function may have thousands of loops, and a loop thousands of ways out of it. So a loop lists its blocks alone,
-//! and what its ways out hang on is found for all of them at once.
+//! A function may have thousands of loops, and a loop thousands of exits. So a loop lists only its blocks,
+//! and the dependencies of its exits are computed for all of them at once.
 
 use std::collections::HashMap;
 
 use super::{BlockId, Function, FunctionId, InstId, InstKind, Operand, SlotId, Terminator, reach};
 use crate::builtins::Builtin;
 
-/// A natural loop: what reaches one of its jumps back without leaving by its head.
+/// A natural loop: the blocks that reach one of its back edges without passing through its head.
 struct Loop {
     head: BlockId,
     /// Its blocks, in ascending order.
     blocks: Vec<BlockId>,
 }
 
-/// The blocks of a function, each after all that dominate it.
+/// The blocks of a function, each after all its dominators.
 pub fn reverse_post_order(function: &Function) -> Vec<BlockId> {
     let mut seen = vec![false; function.blocks.len()];
     let mut order = Vec::new();
@@ -39,27 +39,31 @@ pub fn reverse_post_order(function: &Function) -> Vec<BlockId> {
     order
 }
 
-/// What is known of how a loop ends.
+/// How a loop ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turns {
-    /// As [`waiting_heads`] says.
+pub struct LoopEnd {
+    /// Whether it may wait for another thread: see [`waiting_heads`].
     pub waits: bool,
-    /// It ends after turns that its thread counts, whatever is in memory.
+    /// Whether it surely ends: after a number of iterations that the thread counts, regardless of memory
+    /// contents.
     pub ends: bool,
-    /// A loop around it may not end so.
-    pub is_within: bool,
-    /// A loop in it, or in what it calls, may not end so.
-    pub is_around: bool,
+    /// Whether an enclosing loop may not end.
+    pub within_endless: bool,
+    /// Whether a loop in it, or in a function that it calls, may not end.
+    pub contains_endless: bool,
 }
 
-/// By block, how the loop ends whose head it is. `never_ends`: whether a function may turn for ever in a loop of
-/// its own or of what it calls.
-pub fn turns(function: &Function, never_ends: &dyn Fn(FunctionId) -> bool) -> Vec<Option<Turns>> {
-    let mut turns = vec![None; function.blocks.len()];
+/// By block, how the loop with this head ends. `never_ends` tells whether a function may loop forever, itself
+/// or in a function that it calls.
+pub fn loop_ends(
+    function: &Function,
+    never_ends: &dyn Fn(FunctionId) -> bool,
+) -> Vec<Option<LoopEnd>> {
+    let mut found = vec![None; function.blocks.len()];
     let order = Order::of(function);
     let all = order.loops();
     let ends: Vec<bool> = ends_by_counting(&order, &all);
-    // By block, the loops around it that may not end.
+    // By block, the number of loops around it that may not end.
     let mut endless_around = vec![0_u32; function.blocks.len()];
     let mut is_endless_head = vec![false; function.blocks.len()];
     for (this, _) in all.iter().zip(&ends).filter(|(_, ends)| !**ends) {
@@ -68,31 +72,34 @@ pub fn turns(function: &Function, never_ends: &dyn Fn(FunctionId) -> bool) -> Ve
     }
     for (this, &ends) in all.iter().zip(&ends) {
         let head = this.head.index();
-        turns[head] = Some(Turns {
+        found[head] = Some(LoopEnd {
             waits: this.waits(function),
             ends,
-            is_within: endless_around[head] > u32::from(!ends),
-            is_around: this.blocks.iter().any(|id| *id != this.head && is_endless_head[id.index()])
+            within_endless: endless_around[head] > u32::from(!ends),
+            contains_endless: this
+                .blocks
+                .iter()
+                .any(|id| *id != this.head && is_endless_head[id.index()])
                 || this.instructions(function).any(|id| {
                     let kind = &function.instructions[id.index()].kind;
                     matches!(kind, InstKind::Call { function, .. } if never_ends(*function))
                 }),
         });
     }
-    turns
+    found
 }
 
-/// Whether a function has a loop of its own that may never end.
-pub fn may_turn_for_ever(function: &Function) -> bool {
+/// Whether a function itself contains a loop that may never end.
+pub fn may_loop_forever(function: &Function) -> bool {
     let order = Order::of(function);
     ends_by_counting(&order, &order.loops()).contains(&false)
 }
 
-/// By block, whether it is the head of a loop that may wait until another thread writes: one whose end an
-/// atomic operation in it decides, or one with a fence, without which a thread could not see the write.
+/// By block, whether it is the head of a loop that may wait for another thread's write: an exit depends on an
+/// atomic operation in the loop, or the loop has a fence, without which a thread might not see the write.
 ///
-/// A thread that waits so must let the others run. Loops of other kinds cannot wait: the compiler may read a
-/// plain variable once and for all.
+/// A thread in such a loop must let others run. Other loops cannot wait: the compiler may read a plain
+/// variable just once.
 pub fn waiting_heads(function: &Function) -> Vec<bool> {
     let mut waiting = vec![false; function.blocks.len()];
     for found in Order::of(function).loops().iter().filter(|found| found.waits(function)) {
@@ -101,11 +108,11 @@ pub fn waiting_heads(function: &Function) -> Vec<bool> {
     waiting
 }
 
-/// The blocks of a function that can be reached, each after all that dominate it.
+/// The reachable blocks of a function, each after all its dominators.
 struct Order<'f> {
     function: &'f Function,
     blocks: Vec<BlockId>,
-    /// By block, its place in the order.
+    /// By block, its position in the order.
     places: Vec<Option<usize>>,
 }
 
@@ -117,7 +124,7 @@ impl<'f> Order<'f> {
         Order { function, blocks, places }
     }
 
-    /// By head, in its order, the blocks that jump back to it: to a block that comes no later.
+    /// By head in order, the sources of its back edges: jumps to a block that does not come later.
     fn jumps_back(&self) -> Vec<(BlockId, Vec<BlockId>)> {
         let mut jumps = vec![Vec::new(); self.function.blocks.len()];
         for (place, id) in self.blocks.iter().enumerate() {
@@ -156,36 +163,40 @@ impl<'f> Order<'f> {
         self.jumps_back().into_iter().map(&mut loop_of).collect()
     }
 
-    /// The blocks of a loop that no turn of it goes past, in ascending order.
-    fn in_every_turn(&self, this: &Loop) -> Vec<BlockId> {
+    /// The blocks of a loop that every iteration passes, in ascending order.
+    fn in_every_iteration(&self, this: &Loop) -> Vec<BlockId> {
         let mut inside: Vec<usize> =
             this.blocks.iter().filter_map(|id| self.places[id.index()]).collect();
         inside.sort_unstable();
         let Some(&head) = inside.first() else { return Vec::new() };
-        // The ways of a turn that enter no place twice: each jump leads onwards in the order, the last one to the head.
+        // The paths of an iteration are acyclic: each jump leads forward in the order, the last one to the
+        // head.
         let next = |place: usize| {
             let block = &self.function.blocks[self.blocks[place].index()];
             block.terminator.successors().filter_map(|to| self.places[to.index()])
         };
-        let mut ends_turn = vec![false; inside.len()];
-        let onwards = |place: usize, to: usize, ends_turn: &[bool]| {
-            to > place && inside.binary_search(&to).is_ok_and(|to| ends_turn[to])
+        let mut ends_iteration = vec![false; inside.len()];
+        let onwards = |place: usize, to: usize, ends_iteration: &[bool]| {
+            to > place && inside.binary_search(&to).is_ok_and(|to| ends_iteration[to])
         };
         for at in (0..inside.len()).rev() {
             let place = inside[at];
-            ends_turn[at] = next(place).any(|to| to == head || onwards(place, to, &ends_turn));
+            ends_iteration[at] =
+                next(place).any(|to| to == head || onwards(place, to, &ends_iteration));
         }
-        // A turn goes past a block if one of its jumps leads over it.
+        // An iteration can bypass a block if a jump leads over it.
         let mut farthest = head;
         let mut every = Vec::new();
-        for (&place, _) in inside.iter().zip(&ends_turn).filter(|(_, ends_turn)| **ends_turn) {
+        for (&place, _) in
+            inside.iter().zip(&ends_iteration).filter(|(_, ends_iteration)| **ends_iteration)
+        {
             if farthest <= place {
                 every.push(self.blocks[place]);
             }
             for to in next(place) {
                 if to == head {
                     farthest = usize::MAX;
-                } else if onwards(place, to, &ends_turn) {
+                } else if onwards(place, to, &ends_iteration) {
                     farthest = farthest.max(to);
                 }
             }
@@ -195,13 +206,13 @@ impl<'f> Order<'f> {
     }
 }
 
-/// By loop, whether a condition that leaves it is looked at in every turn, and hangs on nothing but the thread's own
-/// variables, one of which changes in every turn.
+/// By loop, whether every iteration evaluates an exit condition that depends only on the thread's own
+/// variables, one of which changes in every iteration.
 fn ends_by_counting(order: &Order<'_>, loops: &[Loop]) -> Vec<bool> {
     let function = order.function;
     let is_shared = shared_slots(function);
     let ends = |this: &Loop| {
-        let every = order.in_every_turn(this);
+        let every = order.in_every_iteration(this);
         let values = Values::of(this, function);
         let hangs_on_memory =
             values.leading_to(|id| match &function.instructions[id.index()].kind {
@@ -235,13 +246,13 @@ fn ends_by_counting(order: &Order<'_>, loops: &[Loop]) -> Vec<bool> {
     loops.iter().map(ends).collect()
 }
 
-/// The values that a loop computes, and which of them each is computed from.
+/// The values that a loop computes, and the dependencies between them.
 struct Values {
-    /// The instructions of the loop, in ascending order. Nodes of a graph are their places here.
+    /// The instructions of the loop, in ascending order. Nodes of the graph are indices into this list.
     inside: Vec<InstId>,
-    /// From a value to one that it hangs on.
+    /// Edges from a value to its dependencies.
     edges: Vec<(usize, usize)>,
-    /// How many nodes the graph has: each variable that the loop stores to is one behind the instructions.
+    /// The number of nodes: variables that the loop stores to follow the instructions.
     nodes: usize,
 }
 
@@ -275,13 +286,13 @@ impl Values {
         values
     }
 
-    /// By node, whether its value hangs on that of an instruction for which `is` holds, or is one.
+    /// By node, whether it is, or depends on, an instruction for which `is` holds.
     fn leading_to(&self, is: impl Fn(InstId) -> bool) -> Vec<bool> {
         let seeds = self.inside.iter().enumerate().filter(|(_, id)| is(**id)).map(|(at, _)| at);
         reach::leading_to(self.nodes, self.edges.iter().copied(), seeds)
     }
 
-    /// What was found of an operand, if the loop computes it.
+    /// The entry in `found` for an operand; false if the loop does not compute it.
     fn is(&self, found: &[bool], operand: &Operand) -> bool {
         let Operand::Inst(id) = operand else { return false };
         self.inside.binary_search(id).is_ok_and(|at| found[at])
@@ -300,7 +311,7 @@ impl Loop {
         self.blocks.iter().flat_map(|id| function.blocks[id.index()].instructions.iter().copied())
     }
 
-    /// The conditions that leave the loop, and where.
+    /// The exit conditions of the loop, with their targets.
     fn exits<'f>(
         &self,
         function: &'f Function,
@@ -324,7 +335,7 @@ impl Loop {
         })
     }
 
-    /// Whether the value of an atomic operation in the loop takes part in a condition that leaves it.
+    /// Whether an exit condition depends on the result of an atomic operation in the loop.
     fn ends_by_atomic(&self, function: &Function) -> bool {
         let is_atomic = |id: InstId| {
             matches!(
@@ -344,7 +355,7 @@ impl Loop {
     }
 }
 
-/// By variable, whether something else than loads and stores by name has it.
+/// By variable, whether it is used other than by direct loads and stores.
 fn shared_slots(function: &Function) -> Vec<bool> {
     let mut is_shared = vec![false; function.slots.len()];
     let mut share = |operand: &Operand| {
@@ -369,15 +380,15 @@ mod tests {
     use crate::source::SourceMap;
 
     #[test]
-    fn a_loop_that_counts_ends_whatever_loop_is_in_it() {
-        // The loop within may turn for ever, and its blocks stand behind those that count.
+    fn a_counting_loop_ends_whatever_it_contains() {
+        // The inner loop may never end, and its blocks follow those of the counting loop.
         let body = "let mut i = 0u32; while i < n { while p[0] > i { p[1] = i; } i += 1; }";
         let text = format!("kernel k(p: *mut u32, n: u32) {{ {body} }}");
         let module = check(SourceMap::single("a.grid", text)).unwrap().module;
         let function = module.function(module.kernels[0].body);
-        let found: Vec<_> = turns(function, &|_| false).into_iter().flatten().collect();
+        let found: Vec<_> = loop_ends(function, &|_| false).into_iter().flatten().collect();
         let [outer, inner] = found[..] else { panic!("{found:?}") };
-        assert!(outer.ends && outer.is_around && !outer.is_within, "{outer:?}");
-        assert!(!inner.ends && !inner.is_around && !inner.is_within, "{inner:?}");
+        assert!(outer.ends && outer.contains_endless && !outer.within_endless, "{outer:?}");
+        assert!(!inner.ends && !inner.contains_endless && !inner.within_endless, "{inner:?}");
     }
 }

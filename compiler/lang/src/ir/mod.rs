@@ -1,44 +1,42 @@
-//! The IR: a typed control-flow graph, between the checked tree and LLVM.
+//! The IR: a typed control-flow graph between the checked tree and LLVM.
 //!
 //! # Rules
-//! The verifier ([`verify`]) checks each of them; later stages rely on them and do not look again.
+//! The verifier ([`verify`]) checks these rules; later stages rely on them without further checks.
 //!
-//! 1. **Values are typed.** Every instruction that gives a value carries its [`Type`]. Types are the
-//!    language's: signedness lies in the operands, not in the operator. `*mut` and `*const` are one type
-//!    here ([`same_type`]): the checker has already said who may write. An instruction of type `Unit`
-//!    gives no value.
-//! 2. **Values are local.** An instruction's value may be used only in blocks that its block dominates,
-//!    and after it within its block. There are no phis: what must survive a join lives in a *slot*.
-//! 3. **Slots** are the function's local variables, in memory, unset at entry. `Operand::Slot` is the
-//!    address of one, of type `*mut T`.
-//! 4. **Blocks** end in one [`Terminator`]. Block 0 is the entry and is never branched to; every other
-//!    block can be reached from it. Every instruction stands in exactly one block.
-//! 5. **Memory** is reached by [`InstKind::Load`] and [`InstKind::Store`] through generic pointers.
-//!    No instruction but [`InstKind::ByteOffset`] knows an offset in bytes; field and element
-//!    addresses are symbolic, and `layout` says what they are.
-//! 6. **Kernels are entry points over bodies.** A [`Kernel`] has a body function with
-//!    [`Role::Body`] that does the work and an entry function with [`Role::Entry`], all whose
-//!    instructions are wrapper: it reads the geometry from the hardware and calls the body.
-//!    Other wrappers over the same body (a serial clone, a resident dispatcher) are added as more entry
-//!    functions, never by editing the body.
+//! 1. **Values are typed.** Every instruction with a result carries its [`Type`]. Types are the language's:
+//!    operands have signedness, operators do not. `*mut` and `*const` are the same type here ([`same_type`]),
+//!    because the checker has already enforced write access. An instruction of type `Unit` has no result.
+//! 2. **Values are local.** The result of an instruction may be used only after it in its block, and in
+//!    blocks that its block dominates. There are no phis: a value that crosses a join lives in a *slot*.
+//! 3. **Slots** are the function's local variables, in memory, uninitialised at entry. `Operand::Slot` is the
+//!    address of a slot, of type `*mut T`.
+//! 4. **Blocks** end in one [`Terminator`]. Block 0 is the entry and is never branched to; every other block
+//!    is reachable from it. Every instruction belongs to exactly one block.
+//! 5. **Memory** is accessed by [`InstKind::Load`] and [`InstKind::Store`] through generic pointers. Only
+//!    [`InstKind::ByteOffset`] contains an offset in bytes; field and element addresses are symbolic, and
+//!    `layout` resolves them.
+//! 6. **Kernels are entry points over bodies.** A [`Kernel`] has a body function with [`Role::Body`] that
+//!    does the work, and an entry function with [`Role::Entry`] that is only a wrapper: it reads the geometry
+//!    from the hardware and calls the body. Other wrappers over the same body (a serial clone, a resident
+//!    dispatcher) are added as further entry functions, never by editing the body.
 //! 7. **Geometry is an argument.** A function with `takes_geometry` has [`Type::GEOMETRY`] as its first
 //!    parameter. Bodies always take it; a device function takes it if it, or a function that it calls,
 //!    reads it. Only entry functions may use [`InstKind::HardwareGeometry`].
-//! 8. **Launches are symbolic** ([`InstKind::Launch`]) until the `launch` stage has replaced them by
-//!    calls of [`Extern`] functions. After it, no `Launch` is left ([`Module::lowered`] is true).
-//! 9. **Order is meaning**: the order of functions, globals, slots and instructions is that of the
-//!    source. Nothing is hashed, so the text form is a function of the source.
+//! 8. **Launches are symbolic** ([`InstKind::Launch`]) until the `launch` stage replaces them by calls of
+//!    [`Extern`] functions. Afterwards no `Launch` is left and [`Module::lowered`] is true.
+//! 9. **Order is deterministic**: functions, globals, slots and instructions are in source order. No order
+//!    depends on hashing, so the same source always has the same text form.
 //! 10. **Integer arithmetic has no undefined cases.** Addition, subtraction, multiplication and negation
-//!     wrap. `build` makes the rest safe, so that every back end may use the plain machine operation:
-//!     before an integer `Div` or `Rem` by anything but a non-zero constant it branches to a trap if the
-//!     divisor is zero; a signed divisor of -1 is replaced, so that the smallest value divided by -1 wraps
-//!     to itself, with remainder 0; the count of a shift is reduced to below the width of what is shifted.
-//!     The verifier sees only constants: it refuses a constant divisor of zero, or of -1 for a signed
-//!     type, and a constant count out of range.
-//! 11. **Evaluation goes from left to right** as the source is written: a binary operator's left side
-//!     first, arguments in order, the grid, the block, the shared bytes and the stream of a launch before
-//!     its arguments. An assignment computes the address on its left, then the value, then, with an
-//!     operator, reads the old value, and writes.
+//!     wrap. `build` makes the rest safe, so that every back end may use the plain machine operation: before an
+//!     integer `Div` or `Rem` by anything but a non-zero constant it branches to a trap if the divisor is zero;
+//!     a signed divisor of -1 is replaced, so that the smallest value divided by -1 wraps to itself, with
+//!     remainder 0; a shift count is reduced modulo the width of the shifted value. The verifier sees only
+//!     constants: it rejects a constant divisor of zero, or of -1 for a signed type, and a constant count out
+//!     of range.
+//! 11. **Evaluation goes from left to right** in source order: the left operand of a binary operator first,
+//!     arguments in order, and the grid, block, shared bytes and stream of a launch before its arguments. An
+//!     assignment first computes the address on its left, then the value, then (with an operator) reads the old
+//!     value, and finally writes.
 
 pub mod build;
 pub mod expand;
@@ -102,34 +100,34 @@ pub struct Module {
     pub externs: Vec<Extern>,
     /// Device functions, bodies and entries.
     pub functions: Vec<Function>,
-    /// Kernels, in the order of the source.
+    /// Kernels, in source order.
     pub kernels: Vec<Kernel>,
     /// Whether the `launch` stage has run.
     pub lowered: bool,
 }
 
-/// Field of [`Type::GEOMETRY`] with the base of the block's dynamic shared memory.
+/// The field of [`Type::GEOMETRY`] with the base of the block's dynamic shared memory.
 pub const GEOMETRY_DYNAMIC_SHARED: u32 = 4;
 
-/// Where a global lies.
+/// The memory of a global.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Space {
     /// One copy per block; never initialised.
     Shared,
     /// Device memory.
     Device,
-    /// Device memory that nothing writes.
+    /// Device memory that is never written.
     Constant,
 }
 
-/// What a global starts as.
+/// The initial value of a global.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Init {
-    /// Unset: only for [`Space::Shared`].
+    /// Uninitialised: only for [`Space::Shared`].
     Unset,
     /// All bytes zero.
     Zero,
-    /// These bytes: as many as the type has.
+    /// These bytes, as many as the type has.
     Bytes(Vec<u8>),
 }
 
@@ -138,13 +136,13 @@ pub enum Init {
 pub struct Global {
     /// Its symbol, unique in the module.
     pub name: String,
-    /// Where it lies.
+    /// Its memory.
     pub space: Space,
-    /// Its type. Size and alignment are `layout`'s.
+    /// Its type. `layout` computes its size and alignment.
     pub ty: Type,
-    /// What it starts as.
+    /// Its initial value.
     pub init: Init,
-    /// Whether the host finds it by name.
+    /// Whether the host can find it by name.
     pub exported: bool,
 }
 
@@ -157,30 +155,30 @@ pub struct Extern {
     pub parameters: Vec<Type>,
     /// Type of its result, or `Unit`.
     pub result: Type,
-    /// The name in its declaration, for an `extern fn`: it is called as C functions of CUDA are. `None` for what
-    /// the compiler calls by itself.
+    /// The name in its declaration, for an `extern fn`, which is called with the convention of CUDA's C
+    /// functions. `None` for functions that only the compiler calls.
     pub span: Option<Span>,
 }
 
-/// What a function is for.
+/// The purpose of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// A device function.
     Device,
     /// The body of a kernel.
     Body(KernelId),
-    /// An entry point of a kernel: what the host or the device runtime launches.
+    /// An entry point of a kernel, launched by the host or the device runtime.
     Entry(KernelId),
 }
 
 /// A kernel.
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    /// Its name, which [`symbol::external`] makes the symbol of its entry.
+    /// Its name; [`symbol::external`] derives the symbol of its entry from it.
     pub name: String,
     /// Its parameters, without the geometry.
     pub parameters: Vec<Parameter>,
-    /// The function with the work.
+    /// The function that does the work.
     pub body: FunctionId,
     /// The ordinary entry point.
     pub entry: FunctionId,
@@ -202,7 +200,7 @@ pub struct Parameter {
 /// A local variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// Its name, for readers; made unique by the text form.
+    /// Its name, for readers; the text form makes it unique.
     pub name: String,
     /// Its type.
     pub ty: Type,
@@ -213,17 +211,17 @@ pub struct Slot {
 pub struct Function {
     /// Its symbol: the kernel's name for an ordinary entry, `<kernel>.body` for a body.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub role: Role,
     /// Whether the first parameter is the geometry.
     pub takes_geometry: bool,
     /// The parameters, the geometry first if it takes one.
     pub parameters: Vec<Parameter>,
-    /// What it returns.
+    /// The result type.
     pub result: Type,
     /// Its local variables.
     pub slots: Vec<Slot>,
-    /// All its instructions; blocks say which run where.
+    /// All its instructions, in any order; blocks refer to them.
     pub instructions: Vec<Inst>,
     /// Its blocks; the first is the entry.
     pub blocks: Vec<Block>,
@@ -231,36 +229,36 @@ pub struct Function {
     pub span: Span,
 }
 
-/// A straight run of instructions.
+/// A basic block.
 #[derive(Clone, Debug)]
 pub struct Block {
     /// A readable name, unique in the function (`entry`, `while.body`, `if.then.2`).
     pub name: String,
     /// The instructions, in order.
     pub instructions: Vec<InstId>,
-    /// What follows.
+    /// The end of the block.
     pub terminator: Terminator,
-    /// How the loop that starts here shall be unrolled. Blocks that jump back to it come after it.
+    /// How to unroll the loop that starts here. The blocks that jump back to it come after it.
     pub unroll: Option<Unroll>,
 }
 
-/// How a block ends.
+/// The end of a block.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Terminator {
-    /// Goes on with a block.
+    /// Continues with a block.
     Jump(BlockId),
-    /// Goes on with one of two blocks.
+    /// Continues with one of two blocks.
     Branch {
         /// A `bool`.
         condition: Operand,
-        /// When true.
+        /// The target if true.
         then: BlockId,
-        /// When false.
+        /// The target if false.
         otherwise: BlockId,
     },
     /// Returns; `None` if the function's result is `Unit`.
     Return(Option<Operand>),
-    /// Is never reached, after a trap for example.
+    /// Unreachable, for example after a trap.
     Unreachable,
 }
 
@@ -269,7 +267,7 @@ pub enum Terminator {
 pub enum Operand {
     /// The value of an instruction.
     Inst(InstId),
-    /// A parameter of the function, the geometry counted.
+    /// A parameter of the function, the geometry included.
     Parameter(u32),
     /// The address of a slot.
     Slot(SlotId),
@@ -290,22 +288,22 @@ pub enum Const {
     Float(Scalar, f64),
     /// A `bool`.
     Bool(bool),
-    /// All bytes zero, of any type but `Unit`: the null pointer, for example.
+    /// All bytes zero, for any type but `Unit`; for example the null pointer.
     Zero(Type),
 }
 
 /// An instruction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inst {
-    /// What it does.
+    /// The operation.
     pub kind: InstKind,
-    /// The type of its value; `Unit` if it gives none.
+    /// The type of its result; `Unit` if it has none.
     pub ty: Type,
-    /// Where in the source it comes from.
+    /// Its position in the source.
     pub span: Span,
 }
 
-/// Where a launch goes.
+/// The stream of a launch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Stream {
     /// CUDA's NULL stream.
@@ -314,63 +312,64 @@ pub enum Stream {
     FireAndForget,
     /// Tail launch.
     Tail,
-    /// A stream made on the device.
+    /// A stream created on the device.
     Value(Operand),
 }
 
-/// A launch that is not lowered yet.
+/// A symbolic launch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Launch {
     /// The kernel.
     pub kernel: KernelId,
-    /// Blocks: a `dim3`.
+    /// The number of blocks, a `dim3`.
     pub grid: Operand,
-    /// Threads of a block: a `dim3`.
+    /// The number of threads per block, a `dim3`.
     pub block: Operand,
-    /// Dynamic shared memory in bytes: a `u32`.
+    /// The size of the dynamic shared memory in bytes, a `u32`.
     pub shared: Operand,
     /// The stream.
     pub stream: Stream,
-    /// The arguments, of the kernel's parameters' types.
+    /// The arguments, with the types of the kernel's parameters.
     pub arguments: Vec<Operand>,
-    /// `try launch`: the value is the status, an `i32`. Otherwise it gives no value, and a failure is
-    /// recorded.
+    /// Whether this is a `try launch`, whose result is the status, an `i32`. Otherwise there is no result,
+    /// and a failure is recorded.
     pub is_try: bool,
 }
 
-/// What an instruction does.
+/// The operation of an instruction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InstKind {
-    /// Reads a value of the instruction's type from a pointer to it.
+    /// Reads a value of the instruction's type through a pointer.
     Load(Operand),
     /// Writes `value` through `pointer`.
     Store {
-        /// Where to.
+        /// The destination.
         pointer: Operand,
-        /// What.
+        /// The value.
         value: Operand,
     },
     /// An operator on one value.
     Unary(UnaryOp, Operand),
-    /// An operator on two values of one type; shifts take any integer as the count. Pointers only compare.
+    /// An operator on two values of the same type; shifts accept any integer as the count. Pointers can only
+    /// be compared.
     Binary(BinaryOp, Operand, Operand),
-    /// Converts to the instruction's type, as the language's `as` does.
+    /// Converts to the instruction's type, like `as` in the language.
     Cast(Operand),
-    /// The second value if the `bool` is true, else the third.
+    /// The second operand if the `bool` is true, otherwise the third.
     Select(Operand, Operand, Operand),
-    /// The address of a field of the struct, or of an element of the vector, that `base` points to.
+    /// The address of a field or element of the struct or vector that `base` points to.
     FieldAddress {
         /// A pointer to a struct or vector.
         base: Operand,
-        /// Which, from 0.
+        /// The index, from 0.
         index: u32,
     },
-    /// `base + index`, in elements of what `base` points to. The result has `base`'s type, or, where
-    /// `base` points to an array, may be a pointer to its element.
+    /// `base + index`, in elements of the type that `base` points to. The result has the type of `base`, or,
+    /// if `base` points to an array, may be a pointer to its element.
     ElementAddress {
         /// A pointer.
         base: Operand,
-        /// Any integer; sign-extended or zero-extended by its type.
+        /// Any integer; sign- or zero-extended according to its type.
         index: Operand,
     },
     /// `left - right` in elements, an `i64`.
@@ -379,49 +378,49 @@ pub enum InstKind {
     ByteOffset {
         /// A pointer.
         base: Operand,
-        /// How far, in bytes.
+        /// The offset in bytes.
         bytes: u32,
     },
     /// Field `index` of a struct value, or element of a vector or array value.
     Extract {
         /// The aggregate.
         base: Operand,
-        /// Which, from 0.
+        /// The index, from 0.
         index: u32,
     },
-    /// A struct, vector or array from all its parts.
+    /// A struct, vector or array built from all its parts.
     Aggregate(Vec<Operand>),
     /// A call of a function in this module. If the callee takes geometry, it is the first argument.
     Call {
-        /// Which.
+        /// The function.
         function: FunctionId,
-        /// All its arguments.
+        /// All arguments.
         arguments: Vec<Operand>,
     },
     /// A call of a function that is only declared.
     CallExtern {
-        /// Which.
+        /// The function.
         function: ExternId,
-        /// All its arguments.
+        /// All arguments.
         arguments: Vec<Operand>,
     },
-    /// A built-in operation on its arguments in the order of [`Builtin`].
+    /// A built-in operation, with its arguments in the order given by [`Builtin`].
     Builtin {
-        /// Which.
+        /// The operation.
         builtin: Builtin,
-        /// Its arguments; for `printf` those after the format.
+        /// The arguments; for `printf`, those after the format.
         arguments: Vec<Operand>,
         /// `printf`'s format: a NUL-terminated string in [`Space::Constant`].
         format: Option<GlobalId>,
     },
-    /// The thread's own geometry as the hardware has it. Only in entry functions.
+    /// The thread's geometry, as read from the hardware. Only in entry functions.
     HardwareGeometry,
-    /// A launch. Gone after the `launch` stage.
+    /// A launch. Absent after the `launch` stage.
     Launch(Box<Launch>),
 }
 
 impl InstKind {
-    /// Calls `visit` with each value that the instruction uses, in the order of its fields.
+    /// Calls `visit` with each operand, in the order of the fields.
     pub fn for_each_operand(&self, mut visit: impl FnMut(&Operand)) {
         match self {
             InstKind::HardwareGeometry => {}
@@ -457,7 +456,7 @@ impl InstKind {
 }
 
 impl Terminator {
-    /// The blocks that may follow.
+    /// The possible next blocks.
     pub fn successors(&self) -> impl Iterator<Item = BlockId> + use<> {
         let (first, second) = match self {
             Terminator::Jump(target) => (Some(*target), None),
@@ -468,7 +467,7 @@ impl Terminator {
     }
 }
 
-/// Whether two types are one, whatever pointers in them say of writing.
+/// Whether two types are the same, ignoring the mutability of pointers in them.
 pub fn same_type(left: &Type, right: &Type) -> bool {
     match (left, right) {
         (Type::Pointer { pointee: left, .. }, Type::Pointer { pointee: right, .. }) => {
@@ -482,12 +481,12 @@ pub fn same_type(left: &Type, right: &Type) -> bool {
 }
 
 impl Module {
-    /// The function of an id.
+    /// The function with an id.
     pub fn function(&self, id: FunctionId) -> &Function {
         &self.functions[id.index()]
     }
 
-    /// The kernel of an id.
+    /// The kernel with an id.
     pub fn kernel(&self, id: KernelId) -> &Kernel {
         &self.kernels[id.index()]
     }

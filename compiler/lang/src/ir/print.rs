@@ -13,14 +13,14 @@
 //! terminator  = "jump" NAME | "branch" operand "," NAME "," NAME | "return" operand? | "unreachable"
 //! operand  = "%"NUMBER | "%"NAME | "$"NAME | "@"NAME | LITERAL SUFFIX | "zero" TYPE
 //! ```
-//! - `%0`, `%1`, … are the values of a function in the order of the text; `%name` is a parameter, `$name`
-//!   the address of a slot, `@name` of a global or a kernel.
-//! - Types are written as in the language. Literals carry their type: `3u32`, `0.5f32`.
+//! - `%0`, `%1`, … are the values of a function in text order; `%name` is a parameter, `$name` the address of
+//!   a slot, `@name` the address of a global or a kernel.
+//! - Types are written as in the language. Literals have a type suffix: `3u32`, `0.5f32`.
 //! - `field_address` and `extract` name the field, `.re`, or the element of an array, `#3`.
-//! - Where two slots or parameters share a name, the later one gets a number: `$sum.2`.
-//! - `extern fn` is one that the program declares; without `fn`, the compiler needs the function itself.
-//! - Structs that the language has built in are left out. Launches and calls end in a comment with their
-//!   line in the source, `; line 38`, or `; other.grid:38` outside of the first file.
+//! - If slots or parameters share a name, the later ones get a number: `$sum.2`.
+//! - An `extern fn` is declared by the program; without `fn`, the compiler itself needs the function.
+//! - Built-in structs are left out. Launches and calls end in a comment with their source line, `; line 38`,
+//!   or `; other.grid:38` outside the first file.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Write};
@@ -37,7 +37,7 @@ use crate::types::{Scalar, StructId, Type};
 /// The text of a module.
 pub fn print(module: &Module) -> String {
     let mut text = String::new();
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = print_module(module, &mut text);
     text
 }
@@ -110,7 +110,7 @@ fn print_result(module: &Module, result: &Type, out: &mut String) -> fmt::Result
     }
 }
 
-/// Prints one function. Ids out of range are printed as `?`, for the sake of broken modules.
+/// Prints one function. Ids out of range are printed as `?`, so that invalid modules can be printed.
 struct FunctionPrinter<'m> {
     module: &'m Module,
     function: &'m Function,
@@ -324,7 +324,7 @@ impl<'m> FunctionPrinter<'m> {
         known.then(|| self.module.operand_type(self.function, operand))
     }
 
-    /// A field of a struct or vector by its name, an element of an array by its number.
+    /// A field of a struct or vector by name, an element of an array by number.
     fn part(&self, ty: Option<&Type>, index: u32) -> String {
         let name = match ty {
             Some(Type::Struct(id)) if (id.0 as usize) < self.module.structs.len() => {
@@ -347,7 +347,7 @@ impl<'m> FunctionPrinter<'m> {
     }
 }
 
-/// A literal that gives back the same float, with its type.
+/// A literal that reads back as the same float, with its type.
 fn float(scalar: Scalar, value: f64) -> String {
     let digits =
         if scalar == Scalar::F64 { format!("{value:?}") } else { format!("{:?}", value as f32) };
@@ -408,7 +408,7 @@ fn kernel_name(module: &Module, id: KernelId) -> &str {
     module.kernels.get(id.index()).map_or("?", |kernel| &kernel.name)
 }
 
-/// The names, the second of one name with `.2` behind it, and so on.
+/// The names made unique: the second occurrence of a name gets the suffix `.2`, and so on.
 fn unique_names<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
     let mut used: BTreeMap<&str, u32> = BTreeMap::new();
     names
@@ -420,7 +420,7 @@ fn unique_names<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
         .collect()
 }
 
-/// `name: type, …`, each name behind `sigil`.
+/// `name: type, …`, each name prefixed with `sigil`.
 fn named<'p>(
     module: &Module,
     sigil: &str,

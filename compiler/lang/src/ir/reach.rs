@@ -1,7 +1,6 @@
-//! What leads to what, in a graph whose nodes are numbers.
+//! Reachability in graphs whose nodes are numbers.
 
-/// By node, whether it is a seed or leads to one, along edges from their first node to their second. Takes time
-/// linear in nodes and edges.
+/// By node, whether it is a seed or has a path to one. Takes linear time.
 pub(crate) fn leading_to(
     nodes: usize,
     edges: impl Iterator<Item = (usize, usize)>,
@@ -21,10 +20,10 @@ pub(crate) fn leading_to(
     leads
 }
 
-/// By node, whether some way from it leads back to it; `next` has the ends of the edges that begin at each. Takes
-/// time linear in nodes and edges, and no recursion.
+/// By node, whether it lies on a cycle; `next` has the successors of each node. Takes linear time, without
+/// recursion.
 pub(crate) fn on_cycles(next: &[Vec<usize>]) -> Vec<bool> {
-    // Kosaraju's algorithm: a component is what leads to its node that is finished last, and has no number yet.
+    // Kosaraju's algorithm: a component consists of the unnumbered nodes that reach the node finished last.
     let mut finished = Vec::with_capacity(next.len());
     let mut seen = vec![false; next.len()];
     for start in 0..next.len() {
@@ -83,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_back_to_itself() {
+    fn cycles_are_found() {
         assert_eq!(on_cycles(&graph()), [false, true, true, false, true, false]);
         assert_eq!(on_cycles(&[vec![], vec![0], vec![1, 0]]), [false; 3]);
         let ring: Vec<Vec<usize>> = (0..100_000).map(|at| vec![(at + 1) % 100_000]).collect();

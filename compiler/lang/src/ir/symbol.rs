@@ -1,14 +1,14 @@
-//! The symbols of names: what other modules, the host and the tools call a function or variable.
+//! The symbols of functions and variables, as seen by other modules, the host and tools.
 
-/// The symbol of what other modules and the host see: PTX allows `[A-Za-z0-9_$]`. A `.` becomes `$`, and so do
-/// the marks around const arguments: `k::<8, true>` is `k$8$true`, and `k::<-1>` is `k$m1`. Any other byte
-/// becomes `$` and its two hexadecimal digits. No name of the language has a `$`.
+/// The symbol of an externally visible function or variable: PTX allows `[A-Za-z0-9_$]`. A `.` becomes `$`,
+/// and so do the marks around const arguments: `k::<8, true>` is `k$8$true`, and `k::<-1>` is `k$m1`. Any
+/// other byte becomes `$` and its two hexadecimal digits. Names in the language never contain `$`.
 pub fn external(name: &str) -> String {
     internal(name).replace('.', "$")
 }
 
-/// The symbol of what only its module sees. LLVM and libNVVM rename a `.` in these by themselves, and in
-/// LLVM's text it reads better.
+/// The symbol of a function or variable internal to its module. LLVM and libNVVM themselves rename a `.` in
+/// these, and it reads better in LLVM's text form.
 pub fn internal(name: &str) -> String {
     let (before, rest) = match name.split_once("::<") {
         Some((before, rest)) => (before, Some(rest)),
@@ -37,7 +37,7 @@ fn plain(name: &str) -> String {
     symbol
 }
 
-/// Whether a name may not be the symbol of a kernel or a device function, because the device runtime, C's
+/// Whether a name must not be the symbol of a kernel or a device function, because the device runtime, C's
 /// device library, libdevice or Gridlet's own record has a symbol of that name, or may get one.
 pub fn is_reserved(name: &str) -> bool {
     const PREFIXES: [&str; 5] = ["__cuda", "__nv", "__gridlet", "__assertfail", "llvm."];
@@ -50,20 +50,20 @@ pub fn is_reserved(name: &str) -> bool {
         || NAMES.contains(&name)
 }
 
-/// Before the names of the kernels that launches of instrumented builds go to.
+/// The prefix of kernels that are launch targets in instrumented builds.
 const NESTED: &str = "gridlet.nested.";
 
-/// The name of the kernel that launches of `kernel` go to, in instrumented builds.
+/// The name of the launch target for `kernel` in instrumented builds.
 pub fn nested(kernel: &str) -> String {
     format!("{NESTED}{kernel}")
 }
 
-/// The name of the function with the work of `kernel`, in instrumented builds.
+/// The name of the function that does the work of `kernel` in instrumented builds.
 pub fn work(kernel: &str) -> String {
     format!("gridlet.work.{kernel}")
 }
 
-/// The name in the source of a kernel: what messages call it.
+/// The name of a kernel in the source, for messages.
 pub fn source_name(kernel: &str) -> &str {
     kernel.strip_prefix(NESTED).unwrap_or(kernel)
 }
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn wrappers_are_called_as_what_they_wrap() {
+    fn wrappers_are_named_after_their_kernel() {
         assert_eq!(external(&nested("k::<-1>")), "gridlet$nested$k$m1");
         assert_eq!([source_name(&nested("k::<8>")), source_name("k")], ["k::<8>", "k"]);
     }

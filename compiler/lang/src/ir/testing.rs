@@ -1,4 +1,4 @@
-//! Short ways to write trees in tests.
+//! Helpers for building trees in tests.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::check::tree::{
 use crate::source::{FileId, SourceMap, Span};
 use crate::types::{Field, Scalar, Struct, StructId, Structs, Type};
 
-/// A source of a hundred lines of four bytes each.
+/// A source with a hundred lines of four bytes each.
 pub(crate) fn sources() -> Arc<SourceMap> {
     Arc::new(SourceMap::single("test.grid", "abc\n".repeat(100)))
 }
@@ -25,7 +25,7 @@ pub(crate) fn line(line: usize) -> Span {
     Span::new(FileId(0), (line - 1) * 4..(line - 1) * 4 + 3)
 }
 
-/// Builds and verifies.
+/// Builds and verifies a module.
 pub(crate) fn build(structs: Structs, functions: Vec<Function>) -> Module {
     let module =
         build_ir(&Program { structs, statics: vec![], externs: vec![], functions }, sources())
@@ -60,7 +60,7 @@ pub(crate) fn kernel(name: &str) -> Function {
     Function { kernel: Some(KernelAttributes::default()), ..device(name, Type::Unit) }
 }
 
-/// Parts of functions, to be chained.
+/// Builder methods for functions.
 pub(crate) trait FunctionParts: Sized {
     /// Adds parameters.
     fn with(self, parameters: &[(&str, Type)]) -> Self;
@@ -233,7 +233,7 @@ pub(crate) fn field(base: Expr, index: u32, ty: Type) -> Expr {
     expr(ExprKind::Field { base: Box::new(base), index }, ty)
 }
 
-/// Element of an array, or of what a pointer points to.
+/// An element of an array, or of the memory that a pointer points to.
 pub(crate) fn index(base: Expr, index: Expr) -> Expr {
     let ty = match &base.ty {
         Type::Array(element, _) => (**element).clone(),
@@ -277,7 +277,7 @@ pub(crate) fn dim3(x: u32) -> Expr {
     expr(ExprKind::Aggregate(vec![u32_(x), u32_(1), u32_(1)]), Type::DIM3)
 }
 
-/// `launch kernel<<<2, 32, stream>>>(arguments)` in a line.
+/// `launch kernel<<<2, 32, stream>>>(arguments)` at a line.
 pub(crate) fn launch(
     at: usize,
     kernel: u32,

@@ -107,7 +107,7 @@ fn instrumented_programs_have_wrappers_that_note_blocks() {
 }
 
 #[test]
-fn a_kernel_that_nobody_launches_has_no_nested_wrapper() {
+fn a_kernel_without_launches_has_no_nested_wrapper() {
     let instrumented = instrument(&build(Structs::new(), vec![kernel("alone")])).unwrap();
     assert_eq!(instrumented.kernels.len(), 1);
     assert!(instrumented.globals.iter().any(|global| global.name == symbols::STATISTICS));

@@ -1,7 +1,7 @@
-//! The layout pass: where every byte of a parameter buffer lies, and the limit of 4,096 bytes.
+//! The layout pass: positions in parameter buffers, and the limit of 4,096 bytes.
 //!
-//! [`crate::types::layout`] lays out single types. Nothing else in the compiler computes an offset, a size or an
-//! alignment.
+//! [`crate::types::layout`] lays out single types. No other code in the compiler computes an offset, a size
+//! or an alignment.
 //!
 //! # Parameter buffers
 //! NVIDIA states the rule in "Parameter Buffer Layout" of the dynamic parallelism chapter of the CUDA
@@ -13,12 +13,12 @@
 //! > than the offset of the last byte taken by the preceding parameter. The maximum size of the parameter
 //! > buffer is 4KB.
 //!
-//! "Multiple of the parameter size" holds for scalars, whose alignment is their size. For aggregates it
-//! would be wrong: the child reads its parameters where ptxas puts a `.param` of that alignment, and
-//! nvcc's own launches store them there. A struct of three `int` after a `char` lies at 4, not at 12; an
-//! `f32x3` aligns to 4. The first sentence is the rule, so *n is the smallest multiple of the parameter's
-//! alignment* that is not below the end of the preceding parameter. The kernel parameter records that
-//! ptxas writes into every cubin agree, and `link::cubin` compares each build with them.
+//! "Multiple of the parameter size" holds for scalars, whose alignment is their size. It would be wrong for
+//! aggregates: the child reads its parameters where ptxas places a `.param` of that alignment, and nvcc's own
+//! launches store them there. A struct of three `int` after a `char` is at 4, not at 12; an `f32x3` is
+//! aligned to 4. The first sentence of the quote is the rule, so *n is the smallest multiple of the
+//! parameter's alignment* that is not below the end of the preceding parameter. The kernel parameter records
+//! that ptxas writes into every cubin agree, and `link::cubin` compares each build with them.
 
 mod module;
 
@@ -31,18 +31,18 @@ pub use crate::types::layout::{
 };
 pub use crate::types::leaves::{Leaf, Leaves, leaves};
 
-/// Most bytes that the parameters of a device-side launch may take ("The maximum size of the parameter
+/// The maximum size of the parameters of a device-side launch, in bytes ("The maximum size of the parameter
 /// buffer is 4KB": see the module's documentation).
 pub const MAX_PARAMETER_BYTES: u32 = 4096;
 
-/// Where one parameter lies in the parameter buffer.
+/// The position of one parameter in the parameter buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParamSlot {
     /// Its name.
     pub name: String,
     /// Its type.
     pub ty: Type,
-    /// First byte in the buffer.
+    /// The first byte in the buffer.
     pub offset: u32,
     /// Size in bytes.
     pub size: u32,
@@ -57,7 +57,7 @@ pub struct ParamLayout {
     pub kernel: String,
     /// Its parameters, in declaration order.
     pub slots: Vec<ParamSlot>,
-    /// Bytes from 0 to the end of the last parameter.
+    /// Size in bytes, from 0 to the end of the last parameter.
     pub size: u32,
 }
 

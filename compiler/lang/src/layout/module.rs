@@ -1,4 +1,4 @@
-//! The layouts of a whole module, and what is wrong with them.
+//! The layouts of a whole module, and the errors in them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -25,8 +25,8 @@ impl Layouts {
     }
 }
 
-/// By kernel, the bytes that its `shared` variables, and those of every function that it may call, take: one after
-/// another, in the order of the source.
+/// By kernel, the bytes taken by its `shared` variables and those of all functions that it may call, laid out
+/// consecutively in source order.
 pub fn static_shared_bytes(module: &Module) -> Vec<u64> {
     let used = graph::used_globals(module, |global| global.space == Space::Shared);
     let bytes = |used: Vec<GlobalId>| {
@@ -40,7 +40,7 @@ pub fn static_shared_bytes(module: &Module) -> Vec<u64> {
 ///
 /// # Errors
 /// [`Error::Program`] with `type-too-large` for each type over [`MAX_TYPE_BYTES`], or with
-/// `param-buffer-too-large` at each kernel whose parameters take more than [`MAX_PARAMETER_BYTES`], and at
+/// `param-buffer-too-large` at each kernel whose parameters take more than [`MAX_PARAMETER_BYTES`] and at
 /// each launch of it.
 pub fn compute_layouts(module: &Module) -> Result<Layouts> {
     let mut errors = too_large_types(module);
@@ -69,7 +69,7 @@ pub fn compute_layouts(module: &Module) -> Result<Layouts> {
         }
     }
     for (id, (buffer, launches)) in &too_large {
-        // The tables alone may take long.
+        // Computing the tables alone may take long.
         if errors.is_full() {
             break;
         }
@@ -82,7 +82,7 @@ pub fn compute_layouts(module: &Module) -> Result<Layouts> {
     Err(Error::Program(errors.into_vec()))
 }
 
-/// A buffer of at most [`MAX_PARAMETER_BYTES`], with the parameters' names.
+/// A buffer of at most [`MAX_PARAMETER_BYTES`] with the parameters' names.
 fn param_layout(kernel: &Kernel, buffer: &BufferLayout) -> ParamLayout {
     let slots = kernel.parameters.iter().zip(&buffer.slots).map(|(parameter, slot)| ParamSlot {
         name: parameter.name.clone(),
@@ -139,8 +139,7 @@ fn buffer_table(what: &str, kernel: &Kernel, buffer: &BufferLayout, structs: &St
     table
 }
 
-/// `type-too-large` for each type that the module mentions and that is over [`MAX_TYPE_BYTES`], once, at
-/// its first mention.
+/// `type-too-large` for each type in the module over [`MAX_TYPE_BYTES`], once, at its first mention.
 fn too_large_types(module: &Module) -> Collector {
     let structs = vec![None; module.structs.len()];
     let errors = Collector::default();
@@ -169,7 +168,7 @@ fn too_large_types(module: &Module) -> Collector {
             });
         }
     }
-    // The name of a shared variable begins with that of its function, and a `.`.
+    // The name of a shared variable starts with the name of its function and a `.`.
     let first_part = |name: &str| name.find('.').unwrap_or(name.len());
     let mut owners = HashMap::new();
     for function in &module.functions {
@@ -183,20 +182,20 @@ fn too_large_types(module: &Module) -> Collector {
     sizes.errors
 }
 
-/// For what no line of the source declares.
+/// The span of declarations that are not in the source.
 const NOWHERE: Span = Span { file: FileId(0), start: 0, end: 0 };
 
 struct SizeCheck<'m> {
     module: &'m Module,
-    /// What was found of each struct.
+    /// The result for each struct, if known.
     structs: Vec<Option<bool>>,
     reported: HashSet<Type>,
     errors: Collector,
 }
 
 impl SizeCheck<'_> {
-    /// Looks at the type and, first, at those it is written with: only the innermost is reported. Says whether it or one
-    /// of these is too large.
+    /// Checks the types that a type is composed of, then the type itself: only the innermost is reported.
+    /// Returns whether any of them is too large.
     fn visit(&mut self, ty: &Type, span: Span) -> bool {
         let inner = match ty {
             Type::Array(inner, _) | Type::Pointer { pointee: inner, .. } => self.visit(inner, span),

@@ -48,8 +48,8 @@ fn scalars_pointers_and_built_in_structs() {
     assert_eq!(of(&array_of(Type::F64, 0)), (0, 8));
 }
 
-/// The offsets that nvcc 13.0 gives to
-/// `(char, S12 {3 × int}, short, A16 {float4}, S24 {char, double, short}, E {}, char)`.
+/// The offsets that nvcc 13.0 computes for `(char, S12 {3 × int}, short, A16 {float4}, S24 {char, double,
+/// short}, E {}, char)`.
 #[test]
 fn parameters_lie_where_nvcc_puts_them() {
     let mut structs = Structs::new();
@@ -113,7 +113,7 @@ fn sizes_stop_growing_instead_of_overflowing() {
     assert_eq!(type_layout(&Type::Struct(twice), &structs).size, SATURATED);
 }
 
-/// 50 structs, each twice in the next: without memory of what is known this would not end.
+/// 50 structs, each twice in the next: without caching, this would not terminate.
 #[test]
 fn layouts_of_nested_structs_take_no_exponential_time() {
     let mut structs = Structs::new();
@@ -132,7 +132,7 @@ fn program_errors(module: &Module) -> Vec<Diagnostic> {
     }
 }
 
-/// One text of all diagnostics: id, line, message, notes, hint.
+/// All diagnostics as text: id, line, message, notes, hint.
 fn shown(module: &Module, errors: &[Diagnostic]) -> String {
     let mut text = String::new();
     for error in errors {

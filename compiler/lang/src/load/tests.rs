@@ -8,7 +8,7 @@ fn names(files: &Memory, first: &str) -> Vec<String> {
     sources.files().iter().map(|file| file.name.clone()).collect()
 }
 
-/// What the checker says of a program in memory.
+/// The checker's messages for a program in memory.
 fn messages(files: &Memory, first: &str) -> String {
     let sources = load(files, Path::new(first)).unwrap();
     match check(sources.clone()) {
@@ -19,7 +19,7 @@ fn messages(files: &Memory, first: &str) -> String {
 }
 
 #[test]
-fn files_are_read_once_by_whatever_path_and_named_from_the_first() {
+fn files_are_read_once_and_named_relative_to_the_first() {
     let files = Memory::new([
         (
             "src/main/p.grid",
@@ -37,7 +37,7 @@ fn files_are_read_once_by_whatever_path_and_named_from_the_first() {
 }
 
 #[test]
-fn what_cannot_be_used_is_said_at_the_use() {
+fn unusable_files_are_reported_at_the_use() {
     let mut files = Memory::new([
         (
             "p.grid",
@@ -61,7 +61,7 @@ fn functions_of_used_files_may_be_unused() {
 
 #[test]
 fn the_number_of_files_is_bounded() {
-    // Each file uses the next, so that no list of files says how many there are.
+    // Each file uses only the next, so nothing lists all the files.
     let chain = |count: usize| {
         let file = |at: usize| {
             let text = format!("use \"{}.grid\"; fn f{at}() {{}}", at + 1);
@@ -80,7 +80,7 @@ fn the_number_of_files_is_bounded() {
 
 #[test]
 fn files_that_are_not_there_are_looked_for_only_so_often() {
-    /// Counts the questions.
+    /// Counts the queries.
     struct Counting(Memory, std::cell::Cell<usize>);
     impl Files for Counting {
         fn identity(&self, path: &Path) -> io::Result<PathBuf> {

@@ -1,4 +1,4 @@
-//! The syntax tree: what was written, before names and types mean anything.
+//! The syntax tree: the source as written, before names and types are resolved.
 
 use half::{bf16, f16};
 
@@ -8,14 +8,14 @@ use crate::types::Scalar;
 
 pub use crate::operators::{BinaryOp, UnaryOp};
 
-/// How high a tree may be, and how deep delimiters may nest. The links of a chain of operators stand side by
-/// side (see [`crate::chain`]), as do the branches of an `if`.
+/// The maximum height of a tree, and nesting depth of delimiters. The links of an operator chain count as
+/// siblings (see [`crate::chain`]), as do the branches of an `if`.
 pub const MAX_HEIGHT: u16 = 256;
 
 /// A source file, or several of one program after [`File::extend`].
 #[derive(Clone, Debug)]
 pub struct File {
-    /// The items, in the order of the source.
+    /// The items, in source order.
     pub items: Vec<Item>,
     /// The whole file.
     pub span: Span,
@@ -32,7 +32,7 @@ impl File {
         self.items.extend(other.items);
     }
 
-    /// Each `use`, in the order of the source.
+    /// Each `use`, in source order.
     pub fn uses(&self) -> impl Iterator<Item = &Use> {
         self.items.iter().filter_map(|item| match item {
             Item::Use(item) => Some(item),
@@ -41,10 +41,10 @@ impl File {
     }
 }
 
-/// A name where it stands. Its text is that of the source.
+/// An occurrence of a name; its text is in the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// Where.
+    /// Its position.
     pub span: Span,
 }
 
@@ -68,17 +68,17 @@ pub enum Item {
     Struct(Struct),
     /// `fn`, `kernel` or `extern fn`.
     Function(Box<Function>),
-    /// Something that has a name but could not be read. It is reported; what uses the name shall not be
-    /// reported again.
+    /// An item whose name was read but whose rest was not. Its error is reported; uses of the name cause no
+    /// further errors.
     Opaque(Name),
 }
 
 /// `use "path.grid";`
 #[derive(Clone, Debug)]
 pub struct Use {
-    /// The path as it is written, escapes resolved.
+    /// The path, escapes resolved.
     pub path: Str,
-    /// Where the path stands, quotes included.
+    /// The span of the path, quotes included.
     pub path_span: Span,
     /// From `use` to `;`.
     pub span: Span,
@@ -102,7 +102,7 @@ pub struct Static {
     pub name: Name,
     /// Its type.
     pub ty: TypeExpr,
-    /// What it starts as.
+    /// Its initial value.
     pub value: Expr,
 }
 
@@ -113,7 +113,7 @@ pub struct Struct {
     pub name: Name,
     /// Its fields.
     pub fields: Vec<Field>,
-    /// Whether part of it could not be read.
+    /// Whether part of it could not be parsed.
     pub damaged: bool,
 }
 
@@ -139,11 +139,11 @@ pub struct Function {
     pub const_parameters: Vec<ConstParameter>,
     /// Its parameters.
     pub parameters: Vec<Parameter>,
-    /// After `->`.
+    /// The type after `->`.
     pub result: Option<TypeExpr>,
     /// Its body; `None` for an `extern fn`, which another module defines.
     pub body: Option<Block>,
-    /// Whether part of it could not be read.
+    /// Whether part of it could not be parsed.
     pub damaged: bool,
 }
 
@@ -178,18 +178,18 @@ pub struct Attribute {
     pub span: Span,
 }
 
-/// A type as it is written.
+/// A type as written.
 #[derive(Clone, Debug)]
 pub struct TypeExpr {
-    /// What it is.
+    /// The kind of type.
     pub kind: TypeExprKind,
-    /// Where it stands.
+    /// Its span.
     pub span: Span,
     /// Levels from here to the deepest leaf.
     pub height: u16,
 }
 
-/// What a type is.
+/// The kinds of types.
 #[derive(Clone, Debug)]
 pub enum TypeExprKind {
     /// `u32`, `f32x2`, `View`.
@@ -205,7 +205,7 @@ pub enum TypeExprKind {
     Array(Box<TypeExpr>, Box<Expr>),
     /// `[T]`, only for `dynamic shared`.
     Slice(Box<TypeExpr>),
-    /// Could not be read.
+    /// A type that could not be parsed.
     Error,
 }
 
@@ -225,13 +225,13 @@ pub struct Block {
 /// A statement.
 #[derive(Clone, Debug)]
 pub struct Statement {
-    /// What it does.
+    /// The kind of statement.
     pub kind: StatementKind,
     /// The whole statement.
     pub span: Span,
 }
 
-/// What a statement does.
+/// The kinds of statements.
 #[derive(Clone, Debug)]
 pub enum StatementKind {
     /// `let [mut] name[: T] [= e];`
@@ -240,9 +240,9 @@ pub enum StatementKind {
         mutable: bool,
         /// Its name.
         name: Name,
-        /// Its type, if one is written.
+        /// Its type, if written.
         ty: Option<TypeExpr>,
-        /// Its value, if one is written.
+        /// Its value, if written.
         value: Option<Expr>,
     },
     /// `shared name: T;`
@@ -261,11 +261,11 @@ pub enum StatementKind {
     },
     /// `place = e;` or `place op= e;`
     Assign {
-        /// Where to.
+        /// The destination.
         place: Expr,
-        /// `op` of `op=`.
+        /// The operator of `op=`.
         op: Option<BinaryOp>,
-        /// The operator.
+        /// The span of the operator.
         op_span: Span,
         /// The value.
         value: Expr,
@@ -297,13 +297,13 @@ pub struct Loop {
     pub label: Option<Name>,
     /// `#[unroll]` before it.
     pub unroll: Option<Attribute>,
-    /// Which loop it is.
+    /// The kind of loop.
     pub head: LoopHead,
     /// Its body.
     pub body: Block,
 }
 
-/// What stands before a loop's body.
+/// The head of a loop.
 #[derive(Clone, Debug)]
 pub enum LoopHead {
     /// `loop`
@@ -322,31 +322,31 @@ pub enum LoopHead {
 /// An expression.
 #[derive(Clone, Debug)]
 pub struct Expr {
-    /// What it is.
+    /// The kind of expression.
     pub kind: ExprKind,
-    /// Where it stands, parentheses included.
+    /// Its span, parentheses included.
     pub span: Span,
     /// Levels from here to the deepest leaf.
     pub height: u16,
-    /// Whether it takes its type from where it stands.
+    /// Whether its type is inferred from the context.
     pub literal: Literal,
 }
 
-/// Whether an expression is made of unsuffixed literals alone, so that its type is still open.
+/// Whether an expression consists only of unsuffixed literals, so that its type is still open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Literal {
     /// It has a type of its own.
     No,
-    /// Any integer type will do.
+    /// Any integer type.
     Int,
-    /// Any float type will do.
+    /// Any float type.
     Float,
 }
 
-/// What an expression is.
+/// The kinds of expressions.
 #[derive(Clone, Debug)]
 pub enum ExprKind {
-    /// Could not be read.
+    /// An expression that could not be parsed.
     Error,
     /// An integer.
     Int {
@@ -382,9 +382,9 @@ pub enum ExprKind {
     AddressOf(Box<Expr>),
     /// An operator on two operands.
     Binary {
-        /// Which.
+        /// The operator.
         op: BinaryOp,
-        /// Where it stands.
+        /// The span of the operator.
         op_span: Span,
         /// The left operand.
         left: Left<Expr>,
@@ -406,7 +406,7 @@ pub enum ExprKind {
     Cast(Box<Expr>, Box<TypeExpr>),
     /// `name(a, b)`
     Call {
-        /// What is called.
+        /// The called function.
         callee: Name,
         /// `::<…>`
         generics: Option<Box<Generics>>,
@@ -415,7 +415,7 @@ pub enum ExprKind {
     },
     /// `base.name(a, b)`
     MethodCall {
-        /// What it is called on.
+        /// The receiver.
         base: Box<Expr>,
         /// Its name.
         name: Name,
@@ -439,9 +439,9 @@ pub enum ExprKind {
     ArrayRepeat(Box<Expr>, Box<Expr>),
     /// `if … else if … else …`
     If {
-        /// Each condition with its block, from the first `if` on.
+        /// Each condition with its block, starting with the first `if`.
         branches: Vec<(Expr, Block)>,
-        /// The last `else`.
+        /// The final `else`.
         otherwise: Option<Block>,
     },
     /// `{ … }`
@@ -453,7 +453,7 @@ pub enum ExprKind {
 /// `::<…>`
 #[derive(Clone, Debug)]
 pub struct Generics {
-    /// What stands between `<` and `>`.
+    /// The arguments between `<` and `>`.
     pub arguments: Vec<GenericArgument>,
     /// From `::` to `>`.
     pub span: Span,
@@ -462,11 +462,11 @@ pub struct Generics {
 /// An argument between `::<` and `>`.
 #[derive(Clone, Debug)]
 pub enum GenericArgument {
-    /// A name alone: of a type, or of a constant.
+    /// A single name: of a type or of a constant.
     Name(Name),
     /// Any other type.
     Type(TypeExpr),
-    /// A literal, with or without `-`, or what stands in `{ … }`.
+    /// A literal, with or without `-`, or the expression in `{ … }`.
     Value(Expr),
 }
 
@@ -483,7 +483,7 @@ impl Generics {
 }
 
 impl GenericArgument {
-    /// Where it stands.
+    /// Its span.
     pub fn span(&self) -> Span {
         match self {
             GenericArgument::Name(name) => name.span,
@@ -498,9 +498,9 @@ impl GenericArgument {
 pub struct Str {
     /// The text, escapes resolved.
     pub text: String,
-    /// For each byte of `text`, at which byte of the token it stands.
+    /// For each byte of `text`, its position in the token.
     pub offsets: Vec<u32>,
-    /// Whether an escape is wrong.
+    /// Whether it contains an invalid escape.
     pub damaged: bool,
 }
 
@@ -513,13 +513,13 @@ pub struct Launch {
     pub kernel: Name,
     /// `::<…>`
     pub generics: Option<Generics>,
-    /// What stands between `<<<` and `>>>`.
+    /// The options between `<<<` and `>>>`.
     pub config: Vec<LaunchOption>,
-    /// `<<<` to `>>>`.
+    /// The span of `<<<` to `>>>`.
     pub config_span: Span,
     /// The arguments.
     pub arguments: Vec<Expr>,
-    /// `(` to `)`.
+    /// The span of `(` to `)`.
     pub arguments_span: Span,
 }
 
@@ -578,7 +578,7 @@ impl ExprKind {
             | ExprKind::AddressOf(e)
             | ExprKind::Field(e, _) => e.height,
             ExprKind::Binary { left, right, .. } | ExprKind::Logical { left, right, .. } => {
-                // Links of a chain stand side by side: see `crate::chain`.
+                // The links of a chain count as siblings: see `crate::chain`.
                 if left.left().is_some() {
                     return left.height.max(right.height.saturating_add(1));
                 }
@@ -610,7 +610,7 @@ impl ExprKind {
         inner.saturating_add(1)
     }
 
-    /// Whether the type is open.
+    /// Whether the type is still open.
     pub(super) fn literal(&self) -> Literal {
         let value = |block: &Block| block.value.as_ref().map_or(Literal::No, |e| e.literal);
         let both = |a: Literal, b: Literal| if a == b { a } else { Literal::No };

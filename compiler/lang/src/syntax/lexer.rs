@@ -1,4 +1,4 @@
-//! Text to tokens.
+//! Splits text into tokens.
 
 use logos::Logos;
 
@@ -6,20 +6,20 @@ use super::token::{LexError, Token, is_float};
 use crate::diagnostics::{Collector, Diagnostic, ids, is_bidi};
 use crate::source::{FileId, Span};
 
-/// A token and where it stands.
+/// A token and its position.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lexeme {
     /// The token.
     pub(crate) token: Token,
-    /// First byte.
+    /// The first byte.
     pub(crate) start: u32,
     /// One past the last byte.
     pub(crate) end: u32,
 }
 
-/// The tokens of a text; the last is [`Token::End`]. What is no token is reported and left out.
+/// The tokens of a text; the last is [`Token::End`]. Anything else is reported and left out.
 pub(crate) fn lex(text: &str, file: FileId, diagnostics: &mut Collector) -> Vec<Lexeme> {
-    // A byte order mark is no part of the program.
+    // A byte order mark is not part of the program.
     let skipped = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut lexer = Token::lexer(text);
     lexer.bump(skipped);
@@ -35,7 +35,7 @@ pub(crate) fn lex(text: &str, file: FileId, diagnostics: &mut Collector) -> Vec<
             Ok(Token::Int) if is_float(lexer.slice()) => Token::Float,
             Ok(token) => token,
             Err(LexError::UnexpectedCharacter) => {
-                // A run of such characters is one mistake.
+                // A run of such characters is a single error.
                 match &mut unexpected {
                     Some(run) if run.end == span.start => run.end = span.end,
                     _ => {
@@ -64,13 +64,13 @@ pub(crate) fn lex(text: &str, file: FileId, diagnostics: &mut Collector) -> Vec<
     tokens
 }
 
-/// Reports what makes comments and strings look other than the compiler reads them. Elsewhere such a character is
-/// unexpected as any other.
+/// Reports characters that make comments and strings display differently from how the compiler reads them.
+/// Elsewhere these characters are unexpected like any other.
 fn hidden_order(text: &str, file: FileId, tokens: &[Lexeme], diagnostics: &mut Collector) {
     let mut tokens = tokens.iter().peekable();
     let mut line = 0..0;
     for (at, c) in text.char_indices().filter(|(_, c)| is_bidi(*c)) {
-        // They come in pairs, and the line has to be read again anyway.
+        // These characters come in pairs: one report per line is enough.
         if line.contains(&at) {
             continue;
         }
@@ -81,17 +81,19 @@ fn hidden_order(text: &str, file: FileId, tokens: &[Lexeme], diagnostics: &mut C
         }
         line = at..at + text[at..].find('\n').unwrap_or(text.len() - at);
         let span = Span::new(file, at..at + c.len_utf8());
-        let message =
-            format!("U+{:04X} makes text look other than the compiler reads it", u32::from(c));
+        let message = format!(
+            "U+{:04X} makes text display differently from how the compiler reads it",
+            u32::from(c)
+        );
         let error = Diagnostic::error(ids::TEXT_DIRECTION, span, message);
-        diagnostics.push(error.hint("remove it; what is left may read otherwise than before"));
+        diagnostics.push(error.hint("remove it; the remaining text may then read differently"));
     }
 }
 
 fn broken_token(error: LexError, span: Span) -> Diagnostic {
     match error {
         LexError::UnterminatedComment => {
-            let message = "this comment has no end";
+            let message = "this comment is never closed";
             Diagnostic::error(ids::UNTERMINATED_COMMENT, span, message)
                 .hint("close it with `*/`; comments nest")
         }
@@ -105,9 +107,9 @@ fn broken_token(error: LexError, span: Span) -> Diagnostic {
             Diagnostic::error(ids::UNTERMINATED_STRING, span, message).hint("write it as `b'a'`")
         }
         LexError::Character | LexError::UnexpectedCharacter => {
-            let message = "the language has no characters";
+            let message = "the language has no character literals";
             Diagnostic::error(ids::UNEXPECTED_CHARACTER, span, message)
-                .hint("write a byte, `b'a'`, which is a `u8`")
+                .hint("write a byte literal, `b'a'`, of type `u8`")
         }
     }
 }
@@ -119,10 +121,10 @@ fn unexpected_character(text: &str, span: Span) -> Diagnostic {
     let error = Diagnostic::error(ids::UNEXPECTED_CHARACTER, span, message);
     match found {
         _ if found.chars().any(char::is_alphabetic) => {
-            error.hint("names are made of the letters a to z, digits and `_`")
+            error.hint("names consist of the letters a to z and A to Z, digits and `_`")
         }
         "~" => error.hint("`!` flips the bits of an integer"),
-        "\u{201c}" | "\u{201d}" => error.hint("a string stands between straight quotes: `\"`"),
+        "\u{201c}" | "\u{201d}" => error.hint("strings use straight quotes: `\"`"),
         _ => error,
     }
 }

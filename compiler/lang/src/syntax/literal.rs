@@ -5,7 +5,7 @@ use half::{bf16, f16};
 use crate::float::decimal_to_halves;
 use crate::types::Scalar;
 
-/// A number as it is written.
+/// A number literal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Number {
     /// An integer and its suffix.
@@ -25,7 +25,7 @@ pub(super) enum Number {
     },
 }
 
-/// The value of a number token, or what is wrong with it.
+/// The value of a number token, or a message saying why it is invalid.
 pub(super) fn number(text: &str, is_float: bool) -> Result<Number, String> {
     if is_float { float(text) } else { integer(text) }
 }
@@ -51,7 +51,7 @@ fn integer(text: &str) -> Result<Number, String> {
         let Some(digit) = digit.to_digit(radix) else {
             return Err(format!("`{digit}` is not a digit in base {radix}"));
         };
-        // Far above every type: the range check says the rest.
+        // Far above the range of every type; the range check reports it.
         value = value.saturating_mul(radix.into()).saturating_add(digit.into());
         seen = true;
     }
@@ -100,7 +100,7 @@ fn suffix_type(suffix: &str) -> Result<Option<Scalar>, String> {
     match Scalar::from_name(suffix) {
         Some(scalar) if scalar != Scalar::Bool => Ok(Some(scalar)),
         _ => Err(match suffix {
-            // C's.
+            // Suffixes from C.
             "f" | "F" => format!("`{suffix}` is not a numeric type; `f32` is, and needs no suffix"),
             "u" | "U" => format!("`{suffix}` is not a numeric type; `u32` is"),
             _ => format!("`{suffix}` is not a numeric type"),
@@ -108,8 +108,8 @@ fn suffix_type(suffix: &str) -> Result<Option<Scalar>, String> {
     }
 }
 
-/// The value of a byte literal token, or the part of it that is wrong and what is wrong with it: an escape if it
-/// starts with `\`.
+/// The value of a byte literal token, or the invalid part of it with a message. The part starts with `\` if
+/// it is an escape.
 pub(super) fn byte(token: &str) -> Result<u8, (std::ops::Range<usize>, &'static str)> {
     let body =
         token.strip_prefix("b'").and_then(|rest| rest.strip_suffix('\'')).unwrap_or_default();
@@ -139,9 +139,9 @@ pub(super) fn byte(token: &str) -> Result<u8, (std::ops::Range<usize>, &'static 
 pub(super) struct Unescaped {
     /// The text.
     pub(super) text: String,
-    /// For each byte of `text`, at which byte of the token it stands.
+    /// For each byte of `text`, its position in the token.
     pub(super) offsets: Vec<u32>,
-    /// Escapes that do not exist, as byte ranges of the token.
+    /// Invalid escapes, as byte ranges of the token.
     pub(super) wrong: Vec<std::ops::Range<usize>>,
 }
 
@@ -149,7 +149,7 @@ pub(super) struct Unescaped {
 pub(super) fn unescape(token: &str) -> Unescaped {
     let mut result = Unescaped::default();
     let body = token.strip_prefix('"').unwrap_or(token);
-    // An unterminated string has no closing quote; it is reported already.
+    // An unterminated string has no closing quote; the lexer reports it.
     let body = body.strip_suffix('"').unwrap_or(body);
     let mut chars = body.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_integers_say_what_is_wrong() {
+    fn invalid_integers_are_explained() {
         assert_eq!(int("0b12"), Err("`2` is not a digit in base 2".into()));
         assert_eq!(int("0x"), Err("this number has no digits".into()));
         assert_eq!(int("1u7"), Err("`u7` is not a numeric type".into()));
@@ -229,14 +229,14 @@ mod tests {
             panic!("not a float");
         };
         assert_eq!((double, single, suffix), (1.5e-3, 1.5e-3, Some(Scalar::F64)));
-        // Just above the middle of two f32: by way of f64 it would become the tie and round down.
+        // Just above the midpoint of two f32: going through f64 it would become the tie and round down.
         let text = "1.00000005960464477540";
         let Ok(Number::Float { double, single, .. }) = number(text, true) else {
             panic!("not a float");
         };
         assert_eq!(single, 1.000_000_1);
         assert_eq!(double as f32, 1.0);
-        // Just above the middle of two f16, which the nearest f64 is.
+        // Just above the midpoint of two f16, which is the nearest f64.
         let text = "1.000488281250000000000000000001_f16";
         let Ok(Number::Float { half, suffix, .. }) = number(text, true) else {
             panic!("not a float");
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_floats_say_what_is_wrong() {
+    fn invalid_floats_are_explained() {
         assert_eq!(number("1e", true), Err("this exponent has no digits".into()));
         assert!(number("1.5u32", true).is_err());
         assert_eq!(number("1.5x", true), Err("`x` is not a numeric type".into()));

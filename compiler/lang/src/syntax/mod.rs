@@ -1,8 +1,8 @@
-//! The syntax stage: source text to tokens to a tree.
+//! The syntax stage: from source text to tokens to a tree.
 //!
-//! Parsing never fails: what could not be read is left out of the tree or stands in it as
-//! [`ast::ExprKind::Error`], and a message says so. No tree is higher than [`ast::MAX_HEIGHT`], so that
-//! whoever walks one by recursion (its `Drop` too) has a bound.
+//! Parsing never fails: text that could not be parsed is reported, and left out of the tree or represented by
+//! [`ast::ExprKind::Error`]. No tree is higher than [`ast::MAX_HEIGHT`], which bounds recursive walks
+//! (including `Drop`).
 
 pub mod ast;
 mod lexer;
@@ -19,19 +19,16 @@ pub use tokens::{TokenKind, keywords, signs, tokens};
 use crate::diagnostics::{Collector, Diagnostic, ids};
 use crate::source::{FileId, SourceMap, Span};
 
-/// The largest source file that is read, in bytes.
+/// The maximum size of a source file, in bytes.
 pub const MAX_FILE_BYTES: usize = 64 << 20;
 
-/// Parses a file of the map. The tree is what could be read of it; the messages are in the order of the
-/// source.
+/// Parses a file of the map. The tree contains everything that could be parsed; the messages are in source
+/// order.
 pub fn parse(sources: &SourceMap, file: FileId) -> (ast::File, Vec<Diagnostic>) {
     let text = sources.file(file).text.as_str();
     let mut diagnostics = Collector::default();
     let parsed = if text.len() > MAX_FILE_BYTES {
-        let message = format!(
-            "the file has {} bytes; the largest that is read has {MAX_FILE_BYTES}",
-            text.len()
-        );
+        let message = format!("the file has {} bytes; the maximum is {MAX_FILE_BYTES}", text.len());
         let at = Span::new(file, 0..0);
         diagnostics.push(Diagnostic::error(ids::FILE_TOO_LARGE, at, message));
         ast::File::empty(Span::new(file, 0..0))
@@ -44,8 +41,7 @@ pub fn parse(sources: &SourceMap, file: FileId) -> (ast::File, Vec<Diagnostic>) 
     (parsed, diagnostics)
 }
 
-/// The value of an integer without a sign as programs write it; `None` if it is none. A suffix is no part of
-/// it here.
+/// The value of an unsigned integer literal, ignoring its suffix; `None` for any other text.
 pub(crate) fn integer_literal(text: &str) -> Option<i128> {
     if !text.starts_with(|first: char| first.is_ascii_digit()) {
         return None;
@@ -56,8 +52,8 @@ pub(crate) fn integer_literal(text: &str) -> Option<i128> {
     }
 }
 
-/// The paths of all `use`s of a file, with where each stands, quotes included: what [`parse`] finds, without
-/// a tree.
+/// The paths of all `use`s of a file, with the span of each, quotes included. Finds the same ones as
+/// [`parse`], without building a tree.
 pub fn used_paths(sources: &SourceMap, file: FileId) -> Vec<(String, Span)> {
     let text = sources.file(file).text.as_str();
     if !text.contains("use") || text.len() > MAX_FILE_BYTES {

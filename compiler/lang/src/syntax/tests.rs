@@ -9,7 +9,7 @@ fn errors(text: &str) -> Vec<&'static str> {
     diagnostics.iter().map(|d| d.id).collect()
 }
 
-/// What is read by way of the parser and checked, in a function body.
+/// The ids of the messages of parser and checker for a function body.
 fn check_errors(body: &str) -> Vec<&'static str> {
     let text = format!("kernel k(p: *mut u32, n: u32) {{ {body} }}");
     let sources = SourceMap::single("a.grid", text);
@@ -53,7 +53,7 @@ fn unbalanced_delimiters_by_the_thousand_are_one_error() {
 
 #[test]
 fn nesting_is_fine_up_to_the_limit_and_one_error_beyond() {
-    // As much as a main thread has on Linux; that of a test has a quarter.
+    // A main thread's stack on Linux; a test's thread has only a quarter.
     let stack = std::thread::Builder::new().stack_size(8 << 20);
     let thread = stack.spawn(check_nesting).expect("a thread can be started");
     thread.join().expect("the thread ends well");
@@ -79,14 +79,14 @@ fn check_nesting() {
         if std::env::var("KIND").is_ok_and(|k| k != kind) {
             continue;
         }
-        // The statement and the block around it take a few levels.
+        // The statement and the enclosing block take a few levels.
         assert_eq!(check_errors(&make(240)), no_errors, "{kind} of 240");
         assert_eq!(check_errors(&make(300)), [ids::NESTING_TOO_DEEP], "{kind} of 300");
         assert_eq!(check_errors(&make(100_000)), [ids::NESTING_TOO_DEEP], "{kind} of 100,000");
     }
 }
 
-/// The value of a constant expression, by way of the length of an array.
+/// The value of a constant expression, obtained as the length of an array.
 fn value_of(expression: &str) -> u64 {
     let text = format!("kernel k(p: *mut [u8; {expression}]) {{}}");
     let sources = SourceMap::single("a.grid", text);
@@ -101,7 +101,7 @@ fn value_of(expression: &str) -> u64 {
 
 #[test]
 fn operators_bind_as_in_rust() {
-    // The values are those that Rust gives.
+    // The expected values are Rust's.
     let numbers = [
         ("2 + 3 * 4", 14),
         ("(2 + 3) * 4", 20),
@@ -134,7 +134,7 @@ fn operators_bind_as_in_rust() {
     }
 }
 
-/// The items of a text that is right.
+/// The items of a valid text.
 fn items(text: &str) -> (SourceMap, Vec<ast::Item>) {
     let sources = SourceMap::single("a.grid", text);
     let (file, diagnostics) = parse(&sources, FileId(0));
@@ -148,7 +148,7 @@ fn const_arguments_nest_up_to_the_limit() {
         let (open, close) = (repeat("f::<{", n), repeat("}>()", n));
         format!("kernel k() {{ let x = {open}1{close}; }}")
     };
-    // Each level has two delimiters; the statement and the block around it take a few more.
+    // Each level has two delimiters; the statement and the enclosing block take a few more.
     assert_eq!(errors(&text(120)), [""; 0]);
     assert_eq!(errors(&text(130)), [ids::NESTING_TOO_DEEP]);
     assert_eq!(errors(&text(100_000)), [ids::NESTING_TOO_DEEP]);

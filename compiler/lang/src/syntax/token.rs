@@ -1,24 +1,24 @@
-//! The tokens of the language, as `logos` finds them.
+//! The tokens of the language, as recognised by `logos`.
 
 use logos::{FilterResult, Lexer, Logos};
 
-/// What is wrong where no token could be made.
+/// Why no token could be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LexError {
-    /// No token starts with this.
+    /// No token starts with this character.
     #[default]
     UnexpectedCharacter,
     /// `/*` without `*/`.
     UnterminatedComment,
-    /// `"` without its partner.
+    /// `"` without its closing quote.
     UnterminatedString,
     /// `'a'`
     Character,
-    /// `b'` without its partner.
+    /// `b'` without its closing quote.
     UnterminatedByte,
 }
 
-/// Declares the tokens that are always spelled the same, with their spelling for messages.
+/// Declares the tokens with a fixed spelling, and this spelling for messages.
 macro_rules! tokens {
     ($($name:ident = $text:literal),* $(,)?) => {
         /// A token.
@@ -32,7 +32,7 @@ macro_rules! tokens {
             /// `'outer`: the label of a loop.
             #[regex(r"'[A-Za-z_][A-Za-z0-9_]*")]
             Label,
-            /// An integer; the parser looks at its digits.
+            /// An integer; the parser checks its digits.
             #[regex(r"[0-9]", number)]
             Int,
             /// A number with a point or an exponent.
@@ -43,11 +43,11 @@ macro_rules! tokens {
             /// A byte literal: `b'a'`.
             #[token("b'", byte)]
             Byte,
-            /// What the lexer reported; whatever the parser makes of it is no news.
+            /// Text that the lexer reported; the parser does not report it again.
             #[regex(r"'([^'\\\n]|\\[^\n])'", character)]
             Error,
-            /// Blanks or a comment; never seen outside the lexer. `logos` would skip them by recursion, and overflow
-            /// the stack where many follow each other.
+            /// Blanks or a comment; never leaves the lexer. `logos` would skip them by recursion and overflow
+            /// the stack on long runs of them.
             #[regex(r"[ \t\r\n\x0C]+")]
             #[regex(r"//[^\n]*", allow_greedy = true)]
             #[token("/*", block_comment)]
@@ -57,10 +57,10 @@ macro_rules! tokens {
         }
 
         impl Token {
-            /// The tokens that are always spelled the same.
+            /// The tokens with a fixed spelling.
             pub(crate) const FIXED: &[Token] = &[$(Token::$name),*];
 
-            /// The token as a message names it.
+            /// The token as named in messages.
             pub(crate) fn describe(self) -> &'static str {
                 match self {
                     $(Token::$name => concat!("`", $text, "`"),)*
@@ -96,7 +96,7 @@ tokens! {
 }
 
 impl Token {
-    /// Whether only an item starts with this (`const` apart, which also stands in types).
+    /// Whether this can only start an item. Excludes `const`, which also occurs in types.
     pub(super) fn starts_item(self) -> bool {
         matches!(
             self,
@@ -104,14 +104,14 @@ impl Token {
         )
     }
 
-    /// Whether this is spelled like a name but is none.
+    /// Whether this is a keyword: spelled like a name, but not a name.
     pub(super) fn is_keyword(self) -> bool {
         self.describe().as_bytes().get(1).is_some_and(u8::is_ascii_lowercase)
             && self != Token::Label
             && self.describe().starts_with('`')
     }
 
-    /// Whether only a statement starts with this.
+    /// Whether this can only start a statement.
     pub(super) fn starts_statement(self) -> bool {
         matches!(
             self,
@@ -127,15 +127,15 @@ impl Token {
     }
 }
 
-/// Takes the rest of a number: `0x1f`, `1_000u64`, `1.5e-3f64`. Whether the digits are right is for
-/// later, so that `0b12` is one wrong number and not two right ones.
+/// Consumes the rest of a number: `0x1f`, `1_000u64`, `1.5e-3f64`. The digits are checked later, so that
+/// `0b12` is one invalid number and not two valid ones.
 fn number(lexer: &mut Lexer<'_, Token>) -> FilterResult<(), LexError> {
-    // The variant is settled by `lex`, which sees the whole text.
+    // `lex`, which sees the whole text, decides the variant.
     lexer.bump(number_length(lexer.slice(), lexer.remainder()));
     FilterResult::Emit(())
 }
 
-/// How many bytes of `rest` belong to the number that starts with the digit `first`.
+/// The number of bytes of `rest` that belong to the number that starts with the digit `first`.
 fn number_length(first: &str, rest: &str) -> usize {
     let bytes = rest.as_bytes();
     let word = |from: usize| {
@@ -167,13 +167,13 @@ fn number_length(first: &str, rest: &str) -> usize {
     word(at)
 }
 
-/// Whether the text of a number makes it a float.
+/// Whether the text of a number is that of a float.
 pub(super) fn is_float(text: &str) -> bool {
     let prefixed = ["0x", "0o", "0b"].iter().any(|prefix| text.starts_with(prefix));
     !prefixed && (text.contains('.') || text.contains(['e', 'E']) || text.contains('f'))
 }
 
-/// Takes the rest of a string, escapes unseen but for `\"`.
+/// Consumes the rest of a string. Of the escapes, only `\"` matters here.
 fn string(lexer: &mut Lexer<'_, Token>) -> FilterResult<(), LexError> {
     let rest = lexer.remainder();
     let mut escaped = false;
@@ -185,7 +185,7 @@ fn string(lexer: &mut Lexer<'_, Token>) -> FilterResult<(), LexError> {
                 lexer.bump(at + 1);
                 return FilterResult::Emit(());
             }
-            // A string ends on its line, so that a forgotten quote does not swallow the file.
+            // A string ends on its line, so that a missing quote does not swallow the rest of the file.
             b'\n' => {
                 lexer.bump(rest[..at].trim_end_matches('\r').len());
                 return FilterResult::Error(LexError::UnterminatedString);
@@ -197,7 +197,7 @@ fn string(lexer: &mut Lexer<'_, Token>) -> FilterResult<(), LexError> {
     FilterResult::Error(LexError::UnterminatedString)
 }
 
-/// Takes the rest of a byte literal, whatever stands in it.
+/// Consumes the rest of a byte literal, whatever its contents.
 fn byte(lexer: &mut Lexer<'_, Token>) -> FilterResult<(), LexError> {
     let rest = lexer.remainder();
     let mut escaped = false;
@@ -206,7 +206,7 @@ fn byte(lexer: &mut Lexer<'_, Token>) -> FilterResult<(), LexError> {
             b'\n' => break,
             _ if escaped => escaped = false,
             b'\\' => escaped = true,
-            // `b'''` is one literal, and a wrong one.
+            // `b'''` is one literal, and invalid.
             b'\'' if at > 0 || !rest[1..].starts_with('\'') => {
                 lexer.bump(at + 1);
                 return FilterResult::Emit(());
@@ -217,7 +217,7 @@ fn byte(lexer: &mut Lexer<'_, Token>) -> FilterResult<(), LexError> {
     FilterResult::Error(LexError::UnterminatedByte)
 }
 
-/// Skips a comment; they nest, as in Rust.
+/// Consumes a comment. Comments nest, as in Rust.
 fn block_comment(lexer: &mut Lexer<'_, Token>) -> FilterResult<(), LexError> {
     let bytes = lexer.remainder().as_bytes();
     let (mut depth, mut at) = (1usize, 0);
@@ -238,11 +238,11 @@ fn block_comment(lexer: &mut Lexer<'_, Token>) -> FilterResult<(), LexError> {
             _ => at += 1,
         }
     }
-    // The span of the error is `/*` alone: where the comment should have ended is unknown.
+    // The error's span is only `/*`: where the comment should have ended is unknown.
     FilterResult::Error(LexError::UnterminatedComment)
 }
 
-/// `'a'`, which other languages have.
+/// `'a'`, a character literal in other languages.
 fn character(_: &mut Lexer<'_, Token>) -> FilterResult<(), LexError> {
     FilterResult::Error(LexError::Character)
 }

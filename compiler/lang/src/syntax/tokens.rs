@@ -1,4 +1,4 @@
-//! The tokens of a text for tools that need no tree: editors, tests of the grammar.
+//! The tokens of a text, for tools that need no tree: editors and tests of the grammar.
 
 use std::ops::Range;
 
@@ -7,16 +7,16 @@ use super::token::Token;
 use crate::diagnostics::{Collector, Diagnostic};
 use crate::source::{FileId, SourceMap};
 
-/// What kind of token it is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
-    /// A word or sign of the language: its text says which.
+    /// A keyword or sign, identified by its text.
     Fixed,
     /// A name.
     Name,
     /// `'outer`
     Label,
-    /// A number without point and exponent.
+    /// A number without a point or an exponent.
     Int,
     /// A number with a point or an exponent.
     Float,
@@ -26,8 +26,7 @@ pub enum TokenKind {
     Byte,
 }
 
-/// The tokens of a file with the bytes that they cover, and what is wrong where there is none. Comments are
-/// not among them.
+/// The tokens of a file with their byte ranges, and the error where there is no token. Comments are left out.
 pub fn tokens(
     sources: &SourceMap,
     file: FileId,
@@ -50,13 +49,13 @@ pub fn tokens(
     (tokens.collect(), diagnostics.into_vec())
 }
 
-/// The words that cannot be names, in alphabetical order.
+/// The keywords, in alphabetical order.
 pub fn keywords() -> Vec<&'static str> {
     let words = Token::FIXED.iter().filter(|token| token.is_keyword());
     words.map(|token| token.describe().trim_matches('`')).collect()
 }
 
-/// The signs that are always spelled the same: brackets, operators and the like.
+/// The signs: brackets, operators and the like.
 pub fn signs() -> Vec<&'static str> {
     let signs = Token::FIXED.iter().filter(|token| !token.is_keyword());
     signs.map(|token| token.describe().trim_matches('`')).collect()

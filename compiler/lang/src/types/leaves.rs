@@ -1,4 +1,4 @@
-//! The scalars, vectors and pointers that a type is made of.
+//! The scalars, vectors, pointers and stream handles that make up a type.
 
 use super::layout::{array_stride, field_offset};
 use super::{Structs, Type};
@@ -6,11 +6,11 @@ use super::{Structs, Type};
 /// A part of a type that is loaded and stored in one piece: a scalar, vector, pointer or stream handle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
-    /// First byte within the type.
+    /// The first byte within the type.
     pub offset: u64,
-    /// What it is. A vector is one leaf, also one of three elements.
+    /// Its type. A vector is one leaf, even one of three elements.
     pub ty: Type,
-    /// Field or element numbers that lead to it, the outermost first; empty if the type itself is a leaf.
+    /// Field or element numbers that lead to it, outermost first; empty if the type itself is a leaf.
     pub path: Vec<u64>,
 }
 
@@ -18,9 +18,9 @@ pub struct Leaf {
 #[derive(Clone, Debug)]
 pub struct Leaves<'t> {
     structs: &'t Structs,
-    /// The aggregates around the next leaf, the outermost first, each with the next part to visit.
+    /// The aggregates around the next leaf, outermost first, each with its next part to visit.
     around: Vec<Around<'t>>,
-    /// The type itself, if it is a leaf and was not given yet.
+    /// The type itself, if it is a leaf and has not been yielded yet.
     only: Option<&'t Type>,
 }
 
@@ -31,8 +31,8 @@ struct Around<'t> {
     next: u64,
 }
 
-/// The leaves of a type in ascending order of offset. Padding is in none of them. Arrays are walked
-/// element by element, lazily.
+/// The leaves of a type in ascending order of offset, without padding. Arrays are walked lazily, element by
+/// element.
 pub fn leaves<'t>(ty: &'t Type, structs: &'t Structs) -> Leaves<'t> {
     match ty {
         Type::Unit => Leaves { structs, around: vec![], only: None },
@@ -43,7 +43,7 @@ pub fn leaves<'t>(ty: &'t Type, structs: &'t Structs) -> Leaves<'t> {
     }
 }
 
-/// Whether a type has any; an array of a billion empty structs shall not be walked.
+/// Whether a type has any leaf. Checked first, so that an array of a billion empty structs is not walked.
 fn has_leaf(ty: &Type, structs: &Structs) -> bool {
     match ty {
         Type::Unit => false,

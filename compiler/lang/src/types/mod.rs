@@ -1,4 +1,4 @@
-//! The types of the language. One definition serves the checker, the IR, the layout pass and codegen.
+//! The types of the language, shared by the checker, the IR, the layout pass and codegen.
 
 pub mod layout;
 pub mod leaves;
@@ -29,7 +29,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// Every scalar, in the order of docs and tables.
+    /// Every scalar, in the order used by docs and tables.
     pub const ALL: [Scalar; 13] = [
         Scalar::Bool,
         Scalar::I8,
@@ -65,7 +65,7 @@ impl Scalar {
         }
     }
 
-    /// The scalar of a name.
+    /// The scalar with this name.
     pub fn from_name(name: &str) -> Option<Scalar> {
         Scalar::ALL.into_iter().find(|scalar| scalar.name() == name)
     }
@@ -80,7 +80,7 @@ impl Scalar {
         }
     }
 
-    /// Width in bits of the value: 1 for `bool`.
+    /// Width of the value in bits; 1 for `bool`.
     pub fn bits(self) -> u32 {
         if self == Scalar::Bool { 1 } else { self.size() as u32 * 8 }
     }
@@ -111,7 +111,7 @@ impl Scalar {
 pub struct StructId(pub u32);
 
 impl StructId {
-    /// `dim3`: three `u32` named `x`, `y`, `z`.
+    /// `dim3`: three `u32` fields named `x`, `y`, `z`.
     pub const DIM3: StructId = StructId(0);
     /// The geometry of one thread, the hidden first argument of kernel bodies: see [`Structs::new`].
     pub const GEOMETRY: StructId = StructId(1);
@@ -120,7 +120,7 @@ impl StructId {
 /// A type of the language.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
-    /// No value: what a function without `->` returns.
+    /// No value: the result of a function without `->`.
     Unit,
     /// A scalar.
     Scalar(Scalar),
@@ -179,7 +179,7 @@ impl Type {
         }
     }
 
-    /// What a pointer points to.
+    /// The type that a pointer points to.
     pub fn pointee(&self) -> Option<&Type> {
         match self {
             Type::Pointer { pointee, .. } => Some(pointee),
@@ -192,7 +192,7 @@ impl Type {
         matches!(self, Type::Pointer { .. })
     }
 
-    /// The type as the language writes it.
+    /// The type in the language's syntax.
     pub fn display<'a>(&'a self, structs: &'a Structs) -> impl fmt::Display + 'a {
         DisplayType { ty: self, structs }
     }
@@ -211,7 +211,7 @@ impl fmt::Display for DisplayType<'_> {
             Type::Scalar(scalar) => f.write_str(scalar.name()),
             Type::Vector(scalar, count) => write!(f, "{}x{count}", scalar.name()),
             Type::Array(element, count) => write!(f, "[{}; {count}]", nested(element)),
-            // A broken module is printed too, for whoever looks for the bug.
+            // Invalid modules are printed too, for debugging.
             Type::Struct(id) => {
                 f.write_str(self.structs.items.get(id.0 as usize).map_or("?", |item| &item.name))
             }
@@ -231,7 +231,7 @@ pub struct Field {
     pub ty: Type,
 }
 
-/// A struct: C layout, declaration order.
+/// A struct with C layout: fields in declaration order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Struct {
     /// Its name.
@@ -246,7 +246,7 @@ pub struct Struct {
 #[derive(Clone, Debug)]
 pub struct Structs {
     items: Vec<Struct>,
-    /// Where the fields of each lie, once somebody asked: [`layout`] computes it.
+    /// The layout of each struct's fields, computed by [`layout`] on first use.
     layouts: Vec<OnceLock<BufferLayout>>,
 }
 
@@ -265,7 +265,7 @@ impl Default for Structs {
 }
 
 impl Structs {
-    /// Only the built-in structs: `dim3`, and the geometry, whose fields are
+    /// A table of the built-in structs: `dim3`, and the geometry, whose fields are
     /// `thread_idx, block_idx, block_dim, grid_dim: dim3` and `dynamic_shared: *mut u8`.
     pub fn new() -> Self {
         let field = |name: &str, ty: Type| Field { name: name.into(), ty };
@@ -298,33 +298,34 @@ impl Structs {
         StructId(self.items.len() as u32 - 1)
     }
 
-    /// The struct of an id that this table gave out.
+    /// The struct with an id that this table returned.
     pub fn get(&self, id: StructId) -> &Struct {
         &self.items[id.0 as usize]
     }
 
-    /// The struct of an id, to fill in its fields. No struct that holds it may have been laid out yet.
+    /// The struct with an id, for filling in its fields. Drops the cached layout of this struct only: call it
+    /// before laying out a struct that contains it.
     pub fn get_mut(&mut self, id: StructId) -> &mut Struct {
         self.layouts[id.0 as usize].take();
         &mut self.items[id.0 as usize]
     }
 
-    /// Where the layout pass keeps what it found of a struct.
+    /// The cached layout of a struct, filled by the layout pass.
     pub(crate) fn kept_layout(&self, id: StructId) -> &OnceLock<BufferLayout> {
         &self.layouts[id.0 as usize]
     }
 
-    /// All structs with their ids, the built-in ones first.
+    /// All structs with their ids, built-in ones first.
     pub fn iter(&self) -> impl Iterator<Item = (StructId, &Struct)> {
         self.items.iter().enumerate().map(|(at, item)| (StructId(at as u32), item))
     }
 
-    /// How many there are, the built-in ones included.
+    /// The number of structs, built-in ones included.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Never: the built-in structs are always there.
+    /// Always false: the built-in structs are always present.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }

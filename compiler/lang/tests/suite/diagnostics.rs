@@ -1,5 +1,5 @@
-//! Error programs and right ones: each file under `in/errors` and `in/warnings` says on its lines which messages
-//! belong there, each right program has none but those that it says. And the reference of messages.
+//! Programs with and without messages: each file under `in/errors` and `in/warnings` marks the expected
+//! messages on their lines; valid programs have none beyond those they mark. Also the reference of messages.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -31,8 +31,7 @@ fn read(path: &Path) -> (String, SourceMap) {
     (name, load(&crate::Disk, path).expect("the file can be read"))
 }
 
-/// The messages for a program: those of the checker or, where it has none, of the stages after it that
-/// have some.
+/// The messages for a program: from the checker, or if it has none, from the first later stage that has some.
 fn messages(sources: &SourceMap) -> Vec<Diagnostic> {
     let (program, diagnostics) = parse_and_check(sources);
     let Some(program) = program else { return diagnostics };
@@ -44,10 +43,10 @@ fn messages(sources: &SourceMap) -> Vec<Diagnostic> {
     }
 }
 
-/// File and line, and the id, of a message.
+/// File and line of a message, and its id.
 type Found = (String, String);
 
-/// Where each message stands, and its id.
+/// The position and id of each message.
 fn found(diagnostics: &[Diagnostic], sources: &SourceMap) -> Vec<Found> {
     let place = |diagnostic: &Diagnostic| {
         let at = diagnostic.labels[0].span;
@@ -58,7 +57,7 @@ fn found(diagnostics: &[Diagnostic], sources: &SourceMap) -> Vec<Found> {
     found
 }
 
-/// Where each message shall stand, and its id: `//~ id id` in any file of the program.
+/// The position and id of each expected message: `//~ id id` in any file of the program.
 fn expected(sources: &SourceMap) -> Vec<Found> {
     let mut expected = vec![];
     for file in sources.files() {
@@ -72,7 +71,7 @@ fn expected(sources: &SourceMap) -> Vec<Found> {
     expected
 }
 
-/// What is wrong with the messages of a program, compared with what it says.
+/// The differences between the messages of a program and its marks.
 fn differences(diagnostics: &[Diagnostic], sources: &SourceMap) -> String {
     let expected = expected(sources);
     let found = found(diagnostics, sources);
@@ -128,14 +127,14 @@ fn programs_that_go_wrong_when_run_are_warned_of_where_it_can_be_seen() {
     assert_eq!(warned, seen);
 }
 
-/// The folders of programs with messages, and where their snapshots are.
+/// The folders of programs with messages, and of their snapshots.
 const WITH_MESSAGES: [(&str, &str); 2] = [
     ("tests/in/errors", "../../../tests/out/errors"),
     ("tests/in/warnings", "../../../tests/out/warnings"),
 ];
 
 #[test]
-fn programs_have_the_messages_that_they_say() {
+fn programs_have_the_messages_they_mark() {
     let mut wrong = String::new();
     for (folder, _) in WITH_MESSAGES {
         for path in programs(folder) {
@@ -146,7 +145,7 @@ fn programs_have_the_messages_that_they_say() {
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 
-/// What is in `left` more often than in `right`.
+/// The elements that occur more often in `left` than in `right`.
 fn difference(left: &[Found], right: &[Found]) -> Vec<Found> {
     let mut rest = right.to_vec();
     let mut difference = vec![];
@@ -189,8 +188,8 @@ fn every_id_has_a_program() {
     for id in &covered {
         assert!(ids::lookup(id).is_some(), "`{id}` is not an id");
     }
-    // These need a file of 64 MiB, 257 files, a linker, and a tool that warns; `syntax`, `load`, `items_cpu` and
-    // `compile` test them.
+    // These need a file of 64 MiB, 257 files, a linker, or a tool that warns; `syntax`, `load`, `items_cpu`
+    // and `compile` test them.
     let elsewhere =
         [ids::FILE_TOO_LARGE, ids::TOO_MANY_FILES, ids::UNDEFINED_EXTERN, ids::TOOL_WARNING];
     for (id, _) in ids::ALL.iter().filter(|(id, _)| !elsewhere.contains(id)) {
@@ -218,12 +217,12 @@ fn the_reference_has_every_id_in_order() {
     assert_eq!(entries, ids::explained().map(|(id, _)| id).collect::<Vec<_>>());
 }
 
-/// A file that programs of the reference use.
+/// A file used by programs of the reference.
 const SHAPES: &str = "fn area(width: u32, height: u32) -> u32 { return width * height; }\n";
 
 #[test]
-fn the_programs_of_the_reference_are_wrong_and_right_as_it_says() {
-    // What takes too much text to cause, or a tool, or what nobody would see.
+fn programs_of_the_reference_behave_as_documented() {
+    // Ids whose programs would be too long, need a tool, or would show nothing.
     let without = [
         ids::FILE_TOO_LARGE,
         ids::TOO_MANY_FILES,
@@ -239,7 +238,7 @@ fn the_programs_of_the_reference_are_wrong_and_right_as_it_says() {
         let programs: Vec<&str> = entry.programs().collect();
         let wanted = if without.contains(&entry.id) { 0 } else { 2 };
         assert_eq!(programs.len(), wanted, "programs of `{}`", entry.id);
-        // `run_cpu.rs` runs those.
+        // `run_cpu.rs` runs these.
         if ids::lookup(entry.id).is_none() {
             continue;
         }

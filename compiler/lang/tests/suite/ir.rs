@@ -1,8 +1,8 @@
-//! The IR of whole programs, before and after launches are lowered, and their layouts: one snapshot for
-//! each program and stage. `INSTA_UPDATE=always cargo test -p gridlet-lang --test suite ir` writes them anew.
+//! The IR of whole programs, before and after launches are lowered, and their layouts: one snapshot per
+//! program and stage. `INSTA_UPDATE=always cargo test -p gridlet-lang --test suite ir` updates them.
 //!
-//! A program that checks itself (see `corpus.rs`) has no snapshots, and one in which lowering changes
-//! nothing has none of that: what they would say is said elsewhere.
+//! A program that checks itself (see `corpus.rs`) has no snapshots, and one without launches to lower has no
+//! lowered snapshot.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ fn all_programs() -> Vec<PathBuf> {
     files
 }
 
-/// Those that have snapshots.
+/// The programs that have snapshots.
 fn programs() -> Vec<PathBuf> {
     let mut files = all_programs();
     let text = |path: &PathBuf| std::fs::read_to_string(path).expect("the program can be read");
@@ -94,7 +94,7 @@ fn launches_are_lowered() {
     for path in programs() {
         let (module, layouts) = build(&path);
         let lowered = print(&lower(&module, &layouts));
-        // The first line says which of both it is.
+        // The first line says whether the module is lowered.
         if lowered.lines().skip(1).ne(print(&module).lines().skip(1)) {
             check("launch", &path, &lowered);
         }

@@ -1,4 +1,4 @@
-//! The front end, in one program: each module tests one stage or one document.
+//! The tests of the front end in one program; each module tests one stage or one document.
 
 mod diagnostics;
 mod editors;
@@ -13,12 +13,12 @@ mod tree_rules;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The folder `compiler`, whose `tests` holds the programs and snapshots that the crates of the compiler share.
+/// The folder `compiler`. Its `tests` holds the programs and snapshots shared by the crates of the compiler.
 fn compiler() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The files of this machine: the front end itself does no I/O.
+/// The files on disk: the front end itself does no I/O.
 struct Disk;
 
 impl gridlet_lang::load::Files for Disk {

@@ -1,5 +1,5 @@
-//! Damaged programs: whatever is done to a program's tokens, the front end answers with messages that
-//! point into the file, or with a tree that keeps the rules.
+//! Damaged programs: whatever is done to a program's tokens, the front end returns messages that point into
+//! the file, or a tree that keeps its invariants.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use gridlet_lang::layout::compute_layouts;
 use gridlet_lang::load::{Memory, load};
 use gridlet_lang::source::SourceMap;
 
-/// A small generator of numbers, the same on every machine (xorshift64*).
+/// A small deterministic random number generator (xorshift64*).
 struct Random(u64);
 
 impl Random {
@@ -26,7 +26,7 @@ impl Random {
     }
 }
 
-/// Cuts a text into words, single signs and white space.
+/// Splits a text into words, single signs and white space.
 fn pieces(text: &str) -> Vec<&str> {
     let mut pieces = vec![];
     let mut start = 0;
@@ -47,7 +47,7 @@ fn pieces(text: &str) -> Vec<&str> {
     pieces
 }
 
-/// The files that seeds use.
+/// The files that the seeds use.
 fn used() -> Memory {
     let file = |name: &str| {
         let path = format!("{}/tests/in/used/{name}", crate::compiler().display());
@@ -81,7 +81,7 @@ fn check(text: &str) -> bool {
     program.is_some()
 }
 
-/// The stages after the checker take whatever it lets through, but for what is theirs to refuse.
+/// The stages after the checker accept everything that it accepts, except errors of their own.
 fn build(program: &Program, sources: &SourceMap) {
     let lowered = build_ir(program, Arc::new(sources.clone())).and_then(|module| {
         verify(&module)?;
@@ -118,7 +118,7 @@ fn damaged_programs_never_panic_and_messages_point_into_the_file() {
     let mut right = 0;
     let mutants = 7200 / seeds.len();
     for seed in &seeds {
-        // What a program uses is not there.
+        // The files that a program uses are missing.
         assert!(check(seed) || seed.contains("use \""), "{seed}");
         for _ in 0..mutants {
             let mut mutant = pieces(seed);
@@ -141,7 +141,7 @@ fn damaged_programs_never_panic_and_messages_point_into_the_file() {
             right += u32::from(check(&mutant.concat()));
         }
     }
-    // Some mutants must still be right, or the rules of the tree were never tried.
+    // Some mutants must be valid, or the tree's invariants were never checked.
     assert!(right > 100, "only {right} mutants were right");
 }
 
@@ -167,7 +167,7 @@ fn noise_is_answered() {
 
 #[test]
 fn programs_as_deep_as_allowed_go_through_every_stage() {
-    // As much stack as a main thread has on Linux; a test's thread has a quarter.
+    // A main thread's stack on Linux; a test's thread has only a quarter.
     let stack = std::thread::Builder::new().stack_size(8 << 20);
     let thread = stack.spawn(|| {
         let n = 240;
@@ -198,7 +198,7 @@ fn programs_as_deep_as_allowed_go_through_every_stage() {
     thread.expect("a thread can be started").join().expect("every program is built");
 }
 
-/// Runs `test` on a thread with as much stack as shall do: a small part of what a main thread has.
+/// Runs `test` on a thread whose stack is a small part of a main thread's, but should be enough.
 fn on_small_stack(test: impl FnOnce() + Send + 'static) {
     let stack = std::thread::Builder::new().stack_size(512 << 10);
     let thread = stack.spawn(test).expect("a thread can be started");

@@ -1,6 +1,7 @@
-//! Time that tests may hold against a limit.
+//! Processor time, for tests with a time limit.
 
-/// How long this thread ran, whoever else did: Linux counts nanoseconds. `None` on other systems.
+/// The processor time of this thread, independent of other load: Linux counts nanoseconds. `None` on other
+/// systems.
 pub(crate) fn seconds_on_processor() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     Some(text.split_whitespace().next()?.parse::<f64>().ok()? / 1e9)

@@ -1,4 +1,4 @@
-//! The rules at the top of `check/tree.rs`, checked on a whole program.
+//! Checks the invariants at the top of `check/tree.rs` on a whole program.
 
 use gridlet_lang::builtins::Builtin;
 use gridlet_lang::chain::Chained;
@@ -6,10 +6,10 @@ use gridlet_lang::check::tree::*;
 use gridlet_lang::source::{SourceMap, Span};
 use gridlet_lang::types::{Scalar, Type};
 
-/// Panics where a program breaks a rule of the tree.
+/// Panics if a program violates an invariant of the tree.
 pub(crate) fn verify(program: &Program, sources: &SourceMap) {
     for variable in &program.statics {
-        assert_eq!(variable.value.ty, variable.ty, "what `{}` starts as", variable.name);
+        assert_eq!(variable.value.ty, variable.ty, "the initial value of `{}`", variable.name);
     }
     for function in &program.functions {
         let rules = Rules { program, function, sources };
@@ -36,10 +36,10 @@ fn is_integer(ty: &Type) -> bool {
 impl Rules<'_> {
     fn span(&self, span: Span) {
         let text = &self.sources.file(span.file).text;
-        assert!(text.get(span.range()).is_some(), "{span:?} is no range of the file");
+        assert!(text.get(span.range()).is_some(), "{span:?} is not a range of the file");
     }
 
-    /// `loops` is how many loops are around.
+    /// `loops` is the number of enclosing loops.
     fn block(&self, block: &Block, loops: u32) {
         for statement in &block.statements {
             self.span(statement.span);
@@ -106,7 +106,7 @@ impl Rules<'_> {
             }
             ExprKind::Index { base, .. } if base.ty.is_pointer() => {}
             ExprKind::Index { base, .. } | ExprKind::Field { base, .. } => self.place(base),
-            other => panic!("{other:?} is no place"),
+            other => panic!("{other:?} is not a place"),
         }
     }
 
@@ -133,7 +133,7 @@ impl Rules<'_> {
         }
     }
 
-    /// An operator but for its left side.
+    /// An operator without its left side.
     fn link(&self, e: &Expr, loops: u32) {
         self.span(e.span);
         match &e.kind {
@@ -145,7 +145,7 @@ impl Rules<'_> {
                 self.expr(right, loops);
                 assert_eq!([&left.ty, &right.ty, &e.ty], [&Type::BOOL; 3]);
             }
-            other => panic!("{other:?} is no operator on two operands"),
+            other => panic!("{other:?} is not a binary operator"),
         }
     }
 

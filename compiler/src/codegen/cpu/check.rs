@@ -13,7 +13,7 @@ use crate::error::Result;
 use gridlet_lang::builtins::{Builtin, Order};
 use gridlet_lang::ir::{
     Block, Const, Function, FunctionId, Inst, InstId, InstKind, Operand, SlotId, loops,
-    loops::Turns, same_type,
+    loops::LoopEnd, same_type,
 };
 use gridlet_lang::launch::symbols::RECORD_LOST_LAUNCH;
 use gridlet_lang::types::{Scalar, Type};
@@ -227,10 +227,10 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {
         match self.cx.cpu() {
             None => Vec::new(),
             Some(cpu) if self.is_checked() => {
-                let turns =
-                    loops::turns(self.function, &|callee| cpu.loops_forever[callee.index()]);
+                let ends =
+                    loops::loop_ends(self.function, &|callee| cpu.loops_forever[callee.index()]);
                 let mut polls: Vec<Option<u32>> =
-                    turns.into_iter().map(|turns| turns.and_then(poll)).collect();
+                    ends.into_iter().map(|end| end.and_then(poll)).collect();
                 // Endless recursion would otherwise show only as a stack overflow, which has no
                 // source position.
                 if let Some(first) = polls.first_mut()
@@ -258,15 +258,17 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {
 }
 
 /// The poll flags of a loop head.
-fn poll(turns: Turns) -> Option<u32> {
-    let yields = if turns.waits { abi::POLL_YIELDS } else { 0 };
-    match turns {
-        Turns { ends: false, .. } => Some(abi::POLL_YIELDS | abi::POLL_WAITS),
+fn poll(end: LoopEnd) -> Option<u32> {
+    let yields = if end.waits { abi::POLL_YIELDS } else { 0 };
+    match end {
+        LoopEnd { ends: false, .. } => Some(abi::POLL_YIELDS | abi::POLL_WAITS),
         // Progress between waits that end.
-        Turns { is_within: false, is_around, .. } if is_around || turns.waits => {
+        LoopEnd { within_endless: false, contains_endless, .. }
+            if contains_endless || end.waits =>
+        {
             Some(yields | abi::POLL_ENDS)
         }
-        _ => turns.waits.then_some(yields),
+        _ => end.waits.then_some(yields),
     }
 }
 

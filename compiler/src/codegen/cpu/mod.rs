@@ -148,8 +148,8 @@ impl<'ctx> CpuTarget<'ctx> {
         let (mut loops_forever, mut is_recursive) = (Vec::new(), Vec::new());
         if options.check {
             let calls = CallGraph::of(cx.ir);
-            let may_turn = |id| loops::may_turn_for_ever(cx.ir.function(id));
-            (loops_forever, is_recursive) = (calls.may_reach(may_turn), calls.recursive());
+            let may_loop = |id| loops::may_loop_forever(cx.ir.function(id));
+            (loops_forever, is_recursive) = (calls.may_reach(may_loop), calls.recursive());
         }
         Ok(CpuTarget {
             check: options.check,

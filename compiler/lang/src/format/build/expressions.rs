@@ -4,17 +4,17 @@ use super::super::document::{Break, GroupId, Part};
 use super::{Builder, ListStyle};
 use crate::syntax::{Token, infix_power};
 
-/// Operators of one precedence, whose lines break together.
+/// A chain of operators of equal precedence, which break together.
 struct Chain {
     power: u8,
     id: GroupId,
-    /// Where its first operand starts: part and token.
+    /// The start of its first operand: part and token.
     start: (usize, usize),
 }
 
 impl Builder<'_> {
-    /// An expression; without struct literals in the head of an `if` or a loop. Gives the outermost chain of
-    /// operators, if there is one.
+    /// An expression; `structs` is false in the head of an `if` or a loop, where struct literals are
+    /// excluded. Returns the group of the outermost operator chain, if there is one.
     pub(super) fn expression(&mut self, structs: bool) -> Option<GroupId> {
         let chain = self.binary(structs);
         if matches!(self.peek(), Token::DotDot | Token::DotDotEqual) {
@@ -24,7 +24,7 @@ impl Builder<'_> {
         chain
     }
 
-    /// Operands with operators between, by a stack: no recursion.
+    /// Binary expressions, with an explicit stack instead of recursion.
     fn binary(&mut self, structs: bool) -> Option<GroupId> {
         let mut start = self.operand(structs);
         let mut chains: Vec<Chain> = vec![];
@@ -53,7 +53,7 @@ impl Builder<'_> {
         outermost
     }
 
-    /// An operand with its prefixes, what follows it, and casts. Gives where it starts.
+    /// An operand with prefix operators, postfix operators and casts. Returns its start.
     fn operand(&mut self, structs: bool) -> (usize, usize) {
         let start = (self.document.parts.len(), self.at);
         self.document.parts.push(Part::Open(vec![]));
@@ -112,7 +112,7 @@ impl Builder<'_> {
         loop {
             match self.peek() {
                 Token::Dot => {
-                    // A comment after the dot of `8 .step()` would make it that of a float.
+                    // In `8 .step()`, a comment after the dot would turn the dot into a decimal point.
                     let follows_number = self
                         .source
                         .tokens

@@ -1,7 +1,7 @@
-//! Tokens to a document, along the grammar.
+//! Turns tokens into a document, along the grammar.
 //!
-//! The text parses, so nothing here looks for errors; a token that is not expected is printed where it stands. The
-//! recursion is as deep as the parser lets a text nest.
+//! The text parses, so nothing here checks for errors; an unexpected token is printed in place. The parser's
+//! limit on nesting bounds the recursion.
 
 mod expressions;
 mod items;
@@ -23,24 +23,24 @@ struct Builder<'a> {
     document: Document,
     /// Index of the next token.
     at: usize,
-    /// Blocks so far.
+    /// The number of blocks so far.
     blocks: usize,
 }
 
-/// How a list in delimiters is laid out.
+/// The layout of a delimited list.
 #[derive(Clone, Copy, Default)]
 struct ListStyle {
-    /// Spaces within the delimiters.
+    /// Whether there are spaces inside the delimiters.
     spaced: bool,
-    /// Blank lines between its elements are kept.
+    /// Whether blank lines between its elements are kept.
     blank: bool,
-    /// Whether it was written over several lines and stays so.
+    /// Whether it was written over several lines and stays that way.
     forced: bool,
     /// Whether short elements share lines.
     fill: bool,
 }
 
-/// Elements up to this width share lines, as rustfmt's `short_array_element_width_threshold`.
+/// Elements up to this width share lines, like rustfmt's `short_array_element_width_threshold`.
 const SHORT_ELEMENT: usize = 10;
 
 impl Builder<'_> {
@@ -52,7 +52,7 @@ impl Builder<'_> {
         self.source.tokens.get(self.at + ahead).map_or(Token::End, |lexeme| lexeme.token)
     }
 
-    /// The next token.
+    /// Adds the next token.
     fn token(&mut self) {
         if self.at < self.source.tokens.len() {
             self.document.parts.push(Part::Token(self.at));
@@ -60,7 +60,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The next token if it is this one.
+    /// Adds the next token if it is `token`.
     fn eat(&mut self, token: Token) -> bool {
         let found = self.peek() == token;
         if found {
@@ -73,7 +73,7 @@ impl Builder<'_> {
         self.document.parts.push(Part::Break(place));
     }
 
-    /// A space.
+    /// Adds a space.
     fn space(&mut self) {
         self.place(Break::STAY);
     }
@@ -97,14 +97,14 @@ impl Builder<'_> {
         self.document.parts.push(Part::Close);
     }
 
-    /// Whether a line breaks between the first token of a group and the last one so far.
+    /// Whether the source has a line break between the first token of a group and the last one so far.
     fn has_newline(&self, id: GroupId) -> bool {
         let first = self.document.groups[id].first;
         let gaps = self.source.gaps.get(first + 1..self.at);
         gaps.is_some_and(|gaps| gaps.iter().any(|gap| gap.newline))
     }
 
-    /// `open a, b close`, all of it a group.
+    /// `open a, b close`, as one group.
     fn list(&mut self, close: Token, style: ListStyle, mut element: impl FnMut(&mut Self)) {
         let id = self.open();
         self.token();
@@ -177,7 +177,7 @@ impl Builder<'_> {
         self.eat(Token::RightBracket);
     }
 
-    /// `= e`; the value moves to a line of its own if that makes it fit.
+    /// `= e`; the value moves to its own line if that makes it fit.
     fn value(&mut self) {
         self.space();
         self.token();
@@ -189,7 +189,7 @@ impl Builder<'_> {
         self.close(id);
     }
 
-    /// `#[name(…)]`, any number of them, each on a line of its own.
+    /// `#[name(…)]`, possibly repeated, each on a line of its own.
     fn attributes(&mut self, deeper: bool) {
         while self.peek() == Token::Hash {
             self.token();

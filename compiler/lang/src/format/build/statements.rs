@@ -4,7 +4,7 @@ use super::super::document::{Break, BreakKind, GroupId};
 use super::Builder;
 use crate::syntax::Token;
 
-/// What decides whether a block may stay on one line.
+/// Whether a block may stay on one line.
 #[derive(Clone, Copy)]
 pub(super) struct BlockShape {
     /// It has no statement.
@@ -14,7 +14,7 @@ pub(super) struct BlockShape {
 }
 
 impl Builder<'_> {
-    /// `{ … }`; its lines break with the group around it.
+    /// `{ … }`; breaks with the enclosing group.
     pub(super) fn block(&mut self) -> BlockShape {
         self.token();
         let closing = Break { closing: true, deeper: false, ..Break::SPACE };
@@ -42,7 +42,7 @@ impl Builder<'_> {
         BlockShape { is_empty: false, is_simple }
     }
 
-    /// Breaks a group of blocks that was written over several lines, or that has more than one line has room for.
+    /// Forces a group of blocks to break if it was written over several lines or must not share one line.
     pub(super) fn force(&mut self, id: GroupId, blocks: &[BlockShape]) {
         let was_broken = self.has_newline(id) && blocks.iter().any(|block| !block.is_empty);
         let forced = was_broken || blocks.iter().any(|block| !block.is_simple);
@@ -90,8 +90,8 @@ impl Builder<'_> {
         self.close(id);
     }
 
-    /// What stands between the word and the block. The block's brace starts a line where a chain of operators
-    /// was broken.
+    /// The head between keyword and block. If an operator chain in it breaks, the block's brace starts a new
+    /// line.
     fn head(&mut self) {
         self.space();
         let chain = self.expression(false);
@@ -99,7 +99,7 @@ impl Builder<'_> {
         self.place(Break { kind, deeper: false, ..Break::SPACE });
     }
 
-    /// `if … else …` or a block, as a statement or as a value.
+    /// An `if` or a block, as a statement or as a value.
     pub(super) fn block_like(&mut self) {
         let id = self.open();
         let mut blocks = vec![];
@@ -121,7 +121,7 @@ impl Builder<'_> {
         self.close(id);
     }
 
-    /// All but loops, `if` and blocks; without the `;`.
+    /// Any statement except loops, `if` and blocks; without the `;`.
     fn simple_statement(&mut self) {
         match self.peek() {
             Token::Let => {

@@ -1,4 +1,4 @@
-//! Operators on two values, with rule 10 of [`crate::ir`]: no integer operation has an undefined case.
+//! Binary operators, following rule 10 of [`crate::ir`]: no integer operation has an undefined case.
 
 use super::function::FunctionBuilder;
 use crate::check::tree::{BinaryOp, UnaryOp};
@@ -34,7 +34,7 @@ impl FunctionBuilder<'_, '_> {
                 ));
             }
             BinaryOp::Sub if left_type.is_pointer() => {
-                // Negated at 64 bits, where the smallest index of every narrower type has a negative.
+                // Negated as 64 bits, where the smallest index of every narrower type has a negative.
                 let index = match right {
                     Operand::Const(Const::Int(_, value)) => {
                         Operand::Const(Const::Int(Scalar::I64, wrap(Scalar::I64, -value)))
@@ -87,7 +87,7 @@ impl FunctionBuilder<'_, '_> {
         }
         let is_zero = InstKind::Binary(BinaryOp::Eq, right.clone(), int(0));
         let is_zero = self.body.emit(is_zero, Type::BOOL, span);
-        // One trap serves the whole function: where it is, a trap does not tell.
+        // One trap serves the whole function: a trap does not report its position.
         let [go_on, by_zero] = self.body.blocks("div", ["ok", "by_zero"]);
         let (trap, _) = *self.division_trap.get_or_insert((by_zero, span));
         self.body.branch(is_zero, trap, go_on);
@@ -109,7 +109,7 @@ impl FunctionBuilder<'_, '_> {
         self.body.emit(InstKind::Select(is_minus_one, negated, plain), ty, span)
     }
 
-    /// The count of a shift of a `shifted`, modulo its width, which is a power of two.
+    /// The count for shifting a `shifted`, modulo its width, which is a power of two.
     fn shift_count(
         &mut self,
         shifted: Scalar,
@@ -129,7 +129,7 @@ impl FunctionBuilder<'_, '_> {
     }
 }
 
-/// The value that the low bits of `value` have as a `scalar`.
+/// The low bits of `value`, interpreted as a `scalar`.
 pub(super) fn wrap(scalar: Scalar, value: i128) -> i128 {
     let unused = 128 - scalar.bits();
     let shifted = value << unused;

@@ -1,4 +1,4 @@
-//! Writes the blocks and instructions of one function.
+//! Emits the blocks and instructions of one function.
 
 use std::collections::BTreeMap;
 
@@ -10,25 +10,25 @@ use crate::types::Type;
 
 /// A function under construction.
 ///
-/// Code that nothing can reach is never written: after a terminator the builder is *dead* until it moves
-/// to a block that something jumps to. What is emitted while it is dead vanishes, and its value is a
-/// placeholder that no instruction gets to see.
+/// Unreachable code is never emitted: after a terminator the builder is *dead* until it moves to a block that
+/// is a jump target. Instructions emitted while it is dead vanish, and their results are placeholders that no
+/// instruction uses.
 #[derive(Debug, Default)]
 pub(crate) struct BodyBuilder {
     slots: Vec<Slot>,
     instructions: Vec<Inst>,
     blocks: Vec<Draft>,
-    /// The blocks that are placed, in the order of the text form.
+    /// The placed blocks, in the order of the text form.
     order: Vec<BlockId>,
     current: Option<BlockId>,
-    /// How many constructs of each kind there are.
+    /// The number of constructs of each kind.
     constructs: BTreeMap<&'static str, u32>,
 }
 
 #[derive(Debug)]
 struct Draft {
     name: String,
-    /// Whether something jumps here.
+    /// Whether a jump leads here.
     reached: bool,
     instructions: Vec<InstId>,
     terminator: Option<Terminator>,
@@ -52,7 +52,7 @@ impl BodyBuilder {
     }
 
     /// Makes the blocks of a construct, to be placed later: `for.head`, `for.body`, and so on; the second
-    /// of its kind in the function has `for.head.2`, `for.body.2`.
+    /// construct of its kind in the function has `for.head.2`, `for.body.2`.
     pub(crate) fn blocks<const N: usize>(
         &mut self,
         construct: &'static str,
@@ -75,7 +75,7 @@ impl BodyBuilder {
         BlockId(self.blocks.len() as u32 - 1)
     }
 
-    /// Goes on in a block, which must not have been placed before. If nothing jumps to it, the builder is
+    /// Continues in a block, which must not have been placed before. If no jump leads to it, the builder is
     /// dead afterwards.
     pub(crate) fn place(&mut self, block: BlockId) {
         self.current = None;
@@ -85,12 +85,12 @@ impl BodyBuilder {
         }
     }
 
-    /// Says how the loop that starts with a block shall be unrolled.
+    /// Sets how to unroll the loop that starts with a block.
     pub(crate) fn unroll(&mut self, head: BlockId, unroll: Option<Unroll>) {
         self.blocks[head.index()].unroll = unroll;
     }
 
-    /// Whether what is emitted now can be reached.
+    /// Whether emitted code is reachable.
     pub(crate) fn is_live(&self) -> bool {
         self.current.is_some()
     }
@@ -116,7 +116,7 @@ impl BodyBuilder {
         self.emit(InstKind::Store { pointer, value }, Type::Unit, span);
     }
 
-    /// Ends the block, after which the builder is dead.
+    /// Ends the block; the builder is dead afterwards.
     pub(crate) fn terminate(&mut self, terminator: Terminator) {
         if let Some(block) = self.current.take() {
             for target in terminator.successors() {
@@ -131,7 +131,7 @@ impl BodyBuilder {
         self.terminate(Terminator::Jump(target));
     }
 
-    /// Ends the block with a branch; with a jump if the condition is a constant or both ways are one.
+    /// Ends the block with a branch, or with a jump if the condition is a constant or both targets are equal.
     pub(crate) fn branch(&mut self, condition: Operand, then: BlockId, otherwise: BlockId) {
         self.terminate(match condition {
             Operand::Const(Const::Bool(true)) => Terminator::Jump(then),
@@ -141,7 +141,7 @@ impl BodyBuilder {
         });
     }
 
-    /// The function with this body: blocks in the order in which they were placed.
+    /// The function with this body; blocks are in the order of their placement.
     pub(crate) fn finish(mut self, signature: Signature) -> Result<Function> {
         let mut new_ids = vec![None; self.blocks.len()];
         for (at, block) in self.order.iter().enumerate() {
@@ -163,7 +163,7 @@ impl BodyBuilder {
                     otherwise: new_id(*otherwise)?,
                 },
                 Some(other) => other.clone(),
-                None => return Err(broken("a block has no end")),
+                None => return Err(broken("a block has no terminator")),
             };
             let name = std::mem::take(&mut draft.name);
             let instructions = std::mem::take(&mut draft.instructions);
@@ -183,7 +183,7 @@ impl BodyBuilder {
     }
 }
 
-/// What a function is without its body: see the fields of [`Function`].
+/// A function without its body: see the fields of [`Function`].
 #[derive(Clone, Debug)]
 pub(crate) struct Signature {
     pub(crate) name: String,

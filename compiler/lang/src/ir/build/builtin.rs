@@ -1,4 +1,4 @@
-//! Built-in operations, some of which are made of others.
+//! Built-in operations; some are composed of others.
 
 use super::function::FunctionBuilder;
 use crate::builtins::{Builtin, MathOp};
@@ -24,7 +24,7 @@ impl FunctionBuilder<'_, '_> {
                 let raised = self.math(MathOp::Max, value, low, ty, span);
                 return Ok(Some(self.math(MathOp::Min, &raised, high, ty, span)));
             }
-            // NaN becomes 0, as `max` gives the other value.
+            // NaN becomes 0, because `max` returns the other operand.
             (Builtin::Math(MathOp::Saturate), [value]) => {
                 let scalar = self.scalar(ty)?;
                 let number = |value| Operand::Const(Const::Float(scalar, value));
@@ -61,7 +61,7 @@ impl FunctionBuilder<'_, '_> {
         self.body.emit(kind, ty.clone(), span)
     }
 
-    /// The message, the file, the line and the function of an assertion.
+    /// The arguments of an assertion failure: message, file, line and function.
     fn assert_arguments(&mut self, message: Option<&str>, span: Span) -> Vec<Operand> {
         if !self.body.is_live() {
             return vec![];

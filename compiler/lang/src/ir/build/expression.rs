@@ -11,9 +11,9 @@ use crate::types::{Scalar, Type};
 
 /// An operator of a chain whose left side is being evaluated.
 enum Link<'e> {
-    /// An operator that is evaluated after both sides, or `&&` or `||` whose right side may be computed in vain.
+    /// An operator evaluated after both sides, or an `&&` or `||` whose right side may be speculated.
     Plain(&'e Expr),
-    /// `&&` or `||`, with the block of the right side, the block behind it and where the value is.
+    /// `&&` or `||`, with the block of its right side, the block after it, and the slot of its value.
     Branch { node: &'e Expr, more: BlockId, end: BlockId, slot: Operand },
 }
 
@@ -34,7 +34,7 @@ impl FunctionBuilder<'_, '_> {
         expressions.into_iter().map(|expr| self.value(expr)).collect()
     }
 
-    /// Evaluates an expression; `None` if its type is `Unit`, or if it never ends.
+    /// Evaluates an expression; `None` if its type is `Unit` or its evaluation never ends.
     pub(super) fn lower(&mut self, expr: &Expr) -> Result<Option<Operand>> {
         let span = expr.span;
         let value = match &expr.kind {
@@ -120,7 +120,7 @@ impl FunctionBuilder<'_, '_> {
         Ok(Some(value))
     }
 
-    /// The value as the type of `expr`: nothing to do between types that the IR does not tell apart.
+    /// Casts to the type of `expr`. Types that are the same in the IR need no instruction.
     fn cast(&mut self, value: Operand, from: &Type, expr: &Expr) -> Operand {
         if same_type(from, &expr.ty) {
             value
@@ -130,10 +130,10 @@ impl FunctionBuilder<'_, '_> {
     }
 
     pub(super) fn scalar(&self, ty: &Type) -> Result<Scalar> {
-        ty.as_scalar().ok_or_else(|| self.broken("a scalar is wanted"))
+        ty.as_scalar().ok_or_else(|| self.broken("expected a scalar"))
     }
 
-    /// Whether an expression is a place with an address: all but parameters that are plain values.
+    /// Whether an expression is a place with an address. Only parameters kept as plain values are not.
     fn is_in_memory(&self, expr: &Expr) -> bool {
         let storage = local_of_place(expr).and_then(|local| self.locals.get(local.0 as usize));
         is_place(expr) && !matches!(storage, Some(Storage::Value(_)))
@@ -167,7 +167,7 @@ impl FunctionBuilder<'_, '_> {
         Ok(())
     }
 
-    /// A chain of operators, from the outermost down its left side and back.
+    /// A chain of operators, walked down its left side and back.
     fn chain(&mut self, expr: &Expr) -> Result<Operand> {
         let mut links = vec![];
         let mut node = expr;
@@ -194,7 +194,7 @@ impl FunctionBuilder<'_, '_> {
         Ok(value)
     }
 
-    /// An operator of a chain, after its left side.
+    /// An operator of a chain, once its left side is evaluated.
     fn link(&mut self, link: Link<'_>, left_value: Operand) -> Result<Operand> {
         let node = match &link {
             Link::Plain(node) | Link::Branch { node, .. } => *node,
@@ -226,7 +226,7 @@ impl FunctionBuilder<'_, '_> {
                 self.body.place(end);
                 Ok(self.body.load(slot, &Type::BOOL, node.span))
             }
-            _ => Err(self.broken("a link of a chain is no operator")),
+            _ => Err(self.broken("a link of a chain is not an operator")),
         }
     }
 
@@ -237,7 +237,7 @@ impl FunctionBuilder<'_, '_> {
         otherwise: Option<&Block>,
     ) -> Result<Option<Operand>> {
         let has_value = expr.ty != Type::Unit;
-        // What stands after each `else`, outermost first: where its value goes, and the block behind it.
+        // The continuation of each `else`, outermost first: the slot of its value, and the block after it.
         let mut open: Vec<(Option<Operand>, BlockId, Span)> = vec![];
         let mut rest = branches;
         let mut value = loop {
@@ -247,7 +247,7 @@ impl FunctionBuilder<'_, '_> {
                     None => None,
                 };
             };
-            // An `else if` goes from its condition on.
+            // The span of an `else if` starts at its condition.
             let start = if open.is_empty() { expr.span.start } else { condition.span.start };
             let span = Span { start, ..expr.span };
             let plain = otherwise.filter(|_| more.is_empty() && has_value);
@@ -284,7 +284,7 @@ impl FunctionBuilder<'_, '_> {
         Ok(value)
     }
 
-    /// Ends a branch of an `if` with its value, if it is reached.
+    /// Ends a branch of an `if` with its value, if its end is reachable.
     fn leave(
         &mut self,
         slot: &Option<Operand>,
@@ -310,10 +310,10 @@ impl FunctionBuilder<'_, '_> {
     ) -> Result<Option<Operand>> {
         let mut values = self.values(arguments)?;
         let Some(target) = self.program.targets.get(callee.0 as usize) else {
-            return Err(self.broken("a call of a function that is not there"));
+            return Err(self.broken("the called function does not exist"));
         };
         if target.kernel.is_some() {
-            return Err(self.broken("a call of a kernel"));
+            return Err(self.broken("the call target is a kernel"));
         }
         let function = target.function;
         if target.takes_geometry {
@@ -325,10 +325,10 @@ impl FunctionBuilder<'_, '_> {
     }
 }
 
-/// The value of a block that is nothing but a value which may be computed in vain.
+/// The value of a block that consists only of a value worth speculating.
 fn simple_value(block: &Block) -> Option<&Expr> {
     let value = block.value.as_deref().filter(|_| block.statements.is_empty())?;
-    // A value in a block of its own may be in another.
+    // Such a value may be nested in blocks.
     let value = match &value.kind {
         ExprKind::Block(inner) => simple_value(inner)?,
         _ => value,

@@ -8,25 +8,25 @@ use crate::ir::{BlockId, Const, Function, InstKind, Operand, Parameter, Role, Te
 use crate::source::Span;
 use crate::types::Type;
 
-/// Where a local variable is.
+/// The location of a local variable.
 #[derive(Clone, Debug)]
 pub(super) enum Storage {
-    /// In a slot that nothing has asked for yet.
+    /// In a slot that has not been needed yet.
     Unused,
-    /// In a slot: its address.
+    /// In a slot, with this address.
     Memory(Operand),
-    /// A parameter that nothing writes to: its value.
+    /// A parameter that is never written: its value.
     Value(Operand),
 }
 
-/// Where `break` and `continue` go.
+/// The targets of `break` and `continue`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loop {
     pub(super) continue_to: BlockId,
     pub(super) break_to: BlockId,
 }
 
-/// One function on its way from the tree to IR.
+/// The state of building one function.
 pub(super) struct FunctionBuilder<'p, 't> {
     pub(super) program: &'p mut ProgramBuilder<'t>,
     /// The function's index in the tree.
@@ -34,9 +34,9 @@ pub(super) struct FunctionBuilder<'p, 't> {
     pub(super) source: &'t tree::Function,
     pub(super) body: BodyBuilder,
     pub(super) locals: Vec<Storage>,
-    /// The loops around what is being built, the outermost first.
+    /// The enclosing loops, outermost first.
     pub(super) loops: Vec<Loop>,
-    /// Where divisions by zero go, once there is one.
+    /// The block for divisions by zero, once there is one.
     pub(super) division_trap: Option<(BlockId, Span)>,
 }
 
@@ -102,7 +102,7 @@ impl FunctionBuilder<'_, '_> {
             match value {
                 _ if source.result == Type::Unit => self.body.terminate(Terminator::Return(None)),
                 Some(value) => self.body.terminate(Terminator::Return(Some(value))),
-                // The checker has seen a `return` on every path, so nothing gets here.
+                // The checker found a `return` on every path, so this is unreachable.
                 None => self.trap(source.span),
             }
         }
@@ -117,23 +117,23 @@ impl FunctionBuilder<'_, '_> {
         self.program.targets[self.index].takes_geometry
     }
 
-    /// The geometry, which is the first parameter.
+    /// The geometry, the first parameter.
     pub(super) fn geometry(&self) -> Result<Operand> {
         if self.takes_geometry() {
             Ok(Operand::Parameter(0))
         } else {
-            Err(self.broken("the geometry is read where it is not passed"))
+            Err(self.broken("the function reads the geometry but does not take it"))
         }
     }
 
-    /// Traps, and ends the block.
+    /// Emits a trap, which ends the block.
     pub(super) fn trap(&mut self, span: Span) {
         let kind = InstKind::Builtin { builtin: Builtin::Trap, arguments: vec![], format: None };
         self.body.emit(kind, Type::Unit, span);
         self.body.terminate(Terminator::Unreachable);
     }
 
-    /// The statements of a block, then its value, if it has one.
+    /// The statements of a block and its value, if it has one.
     pub(super) fn block(&mut self, block: &tree::Block) -> Result<Option<Operand>> {
         for statement in &block.statements {
             if !self.body.is_live() {
@@ -147,7 +147,7 @@ impl FunctionBuilder<'_, '_> {
         }
     }
 
-    /// A value for code that is never reached.
+    /// A value for unreachable code.
     pub(super) fn placeholder(&self, ty: &Type) -> Result<Operand> {
         if self.body.is_live() {
             return Err(self.broken("a value is missing"));
@@ -155,7 +155,7 @@ impl FunctionBuilder<'_, '_> {
         Ok(Operand::Const(Const::Zero(ty.clone())))
     }
 
-    /// The error for a tree that breaks its own rules.
+    /// The error for a tree that violates its invariants.
     pub(super) fn broken(&self, what: &str) -> Error {
         Error::internal("ir", format!("function `{}`: {what}", self.source.name))
     }

@@ -1,4 +1,4 @@
-//! Launches, still symbolic.
+//! Launches, which stay symbolic.
 
 use super::function::FunctionBuilder;
 use crate::check::tree::{Expr, Launch as Source, StreamExpr};
@@ -7,7 +7,7 @@ use crate::ir::{Const, InstKind, Launch, Operand, Stream};
 use crate::types::{Scalar, Type};
 
 impl FunctionBuilder<'_, '_> {
-    /// A launch; its value is the status if it is a `try launch`.
+    /// A launch; a `try launch` has the status as its value.
     pub(super) fn launch(&mut self, expr: &Expr, launch: &Source) -> Result<Option<Operand>> {
         let grid = self.value(&launch.grid)?;
         let block = self.value(&launch.block)?;
@@ -24,7 +24,7 @@ impl FunctionBuilder<'_, '_> {
         let arguments = self.values(&launch.arguments)?;
         let target = self.program.targets.get(launch.kernel.0 as usize);
         let Some(kernel) = target.and_then(|target| target.kernel) else {
-            return Err(self.broken("a launch of what is no kernel"));
+            return Err(self.broken("the launch target is not a kernel"));
         };
         let is_try = launch.is_try;
         let kind = InstKind::Launch(Box::new(Launch {

@@ -1,4 +1,4 @@
-//! From the checked tree to IR, by the rules of [`crate::ir`].
+//! Builds IR from the checked tree, following the rules of [`crate::ir`].
 
 mod analysis;
 mod arithmetic;
@@ -31,8 +31,8 @@ use crate::types::{Scalar, Type};
 /// `<kernel>`; launches stay symbolic.
 ///
 /// # Errors
-/// [`Error::Program`] with `reserved-name` if a kernel or a `static` variable has the name of a symbol of the device runtime;
-/// [`Error::Internal`] if the tree breaks the rules of [`crate::check::tree`].
+/// [`Error::Program`] with `reserved-name` if a kernel or a `static` variable has the name of a symbol of the
+/// device runtime; [`Error::Internal`] if the tree violates the invariants of [`crate::check::tree`].
 pub fn build_ir(program: &tree::Program, sources: Arc<SourceMap>) -> Result<Module> {
     let mut program = ProgramBuilder::new(program, Arc::clone(&sources))?;
     program.add_statics()?;
@@ -69,7 +69,7 @@ pub fn build_ir(program: &tree::Program, sources: Arc<SourceMap>) -> Result<Modu
     })
 }
 
-/// An `extern fn` has the name that its definition has.
+/// The declaration of an `extern fn`, which keeps its name.
 fn declaration(item: &tree::Extern) -> Extern {
     Extern {
         name: item.name.clone(),
@@ -79,27 +79,27 @@ fn declaration(item: &tree::Extern) -> Extern {
     }
 }
 
-/// What a function of the tree is in the IR.
+/// The IR counterpart of a function of the tree.
 struct Target {
     /// Its symbol.
     name: String,
-    /// The function, or the body of the kernel; a kernel's entry comes right after its body.
+    /// The function, or the kernel's body; a kernel's entry directly follows its body.
     function: FunctionId,
     kernel: Option<KernelId>,
     takes_geometry: bool,
-    /// Its `shared` variables, from the moment its body is built.
+    /// Its `shared` variables, once its body is built.
     shared: Vec<GlobalId>,
 }
 
-/// What is known of the whole program while its functions are built.
+/// The state of building a program.
 struct ProgramBuilder<'t> {
     tree: &'t tree::Program,
     sources: Arc<SourceMap>,
     targets: Vec<Target>,
     globals: Vec<Global>,
-    /// Every symbol that is taken.
+    /// All symbols in use.
     symbols: BTreeSet<String>,
-    /// The strings there are, by their bytes.
+    /// The existing string globals, by content.
     strings: BTreeMap<Vec<u8>, GlobalId>,
 }
 
@@ -114,7 +114,7 @@ impl<'t> ProgramBuilder<'t> {
             symbols: BTreeSet::new(),
             strings: BTreeMap::new(),
         };
-        // The host looks kernels and variables up by name, so they choose first.
+        // Kernels and variables choose their symbols first, because the host looks them up by name.
         let mut reserved = Collector::default();
         let mut claim = |name: &str, what: &str, span| {
             if symbol::is_reserved(name) {
@@ -160,8 +160,8 @@ impl<'t> ProgramBuilder<'t> {
         Ok(program)
     }
 
-    /// `name` if it is free, else with a number behind it, and with a word before it if it is reserved: the beginning
-    /// alone reserves some names. No name of the language has a dot in it.
+    /// `name` if it is free, otherwise with a number as suffix; a reserved name first gets a prefix, because
+    /// some names are reserved by their prefix. Names in the language never contain a dot.
     fn unique_symbol(&mut self, name: &str) -> String {
         let own = if symbol::is_reserved(name) { format!("own.{name}") } else { name.to_owned() };
         let mut symbol = own.clone();
@@ -179,7 +179,7 @@ impl<'t> ProgramBuilder<'t> {
         GlobalId(self.globals.len() as u32 - 1)
     }
 
-    /// The `static` variables, which are the first globals.
+    /// Adds the `static` variables, which are the first globals.
     fn add_statics(&mut self) -> Result<()> {
         for variable in &self.tree.statics {
             let init = static_value::initial_value(&variable.value, &self.tree.structs)?;
@@ -203,7 +203,7 @@ impl<'t> ProgramBuilder<'t> {
         }
     }
 
-    /// A NUL-terminated string in constant memory; one for each text.
+    /// A NUL-terminated string in constant memory; equal strings are shared.
     fn string(&mut self, text: &str) -> GlobalId {
         let mut bytes = text.as_bytes().to_vec();
         bytes.push(0);

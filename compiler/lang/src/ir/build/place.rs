@@ -1,4 +1,4 @@
-//! Places, and values that are written straight to where they shall lie.
+//! Places, and values that are constructed in place.
 
 use super::analysis::is_place;
 use super::function::{FunctionBuilder, Storage};
@@ -8,15 +8,15 @@ use crate::ir::{Const, GlobalId, InstKind, Operand};
 use crate::source::Span;
 use crate::types::{Scalar, Type};
 
-/// Elements up to which `[value; N]` is written out instead of filled by a loop.
+/// Up to this many elements, `[value; N]` is written out instead of filled by a loop.
 const REPEAT_LIMIT: u64 = 8;
 
 impl FunctionBuilder<'_, '_> {
-    /// Where a local variable is: in its slot, which it gets now if it has none, or a plain value.
+    /// The location of a local variable. Allocates its slot on first use.
     pub(super) fn storage(&mut self, local: LocalId) -> Result<Storage> {
         let at = local.0 as usize;
         let Some(storage) = self.locals.get(at) else {
-            return Err(self.broken("a local variable is not there"));
+            return Err(self.broken("a local variable does not exist"));
         };
         if !matches!(storage, Storage::Unused) {
             return Ok(storage.clone());
@@ -32,16 +32,16 @@ impl FunctionBuilder<'_, '_> {
         match &place.kind {
             ExprKind::Local(local) => match self.storage(*local)? {
                 Storage::Memory(slot) => Ok(slot),
-                _ => Err(self.broken("the address of a plain value")),
+                _ => Err(self.broken("a plain value has no address")),
             },
             ExprKind::Shared(shared) => {
                 let globals = &self.program.targets[self.index].shared;
                 match globals.get(shared.0 as usize) {
                     Some(global) => Ok(Operand::Global(*global)),
-                    None => Err(self.broken("a shared variable is not there")),
+                    None => Err(self.broken("a shared variable does not exist")),
                 }
             }
-            // They are the first globals: see `ProgramBuilder::add_statics`.
+            // Static variables are the first globals: see `ProgramBuilder::add_statics`.
             ExprKind::Static(id) => Ok(Operand::Global(GlobalId(id.0))),
             ExprKind::Deref(pointer) => self.value(pointer),
             ExprKind::Field { base, index } => {
@@ -59,11 +59,11 @@ impl FunctionBuilder<'_, '_> {
                 let kind = InstKind::ElementAddress { base: start, index };
                 Ok(self.body.emit(kind, pointer_to(place), place.span))
             }
-            _ => Err(self.broken("the address of a value")),
+            _ => Err(self.broken("a value has no address")),
         }
     }
 
-    /// The address of an array; one that is only a value is put into a slot first.
+    /// The address of an array; an array that is only a value is stored in a slot first.
     fn array_address(&mut self, array: &Expr) -> Result<Operand> {
         if is_place(array) {
             return self.address(array);
@@ -84,8 +84,8 @@ impl FunctionBuilder<'_, '_> {
         self.body.emit(kind, Type::pointer_mut(element.clone()), span)
     }
 
-    /// Writes the value of `expr` to memory that `expr` cannot see, such as a variable that it is about to
-    /// initialise: aggregates go part by part, so that large ones never pass through registers.
+    /// Writes the value of `expr` to memory that `expr` cannot access, such as the variable it initialises.
+    /// Aggregates are written part by part, so that large ones never pass through registers.
     pub(super) fn initialize(&mut self, pointer: Operand, expr: &Expr) -> Result<()> {
         match (&expr.kind, &expr.ty) {
             (ExprKind::Array(parts), Type::Array(element, _)) => {
@@ -119,7 +119,7 @@ impl FunctionBuilder<'_, '_> {
     /// `[element; count]` as a value.
     pub(super) fn array_repeat(&mut self, expr: &Expr, element: &Expr) -> Result<Operand> {
         let Type::Array(_, count) = &expr.ty else {
-            return Err(self.broken("an array literal of another type"));
+            return Err(self.broken("an array literal has the wrong type"));
         };
         if element.is_zero() {
             return Ok(Operand::Const(Const::Zero(expr.ty.clone())));
@@ -134,7 +134,7 @@ impl FunctionBuilder<'_, '_> {
         Ok(self.body.load(slot, &expr.ty, expr.span))
     }
 
-    /// Writes `count` copies of one value, which is evaluated once.
+    /// Writes `count` copies of a value that is evaluated once.
     fn fill(&mut self, array: Operand, element: &Expr, count: u64, span: Span) -> Result<()> {
         let value = self.value(element)?;
         if count == 0 {
@@ -160,7 +160,7 @@ impl FunctionBuilder<'_, '_> {
     }
 }
 
-/// The type of a place's address: `*const` where a pointer on the way to it is.
+/// The type of a place's address: `*const` if a pointer on the path to it is `*const`.
 fn pointer_to(place: &Expr) -> Type {
     fn is_mutable(place: &Expr) -> bool {
         match &place.kind {

@@ -66,11 +66,11 @@ impl FunctionBuilder<'_, '_> {
         }
     }
 
-    /// The address of a variable, which is always in memory.
+    /// The address of a variable that must be in memory.
     fn variable(&mut self, local: LocalId) -> Result<Operand> {
         match self.storage(local)? {
             Storage::Memory(slot) => Ok(slot),
-            _ => Err(self.broken("a parameter is declared again")),
+            _ => Err(self.broken("a parameter is redeclared")),
         }
     }
 
@@ -94,7 +94,7 @@ impl FunctionBuilder<'_, '_> {
     fn loop_at(&self, depth: u32) -> Result<Loop> {
         let outermost_first = self.loops.len().checked_sub(1 + depth as usize);
         let found = outermost_first.and_then(|at| self.loops.get(at)).copied();
-        found.ok_or_else(|| self.broken("a jump out of a loop that is not there"))
+        found.ok_or_else(|| self.broken("a jump out of a loop that does not exist"))
     }
 
     fn loop_body(&mut self, body: &Block, continue_to: BlockId, break_to: BlockId) -> Result<()> {
@@ -104,9 +104,9 @@ impl FunctionBuilder<'_, '_> {
         result.map(drop)
     }
 
-    /// The semantics are those of [`StatementKind::For`]. The test `i < end` stands at the head. After the
-    /// body, `i + step` is a next value only if it is above `i`: otherwise it did not fit the type, or the
-    /// step is not positive. Where `i < end` already says so, that second test is left out.
+    /// The semantics are those of [`StatementKind::For`]. The head tests `i < end`. After the body, the loop
+    /// continues with `i + step` only if that is above `i`: otherwise it overflowed the type, or the step is
+    /// not positive. The second test is omitted where `i < end` implies it.
     fn for_loop(
         &mut self,
         local: LocalId,
@@ -127,7 +127,7 @@ impl FunctionBuilder<'_, '_> {
             None => Operand::Const(Const::Int(scalar, 1)),
         };
         let step = match stride {
-            // Zero instead of a negative step: then no next value is above the last, whatever wraps.
+            // Replace a negative step by zero: then no next value is above the last, even if it wraps.
             Stride::Unknown if scalar.is_signed() => {
                 let zero = Operand::Const(Const::Int(scalar, 0));
                 let kind = InstKind::Binary(BinaryOp::Gt, step.clone(), zero.clone());
@@ -169,7 +169,7 @@ impl FunctionBuilder<'_, '_> {
     }
 }
 
-/// What a `for` runs over.
+/// The range of a `for`.
 #[derive(Clone, Copy)]
 struct Range<'e> {
     start: &'e Expr,
@@ -177,16 +177,16 @@ struct Range<'e> {
     step: Option<&'e Expr>,
 }
 
-/// What is known of a `for` loop's step beforehand.
+/// Static knowledge about the step of a `for` loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stride {
-    /// Zero or less: there is no second pass.
+    /// Zero or less: there is no second iteration.
     Never,
     /// Positive, and `i < end` implies that `i + step` fits the type.
     Fits,
     /// Positive, or of an unsigned type.
     Positive,
-    /// Anything.
+    /// Unknown.
     Unknown,
 }
 

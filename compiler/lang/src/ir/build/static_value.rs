@@ -1,4 +1,4 @@
-//! What `static` variables start as, byte by byte.
+//! The initial values of `static` variables as bytes.
 
 use crate::check::tree::{Expr, ExprKind};
 use crate::error::{Error, Result};
@@ -77,5 +77,5 @@ fn tail(bytes: &mut [u8], offset: u64) -> Result<&mut [u8]> {
 }
 
 fn broken() -> Error {
-    Error::internal("ir", "a `static` variable starts as what is not constant")
+    Error::internal("ir", "the initial value of a `static` variable is not constant")
 }

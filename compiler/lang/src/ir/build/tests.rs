@@ -1,4 +1,4 @@
-//! Trees in, text out; and arithmetic and loops, by running the IR.
+//! Builds IR from trees and compares the text; checks arithmetic and loops by evaluating the IR.
 
 mod evaluate;
 
@@ -44,9 +44,9 @@ fn the_geometry_is_passed_to_those_who_read_it() {
     let thread = |index| geometry(GeometryField::ThreadIdx, index);
     let pointer = Type::pointer_mut(Type::F32);
     let functions = vec![
-        // Reads it only through two others.
+        // Reads the geometry only through two other functions.
         device("far", Type::U32).body(vec![return_(call(1, vec![u32_(8)], Type::U32))]),
-        // Recursive, and reads it only through the other.
+        // Recursive, and reads the geometry only through the other function.
         device("even", Type::U32).with(&[("n", Type::U32)]).body(vec![return_(call(
             2,
             vec![local(0, Type::U32)],
@@ -109,7 +109,7 @@ fn places_are_addresses() {
             ),
             // *p = given;
             assign(behind(), None, given()),
-            // number is plain until its address is taken.
+            // `number` is a plain value until its address is taken.
             do_(address(number())),
             // return [f(…).a, 2.0][1];
             return_(index(
@@ -147,7 +147,7 @@ fn pointers_count_in_elements() {
 }
 
 #[test]
-fn aggregates_are_written_where_they_shall_lie() {
+fn aggregates_are_constructed_in_place() {
     let mut structs = Structs::new();
     let row = array_of(Type::U32, 3);
     let big = array_of(Type::F32, 1000);
@@ -208,7 +208,7 @@ fn conditions_become_branches_and_simple_values_become_selects() {
                 Some(block(vec![return_(i32_(2))])),
                 Type::Unit,
             )),
-            // Never reached, so never written.
+            // Unreachable, so not emitted.
             do_(printf("never\n", vec![])),
         ]);
     insta::assert_snapshot!(text(Structs::new(), vec![f]));
@@ -282,7 +282,7 @@ fn integer_operations_have_no_undefined_cases() {
 #[test]
 fn shared_variables_and_strings_are_globals_with_unique_names() {
     let functions = vec![
-        // The names of a shared variable and of the kernel's body meet.
+        // The symbols of a shared variable and of the kernel's body would collide.
         kernel("k").shared(&[("body", Type::U32), ("x", Type::U32), ("x", Type::F32)]).body(vec![
             assign(shared(0, Type::U32), None, u32_(1)),
             assign(shared(2, Type::F32), None, f32_(0.1)),

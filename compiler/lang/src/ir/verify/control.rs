@@ -5,7 +5,7 @@ use crate::ir::{BlockId, Terminator};
 use crate::types::Type;
 
 impl FunctionVerifier<'_> {
-    /// Block targets exist, the entry is no target, and every block can be reached.
+    /// Checks that block targets exist, that the entry is not a target, and that every block is reachable.
     pub(super) fn check_blocks(&mut self) -> Checked {
         let blocks = &self.function.blocks;
         require!(!blocks.is_empty(), ": it has no blocks");
@@ -30,14 +30,14 @@ impl FunctionVerifier<'_> {
             position[*block] = Some(at);
         }
         if let Some(lost) = position.iter().position(Option::is_none) {
-            return Err(format!(", block `{}`: nothing goes there", blocks[lost].name));
+            return Err(format!(", block `{}`: it is unreachable", blocks[lost].name));
         }
         let position: Vec<usize> = position.into_iter().flatten().collect();
         self.dominators = immediate_dominators(&order, &position, &predecessors);
         Ok(())
     }
 
-    /// The blocks that can be reached, each before those that it leads to, loops aside.
+    /// The reachable blocks in reverse postorder: each before its successors, back edges aside.
     fn reverse_postorder(&self) -> Vec<usize> {
         let successors = |block: usize| -> Vec<usize> {
             let terminator = &self.function.blocks[block].terminator;
@@ -64,7 +64,7 @@ impl FunctionVerifier<'_> {
         order
     }
 
-    /// Whether every way from the entry to `block` goes through `dominator`.
+    /// Whether every path from the entry to `block` passes through `dominator`.
     pub(super) fn dominates(&self, dominator: usize, block: usize) -> bool {
         let mut at = block;
         while at != dominator && at != 0 {
@@ -101,8 +101,8 @@ impl FunctionVerifier<'_> {
     }
 }
 
-/// The immediate dominator of every block, by iteration to a fixed point over the blocks in reverse
-/// postorder (Cooper, Harvey, Kennedy: "A Simple, Fast Dominance Algorithm"). The entry is its own.
+/// The immediate dominator of every block, by iterating to a fixed point over the blocks in reverse postorder
+/// (Cooper, Harvey, Kennedy: "A Simple, Fast Dominance Algorithm"). The entry is its own dominator.
 fn immediate_dominators(
     order: &[usize],
     position: &[usize],
@@ -115,7 +115,7 @@ fn immediate_dominators(
         changed = false;
         for block in order.iter().copied().filter(|block| *block != 0) {
             let mut common = None;
-            // Those far down first: the blocks that a long `&&` leaves for stand in a line.
+            // Late predecessors first: the blocks from which a long `&&` exits form a line.
             for before in predecessors[block].iter().rev() {
                 if dominators[*before].is_none() {
                     continue;
@@ -134,7 +134,7 @@ fn immediate_dominators(
     dominators.into_iter().map(|dominator| dominator.unwrap_or(0)).collect()
 }
 
-/// The nearest block that dominates both.
+/// The nearest common dominator.
 fn meet(
     mut left: usize,
     mut right: usize,

@@ -1,11 +1,11 @@
-//! The types of each instruction's operands and value.
+//! Checks the types of each instruction's operands and result.
 
 use super::{Checked, FunctionVerifier, require};
 use crate::check::tree::{BinaryOp, UnaryOp};
 use crate::ir::{Const, Function, Inst, InstKind, Launch, Operand, Role, Stream, same_type};
 use crate::types::{Scalar, Type};
 
-/// What messages call an instruction.
+/// The name of an instruction in messages.
 pub(super) fn name(kind: &InstKind) -> &'static str {
     match kind {
         InstKind::Load(_) => "load",
@@ -88,7 +88,7 @@ impl FunctionVerifier<'_> {
             }
             InstKind::ByteOffset { base, .. } => {
                 self.pointee(&value(base)?)?;
-                require!(inst.ty.is_pointer(), "its value is no pointer");
+                require!(inst.ty.is_pointer(), "its value is not a pointer");
                 Ok(())
             }
             InstKind::Extract { base, index } => result(&self.part(&value(base)?, *index)?),
@@ -137,10 +137,12 @@ impl FunctionVerifier<'_> {
     fn check_callee(&self, callee: &Function) -> Checked {
         match callee.role {
             Role::Device => Ok(()),
-            Role::Entry(_) => Err(format!("`{}` is an entry: it is launched", callee.name)),
+            Role::Entry(_) => {
+                Err(format!("`{}` is an entry: it can only be launched", callee.name))
+            }
             Role::Body(_) => {
                 let is_wrapper = matches!(self.function.role, Role::Entry(_));
-                require!(is_wrapper, "`{}` is a body: only entries call it", callee.name);
+                require!(is_wrapper, "`{}` is a body: only entries may call it", callee.name);
                 Ok(())
             }
         }
@@ -228,7 +230,7 @@ impl FunctionVerifier<'_> {
     fn pointee(&self, ty: &Type) -> Checked<Type> {
         match ty.pointee() {
             Some(pointee) => Ok(pointee.clone()),
-            None => Err(format!("a pointer is wanted, not `{}`", self.show(ty))),
+            None => Err(format!("expected a pointer, found `{}`", self.show(ty))),
         }
     }
 
@@ -259,8 +261,8 @@ impl FunctionVerifier<'_> {
     }
 }
 
-/// Between scalars, between pointers, between pointers and 64-bit integers, and from a handle's number to
-/// a stream.
+/// Whether a cast exists: between scalars, between pointers, between pointers and 64-bit integers, and from a
+/// handle's number to a stream.
 fn can_cast(from: &Type, to: &Type) -> bool {
     let is_address = |ty: &Type| matches!(ty, Type::Scalar(Scalar::I64 | Scalar::U64));
     match (from, to) {

@@ -1,6 +1,6 @@
-//! Checks a module against the rules of [`crate::ir`].
+//! Verifies a module against the rules of [`crate::ir`].
 //!
-//! Ids are checked before they are followed, so that no module, however broken, makes it panic.
+//! Ids are checked before use, so that no invalid module can cause a panic.
 
 mod builtin;
 mod control;
@@ -17,18 +17,18 @@ use crate::float;
 use crate::types::layout::type_layout;
 use crate::types::{StructId, Type};
 
-/// Checks every rule of [`crate::ir`].
+/// Verifies all rules of [`crate::ir`].
 ///
 /// # Errors
-/// [`Error::Internal`] for the first rule that is broken, with the function, block and instruction.
+/// [`Error::Internal`] for the first violation, with the function, block and instruction.
 pub fn verify(module: &Module) -> Result<()> {
     check_module(module).map_err(|broken| Error::internal("ir", broken))
 }
 
-/// `Err` says what is broken.
+/// The error is a description of the violation.
 type Checked<T = ()> = std::result::Result<T, String>;
 
-/// `Err` with a message unless the condition holds.
+/// Returns an error with a message unless the condition holds.
 macro_rules! require {
     ($condition:expr, $($message:tt)+) => {
         if !$condition {
@@ -57,7 +57,7 @@ fn check_module(module: &Module) -> Checked {
         check_kernel(module, KernelId(at as u32), kernel)
             .map_err(|e| format!("kernel `{}`: {e}", kernel.name))?;
     }
-    // Signatures first: bodies look at those of other functions.
+    // Signatures first: checking bodies relies on those of other functions.
     for function in &module.functions {
         check_signature(module, function)
             .map_err(|e| format!("function `{}`: {e}", function.name))?;
@@ -70,7 +70,7 @@ fn check_module(module: &Module) -> Checked {
     Ok(())
 }
 
-/// The built-in structs come first, field types exist, and no struct contains itself.
+/// Checks that the built-in structs come first, field types exist, and no struct contains itself.
 fn check_structs(module: &Module) -> Checked {
     let built_in = crate::types::Structs::new();
     for (id, item) in built_in.iter() {
@@ -79,7 +79,7 @@ fn check_structs(module: &Module) -> Checked {
     }
     for (id, item) in module.structs.iter() {
         for field in &item.fields {
-            // The struct's own id is found below, with a better message.
+            // A reference to the struct itself is reported below, with a better message.
             check_type_ids(module, &field.ty)
                 .map_err(|e| format!("struct `{}`, field `{}`: {e}", item.name, field.name))?;
             require!(
@@ -103,7 +103,7 @@ fn check_structs(module: &Module) -> Checked {
     Ok(())
 }
 
-/// The struct that a type is, or that an array is of.
+/// The struct that a type is, or that it is an array of.
 fn struct_in(ty: &Type) -> Option<StructId> {
     match ty {
         Type::Struct(id) => Some(*id),
@@ -112,7 +112,7 @@ fn struct_in(ty: &Type) -> Option<StructId> {
     }
 }
 
-/// `Unit`, or an array of it.
+/// Whether a type is `Unit` or an array of it.
 fn contains_unit(ty: &Type) -> bool {
     match ty {
         Type::Unit => true,
@@ -138,7 +138,7 @@ fn check_type_ids(module: &Module, ty: &Type) -> Checked {
     }
 }
 
-/// A type that a value may have.
+/// Checks that values may have this type.
 fn check_value_type(module: &Module, ty: &Type) -> Checked {
     check_type_ids(module, ty)?;
     require!(!contains_unit(ty), "no value has the type `()`");
@@ -235,13 +235,13 @@ fn check_signature(module: &Module, function: &Function) -> Checked {
     Ok(())
 }
 
-/// Checks one function.
+/// Verifies one function.
 struct FunctionVerifier<'m> {
     module: &'m Module,
     function: &'m Function,
-    /// Where each instruction stands: block, and place in it.
+    /// The position of each instruction: block, and index in the block.
     places: Vec<Option<(usize, usize)>>,
-    /// The nearest other block that every way from the entry to a block goes through.
+    /// The immediate dominator of each block.
     dominators: Vec<usize>,
 }
 
@@ -269,7 +269,7 @@ impl<'m> FunctionVerifier<'m> {
         Ok(())
     }
 
-    /// Every instruction stands in exactly one block, and has a type that exists.
+    /// Checks that every instruction belongs to exactly one block and has an existing type.
     fn place_instructions(&mut self) -> Checked {
         for (at, block) in self.function.blocks.iter().enumerate() {
             for (place, id) in block.instructions.iter().enumerate() {
@@ -281,7 +281,7 @@ impl<'m> FunctionVerifier<'m> {
                 };
                 require!(
                     known.replace((at, place)).is_none(),
-                    ", block `{}`: instruction id {} stands in the function twice",
+                    ", block `{}`: instruction id {} occurs twice in the function",
                     block.name,
                     id.0
                 );
@@ -292,12 +292,12 @@ impl<'m> FunctionVerifier<'m> {
         }
         let lost = self.places.iter().position(Option::is_none);
         match lost {
-            Some(id) => Err(format!(": instruction id {id} stands in no block")),
+            Some(id) => Err(format!(": instruction id {id} belongs to no block")),
             None => Ok(()),
         }
     }
 
-    /// The type of a value that is used at a place.
+    /// The type of an operand used at a place.
     fn operand(&self, operand: &Operand, (block, place): (usize, usize)) -> Checked<Type> {
         match operand {
             Operand::Inst(id) => self.check_use(*id, (block, place))?,
@@ -327,7 +327,7 @@ impl<'m> FunctionVerifier<'m> {
         };
         let inst = &self.function.instructions[id.index()];
         let name = instruction::name(&inst.kind);
-        require!(inst.ty != Type::Unit, "the value of a `{name}` that gives none");
+        require!(inst.ty != Type::Unit, "the value of a `{name}` that has none");
         if home == block {
             require!(at < place, "the value of a `{name}` that comes later in the block");
         } else {
@@ -360,7 +360,7 @@ impl<'m> FunctionVerifier<'m> {
         Ok(())
     }
 
-    /// `Err` unless a value has the type that is wanted.
+    /// Returns an error unless a value has the expected type.
     fn expect(&self, what: &str, wanted: &Type, found: &Type) -> Checked {
         let structs = &self.module.structs;
         require!(

@@ -1,4 +1,4 @@
-//! One sound module, broken by hand in many ways.
+//! A valid module, broken in many ways.
 
 use super::*;
 use crate::builtins::{AtomicOp, Builtin, MathOp, ShuffleMode};
@@ -10,7 +10,7 @@ use crate::ir::{
 };
 use crate::types::{Field, Scalar, Struct, Structs};
 
-/// `f`, then the body and the entry of `k`; a struct `Pair`; a string and a shared variable.
+/// A valid module: `f`, then the body and the entry of `k`; a struct `Pair`; a string and a shared variable.
 fn sound() -> Module {
     let mut structs = Structs::new();
     let pair = Type::Struct(add_struct(&mut structs, "Pair", vec![Type::F32, Type::I32]));
@@ -58,7 +58,7 @@ fn first<'m>(module: &'m mut Module, function: usize, kind: &str) -> &'m mut Ins
     instructions.find(|inst| instruction::name(&inst.kind) == kind).unwrap()
 }
 
-/// The first instruction in a function that this replaces.
+/// Replaces the first instruction of a kind in a function.
 fn replace(module: &mut Module, function: usize, kind: &str, with: InstKind) {
     first(module, function, kind).kind = with;
 }
@@ -140,7 +140,7 @@ const BREAKS: &[Break] = &[
         m.functions[F].blocks[1].instructions.push(id);
     }),
     ("an instruction nowhere", |m| m.functions[F].blocks[2].instructions.clear()),
-    ("an instruction that is not there", |m| {
+    ("a missing instruction", |m| {
         m.functions[F].blocks[1].instructions.push(InstId(77));
     }),
     ("a missing type", |m| first(m, BODY, "load").ty = Type::Struct(StructId(9))),
@@ -215,7 +215,7 @@ const BREAKS: &[Break] = &[
         let kind = InstKind::Binary(BinaryOp::Add, zero(Type::DIM3), zero(Type::DIM3));
         add_inst(m, F, kind, Type::DIM3);
     }),
-    ("a comparison that is no bool", |m| first(m, F, "binary").ty = Type::I32),
+    ("a comparison that is not a bool", |m| first(m, F, "binary").ty = Type::I32),
     ("a division by zero", |m| {
         let kind = InstKind::Binary(BinaryOp::Rem, int(Scalar::U8, 1), int(Scalar::U8, 0));
         add_inst(m, F, kind, Type::Scalar(Scalar::U8));
@@ -239,7 +239,7 @@ const BREAKS: &[Break] = &[
         let kind = InstKind::Select(condition, int(Scalar::I32, 1), zero(Type::F32));
         add_inst(m, F, kind, Type::I32);
     }),
-    ("a field that is not there", |m| {
+    ("a missing field", |m| {
         let InstKind::FieldAddress { index, .. } = &mut first(m, BODY, "field_address").kind else {
             panic!();
         };
@@ -265,7 +265,7 @@ const BREAKS: &[Break] = &[
         };
         *right = Operand::Slot(SlotId(1));
     }),
-    ("an offset that is no pointer", |m| {
+    ("an offset that is not a pointer", |m| {
         let base = Operand::Slot(SlotId(0));
         add_inst(m, BODY, InstKind::ByteOffset { base, bytes: 4 }, Type::U64);
     }),
@@ -330,7 +330,7 @@ const BREAKS: &[Break] = &[
     ("a print without a format", |m| {
         add_inst(m, F, call_builtin(Builtin::Printf, vec![]), Type::I32);
     }),
-    ("a format that is no string", |m| {
+    ("a format that is not a string", |m| {
         let InstKind::Builtin { format, .. } = &mut first(m, BODY, "builtin").kind else {
             panic!();
         };
@@ -372,10 +372,10 @@ fn every_broken_module_is_refused_for_its_reason() {
         let mut module = sound();
         break_it(&mut module);
         let Err(Error::Internal { stage: "ir", message }) = verify(&module) else {
-            panic!("{what}: the verifier is content");
+            panic!("{what}: the verifier accepts it");
         };
         messages += &format!("{what}\n    {message}\n");
-        // The text form of a broken module is for whoever looks for the bug.
+        // Invalid modules can still be printed, for debugging.
         assert!(crate::ir::print::print(&module).starts_with("launches"));
     }
     insta::assert_snapshot!(messages);
@@ -383,7 +383,7 @@ fn every_broken_module_is_refused_for_its_reason() {
 
 #[test]
 fn dominance_sees_through_loops() {
-    // A value of the loop's head may be used in its body and after it, one of the body only in the body.
+    // A value from the loop's head may be used in its body and after it, one from the body only in the body.
     let x = || local(0, Type::I32);
     let f = device("f", Type::I32).with(&[("x", Type::I32)]).body(vec![
         while_(binary(BinaryOp::Lt, x(), i32_(1)), vec![do_(unary(UnaryOp::Neg, x()))]),
@@ -408,7 +408,7 @@ fn dominance_sees_through_loops() {
 
 #[test]
 fn a_value_reaches_beyond_the_join_of_two_ways() {
-    // In a loop: `f(-x, if x < 1 { f(x, x) } else { 2 })`; `-x` comes before the `if`, and is used after it.
+    // In a loop: `f(-x, if x < 1 { f(x, x) } else { 2 })`; `-x` precedes the `if` and is used after it.
     let x = || local(0, Type::I32);
     let is_small = || binary(BinaryOp::Lt, x(), i32_(1));
     let then = value_block(call(0, vec![x(), x()], Type::I32));

@@ -1,4 +1,4 @@
-//! Operators: binary, `as`, prefix and postfix, in Rust's order of precedence.
+//! Operators: binary, `as`, prefix and postfix, with Rust's precedence.
 
 use super::Parser;
 use crate::chain::Left;
@@ -7,15 +7,15 @@ use crate::source::Span;
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, GenericArgument, Generics, Name, UnaryOp};
 use crate::syntax::token::Token;
 
-/// An operator between two operands.
+/// A binary operator.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Infix {
     Binary(BinaryOp),
-    /// Whether it is `&&`.
+    /// `&&` if true, otherwise `||`.
     Logical(bool),
 }
 
-/// The operator of a token and how strongly it binds.
+/// The binary operator of a token and its binding power.
 fn infix(token: Token) -> Option<(Infix, u8)> {
     Some(match token {
         Token::Star => (Infix::Binary(BinaryOp::Mul), 10),
@@ -42,7 +42,7 @@ fn infix(token: Token) -> Option<(Infix, u8)> {
 
 const COMPARISON: u8 = 4;
 
-/// How strongly the operator between two operands binds that a token is, if it is one.
+/// The binding power of a token as a binary operator, if it is one.
 pub(crate) fn infix_power(token: Token) -> Option<u8> {
     infix(token).map(|(_, power)| power)
 }
@@ -53,7 +53,7 @@ struct Operator {
     span: Span,
 }
 
-/// An operator before its operand.
+/// A prefix operator.
 #[derive(Clone, Copy)]
 enum Prefix {
     Unary(UnaryOp),
@@ -62,10 +62,10 @@ enum Prefix {
 }
 
 impl Parser<'_> {
-    // These hand their operand on without looking into it where nothing follows: less stack for each
-    // level of a nested expression.
+    // These functions return their operand directly if no operator follows, which saves stack for each level
+    // of a nested expression.
 
-    /// An expression. A range binds loosest.
+    /// An expression. Ranges bind loosest.
     pub(super) fn expression(&mut self) -> Option<Expr> {
         let start = self.binary();
         match self.peek() {
@@ -87,7 +87,7 @@ impl Parser<'_> {
         self.node(ExprKind::Range(Box::new(start), Box::new(end)), span)
     }
 
-    /// Operands with operators between, by a stack of each: no recursion.
+    /// Binary expressions, with an operand stack and an operator stack instead of recursion.
     fn binary(&mut self) -> Option<Expr> {
         let first = self.cast();
         match infix(self.peek()) {
@@ -117,7 +117,7 @@ impl Parser<'_> {
         operands.pop()
     }
 
-    /// Joins the last two operands by the last operator.
+    /// Combines the last two operands with the last operator.
     fn reduce(&mut self, operands: &mut Vec<Expr>, operators: &mut Vec<Operator>) -> Option<()> {
         let operator = operators.pop()?;
         let right = Box::new(operands.pop()?);
@@ -141,7 +141,7 @@ impl Parser<'_> {
         self.report(error.hint("write `a < b && b < c`, or put one of them in parentheses"));
     }
 
-    /// `e as T`, any number of times.
+    /// `e as T`, possibly repeated.
     fn cast(&mut self) -> Option<Expr> {
         let value = self.unary();
         match self.peek() {
@@ -159,7 +159,7 @@ impl Parser<'_> {
         Some(value)
     }
 
-    /// Operators before an operand, then the operand with what follows it.
+    /// Prefix operators, then an operand with its postfix operators.
     fn unary(&mut self) -> Option<Expr> {
         if !matches!(
             self.peek(),
@@ -211,7 +211,7 @@ impl Parser<'_> {
         Some(value)
     }
 
-    /// An operand with calls, fields and indices after it.
+    /// An operand followed by calls, fields and indices.
     fn postfix(&mut self) -> Option<Expr> {
         let value = self.primary();
         match self.peek() {
@@ -259,7 +259,7 @@ impl Parser<'_> {
     fn call(&mut self, callee: Expr) -> Option<Expr> {
         let generics = self.generics()?.map(Box::new);
         let ExprKind::Name(name) = callee.kind else {
-            let message = "only a function can be called, by its name";
+            let message = "only functions can be called, by name";
             self.report(Diagnostic::error(ids::SYNTAX_ERROR, callee.span, message));
             return None;
         };
@@ -279,8 +279,7 @@ impl Parser<'_> {
         Some(Some(Generics { arguments, span: start.to(end) }))
     }
 
-    /// A type, a literal, or an expression in `{ … }`: without braces its `>` would be the end of the
-    /// list.
+    /// A type, a literal, or an expression in `{ … }`; without braces, a `>` in it would end the list.
     fn generic_argument(&mut self) -> Option<GenericArgument> {
         let argument = match self.peek() {
             Token::Name => GenericArgument::Name(self.name()?),
@@ -300,7 +299,7 @@ impl Parser<'_> {
         };
         let next = self.peek();
         if next != Token::Greater && (infix(next).is_some() || next == Token::As) {
-            let message = "an expression between `<` and `>` stands in braces";
+            let message = "an expression between `<` and `>` needs braces";
             let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
             self.report(error.hint("put it in braces: `::<{ N + 1 }>`"));
             return None;
@@ -308,7 +307,7 @@ impl Parser<'_> {
         Some(argument)
     }
 
-    /// `{ e }`: no block, which has statements.
+    /// `{ e }`: only an expression, unlike a block.
     fn braced_expression(&mut self) -> Option<Expr> {
         if self.peek_at(1).starts_statement() {
             let error = Diagnostic::error(
@@ -321,7 +320,7 @@ impl Parser<'_> {
             return None;
         }
         let braced = self.delimited(Token::LeftBrace, Token::RightBrace, Self::expression);
-        // `{ e; }`: what closes here is not the block around.
+        // In `{ e; }` the closing brace belongs to this pair, not to the enclosing block.
         let statement = [self.peek(), self.peek_at(1)] == [Token::Semicolon, Token::RightBrace];
         if braced.is_none() && statement {
             self.bump();

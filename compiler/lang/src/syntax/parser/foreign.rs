@@ -1,4 +1,4 @@
-//! What people write who come from C, CUDA C++ or Rust, and what to write instead.
+//! Constructs of C, CUDA C++ and Rust that the language lacks, with hints for people used to them.
 
 use super::Parser;
 use crate::diagnostics::{Diagnostic, ids};
@@ -6,7 +6,8 @@ use crate::syntax::ast::{Expr, ExprKind};
 use crate::syntax::token::Token;
 
 impl Parser<'_> {
-    /// Reports a statement that another language has, seen by its first two tokens. Whether it was one.
+    /// Reports a statement of another language, recognised by its first two tokens. Returns whether it was
+    /// one.
     pub(super) fn foreign_statement(&mut self) -> bool {
         let next = self.peek_at(1);
         if self.peek() != Token::Name {
@@ -51,12 +52,12 @@ impl Parser<'_> {
 
     /// Whether a `{` follows on this line before a `;`.
     fn opens_block(&self) -> bool {
-        // Not the whole line: there may be many such words on it.
+        // Bounded: one line may contain many such words.
         let rest = &self.text[self.span().end as usize..];
         rest.find(['\n', ';', '{']).is_some_and(|at| rest[at..].starts_with('{'))
     }
 
-    /// Why no `;` stands after an expression, if that is something that another language has.
+    /// The message and hint for an expression not followed by `;`, if another language's operator follows.
     pub(super) fn foreign_operator(&self, value: &Expr) -> Option<(&'static str, &'static str)> {
         let is_name = matches!(value.kind, ExprKind::Name(_));
         Some(match self.peek() {
@@ -73,7 +74,7 @@ impl Parser<'_> {
     }
 }
 
-/// The type that C calls `word`, or what it may be.
+/// The likely equivalent of the C type `word`.
 pub(super) fn own_type(word: &str) -> &str {
     match word {
         "int" | "long" | "short" | "signed" => "i32",
@@ -85,7 +86,7 @@ pub(super) fn own_type(word: &str) -> &str {
     }
 }
 
-/// What to write in place of what begins an item in C++, CUDA or Rust.
+/// A hint for a word that begins an item in C++, CUDA or Rust.
 pub(super) fn foreign_item(word: &str) -> Option<&'static str> {
     Some(match word {
         "__global__" => "a kernel is declared as `kernel name(…) { … }`",
@@ -93,14 +94,16 @@ pub(super) fn foreign_item(word: &str) -> Option<&'static str> {
             "a function is declared as `fn name(…) { … }`"
         }
         "__constant__" => "write `const NAME: T = …;`, or `static name: T = …;` for memory",
-        "pub" => "leave it out: every item can be used everywhere",
-        "unsafe" | "async" => "leave it out",
-        "let" => "outside functions there are `const NAME: T = …;` and `static name: T = …;`",
+        "pub" => "remove it: every item can be used everywhere",
+        "unsafe" | "async" => "remove it",
+        "let" => "outside functions, write `const NAME: T = …;` or `static name: T = …;`",
         "class" | "union" => "there are structs, without methods: `struct Name { field: T }`",
         "impl" | "trait" => "there are no methods: write functions, `fn name(…) { … }`",
         "enum" => "write constants: `const FIRST: u32 = 0;`",
-        "type" | "typedef" | "using" => "a type has one name; `use \"path.grid\";` is for files",
-        "template" => "const parameters stand behind the name: `fn name<const N: u32>(…)`",
+        "type" | "typedef" | "using" => {
+            "there are no type aliases; `use \"path.grid\";` is for files"
+        }
+        "template" => "const parameters follow the name: `fn name<const N: u32>(…)`",
         "namespace" | "mod" | "module" | "import" | "include" => {
             "the items of another file are used with `use \"path.grid\";`"
         }

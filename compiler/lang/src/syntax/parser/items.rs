@@ -23,7 +23,7 @@ impl Parser<'_> {
         file
     }
 
-    /// Reads one item. Whatever of it could be read is in the file, even after an error.
+    /// Parses one item. Whatever could be parsed is added to the file, even after an error.
     fn item(&mut self, file: &mut File) -> Option<()> {
         let attributes = self.attributes()?;
         let wrongly_attributed = match self.peek() {
@@ -68,7 +68,7 @@ impl Parser<'_> {
         before.is_empty() || before.ends_with('\n')
     }
 
-    /// `name(…) { … }`: a function or a kernel, but for the word.
+    /// `name(…) { … }`: a function or kernel without its keyword.
     fn function_without_word(&mut self, file: &mut File) -> Option<()> {
         let message = "expected `fn` or `kernel` before this name";
         self.report(Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message));
@@ -78,14 +78,14 @@ impl Parser<'_> {
         self.block().map(drop)
     }
 
-    /// Skips to the next item. `start` is the index of the token at which the broken one started.
+    /// Skips to the next item. `start` is the index of the broken item's first token.
     fn skip_item(&mut self, start: usize) {
         if self.at == start {
             self.skip_delimited();
         }
         loop {
             let token = self.peek();
-            // The `const` of a type follows a `*`.
+            // In a type, `const` follows a `*`.
             let is_const = token == Token::Const && self.tokens[self.at - 1].token != Token::Star;
             let is_attribute = token == Token::Hash && self.peek_at(1) == Token::LeftBracket;
             if token == Token::End || token.starts_item() || is_const || is_attribute {
@@ -95,7 +95,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `#[name(arguments)]`, any number of them.
+    /// `#[name(arguments)]`, possibly repeated.
     pub(super) fn attributes(&mut self) -> Option<Vec<Attribute>> {
         let mut attributes = vec![];
         while self.peek() == Token::Hash {
@@ -129,7 +129,7 @@ impl Parser<'_> {
             let error = Diagnostic::error(
                 ids::SYNTAX_ERROR,
                 self.span(),
-                "expected `:`, found `=`: a constant says its type",
+                "expected `:`, found `=`: a constant needs a type",
             );
             self.report(
                 error.hint(format!("write `const {}: u32 = …`", &self.text[name.span.range()])),
@@ -192,10 +192,10 @@ impl Parser<'_> {
         if !is_complete {
             self.expected("`->` or `{`");
         }
-        // A result that could not be read makes every use of the function a riddle.
+        // With a damaged result type, every use of the function would cause a confusing error.
         let Some(mut function) = signature.filter(|_| is_complete) else {
             file.items.push(Item::Opaque(name));
-            // The body may be whole.
+            // The body may be intact.
             return if self.skip_to_body() { self.block().map(drop) } else { None };
         };
         function.attributes = attributes;
@@ -209,7 +209,7 @@ impl Parser<'_> {
         read.then_some(())
     }
 
-    /// All before the body, which is left out.
+    /// Everything before the body.
     fn signature(&mut self, name: Name, is_kernel: bool) -> Option<Function> {
         let const_parameters =
             if self.peek() == Token::Less { self.const_parameters()? } else { vec![] };
@@ -233,7 +233,7 @@ impl Parser<'_> {
         let mutable = self.eat(Token::Mut);
         let name = self.name()?;
         if matches!(self.peek(), Token::Star | Token::Name) {
-            let message = "a parameter is its name, `:` and its type";
+            let message = "a parameter has the form `name: type`";
             let error = Diagnostic::error(ids::SYNTAX_ERROR, name.span, message);
             let first = &self.text[name.span.range()];
             let ty = super::foreign::own_type(first);
@@ -264,16 +264,15 @@ impl Parser<'_> {
         Some(parameters)
     }
 
-    /// The `const` of a const parameter: types are no parameters here, as they are elsewhere.
+    /// The `const` of a const parameter. There are no type parameters.
     fn const_word(&mut self) -> Option<()> {
         if self.peek() == Token::Name {
             let message = "expected `const`, found a name";
             let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
             let name = &self.text[self.span().range()];
-            self.report(
-                error
-                    .hint(format!("only constants are parameters here: write `const {name}: u32`")),
-            );
+            self.report(error.hint(format!(
+                "only const parameters are allowed here: write `const {name}: u32`"
+            )));
             return None;
         }
         self.expect(Token::Const).map(drop)
@@ -306,7 +305,7 @@ impl Parser<'_> {
     fn extern_body(&mut self) -> Option<()> {
         let message = "an `extern fn` has no body: another module defines it";
         let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
-        self.report(error.hint("put a `;` here, or leave `extern` out"));
+        self.report(error.hint("put a `;` here, or remove `extern`"));
         self.block().map(drop)
     }
 
@@ -326,7 +325,7 @@ impl Parser<'_> {
         end.map(drop)
     }
 
-    /// Skips to the `{` of a body whose head could not be read. False if there is none.
+    /// Skips to the `{` of a body after a head that could not be parsed. False if there is none.
     pub(super) fn skip_to_body(&mut self) -> bool {
         loop {
             match self.peek() {

@@ -1,7 +1,7 @@
-//! The parser: recursive descent, operators by a stack.
+//! The parser: recursive descent, with an operator stack for binary expressions.
 //!
-//! A function that reads something gives `None` after it has reported an error; its caller gives up too,
-//! until one that can find its feet again: the block (at the next statement) or the file (at the next item).
+//! Parsing functions return `None` after reporting an error. So do their callers, up to one that can recover:
+//! the block (at the next statement) or the file (at the next item).
 
 mod expressions;
 mod foreign;
@@ -26,13 +26,13 @@ pub(super) struct Parser<'a> {
     tokens: &'a [Lexeme],
     /// Index of the next token.
     at: usize,
-    /// Where `Parser::at` was at the last error: a second one at the same token says nothing new.
+    /// Value of `at` at the last error; further errors at the same token are suppressed.
     last_error: Option<usize>,
-    /// Errors that the lexer reported already.
+    /// Errors that the lexer already reported.
     unreported: usize,
     /// Open delimiters.
     depth: u16,
-    /// Whether `Name {` starts a struct literal: not in the head of an `if` or a loop.
+    /// Whether `Name {` starts a struct literal. It does not in the head of an `if` or a loop.
     struct_literals: bool,
     diagnostics: &'a mut Collector,
 }
@@ -73,17 +73,17 @@ impl<'a> Parser<'a> {
         Span { file: self.file, start: lexeme.start, end: lexeme.end }
     }
 
-    /// Where the next token stands.
+    /// The span of the next token.
     fn span(&self) -> Span {
         self.span_of(self.lexeme(0))
     }
 
-    /// Where the last token stood.
+    /// The span of the previous token.
     fn previous_span(&self) -> Span {
         self.span_of(self.tokens[self.at.saturating_sub(1)])
     }
 
-    /// Takes the next token and gives its span.
+    /// Consumes the next token and returns its span.
     fn bump(&mut self) -> Span {
         let span = self.span();
         if self.at < self.tokens.len() - 1 {
@@ -108,7 +108,7 @@ impl<'a> Parser<'a> {
         None
     }
 
-    /// Reports that something else should stand here.
+    /// Reports an unexpected token.
     fn expected(&mut self, what: &str) {
         let found = self.peek();
         let mut error = Diagnostic::error(
@@ -117,12 +117,12 @@ impl<'a> Parser<'a> {
             format!("expected {what}, found {}", found.describe()),
         );
         if what == Token::Semicolon.describe() && self.at > 0 {
-            // The mistake is at the end of what stands before, often a line up.
+            // The error belongs at the end of the previous token, often a line above.
             let end = self.previous_span().end;
             error.labels[0].span = Span { file: self.file, start: end, end };
             error = error.at_caret("put a `;` here");
         } else if found.is_keyword() && what == Token::Name.describe() {
-            error = error.hint(format!("{} is a word of the language", found.describe()));
+            error = error.hint(format!("{} is a keyword", found.describe()));
         }
         if what.starts_with("an item") {
             let text = &self.text[self.span().range()];
@@ -134,7 +134,7 @@ impl<'a> Parser<'a> {
     fn report(&mut self, error: Diagnostic) {
         let previous = self.tokens[self.at.saturating_sub(1)].token;
         if self.peek() == Token::Error || previous == Token::Error {
-            // The lexer has said what is wrong.
+            // The lexer has reported it.
             self.unreported += 1;
         } else if self.last_error != Some(self.at) {
             self.diagnostics.push(error);
@@ -142,7 +142,7 @@ impl<'a> Parser<'a> {
         self.last_error = Some(self.at);
     }
 
-    /// Gives the error at the next token a hint, if it is the one that was reported last and has none.
+    /// Adds a hint to the last reported error, if that is at the next token and has no hint.
     fn hint_last(&mut self, hint: &str) {
         let at = self.span();
         if let Some(last) = self.diagnostics.last_mut()
@@ -152,7 +152,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Grows with every error.
+    /// A count that grows with every error.
     fn error_count(&self) -> usize {
         self.diagnostics.len() + self.unreported
     }
@@ -162,7 +162,7 @@ impl<'a> Parser<'a> {
             return Some(Name { span: self.bump() });
         }
         self.expected(Token::Name.describe());
-        // A word of the language in place of a name starts nothing, unless it is on a line of its own.
+        // A keyword in place of a name starts no statement, unless it is on a new line.
         let gap = self.previous_span().end as usize..self.span().start as usize;
         if self.peek().is_keyword() && !self.text[gap].contains('\n') {
             self.bump();
@@ -174,16 +174,16 @@ impl<'a> Parser<'a> {
         None
     }
 
-    /// Reports nesting beyond the limit, once, and stops reading: whatever follows such input is noise.
+    /// Reports nesting beyond the limit, once, and stops parsing: further errors would be noise.
     fn too_deep(&mut self, span: Span) {
         let message = format!("this is nested over {MAX_HEIGHT} levels deep");
         let error = Diagnostic::error(ids::NESTING_TOO_DEEP, span, message);
-        self.report(error.hint("give parts of it names of their own, with `let` or `fn`"));
+        self.report(error.hint("give parts of it names, with `let` or `fn`"));
         self.at = self.tokens.len() - 1;
         self.last_error = Some(self.at);
     }
 
-    /// Takes `open`, what `inner` reads, and `close`.
+    /// `open`, the result of `inner`, and `close`.
     fn delimited<T>(
         &mut self,
         open: Token,
@@ -206,7 +206,7 @@ impl<'a> Parser<'a> {
         Some((result?, opened.to(closed?)))
     }
 
-    /// Skips past the `close` of delimiters whose inside could not be read, if it is there.
+    /// Skips past the `close` of delimiters whose contents could not be parsed, if it is there.
     fn skip_to_close(&mut self, close: Token) {
         loop {
             let token = self.peek();
@@ -227,7 +227,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Counts a delimiter that was opened; the caller takes one off `depth` again.
+    /// Counts an opened delimiter; the caller decrements `depth` again.
     fn enter(&mut self, opened: Span) -> Option<()> {
         if self.depth >= MAX_HEIGHT {
             self.too_deep(opened);
@@ -237,7 +237,7 @@ impl<'a> Parser<'a> {
         Some(())
     }
 
-    /// Takes the delimiter that closes the one at `opened`.
+    /// Consumes the delimiter that closes the one at `opened`.
     fn close(&mut self, opened: Span, close: Token) -> Option<Span> {
         let found = self.peek();
         if found == close {
@@ -250,8 +250,8 @@ impl<'a> Parser<'a> {
             let mut error = Diagnostic::error(ids::UNCLOSED_DELIMITER, opened, message);
             if let Some((inner, closing)) = self.suspicious_brace(opened) {
                 error = error
-                    .label(inner, "this one may be what is not closed")
-                    .label(closing, "by its indentation, this `}` is not its end");
+                    .label(inner, "this one may be unclosed")
+                    .label(closing, "this `}` may not close it: its indentation differs");
             }
             error.label(self.span(), format!("{} is missing before {found_text}", close.describe()))
         } else {
@@ -263,9 +263,9 @@ impl<'a> Parser<'a> {
         None
     }
 
-    /// The first `{` since `opened` that is closed by a `}` of other indentation, with that one.
+    /// The first `{` since `opened` whose closing `}` has a different indentation, with that `}`.
     fn suspicious_brace(&self, opened: Span) -> Option<(Span, Span)> {
-        // Once for each place: nested blocks end there one after the other.
+        // Once per place: nested blocks end at the same place.
         if self.last_error == Some(self.at) || &self.text[opened.range()] != "{" {
             return None;
         }
@@ -293,14 +293,14 @@ impl<'a> Parser<'a> {
         found.map(|(start, end)| (self.span_of(start), self.span_of(end)))
     }
 
-    /// A list of what `item` reads with commas between, up to `close`, which is not taken.
+    /// A comma-separated list of `item`s up to `close`, which is not consumed.
     fn list<T>(
         &mut self,
         close: Token,
         mut item: impl FnMut(&mut Self) -> Option<T>,
     ) -> Option<Vec<T>> {
         let mut list = vec![];
-        // An item here means that `close` is missing, which the caller reports.
+        // An item keyword here means that `close` is missing; the caller reports it.
         while self.peek() != close && !self.peek().starts_item() {
             list.push(item(self)?);
             if !self.eat(Token::Comma) {
@@ -310,8 +310,8 @@ impl<'a> Parser<'a> {
         Some(list)
     }
 
-    /// Skips to the end of the statement that could not be read: past its `;`, or up to a `}`, a
-    /// statement or an item. `start` is the index of its first token.
+    /// Skips to the end of a statement that could not be parsed: past its `;`, or up to a `}`, a statement or
+    /// an item. `start` is the index of its first token.
     fn skip_statement(&mut self, start: usize) {
         if self.at == start && self.peek() != Token::RightBrace && !self.peek().starts_item() {
             self.skip_delimited();
@@ -324,7 +324,7 @@ impl<'a> Parser<'a> {
                 }
                 Token::End | Token::RightBrace => return,
                 token if token.starts_statement() || token.starts_item() => return,
-                // A block ends its statement, unless an operator goes on with it.
+                // A block ends its statement, unless an operator follows.
                 Token::LeftBrace => {
                     self.skip_delimited();
                     if !matches!(
@@ -340,8 +340,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Skips a token, and if it opens a delimiter all up to its partner. Stops before an item: no item
-    /// stands within delimiters.
+    /// Skips a token, and if it opens a delimiter, everything up to the closing one. Stops before an item,
+    /// which cannot occur within delimiters.
     fn skip_delimited(&mut self) {
         let mut open = 0usize;
         loop {
@@ -361,7 +361,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Makes a node, unless it would be too high.
+    /// Makes a node, unless the tree would become too high.
     fn node(&mut self, kind: ExprKind, span: Span) -> Option<Expr> {
         let height = kind.height();
         if height > MAX_HEIGHT {
@@ -372,7 +372,7 @@ impl<'a> Parser<'a> {
         Some(Expr { kind, span, height, literal })
     }
 
-    /// Stands for an expression that could not be read.
+    /// A placeholder for an expression that could not be parsed.
     fn error_expr(&self, span: Span) -> Expr {
         Expr { kind: ExprKind::Error, span, height: 1, literal: super::ast::Literal::No }
     }

@@ -137,7 +137,7 @@ impl Parser<'_> {
         self.node(kind, span)
     }
 
-    /// `if` with all its `else if` and `else`, or a block.
+    /// `if` with all its `else` branches, or a block.
     pub(super) fn block_like(&mut self) -> Option<Expr> {
         let start = self.span();
         if self.peek() == Token::LeftBrace {
@@ -186,7 +186,7 @@ impl Parser<'_> {
         self.node(ExprKind::Launch(Box::new(launch)), span)
     }
 
-    /// `e` or `name = e`; `shared` is a name here.
+    /// `e` or `name = e`; the keyword `shared` is a name here.
     fn launch_option(&mut self) -> Option<LaunchOption> {
         let named =
             matches!(self.peek(), Token::Name | Token::Shared) && self.peek_at(1) == Token::Equal;

@@ -10,7 +10,7 @@ use crate::syntax::ast::{
 use crate::syntax::token::Token;
 
 impl Parser<'_> {
-    /// `{ … }`. Gives a block for whatever follows the `{`; errors in it are reported and left out.
+    /// `{ … }`. Returns a block whatever follows the `{`; errors in it are reported and left out.
     pub(super) fn block(&mut self) -> Option<Block> {
         let opened = self.expect(Token::LeftBrace)?;
         self.enter(opened)?;
@@ -87,7 +87,7 @@ impl Parser<'_> {
         self.report(error.hint("write `let`, or move it out of the function"));
     }
 
-    /// Attributes of a statement: only loops have one, `unroll`.
+    /// Attributes of a statement. Only loops accept one, `unroll`.
     fn statement_attributes(&mut self) -> Option<Option<Attribute>> {
         let mut unroll: Option<Attribute> = None;
         let attributes = self.attributes()?;
@@ -109,7 +109,7 @@ impl Parser<'_> {
                 "unroll" | "launch_bounds" => Diagnostic::error(
                     ids::MISPLACED_ATTRIBUTE,
                     attribute.span,
-                    "this attribute says nothing about this statement",
+                    "this attribute does not apply to this statement",
                 ),
                 other => {
                     let message = format!("there is no attribute `{other}`");
@@ -126,7 +126,8 @@ impl Parser<'_> {
         Some(unroll)
     }
 
-    /// `let [mut] name[: T] [= e];` Once it has a name it is a statement, so that the name is known.
+    /// `let [mut] name[: T] [= e];` Returns a statement even after an error if the name was parsed, so that
+    /// the name is known.
     fn let_statement(&mut self) -> Option<StatementKind> {
         let start = self.at;
         self.expect(Token::Let);
@@ -136,7 +137,7 @@ impl Parser<'_> {
         let mut value = None;
         let read = (|| {
             if self.eat(Token::Colon) {
-                // Until it is read.
+                // A placeholder until the type is parsed.
                 ty = Some(self.error_type());
                 ty = Some(self.ty()?);
             }
@@ -153,7 +154,7 @@ impl Parser<'_> {
             self.expect(Token::Semicolon)
         })();
         if read.is_none() {
-            // What was read of the value may be half of it.
+            // The part of the value that was parsed may be incomplete.
             value = Some(self.error_expr(name.span));
             self.skip_statement(start);
         }
@@ -175,7 +176,7 @@ impl Parser<'_> {
             if self.peek() == Token::Equal {
                 let message = "`shared` memory cannot be initialised where it is declared";
                 let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
-                self.report(error.hint("let one thread assign it, then `sync_threads()`"));
+                self.report(error.hint("let one thread assign it, then call `sync_threads()`"));
                 return None;
             }
             self.expect(Token::Semicolon)
@@ -234,8 +235,8 @@ impl Parser<'_> {
         Some(item)
     }
 
-    /// The expression before a block. If it cannot be read but the block can be found, an error
-    /// expression, so that the block is read.
+    /// The expression before a block. If it cannot be parsed but the block can be found, returns an error
+    /// expression, so that the block is parsed.
     pub(super) fn head_expression(&mut self) -> Option<Expr> {
         let struct_literals = std::mem::replace(&mut self.struct_literals, false);
         let start = self.span();
@@ -248,7 +249,7 @@ impl Parser<'_> {
                 self.report(error.hint("`==` compares; `=` assigns, as a statement of its own"));
             } else {
                 self.expected(Token::LeftBrace.describe());
-                self.hint_last("a body stands in braces: `if condition { … }`");
+                self.hint_last("a body needs braces: `if condition { … }`");
             }
             value = None;
         }
@@ -279,7 +280,7 @@ impl Parser<'_> {
         Some(StatementKind::Return(value))
     }
 
-    /// A `;`, which may be left out before `}`.
+    /// A `;`, optional before `}`.
     fn end_of_statement(&mut self) -> Option<()> {
         if self.peek() != Token::RightBrace {
             self.expect(Token::Semicolon)?;
@@ -367,8 +368,8 @@ fn assignment(token: Token) -> Option<Option<BinaryOp>> {
     })
 }
 
-/// Whether the last expression of a block can be its value. An `if` without `else` and without a value
-/// inside is a statement.
+/// Whether the last expression of a block can be its value. An `if` without `else` and without an inner value
+/// is a statement.
 fn may_have_value(value: &Expr) -> bool {
     match &value.kind {
         ExprKind::If { branches, otherwise: None } => {

@@ -22,7 +22,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `*const T` or `*mut T`, any number of stars deep.
+    /// `*const T` or `*mut T`, with any number of stars.
     fn pointer_type(&mut self) -> Option<TypeExpr> {
         let mut stars: Vec<(Span, bool)> = vec![];
         while self.peek() == Token::Star {
@@ -79,7 +79,7 @@ impl Parser<'_> {
         Some(TypeExpr { kind, span, height: inner + 1 })
     }
 
-    /// Stands for a type that could not be read.
+    /// A placeholder for a type that could not be parsed.
     pub(super) fn error_type(&self) -> TypeExpr {
         TypeExpr { kind: TypeExprKind::Error, span: self.span(), height: 1 }
     }

@@ -1,4 +1,4 @@
-//! The TextMate grammar of `editors/`: its lists against the compiler's, and what it makes of a sample.
+//! The TextMate grammar of `editors/`: compares its lists with the compiler's, and highlights a sample.
 
 mod textmate;
 
@@ -24,7 +24,7 @@ fn grammar() -> Value {
     json("editors/vscode/syntaxes/gridlet.tmLanguage.json")
 }
 
-/// The words between which a rule chooses, in its first group.
+/// The alternatives in a rule's first group.
 fn choices(rule: &str) -> Vec<String> {
     let grammar = grammar();
     let pattern = grammar["repository"][rule]["match"].as_str().expect("a pattern").to_owned();
@@ -75,7 +75,7 @@ fn a_sample_gets_its_colours() {
     for line in text.lines() {
         shown += &format!("{line}\n");
         for (part, scope) in grammar.line(line, &mut open) {
-            // All but names and space has a scope.
+            // Everything except names and space has a scope.
             if !scope.is_empty() {
                 shown += &format!("    {part:24} {}\n", scope.trim_end_matches(".gridlet"));
             } else {
@@ -115,7 +115,7 @@ fn every_program_ends_with_nothing_open() {
 }
 
 #[test]
-fn the_extension_names_what_is_there() {
+fn the_extension_refers_to_existing_files() {
     let package = json("editors/vscode/package.json");
     let folder = root().join("editors/vscode");
     let contributes = &package["contributes"];
@@ -134,7 +134,7 @@ fn the_extension_names_what_is_there() {
     }
 }
 
-/// Whether a part of this scope may be a token of a kind.
+/// Whether a part with this scope may be a token of this kind.
 fn agrees(kind: TokenKind, text: &str, scope: &str) -> bool {
     let scope = scope.trim_end_matches(".gridlet");
     let is_word = text.starts_with(|c: char| c.is_ascii_alphabetic());
@@ -188,7 +188,7 @@ fn tokens_have_the_scope_of_their_kind() {
                 let token = &text[range.clone()];
                 let place = format!("{}: {token:?} is {scope:?}", path.display());
                 assert!(agrees(kind, token, scope), "{place}");
-                // Names without a scope stand in one part with their neighbours, strings have parts of their own.
+                // Adjacent names without a scope form one part; strings have parts of their own.
                 let is_whole = *part == range || kind == TokenKind::String || scope.is_empty();
                 assert!(
                     is_whole || scope.starts_with("meta."),

@@ -1,5 +1,6 @@
-//! As much of TextMate's grammars as ours needs: rules of one pattern, rules with a begin and an end, captures, and
-//! includes. At each place the rule whose match starts first wins, of several the one that is listed first.
+//! The subset of TextMate grammars that ours needs: rules with one pattern, rules with begin and end,
+//! captures, and includes. At each position the rule with the earliest match wins; among equals, the one
+//! listed first.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +10,11 @@ use serde_json::Value;
 /// A rule.
 struct Rule {
     scope: String,
-    /// Of the match, or of the begin.
+    /// The pattern of the match, or of the begin.
     pattern: Regex,
-    /// Scopes of the pattern's groups.
+    /// The scopes of the pattern's groups.
     captures: BTreeMap<usize, String>,
-    /// The end and the rules until then, where there is a begin.
+    /// For a begin: the end, and the rules inside.
     inside: Option<(Regex, Vec<String>, Vec<usize>)>,
 }
 
@@ -31,7 +32,7 @@ fn regex(value: &Value) -> Regex {
 }
 
 impl Grammar {
-    /// Reads a grammar.
+    /// Parses a grammar.
     pub(crate) fn new(json: &Value) -> Self {
         let mut grammar = Grammar { rules: vec![], repository: BTreeMap::new(), top: vec![] };
         let entries = json["repository"].as_object().expect("a repository");
@@ -74,8 +75,8 @@ impl Grammar {
         vec![self.rules.len() - 1]
     }
 
-    /// The parts of a line with their innermost scopes, without space around them. `open` are the rules whose end has
-    /// not come, and stays for the next line.
+    /// The parts of a line with their innermost scopes, without surrounding space. `open` holds the rules
+    /// still open; it is carried to the next line.
     pub(crate) fn line<'t>(&self, line: &'t str, open: &mut Vec<usize>) -> Vec<(&'t str, String)> {
         let mut parts: Vec<(&'t str, String)> = vec![];
         let mut push = |text: &'t str, scope: &str| {
@@ -104,7 +105,7 @@ impl Grammar {
                 .min_by_key(|(_, captures)| captures.get(0).map(|whole| whole.start()))
                 .filter(|(_, captures)| {
                     let start = captures.get(0).map_or(0, |whole| whole.start());
-                    // The end comes first, of two at one place.
+                    // At the same position, the end wins.
                     end.is_none_or(|end| start < end.start())
                 });
             if let Some((rule, captures)) = first {

@@ -1,9 +1,9 @@
-//! A grammar in W3C's EBNF: read, rewritten to plain rules, used to recognise (J. Earley, "An Efficient Context-Free Parsing
-//! Algorithm") and to make sentences.
+//! A grammar in W3C's EBNF: parsed, rewritten to plain rules, used to recognise sentences (J. Earley, "An
+//! Efficient Context-Free Parsing Algorithm") and to generate them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What stands on the right of a rule.
+/// A symbol on the right side of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Symbol {
     /// Index into [`Grammar::terminals`].
@@ -12,7 +12,7 @@ pub(crate) enum Symbol {
     Name(usize),
 }
 
-/// A part of a rule on its way from the text.
+/// An intermediate form of a right side.
 #[derive(Clone, Debug)]
 enum Part {
     Terminal(String),
@@ -25,23 +25,23 @@ enum Part {
     Except(Box<Part>, Vec<String>),
 }
 
-/// A grammar of plain rules.
+/// A grammar in plain rules.
 #[derive(Default)]
 pub(crate) struct Grammar {
-    /// What stands for itself, and the classes of tokens.
+    /// Literal terminals and classes of tokens.
     pub(crate) terminals: Vec<String>,
     /// The alternatives of each name.
     pub(crate) rules: Vec<Vec<Vec<Symbol>>>,
     names: BTreeMap<String, usize>,
-    /// Terminals that no sentence of a name starts with, though the rule would let it.
+    /// By name, terminals that its sentences must not start with, although its rule would allow it.
     excluded: BTreeMap<usize, BTreeSet<usize>>,
     nullable: Vec<bool>,
-    /// The least depth of a sentence's tree.
+    /// By name, the minimum depth of a parse tree.
     depths: Vec<usize>,
 }
 
 impl Grammar {
-    /// Reads the rules of a text; the first is where sentences start.
+    /// Parses the rules of a text; the first is the start rule.
     pub(crate) fn read(text: &str) -> Self {
         let mut productions: Vec<(String, String)> = vec![];
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -59,7 +59,7 @@ impl Grammar {
                 let mut words = words(&right);
                 words.reverse();
                 let part = choice(&mut words);
-                assert!(words.is_empty(), "{name}: what of {words:?}?");
+                assert!(words.is_empty(), "{name}: left over: {words:?}");
                 let id = grammar.name(&name);
                 assert!(grammar.rules[id].is_empty(), "two rules for {name}");
                 grammar.rules[id] = grammar.alternatives(&part);
@@ -88,7 +88,7 @@ impl Grammar {
         })
     }
 
-    /// A name for a part in the middle of a rule.
+    /// Adds a name for a part in the middle of a rule.
     fn helper(
         &mut self,
         alternatives: impl FnOnce(&mut Self, usize) -> Vec<Vec<Symbol>>,
@@ -109,7 +109,7 @@ impl Grammar {
 
     fn symbol(&mut self, part: &Part) -> Symbol {
         match part {
-            // Classes of tokens are written in capitals.
+            // Token classes are in capitals.
             Part::Name(name) if name.chars().all(|c| c.is_ascii_uppercase()) => {
                 Symbol::Terminal(self.terminal(name))
             }
@@ -166,9 +166,9 @@ impl Grammar {
         assert!(!self.depths.contains(&never), "a name has no sentence");
     }
 
-    /// Whether the grammar has a sentence of these terminals.
+    /// Whether the grammar derives this sequence of terminals.
     pub(crate) fn derives(&self, sentence: &[usize]) -> bool {
-        // An item: name, alternative, how much of it was seen, where it started.
+        // An item: name, alternative, position in it, start.
         type Item = (usize, usize, usize, usize);
         let mut sets: Vec<(Vec<Item>, BTreeSet<Item>)> =
             vec![Default::default(); sentence.len() + 1];
@@ -199,7 +199,7 @@ impl Grammar {
                     Some(Symbol::Terminal(_)) => {}
                     Some(Symbol::Name(wanted)) => {
                         waiting[at].entry(*wanted).or_default().push(item);
-                        // One that can be nothing is also taken as seen (J. Aycock and R. N. Horspool).
+                        // A nullable name is also skipped (J. Aycock and R. N. Horspool).
                         if self.nullable[*wanted] {
                             add(&mut sets[at], seen_one);
                         }
@@ -213,7 +213,7 @@ impl Grammar {
                             }
                         }
                     }
-                    // Those that are empty were taken as seen where they were wanted.
+                    // Empty items were skipped where they were predicted.
                     None if origin < at => {
                         let waiters = waiting[origin].get(&name).cloned().unwrap_or_default();
                         for (name, alternative, seen, origin) in waiters {
@@ -233,7 +233,7 @@ impl Grammar {
         sets[sentence.len()].0.iter().any(ends)
     }
 
-    /// A sentence of a name by choices; names deeper than `depth` get their lowest tree.
+    /// A sentence of a name, selected by choices; names deeper than `depth` get their lowest tree.
     pub(crate) fn sentence(
         &self,
         name: &str,
@@ -284,7 +284,7 @@ impl Grammar {
     }
 }
 
-/// The words of a right side: names, terminals with their first quote, and signs.
+/// Splits a right side into words: names, terminals with their opening quote, and signs.
 fn words(text: &str) -> Vec<String> {
     let mut words = vec![];
     let mut rest = text.trim_start();
@@ -302,7 +302,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Takes alternatives off the end of the words.
+/// Parses alternatives from the end of the words.
 fn choice(words: &mut Vec<String>) -> Part {
     let mut parts = vec![sequence(words)];
     while words.last().is_some_and(|word| word == "|") {
@@ -351,7 +351,7 @@ fn sequence(words: &mut Vec<String>) -> Part {
     if parts.len() == 1 { parts.remove(0) } else { Part::Sequence(parts) }
 }
 
-/// `( ( 'a' | 'b' ) TOKEN* )`: the only exceptions that are read.
+/// `( ( 'a' | 'b' ) TOKEN* )`: the only supported form of exception.
 fn excepted(words: &mut Vec<String>) -> Vec<String> {
     let Part::Sequence(parts) = ({
         assert_eq!(words.pop().as_deref(), Some("("));

@@ -1,4 +1,4 @@
-//! `docs/language.md` against the compiler.
+//! Checks `docs/language.md` against the compiler.
 
 mod grammar;
 mod page;
@@ -31,7 +31,7 @@ fn programs() -> Vec<PathBuf> {
     files.filter(|path| path.extension().is_some_and(|ending| ending == "grid")).collect()
 }
 
-/// The tokens of a text as the grammar's terminals. `None` if some of it is no token.
+/// The tokens of a text as the grammar's terminals. `None` if some of it is not a token.
 fn terminals(grammar: &Grammar, sources: &SourceMap) -> Option<Vec<usize>> {
     let (tokens, errors) = tokens(sources, FileId(0));
     if !errors.is_empty() {
@@ -49,13 +49,13 @@ fn terminals(grammar: &Grammar, sources: &SourceMap) -> Option<Vec<usize>> {
             TokenKind::Byte => "BYTE",
         };
         let known = grammar.terminals.iter().position(|known| known == name);
-        // Of all others, none is in a sentence.
+        // No sentence contains any other token.
         known.unwrap_or(grammar.terminals.len())
     });
     Some(terminals.collect())
 }
 
-/// The messages of the parser that the grammar has a say in.
+/// The parser's messages, without those that the grammar does not cover.
 fn syntax_errors(sources: &SourceMap) -> Vec<Diagnostic> {
     let (_, mut messages) = syntax::parse(sources, FileId(0));
     let of_grammar = [ids::SYNTAX_ERROR, ids::UNCLOSED_DELIMITER, ids::CHAINED_COMPARISON];
@@ -70,7 +70,7 @@ fn the_grammar_has_every_program_that_parses_and_no_other() {
     for path in programs() {
         let text = std::fs::read_to_string(&path).expect("the file can be read");
         let sources = SourceMap::single("a.grid", text);
-        // The recogniser takes the square of the length where the grammar is ambiguous.
+        // Recognition takes quadratic time where the grammar is ambiguous.
         let Some(sentence) = terminals(&grammar, &sources).filter(|s| s.len() < 6000) else {
             continue;
         };
@@ -116,7 +116,7 @@ proptest! {
         let mut at = 0;
         let mut choose = |count: usize| {
             at += 1;
-            // Without choices left, what ends soonest.
+            // When the choices are used up, take the shortest alternative.
             choices.get(at - 1).map_or(0, |choice| usize::from(*choice) % count)
         };
         let (start, before, after) = [
@@ -164,7 +164,7 @@ fn in_kernel(statements: &str) -> String {
 }
 
 #[test]
-fn the_code_in_the_page_is_what_it_says() {
+fn the_code_in_the_page_matches_its_tags() {
     let page = page::text();
     let mut seen = 0;
     let mut files: Vec<(String, String)> = vec![];
@@ -173,13 +173,13 @@ fn the_code_in_the_page_is_what_it_says() {
         match tags.next() {
             Some("grid") => {}
             Some("ebnf") => continue,
-            other => panic!("line {}: what is {other:?}?", fence.line),
+            other => panic!("line {}: unknown tag {other:?}", fence.line),
         }
         let tags: Vec<&str> = tags.collect();
         let expected = tags.iter().find_map(|tag| tag.strip_prefix("error="));
         let text =
             if tags.contains(&"fragment") { in_kernel(&fence.text) } else { fence.text.clone() };
-        // A file that those after it use.
+        // A file that later blocks use.
         if let Some(name) = tags.iter().find_map(|tag| tag.strip_prefix("file=")) {
             files.push((name.to_owned(), text.clone()));
             continue;
@@ -192,13 +192,13 @@ fn the_code_in_the_page_is_what_it_says() {
             Err(gridlet_lang::Error::Program(messages)) => messages,
             Err(error) => panic!("line {}: {error}", fence.line),
         };
-        // What a fragment declares is used elsewhere.
+        // The names that a fragment declares may be used elsewhere.
         let is_fragment = tags.contains(&"fragment");
         messages.retain(|message| !is_fragment || message.id != ids::UNUSED_VARIABLE);
         let found: Vec<&str> = messages.iter().map(|message| message.id).collect();
         let shown = render(&messages, &sources, false);
         assert_eq!(found, Vec::from_iter(expected), "line {}:\n{shown}", fence.line);
-        // Fragments are indented by the kernel around them.
+        // Fragments are indented by the enclosing kernel.
         if !is_fragment {
             let formatted =
                 gridlet_lang::format::format(&sources).expect("code without syntax errors");

@@ -1,12 +1,12 @@
-//! `docs/language.md` in parts.
+//! The blocks and cells of `docs/language.md`.
 
 /// A fenced block of code.
 pub(crate) struct Fence {
-    /// What stands after the fence: `grid fragment error=operand-type`.
+    /// The text after the fence: `grid fragment error=operand-type`.
     pub(crate) tag: String,
     /// The code.
     pub(crate) text: String,
-    /// Line of its first line in the page, from 1.
+    /// The line of its first line in the page, from 1.
     pub(crate) line: usize,
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn fences(page: &str) -> Vec<Fence> {
     fences
 }
 
-/// What stands between backquotes.
+/// The texts between backquotes.
 pub(crate) fn quoted(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }

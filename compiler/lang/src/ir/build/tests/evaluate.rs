@@ -1,4 +1,4 @@
-//! Runs IR on integers, to see that arithmetic and loops mean what the language says.
+//! Evaluates IR on integers, to check the semantics of arithmetic and loops.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use crate::ir::testing::*;
 use crate::ir::{Const, Function, InstKind, Operand, Terminator};
 use crate::types::{Scalar, Structs, Type};
 
-/// How a run ends.
+/// The outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Returned(i128),
     Trapped,
     /// Still running after many blocks.
     Endless,
-    /// An operation without a defined result.
+    /// An operation had an undefined result.
     Undefined,
 }
 
-/// Runs a function of integers and bools that are all of one type, or bool.
+/// Runs a function of integers of one type, or of `bool`s.
 fn run(function: &Function, arguments: &[i128], fuel: usize) -> End {
     let mut values = BTreeMap::new();
     let mut slots = vec![0; function.slots.len()];
@@ -182,8 +182,8 @@ fn shift_counts_are_taken_modulo_the_width() {
     }
 }
 
-/// `for i in (start..end).step(step)`: how many passes there are, and the sum of all `i`, as the tree's
-/// documentation has it.
+/// The number of iterations of `for i in (start..end).step(step)` and the sum of all `i`, according to the
+/// documentation of the tree.
 fn passes(scalar: Scalar, start: i128, end: i128, step: i128) -> (i128, i128) {
     let (mut count, mut sum, mut i) = (0, 0, start);
     while i < end {
@@ -197,7 +197,7 @@ fn passes(scalar: Scalar, start: i128, end: i128, step: i128) -> (i128, i128) {
     (count, sum)
 }
 
-/// The same by the IR. `known` says which of end and step are written as constants.
+/// The same, evaluated from IR. `known` tells whether end and step are constants.
 fn passes_of_ir(
     scalar: Scalar,
     (start, end, step): (i128, i128, Option<i128>),

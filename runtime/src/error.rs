@@ -312,13 +312,13 @@ pub enum Error {
         reason: String,
     },
     /// The CPU device cannot start its worker threads.
-    #[error("the CPU device does not start: {reason}")]
+    #[error("the CPU device cannot start: {reason}")]
     CpuThreads {
         /// What went wrong.
         reason: String,
     },
     /// The host has no memory left for the CPU device.
-    #[error("no memory for {bytes} bytes on the CPU device")]
+    #[error("cannot allocate {bytes} bytes on the CPU device")]
     CpuMemory {
         /// Bytes asked for.
         bytes: u64,

@@ -1,4 +1,4 @@
-//! Which image runs on which device.
+//! GPU and CPU architectures, and the rules for which image runs on which device.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,19 +9,19 @@ use crate::manifest::ImageKind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(into = "String")]
 pub struct ComputeCapability {
-    /// Before the dot.
+    /// Major number, before the dot.
     pub major: u32,
-    /// After the dot.
+    /// Minor number, after the dot.
     pub minor: u32,
 }
 
 impl ComputeCapability {
-    /// The capability of those parts.
+    /// Capability `major.minor`.
     pub const fn new(major: u32, minor: u32) -> Self {
         ComputeCapability { major, minor }
     }
 
-    /// As compilers spell it: `sm_90`.
+    /// The compilers' spelling, such as `sm_90`.
     pub fn sm(self) -> String {
         format!("sm_{}{}", self.major, self.minor)
     }
@@ -39,10 +39,10 @@ impl From<ComputeCapability> for String {
     }
 }
 
-/// What an image was compiled for: `sm_90`, `compute_90`, `sm_90a`, `sm_100f`.
+/// The architecture an image was compiled for, such as `sm_90`, `compute_90`, `sm_90a` or `sm_100f`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageArch {
-    /// The capability.
+    /// The compute capability.
     pub capability: ComputeCapability,
     features: Features,
 }
@@ -51,14 +51,14 @@ pub struct ImageArch {
 enum Features {
     /// No suffix.
     Baseline,
-    /// `f`: devices of the same family, which this crate takes as the same major.
+    /// `f`: family-specific; this crate treats devices of the same major capability as one family.
     Family,
-    /// `a`: that compute capability alone.
+    /// `a`: runs on exactly this compute capability.
     Specific,
 }
 
 impl ImageArch {
-    /// Whether an image of that kind runs on the GPU.
+    /// Whether an image of this kind and architecture runs on the GPU.
     pub fn runs_on(self, kind: ImageKind, device: ComputeCapability) -> bool {
         let same_major = self.capability.major == device.major;
         match self.features {
@@ -72,7 +72,7 @@ impl ImageArch {
         }
     }
 
-    /// Of two images for the same capability, the one for fewer devices is the better.
+    /// Ranks images for the same capability: the more specific image is preferred.
     pub(crate) fn specificity(self) -> impl Ord {
         self.features
     }
@@ -101,15 +101,15 @@ impl FromStr for ImageArch {
     }
 }
 
-/// Begins the architecture of every image for the CPU device.
+/// Prefix of every CPU image's architecture.
 const CPU_PREFIX: &str = "cpu-";
 
-/// The architecture of images for the CPU device of this machine: `cpu-x86_64`, `cpu-aarch64`.
+/// The architecture of CPU images for this machine, such as `cpu-x86_64` or `cpu-aarch64`.
 pub fn cpu_arch() -> String {
     format!("{CPU_PREFIX}{}", std::env::consts::ARCH)
 }
 
-/// Checks that an image's architecture is one of its kind.
+/// Checks that the architecture is valid for this kind of image.
 pub(crate) fn check(kind: ImageKind, arch: &str) -> Result<(), String> {
     match kind {
         ImageKind::Cubin | ImageKind::Ptx => arch.parse::<ImageArch>().map(|_| ()),

@@ -1,12 +1,12 @@
-//! What can be wrong with an artifact.
+//! Errors of reading, writing and validating artifacts.
 
 /// An artifact that cannot be read, written or used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{artifact}: {problem}")]
 pub struct ArtifactError {
-    /// The file, or what else the bytes came from.
+    /// The file, or another name for the source of the bytes.
     pub artifact: String,
-    /// What is wrong.
+    /// The problem.
     pub problem: ArtifactProblem,
 }
 
@@ -14,25 +14,25 @@ pub struct ArtifactError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArtifactProblem {
-    /// It cannot be read or written.
+    /// I/O failed.
     #[error("{0}")]
     Io(String),
     /// It is neither a bundle nor a manifest.
     #[error("not a Gridlet bundle: {0}")]
     NotABundle(String),
-    /// It begins as a bundle and is cut off or damaged.
+    /// It starts like a bundle but is truncated or damaged.
     #[error("a damaged or truncated bundle: {0}")]
     Truncated(String),
     /// The bundle lacks `manifest.json`.
     #[error("no `{}` in the bundle", crate::manifest::MANIFEST_FILE)]
     NoManifest,
-    /// The manifest is not the JSON that it should be.
+    /// The manifest's JSON is malformed or lacks required members.
     #[error("not a Gridlet manifest: {0}")]
     NotAManifest(String),
-    /// The manifest is of a version that this crate does not know.
+    /// The manifest's version is newer than this crate supports.
     #[error("manifest version {found} is newer than this runtime's {supported}; update Gridlet")]
     TooNew {
-        /// Version of the manifest.
+        /// The manifest's version.
         found: u64,
         /// [`crate::manifest::MANIFEST_VERSION`].
         supported: u32,
@@ -40,45 +40,45 @@ pub enum ArtifactProblem {
     /// The manifest contradicts itself.
     #[error("the manifest contradicts itself: {0}")]
     Inconsistent(String),
-    /// An image that the manifest names is not there.
+    /// An image listed in the manifest is missing.
     #[error("image `{0}` is missing")]
     NoImage(String),
-    /// An image has another size than the manifest says.
+    /// An image's size differs from the manifest's.
     #[error("image `{file}` has {found} bytes, the manifest says {expected}")]
     ImageSize {
         /// The image's file.
         file: String,
-        /// Bytes by the manifest.
+        /// Size in bytes, from the manifest.
         expected: u64,
-        /// Bytes that are there; for an image that is too long, at least so many.
+        /// Actual size in bytes; a lower bound if the image is too long.
         found: u64,
     },
-    /// An image is not the one that the manifest was written for.
+    /// An image's CRC-32 differs from the manifest's.
     #[error("image `{file}` is damaged: its CRC-32 is {found}, the manifest says {expected}")]
     ImageChecksum {
         /// The image's file.
         file: String,
-        /// By the manifest.
+        /// CRC-32 from the manifest.
         expected: String,
-        /// Of the bytes.
+        /// CRC-32 of the bytes.
         found: String,
     },
-    /// The same, by the hash.
+    /// An image's SHA-256 differs from the manifest's.
     #[error("image `{file}` is damaged: its SHA-256 is {found}, the manifest says {expected}")]
     ImageHash {
         /// The image's file.
         file: String,
-        /// By the manifest.
+        /// SHA-256 from the manifest.
         expected: String,
-        /// Of the bytes.
+        /// SHA-256 of the bytes.
         found: String,
     },
-    /// The images given do not match the manifest's in number.
+    /// The number of images given differs from the manifest's.
     #[error("{found} images given, the manifest lists {expected}")]
     ImageCount {
-        /// By the manifest.
+        /// Number of images in the manifest.
         expected: usize,
-        /// Given.
+        /// Number of images given.
         found: usize,
     },
 }

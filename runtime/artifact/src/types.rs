@@ -1,4 +1,4 @@
-//! The manifest's types as the host handles them: their spelling, size and alignment.
+//! Names, sizes and alignments of the manifest's types.
 
 use std::fmt;
 
@@ -36,7 +36,7 @@ pub enum ScalarType {
 }
 
 impl ScalarType {
-    /// All of them, in the language reference's order.
+    /// All scalar types, in the language reference's order.
     pub const ALL: [ScalarType; 13] = [
         ScalarType::Bool,
         ScalarType::I8,
@@ -53,12 +53,12 @@ impl ScalarType {
         ScalarType::F64,
     ];
 
-    /// The type of that name; `None` if the language has no such scalar.
+    /// Looks up a scalar type by name; `None` if the language has no such type.
     pub fn from_name(name: &str) -> Option<ScalarType> {
         ScalarType::ALL.into_iter().find(|scalar| scalar.name() == name)
     }
 
-    /// Its name in the language and in manifests.
+    /// Name in the language and in manifests.
     pub const fn name(self) -> &'static str {
         match self {
             ScalarType::Bool => "bool",
@@ -77,7 +77,7 @@ impl ScalarType {
         }
     }
 
-    /// Its size in bytes, which is also its alignment.
+    /// Size in bytes, which is also the alignment.
     pub const fn size(self) -> u64 {
         match self {
             ScalarType::Bool | ScalarType::I8 | ScalarType::U8 => 1,
@@ -94,7 +94,7 @@ impl fmt::Display for ScalarType {
     }
 }
 
-/// As in the language: `*mut f32`, `f32x2`, `[u8; 4]`, `View`.
+/// Spelled as in the language: `*mut f32`, `f32x2`, `[u8; 4]`, `View`.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -119,12 +119,12 @@ pub struct Extent {
 
 /// Size and alignment of a type.
 ///
-/// # Errors
-/// The part of the type that is unknown or impossible.
+/// The compiler's layout pass lays out structs; this function reads struct layouts from the manifest and computes the
+/// rest. Vectors of 2 and 4 elements align to their size, up to 16 bytes; vectors of 3 align to their element (CUDA
+/// C++ Programming Guide, Built-in Vector Types).
 ///
-/// The compiler's layout pass decides layouts; this only measures types whose struct layouts the manifest
-/// already holds. Vectors of 2 and 4 align to their size up to 16 bytes, vectors of 3 to their element
-/// (CUDA C++ Programming Guide, Built-in Vector Types).
+/// # Errors
+/// Names the unknown or impossible part of the type.
 pub fn extent(ty: &Type, structs: &[Struct]) -> Result<Extent, String> {
     match ty {
         Type::Scalar(name) => {
@@ -156,8 +156,8 @@ pub fn extent(ty: &Type, structs: &[Struct]) -> Result<Extent, String> {
 }
 
 impl Manifest {
-    /// Bytes of a value of that type, and of the step from one element to the next; `None` if the type names
-    /// a scalar or struct that does not exist.
+    /// Size in bytes of a value of this type, and the stride of an array of it; `None` if the type names an unknown
+    /// scalar or struct.
     pub fn size_of(&self, ty: &Type) -> Option<u64> {
         extent(ty, &self.structs).ok().map(|extent| extent.size)
     }

@@ -116,7 +116,7 @@ impl CpuDevice {
         if workers > MAX_WORKERS {
             return Err(Error::Threads {
                 reason: format!(
-                    "{workers} worker threads asked, and at most {MAX_WORKERS} are started"
+                    "{workers} worker threads requested, but the maximum is {MAX_WORKERS}"
                 ),
             });
         }
@@ -128,7 +128,7 @@ impl CpuDevice {
         let shared = Arc::new(shared);
         let device = CpuDevice { shared, checker, workers };
         device.shared.start(workers).map_err(|error| Error::Threads {
-            reason: format!("the system does not start {workers} worker threads: {error}"),
+            reason: format!("the system cannot start {workers} worker threads: {error}"),
         })?;
         Ok(device)
     }
@@ -300,7 +300,7 @@ pub fn default_threads() -> Result<u32> {
     match std::env::var(THREADS_VARIABLE) {
         Ok(text) => {
             text.parse().ok().filter(|threads| *threads > 0).ok_or_else(|| Error::Threads {
-                reason: format!("{THREADS_VARIABLE} is `{text}`, not a number from 1"),
+                reason: format!("{THREADS_VARIABLE} is `{text}`, not a positive number"),
             })
         }
         Err(_) => {

@@ -17,13 +17,13 @@ pub enum Error {
         reason: String,
     },
     /// The device cannot start its worker threads.
-    #[error("the CPU device does not start: {reason}")]
+    #[error("the CPU device cannot start: {reason}")]
     Threads {
         /// Why not.
         reason: String,
     },
     /// The host has no memory left.
-    #[error("no memory for {bytes} bytes on the CPU device")]
+    #[error("cannot allocate {bytes} bytes on the CPU device")]
     Memory {
         /// Bytes asked for.
         bytes: u64,
@@ -37,7 +37,7 @@ pub enum Error {
         problem: LaunchProblem,
     },
     /// A parameter buffer is not of the kernel's size.
-    #[error("kernel `{kernel}` takes {expected} bytes of parameters, {given} given")]
+    #[error("kernel `{kernel}` takes {expected} bytes of parameters, but {given} were given")]
     ParameterBytes {
         /// The kernel.
         kernel: String,

@@ -43,21 +43,21 @@ impl FaultKind {
         match self {
             FaultKind::Trap => "stopped itself with a trap",
             FaultKind::Division => "divided an integer by zero",
-            FaultKind::Unreachable => "reached code that cannot be reached",
-            FaultKind::Access => "read or wrote an address that is not its own",
-            FaultKind::Bus => "read or wrote an address that the machine refuses",
+            FaultKind::Unreachable => "reached code assumed to be unreachable",
+            FaultKind::Access => "read or wrote an invalid address",
+            FaultKind::Bus => "read or wrote an address that the machine rejects",
             FaultKind::Arithmetic => "caused an arithmetic exception",
-            FaultKind::Instruction => "ran an instruction that this machine does not have",
+            FaultKind::Instruction => "executed an instruction that this machine does not support",
             FaultKind::StackOverflow => {
                 "used up its stack (local variables and calls need more than 256 KiB)"
             }
             FaultKind::InvalidFree => {
-                "freed memory that `malloc` did not give it, or freed it twice"
+                "freed an address that `malloc` did not return, or freed memory twice"
             }
             FaultKind::Deadlock => {
                 "waits forever: not all threads of the block reach the same barrier"
             }
-            FaultKind::Checked => "was stopped by a check",
+            FaultKind::Checked => "was stopped by the checker",
             FaultKind::Cancelled => "was cancelled",
             FaultKind::NoMemory => "did not start: no memory for a block's stacks or shared memory",
         }
@@ -151,7 +151,7 @@ mod tests {
             ..full.clone()
         };
         insta::assert_snapshot!(format!("{full}\n{bare}"), @"
-        kernel `child` read or wrote an address that is not its own: 0xdead0000, at a.grid:7, in block (2, 0, 0), thread (31, 1, 0); launched at a.grid:3
+        kernel `child` read or wrote an invalid address: 0xdead0000, at a.grid:7, in block (2, 0, 0), thread (31, 1, 0); launched at a.grid:3
         kernel `child` did not start: no memory for a block's stacks or shared memory
         ");
     }

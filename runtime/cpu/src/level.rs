@@ -34,12 +34,12 @@ impl Level {
             Some(LEVEL_V3) if best == Level::V3 => Ok(Level::V3),
             Some(LEVEL_V3) => Err(Error::Threads {
                 reason: format!(
-                    "{LEVEL_VARIABLE} asks for {LEVEL_V3}, which this processor lacks: unset it"
+                    "{LEVEL_VARIABLE} asks for {LEVEL_V3}, which this processor does not support: unset it"
                 ),
             }),
             Some(other) => Err(Error::Threads {
                 reason: format!(
-                    "{LEVEL_VARIABLE} is `{other}`; it may be `{BASELINE}` or `{LEVEL_V3}`"
+                    "{LEVEL_VARIABLE} is `{other}`; it must be `{BASELINE}` or `{LEVEL_V3}`"
                 ),
             }),
         }
@@ -92,8 +92,8 @@ mod tests {
             [Level::from_wish(Some("x86-64-v3"), Baseline), Level::from_wish(Some("v3"), V3)];
         let texts = refused.map(|refused| refused.unwrap_err().to_string());
         insta::assert_snapshot!(texts.join("\n"), @"
-        the CPU device does not start: GRIDLET_CPU_LEVEL asks for x86-64-v3, which this processor lacks: unset it
-        the CPU device does not start: GRIDLET_CPU_LEVEL is `v3`; it may be `baseline` or `x86-64-v3`
+        the CPU device cannot start: GRIDLET_CPU_LEVEL asks for x86-64-v3, which this processor does not support: unset it
+        the CPU device cannot start: GRIDLET_CPU_LEVEL is `v3`; it must be `baseline` or `x86-64-v3`
         ");
     }
 }

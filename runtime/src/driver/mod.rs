@@ -228,7 +228,7 @@ mod tests {
         };
         assert_eq!(fault.code, 700);
         assert!(
-            fault.to_string().starts_with("a kernel read or wrote an address that is not its own")
+            fault.to_string().starts_with("a kernel read or wrote an invalid address")
         );
     }
 

@@ -13,7 +13,7 @@ pub(super) fn explain_fault(code: i32) -> &'static str {
         226 => {
             "the device contained an error of the hardware, or of an access to another GPU's memory"
         }
-        700 => "a kernel read or wrote an address that is not its own",
+        700 => "a kernel read or wrote an invalid address",
         702 => "a kernel ran longer than the display driver allows",
         710 => "an assertion of a kernel failed",
         714 => "a kernel overran its stack",

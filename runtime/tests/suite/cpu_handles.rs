@@ -202,7 +202,7 @@ fn launches_that_only_gpus_have_are_refused() {
     };
     assert_eq!(
         refused(one.cooperative()),
-        "kernel `spin`: cooperative launches need a GPU that has them, and this is the CPU device"
+        "kernel `spin`: cooperative launches need a GPU that supports them, and this is the CPU device"
     );
     assert_eq!(
         refused(one.with_cluster(1)),
@@ -263,6 +263,6 @@ fn a_device_has_so_many_workers_at_most() {
         let config = CpuConfig { threads: Some(threads), ..CpuConfig::default() };
         let error = Device::open_cpu(config).unwrap_err();
         assert!(matches!(error, Error::CpuThreads { .. }), "{error}");
-        assert!(error.to_string().ends_with("and at most 4096 are started"), "{error}");
+        assert!(error.to_string().ends_with("but the maximum is 4096"), "{error}");
     }
 }

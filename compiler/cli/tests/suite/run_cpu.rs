@@ -271,7 +271,7 @@ fn a_number_of_workers_that_is_none_is_said() {
             ["run", "p.grid", "--device", "cpu", "--kernel", "k", "--grid", "1", "--block", "1"];
         let output = Gridlet::new(&folder).env("GRIDLET_CPU_THREADS", value).run(&call);
         assert_eq!(output.status, 3, "{value}: {output:?}");
-        let said = format!("GRIDLET_CPU_THREADS is `{value}`, not a number from 1");
+        let said = format!("GRIDLET_CPU_THREADS is `{value}`, not a positive number");
         assert!(output.stderr.contains(&said), "{value}: {}", output.stderr);
     }
 }

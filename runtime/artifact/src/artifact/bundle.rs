@@ -1,4 +1,4 @@
-//! Bundles: a zip file with the manifest first.
+//! Bundles: zip files that start with the manifest.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -12,24 +12,24 @@ use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
 use crate::error::ArtifactProblem;
 use crate::manifest::{Image, MANIFEST_FILE, Manifest};
 
-/// No manifest comes near this; a foreign zip file may hold anything of that name.
+/// Far above the size of any real manifest; guards against foreign zip files with an entry of the same name.
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
 
-/// The most that is reserved for an entry before it is unpacked.
+/// Upper bound on the memory reserved for an entry before it is unpacked.
 const MAX_RESERVED_BYTES: u64 = 16 << 20;
 
-/// How every zip file with at least one entry begins.
+/// Signature at the start of every zip file with at least one entry.
 const ZIP_MAGIC: &[u8] = b"PK\x03\x04";
 
 pub(super) struct Bundle<'a> {
     bytes: &'a [u8],
-    /// Makes a part of the bytes one to keep.
+    /// Turns a slice of `bytes` into an owned handle, possibly without copying.
     keep: &'a dyn Fn(&[u8]) -> Bytes,
     zip: ZipArchive<Cursor<&'a [u8]>>,
 }
 
 impl<'a> Bundle<'a> {
-    /// The bundle of those bytes. `keep` makes a part of them one to keep, which need not copy it.
+    /// Opens a bundle. `keep` turns a slice of `bytes` into an owned handle and need not copy it.
     pub(super) fn open(
         bytes: &'a [u8],
         keep: &'a dyn Fn(&[u8]) -> Bytes,
@@ -63,9 +63,8 @@ impl<'a> Bundle<'a> {
         }
     }
 
-    /// The bytes of an entry, whose CRC-32 is right: where they lie, if they are not compressed; else unpacked, at most
-    /// one more than `expected`: enough to see that there are too many, and no more than that for one that is made to
-    /// unpack to gigabytes.
+    /// Returns an entry's bytes after verifying its CRC-32. Stored entries are borrowed. Compressed entries are unpacked
+    /// to at most `expected + 1` bytes: enough to detect an oversized entry, yet bounded for a zip bomb.
     fn entry(
         &mut self,
         name: &str,
@@ -80,15 +79,15 @@ impl<'a> Bundle<'a> {
             |error: &dyn Display| ArtifactProblem::Truncated(format!("`{name}`: {error}"));
         let size = entry.size();
         if entry.compression() == CompressionMethod::Stored {
-            // It says itself where it lies and how long it is, which may be a lie.
+            // The offset and size come from the file and may be wrong.
             let part = entry.data_start().and_then(|start| {
                 let (start, size) = (usize::try_from(start).ok()?, usize::try_from(size).ok()?);
                 self.bytes.get(start..start.checked_add(size)?)
             });
             return match part {
-                None => Err(truncated(&"its end is missing")),
+                None => Err(truncated(&"the entry extends past the end of the file")),
                 Some(part) if crc32fast::hash(part) != entry.crc32() => {
-                    Err(truncated(&"its CRC-32 is another"))
+                    Err(truncated(&"the CRC-32 does not match"))
                 }
                 Some(part) => Ok(Some(Cow::Borrowed(part))),
             };
@@ -107,13 +106,13 @@ fn damaged(error: ZipError) -> ArtifactProblem {
 
 pub(super) fn write(manifest: &Manifest, images: &[Bytes]) -> Result<Vec<u8>, ArtifactProblem> {
     let io = |error: &dyn std::fmt::Display| ArtifactProblem::Io(error.to_string());
-    // Same artifact, same bytes: no clock, and the same permissions on every system. Stored, since unpacking takes
-    // longer than everything else that loading does on the host.
+    // The output must be reproducible: no timestamps, and the same permissions on every system. Entries are stored
+    // uncompressed because unpacking takes longer than the rest of loading on the host.
     let options = SimpleFileOptions::default()
         .compression_method(CompressionMethod::Stored)
         .last_modified_time(DateTime::DEFAULT)
         .unix_permissions(0o644);
-    // Without white space: reading the manifest is most of what unpacking a small program costs.
+    // Without white space: parsing the manifest dominates the cost of opening a small bundle.
     let mut json = serde_json::to_vec(manifest).map_err(|error| io(&error))?;
     json.push(b'\n');
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));

@@ -1,4 +1,4 @@
-//! Artifacts: a manifest and the images that it lists, in memory, in a bundle, or as files side by side.
+//! Artifacts: a manifest and its images, in memory, in a bundle, or as separate files.
 
 mod bundle;
 mod validate;
@@ -15,10 +15,10 @@ use crate::manifest::{Image, ImageKind, Kernel, Manifest};
 /// The result of reading or writing an artifact.
 type Result<T, E = ArtifactError> = std::result::Result<T, E>;
 
-/// The device that an image is chosen for.
+/// The device to select an image for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageTarget {
-    /// A GPU of that compute capability.
+    /// A GPU with this compute capability.
     Gpu(ComputeCapability),
     /// The CPU device of this machine.
     Cpu,
@@ -26,9 +26,9 @@ pub enum ImageTarget {
 
 /// A compiled program: a manifest and its images. Cheap to clone.
 ///
-/// Every value of this type is whole: the manifest is one that this crate understands and agrees with itself,
-/// and every image has the size, the CRC-32 and the SHA-256 that the manifest says; an artifact
-/// that was read for one device may not have had the SHA-256 of its image compared.
+/// Every value is validated: this crate supports the manifest's version, the manifest is consistent, and every
+/// image has the size, CRC-32 and SHA-256 that the manifest records. An artifact read for one device may skip the
+/// SHA-256 comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Artifact {
     inner: Arc<Inner>,
@@ -37,15 +37,15 @@ pub struct Artifact {
 #[derive(Debug, PartialEq)]
 struct Inner {
     manifest: Manifest,
-    /// In the order of [`Manifest::images`]; shared, since a driver may read one as long as it is loaded.
+    /// In the order of [`Manifest::images`]; shared because a driver may read an image for as long as it is loaded.
     images: Vec<Bytes>,
 }
 
 impl Artifact {
-    /// From a manifest and the bytes of its images, in the order of [`Manifest::images`].
+    /// Combines a manifest with the bytes of its images, in the order of [`Manifest::images`].
     ///
     /// # Errors
-    /// [`ArtifactError`] if they do not belong together.
+    /// [`ArtifactError`] if the manifest is inconsistent or the images do not match it.
     pub fn new(manifest: Manifest, images: Vec<Vec<u8>>) -> Result<Artifact> {
         let name = format!("program `{}`", manifest.program);
         let images = images.into_iter().map(Bytes::from).collect();
@@ -54,18 +54,18 @@ impl Artifact {
             .map_err(|problem| artifact_error(name, problem))
     }
 
-    /// Reads a `.gridlet` bundle, or a manifest (a file that ends in `.json`) with its images beside it.
+    /// Reads a `.gridlet` bundle, or a manifest (a file with the extension `.json`) with its images next to it.
     ///
     /// # Errors
-    /// [`ArtifactError`] says what is wrong with which file.
+    /// [`ArtifactError`] names the file and the problem.
     pub fn open(path: impl AsRef<Path>) -> Result<Artifact> {
         Artifact::open_to(None, path.as_ref())
     }
 
-    /// Reads the same files for one device: only the image that suits it, or all images if none does.
+    /// Like [`Artifact::open`], but for one device: keeps only the image that suits it, or all images if none does.
     ///
-    /// Compares the image's CRC-32 and, only if the manifest has none, its SHA-256: the hash takes longer than the rest
-    /// of loading on the host, and the CRC-32 misses 1 of 2^32 random changes.
+    /// Compares the image's CRC-32 and, only if the manifest has none, its SHA-256. Hashing takes longer than the rest
+    /// of loading on the host, and the CRC-32 misses only 1 in 2^32 random changes.
     ///
     /// # Errors
     /// As [`Artifact::open`].
@@ -78,15 +78,15 @@ impl Artifact {
             .map_err(|problem| artifact_error(path.display().to_string(), problem))
     }
 
-    /// Reads a bundle that is in memory.
+    /// Reads a bundle from memory.
     ///
     /// # Errors
-    /// [`ArtifactError`] says what is wrong.
+    /// [`ArtifactError`] names the problem.
     pub fn from_bytes(bytes: &[u8]) -> Result<Artifact> {
         Artifact::unpack(bytes, &Bytes::copy_from_slice, None).map_err(bundle_error)
     }
 
-    /// Reads a bundle that is in memory for one device, as [`Artifact::open_for`].
+    /// Reads a bundle from memory for one device, like [`Artifact::open_for`].
     ///
     /// # Errors
     /// As [`Artifact::from_bytes`].
@@ -94,7 +94,7 @@ impl Artifact {
         Artifact::unpack(bytes, &Bytes::copy_from_slice, Some(target)).map_err(bundle_error)
     }
 
-    /// As [`Artifact::from_bytes_for`], without a copy of the image.
+    /// Like [`Artifact::from_bytes_for`], but borrows the image instead of copying it.
     ///
     /// # Errors
     /// As [`Artifact::from_bytes`].
@@ -103,18 +103,18 @@ impl Artifact {
         Artifact::unpack(bytes, &|part| whole.slice_ref(part), Some(target)).map_err(bundle_error)
     }
 
-    /// The bundle, byte for byte the same for the same artifact: [`MANIFEST_FILE`](crate::MANIFEST_FILE) first, then the images in
-    /// the manifest's order.
+    /// Encodes the bundle: [`MANIFEST_FILE`](crate::MANIFEST_FILE) first, then the images in the manifest's order. Equal
+    /// artifacts give identical bytes.
     ///
     /// # Errors
-    /// [`ArtifactError`] if it does not fit a zip file.
+    /// [`ArtifactError`] if the contents do not fit in a zip file.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let manifest = self.manifest();
         bundle::write(manifest, &self.inner.images)
             .map_err(|problem| artifact_error(format!("program `{}`", manifest.program), problem))
     }
 
-    /// Writes the bundle.
+    /// Writes the bundle to a file.
     ///
     /// # Errors
     /// [`ArtifactError`] if the file cannot be written.
@@ -126,12 +126,12 @@ impl Artifact {
         })
     }
 
-    /// What the artifact says of itself.
+    /// The manifest.
     pub fn manifest(&self) -> &Manifest {
         &self.inner.manifest
     }
 
-    /// The kernel of that name; `None` if the program has none.
+    /// The kernel with this name; `None` if the program has none.
     pub fn kernel(&self, name: &str) -> Option<&Kernel> {
         self.manifest().kernels.iter().find(|kernel| kernel.name == name)
     }
@@ -141,20 +141,20 @@ impl Artifact {
         self.manifest().images.iter().zip(self.inner.images.iter().map(|image| &image[..]))
     }
 
-    /// The image that suits a GPU best, with its bytes: the cubin of the same major and the highest minor
-    /// compute capability that is not above the device's (CUDA C++ Programming Guide, Binary Compatibility:
-    /// machine code runs on later minors of its major only); else the newest PTX that is not above the
-    /// device's (PTX Compatibility).
+    /// The best image for a GPU, with its bytes: the cubin with the same major and the highest minor compute capability
+    /// that does not exceed the device's (CUDA C++ Programming Guide, Binary Compatibility: machine code runs only on
+    /// its own major capability and on the same or later minors), otherwise the newest PTX that does not exceed the
+    /// device's capability (PTX Compatibility).
     pub fn image_for(&self, device: ComputeCapability) -> Option<(&Image, &[u8])> {
         self.shared_image_for(device).map(|(image, bytes)| (image, &bytes[..]))
     }
 
-    /// The same, with bytes that can be kept without a copy.
+    /// Like [`Artifact::image_for`], but the bytes can be kept without copying.
     pub fn shared_image_for(&self, device: ComputeCapability) -> Option<(&Image, &Bytes)> {
         for_gpu(&self.manifest().images, device).map(|at| self.image_at(at))
     }
 
-    /// The image for the CPU device of this machine, with its bytes.
+    /// The CPU image for this machine, with its bytes.
     pub fn image_for_cpu(&self) -> Option<(&Image, &[u8])> {
         for_cpu(&self.manifest().images)
             .map(|at| self.image_at(at))
@@ -165,8 +165,8 @@ impl Artifact {
         (&self.inner.manifest.images[at], &self.inner.images[at])
     }
 
-    /// Whole, if a manifest that [`validate::manifest`] has seen and its images belong together. For a device the SHA-256
-    /// of an image with a CRC-32 is not compared.
+    /// Checks the images against a manifest that already passed [`validate::manifest`]. With a target, skips the SHA-256
+    /// of images that have a CRC-32.
     fn checked(
         manifest: Manifest,
         images: Vec<Bytes>,
@@ -187,7 +187,7 @@ impl Artifact {
         Ok(Artifact { inner: Arc::new(Inner { manifest, images }) })
     }
 
-    /// Of a bundle; `keep` as in [`bundle::Bundle::open`].
+    /// Reads a bundle; `keep` as in [`bundle::Bundle::open`].
     fn unpack(
         bytes: &[u8],
         keep: &dyn Fn(&[u8]) -> Bytes,
@@ -214,7 +214,7 @@ impl Artifact {
     }
 }
 
-/// The bytes of an image that lies beside its manifest.
+/// Reads an image that lies next to its manifest.
 fn image_file(folder: &Path, file: &str) -> Result<Bytes, ArtifactProblem> {
     std::fs::read(folder.join(file)).map(Bytes::from).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => ArtifactProblem::NoImage(file.into()),
@@ -222,7 +222,7 @@ fn image_file(folder: &Path, file: &str) -> Result<Bytes, ArtifactProblem> {
     })
 }
 
-/// The manifest of a JSON text, checked; for a device, only with the image for it.
+/// Parses and validates a manifest; with a target, keeps only the image for that device.
 fn manifest_for(json: &[u8], target: Option<ImageTarget>) -> Result<Manifest, ArtifactProblem> {
     let mut manifest = validate::parse(json)?;
     validate::manifest(&manifest)?;
@@ -236,7 +236,7 @@ fn manifest_for(json: &[u8], target: Option<ImageTarget>) -> Result<Manifest, Ar
     Ok(manifest)
 }
 
-/// Which of the images is the best for a GPU: see [`Artifact::image_for`].
+/// Index of the best image for a GPU, by the rules of [`Artifact::image_for`].
 fn for_gpu(images: &[Image], device: ComputeCapability) -> Option<usize> {
     let best = |kind: ImageKind| {
         let of_kind = images.iter().enumerate().filter(|(_, image)| image.kind == kind);
@@ -249,13 +249,13 @@ fn for_gpu(images: &[Image], device: ComputeCapability) -> Option<usize> {
     best(ImageKind::Cubin).or_else(|| best(ImageKind::Ptx))
 }
 
-/// Which of the images is for the CPU device of this machine.
+/// Index of the CPU image for this machine.
 fn for_cpu(images: &[Image]) -> Option<usize> {
     let arch = cpu_arch();
     images.iter().position(|image| image.kind == ImageKind::SharedObject && image.arch == arch)
 }
 
-/// The [`Image`] of those bytes: its size, CRC-32 and SHA-256 filled in.
+/// Describes an image, with the size, CRC-32 and SHA-256 of `bytes`.
 pub fn describe_image(kind: ImageKind, arch: &str, file: &str, bytes: &[u8]) -> Image {
     Image {
         kind,

@@ -56,14 +56,14 @@ fn artifact() -> Artifact {
     Artifact::new(manifest(), vec![CUBIN.into(), PTX.into()]).unwrap()
 }
 
-/// The message for a manifest that was changed in one place.
+/// The message for a manifest with one change.
 fn refused(change: impl FnOnce(&mut Manifest)) -> String {
     let mut manifest = manifest();
     change(&mut manifest);
     Artifact::new(manifest, vec![CUBIN.into(), PTX.into()]).unwrap_err().to_string()
 }
 
-/// A zip file of those entries, as anyone may write one.
+/// A zip file with these entries, as any zip tool might write it.
 fn zip_of(entries: &[(&str, &[u8])]) -> Vec<u8> {
     use std::io::Write;
     let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
@@ -86,7 +86,7 @@ fn unpack_error(bytes: &[u8]) -> String {
 fn bundles_round_trip() {
     let bytes = artifact().to_bytes().unwrap();
     assert_eq!(Artifact::from_bytes(&bytes).unwrap(), artifact());
-    assert_eq!(bytes, artifact().to_bytes().unwrap(), "the same artifact, the same bytes");
+    assert_eq!(bytes, artifact().to_bytes().unwrap(), "equal artifacts must encode to equal bytes");
 
     let mut zip = zip::ZipArchive::new(std::io::Cursor::new(bytes)).unwrap();
     let names: Vec<String> =
@@ -97,9 +97,9 @@ fn bundles_round_trip() {
     }
 }
 
-/// Other zip tools may pack a bundle again.
+/// Another zip tool may have recompressed the bundle.
 #[test]
-fn packed_bundles_are_bundles() {
+fn compressed_bundles_are_read() {
     let json = json(&manifest());
     let entries =
         [("manifest.json", &json[..]), ("sort.sm_90.cubin", CUBIN), ("sort.compute_75.ptx", PTX)];
@@ -126,11 +126,11 @@ fn files_round_trip() {
 
     let error = Artifact::open(folder.path().join("none.gridlet")).unwrap_err().to_string();
     assert!(error.contains("none.gridlet: No such file"), "{error}");
-    assert!(Artifact::open(folder.path()).is_err(), "a folder is no artifact");
+    assert!(Artifact::open(folder.path()).is_err(), "a folder is not an artifact");
 }
 
 #[test]
-fn what_is_no_bundle_says_so() {
+fn invalid_bundles_are_rejected() {
     let whole = artifact().to_bytes().unwrap();
     let newer = serde_json::json!({ "manifest_version": 7, "anything": [] }).to_string();
     let without_version = serde_json::json!({ "name": "left-pad" }).to_string();
@@ -151,7 +151,7 @@ fn what_is_no_bundle_says_so() {
     insta::assert_snapshot!(messages.join("\n"));
 }
 
-/// The message for a bundle that was changed; the change gets its bytes and where the last image begins.
+/// The message for a damaged bundle; `change` receives its bytes and the offset of the last image.
 fn stored_damage(change: impl FnOnce(&mut [u8], usize)) -> String {
     let mut bytes = artifact().to_bytes().unwrap();
     let at = bytes.windows(PTX.len()).position(|window| window == PTX).unwrap();
@@ -160,7 +160,7 @@ fn stored_damage(change: impl FnOnce(&mut [u8], usize)) -> String {
 }
 
 #[test]
-fn damaged_images_say_so() {
+fn damaged_images_are_rejected() {
     let with = |cubin: &[u8]| {
         zip_of(&[
             ("manifest.json", &json(&manifest())),
@@ -201,10 +201,10 @@ fn damaged_images_say_so() {
     insta::assert_snapshot!(messages.join("\n"));
 }
 
-/// A byte of a bundle that is damaged gives an error or, where it does not matter, the same artifact: never a
-/// panic, never another artifact.
+/// A damaged byte either causes an error or, where it does not matter, leaves the artifact unchanged: never a panic,
+/// never a different artifact.
 #[test]
-fn no_damaged_byte_goes_unseen() {
+fn every_damaged_byte_is_detected_or_harmless() {
     let whole = artifact().to_bytes().unwrap();
     let gpu = ImageTarget::Gpu(ComputeCapability::new(9, 0));
     let own = Artifact::from_bytes_for(gpu, &whole).unwrap();
@@ -217,18 +217,18 @@ fn no_damaged_byte_goes_unseen() {
                 Ok(read) => assert_eq!(read, artifact(), "byte {index}"),
                 Err(_) => refused += 1,
             }
-            // And of those that read only their own image.
+            // The same must hold when only the device's own image is read.
             if let Ok(read) = Artifact::from_bytes_for(gpu, &bytes) {
                 assert_eq!(read, own, "byte {index}");
             }
         }
         let _ = Artifact::from_bytes(&whole[..index]).unwrap_err();
     }
-    assert!(refused > whole.len(), "only {refused} of {} damages were seen", 2 * whole.len());
+    assert!(refused > whole.len(), "only {refused} of {} changes were detected", 2 * whole.len());
 }
 
 #[test]
-fn contradictions_in_the_manifest_say_so() {
+fn inconsistent_manifests_are_rejected() {
     let messages = [
         refused(|m| m.manifest_version = 2),
         refused(|m| m.kernels.push(m.kernels[0].clone())),
@@ -316,7 +316,7 @@ fn a_device_reads_only_its_own_image() {
     manifest.images.push(describe_image(ImageKind::SharedObject, &cpu_arch(), "sort.so", &object));
     let images = vec![CUBIN.to_vec(), PTX.to_vec(), object.clone()];
     let whole = Artifact::new(manifest.clone(), images).unwrap();
-    // The cubin is damaged, and the text that would be PTX is another's.
+    // The cubin is truncated, and the PTX has the wrong contents.
     let json = json(&manifest);
     let bundle = zip_of(&[
         ("manifest.json", &json),
@@ -334,7 +334,7 @@ fn a_device_reads_only_its_own_image() {
     assert!(error.contains("sort.sm_90.cubin"), "{error}");
     let older = Artifact::from_bytes_for(gpu(8), &bundle).unwrap();
     assert_eq!(older.images().next().unwrap().1, PTX);
-    // What it says when it is loaded names all that there is.
+    // After loading for one device, the manifest lists only that device's image.
     let whole = whole.to_bytes().unwrap();
     assert_eq!(Artifact::from_bytes_for(gpu(6), &whole).unwrap().images().count(), 3);
 

@@ -1,4 +1,4 @@
-//! What must hold of a manifest and its images before anything uses them.
+//! Validation of manifests and images before use.
 
 use std::collections::HashSet;
 
@@ -9,15 +9,15 @@ use crate::error::ArtifactProblem;
 use crate::manifest::{Image, ImageKind, MANIFEST_FILE, MANIFEST_VERSION, Manifest, Type};
 use crate::types::extent;
 
-/// The most bytes of parameters that a launch from the host takes, from sm_70 on (CUDA C++ Programming Guide,
+/// Maximum size in bytes of a launch's parameters from the host, from sm_70 on (CUDA C++ Programming Guide,
 /// `__global__` Function Parameters). The compiler's own limit is lower.
 const MAX_PARAMETER_BYTES: u32 = 32_764;
 
-/// The most SMs that a manifest may have statistics of.
+/// Maximum number of SMs in a manifest's statistics.
 const MAX_SMS: u32 = 1 << 20;
 
-/// The manifest of a JSON text. Of one that is not as expected reads the version first, so that a newer manifest,
-/// whatever it looks like, gives the error that helps.
+/// Parses a manifest. If parsing fails, checks the version first, so that any newer manifest gets the helpful error,
+/// whatever its structure.
 pub(super) fn parse(json: &[u8]) -> Result<Manifest, ArtifactProblem> {
     if let Ok(manifest) = serde_json::from_slice(json) {
         return Ok(manifest);
@@ -33,7 +33,7 @@ pub(super) fn parse(json: &[u8]) -> Result<Manifest, ArtifactProblem> {
     serde_json::from_value(value).map_err(|error| ArtifactProblem::NotAManifest(error.to_string()))
 }
 
-/// Checks everything that this crate later relies on.
+/// Checks everything that this crate relies on later.
 pub(super) fn manifest(manifest: &Manifest) -> Result<(), ArtifactProblem> {
     if manifest.manifest_version > MANIFEST_VERSION {
         let found = u64::from(manifest.manifest_version);
@@ -50,7 +50,7 @@ fn consistent(manifest: &Manifest) -> Result<(), String> {
     for s in &manifest.structs {
         let at = format!("struct `{}`", s.name);
         if !s.alignment.is_power_of_two() || s.size % s.alignment != 0 {
-            return Err(format!("{at}: size {} and alignment {}", s.size, s.alignment));
+            return Err(format!("{at}: invalid size {} or alignment {}", s.size, s.alignment));
         }
         let fields =
             s.fields.iter().map(|field| (field.name.as_str(), &field.ty, field.offset, None));
@@ -63,7 +63,10 @@ fn consistent(manifest: &Manifest) -> Result<(), String> {
             symbol(&at, name)?;
         }
         if kernel.parameter_bytes > MAX_PARAMETER_BYTES {
-            return Err(format!("{at}: {} bytes of parameters", kernel.parameter_bytes));
+            return Err(format!(
+                "{at}: {} bytes of parameters exceed the limit of {MAX_PARAMETER_BYTES}",
+                kernel.parameter_bytes
+            ));
         }
         let parameters = kernel.parameters.iter().map(|parameter| {
             let declared = Some((u64::from(parameter.size), u64::from(parameter.alignment)));
@@ -88,8 +91,8 @@ fn consistent(manifest: &Manifest) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that the parts lie in order, aligned, without overlap, within `bytes`, and are as large as their
-/// types. A parameter declares its size and alignment; a field has its type's.
+/// Checks that parameters or fields are in order, aligned and disjoint, lie within `bytes`, and have the size of their
+/// types. A parameter declares its own size and alignment; a field takes its type's.
 fn laid_out<'a>(
     at: &str,
     parts: impl Iterator<Item = (&'a str, &'a Type, u64, Option<(u64, u64)>)>,
@@ -113,15 +116,17 @@ fn laid_out<'a>(
         if offset < end || offset % extent.alignment.max(1) != 0 {
             return Err(format!("{at}: offset {offset} overlaps or is not aligned"));
         }
-        end = offset.checked_add(extent.size).ok_or_else(|| format!("{at}: offset {offset}"))?;
+        end = offset
+            .checked_add(extent.size)
+            .ok_or_else(|| format!("{at}: offset {offset} is too large"))?;
         if end > bytes {
-            return Err(format!("{at}: ends at byte {end} of {bytes}"));
+            return Err(format!("{at}: ends at byte {end}, but there are only {bytes} bytes"));
         }
     }
     Ok(())
 }
 
-/// Checks the names in a type all the way down, also behind pointers.
+/// Checks every type name in a type, including those behind pointers.
 fn known(ty: &Type, manifest: &Manifest) -> Result<(), String> {
     match ty {
         Type::Pointer { to, .. } => known(to, manifest),
@@ -140,7 +145,7 @@ fn unique<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<(), St
     Ok(())
 }
 
-/// A symbol goes to the driver as a C string.
+/// Symbols are passed to the driver as C strings.
 fn symbol(at: &str, name: &str) -> Result<(), String> {
     if name.is_empty() || name.contains('\0') {
         return Err(format!("{at}: {name:?} is not a symbol"));
@@ -148,7 +153,7 @@ fn symbol(at: &str, name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// An image lies beside its manifest; a name that leads elsewhere must not be followed.
+/// Images lie next to their manifest; a name that points elsewhere must not be followed.
 fn plain_file_name(name: &str) -> Result<(), String> {
     let plain = !name.is_empty()
         && name != MANIFEST_FILE
@@ -158,8 +163,8 @@ fn plain_file_name(name: &str) -> Result<(), String> {
     if plain { Ok(()) } else { Err(format!("image {name:?}: not a plain file name")) }
 }
 
-/// Checks an image against what the manifest says of it, but for its [`hash`]. The driver reads images without knowing
-/// their length, so bytes that are not even of the right kind must not reach it.
+/// Checks an image against its manifest entry, except for its [`hash`]. The driver reads images without knowing
+/// their length, so bytes of the wrong kind must not reach it.
 pub(super) fn image(image: &Image, bytes: &[u8]) -> Result<(), ArtifactProblem> {
     let file = || image.file.clone();
     let found = bytes.len() as u64;

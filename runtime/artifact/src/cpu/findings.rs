@@ -1,31 +1,31 @@
-//! The kinds of findings of checked CPU images, whose ids the compiler documents.
+//! Kinds of findings of checked CPU images; the compiler documents their ids.
 
 use serde::Serialize;
 
-/// A kind of mistake that a checked program makes.
+/// A kind of error in a checked program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// An access of memory that is not the program's.
+    /// An access outside the program's memory.
     OutOfBounds,
-    /// An address that is not a multiple of what the access needs.
+    /// An access at an address that violates its alignment.
     Misaligned,
-    /// An access of memory that was freed.
+    /// An access of freed memory.
     UseAfterFree,
-    /// A read of bytes that nobody wrote.
+    /// A read of uninitialised bytes.
     Uninitialised,
-    /// Two accesses, one of them a write, that nothing orders.
+    /// Two unordered accesses, at least one of them a write.
     Race,
-    /// A barrier or warp operation that not all its threads reach.
+    /// A barrier or warp operation that some of its threads do not reach.
     Barrier,
-    /// A loop that waits for what nobody will do.
+    /// A loop that waits for something that never happens.
     InfiniteWait,
     /// The program stopped itself.
     Trap,
 }
 
 impl Kind {
-    /// All of them, in the order of the reference of messages.
+    /// All kinds, in the order of the message reference.
     pub const ALL: [Kind; 8] = [
         Kind::OutOfBounds,
         Kind::Misaligned,
@@ -37,7 +37,7 @@ impl Kind {
         Kind::Trap,
     ];
 
-    /// The kind's name, as `//~` comments and `--json` spell it.
+    /// The kind's identifier in `//~` comments and `--json` output.
     pub fn id(self) -> &'static str {
         match self {
             Kind::OutOfBounds => "out-of-bounds",
@@ -51,16 +51,16 @@ impl Kind {
         }
     }
 
-    /// What it is, in a line.
+    /// A one-line description.
     pub fn meaning(self) -> &'static str {
         match self {
-            Kind::OutOfBounds => "an access of memory that is not the program's",
-            Kind::Misaligned => "an access at an address that is no multiple of what it needs",
-            Kind::UseAfterFree => "an access of memory that was freed",
-            Kind::Uninitialised => "a read of memory that nothing wrote",
-            Kind::Race => "two accesses, one of them a write, that nothing orders",
-            Kind::Barrier => "a barrier or warp operation that not all its threads reach",
-            Kind::InfiniteWait => "a loop that waits for what nobody will do",
+            Kind::OutOfBounds => "an access outside the program's memory",
+            Kind::Misaligned => "an access at a misaligned address",
+            Kind::UseAfterFree => "an access of freed memory",
+            Kind::Uninitialised => "a read of uninitialised memory",
+            Kind::Race => "two unordered accesses, at least one of them a write",
+            Kind::Barrier => "a barrier or warp operation that some of its threads do not reach",
+            Kind::InfiniteWait => "a loop that waits for something that never happens",
             Kind::Trap => "a kernel that stopped itself",
         }
     }

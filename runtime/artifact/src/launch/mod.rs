@@ -1,4 +1,4 @@
-//! Grid, block and shared memory of a launch, and the limits that they must keep.
+//! The geometry and shared memory of a launch, and the limits that apply to them.
 
 mod problem;
 
@@ -18,12 +18,12 @@ pub struct Dim3 {
 }
 
 impl Dim3 {
-    /// Those extents.
+    /// A dimension with these extents.
     pub const fn new(x: u32, y: u32, z: u32) -> Self {
         Dim3 { x, y, z }
     }
 
-    /// How many in all.
+    /// The product of the extents.
     pub fn count(self) -> u128 {
         u128::from(self.x) * u128::from(self.y) * u128::from(self.z)
     }
@@ -57,7 +57,7 @@ impl fmt::Display for Dim3 {
     }
 }
 
-/// How a kernel is launched.
+/// The configuration of a kernel launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LaunchConfig {
     /// Blocks of the grid.
@@ -66,17 +66,18 @@ pub struct LaunchConfig {
     pub block: Dim3,
     /// Dynamic shared memory of a block, in bytes.
     pub shared_bytes: u32,
-    /// Blocks of a cluster, which run at the same time and share their shared memory (`CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`).
+    /// Extents of a cluster in blocks; a cluster's blocks run concurrently and share their shared memory
+    /// (`CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`).
     pub cluster: Option<Dim3>,
-    /// Whether all blocks of the grid run at the same time, so that they can wait for each other
+    /// Whether all blocks of the grid must run concurrently, so that they can wait for each other
     /// (`CU_LAUNCH_ATTRIBUTE_COOPERATIVE`).
     pub cooperative: bool,
-    /// The launch's priority, in place of its stream's; as there, lower numbers first (`CU_LAUNCH_ATTRIBUTE_PRIORITY`).
+    /// Overrides the stream's priority; lower numbers run first (`CU_LAUNCH_ATTRIBUTE_PRIORITY`).
     pub priority: Option<i32>,
 }
 
 impl LaunchConfig {
-    /// That grid and block, without dynamic shared memory.
+    /// A launch of `grid` blocks of `block` threads, without dynamic shared memory.
     pub fn new(grid: impl Into<Dim3>, block: impl Into<Dim3>) -> Self {
         LaunchConfig {
             grid: grid.into(),
@@ -88,55 +89,54 @@ impl LaunchConfig {
         }
     }
 
-    /// With that many bytes of dynamic shared memory for each block.
+    /// Sets the dynamic shared memory of each block, in bytes.
     pub fn with_shared(self, shared_bytes: u32) -> Self {
         LaunchConfig { shared_bytes, ..self }
     }
 
-    /// In clusters of that many blocks: at most [`PORTABLE_CLUSTER_BLOCKS`] of them, unless
-    /// `Kernel::allow_non_portable_clusters` says otherwise, and the grid
-    /// is a multiple of them. Needs compute capability 9.0; the CPU device has no clusters.
+    /// Groups blocks into clusters of at most [`PORTABLE_CLUSTER_BLOCKS`] blocks, or more if
+    /// `Kernel::allow_non_portable_clusters` permits. The grid must be a multiple of the cluster. Needs compute
+    /// capability 9.0; the CPU device does not support clusters.
     pub fn with_cluster(self, cluster: impl Into<Dim3>) -> Self {
         LaunchConfig { cluster: Some(cluster.into()), ..self }
     }
 
-    /// With all blocks at the same time. A grid that does not fit the stream's SMs is refused before it is launched. The
-    /// CPU device refuses all: its workers run one block after the other.
+    /// Requires all blocks to run concurrently. A grid that does not fit the stream's SMs is rejected at launch. The CPU
+    /// device rejects every cooperative launch because its workers run one block after another.
     pub fn cooperative(self) -> Self {
         LaunchConfig { cooperative: true, ..self }
     }
 
-    /// With that priority, within `Device::stream_priorities`. The CPU device ignores
-    /// it.
+    /// Sets the priority, within `Device::stream_priorities`. The CPU device ignores it.
     pub fn with_priority(self, priority: i32) -> Self {
         LaunchConfig { priority: Some(priority), ..self }
     }
 }
 
-/// The blocks of the largest cluster that every GPU with clusters runs: "a maximum of 8 thread blocks in a cluster is
+/// Maximum blocks in a cluster on any GPU that supports clusters: "a maximum of 8 thread blocks in a cluster is
 /// supported as a portable cluster size" (CUDA C++ Programming Guide, Thread Block Clusters).
 pub const PORTABLE_CLUSTER_BLOCKS: u32 = 8;
 
-/// What a device allows of a launch (CUDA C++ Programming Guide, Technical Specifications per Compute
-/// Capability; here as `cuDeviceGetAttribute` tells them).
+/// A device's launch limits (CUDA C++ Programming Guide, Technical Specifications per Compute Capability), as
+/// reported by `cuDeviceGetAttribute`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct LaunchLimits {
-    /// Threads of a block.
+    /// Maximum threads in a block.
     pub max_threads_per_block: u32,
-    /// Extents of a block, in x, y and z.
+    /// Maximum extents of a block in x, y and z.
     pub max_block: [u32; 3],
-    /// Extents of a grid, in x, y and z.
+    /// Maximum extents of a grid in x, y and z.
     pub max_grid: [u32; 3],
-    /// Shared memory of a block that needs no opting in, in bytes (48 KiB).
+    /// Maximum shared memory of a block without opting in, in bytes (48 KiB).
     pub shared_bytes_per_block: u32,
-    /// Shared memory of a block, static and dynamic together, in bytes, for a kernel that opted in.
+    /// Maximum shared memory of a block after opting in, static and dynamic together, in bytes.
     pub shared_bytes_per_block_optin: u32,
 }
 
-/// What a kernel allows of its launches.
+/// A kernel's launch limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelLimits {
-    /// `#[launch_bounds]` of the manifest.
+    /// The manifest's `#[launch_bounds]`.
     pub launch_bounds: Option<u32>,
     /// `CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK`: "depends on both the function and the device".
     pub max_threads_per_block: u32,
@@ -145,10 +145,10 @@ pub struct KernelLimits {
 }
 
 impl LaunchConfig {
-    /// Checks the configuration against both limits.
+    /// Checks the configuration against the device's and the kernel's limits.
     ///
     /// # Errors
-    /// The first rule that it breaks.
+    /// The first rule broken.
     pub fn check(&self, device: &LaunchLimits, kernel: &KernelLimits) -> Result<(), LaunchProblem> {
         extents("grid", self.grid, device.max_grid)?;
         // Threads before extents: (2048, 1, 1) is over both, and the number of threads is what people know.
@@ -185,11 +185,11 @@ impl LaunchConfig {
 }
 
 impl LaunchConfig {
-    /// Checks the cluster, if there is one, for a GPU with clusters. For a kernel that allows clusters above
-    /// [`PORTABLE_CLUSTER_BLOCKS`] the driver decides.
+    /// Checks the cluster, if any, for a GPU that supports clusters. If the kernel allows more than
+    /// [`PORTABLE_CLUSTER_BLOCKS`], the driver makes the final decision.
     ///
     /// # Errors
-    /// The first rule that it breaks.
+    /// The first rule broken.
     pub fn check_cluster(&self, allows_non_portable: bool) -> Result<(), LaunchProblem> {
         let Some(cluster) = self.cluster else { return Ok(()) };
         for ((axis, extent), (_, blocks)) in cluster.axes().into_iter().zip(self.grid.axes()) {
@@ -223,7 +223,7 @@ fn extents(what: &'static str, dim: Dim3, limits: [u32; 3]) -> Result<(), Launch
 mod tests {
     use super::*;
 
-    /// The limits of compute capability 9.0.
+    /// Limits of compute capability 9.0.
     const DEVICE: LaunchLimits = LaunchLimits {
         max_threads_per_block: 1024,
         max_block: [1024, 1024, 64],
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_passes() {
+    fn configurations_at_the_limits_are_accepted() {
         let largest =
             LaunchConfig::new((2_147_483_647, 65_535, 65_535), (1024, 1, 1)).with_shared(231_424);
         assert_eq!(largest.check(&DEVICE, &KERNEL), Ok(()));

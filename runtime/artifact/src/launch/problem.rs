@@ -1,4 +1,4 @@
-//! The rules that a launch can break.
+//! Errors of launch configurations.
 
 use super::Dim3;
 
@@ -9,12 +9,12 @@ pub enum LaunchProblem {
     /// A dimension is zero.
     #[error("{what} {dim} has an extent of zero")]
     Zero {
-        /// `grid` or `block`.
+        /// `grid`, `block` or `cluster`.
         what: &'static str,
         /// The dimensions given.
         dim: Dim3,
     },
-    /// A dimension is over the device's limit.
+    /// An extent exceeds the device's limit.
     #[error("{what} {dim} is too large in {axis}: the device allows {limit}")]
     Extent {
         /// `grid` or `block`.
@@ -26,7 +26,7 @@ pub enum LaunchProblem {
         /// The device's limit for that axis.
         limit: u32,
     },
-    /// A block has more threads than the device runs.
+    /// A block has more threads than the device supports.
     #[error("a block of {threads} threads is too large: the device allows {limit}")]
     BlockThreads {
         /// Threads of the block.
@@ -34,12 +34,12 @@ pub enum LaunchProblem {
         /// `CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK`.
         limit: u32,
     },
-    /// A block has more threads than the kernel's `#[launch_bounds]`.
+    /// A block has more threads than the kernel's `#[launch_bounds]` allow.
     #[error("a block of {threads} threads is over the kernel's #[launch_bounds({limit})]")]
     LaunchBounds {
         /// Threads of the block.
         threads: u64,
-        /// The bound.
+        /// The bound in threads.
         limit: u32,
     },
     /// A block has more threads than the kernel's registers allow.
@@ -50,25 +50,25 @@ pub enum LaunchProblem {
         /// `CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK`.
         limit: u32,
     },
-    /// Static and dynamic shared memory together are over the device's limit.
+    /// Static and dynamic shared memory together exceed the device's limit.
     #[error(
         "{dynamic_bytes} bytes of dynamic and {static_bytes} bytes of static shared memory are too much: the device allows {limit} bytes in all"
     )]
     Shared {
-        /// Asked for by the launch.
+        /// Requested by the launch.
         dynamic_bytes: u64,
         /// Declared by the kernel.
         static_bytes: u64,
         /// `CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`.
         limit: u64,
     },
-    /// The device has no clusters.
+    /// The device does not support clusters.
     #[error("clusters need a GPU of compute capability 9.0 or later, and this is {device}")]
     NoClusters {
-        /// What it is.
+        /// Description of the device.
         device: String,
     },
-    /// The grid is no multiple of the cluster.
+    /// The grid is not a multiple of the cluster.
     #[error("grid {grid} is not a multiple of cluster {cluster} in {axis}")]
     ClusterGrid {
         /// Blocks of the grid.
@@ -78,7 +78,7 @@ pub enum LaunchProblem {
         /// `x`, `y` or `z`.
         axis: char,
     },
-    /// A cluster has more blocks than every GPU runs.
+    /// The cluster is larger than the portable limit.
     #[error(
         "cluster {cluster} has {} blocks, more than the {limit} that every GPU with clusters runs: see `Kernel::allow_non_portable_clusters`",
         cluster.count()
@@ -89,13 +89,13 @@ pub enum LaunchProblem {
         /// [`PORTABLE_CLUSTER_BLOCKS`](super::PORTABLE_CLUSTER_BLOCKS).
         limit: u32,
     },
-    /// The device runs no cooperative launches.
-    #[error("cooperative launches need a GPU that has them, and this is {device}")]
+    /// The device does not support cooperative launches.
+    #[error("cooperative launches need a GPU that supports them, and this is {device}")]
     NoCooperative {
-        /// What it is.
+        /// Description of the device.
         device: String,
     },
-    /// The blocks of a cooperative launch do not fit the stream's SMs at the same time.
+    /// The blocks of a cooperative launch cannot all be resident on the stream's SMs.
     #[error(
         "a cooperative grid of {blocks} blocks does not fit: {per_sm} run at a time on each of {sms} SMs, {} in all",
         u64::from(*per_sm) * u64::from(*sms)
@@ -103,7 +103,7 @@ pub enum LaunchProblem {
     CooperativeGrid {
         /// Blocks of the grid.
         blocks: u64,
-        /// Blocks that an SM holds (`cuOccupancyMaxActiveBlocksPerMultiprocessor`).
+        /// Blocks resident on one SM (`cuOccupancyMaxActiveBlocksPerMultiprocessor`).
         per_sm: u32,
         /// SMs of the stream's green context, or of the device.
         sms: u32,
@@ -114,17 +114,17 @@ impl LaunchProblem {
     /// A remedy, as a sentence; `None` where the message already gives one or none is known.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            LaunchProblem::Zero { .. } => Some("every extent is at least 1"),
+            LaunchProblem::Zero { .. } => Some("every extent must be at least 1"),
             LaunchProblem::LaunchBounds { .. } => {
                 Some("use smaller blocks, or raise the kernel's #[launch_bounds]")
             }
             LaunchProblem::KernelThreads { .. } => Some(
                 "use smaller blocks, or #[launch_bounds] to make the compiler use fewer registers",
             ),
-            LaunchProblem::NoClusters { .. } => Some("launch without a cluster there"),
-            LaunchProblem::NoCooperative { .. } => {
-                Some("launch without `cooperative` there, and let no block wait for another")
-            }
+            LaunchProblem::NoClusters { .. } => Some("launch without a cluster on this device"),
+            LaunchProblem::NoCooperative { .. } => Some(
+                "launch without `cooperative` on this device, and do not let blocks wait for each other",
+            ),
             LaunchProblem::CooperativeGrid { .. } => {
                 Some("use fewer blocks, and let each do more of the work")
             }

@@ -1,4 +1,4 @@
-//! What atomics and fences order.
+//! Ordering established by atomics and fences.
 
 use std::sync::atomic::Ordering;
 
@@ -9,8 +9,8 @@ use super::{Fences, lock};
 use crate::abi::{ACCESS_ACQUIRE, ACCESS_ATOMIC_LOAD, ACCESS_ATOMIC_STORE, ACCESS_RELEASE};
 
 impl BlockCheck {
-    /// The threads learn what each of them knew by atomics. A fence before a barrier counts for those behind
-    /// it, as in `fence_device(); sync_threads(); if first { atomic_add(…) }`.
+    /// Joins the threads' knowledge from atomics, for example at a barrier. A fence before a barrier also counts for the
+    /// threads after it, as in `fence_device(); sync_threads(); if first { atomic_add(…) }`.
     pub(super) fn share(&mut self, threads: impl Iterator<Item = u32> + Clone) {
         if !self.detector.published.load(Ordering::Relaxed)
             && threads.clone().all(|thread| self.threads[thread as usize].released.is_none())
@@ -44,7 +44,7 @@ impl BlockCheck {
         self.release(thread);
     }
 
-    /// Lets the thread's atomics publish what it has done so far.
+    /// Lets the thread's atomics publish everything that it has done so far.
     fn release(&mut self, thread: u32) {
         let mut released = self.knowledge(thread);
         add_point(&mut released, &self.now(thread));
@@ -52,7 +52,7 @@ impl BlockCheck {
         self.tick();
     }
 
-    /// What an atomic orders.
+    /// Records the ordering that an atomic establishes.
     pub(super) fn synchronise(&mut self, thread: u32, address: usize, kind: u32, flags: u32) {
         let implied = self.detector.options.fences == Fences::Implied;
         if implied || flags & ACCESS_RELEASE != 0 {
@@ -72,7 +72,7 @@ impl BlockCheck {
         }
     }
 
-    /// The thread's next fence makes known what this atomic reads.
+    /// Remembers the atomic so that the thread's next fence acquires the value that it reads.
     fn remember_atomic(&mut self, thread: u32, address: usize) {
         let own = &mut self.threads[thread as usize];
         if own.pending_addresses.contains(&address) {
@@ -85,7 +85,7 @@ impl BlockCheck {
         }
     }
 
-    /// Looks up what the thread's atomics read.
+    /// Joins the clocks of the atomics that the thread has read.
     fn collect_pending(&mut self, thread: u32) {
         let own = &mut self.threads[thread as usize];
         let addresses = std::mem::take(&mut own.pending_addresses);
@@ -97,7 +97,7 @@ impl BlockCheck {
         }
     }
 
-    /// What the thread's last atomic acquired is known to it now.
+    /// Applies the acquire of the thread's last atomic.
     pub(super) fn settle(&mut self, thread: u32) {
         let own = &mut self.threads[thread as usize];
         if let Some(address) = own.acquiring.take()

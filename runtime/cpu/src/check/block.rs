@@ -1,4 +1,4 @@
-//! What the threads of one block do.
+//! Checks the events of one block's threads.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -21,41 +21,41 @@ use crate::abi::{
 };
 use crate::hooks::Variable;
 
-/// Threads of a warp.
+/// Number of threads in a warp.
 const WARP: u32 = 32;
 
-/// Allocations a block remembers, so that most accesses look nothing up.
+/// Number of allocations that a block caches to avoid table lookups.
 const RECENT_ALLOCATIONS: usize = 4;
 
-/// Orders of two accesses that a block remembers: most look at what the same few threads did.
+/// Number of cached order queries: most accesses compare with the same few threads.
 const KNOWN_ORDERS: usize = 8;
 
-/// Up to which size the bytes of an access are its alignment; larger ones are copies of aggregates.
+/// Up to this size an access's size is its alignment; larger accesses are copies of aggregates.
 const WIDEST_ACCESS: u32 = 16;
 
 #[derive(Debug, Default)]
 pub(super) struct Thread {
     stack: Range<usize>,
     locals: Locals,
-    /// What it knows by atomics; empty in most programs.
+    /// Knowledge gained through atomics; empty in most programs.
     pub(super) clock: SharedClock,
-    /// What its last fence lets its atomics publish.
+    /// Knowledge that the thread's atomics publish since its last fence.
     pub(super) released: SharedClock,
-    /// What its atomics read and its next fence makes known: the last addresses, and what older ones held.
-    /// The detector hears of an atomic before it happens, so what it read is looked up at a later event.
+    /// Knowledge that the next fence acquires: from the last addresses read atomically and, joined here, from older
+    /// ones. The detector sees an atomic before it happens, so it looks up the clock at a later event.
     pub(super) pending: SharedClock,
     pub(super) pending_addresses: [usize; 4],
     pub(super) next_pending: usize,
-    /// The address of an atomic that acquires, until the next event.
+    /// Address of the last acquiring atomic, until the next event.
     pub(super) acquiring: Option<usize>,
     spinning: Spinning,
 }
 
-/// What lanes of a warp know of each other by `sync_warp` since the block's last barrier: lane `i` knows what
-/// lane `j` did at times below `[i][j]`.
+/// Order between the lanes of a warp through `sync_warp` since the block's last barrier: lane `i` knows lane `j`'s
+/// accesses at times below `[i][j]`.
 type Lanes = [[u32; WARP as usize]; WARP as usize];
 
-/// Which of the allocations that a block knows.
+/// Where a block found an allocation.
 #[derive(Clone, Copy, Debug)]
 enum Holder {
     Shared(usize),
@@ -63,39 +63,39 @@ enum Holder {
     Recent(usize),
 }
 
-/// The detector's view of a block that runs. Threads are counted x first, then y, then z.
+/// The detector's view of a running block. Threads are numbered in x, y, z order.
 #[derive(Debug)]
 pub struct BlockCheck {
     pub(super) detector: Arc<Detector>,
     pub(super) grid: u32,
     pub(super) block: u32,
     generation: u32,
-    /// Grows at each barrier, fence, launch and `sync_warp` of any thread; what the threads do carries it.
+    /// Logical time, which stamps accesses: advances at each barrier, fence, launch and `sync_warp` of any thread.
     time: u32,
-    /// The time after the last barrier.
+    /// Time of the last barrier.
     barrier: u32,
-    /// Of the time; 0 until it is needed.
+    /// Epoch of the current time; 0 until needed.
     epoch: u32,
     pub(super) threads: Vec<Thread>,
     lanes: Vec<Option<Box<Lanes>>>,
-    /// Launches into the block's default stream, and the last of them.
+    /// Number of launches into the block's default stream, and the last one.
     default_stream: (u32, u32),
-    /// Its shared variables and its dynamic shared memory.
+    /// The block's shared variables and dynamic shared memory.
     shared: Vec<Arc<Allocation>>,
-    /// Parameter buffers that its threads were given and have not launched.
+    /// Parameter buffers that threads have obtained but not launched yet.
     buffers: Vec<Arc<Allocation>>,
     parameters: Range<usize>,
     recent: Vec<Arc<Allocation>>,
     next_recent: usize,
     memory_version: u64,
     repeats: Repeats,
-    /// Accesses that are before what a thread does now, and so for ever.
+    /// Cache of accesses known to precede the thread's current time; order never reverses.
     ordered: Cell<[(u32, u16, u16); KNOWN_ORDERS]>,
     pub(super) arrivals: Arrivals,
     pub(super) polls: u32,
     pub(super) progressed: bool,
-    /// What is reported once.
-    pub(super) said_barrier: bool,
+    /// Whether a barrier was already reported; each block reports it once.
+    pub(super) reported_barrier: bool,
 }
 
 impl BlockCheck {
@@ -143,24 +143,24 @@ impl BlockCheck {
             arrivals: Arrivals::new(threads),
             polls: 0,
             progressed: false,
-            said_barrier: false,
+            reported_barrier: false,
             detector,
         }
     }
 
-    /// The thread starts on that stack.
+    /// A thread starts on this stack.
     pub fn thread_started(&mut self, thread: u32, stack: Range<usize>) {
         self.threads[thread as usize].stack = stack;
     }
 
-    /// The thread returned.
+    /// A thread returned.
     pub fn thread_ended(&mut self, thread: u32) {
         self.threads[thread as usize].stack = 0..0;
         self.arrivals.thread_ended();
         self.progressed = true;
     }
 
-    /// The thread is about to access memory, or fences; `kind` as in [`crate::abi`].
+    /// A thread is about to access memory or execute a fence; `kind` as in [`crate::abi`].
     pub fn access(
         &mut self,
         thread: u32,
@@ -190,7 +190,7 @@ impl BlockCheck {
         self.look_at(thread, address, bytes, kind, location, access)
     }
 
-    /// An access that is no repeat of one before.
+    /// Checks an access that does not repeat an earlier one.
     fn look_at(
         &mut self,
         thread: u32,
@@ -227,7 +227,7 @@ impl BlockCheck {
             self.report_local(&subject, &own.locals.explain(address));
             return Verdict::Stop;
         }
-        // The threads of a grid only read it. What its launcher left out was reported at the launch.
+        // The threads of a grid only read it. Unwritten parameters were reported at the launch.
         if self.parameters.contains(&address) && range.end <= self.parameters.end {
             return Verdict::Continue;
         }
@@ -272,7 +272,7 @@ impl BlockCheck {
         }
     }
 
-    /// `malloc` and `free`.
+    /// Checks `malloc` and `free`.
     fn heap(&mut self, subject: &Subject) -> Verdict {
         self.progressed = true;
         let (address, location) = (subject.address, subject.location);
@@ -291,7 +291,7 @@ impl BlockCheck {
             self.report_bad_free(subject);
             return Verdict::Stop;
         };
-        // To free is to write all of it: whoever else uses it must be done.
+        // A free acts as a write of the whole allocation: all other uses must precede it.
         let generation = self.generation;
         let ordered = |mark| self.is_ordered(subject.thread, mark);
         let conflict = allocation.unordered_use(generation, ordered);
@@ -302,7 +302,7 @@ impl BlockCheck {
         Verdict::Continue
     }
 
-    /// `sync_warp` let these threads go on.
+    /// `sync_warp` released these threads.
     pub fn warp_synced(&mut self, threads: &[u32]) {
         let Some(warp) = threads.first().map(|thread| thread / WARP) else { return };
         self.tick();
@@ -324,7 +324,7 @@ impl BlockCheck {
         self.progressed = true;
     }
 
-    /// A launch by a thread was accepted.
+    /// A thread's launch was accepted.
     pub fn launch(
         &mut self,
         thread: u32,
@@ -351,15 +351,15 @@ impl BlockCheck {
         GridId(grid)
     }
 
-    /// A thread was given a buffer for the parameters of a launch.
+    /// A thread received a parameter buffer for a launch.
     pub fn parameter_buffer(&mut self, buffer: Range<usize>) {
         self.repeats.forget();
-        // The one of a launch that was refused may come again.
+        // The buffer of a failed launch may be reused.
         self.buffers.retain(|known| known.start != buffer.start);
         self.buffers.push(Arc::new(Allocation::new(buffer, Use::Parameters, false)));
     }
 
-    /// Looks whether a launch has all its parameters.
+    /// Checks that a launch has all its parameters.
     fn take_parameters(&mut self, thread: u32, launch: &Launch, location: Location) {
         let first = launch.parameters.start;
         let Some(at) = self.buffers.iter().position(|buffer| buffer.start == first) else { return };
@@ -382,7 +382,7 @@ impl BlockCheck {
         self.detector.copied(from, to, bytes);
     }
 
-    /// The block is done.
+    /// The block ended.
     pub fn ended(mut self) {
         self.repeats.forget();
         lock(&self.detector.repeats).push(self.repeats);
@@ -396,7 +396,7 @@ impl BlockCheck {
         self.detector.idle.progress();
     }
 
-    /// All threads that live go on from a barrier: everything before it is known to all of them.
+    /// All live threads pass a barrier: each of them now knows everything before it.
     pub(super) fn order_by_barrier(&mut self) {
         self.tick();
         self.barrier = self.time;
@@ -405,7 +405,7 @@ impl BlockCheck {
         self.progressed = true;
     }
 
-    /// The moment: all the thread has done so far is before it.
+    /// The current point of a thread, which everything it has done so far precedes.
     pub(super) fn now(&self, thread: u32) -> Point {
         Point {
             block: self.block,
@@ -415,7 +415,7 @@ impl BlockCheck {
         }
     }
 
-    /// What the thread knows beyond what it and its block's barriers say.
+    /// What a thread knows beyond its own time and its block's barriers.
     pub(super) fn knowledge(&self, thread: u32) -> SharedClock {
         let mut knows = self.threads[thread as usize].clock.clone();
         if let Some(lanes) = &self.lanes[(thread / WARP) as usize] {
@@ -430,7 +430,7 @@ impl BlockCheck {
         knows
     }
 
-    /// A new time begins.
+    /// Advances the block's time.
     pub(super) fn tick(&mut self) {
         self.repeats.forget();
         self.time += 1;
@@ -444,7 +444,7 @@ impl BlockCheck {
         self.epoch
     }
 
-    /// Whether what the mark says happened before what the thread does now.
+    /// Whether the marked access precedes the thread's current point; uses the cache.
     fn is_ordered(&self, thread: u32, mark: Mark) -> bool {
         if mark.epoch == self.epoch {
             return u32::from(mark.thread) == thread;
@@ -464,7 +464,7 @@ impl BlockCheck {
         is_ordered
     }
 
-    /// The same, by all that is known.
+    /// Like [`Self::is_ordered`], without the cache.
     fn looks_ordered(&self, thread: u32, mark: Mark) -> bool {
         let order = self.detector.read_order();
         let stamp = stamp(&order, mark);
@@ -487,7 +487,7 @@ impl BlockCheck {
                 .is_some_and(|clock| clock.knows(stamp, &order))
     }
 
-    /// Which allocation holds the address.
+    /// Finds the allocation that contains an address.
     fn find(&mut self, address: usize) -> Option<Holder> {
         let version = self.detector.memory_version.load(Ordering::Acquire);
         if version != self.memory_version {
@@ -523,7 +523,7 @@ impl BlockCheck {
         }
     }
 
-    /// The memory of the block that an address outside all memory was meant for.
+    /// The block's own allocation nearest to an address outside all memory, if it is close enough.
     pub(super) fn near_own(&self, address: usize) -> Option<&Arc<Allocation>> {
         let distance = |own: &&Arc<Allocation>| {
             own.start.saturating_sub(address).max((address + 1).saturating_sub(own.end()))
@@ -532,23 +532,23 @@ impl BlockCheck {
         own.filter(|own| distance(own) <= RED_ZONE_BYTES).min_by_key(distance)
     }
 
-    /// The local variables of a thread.
+    /// A thread's local variables.
     pub(super) fn locals(&mut self, thread: u32) -> &mut Locals {
         &mut self.threads[thread as usize].locals
     }
 
-    /// The thread whose local memory it is.
+    /// The thread whose stack contains the address.
     pub(super) fn stack_owner(&self, address: usize) -> Option<u32> {
         let owner = self.threads.iter().position(|thread| thread.stack.contains(&address))?;
         Some(thread_count(owner))
     }
 
-    /// How the thread polled so far.
+    /// A thread's polling state.
     pub(super) fn spinning(&mut self, thread: u32) -> &mut Spinning {
         &mut self.threads[thread as usize].spinning
     }
 
-    /// The threads that wait, each with what for, while no thread of the block can go on.
+    /// No thread of the block can make progress; `waiting` lists each waiting thread and its reason.
     pub fn stuck(&mut self, waiting: &[(u32, Waiting)]) {
         self.report_stuck(waiting);
     }

@@ -15,34 +15,34 @@ use crate::{CpuFault, FaultKind};
 /// Threads of a warp.
 const WARP: u32 = 32;
 
-/// A detector that the executor drives.
+/// A detector driven by the executor.
 #[derive(Debug)]
 pub struct Checker {
     detector: Arc<Detector>,
     launched: Arc<Launched>,
 }
 
-/// What was launched.
+/// Known launches.
 #[derive(Debug, Default)]
 struct Launched {
-    /// Grids that have not ended.
+    /// Live grids.
     grids: Mutex<BTreeMap<hooks::GridId, GridId>>,
     kernels: Mutex<BTreeMap<String, Arc<KernelInfo>>>,
 }
 
-/// A block that runs.
+/// A running block.
 struct RunningBlock {
     check: BlockCheck,
     launched: Arc<Launched>,
 }
 
 impl Checker {
-    /// A checker that has seen nothing.
+    /// Creates a checker.
     pub fn new(options: Options) -> Arc<Checker> {
         Arc::new(Checker { detector: Detector::new(options), launched: Arc::default() })
     }
 
-    /// What was found since the last call, and how many findings there were beyond the limit.
+    /// Takes the findings since the last call, and the number of findings beyond the limit.
     pub fn take_reports(&self) -> (Vec<Report>, u64) {
         let further = self.detector.further_reports();
         (self.detector.take_reports(), further)
@@ -277,7 +277,7 @@ impl BlockHooks for RunningBlock {
     }
 
     fn on_fault(&mut self, thread: u32, fault: &CpuFault) {
-        // Of the others the detector has reported what it knows.
+        // The detector itself reports faults of other kinds as far as it can.
         let kind = match fault.kind {
             FaultKind::Trap => TRAP_EXPLICIT,
             FaultKind::Division => TRAP_DIVISION,

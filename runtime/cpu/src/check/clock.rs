@@ -1,20 +1,20 @@
-//! What a thread knows of others through atomics between fences; empty in most programs.
+//! What a thread knows about other threads through atomics and fences; empty in most programs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::order::{Order, Point, Stamp};
 
-/// Points of one clock. A larger clock is taken to know everything: it costs findings, never a wrong one.
+/// Maximum points in a clock. A larger clock counts as knowing everything, which can miss races but never invents one.
 const POINT_LIMIT: usize = 1024;
 
-/// Atomic variables with a clock. Further ones are taken to order everything.
+/// Maximum number of atomic variables with a clock. Further ones count as ordering everything.
 const VARIABLE_LIMIT: usize = 1 << 16;
 
-/// A set of points: all that is before one of them is known.
+/// A set of points; everything before any of them is known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clock {
-    /// By block and thread.
+    /// Times and barriers by block and thread.
     points: BTreeMap<(u32, u16), (u32, u32)>,
     everything: bool,
 }
@@ -58,10 +58,10 @@ impl Clock {
     }
 }
 
-/// A clock that many share, or none.
+/// A shared clock; `None` is empty.
 pub(super) type SharedClock = Option<Arc<Clock>>;
 
-/// Makes `into` know what `from` knows.
+/// Merges `from`'s knowledge into `into`.
 pub(super) fn join(into: &mut SharedClock, from: &SharedClock) {
     let Some(from) = from else { return };
     match into {

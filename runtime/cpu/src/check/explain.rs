@@ -1,4 +1,4 @@
-//! Findings in words: what happened, where, who did it, and what to do about it.
+//! Turns findings into reports: what happened, where, which threads took part, and how to fix it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::abi::{
 use crate::executor::is_operation_name;
 use crate::hooks::Variable;
 
-/// Launches of a chain that are kept; deep recursion has thousands.
+/// Maximum launches in a reported chain; deep recursion has thousands.
 const CHAIN_LIMIT: usize = 8;
 
-/// Who accesses what.
+/// The access that a report is about.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Subject {
     pub(super) thread: u32,
@@ -61,7 +61,7 @@ impl BlockCheck {
             subject.bytes(),
             subject.address % alignment as usize
         );
-        self.report(subject, Kind::Misaligned, &message, action, None, "a value of N bytes (2, 4, 8, 16) must lie at a multiple of N; look at casts between pointer types and at offsets in bytes");
+        self.report(subject, Kind::Misaligned, &message, action, None, "a value of N bytes (2, 4, 8, 16) must be at a multiple of N; check casts between pointer types and byte offsets");
     }
 
     pub(super) fn report_stray(&self, subject: &Subject) {
@@ -76,12 +76,12 @@ impl BlockCheck {
             _ if self.stack_owner(subject.address).is_some() => (
                 "kernel `{kernel}` uses a local variable of another thread".to_string(),
                 format!("{verb} {bytes} of another thread's local memory"),
-                "the address of a local variable means nothing to other threads and kernels; use `shared` or global memory",
+                "other threads and kernels cannot use the address of a local variable; use `shared` or global memory instead",
             ),
             Stray::Null => (
                 "kernel `{kernel}` uses a null pointer".to_string(),
                 format!("{verb} {bytes} at address {}", subject.address),
-                "a pointer is 0 that should point to memory; look at who passes it, and at `malloc`, which gives 0 when there is no memory",
+                "the pointer must not be null; check the argument passed here and the result of `malloc`, which returns 0 when out of memory",
             ),
             Stray::Freed(allocation, location) => {
                 kind = Kind::UseAfterFree;
@@ -96,7 +96,7 @@ impl BlockCheck {
                         subject.address - allocation.start,
                         describe(&allocation)
                     ),
-                    "free memory after the last use; a child grid runs on after the line that launched it",
+                    "free memory only after its last use; a child grid may still be running after the line that launched it",
                 )
             }
             Stray::Near(allocation) => {
@@ -104,19 +104,19 @@ impl BlockCheck {
                 (
                     format!("kernel `{{kernel}}` {verb} outside {}", name(&allocation)),
                     format!("{verb} {bytes}, {what} {}", describe(&allocation)),
-                    "compare the index with the number of elements, as in `if i < n`; the last block may have threads too many",
+                    "check the index against the number of elements, as in `if i < n`; the last block may have more threads than elements",
                 )
             }
             Stray::Nowhere => (
-                format!("kernel `{{kernel}}` {verb} memory that is not the program's"),
-                format!("{verb} {bytes} at an address that belongs to no buffer"),
-                "an index may be far too large or negative, or the pointer is to shared or local memory of another block or thread",
+                format!("kernel `{{kernel}}` {verb} outside the program's memory"),
+                format!("{verb} {bytes} at an address outside all buffers"),
+                "the index may be negative or far too large, or the pointer may refer to another block's shared memory or another thread's local memory",
             ),
         };
         self.report(subject, kind, &message, action, None, help);
     }
 
-    /// An array has no element of that index.
+    /// An array index is out of bounds.
     pub(super) fn report_index(
         &self,
         thread: u32,
@@ -140,11 +140,11 @@ impl BlockCheck {
             &message,
             action,
             None,
-            "the elements of an array of N are counted from 0 to N - 1: compare the index with N",
+            "valid indices of an array of N elements are 0 to N - 1; check the index against N",
         );
     }
 
-    /// An access of the thread's own stack, where no local variable lives.
+    /// An access of the thread's own stack outside all live local variables.
     pub(super) fn report_local(&self, subject: &Subject, stray: &LocalStray) {
         let (verb, bytes) = (subject.verb(), subject.bytes());
         let (kind, message, action, help) = match stray {
@@ -156,10 +156,10 @@ impl BlockCheck {
                         "kernel `{{kernel}}` uses the local variable `{name}` after its function has returned"
                     ),
                     format!(
-                        "{verb} {bytes} of `{name}`, which was gone when the function at {} returned",
+                        "{verb} {bytes} of `{name}`, whose lifetime ended when the function at {} returned",
                         text_of(&self.place(local.location))
                     ),
-                    "a local variable lives until its function returns: return its value, or let the caller pass a pointer to a variable of its own",
+                    "a local variable lives only until its function returns; return its value, or have the caller pass a pointer to its own variable",
                 )
             }
             LocalStray::Near(local) => {
@@ -173,20 +173,20 @@ impl BlockCheck {
                         side(subject.address, &local.range()),
                         plural(size)
                     ),
-                    "compare the index with the number of elements of the variable that the pointer points to",
+                    "check the index against the number of elements of the variable that the pointer refers to",
                 )
             }
             LocalStray::Nowhere => (
                 Kind::OutOfBounds,
                 format!("kernel `{{kernel}}` {verb} local memory outside all variables"),
-                format!("{verb} {bytes} of its local memory, where no variable is"),
-                "a pointer to a local variable was moved far from it; compare the index with the number of elements",
+                format!("{verb} {bytes} of its local memory, outside all variables"),
+                "a pointer to a local variable was moved far from it; check the index against the number of elements",
             ),
         };
         self.report(subject, kind, &message, action, None, help);
     }
 
-    /// A launch whose buffer lacks parameters.
+    /// A launch whose parameter buffer has unwritten parameters.
     pub(super) fn report_parameters(
         &self,
         thread: u32,
@@ -196,17 +196,16 @@ impl BlockCheck {
     ) {
         let subject = Subject { thread, location, address: 0, bytes: 0, kind: ACCESS_READ };
         let names: Vec<String> = missing.iter().map(|one| format!("`{}`", one.name)).collect();
-        let message =
-            format!("kernel `{{kernel}}` launches `{child}` with a parameter that nobody wrote");
+        let message = format!("kernel `{{kernel}}` launches `{child}` with an unwritten parameter");
         let first = missing.first().map_or(0, |first| first.offset);
         let action = format!(
-            "launches it; nothing was written to {}, from byte {first} of the parameter buffer",
+            "launches it without writing {} (from byte {first} of the parameter buffer)",
             names.join(", ")
         );
         self.report(&subject, Kind::Uninitialised, &message, action, None, "store each argument at its parameter's offset before `cudaLaunchDeviceV2`; `gridlet layout` shows the offsets");
     }
 
-    /// `free` of what `malloc` did not give, or a second time.
+    /// `free` of an address that is not from `malloc`, or a double free.
     pub(super) fn report_bad_free(&self, subject: &Subject) {
         let stray = self.detector.read_memory().explain(subject.address);
         let (kind, message, action) = match stray {
@@ -214,15 +213,15 @@ impl BlockCheck {
                 Kind::UseAfterFree,
                 "kernel `{kernel}` frees memory twice",
                 format!(
-                    "frees {}, freed before by {}",
+                    "frees {}, already freed by {}",
                     describe(&allocation),
                     text_of(&self.place(location))
                 ),
             ),
             _ => (
                 Kind::OutOfBounds,
-                "kernel `{kernel}` frees what did not come from `malloc`",
-                "frees an address that `malloc` did not give".to_string(),
+                "kernel `{kernel}` frees an address that is not from `malloc`",
+                "frees an address that `malloc` did not return".to_string(),
             ),
         };
         self.report(
@@ -231,7 +230,7 @@ impl BlockCheck {
             message,
             action,
             None,
-            "give each address from `malloc` to `free` once, as it came",
+            "pass each address that `malloc` returned to `free` exactly once, unchanged",
         );
     }
 
@@ -242,9 +241,9 @@ impl BlockCheck {
         offset: usize,
     ) {
         let message =
-            format!("kernel `{{kernel}}` reads bytes of {} that nobody wrote", name(allocation));
+            format!("kernel `{{kernel}}` reads uninitialised bytes of {}", name(allocation));
         let action = format!(
-            "{} {} at byte {} of {}; nothing was written to byte {offset}",
+            "{} {} at byte {} of {}; byte {offset} is uninitialised",
             subject.verb(),
             subject.bytes(),
             subject.address - allocation.start,
@@ -252,11 +251,9 @@ impl BlockCheck {
         );
         let help = match allocation.purpose {
             Use::Shared | Use::DynamicShared => {
-                "shared memory holds anything when a block starts; write it first, and put `sync_threads()` between the write and the read"
+                "shared memory is uninitialised when a block starts; write it first, and put `sync_threads()` between the write and the read"
             }
-            _ => {
-                "memory holds anything when it is allocated; fill it from the host or write it first"
-            }
+            _ => "memory is uninitialised when allocated; fill it from the host or write it first",
         };
         self.report(subject, Kind::Uninitialised, &message, action, None, help);
     }
@@ -287,7 +284,7 @@ impl BlockCheck {
         let (message, help) = if other.block == self.block {
             (
                 format!(
-                    "two threads of a block use {}, one of them {verb}, and nothing says which comes first",
+                    "two threads of a block access {} without synchronisation, and one of them {verb}",
                     name(allocation)
                 ),
                 if subject.thread / 32 == u32::from(other.thread) / 32 {
@@ -299,23 +296,23 @@ impl BlockCheck {
         } else if other_grid == self.grid {
             (
                 format!(
-                    "two blocks of a grid use {}, one of them {verb}, and nothing says which comes first",
+                    "two blocks of a grid access {} without synchronisation, and one of them {verb}",
                     name(allocation)
                 ),
-                "blocks of a grid run in any order and at the same time: give each its own elements, use atomics (and `fence_device()` between them and the data that they guard), or split the kernel in two",
+                "blocks of a grid run concurrently and in any order: give each block its own elements, use atomics (with `fence_device()` between them and the data that they guard), or split the kernel in two",
             )
         } else {
             (
                 format!(
-                    "two grids use {}, one of them {verb}, and nothing says which comes first",
+                    "two grids access {} without synchronisation, and one of them {verb}",
                     name(allocation)
                 ),
                 if is_below(&order, self.grid, other_grid)
                     || is_below(&order, other_grid, self.grid)
                 {
-                    "a child sees what its launching thread did before the launch (and, after a `sync_threads()`, what the block did before that); a parent never waits for a child: do what comes after it in a `stream = tail` launch"
+                    "a child sees only writes that its launching thread made before the launch (and, after a `sync_threads()`, earlier writes of that block); a parent never waits for a child: move work that must follow the child to a `stream = tail` launch"
                 } else {
-                    "launch both into the same stream from the same block, or the second with `stream = tail`"
+                    "launch both into the same stream from the same block, or launch the second with `stream = tail`"
                 },
             )
         };
@@ -333,7 +330,7 @@ impl BlockCheck {
         self.report(subject, Kind::Race, &message, action, Some(other_access), help);
     }
 
-    /// Says which threads are at the barrier and which are not.
+    /// Reports which threads reached the barrier and which did not.
     pub(super) fn report_barrier(&self) {
         let arrivals = &self.arrivals;
         let Some((thread, location)) = arrivals.first else { return };
@@ -347,7 +344,7 @@ impl BlockCheck {
             Some((other, location, "waits at another `sync_threads()`".to_string()))
         } else {
             arrivals.absent().map(|absent| {
-                let action = if arrivals.ended > 0 { "has ended" } else { "does not come" };
+                let action = if arrivals.ended > 0 { "has ended" } else { "does not arrive" };
                 (absent, location, action.to_string())
             })
         };
@@ -359,43 +356,42 @@ impl BlockCheck {
             chain: Vec::new(),
         });
         drop(order);
-        self.report(&subject, Kind::Barrier, message, action, other, "`sync_threads()` waits for all threads of the block: move it out of the `if` or loop that some skip, and replace an early `return` by an `if`");
+        self.report(&subject, Kind::Barrier, message, action, other, "`sync_threads()` waits for all threads of the block: move it out of any `if` or loop that some threads skip, and replace an early `return` with an `if`");
     }
 
     pub(super) fn report_warp(&self, thread: u32, location: Location) {
         let subject = Subject { thread, location, address: 0, bytes: 0, kind: ACCESS_READ };
-        let message = "a warp operation of kernel `{kernel}` waits for lanes that do not come";
-        let action = "waits here for a lane that its mask names".to_string();
-        self.report(&subject, Kind::Barrier, message, action, None, "the mask must name just the lanes that call the operation together; `ballot(m, c)` before an `if c` gives them");
+        let message = "a warp operation of kernel `{kernel}` waits for lanes that never arrive";
+        let action = "waits here for a lane in its mask".to_string();
+        self.report(&subject, Kind::Barrier, message, action, None, "the mask must contain exactly the lanes that execute the operation together; `ballot(m, c)` before an `if c` computes it");
     }
 
     pub(super) fn report_endless(&self, thread: u32, location: Location) {
         let subject = Subject { thread, location, address: 0, bytes: 0, kind: ACCESS_READ };
-        let message = "a loop of kernel `{kernel}` waits for ever";
-        let action =
-            "goes round and round: it only looks at memory that no thread changes any more"
-                .to_string();
-        self.report(&subject, Kind::InfiniteWait, message, action, None, "a block that waits for a later block, a parent that waits for its child, or a lock that is not released never goes on");
+        let message = "a loop of kernel `{kernel}` waits forever";
+        let action = "loops without progress: it only reads memory that no thread changes any more"
+            .to_string();
+        self.report(&subject, Kind::InfiniteWait, message, action, None, "a block that waits for a later block, a parent that waits for its child, or a thread that waits for an unreleased lock never makes progress");
     }
 
-    /// The thread ended the grid, for one of the reasons of [`crate::abi::Callbacks::trap`].
+    /// The thread ended the grid; `kind` as in [`crate::abi::Callbacks::trap`].
     pub fn trap(&self, thread: u32, kind: u32, place: Place) {
         let subject = Subject { thread, location: 0, address: 0, bytes: 0, kind: ACCESS_READ };
         let (message, action, help) = match kind {
             TRAP_DIVISION => (
                 "kernel `{kernel}` divides an integer by zero",
                 "divides by zero",
-                "test the divisor first",
+                "check the divisor first",
             ),
             TRAP_EXPLICIT => (
                 "kernel `{kernel}` stops itself",
-                "calls `trap()`, or an `assert` fails",
-                "the program found its own state wrong; look at the condition before it",
+                "calls `trap()` or fails an `assert`",
+                "the program detected an invalid state; check the condition that led here",
             ),
             _ => (
-                "kernel `{kernel}` reaches code that cannot be reached",
-                "is in code that the compiler takes for unreachable",
-                "a loop or a `match` of the program ends in a way it says it cannot",
+                "kernel `{kernel}` reaches code assumed to be unreachable",
+                "executes code that the compiler assumes to be unreachable",
+                "a loop or `match` ends in a way that the program declares impossible",
             ),
         };
         let report = self.build(&subject, Kind::Trap, message, action.to_string(), None, help);
@@ -436,7 +432,7 @@ impl BlockCheck {
             if is_operation { message.replace("kernel ", "") } else { message.to_string() };
         let help = match kind {
             Kind::OutOfBounds if is_operation => {
-                "the size of a copy or fill is in bytes: compare it with the sizes of what is read and written"
+                "the size of a copy or fill is in bytes; check it against the sizes of the source and the destination"
             }
             _ => help,
         };
@@ -456,7 +452,7 @@ impl BlockCheck {
     }
 }
 
-/// Whether `grid` descends from `ancestor`.
+/// Whether `grid` is a descendant of `ancestor`.
 fn is_below(order: &Order, mut grid: u32, ancestor: u32) -> bool {
     while grid != HOST && grid != ancestor {
         grid = order.grid(grid).parent;
@@ -477,7 +473,7 @@ fn place(order: &Order, grid: u32, location: Location) -> Place {
     Place { file, line }
 }
 
-/// Whether the grid is a copy or fill, which no thread of a program does.
+/// Whether the grid is a copy or fill, which has no program thread.
 fn is_operation(order: &Order, grid: u32) -> bool {
     order.grid(grid).kernel.as_ref().is_some_and(|kernel| is_operation_name(&kernel.name))
 }
@@ -502,7 +498,7 @@ fn coordinates([x, y, z]: [u32; 3], extents: [u32; 3]) -> String {
     if extents[1..] == [1, 1] { x.to_string() } else { format!("({x}, {y}, {z})") }
 }
 
-/// The launches that led to a grid, and how many were left out before the last.
+/// The launches that led to a grid, innermost first, and the number omitted before the last.
 fn chain(order: &Order, mut grid: u32) -> (Vec<ChainLink>, u32) {
     let (mut links, mut omitted) = (Vec::new(), 0);
     while let Some(launcher) = order.grid(grid).launcher {
@@ -521,7 +517,7 @@ fn chain(order: &Order, mut grid: u32) -> (Vec<ChainLink>, u32) {
     (links, omitted)
 }
 
-/// What a reader calls the memory.
+/// The allocation's name in reports.
 fn name(allocation: &Allocation) -> String {
     let named = |what: &str| format!("{what} `{}`", allocation.name.as_deref().unwrap_or_default());
     match allocation.purpose {
@@ -535,29 +531,29 @@ fn name(allocation: &Allocation) -> String {
     }
 }
 
-/// The memory with its size.
+/// The allocation's name and size.
 fn describe(allocation: &Allocation) -> String {
     let bytes = format!("{} byte{}", allocation.bytes, plural(allocation.bytes));
     match allocation.purpose {
         Use::DynamicShared => format!("the block's dynamic shared memory ({bytes})"),
         Use::Program(Memory::Buffer) => format!("buffer {} ({bytes})", allocation.number),
         Use::Program(Memory::Heap(location)) => {
-            format!("memory from `malloc` in line {} ({bytes})", location & 0xff_ffff)
+            format!("memory from `malloc` at line {} ({bytes})", location & 0xff_ffff)
         }
         Use::Program(Memory::Image) => "the program's variables".to_string(),
         _ => format!("{} ({bytes})", name(allocation)),
     }
 }
 
-/// Where the address lies that is not all inside a range: `3 bytes behind the end of`.
+/// Position of an access that crosses or lies outside a range, such as `3 bytes past the end of`.
 fn side(address: usize, range: &Range<usize>) -> String {
     if address < range.start {
         let before = range.start - address;
         return format!("{before} byte{} before the start of", plural(before));
     }
     match address.checked_sub(range.end) {
-        Some(0) => "just behind the end of".to_string(),
-        Some(past) => format!("{past} byte{} behind the end of", plural(past)),
+        Some(0) => "just past the end of".to_string(),
+        Some(past) => format!("{past} byte{} past the end of", plural(past)),
         None => "across the end of".to_string(),
     }
 }

@@ -1,4 +1,4 @@
-//! Local variables that pointers may reach: where each lies, and which are gone.
+//! Tracks the local variables that pointers may reach: their addresses and lifetimes.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -7,14 +7,14 @@ use super::block::BlockCheck;
 use crate::abi::{LOCAL_RED_ZONE_BYTES, Location};
 use crate::hooks::Variable;
 
-/// Variables that are gone and remembered, for reports of their use.
+/// Maximum dead variables remembered to explain later uses.
 const GONE_LIMIT: usize = 64;
 
 #[derive(Clone, Debug)]
 pub(super) struct Local {
-    /// Its `offset` is its address.
+    /// Its `offset` is the address.
     pub(super) variable: Variable,
-    /// Of its function.
+    /// Location of the function.
     pub(super) location: Location,
 }
 
@@ -23,7 +23,7 @@ impl Local {
         self.variable.offset..self.variable.offset.saturating_add(self.variable.bytes)
     }
 
-    /// Whether the address is in the variable or so near that it was meant for it.
+    /// Whether the address is in or near the variable, so that the access was probably meant for it.
     fn is_near(&self, address: usize) -> bool {
         let Range { start, end } = self.range();
         address.saturating_add(LOCAL_RED_ZONE_BYTES) >= start
@@ -31,16 +31,16 @@ impl Local {
     }
 }
 
-/// Of one thread.
+/// The local variables of one thread.
 #[derive(Debug, Default)]
 pub(super) struct Locals {
-    /// The youngest last.
+    /// Oldest first.
     live: Vec<Local>,
-    /// The last to go is last.
+    /// Dead variables, in order of death.
     gone: VecDeque<Local>,
 }
 
-/// What an address in a thread's stack means.
+/// Explanation of a stray access in a thread's stack.
 #[derive(Debug)]
 pub(super) enum LocalStray {
     Gone(Local),
@@ -49,7 +49,7 @@ pub(super) enum LocalStray {
 }
 
 impl Locals {
-    /// Whether all of the bytes are in a variable that lives.
+    /// Whether a live variable contains all of the bytes.
     pub(super) fn contain(&self, bytes: &Range<usize>) -> bool {
         let holds = |local: &Local| {
             let range = local.range();
@@ -58,7 +58,7 @@ impl Locals {
         self.live.iter().rev().any(holds)
     }
 
-    /// What an access means that no living variable contains.
+    /// Explains an access that no live variable contains.
     pub(super) fn explain(&self, address: usize) -> LocalStray {
         let gone = self.gone.iter().rev().find(|gone| gone.range().contains(&address));
         if let Some(gone) = gone {
@@ -74,7 +74,7 @@ impl Locals {
 }
 
 impl BlockCheck {
-    /// A function of the thread has a local variable that pointers may reach.
+    /// A function registers a local variable that pointers may reach.
     pub fn local_begins(&mut self, thread: u32, variable: &Variable, location: Location) {
         let locals = self.locals(thread);
         locals.live.push(Local { variable: variable.clone(), location });
@@ -82,7 +82,7 @@ impl BlockCheck {
         locals.gone.retain(|gone| gone.range().end <= new.start || gone.range().start >= new.end);
     }
 
-    /// The function returns: so many of the youngest are gone.
+    /// The function returns: the lifetimes of the `count` youngest variables end.
     pub fn locals_end(&mut self, thread: u32, count: u32) {
         let locals = self.locals(thread);
         for _ in 0..count {

@@ -1,4 +1,4 @@
-//! The allocations that kernels may use, and what an address means.
+//! The allocations that kernels may use, and the lookup of addresses.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -9,19 +9,19 @@ use super::{Memory, lock};
 use crate::abi::{Location, RED_ZONE_BYTES};
 use crate::hooks::Variable;
 
-/// Freed allocations that are remembered, for reports of use after free.
+/// Maximum freed allocations remembered to report uses after free.
 const FREED_LIMIT: usize = 1024;
 
-/// An address this close to an allocation is taken to be meant for it.
+/// A stray access within this distance of an allocation is attributed to it.
 const NEAR_BYTES: usize = 4096;
 
-/// What an allocation is to a reader.
+/// Kind of memory, as reports name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     Program(Memory),
     Shared,
     DynamicShared,
-    /// A parameter buffer that is not launched yet.
+    /// A parameter buffer that has not been launched yet.
     Parameters,
 }
 
@@ -30,20 +30,20 @@ pub(super) struct Allocation {
     pub(super) start: usize,
     pub(super) bytes: usize,
     pub(super) purpose: Use,
-    /// As the source has it, of a variable.
+    /// Name in the source, for a variable.
     pub(super) name: Option<Arc<str>>,
-    /// Counts the buffers, from 1.
+    /// Number of the buffer, from 1.
     pub(super) number: u64,
     initialised: bool,
     pages: OnceLock<Box<[Mutex<Page>]>>,
 }
 
-/// What an access found.
+/// Findings of one access.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
-    /// Offset in the allocation of a byte that nobody wrote.
+    /// Offset in the allocation of the first uninitialised byte.
     pub(super) unwritten: Option<usize>,
-    /// Its `byte` is an offset in the allocation.
+    /// The first conflict; its `byte` is an offset in the allocation.
     pub(super) conflict: Option<Conflict>,
 }
 
@@ -60,7 +60,7 @@ impl Allocation {
         }
     }
 
-    /// A part of the memory that begins at `start`.
+    /// A variable in the memory that begins at `start`.
     pub(super) fn variable(start: usize, variable: &Variable, purpose: Use, written: bool) -> Self {
         let first = start.saturating_add(variable.offset);
         let range = first..first.saturating_add(variable.bytes);
@@ -76,7 +76,7 @@ impl Allocation {
         self.start + self.bytes
     }
 
-    /// Whether the address is in the unused bytes behind a static.
+    /// Whether the address is in the red zone after a static.
     fn is_overrun(&self, address: usize) -> bool {
         self.purpose == Use::Program(Memory::Static)
             && address.wrapping_sub(self.end()) < RED_ZONE_BYTES
@@ -89,7 +89,7 @@ impl Allocation {
         })
     }
 
-    /// Pages and the bytes in each of them that the range covers; the range is inside the allocation.
+    /// Splits a range inside the allocation into pages and the byte range in each.
     fn parts(&self, range: Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> + use<> {
         let (start, end) = (range.start - self.start, range.end.min(self.end()) - self.start);
         (start / PAGE_BYTES..end.div_ceil(PAGE_BYTES)).map(move |page| {
@@ -106,7 +106,7 @@ impl Allocation {
         }
     }
 
-    /// Offset of the first of the bytes that nobody wrote.
+    /// Offset of the first uninitialised byte in the range.
     pub(super) fn first_unwritten(&self, range: Range<usize>) -> Option<usize> {
         self.parts(range).find_map(|(index, range)| {
             let first = lock(&self.pages()[index]).first_unwritten(range, Needs::EveryByte)?;
@@ -114,7 +114,7 @@ impl Allocation {
         })
     }
 
-    /// The addresses in the range, which is inside, of bytes that nobody wrote.
+    /// Address ranges of the uninitialised bytes in a range inside the allocation.
     pub(super) fn unwritten(&self, range: Range<usize>) -> Vec<Range<usize>> {
         let mut found: Vec<Range<usize>> = Vec::new();
         for (index, range) in self.parts(range) {
@@ -130,14 +130,14 @@ impl Allocation {
         found
     }
 
-    /// Forgets that somebody wrote bytes, which are all inside.
+    /// Marks bytes inside the allocation as uninitialised.
     pub(super) fn set_unwritten(&self, range: Range<usize>) {
         for (index, range) in self.parts(range) {
             lock(&self.pages()[index]).set_unwritten(range);
         }
     }
 
-    /// An access that is not ordered before what concerns all bytes.
+    /// Finds an earlier access of the allocation that does not precede an access of all its bytes.
     pub(super) fn unordered_use(
         &self,
         generation: u32,
@@ -150,7 +150,7 @@ impl Allocation {
         })
     }
 
-    /// An access of bytes that are all inside.
+    /// Records an access inside the allocation and returns its findings.
     pub(super) fn touch(
         &self,
         range: Range<usize>,
@@ -179,7 +179,7 @@ impl Allocation {
     }
 }
 
-/// An access of bytes of one page.
+/// Records an access inside one page.
 #[inline]
 fn touch_page(
     page: &Mutex<Page>,
@@ -199,13 +199,13 @@ fn touch_page(
     Findings { unwritten, conflict }
 }
 
-/// What an address that may not be used means.
+/// Explanation of an invalid address.
 #[derive(Debug)]
 pub(super) enum Stray {
     Null,
-    /// Freed by that line (0: by the host).
+    /// Freed at this location (0: by the host).
     Freed(Arc<Allocation>, Location),
-    /// Close to it, or partly inside.
+    /// Close to this allocation, or partly inside it.
     Near(Arc<Allocation>),
     Nowhere,
 }
@@ -213,7 +213,7 @@ pub(super) enum Stray {
 #[derive(Debug, Default)]
 pub(super) struct Table {
     live: BTreeMap<usize, Arc<Allocation>>,
-    /// Segments of images: for what lies in them and is none of the variables in `live`.
+    /// Image segments: hold any data that is not one of the variables in `live`.
     segments: Vec<Arc<Allocation>>,
     freed: VecDeque<(Arc<Allocation>, Location)>,
     count: u64,
@@ -233,7 +233,7 @@ impl Table {
         }
     }
 
-    /// A `static` of an image; its `offset` is its address.
+    /// Adds a `static` of an image; its `offset` is the address.
     pub(super) fn add_static(&mut self, variable: &Variable) {
         let allocation = Allocation::variable(0, variable, Use::Program(Memory::Static), true);
         self.live.insert(allocation.start, Arc::new(allocation));
@@ -250,7 +250,7 @@ impl Table {
         self.freed.push_back((allocation, location));
     }
 
-    /// The allocation that holds the address.
+    /// The allocation that contains the address.
     pub(super) fn find(&self, address: usize) -> Option<&Arc<Allocation>> {
         let below = self.live.range(..=address).next_back().map(|(_, allocation)| allocation);
         if let Some(below) = below
@@ -261,7 +261,7 @@ impl Table {
         self.segments.iter().find(|segment| segment.contains(address))
     }
 
-    /// What went wrong with an access that is not all inside one allocation.
+    /// Explains an access that is not entirely inside one allocation.
     pub(super) fn explain(&self, address: usize) -> Stray {
         if address < PAGE_BYTES {
             return Stray::Null;

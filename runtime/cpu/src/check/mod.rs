@@ -1,29 +1,30 @@
-//! `--check`: finds what a wrong kernel does and says it in words.
+//! `--check`: detects incorrect memory accesses and synchronisation in kernels, and explains them.
 //!
-//! The executor tells a [`Detector`] what happens (memory, launches, blocks) and each block's [`BlockCheck`]
-//! what its threads do. From that the detector keeps
-//! - for each byte, whether somebody wrote it (`shadow`),
-//! - for each word, who touched it last (`shadow`), and
-//! - what is ordered before what (`order`): program order, barriers of a block, `sync_warp`, launches, streams,
-//!   tail launches, waits of the host, and atomics between fences.
+//! The executor reports events (memory, launches, blocks) to a [`Detector`] and each block's thread events to a
+//! [`BlockCheck`]. From these the detector tracks
+//! - which bytes are initialised (`shadow`),
+//! - which threads accessed each word last (`shadow`), and
+//! - the order of events (`order`): program order, block barriers, `sync_warp`, launches, streams, tail launches, host
+//!   waits, and atomics between fences.
 //!
-//! Two accesses race if one of them writes, they are not both atomic, and neither is ordered before the other:
-//! whether they met in time does not matter. So a race is found in whatever order the threads ran, except where
-//! a shadow word forgets: it keeps the last write and the last two reads by different threads.
+//! Two accesses race if at least one of them writes, they are not both atomic, and neither is ordered before the
+//! other, whether or not they overlapped in time. So the detector finds a race in any interleaving, unless shadow
+//! memory has dropped one of the accesses: a shadow word keeps the last write and the last two reads by different
+//! threads.
 //!
-//! # What the executor does
-//! - It runs checked images thread by thread (never the serial entry).
-//! - It leaves [`RED_ZONE_BYTES`](crate::abi::RED_ZONE_BYTES) unused after each allocation and between static
-//!   and dynamic shared memory, and reuses freed memory late, so that strays do not land in a neighbour. Images do
-//!   the same behind each variable.
+//! # Duties of the executor
+//! - It runs checked images thread by thread and never calls the serial entry.
+//! - It leaves [`RED_ZONE_BYTES`](crate::abi::RED_ZONE_BYTES) unused after each allocation and between static and
+//!   dynamic shared memory, and delays reuse of freed memory, so that stray accesses do not hit a neighbour. Images
+//!   do the same after each variable.
 //! - It registers an image's writable and constant segments as [`Memory::Image`], then the variables in them.
 //! - On [`Verdict::Stop`] it ends the grid instead of returning to the thread.
 //!
-//! # What is not reported
-//! Memory from `malloc` that nobody frees: it lives as long as the device, as on a GPU, and a later kernel may use
-//! it. Local variables that nobody wrote: the language has none.
+//! # Not reported
+//! - Leaks: memory from `malloc` lives as long as the device, as on a GPU, and a later kernel may use or free it.
+//! - Uninitialised local variables: the language has none.
 //!
-//! A block's threads run on one worker at a time, so [`BlockCheck`] needs no lock; [`Detector`] is shared.
+//! A block's threads all run on one worker, so [`BlockCheck`] needs no lock; [`Detector`] is shared.
 
 mod atomics;
 mod block;
@@ -55,15 +56,15 @@ use crate::hooks::{KernelMemory, Variable};
 use crate::sync::lock;
 use repeats::Repeats;
 
-/// How the detector behaves.
+/// Options of the detector.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Different reports that are kept; further ones are counted.
+    /// Maximum number of distinct reports kept; further ones are only counted.
     pub report_limit: usize,
-    /// Polls of loops that only look at memory, without progress anywhere, after which they are taken to wait
-    /// for ever.
+    /// Number of polls without progress anywhere on the device after which a loop that only reads memory counts as
+    /// waiting forever.
     pub idle_polls: u64,
-    /// How fences are known.
+    /// Whether images report their fences.
     pub fences: Fences,
 }
 
@@ -73,42 +74,41 @@ impl Default for Options {
     }
 }
 
-/// How fences are known to the detector.
+/// How the detector learns of fences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fences {
     /// The image reports them ([`abi::ACCESS_FENCE`](crate::abi::ACCESS_FENCE)).
     Traced,
-    /// It does not: each atomic is taken to have a fence before and after it. Finds fewer races.
+    /// The image does not: the detector assumes a fence before and after each atomic, and finds fewer races.
     Implied,
 }
 
-/// Whether the thread goes on.
+/// Whether the thread may continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Verdict {
-    /// It does.
+    /// It may.
     Continue,
-    /// The grid cannot go on (the access would hit memory that is not the program's, or the wait is endless):
-    /// the executor ends it.
+    /// The executor must end the grid: the access is outside the program's memory, or the wait is endless.
     Stop,
 }
 
-/// A grid that was launched. Valid until it ends.
+/// Identifies a launched grid until it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GridId(u32);
 
-/// What reports say of a kernel.
+/// Kernel data for reports.
 #[derive(Debug)]
 pub struct KernelInfo {
     /// Its name.
     pub name: String,
     /// Source file names, by the file number of a [`Location`].
     pub sources: Vec<String>,
-    /// What its image says of its memory.
+    /// The variables in its memory, from its image.
     pub memory: KernelMemory,
 }
 
-/// A launch, by the host or a thread.
+/// A launch by the host or a thread.
 #[derive(Clone, Debug)]
 pub struct Launch {
     /// The kernel.
@@ -117,64 +117,64 @@ pub struct Launch {
     pub grid_dim: [u32; 3],
     /// Threads of a block: x, y, z.
     pub block_dim: [u32; 3],
-    /// Addresses of the parameter buffer.
+    /// Address range of the parameter buffer.
     pub parameters: Range<usize>,
 }
 
-/// The stream of a launch by a thread.
+/// The stream of a launch from a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceStream {
-    /// The launches of the threads of one block run one after another.
+    /// The block's default stream: launches of all its threads run one after another.
     Default,
-    /// After the grid and everything else it launched.
+    /// After the parent grid and all its other descendants.
     Tail,
-    /// Free.
+    /// Unordered.
     FireAndForget,
-    /// A stream that the device created; the number is its own for all time.
+    /// A stream created by the device, with a number that is never reused.
     Created(u64),
 }
 
-/// What a range of memory is.
+/// Kind of a memory range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
     /// Allocated by the host.
     Buffer,
-    /// Allocated by `malloc` of a kernel at that line.
+    /// Allocated by a kernel's `malloc` at this location.
     Heap(Location),
-    /// A segment of an image, for what is none of the variables that the image names.
+    /// A segment of an image: any data outside the variables that the image lists.
     Image,
     /// A `static`.
     Static,
 }
 
-/// What a thread that does not run waits for.
+/// The operation that a thread waits in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
-    /// `sync_threads()` at that line.
+    /// `sync_threads()` at this location.
     Barrier(Location),
-    /// A warp operation at that line.
+    /// A warp operation at this location.
     Warp(Location),
 }
 
-/// Collects what happens and finds what is wrong with it.
+/// Collects events and reports errors in them.
 #[derive(Debug)]
 pub struct Detector {
     options: Options,
     memory: RwLock<memory::Table>,
-    /// Changes whenever `memory` does, so that blocks know when what they remember of it is stale.
+    /// Changes with `memory`, to invalidate the blocks' caches.
     memory_version: AtomicU64,
     order: RwLock<order::Order>,
     variables: Mutex<clock::Variables>,
-    /// Whether any thread has published through an atomic; atomics cost a lock only from then on.
+    /// Whether any thread has published through an atomic; until then, atomics take no lock.
     published: AtomicBool,
     reports: Mutex<report::Collection>,
     idle: waits::Idle,
-    /// Of blocks that have ended.
+    /// Tables of ended blocks, for reuse.
     repeats: Mutex<Vec<Repeats>>,
 }
 
 impl Detector {
-    /// A detector that has seen nothing.
+    /// Creates a detector.
     pub fn new(options: Options) -> Arc<Detector> {
         Arc::new(Detector {
             memory: RwLock::default(),
@@ -189,19 +189,19 @@ impl Detector {
         })
     }
 
-    /// Memory that kernels may use from now on. `initialised`: whether reading it before a write is right.
+    /// Kernels may use this memory from now on. `initialised`: whether reads before the first write are valid.
     pub fn allocated(&self, start: usize, bytes: usize, memory: Memory, initialised: bool) {
         self.write_memory().add(start, bytes, memory, initialised);
         self.memory_version.fetch_add(1, Ordering::Release);
     }
 
-    /// A `static` of an image; its `offset` is its address.
+    /// Adds a `static` of an image; its `offset` is the address.
     pub fn static_variable(&self, variable: &Variable) {
         self.write_memory().add_static(variable);
         self.memory_version.fetch_add(1, Ordering::Release);
     }
 
-    /// A copy from memory to memory was made: what nobody wrote there nobody wrote here.
+    /// Memory was copied; the destination becomes uninitialised where the source is.
     pub fn copied(&self, from: usize, to: usize, bytes: usize) {
         let memory = self.read_memory();
         let (Some(source), Some(target)) = (memory.find(from), memory.find(to)) else { return };
@@ -212,32 +212,32 @@ impl Detector {
         }
     }
 
-    /// The allocation that starts there is gone. Unknown starts are ignored. `location` is the line of a
-    /// kernel's `free`, 0 for the host.
+    /// The allocation at `start` was freed; unknown addresses are ignored. `location` is the kernel's `free`, or 0
+    /// for the host.
     pub fn freed(&self, start: usize, location: Location) {
         self.write_memory().free(start, location);
         self.memory_version.fetch_add(1, Ordering::Release);
     }
 
-    /// The host wrote these bytes (copies wait for all launches before them, so they race with none).
+    /// The host wrote these bytes. Host copies wait for all earlier launches, so they race with none.
     pub fn host_wrote(&self, start: usize, bytes: usize) {
         if let Some(allocation) = self.read_memory().find(start) {
             allocation.host_wrote(start, bytes);
         }
     }
 
-    /// The host launched a grid into one of its streams; a stream's number is its own for all time.
+    /// The host launched a grid into one of its streams; stream numbers are never reused.
     pub fn host_launch(&self, launch: Launch, stream: u64) -> GridId {
         GridId(self.write_order().host_launch(launch, stream))
     }
 
-    /// The host made `stream` wait for all that was launched into `other` but the last `later` launches.
+    /// The host made `stream` wait for all launches into `other` except the last `later`.
     pub fn host_stream_waits(&self, stream: u64, other: u64, later: u64) {
         let later = u32::try_from(later).unwrap_or(u32::MAX);
         self.write_order().host_stream_waits(stream, other, later);
     }
 
-    /// The host waited for all that was launched into the stream (`None`: into all its streams).
+    /// The host waited for all launches into the stream (`None`: into all its streams).
     pub fn host_waited(&self, stream: Option<u64>) {
         let mut order = self.write_order();
         order.host_waited(stream);
@@ -247,20 +247,20 @@ impl Detector {
         }
     }
 
-    /// The grid starts: what it waited for has ended. Must precede its blocks.
+    /// The grid starts: everything that it waited for has ended. Must precede its blocks.
     pub fn grid_started(&self, grid: GridId) {
         self.write_order().grid_started(grid.0);
         self.idle.progress();
     }
 
-    /// The grid has ended, with all it launched. It is not named again.
+    /// The grid and its descendants have ended. Its identifier is not used again.
     pub fn grid_ended(&self, grid: GridId) {
         self.write_order().grid_ended(grid.0);
         self.idle.progress();
     }
 
-    /// A block starts. `index` is its `block_idx`; then come the address of its shared variables and its dynamic
-    /// shared memory.
+    /// A block starts. `index` is its `block_idx`; `static_shared` and `dynamic_shared` are the addresses of its shared
+    /// memory.
     pub fn block_started(
         self: &Arc<Self>,
         grid: GridId,
@@ -272,17 +272,17 @@ impl Detector {
         BlockCheck::new(Arc::clone(self), grid.0, index, static_shared, dynamic_shared)
     }
 
-    /// What was found so far, in the order of finding.
+    /// The findings so far, in the order found.
     pub fn reports(&self) -> Vec<Report> {
         lock(&self.reports).reports()
     }
 
-    /// How many different findings there were beyond the limit.
+    /// Number of distinct findings beyond the limit.
     pub fn further_reports(&self) -> u64 {
         lock(&self.reports).further()
     }
 
-    /// Gives what was found and forgets it.
+    /// Takes the findings so far.
     pub fn take_reports(&self) -> Vec<Report> {
         lock(&self.reports).take()
     }

@@ -1,9 +1,9 @@
-//! What is ordered before what, by the structure of launches.
+//! The order of events that follows from the structure of launches.
 //!
-//! Grids form a tree whose root is the host. Of two grids, what decides is where their paths part: below a
-//! common ancestor, one may be in a launch that waits for the other's (same stream, tail), or the ancestor's own
-//! thread may have acted before it launched. A parent never waits for a child, so what a child does is never
-//! ordered before its parent.
+//! Grids form a tree whose root is the host. The order of two grids is decided where their paths diverge below their
+//! lowest common ancestor: one path may contain a launch that waits for the other's (same stream, tail launch), or one
+//! of the grids is the ancestor itself and acted before it launched the other. A parent never waits for a child, so a
+//! child's accesses never precede later accesses of its parent.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use super::clock::{Clock, SharedClock, join};
 use super::{DeviceStream, KernelInfo, Launch};
 use crate::abi::Location;
 
-/// An access: by that thread, when its block's time was that.
+/// Identifies an access: the thread, and its block's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub(super) block: u32,
@@ -21,8 +21,8 @@ pub(super) struct Stamp {
     pub(super) time: u32,
 }
 
-/// A moment in a thread's life: it knows what it did at times below `time`, and what all threads of its block
-/// did at times below `barrier`.
+/// A thread's current point: it knows its own accesses at times below `time`, and those of all threads of its block at
+/// times below `barrier`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Point {
     pub(super) block: u32,
@@ -31,18 +31,18 @@ pub(super) struct Point {
     pub(super) barrier: u32,
 }
 
-/// The root of the tree.
+/// The host, root of the tree.
 pub(super) const HOST: u32 = 0;
 
-/// A grid's stream. Each belongs to one parent grid, but for created ones.
+/// A grid's stream. All but created streams belong to one parent grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stream {
-    /// Of its own.
+    /// Unordered.
     Free,
     Host(u64),
-    /// The default stream of that block.
+    /// The default stream of this block.
     Block(u32),
-    /// The tail launches of the parent.
+    /// The parent's tail launches.
     Tail,
     Created(u64),
 }
@@ -52,25 +52,25 @@ pub(super) struct Grid {
     pub(super) kernel: Option<Arc<KernelInfo>>,
     pub(super) block_dim: [u32; 3],
     pub(super) grid_dim: [u32; 3],
-    /// Addresses of the parameter buffer.
+    /// Address range of the parameter buffer.
     pub(super) parameters: Range<usize>,
     pub(super) parent: u32,
-    /// Of the launching thread; none for the host.
+    /// Point of the launching thread; `None` for the host.
     pub(super) launcher: Option<Point>,
-    /// Of the launch.
+    /// Location of the launch.
     pub(super) location: Location,
     depth: u32,
-    /// An ancestor further up, so that walks take logarithmic time.
+    /// A more distant ancestor, so that tree walks take logarithmic time.
     jump: u32,
     stream: Stream,
-    /// Place in the stream.
+    /// Position in the stream.
     sequence: u32,
-    /// The grid before it in the stream; `HOST` if none.
+    /// The previous grid in the stream; `HOST` if none.
     previous: u32,
-    /// Tail launches this grid has made, and the last of them.
+    /// Number of tail launches that this grid has made, and the last one.
     tails: u32,
     last_tail: u32,
-    /// For launches by the host: how far it, or the stream, had waited for other streams.
+    /// For launches by the host: how far the host or the stream had waited for other streams.
     waited: Waited,
     start: SharedClock,
     end: SharedClock,
@@ -82,7 +82,7 @@ pub(super) struct Block {
     pub(super) index: [u32; 3],
 }
 
-/// By stream: grids with a sequence below that are known to be done.
+/// By stream: sequence number below which all grids are known to have ended.
 type Waited = Option<Arc<BTreeMap<u64, u32>>>;
 
 #[derive(Debug, Default)]
@@ -96,14 +96,14 @@ struct StreamState {
 pub(super) struct Order {
     grids: Vec<Grid>,
     blocks: Vec<Block>,
-    /// The block and the block's time of each epoch; epoch 0 is none.
+    /// The block and its time, by epoch; epoch 0 is none.
     epochs: Vec<(u32, u32)>,
     host_streams: BTreeMap<u64, StreamState>,
     created_streams: BTreeMap<u64, StreamState>,
     host_waited: Waited,
-    /// Grids that have not ended.
+    /// Number of live grids.
     live: u64,
-    /// Counts how often everything was forgotten; shadow words of older generations are empty.
+    /// Incremented at every reset; shadow words of older generations are empty.
     generation: u32,
 }
 
@@ -206,7 +206,7 @@ impl Order {
         }
     }
 
-    /// What a wait for the stream is a wait for, up to its last `later` launches.
+    /// The progress that a wait for the stream guarantees, excluding its last `later` launches.
     fn reached(&self, stream: u64, later: u32) -> Waited {
         let state = self.host_streams.get(&stream)?;
         let mut reached = state.waited.clone();
@@ -217,7 +217,7 @@ impl Order {
         reached
     }
 
-    /// Forgets all grids if they have ended and the host has waited for them: they are before all that follows.
+    /// Resets the order if all grids have ended and the host has waited for them: they precede everything that follows.
     pub(super) fn forget_if_idle(&mut self) -> bool {
         let waited = self.host_waited.as_deref();
         let all_waited = self.host_streams.iter().all(|(stream, state)| {
@@ -231,7 +231,7 @@ impl Order {
         idle
     }
 
-    /// A launch by a thread. `block_stream` is the block's default stream: its launches so far and the last.
+    /// A launch by a thread. `block_stream`: number of launches into the block's default stream, and the last one.
     pub(super) fn device_launch(
         &mut self,
         launch: Launch,
@@ -298,7 +298,7 @@ impl Order {
         }
     }
 
-    /// Whether the access is ordered before the point.
+    /// Whether the access precedes the point.
     pub(super) fn before(&self, stamp: Stamp, point: &Point) -> bool {
         if stamp.block == point.block {
             return stamp.time < point.barrier
@@ -309,7 +309,7 @@ impl Order {
             return false;
         }
         match self.part(earlier, later) {
-            // The access is the common ancestor's own: its launch of `later`'s path may come after it.
+            // The earlier grid is the common ancestor: its access may follow its launch on the path to `later`.
             (None, Some(later)) => {
                 let later = self.grid(later);
                 later.stream == Stream::Tail
@@ -321,7 +321,7 @@ impl Order {
         }
     }
 
-    /// Whether of two grids of one parent one starts when the other and its descendants have ended.
+    /// Whether `later`, a sibling of `earlier`, starts only after `earlier` and its descendants have ended.
     fn waits(&self, later: &Grid, earlier: &Grid) -> bool {
         if later.stream == earlier.stream && later.stream != Stream::Free {
             return earlier.sequence < later.sequence;
@@ -337,8 +337,8 @@ impl Order {
         }
     }
 
-    /// The children of the lowest common ancestor of two different grids that lead to them; none for the one
-    /// that is itself that ancestor.
+    /// Where the paths to two different grids diverge: the children of their lowest common ancestor on the way to each.
+    /// `None` for a grid that is itself the ancestor.
     fn part(&self, mut a: u32, mut b: u32) -> (Option<u32>, Option<u32>) {
         let (depth_a, depth_b) = (self.grid(a).depth, self.grid(b).depth);
         if depth_a > depth_b {
@@ -365,7 +365,7 @@ impl Order {
         (Some(a), Some(b))
     }
 
-    /// The ancestor at that depth.
+    /// The grid's ancestor at this depth.
     fn lift(&self, mut grid: u32, depth: u32) -> u32 {
         while self.grid(grid).depth > depth {
             let here = self.grid(grid);
@@ -404,12 +404,12 @@ fn join_waited(into: &mut Waited, from: &Waited) {
     }
 }
 
-/// Adds a point to a clock that others may share.
+/// Adds a point to a possibly shared clock.
 pub(super) fn add_point(clock: &mut SharedClock, point: &Point) {
     Arc::make_mut(clock.get_or_insert_with(|| Arc::new(Clock::default()))).add(point);
 }
 
-/// Identifiers are 32 bits so that a shadow word is small; memory ends long before they do.
+/// Indices are 32 bits to keep shadow words small; memory runs out long before they overflow.
 fn index(position: usize) -> u32 {
     u32::try_from(position).unwrap_or(u32::MAX)
 }

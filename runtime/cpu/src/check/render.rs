@@ -1,14 +1,14 @@
-//! Reports as text for people.
+//! Renders reports as text.
 
 use std::fmt::Write as _;
 
 use super::report::{ChainLink, Place, Report};
 use crate::executor::is_operation_name;
 
-/// Gives a line of a source file, if it is at hand.
+/// Returns a line of a source file, if available.
 pub type SourceLines<'a> = dyn Fn(&str, u32) -> Option<String> + 'a;
 
-/// A report as text for people, ending with a newline.
+/// Renders a report, ending with a newline.
 pub fn render(report: &Report, source: &SourceLines<'_>) -> String {
     let mut text = format!("error[{}]: {}\n", report.kind.id(), report.message);
     let number = report.place.line.to_string();
@@ -78,7 +78,7 @@ fn excerpt(text: &mut String, place: &Place, width: usize, source: &SourceLines<
     }
 }
 
-/// All reports as text, with what was left out.
+/// Renders all reports, followed by the number of findings and of those omitted.
 pub fn render_all(reports: &[Report], further: u64, source: &SourceLines<'_>) -> String {
     let mut text: String = reports.iter().map(|report| render(report, source) + "\n").collect();
     let found = reports.len() as u64 + further;
@@ -86,7 +86,7 @@ pub fn render_all(reports: &[Report], further: u64, source: &SourceLines<'_>) ->
         let _ = writeln!(text, "--check found {found} error{}", if found == 1 { "" } else { "s" });
     }
     if further > 0 {
-        let _ = writeln!(text, "{further} of them are not shown: correct these first");
+        let _ = writeln!(text, "{further} of them are not shown; fix these first");
     }
     text
 }

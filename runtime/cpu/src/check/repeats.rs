@@ -1,14 +1,14 @@
-//! Accesses that a block's threads make again and again: what nothing new can come of is not looked at again.
+//! Skips repeated accesses of a block's threads, which cannot produce new findings.
 //!
-//! A read or write is a repeat if its thread made the same one in the same line before, neither the block's time nor
-//! the memory has changed since, no other thread of the block has touched the bytes in a way that conflicts, and the
-//! thread itself has not done the same from another line. Whoever of another block touched them meanwhile saw this one's
-//! mark and has reported what there was to report.
+//! A read or write is a repeat if the same thread made the same access at the same source line before, and since then
+//! neither the block's time nor the memory has changed, no other thread of the block has touched the bytes in a
+//! conflicting way, and the thread itself has not accessed them in the same way at another line. A thread of another
+//! block that touched the bytes in between saw the mark of the first access and has already reported any race.
 
-/// Entries of a table, each for the words of one residue.
+/// Entries of a table; a word's entry is its index modulo this.
 const ENTRIES: usize = 256;
 const WORD_BYTES: usize = 4;
-/// The widest access that is remembered.
+/// The widest access that is cached, in bytes.
 const WIDEST: usize = 16;
 
 /// A plain read or write.
@@ -23,11 +23,11 @@ pub(super) struct Access {
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     access: Access,
-    /// When it was made; entries of other times are forgotten.
+    /// Time of the access; an entry is valid only at that time.
     time: u64,
 }
 
-/// The last accesses of a block, or of one block after another.
+/// Cache of the last accesses of a block; reused for later blocks.
 #[derive(Debug)]
 pub(super) struct Repeats {
     reads: Box<[Entry; ENTRIES]>,
@@ -43,7 +43,7 @@ impl Default for Repeats {
 }
 
 impl Repeats {
-    /// Forgets all.
+    /// Invalidates all entries.
     #[inline(always)]
     pub(super) fn forget(&mut self) {
         self.time += 1;
@@ -56,8 +56,8 @@ impl Repeats {
         entry.access == *access && entry.time == self.time
     }
 
-    /// Before an access is looked at: what can be no repeat after it. `writes` says so of a plain one; `None` is an
-    /// atomic or another kind.
+    /// Invalidates the entries that conflict with an access that is about to be checked. `writes` distinguishes plain
+    /// reads and writes; `None` is an atomic or another kind.
     pub(super) fn touch(
         &mut self,
         address: usize,
@@ -77,7 +77,7 @@ impl Repeats {
                 let entry = &mut table[position];
                 let Access { address: start, bytes: length, .. } = entry.access;
                 let overlaps = start < end && address < start + usize::from(length);
-                // Of the same kind there is a new last one; of the other kind only the own ones stay.
+                // An access of the same kind replaces the entry; of the other kind, only the own thread's entries stay.
                 if overlaps && (writes != Some(!is_write) || entry.access.thread != thread) {
                     entry.time = 0;
                 }
@@ -85,7 +85,7 @@ impl Repeats {
         }
     }
 
-    /// Remembers an access that found nothing.
+    /// Adds an access without findings.
     pub(super) fn add(&mut self, access: Access, writes: bool) {
         if usize::from(access.bytes) <= WIDEST {
             let table = if writes { &mut self.writes } else { &mut self.reads };
@@ -112,7 +112,7 @@ mod tests {
         Access { address, location: 7, bytes, thread: 3 }
     }
 
-    /// One that was made as a read and as a write.
+    /// A cache that holds the access both as a read and as a write.
     fn made(access: Access) -> Repeats {
         let mut repeats = Repeats::default();
         repeats.add(access, READ);
@@ -120,7 +120,7 @@ mod tests {
         repeats
     }
 
-    /// Whether a read and a write are repeats after another access was looked at.
+    /// Whether a read and a write still count as repeats after another access.
     fn after(
         made_bytes: (usize, u16),
         other: (usize, usize),
@@ -166,12 +166,12 @@ mod tests {
     #[test]
     fn an_access_ends_what_it_overlaps() {
         let (other, own) = (4, 3);
-        // Another thread's of either kind, and atomics of any thread, end both.
+        // Accesses by another thread of either kind, and atomics by any thread, invalidate both.
         for writes in [Some(READ), Some(WRITE), None] {
             assert_eq!(after((AT, 4), (AT, 4), other, writes), [false; 2], "{writes:?}");
         }
         assert_eq!(after((AT, 4), (AT, 4), own, None), [false; 2]);
-        // An own one ends those of its kind.
+        // The thread's own access invalidates the entry of its kind.
         assert_eq!(after((AT, 4), (AT, 4), own, Some(READ)), [false, true]);
         assert_eq!(after((AT, 4), (AT, 4), own, Some(WRITE)), [true, false]);
     }
@@ -182,13 +182,13 @@ mod tests {
         assert!(ends((AT, 4), (AT + 3, 1)));
         assert!(!ends((AT, 4), (AT + 4, 1)));
         assert!(!ends((AT + 4, 4), (AT, 4)));
-        // In the middle of a wide one, and around a narrow one.
+        // Inside a wide access, and around a narrow one.
         assert!(ends((AT, 16), (AT + 13, 1)));
         assert!(ends((AT + 9, 1), (AT, 16)));
         assert!(!ends((AT + 9, 1), (AT, 9)));
-        // More than the tables have entries.
+        // An access with more words than a table has entries.
         assert!(ends((AT + 2000, 4), (AT, 4096)));
-        // Words of one entry are told apart.
+        // Different words that share an entry are distinguished.
         assert!(!ends((AT, 4), (AT + WORD_BYTES * ENTRIES, 4)));
     }
 

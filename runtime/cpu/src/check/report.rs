@@ -1,4 +1,4 @@
-//! What was found: `explain` makes reports, `render` writes them as text.
+//! Reports: `explain` creates them, `render` turns them into text.
 
 pub use gridlet_artifact::cpu::findings::Kind;
 use serde::Serialize;
@@ -6,41 +6,41 @@ use serde::Serialize;
 /// A line of a source file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Place {
-    /// As the manifest names it.
+    /// File name, as in the manifest.
     pub file: String,
-    /// From 1; 0 if unknown.
+    /// Line, from 1; 0 if unknown.
     pub line: u32,
 }
 
 /// A finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// What is wrong.
+    /// The kind of error.
     pub kind: Kind,
-    /// One line that says it.
+    /// One-line description.
     pub message: String,
-    /// Where.
+    /// Source line of the access.
     pub place: Place,
     /// The kernel.
     pub kernel: String,
-    /// `thread_idx` and `block_idx`, such as `thread 5 of block (1, 2, 0)`.
+    /// The thread, such as `thread 5 of block (1, 2, 0)`.
     pub thread: String,
-    /// What it did there.
+    /// The thread's action there.
     pub action: String,
-    /// For races and barriers: the other side.
+    /// For races and barriers: the other thread's access.
     pub other: Option<OtherAccess>,
-    /// What to do about it.
+    /// Advice on how to fix the error.
     pub help: String,
-    /// The launches that led there, the innermost first; empty if the host launched the kernel.
+    /// The launches that led to the kernel, innermost first; empty if the host launched it.
     pub chain: Vec<ChainLink>,
-    /// Launches of the chain that were left out, between the last and the one before it.
+    /// Number of launches omitted from the chain, just before its last link.
     pub chain_omitted: u32,
-    /// How often it was found at these lines.
+    /// Number of times found at these lines.
     pub count: u64,
 }
 
 impl Report {
-    /// Every place that it names, to show files by other names.
+    /// All places in the report, for renaming files.
     pub fn places_mut(&mut self) -> impl Iterator<Item = &mut Place> {
         let (other, others) = match &mut self.other {
             Some(other) => (Some(&mut other.place), other.chain.as_mut_slice()),
@@ -51,33 +51,33 @@ impl Report {
     }
 }
 
-/// The other side of a race or of a barrier.
+/// The other access in a race or at a barrier.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OtherAccess {
-    /// Where.
+    /// Source line of the access.
     pub place: Place,
     /// The kernel.
     pub kernel: String,
-    /// As [`Report::thread`].
+    /// The thread, as in [`Report::thread`].
     pub thread: String,
-    /// What it did there.
+    /// The thread's action there.
     pub action: String,
-    /// The launches that led there.
+    /// The launches that led to the kernel.
     pub chain: Vec<ChainLink>,
 }
 
 /// A launch by a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ChainLink {
-    /// The kernel that launched.
+    /// The launching kernel.
     pub kernel: String,
-    /// Where.
+    /// Source line of the launch.
     pub place: Place,
-    /// The thread that launched, as [`Report::thread`].
+    /// The launching thread, as in [`Report::thread`].
     pub thread: String,
 }
 
-/// The reports of a detector: each kind once a line.
+/// A detector's reports: one per kind and line.
 #[derive(Debug)]
 pub(super) struct Collection {
     limit: usize,
@@ -107,7 +107,7 @@ impl Collection {
         let same = |known: &&mut Report| {
             let other = |report: &Report| report.other.as_ref().map(|other| other.place.clone());
             let places = (&report.place, other(&report));
-            // A race is the same from either side.
+            // A race is the same seen from either side.
             let mirrored = report.other.as_ref().map(|other| other.place.clone())
                 == Some(known.place.clone())
                 && other(known).as_ref() == Some(&report.place);

@@ -1,50 +1,50 @@
-//! Shadow memory of one allocation: per byte whether it was written, per word who touched it last.
+//! Shadow memory of one allocation: which bytes are initialised, and which threads accessed each word last.
 //!
-//! Pages appear when they are first touched. A page has a word for each 4 bytes, until an access smaller than
-//! that makes it one for each byte.
+//! Pages are created on first use. A page has one word per 4 bytes, until a smaller access refines it to one word per
+//! byte.
 
 use std::ops::Range;
 
-/// Bytes of memory that a page shadows.
+/// Number of bytes that a page shadows.
 pub(super) const PAGE_BYTES: usize = 4096;
 const WORD_BYTES: usize = 4;
 
-/// Who touched a word.
+/// The last access of a word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mark {
-    /// The block and its time ([`super::order::Order::epoch`]); 0 if nobody did.
+    /// Block and time of the access ([`super::order::Order::epoch`]); 0 if none.
     pub(super) epoch: u32,
     pub(super) location: u32,
     pub(super) thread: u16,
     pub(super) atomic: bool,
 }
 
-/// Which of its bytes must have been written before an access.
+/// Which bytes of an access must be initialised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Needs {
-    /// None: it writes, or copies them as they are.
+    /// None: the access writes, or copies bytes unchanged.
     Nothing,
-    /// One of them: it reads a struct with its padding.
+    /// At least one: the access reads a struct, including its padding.
     AnyByte,
     EveryByte,
 }
 
-/// What an access does.
+/// Description of an access.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Touch {
     pub(super) mark: Mark,
     pub(super) needs: Needs,
     pub(super) writes: bool,
-    /// Of the blocks; marks of other generations are forgotten.
+    /// Current generation; marks of other generations are ignored.
     pub(super) generation: u32,
 }
 
-/// An access that conflicts with this one and is not ordered before it.
+/// An earlier access that conflicts with the current one and does not precede it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Conflict {
     pub(super) mark: Mark,
     pub(super) wrote: bool,
-    /// In the page.
+    /// Offset in the page.
     pub(super) byte: usize,
 }
 
@@ -56,7 +56,7 @@ enum Written {
     Bits(Box<[u64; PAGE_BYTES / 64]>),
 }
 
-/// The bits of bytes that share a word of [`Written::Bits`], and which word; none of no bytes.
+/// Index of the word of [`Written::Bits`] that contains the bytes, and their mask; `None` for an empty range.
 #[inline]
 fn mask(bytes: &Range<usize>) -> Option<(usize, u64)> {
     let (bit, count) = (bytes.start % 64, bytes.len());
@@ -68,11 +68,11 @@ fn mask(bytes: &Range<usize>) -> Option<(usize, u64)> {
 pub(super) struct Page {
     written: Written,
     generation: u32,
-    /// Bytes of a word: 4 or 1.
+    /// Whether a word is 1 byte instead of 4.
     fine: bool,
-    /// Empty until somebody writes.
+    /// Last writes; empty until the first write.
     writes: Vec<Mark>,
-    /// The last two reads, by different threads; empty until somebody reads.
+    /// The last two reads, by different threads; empty until the first read.
     reads: Vec<[Mark; 2]>,
 }
 
@@ -81,7 +81,7 @@ impl Page {
         Page { written: Written::Everything, ..Page::default() }
     }
 
-    /// Marks bytes as written.
+    /// Marks bytes as initialised.
     pub(super) fn set_written(&mut self, bytes: Range<usize>) {
         if bytes.len() == PAGE_BYTES {
             self.written = Written::Everything;
@@ -108,7 +108,7 @@ impl Page {
         }
     }
 
-    /// The first of the bytes that nobody wrote.
+    /// Offset of the first uninitialised byte.
     pub(super) fn first_unwritten(&self, mut bytes: Range<usize>, needs: Needs) -> Option<usize> {
         match (&self.written, needs) {
             (Written::Everything, _) | (_, Needs::Nothing) => None,
@@ -125,13 +125,13 @@ impl Page {
         }
     }
 
-    /// Those of the bytes that nobody wrote.
+    /// Offsets of the uninitialised bytes.
     pub(super) fn unwritten(&self, bytes: Range<usize>) -> impl Iterator<Item = usize> {
         let bytes = if let Written::Everything = self.written { 0..0 } else { bytes };
         bytes.filter(|byte| !self.is_written(*byte))
     }
 
-    /// Forgets that somebody wrote bytes.
+    /// Marks bytes as uninitialised.
     pub(super) fn set_unwritten(&mut self, bytes: Range<usize>) {
         if let Written::Everything = self.written {
             self.written = Written::Bits(Box::new([u64::MAX; PAGE_BYTES / 64]));
@@ -143,7 +143,7 @@ impl Page {
         }
     }
 
-    /// Forgets who touched the bytes.
+    /// Clears the marks of the bytes.
     pub(super) fn forget(&mut self, bytes: Range<usize>) {
         let words = self.words(bytes);
         for word in words {
@@ -156,7 +156,7 @@ impl Page {
         }
     }
 
-    /// The first access that is not ordered before what writes the whole page.
+    /// Finds an access that does not precede a write of the whole page.
     pub(super) fn unordered_use(
         &self,
         generation: u32,
@@ -173,7 +173,7 @@ impl Page {
         Some(Conflict { mark, wrote, byte: word * self.word_bytes() })
     }
 
-    /// Records an access and gives the first conflict. `ordered` says whether a mark is before the access.
+    /// Records an access and returns its first conflict. `ordered` tells whether a mark precedes the access.
     pub(super) fn touch(
         &mut self,
         bytes: Range<usize>,

@@ -1,11 +1,11 @@
-//! The detector by itself: events in, reports out.
+//! Tests the detector alone: events in, reports out.
 
 use std::sync::Arc;
 
 use super::*;
 use crate::abi::*;
 
-/// Of two shared variables.
+/// Static shared memory, with two shared variables.
 const STATIC: Range<usize> = 0x10_0000..0x10_0100;
 const OTHER: Range<usize> = 0x10_0200..0x10_0240;
 const DYNAMIC: Range<usize> = 0x10_1000..0x10_1000;
@@ -46,7 +46,7 @@ impl World {
         }
     }
 
-    /// Launches by the host into stream 0.
+    /// Launches a grid from the host into stream 0.
     fn start(&self, name: &str, grid: u32, block: u32) -> GridId {
         let id = self.detector.host_launch(self.kernel(name, grid, block), 0);
         self.detector.grid_started(id);
@@ -57,13 +57,13 @@ impl World {
         self.detector.block_started(grid, [index, 0, 0], STATIC.start, DYNAMIC)
     }
 
-    /// A block of a new grid with that many threads.
+    /// A block of a new one-block grid.
     fn one_block(&self, threads: u32) -> BlockCheck {
         let grid = self.start("k", 1, threads);
         self.block(grid, 0)
     }
 
-    /// The kinds and lines found, and for races the other line.
+    /// Kinds and lines of the findings, with the other line for races.
     fn found(&self) -> Vec<(Kind, u32, Option<u32>)> {
         let lines = |report: &Report| {
             (report.kind, report.place.line, report.other.as_ref().map(|other| other.place.line))
@@ -117,7 +117,7 @@ fn accesses_outside_memory_stop_the_grid() {
     };
     stop(&mut block, BUFFER + 1024, 4, 3);
     stop(&mut block, BUFFER - 8, 8, 4);
-    stop(&mut block, BUFFER + 1020, 8, 5); // Misaligned before it is out of bounds.
+    stop(&mut block, BUFFER + 1020, 8, 5); // Misalignment takes precedence over bounds.
     stop(&mut block, 0, 4, 6);
     stop(&mut block, 0x7000_0000, 4, 7);
     stop(&mut block, STATIC.end + 12, 4, 8);
@@ -306,7 +306,7 @@ fn what_lanes_knew_is_known_to_the_child() {
     world.assert_clean();
 }
 
-/// The first launch of thread 0 writes and so does the second; whether that is a race.
+/// Whether writes by the first two launches of thread 0 race.
 fn siblings_race(first: DeviceStream, second: DeviceStream) -> bool {
     let world = World::new();
     let mut parent = world.one_block(1);
@@ -396,7 +396,7 @@ fn the_hosts_waits_and_streams_order_grids() {
     ] {
         let world = World::new();
         let grid = world.start("first", 1, 1);
-        // Keeps the first grid in memory.
+        // Keeps the first grid from being forgotten.
         let other = world.detector.host_launch(world.kernel("other", 1, 1), 9);
         write(&mut world.block(grid, 0), 0, BUFFER, 2);
         world.detector.grid_ended(grid);
@@ -419,7 +419,7 @@ fn waits_and_streams_order_nothing_backwards() {
     write(&mut world.block(second, 0), 0, BUFFER, 2);
     read(&mut world.block(first, 0), 0, BUFFER, 3);
     assert_eq!(world.found(), [(Kind::Race, 3, Some(2))]);
-    // Launched after the wait, so not waited for.
+    // This grid is launched after the wait, which does not cover it.
     world.detector.host_waited(Some(0));
     let third = world.start("third", 1, 1);
     write(&mut world.block(third, 0), 0, BUFFER + 8, 4);
@@ -482,7 +482,7 @@ fn blocks_race_unless_all_is_atomic() {
     insta::assert_snapshot!(world.text());
 }
 
-/// Blocks write and count; the last reads what all wrote. Whether that is a race.
+/// Blocks write and count up; the last block reads all results. Whether that is a race.
 fn last_block_races(options: Options, fences: bool, barrier_after: bool) -> bool {
     let world = World::with(options);
     let counter = BUFFER + 512;
@@ -581,12 +581,12 @@ fn loops_that_do_something_may_go_on() {
     world.detector.allocated(address, 8192, Memory::Buffer, true);
     let mut block = world.one_block(1);
     for round in 0..10 * limit {
-        // Computes.
+        // Makes progress by computing.
         assert_eq!(block.poll(0, 2), Verdict::Continue);
         let _ = round;
     }
     for round in 0..10 * limit {
-        // Counts: what it looks at changes.
+        // Makes progress because the polled value changes.
         let _ = block.access(0, address, 8, ACCESS_ATOMIC, 4);
         words[0] = round;
         assert_eq!(block.poll(0, 5), Verdict::Continue);

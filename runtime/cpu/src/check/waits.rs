@@ -1,4 +1,4 @@
-//! Barriers that not all threads reach, and loops that wait for ever.
+//! Detects incomplete barriers and endless waiting loops.
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
@@ -6,13 +6,13 @@ use super::block::BlockCheck;
 use super::{Verdict, Waiting};
 use crate::abi::Location;
 
-/// Polls of a block between two looks at what the whole device does.
+/// Polls of a block between two updates of the device-wide count.
 const POLL_BATCH: u32 = 256;
 
-/// Addresses that a waiting loop may look at.
+/// Maximum number of addresses that a waiting loop may read.
 const WATCHED: usize = 4;
 
-/// Polls that changed nothing on the whole device, since the last that did.
+/// Counts polls since the last progress anywhere on the device.
 #[derive(Debug)]
 pub(super) struct Idle {
     polls: AtomicU64,
@@ -28,21 +28,21 @@ impl Idle {
         self.polls.store(0, Ordering::Relaxed);
     }
 
-    /// Adds idle polls; true if there were too many.
+    /// Adds idle polls and returns whether the limit was exceeded.
     fn add(&self, polls: u32) -> bool {
         let before = self.polls.fetch_add(u64::from(polls), Ordering::Relaxed);
         before + u64::from(polls) > self.limit
     }
 }
 
-/// Whether a thread only looks at the same memory again and again, and finds it unchanged.
+/// Detects that a thread repeatedly reads the same memory and finds it unchanged.
 #[derive(Debug, Default)]
 pub(super) struct Spinning {
     watched: [usize; WATCHED],
-    /// What was there once the thread seemed to wait.
+    /// The values read once the thread appears to be waiting.
     values: [Option<u64>; WATCHED],
     next: usize,
-    /// Since the last poll.
+    /// Accesses since the last poll.
     accesses: u32,
     progressed: bool,
     /// Polls without progress.
@@ -50,7 +50,7 @@ pub(super) struct Spinning {
 }
 
 impl Spinning {
-    /// An access that is about to happen, inside live memory. Gives whether the thread made progress.
+    /// An access inside live memory is about to happen. Returns whether the thread made progress.
     pub(super) fn accessed(&mut self, address: usize, bytes: u32, plain_write: bool) -> bool {
         self.accesses = self.accesses.saturating_add(1);
         if plain_write {
@@ -74,16 +74,16 @@ impl Spinning {
         new
     }
 
-    /// The thread did something else than wait.
+    /// The thread made progress.
     fn went_on(&mut self) {
         self.progressed = false;
         self.accesses = 0;
         self.idle = 0;
     }
 
-    /// A loop goes round that may wait. Gives whether the thread did anything but look.
+    /// A loop that may wait starts another iteration. Returns whether the thread made progress since the last one.
     fn polled(&mut self) -> bool {
-        // A loop that touches no memory computes.
+        // A loop that accesses no memory makes progress by computing.
         let progressed = self.progressed || self.accesses == 0;
         self.progressed = false;
         self.accesses = 0;
@@ -92,9 +92,9 @@ impl Spinning {
     }
 }
 
-/// What is in memory that the caller has found to be live, of a size that an atomic may have.
+/// Reads memory that the caller has checked to be live, of a size that an atomic can have.
 fn read(address: usize, bytes: u32) -> u64 {
-    // The provenance is that of an address that a kernel computed.
+    // A kernel computed the address, so its provenance is exposed.
     let pointer = std::ptr::with_exposed_provenance_mut::<u8>(address);
     // SAFETY: the range lies in a live allocation of the device and is aligned to its size, both checked by
     // `BlockCheck::access`; other threads may write it at the same time, hence atomics.
@@ -109,15 +109,15 @@ fn read(address: usize, bytes: u32) -> u64 {
     }
 }
 
-/// Who is at the barrier.
+/// Which threads have arrived at the barrier.
 #[derive(Debug)]
 pub(super) struct Arrivals {
     pub(super) threads: u32,
     pub(super) ended: u32,
     pub(super) first: Option<(u32, Location)>,
-    /// The first that is at another barrier than `first`.
+    /// The first thread to arrive at a different `sync_threads()` than `first`.
     pub(super) elsewhere: Option<(u32, Location)>,
-    /// Whether each thread is there.
+    /// Whether each thread has arrived.
     pub(super) present: Vec<bool>,
 }
 
@@ -136,7 +136,7 @@ impl Arrivals {
         self.ended += 1;
     }
 
-    /// The first thread that is not there.
+    /// The first thread that has not arrived.
     pub(super) fn absent(&self) -> Option<u32> {
         (0..self.threads)
             .zip(&self.present)
@@ -168,23 +168,24 @@ impl BlockCheck {
         self.arrivals.arrive(thread, location);
     }
 
-    /// All threads that have not ended have arrived and go on.
+    /// All live threads have arrived and continue.
     pub fn barrier_released(&mut self) {
-        if !self.said_barrier && (self.arrivals.ended > 0 || self.arrivals.elsewhere.is_some()) {
-            self.said_barrier = true;
+        if !self.reported_barrier && (self.arrivals.ended > 0 || self.arrivals.elsewhere.is_some())
+        {
+            self.reported_barrier = true;
             self.report_barrier();
         }
         self.arrivals.clear();
         self.order_by_barrier();
     }
 
-    /// The thread is at the head of a loop that ends by itself.
+    /// The thread is at the head of a loop that terminates by itself.
     pub fn turn(&mut self, thread: u32) {
         self.spinning(thread).went_on();
         self.progressed = true;
     }
 
-    /// The thread is at the head of a loop that may wait for ever.
+    /// The thread is at the head of a loop that may wait forever.
     pub fn poll(&mut self, thread: u32, location: Location) -> Verdict {
         self.progressed |= self.spinning(thread).polled();
         self.polls += 1;
@@ -197,7 +198,7 @@ impl BlockCheck {
             return Verdict::Continue;
         }
         if !self.detector.idle.add(POLL_BATCH) {
-            // Whoever is waited for may have no processor.
+            // The thread being waited for may need this processor.
             std::thread::yield_now();
             return Verdict::Continue;
         }
@@ -213,7 +214,7 @@ impl BlockCheck {
         });
         match warp {
             Some((thread, location)) => self.report_warp(thread, location),
-            None if self.said_barrier => {}
+            None if self.reported_barrier => {}
             None => {
                 for (thread, waiting) in waiting {
                     if let Waiting::Barrier(location) = waiting
@@ -222,7 +223,7 @@ impl BlockCheck {
                         self.arrivals.arrive(*thread, *location);
                     }
                 }
-                self.said_barrier = true;
+                self.reported_barrier = true;
                 self.report_barrier();
             }
         }

@@ -1,10 +1,11 @@
-//! Running a block: its threads as coroutines of one worker.
+//! Runs blocks: a worker executes their threads as coroutines.
 //!
-//! All kernel code runs inside coroutines, so that a trap or a fault can leave it without unwinding. A block
-//! takes one of three ways:
-//! - its kernel never waits: the image's `blocks` entry runs all threads of several blocks, in one coroutine;
-//! - the same with a seed: one coroutine calls the `thread` entry for each thread, in the seed's order;
-//! - its threads wait for each other, or a checker looks on: a coroutine for each thread.
+//! All kernel code runs inside coroutines, so that a trap or fault can leave it without unwinding. A block runs in one
+//! of three modes:
+//! - its threads never wait: one coroutine calls the image's `blocks` entry, which runs all threads of several blocks;
+//! - its threads never wait, and the device has a seed: one coroutine calls the `thread` entry for each thread in the
+//!   seed's order;
+//! - its threads wait for each other, or a checker is attached: one coroutine per thread.
 
 mod coroutines;
 mod one;
@@ -33,7 +34,7 @@ use crate::memory::AlignedBytes;
 use crate::seed::Random;
 use crate::stack::{KernelStack, StackPool};
 
-/// Threads of the largest block (CUDA C++ Programming Guide, Technical Specifications).
+/// Maximum threads in a block (CUDA C++ Programming Guide, Technical Specifications).
 pub(crate) const MAX_THREADS: usize = 1024;
 const MAX_WARPS: usize = MAX_THREADS / WARP_THREADS as usize;
 
@@ -48,13 +49,13 @@ pub(crate) struct Slot {
     geometry: UnsafeCell<Geometry>,
     /// The lowest address of its stack.
     stack_start: Cell<usize>,
-    /// What the thread gives to a warp operation, then what it gets.
+    /// The operand of the thread's current warp operation, then its result.
     pub(crate) value: Cell<u64>,
     pub(crate) operand: Cell<u32>,
-    /// Where it waits.
+    /// Where the thread waits.
     location: Cell<Location>,
     at_barrier: Cell<bool>,
-    /// Its last error in a call of the device runtime.
+    /// The thread's last device-runtime error.
     pub(crate) last_error: Cell<i32>,
 }
 
@@ -81,10 +82,10 @@ impl Slot {
     }
 }
 
-/// What hears of a block.
+/// The checker of a block, if any.
 type Check = Option<Box<dyn BlockHooks>>;
 
-/// How the block runs.
+/// How a block runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Serial,
@@ -106,12 +107,12 @@ impl Stop {
     }
 }
 
-/// Runs blocks on one worker, one at a time. Only that worker's thread touches it; kernel code reaches it
-/// through the callbacks while `run` is on the stack, so everything that changes is in a cell.
+/// Runs blocks on one worker, one at a time. Only that worker's thread uses it, but kernel code reaches it through the
+/// callbacks while `run` is on the stack, so all mutable state is in cells.
 pub(crate) struct Runner {
     pub(crate) shared: Arc<Shared>,
     pub(crate) worker: u32,
-    /// How many blocks wait on this worker for this runner's: see [`Runner::help_out`].
+    /// Number of suspended blocks below this runner on the worker's stack; see [`Runner::help_out`].
     pub(crate) depth: u32,
     inner: OnceCell<Box<Runner>>,
     stacks: RefCell<StackPool>,
@@ -126,43 +127,43 @@ pub(crate) struct Runner {
     block_number: Cell<u64>,
     threads: Cell<u32>,
     mode: Cell<Mode>,
-    /// Number of the thread that runs.
+    /// Number of the running thread.
     pub(crate) current: Cell<u32>,
-    /// Whether that is known, if the image loops over the threads.
+    /// Whether `current` is valid; in a `blocks` entry it may not be.
     knows_thread: Cell<bool>,
     alive: Cell<u32>,
     at_barrier: Cell<u32>,
     yielded: Cell<bool>,
     stop: Cell<Option<Stop>>,
-    /// Inside `resume`: for signal handlers.
+    /// Whether kernel code is running, inside `resume`; read by signal handlers.
     running: Cell<bool>,
-    /// The running thread asks for other grids to run first.
+    /// The running thread asks to let other grids run first.
     pub(crate) wants_help: Cell<bool>,
-    /// Of the block, once a thread launched into it.
+    /// The block's default stream, once a thread has launched into it.
     pub(crate) default_stream: Cell<Option<StreamId>>,
-    /// Parameter buffers handed out and not launched yet.
+    /// Parameter buffers handed out but not launched yet.
     #[expect(clippy::vec_box, reason = "grids move from list to list without being copied")]
     pub(crate) buffers: RefCell<Vec<Box<Grid>>>,
-    /// What hears of the block, on a device with a checker. Never borrowed while the thread may wait.
+    /// The block's checker, on a device with one. Never borrowed while the thread may wait.
     check: RefCell<Check>,
-    /// For the next launch from a kernel.
+    /// A grid for the next launch from a kernel.
     pub(crate) spare: Cell<Option<Box<Grid>>>,
     random: Cell<Option<Random>>,
 }
 
 thread_local! {
-    /// The runner whose block runs on this thread; null outside of workers.
+    /// The runner of the block that runs on this thread; null outside workers.
     static CURRENT: Cell<*const Runner> = const { Cell::new(ptr::null()) };
 }
 
-/// The runner of this thread. For signal handlers: does nothing but read.
+/// The runner of this thread. Safe in signal handlers: it only reads.
 #[inline(always)]
 pub(crate) fn current_runner<'a>() -> Option<&'a Runner> {
     // SAFETY: a worker sets the pointer for as long as the runner lives.
     unsafe { CURRENT.get().as_ref() }
 }
 
-/// Makes a runner this thread's, until the guard drops.
+/// Makes a runner the thread's current one until the guard drops.
 pub(crate) struct Active {
     before: *const Runner,
 }
@@ -230,7 +231,7 @@ impl Runner {
         self.slots.get_or_init(|| (0..MAX_THREADS).map(|_| Slot::new()).collect())
     }
 
-    /// The grid of the block that runs.
+    /// The running block's grid.
     pub(crate) fn grid(&self) -> &Grid {
         // SAFETY: set by `run` for as long as its blocks run; the scheduler keeps the grid until then.
         unsafe { &*self.grid.get() }
@@ -240,7 +241,7 @@ impl Runner {
         self.grid().tree.as_ref()
     }
 
-    /// Whether the block should end early, because its launch failed elsewhere.
+    /// Whether the block should end early because its launch failed elsewhere.
     pub(crate) fn is_stopped(&self) -> bool {
         self.tree().is_none_or(|tree| tree.is_stopped())
     }
@@ -264,7 +265,7 @@ impl Runner {
         self.shared_memory.borrow().first()
     }
 
-    /// Notes which thread is about to end the block, as far as the image says.
+    /// Records which thread is about to end the block, if the image reports it.
     pub(crate) fn note_thread(&self, thread: u32) {
         if self.mode.get() == Mode::Serial && thread < self.threads.get() {
             self.current.set(thread);
@@ -272,25 +273,25 @@ impl Runner {
         }
     }
 
-    /// Tells a checker something of the block, if there is one.
+    /// Reports an event to the block's checker, if any.
     #[inline(always)]
     pub(crate) fn tell<T>(&self, what: impl FnOnce(&mut dyn BlockHooks) -> T) -> Option<T> {
         let mut check = self.check.borrow_mut();
         check.as_mut().map(|check| what(check.as_mut()))
     }
 
-    /// What hears of the block.
+    /// The block's checker.
     pub(crate) fn check(&self) -> RefMut<'_, Check> {
         self.check.borrow_mut()
     }
 
-    /// Whether a checker hears of the block.
+    /// Whether the block has a checker.
     #[inline(always)]
     pub(crate) fn has_check(&self) -> bool {
         self.check.borrow().is_some()
     }
 
-    /// Whether the threads of the block are coroutines.
+    /// Whether each thread of the block has its own coroutine.
     pub(crate) fn has_threads(&self) -> bool {
         self.mode.get() == Mode::Threads
     }
@@ -331,7 +332,7 @@ impl Runner {
         }
     }
 
-    /// Sets what is known of a block that starts.
+    /// Initialises the runner for a block that is about to start.
     fn begin(&self, grid: &Grid, number: u64) {
         self.block.set(grid.block_index(number));
         self.block_number.set(number);
@@ -374,14 +375,14 @@ impl Runner {
         self.let_go();
     }
 
-    /// Shared memory and stacks for a block; the addresses of static and dynamic shared memory.
+    /// Reserves shared memory and stacks for a block; returns the addresses of static and dynamic shared memory.
     fn reserve(
         &self,
         kernel: &KernelDescriptor,
         dynamic_bytes: u32,
         stacks: usize,
     ) -> Option<(*mut u8, *mut u8)> {
-        // A checker finds accesses beyond the end only if nothing else is there.
+        // The checker detects an overrun of static shared memory only if unused bytes follow it.
         let gap = if self.shared.hooks.is_some() { RED_ZONE_BYTES } else { 0 };
         let static_bytes =
             (kernel.shared_span_bytes as usize + gap).next_multiple_of(SHARED_ALIGNMENT);
@@ -395,7 +396,7 @@ impl Runner {
         Some((first, first.wrapping_add(static_bytes)))
     }
 
-    /// Gives back what the block did not use up, and says that its default stream is complete.
+    /// Returns unused buffers and closes the block's default stream.
     fn let_go(&self) {
         let stream = self.default_stream.take();
         let mut buffers = self.buffers.borrow_mut();
@@ -411,7 +412,7 @@ impl Runner {
         }
     }
 
-    /// Ends the block's whole launch.
+    /// Fails the launch tree of the block.
     fn fail(&self, stop: Stop) {
         let Some(tree) = self.tree() else { return };
         let dim = |index: [u32; 3]| Dim3::new(index[0], index[1], index[2]);

@@ -1,8 +1,8 @@
-//! The functions that images call.
+//! The callbacks that images call.
 //!
-//! They run inside a coroutine that may be abandoned wherever it suspends, so none holds anything that drops
-//! across [`Runner::wait`], [`Runner::suspend`] or [`Runner::end`]. The checks and launches that do hold something are
-//! functions of their own that return first.
+//! Callbacks run inside a coroutine that may be abandoned wherever it suspends, so none may hold a value with a
+//! destructor across [`Runner::wait`], [`Runner::suspend`] or [`Runner::end`]. Checks and launches that hold such
+//! values are separate functions that return first.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_void};
@@ -21,7 +21,7 @@ use crate::hooks::{Variable, Verdict};
 use crate::printf;
 use crate::sync::lock;
 
-/// The table of every image.
+/// The callback table of every image.
 pub(crate) static CALLBACKS: Callbacks = Callbacks {
     shared_base,
     sync_threads,
@@ -52,7 +52,7 @@ pub(crate) static CALLBACKS: Callbacks = Callbacks {
     locals_end,
 };
 
-/// The runner that called. Kernel code runs under one only.
+/// The calling runner; kernel code always runs under one.
 #[inline(always)]
 pub(crate) fn runner<'a>() -> &'a Runner {
     match current_runner() {
@@ -61,10 +61,10 @@ pub(crate) fn runner<'a>() -> &'a Runner {
     }
 }
 
-/// Stack that callbacks need at most: a fault in one, which may hold a lock, could not be mended.
+/// Stack reserved for callbacks in bytes: a stack overflow in a callback that holds a lock could not be recovered.
 const ROOM: usize = 32 * 1024;
 
-/// The same for callbacks that lock something: a thread whose stack is nearly used up ends here.
+/// Like [`runner`], for callbacks that take a lock: ends the block if the thread's stack is nearly exhausted.
 pub(crate) fn runner_with_room<'a>(location: Location) -> &'a Runner {
     let runner = runner();
     let here = 0_u8;
@@ -74,7 +74,7 @@ pub(crate) fn runner_with_room<'a>(location: Location) -> &'a Runner {
     runner
 }
 
-/// The same for callbacks that lock something only if a checker looks on.
+/// Like [`runner_with_room`], for callbacks that take a lock only if a checker is attached.
 #[inline(always)]
 fn runner_to_check<'a>(location: Location) -> &'a Runner {
     let runner = runner();
@@ -147,7 +147,7 @@ unsafe extern "C-unwind" fn get_parameter_buffer(
     block_dim: *const [u32; 3],
     shared_bytes: u32,
 ) -> *mut u8 {
-    // SAFETY: the ABI says that both point to three integers.
+    // SAFETY: per the ABI, both point to three integers.
     let (grid_dim, block_dim) = unsafe { (grid_dim.read(), block_dim.read()) };
     runner_with_room(0).parameter_buffer(descriptor, grid_dim, block_dim, shared_bytes)
 }
@@ -162,7 +162,7 @@ unsafe extern "C-unwind" fn launch_device(buffer: *mut u8, stream: u64, location
 unsafe extern "C-unwind" fn stream_create(handle: *mut u64) -> i32 {
     let runner = runner_with_room(0);
     let created = runner.shared.lock().create_stream(runner.node.get());
-    // SAFETY: the ABI says that it points to a handle.
+    // SAFETY: per the ABI, it points to a handle.
     unsafe { handle.write(created) };
     0
 }
@@ -187,7 +187,7 @@ unsafe extern "C-unwind" fn free(address: *mut u8, location: Location) {
 
 unsafe extern "C-unwind" fn printf(format: *const c_char, arguments: *const u8) -> i32 {
     let runner = runner_with_room(0);
-    // SAFETY: the ABI says that the format is a string and the arguments are packed for it.
+    // SAFETY: per the ABI, the format is a string and the arguments are packed for it.
     let (text, count) = unsafe { printf::format(format, arguments) };
     printf::write(&mut lock(&runner.shared.output), &text);
     count
@@ -216,7 +216,7 @@ unsafe extern "C-unwind" fn global_timer() -> u64 {
     nanoseconds()
 }
 
-/// Since 1970; 0 on a clock that is before.
+/// Nanoseconds since 1970; 0 if the clock is set earlier.
 fn nanoseconds() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
@@ -277,9 +277,9 @@ unsafe extern "C-unwind" fn locals_end(count: u32) {
     runner.tell(|check| check.on_locals_end(runner.current.get(), count));
 }
 
-/// A string of an image.
+/// Reads a string of an image.
 fn text<'a>(of_image: *const c_char) -> Cow<'a, str> {
-    // SAFETY: the ABI says that it is a string; it is a constant of the image, which runs.
+    // SAFETY: per the ABI, it is a string; it is a constant of the running image.
     unsafe { CStr::from_ptr(of_image) }.to_string_lossy()
 }
 
@@ -297,7 +297,7 @@ unsafe extern "C-unwind" fn assert_fail(
     runner.end(FaultKind::Trap, location)
 }
 
-/// Prints what CUDA prints (CUDA C++ Programming Guide, Assertion), where `printf` prints.
+/// Prints CUDA's message (CUDA C++ Programming Guide, Assertion) to the output of `printf`.
 fn fail_assertion(runner: &Runner, message: &str, file: &str, line: u32, function: &str) {
     let position = runner.position();
     let triple = |[x, y, z]: [u32; 3]| format!("[{x},{y},{z}]");

@@ -1,4 +1,4 @@
-//! Grids while they wait and run.
+//! Waiting and running grids.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,15 +12,15 @@ use crate::memory::AlignedBytes;
 use crate::seed::Permutation;
 use crate::sync::lock;
 
-/// Alignment of a parameter buffer, by the contract of `cudaGetParameterBuffer` and of [`crate::abi::Entry`].
+/// Alignment of a parameter buffer in bytes, as `cudaGetParameterBuffer` and [`crate::abi::Entry`] require.
 const PARAMETER_ALIGNMENT: usize = 64;
 
-/// What a launch of the host and all that comes of it have in common.
+/// State shared by a launch from the host and all its descendants.
 #[derive(Debug)]
 pub(crate) struct Tree {
-    /// Kept loaded.
+    /// Keeps the image loaded.
     pub(crate) image: Arc<CpuImage>,
-    /// Set once: what has not started does not start, what runs leaves at its next callback.
+    /// Once set, no grid of the tree starts, and running ones stop at their next callback.
     stopped: AtomicBool,
     failure: Mutex<Option<Box<CpuFault>>>,
 }
@@ -30,13 +30,13 @@ impl Tree {
         Tree { image, stopped: AtomicBool::new(false), failure: Mutex::new(None) }
     }
 
-    /// Ends the tree. The first reason counts.
+    /// Fails the tree; only the first fault is kept.
     pub(crate) fn fail(&self, fault: CpuFault) {
         lock(&self.failure).get_or_insert_with(|| Box::new(fault));
         self.stopped.store(true, Ordering::Release);
     }
 
-    /// Ends it without a reason of its own: what it follows has failed.
+    /// Stops the tree without a fault, because an earlier launch in its stream failed.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
     }
@@ -56,7 +56,7 @@ impl Tree {
     }
 }
 
-/// What the threads of a grid read: written before the launch, constant from then on. Reused.
+/// Data that the grid's threads read: written before the launch, constant afterwards. Reused.
 #[derive(Debug)]
 pub(crate) struct Grid {
     pub(crate) id: GridId,
@@ -64,18 +64,18 @@ pub(crate) struct Grid {
     pub(crate) grid_dim: [u32; 3],
     pub(crate) block_dim: [u32; 3],
     pub(crate) shared_bytes: u32,
-    /// Blocks in all.
+    /// Total number of blocks.
     pub(crate) blocks: u64,
     /// Order of the blocks.
     pub(crate) order: Permutation,
     pub(crate) location: Location,
     pub(crate) launched_by: LaunchOrder,
-    /// `None` while the grid is spare.
+    /// `None` while the grid is a spare.
     pub(crate) tree: Option<Arc<Tree>>,
     pub(crate) parameters: AlignedBytes,
 }
 
-// SAFETY: the descriptor is a constant of the image, which the tree keeps loaded; the rest is owned.
+// SAFETY: the descriptor is a constant of the image, which the tree keeps loaded; everything else is owned.
 unsafe impl Send for Grid {}
 
 impl Grid {
@@ -95,7 +95,7 @@ impl Grid {
         }
     }
 
-    /// Makes room for so many bytes of parameters; false if there is no memory.
+    /// Makes room for the parameters; false if out of memory.
     pub(crate) fn reserve_parameters(&mut self, bytes: u32) -> bool {
         let bytes = bytes as usize;
         if self.parameters.first().is_null() || self.parameters.bytes() < bytes {
@@ -118,12 +118,12 @@ impl Grid {
         kernel_name(self.kernel())
     }
 
-    /// Threads of a block.
+    /// Threads in a block.
     pub(crate) fn threads(&self) -> u32 {
         self.block_dim.iter().product()
     }
 
-    /// `block_idx` of a block, by its number in the order x, y, z.
+    /// `block_idx` of a block, by its number in x, y, z order.
     pub(crate) fn block_index(&self, number: u64) -> [u32; 3] {
         index_in(number, self.grid_dim)
     }
@@ -133,7 +133,7 @@ impl Grid {
         index_in(u64::from(number), self.block_dim)
     }
 
-    /// A fault of this grid, with nothing known of where.
+    /// A fault of this grid at an unknown place.
     pub(crate) fn fault(&self, kind: FaultKind) -> CpuFault {
         CpuFault {
             kind,
@@ -147,19 +147,19 @@ impl Grid {
     }
 }
 
-/// Position of an element of a box, counted in x, then y, then z.
+/// Index of an element in a box, by its number in x, y, z order.
 pub(crate) fn index_in(number: u64, extents: [u32; 3]) -> [u32; 3] {
     let (x, y) = (u64::from(extents[0]).max(1), u64::from(extents[1]).max(1));
-    // Each below its extent, so it fits.
+    // Each coordinate is below its extent, so it fits.
     [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
 }
 
-/// A grid's address, handed from the scheduler to a worker and back.
+/// Pointer to a grid, passed between the scheduler and workers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GridPointer(NonNull<Grid>);
 
-// SAFETY: a grid is written by one thread before its launch; from then on, until all its blocks have ended,
-// it is only read. Handing it on goes through the scheduler's lock.
+// SAFETY: one thread writes a grid before its launch; afterwards, until all its blocks have ended, it is only read.
+// The pointer is passed on under the scheduler's lock.
 unsafe impl Send for GridPointer {}
 
 impl GridPointer {
@@ -170,23 +170,23 @@ impl GridPointer {
     /// The grid.
     ///
     /// # Safety
-    /// It has blocks that have not ended, or it waits to start, for as long as the reference is used.
+    /// While the reference is in use, the grid must have blocks that have not ended, or must be waiting to start.
     pub(crate) unsafe fn get<'a>(self) -> &'a Grid {
-        // SAFETY: not freed by the caller's word, and not written from the launch on.
+        // SAFETY: the caller guarantees that it is not freed, and it is not written after the launch.
         unsafe { self.0.as_ref() }
     }
 
-    /// Takes it back.
+    /// Takes the grid back.
     ///
     /// # Safety
-    /// Nothing else uses any copy of the pointer from here on.
+    /// No copy of the pointer may be used afterwards.
     pub(crate) unsafe fn into_box(self) -> Box<Grid> {
-        // SAFETY: made by `new` from a box; the caller has the only copy in use.
+        // SAFETY: `new` made it from a box, and the caller guarantees that no other copy is in use.
         unsafe { Box::from_raw(self.0.as_ptr()) }
     }
 }
 
-/// Rules that a launch breaks, as the device runtime's error codes.
+/// Checks a launch's geometry; returns the device runtime's error code if it is invalid.
 pub(crate) fn geometry_error(
     grid: [u32; 3],
     block: [u32; 3],

@@ -1,4 +1,4 @@
-//! The heap of kernels: `malloc` and `free`.
+//! The device heap: `malloc` and `free` in kernels.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,14 +7,14 @@ use crate::abi::Location;
 use crate::fault::FaultKind;
 use crate::memory::Allocations;
 
-/// Most bytes that kernels of a device may have from `malloc` at a time: 1 GiB. A GPU's heap has 8 MiB unless it is
-/// set (`cudaLimitMallocHeapSize`, CUDA C++ Programming Guide, Heap Memory Allocation).
+/// Size of a device's `malloc` heap: 1 GiB. A GPU's default is 8 MiB (`cudaLimitMallocHeapSize`, CUDA C++ Programming
+/// Guide, Heap Memory Allocation).
 pub const HEAP_BYTES: u64 = 1 << 30;
 
-/// Of what `malloc` gives (there).
+/// Alignment of `malloc`'s result in bytes (same section).
 const ALIGNMENT: usize = 16;
 
-/// What kernels allocated and did not free.
+/// Live allocations of kernels.
 #[derive(Debug)]
 pub(crate) struct Heap {
     allocations: Allocations,
@@ -22,7 +22,7 @@ pub(crate) struct Heap {
 }
 
 impl Heap {
-    /// `checked`: whether a checker sees accesses.
+    /// `checked`: whether a checker is attached.
     pub(crate) fn new(checked: bool) -> Heap {
         Heap { allocations: Allocations::aligned(checked, ALIGNMENT), used: AtomicU64::new(0) }
     }

@@ -1,4 +1,4 @@
-//! The device runtime in software: what `cudaGetParameterBufferV2` and `cudaLaunchDeviceV2` do here.
+//! Software implementation of `cudaGetParameterBufferV2` and `cudaLaunchDeviceV2`.
 
 use super::block::Runner;
 use super::grid::geometry_error;
@@ -7,9 +7,9 @@ use super::scheduler::NestedLaunch;
 use crate::abi::{KernelDescriptor, Location};
 use crate::hooks::LaunchOrder;
 
-/// `cudaErrorInvalidValue`: not a buffer that is waiting to be launched.
+/// `cudaErrorInvalidValue`: not an unlaunched parameter buffer.
 const ERROR_INVALID_VALUE: i32 = 1;
-/// `cudaErrorInvalidConfiguration`: a grid or block that is zero or too large.
+/// `cudaErrorInvalidConfiguration`: an extent of the grid or block is zero or too large.
 pub(crate) const ERROR_INVALID_CONFIGURATION: i32 = 9;
 /// `cudaErrorLaunchPendingCountExceeded`: the pool of pending launches is full.
 pub(crate) const ERROR_PENDING_COUNT: i32 = 69;
@@ -17,7 +17,7 @@ pub(crate) const ERROR_PENDING_COUNT: i32 = 69;
 const ERROR_INVALID_FUNCTION: i32 = 98;
 /// `cudaErrorInvalidResourceHandle`: no such stream.
 pub(crate) const ERROR_INVALID_HANDLE: i32 = 400;
-/// `cudaErrorLaunchOutOfResources`: more shared memory than a block may have.
+/// `cudaErrorLaunchOutOfResources`: too much shared memory for a block.
 pub(crate) const ERROR_OUT_OF_RESOURCES: i32 = 701;
 
 /// Stream handles of the device runtime (CUDA C++ Programming Guide, Named Streams).
@@ -26,8 +26,8 @@ const STREAM_TAIL: u64 = 3;
 const STREAM_FIRE_AND_FORGET: u64 = 4;
 
 impl Runner {
-    /// A parameter buffer for a launch; null if the pool of pending launches is full. What is wrong with the
-    /// launch otherwise is told by the launch.
+    /// Returns a parameter buffer for a launch; null if the pool of pending launches is full. The launch itself reports
+    /// all other errors.
     pub(crate) fn parameter_buffer(
         &self,
         descriptor: *const KernelDescriptor,
@@ -45,7 +45,7 @@ impl Runner {
             Some(grid) => grid,
             None => self.shared.lock().spare_grid(),
         };
-        // SAFETY: one of the image's descriptors, or of an operation's.
+        // SAFETY: a known descriptor belongs to the image or to an operation.
         let bytes = if known { unsafe { (*descriptor).parameter_bytes } } else { 4096 };
         if !grid.reserve_parameters(bytes) {
             self.shared.lock().cancel_nested(grid);
@@ -58,14 +58,14 @@ impl Runner {
         grid.blocks = grid_dim.iter().map(|extent| u64::from(*extent)).product();
         let buffer = grid.parameters.first();
         self.buffers.borrow_mut().push(grid);
-        // The device itself writes the parameters of an operation.
+        // For an operation, the device itself writes the parameters.
         if !operations::is_operation(descriptor) {
             self.tell(|check| check.on_parameter_buffer(buffer as usize, bytes as usize));
         }
         buffer
     }
 
-    /// Launches what a buffer was asked for; gives a `cudaError`.
+    /// Launches the kernel that the buffer was requested for; returns a `cudaError`.
     pub(crate) fn launch(&self, buffer: *mut u8, stream: u64, location: Location) -> i32 {
         let mut buffers = self.buffers.borrow_mut();
         let Some(position) = buffers.iter().rposition(|grid| grid.parameters.first() == buffer)
@@ -104,13 +104,13 @@ impl Runner {
         let launch = NestedLaunch { parent: self.node.get(), launcher, order, grid };
         scheduler.launch_nested(launch, check.as_deref_mut(), &mut block_stream);
         self.default_stream.set(block_stream);
-        // For the next launch, since the lock is held.
+        // Fetched now for the next launch, because the lock is held.
         self.spare.set(Some(scheduler.spare_grid()));
         self.wants_help.set(self.shared.needs_help(self.depth));
         0
     }
 
-    /// What follows a launch: others may have to run first, or the block to stop.
+    /// After a launch, lets other grids run first if needed and leaves the kernel if the block must stop.
     pub(crate) fn after_launch(&self) {
         if self.wants_help.get() {
             self.suspend();
@@ -118,13 +118,13 @@ impl Runner {
         self.leave_if_stopped();
     }
 
-    /// Notes a `cudaError` as the running thread's last.
+    /// Records the running thread's last `cudaError`.
     pub(crate) fn error(&self, status: i32) -> i32 {
         self.slot(self.current.get()).last_error.set(status);
         status
     }
 
-    /// The running thread's last `cudaError`, which it forgets.
+    /// Returns and clears the running thread's last `cudaError`.
     pub(crate) fn take_last_error(&self) -> i32 {
         self.slot(self.current.get()).last_error.take()
     }

@@ -1,4 +1,4 @@
-//! Runs grids: from the launch by the host or a kernel to the end of the last block.
+//! Executes grids, from the launch by the host or a kernel to the end of the last block.
 
 mod block;
 mod callbacks;

@@ -1,4 +1,4 @@
-//! Copies and fills in streams: grids of one thread, whose kernels are here instead of in an image.
+//! Stream copies and fills: single-thread grids whose kernels are defined here instead of in an image.
 
 use std::ffi::c_char;
 use std::ptr;
@@ -12,13 +12,13 @@ use crate::abi::{
 };
 use crate::image::kernel_name;
 
-/// Parameters of an operation: to; from, or the byte; how many.
+/// Parameters of an operation: destination; source, or the fill byte; size in bytes.
 type Parameters = [u64; 3];
 
-/// A descriptor that never changes.
+/// A constant descriptor.
 struct Operation(KernelDescriptor);
 
-// SAFETY: nothing writes to it, and its name is a constant.
+// SAFETY: it is never written, and its name is a constant.
 unsafe impl Sync for Operation {}
 
 static COPY: Operation = operation(c"memcpy_async".as_ptr(), copy, copy_block);
@@ -37,12 +37,12 @@ const fn operation(name: *const c_char, thread: Entry, blocks: BlocksEntry) -> O
     })
 }
 
-/// Whether a descriptor is one of those here.
+/// Whether the descriptor is one of the operations here.
 pub(crate) fn is_operation(descriptor: *const KernelDescriptor) -> bool {
     ptr::eq(descriptor, &COPY.0) || ptr::eq(descriptor, &FILL.0)
 }
 
-/// The same by the name of its kernel. Kernels of programs have other names: these are built-ins.
+/// Whether the kernel name is an operation's. Program kernels have other names, because these are built-ins.
 pub(crate) fn is_operation_name(name: &str) -> bool {
     [&COPY, &FILL].iter().any(|operation| kernel_name(&operation.0) == name)
 }
@@ -66,7 +66,7 @@ pub(crate) unsafe extern "C-unwind" fn memset_async(
     stream: u64,
     location: Location,
 ) -> i32 {
-    // The low byte counts.
+    // Only the low byte counts.
     let byte = u64::from(value as u8);
     runner_with_room(location).operate(&FILL, [to as u64, byte, bytes], stream, location)
 }
@@ -83,16 +83,16 @@ impl Runner {
         if buffer.is_null() {
             return ERROR_PENDING_COUNT;
         }
-        // SAFETY: the buffer is large enough by the descriptor, and aligned to 64 bytes.
+        // SAFETY: by the descriptor, the buffer is large enough and aligned to 64 bytes.
         unsafe { buffer.cast::<Parameters>().write(parameters) };
         let status = self.launch(buffer, stream, location);
         self.after_launch();
         status
     }
 
-    /// Tells a checker of a range that is read or written.
+    /// Reports a range that is read or written to the checker.
     fn check_range(&self, address: u64, bytes: u64, kind: u32) {
-        /// An access says its size in 32 bits.
+        /// An access reports its size in 32 bits, so large ranges are split.
         const STEP: u64 = 1 << 20;
         if !self.is_watched() {
             return;
@@ -101,9 +101,9 @@ impl Runner {
         let mut done = 0;
         while done < bytes {
             let left = bytes - done;
-            // What goes over the end of its memory is told as one access across it.
+            // The last step spans the end, so that an overrun is reported as one access across it.
             let step = if left > 2 * STEP { STEP } else { left };
-            // SAFETY: it takes any address; at most two steps fit.
+            // SAFETY: `check_access` accepts any address; the size fits because it is at most two steps.
             unsafe {
                 check_access(
                     address.wrapping_add(done) as *const _,
@@ -116,7 +116,7 @@ impl Runner {
         }
     }
 
-    /// Whether a checker hears of accesses: images without checks do not tell who wrote what.
+    /// Whether to report accesses: only if the image is checked, because unchecked images do not report their writes.
     fn is_watched(&self) -> bool {
         self.shared.hooks.is_some() && self.tree().is_some_and(|tree| tree.image.is_checked())
     }
@@ -128,7 +128,7 @@ unsafe extern "C-unwind" fn copy(_: *const Geometry, parameters: *const u8) {
     let runner = runner();
     runner.check_range(from, bytes, ACCESS_READ);
     runner.check_range(to, bytes, ACCESS_WRITE);
-    // SAFETY: as right as the program is; a fault ends its grid.
+    // SAFETY: the program is responsible for the addresses; a fault ends its grid.
     unsafe { ptr::copy(from as *const u8, to as *mut u8, bytes as usize) };
     if runner.is_watched() {
         runner.tell(|check| check.on_copied(from as usize, to as usize, bytes as usize));
@@ -143,14 +143,14 @@ unsafe extern "C-unwind" fn fill(_: *const Geometry, parameters: *const u8) {
     unsafe { ptr::write_bytes(to as *mut u8, byte as u8, bytes as usize) };
 }
 
-/// The one block of one thread.
+/// Entry for the single block of one thread.
 unsafe extern "C-unwind" fn copy_block(geometry: *mut Geometry, parameters: *const u8, _: u64) {
-    // SAFETY: the same contract.
+    // SAFETY: the contract is the same.
     unsafe { copy(geometry, parameters) };
 }
 
-/// The one block of one thread.
+/// Entry for the single block of one thread.
 unsafe extern "C-unwind" fn fill_block(geometry: *mut Geometry, parameters: *const u8, _: u64) {
-    // SAFETY: the same contract.
+    // SAFETY: the contract is the same.
     unsafe { fill(geometry, parameters) };
 }

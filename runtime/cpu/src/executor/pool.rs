@@ -1,4 +1,4 @@
-//! The worker threads, and what they share.
+//! The worker threads and their shared state.
 
 use std::io::{self, Write};
 use std::os::unix::thread::JoinHandleExt;
@@ -18,45 +18,45 @@ use crate::level::Level;
 use crate::memory::Allocations;
 use crate::sync::lock;
 
-/// A worker that finds nothing to do looks again for so long before it sleeps, because waking takes longer.
+/// How long an idle worker looks for work before it sleeps, because waking up takes longer.
 const SPIN: Duration = Duration::from_micros(20);
-/// How often to try for the lock before sleeping, and how long to pause in between, in turns of a loop.
+/// Number of attempts to take the lock before sleeping, and the pause between attempts in loop iterations.
 const LOCK_TRIES: u32 = 50;
 const LOCK_PAUSE: u32 = 20;
-/// With an unbounded pool: a thread whose launch makes it more than so many pending lets others run first.
+/// With an unbounded pool: number of pending launches above which a launching thread lets other grids run first.
 const HELP_ABOVE: u64 = 4096;
-/// And goes on at so many.
+/// Number of pending launches at which such a thread continues.
 const HELP_UNTIL: u64 = 1024;
-/// Blocks that may wait on a worker for others to run.
+/// Maximum suspended blocks on a worker's stack.
 pub(crate) const MAX_DEPTH: u32 = 4;
-/// How long the end of a device waits for its workers.
+/// How long a closing device waits for its workers.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What the device, its streams and its workers share.
+/// State shared by the device, its streams and its workers.
 pub(crate) struct Shared {
     scheduler: Mutex<Scheduler>,
-    /// Workers without work wait here.
+    /// Idle workers wait here.
     work: Condvar,
-    /// Hosts that wait for a stream.
+    /// Host threads that wait for a stream wait here.
     done: Condvar,
-    /// Whether something is ready: looked at without the lock.
+    /// Whether a grid is ready; read without the lock.
     has_ready: AtomicBool,
-    /// Workers that look for something to do, and need not be woken.
+    /// Number of workers looking for work, which need not be woken.
     searching: AtomicU32,
     pub(crate) pending: Arc<Pending>,
     pub(crate) seed: Option<u64>,
-    /// Which entries of images run.
+    /// Which entries of images to run.
     pub(crate) level: Level,
     pub(crate) hooks: Option<Arc<dyn Hooks>>,
     pub(crate) limits: LaunchLimits,
     pub(crate) allocations: Allocations,
     pub(crate) heap: Heap,
-    /// Where `printf` goes; standard output if `None`.
+    /// Output of `printf`; standard output if `None`.
     pub(crate) output: Mutex<Option<Box<dyn Write + Send>>>,
     workers: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// The scheduler, locked. When it goes, whoever has something to do now is woken.
+/// The locked scheduler. Unlocking it wakes waiters that can proceed.
 pub(crate) struct Locked<'a> {
     shared: &'a Shared,
     guard: MutexGuard<'a, Scheduler>,
@@ -82,7 +82,7 @@ impl Drop for Locked<'_> {
         if self.shared.has_ready.load(Ordering::Relaxed) != has_ready {
             self.shared.has_ready.store(has_ready, Ordering::Relaxed);
         }
-        // One at a time: who wakes wakes the next. Who gives up searching looks once more before it sleeps.
+        // Wake one worker, which wakes the next. A worker that stops searching checks once more before it sleeps.
         let wants_worker = has_ready && self.shared.searching.load(Ordering::SeqCst) == 0;
         if wants_worker && self.guard.sleeping > 0 && !self.guard.waking {
             self.guard.waking = true;
@@ -125,7 +125,7 @@ impl Shared {
     }
 
     pub(crate) fn lock(&self) -> Locked<'_> {
-        // It is held for so short a time that sleeping takes longer.
+        // The lock is held so briefly that sleeping takes longer.
         for _ in 0..LOCK_TRIES {
             if let Some(locked) = self.try_lock() {
                 return locked;
@@ -149,7 +149,7 @@ impl Shared {
     /// Starts the workers.
     ///
     /// # Errors
-    /// The system's, if it gives no more threads.
+    /// The system's error if it cannot start another thread.
     pub(crate) fn start(self: &Arc<Self>, count: u32) -> io::Result<()> {
         signals::install();
         for index in 0..count {
@@ -162,7 +162,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Waits until `ready` says so of the scheduler, at most until `deadline` (`None`: for ever).
+    /// Waits until `ready` returns true, at most until `deadline` (`None`: forever).
     pub(crate) fn wait_until(
         &self,
         deadline: Option<Instant>,
@@ -188,14 +188,14 @@ impl Shared {
         }
     }
 
-    /// Makes workers leave kernels whose launch was stopped, even in a loop that calls nothing.
+    /// Makes workers leave kernels whose launch was stopped, even in a loop without callbacks.
     pub(crate) fn interrupt(&self) {
         for worker in &*lock(&self.workers) {
             signals::interrupt(worker.as_pthread_t());
         }
     }
 
-    /// Stops everything and ends the workers. One that cannot be stopped is left behind.
+    /// Stops all grids and joins the workers. Detaches any worker that cannot be stopped.
     pub(crate) fn close(&self) {
         {
             let mut scheduler = self.lock();
@@ -212,7 +212,7 @@ impl Shared {
                     workers.drain(..).partition(JoinHandle::is_finished);
                 *workers = left;
                 for worker in ended {
-                    // A worker that panicked has nothing to give back.
+                    // A panicked worker has no result.
                     let _ = worker.join();
                 }
                 if workers.is_empty() || Instant::now() > deadline {
@@ -231,7 +231,7 @@ impl Shared {
         depth < MAX_DEPTH && self.pending.unbounded().is_some_and(|n| n > HELP_ABOVE)
     }
 
-    /// Runs grids until few are pending.
+    /// Runs grids until few launches are pending.
     pub(crate) fn help(&self, runner: &Runner) {
         let mut scheduler = self.lock();
         while self.pending.unbounded().is_some_and(|pending| pending > HELP_UNTIL) {
@@ -245,8 +245,8 @@ impl Shared {
 }
 
 impl Shared {
-    /// Runs something of another grid than the one that waits for memory to change, since that may be what it waits
-    /// for. Not of the same grid: later blocks may wait for this one.
+    /// Runs blocks of another grid for a block that polls memory, because they may make the change that it waits for.
+    /// Excludes the same grid: its later blocks may wait for this one.
     pub(crate) fn help_other(&self, runner: &Runner, waiting: NodeId) {
         let claimed = self.lock().claim_except(runner.worker, Some(waiting));
         if let Some(work) = claimed {
@@ -257,19 +257,19 @@ impl Shared {
 }
 
 impl Shared {
-    /// Looks for something to do for a while.
+    /// Looks for work for a while.
     fn search(&self, worker: u32) -> Option<Work> {
         self.searching.fetch_add(1, Ordering::SeqCst);
         let start = Instant::now();
         let mut found = None;
         while found.is_none() && start.elapsed() < SPIN {
-            // Who does not get the lock at once is not needed.
+            // If the lock is contended, another thread is already at work on the queue.
             if self.has_ready.load(Ordering::Relaxed)
                 && let Some(mut scheduler) = self.try_lock()
             {
                 found = scheduler.claim(worker);
                 if found.is_some() {
-                    // Before the lock goes, which wakes another one if more is ready.
+                    // Before unlocking, which wakes another worker if more grids are ready.
                     self.searching.fetch_sub(1, Ordering::SeqCst);
                     return found;
                 }
@@ -281,7 +281,7 @@ impl Shared {
     }
 }
 
-/// A worker's life.
+/// Main loop of a worker.
 fn work(shared: &Arc<Shared>, index: u32) {
     let _alternate_stack = signals::AlternateStack::new();
     let runner = Box::new(Runner::new(Arc::clone(shared), index, 0));

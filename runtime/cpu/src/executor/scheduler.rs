@@ -1,14 +1,14 @@
-//! Which grid runs when: streams, joins, tail launches, the limit of pending launches.
+//! Decides which grid runs when: streams, joins, tail launches and the limit of pending launches.
 //!
-//! Every grid that was launched and has not ended is a [`Node`]. A node counts what it still waits for: 1 for
-//! its own blocks and 1 for each child that has not ended. At 0 its tail launches run, one after another, as
-//! children; then it has ended, its stream goes on and its parent counts one less.
+//! Every launched grid that has not ended is a [`Node`]. A node counts what it still waits for: 1 for its own blocks
+//! and 1 for each child that has not ended. When the count reaches 0, its tail launches run as children, one after
+//! another. Then the node has ended: its stream continues, and its parent's count drops by one.
 //!
-//! A node whose blocks have ended only joins its children. If nothing else hangs on it (no stream, no further
-//! tail launch) its parent adopts them: the node becomes a forwarding address, which goes away with the last
-//! child that names it as its parent. So a chain of any length takes the room of a few nodes.
+//! A node whose blocks have ended only joins its children. If nothing else depends on it (no stream, no further tail
+//! launch), its parent adopts them: the node becomes a forwarding address, which is removed with the last child that
+//! refers to it as its parent. So a chain of any length occupies only a few nodes.
 //!
-//! All of it is under one lock, which a worker takes once for several blocks.
+//! One lock protects all of this; a worker takes it once for several blocks.
 
 mod blocks;
 mod created;
@@ -31,18 +31,18 @@ use blocks::Blocks;
 pub(crate) type NodeId = usize;
 pub(crate) type StreamId = usize;
 
-/// Spare grids kept for reuse.
+/// Maximum spare grids kept for reuse.
 const MAX_SPARE: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// In a stream, or in the ready queue.
+    /// In a stream or in the ready queue.
     Waiting,
     /// Some of its blocks have started.
     Running,
     /// All its blocks have ended.
     Joining,
-    /// Its parent counts its children.
+    /// Replaced by its parent, which counts its children.
     Forwarded,
 }
 
@@ -50,15 +50,15 @@ enum Phase {
 struct Node {
     id: GridId,
     phase: Phase,
-    /// What counts this node; maybe a forwarding address. `None` for a launch of the host.
+    /// The node that counts this one, possibly a forwarding address. `None` for a launch from the host.
     parent: Option<NodeId>,
-    /// Nodes whose `parent` is this one.
+    /// Number of nodes whose `parent` is this one.
     references: u32,
     pending: u64,
     stream: Option<StreamId>,
-    /// Tail launches that wait: grids alone, since a grid may make any number of them.
+    /// Waiting tail launches: only their grids, because a grid may make any number of them.
     tails: VecDeque<Box<Grid>>,
-    /// Until its blocks have ended.
+    /// Present until its blocks have ended.
     grid: Option<GridPointer>,
     tree: Arc<Tree>,
     limit: Option<Arc<WorkerLimit>>,
@@ -66,15 +66,15 @@ struct Node {
     blocks: Blocks,
     /// Blocks that have not ended.
     blocks_left: u64,
-    /// What had to end before it could start.
+    /// The grid that ended before this one could start.
     after: Option<GridId>,
 }
 
-/// Bounds the workers that run grids at the same time.
+/// Limits the number of workers that run a partition's grids at the same time.
 #[derive(Debug)]
 pub(crate) struct WorkerLimit {
     pub(crate) most: u32,
-    /// Changed under the scheduler's lock only.
+    /// Modified only under the scheduler's lock.
     active: AtomicU32,
 }
 
@@ -88,63 +88,63 @@ impl WorkerLimit {
     }
 }
 
-/// What waits in a stream.
+/// An entry in a stream's queue.
 #[derive(Debug)]
 enum Entry {
     Grid(NodeId),
-    /// What is behind it waits for marks in other streams, so many of which were not reached; cancelling opens it.
+    /// Blocks the entries behind it until marks in other streams are reached; cancelling opens it.
     Gate(Gate),
 }
 
-/// Changed under the scheduler's lock only.
+/// Number of marks not reached yet. Modified only under the scheduler's lock.
 type Gate = Arc<AtomicU32>;
 
 #[derive(Debug, Default)]
 struct Stream {
     queue: VecDeque<Entry>,
     running: Option<NodeId>,
-    /// More may be launched into it.
+    /// Whether more may be launched into it.
     open: bool,
-    /// Of a stream of the host.
+    /// State of a host stream.
     host: Option<HostStream>,
 }
 
 #[derive(Debug, Default)]
 struct HostStream {
-    /// Launches and gates.
+    /// Number of launches and gates submitted.
     submitted: u64,
     finished: u64,
-    /// Launches alone.
+    /// Number of launches submitted.
     launched: Arc<AtomicU64>,
-    /// How many must have finished for somebody who waits; 0 if nobody does.
+    /// Number of finished entries that a host thread waits for; 0 if none waits.
     awaited: u64,
-    /// Of the first grid that failed since the last report; what waits behind it is dropped.
+    /// Fault of the first grid that failed since the last report; later entries of the stream are dropped.
     failure: Option<Box<CpuFault>>,
-    /// Trees that have not ended, in order, for cancelling.
+    /// Live trees in order, for cancelling.
     trees: VecDeque<Arc<Tree>>,
-    /// Points that were not reached, in order.
+    /// Points not reached yet, in order.
     marks: VecDeque<Point>,
 }
 
-/// A point that a stream will reach.
+/// A point that a stream has yet to reach.
 #[derive(Debug)]
 struct Point {
-    /// Of what was submitted, how much comes before it.
+    /// Number of submitted entries before it.
     after: u64,
     mark: Mark,
-    /// Gates that wait for it, each in that stream.
+    /// Gates that wait for it, with their streams.
     gates: Vec<(StreamId, Gate)>,
 }
 
-/// When the stream reached a point; empty before.
+/// When the stream reached a point; empty until then.
 pub(crate) type Mark = Arc<OnceLock<Instant>>;
 
-/// A mark, and where it was made.
+/// A mark and its stream.
 #[derive(Clone, Debug)]
 pub(crate) struct MarkIn {
     pub(crate) stream: StreamId,
     pub(crate) mark: Mark,
-    /// Launches into the stream: how many came before the mark, and their number now.
+    /// Number of launches into the stream before the mark, and its current counter.
     launches: u64,
     launched: Arc<AtomicU64>,
 }
@@ -168,11 +168,11 @@ pub(crate) struct NestedLaunch {
     pub(crate) grid: Box<Grid>,
 }
 
-/// Nested launches that have not started, reserved ones included.
+/// Nested launches that have not started, including reserved ones.
 #[derive(Debug)]
 pub(crate) struct Pending {
     count: AtomicU64,
-    /// At most so many; 0 is unbounded.
+    /// Maximum; 0 is unlimited.
     limit: AtomicU64,
 }
 
@@ -181,7 +181,7 @@ impl Pending {
         Pending { count: AtomicU64::new(0), limit: AtomicU64::new(limit) }
     }
 
-    /// Takes a place; false if all are taken.
+    /// Reserves a place; false if the pool is full.
     pub(crate) fn reserve(&self) -> bool {
         let limit = self.limit();
         let more = |count: u64| (limit == 0 || count < limit).then_some(count + 1);
@@ -200,7 +200,7 @@ impl Pending {
         self.limit.store(launches, Ordering::Relaxed);
     }
 
-    /// How many there are, if nothing bounds them.
+    /// The count, if the pool is unlimited.
     pub(crate) fn unbounded(&self) -> Option<u64> {
         (self.limit() == 0).then(|| self.count.load(Ordering::Relaxed))
     }
@@ -209,27 +209,27 @@ impl Pending {
 pub(crate) struct Scheduler {
     nodes: Slab<Node>,
     streams: Slab<Stream>,
-    /// The most nodes and streams that there ever were at a time.
+    /// Maximum number of nodes and of streams that ever existed at the same time.
     high_water: (usize, usize),
-    /// Streams that grids created, by grid and handle.
+    /// Streams created by grids, by grid and handle.
     created: BTreeMap<(NodeId, u64), StreamId>,
-    /// The next one's handle.
+    /// Handle of the next created stream.
     next_handle: u64,
     ready: VecDeque<NodeId>,
     #[expect(clippy::vec_box, reason = "grids move from list to list without being copied")]
     spare: Vec<Box<Grid>>,
     next_id: GridId,
-    /// How many tail launches wait.
+    /// Number of waiting tail launches.
     waiting_tails: usize,
     pending: Arc<Pending>,
     random: Option<Random>,
     hooks: Option<Arc<dyn Hooks>>,
     workers: u64,
-    /// A stream of the host went on: whoever waits for one should look.
+    /// Whether a host stream progressed, so that waiting host threads must check again.
     pub(crate) host_progress: bool,
-    /// Workers end.
+    /// Whether workers must exit.
     pub(crate) closing: bool,
-    /// Workers asleep, and whether one of them was woken and did not look yet.
+    /// Number of sleeping workers, and whether one was woken but has not checked yet.
     pub(crate) sleeping: u32,
     pub(crate) waking: bool,
 }
@@ -268,12 +268,12 @@ impl Scheduler {
         !self.ready.is_empty()
     }
 
-    /// Grids and streams that there are.
+    /// Number of live grids and streams.
     pub(crate) fn live(&self) -> (usize, usize) {
         (self.nodes.len() + self.waiting_tails, self.streams.len())
     }
 
-    /// The most grids and streams that there ever were at a time.
+    /// Maximum number of grids and of streams that ever existed at the same time.
     pub(crate) fn high_water(&self) -> (usize, usize) {
         self.high_water
     }
@@ -286,12 +286,12 @@ impl Scheduler {
 
     // ---- launching
 
-    /// A grid to fill.
+    /// A grid for a new launch.
     pub(crate) fn spare_grid(&mut self) -> Box<Grid> {
         self.spare.pop().unwrap_or_else(|| Box::new(Grid::spare()))
     }
 
-    /// Gives a grid whose launch was reserved back unlaunched.
+    /// Returns a grid whose launch was reserved but not made.
     pub(crate) fn cancel_nested(&mut self, grid: Box<Grid>) {
         self.pending.release();
         self.recycle(grid);
@@ -304,7 +304,7 @@ impl Scheduler {
         }
     }
 
-    /// Numbers a launch, and tells of it.
+    /// Numbers a launch and reports it to the checker.
     fn accept(
         &mut self,
         grid: &mut Grid,
@@ -341,7 +341,7 @@ impl Scheduler {
         }
     }
 
-    /// Adds the node of a launch that was accepted.
+    /// Adds the node of an accepted launch.
     fn add(
         &mut self,
         grid: Box<Grid>,
@@ -360,7 +360,7 @@ impl Scheduler {
             pending: 1,
             stream: None,
             tails: VecDeque::new(),
-            // A part of the workers is any of them, and one worker alone keeps the order.
+            // Any workers may make up a partition, and only a single queue preserves the block order.
             blocks: Blocks::new(&grid, self.workers, self.random.is_some() || limit.is_some()),
             blocks_left: grid.blocks,
             grid: Some(GridPointer::new(grid)),
@@ -372,7 +372,7 @@ impl Scheduler {
         node
     }
 
-    /// Adds the node of a nested launch that was accepted.
+    /// Adds the node of an accepted nested launch.
     fn add_nested(&mut self, grid: Box<Grid>, parent: NodeId) -> NodeId {
         let tree = Arc::clone(&self.nodes[parent].tree);
         let limit = self.nodes[parent].limit.clone();
@@ -399,8 +399,8 @@ impl Scheduler {
         self.enter_stream(node, stream);
     }
 
-    /// Launches a grid for which a place was reserved. `block_stream`: the default stream of the
-    /// launching block, once it has one. `check`: what hears of that block.
+    /// Launches a grid with a reserved place. `block_stream`: the launching block's default stream, once created.
+    /// `check`: that block's checker.
     pub(crate) fn launch_nested(
         &mut self,
         launch: NestedLaunch,
@@ -442,7 +442,7 @@ impl Node {
         self.limit.as_ref().is_none_or(|limit| limit.is_free())
     }
 
-    /// Whether it does nothing but join its children, apart from its place in a stream.
+    /// Whether it only joins its children, apart from its place in a stream.
     fn may_forward(&self) -> bool {
         self.phase == Phase::Joining && self.tails.is_empty() && self.parent.is_some()
     }
@@ -452,7 +452,7 @@ impl Drop for Scheduler {
     fn drop(&mut self) {
         for (_, node) in self.nodes.iter_mut() {
             if let Some(grid) = node.grid.take() {
-                // SAFETY: the workers have ended; the node had the last copy.
+                // SAFETY: the workers have ended; the node had the only copy.
                 drop(unsafe { grid.into_box() });
             }
         }

@@ -1,8 +1,8 @@
-//! Signals of kernels: a fault ends the block that caused it, and the process lives.
+//! Signal handling: a fault in a kernel ends its block, but not the process.
 //!
-//! The handlers run on a stack of their own. If the signal came from a kernel's coroutine, they note why and make the
-//! coroutine return; everything else goes to whoever handled the signal before. [`interrupt`] uses a signal to leave
-//! a kernel that loops for ever: only while it is in the image's own code, where it can hold no lock.
+//! The handlers run on their own stack. If the signal came from a kernel's coroutine, they record the reason and leave
+//! the coroutine; all other signals go to the previous handler. [`interrupt`] uses a signal to leave a kernel that
+//! loops forever, but only while it executes the image's own code, which holds no lock.
 
 use std::ffi::{c_int, c_void};
 use std::mem;
@@ -13,29 +13,29 @@ use super::block::{Stop, current_runner};
 use crate::fault::FaultKind;
 use crate::memory::AlignedBytes;
 
-/// Faults, in the order of [`PREVIOUS`].
+/// Fault signals, in the order of [`PREVIOUS`].
 const FAULTS: [c_int; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
-/// Ignored unless somebody handles it, and used by few: urgent data on a socket.
+/// Urgent data on a socket: rarely used, and ignored by default.
 const INTERRUPT: c_int = libc::SIGURG;
 
-/// Bytes of a signal stack: a frame with the widest vector registers takes about 12 KiB.
+/// Size of a signal stack in bytes: a frame with the widest vector registers takes about 12 KiB.
 const STACK_BYTES: usize = 64 * 1024;
 
-/// Who handled the faults, and then the interrupt, before.
+/// Previous handlers of the fault signals and the interrupt.
 static PREVIOUS: OnceLock<[libc::sigaction; 5]> = OnceLock::new();
 
-/// Installs the handlers, once in the process.
+/// Installs the handlers once per process.
 pub(crate) fn install() {
     PREVIOUS.get_or_init(|| {
         // SAFETY: all zeros is a valid `sigaction`: the default action.
         let mut previous: [libc::sigaction; 5] = unsafe { mem::zeroed() };
         for (signal, previous) in FAULTS.into_iter().chain([INTERRUPT]).zip(&mut previous) {
-            // SAFETY: as above; the handler keeps to what a signal handler may do.
+            // SAFETY: as above; the handler is async-signal-safe.
             unsafe {
                 let mut action: libc::sigaction = mem::zeroed();
                 action.sa_sigaction = handle as *const () as usize;
                 action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
-                // No interrupt within a handler: one after another would use up the signal stack.
+                // Block interrupts within a handler, because nested ones would use up the signal stack.
                 libc::sigaddset(&mut action.sa_mask, INTERRUPT);
                 libc::sigaction(signal, &action, previous);
             }
@@ -44,10 +44,10 @@ pub(crate) fn install() {
     });
 }
 
-/// Asks a worker to leave the kernel that it runs, if its launch was stopped. Nothing happens if the worker is
-/// somewhere else at that moment: ask again.
+/// Asks a worker to leave its running kernel if the kernel's launch was stopped. Has no effect if the worker is
+/// executing other code at that moment; callers must retry.
 pub(crate) fn interrupt(worker: libc::pthread_t) {
-    // SAFETY: the caller holds the thread's handle, so the thread was not joined.
+    // SAFETY: the caller holds the thread's handle, so the thread has not been joined.
     unsafe { libc::pthread_kill(worker, INTERRUPT) };
 }
 
@@ -58,12 +58,12 @@ pub(crate) struct AlternateStack {
 }
 
 impl AlternateStack {
-    /// Gives this thread one; `None` if there is no memory (a stack overflow then ends the process).
+    /// Installs a signal stack for this thread; `None` if out of memory (a stack overflow then ends the process).
     pub(crate) fn new() -> Option<AlternateStack> {
         let bytes = AlignedBytes::new(STACK_BYTES, 16)?;
         let stack =
             libc::stack_t { ss_sp: bytes.first().cast(), ss_flags: 0, ss_size: STACK_BYTES };
-        // SAFETY: the bytes live until `drop` has put the former stack back.
+        // SAFETY: the bytes live until `drop` has restored the previous stack.
         unsafe {
             let mut before: libc::stack_t = mem::zeroed();
             (libc::sigaltstack(&stack, &mut before) == 0)
@@ -74,17 +74,17 @@ impl AlternateStack {
 
 impl Drop for AlternateStack {
     fn drop(&mut self) {
-        // SAFETY: what the thread had before.
+        // SAFETY: restores the thread's previous stack.
         unsafe { libc::sigaltstack(&self.before, ptr::null_mut()) };
     }
 }
 
-/// The handler of all of them.
+/// Handler of all the signals.
 unsafe extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: with SA_SIGINFO the system passes both, for the duration of the call.
     let left = unsafe { leave_kernel(signal, &*info, &mut *context.cast::<libc::ucontext_t>()) };
     if !left {
-        // SAFETY: the same arguments go on.
+        // SAFETY: the arguments are passed on unchanged.
         unsafe { pass_on(signal, info, context) };
     }
 }
@@ -126,13 +126,13 @@ unsafe fn leave_kernel(
         }
     };
     runner.note_signal(Stop { kind, location: 0, address });
-    // SAFETY: the stack pointer is within the coroutine, which `trap_at` checked; its frames hold nothing that must be
-    // dropped, and the registers are set as the crate asks.
+    // SAFETY: `trap_at` checked that the stack pointer is within the coroutine; its frames have no destructors, and the
+    // registers are set as corosensei requires.
     unsafe { set_registers(context, &trap.setup_trap_handler(|| ())) };
     true
 }
 
-/// Does what would have been done without us.
+/// Does what would have happened without this handler.
 unsafe fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let index = match signal {
         libc::SIGSEGV => 0,
@@ -142,21 +142,21 @@ unsafe fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_voi
         _ => 4,
     };
     let previous = PREVIOUS.get().map(|previous| &previous[index]);
-    // SAFETY: the system passes it. Codes above 0 are the kernel's own (sigaction(2)).
+    // SAFETY: the system passes it. Codes above 0 mean that the kernel raised the signal (sigaction(2)).
     let is_sent = unsafe { (*info).si_code } <= 0;
     match previous.map_or(libc::SIG_DFL, |previous| previous.sa_sigaction) {
         libc::SIG_DFL if signal == INTERRUPT => {}
-        // What somebody sent. A fault cannot be ignored: its instruction would run again for ever, and Linux would end
-        // the process.
+        // Ignore signals sent by a process. A fault cannot be ignored: its instruction would run again forever, and
+        // Linux would end the process.
         libc::SIG_IGN if signal == INTERRUPT || is_sent => {}
-        // The instruction runs again and has the default effect.
+        // The instruction runs again, this time with the default action.
         libc::SIG_DFL | libc::SIG_IGN => {
-            // SAFETY: puts the default action back.
+            // SAFETY: restores the default action.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
         }
         handler => {
             let with_info = previous.is_some_and(|p| p.sa_flags & libc::SA_SIGINFO != 0);
-            // SAFETY: a handler that the process had installed, called as its flags say.
+            // SAFETY: this handler was installed by the process, and is called according to its flags.
             unsafe {
                 if with_info {
                     let handler: unsafe extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) =
@@ -171,7 +171,7 @@ unsafe fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_voi
     }
 }
 
-/// Instruction and stack pointer.
+/// The instruction pointer and the stack pointer.
 #[cfg(target_arch = "x86_64")]
 fn position(context: &libc::ucontext_t) -> (usize, usize) {
     let registers = &context.uc_mcontext.gregs;
@@ -188,7 +188,7 @@ fn set_registers(context: &mut libc::ucontext_t, to: &corosensei::trap::TrapHand
     registers[libc::REG_RSI as usize] = to.rsi as i64;
 }
 
-/// Instruction and stack pointer.
+/// The instruction pointer and the stack pointer.
 #[cfg(target_arch = "aarch64")]
 fn position(context: &libc::ucontext_t) -> (usize, usize) {
     (context.uc_mcontext.pc as usize, context.uc_mcontext.sp as usize)

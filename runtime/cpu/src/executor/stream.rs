@@ -1,4 +1,4 @@
-//! Streams of the host.
+//! Host streams.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,10 +11,10 @@ use super::scheduler::{MarkIn, StreamId, WorkerLimit};
 use crate::error::{Error, Result};
 use crate::image::CpuKernel;
 
-/// How long a wait that timed out waits for the kernels that it stopped.
+/// How long a timed-out wait waits for the kernels that it stopped.
 const STOPPING: Duration = Duration::from_secs(2);
 
-/// A stream: what is launched into it runs in that order. Cheap to clone.
+/// A stream: its launches run in order. Cheap to clone.
 #[derive(Clone)]
 pub struct CpuStream {
     inner: Arc<Inner>,
@@ -38,12 +38,12 @@ impl CpuStream {
         CpuStream { inner: Arc::new(Inner { shared: Arc::clone(shared), id, limit }) }
     }
 
-    /// Launches a kernel and does not wait for it. `parameters` is the packed parameter buffer, as the manifest
-    /// lays it out; it is copied.
+    /// Launches a kernel without waiting for it. `parameters` is the packed parameter buffer, laid out as in the
+    /// manifest; it is copied.
     ///
     /// # Errors
-    /// [`Error::Launch`]: the grid, block or shared memory does not fit. [`Error::ParameterBytes`]: the buffer is not
-    /// of the kernel's size.
+    /// [`Error::Launch`]: the grid, block or shared memory exceeds a limit. [`Error::ParameterBytes`]: the buffer does not
+    /// have the kernel's size.
     pub fn launch(
         &self,
         kernel: &CpuKernel,
@@ -78,7 +78,7 @@ impl CpuStream {
         if !grid.reserve_parameters(kernel.parameter_bytes()) {
             return Err(Error::Memory { bytes: u64::from(kernel.parameter_bytes()) });
         }
-        // SAFETY: the buffer has room for the kernel's parameters, and nothing else has it.
+        // SAFETY: the buffer has room for the kernel's parameters, and nothing else uses it.
         unsafe {
             grid.parameters.first().copy_from_nonoverlapping(parameters.as_ptr(), parameters.len());
         }
@@ -93,38 +93,38 @@ impl CpuStream {
         Ok(())
     }
 
-    /// A mark after everything that was launched so far.
+    /// A mark after everything launched so far.
     pub fn mark(&self) -> CpuMark {
         let at = self.inner.shared.lock().mark(self.inner.id);
         CpuMark { shared: Arc::clone(&self.inner.shared), at }
     }
 
-    /// Lets what is launched from now on wait until other streams of the device have reached marks; does not wait
-    /// itself. [`CpuStream::cancel`] ends the waits, too.
+    /// Makes later launches wait until other streams of the device have reached marks; does not block.
+    /// [`CpuStream::cancel`] also ends these waits.
     pub fn wait_for(&self, marks: &[CpuMark]) {
         let shared = &self.inner.shared;
         let own = marks.iter().filter(|mark| Arc::ptr_eq(&mark.shared, shared));
         shared.lock().wait_for(self.inner.id, own.map(|mark| &mark.at));
     }
 
-    /// Whether all that was launched so far has ended, with all that came of it. Reports nothing.
+    /// Whether everything launched so far has ended, with all descendants. Reports no failure.
     pub fn is_done(&self) -> bool {
         let scheduler = self.inner.shared.lock();
         scheduler.finished(self.inner.id) == scheduler.submitted(self.inner.id)
     }
 
-    /// How many launches of the host into this stream and waits for other streams there were, and how many have ended.
+    /// Number of submitted entries (launches from the host and waits for other streams), and of those that have ended.
     pub fn progress(&self) -> (u64, u64) {
         let scheduler = self.inner.shared.lock();
         (scheduler.submitted(self.inner.id), scheduler.finished(self.inner.id))
     }
 
-    /// Waits until all that was launched so far has ended, with all that came of it.
+    /// Waits until everything launched so far has ended, with all descendants.
     ///
     /// # Errors
-    /// [`Error::Fault`]: a grid failed; what waited behind it in the stream did not run. It is told once,
-    /// and the stream can be used again. [`Error::TimedOut`]: what still ran was stopped. If even that did not
-    /// end it, [`CpuStream::is_done`] stays false.
+    /// [`Error::Fault`]: a grid failed; the launches behind it in the stream did not run. Each failure is reported once,
+    /// and the stream remains usable. [`Error::TimedOut`]: the remaining work was stopped. If it did not end even then,
+    /// [`CpuStream::is_done`] stays false.
     pub fn wait(&self, timeout: Duration) -> Result<()> {
         let (shared, id) = (&self.inner.shared, self.inner.id);
         let submitted = shared.lock().submitted(id);
@@ -138,14 +138,14 @@ impl CpuStream {
         failure.map_or(Ok(()), |fault| Err(Error::Fault(fault)))
     }
 
-    /// Tells a checker that all that was launched has ended.
+    /// Tells the checker that everything launched has ended.
     fn waited(&self) {
         if let Some(hooks) = &self.inner.shared.hooks {
             hooks.on_host_wait(self.inner.id);
         }
     }
 
-    /// Stops what was launched and has not ended. Gives whether it has ended now.
+    /// Stops all launches that have not ended. Returns whether all have ended now.
     pub fn cancel(&self) -> bool {
         let (shared, id) = (&self.inner.shared, self.inner.id);
         let (trees, submitted) = {
@@ -161,7 +161,7 @@ impl CpuStream {
             shared.interrupt();
             let soon = Instant::now() + Duration::from_millis(1);
             if shared.wait_until(Some(soon), |scheduler| scheduler.awaits(id, submitted)) {
-                // It was stopped on purpose.
+                // The failure is intended.
                 shared.lock().take_failure(id);
                 self.waited();
                 return true;
@@ -187,7 +187,7 @@ impl std::fmt::Debug for CpuMark {
 }
 
 impl CpuMark {
-    /// When the stream reached it, which this waits for; `None` if the time-out comes first. Reports no failure.
+    /// Waits for the stream to reach the mark and returns when it did; `None` after the timeout. Reports no failure.
     pub fn wait(&self, timeout: Duration) -> Option<Instant> {
         if let Some(reached) = self.at.mark.get() {
             return Some(*reached);

@@ -1,4 +1,4 @@
-//! Warp operations: the lanes that the mask names meet, then each gets its result.
+//! Warp operations: the lanes in the mask meet, then each gets its result.
 
 use std::cell::{Cell, RefCell};
 
@@ -10,7 +10,7 @@ use crate::abi::{
 /// `warp_size`.
 pub(crate) const WARP_THREADS: u32 = 32;
 
-/// What lanes meet for. Only lanes with the same operation and mask meet.
+/// The operation that lanes meet for. Only lanes with the same operation and mask meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WarpOperation {
     Sync,
@@ -25,16 +25,16 @@ struct Meeting {
     arrived: u32,
 }
 
-/// The lanes of a warp of the running block, a bit for each.
+/// The lanes of a warp of the running block, one bit each.
 #[derive(Debug)]
 pub(crate) struct Warp {
-    /// Can run.
+    /// Lanes that can run.
     pub(crate) ready: Cell<u32>,
-    /// Have not ended.
+    /// Lanes that have not ended.
     pub(crate) alive: Cell<u32>,
-    /// Wait at `sync_threads()`.
+    /// Lanes waiting at `sync_threads()`.
     pub(crate) at_barrier: Cell<u32>,
-    /// Let others run first.
+    /// Lanes that let others run first.
     pub(crate) yielded: Cell<u32>,
     meetings: RefCell<Vec<Meeting>>,
 }
@@ -50,7 +50,7 @@ impl Warp {
         }
     }
 
-    /// For a new block.
+    /// Resets the warp for a new block.
     pub(crate) fn start(&self, lanes: u32) {
         self.ready.set(0);
         self.alive.set(lanes);
@@ -59,7 +59,7 @@ impl Warp {
         self.meetings.borrow_mut().clear();
     }
 
-    /// Adds a lane to its meeting; gives the meeting if it is complete now.
+    /// Adds a lane to its meeting; returns the meeting if it is now complete.
     fn arrive(&self, operation: WarpOperation, mask: u32, lane: u32) -> Option<Meeting> {
         let mut meetings = self.meetings.borrow_mut();
         let position = meetings.iter().position(|m| m.operation == operation && m.mask == mask);
@@ -71,7 +71,7 @@ impl Warp {
         self.is_complete(&meetings[position]).then(|| meetings.swap_remove(position))
     }
 
-    /// A meeting that waits only for lanes that have ended.
+    /// Removes a meeting that waits only for lanes that have ended.
     fn next_complete(&self) -> Option<Meeting> {
         let mut meetings = self.meetings.borrow_mut();
         let position = meetings.iter().position(|meeting| self.is_complete(meeting))?;
@@ -84,8 +84,8 @@ impl Warp {
 }
 
 impl Runner {
-    /// The running thread takes part in a warp operation. Its value is in its slot, and so is its result
-    /// afterwards. (A mask without the own lane is not defined; here the lane takes part.)
+    /// Executes a warp operation for the running thread. The thread's slot holds its operand before and its result after
+    /// the call. (If the mask lacks the own lane, which is undefined behaviour, the lane takes part anyway.)
     pub(crate) fn warp_operation(&self, operation: WarpOperation, mask: u32, location: Location) {
         if !self.has_threads() {
             return;
@@ -95,14 +95,14 @@ impl Runner {
         match self.warps[warp as usize].arrive(operation, mask | 1 << lane, lane) {
             Some(meeting) => {
                 self.finish_meeting(warp, &meeting);
-                // It runs already.
+                // The current lane is already running.
                 self.make_ready(warp, meeting.arrived & !(1 << lane));
             }
             None => self.wait(location, false),
         }
     }
 
-    /// A lane has ended: nobody waits for it any more.
+    /// A lane has ended, so that no meeting waits for it any more.
     pub(crate) fn lane_ended(&self, warp: u32, lane: u32) {
         let this = &self.warps[warp as usize];
         this.alive.set(this.alive.get() & !(1 << lane));
@@ -113,8 +113,8 @@ impl Runner {
     }
 
     fn finish_meeting(&self, warp: u32, meeting: &Meeting) {
-        // The others "do not imply a memory barrier" (CUDA C++ Programming Guide, Warp Shuffle, Vote and Match
-        // Functions).
+        // The other operations "do not imply a memory barrier" (CUDA C++ Programming Guide, Warp Shuffle, Vote and
+        // Match Functions).
         if meeting.operation == WarpOperation::Sync {
             self.tell(|check| check.on_warp_sync(warp, meeting.arrived));
         }
@@ -128,7 +128,7 @@ impl Runner {
                 }
                 for lane in bits(meeting.arrived) {
                     let from = source_lane(mode, lane, slot(lane).operand.get());
-                    // A lane that takes no part has no value: the own one, as when there is no such lane.
+                    // A lane outside the operation has no value: use the own one, as for a lane out of range.
                     let from = if meeting.arrived & 1 << from == 0 { lane } else { from };
                     slot(lane).value.set(values[from as usize]);
                 }
@@ -151,7 +151,7 @@ impl Runner {
     }
 }
 
-/// The lane that a shuffle reads: the own one if there is none there (PTX ISA, `shfl.sync`, whose operand `b`
+/// The lane that a shuffle reads; the own lane if the source is out of range (PTX ISA, `shfl.sync`, whose operand `b`
 /// is taken modulo 32).
 fn source_lane(mode: u32, lane: u32, operand: u32) -> u32 {
     let operand = operand % WARP_THREADS;

@@ -1,4 +1,4 @@
-//! Coroutines: how kernel code starts, waits, goes on, and is left.
+//! Starting, suspending, resuming and abandoning kernel coroutines.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::fault::FaultKind;
 use crate::stack::KernelStack;
 
 impl Runner {
-    /// Suspends the running thread until something made it ready.
+    /// Suspends the running thread until an event makes it ready.
     #[inline(always)]
     pub(in crate::executor) fn wait(&self, location: Location, at_barrier: bool) {
         let slot = self.slot(self.current.get());
@@ -40,7 +40,7 @@ impl Runner {
         }
     }
 
-    /// Leaves the kernel for good if the block's threads have to stop.
+    /// Leaves the kernel for good if the block has to stop; cheap check of the block alone.
     #[inline(always)]
     pub(in crate::executor) fn leave_if_block_stopped(&self) {
         if self.stop.get().is_some() {
@@ -48,7 +48,7 @@ impl Runner {
         }
     }
 
-    /// Leaves the kernel for good if the block has to stop.
+    /// Leaves the kernel for good if the block or its launch has to stop.
     pub(in crate::executor) fn leave_if_stopped(&self) {
         if self.stop.get().is_some() {
             self.leave();
@@ -58,7 +58,7 @@ impl Runner {
         }
     }
 
-    /// Ends the block from within.
+    /// Ends the block from kernel code.
     pub(in crate::executor) fn end(&self, kind: FaultKind, location: Location) -> ! {
         self.set_stop(kind, location);
         self.leave()
@@ -68,21 +68,21 @@ impl Runner {
     #[inline(never)]
     fn leave(&self) -> ! {
         loop {
-            // The block's scheduler sees `stop` and abandons the coroutine.
+            // `run_threads` sees `stop` and abandons the coroutine.
             self.suspend();
         }
     }
 
     // ---- starting and resuming
 
-    /// Puts a coroutine into a slot.
+    /// Creates a coroutine in a slot.
     pub(super) fn start(&self, slot: &Slot, stack: KernelStack, body: impl FnOnce()) {
         slot.stack_start.set(stack.usable().0);
         slot.last_error.set(0);
         slot.location.set(0);
         let slot_pointer: *const Slot = slot;
-        // SAFETY: the runner keeps the stack, and everything that `body` refers to, until the coroutine has ended
-        // or was abandoned.
+        // SAFETY: the runner keeps the stack and everything that `body` refers to until the coroutine has ended or was
+        // abandoned.
         let coroutine = unsafe {
             Coroutine::with_stack_unchecked(stack, move |yielder: &Yielder<(), ()>, ()| {
                 (*slot_pointer).yielder.set(yielder);
@@ -94,7 +94,7 @@ impl Runner {
         unsafe { *slot.coroutine.get() = Some(coroutine) };
     }
 
-    /// Runs a slot's coroutine until it waits (false) or has ended (true).
+    /// Runs a slot's coroutine until it suspends (false) or ends (true).
     #[inline(always)]
     pub(super) fn resume(&self, slot: &Slot) -> bool {
         self.running.set(true);
@@ -106,7 +106,7 @@ impl Runner {
         self.running.set(false);
         match result {
             CoroutineResult::Return(()) => {
-                // SAFETY: it has ended, and its reference with the match above.
+                // SAFETY: the coroutine has ended, and the reference from the match above is dead.
                 unsafe { *slot.coroutine.get() = None };
                 true
             }
@@ -119,10 +119,10 @@ impl Runner {
         }
     }
 
-    /// Forgets a coroutine in the middle of what it does.
+    /// Discards a suspended coroutine.
     pub(super) fn abandon(&self, slot: &Slot) {
-        // SAFETY: it does not run. Its stack holds frames of the image, which have nothing to drop, and of
-        // callbacks, which hold nothing that drops while they suspend.
+        // SAFETY: the coroutine is not running. Its stack holds frames of the image, which have no destructors, and of
+        // callbacks, which hold nothing with a destructor while suspended.
         unsafe {
             if let Some(coroutine) = &mut *slot.coroutine.get() {
                 coroutine.force_reset();
@@ -131,7 +131,7 @@ impl Runner {
         }
     }
 
-    /// Runs waiting grids while this block waits, because too many are waiting.
+    /// Runs waiting grids while this block is suspended, because too many are pending.
     #[cold]
     #[inline(never)]
     fn help_out(&self) {
@@ -140,7 +140,7 @@ impl Runner {
         self.shared.help(inner);
     }
 
-    /// Runs blocks of another grid while all threads of this block only look at memory.
+    /// Runs blocks of another grid while all threads of this block only poll memory.
     #[cold]
     #[inline(never)]
     pub(super) fn help_other(&self) {
@@ -149,7 +149,7 @@ impl Runner {
         self.shared.help_other(inner, self.node.get());
     }
 
-    /// Runs blocks while this one's block waits.
+    /// The runner for blocks that run while this runner's block is suspended.
     fn inner(&self) -> &Runner {
         self.inner.get_or_init(|| {
             Box::new(Runner::new(Arc::clone(&self.shared), self.worker, self.depth + 1))
@@ -158,8 +158,8 @@ impl Runner {
 
     // ---- signals
 
-    /// What a signal handler needs to leave the kernel: whether the running coroutine's stack holds that
-    /// stack pointer, and its handler.
+    /// If the stack pointer is in the running coroutine's stack, the trap handler with which a signal handler can leave
+    /// the kernel.
     pub(in crate::executor) fn trap_at(
         &self,
         stack_pointer: usize,
@@ -172,7 +172,7 @@ impl Runner {
         slot.trap.get().filter(|trap| trap.stack_ptr_in_bounds(stack_pointer))
     }
 
-    /// Whether that address lies in the guard of the running coroutine's stack.
+    /// Whether the address is in the guard of the running coroutine's stack.
     pub(in crate::executor) fn is_guard(&self, address: usize) -> bool {
         let index = if self.has_threads() { self.current.get() as usize } else { 0 };
         // Nothing changes the pool while a coroutine runs.
@@ -184,19 +184,19 @@ impl Runner {
         self.slot(if self.has_threads() { self.current.get() } else { 0 }).stack_start.get()
     }
 
-    /// Remembers where the running thread of a checked image is, for faults that say no place.
+    /// Records the running thread's location, for faults that carry none.
     pub(in crate::executor) fn note_location(&self, location: Location) {
         self.slot(self.current.get()).location.set(location);
     }
 
-    /// From a signal handler: the block ends with that.
+    /// Ends the block, from a signal handler.
     pub(in crate::executor) fn note_signal(&self, stop: Stop) {
         if self.stop.get().is_none() {
             self.stop.set(Some(Stop { location: self.last_location(), ..stop }));
         }
     }
 
-    /// Near where the running thread is; 0 if that is not known.
+    /// The last recorded location of the running thread; 0 if unknown.
     fn last_location(&self) -> Location {
         let is_checked = self.has_threads() && self.shared.hooks.is_some();
         let slots = self.slots.get().filter(|_| is_checked);

@@ -1,4 +1,4 @@
-//! Blocks whose threads never wait: all of them in one coroutine.
+//! Runs blocks whose threads never wait, in one coroutine.
 
 use std::ptr;
 
@@ -9,11 +9,11 @@ use crate::abi::{BLOCK_BY_BLOCK, BlocksEntry, Geometry, KernelDescriptor};
 use crate::fault::FaultKind;
 use crate::seed::Permutation;
 
-/// Blocks that run before the next look at whether their launch was stopped.
+/// Number of blocks between two checks for whether the launch was stopped.
 const BLOCKS_IN_A_ROW: u64 = 64;
 
 impl Runner {
-    /// Runs blocks by the image's own loops.
+    /// Runs blocks with the image's `blocks` entry.
     pub(super) fn run_serially(&self, grid: &Grid, entry: BlocksEntry, work: &Work) {
         let kernel = grid.kernel();
         self.begin(grid, work.first);
@@ -29,8 +29,8 @@ impl Runner {
         let (mut first, end) = (work.first, work.first + work.count);
         let this: *const Runner = self;
         self.start(slot, self.stacks.borrow().get(0), move || {
-            // SAFETY: the runner and the grid outlive the blocks; the entry is the image's, called as the ABI
-            // says; nothing else uses the geometry until the coroutine has ended.
+            // SAFETY: the runner and the grid outlive the blocks; the entry belongs to the image and is called as the
+            // ABI specifies; nothing else uses the geometry until the coroutine has ended.
             unsafe {
                 let runner = &*this;
                 while first < end && !runner.is_stopped() {
@@ -45,7 +45,7 @@ impl Runner {
         while !self.resume(slot) && self.stop.get().is_none() {}
         self.abandon(slot);
         if let Some(stop) = self.stop.get() {
-            // SAFETY: the coroutine is gone. Its last word on the block, which the compiler may not keep back.
+            // SAFETY: the coroutine is gone. The volatile read keeps the compiler from reusing an earlier value.
             self.block.set(unsafe { ptr::read_volatile(&raw const (*geometry).block_idx) });
             self.fail(stop);
         }
@@ -89,9 +89,9 @@ impl Runner {
         self.abandon(slot);
     }
 
-    /// Sets the geometry of the block's first thread. Nothing runs there.
+    /// Sets the geometry of the block's first thread. No coroutine may be running.
     fn set_geometry(&self, geometry: *mut Geometry, grid: &Grid, dynamic_shared: *mut u8) {
-        // SAFETY: a slot's, which no coroutine uses now.
+        // SAFETY: the geometry belongs to a slot that no coroutine uses now.
         unsafe {
             geometry.write(Geometry {
                 thread_idx: [0; 3],

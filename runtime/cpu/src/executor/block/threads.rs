@@ -1,4 +1,4 @@
-//! A block whose threads wait for each other: a coroutine for each of them.
+//! Runs blocks whose threads wait for each other, with one coroutine per thread.
 
 use super::super::grid::Grid;
 use super::super::pool::MAX_DEPTH;
@@ -9,7 +9,7 @@ use crate::fault::FaultKind;
 use crate::hooks::Waiting;
 use crate::seed::Random;
 
-/// How often all threads of a block look in vain before another grid gets a turn.
+/// Number of rounds in which all threads of a block poll without progress before another grid gets a turn.
 const IDLE_ROUNDS: u32 = 1000;
 
 impl Runner {
@@ -40,7 +40,7 @@ impl Runner {
             let stack = self.stacks.borrow().get(thread as usize);
             let this: *const Runner = self;
             self.start(slot, stack, move || {
-                // SAFETY: as in `run_as_one`.
+                // SAFETY: as in `run_serially`.
                 unsafe {
                     let runner = &*this;
                     let thread = runner.current.get();
@@ -66,7 +66,7 @@ impl Runner {
                 if self.yielded.replace(false) {
                     self.wake_yielded();
                     idle_rounds += 1;
-                    // A checker reports such waits instead: nothing promises that they end.
+                    // A checker reports such waits instead, because no guarantee exists that they end.
                     if idle_rounds.is_multiple_of(IDLE_ROUNDS)
                         && self.depth < MAX_DEPTH
                         && self.shared.hooks.is_none()
@@ -81,7 +81,7 @@ impl Runner {
             self.current.set(thread);
             let slot = self.slot(thread);
             let mut ended = self.resume(slot);
-            // A thread that asked for help goes on at once.
+            // A thread that asked to let other grids run continues right after them.
             while !ended && self.stop.get().is_none() && self.wants_help.take() {
                 ended = self.resume(slot);
             }
@@ -99,7 +99,7 @@ impl Runner {
         }
     }
 
-    /// The next thread to run, no longer ready.
+    /// Picks the next thread to run and marks it as not ready.
     #[inline(always)]
     fn choose(&self) -> Option<u32> {
         let ready = self.ready_warps.get();
@@ -151,7 +151,7 @@ impl Runner {
         }
     }
 
-    /// No thread can go on.
+    /// Ends the block because no thread can make progress.
     fn stuck(&self) {
         let waiting = || {
             (0..self.threads.get()).filter(|thread| {
@@ -178,7 +178,7 @@ impl Runner {
 
     // ---- called from kernel code
 
-    /// `sync_threads()`. Inlined, as is all below it: after a switch each return is mispredicted.
+    /// `sync_threads()`. Inlined, like the functions below: after a stack switch, every return is mispredicted.
     #[inline(always)]
     pub(in crate::executor) fn barrier(&self, location: Location) {
         if !self.has_threads() {
@@ -190,7 +190,7 @@ impl Runner {
         let warp = &self.warps[(thread / WARP_THREADS) as usize];
         let bit = 1 << (thread % WARP_THREADS);
         if self.at_barrier.get() == self.alive.get() {
-            // The last one does not wait. The others of its warp may be ready from here on.
+            // The last thread to arrive does not wait. The others of its warp may become ready from here on.
             self.release_barrier();
             return;
         }
@@ -214,7 +214,7 @@ impl Runner {
 
     /// Lets the other threads run first.
     pub(in crate::executor) fn let_others_run(&self, location: Location) {
-        // With a checker nothing else than the block's threads gets a turn.
+        // With a checker, only the block's own threads get a turn.
         if !self.has_threads() || (self.alive.get() == 1 && self.has_check()) {
             return;
         }
@@ -226,13 +226,13 @@ impl Runner {
     }
 }
 
-/// Any of the bits that are set.
+/// Picks one of the set bits.
 fn pick(set: u32, random: &mut Random) -> u32 {
     let rotation = random.below(32) as u32;
     (set.rotate_right(rotation).trailing_zeros() + rotation) % 32
 }
 
-/// The next index in the order x, y, z.
+/// Advances an index in x, y, z order.
 fn advance(index: &mut [u32; 3], extents: [u32; 3]) {
     for (position, extent) in index.iter_mut().zip(extents) {
         *position += 1;

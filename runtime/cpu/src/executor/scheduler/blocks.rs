@@ -1,32 +1,32 @@
-//! The blocks of a grid that have not started, and how workers divide them.
+//! The blocks of a grid that have not started, and their distribution over the workers.
 
 use std::ops::Range;
 
 use super::super::grid::Grid;
 use crate::abi::{BLOCK_BY_BLOCK, NEEDS_THREADS};
 
-/// Threads that are worth the cost of taking them.
+/// Number of threads whose work outweighs the cost of claiming their blocks.
 const WORTHWHILE_THREADS: u64 = 4096;
-/// Blocks that a worker takes at most, so that a grid that is stopped ends soon.
+/// Maximum blocks that a worker claims at once, so that a stopped grid ends soon.
 const MAX_BLOCKS: u64 = 4096;
 
 /// Blocks that have not started.
 #[derive(Debug)]
 pub(super) struct Blocks {
     left: u64,
-    /// All of them, if nothing is divided.
+    /// All blocks, if they are not divided.
     whole: Range<u64>,
-    /// By worker, what it takes first. A grid that runs again then finds its data in the same worker's cache.
+    /// Each worker's preferred share. When a grid runs again, each worker finds its data in its cache.
     parts: Vec<Range<u64>>,
-    /// How many to take at least, if there are as many for each worker.
+    /// Minimum number of blocks to claim, if there are as many for each worker.
     least: u64,
 }
 
 impl Blocks {
-    /// The blocks of a grid, for so many workers. `in_order`: blocks with lower numbers start first.
+    /// Divides the grid's blocks among workers. `in_order`: blocks with lower numbers start first.
     pub(super) fn new(grid: &Grid, workers: u64, in_order: bool) -> Blocks {
         let flags = grid.kernel().flags;
-        // A block may wait for one before it, and may do any amount of work before it launches.
+        // A block may wait for an earlier one, and may do any amount of work before it launches.
         let waits = flags & NEEDS_THREADS != 0;
         let least = match waits || flags & BLOCK_BY_BLOCK != 0 {
             true => 1,
@@ -38,7 +38,7 @@ impl Blocks {
     fn divided(blocks: u64, workers: u64, least: u64) -> Blocks {
         let mut all = Blocks { left: blocks, whole: 0..blocks, parts: Vec::new(), least };
         if workers > 1 && blocks >= 2 * workers {
-            // As even as can be.
+            // Shares differ by at most one block.
             let start = |part: u64| blocks / workers * part + (blocks % workers).min(part);
             all.parts = (0..workers).map(|part| start(part)..start(part + 1)).collect();
             all.whole = 0..0;
@@ -46,13 +46,13 @@ impl Blocks {
         all
     }
 
-    /// How many have not started.
+    /// Number of blocks that have not started.
     pub(super) fn left(&self) -> u64 {
         self.left
     }
 
-    /// Takes some for a worker: enough to make the lock cheap, few enough that the workers end together. Empty
-    /// if none are left.
+    /// Claims blocks for a worker: enough to amortise the lock, few enough that all workers finish together. Empty if
+    /// none are left.
     pub(super) fn take(&mut self, worker: u32, workers: u64) -> Range<u64> {
         let length = |range: &Range<u64>| range.end - range.start;
         let own = worker as usize % self.parts.len().max(1);
@@ -72,13 +72,13 @@ impl Blocks {
             part.start += count;
             part.start - count..part.start
         } else {
-            // From the end that its worker comes to last.
+            // Take from the end that its own worker reaches last.
             part.end -= count;
             part.end..part.end + count
         }
     }
 
-    /// Drops what is left; gives how many.
+    /// Drops the remaining blocks and returns their number.
     pub(super) fn clear(&mut self) -> u64 {
         self.parts.clear();
         self.whole = 0..0;
@@ -90,7 +90,7 @@ impl Blocks {
 mod tests {
     use super::Blocks;
 
-    /// Workers take turns, each as often as `speeds` says; who took which blocks.
+    /// Runs workers in turns, each as often as `speeds` says; returns which worker claimed each block.
     fn taken(blocks: u64, least: u64, speeds: &[u32]) -> Vec<Option<usize>> {
         let workers = speeds.len() as u64;
         let mut left = Blocks::divided(blocks, workers, least);

@@ -1,12 +1,12 @@
-//! Streams that grids create.
+//! Streams created by grids.
 
 use super::{NodeId, Scheduler, Stream};
 
-/// Handles below are those of streams of a known kind, as in CUDA.
+/// Lower handles denote CUDA's predefined streams.
 pub(super) const FIRST_HANDLE: u64 = 16;
 
 impl Scheduler {
-    /// A stream of a grid whose blocks run; gives its handle, which no other stream ever has.
+    /// Creates a stream for a running grid and returns its handle, which is never reused.
     pub(in super::super) fn create_stream(&mut self, owner: NodeId) -> u64 {
         let handle = self.next_handle;
         self.next_handle += 1;
@@ -15,12 +15,12 @@ impl Scheduler {
         handle
     }
 
-    /// Whether a grid may launch into a stream.
+    /// Whether the grid owns the stream and may launch into it.
     pub(in super::super) fn has_stream(&self, owner: NodeId, handle: u64) -> bool {
         self.created.contains_key(&(owner, handle))
     }
 
-    /// Closes a stream, whose work goes on; false if the grid has none of that handle.
+    /// Closes a stream, whose pending work still runs; false if the grid has no stream with this handle.
     pub(in super::super) fn destroy_stream(&mut self, owner: NodeId, handle: u64) -> bool {
         let stream = self.created.remove(&(owner, handle));
         if let Some(stream) = stream {
@@ -29,7 +29,7 @@ impl Scheduler {
         stream.is_some()
     }
 
-    /// Closes what a grid did not destroy.
+    /// Closes the streams that a grid did not destroy.
     pub(super) fn close_created(&mut self, owner: NodeId) {
         while let Some((&(_, handle), _)) =
             self.created.range((owner, 0)..=(owner, u64::MAX)).next()

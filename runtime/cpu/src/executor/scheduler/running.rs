@@ -1,16 +1,16 @@
-//! What runs next, and what the end of a grid sets free.
+//! Claiming blocks to run, and completing grids.
 
 use std::sync::atomic::Ordering;
 
 use super::{NodeId, Phase, Scheduler, Work};
 
 impl Scheduler {
-    /// Blocks for a worker to run.
+    /// Claims blocks for a worker.
     pub(crate) fn claim(&mut self, worker: u32) -> Option<Work> {
         self.claim_except(worker, None)
     }
 
-    /// Blocks for a worker to run, of any grid but that one.
+    /// Claims blocks for a worker from any grid except `except`.
     pub(crate) fn claim_except(&mut self, worker: u32, except: Option<NodeId>) -> Option<Work> {
         loop {
             let position = self.choose(except)?;
@@ -76,7 +76,7 @@ impl Scheduler {
         })
     }
 
-    /// The blocks have ended.
+    /// Records that the blocks have ended.
     pub(crate) fn finish(&mut self, work: &Work) {
         let node = &mut self.nodes[work.node];
         if let Some(limit) = &node.limit {
@@ -88,7 +88,7 @@ impl Scheduler {
         }
     }
 
-    /// All blocks of a node have ended.
+    /// Records that all blocks of a node have ended.
     fn executed(&mut self, id: NodeId) {
         self.close_created(id);
         let node = &mut self.nodes[id];
@@ -100,14 +100,14 @@ impl Scheduler {
         node.pending -= 1;
         let ended = node.pending == 0;
         if let Some(grid) = grid {
-            // SAFETY: all blocks have ended, so no worker uses the grid, and the node had the last copy.
+            // SAFETY: all blocks have ended, so no worker uses the grid, and the node had the only copy.
             let grid = unsafe { grid.into_box() };
             self.recycle(grid);
         }
         if ended { self.complete(id) } else { self.forward(id) }
     }
 
-    /// A node waits for nothing more: runs its next tail launch, or ends it and all that this ends.
+    /// Continues a node that no longer waits: starts its next tail launch, or ends it and every ancestor it completes.
     fn complete(&mut self, mut id: NodeId) {
         loop {
             let node = &mut self.nodes[id];
@@ -117,7 +117,7 @@ impl Scheduler {
                 self.waiting_tails -= 1;
                 let tail = self.add_nested(grid, id);
                 self.nodes[tail].after = Some(after);
-                // The last one takes the node's place in its stream, so that the node need not stay.
+                // The last tail launch takes the node's place in its stream, so that the node can be removed.
                 if last
                     && self.hooks.is_none()
                     && self.nodes[id].may_forward()
@@ -152,7 +152,7 @@ impl Scheduler {
 
     // ---- joins
 
-    /// The node that counts for `id`: itself, or what it forwards to.
+    /// The node that counts for `id`: itself, or the node that it forwards to.
     fn resolve(&mut self, mut id: NodeId) -> NodeId {
         while self.nodes[id].phase == Phase::Forwarded
             && let Some(parent) = self.nodes[id].parent
@@ -164,7 +164,7 @@ impl Scheduler {
 
     /// Lets a node's parent adopt its children, if the node only joins them.
     pub(super) fn forward(&mut self, id: NodeId) {
-        // A checker wants to know each grid's end.
+        // A checker needs the end of each grid.
         if self.hooks.is_some() || !self.nodes[id].may_forward() {
             return;
         }
@@ -190,7 +190,7 @@ impl Scheduler {
         }
     }
 
-    /// Removes a node that nothing names, and what only it named.
+    /// Removes a node that has no references, and forwarding nodes that only it referenced.
     fn release(&mut self, id: NodeId) {
         let parent = self.nodes[id].parent;
         self.nodes.remove(id);

@@ -1,4 +1,4 @@
-//! Streams: what runs in them one after another, and what the host sees of it.
+//! Streams: sequential execution, and their progress as the host sees it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,19 +10,19 @@ use crate::fault::CpuFault;
 use crate::hooks::GridId;
 
 impl Scheduler {
-    /// A stream of the host.
+    /// Opens a host stream.
     pub(crate) fn open_host_stream(&mut self) -> StreamId {
         let host = Some(HostStream::default());
         self.add_stream(Stream { open: true, host, ..Stream::default() })
     }
 
-    /// The host will launch nothing more into the stream.
+    /// Closes a host stream to further launches.
     pub(crate) fn close_host_stream(&mut self, stream: StreamId) {
         self.streams[stream].open = false;
         self.drop_stream_if_done(stream);
     }
 
-    /// Nothing more will be launched into a block's default stream, or a created one.
+    /// Closes a block's default stream or a created stream to further launches.
     pub(crate) fn close_block_stream(&mut self, stream: StreamId) {
         self.streams[stream].open = false;
         let running = self.streams[stream].running;
@@ -45,8 +45,8 @@ impl Scheduler {
     }
 
     fn make_ready(&mut self, node: NodeId) {
-        // From the back comes the youngest, so that a tree of launches runs depth first and few of them wait;
-        // launches of the host keep their order.
+        // Nested launches run last in, first out, so that a tree of launches runs depth first and few launches wait;
+        // launches from the host keep their order.
         if self.nodes[node].parent.is_some() {
             self.ready.push_back(node);
         } else {
@@ -54,7 +54,7 @@ impl Scheduler {
         }
     }
 
-    /// The grid that a stream ran has ended, and so did all that came of it.
+    /// Advances a stream whose running grid has ended with all its descendants.
     pub(super) fn advance(&mut self, stream: StreamId, ended: GridId) {
         let this = &mut self.streams[stream];
         this.running = None;
@@ -71,11 +71,11 @@ impl Scheduler {
         self.go_on_all(open);
     }
 
-    /// One more of what was submitted to a stream has ended. Adds to `open` the streams whose first gate this opens.
+    /// Counts one more finished entry of a stream. Adds to `open` the streams whose first gate this opens.
     fn finish_one(&mut self, stream: StreamId, open: &mut Vec<StreamId>) {
         let Some(host) = &mut self.streams[stream].host else { return };
         host.finished += 1;
-        // Whoever waits for more than that sleeps on.
+        // A host thread that waits for a higher count keeps sleeping.
         let mut is_awaited = host.awaited != 0 && host.awaited <= host.finished;
         if is_awaited {
             host.awaited = 0;
@@ -89,7 +89,7 @@ impl Scheduler {
         self.host_progress |= is_awaited;
         for (stream, gate) in gates {
             let left = gate.load(Ordering::Relaxed);
-            // One that was opened before may be in a stream that is gone.
+            // A gate that was already opened may belong to a closed stream.
             if left == 0 {
                 continue;
             }
@@ -105,7 +105,7 @@ impl Scheduler {
 
     fn go_on_all(&mut self, mut open: Vec<StreamId>) {
         while let Some(stream) = open.pop() {
-            // Its gates end, which may open others.
+            // Opening a gate finishes its entry, which may open other gates.
             while let Some(Entry::Gate(gate)) = self.streams[stream].queue.front()
                 && gate.load(Ordering::Relaxed) == 0
             {
@@ -116,7 +116,7 @@ impl Scheduler {
         }
     }
 
-    /// A stream that runs nothing starts its next grid, unless a gate is before it.
+    /// Starts the next grid of an idle stream, unless a gate blocks it.
     fn go_on(&mut self, stream: StreamId, ended: Option<GridId>) {
         let this = &mut self.streams[stream];
         match this.queue.front() {
@@ -139,7 +139,7 @@ impl Scheduler {
         }
     }
 
-    /// Lets what is launched into a stream from now on wait for marks in other streams.
+    /// Makes later launches into a stream wait for marks in other streams.
     pub(crate) fn wait_for<'a>(
         &mut self,
         stream: StreamId,
@@ -151,7 +151,7 @@ impl Scheduler {
                 let later = at.launched.load(Ordering::Relaxed).saturating_sub(at.launches);
                 hooks.on_stream_wait(stream, at.stream, later);
             }
-            // As long as it was not reached, its stream is there.
+            // Until the mark is reached, its stream exists.
             if at.mark.get().is_some() {
                 continue;
             }
@@ -171,7 +171,7 @@ impl Scheduler {
         }
     }
 
-    /// What is in a stream waits for no other stream any more.
+    /// Opens all gates in a stream.
     pub(crate) fn open_gates(&mut self, stream: StreamId) {
         let this = &self.streams[stream];
         for entry in &this.queue {
@@ -195,7 +195,7 @@ impl Scheduler {
 
     // ---- the host's view
 
-    /// Marks the point after everything that was launched into the stream so far.
+    /// Marks the point after everything launched into the stream so far.
     pub(crate) fn mark(&mut self, stream: StreamId) -> MarkIn {
         let mark = Mark::default();
         let mut launched = Arc::default();
@@ -211,17 +211,17 @@ impl Scheduler {
         MarkIn { stream, mark, launches: launched.load(Ordering::Relaxed), launched }
     }
 
-    /// Launches made into a stream so far, and its waits for others.
+    /// Number of entries submitted to a stream so far: launches, and waits for other streams.
     pub(crate) fn submitted(&self, stream: StreamId) -> u64 {
         self.streams[stream].host.as_ref().map_or(0, |host| host.submitted)
     }
 
-    /// Launches of a stream that have ended, with all that came of them.
+    /// Number of entries of a stream that have finished, with all their descendants.
     pub(crate) fn finished(&self, stream: StreamId) -> u64 {
         self.streams[stream].host.as_ref().map_or(0, |host| host.finished)
     }
 
-    /// Whether so many launches of a stream have ended; if not, whoever waits is woken once they have.
+    /// Whether this number of entries has finished; if not, the waiting host thread is woken once it has.
     pub(crate) fn awaits(&mut self, stream: StreamId, launches: u64) -> bool {
         let Some(host) = &mut self.streams[stream].host else { return true };
         if host.finished >= launches {
@@ -231,18 +231,18 @@ impl Scheduler {
         false
     }
 
-    /// The failure that the next report of the stream is to tell.
+    /// Takes the stream's unreported failure.
     pub(crate) fn take_failure(&mut self, stream: StreamId) -> Option<Box<CpuFault>> {
         self.streams[stream].host.as_mut().and_then(|host| host.failure.take())
     }
 
-    /// The trees of a stream that have not ended.
+    /// The live trees of a stream.
     pub(crate) fn trees(&self, stream: StreamId) -> Vec<Arc<Tree>> {
         let host = self.streams[stream].host.as_ref();
         host.map_or_else(Vec::new, |host| host.trees.iter().cloned().collect())
     }
 
-    /// Ends every tree.
+    /// Stops every tree.
     pub(crate) fn stop_all(&mut self) {
         for (_, stream) in self.streams.iter() {
             for tree in stream.host.iter().flat_map(|host| &host.trees) {

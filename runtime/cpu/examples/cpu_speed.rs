@@ -1,5 +1,5 @@
-//! How fast the CPU device is: prints a switch at a barrier, a nested launch, a loop beside the same loop in Rust, and
-//! what a million nested launches take in time and memory. Needs a C compiler, for the image of the tests:
+//! Benchmarks the CPU device: a thread switch at a barrier, a nested launch, a loop compared with the same loop in
+//! Rust, and the time and memory for a million nested launches. Compiles the tests' image, so it needs a C compiler:
 //! `cargo run --release -p gridlet-cpu --example cpu_speed`
 
 use std::error::Error;
@@ -81,7 +81,7 @@ fn time(
     Ok(start.elapsed())
 }
 
-/// Nanoseconds from one thread to the next.
+/// Nanoseconds per switch from one thread to the next.
 fn barriers(image: &[u8], block: u32) -> Outcome<f64> {
     let (device, image) = device(image, CpuConfig { threads: Some(1), ..CpuConfig::default() })?;
     let rounds = 2_000_000 / u64::from(block);
@@ -99,7 +99,7 @@ struct Launches {
     grown_kib: u64,
 }
 
-/// `count` launches by one thread.
+/// Makes `count` launches from one thread.
 fn launches(image: &[u8], count: u64, order: u64, limit: u64) -> Outcome<Launches> {
     let config = CpuConfig { pending_limit: limit, ..CpuConfig::default() };
     let (device, image) = device(image, config)?;
@@ -119,12 +119,12 @@ fn launches(image: &[u8], count: u64, order: u64, limit: u64) -> Outcome<Launche
     })
 }
 
-/// Milliseconds for the same loop as a kernel and in Rust, on one thread.
+/// Milliseconds for the same loop as a kernel and in Rust, on one thread each.
 fn plain(image: &[u8]) -> Outcome<(f64, f64)> {
     let (device, image) = device(image, CpuConfig { threads: Some(1), ..CpuConfig::default() })?;
     let count = 1usize << 24;
     let out = device.alloc(count * 4)?;
-    // SAFETY: the allocation has so many bytes.
+    // SAFETY: the allocation has this many bytes.
     let words = unsafe {
         out.write_bytes(0, count * 4);
         std::slice::from_raw_parts_mut(out.cast::<u32>(), count)
@@ -146,7 +146,7 @@ fn plain(image: &[u8]) -> Outcome<(f64, f64)> {
     Ok((kernel, rust))
 }
 
-/// Memory of this process.
+/// Resident memory of this process.
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

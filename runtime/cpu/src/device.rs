@@ -1,4 +1,4 @@
-//! The device: its configuration, its memory, its workers and their partitions.
+//! The CPU device: configuration, memory, workers and partitions.
 
 use std::fmt;
 use std::io::Write;
@@ -18,14 +18,14 @@ use crate::image::CpuImage;
 use crate::level::Level;
 use crate::sync::lock;
 
-/// Worker threads, unless a device is opened with a number: as many as this variable says, or as the machine
-/// runs at a time.
+/// Environment variable with the number of worker threads of a device opened without one. If it is unset, the default
+/// is the number of threads that the machine runs in parallel.
 pub const THREADS_VARIABLE: &str = "GRIDLET_CPU_THREADS";
 
-/// `CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT` of a GPU, unless it is set.
+/// A GPU's default for `CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT`.
 pub const DEFAULT_PENDING_LIMIT: u64 = 2048;
 
-/// What the CPU device allows: as a GPU of compute capability 9.0, so that what runs here fits there.
+/// Launch limits of the CPU device: those of compute capability 9.0, so that a launch accepted here fits such a GPU, too.
 pub const LIMITS: LaunchLimits = LaunchLimits {
     max_threads_per_block: MAX_THREADS as u32,
     max_block: [1024, 1024, 64],
@@ -34,20 +34,20 @@ pub const LIMITS: LaunchLimits = LaunchLimits {
     shared_bytes_per_block_optin: 232_448,
 };
 
-/// How a CPU device is set up.
+/// Configuration of a CPU device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuConfig {
-    /// Worker threads, 4,096 at most; `None`: by [`THREADS_VARIABLE`], or as many as the machine runs at a time.
+    /// Worker threads, at most 4,096; `None`: [`THREADS_VARIABLE`], or the parallelism of the machine.
     pub threads: Option<usize>,
-    /// Launches from kernels that may be pending; 0 is no limit.
+    /// Maximum pending launches from kernels; 0 is unlimited.
     pub pending_limit: u64,
-    /// Permutes the order of threads, blocks and ready grids.
+    /// Seed that permutes the order of threads, blocks and ready grids; `None`: no permutation.
     pub seed: Option<u64>,
-    /// Whether images that were compiled with `--check` are checked.
+    /// Whether to check images compiled with `--check`.
     pub check: bool,
 }
 
-/// Most workers of a device: more than any machine has processors, and so few that the system survives a wrong number.
+/// Maximum workers of a device: more than any machine has processors, yet few enough to survive a mistyped number.
 const MAX_WORKERS: u32 = 4096;
 
 impl Default for CpuConfig {
@@ -56,7 +56,7 @@ impl Default for CpuConfig {
     }
 }
 
-/// A CPU device. Dropping it stops what still runs.
+/// A CPU device. Dropping it stops everything that still runs.
 pub struct CpuDevice {
     shared: Arc<Shared>,
     checker: Option<Arc<Checker>>,
@@ -73,8 +73,8 @@ impl CpuDevice {
     /// Starts a device.
     ///
     /// # Errors
-    /// [`Error::Threads`]: more than 4,096 threads are asked, the system gives no more, [`THREADS_VARIABLE`] is not a number from 1, or
-    /// [`LEVEL_VARIABLE`](crate::LEVEL_VARIABLE) asks for what is not there.
+    /// [`Error::Threads`]: more than 4,096 threads are requested, the system cannot start them, [`THREADS_VARIABLE`] is
+    /// not a positive number, or [`LEVEL_VARIABLE`](crate::LEVEL_VARIABLE) requests an unsupported level.
     pub fn new(config: CpuConfig) -> Result<CpuDevice> {
         if config.check {
             return CpuDevice::with_checker(config, Checker::new(check::Options::default()));
@@ -82,7 +82,7 @@ impl CpuDevice {
         CpuDevice::with_hooks(config, None)
     }
 
-    /// Starts a device whose programs are checked.
+    /// Starts a device that checks its programs.
     ///
     /// # Errors
     /// As [`CpuDevice::new`].
@@ -91,12 +91,12 @@ impl CpuDevice {
         CpuDevice::start(config, Some(hooks), Some(checker))
     }
 
-    /// What has the findings, if programs are checked.
+    /// The checker that holds the findings, if the device has one.
     pub fn checker(&self) -> Option<&Arc<Checker>> {
         self.checker.as_ref()
     }
 
-    /// Starts a device that tells a checker what happens.
+    /// Starts a device that reports its events to `hooks`.
     ///
     /// # Errors
     /// As [`CpuDevice::new`].
@@ -133,17 +133,18 @@ impl CpuDevice {
         Ok(device)
     }
 
-    /// Its worker threads.
+    /// Number of worker threads.
     pub fn workers(&self) -> u32 {
         self.workers
     }
 
-    /// Which entries of images it runs: `baseline`, or `x86-64-v3`. See [`LEVEL_VARIABLE`](crate::LEVEL_VARIABLE).
+    /// The entries of images that the device runs, `baseline` or `x86-64-v3`: see
+    /// [`LEVEL_VARIABLE`](crate::LEVEL_VARIABLE).
     pub fn level(&self) -> &'static str {
         self.shared.level.name()
     }
 
-    /// Loads an image. `sources`: the manifest's list of source files, for messages; may be empty.
+    /// Loads an image. `sources`: the manifest's source files, for messages; may be empty.
     ///
     /// # Errors
     /// [`Error::Image`].
@@ -165,13 +166,13 @@ impl CpuDevice {
         CpuStream::new(&self.shared, None)
     }
 
-    /// A part of the workers: the streams of a partition never run on more than so many at a time, all together.
+    /// A partition of the workers: its streams together never run on more than `workers` workers at a time.
     pub fn partition(&self, workers: u32) -> CpuPartition {
         let limit = Arc::new(WorkerLimit::new(workers.clamp(1, self.workers)));
         CpuPartition { shared: Arc::clone(&self.shared), limit, awaited: Arc::default() }
     }
 
-    /// Global memory, aligned to 256 bytes, not initialised.
+    /// Allocates global memory, aligned to 256 bytes and uninitialised.
     ///
     /// # Errors
     /// [`Error::Memory`].
@@ -184,8 +185,8 @@ impl CpuDevice {
         Ok(address)
     }
 
-    /// Frees what [`CpuDevice::alloc`] gave; false, and nothing happens, if it did not. Nothing that was
-    /// launched may use it any more.
+    /// Frees memory from [`CpuDevice::alloc`]; returns false, without effect, for any other address. No launch may still
+    /// use the memory.
     pub fn free(&self, address: *mut u8) -> bool {
         if let Some(hooks) = &self.shared.hooks
             && let Some(bytes) = self.shared.allocations.size(address)
@@ -195,14 +196,14 @@ impl CpuDevice {
         self.shared.allocations.free(address).is_some()
     }
 
-    /// Says that the host wrote to global memory, for the checker: whoever writes through an address calls it.
+    /// Tells the checker that the host wrote to global memory; every host write must be reported.
     pub fn host_wrote(&self, address: *const u8, bytes: usize) {
         if let Some(hooks) = &self.shared.hooks {
             hooks.on_host_write(address as usize, bytes);
         }
     }
 
-    /// Says that kernels may use memory of the host's own, for the checker: as if it was allocated and the host wrote it.
+    /// Tells the checker that kernels may use this host memory, which counts as allocated and written.
     pub fn lend(&self, address: *const u8, bytes: usize) {
         if let Some(hooks) = &self.shared.hooks {
             hooks.on_alloc(address as usize, bytes);
@@ -210,34 +211,34 @@ impl CpuDevice {
         }
     }
 
-    /// Ends a loan of [`CpuDevice::lend`].
+    /// Ends a loan from [`CpuDevice::lend`].
     pub fn take_back(&self, address: *const u8, bytes: usize) {
         if let Some(hooks) = &self.shared.hooks {
             hooks.on_free(address as usize, bytes);
         }
     }
 
-    /// How many launches from kernels may be pending; 0 is no limit.
+    /// Maximum pending launches from kernels; 0 is unlimited.
     pub fn pending_limit(&self) -> u64 {
         self.shared.pending.limit()
     }
 
-    /// Sets it, for launches from then on.
+    /// Sets the maximum for later launches.
     pub fn set_pending_limit(&self, launches: u64) {
         self.shared.pending.set_limit(launches);
     }
 
-    /// Sends what kernels print there instead of standard output.
+    /// Redirects the output of kernels from standard output.
     pub fn set_output(&self, output: Box<dyn Write + Send>) {
         *lock(&self.shared.output) = Some(output);
     }
 
-    /// Grids that have not ended, and streams: both 0 once all handles are gone.
+    /// Numbers of live grids and streams; both are 0 once all handles are dropped.
     pub fn live(&self) -> (usize, usize) {
         self.shared.lock().live()
     }
 
-    /// Most grids and most streams that were alive at the same time: places that the device keeps for reuse.
+    /// Maximum numbers of grids and of streams that were alive at the same time; the device keeps their slots for reuse.
     pub fn high_water(&self) -> (usize, usize) {
         self.shared.lock().high_water()
     }
@@ -249,12 +250,12 @@ impl Drop for CpuDevice {
     }
 }
 
-/// A part of a device's workers.
+/// A partition of a device's workers.
 #[derive(Clone)]
 pub struct CpuPartition {
     shared: Arc<Shared>,
     limit: Arc<WorkerLimit>,
-    /// What its streams wait for, those that are still to be made as well.
+    /// Marks that its streams wait for, including streams created later.
     awaited: Arc<Mutex<Vec<CpuMark>>>,
 }
 
@@ -265,12 +266,12 @@ impl fmt::Debug for CpuPartition {
 }
 
 impl CpuPartition {
-    /// How many workers it has at most.
+    /// Maximum number of workers.
     pub fn workers(&self) -> u32 {
         self.limit.most
     }
 
-    /// A stream of the partition.
+    /// Creates a stream of the partition.
     pub fn stream(&self) -> CpuStream {
         let stream = CpuStream::new(&self.shared, Some(Arc::clone(&self.limit)));
         let mut awaited = lock(&self.awaited);
@@ -279,7 +280,7 @@ impl CpuPartition {
         stream
     }
 
-    /// Lets all that is launched into its streams from now on wait for marks; `streams` are those that there are.
+    /// Makes all later launches in the partition wait for marks; `streams` are its existing streams.
     pub fn wait_for<'a>(
         &self,
         streams: impl IntoIterator<Item = &'a CpuStream>,
@@ -292,10 +293,10 @@ impl CpuPartition {
     }
 }
 
-/// The number of worker threads of a device that is opened without one.
+/// Default number of worker threads of a device.
 ///
 /// # Errors
-/// [`Error::Threads`]: [`THREADS_VARIABLE`] is not a number from 1.
+/// [`Error::Threads`]: [`THREADS_VARIABLE`] is not a positive number.
 pub fn default_threads() -> Result<u32> {
     match std::env::var(THREADS_VARIABLE) {
         Ok(text) => {

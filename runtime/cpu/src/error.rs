@@ -1,4 +1,4 @@
-//! The errors of the CPU device.
+//! Errors of the CPU device.
 
 use gridlet_artifact::LaunchProblem;
 
@@ -13,19 +13,19 @@ pub enum Error {
     /// An image cannot be loaded.
     #[error("the CPU image cannot be loaded: {reason}")]
     Image {
-        /// The message of the system's loader, or the flaw in the image.
+        /// The loader's message, or the defect in the image.
         reason: String,
     },
     /// The device cannot start its worker threads.
     #[error("the CPU device cannot start: {reason}")]
     Threads {
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// The host has no memory left.
+    /// The system is out of memory.
     #[error("cannot allocate {bytes} bytes on the CPU device")]
     Memory {
-        /// Bytes asked for.
+        /// Number of bytes requested.
         bytes: u64,
     },
     /// A grid or block is too large.
@@ -33,26 +33,26 @@ pub enum Error {
     Launch {
         /// The kernel.
         kernel: String,
-        /// The rule that the launch breaks.
+        /// The rule that the launch violates.
         problem: LaunchProblem,
     },
-    /// A parameter buffer is not of the kernel's size.
+    /// The size of a parameter buffer is not the kernel's.
     #[error("kernel `{kernel}` takes {expected} bytes of parameters, but {given} were given")]
     ParameterBytes {
         /// The kernel.
         kernel: String,
-        /// Bytes that the kernel takes.
+        /// Size of the kernel's parameters in bytes.
         expected: u32,
-        /// Bytes of the buffer.
+        /// Size of the buffer in bytes.
         given: usize,
     },
-    /// A stream did not finish in time. The device stops the grids that ran.
+    /// A stream did not finish in time. The device stops its running grids.
     #[error("not finished after {seconds} s: a stream of the CPU device")]
     TimedOut {
-        /// The time-out, in seconds.
+        /// The timeout in seconds.
         seconds: f64,
     },
-    /// A grid failed. The device goes on.
+    /// A grid failed. The device remains usable.
     #[error(transparent)]
     Fault(#[from] Box<CpuFault>),
 }

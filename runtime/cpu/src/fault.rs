@@ -1,4 +1,4 @@
-//! How a grid fails, as the host sees it.
+//! Faults of grids, as the host sees them.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use gridlet_artifact::Dim3;
 
 use crate::abi::Location;
 
-/// Why a grid failed.
+/// The kind of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FaultKind {
@@ -14,27 +14,27 @@ pub enum FaultKind {
     Trap,
     /// An integer division by zero.
     Division,
-    /// Code that the compiler takes for unreachable.
+    /// Code that the compiler assumed to be unreachable.
     Unreachable,
-    /// An access to memory that is not mapped, or not writable.
+    /// An access to unmapped or write-protected memory.
     Access,
-    /// An access that the machine refuses at that address.
+    /// A bus error: the machine rejects the access at that address.
     Bus,
-    /// An arithmetic exception of the machine.
+    /// A hardware arithmetic exception.
     Arithmetic,
-    /// An instruction that the machine does not have.
+    /// An illegal instruction.
     Instruction,
-    /// A thread used up its stack.
+    /// A thread exhausted its stack.
     StackOverflow,
-    /// It freed memory that `malloc` did not give, or twice.
+    /// A free of an address that `malloc` did not return, or a double free.
     InvalidFree,
-    /// All threads of a block wait, and not all for the same barrier.
+    /// All threads of a block wait, but not all for the same barrier.
     Deadlock,
-    /// The checker stopped the grid; its report says why.
+    /// Stopped by the checker; its report gives the reason.
     Checked,
-    /// A wait for it timed out, or its device was closed.
+    /// A wait timed out, or the device was closed.
     Cancelled,
-    /// The system has no memory for a block's stacks or shared memory.
+    /// Out of memory for a block's stacks or shared memory.
     NoMemory,
 }
 
@@ -64,10 +64,10 @@ impl FaultKind {
     }
 }
 
-/// A line of the source.
+/// A source line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceLine {
-    /// The file: its name, or `file N` if the loader was not told the names.
+    /// File name, or `file N` if the loader was not given the names.
     pub file: String,
     /// The line, from 1.
     pub line: u32,
@@ -79,23 +79,23 @@ impl fmt::Display for SourceLine {
     }
 }
 
-/// A grid that failed on the CPU device. What was launched with it is dropped; the device goes on.
+/// A grid that failed on the CPU device. The rest of its launch is dropped; the device remains usable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", describe(self))]
 pub struct CpuFault {
-    /// Why.
+    /// Kind of the fault.
     pub kind: FaultKind,
     /// The kernel.
     pub kernel: String,
     /// `block_idx`; `None` if no block had started.
     pub block: Option<Dim3>,
-    /// `thread_idx`; `None` if it is not known, because the block ran as one loop.
+    /// `thread_idx`; `None` if unknown because the block ran as one loop.
     pub thread: Option<Dim3>,
-    /// The address that was accessed.
+    /// The accessed address.
     pub address: Option<u64>,
-    /// Where in the source; `None` if the image does not say.
+    /// Source line; `None` if the image does not provide it.
     pub location: Option<SourceLine>,
-    /// Where the grid was launched; `None` for a launch of the host.
+    /// Source line of the launch; `None` for a launch from the host.
     pub launched_at: Option<SourceLine>,
 }
 

@@ -1,145 +1,145 @@
-//! What the CPU device tells a checker. Without one, nothing here costs more than a test of a pointer.
+//! Events that the CPU device reports to a checker. Without a checker, each costs only a pointer test.
 
 use std::sync::Arc;
 
 use crate::abi::Location;
 
-/// A grid's number: unique in its device, in the order of the launches.
+/// A grid's number: unique in its device, in launch order.
 pub type GridId = u64;
 
-/// Where something happens: a thread of a block of a grid.
+/// Identifies a thread by its grid, block and index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ThreadPosition {
     /// The grid.
     pub grid: GridId,
     /// `block_idx`.
     pub block: [u32; 3],
-    /// The block, counted in the order of x, then y, then z.
+    /// Number of the block in x, y, z order.
     pub block_number: u64,
     /// `thread_idx`.
     pub thread: [u32; 3],
-    /// The thread in its block, counted the same way.
+    /// Number of the thread in its block, in the same order.
     pub thread_number: u32,
 }
 
-/// Which stream a launch went into.
+/// The stream of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaunchOrder {
-    /// A stream of the host, by its number.
+    /// A host stream, by number.
     Host(usize),
     /// The default stream of the launching block.
     BlockDefault,
-    /// After the launching grid and all it launched.
+    /// After the launching grid and its other descendants.
     Tail,
     /// Unordered.
     FireAndForget,
-    /// A stream that the launching grid created, by its handle, which is its own for all time.
+    /// A stream created by the launching grid, by its handle, which is never reused.
     Created(u64),
 }
 
-/// A part of a block's shared memory or of a parameter buffer, with its name.
+/// A named variable in shared memory or in a parameter buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
-    /// As the source has it.
+    /// Name in the source.
     pub name: Arc<str>,
-    /// Of its first byte.
+    /// Offset of its first byte.
     pub offset: usize,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: usize,
 }
 
-/// What the code of a checked image says of a kernel's memory; nothing for other images.
+/// The variables of a kernel, as listed by a checked image; empty for other images.
 #[derive(Clone, Debug, Default)]
 pub struct KernelMemory {
     /// The shared variables of a block, by offset.
     pub shared: Arc<[Variable]>,
-    /// What of the parameter buffer its launcher must write, by offset.
+    /// The parts of the parameter buffer that the launcher must write, by offset.
     pub parameters: Arc<[Variable]>,
 }
 
-/// A launch that was accepted.
+/// An accepted launch.
 #[derive(Clone, Debug)]
 pub struct LaunchEvent<'a> {
     /// The new grid.
     pub grid: GridId,
     /// Its kernel.
     pub kernel: &'a str,
-    /// The names of the source files that a [`Location`] numbers; empty if the loader was not told.
+    /// Source file names by the file number of a [`Location`]; empty if the loader was not given them.
     pub sources: &'a [String],
-    /// Blocks.
+    /// Extents of the grid in blocks.
     pub grid_dim: [u32; 3],
-    /// Threads of a block.
+    /// Extents of a block in threads.
     pub block_dim: [u32; 3],
-    /// The thread that launched it; `None` for the host.
+    /// The launching thread; `None` for the host.
     pub launcher: Option<ThreadPosition>,
-    /// Where in the source; 0 for the host.
+    /// Location of the launch; 0 for the host.
     pub location: Location,
     /// Its stream.
     pub order: LaunchOrder,
-    /// First byte and size of the parameter buffer that its threads read.
+    /// Address and size of the parameter buffer that its threads read.
     pub parameters: (usize, usize),
-    /// What its memory holds.
+    /// The kernel's variables.
     pub memory: KernelMemory,
 }
 
-/// Whether the grid goes on after an event.
+/// Whether the grid continues after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes on.
+    /// It continues.
     Continue,
-    /// It ends here, with [`super::FaultKind::Checked`].
+    /// It ends with [`super::FaultKind::Checked`].
     Stop,
 }
 
-/// Why a thread waits.
+/// A waiting thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// The thread, counted in its block.
+    /// Number of the thread in its block.
     pub thread_number: u32,
     /// `thread_idx`.
     pub thread: [u32; 3],
     /// Where it waits.
     pub location: Location,
-    /// At `sync_threads()`; otherwise at a warp operation.
+    /// Whether it waits at `sync_threads()`; otherwise at a warp operation.
     pub at_barrier: bool,
 }
 
-/// The events of a checked device, called on the thread that causes them. Several workers call at once. No method
-/// may panic or launch.
+/// The events of a device with a checker, called on the thread that causes them, concurrently from several workers. No
+/// method may panic or launch.
 pub trait Hooks: Send + Sync {
-    /// Global memory was allocated; its contents are not defined.
+    /// Global memory was allocated, uninitialised.
     fn on_alloc(&self, _address: usize, _bytes: usize) {}
     /// Global memory is freed.
     fn on_free(&self, _address: usize, _bytes: usize) {}
-    /// The host wrote to global memory, after it waited for whatever uses that.
+    /// The host wrote to global memory, after waiting for all uses of it.
     fn on_host_write(&self, _address: usize, _bytes: usize) {}
-    /// An image was loaded: one of its segments with statics or constants.
+    /// An image was loaded; reports one of its segments with statics or constants.
     fn on_image_segment(&self, _address: usize, _bytes: usize) {}
-    /// Nothing of that segment, or that variable, is used any more.
+    /// The segment or variable is no longer used.
     fn on_image_segment_gone(&self, _address: usize) {}
-    /// A checked image was loaded: one of its statics, whose `offset` is its address. Its segment is told before.
+    /// A checked image was loaded; reports one of its statics, whose `offset` is its address, after its segment.
     fn on_static(&self, _variable: &Variable) {}
-    /// A launch was accepted. Called in the order of the grids' numbers. `launcher`: what hears of the block whose
-    /// thread launched; `None` for the host.
+    /// A launch was accepted. Called in the order of grid numbers. `launcher`: the checker of the launching thread's
+    /// block; `None` for the host.
     fn on_launch(
         &self,
         _launch: &LaunchEvent<'_>,
         _launcher: Option<&mut (dyn BlockHooks + 'static)>,
     ) {
     }
-    /// A grid's first block is about to start. `after`: the grid that ended before it in its stream, or the
-    /// grid whose tail it is.
+    /// A grid's first block is about to start. `after`: the grid that ended before it in its stream, or the grid that
+    /// launched it as its tail.
     fn on_grid_start(&self, _grid: GridId, _after: Option<GridId>) {}
-    /// All blocks of a grid have ended; what it launched may still run.
+    /// All blocks of a grid have ended; its descendants may still run.
     fn on_grid_executed(&self, _grid: GridId) {}
-    /// A grid, all it launched and its tail launches have ended.
+    /// A grid, its descendants and its tail launches have ended.
     fn on_grid_end(&self, _grid: GridId) {}
-    /// The host waited for all that it launched into a stream, which has ended, if with a failure.
+    /// The host waited for all its launches into a stream; they have ended, possibly with a failure.
     fn on_host_wait(&self, _stream: usize) {}
-    /// The host made a stream wait for all that was launched into another one but the last `later` launches.
+    /// The host made a stream wait for all launches into another one except the last `later`.
     fn on_stream_wait(&self, _stream: usize, _other: usize, _later: u64) {}
-    /// A block starts. First byte and size of its shared memory: the static part, then the dynamic part. Gives
-    /// what hears of it from now on.
+    /// A block starts, with the address and size of its static and of its dynamic shared memory. Returns the receiver of
+    /// the block's events.
     fn on_block_start(
         &self,
         _first_thread: ThreadPosition,
@@ -150,20 +150,20 @@ pub trait Hooks: Send + Sync {
     }
 }
 
-/// The events of one block, in order, from the worker that runs it; its threads are named by their numbers. No
-/// method may panic or launch.
+/// The events of one block in order, called from the worker that runs it; threads are identified by number. No method
+/// may panic or launch.
 pub trait BlockHooks {
-    /// A thread was given a parameter buffer, in which nothing is written yet.
+    /// A thread obtained a parameter buffer, which is still unwritten.
     fn on_parameter_buffer(&mut self, _address: usize, _bytes: usize) {}
     /// A launch by a thread was accepted.
     fn on_launch(&mut self, _thread: u32, _launch: &LaunchEvent<'_>) {}
-    /// A thread starts, on a stack of so many bytes from that address.
+    /// A thread starts; `stack` is the address and size of its stack.
     fn on_thread_start(&mut self, _thread: u32, _stack: (usize, usize)) {}
     /// A thread has returned.
     fn on_thread_end(&mut self, _thread: u32) {}
-    /// The block has ended. `failed`: it was stopped.
+    /// The block has ended. `failed`: whether it was stopped.
     fn on_end(self: Box<Self>, _failed: bool) {}
-    /// A thread is about to access memory: one of the kinds in [`crate::abi`].
+    /// A thread is about to access memory; kinds as in [`crate::abi`].
     fn on_access(
         &mut self,
         _thread: u32,
@@ -174,7 +174,7 @@ pub trait BlockHooks {
     ) -> Verdict {
         Verdict::Continue
     }
-    /// A thread is about to access an array of so many elements at another index; `array` is its name.
+    /// A thread is about to access an array at an out-of-bounds index; `array` is its name.
     fn on_index(
         &mut self,
         _thread: u32,
@@ -185,27 +185,26 @@ pub trait BlockHooks {
         _location: Location,
     ) {
     }
-    /// A thread has copied so many bytes, from, to, as it said by accesses with [`crate::abi::ACCESS_BYTES`].
+    /// A thread has copied memory, which it reported before as accesses with [`crate::abi::ACCESS_BYTES`].
     fn on_copied(&mut self, _from: usize, _to: usize, _bytes: usize) {}
-    /// A thread called a function: one of its local variables that pointers may reach.
+    /// A thread called a function; reports one of its local variables that pointers may reach.
     fn on_local(&mut self, _thread: u32, _variable: &Variable, _location: Location) {}
-    /// The function returns: so many of the thread's youngest local variables are gone.
+    /// The function returns: the lifetimes of the thread's `count` youngest local variables end.
     fn on_locals_end(&mut self, _thread: u32, _count: u32) {}
     /// A thread arrived at `sync_threads()`.
     fn on_barrier(&mut self, _thread: u32, _location: Location) {}
-    /// All threads of the block that have not ended go on from `sync_threads()`.
+    /// All live threads of the block continue from `sync_threads()`.
     fn on_barrier_release(&mut self) {}
-    /// Those lanes of a warp met in `sync_warp`. Of other warp operations, which order nothing, a checker does not
-    /// hear.
+    /// Lanes of a warp met in `sync_warp`. Other warp operations are not reported, because they order nothing.
     fn on_warp_sync(&mut self, _warp: u32, _lanes: u32) {}
-    /// No thread of the block can go on. The grid ends with [`super::FaultKind::Deadlock`].
+    /// No thread of the block can make progress. The grid ends with [`super::FaultKind::Deadlock`].
     fn on_stuck(&mut self, _waiting: &[Waiting]) {}
-    /// A thread is at the head of a loop that may wait for ever.
+    /// A thread is at the head of a loop that may wait forever.
     fn on_poll(&mut self, _thread: u32, _location: Location) -> Verdict {
         Verdict::Continue
     }
-    /// A thread is at the head of a loop that ends by itself.
+    /// A thread is at the head of a loop that terminates by itself.
     fn on_turn(&mut self, _thread: u32) {}
-    /// The grid fails for a reason that the checker did not give.
+    /// The grid fails for a reason other than the checker's verdict.
     fn on_fault(&mut self, _thread: u32, _fault: &super::CpuFault) {}
 }

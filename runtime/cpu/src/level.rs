@@ -1,18 +1,18 @@
-//! Which of an image's entries this processor runs.
+//! Selects the entries of images that suit this processor.
 
 use crate::abi::LEVEL_V3;
 use crate::error::{Error, Result};
 
-/// Which entries of images run: `baseline` for those of any processor, or `x86-64-v3`. Unless it is set, the best
-/// that the processor has. The results are the same.
+/// Environment variable that selects the entries of images to run: `baseline` (any processor) or `x86-64-v3`. If it is
+/// unset, the device uses the best level that the processor supports. The results are the same.
 pub const LEVEL_VARIABLE: &str = "GRIDLET_CPU_LEVEL";
 
 const BASELINE: &str = "baseline";
 
-/// What images may use of the processor.
+/// The processor features that image code may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
-    /// What every processor of the architecture has.
+    /// Those of every processor of the architecture.
     Baseline,
     /// [`LEVEL_V3`].
     V3,
@@ -22,7 +22,7 @@ impl Level {
     /// The level for a device that starts now.
     ///
     /// # Errors
-    /// [`Error::Threads`]: [`LEVEL_VARIABLE`] names no level, or one that the processor lacks.
+    /// [`Error::Threads`]: [`LEVEL_VARIABLE`] names an unknown level, or one that the processor does not support.
     pub(crate) fn choose() -> Result<Level> {
         Level::from_wish(std::env::var(LEVEL_VARIABLE).ok().as_deref(), Level::of_processor())
     }
@@ -45,11 +45,11 @@ impl Level {
         }
     }
 
-    /// The best that this processor has.
+    /// The best level that this processor supports.
     fn of_processor() -> Level {
         #[cfg(target_arch = "x86_64")]
         {
-            // The level's extensions (System V ABI, "Micro-Architecture Levels") that a program can ask for.
+            // The extensions of the level (System V ABI, "Micro-Architecture Levels") that a program can query.
             let has_v2 = is_x86_feature_detected!("sse4.2")
                 && is_x86_feature_detected!("popcnt")
                 && is_x86_feature_detected!("cmpxchg16b");
@@ -67,7 +67,7 @@ impl Level {
         Level::Baseline
     }
 
-    /// Its name, as in [`LEVEL_VARIABLE`].
+    /// Name, as in [`LEVEL_VARIABLE`].
     pub(crate) fn name(self) -> &'static str {
         match self {
             Level::Baseline => BASELINE,

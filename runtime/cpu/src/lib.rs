@@ -1,51 +1,50 @@
-//! The CPU device: runs a program's images for the CPU on threads of this process.
+//! The CPU device: runs a program's CPU images on threads of this process.
 //!
 //! # How grids run
-//! Worker threads take blocks of ready grids, several at a time where there are many, and each from its own part of
-//! the grid first if no block can wait for another. A block runs on one worker to
-//! its end; its threads run one after another, and change places only where they wait for each other
-//! ([`sync_threads`](abi::Callbacks::sync_threads), warp operations, and the head of loops that may wait for a write).
-//! A block whose threads all only look at memory lets its worker run other grids (a child, say) in between, but
-//! not other blocks of its own grid: one that waits for a block that has not started may wait for ever, until the
-//! host's wait times out.
+//! Worker threads claim blocks of ready grids, several at a time if there are many. If no block can wait for another,
+//! each worker first takes blocks from its own share of the grid. A block runs to its end on one worker; its threads
+//! run one after another and switch only where they wait for each other
+//! ([`sync_threads`](abi::Callbacks::sync_threads), warp operations, and the heads of loops that may wait for a write).
+//! While all threads of a block only poll memory, the worker also runs other grids (a child, say), but no other blocks
+//! of the same grid: a block that waits for a block that has not started may wait forever, until the host's wait times
+//! out.
 //!
 //! # Order and completion
-//! - A grid has ended when its blocks have, everything that they launched has ended, and its tail launches have.
-//! - A stream runs its grids one after another, each to its end in that sense. A stream of the host is one such
-//!   stream; the default stream of a block is another, which its threads share.
-//! - Fire-and-forget launches are ready at once.
-//! - Tail launches run one after another once the grid's blocks and all they launched have ended. What a tail launch
-//!   launches as its own tail runs before the next one.
-//! - Ready grids have no order. Youngest first is what happens, because few then wait; with a seed any of them is
-//!   next, and blocks and threads come in any order, too. One worker and the same seed give the same order.
+//! - A grid has ended when its blocks, all their descendants and its tail launches have ended.
+//! - A stream runs its grids one after another, each to its end in this sense. This applies to host streams and to the
+//!   default stream of a block, which its threads share.
+//! - Fire-and-forget launches are ready immediately.
+//! - Tail launches run one after another once the grid's blocks and their descendants have ended. If a tail launch
+//!   makes tail launches of its own, those run before the next one.
+//! - Ready grids have no defined order. In practice the youngest runs first, so that few grids wait; with a seed, the
+//!   choice is random, and so is the order of blocks and threads. One worker with the same seed repeats the same order.
 //!
 //! # The pool of pending launches
-//! A launch from a kernel is pending from the parameter buffer to the start of its first block, and at most so many
-//! are ([`CpuConfig::pending_limit`]). Beyond that there is no buffer, which the program sees as error 69. With no
-//! limit the pool still does not grow without bound: a thread that launches faster than the workers run waits while
-//! its own worker runs what is waiting.
+//! A launch from a kernel is pending from the request for its parameter buffer until its first block starts. The number
+//! of pending launches is limited ([`CpuConfig::pending_limit`]); above the limit, the request returns no buffer, which
+//! the program sees as error 69. The pool stays bounded even without a limit: a thread that launches faster than the
+//! workers run is suspended while its own worker runs waiting grids.
 //!
 //! # The device runtime
-//! A stream that a kernel creates belongs to its grid: no other grid can use it, and it closes, with its work still
-//! to run, when the grid's blocks have ended or it is destroyed. Copies and fills are grids of one thread.
+//! A stream created by a kernel belongs to its grid: no other grid can use it. It closes when it is destroyed or the
+//! grid's blocks have ended; its pending work still runs. Copies and fills are grids of one thread.
 //!
 //! # The heap
-//! `malloc` gives at most [`HEAP_BYTES`] at a time, and null beyond. Memory that no kernel frees lives as long as
-//! the device.
+//! `malloc` allocates at most [`HEAP_BYTES`] in total and returns null beyond that. Memory that no kernel frees lives as
+//! long as the device.
 //!
-//! # Failing
-//! A trap, or a signal such as SIGSEGV within a kernel, ends the host's launch that the grid belongs to: what has not
-//! started does not start, what runs stops at its next callback. The next wait for the stream reports it
-//! ([`CpuFault`]), and the device goes on. Memory that a kernel spoiled stays spoiled: only `--check` looks at each
-//! access.
+//! # Failures
+//! A trap, or a signal such as SIGSEGV in a kernel, ends the whole launch tree: grids that have not started never
+//! start, and running ones stop at their next callback. The next wait for the stream reports the fault ([`CpuFault`]),
+//! and the device remains usable. Memory that a kernel corrupted stays corrupted: only `--check` checks every access.
 //!
 //! # Files
-//! `device` is the device and its partitions. `image` loads images; `level` chooses which entries of an image run.
-//! `executor` runs grids: `scheduler` decides what is ready, `pool` has the workers, `stream` the streams of the host,
-//! `block` and `warp` run threads, `callbacks`, `launch`, `operations` and `heap` are the functions that kernels call,
-//! `signals` catches their faults. `hooks` are the events that a checker sees, `check` is that checker.
+//! `device` holds the device and its partitions. `image` loads images; `level` selects the entries of an image to run.
+//! `executor` runs grids: `scheduler` decides which are ready, `pool` holds the workers, `stream` the host streams,
+//! `block` and `warp` run threads, `callbacks`, `launch`, `operations` and `heap` implement the functions that kernels
+//! call, and `signals` handles their faults. `hooks` defines the events for a checker, and `check` is that checker.
 //!
-//! This crate knows no GPU and no driver. `gridlet-runtime` is built on it, and shows it as `gridlet_runtime::cpu`.
+//! This crate uses no GPU and no driver. `gridlet-runtime` builds on it and re-exports it as `gridlet_runtime::cpu`.
 
 pub mod check;
 mod device;

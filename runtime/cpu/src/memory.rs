@@ -1,4 +1,4 @@
-//! Global memory of the CPU device: plain allocations, known by their addresses.
+//! Global memory of the CPU device: plain allocations, identified by address.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::collections::{BTreeMap, VecDeque};
@@ -7,26 +7,26 @@ use std::sync::Mutex;
 use crate::abi::RED_ZONE_BYTES;
 use crate::sync::lock;
 
-/// Alignment of an allocation, as of `cuMemAlloc` (driver API: "suitably aligned for any kind of variable"; in
-/// fact 256 bytes).
+/// Alignment of an allocation, as for `cuMemAlloc` (driver API: "suitably aligned for any kind of variable"; 256 bytes
+/// in practice).
 const ALIGNMENT: usize = 256;
 
-/// A zero-filled block with an alignment, for parameters and shared memory.
+/// An aligned, zero-filled allocation for parameters and shared memory.
 #[derive(Debug)]
 pub(crate) struct AlignedBytes {
     first: *mut u8,
     layout: Option<Layout>,
 }
 
-// SAFETY: it owns the bytes.
+// SAFETY: it owns its bytes.
 unsafe impl Send for AlignedBytes {}
 
 impl AlignedBytes {
-    /// No bytes.
+    /// An empty allocation.
     pub(crate) const EMPTY: AlignedBytes =
         AlignedBytes { first: std::ptr::null_mut(), layout: None };
 
-    /// At least so many bytes, zero; `None` if there is no memory.
+    /// Allocates at least `bytes` zeroed bytes; `None` if out of memory.
     pub(crate) fn new(bytes: usize, alignment: usize) -> Option<AlignedBytes> {
         let layout = Layout::from_size_align(bytes.max(1), alignment).ok()?;
         // SAFETY: the size is not 0.
@@ -38,7 +38,7 @@ impl AlignedBytes {
         self.first
     }
 
-    /// How many.
+    /// Size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.layout.map_or(0, |layout| layout.size())
     }
@@ -53,14 +53,14 @@ impl Drop for AlignedBytes {
     }
 }
 
-/// Bytes of freed memory that a checked device keeps from being used again, so that who still uses it is found.
+/// Bytes of freed memory that a checked device withholds from reuse, to detect uses after free.
 const QUARANTINE_BYTES: usize = 64 << 20;
 
-/// All allocations that live.
+/// The live allocations.
 #[derive(Debug)]
 pub(crate) struct Allocations {
     alignment: usize,
-    /// Unused bytes behind each, so that who runs over its end is found.
+    /// Unused bytes after each allocation, to detect overruns.
     padding: usize,
     live: Mutex<BTreeMap<usize, Allocation>>,
     freed: Mutex<Freed>,
@@ -74,24 +74,24 @@ struct Allocation {
 
 #[derive(Debug, Default)]
 struct Freed {
-    /// Addresses, the oldest first.
+    /// Address and layout, oldest first.
     waiting: VecDeque<(usize, Layout)>,
     bytes: usize,
 }
 
 impl Allocations {
-    /// `checked`: whether a checker sees accesses.
+    /// `checked`: whether a checker is attached.
     pub(crate) fn new(checked: bool) -> Allocations {
         Allocations::aligned(checked, ALIGNMENT)
     }
 
-    /// The same with another alignment.
+    /// Like [`Allocations::new`], with another alignment.
     pub(crate) fn aligned(checked: bool, alignment: usize) -> Allocations {
         let padding = if checked { RED_ZONE_BYTES } else { 0 };
         Allocations { alignment, padding, live: Mutex::default(), freed: Mutex::default() }
     }
 
-    /// That many bytes, not initialised; `None` if there is no memory.
+    /// Allocates uninitialised memory; `None` if out of memory.
     pub(crate) fn alloc(&self, bytes: usize) -> Option<*mut u8> {
         let padded = bytes.max(1).checked_add(self.padding)?;
         let layout = Layout::from_size_align(padded, self.alignment).ok()?;
@@ -104,7 +104,7 @@ impl Allocations {
         Some(first)
     }
 
-    /// Frees an allocation and gives its size; `None` if there is none at that address.
+    /// Frees an allocation and returns its size; `None` if no allocation starts at the address.
     pub(crate) fn free(&self, address: *mut u8) -> Option<usize> {
         let allocation = lock(&self.live).remove(&(address as usize))?;
         let mut freed = lock(&self.freed);
@@ -115,13 +115,13 @@ impl Allocations {
             && let Some((address, layout)) = freed.waiting.pop_front()
         {
             freed.bytes -= layout.size();
-            // SAFETY: the map held it, so it was allocated with this layout; it is in the list once.
+            // SAFETY: it was in the map, so it was allocated with this layout; it is in the list only once.
             unsafe { dealloc(address as *mut u8, layout) };
         }
         Some(allocation.bytes)
     }
 
-    /// Bytes of the allocation that begins there.
+    /// Size in bytes of the allocation that starts at the address.
     pub(crate) fn size(&self, address: *mut u8) -> Option<usize> {
         lock(&self.live).get(&(address as usize)).map(|allocation| allocation.bytes)
     }

@@ -1,18 +1,18 @@
-//! `printf`: C's conversions, the arguments packed as `vprintf` on the device has them.
+//! `printf`: C conversions, with arguments packed as for the device's `vprintf`.
 
 use std::ffi::{CStr, CString, c_char};
 use std::io::{self, Write};
 use std::ptr;
 
-/// Formats a call: the text, and how many arguments it has.
+/// Formats a call; returns the text and the number of arguments.
 ///
-/// Arguments lie one after another, each at its natural alignment, after C's promotions (CUDA C++ Programming
-/// Guide, Formatted Output; `vprintf` of the device runtime).
+/// Arguments follow one another, each at its natural alignment after C's promotions (CUDA C++ Programming Guide,
+/// Formatted Output; `vprintf` of the device runtime).
 ///
 /// # Safety
-/// `format` is NUL-terminated; `arguments` holds what it asks for, strings NUL-terminated.
+/// `format` must be NUL-terminated; `arguments` must match it, with NUL-terminated strings.
 pub(crate) unsafe fn format(format: *const c_char, arguments: *const u8) -> (Vec<u8>, i32) {
-    // SAFETY: by the caller's word.
+    // SAFETY: guaranteed by the caller.
     let mut rest = unsafe { CStr::from_ptr(format) }.to_bytes();
     let mut text = Vec::new();
     let mut arguments = Arguments { next: arguments, count: 0 };
@@ -27,9 +27,9 @@ pub(crate) unsafe fn format(format: *const c_char, arguments: *const u8) -> (Vec
     (text, arguments.count)
 }
 
-/// Writes a formatted text at once, so that texts of different threads do not mix.
+/// Writes formatted text in one call, so that texts of different threads do not mix.
 pub(crate) fn write(output: &mut Option<Box<dyn Write + Send>>, text: &[u8]) {
-    // A closed output loses what is printed, and nothing more.
+    // If the output is closed, only the text is lost.
     let _ = match output {
         Some(output) => output.write_all(text),
         None => {
@@ -48,11 +48,11 @@ impl Arguments {
     /// The next argument.
     ///
     /// # Safety
-    /// It is there, and of that type.
+    /// The argument must exist and be of this type.
     unsafe fn take<T: Copy>(&mut self) -> T {
         let gap = self.next.align_offset(align_of::<T>());
         self.count += 1;
-        // SAFETY: by the caller's word.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let at = self.next.add(gap).cast::<T>();
             self.next = at.add(1).cast();
@@ -61,15 +61,15 @@ impl Arguments {
     }
 }
 
-/// `%-08.*lld`
+/// A conversion, such as `%-08.*lld`.
 struct Conversion<'a> {
-    /// Bytes of the format that it takes.
+    /// Number of bytes in the format.
     length: usize,
-    /// `%`, flags, width and precision, with `*`.
+    /// `%`, flags, width and precision, including `*`.
     prefix: &'a [u8],
-    /// `l`, `ll`, `z` …: 64 bits.
+    /// Whether a modifier (`l`, `ll`, `z` …) makes the integer 64 bits wide.
     is_long: bool,
-    /// `h`, `hh`: the integer is cut to so many bits.
+    /// Number of bits that `h` or `hh` truncates the integer to.
     narrow: Option<u32>,
     letter: u8,
 }
@@ -93,7 +93,7 @@ impl Conversion<'_> {
     }
 
     /// # Safety
-    /// The arguments that the conversion asks for are there.
+    /// The arguments of the conversion must exist.
     unsafe fn print(&self, text: &mut Vec<u8>, arguments: &mut Arguments) {
         let mut format = Vec::new();
         for byte in self.prefix {
@@ -105,7 +105,7 @@ impl Conversion<'_> {
                 format.push(*byte);
             }
         }
-        // SAFETY: each letter takes the type that C says, and `snprintf` gets the same type.
+        // SAFETY: each letter takes the type that C defines, and `snprintf` receives the same type.
         unsafe {
             match self.letter {
                 b'%' => text.push(b'%'),
@@ -162,7 +162,7 @@ impl Conversion<'_> {
                         libc::snprintf(buffer, size, format, value)
                     });
                 }
-                // Not a conversion: as it stands.
+                // Not a conversion: print it unchanged.
                 letter => {
                     text.extend_from_slice(&format);
                     if letter != 0 {
@@ -173,7 +173,7 @@ impl Conversion<'_> {
         }
     }
 
-    /// Appends what `snprintf` makes of a format for one argument.
+    /// Appends the output of `snprintf` for one argument.
     fn append(
         &self,
         text: &mut Vec<u8>,
@@ -183,7 +183,7 @@ impl Conversion<'_> {
     ) {
         format.extend_from_slice(modifier);
         format.push(self.letter);
-        // It came from a string, so it has no NUL.
+        // The format came from a C string, so it has no NUL.
         let Ok(format) = CString::new(format) else { return };
         let Ok(length) = usize::try_from(print(ptr::null_mut(), 0, format.as_ptr())) else {
             return;
@@ -198,7 +198,7 @@ impl Conversion<'_> {
 mod tests {
     use super::*;
 
-    /// Packs arguments as the device does.
+    /// Packs arguments like the device.
     #[derive(Default)]
     struct Packed(Vec<u64>, usize);
 
@@ -207,7 +207,7 @@ mod tests {
             let size = size_of::<T>();
             self.1 = self.1.next_multiple_of(size);
             self.0.resize((self.1 + size).div_ceil(8), 0);
-            // SAFETY: the vector has the room, aligned.
+            // SAFETY: the vector is large enough and aligned.
             unsafe { self.0.as_mut_ptr().cast::<u8>().add(self.1).cast::<T>().write(value) };
             self.1 += size;
             self
@@ -215,7 +215,7 @@ mod tests {
     }
 
     fn print(text: &CStr, arguments: Packed) -> String {
-        // SAFETY: the tests pass what their formats ask for.
+        // SAFETY: the tests pass arguments that match their formats.
         let (text, _) = unsafe { format(text.as_ptr(), arguments.0.as_ptr().cast()) };
         String::from_utf8(text).unwrap()
     }

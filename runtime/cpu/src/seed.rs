@@ -1,11 +1,11 @@
-//! Orders that a seed permutes.
+//! Pseudorandom orders.
 
-/// A small generator (SplitMix64): the order of threads needs no better one.
+/// SplitMix64, a small generator; thread order needs no better one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// The sequence of that seed and stream; nearby ones give unrelated sequences.
+    /// The sequence for a seed and a stream; nearby values give unrelated sequences.
     pub(crate) fn new(seed: u64, stream: u64) -> Random {
         let mut random = Random(seed ^ stream.wrapping_mul(0xd6e8_feb8_6659_fd93));
         random.next();
@@ -20,14 +20,14 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`, which is not 0.
+    /// A number below `bound`, which must not be 0.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound.max(1)
     }
 }
 
-/// A permutation of the numbers below `count`: `x → factor · x + offset`, modulo `count`, with a factor that
-/// has no divisor in common with `count`.
+/// A permutation of the numbers below `count`: `x → factor · x + offset` modulo `count`, where `factor` and `count`
+/// are coprime.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Permutation {
     count: u64,
@@ -36,7 +36,7 @@ pub(crate) struct Permutation {
 }
 
 impl Permutation {
-    /// Every number to itself.
+    /// Maps every number to itself.
     pub(crate) const IDENTITY: Permutation = Permutation { count: u64::MAX, factor: 1, offset: 0 };
 
     pub(crate) fn new(count: u64, random: &mut Random) -> Permutation {
@@ -48,13 +48,13 @@ impl Permutation {
         Permutation { count, factor, offset: random.below(count) }
     }
 
-    /// Where that number goes.
+    /// The image of a number.
     pub(crate) fn at(self, index: u64) -> u64 {
         if self.factor == 1 && self.offset == 0 {
             return index;
         }
         let scaled = u128::from(self.factor) * u128::from(index) + u128::from(self.offset);
-        // Below `count`, so it fits.
+        // The result is below `count`, so it fits.
         (scaled % u128::from(self.count)) as u64
     }
 }

@@ -1,4 +1,4 @@
-//! Stacks for kernel threads: reserved in slabs, reused, each with a guard at its low end.
+//! Stacks for kernel threads: reserved in slabs and reused, each with a guard at its low end.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -6,18 +6,17 @@ use std::ptr;
 
 use corosensei::stack::{Stack, StackPointer};
 
-/// Bytes of a stack that a kernel can use: enough for any local variables that the language allows in a
-/// reasonable program; untouched pages cost nothing.
+/// Usable bytes of a stack: enough for the local variables of any reasonable program. Untouched pages cost nothing.
 pub(crate) const STACK_BYTES: usize = 256 * 1024;
 const GUARD_BYTES: usize = 64 * 1024;
-/// Stacks of a slab.
+/// Number of stacks in a slab.
 const SLAB: usize = 32;
 
-/// `MADV_GUARD_INSTALL` (Linux 6.13): a guard that does not split the mapping, of which a process has only
-/// 65,530.
+/// `MADV_GUARD_INSTALL` (Linux 6.13): a guard that does not split the mapping; a process may have only 65,530
+/// mappings.
 const MADV_GUARD_INSTALL: libc::c_int = 102;
 
-/// A stack of a pool. It must not be used after the pool is gone.
+/// A stack of a pool. It must not outlive the pool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KernelStack {
     base: NonZeroUsize,
@@ -25,19 +24,19 @@ pub(crate) struct KernelStack {
 }
 
 impl KernelStack {
-    /// First usable byte, and how many there are.
+    /// Address and size of the usable part.
     pub(crate) fn usable(self) -> (usize, usize) {
         let first = self.limit.get() + GUARD_BYTES;
         (first, self.base.get() - first)
     }
 
-    /// Whether that address lies in its guard.
+    /// Whether the address is in its guard.
     pub(crate) fn guards(self, address: usize) -> bool {
         (self.limit.get()..self.usable().0).contains(&address)
     }
 }
 
-// SAFETY: `base` is aligned to 16 and `limit` to a page; between them lie the usable bytes and, lowest, the
+// SAFETY: `base` is aligned to 16 and `limit` to a page; between them lie the usable bytes and, at the low end, the
 // guard. The pool keeps the mapping, and its owner keeps the pool longer than any coroutine on it.
 unsafe impl Stack for KernelStack {
     fn base(&self) -> StackPointer {
@@ -59,10 +58,10 @@ pub(crate) struct StackPool {
 const SLAB_BYTES: usize = SLAB * (STACK_BYTES + GUARD_BYTES);
 
 impl StackPool {
-    /// Makes sure that there are stacks 0 to `count - 1`.
+    /// Ensures that stacks 0 to `count - 1` exist.
     ///
     /// # Errors
-    /// The system's, if it has no more memory to reserve.
+    /// The system's error if it cannot reserve more memory.
     pub(crate) fn reserve(&mut self, count: usize) -> io::Result<()> {
         while self.stacks.len() < count {
             self.add_slab()?;
@@ -70,13 +69,13 @@ impl StackPool {
         Ok(())
     }
 
-    /// Stack `index`, which was reserved.
+    /// Stack `index`, which must have been reserved.
     pub(crate) fn get(&self, index: usize) -> KernelStack {
         self.stacks[index]
     }
 
     fn add_slab(&mut self) -> io::Result<()> {
-        // SAFETY: a fresh anonymous mapping, which nothing else knows.
+        // SAFETY: a new anonymous mapping, which nothing else refers to.
         let slab = unsafe {
             libc::mmap(
                 ptr::null_mut(),
@@ -94,8 +93,8 @@ impl StackPool {
         for index in 0..SLAB {
             let limit = slab as usize + index * (STACK_BYTES + GUARD_BYTES);
             guard(limit)?;
-            // Not all at the same distance from a page's start, or the hot ends of many stacks would compete for
-            // the same sets of the caches.
+            // Offset the stacks differently within a page; otherwise the hot ends of many stacks would compete for the same
+            // cache sets.
             let colour = (self.stacks.len() * 7 % 16) * 256;
             let base = limit + GUARD_BYTES + STACK_BYTES - colour;
             let (Some(base), Some(limit)) = (NonZeroUsize::new(base), NonZeroUsize::new(limit))
@@ -111,7 +110,7 @@ impl StackPool {
 impl Drop for StackPool {
     fn drop(&mut self) {
         for slab in &self.slabs {
-            // SAFETY: `add_slab` made the mapping; no coroutine lives on it any more.
+            // SAFETY: `add_slab` made the mapping; no coroutine uses it any more.
             unsafe { libc::munmap(*slab, SLAB_BYTES) };
         }
     }
@@ -119,7 +118,7 @@ impl Drop for StackPool {
 
 fn guard(start: usize) -> io::Result<()> {
     let start = start as *mut libc::c_void;
-    // SAFETY: the bytes belong to the slab that is being set up, and nothing is stored there.
+    // SAFETY: the bytes belong to the slab that is being set up, and hold no data.
     let guarded = unsafe {
         libc::madvise(start, GUARD_BYTES, MADV_GUARD_INSTALL) == 0
             || libc::mprotect(start, GUARD_BYTES, libc::PROT_NONE) == 0
@@ -137,7 +136,7 @@ mod tests {
         pool.reserve(SLAB + 1).unwrap();
         let mut ranges: Vec<(usize, usize)> = (0..=SLAB).map(|i| pool.get(i).usable()).collect();
         for (first, bytes) in &ranges {
-            // SAFETY: both ends of a stack that nothing runs on.
+            // SAFETY: writes both ends of a stack that no coroutine uses.
             unsafe {
                 (*first as *mut u8).write(1);
                 ((first + bytes - 1) as *mut u8).write(1);

@@ -1,5 +1,5 @@
-//! 10,000 runs on the CPU device leave no thread, descriptor, mapping or memory behind. A process of its own, because it
-//! counts what the process has.
+//! 10,000 runs on the CPU device must not leak threads, descriptors, mappings or memory. A separate test program, because
+//! it counts the resources of the whole process.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
@@ -36,7 +36,7 @@ fn holdings() -> Holdings {
     }
 }
 
-/// Opens a device, loads the image, launches nested grids, sometimes with a fault, and closes all of it.
+/// Opens a device, loads the image, launches nested grids, sometimes with a fault, and closes everything.
 fn run(image: &[u8], number: u32) {
     let config = CpuConfig { threads: Some(2), ..CpuConfig::default() };
     let device = CpuDevice::new(config).unwrap();
@@ -50,7 +50,7 @@ fn run(image: &[u8], number: u32) {
     stream.launch(&image.kernel("tree").unwrap(), [1; 3], [1; 3], 0, &parameters).unwrap();
     if number.is_multiple_of(3) {
         stream.wait(Duration::from_secs(60)).unwrap();
-        // SAFETY: nothing runs.
+        // SAFETY: no kernel is running.
         assert_eq!(unsafe { counter.read() }, 63);
         let trapper =
             image.kernel(if number.is_multiple_of(2) { "trapper" } else { "wild" }).unwrap();
@@ -63,7 +63,7 @@ fn run(image: &[u8], number: u32) {
     if number.is_multiple_of(3) {
         assert!(device.free(counter.cast()));
     }
-    // Else the device ends the grids, and frees the memory after them.
+    // In the other runs, the device ends the grids when it is dropped and then frees the memory.
 }
 
 #[test]
@@ -81,6 +81,6 @@ fn nothing_is_left_behind() {
     assert_eq!(after.threads, before.threads, "{before:?} {after:?}");
     assert_eq!(after.descriptors, before.descriptors, "{before:?} {after:?}");
     assert!(after.mappings <= before.mappings + 20, "{before:?} {after:?}");
-    // Less than a kilobyte for each run.
+    // Less than a kilobyte per run.
     assert!(after.kib <= before.kib + RUNS as usize / 2, "{before:?} {after:?}");
 }

@@ -151,7 +151,7 @@ impl LaunchConfig {
     /// The first rule broken.
     pub fn check(&self, device: &LaunchLimits, kernel: &KernelLimits) -> Result<(), LaunchProblem> {
         extents("grid", self.grid, device.max_grid)?;
-        // Threads before extents: (2048, 1, 1) is over both, and the number of threads is what people know.
+        // Check threads before extents: (2048, 1, 1) exceeds both limits, and the thread limit is the better known.
         let threads = self.block.count();
         if self.block.axes().iter().all(|(_, extent)| *extent > 0) {
             let threads = u64::try_from(threads).unwrap_or(u64::MAX);

@@ -130,8 +130,8 @@ impl Hooks for Checker {
     ) {
         match (launch.order, launch.launcher, launcher) {
             (LaunchOrder::Host(stream), ..) => {
-                let what = self.launched.describe(launch);
-                let grid = self.detector.host_launch(what, stream as u64);
+                let described = self.launched.describe(launch);
+                let grid = self.detector.host_launch(described, stream as u64);
                 self.launched.add(launch, grid);
             }
             (_, Some(position), Some(block)) => block.on_launch(position.thread_number, launch),
@@ -186,8 +186,8 @@ impl BlockHooks for RunningBlock {
             LaunchOrder::FireAndForget => DeviceStream::FireAndForget,
             LaunchOrder::Created(handle) => DeviceStream::Created(handle),
         };
-        let what = self.launched.describe(launch);
-        let grid = self.check.launch(thread, what, stream, launch.location);
+        let described = self.launched.describe(launch);
+        let grid = self.check.launch(thread, described, stream, launch.location);
         self.launched.add(launch, grid);
     }
 
@@ -257,12 +257,12 @@ impl BlockHooks for RunningBlock {
         let waiting: Vec<(u32, Waiting)> = waiting
             .iter()
             .map(|waiting| {
-                let what = if waiting.at_barrier {
+                let reason = if waiting.at_barrier {
                     Waiting::Barrier(waiting.location)
                 } else {
                     Waiting::Warp(waiting.location)
                 };
-                (waiting.thread_number, what)
+                (waiting.thread_number, reason)
             })
             .collect();
         self.check.stuck(&waiting);

@@ -100,10 +100,10 @@ impl BlockCheck {
                 )
             }
             Stray::Near(allocation) => {
-                let what = side(subject.address, &(allocation.start..allocation.end()));
+                let position = side(subject.address, &(allocation.start..allocation.end()));
                 (
                     format!("kernel `{{kernel}}` {verb} outside {}", name(&allocation)),
-                    format!("{verb} {bytes}, {what} {}", describe(&allocation)),
+                    format!("{verb} {bytes}, {position} {}", describe(&allocation)),
                     "check the index against the number of elements, as in `if i < n`; the last block may have more threads than elements",
                 )
             }
@@ -519,7 +519,7 @@ fn chain(order: &Order, mut grid: u32) -> (Vec<ChainLink>, u32) {
 
 /// The allocation's name in reports.
 fn name(allocation: &Allocation) -> String {
-    let named = |what: &str| format!("{what} `{}`", allocation.name.as_deref().unwrap_or_default());
+    let named = |kind: &str| format!("{kind} `{}`", allocation.name.as_deref().unwrap_or_default());
     match allocation.purpose {
         Use::Shared => named("the shared variable"),
         Use::DynamicShared => "dynamic shared memory".into(),

@@ -275,9 +275,9 @@ impl Runner {
 
     /// Reports an event to the block's checker, if any.
     #[inline(always)]
-    pub(crate) fn tell<T>(&self, what: impl FnOnce(&mut dyn BlockHooks) -> T) -> Option<T> {
+    pub(crate) fn tell<T>(&self, event: impl FnOnce(&mut dyn BlockHooks) -> T) -> Option<T> {
         let mut check = self.check.borrow_mut();
-        check.as_mut().map(|check| what(check.as_mut()))
+        check.as_mut().map(|check| event(check.as_mut()))
     }
 
     /// The block's checker.

@@ -132,7 +132,7 @@ unsafe fn leave_kernel(
     true
 }
 
-/// Does what would have happened without this handler.
+/// Passes a signal on to the previous handler or the default action.
 unsafe fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let index = match signal {
         libc::SIGSEGV => 0,

@@ -1,4 +1,4 @@
-//! The variables that a checked image lists.
+//! The variables listed by a checked image.
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -8,21 +8,21 @@ use crate::hooks::Variable;
 
 #[derive(Debug, Default)]
 pub(super) struct Variables {
-    /// Of a block, by offset.
+    /// Shared variables of a block, by offset.
     pub(super) shared: Arc<[Variable]>,
-    /// Their `offset` is their address.
+    /// Statics; their `offset` is the address.
     pub(super) statics: Vec<Variable>,
-    /// By kernel; each by offset.
+    /// Parameters by kernel, each list by offset.
     pub(super) parameters: Vec<Arc<[Variable]>>,
 }
 
 impl Variables {
-    /// Sorts the table of an image with so many kernels.
+    /// Sorts the variable table of an image by kind and kernel.
     pub(super) fn of(table: &[VariableDescriptor], kernels: usize) -> Variables {
         let (mut shared, mut statics) = (Vec::new(), Vec::new());
         let mut parameters = vec![Vec::new(); kernels];
         for item in table {
-            // SAFETY: the ABI says that it is a string, a constant of the loaded image.
+            // SAFETY: per the ABI, it is a string, a constant of the loaded image.
             let name = unsafe { CStr::from_ptr(item.name) }.to_string_lossy();
             let offset = match item.kind {
                 VARIABLE_STATIC => item.address as usize,

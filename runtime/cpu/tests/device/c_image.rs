@@ -1,9 +1,9 @@
-//! The image of `kernels.c`.
+//! Compiles the image `kernels.c`.
 
 use std::io::Write;
 use std::process::Command;
 
-/// The bytes of the image; `None` without a C compiler.
+/// Bytes of the compiled image; `None` without a C compiler.
 pub(crate) fn image(flags: &[&str]) -> Option<Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();
     let (source, library) = (folder.path().join("kernels.c"), folder.path().join("kernels.so"));

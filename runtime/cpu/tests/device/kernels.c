@@ -1,4 +1,4 @@
-// An image for the CPU device, written by hand as runtime/src/cpu/abi.rs says.
+// A hand-written image for the CPU device that follows runtime/artifact/src/cpu/abi.rs.
 #include <stdint.h>
 #include <stddef.h>
 
@@ -42,7 +42,7 @@ typedef struct {
 const uint32_t gridlet_cpu_abi_version = VERSION;
 const Callbacks *gridlet_cpu_callbacks;
 uint32_t counters[8];
-// The C library has a variable of that name, too; this one is meant.
+// The C library has a variable of the same name; the loader must choose this one.
 uint32_t opterr = 77;
 
 #define HOST gridlet_cpu_callbacks
@@ -85,7 +85,7 @@ static void next_block(Geometry *g) {
         g->block_idx[axis] = 0;
     }
 }
-// Entries for blocks: all threads of each, or one call for each.
+// `blocks` entries: one runs all threads of each block, the other makes one call per block.
 #define SERIAL(kernel) \
     static void kernel##_blocks(Geometry *g, const uint8_t *parameters, uint64_t blocks) { \
         for (; blocks; blocks--, next_block(g)) serially(kernel, g, parameters); \
@@ -97,7 +97,7 @@ static void next_block(Geometry *g) {
 SERIAL(iota)
 
 // ---- threads that wait for each other
-// Each block adds its threads' numbers in static shared memory and writes them to dynamic shared memory, too.
+// Each block sums its threads' numbers in static shared memory and also writes them to dynamic shared memory.
 static void reduce(const Geometry *g, const uint8_t *parameters) {
     PARAMETERS(Iota);
     uint32_t *sums = (uint32_t *)HOST->shared_base(), *copy = (uint32_t *)g->dynamic_shared;
@@ -121,7 +121,7 @@ static void shuffles(const Geometry *g, const uint8_t *parameters) {
         out[mode] = HOST->shuffle(mode, p->n, 100 + me, mode == 0 ? 31 - lane : 1, LINE);
     HOST->sync_warp(p->n, LINE);
 }
-// out[5 * thread ..]: ballot, any, all, active mask; odd lanes vote yes; halves of a warp vote apart.
+// out[5 * thread ..]: ballot, any, all, active mask; odd lanes vote yes; each half of a warp votes separately.
 static void votes(const Geometry *g, const uint8_t *parameters) {
     PARAMETERS(Iota);
     uint32_t me = number(g), lane = HOST->lane_id(), *out = p->out + 5 * me;
@@ -132,7 +132,7 @@ static void votes(const Geometry *g, const uint8_t *parameters) {
     out[4] = lane < 16 ? HOST->vote(0, 0xffff, 1, LINE) : HOST->vote(0, 0xffff0000, lane < 20, LINE);
     HOST->sync_warp(~0u, LINE);
 }
-// The upper half of the threads ends before the barrier; lane 0 of each warp before the vote.
+// The upper half of the threads ends before the barrier, lane 0 of each warp before the vote.
 static void early(const Geometry *g, const uint8_t *parameters) {
     PARAMETERS(Iota);
     uint32_t me = number(g);
@@ -155,7 +155,7 @@ static void stuck(const Geometry *g, const uint8_t *parameters) {
 
 // ---- launches
 typedef struct { uint32_t *log; uint32_t *next; uint32_t value; uint32_t work; } Log;
-// Appends its value after some work; the second half of the pair is the value of when it began.
+// Appends its value to the log after some work.
 static void logger(const Geometry *g, const uint8_t *parameters) {
     PARAMETERS(Log);
     for (volatile uint32_t i = 0; i < p->work; i++) {}
@@ -184,7 +184,7 @@ static void launcher(const Geometry *g, const uint8_t *parameters) {
     }
     p->log[ADD(p->next, 1)] = 1;
 }
-// counter[0] counts grids, counter[1] the launches that failed, counter[2] is the last error.
+// counter[0] counts grids, counter[1] failed launches; counter[2] is the last error.
 typedef struct { uint32_t *counter; uint64_t left; uint64_t stream; } Chain;
 static void chain(const Geometry *g, const uint8_t *parameters) {
     PARAMETERS(Chain);
@@ -208,8 +208,8 @@ static void many(const Geometry *g, const uint8_t *parameters) {
     }
     ADD(&p->counter[0], 1);
 }
-// The error of each launch that cannot be: no block, a block that is too large, too much shared memory, no such
-// stream, no such kernel, a buffer that is none.
+// The error of each invalid launch: an empty grid, a block that is too large, too much shared memory, an unknown
+// stream, an unknown kernel, an invalid buffer.
 static void refused(const Geometry *g, const uint8_t *parameters) {
     PARAMETERS(Iota);
     const Kernel *kernel = &gridlet_cpu_kernels[EMPTY];
@@ -236,7 +236,7 @@ static void waiter(const Geometry *g, const uint8_t *parameters) {
     }
 }
 
-// ---- what goes wrong
+// ---- failures
 typedef struct { uint32_t thread; uint32_t block; } Where;
 static void trapper(const Geometry *g, const uint8_t *parameters) {
     PARAMETERS(Where);
@@ -280,7 +280,7 @@ static void printer(const Geometry *g, const uint8_t *parameters) {
     struct { uint32_t thread; double half; } arguments = {number(g), number(g) / 2.0};
     HOST->print("thread %u: %.1f\n", (const uint8_t *)&arguments);
 }
-// Everything about the geometry: out[i] = 1 for each thread that finds all as it should be.
+// Checks the whole geometry: out[i] = 1 for each thread whose values are all correct.
 static void numbers(const Geometry *g, const uint8_t *parameters) {
     PARAMETERS(Iota);
     uint32_t i = block_number(g) * threads(g) + number(g);
@@ -292,7 +292,7 @@ static void numbers(const Geometry *g, const uint8_t *parameters) {
             (uintptr_t)g->dynamic_shared % 128 == 0 && (uintptr_t)parameters % 64 == 0;
     ADD(&p->out[i], right);
 }
-// out[0]: most blocks that ran at a time.
+// out[0]: maximum number of blocks that ran at the same time.
 static void workers(const Geometry *g, const uint8_t *parameters) {
     PARAMETERS(Iota);
     static uint32_t running;
@@ -310,9 +310,9 @@ ONCE(workers)
 ONCE(parent)
 ONCE(refused)
 
-// ---- what is told apart within one call for many blocks
+// ---- distinguishing blocks within one call of a `blocks` entry
 typedef struct { uint32_t *out; uint32_t thread, block, how; } Middle;
-// Every thread says that it ran, in each entry in another way; one of them ends its block.
+// Every thread records that it ran, each entry in its own way; one thread ends its block.
 static void middle(const Geometry *g, const uint8_t *parameters) {
     PARAMETERS(Middle);
     uint32_t i = block_number(g) * threads(g) + number(g);

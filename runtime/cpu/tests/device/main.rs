@@ -1,4 +1,4 @@
-//! The CPU device, with an image in C that follows the ABI.
+//! Tests the CPU device with an image in C that follows the ABI.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
@@ -19,7 +19,7 @@ fn bytes() -> Option<&'static [u8]> {
     IMAGE.get_or_init(|| image(&[])).as_deref()
 }
 
-/// A device with the image and a stream.
+/// A device with the image loaded and a stream.
 struct Rig {
     device: CpuDevice,
     image: Arc<CpuImage>,
@@ -56,10 +56,10 @@ impl Rig {
         self.wait().unwrap();
     }
 
-    /// Zeroed words of the device.
+    /// Zeroed words in device memory.
     fn words(&self, count: usize) -> Words<'_> {
         let first = self.device.alloc(count * 4).unwrap().cast::<u32>();
-        // SAFETY: the allocation has so many bytes.
+        // SAFETY: the allocation has this many bytes.
         unsafe { first.write_bytes(0, count) };
         Words { device: &self.device, first, count }
     }
@@ -81,7 +81,7 @@ impl Words<'_> {
     }
 
     fn read(&self) -> Vec<u32> {
-        // SAFETY: the allocation has so many words, and nothing runs.
+        // SAFETY: the allocation has this many words, and no kernel is running.
         unsafe { std::slice::from_raw_parts(self.first, self.count) }.to_vec()
     }
 }
@@ -92,7 +92,7 @@ impl Drop for Words<'_> {
     }
 }
 
-/// One parameter buffer from its fields.
+/// Packs fields into a parameter buffer.
 fn pack(fields: &[&[u8]]) -> Vec<u8> {
     fields.concat()
 }
@@ -105,7 +105,7 @@ fn threads(threads: usize) -> CpuConfig {
     CpuConfig { threads: Some(threads), ..CpuConfig::default() }
 }
 
-/// With one worker, with several, and with seeds.
+/// Configurations with one worker, with several, and with seeds.
 fn configs() -> Vec<CpuConfig> {
     let mut configs = vec![threads(1), threads(4)];
     configs.extend(
@@ -200,7 +200,7 @@ fn who_has_ended_is_not_waited_for() {
     }
 }
 
-/// What a launcher and its children logged.
+/// The log of a launcher and its children.
 fn log(rig: &Rig, count: u32, mode: u32) -> Vec<u32> {
     let (log, next) = (rig.words(64), rig.words(1));
     let parameters = pack(&[&log.address(), &next.address(), &u32s(&[count, mode])]);
@@ -273,7 +273,7 @@ fn chain(counter: &Words<'_>, left: u64, stream: u64) -> Vec<u8> {
     pack(&[&counter.address(), &left.to_le_bytes(), &stream.to_le_bytes()])
 }
 
-/// Runs launches from kernels: grids counted, launches lost.
+/// Runs launches from kernels; returns the numbers of grids and of lost launches, and the last error.
 fn count(rig: &Rig, kernel: &str, left: u64, stream: u64) -> [u32; 3] {
     let counter = rig.words(3);
     rig.run(kernel, 1, 1, 0, &chain(&counter, left, stream));
@@ -313,7 +313,7 @@ fn an_unbounded_pool_does_not_grow() {
 #[test]
 fn a_full_pool_loses_launches() {
     let Some(rig) = Rig::new(CpuConfig { pending_limit: 100, ..threads(1) }) else { return };
-    // The only worker runs the launching thread, so nothing leaves the pool meanwhile.
+    // The only worker runs the launching thread, so nothing leaves the pool in the meantime.
     assert_eq!(count(&rig, "many", 250, 4), [1, 150, 69]);
     assert_eq!(count(&rig, "many", 250, 3), [1, 150, 69]);
     rig.device.set_pending_limit(250);
@@ -326,7 +326,7 @@ fn launches_that_cannot_be_are_refused() {
     let out = rig.words(6);
     rig.run("refused", 1, 1, 0, &pack(&[&out.address(), &u32s(&[0])]));
     assert_eq!(out.read(), [9, 9, 701, 400, 98, 1]);
-    // Even the buffer that was never launched came back.
+    // Even the buffer that was never launched was returned.
     assert_eq!(count(&rig, "chain", 5, 4)[..2], [6, 0]);
 }
 
@@ -367,7 +367,7 @@ fn a_trap_says_where_and_the_device_goes_on() {
     }
 }
 
-/// Runs `middle` over 200 blocks of 2×3 threads, of which one ends its block.
+/// Runs `middle` over 200 blocks of 2×3 threads; one thread ends its block.
 fn middle(rig: &Rig, block: u32, how: u32) -> (Result<(), Error>, Vec<u32>) {
     let out = rig.words(1200);
     let parameters = pack(&[&out.address(), &u32s(&[4, block, how])]);
@@ -375,7 +375,7 @@ fn middle(rig: &Rig, block: u32, how: u32) -> (Result<(), Error>, Vec<u32>) {
     (rig.wait(), out.read())
 }
 
-/// Many blocks run in one call of the image: each runs once, by the entry that suits the processor.
+/// One call of the image runs many blocks: each runs once, in the entry that suits the processor.
 #[test]
 fn blocks_run_in_a_row() {
     for config in configs() {
@@ -396,7 +396,7 @@ fn blocks_run_in_a_row() {
     }
 }
 
-/// Runs the test above again, with the variable set.
+/// Runs the test above again with the environment variable set.
 #[test]
 fn a_variable_chooses_the_entries() {
     let run = |level: &str| {
@@ -421,11 +421,11 @@ fn a_fault_in_the_middle_of_a_row_names_its_block() {
             let (result, out) = middle(&rig, 117, how);
             let Err(Error::Fault(fault)) = result else { panic!("{result:?}") };
             assert_eq!((fault.kind, fault.block), (kind, Some((7, 1, 2).into())), "{how}");
-            // A loop over threads knows which one only if the image says so.
+            // A loop over threads knows the thread only if the image reports it.
             let is_known = config.seed.is_some() || how == 1;
             assert_eq!(fault.thread, is_known.then_some((0, 2, 0).into()), "{how}");
             assert_eq!(out[117 * 6 + 4], 0);
-            // The device goes on, with a thread of its own if nothing is known of another.
+            // The device remains usable.
             middle(&rig, 999, 0).0.unwrap();
         }
     }
@@ -479,7 +479,7 @@ fn a_device_that_is_dropped_stops_its_kernels() {
     let flag = rig.words(1);
     rig.launch("spin", [8, 1, 1], [4, 1, 1], 0, &flag.address());
     let spins = rig.image.symbol("counters").unwrap().cast::<AtomicU32>().wrapping_add(6);
-    // SAFETY: the image has eight such counters, and it is loaded.
+    // SAFETY: the image is loaded and has eight such counters.
     while unsafe { &*spins }.load(Ordering::Relaxed) == 0 {
         std::thread::yield_now();
     }
@@ -492,7 +492,7 @@ fn partitions_bound_the_workers() {
         let partition = rig.device.partition(workers);
         let (streams, out) = ([partition.stream(), partition.stream()], rig.words(1));
         let kernel = rig.image.kernel("workers").unwrap();
-        // Other programs may keep the workers from running at the same time for a while, and never make them more.
+        // Other programs may delay the workers, so that fewer run concurrently at first; never more than the limit.
         for _ in 0..200 {
             for stream in &streams {
                 let parameters = pack(&[&out.address(), &u32s(&[0])]);

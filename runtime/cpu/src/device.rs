@@ -268,7 +268,7 @@ impl fmt::Debug for CpuPartition {
 impl CpuPartition {
     /// Maximum number of workers.
     pub fn workers(&self) -> u32 {
-        self.limit.most
+        self.limit.max
     }
 
     /// Creates a stream of the partition.

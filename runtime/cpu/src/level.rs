@@ -24,11 +24,11 @@ impl Level {
     /// # Errors
     /// [`Error::Threads`]: [`LEVEL_VARIABLE`] names an unknown level, or one that the processor does not support.
     pub(crate) fn choose() -> Result<Level> {
-        Level::from_wish(std::env::var(LEVEL_VARIABLE).ok().as_deref(), Level::of_processor())
+        Level::from_request(std::env::var(LEVEL_VARIABLE).ok().as_deref(), Level::of_processor())
     }
 
-    fn from_wish(wish: Option<&str>, best: Level) -> Result<Level> {
-        match wish {
+    fn from_request(request: Option<&str>, best: Level) -> Result<Level> {
+        match request {
             None => Ok(best),
             Some(BASELINE) => Ok(Level::Baseline),
             Some(LEVEL_V3) if best == Level::V3 => Ok(Level::V3),
@@ -81,15 +81,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wish_counts_if_the_processor_can() {
+    fn a_level_must_be_supported() {
         use Level::{Baseline, V3};
         for best in [Baseline, V3] {
-            assert_eq!(Level::from_wish(None, best).unwrap(), best);
-            assert_eq!(Level::from_wish(Some("baseline"), best).unwrap(), Baseline);
+            assert_eq!(Level::from_request(None, best).unwrap(), best);
+            assert_eq!(Level::from_request(Some("baseline"), best).unwrap(), Baseline);
         }
-        assert_eq!(Level::from_wish(Some("x86-64-v3"), V3).unwrap(), V3);
+        assert_eq!(Level::from_request(Some("x86-64-v3"), V3).unwrap(), V3);
         let refused =
-            [Level::from_wish(Some("x86-64-v3"), Baseline), Level::from_wish(Some("v3"), V3)];
+            [Level::from_request(Some("x86-64-v3"), Baseline), Level::from_request(Some("v3"), V3)];
         let texts = refused.map(|refused| refused.unwrap_err().to_string());
         insta::assert_snapshot!(texts.join("\n"), @"
         the CPU device cannot start: GRIDLET_CPU_LEVEL asks for x86-64-v3, which this processor does not support: unset it

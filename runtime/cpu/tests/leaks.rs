@@ -67,7 +67,7 @@ fn run(image: &[u8], number: u32) {
 }
 
 #[test]
-fn nothing_is_left_behind() {
+fn runs_leave_no_resources_behind() {
     let Some(image) = c_image::image(&[]) else { return };
 
     for number in 0..200 {

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn an_access_ends_what_it_overlaps() {
+    fn an_access_invalidates_overlapping_entries() {
         let (other, own) = (4, 3);
         // Accesses by another thread of either kind, and atomics by any thread, invalidate both.
         for writes in [Some(READ), Some(WRITE), None] {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_wide_is_not_remembered() {
+    fn wide_accesses_are_not_cached() {
         let wide = access(AT, 17);
         let repeats = made(wide);
         assert!(!repeats.contain(&wide, READ) && !repeats.contain(&wide, WRITE));

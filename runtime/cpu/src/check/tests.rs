@@ -295,7 +295,7 @@ fn a_child_sees_what_its_launcher_saw() {
 }
 
 #[test]
-fn what_lanes_knew_is_known_to_the_child() {
+fn a_child_knows_what_its_launchers_lanes_knew() {
     let world = World::new();
     let mut parent = world.one_block(32);
     write(&mut parent, 7, BUFFER, 2);
@@ -429,7 +429,7 @@ fn waits_and_streams_order_nothing_backwards() {
 }
 
 #[test]
-fn what_the_host_wrote_is_nobodys() {
+fn host_writes_do_not_race() {
     let world = World::new();
     let grid = world.start("first", 1, 1);
     write(&mut world.block(grid, 0), 0, BUFFER, 2);
@@ -454,7 +454,7 @@ fn a_stream_can_wait_for_another() {
 }
 
 #[test]
-fn what_the_host_waited_for_is_forgotten() {
+fn grids_that_the_host_waited_for_are_forgotten() {
     let world = World::new();
     for round in 0..3 {
         let grid = world.start("k", 1, 2);

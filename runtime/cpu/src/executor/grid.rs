@@ -193,8 +193,8 @@ pub(crate) fn geometry_error(
     shared_bytes: u64,
     limits: &gridlet_artifact::LaunchLimits,
 ) -> Option<i32> {
-    let too_large = |extents: [u32; 3], most: [u32; 3]| {
-        extents.iter().zip(most).any(|(extent, most)| *extent == 0 || *extent > most)
+    let too_large = |extents: [u32; 3], maxima: [u32; 3]| {
+        extents.iter().zip(maxima).any(|(extent, max)| *extent == 0 || *extent > max)
     };
     let threads: u64 = block.iter().map(|extent| u64::from(*extent)).product();
     if too_large(grid, limits.max_grid)

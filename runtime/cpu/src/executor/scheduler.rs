@@ -73,18 +73,18 @@ struct Node {
 /// Limits the number of workers that run a partition's grids at the same time.
 #[derive(Debug)]
 pub(crate) struct WorkerLimit {
-    pub(crate) most: u32,
+    pub(crate) max: u32,
     /// Modified only under the scheduler's lock.
     active: AtomicU32,
 }
 
 impl WorkerLimit {
-    pub(crate) fn new(most: u32) -> WorkerLimit {
-        WorkerLimit { most, active: AtomicU32::new(0) }
+    pub(crate) fn new(max: u32) -> WorkerLimit {
+        WorkerLimit { max, active: AtomicU32::new(0) }
     }
 
     fn is_free(&self) -> bool {
-        self.active.load(Ordering::Relaxed) < self.most
+        self.active.load(Ordering::Relaxed) < self.max
     }
 }
 

@@ -187,7 +187,7 @@ fn votes_count_lanes() {
 }
 
 #[test]
-fn who_has_ended_is_not_waited_for() {
+fn ended_threads_are_not_waited_for() {
     for config in configs() {
         let Some(rig) = Rig::new(config) else { return };
         let out = rig.words(128);
@@ -230,7 +230,7 @@ fn tails_come_last_and_in_order() {
 }
 
 #[test]
-fn who_looks_at_memory_lets_others_run() {
+fn polling_threads_let_other_grids_run() {
     for config in configs() {
         let Some(rig) = Rig::new(config) else { return };
         let out = rig.words(3);
@@ -240,7 +240,7 @@ fn who_looks_at_memory_lets_others_run() {
 }
 
 #[test]
-fn a_seed_permutes_what_has_no_order() {
+fn a_seed_permutes_unordered_grids() {
     let orders: Vec<Vec<u32>> = (0..4)
         .filter_map(|seed| Rig::new(CpuConfig { seed: Some(seed), ..threads(1) }))
         .map(|rig| log(&rig, 8, 2))
@@ -321,7 +321,7 @@ fn a_full_pool_loses_launches() {
 }
 
 #[test]
-fn launches_that_cannot_be_are_refused() {
+fn invalid_launches_are_refused() {
     let Some(rig) = Rig::new(CpuConfig { pending_limit: 1, ..threads(1) }) else { return };
     let out = rig.words(6);
     rig.run("refused", 1, 1, 0, &pack(&[&out.address(), &u32s(&[0])]));
@@ -331,7 +331,7 @@ fn launches_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn a_launch_of_the_host_that_does_not_fit_is_refused() {
+fn host_launches_over_a_limit_are_refused() {
     let Some(rig) = Rig::new(threads(1)) else { return };
     let kernel = rig.image.kernel("empty").unwrap();
     let launch = |grid, block, shared, parameters: &[u8]| {

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dropped_is_not_taken() {
+    fn dropped_blocks_are_not_claimed() {
         let mut left = Blocks::divided(100, 2, 1);
         let first = left.take(0, 2);
         assert_eq!(left.clear(), 100 - (first.end - first.start));

@@ -25,7 +25,7 @@ pub const THREADS_VARIABLE: &str = "GRIDLET_CPU_THREADS";
 /// A GPU's default for `CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT`.
 pub const DEFAULT_PENDING_LIMIT: u64 = 2048;
 
-/// Launch limits of the CPU device: those of compute capability 9.0, so that a launch accepted here fits such a GPU, too.
+/// Launch limits of the CPU device: those of compute capability 9.0, so that accepted launches also fit such a GPU.
 pub const LIMITS: LaunchLimits = LaunchLimits {
     max_threads_per_block: MAX_THREADS as u32,
     max_block: [1024, 1024, 64],

@@ -65,8 +65,8 @@ impl fmt::Debug for CpuImage {
 }
 
 impl CpuImage {
-    /// Loads an image, whose callback table becomes `callbacks`. `sources`: the source file names in the manifest's order,
-    /// for messages.
+    /// Loads an image, whose callback table becomes `callbacks`. `sources`: the source file names in the manifest's
+    /// order, for messages.
     ///
     /// # Errors
     /// [`Error::Image`]: not a shared object for this machine, or built for another version of [`crate::abi`].

@@ -12,8 +12,8 @@ const GUARD_BYTES: usize = 64 * 1024;
 /// Number of stacks in a slab.
 const SLAB: usize = 32;
 
-/// `MADV_GUARD_INSTALL` (Linux 6.13): a guard that does not split the mapping; a process may have only 65,530
-/// mappings.
+/// `MADV_GUARD_INSTALL` (Linux 6.13): a guard that does not split the mapping; a process may have only
+/// 65,530 mappings.
 const MADV_GUARD_INSTALL: libc::c_int = 102;
 
 /// A stack of a pool. It must not outlive the pool.

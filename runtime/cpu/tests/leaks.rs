@@ -1,5 +1,5 @@
-//! 10,000 runs on the CPU device must not leak threads, descriptors, mappings or memory. A separate test program, because
-//! it counts the resources of the whole process.
+//! 10,000 runs on the CPU device must not leak threads, descriptors, mappings or memory. A separate test program,
+//! because it counts the resources of the whole process.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]

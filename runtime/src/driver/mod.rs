@@ -227,9 +227,7 @@ mod tests {
             panic!("not a fault")
         };
         assert_eq!(fault.code, 700);
-        assert!(
-            fault.to_string().starts_with("a kernel read or wrote an invalid address")
-        );
+        assert!(fault.to_string().starts_with("a kernel read or wrote an invalid address"));
     }
 
     #[test]

@@ -113,7 +113,7 @@ impl LaunchConfig {
     }
 }
 
-/// Maximum blocks in a cluster on any GPU that supports clusters: "a maximum of 8 thread blocks in a cluster is
+/// Maximum blocks in a cluster that every GPU with clusters supports: "a maximum of 8 thread blocks in a cluster is
 /// supported as a portable cluster size" (CUDA C++ Programming Guide, Thread Block Clusters).
 pub const PORTABLE_CLUSTER_BLOCKS: u32 = 8;
 

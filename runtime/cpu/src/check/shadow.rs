@@ -56,7 +56,8 @@ enum Written {
     Bits(Box<[u64; PAGE_BYTES / 64]>),
 }
 
-/// Index of the word of [`Written::Bits`] that contains the bytes, and their mask; `None` for an empty range.
+/// Index of the word of [`Written::Bits`] that contains the bytes, and their mask; `None` if the range is empty or
+/// spans words.
 #[inline]
 fn mask(bytes: &Range<usize>) -> Option<(usize, u64)> {
     let (bit, count) = (bytes.start % 64, bytes.len());

@@ -372,7 +372,7 @@ impl Runner {
         if let Some(check) = self.check.take() {
             check.on_end(self.stop.get().is_some());
         }
-        self.let_go();
+        self.release_block_resources();
     }
 
     /// Reserves shared memory and stacks for a block; returns the addresses of static and dynamic shared memory.
@@ -397,7 +397,7 @@ impl Runner {
     }
 
     /// Returns unused buffers and closes the block's default stream.
-    fn let_go(&self) {
+    fn release_block_resources(&self) {
         let stream = self.default_stream.take();
         let mut buffers = self.buffers.borrow_mut();
         if stream.is_none() && buffers.is_empty() {

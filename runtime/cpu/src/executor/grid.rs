@@ -36,7 +36,7 @@ impl Tree {
         self.stopped.store(true, Ordering::Release);
     }
 
-    /// Stops the tree without a fault, because an earlier launch in its stream failed.
+    /// Stops the tree without recording a fault.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
     }

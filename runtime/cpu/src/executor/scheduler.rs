@@ -360,7 +360,7 @@ impl Scheduler {
             pending: 1,
             stream: None,
             tails: VecDeque::new(),
-            // Any workers may make up a partition, and only a single queue preserves the block order.
+            // Not divided among workers in a partition, which may use any of them, nor with a seed, which fixes the order.
             blocks: Blocks::new(&grid, self.workers, self.random.is_some() || limit.is_some()),
             blocks_left: grid.blocks,
             grid: Some(GridPointer::new(grid)),

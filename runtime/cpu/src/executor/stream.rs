@@ -42,8 +42,8 @@ impl CpuStream {
     /// manifest; it is copied.
     ///
     /// # Errors
-    /// [`Error::Launch`]: the grid, block or shared memory exceeds a limit. [`Error::ParameterBytes`]: the buffer does not
-    /// have the kernel's size.
+    /// [`Error::Launch`]: the grid, block or shared memory exceeds a limit. [`Error::ParameterBytes`]: the buffer
+    /// does not have the kernel's size.
     pub fn launch(
         &self,
         kernel: &CpuKernel,

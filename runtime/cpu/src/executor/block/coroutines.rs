@@ -40,7 +40,7 @@ impl Runner {
         }
     }
 
-    /// Leaves the kernel for good if the block has to stop; cheap check of the block alone.
+    /// Leaves the kernel for good if the block has to stop; ignores the state of its launch.
     #[inline(always)]
     pub(in crate::executor) fn leave_if_block_stopped(&self) {
         if self.stop.get().is_some() {

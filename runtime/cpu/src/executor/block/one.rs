@@ -37,7 +37,7 @@ impl Runner {
                     let count = most.min(end - first);
                     (*geometry).block_idx = runner.grid().block_index(first);
                     entry(geometry, parameters, count);
-                    runner.let_go();
+                    runner.release_block_resources();
                     first += count;
                 }
             }
@@ -49,7 +49,7 @@ impl Runner {
             self.block.set(unsafe { ptr::read_volatile(&raw const (*geometry).block_idx) });
             self.fail(stop);
         }
-        self.let_go();
+        self.release_block_resources();
     }
 
     /// Runs the threads of a block one by one, in the seed's order.

@@ -66,7 +66,7 @@ impl Runner {
                 if self.yielded.replace(false) {
                     self.wake_yielded();
                     idle_rounds += 1;
-                    // A checker reports such waits instead, because no guarantee exists that they end.
+                    // A checker reports such waits instead, because nothing guarantees that they end.
                     if idle_rounds.is_multiple_of(IDLE_ROUNDS)
                         && self.depth < MAX_DEPTH
                         && self.shared.hooks.is_none()

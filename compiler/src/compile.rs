@@ -441,7 +441,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_tool_says_is_a_warning_once() {
+    fn tool_messages_become_warnings_once() {
         let session = Session::new();
         session.note("libNVVM", "  \n");
         assert_eq!(session.tool_warnings(), []);

@@ -155,8 +155,9 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `{a, b, …}`, or the syntax that `--print` writes: `[a, b]` for arrays and vectors, `{"x":
-    /// a}` or `{x: a}` for structs. A part without an offset directly follows the one before it.
+    /// `{a, b, …}`, or the syntax that `--print` writes: `[a, b]` for arrays and vectors,
+    /// `{"x": a}` or `{x: a}` for structs. A part without an offset directly follows the one before
+    /// it.
     fn parts(
         &mut self,
         parts: impl Iterator<Item = (String, Type, Option<u64>)>,
@@ -356,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn buffers_are_filled_as_told() {
+    fn buffers_are_filled_as_requested() {
         let contents = |text: &str, ty: &str| {
             plan(text, pointer(scalar(ty))).unwrap().buffers.remove(0).contents
         };
@@ -383,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_texts_say_what_is_wrong() {
+    fn invalid_arguments_are_explained() {
         let error = |text: &str, ty| plan(text, ty).unwrap_err();
         let errors = [
             error("7 8", scalar("u32")),

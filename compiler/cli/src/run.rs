@@ -283,7 +283,7 @@ fn execute(
     };
     let program = Program::load(device, artifact)?;
     if let (Some(green), Some(asked)) = (&green, options.sms) {
-        tell_of_partition(green, asked, &program, reporter);
+        warn_about_partition(green, asked, &program, reporter);
     }
     let kernel = program.kernel(&options.kernel.to_string())?;
 
@@ -353,7 +353,7 @@ fn execute(
 }
 
 /// Warns if a partition has another size than requested, or does not confine launched kernels.
-fn tell_of_partition(green: &GreenContext, asked: u32, program: &Program, reporter: &Reporter) {
+fn warn_about_partition(green: &GreenContext, asked: u32, program: &Program, reporter: &Reporter) {
     let given = green.sm_count();
     if given != asked {
         let device = green.device();

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_by_name() {
+    fn values_out_of_range_are_refused() {
         assert_eq!(encode_scalar("256", "u8").unwrap_err(), "256 does not fit u8");
         assert_eq!(encode_scalar("-1", "u32").unwrap_err(), "-1 does not fit u32");
         assert_eq!(

@@ -153,7 +153,7 @@ impl Build {
         let folder = self.file.parent().unwrap_or(Path::new(""));
         sources.set_folder(folder);
         for file in sources.files() {
-            tell(&format!("rerun-if-changed={}", sources.shown_name(file)))?;
+            print_directive(&format!("rerun-if-changed={}", sources.shown_name(file)))?;
         }
         let wanted = self.kernels.iter().map(|name| name.parse::<KernelName>());
         let wanted = wanted.collect::<Result<Vec<_>, String>>().map_err(BuildError)?;
@@ -162,7 +162,7 @@ impl Build {
         for warning in &program.warnings {
             let text = diagnostics::render(std::slice::from_ref(warning), &shown, false);
             for line in text.lines().filter(|line| !line.trim().is_empty()) {
-                tell(&format!("warning={line}"))?;
+                print_directive(&format!("warning={line}"))?;
             }
         }
         let bundle = self.images(&program).map_err(|error| show(&error, &shown))?;
@@ -182,7 +182,7 @@ impl Build {
 
     fn images(&self, program: &Checked) -> crate::Result<Artifact> {
         if self.archs.is_empty() && self.ptx.is_none() && !self.cpu {
-            return Err(Error::Invalid("nothing to build for: call `arch`, `ptx` or `cpu`".into()));
+            return Err(Error::Invalid("no build target: call `arch`, `ptx` or `cpu`".into()));
         }
         let (session, stem) = (Session::new(), program.name());
         let image = |kind, arch: String, ending, bytes| {
@@ -214,7 +214,7 @@ impl Build {
 }
 
 /// Prints a directive for cargo.
-fn tell(text: &str) -> Result<(), BuildError> {
+fn print_directive(text: &str) -> Result<(), BuildError> {
     writeln!(std::io::stdout(), "cargo:{text}").map_err(|error| plain(&error))
 }
 

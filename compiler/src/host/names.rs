@@ -13,7 +13,7 @@ impl Names {
 
     /// The Rust name for a program's name: unchanged where possible, `k_8` for `k::<8>`, with `_`
     /// appended if it is in use.
-    pub(super) fn give(&mut self, name: &str) -> String {
+    pub(super) fn claim(&mut self, name: &str) -> String {
         let mut plain = readable(name);
         loop {
             let given = escaped(&plain);
@@ -40,7 +40,7 @@ fn readable(name: &str) -> String {
 }
 
 /// Rust's keywords, of all editions up to 2024 (The Rust Reference, Keywords).
-const WORDS: [&str; 47] = [
+const KEYWORDS: [&str; 47] = [
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn",
     "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let",
     "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return",
@@ -52,7 +52,7 @@ fn escaped(name: &str) -> String {
     match name {
         // These cannot be raw identifiers.
         "self" | "Self" | "super" | "crate" | "_" | "yield" => format!("{name}_"),
-        word if WORDS.contains(&word) => format!("r#{word}"),
+        word if KEYWORDS.contains(&word) => format!("r#{word}"),
         other => other.to_owned(),
     }
 }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_rusts() {
+    fn names_are_valid_in_rust() {
         let mut names = Names::taken(&["load"]);
         let given = [
             "saxpy",
@@ -73,7 +73,7 @@ mod tests {
             "self",
             "tile_8_true",
         ]
-        .map(|name| names.give(name));
+        .map(|name| names.claim(name));
         assert_eq!(
             given,
             [

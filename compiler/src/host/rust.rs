@@ -35,7 +35,7 @@ pub fn generate(manifest: &Manifest, docs: &BTreeMap<String, Vec<String>>, bundl
     let module_name = module_name(&manifest.program);
     let mut types = Names::taken(&["Program", &module_name]);
     let structs: BTreeMap<&str, String> =
-        manifest.structs.iter().map(|s| (s.name.as_str(), types.give(&s.name))).collect();
+        manifest.structs.iter().map(|s| (s.name.as_str(), types.claim(&s.name))).collect();
     let mut module = Module { manifest, structs, text: String::new() };
     module.program(docs, bundle);
     for item in &manifest.structs {
@@ -93,11 +93,11 @@ impl Module<'_> {
         let manifest = self.manifest;
         let mut names = Names::taken(&["BUNDLE", "load", "program"]);
         let mut methods: Vec<(&Kernel, String)> =
-            manifest.kernels.iter().map(|kernel| (kernel, names.give(&kernel.name))).collect();
+            manifest.kernels.iter().map(|kernel| (kernel, names.claim(&kernel.name))).collect();
         // Names derived from a kernel's come second.
         let handles: Vec<String> = methods
             .iter()
-            .map(|(_, name)| names.give(&format!("{}_kernel", name.trim_start_matches("r#"))))
+            .map(|(_, name)| names.claim(&format!("{}_kernel", name.trim_start_matches("r#"))))
             .collect();
 
         self.line(0, format!("/// The program `{}`, loaded on a device.", manifest.program));
@@ -145,7 +145,7 @@ impl Module<'_> {
             self.kernel(kernel, &name, handle, docs.get(&kernel.name));
         }
         for variable in &manifest.statics {
-            let name = names.give(&variable.name);
+            let name = names.claim(&variable.name);
             self.variable(variable, &name);
         }
         self.line(0, "}");
@@ -171,7 +171,7 @@ impl Module<'_> {
         self.line(1, "/// Those of [`gridlet_runtime::Stream::launch`].");
         let mut locals = Names::taken(&["stream", "config", "parameters"]);
         let parameters: Vec<String> =
-            kernel.parameters.iter().map(|parameter| locals.give(&parameter.name)).collect();
+            kernel.parameters.iter().map(|parameter| locals.claim(&parameter.name)).collect();
         let mut arguments = vec![
             "&self".to_owned(),
             "stream: &::gridlet_runtime::Stream".into(),
@@ -282,10 +282,10 @@ impl Module<'_> {
         let mut names = Names::default();
         let mut fields: Vec<Field> = vec![];
         let mut end = 0;
-        let given: Vec<String> = item.fields.iter().map(|field| names.give(&field.name)).collect();
+        let given: Vec<String> = item.fields.iter().map(|field| names.claim(&field.name)).collect();
         let mut pad = |fields: &mut Vec<Field>, from: u64, to: u64| {
             if to > from {
-                let name = names.give(&format!("_padding_{from}"));
+                let name = names.claim(&format!("_padding_{from}"));
                 let (grid, rust) = (String::new(), String::new());
                 fields.push(Field { name, offset: from, padding: Some(to - from), grid, rust });
             }
@@ -337,9 +337,9 @@ impl Module<'_> {
         let mutable = if named.is_empty() { "" } else { "mut " };
         let mut locals = Names::default();
         for field in &named {
-            locals.give(field.name.trim_start_matches("r#"));
+            locals.claim(field.name.trim_start_matches("r#"));
         }
-        let made = locals.give("made");
+        let made = locals.claim("made");
         self.line(2, format!("let {mutable}{made}: Self = ::gridlet_runtime::typed::zeroed();"));
         for field in &named {
             self.line(2, format!("{made}.{0} = {0};", field.name));

@@ -21,7 +21,7 @@ fn module() -> String {
 }
 
 #[test]
-fn the_module_is_the_one_that_hosts_are_tested_with() {
+fn the_module_matches_the_runtime_tests() {
     let (module, path) = (module(), kinds().with_extension("rs"));
     if std::env::var_os("INSTA_UPDATE").is_some_and(|value| value == "always") {
         fs::write(&path, &module).unwrap();
@@ -61,7 +61,7 @@ fn programs_of_one_file_name_get_names_of_their_own() {
 }
 
 #[test]
-fn what_is_wrong_is_told() {
+fn build_errors_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.grid");
     let out = || Build::new(&file).out_dir(folder.path());

@@ -99,9 +99,9 @@ pub(crate) fn explain(error: Error, module: &Module, inputs: &[LinkInput], gpu: 
     if wrong.is_empty() { error } else { Error::Program(wrong) }
 }
 
-/// The signatures of functions in PTX, by name, without parameter names: `(.b32) (.b32, .align 8
-/// .b8[16])`. Covers declarations (`.extern`) or definitions (PTX ISA, "Kernel and Function
-/// Directives: .func").
+/// The signatures of functions in PTX, by name, without parameter names:
+/// `(.b32) (.b32, .align 8 .b8[16])`. Covers declarations (`.extern`) or definitions (PTX ISA,
+/// "Kernel and Function Directives: .func").
 fn signatures(ptx: &str, is_declared: bool) -> HashMap<String, String> {
     let mut all = HashMap::new();
     for (at, _) in ptx.match_indices(".func") {

@@ -4,25 +4,19 @@
 //! header's functions are inline wrappers of versioned symbols (`__nvJitLinkCreate_13_0`);
 //! libraries also export the plain names, and the symbols of every version up to their own.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
-use std::path::{Path, PathBuf};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::path::Path;
 use std::ptr;
-
-use libloading::Library;
 
 use super::Cubin;
 use crate::inputs::{InputKind, LinkInput};
 use crate::ptx::Ptx;
-use crate::toolchain::{Version, library};
+use crate::toolchain::Version;
+use crate::toolchain::library::{self, Handle, NvidiaLibrary, ReadFn, SizeFn, Status};
 use crate::{Error, Result};
 use gridlet_lang::arch::CudaArch;
 
 const NAME: &str = "nvJitLink";
-
-/// `nvJitLinkResult`; 0 is success.
-type Status = c_int;
-/// `nvJitLinkHandle`
-type Handle = *mut c_void;
 
 /// `NVJITLINK_INPUT_CUBIN`
 const INPUT_CUBIN: c_int = 1;
@@ -35,15 +29,13 @@ const INPUT_OBJECT: c_int = 5;
 /// `NVJITLINK_INPUT_LIBRARY`
 const INPUT_LIBRARY: c_int = 6;
 
-type VersionFn = unsafe extern "C" fn(*mut c_uint, *mut c_uint) -> Status;
 type CreateFn = unsafe extern "C" fn(*mut Handle, u32, *const *const c_char) -> Status;
 type DestroyFn = unsafe extern "C" fn(*mut Handle) -> Status;
 type AddDataFn = unsafe extern "C" fn(Handle, c_int, *const c_void, usize, *const c_char) -> Status;
 type CompleteFn = unsafe extern "C" fn(Handle) -> Status;
-type SizeFn = unsafe extern "C" fn(Handle, *mut usize) -> Status;
-type ReadFn = unsafe extern "C" fn(Handle, *mut c_char) -> Status;
 
 /// The functions of the library. They are called only while [`NvJitLink`] keeps it loaded.
+#[derive(Debug)]
 struct Functions {
     create: CreateFn,
     destroy: DestroyFn,
@@ -58,21 +50,11 @@ struct Functions {
 }
 
 /// The loaded nvJitLink library.
+#[derive(Debug)]
 pub struct NvJitLink {
     functions: Functions,
-    path: PathBuf,
-    version: Version,
     /// The last field, so that the library is unloaded after everything that points into it.
-    _library: Library,
-}
-
-impl std::fmt::Debug for NvJitLink {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NvJitLink")
-            .field("path", &self.path)
-            .field("version", &self.version)
-            .finish()
-    }
+    library: NvidiaLibrary,
 }
 
 impl NvJitLink {
@@ -81,33 +63,15 @@ impl NvJitLink {
     /// # Errors
     /// `Missing` if the file does not load, lacks a function or is too old.
     pub fn load(path: &Path) -> Result<NvJitLink> {
-        let library = library::open(NAME, path)?;
-        let version_name = "nvJitLinkVersion";
-        // SAFETY: the type is the header's.
-        let version_function: VersionFn =
-            unsafe { library::function(&library, &[version_name]) }
-                .ok_or_else(|| library::lacks(NAME, path, "of unknown version", version_name))?;
-        let (mut major, mut minor) = (0, 0);
-        // SAFETY: both pointers are to integers that live through the call.
-        unsafe { version_function(&mut major, &mut minor) };
-        let version = Version::new(major, minor);
-        if version < Version::MINIMUM_CUDA {
-            return Err(Error::Missing {
-                what: format!(
-                    "{NAME} at {} is version {version}; Gridlet needs {} or later.",
-                    path.display(),
-                    Version::MINIMUM_CUDA
-                ),
-                help: library::HELP.into(),
-            });
-        }
-
+        // SAFETY: the function has that type in the header.
+        let library =
+            unsafe { NvidiaLibrary::load(NAME, path, "nvJitLinkVersion", Version::MINIMUM_CUDA)? };
+        let Version { major, minor, .. } = library.version();
         macro_rules! function {
             ($name:literal) => {{
                 let versioned = format!("__{}_{major}_{minor}", $name);
                 // SAFETY: the field that receives it has the header's type.
-                unsafe { library::function(&library, &[$name, &versioned]) }
-                    .ok_or_else(|| library::lacks(NAME, path, &version.to_string(), $name))?
+                unsafe { library.function(&[$name, &versioned])? }
             }};
         }
         let functions = Functions {
@@ -122,17 +86,17 @@ impl NvJitLink {
             info_log_size: function!("nvJitLinkGetInfoLogSize"),
             info_log: function!("nvJitLinkGetInfoLog"),
         };
-        Ok(NvJitLink { functions, path: path.to_path_buf(), version, _library: library })
+        Ok(NvJitLink { functions, library })
     }
 
-    /// Its version, which is that of its CUDA toolkit.
+    /// Its version, which is the version of its CUDA toolkit.
     pub fn version(&self) -> Version {
-        self.version
+        self.library.version()
     }
 
     /// The file it was loaded from.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.library.path()
     }
 }
 
@@ -244,8 +208,7 @@ fn arguments(arch: CudaArch, options: &LinkOptions) -> Result<Vec<CString>> {
     if options.line_info {
         arguments.push("-lineinfo".into());
     }
-    let texts = arguments.into_iter().map(CString::new).collect::<std::result::Result<_, _>>();
-    texts.map_err(|error| Error::internal("link", error.to_string()))
+    library::c_strings("link", arguments)
 }
 
 /// One `nvJitLinkHandle`.
@@ -306,24 +269,12 @@ impl<'a> Session<'a> {
             self.read(functions.error_log_size, functions.error_log).1,
             self.read(functions.info_log_size, functions.info_log).1,
         ];
-        let texts = logs.map(|bytes| {
-            let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-            String::from_utf8_lossy(&bytes[..end]).trim().to_owned()
-        });
-        texts.join("\n").trim().to_owned()
+        logs.map(|bytes| library::text(&bytes).trim().to_owned()).join("\n").trim().to_owned()
     }
 
     fn read(&self, size: SizeFn, read: ReadFn) -> (Status, Vec<u8>) {
-        let mut length = 0;
-        // SAFETY: the handle is live and the pointer is to an integer that lives through the call.
-        let status = unsafe { size(self.handle, &mut length) };
-        if status != 0 || length == 0 {
-            return (status, Vec::new());
-        }
-        let mut bytes = vec![0_u8; length];
-        // SAFETY: the buffer has the size that the library just reported.
-        let status = unsafe { read(self.handle, bytes.as_mut_ptr().cast()) };
-        (status, bytes)
+        // SAFETY: the handle is live, and callers pass the two functions for one buffer.
+        unsafe { library::read_buffer(self.handle, size, read) }
     }
 
     fn check(&self, operation: &str, status: Status) -> Result<()> {
@@ -378,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_spelled_as_the_library_wants_them() {
+    fn options_match_the_library_interface() {
         let options = LinkOptions { opt_level: 0, line_info: true, debug: true };
         let arguments = arguments(CudaArch::DEFAULT, &options).unwrap();
         let spelled: Vec<_> = arguments.iter().map(|text| text.to_str().unwrap()).collect();

@@ -5,34 +5,26 @@
 //! from several threads.
 
 use std::ffi::{CStr, CString, c_char, c_int};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::ptr;
-
-use libloading::Library;
 
 use super::{Ptx, PtxOptions, workarounds};
 use crate::nvvm::NvvmModule;
-use crate::toolchain::{Version, library};
+use crate::toolchain::Version;
+use crate::toolchain::library::{self, Handle as Program, NvidiaLibrary, ReadFn, SizeFn, Status};
 use crate::{Error, Result};
 use gridlet_lang::arch::{CudaArch, Dialect};
 
 const NAME: &str = "libNVVM";
 
-/// `nvvmResult`; 0 is success.
-type Status = c_int;
-/// `nvvmProgram`
-type Program = *mut std::ffi::c_void;
-
-type VersionFn = unsafe extern "C" fn(*mut c_int, *mut c_int) -> Status;
 type IrVersionFn = unsafe extern "C" fn(*mut c_int, *mut c_int, *mut c_int, *mut c_int) -> Status;
 type ErrorStringFn = unsafe extern "C" fn(Status) -> *const c_char;
 type ProgramFn = unsafe extern "C" fn(*mut Program) -> Status;
 type AddModuleFn = unsafe extern "C" fn(Program, *const c_char, usize, *const c_char) -> Status;
 type WithOptionsFn = unsafe extern "C" fn(Program, c_int, *const *const c_char) -> Status;
-type SizeFn = unsafe extern "C" fn(Program, *mut usize) -> Status;
-type TextFn = unsafe extern "C" fn(Program, *mut c_char) -> Status;
 
 /// The functions of the library. They are called only while [`LibNvvm`] keeps it loaded.
+#[derive(Debug)]
 struct Functions {
     ir_version: IrVersionFn,
     error_string: ErrorStringFn,
@@ -43,25 +35,18 @@ struct Functions {
     verify_program: WithOptionsFn,
     compile_program: WithOptionsFn,
     compiled_result_size: SizeFn,
-    compiled_result: TextFn,
+    compiled_result: ReadFn,
     program_log_size: SizeFn,
-    program_log: TextFn,
+    program_log: ReadFn,
 }
 
 /// The loaded libNVVM library.
+#[derive(Debug)]
 pub struct LibNvvm {
     functions: Functions,
-    path: PathBuf,
-    version: Version,
     ir_version: Version,
     /// The last field, so that the library is unloaded after everything that points into it.
-    _library: Library,
-}
-
-impl std::fmt::Debug for LibNvvm {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LibNvvm").field("path", &self.path).field("version", &self.version).finish()
-    }
+    library: NvidiaLibrary,
 }
 
 impl LibNvvm {
@@ -70,23 +55,13 @@ impl LibNvvm {
     /// # Errors
     /// `Missing` if the file does not load, lacks a function or is too old.
     pub fn load(path: &Path) -> Result<LibNvvm> {
-        let library = library::open(NAME, path)?;
-        // The version comes first, so that the error for a missing function can give it.
-        let version_name = "nvvmVersion";
-        // SAFETY: the type is the manual's, section 3.1.
-        let version_function: VersionFn =
-            unsafe { library::function(&library, &[version_name]) }
-                .ok_or_else(|| library::lacks(NAME, path, "of unknown version", version_name))?;
-        let (mut major, mut minor) = (0, 0);
-        // SAFETY: both pointers are to integers that live through the call.
-        unsafe { version_function(&mut major, &mut minor) };
-        let version = Version::new(major.unsigned_abs(), minor.unsigned_abs());
-
+        // SAFETY: the function has that type in the manual, section 3.1.
+        let library =
+            unsafe { NvidiaLibrary::load(NAME, path, "nvvmVersion", Version::MINIMUM_NVVM)? };
         macro_rules! function {
             ($name:literal) => {
                 // SAFETY: the field that receives it has the manual's type, sections 3.1 and 4.1.
-                unsafe { library::function(&library, &[$name]) }
-                    .ok_or_else(|| library::lacks(NAME, path, &version.to_string(), $name))?
+                unsafe { library.function(&[$name])? }
             };
         }
         let functions = Functions {
@@ -103,27 +78,17 @@ impl LibNvvm {
             program_log_size: function!("nvvmGetProgramLogSize"),
             program_log: function!("nvvmGetProgramLog"),
         };
-        if version < Version::MINIMUM_NVVM {
-            return Err(Error::Missing {
-                what: format!(
-                    "{NAME} at {} is version {version}; Gridlet needs {} or later.",
-                    path.display(),
-                    Version::MINIMUM_NVVM
-                ),
-                help: library::HELP.into(),
-            });
-        }
         let mut parts = [0; 4];
         let [ir_major, ir_minor, debug_major, debug_minor] = &mut parts;
         // SAFETY: the pointers are to integers that live through the call.
         unsafe { (functions.ir_version)(ir_major, ir_minor, debug_major, debug_minor) };
         let ir_version = Version::new(parts[0].unsigned_abs(), parts[1].unsigned_abs());
-        Ok(LibNvvm { functions, path: path.to_path_buf(), version, ir_version, _library: library })
+        Ok(LibNvvm { functions, ir_version, library })
     }
 
     /// Its own version: 2.0 since CUDA 11.
     pub fn version(&self) -> Version {
-        self.version
+        self.library.version()
     }
 
     /// The version of NVVM IR that it reads.
@@ -133,7 +98,7 @@ impl LibNvvm {
 
     /// The file it was loaded from.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.library.path()
     }
 
     fn error_string(&self, status: Status) -> String {
@@ -229,8 +194,7 @@ fn arguments(arch: CudaArch, options: &PtxOptions) -> Result<Vec<CString>> {
     } else if line_info {
         arguments.push("-generate-line-info".into());
     }
-    let texts = arguments.into_iter().map(CString::new).collect::<std::result::Result<_, _>>();
-    texts.map_err(|error| Error::internal("ptx", error.to_string()))
+    library::c_strings("ptx", arguments)
 }
 
 /// One `nvvmProgram`.
@@ -286,19 +250,10 @@ impl<'a> Session<'a> {
         self.text(functions.program_log_size, functions.program_log).1.trim().to_owned()
     }
 
-    fn text(&self, size: SizeFn, read: TextFn) -> (Status, String) {
-        let mut length = 0;
-        // SAFETY: the program is live and the pointer is to an integer that lives through the call.
-        let status = unsafe { size(self.program, &mut length) };
-        if status != 0 {
-            return (status, String::new());
-        }
-        let mut bytes = vec![0_u8; length];
-        // SAFETY: the buffer has the size that the library just reported.
-        let status = unsafe { read(self.program, bytes.as_mut_ptr().cast()) };
-        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-        bytes.truncate(end);
-        (status, String::from_utf8_lossy(&bytes).into_owned())
+    fn text(&self, size: SizeFn, read: ReadFn) -> (Status, String) {
+        // SAFETY: the program is live, and callers pass the two functions for one buffer.
+        let (status, bytes) = unsafe { library::read_buffer(self.program, size, read) };
+        (status, library::text(&bytes))
     }
 
     fn check(&self, operation: &str, status: Status) -> Result<()> {
@@ -327,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_spelled_as_the_library_wants_them() {
+    fn options_match_the_library_interface() {
         let spelled = |options: &PtxOptions| -> Vec<String> {
             let arguments = arguments(CudaArch::DEFAULT, options).unwrap();
             arguments.into_iter().map(|text| text.into_string().unwrap()).collect()
@@ -340,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_cannot_be_are_refused() {
+    fn invalid_options_are_refused() {
         for options in [
             PtxOptions { opt_level: 2, ..PtxOptions::default() },
             PtxOptions { debug: true, ..PtxOptions::default() },

@@ -21,13 +21,13 @@ pub(super) fn apply(ptx: String) -> String {
 }
 
 fn line(line: &str) -> Cow<'_, str> {
-    instead(line).map_or(Cow::Borrowed(line), Cow::Owned)
+    replacement(line).map_or(Cow::Borrowed(line), Cow::Owned)
 }
 
 /// The replacement of a line, if ptxas miscompiles it. Back ends write one instruction per line,
 /// each with a result register of its own; only because of that may the replacement write the
 /// register twice.
-fn instead(line: &str) -> Option<String> {
+fn replacement(line: &str) -> Option<String> {
     let rest = line.trim_start();
     let indent = &line[..line.len() - rest.len()];
     let (instruction, end) = rest.split_once(';')?;
@@ -50,7 +50,7 @@ mod tests {
     use super::apply;
 
     #[test]
-    fn narrow_negations_are_said_otherwise() {
+    fn narrow_negations_are_rewritten() {
         let ptx = "\
 \tld.global.b16 \t%rs1, [%rd8];
 \tneg.s16 \t%rs2, %rs1;

@@ -117,7 +117,7 @@ fn the_cache_counts_only_what_is_complete_and_prefers_the_newest() {
 }
 
 #[test]
-fn the_cache_lies_where_the_variables_say() {
+fn the_cache_folder_follows_the_variables() {
     let folder = |variables: &[(&str, &str)]| {
         let variable = |name: &str| {
             variables
@@ -147,7 +147,7 @@ fn a_missing_component_is_an_error_that_lists_where_it_was_looked_for() {
 }
 
 #[test]
-fn a_toolkit_that_is_named_and_not_there_is_not_replaced() {
+fn a_missing_named_toolkit_is_not_replaced() {
     let disk = Disk::new();
     disk.toolkit("home", "13.0.88", &INSTALLED);
     assert!(disk.discover(&[("CUDA_HOME", "home")]).libnvvm().is_ok());
@@ -175,7 +175,7 @@ fn a_toolkit_that_is_too_old_is_passed_over_or_named() {
 }
 
 #[test]
-fn a_report_is_made_of_a_machine_that_has_nothing() {
+fn a_machine_without_components_has_a_report() {
     let disk = Disk::new();
     let report = report(&disk.discover(&[]));
     let missing = report.components.iter().filter(|component| component.status == Status::Missing);

@@ -57,7 +57,7 @@ pub(super) struct Row {
 /// Measures every setting, one after another.
 pub(super) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     if let Some(order) = &options.measure {
-        return measure::here(order);
+        return measure::in_this_process(order);
     }
     let DeviceSelector::Cuda(ordinal) = options.device else {
         return Err(Failure::call("only a GPU has a launch queue: give --device cuda or cuda:N"));
@@ -71,7 +71,7 @@ pub(super) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     for (at, setting) in settings.iter().enumerate() {
         progress(at, settings.len());
         let timeout = Duration::from_secs_f64(options.timeout);
-        let result = measure::elsewhere(ordinal, setting, timeout)?;
+        let result = measure::in_child_process(ordinal, setting, timeout)?;
         rows.push(Row { setting: setting.clone(), result });
     }
     progress(settings.len(), settings.len());

@@ -102,13 +102,13 @@ impl FromStr for Order {
 }
 
 /// Measures in this process, and writes the result as JSON.
-pub(super) fn here(order: &Order) -> Outcome {
+pub(super) fn in_this_process(order: &Order) -> Outcome {
     let device = Device::select(order.device)?;
     print_json(&probe(&device, &order.probe)?)
 }
 
 /// Measures in a child process, which is killed after `timeout`.
-pub(super) fn elsewhere(
+pub(super) fn in_child_process(
     device: u32,
     setting: &Setting,
     timeout: Duration,

@@ -28,19 +28,19 @@ pub(super) const BLOCK_DIM: u32 = 2;
 pub(super) const GRID_DIM: u32 = 3;
 
 /// For each kernel, the properties that decide how it runs.
-struct Ways {
+struct Requirements {
     /// Whether each thread of a block needs its own stack, because threads wait for each other,
     /// also in polling loops. A function without geometry that calls `lane_id()` or reads the last
     /// error needs it too: only the device then knows the calling thread.
     needs_threads: Vec<bool>,
     /// Whether it calls the device for resources of its block: launches and streams.
-    is_tied_to_block: Vec<bool>,
+    needs_block: Vec<bool>,
     /// Whether a function that it may call has an `assert` but no geometry, and so does not know
     /// its thread.
     assert_lacks_geometry: Vec<bool>,
 }
 
-impl Ways {
+impl Requirements {
     /// Analyses all kernels of a module.
     fn of(module: &ir::Module) -> Self {
         let has = |function: &ir::Function, is: &dyn Fn(&InstKind) -> bool| {
@@ -74,9 +74,9 @@ impl Ways {
         for (needs_threads, waits) in needs_threads.iter_mut().zip(graph::waits(module)) {
             *needs_threads |= waits.block || waits.warp;
         }
-        Ways {
+        Requirements {
             needs_threads,
-            is_tied_to_block: graph::of_kernels(module, |function| has(function, &calls_device)),
+            needs_block: graph::of_kernels(module, |function| has(function, &calls_device)),
             assert_lacks_geometry: graph::of_kernels(module, |function| {
                 let is_assert = |kind: &InstKind| is_builtin(kind, Builtin::Assert);
                 !function.takes_geometry && has(function, &is_assert)
@@ -126,14 +126,14 @@ impl<'ctx> ModuleContext<'ctx, '_> {
     pub(super) fn define_descriptors(&self) -> Result<()> {
         let Some(cpu) = self.cpu() else { return Err(bug("descriptors of a module for a GPU")) };
         let word = |value: u64| self.int_type(32).const_int(value, false).as_basic_value_enum();
-        let ways = Ways::of(self.ir);
+        let requirements = Requirements::of(self.ir);
         let mut descriptors = Vec::with_capacity(self.ir.kernels.len());
         for (at, kernel) in self.ir.kernels.iter().enumerate() {
             let thread =
                 *self.functions.get(kernel.entry.index()).ok_or_else(|| bug("a missing entry"))?;
             let id = KernelId(at as u32);
-            let needs_threads = ways.needs_threads[at];
-            let is_tied = ways.is_tied_to_block[at];
+            let needs_threads = requirements.needs_threads[at];
+            let is_tied = requirements.needs_block[at];
             let null = self.pointer_type().const_null();
             let (mut blocks, mut blocks_v3) = (null, null);
             if !needs_threads {
@@ -147,7 +147,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             let flags = if needs_threads { abi::NEEDS_THREADS } else { 0 }
                 | if is_tied { abi::BLOCK_BY_BLOCK } else { 0 }
                 | if cpu.check { abi::CHECKED } else { 0 }
-                | if ways.assert_lacks_geometry[at] { abi::NAMES_THREADS } else { 0 };
+                | if requirements.assert_lacks_geometry[at] { abi::NAMES_THREADS } else { 0 };
             let name = format!("gridlet.name.{}", symbol::internal(&kernel.name));
             descriptors.push(cpu.descriptor.const_named_struct(&[
                 self.c_string(&name, symbol::source_name(&kernel.name)).into(),

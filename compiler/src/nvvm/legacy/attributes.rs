@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_becomes_no_more_than_it_says() {
+    fn memory_words_promise_no_more_than_memory() {
         assert_eq!(memory_words(0, true), ["readnone"]);
         assert!(memory_words(0, false).is_empty());
         assert_eq!(memory_words(0x1, true), ["readonly", "argmemonly"]);

@@ -329,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_stand_for_their_names() {
+    fn patterns_match_their_names() {
         let known = |name: &str| KNOWN.iter().any(|pattern| fits(pattern, name));
         for name in [
             "add.rn.ftz.f",

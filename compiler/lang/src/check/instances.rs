@@ -295,7 +295,7 @@ impl<'a> Context<'a> {
             )
         };
         self.instances.push(Instance { function, signature, environment, depth, asked });
-        self.tell_instance(id, before);
+        self.name_instance(id, before);
         self.instance_ids.insert(key, Some(id));
         Some(id)
     }
@@ -372,7 +372,7 @@ impl<'a> Context<'a> {
 
     /// Adds the instance's name to the messages since `before`, and drops those already reported for another
     /// instance.
-    fn tell_instance(&mut self, id: FunctionId, before: usize) {
+    fn name_instance(&mut self, id: FunctionId, before: usize) {
         let instance = &self.instances[id.0 as usize];
         if !instance.environment.discards() {
             return;
@@ -384,7 +384,7 @@ impl<'a> Context<'a> {
                 self.report(error);
                 continue;
             }
-            if !self.told.insert((error.id, at)) {
+            if !self.reported_in_instances.insert((error.id, at)) {
                 continue;
             }
             let error = error.note(format!("this is in `{name}`"));
@@ -462,7 +462,7 @@ impl<'a> Context<'a> {
             self.environment = instance.environment.clone();
             let before = self.diagnostics.len();
             functions.extend(Body::new(self).function(&signature));
-            self.tell_instance(id, before);
+            self.name_instance(id, before);
         }
         self.environment = Environment::default();
         functions

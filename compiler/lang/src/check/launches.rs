@@ -151,7 +151,7 @@ impl<'a> Body<'_, 'a> {
                     config.block = Some(&option.value);
                 } else if !config.wrong {
                     config.wrong = true;
-                    let message = "a launch has a grid and a block, then only named options";
+                    let message = "launch options after the grid and the block must be named";
                     let error = Diagnostic::error(ids::LAUNCH_CONFIG, option.value.span, message);
                     self.cx.report(error.hint("name it: `shared = bytes` or `stream = tail`"));
                 }
@@ -225,7 +225,7 @@ impl<'a> Body<'_, 'a> {
         for (at, (size, span)) in known_sizes(grid).into_iter().enumerate() {
             let (Some(size), Some(most)) = (size, MAX_GRID.get(at)) else { continue };
             if size < 1 || size > *most {
-                let message = format!("a grid of {size} blocks in {}", axis(at));
+                let message = format!("a grid cannot have {size} blocks in {}", axis(at));
                 let error = Diagnostic::error(ids::LAUNCH_DIMENSION, span, message);
                 self.cx.report(error.note(format!("must be between 1 and {most}")));
             }
@@ -239,7 +239,7 @@ impl<'a> Body<'_, 'a> {
             let Some(size) = size else { continue };
             threads = threads.saturating_mul(*size);
             if *size < 1 || (at == 2 && *size > MAX_BLOCK[at]) {
-                let message = format!("a block of {size} threads in {}", axis(at));
+                let message = format!("a block cannot have {size} threads in {}", axis(at));
                 let error = Diagnostic::error(ids::LAUNCH_DIMENSION, *span, message);
                 let most = MAX_BLOCK[at];
                 self.cx.report(error.note(format!("must be between 1 and {most}")));

@@ -180,7 +180,7 @@ struct Context<'a> {
     /// Functions for which too many instances are already reported.
     endless: HashSet<usize>,
     /// Messages already reported for some instance, by id and position.
-    told: HashSet<(&'static str, Option<Span>)>,
+    reported_in_instances: HashSet<(&'static str, Option<Span>)>,
     builtins: HashMap<&'static str, Builtin>,
     /// Names in scope in the body being checked, in order of declaration.
     scope: Vec<&'a str>,
@@ -211,7 +211,7 @@ impl<'a> Context<'a> {
             instance_bytes: 0,
             environment: instances::Environment::default(),
             endless: HashSet::new(),
-            told: HashSet::new(),
+            reported_in_instances: HashSet::new(),
             builtins: Builtin::all().into_iter().collect(),
             scope: vec![],
             suggestions_left: 100,

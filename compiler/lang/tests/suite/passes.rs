@@ -1,10 +1,10 @@
-//! Passes from IR to IR: each `tests/passes/*.gir` is a module, and its first line says which pass it goes through.
+//! Passes from IR to IR: each `tests/passes/*.gir` is a module whose first line names the pass.
 //!
 //! ```text
-//! ; launch ARCH [count]     launches and built-ins lowered for a GPU, or for the CPU if ARCH is `cpu`
-//! ; instrument              wrappers that count how deep launches nest
+//! ; launch ARCH [count]     lowers launches and built-ins for a GPU, or for the CPU if ARCH is `cpu`
+//! ; instrument              adds wrappers that record how deep launches nest
 //! ```
-//! The snapshot beside it is what the pass makes of it.
+//! The snapshot beside it is the result.
 
 use std::path::Path;
 

@@ -1,11 +1,11 @@
-//! A position in the text, and the small words that every part of the grammar is made of.
+//! A position in the text, and the basic tokens of the grammar.
 
 use std::str::FromStr;
 
 use super::ParseError;
 use crate::source::LineColumn;
 
-/// Moves over the text from left to right. Spaces are skipped before every word, newlines only between lines.
+/// Moves over the text from left to right. Spaces before a word are skipped, newlines only between lines.
 #[derive(Clone)]
 pub(super) struct Cursor<'t> {
     text: &'t str,
@@ -17,7 +17,7 @@ impl<'t> Cursor<'t> {
         Cursor { text, at: 0 }
     }
 
-    /// What follows on this line and after it, without the spaces before it.
+    /// The remaining text, without leading spaces.
     pub(super) fn rest(&mut self) -> &'t str {
         let rest = &self.text[self.at..];
         let trimmed = rest.trim_start_matches([' ', '\t', '\r']);
@@ -25,7 +25,7 @@ impl<'t> Cursor<'t> {
         trimmed
     }
 
-    /// Goes to the next line with something on it. Lines that start with `;` are comments.
+    /// Moves to the next line that is not empty. Lines that start with `;` are comments.
     pub(super) fn skip_blank_lines(&mut self) {
         loop {
             let rest = self.rest();
@@ -43,7 +43,7 @@ impl<'t> Cursor<'t> {
         self.rest().is_empty()
     }
 
-    /// Whether nothing but a comment follows on this line.
+    /// Whether the rest of the line is empty or a comment.
     pub(super) fn is_at_end_of_line(&mut self) -> bool {
         let rest = self.rest();
         rest.is_empty() || rest.starts_with(['\n', ';'])
@@ -68,7 +68,7 @@ impl<'t> Cursor<'t> {
         line.trim_end()
     }
 
-    /// Whether punctuation follows, which is then behind us.
+    /// Consumes a punctuation mark, if it comes next. Returns whether it did.
     pub(super) fn eat(&mut self, symbol: &str) -> bool {
         let found = self.rest().starts_with(symbol);
         if found {
@@ -81,13 +81,13 @@ impl<'t> Cursor<'t> {
         if self.eat(symbol) { Ok(()) } else { Err(self.expected(&format!("`{symbol}`"))) }
     }
 
-    /// The word that follows, without moving; empty if none does.
+    /// The next word, without consuming it; empty if there is none.
     pub(super) fn peek_word(&mut self) -> &'t str {
         let rest = self.rest();
         &rest[..rest.find(|c| !is_word(c)).unwrap_or(rest.len())]
     }
 
-    /// Whether this very word follows, which is then behind us.
+    /// Consumes this word, if it comes next. Returns whether it did.
     pub(super) fn eat_word(&mut self, word: &str) -> bool {
         let found = self.peek_word() == word;
         if found {
@@ -109,7 +109,7 @@ impl<'t> Cursor<'t> {
         Ok(word)
     }
 
-    /// A name, with const arguments if it has any: `k::<8, true>.body`.
+    /// A name, possibly with const arguments: `k::<8, true>.body`.
     pub(super) fn name(&mut self, what: &str) -> Result<&'t str, ParseError> {
         let start = self.text.len() - self.rest().len();
         self.word(what)?;
@@ -118,7 +118,7 @@ impl<'t> Cursor<'t> {
             let line = &line[..line.find('\n').unwrap_or(line.len())];
             let Some(end) = line.find('>') else {
                 self.at += line.len();
-                return Err(self.expected("`>` behind const arguments"));
+                return Err(self.expected("`>` after const arguments"));
             };
             self.at += end + 1;
             let after = &self.text[self.at..];
@@ -134,7 +134,7 @@ impl<'t> Cursor<'t> {
         Ok(number)
     }
 
-    /// A literal with the type behind it: `-3i32`, `1e-9f64`, `NaNf32`.
+    /// A literal with its type suffix: `-3i32`, `1e-9f64`, `NaNf32`.
     pub(super) fn literal(&mut self) -> &'t str {
         let rest = self.rest();
         let mut end = 0;
@@ -182,7 +182,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// An error here that says what should follow.
+    /// An error at this position about a missing element.
     pub(super) fn expected(&mut self, what: &str) -> ParseError {
         let rest = self.rest();
         let found = match (self.peek_word(), rest.chars().next()) {

@@ -12,23 +12,24 @@ use crate::ir::{
 };
 use crate::types::Type;
 
-/// What is known of a function while it is read.
+/// The state of reading a function.
 #[derive(Default)]
 struct Body<'t> {
     slots: BTreeMap<&'t str, SlotId>,
     parameters: BTreeMap<String, u32>,
-    /// The values by their numbers, each with the place that mentioned it first.
+    /// The values by number, each with the place of its first mention.
     values: BTreeMap<&'t str, (InstId, Option<Cursor<'t>>)>,
-    /// By instruction; `None` for a value that was only mentioned.
+    /// By instruction; `None` for a value that is mentioned but not yet defined.
     instructions: Vec<Option<Inst>>,
-    /// Blocks by the order of their first mention, each with its place and its id once it is there.
+    /// The blocks in the order of their first mention, each with the place of the mention, and its id once
+    /// defined.
     mentioned: Vec<(&'t str, Cursor<'t>, Option<BlockId>)>,
-    /// Fields that are named, for when the types of all values are known.
+    /// The fields given by name, to be resolved once the types of all values are known.
     fields: Vec<(InstId, &'t str, Cursor<'t>)>,
 }
 
 impl<'t> Body<'t> {
-    /// The block of a name, as an index into `mentioned`.
+    /// The block with a name, as an index into `mentioned`.
     fn block(&mut self, name: &'t str, place: Cursor<'t>) -> BlockId {
         let known = self.mentioned.iter().position(|(known, ..)| *known == name);
         let at = known.unwrap_or_else(|| {
@@ -43,7 +44,7 @@ impl<'t> Body<'t> {
         InstId(self.instructions.len() as u32 - 1)
     }
 
-    /// The value of a number.
+    /// The value with a number.
     fn value(&mut self, number: &'t str, place: Cursor<'t>) -> InstId {
         match self.values.get(number) {
             Some((id, _)) => *id,
@@ -70,7 +71,7 @@ impl<'t> Parser<'t> {
         let kernel = |is: &dyn Fn(&Kernel) -> bool| {
             let at = self.module.kernels.iter().position(is);
             at.map(|at| KernelId(at as u32))
-                .ok_or_else(|| place.error(format!("`{name}` is the {keyword} of no kernel")))
+                .ok_or_else(|| place.error(format!("`{name}` is not the {keyword} of any kernel")))
         };
         let role = match keyword {
             "body" => Role::Body(kernel(&|kernel| kernel.body == id)?),
@@ -124,7 +125,7 @@ impl<'t> Parser<'t> {
         let mut slots = vec![];
         loop {
             self.cursor.skip_blank_lines();
-            // A block may be called `slot` too.
+            // A block may also be named `slot`.
             let mut ahead = self.cursor.clone();
             if !ahead.eat_word("slot") || !ahead.eat("$") {
                 return Ok(slots);
@@ -160,7 +161,7 @@ impl<'t> Parser<'t> {
         let mention = body.block(name, place.clone());
         let id = &mut body.mentioned[mention.index()].2;
         if id.replace(BlockId(at as u32)).is_some() {
-            return Err(place.error(format!("block `{name}` is there twice")));
+            return Err(place.error(format!("block `{name}` is defined twice")));
         }
         let mut instructions = vec![];
         let terminator = loop {
@@ -211,7 +212,7 @@ impl<'t> Parser<'t> {
             let number = self.value_number()?;
             let id = body.value(number, place.clone());
             if body.instructions[id.index()].is_some() {
-                return Err(place.error(format!("value %{number} is there twice")));
+                return Err(place.error(format!("value %{number} is defined twice")));
             }
             self.cursor.expect(":")?;
             let ty = self.ty()?;
@@ -220,7 +221,7 @@ impl<'t> Parser<'t> {
         } else {
             (None, Type::Unit)
         };
-        // A value may be mentioned before, so only what has none takes the next id.
+        // A value got its id at its first mention; only instructions without a value need a new one.
         let id = id.unwrap_or_else(|| body.new_instruction());
         let kind = self.operation(body, id)?;
         let span = if self.cursor.eat(";") { self.position()? } else { NOWHERE };
@@ -229,7 +230,7 @@ impl<'t> Parser<'t> {
         Ok(id)
     }
 
-    /// The digits behind `%`.
+    /// The digits after `%`.
     fn value_number(&mut self) -> Result<&'t str> {
         let word = self.cursor.peek_word();
         if word.is_empty() || !word.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -387,7 +388,7 @@ impl<'t> Parser<'t> {
         Ok(arguments)
     }
 
-    /// So many operands, with commas between them.
+    /// A fixed number of operands, separated by commas.
     fn fixed<const N: usize>(&mut self, body: &mut Body<'t>) -> Result<[Operand; N]> {
         let mut operands = [const { Operand::Const(Const::Bool(false)) }; N];
         for (at, operand) in operands.iter_mut().enumerate() {
@@ -425,7 +426,7 @@ impl<'t> Parser<'t> {
         self.constant().map(Operand::Const)
     }
 
-    /// `#3`, or `.field`, whose number [`Parser::resolve`] fills in.
+    /// `#3`, or `.field`, whose index [`Parser::resolve`] fills in.
     fn part(&mut self, body: &mut Body<'t>, id: InstId) -> Result<u32> {
         if self.cursor.eat("#") {
             return self.cursor.number("the number of an element");
@@ -439,17 +440,17 @@ impl<'t> Parser<'t> {
         Ok(0)
     }
 
-    /// Puts the ids of blocks and the numbers of fields where so far only their names are known.
+    /// Replaces the names of blocks and fields by ids and indices.
     fn resolve(&mut self, body: Body<'t>, function: &mut Function) -> Result<()> {
         for (number, (id, place)) in &body.values {
             if let (None, Some(place)) = (&body.instructions[id.index()], place) {
-                return Err(place.error(format!("value %{number} is not there")));
+                return Err(place.error(format!("value %{number} is not defined")));
             }
         }
         function.instructions = body.instructions.into_iter().flatten().collect();
         let mut blocks = vec![];
         for (name, place, id) in body.mentioned {
-            blocks.push(id.ok_or_else(|| place.error(format!("block `{name}` is not there")))?);
+            blocks.push(id.ok_or_else(|| place.error(format!("block `{name}` is not defined")))?);
         }
         let resolve = |id: &mut BlockId| *id = blocks[id.index()];
         for block in &mut function.blocks {

@@ -1,17 +1,18 @@
-//! The reader of the IR's text form: the inverse of [`super::print`], whose grammar it follows.
+//! The reader of the IR's text form: the inverse of [`super::print`], with the same grammar.
 //!
-//! It lets the test of a pass start from IR, as the text of the module that the pass gets. It checks the grammar
-//! and that every name is declared. [`super::verify`] checks everything else.
+//! With it, the test of a pass can start from the text of a module. It checks the grammar and that every name
+//! is declared; [`super::verify`] checks everything else.
 //!
-//! What the text holds is kept, so printing what was read gives the same text. The text does not hold:
-//! - spans, but for the lines of calls and launches. A kernel lies where its entry calls its body, everything else
-//!   at the start of the first file;
-//! - sources. Each file that a line names becomes one of empty lines; the first is called [`FIRST_FILE`];
-//! - the ids of instructions, which are numbered as the text mentions them first;
+//! Printing a module that was read gives the same text. The text does not contain:
+//! - spans, except the lines of calls and launches. The span of a kernel is where its entry calls its body;
+//!   all others are at the start of the first file;
+//! - sources. Each file that a position names is replaced by one of empty lines; the first is called
+//!   [`FIRST_FILE`];
+//! - the ids of instructions, which are numbered in the order of their first mention;
 //! - the names of slots and parameters that share a name: the second `sum` is now called `sum.2`.
 //!
-//! The reader accepts more than the printer writes: values have any number, and lines that start with `;` are
-//! comments.
+//! The reader accepts more than the printer writes: values may have any number, and lines that start with `;`
+//! are comments.
 
 mod cursor;
 mod function;
@@ -29,19 +30,19 @@ use super::{
 use crate::source::{FileId, LineColumn, SourceMap, Span};
 use crate::types::{Field, Struct, StructId, Structs, Type};
 
-/// What the program's first file is called in a module that was read.
+/// The name of the program's first file in a module that was read.
 pub const FIRST_FILE: &str = "program.grid";
 
-/// The longest file, in lines, that a position may lie in.
+/// The maximum line number in a position.
 const MAX_LINES: u32 = 1_000_000;
 
 /// Why a text is not IR.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{}: {message}", position.line, position.column)]
 pub struct ParseError {
-    /// Where the error lies in the text.
+    /// The position of the error in the text.
     pub position: LineColumn,
-    /// What was expected and what was found.
+    /// The expected and the found element.
     pub message: String,
 }
 
@@ -50,7 +51,7 @@ type Result<T> = std::result::Result<T, ParseError>;
 /// Reads a module from the text that [`super::print::print`] writes.
 ///
 /// # Errors
-/// The first place where the text does not follow the grammar, or has a name that is declared nowhere or twice.
+/// The first violation of the grammar, or the first name that is undeclared or declared twice.
 pub fn parse(text: &str) -> Result<Module> {
     let names = Names::declared(text)?;
     let mut parser = Parser {
@@ -80,7 +81,7 @@ pub fn parse(text: &str) -> Result<Module> {
 /// The start of the first file.
 const NOWHERE: Span = Span { file: FileId(0), start: 0, end: 0 };
 
-/// The names that a text may mention before it declares them.
+/// The names that a text may mention before their declaration.
 #[derive(Default)]
 struct Names<'t> {
     structs: BTreeMap<&'t str, StructId>,
@@ -89,7 +90,8 @@ struct Names<'t> {
 }
 
 impl<'t> Names<'t> {
-    /// Declarations start a line each, in the order of their ids, so a look at the first words finds them all.
+    /// Finds all declarations by the first words of each line: every declaration starts a line, in the order
+    /// of ids.
     fn declared(text: &'t str) -> Result<Self> {
         let mut names = Names::default();
         names.structs.insert("dim3", StructId::DIM3);
@@ -115,7 +117,7 @@ impl<'t> Names<'t> {
     fn declare(&mut self, keyword: &str, cursor: &mut Cursor<'t>) -> Result<()> {
         cursor.rest();
         let start = cursor.clone();
-        // Without a name this is not a declaration, which the parser says with more words.
+        // Without a name, this is not a declaration; the parser reports it.
         let Ok(name) = cursor.name("a name") else { return Ok(()) };
         let is_new = match keyword {
             "struct" => {
@@ -140,7 +142,7 @@ struct Parser<'t> {
     names: Names<'t>,
     globals: BTreeMap<&'t str, GlobalId>,
     externs: BTreeMap<&'t str, super::ExternId>,
-    /// The files that positions name, each with its lines.
+    /// The files named in positions, each with its lines.
     files: Vec<(&'t str, u32)>,
     module: Module,
 }
@@ -187,7 +189,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// The builder of entries lets the call of the body lie where the kernel does.
+    /// Sets the span of each kernel to that of the body call in its entry, where the builder places the call.
     fn place_kernels(&mut self) {
         let module = &mut self.module;
         for kernel in &mut module.kernels {
@@ -202,7 +204,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Whether the next line starts with this word, which is then behind us.
+    /// Consumes this word if it starts the next line. Returns whether it did.
     fn declaration(&mut self, keyword: &str) -> bool {
         self.cursor.skip_blank_lines();
         self.cursor.eat_word(keyword)
@@ -238,7 +240,7 @@ impl<'t> Parser<'t> {
         let exported = self.cursor.eat_word("exported");
         self.cursor.end_of_line()?;
         let id = GlobalId(self.module.globals.len() as u32);
-        // Two of one name are for the verifier to find; a mention means the first.
+        // The verifier reports duplicates; mentions refer to the first.
         self.globals.entry(name).or_insert(id);
         self.module.globals.push(Global { name: name.into(), space, ty, init, exported });
         Ok(())
@@ -294,12 +296,12 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// `-> TYPE`, if it is there.
+    /// `-> TYPE`, if present.
     fn result(&mut self) -> Result<Type> {
         if self.cursor.eat("->") { self.ty() } else { Ok(Type::Unit) }
     }
 
-    /// Names and types up to `end`, which is read too.
+    /// Names and types up to `end`, which is consumed.
     fn parameters(&mut self, sigil: &str, end: &str) -> Result<Vec<Parameter>> {
         let mut parameters = vec![];
         while !self.cursor.eat(end) {
@@ -326,7 +328,7 @@ impl<'t> Parser<'t> {
         self.known("a function", functions)
     }
 
-    /// `@NAME` of something that `find` finds.
+    /// `@NAME` of an item that `find` looks up.
     fn known<I>(&mut self, what: &str, find: impl Fn(&Self, &str) -> Option<I>) -> Result<I> {
         self.cursor.rest();
         let mut start = self.cursor.clone();
@@ -341,7 +343,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// `line 38` or `other.grid:38`, up to the end of the line; `?` stands for a position that is nowhere.
+    /// `line 38` or `other.grid:38`, up to the end of the line; `?` stands for an unknown position.
     fn position(&mut self) -> Result<Span> {
         self.cursor.rest();
         let mut start = self.cursor.clone();

@@ -1,4 +1,4 @@
-//! What the reader makes of single constructs and of damaged texts. `tests/suite/ir.rs` reads whole programs.
+//! Reads single constructs and damaged texts. `tests/suite/ir.rs` reads whole programs.
 
 use super::*;
 use crate::ir::print::print;
@@ -42,7 +42,7 @@ fn errors_say_where_and_what_was_expected() {
             function("  store @q, 1u32"),
             "5:10: expected the name of a global or a kernel, found `q`",
         ),
-        (function("  store %p, %0"), "5:14: value %0 is not there"),
+        (function("  store %p, %0"), "5:14: value %0 is not defined"),
         (function("  %0: f33 = load %p"), "5:7: expected a type, found `f33`"),
         (function("  %0: u32 = extract %p .x"), "5:24: no field `x` here"),
         (function("  call @g()"), "5:9: expected the name of a function, found `g`"),
@@ -54,11 +54,11 @@ fn errors_say_where_and_what_was_expected() {
             function("").replace("%p: *mut u32", "%p: u8, %p: u8"),
             "3:7: parameter `p` is declared twice",
         ),
-        (function("  jump away\nmore:"), "5:8: block `away` is not there"),
-        (function("  jump entry\nentry:"), "6:1: block `entry` is there twice"),
+        (function("  jump away\nmore:"), "5:8: block `away` is not defined"),
+        (function("  jump entry\nentry:"), "6:1: block `entry` is defined twice"),
         (function("  trap() trap()"), "5:10: expected the end of the line, found `trap`"),
         (function("  return\n}\nfn @f() {"), "7:5: `f` is declared twice"),
-        ("launches symbolic\nbody @f() {\n}\n".into(), "2:6: `f` is the body of no kernel"),
+        ("launches symbolic\nbody @f() {\n}\n".into(), "2:6: `f` is not the body of any kernel"),
         (
             "launches symbolic\nkernel @k() body @k.body\n".into(),
             "2:19: expected the name of a function, found `k.body`",
@@ -83,7 +83,7 @@ mod damaged {
 
     use super::*;
 
-    /// Words of the grammar, and some that are none.
+    /// Words of the grammar, and some other words.
     const WORDS: &[&str] = &[
         "launches",
         "@k",
@@ -125,7 +125,7 @@ mod damaged {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
 
-        /// A text that is still read also prints, as a text that reads the same.
+        /// A damaged text that can still be read can also be printed, and the printed text reads the same.
         #[test]
         fn texts_give_a_module_or_an_error(
             edits in prop::collection::vec((0..ALL.len(), 0..20usize, 0..WORDS.len()), 1..4),

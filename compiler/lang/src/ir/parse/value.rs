@@ -4,7 +4,7 @@ use super::{Parser, Result};
 use crate::ir::Const;
 use crate::types::{Scalar, Type};
 
-/// How deep types nest. The program itself cannot nest them deeper.
+/// The maximum nesting depth of types. Programs cannot nest them deeper.
 const MAX_DEPTH: usize = 200;
 
 impl Parser<'_> {
@@ -71,9 +71,9 @@ impl Parser<'_> {
     }
 }
 
-/// A number with its type behind it.
+/// A number with its type suffix.
 fn number(literal: &str) -> Option<Const> {
-    // `bf16` ends in `f16`, so the longest name decides.
+    // `bf16` ends in `f16`, so the longest matching name counts.
     let suffixed = Scalar::ALL.into_iter().filter(|scalar| literal.ends_with(scalar.name()));
     let scalar = suffixed.max_by_key(|scalar| scalar.name().len())?;
     let digits = literal.strip_suffix(scalar.name())?;

@@ -76,7 +76,7 @@ impl Parser<'_> {
 
     fn range(&mut self, start: Expr) -> Option<Expr> {
         if self.peek() == Token::DotDotEqual {
-            let message = "a range does not include its end";
+            let message = "a range cannot include its end";
             let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
             self.report(error.hint("write `a..b + 1`"));
             return None;

@@ -82,7 +82,7 @@ impl Parser<'_> {
     }
 
     fn misplaced_const(&mut self) {
-        let message = "a constant is an item, outside functions";
+        let message = "a constant must be declared outside functions";
         let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
         self.report(error.hint("write `let`, or move it out of the function"));
     }

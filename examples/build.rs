@@ -1,5 +1,5 @@
-//! Compiles the program whose launches Rust checks. Needs nothing of NVIDIA's: PTX is LLVM's own, for the driver to
-//! compile.
+//! Compiles the program whose launches Rust's compiler checks. It needs no NVIDIA tools: LLVM writes the PTX, and the
+//! driver compiles it.
 
 use gridlet::arch::CudaArch;
 use gridlet::host::{Build, BuildError};

@@ -1,11 +1,11 @@
-//! A program with its host side: how it is run and checked.
+//! The host side of a program: how to run and check it.
 
 use std::path::Path;
 use std::time::Duration;
 
 use gridlet_runtime::{Arg, Device, Event, Kernel, LaunchConfig, Program, Stream};
 
-/// Longest that one kernel with all its children may take before it is given up.
+/// Time limit of one kernel with all its children.
 pub const TIME_OUT: Duration = Duration::from_secs(60);
 
 /// Launches that may be pending at once: enough for every example here. The device runtime's own default,
@@ -18,7 +18,7 @@ pub struct Example {
     pub name: &'static str,
     /// Its source.
     pub source: &'static str,
-    /// What it computes, in one line.
+    /// A description in one line.
     pub what: &'static str,
     /// Runs it and checks the result. A picture, if it has one, goes to the folder.
     pub run: fn(&Run<'_>) -> anyhow::Result<Finding>,
@@ -43,7 +43,7 @@ impl Run<'_> {
     /// on the stream.
     ///
     /// # Errors
-    /// What the runtime finds: a wrong argument, a fault, lost launches, a time-out.
+    /// Those of the runtime: a wrong argument, a fault, lost launches, a time-out.
     pub fn timed(
         &self,
         kernel: &Kernel,
@@ -59,11 +59,11 @@ impl Run<'_> {
     }
 }
 
-/// What a checked run found.
+/// The result of a checked run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     /// Time of the first kernel with all its children, in milliseconds, by events on the stream.
     pub milliseconds: f32,
-    /// What was checked, with numbers.
+    /// A description of the check, with numbers.
     pub checked: String,
 }

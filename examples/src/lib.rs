@@ -1,8 +1,8 @@
 //! Nested-launch programs with their host sides.
 //!
 //! Each module is one program: its source, its input, how its first kernel is launched, and a check of the
-//! result against plain Rust. [`EXAMPLES`] lists them; `demo` and `bench` walk the list. [`samples`] has more of them,
-//! which show what the language can do and take longer.
+//! result against plain Rust. [`EXAMPLES`] lists them; `demo` and `bench` walk the list. [`samples`] has more programs,
+//! which show more of the language and take longer.
 
 mod example;
 pub mod mandelbrot;
@@ -11,7 +11,8 @@ pub mod samples;
 pub mod segment_sum;
 
 pub mod particles {
-    //! `typed/particles.grid`, as the build script made it: launches whose arguments Rust's compiler checks.
+    //! The module that the build script generated from `typed/particles.grid`: Rust's compiler checks the arguments of
+    //! its launches.
 
     gridlet_runtime::include_program!("particles");
 }

@@ -19,7 +19,7 @@ pub const EXAMPLE: Example = Example {
 
 /// Pixels of a side of the picture.
 const SIDE: u32 = 2_048;
-/// Pixels of a side of the squares that the first kernel looks at.
+/// Pixels of a side of the squares that the first kernel examines.
 const SQUARE: u32 = 256;
 /// `MAX_DWELL` of the program.
 const MAX_DWELL: u32 = 512;
@@ -36,7 +36,7 @@ const DIFFERING_PER_MILLION: u64 = 10_000;
 
 fn run(run: &Run<'_>) -> anyhow::Result<Finding> {
     let side = SIDE / run.shrink.max(1);
-    // Poisoned, so that a pixel that no kernel writes is seen.
+    // Poisoned, so that the check notices a pixel that no kernel wrote.
     let mut out = Buffer::from_slice(run.device, &vec![u32::MAX; (side * side) as usize])?;
     let kernel = run.program.kernel("squares")?;
     let complex = |[re, im]: [f32; 2]| Arg::Fields(vec![Arg::from(re), Arg::from(im)]);
@@ -99,12 +99,12 @@ fn differing_from_host(dwells: &[u32], side: u32) -> u64 {
                 })
             })
             .collect();
-        // A worker that panicked counts as every pixel wrong.
+        // If a worker panicked, all pixels count as wrong.
         parts.into_iter().map(|part| part.join().unwrap_or(u64::from(side) * u64::from(side))).sum()
     })
 }
 
-/// Writes the picture: the set black, outside it the hue runs with the dwell.
+/// Writes the picture: the set is black, and outside it the hue follows the dwell.
 fn write_png(path: &Path, dwells: &[u32], side: u32) -> anyhow::Result<()> {
     let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
     let mut encoder = png::Encoder::new(BufWriter::new(file), side, side);

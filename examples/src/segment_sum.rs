@@ -1,4 +1,4 @@
-//! Sums of ragged segments: long ones get a child grid each, a tail launch adds everything up.
+//! Sums of ragged segments: each long segment gets a child grid, and a tail launch adds everything up.
 
 use anyhow::ensure;
 use gridlet_runtime::{Arg, Buffer, LaunchConfig};
@@ -17,11 +17,11 @@ pub const EXAMPLE: Example = Example {
 
 const SEGMENTS: usize = 1_000_000;
 const THREADS: u32 = 128;
-/// Segments from this length on get a child grid.
+/// Segments of at least this length get a child grid.
 const LONG: u32 = 64;
-/// How far a segment's sum may be from the host's, as a share of the sum of magnitudes: the GPU adds long
-/// segments in another order. 2^-24 times the 4,095 additions of the longest is 2.4e-4; values of one sign
-/// stay far below.
+/// The largest accepted difference of a segment's sum from the host's, relative to the sum of magnitudes: the GPU adds
+/// long segments in a different order. 2^-24 times the 4,095 additions of the longest is 2.4e-4; values of one sign stay
+/// far below.
 const TOLERANCE: f64 = 1e-5;
 
 /// Segment lengths: one in a hundred is long, up to 4,095 values; the others have 0 to 31.
@@ -52,7 +52,7 @@ fn run(run: &Run<'_>) -> anyhow::Result<Finding> {
     let device = run.device;
     let values_buffer = Buffer::from_slice(device, &values)?;
     let offsets_buffer = Buffer::from_slice(device, &offsets)?;
-    // Poisoned, so that a sum that no kernel writes is seen.
+    // Poisoned, so that the check notices a sum that no kernel wrote.
     let mut results = Buffer::from_slice(device, &vec![f32::NAN; count])?;
     let mut out = Buffer::from_slice(device, &[f64::NAN])?;
 

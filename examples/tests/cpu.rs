@@ -1,5 +1,5 @@
-//! Every example and sample on the CPU device, checked against plain Rust: in several orders, on one worker, and with
-//! checks of each access.
+//! Every example and sample on the CPU device, compared with plain Rust: in several orders, on one worker, and under
+//! `--check`.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
@@ -24,7 +24,7 @@ fn with_seed(seed: Option<u64>) -> Device {
     open(CpuConfig { seed, ..CpuConfig::default() })
 }
 
-/// The program for the CPU, with checks of each access or without.
+/// The program for the CPU, with or without checks of each access.
 fn build(example: &Example, check: bool) -> Artifact {
     let sources = SourceMap::single(format!("{}.grid", example.name), example.source);
     let program = compile::check(sources).unwrap();
@@ -46,7 +46,7 @@ fn run_all(device: &Device, stream: &Stream, shrink: u32) {
     }
 }
 
-/// In any order, and with nothing found by checks.
+/// Results hold in any order, and the checker finds nothing.
 fn sample_is_right(example: &Example, shrink: u32, shrink_checked: u32) {
     let artifact = build(example, false);
     for seed in [None, Some(1), Some(2), Some(3)] {

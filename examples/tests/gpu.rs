@@ -1,5 +1,5 @@
-//! Every example and sample on a GPU, checked against the host. Without one, each test says that it was skipped, unless
-//! `GRIDLET_REQUIRE_GPU=1`.
+//! Every example and sample on a GPU, compared with the host. Without a GPU, each test prints that it was skipped; with
+//! `GRIDLET_REQUIRE_GPU=1` it fails instead.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
@@ -13,7 +13,7 @@ use gridlet_runtime::{Device, GreenContext, Program, Stream};
 
 mod support;
 
-/// The first GPU; if there is none, says so for `test`.
+/// The first GPU; if there is none, prints that `test` is skipped.
 fn device_or_skip(test: &str) -> Option<Device> {
     let error = match Device::open(0) {
         Ok(device) => return Some(device),
@@ -46,8 +46,8 @@ fn run_all(device: &Device, stream: &Stream) {
     }
 }
 
-/// One test, because the pool of pending launches is sized before the process's first kernel; in a process of its own,
-/// because what a GPU prints goes past the test's capture.
+/// One test, because the pool of pending launches is sized before the first kernel of a process. It runs in a child
+/// process, because the test harness does not capture a GPU's output.
 #[test]
 fn the_examples_are_right_in_the_primary_context_and_in_a_green_context_of_16_sms() {
     let test = "the_examples_are_right_in_the_primary_context_and_in_a_green_context_of_16_sms";

@@ -1,4 +1,4 @@
-//! The program whose launches Rust checks, run on the CPU device and, where there is one, on a GPU.
+//! The program whose launches Rust's compiler checks, run on the CPU device and, where there is one, on a GPU.
 
 use gridlet_examples::particles::{Particle, Program, World};
 use gridlet_runtime::typed::{DevicePointer, F32x2};
@@ -11,7 +11,7 @@ fn particle(i: usize) -> Particle {
     Particle::new(F32x2::new(0.0, i as f32), velocity, (!i.is_multiple_of(10)).into())
 }
 
-/// What `step` does, in Rust.
+/// The kernel `step` in Rust.
 fn stepped(mut p: Particle, dt: f32, world: &World) -> Particle {
     if p.alive.get() {
         p.velocity.y -= world.gravity * dt;
@@ -30,7 +30,7 @@ fn run(device: &Device) -> Result<()> {
     let program = Program::load(device)?;
     let stream = device.stream()?;
     let config = LaunchConfig::new(8, 128);
-    // Numbers of which every step is exact, in whatever way it is rounded.
+    // Numbers that make every step exact, however it is rounded.
     let (dt, world) = (0.5, World::new(2.0, 100.25, false.into()));
     let start: Vec<Particle> = (0..N).map(particle).collect();
     let mut particles = Buffer::from_slice(device, &start)?;
@@ -65,7 +65,7 @@ fn run(device: &Device) -> Result<()> {
 fn typed_launches_run_on_the_cpu() -> Result<()> {
     let device = Device::open_cpu(CpuConfig::default())?;
     run(&device)?;
-    // Memory of another device, of a host that is right in all else.
+    // Memory of another device, passed by an otherwise correct host.
     let other = Device::open_cpu(CpuConfig::default())?;
     let (program, mut y) = (Program::load(&device)?, Buffer::from_slice(&other, &[1f32])?);
     let (stream, config) = (device.stream()?, LaunchConfig::new(1, 1));

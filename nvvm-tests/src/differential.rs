@@ -1,4 +1,4 @@
-//! Runs one program in several ways, and compares what comes out.
+//! Runs one program in several ways and compares the results.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,7 +18,7 @@ use gridlet_runtime::{
 
 use crate::generate::{self, Program};
 
-/// How long a program may run unless the caller says: far longer than any takes, also checked and on a busy machine.
+/// Default time limit of a program: far longer than any takes, even under `--check` on a busy machine.
 const TIME_OUT: Duration = Duration::from_secs(120);
 /// Launches that may be pending on a GPU.
 const PENDING_LAUNCHES: u64 = 8192;
@@ -35,7 +35,7 @@ pub enum Way {
     },
     /// A GPU.
     Gpu {
-        /// What makes the PTX.
+        /// The back end that writes the PTX.
         backend: Backend,
         /// `-O 3` instead of `-O 0`.
         optimize: bool,
@@ -43,8 +43,8 @@ pub enum Way {
 }
 
 impl Way {
-    /// The ways that need no GPU. The first is the one that the others are compared with: it has the fewest
-    /// transformations behind it.
+    /// The ways that need no GPU. The first is the reference for all others, because it applies the fewest
+    /// transformations.
     pub const CPU: [Way; 3] = [
         Way::Cpu { optimize: false, check: false },
         Way::Cpu { optimize: true, check: false },
@@ -62,7 +62,7 @@ impl Way {
 impl FromStr for Way {
     type Err = String;
 
-    /// Reads what [`Way`] is shown as.
+    /// Parses the text that `Display` of [`Way`] writes.
     fn from_str(text: &str) -> Result<Way, String> {
         let all = || Way::CPU.into_iter().chain(Way::GPU);
         all().find(|way| way.to_string() == text).ok_or_else(|| {
@@ -84,7 +84,7 @@ impl fmt::Display for Way {
     }
 }
 
-/// What a run leaves behind.
+/// The results of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The output.
@@ -94,7 +94,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The first difference in words, if there is one.
+    /// A description of the first difference, if any.
     pub fn difference(&self, other: &Outcome) -> Option<String> {
         let slots = self.slots.iter().zip(&other.slots);
         let differing = slots.clone().filter(|(a, b)| a != b).count();
@@ -112,14 +112,14 @@ impl Outcome {
     }
 }
 
-/// What went wrong with a program.
+/// Why a program failed.
 #[derive(Debug)]
 pub struct Failure {
-    /// Where; `None` if it is no program.
+    /// The way that failed; `None` if the text is not a valid program.
     pub way: Option<Way>,
-    /// Whether it ran, and gave something else.
+    /// Whether it ran and gave a different result.
     pub differs: bool,
-    /// What.
+    /// The failure in words.
     pub message: String,
 }
 
@@ -133,7 +133,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Runs programs. Serves many threads at once; on the GPU one runs at a time.
+/// Runs programs. Many threads may share it; the GPU runs one program at a time.
 pub struct Runner {
     session: Session,
     gpu: Option<(CudaArch, Option<Mutex<Device>>)>,
@@ -141,15 +141,15 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// One that runs on the CPU device only.
+    /// A runner for the CPU device only.
     pub fn new() -> Runner {
         Runner { session: Session::new(), gpu: None, time_out: TIME_OUT }
     }
 
-    /// One that also runs on the first GPU.
+    /// A runner that also uses the first GPU.
     ///
     /// # Errors
-    /// If there is none, or none that Gridlet builds for.
+    /// If there is no GPU, or none that Gridlet builds for.
     pub fn with_gpu() -> anyhow::Result<Runner> {
         let device = Device::open(0)?;
         let capability = device.info().compute_capability;
@@ -159,12 +159,12 @@ impl Runner {
         Ok(Runner { gpu: Some((arch, Some(Mutex::new(device)))), ..Runner::new() })
     }
 
-    /// One that builds for a GPU what it would run on one.
+    /// A runner that also builds for a GPU architecture, without running there.
     pub fn building_for(arch: CudaArch) -> Runner {
         Runner { gpu: Some((arch, None)), ..Runner::new() }
     }
 
-    /// Lets a program run for so long. After a GPU's time-out the device is unusable in this process.
+    /// Sets the time limit of a program. After a time-out of the GPU, the device is unusable in this process.
     pub fn with_time_out(self, time_out: Duration) -> Runner {
         Runner { time_out, ..self }
     }
@@ -172,7 +172,7 @@ impl Runner {
     /// Runs a program in all of these ways.
     ///
     /// # Errors
-    /// The first thing that goes wrong, or differs from what the first way gives.
+    /// The first failure, or the first result that differs from the reference.
     pub fn compare(&self, program: &Program, ways: &[Way]) -> Result<(), Failure> {
         let failure = |way, differs, message| Failure { way, differs, message };
         let checked =
@@ -198,7 +198,7 @@ impl Runner {
     /// Builds and runs a program in one way; `None` if there is no device to run it on.
     ///
     /// # Errors
-    /// Those of building and running; a finding of `--check`.
+    /// Errors of building and running, and findings of `--check`.
     pub fn run(
         &self,
         program: &Program,
@@ -209,7 +209,7 @@ impl Runner {
             Way::Cpu { optimize, check } => {
                 let options = CpuOptions { optimize, check, ..CpuOptions::default() };
                 let built = artifact::build_cpu(&self.session, checked, &options)?;
-                // Each way another order of threads, blocks and grids.
+                // Each way uses its own order of threads, blocks and grids.
                 let seed = Some(program.seed * 4 + u64::from(optimize) * 2 + u64::from(check));
                 let config = CpuConfig { threads: Some(2), seed, check, ..CpuConfig::default() };
                 self.execute(program, &built, &Device::open_cpu(config)?).map(Some)
@@ -262,7 +262,7 @@ impl Default for Runner {
 /// Checks a program.
 ///
 /// # Errors
-/// Its messages, as a user sees them.
+/// Its messages, as the user sees them.
 pub fn check(source: &str) -> anyhow::Result<Checked> {
     let sources = SourceMap::single("generated.grid", source);
     compile::check(sources.clone()).map_err(|error| match error {

@@ -1,5 +1,5 @@
-//! Conformance: NVIDIA's own tools as judges of what Gridlet makes. The tests are in `tests/`; this is
-//! what they share.
+//! Conformance: NVIDIA's own tools judge the code that Gridlet generates. The tests are in `tests/`; this library holds
+//! the code that they share.
 
 pub mod differential;
 pub mod generate;
@@ -11,9 +11,9 @@ use gridlet::ptx::libnvvm::{LibNvvm, PtxOutput, compile};
 use gridlet::ptx::{Ptx, PtxOptions};
 use gridlet::toolchain::{Component, Toolchain};
 
-/// The toolchain, if it has all that a test needs. Otherwise says what is missing and how to get it, and
-/// gives nothing: the test then ends, as passed. With `GRIDLET_REQUIRE_TOOLKIT=1`, which continuous
-/// integration sets, it panics instead, so that no run is green for want of a toolkit.
+/// The toolchain, if it has everything that a test needs. Otherwise prints what is missing and how to get it, and
+/// returns `None`; the test then ends and passes. With `GRIDLET_REQUIRE_TOOLKIT=1`, which continuous integration sets,
+/// it panics instead, so that no run is green for want of a toolkit.
 pub fn toolchain_or_skip(test: &str, needed: &[Component]) -> Option<Toolchain> {
     let toolchain = Toolchain::discover();
     for component in needed {
@@ -29,10 +29,10 @@ pub fn toolchain_or_skip(test: &str, needed: &[Component]) -> Option<Toolchain> 
     Some(toolchain)
 }
 
-/// What it takes from NVVM IR to a cubin, loaded.
+/// The loaded tools that turn NVVM IR into a cubin.
 #[derive(Debug)]
 pub struct Tools {
-    /// Where everything is.
+    /// The toolchain that they come from.
     pub toolchain: Toolchain,
     /// libNVVM.
     pub libnvvm: LibNvvm,
@@ -41,10 +41,10 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Loads the tools, or says why the test is skipped: see [`toolchain_or_skip`].
+    /// Loads the tools, or prints why the test is skipped: see [`toolchain_or_skip`].
     ///
     /// # Panics
-    /// If a library is there but does not load: that is no reason to skip.
+    /// If a library exists but does not load, which is no reason to skip.
     pub fn or_skip(test: &str) -> Option<Tools> {
         let needed =
             [Component::LibNvvm, Component::LibDevice, Component::NvJitLink, Component::CudaDevRt];

@@ -1,5 +1,5 @@
-//! Random programs through the stages and on the CPU device: not optimised and optimised, checked, each in another
-//! order of threads. On a GPU and in large numbers the program `differential` runs them.
+//! Random programs through the stages and on the CPU device: unoptimised, optimised and under `--check`, each in its own
+//! order of threads. The program `differential` runs them on a GPU and in large numbers.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
@@ -10,7 +10,7 @@ use gridlet::toolchain::Component;
 use nvvm_tests::differential::{self, Outcome, Runner, Way};
 use nvvm_tests::{generate, toolchain_or_skip};
 
-/// So many programs run in half a minute.
+/// As many programs as run in half a minute.
 const PROGRAMS: u64 = 100;
 
 fn each(seeds: std::ops::Range<u64>, test: impl Fn(u64) -> Result<(), String> + Sync) {
@@ -61,7 +61,7 @@ fn every_stage_takes_what_the_one_before_made() {
                 let dialect = DialectChoice::Fixed(dialect);
                 let options = BuildOptions { dialect, ..BuildOptions::default() };
                 verify(&compile::lower(&checked, &options)?)?;
-                // LLVM's verifier is part of this.
+                // This includes LLVM's verifier.
                 compile::nvvm(&checked, &options)?;
             }
             Ok(())

@@ -1,5 +1,5 @@
-//! `extern fn` against CUDA C++: device functions that nvcc compiled are linked in, and are called as nvcc calls
-//! them. Without nvcc each test says that it was skipped.
+//! `extern fn` against CUDA C++: device functions that nvcc compiled are linked in and called with nvcc's calling
+//! convention. Without nvcc, each test prints that it was skipped.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
@@ -26,7 +26,7 @@ fn tools(test: &str) -> Option<Toolchain> {
     toolchain_or_skip(test, &needed)
 }
 
-/// `source`, compiled by nvcc to a file of this ending.
+/// Compiles `source` by nvcc to a file with this extension.
 fn compiled(toolchain: &Toolchain, source: &Path, arch: CudaArch, ending: &str) -> LinkInput {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join(format!("device.{ending}"));
@@ -44,7 +44,7 @@ fn compiled(toolchain: &Toolchain, source: &Path, arch: CudaArch, ending: &str) 
     LinkInput::read(&output).unwrap()
 }
 
-/// The oldest, the one with both dialects behind it, and one of the modern dialect.
+/// The oldest architecture, the default, and one that takes the modern dialect.
 fn arches() -> [CudaArch; 3] {
     ["sm_75", "sm_90", "sm_100"].map(|arch| arch.parse().unwrap())
 }
@@ -145,7 +145,7 @@ fn llvm_ir_is_linked_before_it_is_compiled() {
         for backend in [Backend::LibNvvm, Backend::Nvptx] {
             let options = BuildOptions { backend, ..BuildOptions::for_arch(arch) };
             let built = session.cubin(&program, &options).unwrap();
-            // It is inlined, so nothing is left to call.
+            // The function was inlined, so no call remains.
             assert!(!built.ptx.0.contains(".extern .func"), "{arch} {backend:?}: {}", built.ptx.0);
         }
     }

@@ -20,7 +20,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// What the dictionary has: a quoted entry a line. None of them has a quote or a backslash in it.
+/// The dictionary's entries, quoted, one per line, without quotes or backslashes inside.
 fn dictionary() -> Vec<String> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/fuzz/tokens.dict");
     let text = fs::read_to_string(file).unwrap();
@@ -46,7 +46,7 @@ fn the_dictionary_has_the_words_and_signs_of_the_language() {
     for entry in entries {
         let sources = SourceMap::single("a.grid", entry.as_str());
         let (tokens, messages) = syntax::tokens(&sources, FileId(0));
-        // The parts of comments and numbers are no tokens yet.
+        // Pieces of comments and numbers are not tokens.
         let is_part = ["//", "/*", "*/", "0x"].contains(&entry.as_str());
         assert!(is_part || tokens.len() == 1 && messages.is_empty(), "`{entry}` is no token");
     }
@@ -63,7 +63,7 @@ fn every_target_answers_its_corpus() {
     for (name, target) in targets::TARGETS {
         for file in files(&corpus.join(name)) {
             let data = fs::read(&file).unwrap();
-            // What a fuzzer would start with.
+            // A fuzzer would start with these.
             let cuts = [data.len(), data.len() / 2, data.len().saturating_sub(1), 0];
             for cut in cuts {
                 let answered = catch_unwind(|| target(&data[..cut]));

@@ -1,5 +1,5 @@
-//! What the legacy dialect writer writes, before libNVVM and ptxas: the modules of its own tests, and every
-//! program, for every architecture that takes the dialect.
+//! The output of the legacy dialect writer through libNVVM and ptxas: the modules of its own tests, and every program,
+//! for every architecture that takes the dialect.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -22,7 +22,7 @@ use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
 use nvvm_tests::{Tools, toolchain_or_skip};
 
-/// The files of `folder`, from the workspace's root, with an extension.
+/// The files of `folder`, relative to the workspace's root, with this extension.
 fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder);
     let entries = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
@@ -37,7 +37,7 @@ fn legacy_arches() -> impl Iterator<Item = CudaArch> + Clone {
     CudaArch::SUPPORTED.into_iter().filter(|arch| arch.dialect() == Dialect::Legacy)
 }
 
-/// Assembles PTX that may call what it does not define.
+/// Assembles PTX that may call undefined functions.
 fn assemble(ptxas: &Path, ptx: &Ptx, arch: CudaArch, what: &str) {
     let folder = tempfile::tempdir().unwrap();
     let input = folder.path().join("module.ptx");
@@ -56,7 +56,7 @@ fn assemble(ptxas: &Path, ptx: &Ptx, arch: CudaArch, what: &str) {
     );
 }
 
-/// The oldest architecture that has what a module of the writer's tests uses.
+/// The oldest architecture that supports every operation of a module of the writer's tests.
 fn oldest(file: &Path) -> CudaArch {
     let name = if file.ends_with("hopper.ll") { "sm_90" } else { "sm_75" };
     name.parse().unwrap()
@@ -87,7 +87,7 @@ fn libnvvm_and_ptxas_take_every_module() {
     }
 }
 
-/// A program's module for an architecture, from the source on, and whether it calls libdevice.
+/// Compiles a program to a module for an architecture; also returns whether it calls libdevice.
 fn program(file: &Path, arch: CudaArch) -> (NvvmModule, bool) {
     let sources = Arc::new(gridlet::compile::load(file).unwrap());
     let ir = build_ir(&parse_and_check(&sources).0.unwrap(), Arc::clone(&sources)).unwrap();
@@ -106,7 +106,7 @@ fn every_program_becomes_a_cubin_by_way_of_the_legacy_dialect() {
     let programs =
         files("examples/programs", "grid").into_iter().chain(files("compiler/tests/in/ok", "grid"));
     for (at, file) in programs.enumerate() {
-        // Of the programs that check themselves, which are many, each for one of the architectures, in turn.
+        // The many programs that check themselves are compiled for one architecture each, in rotation.
         let checks_itself = std::fs::read_to_string(&file).unwrap().contains("kernel test(");
         let some = if checks_itself { 1 } else { legacy_arches().count() };
         for (turn, arch) in legacy_arches().cycle().skip(at).take(some).enumerate() {

@@ -52,8 +52,8 @@ fn cubin(tools: &Tools, arch: CudaArch) -> Cubin {
     tools.link(&ptx, arch).unwrap().cubin
 }
 
-/// A tool's refusal: it keeps the tool's log, which says `says`. The whole text is a snapshot for CUDA 13.0;
-/// other versions word it in other ways.
+/// Checks a tool's error: it keeps the tool's log, which contains `says`. The whole text is a snapshot for CUDA 13.0,
+/// because other versions word it differently.
 fn judge(tools: &Tools, name: &str, error: &Error, says: &str) {
     let Error::Tool { log, .. } = error else { panic!("{name}: {error}") };
     assert!(log.contains(says), "{name}: {error}");
@@ -62,7 +62,7 @@ fn judge(tools: &Tools, name: &str, error: &Error, says: &str) {
     }
 }
 
-/// The error as it is shown, without what depends on the machine.
+/// The displayed error, without text that depends on the machine.
 fn shown(error: &Error, hidden: &[(&Path, &str)]) -> String {
     let mut text = error.to_string();
     for (path, name) in hidden {
@@ -314,7 +314,7 @@ fn files_that_are_missing_or_damaged_are_errors() {
         shown(&NvJitLink::load(&text).unwrap_err(), &hidden)
     );
 
-    // Cut anywhere, it must be refused and never be mapped: the process would die.
+    // A cut library must be refused before it is mapped, because mapping it would kill the process.
     let whole = std::fs::read(tools.toolchain.libnvvm().unwrap()).unwrap();
     let cut = folder.path().join("libcut.so");
     for length in [0, 20, 64, 500, 5000, 100_000, whole.len() / 2, whole.len() - 1] {
@@ -398,7 +398,7 @@ fn the_report_names_versions_and_what_is_unusable() {
     assert!(find("libNVVM").version.as_deref().unwrap().ends_with("NVVM IR 2.0"));
     assert!(find("nvJitLink").version.as_deref().unwrap() >= "12.8");
 
-    // The same toolkit, but for a library that is cut off.
+    // The same toolkit with one truncated library.
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("lib64")).unwrap();
     let whole = std::fs::read(toolchain.nvjitlink().unwrap()).unwrap();
@@ -413,7 +413,7 @@ fn the_report_names_versions_and_what_is_unusable() {
     assert!(!report.can_build());
 }
 
-/// NVIDIA's own reader of cubins prints what ours finds, for all kernels, the device runtime's among them.
+/// NVIDIA's own reader of cubins agrees with ours on all kernels, including those of the device runtime.
 #[test]
 fn cuobjdump_reads_the_same() {
     let Some(tools) = Tools::or_skip("cuobjdump") else { return };
@@ -449,7 +449,7 @@ fn cuobjdump_reads_the_same() {
                 rest[..rest.find(' ').unwrap()].parse().unwrap()
             };
             assert_eq!(number("REG:"), u64::from(resources.registers), "{arch}: {resources:?}");
-            // cuobjdump counts what the system reserves.
+            // cuobjdump includes the memory that the system reserves.
             let reserved = number("SHARED:") - resources.static_shared_bytes;
             assert!(reserved == 0 || reserved == 1024, "{arch}: {resources:?}");
         }

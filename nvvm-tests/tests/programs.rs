@@ -1,6 +1,6 @@
-//! Every example program, through every way to machine code.
+//! Every example program, by every route to machine code.
 //!
-//! The snapshots need no toolkit. What NVIDIA's tools say of the same text does.
+//! The snapshots need no toolkit; the checks of the same text by NVIDIA's tools do.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
@@ -141,7 +141,7 @@ fn nvidia_takes_every_program_for_every_architecture() {
                         statistics,
                         ..BuildOptions::for_arch(arch)
                     };
-                    // The cubin's parameter records are compared with the layout pass in there.
+                    // This compares the cubin's parameter records with the layout pass.
                     let built = session.cubin(&program, &options);
                     let built = built.unwrap_or_else(|error| panic!("{what}: {error}"));
                     assert_eq!(built.log, "", "{what}");
@@ -171,7 +171,7 @@ fn libdevice_is_linked_only_when_used() {
     for backend in [Backend::LibNvvm, Backend::Nvptx] {
         let without = ptx("kernel k(p: *mut f32) { *p = *p * 2.0; }", backend);
         let with = ptx("kernel k(p: *mut f32) { *p = sin(*p); }", backend);
-        // Payne-Hanek reduction comes with a table of digits of 2/pi, which only libdevice has.
+        // Payne-Hanek reduction needs a table of digits of 2/pi, which only libdevice has.
         assert!(with.contains("__cudart_i2opi_f"), "{backend:?}: {with}");
         assert!(
             !without.contains("__nv_") && !without.contains("__cudart"),

@@ -1,5 +1,5 @@
-//! `cargo xtask demo`: compiles every example, shows what came of it, and runs and checks it: on a GPU if there is
-//! one, else on the CPU.
+//! `cargo xtask demo`: compiles every example, describes the result, and runs and checks it, on a GPU if there is one
+//! and on the CPU otherwise.
 
 #![expect(clippy::print_stdout, reason = "a program for people")]
 
@@ -25,7 +25,7 @@ use gridlet_runtime::{
 /// Compiles the examples and runs them, on a GPU if there is one, else on the CPU.
 #[derive(Parser)]
 struct Options {
-    /// SMs of the green context that the examples run in; on the CPU, worker threads, as far as there are so many
+    /// SMs of the green context that the examples run in; on the CPU, the worker threads
     #[arg(long, default_value_t = 16, value_name = "N")]
     sms: u32,
     /// Folder for the picture
@@ -40,7 +40,7 @@ struct Options {
 }
 
 impl Options {
-    /// What is run.
+    /// The list of programs to run.
     fn examples(&self) -> &'static [Example] {
         if self.samples { &SAMPLES } else { &EXAMPLES }
     }
@@ -95,7 +95,7 @@ struct Compiled {
     cubin: Vec<u8>,
 }
 
-/// Compiles one example and prints what it made.
+/// Compiles one example and prints a description of the result.
 fn build(session: &Session, example: &Example, arch: CudaArch) -> anyhow::Result<Compiled> {
     let file = format!("{}.grid", example.name);
     let sources = SourceMap::single(&file, example.source);

@@ -57,10 +57,10 @@ fn run(run: &Run<'_>) -> anyhow::Result<Finding> {
     })
 }
 
-/// Sorts, checks, and gives the time in milliseconds.
+/// Sorts, checks, and returns the time in milliseconds.
 fn sort(run: &Run<'_>, values: &[u32]) -> anyhow::Result<f32> {
     let mut data = Buffer::from_slice(run.device, values)?;
-    // Poisoned, so that a value taken from the wrong buffer is seen.
+    // Poisoned, so that the check notices a value from the wrong buffer.
     let mut scratch = Buffer::from_slice(run.device, &vec![0xdead_beef_u32; values.len()])?;
     let kernel = run.program.kernel("advanced_quicksort")?;
     let count = Arg::from(values.len() as u32);
@@ -70,7 +70,7 @@ fn sort(run: &Run<'_>, values: &[u32]) -> anyhow::Result<f32> {
     Ok(milliseconds)
 }
 
-/// The kernel for parts at the greatest depth, which inputs of this kind do not reach.
+/// The kernel for ranges at the greatest depth, which random inputs do not reach.
 fn sort_long(run: &Run<'_>, values: &[u32]) -> anyhow::Result<()> {
     let from = Buffer::from_slice(run.device, values)?;
     let mut out = Buffer::from_slice(run.device, &vec![0_u32; values.len()])?;

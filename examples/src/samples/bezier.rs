@@ -20,8 +20,8 @@ const LINES: usize = 256;
 const THREADS: u32 = 64;
 /// `MIN_POINTS` and `MAX_POINTS` of the program.
 const POINTS: (u32, u32) = (4, 32);
-/// How far a coordinate may be from the host's: three products and two sums of numbers up to 1, of which each is
-/// rounded by 2^-24 at most, and the parameter's own error.
+/// The largest accepted difference of a coordinate from the host's: three products and two sums of numbers up to 1,
+/// each rounded by at most 2^-24, and the error of the parameter itself.
 const TOLERANCE: f64 = 1e-6;
 
 /// `Line` of the program.
@@ -47,7 +47,7 @@ fn count(control: &[[f32; 2]; 3], scale: f64) -> u32 {
     ((curvature * 16.0 * scale) as u32).clamp(POINTS.0, POINTS.1)
 }
 
-/// A curve whose number of points does not hang on rounding.
+/// A curve whose number of points does not depend on rounding.
 fn control_points(random: &mut ChaCha8Rng) -> [[f32; 2]; 3] {
     loop {
         let control = [(); 3].map(|()| [unit(random), unit(random)]);
@@ -64,7 +64,7 @@ fn run(run: &Run<'_>) -> anyhow::Result<Finding> {
         .collect();
     let most = POINTS.1 as usize;
     let mut on_device = Buffer::from_slice(run.device, &lines)?;
-    // Poisoned, so that a point that no kernel computes is seen.
+    // Poisoned, so that the check notices a point that no kernel computed.
     let mut points = Buffer::from_slice(run.device, &vec![[f32::NAN; 2]; most * lines.len()])?;
     let mut counts = Buffer::from_slice(run.device, &vec![u32::MAX; lines.len()])?;
 

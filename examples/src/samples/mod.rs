@@ -1,5 +1,5 @@
-//! CUDA's samples of nested launches, as Gridlet programs: each does what NVIDIA's sample of that name does.
-//! Tests run and check them on every device; the demo does with `--samples`.
+//! CUDA's samples of nested launches as Gridlet programs, each equivalent to NVIDIA's sample of that name.
+//! Tests run and check them on every device; `demo --samples` does so too.
 
 pub mod advanced_quicksort;
 pub mod bezier;
@@ -12,7 +12,7 @@ use rand_chacha::rand_core::Rng as _;
 
 use crate::example::Example;
 
-/// Every sample, from the simplest on.
+/// Every sample, the simplest first.
 pub const SAMPLES: [Example; 5] = [
     recursive_print::EXAMPLE,
     simple_quicksort::EXAMPLE,
@@ -21,12 +21,12 @@ pub const SAMPLES: [Example; 5] = [
     quadtree::EXAMPLE,
 ];
 
-/// A number from 0 to below 1.
+/// A number from 0 up to, but not including, 1.
 fn unit(random: &mut ChaCha8Rng) -> f32 {
     (random.next_u32() >> 8) as f32 / (1 << 24) as f32
 }
 
-/// Says where values differ from what they should be.
+/// Compares values with the expected ones and names the first difference.
 fn compare(found: &[u32], expected: &[u32]) -> anyhow::Result<()> {
     anyhow::ensure!(found.len() == expected.len(), "{} values came back", found.len());
     match (0..found.len()).find(|&at| found[at] != expected[at]) {

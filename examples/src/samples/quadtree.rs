@@ -22,8 +22,8 @@ pub const EXAMPLE: Example = Example {
 
 const POINTS: usize = 1_024;
 const MAX_DEPTH: u32 = 8;
-/// Most points of a leaf that is not at the greatest depth.
-const MOST_POINTS: u32 = 16;
+/// The most points of a leaf above the greatest depth.
+const MAX_POINTS: u32 = 16;
 /// `THREADS` and `SHARED` of the program.
 const THREADS: u32 = 128;
 const SHARED: u32 = 64;
@@ -74,14 +74,14 @@ fn nodes_above(depth: u32) -> usize {
     (4usize.pow(depth) - 1) / 3
 }
 
-/// The tree over `points`, which come to lie leaf by leaf.
+/// Builds the tree over `points`, and sorts them leaf by leaf.
 fn build(points: &mut [Point]) -> Vec<Node> {
     let mut nodes = vec![Node::default(); nodes_above(MAX_DEPTH + 1)];
     nodes[0] = root(points.len());
     for depth in 0..MAX_DEPTH {
         for index in 0..4usize.pow(depth) {
             let node = &mut nodes[nodes_above(depth) + index];
-            if node.end - node.begin <= MOST_POINTS {
+            if node.end - node.begin <= MAX_POINTS {
                 continue;
             }
             node.is_split = 1;
@@ -115,7 +115,7 @@ fn leaves(nodes: &[Node]) -> Vec<(Node, u32)> {
 fn run(run: &Run<'_>) -> anyhow::Result<Finding> {
     let mut random = ChaCha8Rng::seed_from_u64(6);
     let count = POINTS / run.shrink.max(1) as usize;
-    // Denser towards a corner, so that the tree gets to its greatest depth.
+    // Denser towards a corner, so that the tree reaches its greatest depth.
     let input: Vec<Point> =
         (0..count).map(|_| [unit(&mut random).powi(5), unit(&mut random).powi(5)]).collect();
     let mut nodes = vec![Node::default(); nodes_above(MAX_DEPTH + 1)];
@@ -125,7 +125,7 @@ fn run(run: &Run<'_>) -> anyhow::Result<Finding> {
     let mut first = Buffer::from_slice(run.device, &input)?;
     let mut second = Buffer::from_slice(run.device, &vec![[f32::NAN; 2]; count])?;
     let kernel = run.program.kernel("quadtree")?;
-    let parameters = [0, MAX_DEPTH, MOST_POINTS, 0, 1].map(Arg::from);
+    let parameters = [0, MAX_DEPTH, MAX_POINTS, 0, 1].map(Arg::from);
     let arguments = [
         Arg::from(&mut nodes_buffer),
         Arg::Fields(vec![Arg::from(&mut first), Arg::from(&mut second)]),
@@ -139,7 +139,7 @@ fn run(run: &Run<'_>) -> anyhow::Result<Finding> {
     check_partition(&nodes, &points, &input)?;
     let mut expected_points = input;
     let expected = build(&mut expected_points);
-    // Padding has no value.
+    // Padding bytes have no defined value.
     let same = |(found, wanted): (&Node, &Node)| Node { unused: 0, ..*found } == *wanted;
     if let Some(at) = (0..nodes.len()).find(|&at| !same((&nodes[at], &expected[at]))) {
         anyhow::bail!("node {at} is {:?}, on the host {:?}", nodes[at], expected[at]);
@@ -160,14 +160,14 @@ fn run(run: &Run<'_>) -> anyhow::Result<Finding> {
     })
 }
 
-/// Every point lies in one leaf, that leaf is not too full, and no point was lost.
+/// Checks that every point lies in exactly one leaf and that no leaf is too full.
 fn check_partition(nodes: &[Node], points: &[Point], input: &[Point]) -> anyhow::Result<()> {
     let mut seen = vec![false; points.len()];
     for (leaf, depth) in leaves(nodes) {
         let in_leaf = leaf.begin as usize..leaf.end as usize;
         ensure!(in_leaf.end <= points.len(), "{leaf:?} has points that are not there");
         ensure!(
-            leaf.end - leaf.begin <= MOST_POINTS || depth == MAX_DEPTH,
+            leaf.end - leaf.begin <= MAX_POINTS || depth == MAX_DEPTH,
             "{leaf:?} at depth {depth} should be split"
         );
         for at in in_leaf {
@@ -187,7 +187,7 @@ fn check_partition(nodes: &[Node], points: &[Point], input: &[Point]) -> anyhow:
     Ok(())
 }
 
-/// Writes the picture: the borders of the leaves grey, the points black.
+/// Writes the picture, with grey borders of leaves and black points.
 fn write_png(path: &Path, leaves: &[(Node, u32)], points: &[Point]) -> anyhow::Result<()> {
     let mut pixels = vec![255_u8; (SIDE * SIDE) as usize];
     let at = |x: f32| ((x * SIDE as f32) as u32).min(SIDE - 1);

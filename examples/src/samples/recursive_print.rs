@@ -20,21 +20,21 @@ pub const THREADS: u32 = 2;
 /// Levels of grids.
 pub const DEPTHS: u32 = 3;
 
-/// What a block says of itself.
+/// The line that a block prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Line {
-    /// Its grid's depth; 0 is the host's launch.
+    /// Depth of its grid; 0 for the grid that the host launched.
     pub depth: i32,
     /// Its number.
     pub number: i32,
-    /// The number of the block that launched its grid; -1 is the host.
+    /// The number of the block that launched its grid; -1 for the host.
     pub parent: i32,
     /// The thread of that block.
     pub parent_thread: i32,
 }
 
 impl Line {
-    /// Reads a printed line. `None`: it is not one of the sample's.
+    /// Parses a printed line; `None` if the sample did not print it.
     pub fn parse(text: &str) -> Option<Line> {
         let text = text.trim_start_matches(['|', ' ']);
         let (number, rest) = text.strip_prefix("block ")?.split_once(" of depth ")?;
@@ -56,10 +56,10 @@ pub fn tree_size() -> usize {
     (0..DEPTHS).map(launched).sum()
 }
 
-/// Whether the lines are those of a whole tree, in any order.
+/// Checks that the lines form a whole tree, in any order.
 ///
 /// # Errors
-/// What is missing or too much.
+/// The missing and surplus lines.
 pub fn check_tree(lines: &[Line]) -> anyhow::Result<()> {
     ensure!(lines.len() == tree_size(), "{} lines, not {}", lines.len(), tree_size());
     let mut by_number = lines.to_vec();

@@ -15,8 +15,8 @@ pub const EXAMPLE: Example = Example {
     run,
 };
 
-/// How many values are sorted, and the largest value: the second sort has many equal ones, the third is long
-/// enough to be at its greatest depth.
+/// The number of values and the largest value of each sort: the second has many equal values, the third is long enough
+/// to reach its greatest depth.
 const SORTS: [(usize, u32); 3] = [(128, u32::MAX), (128, 7), (20_000, u32::MAX)];
 
 fn run(run: &Run<'_>) -> anyhow::Result<Finding> {

@@ -1,12 +1,12 @@
-//! What a test prints past the test's capture.
+//! Captures output that the test harness does not capture, such as a kernel's `printf`.
 
 use std::process::{Command, Stdio};
 
 /// Set in the process that prints.
 const PRINTS: &str = "GRIDLET_TEST_PRINTS";
 
-/// Runs the test `name`, which calls this, once more in a process of its own, where `run` is called, and gives what
-/// that process wrote to standard output. `None` in that process.
+/// Called by the test `name`: runs that test again in a child process, which calls `run`, and returns the child's
+/// standard output. Returns `None` in the child.
 pub(crate) fn printed(name: &str, run: impl FnOnce()) -> Option<String> {
     if std::env::var_os(PRINTS).is_some() {
         run();

@@ -1,10 +1,10 @@
-//! Runs random programs in every way there is, and compares what comes out.
+//! Runs random programs on every device and by every back end, and compares the results.
 //!
-//! A program is named by its seed: `differential --seed N --count 1` runs it again, with `--print` shows it, with
-//! `--reduce` makes it smaller while it still fails.
+//! A program is named by its seed: `differential --seed N --count 1` runs it again, `--print` also shows it, and
+//! `--reduce` shrinks it while it still fails.
 //!
-//! The programs run in processes of their own, some at a time one after the other: what hangs a GPU, or ends the
-//! compiler, ends one process, and the next one goes on behind the program that did it.
+//! The programs run in child processes, a batch in each. A program that hangs the GPU or crashes the compiler ends only
+//! its own process, and the next process continues after that program.
 
 #![expect(clippy::print_stdout, reason = "a program for people")]
 
@@ -24,48 +24,48 @@ use nvvm_tests::differential::{Failure, Runner, Way};
 use nvvm_tests::generate::{self, Program, reduce};
 use serde_json::{Value, json};
 
-/// Programs that a process runs: enough that its start, and the GPU's, cost little.
+/// Programs per process: enough that starting the process and the GPU costs little.
 const PROGRAMS_EACH: u64 = 25;
-/// How many smaller programs are tried: each takes about as long as the program itself, and the start of a process.
-const MOST_REDUCTIONS: usize = 2000;
+/// How many smaller programs are tried. Each takes about as long as the program itself and the start of a process.
+const MAX_REDUCTIONS: usize = 2000;
 
-/// Runs random programs in every way there is, and compares what comes out.
+/// Runs random programs on every device and by every back end, and compares the results.
 #[derive(Parser)]
 struct Options {
-    /// The first program's seed; the others' follow
+    /// Seed of the first program; the others follow
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
     /// How many programs
     #[arg(long, default_value_t = 100, value_name = "N")]
     count: u64,
-    /// Also on the first GPU
+    /// Also run on the first GPU
     #[arg(long)]
     gpu: bool,
-    /// Also build for GPUs of this architecture, without running there
+    /// Also build for this GPU architecture, without running there
     #[arg(long, value_name = "ARCH", conflicts_with = "gpu")]
     build: Option<CudaArch>,
-    /// Programs at a time; otherwise as many as the machine runs threads
+    /// Programs that run at the same time; by default one for each hardware thread
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
-    /// How long a program may run
+    /// Time limit of a program
     #[arg(long, default_value_t = 120, value_name = "SECONDS")]
     time_out: u64,
-    /// Print the programs and run nothing
+    /// Print the programs without running them
     #[arg(long)]
     print: bool,
-    /// Make each program that fails smaller while it still does
+    /// Shrink each failing program while it still fails
     #[arg(long)]
     reduce: bool,
-    /// Stop after so many programs that fail
+    /// Stop after this many failing programs
     #[arg(long, default_value_t = 5, value_name = "N")]
     failures: usize,
     /// Compare only this way with the first one, as a failure names it: `libnvvm -O 0`
     #[arg(long, value_name = "WAY")]
     way: Option<Way>,
-    /// The text to run instead of the seed's own
+    /// Run this text instead of the program of the seed
     #[arg(long, value_name = "FILE")]
     source: Option<PathBuf>,
-    /// Run here, and write a line of JSON for each program
+    /// Run in this process, and write one line of JSON per program
     #[arg(long, hide = true)]
     worker: bool,
 }
@@ -91,7 +91,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs programs in this process, up to the first that fails.
+/// Runs programs in this process until one fails.
 fn work(options: &Options, seeds: Range<u64>) -> anyhow::Result<()> {
     let runner = match options.build {
         Some(arch) => Runner::building_for(arch),
@@ -124,8 +124,8 @@ fn work(options: &Options, seeds: Range<u64>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Starts a process for these programs and hands on how each ended, also one that ended the process. Gives the
-/// seeds that are left.
+/// Starts a process for these programs and passes on how each ended, including one that ended the process. Returns the
+/// seeds that remain.
 fn start(
     options: &Options,
     seeds: Range<u64>,
@@ -172,7 +172,7 @@ fn read(failure: &Value) -> anyhow::Result<Failure> {
     })
 }
 
-/// Runs all programs and says which failed; whether none did.
+/// Runs all programs and prints the failures. Returns whether none failed.
 fn run(options: &Options, seeds: Range<u64>) -> anyhow::Result<bool> {
     let jobs =
         options.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
@@ -242,7 +242,7 @@ fn report(options: &Options, program: &Program, failure: &Failure) {
     println!("{text}");
 }
 
-/// The same program with less in it, of which the same is true as `failure` says.
+/// A shrunk version of the program that still fails as `failure` describes.
 fn smaller(options: &Options, program: &Program, failure: &Failure) -> anyhow::Result<String> {
     let mut file = tempfile::NamedTempFile::new()?;
     let path = file.path().to_str().context("the temporary folder's name is not UTF-8")?.to_owned();
@@ -260,7 +260,7 @@ fn smaller(options: &Options, program: &Program, failure: &Failure) -> anyhow::R
         })?;
         Ok(same)
     };
-    let source = reduce::reduce(&program.source, MOST_REDUCTIONS, |source| {
+    let source = reduce::reduce(&program.source, MAX_REDUCTIONS, |source| {
         fails(source).unwrap_or_else(|found| {
             error = Some(found);
             false

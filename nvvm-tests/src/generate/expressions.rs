@@ -4,11 +4,11 @@ use gridlet::types::{Scalar, Type};
 
 use super::Generator;
 
-/// How many levels an expression that is made for a statement has.
+/// The height of an expression that is generated for a statement.
 pub(super) const LEVELS: u32 = 3;
 
 impl Generator {
-    /// An expression of a type, at most `levels` high but for what it is composed of.
+    /// An expression of a type, at most `levels` high beside the indices within its places.
     pub(super) fn expression(&mut self, ty: &Type, levels: u32) -> String {
         self.cost += self.place.times;
         if let Type::Scalar(scalar) = ty {
@@ -170,7 +170,7 @@ impl Generator {
             0 if scalar.is_signed() => format!("(-{left})"),
             0 | 1 => format!("(!{left})"),
             2 | 3 => {
-                // Never by zero, often by -1.
+                // Never zero, often -1.
                 let right = self.scalar_expression(scalar, below);
                 let operator = self.random.pick(&["/", "%"]);
                 format!("({left} {operator} ({right} | 1))")
@@ -245,7 +245,7 @@ impl Generator {
                 match scalar {
                     Scalar::F32 => format!("mul32({left}, {right}, z)"),
                     Scalar::F64 => format!("mul64({left}, {right}, z)"),
-                    // The language rounds each by itself.
+                    // The language rounds each operation separately.
                     _ => format!("({left} * {right})"),
                 }
             }

@@ -6,7 +6,7 @@ use super::expressions::LEVELS;
 use super::instances::Constants;
 use super::{Generator, Place, Variable};
 
-/// Steps that one call of a function may take.
+/// The most steps that one call of a function may take.
 const BUDGET: u64 = 1500;
 /// The deepest recursion: a GPU's stack holds 1,024 bytes unless the host asks for more.
 const RECURSION: usize = 4;
@@ -16,14 +16,14 @@ const RECURSION: usize = 4;
 pub(super) struct Function {
     pub(super) name: String,
     pub(super) constants: Constants,
-    /// After `z`, and after the depth of a recursive one.
+    /// Its parameters after `z` and, if it is recursive, after the depth.
     pub(super) parameters: Vec<Type>,
     pub(super) result: Type,
     /// Steps of one call.
     pub(super) cost: u64,
-    /// All threads of a block must call it, in full warps.
+    /// Whether all threads of a block must call it, in full warps.
     pub(super) meets: bool,
-    /// Calls itself, as often as its second argument says.
+    /// Whether it calls itself, as often as its second argument says.
     pub(super) recursive: bool,
 }
 
@@ -66,7 +66,7 @@ impl Generator {
         self.end_function(name, parameters, result, meets, false);
     }
 
-    /// Calls itself once, with one less.
+    /// A call of the function itself, with the depth reduced by one.
     fn recursive_function(&mut self) {
         let parameters: Vec<Type> =
             (0..1 + self.random.below(2)).map(|_| Type::Scalar(self.scalar())).collect();
@@ -151,7 +151,7 @@ impl Generator {
         });
     }
 
-    /// A call of a function that gives a `ty`, if there is one that may be called here.
+    /// A call of a function that returns a `ty`, if one may be called here.
     pub(super) fn call(&mut self, ty: &Type, levels: u32) -> Option<String> {
         let (times, room) = (self.place.times, self.budget.saturating_sub(self.cost));
         let fits = |function: &&Function| {
@@ -171,7 +171,7 @@ impl Generator {
         if self.recent_only { self.functions.len().saturating_sub(30) } else { 0 }
     }
 
-    /// A call of that function. None if it needs a pointer and there is nothing to point to.
+    /// A call of that function; `None` if it needs a pointer and no variable fits.
     pub(super) fn call_of(&mut self, function: &Function, levels: u32) -> Option<String> {
         self.cost += function.cost * self.place.times;
         let mut arguments = vec!["z".to_owned()];

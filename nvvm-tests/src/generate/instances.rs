@@ -1,17 +1,18 @@
-//! Const parameters: functions and kernels of which there are several instances.
+//! Const parameters: functions and kernels that have several instances.
 
 use gridlet::types::{Scalar, Type};
 
 use super::{Generator, Variable};
 
 /// The largest value of a const parameter that is the length of arrays.
-const MOST_ELEMENTS: usize = 6;
+const MAX_ELEMENTS: usize = 6;
 
 /// The const parameters of a function or kernel.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Constants {
     parameters: Vec<(String, Scalar)>,
-    /// What it is used with, but for what its callers pass on: they are few, since each is compiled.
+    /// The arguments that it is instantiated with, besides constants that callers pass on. They are few, because each
+    /// instance is compiled.
     uses: Vec<Vec<String>>,
 }
 
@@ -25,7 +26,7 @@ impl Constants {
         format!("<{}>", self.parameters.iter().map(show).collect::<Vec<_>>().join(", "))
     }
 
-    /// What an expression of the body may use.
+    /// The constants that an expression of the body may use.
     pub(super) fn variables(&self) -> Vec<Variable> {
         let variable = |(name, ty): &(String, Scalar)| Variable {
             path: name.clone(),
@@ -54,9 +55,9 @@ impl Generator {
         }
         let mut uses = vec![];
         for _ in 0..1 + self.random.below(2) {
-            let mut values = vec![(1 + self.random.below(MOST_ELEMENTS)).to_string()];
+            let mut values = vec![(1 + self.random.below(MAX_ELEMENTS)).to_string()];
             if let Some((_, scalar)) = parameters.get(1) {
-                // Braces around whatever is not one literal.
+                // Anything but a single literal needs braces.
                 values.push(format!("{{ {} }}", self.literal(*scalar)));
             }
             uses.push(values);
@@ -92,7 +93,7 @@ impl Generator {
         let ty = Type::Scalar(self.scalar());
         let (first, next) = (self.expression(&ty, 1), self.expression(&ty, 1));
         let (condition, index) = (self.expression(&Type::BOOL, 1), self.expression(&Type::U32, 1));
-        self.cost += self.place.times * MOST_ELEMENTS as u64 * 4;
+        self.cost += self.place.times * MAX_ELEMENTS as u64 * 4;
         let unroll = self.random.pick(&["", "#[unroll] ", "#[unroll(2)] "]);
         let (array, at) = (self.fresh("a"), self.fresh("i"));
         let value = format!(

@@ -1,4 +1,4 @@
-//! Kernels, what their threads do together, and launches.
+//! Kernels, cooperation of their threads, and launches.
 
 use gridlet::types::{Scalar, Type};
 
@@ -8,13 +8,14 @@ use super::{ENTRY, Generator, Place, Variable};
 
 /// Steps of one thread of a kernel.
 const BUDGET: u64 = 6000;
-/// The most launches that one of a kernel leads to: a GPU has room for 2,048 pending ones unless the host asks for more.
-const MOST_LAUNCHES: usize = 120;
+/// The most launches that one launch of a kernel leads to: a GPU has room for 2,048 pending launches unless the host
+/// asks for more.
+const MAX_LAUNCHES: usize = 120;
 /// The most threads of a block, for which shared arrays have room.
-const MOST_THREADS: u64 = 128;
+const MAX_THREADS: u64 = 128;
 
 /// The most shared variables of a function, of at most 2 KiB each: a kernel and all that it calls have 48 KiB.
-const MOST_SHARED: usize = 3;
+const MAX_SHARED: usize = 3;
 
 /// A kernel, and how every launch of it is configured.
 #[derive(Clone, Debug)]
@@ -26,9 +27,9 @@ pub(super) struct Kernel {
     pub(super) grid: [u32; 3],
     pub(super) block: [u32; 3],
     pub(super) shared_bytes: u32,
-    /// Elements of the output that it and all it launches write.
+    /// Elements of the output that it and all its descendants write.
     pub(super) slots: usize,
-    /// Launches that one launch of it makes, and those make, and so on.
+    /// Launches that one launch of it leads to, directly and indirectly.
     launches: usize,
 }
 
@@ -43,7 +44,7 @@ impl Kernel {
 }
 
 impl Generator {
-    /// Adds so many kernels that are launched by others, and gives the entry kernel.
+    /// Adds this many kernels that other kernels launch, and returns the entry kernel.
     pub(super) fn kernels(&mut self, children: usize) -> Kernel {
         for _ in 0..children {
             let child = self.kernel(false);
@@ -81,7 +82,7 @@ impl Generator {
         };
         (self.cost, self.budget) = (1, BUDGET);
         if self.random.percent(30) {
-            self.line(&format!("#[launch_bounds({MOST_THREADS})]"));
+            self.line(&format!("#[launch_bounds({MAX_THREADS})]"));
         }
         let constants = self.constants.declared();
         self.start_body(&format!("kernel {}{constants}({}) {{", kernel.name, list.join(", ")));
@@ -143,7 +144,7 @@ impl Generator {
         let threads = block.iter().product::<u32>();
         let shared_bytes = if self.random.percent(30) { threads * 4 } else { 0 };
         let slots = (grid.iter().product::<u32>() * threads) as usize;
-        // The entry kernel's name is known.
+        // Callers expect this name of the entry kernel.
         let constants = if is_entry { Constants::default() } else { self.some_constants() };
         Kernel {
             name,
@@ -157,10 +158,10 @@ impl Generator {
         }
     }
 
-    /// Gives every thread the value of another one, through shared memory.
+    /// Gives every thread the value of another thread, through shared memory.
     fn exchange(&mut self, array: &str, ty: &Type) -> String {
         let value = self.expression(ty, LEVELS);
-        let away = self.random.below(MOST_THREADS as usize);
+        let away = self.random.below(MAX_THREADS as usize);
         format!(
             "{{ {array}[in_block()] = {value}; sync_threads(); \
              let got = {array}[(in_block() + {away}) % block_size()]; sync_threads(); got }}"
@@ -174,8 +175,8 @@ impl Generator {
                 let scalar = self.scalar();
                 let is_vector = scalar.size() >= 4 && self.random.percent(30);
                 let ty = if is_vector { Type::Vector(scalar, 2) } else { Type::Scalar(scalar) };
-                let array = Type::Array(Box::new(ty.clone()), MOST_THREADS);
-                let Some(name) = self.share(&array, MOST_SHARED) else { return };
+                let array = Type::Array(Box::new(ty.clone()), MAX_THREADS);
+                let Some(name) = self.share(&array, MAX_SHARED) else { return };
                 let exchange = self.exchange(&name, &ty);
                 self.keep(&ty, &exchange);
             }
@@ -185,7 +186,7 @@ impl Generator {
                 let operation = self.random.pick(&["add", "sub", "min", "max", "and", "or", "xor"]);
                 let scope = self.random.pick(&["", "_block"]);
                 let ty = Type::Scalar(scalar);
-                let Some(name) = self.share(&ty, MOST_SHARED) else { return };
+                let Some(name) = self.share(&ty, MAX_SHARED) else { return };
                 let (first, value) = (self.literal(scalar), self.expression(&ty, LEVELS));
                 self.keep(
                     &ty,
@@ -287,17 +288,17 @@ impl Generator {
         }
     }
 
-    /// A few threads launch a kernel that is there already, once, or twice one after another.
+    /// A few threads launch an existing kernel, once or twice in a row.
     fn launches(&mut self, kernel: &mut Kernel) {
         let child = self.kernels[self.random.below(self.kernels.len())].clone();
         let threads = kernel.threads();
         let mut stream =
             self.random.pick(&["", "default", "fire_and_forget", "tail", "created"]).to_owned();
-        // What is launched into the same stream by one thread runs one after another.
+        // Launches of one thread into the same stream run one after another.
         let in_order = stream != "fire_and_forget";
         let times = if in_order { 1 + self.random.below(2) } else { 1 };
         let each = times * (1 + child.launches);
-        let room = MOST_LAUNCHES.saturating_sub(kernel.launches) / each;
+        let room = MAX_LAUNCHES.saturating_sub(kernel.launches) / each;
         if room == 0 {
             return;
         }

@@ -1,19 +1,20 @@
-//! Random programs that are right: well typed, without races, and with one result whatever runs them.
+//! Random valid programs: well typed, without races, and with the same result on every device.
 //!
-//! The same seed gives the same program everywhere. What keeps a program's result one:
+//! The same seed gives the same program on every machine. These rules make its result unique:
 //!
 //! - A thread writes only its own slots of the output. Shared memory is written at the thread's own place, then read
-//!   after a barrier, before another one. Threads of several grids meet only in atomic operations, each variable with
-//!   operations of one kind that commute, whose old values nobody reads.
-//! - Barriers and warp operations stand where all threads of a block pass.
-//! - A NaN's sign and payload differ between processors: bits of floats are only looked at through a function that
-//!   makes all NaNs one. No mathematical function is called that is not correctly rounded or exact everywhere.
-//! - libNVVM fuses a product and a sum, LLVM does not: every product's bits meet a number that is 0, which no compiler
-//!   knows, so that it is rounded before it is added to. Those of `f16` and `bf16` are rounded by themselves.
+//!   after a barrier, before another one. Threads of different grids share memory only through atomic operations:
+//!   each variable has one kind of commutative operation, and nobody reads the old values.
+//! - Barriers and warp operations stand where all threads of a block arrive.
+//! - A NaN's sign and payload differ between processors: the bits of floats are read only through a function that
+//!   makes all NaNs equal. Only mathematical functions that are exact or correctly rounded everywhere are called.
+//! - libNVVM fuses a product and a sum, LLVM does not. So the bits of every product are combined with a parameter that
+//!   is 0, which no compiler knows, and the product is rounded before the addition. Products of `f16` and `bf16` are
+//!   always rounded separately.
 //! - Loops and recursion end: their counts are in the source. An estimate of the steps bounds the time.
 //!
-//! A statement stands on its lines alone, and a whole exchange through shared memory on one line. So lines, or a line
-//! that opens a block with all of the block, can be taken out without making a race ([`reduce`]).
+//! A statement does not share its lines, and a whole exchange through shared memory is on one line. So [`reduce`] can
+//! remove a line, or a line that opens a block together with that block, without creating a race.
 
 mod expressions;
 mod functions;
@@ -41,7 +42,7 @@ pub const ENTRY: &str = "entry";
 /// A program and how to run it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// What it was made from.
+    /// The seed that it was generated from.
     pub seed: u64,
     /// The text.
     pub source: String,
@@ -59,7 +60,7 @@ pub struct Program {
     pub statics: Vec<String>,
 }
 
-/// A program that runs in a moment.
+/// A program that runs quickly.
 pub fn program(seed: u64) -> Program {
     let mut generator = Generator::new(seed);
     generator.declarations();
@@ -72,7 +73,7 @@ pub fn program(seed: u64) -> Program {
     generator.finish(&entry)
 }
 
-/// A program of about so many lines, to be compiled and not to be run: it may take long.
+/// A program of about this many lines, to be compiled but not run, because running it may take long.
 pub fn of_lines(seed: u64, lines: usize) -> Program {
     let mut generator = Generator::new(seed);
     generator.declarations();
@@ -87,23 +88,23 @@ pub fn of_lines(seed: u64, lines: usize) -> Program {
 /// A variable in scope.
 #[derive(Clone, Debug)]
 struct Variable {
-    /// How it is written, `#` where an index below the array's length belongs, with that length after it: `v.a[#4]`.
+    /// Its spelling, with `#` and the array's length in place of an index: `v.a[#4]`.
     path: String,
     ty: Type,
     mutable: bool,
 }
 
-/// What holds at the place where code is made.
+/// The context of the code that is being generated.
 struct Place {
-    /// How often it runs, estimated.
+    /// An estimate of how often it runs.
     times: u64,
     /// Levels of blocks and loops.
     depth: u32,
-    /// All threads of the block pass, so that they can meet.
+    /// Whether all threads of the block arrive here, so that they can synchronise.
     meets: bool,
-    /// The labels of loops around that can be left, innermost last; empty for those without one.
+    /// The labels of the enclosing loops that can be left, innermost last; empty for unlabelled loops.
     loops: Vec<String>,
-    /// What the function returns; `None` in kernels and where nothing may return.
+    /// The function's return type; `None` in kernels and where `return` is not allowed.
     result: Option<Type>,
     /// Whether warps are full.
     full_warps: bool,
@@ -117,25 +118,25 @@ struct Generator {
     line_count: usize,
     names: u32,
     structs: Structs,
-    /// Constants, and tables that nobody writes.
+    /// Constants and read-only tables.
     globals: Vec<Variable>,
-    /// `static` variables with the operations that may be done on each.
+    /// `static` variables with the atomic operations that each allows.
     counters: Vec<(String, Scalar, &'static [&'static str])>,
     functions: Vec<Function>,
     kernels: Vec<Kernel>,
     variables: Vec<Variable>,
-    /// The const parameters of what is being made.
+    /// The const parameters of the current function.
     constants: Constants,
     place: Place,
-    /// Steps of one call of what is being made.
+    /// Steps of one call of the current function.
     cost: u64,
-    /// The most that they may be.
+    /// The limit of these steps.
     budget: u64,
-    /// Shared memory of the function that is being made: name and type, an array with an element a thread or a scalar.
+    /// Shared variables of the current function, by name and type: a scalar, or an array with one element per thread.
     shared: Vec<(String, Type)>,
-    /// Where its declarations go, in bytes from the text's start.
+    /// Where its declarations go, in bytes from the start of the text.
     shared_at: usize,
-    /// Only the last functions are called, so that the choice takes no longer the more there are.
+    /// Only the latest functions are called, so that the choice stays fast.
     recent_only: bool,
 }
 
@@ -190,14 +191,14 @@ impl Generator {
         self.line(text);
     }
 
-    /// Starts a function: what its threads share will be declared here.
+    /// Starts a function, whose shared variables will be declared here.
     fn start_body(&mut self, head: &str) {
         self.open(head);
         self.shared.clear();
         self.shared_at = self.text.len();
     }
 
-    /// Shared memory of a type, one that is there if there is enough already.
+    /// A shared variable of a type, reused if there are enough already.
     fn share(&mut self, ty: &Type, most: usize) -> Option<String> {
         if let Some((name, _)) = self.shared.iter().find(|(_, known)| known == ty) {
             return Some(name.clone());
@@ -301,7 +302,7 @@ impl Generator {
     }
 }
 
-/// What all programs have: the thread's number, and values made into checksums.
+/// The prelude of all programs: the thread's number, and checksums of values.
 const HELPERS: &str = "\
 fn in_block() -> u32 { (thread_idx.z * block_dim.y + thread_idx.y) * block_dim.x + thread_idx.x }
 fn block_size() -> u32 { block_dim.x * block_dim.y * block_dim.z }
@@ -330,7 +331,7 @@ mod tests {
         assert_eq!(of_lines(1, 2000), of_lines(1, 2000));
     }
 
-    /// The messages of a program that ought to have none.
+    /// The messages of a program that should have none.
     fn messages(program: &Program) -> String {
         let sources = SourceMap::single("p.grid", program.source.clone());
         match compile::check(sources.clone()) {

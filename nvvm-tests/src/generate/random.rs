@@ -12,7 +12,7 @@ impl Random {
         Random(stream, argument)
     }
 
-    /// What the program is called with.
+    /// The value of the entry kernel's parameter `seed`.
     pub(super) fn seed_argument(&self) -> u64 {
         self.1
     }
@@ -30,7 +30,7 @@ impl Random {
         self.below(100) < chance
     }
 
-    /// One of them; there is at least one.
+    /// One of the items, of which there must be at least one.
     pub(super) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }

@@ -1,13 +1,13 @@
-//! Makes a program smaller while it still shows what it was made to show.
+//! Shrinks a failing program while it still fails.
 
-/// Takes lines out of a program, and blocks with all that is in them, as long as `fails` holds for what is left.
-/// `fails` is asked at most `most` times. What is given back fails, if the program did.
+/// Removes lines, and whole blocks, from a program as long as `fails` holds for the rest.
+/// Calls `fails` at most `most` times. The result fails if the program did.
 pub fn reduce(source: &str, most: usize, mut fails: impl FnMut(&str) -> bool) -> String {
     let mut lines: Vec<String> = source.lines().map(str::to_owned).collect();
     let mut asked = 0;
     loop {
         let before = lines.len();
-        // From the end: what is used stands before what uses it.
+        // From the end, because definitions stand before their uses.
         let mut at = lines.len();
         while at > 0 {
             at -= 1;
@@ -33,8 +33,8 @@ pub fn reduce(source: &str, most: usize, mut fails: impl FnMut(&str) -> bool) ->
     }
 }
 
-/// The lines to take out together with line `at`: the whole block that it opens, then only the block's ends; an
-/// `else` with its block; or the line alone.
+/// The lines to remove together with line `at`: the whole block that it opens, then only the lines that open and close
+/// the block; an `else` with its block; or the line alone.
 fn candidates(lines: &[String], at: usize) -> Vec<Vec<usize>> {
     let closes = is_end(&lines[at]);
     let opens = lines[at].trim_end().ends_with('{');
@@ -56,7 +56,7 @@ fn candidates(lines: &[String], at: usize) -> Vec<Vec<usize>> {
     vec![]
 }
 
-/// Blocks that a line opens, less those that it closes.
+/// Blocks that a line opens, minus blocks that it closes.
 fn depth(line: &str) -> i64 {
     line.matches('{').count() as i64 - line.matches('}').count() as i64
 }

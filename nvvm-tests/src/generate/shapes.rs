@@ -1,5 +1,5 @@
-//! Shapes of code that compilers treat in ways of their own: comparisons with many constants become jump tables,
-//! tables of values or sets of bits; chains of operators are trees as high as they are long.
+//! Shapes of code that compilers treat specially: comparisons with many constants become jump tables, lookup tables or
+//! bit sets; chains of operators are trees as high as they are long.
 
 use gridlet::types::{Scalar, Type};
 
@@ -7,10 +7,10 @@ use super::Generator;
 use super::expressions::LEVELS;
 
 /// The most cases of a switch.
-const MOST_CASES: usize = 20;
+const MAX_CASES: usize = 20;
 
 impl Generator {
-    /// Compares one value with many constants, for a value or to do something.
+    /// Compares one value with many constants, as an expression or as a statement.
     pub(super) fn switch(&mut self) {
         let (scalar, value) = self.looked_at();
         let cases = self.cases(scalar);
@@ -27,7 +27,7 @@ impl Generator {
                 0 | 1 => self.expression(&ty, 1),
                 _ => self.constant(&ty),
             };
-            // A struct's literal must not look like the block.
+            // A struct literal must not look like the block.
             let result = if place.is_some() { result } else { format!("({result})") };
             let word = if at == 0 { "if" } else { "else if" };
             text.push_str(&format!("{word} {name} == {case} {} ", arm(&result)));
@@ -52,7 +52,7 @@ impl Generator {
         format!("({{ let {name} = {value}; {} }})", tests.join(&format!(" {joint} ")))
     }
 
-    /// What a switch looks at: an integer, mostly of the least or of the greatest width, that often is a case.
+    /// The value that a switch compares: an integer, mostly of the smallest or largest width, that often equals a case.
     fn looked_at(&mut self) -> (Scalar, String) {
         let scalar = match self.random.below(6) {
             0 => Scalar::U8,
@@ -63,12 +63,12 @@ impl Generator {
         };
         let value = self.scalar_expression(scalar, 2);
         let name = scalar.name();
-        (scalar, format!("({value}) % {}{name}", 2 + self.random.below(MOST_CASES)))
+        (scalar, format!("({value}) % {}{name}", 2 + self.random.below(MAX_CASES)))
     }
 
-    /// Constants side by side, with gaps, or anywhere; none twice.
+    /// Distinct constants: adjacent, with gaps, or anywhere.
     fn cases(&mut self, scalar: Scalar) -> Vec<String> {
-        let count = 3 + self.random.below(MOST_CASES - 3) as u64;
+        let count = 3 + self.random.below(MAX_CASES - 3) as u64;
         let step = self.random.pick(&[1, 1, 1, 2, 7]);
         let first = if scalar.is_signed() { self.random.below(6) as i64 - 3 } else { 0 };
         let shape = self.random.below(8);
@@ -103,7 +103,7 @@ impl Generator {
             scalar if scalar.is_float() => &["+", "-"],
             _ => &["+", "-", "*", "&", "|", "^"],
         };
-        // Of one operator, or of several.
+        // With one operator, or with several.
         let only = if self.random.percent(40) { Some(self.random.pick(operators)) } else { None };
         let mut text = self.scalar_expression(scalar, 0);
         for _ in 1..count {
@@ -144,7 +144,7 @@ impl Generator {
             }
             _ => return self.declaration(),
         };
-        // On one line: without a part of it, there would be no value.
+        // On one line, because the reducer must not leave the value half set.
         let shown = self.show(&ty);
         self.line(&format!("let mut {name}: {shown}; {sets}"));
         let parts = self.parts(&name, &ty, true);

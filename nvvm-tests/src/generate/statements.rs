@@ -6,7 +6,7 @@ use super::expressions::LEVELS;
 use super::{Generator, Variable};
 
 /// Blocks in blocks.
-const MOST_DEPTH: u32 = 3;
+const MAX_DEPTH: u32 = 3;
 
 impl Generator {
     pub(super) fn statements(&mut self, count: usize) {
@@ -25,8 +25,8 @@ impl Generator {
             0..=29 => self.declaration(),
             30..=49 => self.assignment(),
             50..=61 => self.compound(),
-            62..=72 if self.place.depth < MOST_DEPTH => self.branch(),
-            73..=84 if self.place.depth < MOST_DEPTH => self.repetition(),
+            62..=72 if self.place.depth < MAX_DEPTH => self.branch(),
+            73..=84 if self.place.depth < MAX_DEPTH => self.repetition(),
             85..=89 => self.jump(),
             90..=93 => self.count(),
             94..=97 => self.walk(),
@@ -51,7 +51,7 @@ impl Generator {
         let name = self.fresh("v");
         let keyword = if mutable { "let mut" } else { "let" };
         if self.random.percent(10) {
-            // On one line: without a part of it, there would be no value.
+            // On one line, because the reducer must not remove a piece of it.
             let (condition, other) = (self.expression(&Type::BOOL, 2), self.expression(ty, 2));
             let shown = self.show(ty);
             self.line(&format!(
@@ -67,7 +67,7 @@ impl Generator {
         self.variables.extend(parts);
     }
 
-    /// The type of a part that can be written.
+    /// The type of a place that can be assigned.
     fn writable(&mut self) -> Option<Type> {
         let count = self.variables.iter().filter(|variable| variable.mutable).count();
         if count == 0 {
@@ -94,7 +94,7 @@ impl Generator {
                 format!("{place} {} {value};", self.random.pick(&["&=", "|=", "^="]))
             }
             _ if scalar.is_float() => {
-                // Of sums and products: see the module's page.
+                // The module's documentation explains the rule for sums and products.
                 format!("{place} {} {value};", self.random.pick(&["+=", "-=", "/=", "%="]))
             }
             0 => format!("{place} {} {value} | 1;", self.random.pick(&["/=", "%="])),
@@ -107,7 +107,7 @@ impl Generator {
         self.line(&line);
     }
 
-    /// Statements in a block: their variables end with it.
+    /// Statements in a block, which ends the scope of their variables.
     fn block(&mut self, times: u64, meets: bool, label: Option<String>) {
         let before = self.variables.len();
         let saved = (self.place.times, self.place.meets, self.place.loops.clone());
@@ -116,7 +116,7 @@ impl Generator {
         self.place.meets = meets;
         match label {
             Some(label) => self.place.loops.push(label),
-            // Out of what all threads pass, no thread jumps.
+            // No thread may jump out of code where all threads must arrive.
             None if meets => self.place.loops.clear(),
             None => {}
         }
@@ -141,7 +141,7 @@ impl Generator {
             let condition = self.expression(&Type::BOOL, 1);
             self.close(&format!("}} else if {condition} {{"));
             self.indent += 1;
-            // Not all threads get to a second condition.
+            // Not all threads evaluate a second condition.
             self.block(1, false, None);
         }
         if self.random.percent(50) {
@@ -185,7 +185,7 @@ impl Generator {
         self.variables.truncate(before);
     }
 
-    /// Declares what counts the turns; nothing else writes it.
+    /// Declares the loop counter, which nothing else writes.
     fn counter(&mut self) -> (String, &'static str) {
         let ty = self.integer_type();
         let name = self.fresh("n");
@@ -226,7 +226,7 @@ impl Generator {
             let word = self.random.pick(&["break", "continue"]);
             let at = self.random.below(count);
             let label = self.place.loops[at].clone();
-            // One without a label can only be left from right inside.
+            // A loop without a label can only be left from directly inside.
             let target = if label.is_empty() { String::new() } else { format!(" {label}") };
             return self.line(&format!("if {condition} {{ {word}{target}; }}"));
         }
@@ -268,7 +268,7 @@ impl Generator {
         ));
     }
 
-    /// Memory from the heap, used and given back.
+    /// Memory from the heap, used and freed.
     fn heap(&mut self) {
         let (a, b) = (self.expression(&Type::U64, 2), self.expression(&Type::U64, 2));
         let value = format!(

@@ -1,4 +1,4 @@
-//! Types, literals, constants, and the parts of a value.
+//! Types, literals, constants, and the components of a value.
 
 use gridlet::types::{Scalar, StructId, Type};
 
@@ -31,7 +31,7 @@ const INTEGERS: [Scalar; 8] = [
     Scalar::U64,
 ];
 /// The most scalars that a value has.
-const MOST_LEAVES: u64 = 24;
+const MAX_LEAVES: u64 = 24;
 /// The first of the program's own structs.
 const FIRST_STRUCT: u32 = 2;
 
@@ -44,10 +44,10 @@ impl Generator {
         self.random.pick(&INTEGERS)
     }
 
-    /// Any type but a pointer, with few scalars in it; `levels` of arrays around.
+    /// Any type but a pointer, with few scalars, inside up to `levels` of arrays.
     pub(super) fn some_type(&mut self, levels: u32) -> Type {
         let ty = self.any_type(levels);
-        if self.leaves(&ty) <= MOST_LEAVES { ty } else { Type::Scalar(self.scalar()) }
+        if self.leaves(&ty) <= MAX_LEAVES { ty } else { Type::Scalar(self.scalar()) }
     }
 
     /// Scalars in a value.
@@ -81,7 +81,7 @@ impl Generator {
         }
     }
 
-    /// A number with its type's name, in parentheses where it has a sign.
+    /// A number with its type suffix, in parentheses if it is negative.
     pub(super) fn literal(&mut self, scalar: Scalar) -> String {
         if scalar == Scalar::Bool {
             return self.random.pick(&["true", "false"]).to_owned();
@@ -91,7 +91,7 @@ impl Generator {
         }
         let bits = scalar.bits();
         let value = match self.random.below(4) {
-            // The edges.
+            // Edge values.
             0 => self.random.pick(&[0, 1, 2, u64::MAX, 1 << (bits - 1), (1 << (bits - 1)) - 1]),
             1 => self.random.bits(),
             _ => self.random.below(20) as u64,
@@ -158,12 +158,12 @@ impl Generator {
                     .collect();
                 format!("{} {{ {} }}", item.name, fields.join(", "))
             }
-            // None of these is made here.
+            // The generator makes none of these.
             Type::Unit | Type::Pointer { .. } | Type::Stream => String::new(),
         }
     }
 
-    /// A value and all its parts, as places.
+    /// A value and all its components, as places.
     pub(super) fn parts(&self, path: &str, ty: &Type, mutable: bool) -> Vec<Variable> {
         let mut found = vec![Variable { path: path.to_owned(), ty: ty.clone(), mutable }];
         let mut at = 0;

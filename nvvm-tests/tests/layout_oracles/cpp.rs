@@ -4,8 +4,8 @@ use gridlet::ir::Parameter;
 use gridlet::layout::{field_offset, type_layout};
 use gridlet::types::{Scalar, Structs, Type};
 
-/// A translation unit with all structs, an assertion of every size, alignment and offset that the layout
-/// pass gives, and a kernel for each list of parameters: `k0`, `k1`, ….
+/// A translation unit with all structs, an assertion for every size, alignment and offset that the layout pass
+/// computed, and one kernel for each list of parameters: `k0`, `k1`, ….
 pub(crate) fn program(kernels: &[Vec<Parameter>], structs: &Structs) -> String {
     let mut text = String::from(
         "#include <cstddef>\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n#include <cuda_runtime.h>\n",

@@ -114,12 +114,12 @@ fn agree(cubin: &Cubin, module: &ir::Module, layouts: &Layouts) -> Result<(), Te
     Ok(())
 }
 
-/// A failure is not shrunk, which would compile a module for each step, but named: see [`agree`].
+/// Failures are named instead of shrunk, because shrinking would compile a module for each step: see [`agree`].
 fn config(cases: u32) -> Config {
     Config { cases, max_shrink_iters: 0, failure_persistence: None, ..Config::default() }
 }
 
-/// Fails with the reason alone: the input is hundreds of kernels, and the reason names the one.
+/// Fails with the reason alone: the input has hundreds of kernels, and the reason names the wrong one.
 fn finish(outcome: Result<(), TestError<Vec<Signature>>>) {
     match outcome {
         Ok(()) => {}
@@ -184,7 +184,7 @@ fn nvcc_lays_out_the_same_types_in_the_same_way() {
             .args([&cubin, &source])
             .output()
             .unwrap();
-        // A static assertion that fails is a difference, too.
+        // A failed static assertion is a difference, too.
         let log = String::from_utf8_lossy(&output.stderr);
         if !output.status.success() {
             return Err(TestCaseError::fail(format!("nvcc: {log}")));

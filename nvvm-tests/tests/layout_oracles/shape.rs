@@ -1,4 +1,4 @@
-//! Random parameter types, and what each of Gridlet's and CUDA's languages calls them.
+//! Random parameter types, and their spelling in Gridlet's language and in CUDA C++.
 
 use gridlet::ir::Parameter;
 use gridlet::types::{Field, Scalar, Struct, StructId, Structs, Type};
@@ -25,20 +25,19 @@ pub(crate) enum Shape {
 /// The parameters of one kernel.
 pub(crate) type Signature = Vec<Shape>;
 
-/// Most bytes that a signature takes.
+/// The most bytes that a signature may take.
 const LIMIT_BYTES: u64 = 4096;
 
-/// Where shapes come from.
+/// The set of types to draw from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Family {
-    /// All that the language has.
+    /// All types of the language.
     Gridlet,
-    /// What CUDA C++ has a type for, too: its headers have no vectors of 3 or 4 of `__half` and
-    /// `__nv_bfloat16`.
+    /// Types that CUDA C++ has as well: its headers have no vectors of 3 or 4 `__half` or `__nv_bfloat16`.
     Cuda,
 }
 
-/// Signatures, drawn from proptest's generator by plain functions: they are not shrunk.
+/// Signatures, drawn from proptest's generator by plain functions, so that they are not shrunk.
 pub(crate) fn signatures(family: Family, count: usize) -> impl Strategy<Value = Vec<Signature>> {
     Just(())
         .prop_perturb(move |(), mut rng| (0..count).map(|_| signature(family, &mut rng)).collect())
@@ -51,10 +50,10 @@ fn signature(family: Family, rng: &mut TestRng) -> Signature {
     for _ in 0..rng.random_range(0..14) {
         let mut shape = shape(family, 4, rng);
         if family == Family::Cuda && matches!(shape, Shape::Array(..)) {
-            // As a parameter, an array of C++ is a pointer.
+            // As a parameter, a C++ array is a pointer.
             shape = Shape::Struct(vec![shape]);
         }
-        // An upper bound: as if each parameter needed the most padding there is.
+        // An upper bound that assumes the largest padding for each parameter.
         let most = shape.most_bytes() + 15;
         if bytes + most <= LIMIT_BYTES {
             bytes += most;
@@ -100,7 +99,7 @@ fn vector(family: Family, rng: &mut TestRng) -> Shape {
     }
 }
 
-/// Signatures at the edges of what a launch takes.
+/// Signatures at the limits of a launch.
 pub(crate) fn edges() -> Vec<Signature> {
     let byte = || Shape::Scalar(Scalar::U8);
     let array = |element: Shape, count| Shape::Array(Box::new(element), count);
@@ -129,7 +128,7 @@ impl Shape {
             Shape::Vector(scalar, count) => scalar.size() * u64::from(*count),
             Shape::Pointer | Shape::Stream => 8,
             Shape::Array(element, count) => {
-                // An array's elements pad less than 16 bytes each, and those of scalars not at all.
+                // Each element of an array has less than 16 bytes of padding, and scalars have none.
                 let padding = if matches!(**element, Shape::Struct(_)) { 15 } else { 0 };
                 (element.most_bytes() + padding) * count
             }

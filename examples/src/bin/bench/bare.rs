@@ -1,4 +1,4 @@
-//! The driver's own interface, without this project between.
+//! The driver's own interface, called directly.
 
 use std::ffi::{CStr, c_int, c_void};
 

@@ -1,4 +1,4 @@
-//! How fast programs are checked: lines a minute, and whether twice the program takes twice the time.
+//! Checking speed: lines per minute, and whether the time grows linearly with the program.
 
 use std::fmt::Write as _;
 
@@ -9,14 +9,14 @@ use nvvm_tests::generate;
 
 use crate::measure::{Options, Report, Times};
 
-/// The most that ten times the lines may take. They take ten times the instructions (`valgrind --tool=callgrind`), but
-/// leave the processor's caches, and the system has to find the memory.
-const MOST_GROWTH: f64 = 25.0;
+/// The largest accepted growth in time for ten times the lines. Instructions grow tenfold (`valgrind
+/// --tool=callgrind`), but the data outgrows the processor's caches and the system must map more memory.
+const MAX_GROWTH: f64 = 25.0;
 
 /// A kind of program.
 struct Shape {
     name: &'static str,
-    /// A program of about that many lines.
+    /// A program of about this many lines.
     make: fn(usize) -> String,
     is_wrong: bool,
 }
@@ -52,7 +52,7 @@ const SHAPES: [Shape; 20] = [
     wrong("wrong names in one line", |lines| wrong_names(lines).replace('\n', " ")),
 ];
 
-/// Measures every shape as far as the checker, and as far as verified IR with layouts.
+/// Measures every shape up to the checker, and up to verified IR with layouts.
 pub(crate) fn check_times(options: &Options, report: &mut Report) -> anyhow::Result<()> {
     println!("\nparsing and checking, by the processor's time:");
     let mut slow = vec![];
@@ -73,7 +73,7 @@ pub(crate) fn check_times(options: &Options, report: &mut Report) -> anyhow::Res
                 }
                 Ok(time)
             })?;
-            // What else runs on the machine takes the caches away, so the best run says most.
+            // Other programs evict the caches, so the best run is the most telling.
             let check = check.best;
             let build = Times::measure(if shape.is_wrong { 1 } else { repeat.min(5) }, || {
                 let sources = sources.clone();
@@ -87,7 +87,7 @@ pub(crate) fn check_times(options: &Options, report: &mut Report) -> anyhow::Res
             })?;
             let speed = lines as f64 / check * 60_000.0 / 1e6;
             report.add(format!("{}: {lines} lines", shape.name), speed, "million lines a minute");
-            // Of a line, since the programs are not of exactly so many.
+            // Per line, because the programs do not have exactly this many lines.
             checked.push(check / lines as f64);
             built.push(build.best / lines as f64);
         }
@@ -95,7 +95,7 @@ pub(crate) fn check_times(options: &Options, report: &mut Report) -> anyhow::Res
         for (what, times) in kinds.into_iter().take(if shape.is_wrong { 1 } else { 2 }) {
             let growth = times[2] / times[1] * 10.0;
             report.add(format!("  time of ten times the lines, {what}"), growth, "×");
-            if growth > MOST_GROWTH {
+            if growth > MAX_GROWTH {
                 slow.push(format!("{} take {growth:.1} times the time, {what}", shape.name));
             }
         }
@@ -104,7 +104,7 @@ pub(crate) fn check_times(options: &Options, report: &mut Report) -> anyhow::Res
     Ok(())
 }
 
-/// Milliseconds that this thread ran, which what else runs on the machine does not add to.
+/// Milliseconds of processor time of this thread, which other programs do not increase.
 fn processor_time() -> anyhow::Result<f64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call writes one `timespec`, and `time` is one.
@@ -159,7 +159,7 @@ fn constants(lines: usize) -> String {
     repeated(lines, "", line, "kernel k(out: *mut u32) { *out = C0; }\n")
 }
 
-/// Several structs: one has at most 65,536 scalars.
+/// Several structs, because one has at most 65,536 scalars.
 fn fields(lines: usize) -> String {
     const MOST: usize = 20_000;
     let mut source = String::new();

@@ -1,4 +1,4 @@
-//! How fast the CPU device is: kernels beside the same loops in Rust, switches at barriers, nested launches.
+//! Speed of the CPU device: kernels compared with the same loops in Rust, switches at barriers, nested launches.
 
 mod loops;
 
@@ -85,14 +85,14 @@ pub(crate) fn cpu_times(
     Ok(())
 }
 
-/// What checking costs: the time of an example with `--check` over that without.
+/// The cost of checking: the time of an example with `--check` divided by its time without.
 fn checks(
     session: &Session,
     example: &Example,
     options: &Options,
     report: &mut Report,
 ) -> anyhow::Result<()> {
-    /// Checked runs are slow: the problem is a part of the example's.
+    /// Checked runs are slow, so the problem is smaller than the example's.
     const SHRINK: u32 = 16;
     let program = crate::measure::checked(example)?;
     let pictures = tempfile::tempdir()?;
@@ -130,7 +130,7 @@ fn switch(artifact: &Artifact, block: u32, options: &Options) -> anyhow::Result<
     Ok(Times::measure(options.repeat, once)?.scaled(1e6 / f64::from(rounds * block)))
 }
 
-/// Microseconds for each of many launches on one stream: what a launch adds to the loops above.
+/// Microseconds for each of many launches on one stream, which the loops above pay once per pass.
 fn host_launch(artifact: &Artifact, options: &Options) -> anyhow::Result<Times> {
     let device = Device::open_cpu(CpuConfig::default())?;
     let program = Program::load(&device, artifact)?;
@@ -169,7 +169,7 @@ fn million_launches(artifact: &Artifact, report: &mut Report) -> anyhow::Result<
     for kernel in ["fire_and_forget", "tail"] {
         let device = Device::open_cpu(CpuConfig { pending_limit: 0, ..CpuConfig::default() })?;
         run(&device, artifact, kernel, 1, Arg::from(1u32))?;
-        // Sets the highest resident size back to the present one (proc_pid_clear_refs(5)).
+        // Resets the peak resident size to the current one (proc_pid_clear_refs(5)).
         let is_reset = fs::write("/proc/self/clear_refs", "5").is_ok();
         let before = resident_mib("VmRSS:")?;
         let time = run(&device, artifact, kernel, 1, Arg::from(MILLION))?;

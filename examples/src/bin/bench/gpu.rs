@@ -1,4 +1,4 @@
-//! What the examples and launches take on a GPU.
+//! Times of the examples and of launches on a GPU.
 
 use std::fs;
 
@@ -117,7 +117,7 @@ fn nvcc_quicksort(
     };
     let packed =
         artifact::pack(session, &checked(&quicksort::EXAMPLE)?, vec![(arch, cubin)], false)?;
-    // nvcc's code keeps no record of lost launches.
+    // nvcc's code does not record lost launches.
     let manifest = Manifest { device_runtime: None, ..packed.manifest().clone() };
     let images = packed.images().map(|(_, bytes)| bytes.to_vec()).collect();
     let program = Program::load(device, &Artifact::new(manifest, images)?)?;

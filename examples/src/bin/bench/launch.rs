@@ -1,5 +1,5 @@
-//! What a launch costs the host: a generated method, the launch that checks its arguments as it runs, and the driver's
-//! `cuLaunchKernel` alone, of one kernel with one configuration in one process.
+//! The cost of a launch on the host: by a generated method, by name with arguments checked at run time, and by the
+//! driver's `cuLaunchKernel` alone, for one kernel and one configuration in one process.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr;
@@ -12,7 +12,7 @@ use gridlet_runtime::{Arg, Artifact, Buffer, Device, LaunchConfig, Stream};
 use crate::bare::{check, symbol};
 use crate::measure::{Options, Report, Times};
 
-/// Launches that are timed at once: few enough for the driver's queue, so that none waits.
+/// Launches that are timed together: few enough for the driver's queue, so that none waits.
 const LAUNCHES: u32 = 400;
 
 type LaunchKernel = unsafe extern "C" fn(
@@ -29,7 +29,7 @@ type LaunchKernel = unsafe extern "C" fn(
     *mut *mut c_void,
 ) -> c_int;
 
-/// The driver's own interface, without this project between.
+/// The driver's own interface, called directly.
 struct Bare {
     launch: LaunchKernel,
     function: *mut c_void,
@@ -44,7 +44,7 @@ impl Bare {
         let (mut module, mut function, mut stream) =
             (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
         // SAFETY: the signatures are the driver API's; a context is current, the image is PTX that ends in a NUL byte,
-        // and the pointers are to live pointers. What is made lives until the process ends.
+        // and all pointers are valid. The objects created here live until the process ends.
         unsafe {
             type Load = unsafe extern "C" fn(*mut *mut c_void, *const c_void) -> c_int;
             type Function =
@@ -54,7 +54,7 @@ impl Bare {
             check("cuModuleLoadData", load(&mut module, image.as_ptr().cast()))?;
             let get = symbol::<Function>(c"cuModuleGetFunction")?;
             check("cuModuleGetFunction", get(&mut function, module, c"saxpy".as_ptr()))?;
-            // CU_STREAM_NON_BLOCKING, as this project's streams are.
+            // CU_STREAM_NON_BLOCKING, like the streams of gridlet-runtime.
             check("cuStreamCreate", symbol::<Stream>(c"cuStreamCreate")?(&mut stream, 1))?;
             Ok(Bare { launch: symbol(c"cuLaunchKernel")?, function, stream })
         }
@@ -135,7 +135,7 @@ pub(crate) fn launch_times(options: &Options, report: &mut Report) -> anyhow::Re
         })
     };
 
-    // In turn, so that whatever else the machine does meets all alike; the first round warms up.
+    // Alternating, so that other load on the machine affects all alike; the first round warms up.
     let current = device.make_current()?;
     let bare = Bare::new(image)?;
     let mut times: [Vec<f64>; 3] = Default::default();

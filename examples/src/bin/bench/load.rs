@@ -1,6 +1,6 @@
-//! What loading costs the host: the image of a program by the driver's `cuModuleLoadData` alone and by `Program`, in one
-//! process, in turn. Both take the image from memory; the times end when the module, or its first kernel, is there: who
-//! loads an image may put off most of the work until then.
+//! The cost of loading on the host: a program's image by the driver's `cuModuleLoadData` alone and by `Program`,
+//! alternating in one process. Both read the image from memory. A time ends when the module, or its first kernel, is
+//! available, because a loader may postpone most of its work until the first kernel is requested.
 
 use std::env;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -42,8 +42,8 @@ impl Modules {
     /// Milliseconds to load a cubin into the current context, with a kernel of it if one is named.
     fn load(&self, cubin: &[u8], kernel: Option<&CStr>) -> anyhow::Result<f64> {
         let (mut module, mut function) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: a context is current, the cubin is whole, and the pointers are to live pointers. Nothing of the module
-        // runs when it is unloaded.
+        // SAFETY: a context is current, the cubin is whole, and all pointers are valid. No kernel of the module runs when
+        // it is unloaded.
         unsafe {
             let (time, ()) = timed(|| {
                 check("cuModuleLoadData", (self.load)(&mut module, cubin.as_ptr().cast()))?;
@@ -73,7 +73,7 @@ pub(crate) fn load_times(
     })?;
     let mode = env::var("CUDA_MODULE_LOADING").unwrap_or_else(|_| "the driver's choice".into());
     println!("\nloading, on {}, CUDA_MODULE_LOADING: {mode}:", device.info().name);
-    // A bundle as it is given away: with an image for other GPUs, too.
+    // A bundle as it would be distributed, with an image for other GPUs as well.
     let [oldest, ..] = CudaArch::SUPPORTED;
     let archs = [oldest, arch];
     let small = compile::check(SourceMap::single("small.grid", SMALL))?;
@@ -89,7 +89,7 @@ pub(crate) fn load_times(
         let (bytes, name) = (cubin.len(), CString::new(kernel)?);
         println!("a program with {what}: {bytes} bytes of cubin, a bundle of {}", bundle.len());
         let current = device.make_current()?;
-        // In turn, so that whatever else the machine does meets all alike; the first rounds warm up.
+        // Alternating, so that other load on the machine affects all alike; the first rounds warm up.
         let mut times: [Vec<f64>; 7] = Default::default();
         for round in 0..3 + options.repeat.max(1) * 8 {
             let (copied, _) = timed(|| Ok(Program::from_bundle(&device, bundle)?))?;
@@ -121,7 +121,7 @@ pub(crate) fn load_times(
     Ok(())
 }
 
-/// Times, and how many times the driver's they are.
+/// Times, and their ratio to the driver's.
 fn compare(report: &mut Report, what: String, times: &Times, bare: &Times) {
     report.add_times(what, times, "µs");
     report.add("  of the driver alone", times.median / bare.median, "times");

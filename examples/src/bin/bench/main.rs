@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: how fast programs are checked; how long compiling takes, against nvcc; with a GPU, what
-//! launches and loading cost; and how fast the CPU device runs kernels.
+//! `cargo xtask bench`: the speed of checking; compile times beside nvcc's; with a GPU, the cost of launches and of
+//! loading; and the speed of the CPU device.
 //!
 //! Every figure is the median of several runs in this process or, for whole commands, of several processes.
 //! A table goes to standard output, all figures as JSON to `<out>/bench.json`.

@@ -1,4 +1,4 @@
-//! What the parts of the benchmark share: options, figures and times.
+//! Options, figures and times, which all sections of the benchmark share.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -29,7 +29,7 @@ impl Options {
     }
 }
 
-/// A part of the figures.
+/// A section of the benchmark.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Part {
     Check,
@@ -110,7 +110,7 @@ impl Times {
     }
 }
 
-/// Milliseconds that `work` takes, and what it gives.
+/// Runs `work`; returns its time in milliseconds and its result.
 pub(crate) fn timed<T>(work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<(f64, T)> {
     let started = Instant::now();
     let result = work()?;

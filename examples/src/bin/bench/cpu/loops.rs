@@ -1,7 +1,7 @@
-//! Kernels without barriers beside the same loops in Rust.
+//! Kernels without barriers, compared with the same loops in Rust.
 //!
-//! Both sides have the same data and the same number of threads, and take turns, so that whatever else the machine
-//! does hits both. The first turn warms up and does not count. In Rust a thread keeps its part of the arrays for all
+//! Both sides use the same data and the same number of threads. Their runs alternate, so that other load on the machine
+//! affects both; the first round warms up and does not count. In Rust a thread keeps its share of the arrays for all
 //! passes; each pass of a kernel is a launch. The Rust loops are compiled twice: for any x86-64, as this program is,
 //! and for the level x86-64-v3, which a portable image also has entries for.
 
@@ -23,7 +23,7 @@ const FACTOR: f32 = 0.75;
 
 type RustLoop = fn(f32, &[f32], &[f32], &mut [f32]);
 
-/// A kernel and the same in Rust.
+/// A kernel and the same loop in Rust.
 struct Loop {
     kernel: &'static str,
     /// Runs over the arrays for each measurement.
@@ -78,7 +78,7 @@ macro_rules! for_v3 {
 for_v3!(saxpy_v3, saxpy);
 for_v3!(steps_v3, steps);
 
-/// Measures all loops with so many threads.
+/// Measures all loops with this many threads.
 pub(super) fn measure(
     images: &[(&str, &Artifact)],
     threads: usize,
@@ -178,7 +178,7 @@ impl<'a> Prepared<'a> {
         Ok(Prepared { measured, device, program, arrays })
     }
 
-    /// Milliseconds for one pass: a launch for each.
+    /// Milliseconds for one pass, which is one launch.
     fn run(&mut self) -> anyhow::Result<f64> {
         let (kernel, stream) = (self.program.kernel(self.measured.kernel)?, self.device.stream()?);
         let config = LaunchConfig::new((ELEMENTS as u32).div_ceil(BLOCK), BLOCK);
@@ -203,7 +203,7 @@ impl<'a> Prepared<'a> {
         Ok(started.elapsed().as_secs_f64() * 1e3 / self.measured.passes as f64)
     }
 
-    /// Compares the result with Rust's: bit by bit, since nothing here may round otherwise.
+    /// Compares the result with Rust's bit by bit, since all operations here round alike.
     fn verify(self) -> anyhow::Result<()> {
         let (x, y) = inputs();
         let mut expected = vec![0.0; ELEMENTS];

@@ -11,16 +11,26 @@ use cudarc::driver::sys::{
     CUfunction_attribute, CUgreenCtx, CUjit_option, CUkernel, CUlaunchConfig, CUlibrary,
     CUlibraryOption, CUlimit, CUoccupancyB2DSize, CUstream, CUuuid,
 };
+use libloading::Library;
 
 use super::Failed;
 use super::unified::MemoryLocation;
 use crate::error::CudaVersion;
 
-/// Whether the driver's library loads under one of the names that cudarc tries.
-pub(super) fn library_is_present() -> bool {
-    static PRESENT: OnceLock<bool> = OnceLock::new();
+/// The driver's library, loaded once. Not by way of cudarc, which offers its handle only where it loads the library
+/// itself: a program may have it link the driver instead, and then gets the same library here.
+fn library() -> Option<&'static Library> {
+    static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
+    // cudarc tries these names in the same order.
+    let names = ["libcuda.so", "libcuda.so.1"];
     // SAFETY: loading runs the initialisers of NVIDIA's library, which have no preconditions.
-    *PRESENT.get_or_init(|| unsafe { sys::is_culib_present() })
+    let load = |name| unsafe { Library::new(name) }.ok();
+    LIBRARY.get_or_init(|| names.into_iter().find_map(load)).as_ref()
+}
+
+/// Whether the driver's library can be loaded.
+pub(super) fn library_is_present() -> bool {
+    library().is_some()
 }
 
 /// The symbol of that name; `None` if the library or the symbol is missing.
@@ -28,11 +38,8 @@ pub(super) fn library_is_present() -> bool {
 /// # Safety
 /// `F` is the symbol's function pointer type.
 unsafe fn lookup<F: Copy>(name: &str) -> Option<F> {
-    if !library_is_present() {
-        return None;
-    }
-    // SAFETY: `culib` panics only if no name loads, which the line above rules out; the caller vouches for `F`.
-    unsafe { sys::culib().get::<F>(name).ok().map(|symbol| *symbol) }
+    // SAFETY: the caller vouches for `F`.
+    unsafe { library()?.get::<F>(name).ok().map(|symbol| *symbol) }
 }
 
 /// Whether the library has a symbol of that name.
@@ -46,7 +53,7 @@ macro_rules! driver_calls {
     ($( $check:ident ($major:literal, $minor:literal) $name:ident($($arg:ident: $ty:ty),* $(,)?); )*) => { $(
         #[allow(clippy::too_many_arguments, reason = "as many as CUDA's call has")]
         pub(super) unsafe fn $name($($arg: $ty),*) -> Result<(), Failed> {
-            driver_calls!(@$check $name($($ty),*));
+            driver_calls!(@$check $name($($arg: $ty),*));
             type Call = unsafe extern "C" fn($($ty),*) -> c_int;
             static CALL: OnceLock<Option<Call>> = OnceLock::new();
             // SAFETY: `Call` is the call's C signature: `@cudarc` compares it with cudarc's binding, `@ours`
@@ -65,10 +72,12 @@ macro_rules! driver_calls {
             }
         }
     )* };
-    (@cudarc $name:ident($($ty:ty),*)) => {
-        const _: unsafe fn($($ty),*) -> sys::CUresult = sys::$name;
+    (@cudarc $name:ident($($arg:ident: $ty:ty),*)) => {
+        // By a call, since cudarc's functions are `extern "C"` only where it links the driver.
+        // SAFETY: never called.
+        const _: unsafe fn($($ty),*) -> sys::CUresult = |$($arg),*| unsafe { sys::$name($($arg),*) };
     };
-    (@ours $name:ident($($ty:ty),*)) => {};
+    (@ours $name:ident($($arg:ident: $ty:ty),*)) => {};
 }
 
 // The CUDA driver API reference (docs.nvidia.com/cuda/cuda-driver-api) has a section for each group.

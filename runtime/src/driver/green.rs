@@ -276,8 +276,9 @@ pub(crate) unsafe fn split(
             coscheduledSmCount: group.coscheduled,
             preferredCoscheduledSmCount: group.preferred,
             flags: flags(group.backfill),
-            // "Each entry must be zero-initialized."
-            reserved: [0; 12],
+            // "Each entry must be zero-initialized." That is `reserved`, of which CUDA 13.4 names a part.
+            // SAFETY: the struct has integers only.
+            ..unsafe { std::mem::zeroed() }
         })
         .collect();
     let mut result = vec![RawResource::empty().0; if make { groups.len() } else { 0 }];

@@ -3,7 +3,7 @@
 //! Three layers: `sys` is cudarc's bindings, this module turns their calls into results, and the crate's
 //! public types are the safe layer on top. Nothing else in the crate names `sys`.
 //!
-//! cudarc 0.19.10 looks a symbol up when its function is first called and panics if the symbol or the whole
+//! cudarc 0.19, where it loads the library, looks a symbol up when its function is first called and panics if the symbol or the whole
 //! library is missing (`sys::load`, `sys::culib`). Its functions also return the Rust enum `CUresult`, which
 //! has no value for the codes of newer drivers. So this layer takes types, constants and signatures from
 //! `sys` (the compiler checks ours against them), but looks every symbol up itself and reads the returned

@@ -1,8 +1,8 @@
-//! What can be seen of a right program's flow: variables that are read before they are set, and all that is
-//! written for nothing or cannot work.
+//! Flow analysis of programs without errors: variables read before they are set, useless code, and code that
+//! cannot work.
 //!
-//! Each analysis walks the typed tree once, in time that grows with its size. Its recursion follows the tree,
-//! whose height the parser bounds.
+//! Each analysis walks the typed tree once, in linear time. Its recursion follows the tree, whose height the
+//! parser bounds.
 
 mod barriers;
 mod graph;
@@ -18,8 +18,8 @@ use super::tree::{Function, Program};
 use crate::diagnostics::{Collector, Diagnostic, Severity};
 use crate::source::{FileId, Span};
 
-/// Looks at a program without errors. Functions may stand in it several times, for several values of their
-/// const parameters: what is written for nothing must be so in each, and is reported once.
+/// Analyses a program without errors. It may contain several instances of a function with const parameters:
+/// useless code must be useless in each of them, and is reported once.
 pub(super) fn analyse(program: &Program, errors: &mut Collector, warnings: &mut Collector) {
     let calls = graph::Calls::of(program);
     let mut copies: HashMap<Span, usize> = HashMap::new();
@@ -56,20 +56,20 @@ pub(super) fn analyse(program: &Program, errors: &mut Collector, warnings: &mut 
     }
 }
 
-/// What tells messages apart.
+/// The key that identifies a message.
 fn key(diagnostic: &Diagnostic) -> (&'static str, Option<Span>) {
     (diagnostic.id, diagnostic.labels.first().map(|label| label.span))
 }
 
-/// Whether a name says that its variable or item may be unused.
+/// Whether a variable or item may be unused according to its name.
 fn may_be_unused(name: &str) -> bool {
     name.starts_with('_')
 }
 
-/// What the analyses of one function tell.
+/// The messages about one function.
 type Found = Vec<Diagnostic>;
 
-/// Whether a block has but one thread, so that threads cannot differ.
+/// Whether a block has only one thread, so that threads cannot diverge.
 fn single_thread(function: &Function) -> bool {
     let bounds = function.kernel.and_then(|kernel| kernel.launch_bounds);
     bounds.is_some_and(|bounds| bounds.max_threads == 1)

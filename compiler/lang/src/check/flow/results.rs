@@ -1,4 +1,4 @@
-//! Values that are computed and dropped.
+//! Finds values that are computed but not used.
 
 use super::super::aggregates::is_pure;
 use super::super::tree::{Expr, ExprKind, Function, StatementKind};
@@ -22,14 +22,14 @@ fn dropped(value: &Expr) -> Option<Diagnostic> {
     let (message, hint) = match &value.kind {
         _ if value.ty == Type::Unit => return None,
         ExprKind::Launch(launch) if launch.is_try => (
-            "the status of this launch is dropped, so nobody learns of it if it fails",
-            "look at it, or leave `try` out: the host is told of a plain `launch` that fails",
+            "the status of this launch is dropped, so a failure goes unnoticed",
+            "check it, or remove `try`: the failure of a plain `launch` is reported to the host",
         ),
         ExprKind::Builtin { builtin: Builtin::Malloc, .. } => (
             "the address of this memory is dropped, so nothing can use or free it",
-            "give it to a variable",
+            "store it in a variable",
         ),
-        _ if is_pure(value) => ("this value is computed and dropped", "use it, or remove it"),
+        _ if is_pure(value) => ("this value is computed but not used", "use it, or remove it"),
         _ => return None,
     };
     Some(Diagnostic::warning(ids::UNUSED_RESULT, value.span, message).hint(hint))

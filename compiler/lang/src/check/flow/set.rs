@@ -1,16 +1,17 @@
-//! Sets of numbers that share what they have in common.
+//! Sets of numbers with structural sharing.
 //!
-//! An analysis keeps a set for each way through a function. With a copy for each branch, time would grow with branches
-//! times variables; here a copy takes no time, and joining two takes as long as they differ.
+//! An analysis keeps a set for each path through a function. If each branch copied its set, time would be
+//! proportional to branches times variables. Here a copy takes constant time, and combining two sets takes
+//! time proportional to their difference.
 
 use std::rc::Rc;
 
-/// Words of a leaf, and children of any other node.
+/// The number of words in a leaf, and of children in any other node.
 const WORDS: usize = 8;
 const CHILDREN: usize = 16;
 const LEAF: usize = WORDS * 64;
 
-/// `None` has no member.
+/// `None` is an empty subtree.
 type Link = Option<Rc<Node>>;
 
 #[derive(Clone)]
@@ -23,7 +24,7 @@ enum Node {
 #[derive(Clone, Default)]
 pub(super) struct Set {
     root: Link,
-    /// How many numbers the root has room for: [`LEAF`] times a power of [`CHILDREN`].
+    /// The capacity of the root: [`LEAF`] times a power of [`CHILDREN`].
     room: usize,
 }
 
@@ -85,18 +86,18 @@ impl Set {
         }
     }
 
-    /// Adds what `other` has, a set below the same bound.
+    /// Adds the members of `other`, a set with the same bound.
     pub(super) fn unite(&mut self, other: &Set) {
         self.room = self.room.max(other.room);
         self.root = combine(&self.root, &other.root, Op::Unite);
     }
 
-    /// Keeps what `other` has too.
+    /// Keeps only members of `other`.
     pub(super) fn intersect(&mut self, other: &Set) {
         self.root = combine(&self.root, &other.root, Op::Intersect);
     }
 
-    /// The members that `other` has not, in ascending order.
+    /// The members that are not in `other`, in ascending order.
     pub(super) fn without(&self, other: &Set) -> Vec<usize> {
         let mut members = Vec::new();
         list(&combine(&self.root, &other.root, Op::Subtract), 0, self.room, &mut members);
@@ -111,7 +112,7 @@ fn is_same(left: &Link, right: &Link) -> bool {
     }
 }
 
-/// Combines two trees of one height, and takes over what is in either already.
+/// Combines two trees of equal height, reusing subtrees of either.
 fn combine(left: &Link, right: &Link, op: Op) -> Link {
     let (Some(a), Some(b)) = (left, right) else {
         return match op {
@@ -149,7 +150,7 @@ fn combine(left: &Link, right: &Link, op: Op) -> Link {
                 () => Some(Rc::new(Node::Inner(children))),
             }
         }
-        // Sets below one bound are of one height.
+        // Sets with the same bound have the same height.
         _ => left.clone(),
     }
 }
@@ -200,7 +201,7 @@ mod tests {
                 members.into_iter().map(|at| at % count).collect()
             };
             let (common, left, right) = (below(common), below(left), below(right));
-            // Both begin as one set, as in a function whose ways part.
+            // Both start from the same set, like the branches of a function.
             let start = set(count, &common);
             let (mut a, mut b) = (start.clone(), start.clone());
             left.iter().for_each(|at| a.insert(*at));

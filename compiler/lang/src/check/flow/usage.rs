@@ -1,4 +1,4 @@
-//! Variables that are written for nothing: never read, or `mut` and never changed.
+//! Finds useless variables: never read, or `mut` and never changed.
 
 use super::super::tree::{Declared, Expr, ExprKind, Function, Local, StatementKind};
 use super::super::visit::{Node, local_of_place, visit_block};
@@ -9,13 +9,13 @@ use crate::types::Type;
 /// How a variable is used.
 #[derive(Clone, Copy, Default)]
 struct Usage {
-    /// How often it is named.
+    /// The number of mentions.
     named: u32,
-    /// How often it, or a part of it, is what an assignment writes.
+    /// The number of assignments to it or to a part of it.
     assigned: u32,
-    /// How often a part of it is.
+    /// The number of assignments to a part of it.
     parts_assigned: u32,
-    /// How often its address is taken, to write through it for all that can be seen.
+    /// The number of times its address is taken, possibly to write through it.
     addresses: i32,
 }
 
@@ -25,7 +25,7 @@ impl Usage {
     }
 }
 
-/// `changed` says of each variable whether it is assigned when it may have a value already.
+/// `changed` tells for each variable whether it is assigned when it may already have a value.
 pub(super) fn analyse(function: &Function, changed: &[bool], found: &mut Found) {
     let mut locals = vec![Usage::default(); function.locals.len()];
     let mut shared = vec![Usage::default(); function.shared.len()];
@@ -38,7 +38,7 @@ pub(super) fn analyse(function: &Function, changed: &[bool], found: &mut Found) 
                     locals[id.0 as usize].addresses += 1;
                 }
             }
-            // `&x` where a `*const` is needed.
+            // `&x` where a `*const` is expected.
             ExprKind::Cast(inner) if matches!(expr.ty, Type::Pointer { mutable: false, .. }) => {
                 if let ExprKind::AddressOf(place) = &inner.kind
                     && let Some(id) = local_of_place(place)
@@ -72,7 +72,7 @@ pub(super) fn analyse(function: &Function, changed: &[bool], found: &mut Found) 
     }
 }
 
-/// What never happens to a variable.
+/// The verb for how a variable is never used.
 fn verb(usage: Usage) -> &'static str {
     if usage.assigned > 0 { "read" } else { "used" }
 }
@@ -90,7 +90,7 @@ fn local_warning(
         Declared::Loop => ("variable", false),
         Declared::Shared | Declared::Checker => return None,
     };
-    // The parameters of a kernel are a matter between it and those who launch it.
+    // A kernel's parameters are its interface to its launchers.
     let is_interface = what == "parameter" && function.kernel.is_some();
     if !usage.is_read() && !is_interface {
         if may_be_unused(name) {
@@ -99,8 +99,8 @@ fn local_warning(
         let message = format!("the {what} `{name}` is never {}", verb(usage));
         let warning = Diagnostic::warning(ids::UNUSED_VARIABLE, local.span, message);
         return Some(match local.declared {
-            Declared::Loop => warning.hint("call it `_`"),
-            _ => warning.hint(format!("remove it, or call it `_{name}` if that is intended")),
+            Declared::Loop => warning.hint("rename it to `_`"),
+            _ => warning.hint(format!("remove it, or rename it to `_{name}` if this is intended")),
         });
     }
     let needs_mut = changed || usage.parts_assigned > 0 || usage.addresses > 0;
@@ -112,7 +112,7 @@ fn local_warning(
     None
 }
 
-/// The `shared` variable that a place is a part of, by number.
+/// The index of the `shared` variable that contains a place.
 fn shared_of_place(place: &Expr) -> Option<usize> {
     match &place.kind {
         ExprKind::Shared(id) => Some(id.0 as usize),

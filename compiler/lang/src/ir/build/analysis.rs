@@ -1,12 +1,12 @@
-//! What must be known of functions before the first instruction is written.
+//! Analyses of functions needed before building them.
 
 use crate::check::tree::{Expr, ExprKind, Function, Program, Statement, StatementKind};
 pub(super) use crate::check::visit::local_of_place;
 use crate::check::visit::{Node, visit_block};
 use crate::types::Type;
 
-/// For each function, whether it takes the geometry: kernels do; a device function does if it, or a
-/// function that it calls, reads the geometry or the base of the dynamic shared memory.
+/// For each function, whether it takes the geometry: kernels do; a device function does if it, or a function
+/// that it calls, reads the geometry or the base of dynamic shared memory.
 pub(super) fn takes_geometry(program: &Program) -> Vec<bool> {
     let mut takes = Vec::with_capacity(program.functions.len());
     let mut callers = vec![vec![]; program.functions.len()];
@@ -38,8 +38,8 @@ pub(super) fn takes_geometry(program: &Program) -> Vec<bool> {
     takes
 }
 
-/// For each local of a function, whether it lives in memory. Variables do; a parameter does if it is
-/// written to, if its address is taken, or if it is a struct or an array, whose parts are read by address.
+/// For each local of a function, whether it lives in memory. Variables do; a parameter does if it is written,
+/// if its address is taken, or if it is a struct or an array, whose parts are accessed by address.
 pub(super) fn in_memory(function: &Function) -> Vec<bool> {
     let mut memory: Vec<bool> = function
         .locals
@@ -81,16 +81,16 @@ pub(super) fn is_place(expr: &Expr) -> bool {
     }
 }
 
-/// Most operators that are worth computing in vain to do without a branch.
+/// The maximum number of operators to speculate in order to avoid a branch.
 const SPECULATION_LIMIT: u32 = 2;
 
-/// Whether an expression may be evaluated although the program does not: it costs little, has no effect, cannot
-/// trap, and reads only scalar locals and parameters.
+/// Whether an expression may be evaluated speculatively: it is cheap, has no side effects, cannot trap, and
+/// reads only scalar locals and parameters.
 pub(super) fn is_worth_speculation(expr: &Expr) -> bool {
     speculation_cost(expr).is_some()
 }
 
-/// What that costs, in operators; `None` if it may not be evaluated or costs too much.
+/// Its cost in operators; `None` if it must not be speculated or costs too much.
 fn speculation_cost(expr: &Expr) -> Option<u32> {
     use crate::check::tree::BinaryOp::{Div, Rem};
     let mut cost = 0;

@@ -10,7 +10,7 @@ use gridlet::inkwell::AddressSpace;
 use gridlet::inkwell::builder::BuilderError;
 use gridlet::inkwell::context::Context;
 use gridlet::inkwell::module::Module;
-use gridlet::launch::symbols::{DIM3_STRUCT, DeviceRuntimeAbi, NamedStream, RuntimeFunction};
+use gridlet::launch::cdp::symbols::{DIM3_STRUCT, DeviceRuntimeAbi, NamedStream, RuntimeFunction};
 use gridlet::layout::{BufferLayout, ParamLayout, ParamSlot, buffer_layout};
 use gridlet::link::{Cubin, check_parameters};
 use gridlet::types::{Scalar, Structs, Type};

@@ -12,7 +12,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use gridlet_lang::arch::{CudaArch, Dialect};
 use gridlet_lang::diagnostics::{Diagnostic, ids};
 use gridlet_lang::ir;
-use gridlet_lang::launch::{self, LaunchOptions};
+use gridlet_lang::launch::{self, LaunchOptions, LaunchStrategy};
 use gridlet_lang::layout;
 use gridlet_lang::load;
 pub use gridlet_lang::program::{Checked, KernelName};
@@ -60,6 +60,8 @@ pub enum Backend {
 pub struct BuildOptions {
     /// The architecture.
     pub arch: CudaArch,
+    /// How kernels launch kernels.
+    pub launch: LaunchStrategy,
     /// The dialect of the NVVM IR.
     pub dialect: DialectChoice,
     /// The back end.
@@ -75,6 +77,7 @@ impl Default for BuildOptions {
     fn default() -> Self {
         BuildOptions {
             arch: CudaArch::DEFAULT,
+            launch: LaunchStrategy::default(),
             dialect: DialectChoice::Auto,
             backend: Backend::LibNvvm,
             optimize: true,
@@ -139,7 +142,7 @@ pub fn check_for(sources: SourceMap, wanted: &[KernelName]) -> Result<Checked> {
 pub fn lower(program: &Checked, options: &BuildOptions) -> Result<ir::Module> {
     let launch_options = LaunchOptions {
         count_launches: options.statistics,
-        ..LaunchOptions::for_arch(options.arch)
+        ..LaunchOptions::for_arch(options.launch, options.arch)
     };
     Ok(program.lower(&launch_options)?)
 }
@@ -351,7 +354,8 @@ impl Session {
         }
     }
 
-    /// Links PTX, with the device runtime if it launches, to a cubin.
+    /// Links PTX to a cubin, with CUDA's device runtime if `device_runtime` says so: see
+    /// [`Checked::needs_device_runtime`].
     ///
     /// # Errors
     /// [`Error::Missing`] without nvJitLink or libcudadevrt, [`Error::Tool`] with its log if
@@ -359,10 +363,10 @@ impl Session {
     pub fn device_link(
         &self,
         ptx: &Ptx,
-        launches: bool,
+        device_runtime: bool,
         options: &BuildOptions,
     ) -> Result<(Cubin, String)> {
-        let cudadevrt = if launches { Some(self.toolchain.cudadevrt()?) } else { None };
+        let cudadevrt = if device_runtime { Some(self.toolchain.cudadevrt()?) } else { None };
         let link_options = LinkOptions { opt_level: options.opt_level(), ..LinkOptions::default() };
         let output = link::device_link(
             self.nvjitlink()?,
@@ -395,11 +399,12 @@ impl Session {
             self.ptx(program, options)
         })?;
         inputs::externs::check_ptx(&program.module, &ptx.0, &self.inputs)?;
+        let device_runtime = program.needs_device_runtime(options.launch);
         let (cubin, link_log) =
-            self.device_link(&ptx, program.needs_device_runtime(), options).map_err(|error| {
+            self.device_link(&ptx, device_runtime, options).map_err(|error| {
                 inputs::externs::explain(error, &program.module, &self.inputs, true)
             })?;
-        if options.statistics || launch::fills(&program.module) {
+        if options.statistics || launch::adds_kernels(&program.module, options.launch) {
             // Both add kernels to those of the program.
             let layouts = layout::compute_layouts(&lower(program, options)?)?;
             link::check_parameters(&cubin, &layouts.kernels)?;

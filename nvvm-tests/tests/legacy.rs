@@ -11,7 +11,7 @@ use gridlet::arch::{CudaArch, Dialect};
 use gridlet::check::parse_and_check;
 use gridlet::codegen;
 use gridlet::ir::build::build_ir;
-use gridlet::launch::{self, LaunchOptions};
+use gridlet::launch::{self, LaunchOptions, LaunchStrategy};
 use gridlet::layout::compute_layouts;
 use gridlet::nvvm::legacy::LegacyOptions;
 use gridlet::nvvm::{self, NvvmModule};
@@ -92,7 +92,8 @@ fn program(file: &Path, arch: CudaArch) -> (NvvmModule, bool) {
     let sources = Arc::new(gridlet::compile::load(file).unwrap());
     let ir = build_ir(&parse_and_check(&sources).0.unwrap(), Arc::clone(&sources)).unwrap();
     let layouts = compute_layouts(&ir).unwrap();
-    let lowered = launch::lower(&ir, &layouts, &LaunchOptions::for_arch(arch)).unwrap();
+    let lowered =
+        launch::lower(&ir, &layouts, &LaunchOptions::for_arch(LaunchStrategy::Cdp, arch)).unwrap();
     let context = Context::create();
     let module = codegen::build_module(&context, &lowered).unwrap();
     let text = nvvm::text(&module, arch.dialect(), &LegacyOptions::device_runtime())

@@ -6,6 +6,7 @@ mod resource;
 
 use std::fmt;
 
+use crate::strategy::LaunchPool;
 pub(crate) use codes::{cuda_error_name, is_sticky};
 use codes::{explain_fault, lost_launch_hint};
 use gridlet_artifact::{ArtifactError, LaunchProblem};
@@ -451,7 +452,7 @@ pub struct Fault {
 #[error(
     "program `{program}` lost {count} launch{}; the first at {file}:{line}, with {name} ({error}){}",
     if *count == 1 { "" } else { "es" },
-    lost_launch_hint(*error)
+    lost_launch_hint(*error, *full_pool)
 )]
 pub struct LostLaunches {
     /// The program, as its manifest names it.
@@ -466,6 +467,8 @@ pub struct LostLaunches {
     pub file: String,
     /// Source line of the first, from 1.
     pub line: u32,
+    /// The pool that had no room for the first; `None` if it failed for another reason.
+    pub full_pool: Option<LaunchPool>,
 }
 
 /// What the checks of a device found since the last wait.

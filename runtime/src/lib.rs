@@ -67,6 +67,7 @@ pub mod occupancy;
 mod selector;
 mod sharing;
 mod statistics;
+mod strategy;
 pub mod typed;
 pub mod unified;
 
@@ -90,7 +91,7 @@ pub use error::{
 };
 pub use gridlet_artifact::{
     ArtifactError, ArtifactProblem, Dim3, KernelLimits, LaunchConfig, LaunchLimits, LaunchProblem,
-    PORTABLE_CLUSTER_BLOCKS, ScalarType,
+    LaunchStrategy, PORTABLE_CLUSTER_BLOCKS, ScalarType, UnknownStrategy,
 };
 pub use handles::resources::{
     ResourceDescriptor, SmGroup, SmResource, Split, SplitFlags, WorkqueueConfig, WorkqueueResource,
@@ -105,4 +106,5 @@ pub use limits::Limit;
 pub use memory::{Buffer, DeviceMemory};
 pub use selector::DeviceSelector;
 pub use statistics::Statistics;
+pub use strategy::LaunchPool;
 pub use typed::DevicePointer;

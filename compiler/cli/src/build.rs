@@ -4,12 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use gridlet::arch::{CudaArch, Dialect};
 use gridlet::compile::{
     self, Backend, BuildOptions, Checked, CpuOptions, DialectChoice, KernelName, LinkInput, Session,
 };
 use gridlet::inkwell::context::Context;
 use gridlet::inkwell::memory_buffer::MemoryBuffer;
+use gridlet::launch::{LaunchStrategy, cdp};
 use gridlet::source::SourceMap;
 use gridlet::target::Target;
 use gridlet::{Error, artifact, ir, nvvm};
@@ -78,8 +80,8 @@ pub(crate) struct CodeOptions {
     #[arg(long = "link", value_name = "FILE")]
     links: Vec<PathBuf>,
     /// How launches are lowered
-    #[arg(long, value_enum, default_value = "cdp", value_name = "STRATEGY")]
-    launch: LaunchChoice,
+    #[arg(long, value_parser = strategies(), default_value_t, value_name = "STRATEGY")]
+    launch: LaunchStrategy,
     /// The dialect of NVVM IR; auto picks the one that libNVVM expects for the architecture
     #[arg(long, value_enum, default_value = "auto")]
     dialect: DialectName,
@@ -94,11 +96,15 @@ pub(crate) struct CodeOptions {
     debug_lines: bool,
 }
 
-/// How launches are lowered.
-#[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum LaunchChoice {
-    /// Through the device runtime (CUDA Dynamic Parallelism)
-    Cdp,
+/// The values of `--launch`.
+fn strategies() -> impl TypedValueParser<Value = LaunchStrategy> {
+    let value = |strategy: LaunchStrategy| {
+        PossibleValue::new(strategy.name()).help(match strategy {
+            LaunchStrategy::Cdp => "Through the device runtime (CUDA Dynamic Parallelism)",
+        })
+    };
+    PossibleValuesParser::new(LaunchStrategy::ALL.map(value))
+        .try_map(|name| name.parse::<LaunchStrategy>())
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -132,9 +138,9 @@ impl CodeOptions {
 
     /// Converts to the library's options for a GPU.
     pub(crate) fn build_options(&self, arch: CudaArch) -> BuildOptions {
-        let LaunchChoice::Cdp = self.launch;
         BuildOptions {
             arch,
+            launch: self.launch,
             dialect: match self.dialect {
                 DialectName::Auto => DialectChoice::Auto,
                 DialectName::Legacy => DialectChoice::Fixed(Dialect::Legacy),
@@ -149,9 +155,13 @@ impl CodeOptions {
         }
     }
 
+    /// How kernels launch kernels.
+    pub(crate) fn launch(&self) -> LaunchStrategy {
+        self.launch
+    }
+
     /// Converts to the library's options for the CPU device, for an image that runs at once.
     pub(crate) fn cpu_options(&self) -> CpuOptions {
-        let LaunchChoice::Cdp = self.launch;
         CpuOptions {
             optimize: matches!(self.level, Level::Full),
             debug_lines: self.debug_lines,
@@ -371,7 +381,7 @@ fn nvvm_outputs(session: &Session, options: &Options) -> Result<Vec<Output>, Fai
             ),
         )
     })?;
-    let launches = gridlet::launch::symbols::declares_any(
+    let launches = cdp::symbols::declares_any(
         module.get_functions().map(|function| function.get_name().to_string_lossy().into_owned()),
     );
     let several = options.arch.len() > 1;

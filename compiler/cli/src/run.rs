@@ -11,10 +11,12 @@ use gridlet::artifact;
 use gridlet::compile::{Checked, KernelName};
 use gridlet::cpu::CpuOptions;
 use gridlet::source::SourceMap;
+use gridlet::target::Target;
 use gridlet_runtime::manifest::{Kernel, Manifest, Type};
 use gridlet_runtime::{
     Arg, Artifact, Confinement, CpuConfig, Device, DeviceKind, DeviceMemory, DeviceSelector, Dim3,
-    Event, GreenContext, LaunchConfig, LostLaunches, Program, SmGranularity, Statistics,
+    Event, GreenContext, LaunchConfig, LaunchPool, LostLaunches, Program, SmGranularity,
+    Statistics,
 };
 use serde_json::{Map, Value, json};
 
@@ -142,7 +144,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
         }
     };
     let manifest = match &input {
-        Input::Source(program) => artifact::describe(program),
+        Input::Source(program) => artifact::describe(program, options.code.launch()),
         Input::Artifact(artifact) => artifact.manifest().clone(),
     };
     let kernel = find_kernel(&manifest, &options.kernel.to_string())?;
@@ -164,7 +166,9 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
                 statistics: options.stats,
                 ..options.code.cpu_options()
             };
-            artifact::build_cpu(&session, &program, &build)
+            // Only the manifest tells of options for GPUs.
+            let cuda = options.code.build_options(CudaArch::DEFAULT);
+            artifact::build_for(&session, &program, &[Target::Cpu], &cuda, &build)
                 .map_err(|error| shown(error, &program))?
         }
         Input::Source(program) => {
@@ -376,8 +380,9 @@ fn warn_about_partition(green: &GreenContext, asked: u32, program: &Program, rep
 
 /// The failure of a run that lost launches, with a hint at the option that may help.
 fn lost_launches(lost: LostLaunches) -> Failure {
-    let pool_was_full = lost.error == gridlet::launch::symbols::ERROR_LAUNCH_PENDING_COUNT_EXCEEDED;
-    let hint = pool_was_full.then_some("give `--pending-launches N` for a larger pool");
+    let hint = lost.full_pool.map(|pool| match pool {
+        LaunchPool::PendingLaunches => "give `--pending-launches N` for a larger pool",
+    });
     Failure::new(status::RUN, "lost-launches", lost.to_string()).with_hint(hint)
 }
 

@@ -12,7 +12,7 @@ use gridlet::diagnostics::{Diagnostic, Severity, ids, reference, render};
 use gridlet::error::Error;
 use gridlet::format::format as layout_of;
 use gridlet::ir::{build::build_ir, print, verify::verify};
-use gridlet::launch::{self, LaunchOptions};
+use gridlet::launch::{self, LaunchOptions, LaunchStrategy};
 use gridlet::layout::compute_layouts;
 use gridlet::link::{Cubin, cubin};
 use gridlet::source::{FileId, SourceMap};
@@ -186,7 +186,11 @@ fn through_ir(sources: &SourceMap) -> Option<Checked> {
     let built = build_ir(&program, Arc::clone(&sources)).and_then(|module| {
         verify(&module)?;
         let layouts = compute_layouts(&module)?;
-        verify(&launch::lower(&module, &layouts, &LaunchOptions::for_arch(CudaArch::DEFAULT))?)?;
+        verify(&launch::lower(
+            &module,
+            &layouts,
+            &LaunchOptions::for_arch(LaunchStrategy::Cdp, CudaArch::DEFAULT),
+        )?)?;
         Ok(Checked { sources, module, layouts, warnings: diagnostics })
     });
     let checked = accept(built)?;

@@ -15,7 +15,7 @@ use crate::check::{self, tree};
 use crate::diagnostics::{Diagnostic, Severity};
 use crate::error::{Error, Result};
 use crate::ir;
-use crate::launch::{self, LaunchOptions};
+use crate::launch::{self, LaunchOptions, LaunchStrategy};
 use crate::layout::{self, Layouts, ParamLayout};
 use crate::source::SourceMap;
 
@@ -100,9 +100,9 @@ impl Checked {
         launch::launches(&self.module)
     }
 
-    /// Whether it calls the device runtime, for launches or otherwise, and so must be linked with it.
-    pub fn needs_device_runtime(&self) -> bool {
-        launch::needs_device_runtime(&self.module)
+    /// Whether its images for GPUs must be linked with CUDA's device runtime, for launches or otherwise.
+    pub fn needs_device_runtime(&self, strategy: LaunchStrategy) -> bool {
+        launch::needs_device_runtime(&self.module, strategy)
     }
 
     /// The parameter buffer of every kernel, in source order.

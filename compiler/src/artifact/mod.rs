@@ -12,12 +12,12 @@ use crate::error::{Error, Result};
 use crate::target::Target;
 use gridlet_lang::arch::CudaArch;
 use gridlet_lang::ir::{self, KernelId};
-use gridlet_lang::launch::{self, LAUNCHES_MADE, LOST_LAUNCH_RECORD, STATISTICS, Strategy};
+use gridlet_lang::launch::{self, LAUNCHES_MADE, LOST_LAUNCH_RECORD, LaunchStrategy, STATISTICS};
 use gridlet_lang::layout::{field_offset, static_shared_bytes, type_layout};
 use gridlet_lang::types::{StructId, Structs, Type};
 
-/// Describes a checked program, without images.
-pub fn describe(program: &Checked) -> Manifest {
+/// Describes a checked program that launches by `strategy`, without images.
+pub fn describe(program: &Checked, strategy: LaunchStrategy) -> Manifest {
     let module = &program.module;
     let mut structs =
         StructTable { structs: &module.structs, mentioned: BTreeSet::new(), open: Vec::new() };
@@ -74,11 +74,11 @@ pub fn describe(program: &Checked) -> Manifest {
         program: program.name(),
         sources: program.sources.files().iter().map(|file| file.name.clone()).collect(),
         source_sha256: program.source_sha256(),
-        launch_strategy: Strategy::Cdp.name().into(),
+        launch_strategy: strategy,
         kernels,
         statics,
         structs: structs.finish(),
-        device_runtime: launch::makes_grids(module).then_some(device_runtime),
+        device_runtime: launch::makes_grids(module, strategy).then_some(device_runtime),
         statistics: None,
         images: Vec::new(),
         toolchain: Vec::new(),
@@ -105,7 +105,8 @@ pub fn build(
 /// As [`Session::cpu_image`].
 pub fn build_cpu(session: &Session, program: &Checked, options: &CpuOptions) -> Result<Artifact> {
     let image = session.cpu_image(program, options)?.0;
-    pack(session, program, vec![(Target::Cpu, image)], options.statistics)
+    let described = BuildOptions::default().with_statistics(options.statistics);
+    pack(session, program, vec![(Target::Cpu, image)], &described)
 }
 
 /// Builds an image for each target and packs them with their manifest. Kernels are instrumented if
@@ -135,10 +136,11 @@ pub fn build_for(
         };
         images.push((target, image));
     }
-    pack(session, program, images, statistics)
+    pack(session, program, images, &cuda.with_statistics(statistics))
 }
 
-/// Packs finished images; `statistics` tells whether their kernels are instrumented.
+/// Packs finished images. `options` are those that they were built with: the manifest records the launch strategy and
+/// whether kernels are instrumented.
 ///
 /// # Errors
 /// [`Error::Internal`] if the artifact reader rejects the compiler's output.
@@ -146,7 +148,7 @@ pub fn pack(
     session: &Session,
     program: &Checked,
     images: Vec<(impl Into<Target>, Vec<u8>)>,
-    statistics: bool,
+    options: &BuildOptions,
 ) -> Result<Artifact> {
     let stem = program.name();
     let images = images.into_iter().map(|(target, bytes)| {
@@ -157,7 +159,7 @@ pub fn pack(
         };
         NewImage { kind, arch, file: format!("{stem}.{target}.{ending}"), bytes }
     });
-    assemble(session, program, images.collect(), statistics)
+    assemble(session, program, images.collect(), options)
 }
 
 /// An image to pack.
@@ -173,7 +175,7 @@ pub struct NewImage {
     pub bytes: Vec<u8>,
 }
 
-/// Packs images of any kind; `statistics` as for [`pack`].
+/// Packs images of any kind; `options` as for [`pack`].
 ///
 /// # Errors
 /// As [`pack`].
@@ -181,10 +183,10 @@ pub fn assemble(
     session: &Session,
     program: &Checked,
     images: Vec<NewImage>,
-    statistics: bool,
+    options: &BuildOptions,
 ) -> Result<Artifact> {
-    let mut manifest = describe(program);
-    if statistics {
+    let mut manifest = describe(program, options.launch);
+    if options.statistics {
         if let Some(device_runtime) = &mut manifest.device_runtime {
             device_runtime.launches_made = Some(LAUNCHES_MADE.into());
         }
@@ -269,7 +271,7 @@ mod tests {
     fn fills_are_no_launches_of_the_program() {
         let source = "kernel fill(p: *mut u8, s: stream) { memset_async(p, 7, 100, s); }";
         let fills = check(SourceMap::single("p.grid", source)).unwrap();
-        let manifest = describe(&fills);
+        let manifest = describe(&fills, LaunchStrategy::Cdp);
         assert_eq!(manifest.kernels.len(), 1);
         assert_eq!(manifest.kernels[0].launches, [""; 0]);
         // Fills still launch grids, which leave green contexts as all device-side launches do.

@@ -16,6 +16,7 @@ use super::cpu::CpuTarget;
 use super::{DATA_LAYOUT, TRIPLE, bug};
 use crate::error::{Error, Result};
 use gridlet_lang::ir;
+use gridlet_lang::launch::{self, DeviceFunction};
 use gridlet_lang::types::StructId;
 
 /// The LLVM module under construction, and the tables that refer into it.
@@ -79,6 +80,12 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
             Target::Nvptx => None,
             Target::Cpu(cpu) => Some(cpu),
         }
+    }
+
+    /// A function that the device provides; `None` for those of other modules.
+    pub(super) fn device_function(&self, id: ir::ExternId) -> Option<DeviceFunction> {
+        let item = self.ir.externs.get(id.index())?;
+        if item.span.is_some() { None } else { launch::device_function(&item.name) }
     }
 
     /// A function type; without a result type it returns nothing.

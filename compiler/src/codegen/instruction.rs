@@ -10,7 +10,6 @@ use super::types::Carrier;
 use super::values::{int, pointer, result};
 use crate::error::Result;
 use gridlet_lang::ir::{InstId, InstKind, Operand};
-use gridlet_lang::launch::symbols::{DeviceRuntimeAbi, RuntimeFunction};
 use gridlet_lang::types::{StructId, Type};
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
@@ -83,17 +82,22 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 let arguments = self.operands(arguments)?;
                 return self.call(callee, arguments, &inst.ty, &name);
             }
-            InstKind::CallExtern { function, arguments } if self.is_on_host(*function) => {
-                let arguments = self.operands(arguments)?;
-                return self.call_host(*function, &arguments, &name);
-            }
             InstKind::CallExtern { function, arguments } => {
+                let item = self.cx.ir.externs.get(function.index());
                 let callee = self.cx.externs.get(function.index());
-                let callee = *callee.ok_or_else(|| bug("a call of a missing `extern fn`"))?;
+                let (Some(item), Some(&callee)) = (item, callee) else {
+                    return Err(bug("a call of a missing `extern fn`"));
+                };
                 let arguments = self.operands(arguments)?;
-                return match self.cx.ir.externs.get(function.index()) {
-                    Some(item) if item.span.is_some() => {
-                        self.call_external(item, callee, arguments, &name)
+                if item.span.is_some() {
+                    return self.call_external(item, callee, arguments, &name);
+                }
+                return match self.cx.device_function(*function) {
+                    Some(called) if self.cx.cpu().is_some() => {
+                        self.call_host(item, &called, &arguments, &name)
+                    }
+                    None if self.cx.cpu().is_some() => {
+                        Err(bug(format!("a call of `{}` on the CPU", item.name)))
                     }
                     _ => self.call(callee, arguments, &inst.ty, &name),
                 };
@@ -186,17 +190,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 Type::Struct(id) => field(id, *index),
                 _ => None,
             },
-            InstKind::CallExtern { function, .. } => self
-                .cx
-                .ir
-                .externs
-                .get(function.index())
-                .and_then(|item| runtime_function(&item.name))
-                .map(|function| match function {
-                    RuntimeFunction::GetParameterBuffer => "param_buffer".into(),
-                    RuntimeFunction::LaunchDevice => "launch_status".into(),
-                    _ => "status".into(),
-                }),
+            InstKind::CallExtern { function, .. } => {
+                self.cx.device_function(*function).map(|function| function.result_name.to_owned())
+            }
             _ => None,
         };
         name.unwrap_or_default()
@@ -205,13 +201,4 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
 
 fn pointee(ty: &Type) -> Result<&Type> {
     ty.pointee().ok_or_else(|| bug("an address that is not a pointer"))
-}
-
-/// The device-runtime function that a symbol names, under either of its names.
-pub(super) fn runtime_function(symbol: &str) -> Option<RuntimeFunction> {
-    RuntimeFunction::ALL.into_iter().find(|function| {
-        [DeviceRuntimeAbi::Public, DeviceRuntimeAbi::Cdp2]
-            .iter()
-            .any(|abi| abi.symbol(*function) == symbol)
-    })
 }

@@ -185,23 +185,24 @@ impl Build {
             return Err(Error::Invalid("no build target: call `arch`, `ptx` or `cpu`".into()));
         }
         let (session, stem) = (Session::new(), program.name());
+        let options = BuildOptions::default();
         let image = |kind, arch: String, ending, bytes| {
             let file = format!("{stem}.{arch}.{ending}");
             NewImage { kind, arch, file, bytes }
         };
         let mut images = vec![];
         for &arch in &self.archs {
-            let cubin = session.cubin(program, &BuildOptions::for_arch(arch))?.cubin.0;
+            let cubin = session.cubin(program, &BuildOptions { arch, ..options })?.cubin.0;
             images.push(image(ImageKind::Cubin, arch.sm(), "cubin", cubin));
         }
         if let Some(arch) = self.ptx {
-            if program.needs_device_runtime() {
+            if program.needs_device_runtime(options.launch) {
                 return Err(Error::Invalid(
                     "the program launches kernels or calls the device runtime, which PTX alone does not contain: use `arch`"
                         .into(),
                 ));
             }
-            let options = BuildOptions { backend: Backend::Nvptx, ..BuildOptions::for_arch(arch) };
+            let options = BuildOptions { backend: Backend::Nvptx, arch, ..options };
             let (ptx, _) = session.ptx(program, &options)?;
             images.push(image(ImageKind::Ptx, arch.compute(), "ptx", ptx.0.into_bytes()));
         }
@@ -209,7 +210,7 @@ impl Build {
             let object = session.cpu_image(program, &CpuOptions::portable())?.0;
             images.push(image(ImageKind::SharedObject, cpu_arch(), "so", object));
         }
-        artifact::assemble(&session, program, images, false)
+        artifact::assemble(&session, program, images, &options)
     }
 }
 

@@ -2,6 +2,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use gridlet_lang::launch::LaunchStrategy;
+
 use super::*;
 
 /// A program with every kind of parameter, and the module generated from it, with which the runtime
@@ -14,7 +16,7 @@ fn module() -> String {
     let names = ["tile::<8, true>", "tile::<-1, false>"].map(|name| name.parse().unwrap());
     let program = compile::check_for(compile::load(&kinds()).unwrap(), &names).unwrap();
     generate(
-        &artifact::describe(&program),
+        &artifact::describe(&program, LaunchStrategy::Cdp),
         &kernel_docs(&program),
         "include_bytes!(\"kinds.grid\")",
     )

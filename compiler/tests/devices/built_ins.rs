@@ -8,6 +8,7 @@ use crate::gpu::gpu_or_skip;
 use gridlet::artifact;
 use gridlet::compile::{self, BuildOptions, Session};
 use gridlet::cpu::CpuOptions;
+use gridlet::launch::LaunchStrategy;
 use gridlet::source::SourceMap;
 use gridlet_runtime::cpu::CpuConfig;
 use gridlet_runtime::{Artifact, Device, LaunchConfig, Program};
@@ -41,7 +42,7 @@ fn run(device: &Device, artifact: &Artifact) {
 #[test]
 fn built_ins_give_what_they_say_on_the_cpu() {
     let program = compile::check(SourceMap::single("built_ins.grid", SOURCE)).unwrap();
-    let statics = artifact::describe(&program).statics;
+    let statics = artifact::describe(&program, LaunchStrategy::Cdp).statics;
     let sizes: Vec<_> =
         statics.iter().map(|item| (item.name.as_str(), item.size, item.alignment)).collect();
     assert_eq!(sizes, [("first", 4, 4), ("wrong", 256, 4), ("runs", 8, 8)]);

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use gridlet::compile::{self, CpuOptions, Session};
+use gridlet::launch::LaunchStrategy;
 use gridlet::source::SourceMap;
 use gridlet_runtime::unified::{
     HostBuffer, HostFlags, ManagedBuffer, RegisterFlags, RegisteredMemory,
@@ -120,6 +121,7 @@ fn what_belongs_elsewhere_or_comes_too_late_is_refused() {
 
     let described = gridlet::artifact::describe(
         &compile::check(SourceMap::single("api.grid", SOURCE)).unwrap(),
+        LaunchStrategy::Cdp,
     );
     let empty = Artifact::new(described, Vec::new()).unwrap();
     let error = Program::load(&device, &empty).unwrap_err();

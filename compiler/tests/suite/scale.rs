@@ -4,6 +4,7 @@
 use crate::time::seconds_on_processor;
 use gridlet::arch::Dialect;
 use gridlet::compile::{BuildOptions, CpuOptions, DialectChoice, check, cpu_llvm, lower, nvvm};
+use gridlet::launch::LaunchStrategy;
 use gridlet::source::SourceMap;
 
 /// Time limit in seconds for all stages up to LLVM, unoptimised: about ten times what they need.
@@ -18,7 +19,7 @@ fn compile(name: &str, text: String) {
         let Some((start, end)) = start.zip(seconds_on_processor()) else { return };
         assert!(end - start < LIMIT, "{name}: {} s up to {stage}", end - start);
     };
-    let manifest = gridlet::artifact::describe(&checked);
+    let manifest = gridlet::artifact::describe(&checked, LaunchStrategy::Cdp);
     assert_eq!(manifest.kernels.len(), checked.module.kernels.len());
     passed("the manifest");
     for is_checked in [false, true] {

@@ -177,7 +177,7 @@ fn run_on_gpu(
     let artifacts: Result<Vec<Artifact>, _> = built
         .into_iter()
         .map(|Compiled { program, cubin }| {
-            artifact::pack(session, &program, vec![(arch, cubin)], false)
+            artifact::pack(session, &program, vec![(arch, cubin)], &BuildOptions::for_arch(arch))
         })
         .collect();
     run_all(&device, &green.stream()?, options, &artifacts?)

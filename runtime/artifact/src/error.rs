@@ -1,5 +1,7 @@
 //! Errors of reading, writing and validating artifacts.
 
+use crate::strategy::UnknownStrategy;
+
 /// An artifact that cannot be read, written or used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{artifact}: {problem}")]
@@ -37,6 +39,9 @@ pub enum ArtifactProblem {
         /// [`crate::manifest::MANIFEST_VERSION`].
         supported: u32,
     },
+    /// The program launches in a way that this crate does not know.
+    #[error(transparent)]
+    Strategy(UnknownStrategy),
     /// The manifest contradicts itself.
     #[error("the manifest contradicts itself: {0}")]
     Inconsistent(String),
@@ -95,6 +100,9 @@ impl ArtifactProblem {
             | ArtifactProblem::NoManifest => Some("copy or build it again"),
             ArtifactProblem::NotABundle(_) | ArtifactProblem::NotAManifest(_) => {
                 Some("`gridlet build --emit bundle` writes bundles")
+            }
+            ArtifactProblem::Strategy(_) => {
+                Some("update Gridlet, or build the program again with a strategy that it has")
             }
             ArtifactProblem::Inconsistent(_) => Some("build it again with this version of Gridlet"),
             ArtifactProblem::Io(_)

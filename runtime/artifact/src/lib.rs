@@ -3,6 +3,7 @@
 //! - [`manifest`]: the description of a program and its images, as JSON.
 //! - [`Artifact`]: a manifest together with its images, in memory or as a bundle.
 //! - [`launch`]: the geometry of a launch, and the limits of devices and kernels.
+//! - [`LaunchStrategy`]: how kernels launch kernels.
 //! - [`cpu`]: the interface between the compiler's CPU images and the device that runs them.
 //!
 //! This crate is all that the compiler and the runtime share. It knows neither LLVM nor a driver.
@@ -13,6 +14,7 @@ pub mod cpu;
 mod error;
 pub mod launch;
 pub mod manifest;
+mod strategy;
 mod types;
 
 pub use arch::{ComputeCapability, ImageArch, cpu_arch};
@@ -22,4 +24,5 @@ pub use launch::{
     Dim3, KernelLimits, LaunchConfig, LaunchLimits, LaunchProblem, PORTABLE_CLUSTER_BLOCKS,
 };
 pub use manifest::MANIFEST_FILE;
+pub use strategy::{LaunchStrategy, UnknownStrategy};
 pub use types::{Extent, ScalarType, extent};

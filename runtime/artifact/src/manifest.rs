@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::strategy::LaunchStrategy;
+
 /// The manifest's file name in a bundle or next to separate image files.
 pub const MANIFEST_FILE: &str = "manifest.json";
 
@@ -22,8 +24,8 @@ pub struct Manifest {
     pub sources: Vec<String>,
     /// SHA-256 of all sources, in lower-case hexadecimal.
     pub source_sha256: String,
-    /// The launch strategy, such as `cdp`.
-    pub launch_strategy: String,
+    /// The launch strategy of the images for GPUs.
+    pub launch_strategy: LaunchStrategy,
     /// Kernels, in source order.
     pub kernels: Vec<Kernel>,
     /// `static` variables, in source order.

@@ -1,5 +1,7 @@
 //! What the numbers of CUDA's two interfaces mean.
 
+use crate::strategy::LaunchPool;
+
 /// Whether the context is lost after that `CUresult` (driver API, `CUresult`: "This leaves the process in an
 /// inconsistent state …" and ECC and hardware errors).
 pub(crate) fn is_sticky(code: i32) -> bool {
@@ -53,11 +55,16 @@ pub(crate) fn cuda_error_name(code: i32) -> &'static str {
     }
 }
 
-pub(super) fn lost_launch_hint(code: i32) -> &'static str {
+/// What a lost launch failed for, and what to do: `full` is the pool that had no room for it.
+pub(super) fn lost_launch_hint(code: i32, full: Option<LaunchPool>) -> &'static str {
+    if let Some(pool) = full {
+        return match pool {
+            LaunchPool::PendingLaunches => {
+                ": the pool of pending launches was full; raise it with `Device::set_pending_launch_limit` before the first kernel"
+            }
+        };
+    }
     match code {
-        69 => {
-            ": the pool of pending launches was full; raise it with `Device::set_pending_launch_limit` before the first kernel"
-        }
         9 => ": the grid or block is zero or too large",
         701 => ": the block needs more registers or shared memory than an SM has",
         _ => "",

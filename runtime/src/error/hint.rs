@@ -57,7 +57,7 @@ impl Error {
             ),
             Error::CpuMemory { .. } => Some("free buffers, or use smaller ones"),
             Error::Foreign { .. } => None,
-            Error::LostLaunches(lost) if lost.error == 69 => None,
+            Error::LostLaunches(lost) if lost.full_pool.is_some() => None,
             Error::LostLaunches(_) => {
                 Some("`try launch` gives the program the status of each launch")
             }

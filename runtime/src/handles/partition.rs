@@ -17,6 +17,7 @@ use crate::backend::{Entered, PartitionHandle, ResourceKind};
 use crate::error::{Error, Result};
 use crate::info::SmGranularity;
 use crate::observe;
+use crate::strategy;
 
 /// A green context: part of a device's SMs, with streams whose kernels run there. Cheap to clone.
 ///
@@ -297,7 +298,7 @@ pub(crate) struct GreenInner {
 impl GreenInner {
     /// [`GreenContext::confinement`].
     pub(crate) fn confinement(&self, program: &ProgramInner) -> Confinement {
-        let launches = program.artifact.manifest().device_runtime.is_some();
+        let launches = strategy::uses_device_runtime(program.artifact.manifest());
         match self.device.info.compute_capability.major {
             // "When a module with dynamic parallelism (CDP) is loaded, all future kernels running under green contexts
             // may use and share an additional set of 2 SMs."

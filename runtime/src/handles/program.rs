@@ -16,6 +16,7 @@ use crate::backend::{Entered, ImageHandle, KernelHandle, PartitionHandle, Transf
 use crate::error::{Error, LostLaunches, Result, cuda_error_name};
 use crate::observe;
 use crate::statistics::Statistics;
+use crate::strategy;
 
 /// Bytes of a [`LostLaunchRecord`].
 const RECORD_BYTES: usize = size_of::<LostLaunchRecord>();
@@ -383,6 +384,7 @@ fn lost_launches(artifact: &Artifact, lost: LostLaunchRecord, count: u32) -> Los
         name: cuda_error_name(lost.error).into(),
         file: file.cloned().unwrap_or_else(|| format!("source {}", lost.file)),
         line: lost.line,
+        full_pool: strategy::full_pool(manifest.launch_strategy, lost.error),
     }
 }
 

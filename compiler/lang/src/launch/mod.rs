@@ -1,81 +1,60 @@
 //! How launches are lowered: from symbolic [`InstKind::Launch`]es to calls that the device can make.
 //! So are the other operations of the device runtime, and operations of warps and blocks that the target lacks.
 //!
-//! The stage is IR to IR. Each strategy is a file of its own; `symbols` spells what they call.
+//! The stage is IR to IR. Each strategy is a folder of its own, which knows the names and signatures that it calls;
+//! [`Lowering`] and the functions here choose among them. `status` has what all strategies do with a launch's status,
+//! `statistics` the wrappers of instrumented builds.
 
-mod cdp;
-mod fill;
-mod runtime;
+pub mod cdp;
+mod device;
 mod statistics;
-pub mod symbols;
-mod turns;
+mod status;
+
+pub use gridlet_artifact::LaunchStrategy;
 
 use crate::arch::CudaArch;
 use crate::error::{Error, Result};
 use crate::ir::expand::{Instructions, expand};
 use crate::ir::{InstKind, Module, Role, graph::CallGraph, verify::verify};
-use crate::layout::{Layouts, compute_layouts};
-pub use fill::fills;
-pub use statistics::instrument;
-use symbols::DeviceRuntimeAbi;
-pub use symbols::{LAUNCHES_MADE, LOST_LAUNCH_RECORD, STATISTICS};
+use crate::layout::Layouts;
+pub use device::{CpuArgument, CpuCall, DeviceFunction};
+pub use statistics::{STATISTICS, instrument};
+pub use status::{LAUNCHES_MADE, LOST_LAUNCH_RECORD, RECORD_LOST_LAUNCH};
 
-/// How the device launches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub enum Strategy {
-    /// Through CUDA's device runtime, `libcudadevrt.a`, as nvcc does it: any kernel can be launched from
-    /// any other, also across languages.
-    #[default]
-    Cdp,
-}
-
-impl Strategy {
-    /// The name on the command line and in manifests: `cdp`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Strategy::Cdp => "cdp",
-        }
-    }
+/// A strategy, with what it is told of the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lowering {
+    /// [`LaunchStrategy::Cdp`].
+    Cdp(cdp::Options),
 }
 
 /// What the launch stage is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchOptions {
     /// How launches are lowered.
-    pub strategy: Strategy,
-    /// Which symbols the device runtime has.
-    pub symbols: DeviceRuntimeAbi,
-    /// Whether every launch that succeeds adds 1 to [`symbols::LAUNCHES_MADE`]. Fills are not counted.
+    pub lowering: Lowering,
+    /// Whether every launch that succeeds adds 1 to [`LAUNCHES_MADE`]. Fills are not counted.
     pub count_launches: bool,
-    /// Whether `memset_async` launches a kernel, [`symbols::FILL_KERNEL`], and does not call the device runtime's
-    /// `cudaMemsetAsync`, which writes zeros whatever the value.
-    pub fill_by_kernel: bool,
-    /// Whether the threads of a block launch in turns, in programs that launch into the tail stream: CUDA's device
-    /// runtime hangs otherwise.
-    pub turns: bool,
     /// What the target does in one instruction; the rest becomes functions.
     pub instructions: Instructions,
 }
 
 impl LaunchOptions {
-    /// How launches are lowered for the CPU device, which has the device runtime in software.
+    /// How launches are lowered for the CPU device, which has CUDA's device runtime in software, whatever the strategy
+    /// on GPUs.
     pub const CPU: LaunchOptions = LaunchOptions {
-        strategy: Strategy::Cdp,
-        symbols: DeviceRuntimeAbi::Public,
+        lowering: Lowering::Cdp(cdp::Options::CPU),
         count_launches: false,
-        fill_by_kernel: false,
-        turns: false,
         instructions: Instructions::NONE,
     };
 
     /// The ordinary way to launch on an architecture.
-    pub fn for_arch(arch: CudaArch) -> Self {
+    pub fn for_arch(strategy: LaunchStrategy, arch: CudaArch) -> Self {
         LaunchOptions {
-            strategy: Strategy::default(),
-            symbols: DeviceRuntimeAbi::for_arch(arch),
+            lowering: match strategy {
+                LaunchStrategy::Cdp => Lowering::Cdp(cdp::Options::for_arch(arch)),
+            },
             count_launches: false,
-            fill_by_kernel: true,
-            turns: true,
             instructions: Instructions { redux: arch.has_redux(), ..Instructions::GPU },
         }
     }
@@ -83,8 +62,8 @@ impl LaunchOptions {
 
 /// Replaces every launch in a module. A module without launches only becomes [`Module::lowered`].
 ///
-/// A plain launch that fails is counted in the record that the host reads: see
-/// [`symbols::LOST_LAUNCH_RECORD`]. Where fills are launches, a module that fills gets one kernel more.
+/// A plain launch that fails is counted in the record that the host reads: see [`LOST_LAUNCH_RECORD`]. A strategy may add
+/// kernels: see [`adds_kernels`].
 ///
 /// # Errors
 /// [`Error::Internal`] if the module is lowered already, breaks the rules of [`crate::ir`], or has other
@@ -98,28 +77,53 @@ pub fn lower(module: &Module, layouts: &Layouts, options: &LaunchOptions) -> Res
     }
     verify(module)?;
     let mut lowered = module.clone();
-    if options.fill_by_kernel && fills(module) {
-        fill::fill_by_kernel(&mut lowered)?;
-        verify(&lowered)?;
-        let layouts = compute_layouts(&lowered)?;
-        lower_launches(&mut lowered, &layouts, options)?;
-    } else if makes_grids(module) {
-        lower_launches(&mut lowered, layouts, options)?;
+    match options.lowering {
+        Lowering::Cdp(cdp) => cdp::lower(&mut lowered, layouts, cdp, options.count_launches)?,
     }
     lowered.lowered = true;
-    runtime::lower(&mut lowered, options.symbols);
     expand(&mut lowered, options.instructions)?;
     verify(&lowered)?;
     Ok(lowered)
 }
 
-fn lower_launches(module: &mut Module, layouts: &Layouts, options: &LaunchOptions) -> Result<()> {
-    if options.turns {
-        turns::take_turns(module)?;
+/// Whether a module whose launches are symbolic makes grids, of its own kernels or of others that the strategy adds:
+/// whether its images have a [`LOST_LAUNCH_RECORD`], the same on every target.
+pub fn makes_grids(module: &Module, strategy: LaunchStrategy) -> bool {
+    match strategy {
+        LaunchStrategy::Cdp => cdp::makes_grids(module),
     }
-    match options.strategy {
-        Strategy::Cdp => cdp::lower(module, layouts, options),
+}
+
+/// Whether the strategy adds kernels to a module whose launches are symbolic: kernels that manifests, `gridlet layout` and
+/// statistics leave out.
+pub fn adds_kernels(module: &Module, strategy: LaunchStrategy) -> bool {
+    match strategy {
+        LaunchStrategy::Cdp => cdp::fills(module),
     }
+}
+
+/// Whether images for GPUs of a module whose launches are symbolic are linked with CUDA's device runtime,
+/// `libcudadevrt.a`.
+pub fn needs_device_runtime(module: &Module, strategy: LaunchStrategy) -> bool {
+    match strategy {
+        LaunchStrategy::Cdp => cdp::needs_device_runtime(module),
+    }
+}
+
+/// The device function that a symbol of lowered code means; `None` if no strategy calls one of that name.
+pub fn device_function(symbol: &str) -> Option<DeviceFunction> {
+    LaunchStrategy::ALL.into_iter().find_map(|strategy| match strategy {
+        LaunchStrategy::Cdp => cdp::symbols::device_function(symbol),
+    })
+}
+
+/// The parameters of functions that some strategy calls which typed-pointer LLVM declares as pointers to a named struct:
+/// symbol, parameter from 0, name of the struct. All other pointers are to bytes.
+pub fn struct_pointers() -> Vec<(String, u32, &'static str)> {
+    let of = |strategy| match strategy {
+        LaunchStrategy::Cdp => cdp::symbols::struct_pointers(),
+    };
+    LaunchStrategy::ALL.into_iter().flat_map(of).collect()
 }
 
 /// For each function, whether it or one that it calls launches; entries are left as they are.
@@ -136,22 +140,6 @@ fn may_launch(module: &Module) -> Vec<bool> {
 pub fn launches(module: &Module) -> bool {
     let mut instructions = module.functions.iter().flat_map(|function| &function.instructions);
     instructions.any(|inst| matches!(inst.kind, InstKind::Launch(_)))
-}
-
-/// Whether a module whose launches are symbolic makes grids, of its own kernels or, where fills are launches, of
-/// another: whether its images have a [`LOST_LAUNCH_RECORD`], the same on every target.
-pub fn makes_grids(module: &Module) -> bool {
-    launches(module) || fills(module)
-}
-
-/// Whether a module whose launches are symbolic needs the device runtime, for launches or otherwise.
-pub fn needs_device_runtime(module: &Module) -> bool {
-    let mut instructions = module.functions.iter().flat_map(|function| &function.instructions);
-    let needs = |kind: &InstKind| match kind {
-        InstKind::Builtin { builtin, .. } => runtime::function(*builtin).is_some(),
-        kind => matches!(kind, InstKind::Launch(_)),
-    };
-    instructions.any(|inst| needs(&inst.kind))
 }
 
 #[cfg(test)]

@@ -27,7 +27,12 @@ use crate::layout::{MAX_PARAMETER_BYTES, buffer_layout};
 use crate::source::{FileId, Span};
 use crate::types::{Scalar, Type};
 
-use super::symbols::{NOTE_BLOCK, STATISTICS};
+/// The device global, an array of `u32`, in which blocks note how deep launches nest and which SMs run them. It is there
+/// only in instrumented builds: see [`super::instrument`].
+pub const STATISTICS: &str = "__gridlet_statistics";
+
+/// The function that writes to [`STATISTICS`]. No name of the language has a dot in it.
+const NOTE_BLOCK: &str = "gridlet.note_block";
 
 /// Set in a depth that is only a lower bound.
 const AT_LEAST: u32 = 1 << 31;

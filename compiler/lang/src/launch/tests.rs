@@ -8,11 +8,14 @@ use crate::layout::compute_layouts;
 use crate::program::{Checked, check};
 use crate::source::SourceMap;
 use crate::types::{Scalar, Structs, Type};
-use symbols::{NamedStream, RuntimeFunction};
+
+fn for_arch(arch: CudaArch) -> LaunchOptions {
+    LaunchOptions::for_arch(LaunchStrategy::Cdp, arch)
+}
 
 fn lower_for(module: &Module, arch: &str) -> Module {
     let layouts = compute_layouts(module).unwrap();
-    lower(module, &layouts, &LaunchOptions::for_arch(arch.parse().unwrap())).unwrap()
+    lower(module, &layouts, &for_arch(arch.parse().unwrap())).unwrap()
 }
 
 /// A kernel that launches, with the launches it makes: stream, whether it asks for the status.
@@ -89,8 +92,7 @@ fn arguments_are_stored_where_the_layout_has_them() {
 fn launches_are_counted_on_demand() {
     let module = launching(&[(StreamExpr::Tail, true)]);
     let layouts = compute_layouts(&module).unwrap();
-    let options =
-        LaunchOptions { count_launches: true, ..LaunchOptions::for_arch(CudaArch::DEFAULT) };
+    let options = LaunchOptions { count_launches: true, ..for_arch(CudaArch::DEFAULT) };
     insta::assert_snapshot!(print(&lower(&module, &layouts, &options).unwrap()));
 }
 
@@ -103,16 +105,16 @@ fn instrumented_programs_have_wrappers_that_note_blocks() {
     let depth = layouts.kernels[1].slots.last().unwrap();
     assert_eq!((depth.name.as_str(), depth.offset), ("launch.depth", 52));
     insta::assert_snapshot!(print(&instrumented));
-    assert!(lower(&instrumented, &layouts, &LaunchOptions::for_arch(CudaArch::DEFAULT)).is_ok());
+    assert!(lower(&instrumented, &layouts, &for_arch(CudaArch::DEFAULT)).is_ok());
 }
 
 #[test]
 fn a_kernel_without_launches_has_no_nested_wrapper() {
     let instrumented = instrument(&build(Structs::new(), vec![kernel("alone")])).unwrap();
     assert_eq!(instrumented.kernels.len(), 1);
-    assert!(instrumented.globals.iter().any(|global| global.name == symbols::STATISTICS));
+    assert!(instrumented.globals.iter().any(|global| global.name == STATISTICS));
     let layouts = compute_layouts(&instrumented).unwrap();
-    let options = LaunchOptions::for_arch(CudaArch::DEFAULT);
+    let options = for_arch(CudaArch::DEFAULT);
     let lowered = lower(&instrumented, &layouts, &options).unwrap();
     assert!(instrument(&lowered).unwrap_err().to_string().contains("lowered already"));
 }
@@ -149,17 +151,6 @@ fn the_symbols_follow_the_architecture() {
 }
 
 #[test]
-fn handles_are_those_of_cudas_header() {
-    let handles = [
-        NamedStream::Default,
-        NamedStream::PerThread,
-        NamedStream::TailLaunch,
-        NamedStream::FireAndForget,
-    ];
-    assert_eq!(handles.map(NamedStream::handle), [0, 2, 3, 4]);
-}
-
-#[test]
 fn a_module_without_launches_gets_nothing() {
     let module = build(Structs::new(), vec![kernel("alone")]);
     assert!(!launches(&module));
@@ -172,7 +163,7 @@ fn a_module_without_launches_gets_nothing() {
 fn the_function_that_records_is_there_only_for_plain_launches() {
     let tried = lower_for(&launching(&[(StreamExpr::Tail, true)]), "sm_90");
     assert!(tried.globals.iter().any(|global| global.name == LOST_LAUNCH_RECORD));
-    assert!(tried.functions.iter().all(|function| function.name != symbols::RECORD_LOST_LAUNCH));
+    assert!(tried.functions.iter().all(|function| function.name != RECORD_LOST_LAUNCH));
 }
 
 #[test]
@@ -188,23 +179,13 @@ fn who_launches_whom_is_the_same_before_and_after() {
 fn launches_are_lowered_once() {
     let module = launching(&[(StreamExpr::Default, false)]);
     let layouts = compute_layouts(&module).unwrap();
-    let options = LaunchOptions::for_arch(CudaArch::DEFAULT);
+    let options = for_arch(CudaArch::DEFAULT);
     let lowered = lower(&module, &layouts, &options).unwrap();
     let again = lower(&lowered, &layouts, &options).unwrap_err();
     assert!(again.to_string().contains("lowered already"));
     let other = compute_layouts(&build(Structs::new(), vec![])).unwrap();
     let error = lower(&module, &other, &options).unwrap_err();
     assert!(error.to_string().contains("another module"));
-}
-
-#[test]
-fn pointers_to_structs_are_the_stream_handles() {
-    let pointers = symbols::struct_pointers();
-    for abi in [DeviceRuntimeAbi::Public, DeviceRuntimeAbi::Cdp2] {
-        let launch = (abi.symbol(RuntimeFunction::LaunchDevice), 1, "struct.CUstream_st");
-        let copy = (abi.symbol(RuntimeFunction::MemcpyAsync), 4, "struct.CUstream_st");
-        assert!(pointers.contains(&launch) && pointers.contains(&copy), "{pointers:?}");
-    }
 }
 
 #[test]
@@ -218,9 +199,6 @@ fn reserved_names_are_those_of_runtimes() {
         assert!(!is_reserved(name), "{name}");
     }
     assert!(is_reserved(LOST_LAUNCH_RECORD) && is_reserved(LAUNCHES_MADE));
-    let abi = DeviceRuntimeAbi::Cdp2;
-    assert!(symbols::declares_any(["a", &abi.symbol(RuntimeFunction::LaunchDevice)]));
-    assert!(!symbols::declares_any(["a", "cudaMalloc"]));
 }
 
 fn checked(source: &str) -> Checked {
@@ -234,12 +212,11 @@ const FILLS: &str = "kernel fill(p: *mut u8, s: stream) {
 
 #[test]
 fn fills_are_launches_of_a_kernel_on_gpus() {
-    let lowered = checked(FILLS).lower(&LaunchOptions::for_arch(CudaArch::DEFAULT)).unwrap();
+    let lowered = checked(FILLS).lower(&for_arch(CudaArch::DEFAULT)).unwrap();
     insta::assert_snapshot!(print(&lowered));
-    assert!(is_reserved(symbols::FILL_KERNEL));
+    assert!(is_reserved(cdp::symbols::FILL_KERNEL));
     for arch in ["sm_75", "sm_90", "sm_120"] {
-        let lowered =
-            checked(FILLS).lower(&LaunchOptions::for_arch(arch.parse().unwrap())).unwrap();
+        let lowered = checked(FILLS).lower(&for_arch(arch.parse().unwrap())).unwrap();
         assert!(lowered.externs.iter().all(|item| !item.name.contains("Memset")), "{arch}");
         let parameters = compute_layouts(&lowered).unwrap();
         let offsets = parameters.kernels[1].slots.iter().map(|slot| slot.offset);
@@ -250,9 +227,8 @@ fn fills_are_launches_of_a_kernel_on_gpus() {
 #[test]
 fn fills_are_no_launches_of_the_program() {
     let fills = checked(FILLS);
-    assert!(fills.needs_device_runtime() && !fills.launches());
-    let statistics =
-        LaunchOptions { count_launches: true, ..LaunchOptions::for_arch(CudaArch::DEFAULT) };
+    assert!(fills.needs_device_runtime(LaunchStrategy::Cdp) && !fills.launches());
+    let statistics = LaunchOptions { count_launches: true, ..for_arch(CudaArch::DEFAULT) };
     let lowered = print(&fills.lower(&statistics).unwrap());
     assert!(lowered.contains(LAUNCHES_MADE) && !lowered.contains("gridlet.nested."));
     let adds = |text: &str| text.lines().filter(|line| line.contains("atomic_add")).count();

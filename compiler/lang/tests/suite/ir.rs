@@ -12,7 +12,7 @@ use gridlet_lang::arch::CudaArch;
 use gridlet_lang::check::parse_and_check;
 use gridlet_lang::diagnostics::render;
 use gridlet_lang::ir::{Module, build::build_ir, parse::parse, print::print, verify::verify};
-use gridlet_lang::launch::{self, LaunchOptions};
+use gridlet_lang::launch::{self, LaunchOptions, LaunchStrategy};
 use gridlet_lang::layout::{Layouts, ParamLayout, compute_layouts};
 use gridlet_lang::load::load;
 use gridlet_lang::types::Structs;
@@ -53,7 +53,7 @@ fn build(path: &Path) -> (Module, Layouts) {
 }
 
 fn lower(module: &Module, layouts: &Layouts) -> Module {
-    let options = LaunchOptions::for_arch(CudaArch::DEFAULT);
+    let options = LaunchOptions::for_arch(LaunchStrategy::Cdp, CudaArch::DEFAULT);
     launch::lower(module, layouts, &options).expect("launches can be lowered")
 }
 
@@ -124,9 +124,10 @@ fn the_text_is_a_function_of_the_source() {
 /// function made from a built-in also has its position.
 #[test]
 fn what_is_printed_is_read_back() {
-    let gpu = LaunchOptions::for_arch(CudaArch::DEFAULT);
+    let gpu = LaunchOptions::for_arch(LaunchStrategy::Cdp, CudaArch::DEFAULT);
     let counting = LaunchOptions { count_launches: true, ..gpu };
-    let old_gpu = LaunchOptions::for_arch("sm_75".parse().expect("an architecture"));
+    let old_gpu =
+        LaunchOptions::for_arch(LaunchStrategy::Cdp, "sm_75".parse().expect("an architecture"));
     for path in all_programs() {
         let (module, layouts) = build(&path);
         let read = read_back(&path, &module);

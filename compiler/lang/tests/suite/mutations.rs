@@ -9,7 +9,7 @@ use gridlet_lang::check::{parse_and_check, tree::Program};
 use gridlet_lang::diagnostics::{Severity, ids, render};
 use gridlet_lang::error::Error;
 use gridlet_lang::ir::{build::build_ir, verify::verify};
-use gridlet_lang::launch::{self, LaunchOptions};
+use gridlet_lang::launch::{self, LaunchOptions, LaunchStrategy};
 use gridlet_lang::layout::compute_layouts;
 use gridlet_lang::load::{Memory, load};
 use gridlet_lang::source::SourceMap;
@@ -86,7 +86,7 @@ fn build(program: &Program, sources: &SourceMap) {
     let lowered = build_ir(program, Arc::new(sources.clone())).and_then(|module| {
         verify(&module)?;
         let layouts = compute_layouts(&module)?;
-        let options = LaunchOptions::for_arch(CudaArch::DEFAULT);
+        let options = LaunchOptions::for_arch(LaunchStrategy::Cdp, CudaArch::DEFAULT);
         verify(&launch::lower(&module, &layouts, &options)?)
     });
     match lowered {

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use gridlet_lang::error::Result;
 use gridlet_lang::ir::{Module, parse::parse, print::print, verify::verify};
-use gridlet_lang::launch::{self, LaunchOptions};
+use gridlet_lang::launch::{self, LaunchOptions, LaunchStrategy};
 use gridlet_lang::layout::compute_layouts;
 
 fn run(pass: &str, module: &Module) -> Result<Module> {
@@ -24,7 +24,9 @@ fn run(pass: &str, module: &Module) -> Result<Module> {
     };
     let options = match arch {
         "cpu" => LaunchOptions::CPU,
-        arch => LaunchOptions::for_arch(arch.parse().expect("an architecture")),
+        arch => {
+            LaunchOptions::for_arch(LaunchStrategy::Cdp, arch.parse().expect("an architecture"))
+        }
     };
     launch::lower(module, &compute_layouts(module)?, &LaunchOptions { count_launches, ..options })
 }

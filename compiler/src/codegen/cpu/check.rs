@@ -15,7 +15,7 @@ use gridlet_lang::ir::{
     Block, Const, Function, FunctionId, Inst, InstId, InstKind, Operand, SlotId, loops,
     loops::LoopEnd, same_type,
 };
-use gridlet_lang::launch::symbols::RECORD_LOST_LAUNCH;
+use gridlet_lang::launch::RECORD_LOST_LAUNCH;
 use gridlet_lang::types::{Scalar, Type};
 
 impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {

@@ -8,12 +8,10 @@ use inkwell::values::{BasicValue, BasicValueEnum, FunctionValue, IntValue};
 use crate::codegen::bug;
 use crate::codegen::context::ModuleContext;
 use crate::codegen::function::FunctionEmitter;
-use crate::codegen::instruction::runtime_function;
 use crate::codegen::values::{int, pointer};
 use crate::error::{Error, Result};
 use gridlet_lang::builtins::Builtin;
 use gridlet_lang::ir::{self, InstKind, KernelId, graph, loops, symbol};
-use gridlet_lang::launch::symbols::RuntimeFunction;
 use gridlet_lang::layout::buffer_layout;
 use gridlet_lang::types::Type;
 
@@ -42,7 +40,8 @@ struct Requirements {
 
 impl Requirements {
     /// Analyses all kernels of a module.
-    fn of(module: &ir::Module) -> Self {
+    fn of(cx: &ModuleContext<'_, '_>) -> Self {
+        let module = cx.ir;
         let has = |function: &ir::Function, is: &dyn Fn(&InstKind) -> bool| {
             function.instructions.iter().any(|inst| is(&inst.kind))
         };
@@ -50,25 +49,17 @@ impl Requirements {
             InstKind::Builtin { builtin, .. } => *builtin == wanted,
             _ => false,
         };
-        let asks_for_error = |kind: &InstKind| match kind {
-            InstKind::CallExtern { function, .. } => {
-                let called = module.externs.get(function.index());
-                called.and_then(|called| runtime_function(&called.name))
-                    == Some(RuntimeFunction::GetLastError)
-            }
-            _ => false,
+        let device_function = |kind: &InstKind| match kind {
+            InstKind::CallExtern { function, .. } => cx.device_function(*function),
+            _ => None,
         };
-        let calls_device = |kind: &InstKind| match kind {
-            InstKind::CallExtern { function, .. } => {
-                let called = module.externs.get(function.index());
-                called.is_none_or(|called| runtime_function(&called.name).is_some())
-            }
-            _ => false,
-        };
+        let asks_per_thread =
+            |kind: &InstKind| device_function(kind).is_some_and(|called| called.is_per_thread);
+        let calls_device = |kind: &InstKind| device_function(kind).is_some();
         let mut needs_threads = graph::of_kernels(module, |function| {
             let asks_for_lane = |kind: &InstKind| is_builtin(kind, Builtin::LaneId);
             (!function.takes_geometry && has(function, &asks_for_lane))
-                || has(function, &asks_for_error)
+                || has(function, &asks_per_thread)
                 || loops::waiting_heads(function).contains(&true)
         });
         for (needs_threads, waits) in needs_threads.iter_mut().zip(graph::waits(module)) {
@@ -126,7 +117,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
     pub(super) fn define_descriptors(&self) -> Result<()> {
         let Some(cpu) = self.cpu() else { return Err(bug("descriptors of a module for a GPU")) };
         let word = |value: u64| self.int_type(32).const_int(value, false).as_basic_value_enum();
-        let requirements = Requirements::of(self.ir);
+        let requirements = Requirements::of(self);
         let mut descriptors = Vec::with_capacity(self.ir.kernels.len());
         for (at, kernel) in self.ir.kernels.iter().enumerate() {
             let thread =

@@ -10,13 +10,11 @@ use inkwell::values::{
 
 use crate::codegen::bug;
 use crate::codegen::function::FunctionEmitter;
-use crate::codegen::instruction::runtime_function;
 use crate::codegen::values::{int, pointer, result};
 use crate::error::Result;
 use gridlet_lang::builtins::{Builtin, ShuffleMode, VoteMode};
-use gridlet_lang::ir::symbol::is_reserved;
-use gridlet_lang::ir::{Block, BlockId, ExternId, InstKind};
-use gridlet_lang::launch::symbols::RuntimeFunction;
+use gridlet_lang::ir::{Block, BlockId, Extern, InstKind};
+use gridlet_lang::launch::{CpuArgument, CpuCall, DeviceFunction};
 use gridlet_lang::source::Span;
 use gridlet_lang::types::Type;
 
@@ -249,71 +247,50 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         Ok(self.build().build_int_truncate_or_bit_cast(moved, ty, "")?)
     }
 
-    /// Whether the device, rather than a linked module, implements a function.
-    pub(in crate::codegen) fn is_on_host(&self, id: ExternId) -> bool {
-        self.cx.cpu().is_some()
-            && self.cx.ir.externs.get(id.index()).is_some_and(|item| {
-                runtime_function(&item.name).is_some() || is_reserved(&item.name)
-            })
-    }
-
-    /// Calls a function of the device runtime.
+    /// Calls the device in place of a function that it provides.
     pub(in crate::codegen) fn call_host(
         &self,
-        id: ExternId,
+        item: &Extern,
+        function: &DeviceFunction,
         arguments: &[BasicValueEnum<'ctx>],
         name: &str,
     ) -> Result<Option<BasicValueEnum<'ctx>>> {
-        let item = self
-            .cx
-            .ir
-            .externs
-            .get(id.index())
-            .ok_or_else(|| bug("a call of a missing `extern fn`"))?;
-        let call = match (runtime_function(&item.name), arguments) {
-            (Some(RuntimeFunction::GetParameterBuffer), [kernel, grid, block, dynamic_shared]) => {
-                let grid = self.in_memory(*grid, "grid")?;
-                let block = self.in_memory(*block, "block")?;
-                let arguments = [*kernel, grid, block, *dynamic_shared];
-                self.callback(Callback::GetParameterBuffer, &arguments)?
+        let CpuCall { callback, arguments: kinds, tells_position } = function.cpu;
+        if [kinds.len(), item.parameters.len()] != [arguments.len(); 2] {
+            return Err(bug(format!("a call of `{}` on the CPU", item.name)));
+        }
+        let mut passed = Vec::with_capacity(arguments.len() + 1);
+        for ((kind, &value), ty) in kinds.iter().zip(arguments).zip(&item.parameters) {
+            match kind {
+                CpuArgument::Value => passed.push(value),
+                CpuArgument::Copy(name) => passed.push(self.in_memory(value, ty, name)?),
+                CpuArgument::Number => passed.push(self.address(value)?),
+                CpuArgument::Omitted => {}
             }
-            (Some(RuntimeFunction::LaunchDevice), [buffer, stream]) => {
-                let arguments = [*buffer, self.handle(*stream)?, self.location()];
-                self.callback(Callback::LaunchDevice, &arguments)?
-            }
-            (Some(RuntimeFunction::StreamCreate), [to, _flags]) => {
-                self.callback(Callback::StreamCreate, &[*to])?
-            }
-            (Some(RuntimeFunction::StreamDestroy), [stream]) => {
-                self.callback(Callback::StreamDestroy, &[self.handle(*stream)?])?
-            }
-            (Some(RuntimeFunction::MemcpyAsync), [to, from, bytes, _kind, stream]) => {
-                let arguments = [*to, *from, *bytes, self.handle(*stream)?, self.location()];
-                self.callback(Callback::MemcpyAsync, &arguments)?
-            }
-            (Some(RuntimeFunction::MemsetAsync), [to, byte, bytes, stream]) => {
-                let arguments = [*to, *byte, *bytes, self.handle(*stream)?, self.location()];
-                self.callback(Callback::MemsetAsync, &arguments)?
-            }
-            (Some(RuntimeFunction::GetLastError), []) => self.callback(Callback::LastError, &[])?,
-            _ => return Err(bug(format!("a call of `{}` on the CPU", item.name))),
-        };
-        let value = result(call)?;
+        }
+        if tells_position {
+            passed.push(self.location());
+        }
+        let value = result(self.callback(callback, &passed)?)?;
         value.set_name(name);
         Ok(Some(value))
     }
 
-    /// A stream handle as a number.
-    fn handle(&self, stream: BasicValueEnum<'ctx>) -> Result<BasicValueEnum<'ctx>> {
+    /// A pointer as a number.
+    fn address(&self, value: BasicValueEnum<'ctx>) -> Result<BasicValueEnum<'ctx>> {
         let wide = self.cx.int_type(64);
-        Ok(self.build().build_ptr_to_int(pointer(stream)?, wide, "")?.into())
+        Ok(self.build().build_ptr_to_int(pointer(value)?, wide, "")?.into())
     }
 
-    /// The address of a stack copy of a `dim3`.
-    fn in_memory(&self, value: BasicValueEnum<'ctx>, name: &str) -> Result<BasicValueEnum<'ctx>> {
-        let ty = Type::DIM3;
-        let copy = self.temporary(self.cx.size(&ty), self.cx.alignment(&ty), name)?;
-        self.store_part(copy, 0, value, &ty)?;
+    /// The address of a stack copy of a value.
+    fn in_memory(
+        &self,
+        value: BasicValueEnum<'ctx>,
+        ty: &Type,
+        name: &str,
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let copy = self.temporary(self.cx.size(ty), self.cx.alignment(ty), name)?;
+        self.store_part(copy, 0, value, ty)?;
         Ok(copy.into())
     }
 }

@@ -73,7 +73,7 @@
 use inkwell::module::Module;
 
 use crate::error::{Error, Result};
-use gridlet_lang::launch::symbols::struct_pointers;
+use gridlet_lang::launch::struct_pointers;
 
 mod atomics;
 mod attributes;

@@ -8,7 +8,7 @@ use gridlet::ir::{
     BinaryOp, Const, Extern, Global, GlobalId, Init, InstKind, KernelId, Launch, LaunchBounds,
     Module, Operand, Space, Stream, Terminator,
 };
-use gridlet::launch::{self, LaunchOptions};
+use gridlet::launch::{self, LaunchOptions, LaunchStrategy};
 use gridlet::layout::compute_layouts;
 use gridlet::ptx::{PtxOptions, nvptx};
 use gridlet::types::{Field, Scalar, Struct, Structs, Type};
@@ -102,7 +102,7 @@ fn a_lowered_launch() {
     module.lowered = false;
 
     let layouts = compute_layouts(&module).expect("layouts");
-    let options = LaunchOptions::for_arch(CudaArch::DEFAULT);
+    let options = LaunchOptions::for_arch(LaunchStrategy::Cdp, CudaArch::DEFAULT);
     let module = launch::lower(&module, &layouts, &options).expect("a lowered module");
     insta::assert_snapshot!(text(&module));
     for arch in CudaArch::SUPPORTED {

@@ -115,8 +115,8 @@ fn nvcc_quicksort(
             return Ok(());
         }
     };
-    let packed =
-        artifact::pack(session, &checked(&quicksort::EXAMPLE)?, vec![(arch, cubin)], false)?;
+    let (program, build) = (checked(&quicksort::EXAMPLE)?, BuildOptions::for_arch(arch));
+    let packed = artifact::pack(session, &program, vec![(arch, cubin)], &build)?;
     // nvcc's code does not record lost launches.
     let manifest = Manifest { device_runtime: None, ..packed.manifest().clone() };
     let images = packed.images().map(|(_, bytes)| bytes.to_vec()).collect();

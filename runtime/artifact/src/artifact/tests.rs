@@ -1,5 +1,6 @@
 use super::*;
 use crate::manifest::{Field, MANIFEST_VERSION, Parameter, Struct, Type};
+use crate::strategy::LaunchStrategy;
 
 const CUBIN: &[u8] = b"\x7fELF and machine code";
 const PTX: &[u8] = b".version 8.0\n.target sm_75\n";
@@ -15,7 +16,7 @@ fn manifest() -> Manifest {
         program: "sort".into(),
         sources: vec!["sort.grid".into()],
         source_sha256: "00".into(),
-        launch_strategy: "cdp".into(),
+        launch_strategy: LaunchStrategy::Cdp,
         kernels: vec![Kernel {
             name: "sort".into(),
             symbol: None,
@@ -94,6 +95,38 @@ fn bundles_round_trip() {
     assert_eq!(names, ["manifest.json", "sort.sm_90.cubin", "sort.compute_75.ptx"]);
     for i in 0..zip.len() {
         assert_eq!(zip.by_index(i).unwrap().compression(), zip::CompressionMethod::Stored);
+    }
+}
+
+#[test]
+fn an_unknown_launch_strategy_says_what_is_known_and_what_to_do() {
+    let named = |version: u32, name: &str| {
+        let mut json = serde_json::to_value(manifest()).unwrap();
+        assert_eq!(json["launch_strategy"], "cdp");
+        json["manifest_version"] = version.into();
+        json["launch_strategy"] = name.into();
+        let json = serde_json::to_vec(&json).unwrap();
+        Artifact::from_bytes(&zip_of(&[("manifest.json", &json)])).unwrap_err()
+    };
+    let error = named(MANIFEST_VERSION, "teleport");
+    assert_eq!(
+        error.to_string(),
+        "bundle: unknown launch strategy \"teleport\"; this version of Gridlet has `cdp`"
+    );
+    assert!(error.problem.hint().is_some_and(|hint| hint.contains("update Gridlet")));
+    let hostile = named(MANIFEST_VERSION, &"\x1b[2J".repeat(1000)).to_string();
+    assert!(!hostile.contains('\x1b') && hostile.len() < 300, "{hostile}");
+    // A newer manifest is too new, whatever its strategy.
+    assert!(matches!(
+        named(MANIFEST_VERSION + 1, "teleport").problem,
+        ArtifactProblem::TooNew { .. }
+    ));
+}
+
+#[test]
+fn every_launch_strategy_is_read_by_its_name() {
+    for strategy in LaunchStrategy::ALL {
+        assert_eq!(strategy.name().parse(), Ok(strategy));
     }
 }
 

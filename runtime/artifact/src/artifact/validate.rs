@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 use crate::arch;
 use crate::error::ArtifactProblem;
 use crate::manifest::{Image, ImageKind, MANIFEST_FILE, MANIFEST_VERSION, Manifest, Type};
+use crate::strategy::LaunchStrategy;
 use crate::types::extent;
 
 /// Maximum size in bytes of a launch's parameters from the host, from sm_70 on (CUDA C++ Programming Guide,
@@ -16,8 +17,8 @@ const MAX_PARAMETER_BYTES: u32 = 32_764;
 /// Maximum number of SMs in a manifest's statistics.
 const MAX_SMS: u32 = 1 << 20;
 
-/// Parses a manifest. If parsing fails, checks the version first, so that any newer manifest gets the helpful error,
-/// whatever its structure.
+/// Parses a manifest. If parsing fails, checks the version and then the launch strategy, so that any newer manifest gets
+/// the helpful error, whatever its structure.
 pub(super) fn parse(json: &[u8]) -> Result<Manifest, ArtifactProblem> {
     if let Ok(manifest) = serde_json::from_slice(json) {
         return Ok(manifest);
@@ -29,6 +30,9 @@ pub(super) fn parse(json: &[u8]) -> Result<Manifest, ArtifactProblem> {
     };
     if found > u64::from(MANIFEST_VERSION) {
         return Err(ArtifactProblem::TooNew { found, supported: MANIFEST_VERSION });
+    }
+    if let Some(name) = value.get("launch_strategy").and_then(serde_json::Value::as_str) {
+        name.parse::<LaunchStrategy>().map_err(ArtifactProblem::Strategy)?;
     }
     serde_json::from_value(value).map_err(|error| ArtifactProblem::NotAManifest(error.to_string()))
 }

@@ -1,9 +1,10 @@
 //! Every variant with its message and its hint.
 
-use gridlet_artifact::{ArtifactProblem, Dim3};
+use gridlet_artifact::{ArtifactProblem, Dim3, LaunchStrategy};
 use gridlet_cpu::{CpuFault, FaultKind};
 
 use crate::error::*;
+use crate::strategy::full_pool;
 
 /// The variants' names, and a function that names a value's; a variant that is missing here does not compile.
 macro_rules! variants {
@@ -54,6 +55,7 @@ fn lost(error: i32) -> Error {
         name: cuda_error_name(error).into(),
         file: "tree.grid".into(),
         line: 7,
+        full_pool: full_pool(LaunchStrategy::Cdp, error),
     }))
 }
 
@@ -141,6 +143,7 @@ fn samples() -> Vec<Error> {
             ArtifactProblem::NoManifest,
             ArtifactProblem::NotAManifest("line 1".into()),
             ArtifactProblem::TooNew { found: 9, supported: 1 },
+            ArtifactProblem::Strategy("teleport".parse::<LaunchStrategy>().unwrap_err()),
             ArtifactProblem::Inconsistent("two kernels of one name".into()),
             ArtifactProblem::NoImage(file()),
             ArtifactProblem::ImageSize { file: file(), expected: 2, found: 1 },

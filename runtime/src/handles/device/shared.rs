@@ -17,6 +17,7 @@ use crate::handles::program::ProgramInner;
 use crate::handles::stream::{StreamInner, Work};
 use crate::info::DeviceInfo;
 use crate::observe;
+use crate::strategy;
 
 /// How long [`Device::recover`](super::Device::recover) waits for calls that other threads are in: after a fault the driver ends them soon.
 const LEAVING: Duration = Duration::from_secs(5);
@@ -205,13 +206,13 @@ impl DeviceInner {
     }
 
     pub(crate) fn add_program(&self, program: &Arc<ProgramInner>) {
-        if program.artifact.manifest().device_runtime.is_some() {
+        if strategy::uses_device_runtime(program.artifact.manifest()) {
             self.launching_program.store(true, Ordering::Release);
         }
         add(&self.programs, program);
     }
 
-    /// Whether a program that launches from the device was ever loaded.
+    /// Whether a program that uses CUDA's device runtime was ever loaded.
     pub(crate) fn has_launching_programs(&self) -> bool {
         self.launching_program.load(Ordering::Acquire)
     }

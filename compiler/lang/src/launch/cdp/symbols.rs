@@ -1,11 +1,14 @@
-//! The names and signatures of what lies outside of a program: CUDA's device runtime, and the record of
-//! lost launches that the host reads. No other file spells them.
+//! The names and signatures of CUDA's device runtime, and the names of the functions and kernels that this strategy adds.
+//! No other file spells them.
 //!
 //! The functions are declared in CUDA's header `cuda_device_runtime_api.h`, and described in "Device-Side
 //! Launch from PTX" of the dynamic parallelism chapter of the CUDA Programming Guide.
 
+use gridlet_artifact::cpu::abi::Callback;
+
 use crate::arch::CudaArch;
 use crate::ir::Extern;
+use crate::launch::device::{CpuArgument, CpuCall, DeviceFunction};
 use crate::types::{Scalar, Type};
 
 /// A function of CUDA's device runtime.
@@ -51,6 +54,43 @@ impl RuntimeFunction {
             RuntimeFunction::MemsetAsync => "MemsetAsync",
             RuntimeFunction::GetLastError => "GetLastError",
         }
+    }
+
+    /// What codegen needs to know of it.
+    pub(super) fn device_function(self) -> DeviceFunction {
+        use CpuArgument::{Copy, Number, Omitted, Value};
+        let cpu =
+            |callback, arguments, tells_position| CpuCall { callback, arguments, tells_position };
+        let (result_name, is_per_thread, cpu) = match self {
+            RuntimeFunction::GetParameterBuffer => (
+                "param_buffer",
+                false,
+                cpu(
+                    Callback::GetParameterBuffer,
+                    &[Value, Copy("grid"), Copy("block"), Value],
+                    false,
+                ),
+            ),
+            RuntimeFunction::LaunchDevice => {
+                ("launch_status", false, cpu(Callback::LaunchDevice, &[Value, Number], true))
+            }
+            RuntimeFunction::StreamCreate => {
+                ("status", false, cpu(Callback::StreamCreate, &[Value, Omitted], false))
+            }
+            RuntimeFunction::StreamDestroy => {
+                ("status", false, cpu(Callback::StreamDestroy, &[Number], false))
+            }
+            RuntimeFunction::MemcpyAsync => (
+                "status",
+                false,
+                cpu(Callback::MemcpyAsync, &[Value, Value, Value, Omitted, Number], true),
+            ),
+            RuntimeFunction::MemsetAsync => {
+                ("status", false, cpu(Callback::MemsetAsync, &[Value, Value, Value, Number], true))
+            }
+            RuntimeFunction::GetLastError => ("status", true, cpu(Callback::LastError, &[], false)),
+        };
+        DeviceFunction { result_name, is_per_thread, cpu }
     }
 }
 
@@ -166,25 +206,6 @@ pub fn struct_pointers() -> Vec<(String, u32, &'static str)> {
 /// pending launches is full; the host sizes it (`CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT`).
 pub const ERROR_LAUNCH_PENDING_COUNT_EXCEEDED: i32 = 69;
 
-/// The device global of four 32-bit words that plain launches that fail are counted in: see
-/// `gridlet_artifact::manifest::LostLaunchRecord`. It is there in every image of a program that launches
-/// or fills anything.
-pub const LOST_LAUNCH_RECORD: &str = "__gridlet_lost_launches";
-
-/// The device global, a `u64`, that counts the launches that succeeded. It is there only where launches are
-/// counted: see [`super::LaunchOptions::count_launches`].
-pub const LAUNCHES_MADE: &str = "__gridlet_launches_made";
-
-/// The device global, an array of `u32`, in which blocks note how deep launches nest and which SMs run them. It is there
-/// only in instrumented builds: see [`super::instrument`].
-pub const STATISTICS: &str = "__gridlet_statistics";
-
-/// The function that writes to [`STATISTICS`]. No name of the language has a dot in it.
-pub const NOTE_BLOCK: &str = "gridlet.note_block";
-
-/// The function that writes to [`LOST_LAUNCH_RECORD`]. No name of the language has a dot in it.
-pub const RECORD_LOST_LAUNCH: &str = "gridlet.record_lost_launch";
-
 /// The variable that says whether a thread of the block launches. No name of the language has a dot in it, nor have the
 /// next three.
 pub const TURN: &str = "gridlet.turn";
@@ -204,12 +225,20 @@ pub const FILL_KERNEL: &str = "__gridlet_fill";
 /// The function that launches [`FILL_KERNEL`]. No name of the language has a dot in it.
 pub const FILL_ASYNC: &str = "gridlet.fill_async";
 
-/// Whether one of `symbols` is a function of the device runtime, under any of its names:
+/// The functions of the device runtime, each under both of its names.
+fn named() -> impl Iterator<Item = (String, RuntimeFunction)> {
+    [DeviceRuntimeAbi::Public, DeviceRuntimeAbi::Cdp2]
+        .into_iter()
+        .flat_map(|abi| RuntimeFunction::ALL.map(|function| (abi.symbol(function), function)))
+}
+
+/// What codegen needs to know of the function of the device runtime that has that symbol, under either of its names.
+pub(in crate::launch) fn device_function(symbol: &str) -> Option<DeviceFunction> {
+    named().find(|(name, _)| name == symbol).map(|(_, function)| function.device_function())
+}
+
+/// Whether one of `symbols` is a function of the device runtime, under either of its names:
 /// whether a module that declares them must be linked with `libcudadevrt.a`.
 pub fn declares_any<S: AsRef<str>>(symbols: impl IntoIterator<Item = S>) -> bool {
-    let known = [DeviceRuntimeAbi::Public, DeviceRuntimeAbi::Cdp2]
-        .map(|abi| RuntimeFunction::ALL.map(|function| abi.symbol(function)));
-    symbols
-        .into_iter()
-        .any(|symbol| known.as_flattened().iter().any(|known| known == symbol.as_ref()))
+    symbols.into_iter().any(|symbol| device_function(symbol.as_ref()).is_some())
 }

@@ -23,7 +23,7 @@ use crate::types::Structs;
 const SOURCE: &str = include_str!("fill.grid");
 
 /// Whether a module whose launches are symbolic fills memory in a stream.
-pub fn fills(module: &Module) -> bool {
+pub(in crate::launch) fn fills(module: &Module) -> bool {
     let mut instructions = module.functions.iter().flat_map(|function| &function.instructions);
     instructions.any(|inst| is_fill(&inst.kind))
 }

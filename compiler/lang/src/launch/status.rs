@@ -1,19 +1,8 @@
-//! Launches through CUDA's device runtime.
+//! The part of lowering launches that all strategies share: what becomes of a launch's status.
 //!
-//! A launch becomes what nvcc makes of `<<<…>>>`, but for the error, which nvcc drops:
+//! A strategy gives the instructions that attempt a launch; the rest is added here:
 //! ```text
-//!   %0: *mut u8 = call extern @cudaGetParameterBufferV2(@kernel, grid, block, shared)
-//!   %1: bool = eq %0, zero *mut u8
-//!   branch %1, launch.null, launch.ok
-//! launch.ok:                                      ; one store for each parameter, at its offset
-//!   %2: *mut T = byte_offset %0, 16
-//!   store %2, argument
-//!   %3: i32 = call extern @cudaLaunchDeviceV2(%0, stream)
-//!   store $launch_status, %3
-//!   jump launch.end
-//! launch.null:
-//!   store $launch_status, 69i32
-//!   jump launch.end
+//!   …                                             ; the attempt, which stores the status
 //! launch.end:                                     ; what `try launch` gives
 //!   %4: i32 = load $launch_status
 //! ```
@@ -26,56 +15,58 @@
 //!   jump launch.next
 //! launch.next:
 //! ```
-//! Where launches are counted, `launch.ok` also adds `%3 == 0` to the count, without a branch.
-//!
-//! A kernel without parameters gets a buffer too, as with nvcc.
+//! Where launches are counted, the attempt also adds `status == 0` to the count, without a branch.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::LaunchOptions;
-use super::symbols::{
-    ERROR_LAUNCH_PENDING_COUNT_EXCEEDED, FILL_KERNEL, LAUNCHES_MADE, LOST_LAUNCH_RECORD,
-    NamedStream, RECORD_LOST_LAUNCH, RuntimeFunction,
-};
 use crate::builtins::{AtomicOp, Builtin, Scope};
 use crate::error::Result;
 use crate::ir::build::{BodyBuilder, Signature};
 use crate::ir::{
-    BinaryOp, Block, BlockId, Const, ExternId, Function, FunctionId, Global, GlobalId, Init, Inst,
-    InstId, InstKind, KernelId, Launch, Module, Operand, Parameter, Role, Slot, SlotId, Space,
-    Stream, Terminator, Unroll,
+    BinaryOp, Block, BlockId, Const, Function, FunctionId, Global, GlobalId, Init, Inst, InstId,
+    InstKind, Launch, Module, Operand, Parameter, Role, Slot, SlotId, Space, Terminator, Unroll,
 };
-use crate::layout::Layouts;
 use crate::source::{FileId, SourceMap, Span};
 use crate::types::{Scalar, Type};
 
-/// Lowers every launch of a module that has at least one.
-pub(super) fn lower(module: &mut Module, layouts: &Layouts, options: &LaunchOptions) -> Result<()> {
+/// The device global of four 32-bit words that plain launches that fail are counted in: see
+/// `gridlet_artifact::manifest::LostLaunchRecord`. It is there in every image of a program that launches
+/// or fills anything.
+pub const LOST_LAUNCH_RECORD: &str = "__gridlet_lost_launches";
+
+/// The device global, a `u64`, that counts the launches that succeeded. It is there only where launches are
+/// counted: see [`super::LaunchOptions::count_launches`].
+pub const LAUNCHES_MADE: &str = "__gridlet_launches_made";
+
+/// The function that writes to [`LOST_LAUNCH_RECORD`]. No name of the language has a dot in it.
+pub const RECORD_LOST_LAUNCH: &str = "gridlet.record_lost_launch";
+
+/// How a strategy attempts one launch.
+pub(super) trait Attempt: Sized {
+    /// How many blocks an attempt adds.
+    const BLOCKS: u32;
+
+    /// Writes an attempt from the open block on. Sets the status on every way, counts a success, closes the last block
+    /// and leaves none open; control goes on at `end`, the block after those that it adds.
+    fn attempt(&self, to: &mut Rewriter<'_, '_, Self>, launch: &Launch, span: Span, end: BlockId);
+}
+
+/// Replaces every launch of a module that has at least one, or that fills: adds the record of lost launches and, if
+/// `count_launches`, the count of those that succeed.
+pub(super) fn replace_launches(
+    module: &mut Module,
+    count_launches: bool,
+    attempt: &impl Attempt,
+) -> Result<()> {
     let mut export = |name: &str, ty| {
         let (space, init) = (Space::Device, Init::Zero);
         module.globals.push(Global { name: name.into(), space, ty, init, exported: true });
         GlobalId(module.globals.len() as u32 - 1)
     };
     let record = export(LOST_LAUNCH_RECORD, Type::Array(Box::new(Type::U32), 4));
-    let made = options.count_launches.then(|| export(LAUNCHES_MADE, Type::U64));
-    let fill = module.kernels.iter().position(|kernel| kernel.name == FILL_KERNEL);
-    let mut declare = |function| {
-        module.externs.push(options.symbols.declaration(function));
-        ExternId(module.externs.len() as u32 - 1)
-    };
-    let get_parameter_buffer = declare(RuntimeFunction::GetParameterBuffer);
-    let launch_device = declare(RuntimeFunction::LaunchDevice);
+    let made = count_launches.then(|| export(LAUNCHES_MADE, Type::U64));
     let record_lost_launch = FunctionId(module.functions.len() as u32);
-
-    let context = Context {
-        layouts,
-        sources: &module.sources,
-        get_parameter_buffer,
-        launch_device,
-        record_lost_launch,
-        made,
-        fill: fill.map(|at| KernelId(at as u32)),
-    };
+    let context = Context { attempt, sources: &module.sources, record_lost_launch, made };
     let mut any_plain = false;
     for function in &mut module.functions {
         let launches = function.instructions.iter().filter_map(|inst| match &inst.kind {
@@ -94,22 +85,18 @@ pub(super) fn lower(module: &mut Module, layouts: &Layouts, options: &LaunchOpti
     Ok(())
 }
 
-struct Context<'m> {
-    layouts: &'m Layouts,
-    sources: &'m SourceMap,
-    get_parameter_buffer: ExternId,
-    launch_device: ExternId,
+struct Context<'c, A> {
+    attempt: &'c A,
+    sources: &'c SourceMap,
     record_lost_launch: FunctionId,
     /// The count of launches, if they are counted.
     made: Option<GlobalId>,
-    /// The kernel whose launches are none of the program's, and not counted.
-    fill: Option<KernelId>,
 }
 
 /// Replaces the launches of one function. Instructions keep their ids: the one that was a launch becomes
 /// the load of the status in `launch.end`, so that the uses of a `try launch` need no change.
-struct Rewriter<'c, 'm, 'f> {
-    context: &'c Context<'m>,
+pub(super) struct Rewriter<'c, 'f, A> {
+    context: &'c Context<'c, A>,
     function: &'f mut Function,
     blocks: Vec<Block>,
     /// The instructions of the block that is being written.
@@ -121,8 +108,8 @@ struct Rewriter<'c, 'm, 'f> {
     status: Operand,
 }
 
-impl<'c, 'm, 'f> Rewriter<'c, 'm, 'f> {
-    fn new(context: &'c Context<'m>, function: &'f mut Function) -> Self {
+impl<'c, 'f, A: Attempt> Rewriter<'c, 'f, A> {
+    fn new(context: &'c Context<'c, A>, function: &'f mut Function) -> Self {
         let status = SlotId(function.slots.len() as u32);
         function.slots.push(Slot { name: "launch_status".into(), ty: Type::I32 });
         Rewriter {
@@ -140,7 +127,7 @@ impl<'c, 'm, 'f> Rewriter<'c, 'm, 'f> {
 
     fn rewrite(mut self) {
         let old = std::mem::take(&mut self.function.blocks);
-        // Where each old block will start: a launch puts three or five blocks behind the one it is in.
+        // Where each old block will start: a launch adds blocks behind the one it is in.
         let mut starts = Vec::with_capacity(old.len());
         let mut next = 0;
         for block in &old {
@@ -170,51 +157,18 @@ impl<'c, 'm, 'f> Rewriter<'c, 'm, 'f> {
 
     fn blocks_of(&self, id: InstId) -> u32 {
         match &self.function.instructions[id.index()].kind {
-            InstKind::Launch(launch) if launch.is_try => 3,
-            InstKind::Launch(_) => 5,
+            InstKind::Launch(launch) if launch.is_try => A::BLOCKS + 1,
+            InstKind::Launch(_) => A::BLOCKS + 3,
             _ => 0,
         }
     }
 
+    /// Replaces one launch.
     fn launch(&mut self, id: InstId, launch: &Launch) {
         let span = self.function.instructions[id.index()].span;
-        let byte_pointer = Type::pointer_mut(Type::Scalar(Scalar::U8));
-
-        let (grid, block) = (launch.grid.clone(), launch.block.clone());
-        let arguments = vec![Operand::Kernel(launch.kernel), grid, block, launch.shared.clone()];
-        let kind = InstKind::CallExtern { function: self.context.get_parameter_buffer, arguments };
-        let param_buffer = self.emit(kind, byte_pointer.clone(), span);
-        let null = Operand::Const(Const::Zero(byte_pointer));
-        let kind = InstKind::Binary(BinaryOp::Eq, param_buffer.clone(), null);
-        let is_null = self.emit(kind, Type::BOOL, span);
-        let [ok, null, end, lost, next] = [1, 2, 3, 4, 5].map(|at| self.block_after(at));
-        self.close(Terminator::Branch { condition: is_null, then: null, otherwise: ok });
-
-        self.open("launch.ok");
-        let layouts = self.context.layouts;
-        let slots = &layouts.parameters(launch.kernel).slots;
-        for (slot, argument) in slots.iter().zip(&launch.arguments) {
-            let kind = InstKind::ByteOffset { base: param_buffer.clone(), bytes: slot.offset };
-            let pointer = self.emit(kind, Type::pointer_mut(slot.ty.clone()), span);
-            self.store(pointer, argument.clone(), span);
-        }
-        let stream = self.stream(&launch.stream, span);
-        let arguments = vec![param_buffer, stream];
-        let kind = InstKind::CallExtern { function: self.context.launch_device, arguments };
-        let launched = self.emit(kind, Type::I32, span);
-        self.store(self.status.clone(), launched.clone(), span);
-        if let Some(made) = self.context.made
-            && self.context.fill != Some(launch.kernel)
-        {
-            self.count(made, launched, span);
-        }
-        self.close(Terminator::Jump(end));
-
-        self.open("launch.null");
-        let error = i128::from(ERROR_LAUNCH_PENDING_COUNT_EXCEEDED);
-        let error = Operand::Const(Const::Int(Scalar::I32, error));
-        self.store(self.status.clone(), error, span);
-        self.close(Terminator::Jump(end));
+        let [end, lost, next] = [1, 2, 3].map(|at| self.block_after(A::BLOCKS + at));
+        let attempt = self.context.attempt;
+        attempt.attempt(self, launch, span, end);
 
         self.open("launch.end");
         let load = InstKind::Load(self.status.clone());
@@ -241,7 +195,14 @@ impl<'c, 'm, 'f> Rewriter<'c, 'm, 'f> {
         self.open("launch.next");
     }
 
-    fn count(&mut self, made: GlobalId, status: Operand, span: Span) {
+    /// Stores the status of the launch, which `try launch` gives.
+    pub(super) fn set_status(&mut self, status: Operand, span: Span) {
+        self.store(self.status.clone(), status, span);
+    }
+
+    /// Adds 1 to the count of launches if `status` is 0, where launches are counted.
+    pub(super) fn count(&mut self, status: Operand, span: Span) {
+        let Some(made) = self.context.made else { return };
         let success = Operand::Const(Const::Int(Scalar::I32, 0));
         let succeeded = InstKind::Binary(BinaryOp::Eq, status, success);
         let succeeded = self.emit(succeeded, Type::BOOL, span);
@@ -254,36 +215,25 @@ impl<'c, 'm, 'f> Rewriter<'c, 'm, 'f> {
         self.emit(add, Type::U64, span);
     }
 
-    /// The handle of a stream. A stream is a pointer to the device runtime: the NULL stream is the null
-    /// pointer, the other named ones are numbers.
-    fn stream(&mut self, stream: &Stream, span: Span) -> Operand {
-        let named = match stream {
-            Stream::Value(stream) => return stream.clone(),
-            Stream::Default => return Operand::Const(Const::Zero(Type::Stream)),
-            Stream::Tail => NamedStream::TailLaunch,
-            Stream::FireAndForget => NamedStream::FireAndForget,
-        };
-        let handle = Operand::Const(Const::Int(Scalar::U64, i128::from(named.handle())));
-        self.emit(InstKind::Cast(handle), Type::Stream, span)
-    }
-
-    fn emit(&mut self, kind: InstKind, ty: Type, span: Span) -> Operand {
+    /// Appends an instruction to the open block.
+    pub(super) fn emit(&mut self, kind: InstKind, ty: Type, span: Span) -> Operand {
         let id = InstId(self.function.instructions.len() as u32);
         self.function.instructions.push(Inst { kind, ty, span });
         self.open.push(id);
         Operand::Inst(id)
     }
 
-    fn store(&mut self, pointer: Operand, value: Operand, span: Span) {
+    pub(super) fn store(&mut self, pointer: Operand, value: Operand, span: Span) {
         self.emit(InstKind::Store { pointer, value }, Type::Unit, span);
     }
 
-    /// The block that comes `count` blocks after the one that is being written.
-    fn block_after(&self, count: u32) -> BlockId {
+    /// The block that comes `count` blocks after the open one.
+    pub(super) fn block_after(&self, count: u32) -> BlockId {
         BlockId(self.blocks.len() as u32 + count)
     }
 
-    fn close(&mut self, terminator: Terminator) {
+    /// Ends the open block.
+    pub(super) fn close(&mut self, terminator: Terminator) {
         let name = std::mem::take(&mut self.open_name);
         let instructions = std::mem::take(&mut self.open);
         let unroll = self.open_unroll.take();
@@ -291,7 +241,7 @@ impl<'c, 'm, 'f> Rewriter<'c, 'm, 'f> {
     }
 
     /// Starts a block, with a number behind its name if the name is taken.
-    fn open(&mut self, name: &'static str) {
+    pub(super) fn open(&mut self, name: &'static str) {
         let number = self.numbers.entry(name).or_default();
         loop {
             *number += 1;

@@ -38,7 +38,7 @@ pub(super) fn take_turns(module: &mut Module) -> Result<()> {
     if !launches_into_tail(module) {
         return Ok(());
     }
-    let may_launch = super::may_launch(module);
+    let may_launch = crate::launch::may_launch(module);
     module.globals.push(Global {
         name: TURN.into(),
         space: Space::Shared,

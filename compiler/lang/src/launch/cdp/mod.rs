@@ -1,0 +1,93 @@
+//! The strategy `cdp`: launches through CUDA's device runtime.
+//!
+//! `launches.rs` makes calls of launches, `runtime.rs` of the other operations of the device runtime; only `symbols.rs`
+//! spells the names and signatures. Two passes before them go round faults of the device runtime on GPUs: `fill.rs` makes
+//! `memset_async` a launch of the kernel in `fill.grid`, `turns.rs` lets the threads of a block launch in turns, in
+//! programs with tail launches.
+
+mod fill;
+mod launches;
+mod runtime;
+pub mod symbols;
+mod turns;
+
+use crate::arch::CudaArch;
+use crate::error::Result;
+use crate::ir::verify::verify;
+use crate::ir::{InstKind, Module};
+use crate::layout::{Layouts, compute_layouts};
+pub(super) use fill::fills;
+use symbols::DeviceRuntimeAbi;
+
+/// What the strategy is told of the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Which symbols the device runtime has.
+    pub symbols: DeviceRuntimeAbi,
+    /// Whether `memset_async` launches a kernel, [`symbols::FILL_KERNEL`], and does not call the device runtime's
+    /// `cudaMemsetAsync`, which writes zeros whatever the value.
+    pub fill_by_kernel: bool,
+    /// Whether the threads of a block launch in turns, in programs that launch into the tail stream: CUDA's device
+    /// runtime hangs otherwise.
+    pub turns: bool,
+}
+
+impl Options {
+    /// For the CPU device, whose device runtime has none of the faults.
+    pub const CPU: Options =
+        Options { symbols: DeviceRuntimeAbi::Public, fill_by_kernel: false, turns: false };
+
+    /// For a GPU.
+    pub fn for_arch(arch: CudaArch) -> Self {
+        Options { symbols: DeviceRuntimeAbi::for_arch(arch), fill_by_kernel: true, turns: true }
+    }
+}
+
+/// Replaces launches and the other operations of the device runtime.
+pub(super) fn lower(
+    module: &mut Module,
+    layouts: &Layouts,
+    options: Options,
+    count_launches: bool,
+) -> Result<()> {
+    if options.fill_by_kernel && fills(module) {
+        fill::fill_by_kernel(module)?;
+        verify(module)?;
+        let layouts = compute_layouts(module)?;
+        lower_launches(module, &layouts, options, count_launches)?;
+    } else if makes_grids(module) {
+        lower_launches(module, layouts, options, count_launches)?;
+    }
+    runtime::lower(module, options.symbols);
+    Ok(())
+}
+
+fn lower_launches(
+    module: &mut Module,
+    layouts: &Layouts,
+    options: Options,
+    count_launches: bool,
+) -> Result<()> {
+    if options.turns {
+        turns::take_turns(module)?;
+    }
+    launches::lower(module, layouts, options.symbols, count_launches)
+}
+
+/// Whether a module whose launches are symbolic makes grids, of its own kernels or, where fills are launches, of another.
+pub(super) fn makes_grids(module: &Module) -> bool {
+    super::launches(module) || fills(module)
+}
+
+/// Whether a module whose launches are symbolic calls the device runtime, for launches or otherwise.
+pub(super) fn needs_device_runtime(module: &Module) -> bool {
+    let mut instructions = module.functions.iter().flat_map(|function| &function.instructions);
+    let needs = |kind: &InstKind| match kind {
+        InstKind::Builtin { builtin, .. } => runtime::function(*builtin).is_some(),
+        kind => matches!(kind, InstKind::Launch(_)),
+    };
+    instructions.any(|inst| needs(&inst.kind))
+}
+
+#[cfg(test)]
+mod tests;

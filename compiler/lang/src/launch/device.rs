@@ -1,5 +1,6 @@
-//! Functions that lowered code calls and the device provides: on GPUs a library that images are linked with, on the CPU
-//! the device itself. All that codegen needs to know of them is here, so that codegen knows no launch strategy.
+//! Functions that lowered code calls and the device provides: on GPUs in a library that images are linked with, on the
+//! CPU in the CPU device itself. Codegen takes everything it needs to know about them from here, so that it knows no
+//! launch strategy.
 
 use gridlet_artifact::cpu::abi::Callback;
 

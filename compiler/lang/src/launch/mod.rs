@@ -1,9 +1,9 @@
-//! How launches are lowered: from symbolic [`InstKind::Launch`]es to calls that the device can make.
-//! So are the other operations of the device runtime, and operations of warps and blocks that the target lacks.
+//! The launch stage: replaces symbolic [`InstKind::Launch`]es, the other operations of the device runtime, and
+//! operations of warps and blocks that the target lacks by code that the device can run.
 //!
-//! The stage is IR to IR. Each strategy is a folder of its own, which knows the names and signatures that it calls;
-//! [`Lowering`] and the functions here choose among them. `status` has what all strategies do with a launch's status,
-//! `statistics` the wrappers of instrumented builds.
+//! The stage is IR to IR. Each launch strategy is a folder, and only that folder spells the functions that its code
+//! calls; the `match`es here choose among the strategies. `status` holds the handling of a launch's status, which all
+//! strategies share, `statistics` the wrappers of instrumented builds.
 
 pub mod cdp;
 mod device;
@@ -21,34 +21,33 @@ pub use device::{CpuArgument, CpuCall, DeviceFunction};
 pub use statistics::{STATISTICS, instrument};
 pub use status::{LAUNCHES_MADE, LOST_LAUNCH_RECORD, RECORD_LOST_LAUNCH};
 
-/// A strategy, with what it is told of the target.
+/// A strategy with its options for one target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lowering {
     /// [`LaunchStrategy::Cdp`].
     Cdp(cdp::Options),
 }
 
-/// What the launch stage is told.
+/// The options of the launch stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchOptions {
     /// How launches are lowered.
     pub lowering: Lowering,
     /// Whether every launch that succeeds adds 1 to [`LAUNCHES_MADE`]. Fills are not counted.
     pub count_launches: bool,
-    /// What the target does in one instruction; the rest becomes functions.
+    /// The operations that are single instructions on the target; all others become calls of functions.
     pub instructions: Instructions,
 }
 
 impl LaunchOptions {
-    /// How launches are lowered for the CPU device, which has CUDA's device runtime in software, whatever the strategy
-    /// on GPUs.
+    /// For the CPU device, which implements CUDA's device runtime in software, whatever the strategy on GPUs.
     pub const CPU: LaunchOptions = LaunchOptions {
         lowering: Lowering::Cdp(cdp::Options::CPU),
         count_launches: false,
         instructions: Instructions::NONE,
     };
 
-    /// The ordinary way to launch on an architecture.
+    /// The usual options of a strategy for an architecture.
     pub fn for_arch(strategy: LaunchStrategy, arch: CudaArch) -> Self {
         LaunchOptions {
             lowering: match strategy {
@@ -62,8 +61,8 @@ impl LaunchOptions {
 
 /// Replaces every launch in a module. A module without launches only becomes [`Module::lowered`].
 ///
-/// A plain launch that fails is counted in the record that the host reads: see [`LOST_LAUNCH_RECORD`]. A strategy may add
-/// kernels: see [`adds_kernels`].
+/// A plain launch that fails is recorded for the host: see [`LOST_LAUNCH_RECORD`]. A strategy may add kernels: see
+/// [`adds_kernels`].
 ///
 /// # Errors
 /// [`Error::Internal`] if the module is lowered already, breaks the rules of [`crate::ir`], or has other
@@ -86,23 +85,23 @@ pub fn lower(module: &Module, layouts: &Layouts, options: &LaunchOptions) -> Res
     Ok(lowered)
 }
 
-/// Whether a module whose launches are symbolic makes grids, of its own kernels or of others that the strategy adds:
-/// whether its images have a [`LOST_LAUNCH_RECORD`], the same on every target.
+/// Whether a module whose launches are symbolic creates grids of its own kernels or of kernels that the strategy adds.
+/// If so, its images have a [`LOST_LAUNCH_RECORD`], on every target.
 pub fn makes_grids(module: &Module, strategy: LaunchStrategy) -> bool {
     match strategy {
         LaunchStrategy::Cdp => cdp::makes_grids(module),
     }
 }
 
-/// Whether the strategy adds kernels to a module whose launches are symbolic: kernels that manifests, `gridlet layout` and
-/// statistics leave out.
+/// Whether the strategy adds kernels to a module whose launches are symbolic. Manifests, `gridlet layout` and statistics
+/// leave such kernels out.
 pub fn adds_kernels(module: &Module, strategy: LaunchStrategy) -> bool {
     match strategy {
         LaunchStrategy::Cdp => cdp::fills(module),
     }
 }
 
-/// Whether images for GPUs of a module whose launches are symbolic are linked with CUDA's device runtime,
+/// Whether GPU images of a module whose launches are symbolic must be linked with CUDA's device runtime,
 /// `libcudadevrt.a`.
 pub fn needs_device_runtime(module: &Module, strategy: LaunchStrategy) -> bool {
     match strategy {
@@ -110,15 +109,15 @@ pub fn needs_device_runtime(module: &Module, strategy: LaunchStrategy) -> bool {
     }
 }
 
-/// The device function that a symbol of lowered code means; `None` if no strategy calls one of that name.
+/// The device function with that symbol; `None` if no strategy calls one of that name.
 pub fn device_function(symbol: &str) -> Option<DeviceFunction> {
     LaunchStrategy::ALL.into_iter().find_map(|strategy| match strategy {
         LaunchStrategy::Cdp => cdp::symbols::device_function(symbol),
     })
 }
 
-/// The parameters of functions that some strategy calls which typed-pointer LLVM declares as pointers to a named struct:
-/// symbol, parameter from 0, name of the struct. All other pointers are to bytes.
+/// The parameters of device functions that are pointers to a named struct where LLVM's pointers are typed: symbol of the
+/// function, index of the parameter, name of the struct. All other pointers point to bytes.
 pub fn struct_pointers() -> Vec<(String, u32, &'static str)> {
     let of = |strategy| match strategy {
         LaunchStrategy::Cdp => cdp::symbols::struct_pointers(),
@@ -126,7 +125,7 @@ pub fn struct_pointers() -> Vec<(String, u32, &'static str)> {
     LaunchStrategy::ALL.into_iter().flat_map(of).collect()
 }
 
-/// For each function, whether it or one that it calls launches; entries are left as they are.
+/// For each function, whether it or a function that it calls launches; false for entries.
 fn may_launch(module: &Module) -> Vec<bool> {
     let launches = |id| {
         let instructions = &module.function(id).instructions;
@@ -136,7 +135,7 @@ fn may_launch(module: &Module) -> Vec<bool> {
     may.map(|(may, function)| may && !matches!(function.role, Role::Entry(_))).collect()
 }
 
-/// Whether a module whose launches are symbolic has any.
+/// Whether a module whose launches are symbolic has any launches.
 pub fn launches(module: &Module) -> bool {
     let mut instructions = module.functions.iter().flat_map(|function| &function.instructions);
     instructions.any(|inst| matches!(inst.kind, InstKind::Launch(_)))

@@ -1,17 +1,17 @@
-//! Instrumented builds: programs that note how deep their launches nest and which SMs run their grids.
+//! Instrumented builds: programs that record how deep their launches nest and which SMs run their grids.
 //!
-//! The pass runs before the layout pass, and works by wrappers alone:
+//! The pass runs before the layout pass and only adds wrappers:
 //! ```text
-//! kernel k(p)                    what the host launches: k.body notes the block and calls gridlet.work.k(geometry, p, 0)
-//! kernel gridlet.nested.k(p, d)  what kernels launch:    its body notes the block and calls gridlet.work.k(geometry, p, d)
+//! kernel k(p)                    launched by the host:  k.body records the block and calls gridlet.work.k(geometry, p, 0)
+//! kernel gridlet.nested.k(p, d)  launched by kernels:   its body records the block and calls gridlet.work.k(geometry, p, d)
 //! ```
-//! The depth of a grid is a parameter behind the kernel's own, so that it travels with the launch, and an argument of
-//! every function that may launch: a launch passes one more. Where the layout pass finds no room for it within the
-//! 4,096 bytes of a parameter buffer, `gridlet.nested.k(p)` counts on from 1 and marks the depth as a lower bound.
+//! The depth of a grid is a parameter after the kernel's own, so that it travels with the launch, and an argument of
+//! every function that may launch; a launch passes the depth plus one. If the parameter would not fit the 4,096 bytes
+//! of a parameter buffer, `gridlet.nested.k(p)` starts again from 1 and marks the depth as a lower bound.
 //!
-//! A block notes itself in the array [`STATISTICS`], whose words `gridlet_artifact::manifest::Statistics` describes, by
-//! its first thread. So a launch that is lost notes nothing. A grid that other CUDA code launches by the kernel's own
-//! name counts as one of the host.
+//! The first thread of each block writes to the array [`STATISTICS`]; `gridlet_artifact::manifest::Statistics` describes
+//! its words. A lost launch therefore records nothing. A grid that other CUDA code launches by the kernel's own name
+//! counts as launched by the host.
 
 use gridlet_artifact::manifest::{DEPTH_WORDS, STATISTICS_SMS, statistics_words};
 
@@ -27,20 +27,20 @@ use crate::layout::{MAX_PARAMETER_BYTES, buffer_layout};
 use crate::source::{FileId, Span};
 use crate::types::{Scalar, Type};
 
-/// The device global, an array of `u32`, in which blocks note how deep launches nest and which SMs run them. It is there
-/// only in instrumented builds: see [`super::instrument`].
+/// The device global, an array of `u32`, in which blocks record how deep launches nest and which SMs run them. Only
+/// instrumented builds have it: see [`super::instrument`].
 pub const STATISTICS: &str = "__gridlet_statistics";
 
 /// The function that writes to [`STATISTICS`]. No name of the language has a dot in it.
 const NOTE_BLOCK: &str = "gridlet.note_block";
 
-/// Set in a depth that is only a lower bound.
+/// The bit that marks a depth as a lower bound.
 const AT_LEAST: u32 = 1 << 31;
 
 /// The name of the hidden parameter. No name of the language has a dot in it.
 const DEPTH: &str = "launch.depth";
 
-/// The program with the wrappers that note blocks. Its launches must be symbolic still.
+/// Adds the wrappers that record blocks to a program, whose launches must still be symbolic.
 ///
 /// # Errors
 /// [`Error::Internal`] if the launches are lowered already, or the module breaks the rules of [`crate::ir`].
@@ -81,7 +81,7 @@ pub fn instrument(module: &Module) -> Result<Module> {
     Ok(out)
 }
 
-/// The kernel that launches of another go to.
+/// The kernel that replaces another in launches.
 #[derive(Clone, Copy)]
 struct Nested {
     id: KernelId,
@@ -89,7 +89,7 @@ struct Nested {
     has_depth: bool,
 }
 
-/// For each kernel, what its launches go to; `None` if there are none.
+/// For each kernel, the kernel that replaces it in launches; `None` if nothing launches it.
 fn nested_kernels(module: &Module) -> Vec<Option<Nested>> {
     let mut nested = vec![None; module.kernels.len()];
     let mut next = module.kernels.len() as u32;
@@ -97,7 +97,7 @@ fn nested_kernels(module: &Module) -> Vec<Option<Nested>> {
         let InstKind::Launch(launch) = &inst.kind else { continue };
         nested[launch.kernel.index()] = Some(Nested { id: KernelId(0), has_depth: false });
     }
-    // In the order of the source, not of the launches.
+    // In source order, not in the order of the launches.
     for (kernel, nested) in module.kernels.iter().zip(&mut nested) {
         if let Some(nested) = nested {
             let types = kernel.parameters.iter().map(|parameter| &parameter.ty);
@@ -118,7 +118,7 @@ fn number(value: u32) -> Operand {
     Operand::Const(Const::Int(Scalar::U32, i128::from(value)))
 }
 
-/// Gives a function the depth as its last parameter, and its launches and calls what they pass on.
+/// Adds the depth as a function's last parameter, and passes it on in its launches and calls.
 fn pass_depth(function: &mut Function, nested: &[Option<Nested>], passes_depth: &[bool]) {
     let depth = Operand::Parameter(function.parameters.len() as u32);
     function.parameters.push(depth_parameter());
@@ -155,7 +155,7 @@ fn pass_depth(function: &mut Function, nested: &[Option<Nested>], passes_depth: 
     }
 }
 
-/// Puts a body that notes the block between a kernel's entry and its work.
+/// Inserts a body that records the block between a kernel's entry and its work.
 fn wrap_kernel(
     module: &mut Module,
     id: KernelId,
@@ -190,7 +190,7 @@ fn wrap_kernel(
     Ok(())
 }
 
-/// Adds the kernel that launches of `original`, as it was, go to.
+/// Adds the kernel that replaces `original` in launches; `original` is the kernel before it was wrapped.
 fn add_nested(
     module: &mut Module,
     original: &Kernel,
@@ -198,7 +198,7 @@ fn add_nested(
     note: FunctionId,
     passes_depth: &[bool],
 ) -> Result<()> {
-    // What was its body has become its work.
+    // `wrap_kernel` has made its body the work.
     let work = original.body;
     let mut kernel = original.clone();
     let own = kernel.parameters.len();
@@ -225,18 +225,18 @@ fn add_nested(
     Ok(())
 }
 
-/// What a body does that only notes its block and calls the function with the work.
+/// A body that only records its block and calls the function with the work.
 struct Wrapper {
     note: FunctionId,
     work: FunctionId,
-    /// The first word of the SMs that it counts to.
+    /// The first word of the SM bits that it sets.
     first_word: u32,
     depth: Operand,
     passes_depth: bool,
 }
 
 impl Wrapper {
-    /// The body, which passes on the first `own` of the kernel's parameters.
+    /// Builds the body, which passes on the first `own` of the kernel's parameters.
     fn body(self, name: String, id: KernelId, kernel: &Kernel, own: usize) -> Result<Function> {
         let span = kernel.span;
         let geometry = Operand::Parameter(0);
@@ -261,8 +261,8 @@ impl Wrapper {
     }
 }
 
-/// `gridlet.note_block(geometry, first_word: u32, depth: u32)`: the block's first thread notes its SM, from a word on,
-/// and how deep its grid is.
+/// `gridlet.note_block(geometry, first_word: u32, depth: u32)`: the block's first thread records its SM, in bits from
+/// `first_word` on, and the depth of its grid.
 fn build_note_block(statistics: GlobalId) -> Result<Function> {
     let span = Span::new(FileId(0), 0..0);
     let mut body = BodyBuilder::new();
@@ -294,7 +294,7 @@ fn build_note_block(statistics: GlobalId) -> Result<Function> {
         body.emit(kind, Type::pointer_mut(Type::U32), span)
     };
     let sm = builtin(&mut body, Builtin::SmId, vec![]);
-    // A device with more SMs would write beyond the array.
+    // On a device with more SMs, the write would be out of bounds.
     let is_known = InstKind::Binary(BinaryOp::Lt, sm.clone(), number(STATISTICS_SMS));
     let is_known = body.emit(is_known, Type::BOOL, span);
     let sm = InstKind::Select(is_known, sm, number(STATISTICS_SMS - 1));

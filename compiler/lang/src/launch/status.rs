@@ -1,9 +1,9 @@
-//! The part of lowering launches that all strategies share: what becomes of a launch's status.
+//! The part of lowering launches that all strategies share: the handling of a launch's status.
 //!
-//! A strategy gives the instructions that attempt a launch; the rest is added here:
+//! A strategy emits the instructions that attempt a launch; this module adds the rest:
 //! ```text
 //!   …                                             ; the attempt, which stores the status
-//! launch.end:                                     ; what `try launch` gives
+//! launch.end:                                     ; the value of `try launch`
 //!   %4: i32 = load $launch_status
 //! ```
 //! and, unless the program asked for the status:
@@ -29,13 +29,12 @@ use crate::ir::{
 use crate::source::{FileId, SourceMap, Span};
 use crate::types::{Scalar, Type};
 
-/// The device global of four 32-bit words that plain launches that fail are counted in: see
-/// `gridlet_artifact::manifest::LostLaunchRecord`. It is there in every image of a program that launches
-/// or fills anything.
+/// The device global of four 32-bit words that records plain launches that fail: see
+/// `gridlet_artifact::manifest::LostLaunchRecord`. Every image of a program that launches or fills has it.
 pub const LOST_LAUNCH_RECORD: &str = "__gridlet_lost_launches";
 
-/// The device global, a `u64`, that counts the launches that succeeded. It is there only where launches are
-/// counted: see [`super::LaunchOptions::count_launches`].
+/// The device global, a `u64`, that counts the launches that succeeded. Only images that count launches have it: see
+/// [`super::LaunchOptions::count_launches`].
 pub const LAUNCHES_MADE: &str = "__gridlet_launches_made";
 
 /// The function that writes to [`LOST_LAUNCH_RECORD`]. No name of the language has a dot in it.
@@ -46,13 +45,13 @@ pub(super) trait Attempt: Sized {
     /// How many blocks an attempt adds.
     const BLOCKS: u32;
 
-    /// Writes an attempt from the open block on. Sets the status on every way, counts a success, closes the last block
-    /// and leaves none open; control goes on at `end`, the block after those that it adds.
+    /// Emits an attempt, starting in the open block: sets the status on every path, counts a success, and jumps to `end`,
+    /// the first block after those that it adds. Closes every block.
     fn attempt(&self, to: &mut Rewriter<'_, '_, Self>, launch: &Launch, span: Span, end: BlockId);
 }
 
-/// Replaces every launch of a module that has at least one, or that fills: adds the record of lost launches and, if
-/// `count_launches`, the count of those that succeed.
+/// Replaces every launch of a module. Adds the record of lost launches and, with `count_launches`, the count of those that
+/// succeed.
 pub(super) fn replace_launches(
     module: &mut Module,
     count_launches: bool,
@@ -93,13 +92,13 @@ struct Context<'c, A> {
     made: Option<GlobalId>,
 }
 
-/// Replaces the launches of one function. Instructions keep their ids: the one that was a launch becomes
-/// the load of the status in `launch.end`, so that the uses of a `try launch` need no change.
+/// Replaces the launches of one function. Instructions keep their ids: a launch becomes the load of its status in
+/// `launch.end`, so uses of a `try launch` stay valid.
 pub(super) struct Rewriter<'c, 'f, A> {
     context: &'c Context<'c, A>,
     function: &'f mut Function,
     blocks: Vec<Block>,
-    /// The instructions of the block that is being written.
+    /// The instructions of the open block.
     open: Vec<InstId>,
     open_name: String,
     open_unroll: Option<Unroll>,
@@ -127,7 +126,7 @@ impl<'c, 'f, A: Attempt> Rewriter<'c, 'f, A> {
 
     fn rewrite(mut self) {
         let old = std::mem::take(&mut self.function.blocks);
-        // Where each old block will start: a launch adds blocks behind the one it is in.
+        // The new index of each old block: a launch adds blocks after its own.
         let mut starts = Vec::with_capacity(old.len());
         let mut next = 0;
         for block in &old {
@@ -195,12 +194,12 @@ impl<'c, 'f, A: Attempt> Rewriter<'c, 'f, A> {
         self.open("launch.next");
     }
 
-    /// Stores the status of the launch, which `try launch` gives.
+    /// Stores the status of the launch.
     pub(super) fn set_status(&mut self, status: Operand, span: Span) {
         self.store(self.status.clone(), status, span);
     }
 
-    /// Adds 1 to the count of launches if `status` is 0, where launches are counted.
+    /// Adds 1 to the count of launches if `status` is 0; emits nothing in builds that do not count them.
     pub(super) fn count(&mut self, status: Operand, span: Span) {
         let Some(made) = self.context.made else { return };
         let success = Operand::Const(Const::Int(Scalar::I32, 0));
@@ -227,7 +226,7 @@ impl<'c, 'f, A: Attempt> Rewriter<'c, 'f, A> {
         self.emit(InstKind::Store { pointer, value }, Type::Unit, span);
     }
 
-    /// The block that comes `count` blocks after the open one.
+    /// The block `count` positions after the open one.
     pub(super) fn block_after(&self, count: u32) -> BlockId {
         BlockId(self.blocks.len() as u32 + count)
     }
@@ -240,7 +239,7 @@ impl<'c, 'f, A: Attempt> Rewriter<'c, 'f, A> {
         self.blocks.push(Block { name, instructions, terminator, unroll });
     }
 
-    /// Starts a block, with a number behind its name if the name is taken.
+    /// Starts a block, with a number after its name if the name is taken.
     pub(super) fn open(&mut self, name: &'static str) {
         let number = self.numbers.entry(name).or_default();
         loop {
@@ -254,8 +253,8 @@ impl<'c, 'f, A: Attempt> Rewriter<'c, 'f, A> {
     }
 }
 
-/// `gridlet.record_lost_launch(error: i32, file: u32, line: u32)`: counts a lost launch, and keeps what is
-/// known of the first.
+/// `gridlet.record_lost_launch(error: i32, file: u32, line: u32)`: counts a lost launch, and records error and position of
+/// the first.
 fn build_record_lost_launch(record: GlobalId) -> Result<Function> {
     let span = Span::new(FileId(0), 0..0);
     let number = |value: i128| Operand::Const(Const::Int(Scalar::U32, value));

@@ -1,13 +1,13 @@
-//! `memset_async` on GPUs: a kernel instead of the device runtime's `cudaMemsetAsync`, which ignores its value
-//! and writes zeros (seen on an H200 with driver 580.159.04, of code by nvcc 13.0 too).
+//! `memset_async` on GPUs: a kernel replaces the device runtime's `cudaMemsetAsync`, which ignores its value
+//! and writes zeros (seen on an H200 with driver 580.159.04, also with code compiled by nvcc 13.0).
 //!
-//! It runs before launches are lowered. `fill.grid` holds the kernel, and the function that launches it into
+//! The pass runs before launches are lowered. `fill.grid` holds the kernel and the function that launches it into
 //! the stream, so that a fill keeps its place in the stream:
 //! ```text
 //! kernel __gridlet_fill(to, value, bytes)
-//! gridlet.fill_async(to, value, bytes, stream) -> i32      ; what each `memset_async` becomes a call of
+//! gridlet.fill_async(to, value, bytes, stream) -> i32      ; replaces each `memset_async`
 //! ```
-//! The kernel is not one of the program: manifests, `gridlet layout` and statistics leave it out.
+//! The kernel does not belong to the program: manifests, `gridlet layout` and statistics leave it out.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ fn is_fill(kind: &InstKind) -> bool {
     matches!(kind, InstKind::Builtin { builtin: Builtin::MemsetAsync, .. })
 }
 
-/// Makes launches of a kernel of the fills of a module that has at least one.
+/// Turns the fills of a module that has at least one into launches of a kernel.
 pub(super) fn fill_by_kernel(module: &mut Module) -> Result<()> {
     let own = module.functions.len();
     let fill_async = add(module)?;
@@ -48,14 +48,14 @@ pub(super) fn fill_by_kernel(module: &mut Module) -> Result<()> {
     Ok(())
 }
 
-/// Adds what `fill.grid` defines to a module, and gives the function that is called.
+/// Adds the contents of `fill.grid` to a module, and returns the function to call.
 fn add(module: &mut Module) -> Result<FunctionId> {
     let mut sources = SourceMap::default();
     sources.add("fill.grid", SOURCE);
     let (program, _) = parse_and_check(&sources);
     let program = program.ok_or_else(|| Error::internal("launch", "fill.grid has errors"))?;
     let added = build_ir(&program, Arc::new(sources))?;
-    // What follows moves functions and kernels only.
+    // The code below moves only functions and kernels.
     let structs = added.structs.len() - Structs::new().len();
     if structs + added.globals.len() + added.externs.len() > 0 {
         return Err(Error::internal("launch", "fill.grid has more than functions"));

@@ -1,6 +1,6 @@
 //! Launches through CUDA's device runtime.
 //!
-//! A launch becomes what nvcc makes of `<<<…>>>`, but for the error, which nvcc drops:
+//! A launch becomes the same calls as nvcc's code for `<<<…>>>`, and keeps the error, which nvcc drops:
 //! ```text
 //!   %0: *mut u8 = call extern @cudaGetParameterBufferV2(@kernel, grid, block, shared)
 //!   %1: bool = eq %0, zero *mut u8
@@ -15,9 +15,9 @@
 //!   store $launch_status, 69i32
 //!   jump launch.end
 //! ```
-//! and [`status`](super::super::status) goes on from `launch.end`.
+//! `launch/status.rs` adds the code from `launch.end` on.
 //!
-//! A kernel without parameters gets a buffer too, as with nvcc.
+//! As with nvcc, a kernel without parameters gets a buffer too.
 
 use super::symbols::{
     DeviceRuntimeAbi, ERROR_LAUNCH_PENDING_COUNT_EXCEEDED, FILL_KERNEL, NamedStream,
@@ -33,7 +33,7 @@ use crate::layout::Layouts;
 use crate::source::Span;
 use crate::types::{Scalar, Type};
 
-/// Lowers every launch of a module that has at least one, or that fills.
+/// Lowers every launch of a module that launches or fills.
 pub(super) fn lower(
     module: &mut Module,
     layouts: &Layouts,
@@ -58,7 +58,7 @@ struct DeviceRuntimeLaunch<'m> {
     layouts: &'m Layouts,
     get_parameter_buffer: ExternId,
     launch_device: ExternId,
-    /// The kernel whose launches are none of the program's, and not counted.
+    /// The kernel that fills. Its launches are not counted: they are not the program's.
     fill: Option<KernelId>,
 }
 
@@ -101,8 +101,8 @@ impl Attempt for DeviceRuntimeLaunch<'_> {
     }
 }
 
-/// The handle of a stream. A stream is a pointer to the device runtime: the NULL stream is the null pointer, the other
-/// named ones are numbers.
+/// The handle of a stream. To the device runtime a stream is a pointer: null for the default stream, a small number for
+/// the other named streams.
 fn stream_handle<A: Attempt>(to: &mut Rewriter<'_, '_, A>, stream: &Stream, span: Span) -> Operand {
     let named = match stream {
         Stream::Value(stream) => return stream.clone(),

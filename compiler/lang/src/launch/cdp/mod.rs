@@ -1,9 +1,9 @@
 //! The strategy `cdp`: launches through CUDA's device runtime.
 //!
-//! `launches.rs` makes calls of launches, `runtime.rs` of the other operations of the device runtime; only `symbols.rs`
-//! spells the names and signatures. Two passes before them go round faults of the device runtime on GPUs: `fill.rs` makes
-//! `memset_async` a launch of the kernel in `fill.grid`, `turns.rs` lets the threads of a block launch in turns, in
-//! programs with tail launches.
+//! `launches.rs` replaces launches by calls, `runtime.rs` the other operations of the device runtime; only `symbols.rs`
+//! spells the names and signatures. Before them, two passes work around bugs of the device runtime on GPUs: `fill.rs`
+//! turns `memset_async` into a launch of the kernel in `fill.grid`, and `turns.rs` makes the threads of a block launch in
+//! turns, in programs with tail launches.
 
 mod fill;
 mod launches;
@@ -19,21 +19,21 @@ use crate::layout::{Layouts, compute_layouts};
 pub(super) use fill::fills;
 use symbols::DeviceRuntimeAbi;
 
-/// What the strategy is told of the target.
+/// The strategy's options for one target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Which symbols the device runtime has.
+    /// The symbols of the device runtime.
     pub symbols: DeviceRuntimeAbi,
-    /// Whether `memset_async` launches a kernel, [`symbols::FILL_KERNEL`], and does not call the device runtime's
+    /// Whether `memset_async` launches a kernel, [`symbols::FILL_KERNEL`], instead of calling the device runtime's
     /// `cudaMemsetAsync`, which writes zeros whatever the value.
     pub fill_by_kernel: bool,
-    /// Whether the threads of a block launch in turns, in programs that launch into the tail stream: CUDA's device
-    /// runtime hangs otherwise.
+    /// Whether the threads of a block launch in turns, in programs that launch into the tail stream. Without turns,
+    /// CUDA's device runtime hangs.
     pub turns: bool,
 }
 
 impl Options {
-    /// For the CPU device, whose device runtime has none of the faults.
+    /// For the CPU device, whose device runtime has none of the bugs.
     pub const CPU: Options =
         Options { symbols: DeviceRuntimeAbi::Public, fill_by_kernel: false, turns: false };
 
@@ -74,7 +74,7 @@ fn lower_launches(
     launches::lower(module, layouts, options.symbols, count_launches)
 }
 
-/// Whether a module whose launches are symbolic makes grids, of its own kernels or, where fills are launches, of another.
+/// Whether a module whose launches are symbolic creates grids, of its own kernels or of the kernel that fills.
 pub(super) fn makes_grids(module: &Module) -> bool {
     super::launches(module) || fills(module)
 }

@@ -1,4 +1,4 @@
-//! The operations of the device runtime that are no launches: each becomes a call.
+//! Device-runtime operations other than launches: each becomes a call.
 
 use super::symbols::{
     DeviceRuntimeAbi, MEMCPY_DEVICE_TO_DEVICE, RuntimeFunction, STREAM_NON_BLOCKING,
@@ -7,7 +7,7 @@ use crate::builtins::Builtin;
 use crate::ir::{Const, ExternId, Function, Inst, InstId, InstKind, Module, Operand, Slot, SlotId};
 use crate::types::{Scalar, Type};
 
-/// The function that a built-in calls.
+/// The device-runtime function that a built-in calls.
 pub(super) fn function(builtin: Builtin) -> Option<RuntimeFunction> {
     Some(match builtin {
         Builtin::StreamCreate => RuntimeFunction::StreamCreate,
@@ -50,7 +50,7 @@ fn rewrite(function: &mut Function, id: InstId, called: RuntimeFunction, callee:
     let mut arguments = std::mem::take(arguments);
     match called {
         RuntimeFunction::StreamCreate => return create_stream(function, id, callee),
-        // Before the stream.
+        // The kind of copy comes before the stream.
         RuntimeFunction::MemcpyAsync => arguments.insert(3, number(MEMCPY_DEVICE_TO_DEVICE)),
         _ => {}
     }
@@ -61,7 +61,8 @@ fn number(value: i32) -> Operand {
     Operand::Const(Const::Int(Scalar::I32, value.into()))
 }
 
-/// The runtime writes the handle through a pointer. What it does not write stays the default stream.
+/// The device runtime writes the handle through a pointer. If it fails and writes none, the handle stays the default
+/// stream.
 fn create_stream(function: &mut Function, id: InstId, callee: ExternId) {
     let slot = Operand::Slot(SlotId(function.slots.len() as u32));
     function.slots.push(Slot { name: "stream".into(), ty: Type::Stream });

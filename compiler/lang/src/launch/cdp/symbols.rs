@@ -14,20 +14,21 @@ use crate::types::{Scalar, Type};
 /// A function of CUDA's device runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RuntimeFunction {
-    /// Gives a buffer for the parameters of a launch, or NULL: the kernel's address, the grid, the block,
-    /// the dynamic shared memory in bytes.
+    /// Returns a buffer for the parameters of a launch, or NULL. Takes the kernel's address, the grid, the block and the
+    /// dynamic shared memory in bytes.
     GetParameterBuffer,
-    /// Launches into a stream the kernel that a filled parameter buffer is for, and gives a `cudaError`.
+    /// Launches the kernel of a filled parameter buffer into a stream, and returns a `cudaError`.
     LaunchDevice,
-    /// Makes a stream: where to write its handle, [`STREAM_NON_BLOCKING`].
+    /// Creates a stream. Takes the address to write its handle to and [`STREAM_NON_BLOCKING`].
     StreamCreate,
-    /// Gives a stream back, which its work outlives.
+    /// Destroys a stream; its work still completes.
     StreamDestroy,
-    /// Copies: to, from, bytes, [`MEMCPY_DEVICE_TO_DEVICE`], the stream.
+    /// Copies. Takes the destination, the source, the bytes, [`MEMCPY_DEVICE_TO_DEVICE`] and the stream.
     MemcpyAsync,
-    /// Fills: where, the byte, how many, the stream. Only for the CPU device: see [`FILL_KERNEL`].
+    /// Fills. Takes the address, the byte, the number of bytes and the stream. Only for the CPU device: see
+    /// [`FILL_KERNEL`].
     MemsetAsync,
-    /// Gives the last `cudaError` of the thread and forgets it.
+    /// Returns the thread's last `cudaError` and resets it.
     GetLastError,
 }
 
@@ -56,7 +57,7 @@ impl RuntimeFunction {
         }
     }
 
-    /// What codegen needs to know of it.
+    /// Its description for codegen.
     pub(super) fn device_function(self) -> DeviceFunction {
         use CpuArgument::{Copy, Number, Omitted, Value};
         let cpu =
@@ -94,9 +95,9 @@ impl RuntimeFunction {
     }
 }
 
-/// Under which names the device runtime offers its second interface (CDP2).
+/// The names under which the device runtime offers its second interface (CDP2).
 ///
-/// The two interfaces must not meet in one program. CDP2 is the only one that has named streams. From
+/// A program must not use both interfaces. Only CDP2 has named streams. From
 /// compute capability 9.0 on, the public names mean it; below, the public names mean the first interface,
 /// and CDP2 has private names, which nvcc uses everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -156,15 +157,15 @@ pub const STREAM_NON_BLOCKING: u32 = 1;
 /// `cudaMemcpyDeviceToDevice`: the only kind of copy that the device makes.
 pub const MEMCPY_DEVICE_TO_DEVICE: i32 = 3;
 
-/// Stream handles that mean a stream of a known kind instead of pointing to one. The values are those of
-/// the macros `cudaStream…` of the header; the kinds are described in "Streams" of the Guide's chapter.
+/// Stream handles that name a kind of stream instead of pointing to one. The values are those of the macros
+/// `cudaStream…` of the header; "Streams" in the Guide's chapter describes the kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NamedStream {
     /// The NULL stream: one for each block.
     Default,
     /// `cudaStreamPerThread`.
     PerThread,
-    /// `cudaStreamTailLaunch`: starts after the grid and all that it launched.
+    /// `cudaStreamTailLaunch`: starts after the grid and everything that it launched.
     TailLaunch,
     /// `cudaStreamFireAndForget`: starts at once, ordered after nothing.
     FireAndForget,
@@ -188,8 +189,7 @@ pub const DIM3_STRUCT: &str = "struct.dim3";
 /// The name of the opaque LLVM struct that a stream handle points to where pointers are typed.
 pub const STREAM_STRUCT: &str = "struct.CUstream_st";
 
-/// The parameters of the device runtime's functions that typed-pointer LLVM declares as pointers to a named
-/// struct: symbol, parameter from 0, name of the struct. All other pointers are to bytes.
+/// See [`crate::launch::struct_pointers`].
 pub fn struct_pointers() -> Vec<(String, u32, &'static str)> {
     let mut pointers = vec![];
     for abi in [DeviceRuntimeAbi::Public, DeviceRuntimeAbi::Cdp2] {
@@ -202,12 +202,12 @@ pub fn struct_pointers() -> Vec<(String, u32, &'static str)> {
     pointers
 }
 
-/// `cudaErrorLaunchPendingCountExceeded`: what a launch that got no parameter buffer counts as. The pool of
-/// pending launches is full; the host sizes it (`CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT`).
+/// `cudaErrorLaunchPendingCountExceeded`: the status of a launch that got no parameter buffer. The pool of pending launches
+/// is full; the host sizes it (`CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT`).
 pub const ERROR_LAUNCH_PENDING_COUNT_EXCEEDED: i32 = 69;
 
-/// The variable that says whether a thread of the block launches. No name of the language has a dot in it, nor have the
-/// next three.
+/// The variable that tells whether a thread of the block is launching. No name of the language has a dot in it, here and in
+/// the next three.
 pub const TURN: &str = "gridlet.turn";
 
 /// The function that clears [`TURN`].
@@ -219,7 +219,7 @@ pub const AWAIT_TURN: &str = "gridlet.await_turn";
 /// The function that gives [`TURN`] back.
 pub const END_TURN: &str = "gridlet.end_turn";
 
-/// The kernel that `memset_async` launches on GPUs. It is there only in images of programs that fill.
+/// The kernel that `memset_async` launches on GPUs. Only images of programs that fill have it.
 pub const FILL_KERNEL: &str = "__gridlet_fill";
 
 /// The function that launches [`FILL_KERNEL`]. No name of the language has a dot in it.
@@ -232,13 +232,13 @@ fn named() -> impl Iterator<Item = (String, RuntimeFunction)> {
         .flat_map(|abi| RuntimeFunction::ALL.map(|function| (abi.symbol(function), function)))
 }
 
-/// What codegen needs to know of the function of the device runtime that has that symbol, under either of its names.
+/// The device-runtime function with that symbol, under either of its names, as codegen needs it.
 pub(in crate::launch) fn device_function(symbol: &str) -> Option<DeviceFunction> {
     named().find(|(name, _)| name == symbol).map(|(_, function)| function.device_function())
 }
 
-/// Whether one of `symbols` is a function of the device runtime, under either of its names:
-/// whether a module that declares them must be linked with `libcudadevrt.a`.
+/// Whether one of `symbols` is a function of the device runtime, under either of its names. A module that declares one
+/// must be linked with `libcudadevrt.a`.
 pub fn declares_any<S: AsRef<str>>(symbols: impl IntoIterator<Item = S>) -> bool {
     symbols.into_iter().any(|symbol| device_function(symbol.as_ref()).is_some())
 }

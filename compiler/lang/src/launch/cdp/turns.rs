@@ -1,17 +1,17 @@
 //! Turns: in programs that launch into the tail stream, one thread of a block launches at a time.
 //!
-//! The device runtime does not stand it that diverged lanes of a warp launch at a time when one of them launches
-//! into the tail stream: both then wait in `cudaGetParameterBufferV2` for ever (seen on an H200 with driver
-//! 580.159.04, of code by both back ends at `-O 0` and `-O 3`; never once what `sync_warp` kept apart, nor in programs
-//! without a tail launch). Threads cannot be kept together everywhere, so they take turns:
+//! The device runtime hangs if diverged lanes of a warp launch at the same time and one of them launches into the tail
+//! stream: both wait in `cudaGetParameterBufferV2` for ever (seen on an H200 with driver 580.159.04, with code of both
+//! back ends at `-O 0` and `-O 3`; never between launches separated by `sync_warp`, nor in programs without a tail
+//! launch). The lanes of a warp cannot be kept together everywhere, so they take turns:
 //! ```text
 //!   call @gridlet.await_turn()
 //!   launch child<<<…, stream = tail>>>(…)
 //!   call @gridlet.end_turn()
 //! ```
-//! A word of shared memory says whether it is somebody's turn. Every kernel that may launch clears it first, with
-//! `call @gridlet.open_turns()`. That a thread that waits does not keep the other one of its warp from going on is what
-//! sm_70 and later promise (CUDA C++ Programming Guide, "Independent Thread Scheduling").
+//! A word of shared memory tells whether a thread is launching. Every kernel that may launch clears it first, with
+//! `call @gridlet.open_turns()`. A thread that waits does not block the others of its warp: sm_70 and later guarantee it
+//! (CUDA C++ Programming Guide, "Independent Thread Scheduling").
 //!
 //! The pass runs before launches are lowered.
 
@@ -33,7 +33,7 @@ fn launches_into_tail(module: &Module) -> bool {
         .any(|inst| matches!(&inst.kind, InstKind::Launch(launch) if launch.stream == Stream::Tail))
 }
 
-/// Lets the threads of a block launch in turns, if the module launches into the tail stream.
+/// Makes the threads of a block launch in turns, if the module launches into the tail stream.
 pub(super) fn take_turns(module: &mut Module) -> Result<()> {
     if !launches_into_tail(module) {
         return Ok(());
@@ -59,7 +59,7 @@ pub(super) fn take_turns(module: &mut Module) -> Result<()> {
     Ok(())
 }
 
-/// Puts a call before and one behind every launch of a function.
+/// Inserts a call before and after every launch of a function.
 fn enclose_launches(function: &mut Function, before: FunctionId, behind: FunctionId) {
     for at in 0..function.blocks.len() {
         let old = std::mem::take(&mut function.blocks[at].instructions);
@@ -103,7 +103,7 @@ fn finish(body: BodyBuilder, name: &str) -> Result<Function> {
     })
 }
 
-/// Sets the word, which gives what it was.
+/// Sets the word, and returns its old value.
 fn exchange(body: &mut BodyBuilder, turn: &Operand, value: i128) -> Operand {
     let kind = InstKind::Builtin {
         builtin: Builtin::Atomic(AtomicOp::Exch, Scope::Block),
@@ -118,7 +118,7 @@ fn builtin(body: &mut BodyBuilder, builtin: Builtin) {
     body.emit(kind, Type::Unit, nowhere());
 }
 
-/// `gridlet.open_turns()`: every thread of the block calls it first. All write the same.
+/// `gridlet.open_turns()`: every thread of the block calls it first. All write the same value.
 fn build_open(turn: &Operand) -> Result<Function> {
     let mut body = BodyBuilder::new();
     body.store(turn.clone(), number(0), nowhere());

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::{package, process, report};
 
@@ -25,7 +25,7 @@ pub(crate) enum Verdict {
 pub(crate) fn run() -> Result<()> {
     match check(process::cargo)? {
         Verdict::NoRelease(why) => report::skipped("semver", &why),
-        Verdict::NoTool(why) => anyhow::bail!(why),
+        Verdict::NoTool(why) => bail!(why),
         Verdict::Kept(text) => report::done("semver", &text),
     }
     Ok(())
@@ -57,6 +57,9 @@ pub(crate) fn check(cargo: impl Fn() -> Command) -> Result<Verdict> {
         })?;
         compared += 1;
     }
+    if compared == 0 {
+        bail!("{release} has none of the libraries");
+    }
     Ok(Verdict::Kept(format!("{compared} libraries, compared with {release}")))
 }
 
@@ -71,7 +74,7 @@ fn last_release() -> Result<Option<String>> {
 /// Whether a release has a package of that name; a new one has nothing to keep.
 fn is_in(release: &str, name: &str) -> bool {
     let mut git = Command::new("git");
-    git.args(["grep", "--quiet", "--line-regexp", "--fixed-strings"]);
-    git.args([format!("name = \"{name}\"").as_str(), release, "--", "*Cargo.toml"]);
+    git.args(["grep", "--quiet", "--basic-regexp"]);
+    git.args([format!("^name = \"{name}\"$").as_str(), release, "--", "*Cargo.toml"]);
     process::succeeds(git.current_dir(process::workspace()))
 }

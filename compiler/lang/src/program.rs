@@ -40,11 +40,11 @@ pub fn check(sources: SourceMap) -> Result<Checked> {
     check_for(sources, &[])
 }
 
-/// As [`check`], but also instantiates kernels that the host asks for: a kernel with const parameters, such
+/// As [`check()`], but also instantiates kernels that the host asks for: a kernel with const parameters, such
 /// as `k::<8>`, is compiled only for the arguments that the program or the host names.
 ///
 /// # Errors
-/// As [`check`], and also if a kernel does not accept the arguments; [`Error::Invalid`] if there is no such
+/// As [`check()`], and also if a kernel does not accept the arguments; [`Error::Invalid`] if there is no such
 /// kernel.
 pub fn check_for(sources: SourceMap, wanted: &[KernelName]) -> Result<Checked> {
     let (program, diagnostics) = check::parse_and_check_for(&sources, wanted);

@@ -84,7 +84,41 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             (Builtin::Malloc, [bytes]) => self.malloc(*bytes)?,
             (Builtin::Free, [_]) => return self.effect("free", &values),
             (Builtin::Printf, _) => self.printf(format.ok_or_else(wrong)?, &values, &types)?,
-            _ => return Err(wrong()),
+            // Other numbers of arguments, and built-ins that an earlier stage replaces.
+            (
+                Builtin::SyncThreads
+                | Builtin::SyncThreadsReduce(_)
+                | Builtin::SyncWarp
+                | Builtin::Fence(_)
+                | Builtin::Trap
+                | Builtin::Shuffle(_)
+                | Builtin::Vote(_)
+                | Builtin::MatchAny
+                | Builtin::Reduce(_)
+                | Builtin::ActiveMask
+                | Builtin::LaneId
+                | Builtin::SmId
+                | Builtin::Clock64
+                | Builtin::GlobalTimer
+                | Builtin::Atomic(..)
+                | Builtin::AtomicCas(_)
+                | Builtin::AtomicLoad(_)
+                | Builtin::AtomicStore(_)
+                | Builtin::Bit(_)
+                | Builtin::MulHi
+                | Builtin::Bitcast
+                | Builtin::Assert
+                | Builtin::Malloc
+                | Builtin::Free
+                | Builtin::SizeOf
+                | Builtin::AlignOf
+                | Builtin::StreamCreate
+                | Builtin::StreamDestroy
+                | Builtin::MemcpyAsync
+                | Builtin::MemsetAsync
+                | Builtin::DeviceLastError,
+                _,
+            ) => return Err(wrong()),
         };
         Ok(Some(value))
     }

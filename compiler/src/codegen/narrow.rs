@@ -240,7 +240,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 self.half_to_bits(self.intrinsic("fma", &halves)?)
             }
             (MathOp::Fma, [left, right, added]) => self.narrow_fma(scalar, *left, *right, *added),
-            _ if op.on_halves() => {
+            _ if op.supports(scalar) => {
                 let wide = arguments
                     .iter()
                     .map(|argument| self.cast_scalar(*argument, scalar, Scalar::F32))

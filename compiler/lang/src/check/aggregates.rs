@@ -5,7 +5,7 @@ use super::expressions::typed;
 use super::mismatch::Why;
 use super::tree::{Block, Expr, ExprKind, Statement, StatementKind};
 use super::types::builtin_type;
-use crate::builtins::Builtin;
+use super::visit::Child;
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::syntax::ast;
@@ -248,36 +248,19 @@ pub(super) fn is_pure(value: &Expr) -> bool {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
         match &value.kind {
-            ExprKind::Int(_)
-            | ExprKind::Float(_)
-            | ExprKind::Bool(_)
-            | ExprKind::Local(_)
-            | ExprKind::Shared(_)
-            | ExprKind::Static(_)
-            | ExprKind::DynamicShared
-            | ExprKind::Geometry(_) => {}
-            ExprKind::Unary(_, e)
-            | ExprKind::Cast(e)
-            | ExprKind::Field { base: e, .. }
-            | ExprKind::Deref(e)
-            | ExprKind::AddressOf(e)
-            | ExprKind::ArrayRepeat(e) => open.push(e),
-            ExprKind::Binary(_, left, right) | ExprKind::Logical { left, right, .. } => {
-                open.extend([&**left, &**right]);
+            ExprKind::Builtin { builtin, .. } if !builtin.properties().effect.is_pure() => {
+                return false;
             }
-            ExprKind::Index { base, index } => open.extend([&**base, &**index]),
-            ExprKind::Aggregate(values) | ExprKind::Array(values) => open.extend(values),
-            ExprKind::Builtin {
-                builtin:
-                    Builtin::Math(_)
-                    | Builtin::Bit(_)
-                    | Builtin::MulHi
-                    | Builtin::Bitcast
-                    | Builtin::LaneId,
-                arguments,
-                ..
-            } => open.extend(arguments),
-            _ => return false,
+            ExprKind::Text(_)
+            | ExprKind::If { .. }
+            | ExprKind::Block(_)
+            | ExprKind::Call { .. }
+            | ExprKind::CallExtern { .. }
+            | ExprKind::Launch(_) => return false,
+            _ => value.for_each_child(|child| match child {
+                Child::Expr(part) => open.push(part),
+                Child::Block(_) => {}
+            }),
         }
     }
     true

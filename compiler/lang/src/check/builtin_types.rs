@@ -21,7 +21,7 @@ impl<'a> Body<'_, 'a> {
         span: Span,
     ) -> Option<Option<Type>> {
         let name = self.cx.text(callee);
-        match (builtin.takes_type(), generics) {
+        match (builtin.properties().takes_type(), generics) {
             (false, None) => Some(None),
             (false, Some(generics)) => {
                 let message = format!("`{name}` takes no type");

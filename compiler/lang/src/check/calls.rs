@@ -134,7 +134,7 @@ impl<'a> Body<'_, 'a> {
             match foreign_function(name).or(vector) {
                 Some(own) => error.hint(format!("it is called `{own}` here")),
                 None => cx.suggest(error, name, |cx| {
-                    let builtins = Builtin::all().into_iter().map(|(name, _)| name);
+                    let builtins = Builtin::ALL.iter().map(|builtin| builtin.name());
                     cx.function_names(false).into_iter().chain(builtins).collect()
                 }),
             }

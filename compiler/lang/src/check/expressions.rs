@@ -6,7 +6,7 @@ use super::body::{Body, Meaning};
 use super::launches::NAMED_STREAMS;
 use super::tree::{Expr, ExprKind, GeometryField};
 use super::types::builtin_type;
-use crate::builtins::Builtin;
+use crate::builtins::Effect;
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::syntax::ast;
@@ -84,7 +84,7 @@ impl<'a> Body<'_, 'a> {
             ast::ExprKind::Call { callee, .. } => {
                 let name = self.cx.text(*callee);
                 let builtin = self.cx.builtins.get(name).copied();
-                builtin.is_some_and(Builtin::is_constant)
+                builtin.is_some_and(|builtin| builtin.properties().effect == Effect::Constant)
                     && self.cx.value(name, callee.span.file).is_none()
             }
             _ => false,

@@ -33,7 +33,7 @@ mod structs;
 pub mod tree;
 mod types;
 mod visible;
-pub(crate) mod visit;
+pub mod visit;
 
 pub use kernel_name::KernelName;
 use std::collections::{HashMap, HashSet};
@@ -212,7 +212,7 @@ impl<'a> Context<'a> {
             environment: instances::Environment::default(),
             endless: HashSet::new(),
             reported_in_instances: HashSet::new(),
-            builtins: Builtin::all().into_iter().collect(),
+            builtins: Builtin::ALL.iter().map(|builtin| (builtin.name(), *builtin)).collect(),
             scope: vec![],
             suggestions_left: 100,
         };

@@ -50,8 +50,9 @@ pub(crate) fn mixed_row(expr: &Expr) -> (&Expr, Vec<(&Expr, &Expr)>) {
     })
 }
 
-/// What [`visit_block`] shows.
-pub(crate) enum Node<'t> {
+/// A statement or an expression, as [`visit_block`] finds them.
+#[derive(Clone, Copy, Debug)]
+pub enum Node<'t> {
     /// A statement.
     Statement(&'t Statement),
     /// An expression.
@@ -59,7 +60,7 @@ pub(crate) enum Node<'t> {
 }
 
 /// Calls `visit` with every statement and expression in a block, the outer ones first.
-pub(crate) fn visit_block<'t>(block: &'t Block, visit: &mut dyn FnMut(Node<'t>)) {
+pub fn visit_block<'t>(block: &'t Block, visit: &mut dyn FnMut(Node<'t>)) {
     for statement in &block.statements {
         visit(Node::Statement(statement));
         match &statement.kind {
@@ -91,49 +92,70 @@ fn visit_expr<'t>(expr: &'t Expr, visit: &mut dyn FnMut(Node<'t>)) {
     let (expr, links) = mixed_row(expr);
     links.iter().rev().for_each(|(operator, _)| visit(Node::Expr(operator)));
     visit(Node::Expr(expr));
-    match &expr.kind {
-        ExprKind::Binary(..) | ExprKind::Logical { .. } => {}
-        ExprKind::Int(_)
-        | ExprKind::Float(_)
-        | ExprKind::Bool(_)
-        | ExprKind::Text(_)
-        | ExprKind::Local(_)
-        | ExprKind::Shared(_)
-        | ExprKind::Static(_)
-        | ExprKind::DynamicShared
-        | ExprKind::Geometry(_) => {}
-        ExprKind::Unary(_, operand)
-        | ExprKind::Cast(operand)
-        | ExprKind::Field { base: operand, .. }
-        | ExprKind::Deref(operand)
-        | ExprKind::AddressOf(operand)
-        | ExprKind::ArrayRepeat(operand) => visit_expr(operand, visit),
-        ExprKind::Index { base, index } => {
-            visit_expr(base, visit);
-            visit_expr(index, visit);
-        }
-        ExprKind::If { branches, otherwise } => {
-            for (condition, then) in branches {
-                visit_expr(condition, visit);
-                visit_block(then, visit);
+    expr.for_each_child(|child| match child {
+        Child::Expr(expr) => visit_expr(expr, visit),
+        Child::Block(block) => visit_block(block, visit),
+    });
+    links.into_iter().for_each(|(_, right)| visit_expr(right, visit));
+}
+
+/// A direct part of an expression.
+#[derive(Clone, Copy, Debug)]
+pub enum Child<'t> {
+    /// An operand, an argument, a condition.
+    Expr(&'t Expr),
+    /// A block, or a branch of an `if`.
+    Block(&'t Block),
+}
+
+impl Expr {
+    /// Calls `visit` with each direct part of the expression, in the order of evaluation.
+    ///
+    /// A chain of operators has any length, so a recursive walk must handle `Binary` and `Logical` itself, with a loop
+    /// down the left sides.
+    pub fn for_each_child<'t>(&'t self, mut visit: impl FnMut(Child<'t>)) {
+        let mut exprs = |parts: &[&'t Expr]| parts.iter().for_each(|part| visit(Child::Expr(part)));
+        match &self.kind {
+            ExprKind::Int(_)
+            | ExprKind::Float(_)
+            | ExprKind::Bool(_)
+            | ExprKind::Text(_)
+            | ExprKind::Local(_)
+            | ExprKind::Shared(_)
+            | ExprKind::Static(_)
+            | ExprKind::DynamicShared
+            | ExprKind::Geometry(_) => {}
+            ExprKind::Unary(_, operand)
+            | ExprKind::Cast(operand)
+            | ExprKind::Field { base: operand, .. }
+            | ExprKind::Deref(operand)
+            | ExprKind::AddressOf(operand)
+            | ExprKind::ArrayRepeat(operand) => exprs(&[operand]),
+            ExprKind::Binary(_, left, right) | ExprKind::Logical { left, right, .. } => {
+                exprs(&[left, right]);
             }
-            otherwise.iter().for_each(|block| visit_block(block, visit));
-        }
-        ExprKind::Block(block) => visit_block(block, visit),
-        ExprKind::Call { arguments: parts, .. }
-        | ExprKind::CallExtern { arguments: parts, .. }
-        | ExprKind::Builtin { arguments: parts, .. }
-        | ExprKind::Aggregate(parts)
-        | ExprKind::Array(parts) => parts.iter().for_each(|part| visit_expr(part, visit)),
-        ExprKind::Launch(launch) => {
-            visit_expr(&launch.grid, visit);
-            visit_expr(&launch.block, visit);
-            launch.shared.iter().for_each(|shared| visit_expr(shared, visit));
-            if let StreamExpr::Value(stream) = &launch.stream {
-                visit_expr(stream, visit);
+            ExprKind::Index { base, index } => exprs(&[base, index]),
+            ExprKind::If { branches, otherwise } => {
+                for (condition, then) in branches {
+                    visit(Child::Expr(condition));
+                    visit(Child::Block(then));
+                }
+                otherwise.iter().for_each(|block| visit(Child::Block(block)));
             }
-            launch.arguments.iter().for_each(|argument| visit_expr(argument, visit));
+            ExprKind::Block(block) => visit(Child::Block(block)),
+            ExprKind::Call { arguments: parts, .. }
+            | ExprKind::CallExtern { arguments: parts, .. }
+            | ExprKind::Builtin { arguments: parts, .. }
+            | ExprKind::Aggregate(parts)
+            | ExprKind::Array(parts) => parts.iter().for_each(|part| visit(Child::Expr(part))),
+            ExprKind::Launch(launch) => {
+                exprs(&[&launch.grid, &launch.block]);
+                launch.shared.iter().for_each(|shared| exprs(&[shared]));
+                if let StreamExpr::Value(stream) = &launch.stream {
+                    exprs(&[stream]);
+                }
+                launch.arguments.iter().for_each(|argument| exprs(&[argument]));
+            }
         }
     }
-    links.into_iter().for_each(|(_, right)| visit_expr(right, visit));
 }

@@ -9,9 +9,10 @@ use super::{
     Parameter, Role, Space, Terminator, UnaryOp,
 };
 use crate::builtins::{
-    AtomicOp, BitOp, BlockReduceOp, Builtin, MathOp, Order, ReduceOp, Scope, ShuffleMode,
+    AtomicOp, BitOp, BlockReduceOp, Builtin, Instruction, Lowering, MathOp, Order, ReduceOp, Scope,
+    ShuffleMode,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::source::{FileId, Span};
 use crate::types::{Scalar, Type};
 
@@ -38,11 +39,11 @@ impl Instructions {
 
     /// Whether the target has an instruction for an operation on `ty`.
     fn has(self, builtin: Builtin, ty: &Type) -> bool {
-        match builtin {
-            Builtin::Reduce(_) => self.redux && matches!(*ty, Type::I32 | Type::U32),
-            Builtin::MatchAny => self.match_any,
-            Builtin::SyncThreadsReduce(_) => self.barrier_reductions,
-            _ => true,
+        let Lowering::Expand(instruction) = builtin.properties().lowering else { return true };
+        match instruction {
+            Instruction::Redux => self.redux && matches!(*ty, Type::I32 | Type::U32),
+            Instruction::MatchAny => self.match_any,
+            Instruction::BarrierReduction => self.barrier_reductions,
         }
     }
 }
@@ -170,7 +171,11 @@ fn warp_operation(builtin: Builtin, ty: Type) -> Result<Function> {
     let name = format!("gridlet.{}.{scalar}", builtin.name());
     let (body, result) = match builtin {
         Builtin::Reduce(op) => (reduce(op, &ty), ty.clone()),
-        _ => (match_any(&ty), Type::U32),
+        Builtin::MatchAny => (match_any(&ty), Type::U32),
+        _ => {
+            let message = format!("no function replaces `{}`", builtin.name());
+            return Err(Error::internal("expand", message));
+        }
     };
     body.finish(Signature {
         name,

@@ -7,7 +7,7 @@ use super::{
     Function, FunctionId, GEOMETRY_DYNAMIC_SHARED, Global, GlobalId, InstKind, KernelId, Module,
     Operand, reach,
 };
-use crate::builtins::Builtin;
+use crate::builtins::WaitsFor;
 use crate::types::Type;
 
 /// The call graph. Launches are not calls.
@@ -133,27 +133,15 @@ pub struct Waits {
 
 /// By kernel, the scopes in which it, or a function that it may call, waits.
 pub fn waits(module: &Module) -> Vec<Waits> {
-    let uses = |is: fn(&Builtin) -> bool| {
+    let waits_for = |wanted: WaitsFor| {
         of_kernels(module, |function| {
-            function
-                .instructions
-                .iter()
-                .any(|inst| matches!(&inst.kind, InstKind::Builtin { builtin, .. } if is(builtin)))
+            function.instructions.iter().any(|inst| match &inst.kind {
+                InstKind::Builtin { builtin, .. } => builtin.properties().waits == wanted,
+                _ => false,
+            })
         })
     };
-    let block =
-        uses(|builtin| matches!(builtin, Builtin::SyncThreads | Builtin::SyncThreadsReduce(_)));
-    let warp = uses(|builtin| {
-        matches!(
-            builtin,
-            Builtin::SyncWarp
-                | Builtin::Shuffle(_)
-                | Builtin::Vote(_)
-                | Builtin::MatchAny
-                | Builtin::Reduce(_)
-                | Builtin::ActiveMask
-        )
-    });
+    let (block, warp) = (waits_for(WaitsFor::Block), waits_for(WaitsFor::Warp));
     block.into_iter().zip(warp).map(|(block, warp)| Waits { block, warp }).collect()
 }
 

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::{BlockId, Function, FunctionId, InstId, InstKind, Operand, SlotId, Terminator, reach};
-use crate::builtins::Builtin;
+use crate::builtins::{Access, Memory};
 
 /// A natural loop: the blocks that reach one of its back edges without passing through its head.
 struct Loop {
@@ -331,20 +331,17 @@ impl Loop {
     fn has_fence(&self, function: &Function) -> bool {
         self.instructions(function).any(|id| {
             let kind = &function.instructions[id.index()].kind;
-            matches!(kind, InstKind::Builtin { builtin: Builtin::Fence(_), .. })
+            matches!(kind, InstKind::Builtin { builtin, .. } if builtin.properties().memory == Memory::Fence)
         })
     }
 
     /// Whether an exit condition depends on the result of an atomic operation in the loop.
     fn ends_by_atomic(&self, function: &Function) -> bool {
         let is_atomic = |id: InstId| {
-            matches!(
-                &function.instructions[id.index()].kind,
-                InstKind::Builtin {
-                    builtin: Builtin::Atomic(..) | Builtin::AtomicCas(_) | Builtin::AtomicLoad(_),
-                    ..
-                }
-            )
+            let InstKind::Builtin { builtin, .. } = &function.instructions[id.index()].kind else {
+                return false;
+            };
+            matches!(builtin.properties().memory, Memory::Atomic(Access::Load | Access::Update))
         };
         if !self.instructions(function).any(is_atomic) {
             return false;

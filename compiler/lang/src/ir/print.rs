@@ -29,7 +29,6 @@ use super::{
     Const, Function, FunctionId, Global, GlobalId, Init, Inst, InstId, InstKind, Kernel, KernelId,
     Launch, Module, Operand, Role, Space, Stream, Terminator,
 };
-use crate::builtins::Builtin;
 use crate::check::tree::{BinaryOp, UnaryOp, Unroll};
 use crate::source::Span;
 use crate::types::{Scalar, StructId, Type};
@@ -241,11 +240,8 @@ impl<'m> FunctionPrinter<'m> {
                 let format = format.map(|format| global_name(self.module, format));
                 let format = format.map(|name| format!("@{name}"));
                 let arguments = arguments.iter().map(|argument| self.operand(argument));
-                let order = match builtin {
-                    Builtin::AtomicLoad(order) | Builtin::AtomicStore(order) => Some(order.name()),
-                    _ => None,
-                };
-                let all = format.into_iter().chain(arguments).chain(order.map(str::to_owned));
+                let order = builtin.order().map(|order| order.name().to_owned());
+                let all = format.into_iter().chain(arguments).chain(order);
                 write!(out, "{}({})", builtin.name(), list(all))
             }
             InstKind::HardwareGeometry => out.write_str("hardware_geometry"),

@@ -1,8 +1,9 @@
 //! Checks the invariants at the top of `check/tree.rs` on a whole program.
 
-use gridlet_lang::builtins::Builtin;
+use gridlet_lang::builtins::{Builtin, Lowering};
 use gridlet_lang::chain::Chained;
 use gridlet_lang::check::tree::*;
+use gridlet_lang::check::visit::Child;
 use gridlet_lang::source::{SourceMap, Span};
 use gridlet_lang::types::{Scalar, Type};
 
@@ -156,6 +157,10 @@ impl Rules<'_> {
             e = left;
         }
         self.span(e.span);
+        e.for_each_child(|child| match child {
+            Child::Expr(part) => self.expr(part, loops),
+            Child::Block(block) => self.block(block, loops),
+        });
         match &e.kind {
             ExprKind::Int(value) => {
                 let scalar = e.ty.as_scalar().filter(|s| s.is_integer()).expect("an integer type");
@@ -182,12 +187,10 @@ impl Rules<'_> {
             ExprKind::DynamicShared => assert!(matches!(e.ty, Type::Pointer { mutable: true, .. })),
             ExprKind::Geometry(_) => assert_eq!(e.ty, Type::DIM3),
             ExprKind::Unary(_, value) => {
-                self.expr(value, loops);
                 assert_eq!(value.ty, e.ty);
             }
             ExprKind::Binary(..) | ExprKind::Logical { .. } => {}
             ExprKind::Cast(value) => {
-                self.expr(value, loops);
                 assert_ne!(value.ty, e.ty, "a cast that changes nothing");
                 let pointers = usize::from(value.ty.is_pointer()) + usize::from(e.ty.is_pointer());
                 let scalars = usize::from(value.ty.as_scalar().is_some())
@@ -196,7 +199,6 @@ impl Rules<'_> {
                 assert!(pointers + scalars == 2 || is_handle, "{:?} as {:?}", value.ty, e.ty);
             }
             ExprKind::Field { base, index } => {
-                self.expr(base, loops);
                 let ty = match &base.ty {
                     Type::Struct(id) => {
                         self.program.structs.get(*id).fields[*index as usize].ty.clone()
@@ -210,8 +212,6 @@ impl Rules<'_> {
                 assert_eq!(ty, e.ty);
             }
             ExprKind::Index { base, index } => {
-                self.expr(base, loops);
-                self.expr(index, loops);
                 assert!(is_integer(&index.ty));
                 match &base.ty {
                     Type::Array(element, _) | Type::Pointer { pointee: element, .. } => {
@@ -221,45 +221,40 @@ impl Rules<'_> {
                 }
             }
             ExprKind::Deref(pointer) => {
-                self.expr(pointer, loops);
                 assert_eq!(pointer.ty.pointee(), Some(&e.ty));
             }
             ExprKind::AddressOf(place) => {
-                self.expr(place, loops);
                 self.place(place);
                 assert_eq!(e.ty.pointee(), Some(&place.ty));
             }
             ExprKind::If { branches, otherwise } => {
                 assert!(otherwise.is_some() || e.ty == Type::Unit);
                 for (condition, _) in branches {
-                    self.expr(condition, loops);
                     assert_eq!(condition.ty, Type::BOOL);
                 }
                 for block in branches.iter().map(|(_, block)| block).chain(otherwise) {
-                    self.typed_block(block, &e.ty, loops);
+                    self.typed_block(block, &e.ty);
                 }
             }
-            ExprKind::Block(block) => self.typed_block(block, &e.ty, loops),
+            ExprKind::Block(block) => self.typed_block(block, &e.ty),
             ExprKind::CallExtern { function, arguments } => {
                 let callee = &self.program.externs[function.0 as usize];
                 assert_eq!(arguments.len(), callee.parameters.len(), "{}", callee.name);
                 for (argument, ty) in arguments.iter().zip(&callee.parameters) {
                     assert_eq!(argument.ty, *ty, "an argument of {}", callee.name);
-                    self.expr(argument, loops);
                 }
                 assert_eq!(e.ty, callee.result, "a call of {}", callee.name);
             }
             ExprKind::Call { function, arguments } => {
                 let callee = &self.program.functions[function.0 as usize];
                 assert!(callee.kernel.is_none());
-                self.arguments(callee, arguments, loops);
+                self.arguments(callee, arguments);
                 assert_eq!(e.ty, callee.result);
             }
             ExprKind::Builtin { arguments, format, builtin } => {
-                arguments.iter().for_each(|argument| self.expr(argument, loops));
                 let is_printf = *builtin == Builtin::Printf;
                 assert_eq!(format.is_some(), is_printf || *builtin == Builtin::Assert);
-                assert!(!matches!(builtin, Builtin::SizeOf | Builtin::AlignOf));
+                assert_ne!(builtin.properties().lowering, Lowering::Checker);
                 for argument in arguments.iter().filter(|_| is_printf) {
                     let passed = argument.ty.is_pointer()
                         || matches!(&argument.ty, Type::Scalar(Scalar::F64))
@@ -269,7 +264,6 @@ impl Rules<'_> {
                 }
             }
             ExprKind::Aggregate(parts) => {
-                parts.iter().for_each(|part| self.expr(part, loops));
                 let types: Vec<Type> = match &e.ty {
                     Type::Struct(id) => {
                         self.program.structs.get(*id).fields.iter().map(|f| f.ty.clone()).collect()
@@ -285,28 +279,23 @@ impl Rules<'_> {
                 let Type::Array(element, length) = &e.ty else { panic!("{:?}", e.ty) };
                 assert_eq!(*length, parts.len() as u64);
                 for part in parts {
-                    self.expr(part, loops);
                     assert_eq!(part.ty, **element);
                 }
             }
             ExprKind::ArrayRepeat(value) => {
-                self.expr(value, loops);
                 assert!(matches!(&e.ty, Type::Array(element, _) if **element == value.ty));
             }
             ExprKind::Launch(launch) => {
                 let kernel = &self.program.functions[launch.kernel.0 as usize];
                 assert!(kernel.kernel.is_some());
-                self.arguments(kernel, &launch.arguments, loops);
+                self.arguments(kernel, &launch.arguments);
                 for size in [&launch.grid, &launch.block] {
-                    self.expr(size, loops);
                     assert_eq!(size.ty, Type::DIM3);
                 }
                 if let Some(shared) = &launch.shared {
-                    self.expr(shared, loops);
                     assert_eq!(shared.ty, Type::U32);
                 }
                 if let StreamExpr::Value(stream) = &launch.stream {
-                    self.expr(stream, loops);
                     assert_eq!(stream.ty, Type::Stream);
                 }
                 assert_eq!(e.ty, if launch.is_try { Type::I32 } else { Type::Unit });
@@ -314,16 +303,14 @@ impl Rules<'_> {
         }
     }
 
-    fn typed_block(&self, block: &Block, ty: &Type, loops: u32) {
-        self.block(block, loops);
+    fn typed_block(&self, block: &Block, ty: &Type) {
         let value = block.value.as_ref().map_or(&Type::Unit, |value| &value.ty);
         assert_eq!(value, ty);
     }
 
-    fn arguments(&self, callee: &Function, arguments: &[Expr], loops: u32) {
+    fn arguments(&self, callee: &Function, arguments: &[Expr]) {
         assert_eq!(callee.parameter_count, arguments.len());
         for (argument, parameter) in arguments.iter().zip(callee.parameters()) {
-            self.expr(argument, loops);
             assert_eq!(argument.ty, parameter.ty);
         }
     }

@@ -10,7 +10,7 @@ use crate::codegen::function::FunctionEmitter;
 use crate::codegen::types::Carrier;
 use crate::codegen::values::pointer;
 use crate::error::Result;
-use gridlet_lang::builtins::{Builtin, Order};
+use gridlet_lang::builtins::{Access, Memory, Order};
 use gridlet_lang::ir::{
     Block, Const, Function, FunctionId, Inst, InstId, InstKind, Operand, SlotId, loops,
     loops::LoopEnd, same_type,
@@ -32,22 +32,23 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {
         let (to, ty, kind) = match &inst.kind {
             InstKind::Load(from) => (from, inst.ty.clone(), abi::ACCESS_READ),
             InstKind::Store { pointer, value } => (pointer, self.type_of(value), abi::ACCESS_WRITE),
-            InstKind::Builtin { builtin, arguments, .. } => match (builtin, arguments.first()) {
-                (Builtin::Fence(_), _) => {
+            InstKind::Builtin { builtin, arguments, .. } => match builtin.properties().memory {
+                Memory::Fence => {
                     let null = self.cx.pointer_type().const_null().into();
                     return self.report(null, 0, abi::ACCESS_FENCE);
                 }
-                (Builtin::Atomic(..) | Builtin::AtomicCas(_), Some(to)) => {
-                    (to, inst.ty.clone(), abi::ACCESS_ATOMIC)
+                Memory::Atomic(access) => {
+                    let Some(to) = arguments.first() else { return Ok(()) };
+                    let written = arguments.get(1).map_or(Type::Unit, |value| self.type_of(value));
+                    let (ty, kind) = match access {
+                        Access::Load => (inst.ty.clone(), abi::ACCESS_ATOMIC_LOAD),
+                        Access::Store => (written, abi::ACCESS_ATOMIC_STORE),
+                        Access::Update => (inst.ty.clone(), abi::ACCESS_ATOMIC),
+                    };
+                    (to, ty, kind | builtin.order().map_or(0, flags))
                 }
-                (Builtin::AtomicLoad(order), Some(to)) => {
-                    (to, inst.ty.clone(), abi::ACCESS_ATOMIC_LOAD | flags(*order))
-                }
-                (Builtin::AtomicStore(order), Some(to)) => {
-                    let ty = arguments.get(1).map_or(Type::Unit, |value| self.type_of(value));
-                    (to, ty, abi::ACCESS_ATOMIC_STORE | flags(*order))
-                }
-                _ => return Ok(()),
+                // The device checks the heap and the work of streams itself.
+                Memory::None | Memory::Heap | Memory::Strings | Memory::Stream => return Ok(()),
             },
             _ => return Ok(()),
         };

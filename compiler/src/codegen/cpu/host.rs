@@ -200,7 +200,43 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             (Builtin::GlobalTimer, []) => {
                 return value(self.callback(Callback::GlobalTimer, &[])?);
             }
-            _ => return Ok(None),
+            // Wrong numbers of arguments, which `builtin` reports, and built-ins that need no device.
+            (
+                Builtin::SyncThreads
+                | Builtin::SyncWarp
+                | Builtin::Fence(_)
+                | Builtin::Trap
+                | Builtin::Assert
+                | Builtin::AtomicLoad(_)
+                | Builtin::AtomicStore(_)
+                | Builtin::Vote(_)
+                | Builtin::ActiveMask
+                | Builtin::LaneId
+                | Builtin::Malloc
+                | Builtin::Free
+                | Builtin::SmId
+                | Builtin::Clock64
+                | Builtin::GlobalTimer
+                | Builtin::SyncThreadsReduce(_)
+                | Builtin::Shuffle(_)
+                | Builtin::MatchAny
+                | Builtin::Reduce(_)
+                | Builtin::Atomic(..)
+                | Builtin::AtomicCas(_)
+                | Builtin::Math(_)
+                | Builtin::Bit(_)
+                | Builtin::MulHi
+                | Builtin::Bitcast
+                | Builtin::Printf
+                | Builtin::SizeOf
+                | Builtin::AlignOf
+                | Builtin::StreamCreate
+                | Builtin::StreamDestroy
+                | Builtin::MemcpyAsync
+                | Builtin::MemsetAsync
+                | Builtin::DeviceLastError,
+                _,
+            ) => return Ok(None),
         }
         Ok(Some(None))
     }

@@ -6,7 +6,7 @@ use inkwell::types::{BasicType, BasicTypeEnum};
 
 use crate::codegen::function::FunctionEmitter;
 use crate::error::Result;
-use gridlet_lang::builtins::Builtin;
+use gridlet_lang::builtins::Memory;
 use gridlet_lang::ir::{InstKind, Operand, Terminator};
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
@@ -30,7 +30,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 InstKind::FieldAddress { .. } => {}
                 // An element of an array; any other use is pointer arithmetic.
                 InstKind::ElementAddress { .. } if self.is_part(at) => {}
-                InstKind::Builtin { builtin, arguments, .. } if is_access(*builtin) => {
+                InstKind::Builtin { builtin, arguments, .. }
+                    if matches!(builtin.properties().memory, Memory::Atomic(_)) =>
+                {
                     arguments.iter().skip(1).for_each(&mut escapes);
                 }
                 kind => kind.for_each_operand(&mut escapes),
@@ -71,15 +73,4 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         }
         Ok(())
     }
-}
-
-/// Whether a built-in only accesses memory at its first argument.
-fn is_access(builtin: Builtin) -> bool {
-    matches!(
-        builtin,
-        Builtin::Atomic(..)
-            | Builtin::AtomicCas(_)
-            | Builtin::AtomicLoad(_)
-            | Builtin::AtomicStore(_)
-    )
 }

@@ -3,12 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use gridlet::builtins::{
-    AtomicOp, Builtin, MathOp, Order, ReduceOp, atomic_supports, is_wide_number, reduce_supports,
-    shuffle_supports,
-};
+use gridlet::builtins::{Builtin, MathOp, Order, Scope};
 use gridlet::check::parse_and_check;
 use gridlet::check::tree::{self, BinaryOp, UnaryOp};
+use gridlet::check::visit::{Node, visit_block};
 use gridlet::source::{FileId, SourceMap};
 use gridlet::syntax::{self, ast};
 use gridlet::types::{Scalar, Type};
@@ -293,34 +291,16 @@ impl Walk<'_> {
 struct Types<'a>(&'a mut Seen);
 
 impl Types<'_> {
-    fn block(&mut self, block: &tree::Block) {
-        for statement in &block.statements {
-            match &statement.kind {
-                tree::StatementKind::Let { value, .. } | tree::StatementKind::Return(value) => {
-                    value.iter().for_each(|value| self.expr(value));
+    fn statement(&mut self, statement: &tree::Statement) {
+        match &statement.kind {
+            tree::StatementKind::Assign { place, op: Some(op), .. } => {
+                if let Type::Scalar(scalar) = &place.ty {
+                    self.0.0.insert(format!("{}= on {}", binary_kind(op), scalar.name()));
                 }
-                tree::StatementKind::Assign { place, op, value } => {
-                    if let (Some(op), Type::Scalar(scalar)) = (op, &place.ty) {
-                        self.0.0.insert(format!("{}= on {}", binary_kind(op), scalar.name()));
-                    }
-                    self.expr(place);
-                    self.expr(value);
-                }
-                tree::StatementKind::Expr(value) => self.expr(value),
-                tree::StatementKind::While { condition, body, .. } => {
-                    self.expr(condition);
-                    self.block(body);
-                }
-                tree::StatementKind::Loop { body, .. } => self.block(body),
-                tree::StatementKind::For { start, end, step, body, .. } => {
-                    self.note_type("for over", &start.ty);
-                    self.exprs([start, end].into_iter().chain(step).map(|e| &**e));
-                    self.block(body);
-                }
-                tree::StatementKind::Break { .. } | tree::StatementKind::Continue { .. } => {}
             }
+            tree::StatementKind::For { start, .. } => self.note_type("for over", &start.ty),
+            _ => {}
         }
-        self.exprs(block.value.as_deref());
     }
 
     fn note_type(&mut self, what: &str, ty: &Type) {
@@ -332,34 +312,12 @@ impl Types<'_> {
         self.0.0.insert(format!("{what} on {text}"));
     }
 
-    fn exprs<'e>(&mut self, list: impl IntoIterator<Item = &'e tree::Expr>) {
-        list.into_iter().for_each(|expr| self.expr(expr));
-    }
-
     fn expr(&mut self, expr: &tree::Expr) {
         match &expr.kind {
             tree::ExprKind::Text(_) => _ = self.0.0.insert("string as an argument".into()),
-            tree::ExprKind::Int(_)
-            | tree::ExprKind::Float(_)
-            | tree::ExprKind::Bool(_)
-            | tree::ExprKind::Local(_)
-            | tree::ExprKind::Shared(_)
-            | tree::ExprKind::Static(_)
-            | tree::ExprKind::DynamicShared
-            | tree::ExprKind::Geometry(_) => {}
-            tree::ExprKind::Unary(op, value) => {
-                self.note_type(unary_kind(op), &value.ty);
-                self.expr(value);
-            }
-            tree::ExprKind::Binary(op, left, right) => {
-                self.note_type(binary_kind(op), &left.ty);
-                self.exprs([&**left, right]);
-            }
-            tree::ExprKind::Logical { left, right, .. } => self.exprs([&**left, right]),
-            tree::ExprKind::Index { base, index } => {
-                self.note_type("index", &index.ty);
-                self.exprs([&**base, index]);
-            }
+            tree::ExprKind::Unary(op, value) => self.note_type(unary_kind(op), &value.ty),
+            tree::ExprKind::Binary(op, left, _) => self.note_type(binary_kind(op), &left.ty),
+            tree::ExprKind::Index { index, .. } => self.note_type("index", &index.ty),
             tree::ExprKind::Cast(value) => {
                 if let (Type::Scalar(from), Type::Scalar(to)) = (&value.ty, &expr.ty) {
                     let class = |scalar: &Scalar| match scalar {
@@ -370,45 +328,17 @@ impl Types<'_> {
                     };
                     self.0.0.insert(format!("{} as {}", class(from), class(to)));
                 }
-                self.expr(value);
             }
-            tree::ExprKind::Field { base: value, .. }
-            | tree::ExprKind::Deref(value)
-            | tree::ExprKind::AddressOf(value)
-            | tree::ExprKind::ArrayRepeat(value) => self.expr(value),
-            tree::ExprKind::If { branches, otherwise } => {
-                for (condition, block) in branches {
-                    self.expr(condition);
-                    self.block(block);
-                }
-                otherwise.iter().for_each(|block| self.block(block));
-            }
-            tree::ExprKind::Block(block) => self.block(block),
             tree::ExprKind::Builtin { builtin, arguments, .. } => {
-                // The value that decides a generic built-in's type: the one after the mask, else
-                // the first.
-                let is_warps =
-                    matches!(builtin, Builtin::Shuffle(_) | Builtin::MatchAny | Builtin::Reduce(_));
-                let decides = arguments.get(usize::from(is_warps)).map(|argument| &argument.ty);
+                let decides = builtin.properties().generic_argument();
+                let decides = decides.and_then(|at| arguments.get(at)).map(|argument| &argument.ty);
                 match decides {
                     Some(Type::Pointer { pointee, .. }) => self.note_type(builtin.name(), pointee),
                     Some(ty) => self.note_type(builtin.name(), ty),
                     None => {}
                 }
-                self.exprs(arguments);
             }
-            tree::ExprKind::Call { arguments: list, .. }
-            | tree::ExprKind::CallExtern { arguments: list, .. }
-            | tree::ExprKind::Aggregate(list)
-            | tree::ExprKind::Array(list) => self.exprs(list),
-            tree::ExprKind::Launch(launch) => {
-                self.exprs([&*launch.grid, &launch.block]);
-                self.exprs(launch.shared.as_deref());
-                if let tree::StreamExpr::Value(stream) = &launch.stream {
-                    self.expr(stream);
-                }
-                self.exprs(&launch.arguments);
-            }
+            _ => {}
         }
     }
 }
@@ -489,7 +419,7 @@ fn wanted() -> BTreeSet<String> {
     ];
     wanted.extend(constructs.map(ToString::to_string));
     wanted.extend(Order::ALL.map(|(_, name)| format!("name {name}")));
-    wanted.extend(Builtin::all().iter().map(|(name, _)| format!("call {name}")));
+    wanted.extend(Builtin::ALL.iter().map(|builtin| format!("call {}", builtin.name())));
     wanted.extend(Scalar::ALL.map(|scalar| format!("type {}", scalar.name())));
     for scalar in numbers().chain(HALVES) {
         let name = scalar.name();
@@ -545,26 +475,21 @@ fn operators_on_types() -> Vec<String> {
 /// The built-ins on each type.
 fn builtins_on_types() -> Vec<String> {
     let mut all = vec![];
-    for (name, builtin) in Builtin::all() {
+    for builtin in Builtin::ALL {
+        let name = builtin.name();
+        let types = builtin.properties().types;
         let works = |scalar: Scalar| match builtin {
-            Builtin::Shuffle(_) => shuffle_supports(scalar),
-            Builtin::MatchAny => is_wide_number(scalar),
-            Builtin::AtomicLoad(_) | Builtin::AtomicStore(_) => is_wide_number(scalar),
-            Builtin::Reduce(op) => reduce_supports(op, scalar),
             // The scoped variants share their lowering, so a few types suffice.
-            Builtin::Atomic(op, gridlet::builtins::Scope::Device) => atomic_supports(op, scalar),
-            Builtin::AtomicCas(gridlet::builtins::Scope::Device) => {
-                atomic_supports(AtomicOp::And, scalar)
+            Builtin::Atomic(_, scope) | Builtin::AtomicCas(scope) if *scope != Scope::Device => {
+                false
             }
             Builtin::Math(MathOp::Abs) => !scalar.is_unsigned(),
-            Builtin::Math(op) => op.supports(scalar),
-            Builtin::Bit(_) | Builtin::MulHi => scalar.is_integer() && is_wide_number(scalar),
-            _ => false,
+            _ => types.has(scalar),
         };
         let types = numbers().chain(HALVES).filter(|scalar| works(*scalar));
         all.extend(types.map(|scalar| format!("{name} on {}", scalar.name())));
     }
-    assert!(all.contains(&format!("{} on u64", ReduceOp::ALL[5].1)));
+    assert!(all.contains(&"reduce_xor on u64".into()));
     all
 }
 
@@ -582,7 +507,12 @@ fn the_programs_have_all_of_the_language() {
             let mut walk = Walk { sources: &sources, seen: &mut seen };
             file.items.iter().for_each(|item| walk.item(item));
         }
-        program.functions.iter().for_each(|function| Types(&mut seen).block(&function.body));
+        for function in &program.functions {
+            visit_block(&function.body, &mut |node| match node {
+                Node::Statement(statement) => Types(&mut seen).statement(statement),
+                Node::Expr(expr) => Types(&mut seen).expr(expr),
+            });
+        }
     }
     let wanted = wanted();
     let missing: Vec<_> = wanted.iter().filter(|what| !seen.0.contains(*what)).collect();

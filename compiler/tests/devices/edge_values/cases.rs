@@ -185,7 +185,7 @@ fn casts(cases: &mut Vec<Case>) {
 }
 
 fn mathematics(cases: &mut Vec<Case>) {
-    for (op, name, count) in MathOp::ALL {
+    for (op, name, count) in MathOp::all() {
         for scalar in numbers().filter(|scalar| op.supports(*scalar)) {
             let (code, tuples) = match count {
                 1 => (format!("{name}(x)"), singles(scalar)),
@@ -274,8 +274,7 @@ pub(crate) fn halves() -> Vec<Case> {
                 }
             }));
         }
-        for (op, name, _) in
-            MathOp::ALL.into_iter().filter(|(op, _, count)| *count == 1 && op.supports(half))
+        for (op, name, _) in MathOp::all().filter(|(op, _, count)| *count == 1 && op.supports(half))
         {
             let code = format!("{name}(x)");
             cases.push(Case::new(&code, &[half], half, &every, |v| reference::math(op, v, half)));

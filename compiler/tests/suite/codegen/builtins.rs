@@ -315,7 +315,7 @@ fn other_mathematics_is_libdevice() {
     let context = Context::create();
     // `ir::build` expresses these through other operations.
     let made = [MathOp::Clamp, MathOp::Saturate];
-    for (op, name, count) in MathOp::ALL.into_iter().filter(|(op, ..)| !made.contains(op)) {
+    for (op, name, count) in MathOp::all().filter(|(op, ..)| !made.contains(op)) {
         for (ty, suffix) in [(F32, "f"), (F64, "")] {
             let module = module_with(Builtin::Math(op), &vec![ty.clone(); count], &ty);
             let llvm = codegen::build_module(&context, &module).expect("a module");

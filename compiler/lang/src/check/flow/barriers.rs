@@ -9,12 +9,11 @@ use std::collections::BTreeMap;
 
 use super::super::tree::{
     Block, Expr, ExprKind, Function, GeometryField, LocalId, Program, Statement, StatementKind,
-    StreamExpr,
 };
-use super::super::visit::row;
+use super::super::visit::{Child, row};
 use super::graph::Calls;
 use super::{Found, single_thread};
-use crate::builtins::Builtin;
+use crate::builtins::{Builtin, Varies, WaitsFor};
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::types::{StructId, Type};
@@ -300,30 +299,16 @@ impl<'t> Walk<'t> {
     /// What the value depends on.
     fn expr(&mut self, expr: &'t Expr) -> Vec<Source> {
         match &expr.kind {
-            ExprKind::Int(_)
-            | ExprKind::Float(_)
-            | ExprKind::Bool(_)
-            | ExprKind::Text(_)
-            | ExprKind::Shared(_)
-            | ExprKind::Static(_)
-            | ExprKind::DynamicShared => vec![],
             ExprKind::Geometry(GeometryField::ThreadIdx) => vec![Source::Thread(expr.span)],
-            ExprKind::Geometry(_) => vec![],
             ExprKind::Local(id) => vec![Source::Node(LOCALS + id.0 as usize)],
-            ExprKind::AddressOf(place) => {
-                self.expr(place);
+            ExprKind::AddressOf(_) | ExprKind::Launch(_) => {
+                self.children(expr);
                 vec![]
             }
-            ExprKind::Unary(_, operand)
-            | ExprKind::Cast(operand)
-            | ExprKind::Field { base: operand, .. }
-            | ExprKind::Deref(operand)
-            | ExprKind::ArrayRepeat(operand) => self.expr(operand),
             ExprKind::Binary(..) => {
                 let (first, links) = row(expr);
                 self.all(std::iter::once(first).chain(links.into_iter().map(|(_, right)| right)))
             }
-            ExprKind::Index { base, index } => self.all([&**base, &**index]),
             ExprKind::Logical { .. } => self.logical(expr),
             ExprKind::If { branches, otherwise } => {
                 let around = self.region;
@@ -345,10 +330,9 @@ impl<'t> Walk<'t> {
                 self.region = around;
                 value
             }
-            ExprKind::Block(block) => self.block(block),
-            ExprKind::Call { function, arguments } => {
+            ExprKind::Call { function, .. } => {
                 let callee = function.0 as usize;
-                let mut sources = self.all(arguments);
+                let mut sources = self.children(expr);
                 if self.calls.waits.get(callee).copied().unwrap_or(false) {
                     let (span, region) = (expr.span, self.region);
                     self.barriers.push(Barrier { span, region, callee: Some(callee) });
@@ -358,29 +342,30 @@ impl<'t> Walk<'t> {
                 }
                 sources
             }
-            ExprKind::Builtin { builtin, arguments, .. } => {
-                let sources = self.all(arguments);
+            ExprKind::Builtin { builtin, .. } => {
+                let sources = self.children(expr);
                 self.builtin(*builtin, expr.span, sources)
             }
-            ExprKind::Aggregate(parts) => {
-                let sources = self.all(parts);
+            ExprKind::Aggregate(_) => {
+                let sources = self.children(expr);
                 // One field of a struct may differ and another not, so nothing is said of the whole.
                 if matches!(expr.ty, Type::Struct(_)) { vec![] } else { sources }
             }
             // What others' functions do is not known; as the language's own they are taken for what they are given.
-            ExprKind::CallExtern { arguments: parts, .. } | ExprKind::Array(parts) => {
-                self.all(parts)
-            }
-            ExprKind::Launch(launch) => {
-                self.all([&*launch.grid, &*launch.block]);
-                self.all(launch.shared.as_deref());
-                if let StreamExpr::Value(stream) = &launch.stream {
-                    self.expr(stream);
-                }
-                self.all(&launch.arguments);
-                vec![]
-            }
+            _ => self.children(expr),
         }
+    }
+
+    /// What the parts depend on.
+    fn children(&mut self, expr: &'t Expr) -> Vec<Source> {
+        let mut sources = vec![];
+        expr.for_each_child(|child| {
+            sources.append(&mut match child {
+                Child::Expr(part) => self.expr(part),
+                Child::Block(block) => self.block(block),
+            });
+        });
+        sources
     }
 
     /// `&&` and `||`: whether each part is evaluated depends on all before it.
@@ -403,17 +388,17 @@ impl<'t> Walk<'t> {
     }
 
     fn builtin(&mut self, builtin: Builtin, span: Span, mut sources: Vec<Source>) -> Vec<Source> {
-        match builtin {
-            Builtin::SyncThreads | Builtin::SyncThreadsReduce(_) => {
-                self.barriers.push(Barrier { span, region: self.region, callee: None });
-                // All threads get the same.
-                vec![]
-            }
-            Builtin::LaneId | Builtin::Atomic(..) | Builtin::AtomicCas(_) => {
+        let properties = builtin.properties();
+        if properties.waits == WaitsFor::Block {
+            self.barriers.push(Barrier { span, region: self.region, callee: None });
+        }
+        match properties.varies {
+            Varies::Never => vec![],
+            Varies::WithArguments => sources,
+            Varies::WithThread => {
                 sources.push(Source::Thread(span));
                 sources
             }
-            _ => sources,
         }
     }
 

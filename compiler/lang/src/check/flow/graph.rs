@@ -3,7 +3,7 @@
 use super::super::tree::{ExprKind, FunctionId, Program};
 use super::super::visit::{Node, visit_block};
 use super::may_be_unused;
-use crate::builtins::Builtin;
+use crate::builtins::WaitsFor;
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::FileId;
 
@@ -30,10 +30,9 @@ impl Calls {
                             calls.callees[caller].push(callee);
                         }
                     }
-                    ExprKind::Builtin {
-                        builtin: Builtin::SyncThreads | Builtin::SyncThreadsReduce(_),
-                        ..
-                    } => calls.waits[caller] = true,
+                    ExprKind::Builtin { builtin, .. } => {
+                        calls.waits[caller] |= builtin.properties().waits == WaitsFor::Block;
+                    }
                     _ => {}
                 },
                 Node::Statement(_) => {}

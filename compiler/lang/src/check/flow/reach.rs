@@ -1,9 +1,7 @@
 //! Code that never runs.
 
-use super::super::tree::{
-    Block, Declared, Expr, ExprKind, Function, Statement, StatementKind, StreamExpr,
-};
-use super::super::visit::mixed_row;
+use super::super::tree::{Block, Declared, Expr, ExprKind, Function, Statement, StatementKind};
+use super::super::visit::{Child, mixed_row};
 use super::Found;
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
@@ -149,41 +147,24 @@ impl<'t> Reach<'t, '_> {
 
     fn expr(&mut self, expr: &'t Expr) -> End {
         match &expr.kind {
-            ExprKind::Int(_)
-            | ExprKind::Float(_)
-            | ExprKind::Bool(_)
-            | ExprKind::Text(_)
-            | ExprKind::Local(_)
-            | ExprKind::Shared(_)
-            | ExprKind::Static(_)
-            | ExprKind::DynamicShared
-            | ExprKind::Geometry(_) => None,
-            ExprKind::Unary(_, operand)
-            | ExprKind::Cast(operand)
-            | ExprKind::Field { base: operand, .. }
-            | ExprKind::Deref(operand)
-            | ExprKind::AddressOf(operand)
-            | ExprKind::ArrayRepeat(operand) => self.expr(operand),
             ExprKind::Binary(..) | ExprKind::Logical { .. } => self.chain(expr),
-            ExprKind::Index { base, index } => self.all([&**base, &**index]),
             ExprKind::If { branches, otherwise } => self.branches(branches, otherwise.as_ref()),
-            ExprKind::Block(block) => self.block(block),
-            ExprKind::Call { arguments: parts, .. }
-            | ExprKind::CallExtern { arguments: parts, .. }
-            | ExprKind::Aggregate(parts)
-            | ExprKind::Array(parts) => self.all(parts),
-            ExprKind::Builtin { builtin, arguments, .. } => {
-                self.all(arguments).or_else(|| builtin.ends().then_some(Stop::at(expr.span)))
+            ExprKind::Builtin { builtin, .. } => {
+                self.children(expr).or_else(|| builtin.ends().then_some(Stop::at(expr.span)))
             }
-            ExprKind::Launch(launch) => {
-                let config = [&*launch.grid, &*launch.block].into_iter();
-                let stream = match &launch.stream {
-                    StreamExpr::Value(stream) => Some(&**stream),
-                    _ => None,
-                };
-                let config = config.chain(launch.shared.as_deref()).chain(stream);
-                self.all(config.chain(&launch.arguments))
-            }
+            _ => self.children(expr),
         }
+    }
+
+    /// Walks over the parts up to the one that ends the way.
+    fn children(&mut self, expr: &'t Expr) -> End {
+        let mut end = None;
+        expr.for_each_child(|child| {
+            end = end.or_else(|| match child {
+                Child::Expr(part) => self.expr(part),
+                Child::Block(block) => self.block(block),
+            });
+        });
+        end
     }
 }

@@ -5,10 +5,9 @@
 //! any of it: which part a loop has set, say, cannot be seen.
 
 use super::super::tree::{
-    Block, Declared, Expr, ExprKind, Function, LocalId, Statement, StatementKind, StreamExpr,
-    UnaryOp,
+    Block, Declared, Expr, ExprKind, Function, LocalId, Statement, StatementKind, UnaryOp,
 };
-use super::super::visit::{Node, local_of_place, row, visit_block};
+use super::super::visit::{Child, Node, local_of_place, row, visit_block};
 use super::Found;
 use super::set::Set;
 use crate::diagnostics::{Diagnostic, ids};
@@ -398,14 +397,6 @@ impl<'t> Unset<'t> {
 
     fn expr(&mut self, expr: &'t Expr) {
         match &expr.kind {
-            ExprKind::Int(_)
-            | ExprKind::Float(_)
-            | ExprKind::Bool(_)
-            | ExprKind::Text(_)
-            | ExprKind::Shared(_)
-            | ExprKind::Static(_)
-            | ExprKind::DynamicShared
-            | ExprKind::Geometry(_) => {}
             ExprKind::Local(id) => self.read(*id, expr.span),
             ExprKind::AddressOf(place) => {
                 self.place(place);
@@ -416,17 +407,11 @@ impl<'t> Unset<'t> {
                     self.touch(at);
                 }
             }
-            ExprKind::Unary(_, operand)
-            | ExprKind::Cast(operand)
-            | ExprKind::Field { base: operand, .. }
-            | ExprKind::Deref(operand)
-            | ExprKind::ArrayRepeat(operand) => self.expr(operand),
             ExprKind::Binary(..) => {
                 let (first, links) = row(expr);
                 self.expr(first);
                 self.all(links.into_iter().map(|(_, right)| right));
             }
-            ExprKind::Index { base, index } => self.all([&**base, &**index]),
             ExprKind::Logical { .. } => {
                 let otherwise = self.condition(expr);
                 self.state.join(&otherwise);
@@ -442,23 +427,18 @@ impl<'t> Unset<'t> {
                 otherwise.iter().for_each(|block| self.block(block));
                 self.state.join(&after);
             }
-            ExprKind::Block(block) => self.block(block),
-            ExprKind::Call { arguments: parts, .. }
-            | ExprKind::CallExtern { arguments: parts, .. }
-            | ExprKind::Aggregate(parts)
-            | ExprKind::Array(parts) => self.all(parts),
-            ExprKind::Builtin { builtin, arguments, .. } => {
-                self.all(arguments);
+            ExprKind::Builtin { builtin, .. } => {
+                self.children(expr);
                 self.state.alive &= !builtin.ends();
             }
-            ExprKind::Launch(launch) => {
-                self.all([&*launch.grid, &*launch.block]);
-                self.all(launch.shared.as_deref());
-                if let StreamExpr::Value(stream) = &launch.stream {
-                    self.expr(stream);
-                }
-                self.all(&launch.arguments);
-            }
+            _ => self.children(expr),
         }
+    }
+
+    fn children(&mut self, expr: &'t Expr) {
+        expr.for_each_child(|child| match child {
+            Child::Expr(part) => self.expr(part),
+            Child::Block(block) => self.block(block),
+        });
     }
 }

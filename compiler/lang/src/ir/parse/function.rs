@@ -327,14 +327,9 @@ impl<'t> Parser<'t> {
             }
             let word = self.cursor.peek_word();
             order = Order::ALL.into_iter().find(|(_, name)| *name == word).map(|(order, _)| order);
-            let ordered = match (builtin, order) {
-                (Builtin::AtomicLoad(_), Some(order)) => Some(Builtin::AtomicLoad(order)),
-                (Builtin::AtomicStore(_), Some(order)) => Some(Builtin::AtomicStore(order)),
-                _ => None,
-            };
-            match ordered {
-                Some(ordered) => {
-                    builtin = ordered;
+            match order.filter(|_| builtin.order().is_some()) {
+                Some(order) => {
+                    builtin = builtin.with_order(order);
                     self.cursor.eat_word(word);
                     self.cursor.expect(")")?;
                     break;
@@ -342,7 +337,7 @@ impl<'t> Parser<'t> {
                 None => arguments.push(self.operand(body)?),
             }
         }
-        if matches!(builtin, Builtin::AtomicLoad(_) | Builtin::AtomicStore(_)) && order.is_none() {
+        if builtin.order().is_some() && order.is_none() {
             return Err(self.cursor.error("expected an order as the last argument".into()));
         }
         Ok(InstKind::Builtin { builtin, arguments, format })

@@ -1,10 +1,7 @@
 //! The arguments and values of built-in operations, as [`crate::builtins`] has them.
 
 use super::{Checked, FunctionVerifier, require};
-use crate::builtins::{
-    Builtin, MathOp, Order, atomic_supports, bitcast_supports, is_wide_number, reduce_supports,
-    shuffle_supports,
-};
+use crate::builtins::{Builtin, Lowering, Memory, Properties, TypePattern, bitcast_supports};
 use crate::ir::{GlobalId, Init, Space};
 use crate::types::{Scalar, Type};
 
@@ -42,84 +39,60 @@ impl FunctionVerifier<'_> {
         arguments: &[Type],
         value: &Type,
     ) -> Checked<(Vec<Type>, Type)> {
-        if let Some(signature) = builtin.fixed_signature() {
-            let is_runtime = is_device_runtime(builtin);
-            let lowered = self.module.lowered;
-            require!(!(is_runtime && lowered), "it is still there after the launch stage");
-            return Ok(signature);
+        let properties = builtin.properties();
+        match properties.lowering {
+            Lowering::Checker | Lowering::Build => {
+                return Err(format!("`{}` is made of other operations", builtin.name()));
+            }
+            Lowering::DeviceRuntime => {
+                require!(!self.module.lowered, "it is still there after the launch stage");
+            }
+            Lowering::Expand(_) | Lowering::Codegen => {}
         }
-        // The scalar that the argument at `at` is, or points to, if `allowed` has it.
-        let generic = |at: usize, allowed: &dyn Fn(Scalar) -> bool| -> Checked<Type> {
-            let given = arguments.get(at);
-            let scalar = given.map(|ty| ty.pointee().unwrap_or(ty)).and_then(Type::as_scalar);
-            match scalar.filter(|scalar| allowed(*scalar)) {
-                Some(scalar) => Ok(Type::Scalar(scalar)),
-                None => {
-                    let shown = given.map_or("nothing".into(), |ty| self.show(ty));
-                    Err(format!("`{}` is not defined on `{shown}`", builtin.name()))
-                }
-            }
-        };
-        Ok(match builtin {
-            Builtin::Shuffle(_) => {
-                let ty = generic(1, &shuffle_supports)?;
-                (vec![Type::U32, ty.clone(), Type::U32], ty)
-            }
-            Builtin::MatchAny => (vec![Type::U32, generic(1, &is_wide_number)?], Type::U32),
-            Builtin::Reduce(op) => {
-                let ty = generic(1, &|scalar| reduce_supports(op, scalar))?;
-                (vec![Type::U32, ty.clone()], ty)
-            }
-            Builtin::Atomic(op, _) => {
-                let ty = generic(0, &|scalar| atomic_supports(op, scalar))?;
-                (vec![Type::pointer_mut(ty.clone()), ty.clone()], ty)
-            }
-            Builtin::AtomicCas(_) => {
-                let ty = generic(0, &|scalar| scalar.is_integer() && is_wide_number(scalar))?;
-                (vec![Type::pointer_mut(ty.clone()), ty.clone(), ty.clone()], ty)
-            }
-            Builtin::AtomicLoad(order) => {
-                require!(order != Order::Release, "a load is not a release");
-                let ty = generic(0, &is_wide_number)?;
-                (vec![Type::pointer_const(ty.clone())], ty)
-            }
-            Builtin::AtomicStore(order) => {
-                require!(order != Order::Acquire, "a store is not an acquire");
-                let ty = generic(0, &is_wide_number)?;
-                (vec![Type::pointer_mut(ty.clone()), ty], Type::Unit)
-            }
-            Builtin::MulHi => {
-                let ty = generic(0, &|scalar| scalar.is_integer() && is_wide_number(scalar))?;
-                (vec![ty.clone(); 2], ty)
-            }
+        if let (Some(order), Memory::Atomic(access)) = (builtin.order(), properties.memory) {
+            require!(order.suits(access), "its order cannot be `{}`", order.name());
+        }
+        // Three whose types are not in the table.
+        match builtin {
             Builtin::Bitcast => {
                 let from = arguments.first().unwrap_or(&Type::Unit);
                 let shown = (self.show(from), self.show(value));
                 require!(bitcast_supports(from, value), "from `{}` to `{}`", shown.0, shown.1);
-                (vec![from.clone()], value.clone())
+                return Ok((vec![from.clone()], value.clone()));
             }
             Builtin::Assert => {
                 let string = || Type::pointer_const(Type::Scalar(Scalar::U8));
-                (vec![string(), string(), Type::U32, string()], Type::Unit)
+                return Ok((vec![string(), string(), Type::U32, string()], Type::Unit));
             }
-            Builtin::Math(MathOp::Clamp | MathOp::Saturate)
-            | Builtin::SizeOf
-            | Builtin::AlignOf => {
-                return Err(format!("`{}` is made of other operations", builtin.name()));
+            Builtin::Printf => return Ok((arguments.to_vec(), Type::I32)),
+            _ => {}
+        }
+        let generic = match properties.generic_argument() {
+            Some(at) => Some(self.generic(builtin, &properties, arguments.get(at))?),
+            None => None,
+        };
+        let ty = |pattern: &TypePattern| {
+            pattern.with(generic.as_ref()).ok_or_else(|| String::from("it has no signature"))
+        };
+        let patterns = properties.arguments.iter().filter(|ty| **ty != TypePattern::Order);
+        Ok((patterns.map(ty).collect::<Checked<_>>()?, ty(&properties.result)?))
+    }
+
+    /// The scalar that an argument is, or points to, if the built-in is defined on it.
+    fn generic(
+        &self,
+        builtin: Builtin,
+        properties: &Properties,
+        given: Option<&Type>,
+    ) -> Checked<Type> {
+        let scalar = given.map(|ty| ty.pointee().unwrap_or(ty)).and_then(Type::as_scalar);
+        match scalar.filter(|scalar| properties.types.has(*scalar)) {
+            Some(scalar) => Ok(Type::Scalar(scalar)),
+            None => {
+                let shown = given.map_or("nothing".into(), |ty| self.show(ty));
+                Err(format!("`{}` is not defined on `{shown}`", builtin.name()))
             }
-            Builtin::Math(op) => {
-                let ty = generic(0, &|scalar| op.supports(scalar))?;
-                let count = MathOp::ALL.iter().find(|(known, ..)| *known == op).map_or(0, |x| x.2);
-                (vec![ty.clone(); count], ty)
-            }
-            Builtin::Bit(op) => {
-                let ty = generic(0, &|scalar| scalar.is_integer() && is_wide_number(scalar))?;
-                let is_brev = op == crate::builtins::BitOp::Brev;
-                (vec![ty.clone()], if is_brev { ty } else { Type::U32 })
-            }
-            Builtin::Printf => (arguments.to_vec(), Type::I32),
-            _ => return Err("it has no signature".into()),
-        })
+        }
     }
 
     /// The format of `printf` is a NUL-terminated string in constant memory.
@@ -137,18 +110,6 @@ impl FunctionVerifier<'_> {
         require!(is_string, "its format `{}` is no string", global.name);
         Ok(())
     }
-}
-
-/// Whether the `launch` stage makes a call of it.
-fn is_device_runtime(builtin: Builtin) -> bool {
-    matches!(
-        builtin,
-        Builtin::StreamCreate
-            | Builtin::StreamDestroy
-            | Builtin::MemcpyAsync
-            | Builtin::MemsetAsync
-            | Builtin::DeviceLastError
-    )
 }
 
 /// What C passes to a variadic function, after its promotions.

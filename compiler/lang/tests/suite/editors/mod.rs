@@ -42,7 +42,7 @@ fn the_words_are_those_of_the_compiler() {
 
 #[test]
 fn the_built_ins_are_those_of_the_compiler() {
-    let mut known: Vec<&str> = Builtin::all().into_iter().map(|(name, _)| name).collect();
+    let mut known: Vec<&str> = Builtin::ALL.iter().map(|builtin| builtin.name()).collect();
     known.sort_unstable();
     assert_eq!(choices("built-ins"), known);
 }

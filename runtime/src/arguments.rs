@@ -1,4 +1,4 @@
-//! Arguments: what the host passes to a kernel, checked against the manifest and packed at its offsets.
+//! Launch arguments: checked against the manifest and packed at the parameters' offsets.
 //!
 //! Nothing here needs a device.
 
@@ -16,7 +16,7 @@ use gridlet_artifact::{ScalarType, extent};
 
 use crate::error::{Error, Result, plural};
 
-/// A scalar argument. Its type must be the parameter's: no conversion, as in the language.
+/// A scalar argument. Its type must equal the parameter's: as in the language, nothing is converted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
     /// `bool`
@@ -67,7 +67,7 @@ impl Scalar {
         }
     }
 
-    /// Its bytes as the device has them: little-endian.
+    /// Writes the value's bytes in the device's byte order, little-endian.
     #[inline]
     fn put(self, to: &mut [u8]) {
         match self {
@@ -88,14 +88,14 @@ impl Scalar {
     }
 }
 
-/// What a buffer's elements are, as far as the host's type says.
+/// The element type of a buffer, as far as the host's type determines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Element {
-    /// Bytes: fits any pointer. Device memory without a type, and `u8`.
+    /// Bytes: match any pointer. Used for untyped device memory and `u8`.
     Bytes,
-    /// A scalar. `u16` also fits `f16` and `bf16`, `u64` also fits pointers and streams.
+    /// A scalar. `u16` also matches `f16` and `bf16`; `u64` also matches pointers and streams.
     Scalar(ScalarType),
-    /// So many of one type: fits the vector and the array of that many.
+    /// That many elements of one type: matches a vector or an array of that length.
     Array(&'static Element, usize),
     /// The program's struct of that name.
     Struct(&'static str),
@@ -134,8 +134,8 @@ impl fmt::Display for Element {
     }
 }
 
-/// A pointer argument: a device address with what the host knows of the memory there. The memory stays
-/// borrowed while the value lives.
+/// A pointer argument: a device address and what the host knows about the memory there. The memory stays borrowed
+/// while the value lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pointer<'a> {
     address: u64,
@@ -146,12 +146,12 @@ pub struct Pointer<'a> {
 }
 
 impl<'a> Pointer<'a> {
-    /// The address, and whose memory it is, if the host knows.
+    /// The address, and the number of the device that owns the memory, if the host knows it.
     pub(crate) fn place(&self) -> (u64, Option<u32>) {
         (self.address, self.device)
     }
 
-    /// Memory of which the host knows only what its elements are.
+    /// Memory about which the host knows only the element type.
     pub(crate) fn to_unknown(address: u64, element: Element) -> Pointer<'static> {
         Pointer { address, element, mutable: true, device: None, memory: PhantomData }
     }
@@ -168,8 +168,8 @@ impl<'a> Pointer<'a> {
 
 /// An argument of a launch.
 ///
-/// Scalars come `from` their Rust values, pointers from `&buffer` (for `*const T`) and `&mut buffer` (for
-/// either).
+/// Scalars convert from their Rust values with `from`, pointers from `&buffer` (for `*const T`) and `&mut buffer`
+/// (for either).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Arg<'a> {
@@ -177,7 +177,7 @@ pub enum Arg<'a> {
     Scalar(Scalar),
     /// For a pointer parameter.
     Pointer(Pointer<'a>),
-    /// For a parameter of any type but a pointer: its bytes as the device has them, padding included.
+    /// For a parameter of any type except a pointer: its bytes in the device's layout, padding included.
     Bytes(&'a [u8]),
     /// For a struct, a vector or an array by value: its fields or elements in order.
     Fields(Vec<Arg<'a>>),
@@ -189,25 +189,24 @@ impl Arg<'static> {
         Arg::address(0)
     }
 
-    /// A device address of which the host knows nothing; nothing is checked but that the parameter is a
-    /// pointer.
+    /// A device address about which the host knows nothing; only that the parameter is a pointer is checked.
     pub fn address(address: u64) -> Self {
         Arg::Pointer(Pointer::to_unknown(address, Element::Bytes))
     }
 
-    /// An `f16`, as its bits.
+    /// An `f16`, given as its bits.
     pub fn f16_bits(bits: u16) -> Self {
         Arg::Scalar(Scalar::F16(bits))
     }
 
-    /// A `bf16`, as its bits.
+    /// A `bf16`, given as its bits.
     pub fn bf16_bits(bits: u16) -> Self {
         Arg::Scalar(Scalar::Bf16(bits))
     }
 }
 
 impl<'a> Arg<'a> {
-    /// A struct, vector or array by value, from a host value of the same layout; its size is checked.
+    /// A struct, vector or array by value, from a host value of the same layout; only the size is checked.
     pub fn value<T: DeviceCopy>(value: &'a T) -> Self {
         Arg::Bytes(bytes_of(std::slice::from_ref(value)))
     }
@@ -242,11 +241,11 @@ macro_rules! arg_from_scalar {
 arg_from_scalar!(bool => Bool, i8 => I8, i16 => I16, i32 => I32, i64 => I64, u8 => U8, u16 => U16, u32 => U32,
     u64 => U64, f32 => F32, f64 => F64);
 
-/// The most bytes of parameters that are packed on the stack: the compiler's limit.
+/// The largest parameter block packed on the stack; the compiler allows no larger one.
 pub(crate) const STACK_PARAMETER_BYTES: usize = 4096;
 
-/// Room for a launch's parameters, on the stack: a launch allocates nothing. Only the bytes that a kernel has are
-/// touched.
+/// Stack space for a launch's parameters, so that a launch allocates nothing. Only the bytes that the kernel uses
+/// are touched.
 #[repr(C, align(16))]
 pub(crate) struct ParameterRoom(MaybeUninit<[u8; STACK_PARAMETER_BYTES]>);
 
@@ -255,13 +254,15 @@ impl ParameterRoom {
         ParameterRoom(MaybeUninit::uninit())
     }
 
-    /// So many bytes, each 0, so that padding never carries old bytes of this process; `None` if there is no room.
+    /// The first `bytes` bytes, zeroed so that padding never exposes old memory of this process; `None` if the
+    /// space is too small.
     pub(crate) fn zeroed(&mut self, bytes: usize) -> Option<&mut [u8]> {
         if bytes > STACK_PARAMETER_BYTES {
             return None;
         }
         let first = self.0.as_mut_ptr().cast::<u8>();
-        // SAFETY: the room has that many bytes, they are written before the slice is made, and `self` is borrowed.
+        // SAFETY: the storage has that many bytes, they are written before the slice is made, and `self` is
+        // borrowed.
         unsafe {
             first.write_bytes(0, bytes);
             Some(std::slice::from_raw_parts_mut(first, bytes))
@@ -269,19 +270,20 @@ impl ParameterRoom {
     }
 }
 
-/// Checks the arguments against a kernel's parameters and packs them at the parameters' offsets. `device` is
-/// where the kernel will run: memory of another device is refused.
+/// Checks the arguments against a kernel's parameters and packs them at the parameters' offsets. `device` is the
+/// device that will run the kernel; memory of another device is refused.
 ///
 /// # Errors
 /// [`Error::ArgumentCount`], [`Error::Argument`], [`Error::OtherDevice`].
 pub fn pack(kernel: &Kernel, structs: &[Struct], args: &[Arg<'_>], device: u32) -> Result<Vec<u8>> {
-    // Zero, so that padding never carries old bytes of this process.
+    // Zero, so that padding never exposes old memory of this process.
     let mut bytes = vec![0u8; kernel.parameter_bytes as usize];
     pack_into(kernel, structs, args, device, &mut bytes)?;
     Ok(bytes)
 }
 
-/// As [`pack`], into as many bytes as the kernel's parameters have, all 0. Allocates only to describe an error.
+/// Same as [`pack`], into a zeroed slice of exactly the kernel's parameter size. Allocates only to describe an
+/// error.
 pub(crate) fn pack_into(
     kernel: &Kernel,
     structs: &[Struct],
@@ -304,7 +306,7 @@ pub(crate) fn pack_into(
     Ok(())
 }
 
-/// A parameter, or the part of it at hand; becomes text only in an error.
+/// The path to a parameter or to a value inside it; formatted only for an error.
 enum Path<'a> {
     Parameter(&'a str),
     Field(&'a Path<'a>, &'a str),
@@ -387,7 +389,7 @@ impl Packer<'_> {
                 };
                 for (field, arg) in s.fields.iter().zip(args) {
                     let path = Path::Field(path, &field.name);
-                    // What is beyond all numbers is beyond the parameters, too.
+                    // Saturates on overflow; the bounds check then rejects the offset.
                     self.put(&field.ty, offset.saturating_add(field.offset), arg, &path)?;
                 }
                 Ok(())
@@ -413,7 +415,7 @@ impl Packer<'_> {
         }
     }
 
-    /// An element of a vector, whose type the manifest has as a name.
+    /// Packs one element of a vector, whose type the manifest stores as a name.
     fn put_lane(
         &mut self,
         element: &str,
@@ -431,13 +433,14 @@ impl Packer<'_> {
         self.put(&Type::Scalar(element.into()), offset, arg, path)
     }
 
-    /// So many bytes at `offset`. A kernel of an [`crate::Artifact`] always has them; one made by hand may not.
+    /// The `size` bytes at `offset`. They always exist for a kernel of an [`crate::Artifact`], but not necessarily
+    /// for one built by hand.
     fn part(&mut self, size: u64, offset: u64) -> Option<&mut [u8]> {
         let end = offset.checked_add(size)?;
         self.bytes.get_mut(usize::try_from(offset).ok()?..usize::try_from(end).ok()?)
     }
 
-    /// The bytes of a value of that type at `offset`.
+    /// The bytes of a value of type `ty` at `offset`.
     fn bytes_at(
         &mut self,
         ty: &Type,

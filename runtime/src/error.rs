@@ -1,4 +1,4 @@
-//! Everything that can go wrong on the host side, with the values and the limits in the message.
+//! The errors of the host side; each message includes the values and limits involved.
 
 mod codes;
 mod hint;
@@ -13,92 +13,93 @@ use gridlet_artifact::{ArtifactError, LaunchProblem};
 use gridlet_cpu::check::{Report, render_all};
 pub use resource::ResourceProblem;
 
-/// Where errors begin to number CPU devices: each that is opened has a number of its own, GPUs have the driver's.
+/// The first number that errors use for CPU devices. Each opened CPU device has a unique number; GPUs have the
+/// driver's.
 pub const CPU_DEVICES: u32 = 1 << 31;
 
 /// The result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong.
+/// An error of this crate.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The CUDA driver's library is missing or does not start.
+    /// The CUDA driver's library is missing or does not initialize.
     #[error("no NVIDIA driver: {reason}")]
     NoDriver {
-        /// What was looked for or what the driver answered.
+        /// The libraries tried, or the driver's answer.
         reason: String,
     },
-    /// The driver starts, but Gridlet needs a newer one.
+    /// The driver initializes, but Gridlet needs a newer one.
     #[error(
         "the NVIDIA driver is too old: it supports CUDA {found}, Gridlet needs CUDA {needed} or later"
     )]
     DriverTooOld {
         /// `cuDriverGetVersion`.
         found: CudaVersion,
-        /// The oldest that will do.
+        /// The oldest supported version.
         needed: CudaVersion,
     },
-    /// The driver lacks a call that was asked for.
+    /// The driver lacks a requested call.
     #[error(
         "the NVIDIA driver has no `{call}`: it came with CUDA {since}, this driver supports CUDA {found}"
     )]
     MissingCall {
         /// The driver call.
         call: &'static str,
-        /// The version that brought it.
+        /// The version that introduced it.
         since: CudaVersion,
         /// `cuDriverGetVersion`.
         found: CudaVersion,
     },
-    /// The driver has the call, but in a later version the call can do more.
+    /// The driver has the call but not a feature that a later version added to it.
     #[error(
         "the NVIDIA driver's `{call}` does not know {feature}: they came with CUDA {since}, this driver supports CUDA {found}"
     )]
     MissingFeature {
         /// The driver call.
         call: &'static str,
-        /// What was asked of it.
+        /// The requested feature.
         feature: &'static str,
-        /// The version that brought it.
+        /// The version that introduced it.
         since: CudaVersion,
         /// `cuDriverGetVersion`.
         found: CudaVersion,
     },
-    /// Something that only GPUs have was asked of the CPU device.
+    /// A feature that only GPUs have was requested from the CPU device.
     #[error("the CPU device has no {what}")]
     NotOnCpu {
-        /// What was asked for.
+        /// The requested feature.
         what: &'static str,
     },
-    /// Resources cannot be split or put together so.
+    /// The resources cannot be split or combined in this way.
     #[error(transparent)]
     Resource(Box<ResourceProblem>),
-    /// There is no such GPU.
+    /// No GPU has this number.
     #[error("no CUDA device {ordinal}: {}", match found {
         0 => "the driver sees no GPU".to_string(),
         1 => "the driver sees 1 GPU, number 0".to_string(),
         n => format!("the driver sees {n} GPUs, numbers 0 to {}", n - 1),
     })]
     NoDevice {
-        /// The number asked for.
+        /// The requested number.
         ordinal: u32,
-        /// How many there are.
+        /// The number of GPUs.
         found: u32,
     },
-    /// A device's name that is none.
+    /// The text does not name a device.
     #[error("{reason}")]
     DeviceName {
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// A driver call failed.
     #[error(transparent)]
     Cuda(#[from] Box<CudaError>),
-    /// A kernel broke the device's context: nothing more runs in it.
+    /// A kernel fault corrupted the device's context: nothing more runs in it.
     #[error(transparent)]
     Fault(#[from] Box<Fault>),
-    /// An artifact is damaged, foreign or too new.
+    /// An artifact is damaged, invalid or too new.
     #[error(transparent)]
     Artifact(#[from] Box<ArtifactError>),
     /// No image of the artifact runs on the device.
@@ -109,30 +110,30 @@ pub enum Error {
         /// Kind and architecture of each image.
         available: Vec<String>,
     },
-    /// The program has no kernel of that name.
+    /// The program has no kernel with this name.
     #[error("no kernel `{name}`: the program has {}", list_or(known, "no kernels"))]
     UnknownKernel {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The kernels there are.
+        /// The program's kernels.
         known: Vec<String>,
     },
-    /// A program has no `static` variable of that name.
+    /// A program has no `static` variable with this name.
     #[error("no variable `{name}`: the program has {}", list_or(known, "no variables"))]
     UnknownGlobal {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The variables there are.
+        /// The program's variables.
         known: Vec<String>,
     },
-    /// A `static` variable holds elements of another type.
+    /// A `static` variable has another element type.
     #[error("the variable `{name}` is `{is}`, which holds no `{asked}`")]
     GlobalType {
         /// The variable.
         name: String,
         /// Its type.
         is: String,
-        /// The elements asked for.
+        /// The requested element type.
         asked: String,
     },
     /// A launch has too many or too few arguments.
@@ -140,9 +141,9 @@ pub enum Error {
     ArgumentCount {
         /// The kernel.
         kernel: String,
-        /// How many parameters it has.
+        /// Number of parameters.
         expected: usize,
-        /// How many arguments came.
+        /// Number of arguments given.
         given: usize,
     },
     /// An argument does not fit its parameter.
@@ -152,70 +153,71 @@ pub enum Error {
     Argument {
         /// The kernel.
         kernel: String,
-        /// The argument, counted from 0.
+        /// The argument's index, from 0.
         index: usize,
-        /// The parameter's name, with the field's path in a struct.
+        /// The parameter's name, followed by the path of the field in a struct.
         parameter: String,
-        /// What the parameter takes.
+        /// The argument that the parameter takes.
         expected: String,
-        /// What came.
+        /// The argument given.
         given: String,
     },
-    /// An event that no stream was told to record has no time.
+    /// An event that was never recorded has no time.
     #[error("the event was never recorded")]
     NotRecorded,
-    /// A device that checks was given an image that was built without checks.
+    /// A checking device was given an image built without checks.
     #[error("kernel `{kernel}` of program `{program}` was built without --check")]
     NotChecked {
         /// The program.
         program: String,
-        /// Its first such kernel.
+        /// The first such kernel.
         kernel: String,
     },
-    /// A grid or block does not fit.
+    /// The grid or block exceeds a limit.
     #[error("kernel `{kernel}`: {problem}")]
     Launch {
         /// The kernel.
         kernel: String,
-        /// Which rule, with the values.
+        /// The broken rule, with the values.
         problem: LaunchProblem,
     },
-    /// The driver's queue may be full, and a launch would wait for it.
+    /// The driver's queue may be full, so a launch could block.
     #[error(
         "a launch would block: {launches} of the stream's launches are under way, and {allowed} fit the driver's queue"
     )]
     WouldBlock {
-        /// Launches of the stream that were not seen to end.
+        /// Launches of the stream not yet known to have ended.
         launches: u64,
-        /// How many may be under way.
+        /// The most that may be in progress.
         allowed: u64,
     },
-    /// The manifest and the driver disagree about a kernel's parameters: the image is not the manifest's.
+    /// The manifest and the driver disagree about a kernel's parameters: the image does not belong to the
+    /// manifest.
     #[error(
         "kernel `{kernel}`, parameter {index}: {manifest} in the manifest, {driver} in the image"
     )]
     ParameterMismatch {
         /// The kernel.
         kernel: String,
-        /// The parameter, counted from 0.
+        /// The parameter's index, from 0.
         index: usize,
-        /// Offset and size as the manifest has them.
+        /// Offset and size according to the manifest.
         manifest: String,
-        /// Offset and size as `cuKernelGetParamInfo` has them.
+        /// Offset and size according to `cuKernelGetParamInfo`.
         driver: String,
     },
-    /// A green context of that size cannot be made.
+    /// A green context of this size cannot be created.
     #[error(
         "no partition of {asked} SMs: the device has {available}, in partitions of at least {minimum} and multiples of {alignment}"
     )]
     Partition {
-        /// SMs asked for.
+        /// SMs requested.
         asked: u32,
         /// SMs of the device.
         available: u32,
         /// SMs of the smallest partition.
         minimum: u32,
-        /// Partitions are multiples of this many SMs.
+        /// Partition sizes are multiples of this many SMs.
         alignment: u32,
     },
     /// A limit must be set before the device runs its first kernel.
@@ -239,46 +241,47 @@ pub enum Error {
         device_text(*expected)
     )]
     OtherDevice {
-        /// What was passed.
+        /// The handle that was passed.
         what: String,
-        /// The stream's device: a GPU's number, with 65,536 more for each time that it was recovered, or [`CPU_DEVICES`] and
-        /// more for CPU devices.
+        /// The number of the stream's device: for a GPU, its ordinal plus 65,536 for each recovery; for CPU
+        /// devices, [`CPU_DEVICES`] and up.
         expected: u32,
-        /// The other's device.
+        /// The number of the other handle's device.
         given: u32,
     },
-    /// The device did not finish in time. A GPU may still be busy: this process can no longer use it, and every
-    /// handle of it leaks when dropped, because destroying one would wait for the work that hangs. The CPU
-    /// device stops what ran and can be used again, unless even stopping fails.
+    /// The device did not finish in time. A GPU may still be busy: this process can no longer use it, and all its
+    /// handles leak when dropped, because destroying one would wait for the hung work. The CPU device stops its
+    /// work and stays usable, unless even stopping fails.
     #[error("not finished after {seconds} s: {what}")]
     TimedOut {
-        /// The time-out, in seconds.
+        /// The timeout, in seconds.
         seconds: f64,
-        /// What was waited for.
+        /// The work that was waited for.
         what: String,
     },
-    /// The device timed out before, so this process can no longer use it.
+    /// The device timed out earlier, so this process can no longer use it.
     #[error(
         "device {} is unusable in this process: an earlier wait timed out ({what})",
         device_text(*ordinal)
     )]
     Unusable {
-        /// The device: a GPU's number, or [`CPU_DEVICES`] and more for CPU devices.
+        /// The device: a GPU's ordinal, or [`CPU_DEVICES`] and up for CPU devices.
         ordinal: u32,
-        /// What timed out.
+        /// The wait that timed out.
         what: String,
     },
-    /// The device lost its context to a fault, and with it everything on it. [`crate::Device::recover`] gives a new one.
+    /// A fault destroyed the device's context and everything in it. [`crate::Device::recover`] opens a new one.
     #[error(
         "device {ordinal} lost everything on it to a fault, and `Device::recover` opens it anew: {fault}"
     )]
     Broken {
         /// The GPU's number.
         ordinal: u32,
-        /// What happened.
+        /// The fault.
         fault: Box<Fault>,
     },
-    /// A device is recovered only when the host cannot have elements of its memory any more, which goes with the context.
+    /// Recovery destroys the memory of the context, so it is refused while the host may hold references into that
+    /// memory.
     #[error(
         "device {ordinal} cannot be recovered while {buffers} managed or host buffer{} there, whose elements the host may have: drop them first",
         if *buffers == 1 { " is" } else { "s are" }
@@ -286,62 +289,62 @@ pub enum Error {
     HostMemoryInUse {
         /// The GPU's number.
         ordinal: u32,
-        /// How many such buffers there are.
+        /// The number of such buffers.
         buffers: usize,
     },
-    /// After a fault the driver starts no new context.
+    /// The driver cannot create a new context after a fault.
     #[error("device {ordinal} cannot be used in this process any more: {reason}")]
     NotRecovered {
         /// The GPU's number.
         ordinal: u32,
-        /// What the driver said.
+        /// The driver's error.
         reason: Box<Error>,
     },
-    /// Device-side launches failed and the program did not ask for their status.
+    /// Device-side launches failed and the program did not check their status.
     #[error(transparent)]
     LostLaunches(#[from] Box<LostLaunches>),
-    /// A grid failed on the CPU device. The device goes on.
+    /// A grid failed on the CPU device. The device stays usable.
     #[error(transparent)]
     CpuFault(#[from] Box<gridlet_cpu::CpuFault>),
-    /// A device that checks found something wrong.
+    /// A checking device found errors in a kernel.
     #[error(transparent)]
     Checked(#[from] Box<Findings>),
-    /// An image for the CPU cannot be loaded.
+    /// A CPU image cannot be loaded.
     #[error("the CPU image cannot be loaded: {reason}")]
     CpuImage {
-        /// What the system's loader says, or what is wrong with the image.
+        /// The loader's message, or the defect of the image.
         reason: String,
     },
     /// The CPU device cannot start its worker threads.
     #[error("the CPU device cannot start: {reason}")]
     CpuThreads {
-        /// What went wrong.
+        /// The reason.
         reason: String,
     },
     /// The host has no memory left for the CPU device.
     #[error("cannot allocate {bytes} bytes on the CPU device")]
     CpuMemory {
-        /// Bytes asked for.
+        /// Bytes requested.
         bytes: u64,
     },
-    /// A handle that another library made cannot be used here, or one of this crate's not there.
+    /// A handle from another library cannot be used here, or one of this crate's handles cannot be used there.
     #[error("cannot share {what}: {reason}")]
     Foreign {
         /// The handle.
         what: &'static str,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
 }
 
 impl Error {
-    /// Whether the error says that there is no GPU here (and not that one misbehaved): the only reason for
-    /// which a test may skip.
+    /// Whether the error says that this machine has no GPU (rather than that one failed): the only reason for a
+    /// test to skip.
     pub fn is_absent_gpu(&self) -> bool {
         matches!(self, Error::NoDriver { .. } | Error::NoDevice { found: 0, .. })
     }
 
-    /// Whether a tool, driver or device is missing or too old, as opposed to a run that failed.
+    /// Whether a tool, driver or device is missing or too old, as opposed to a failed run.
     pub fn is_missing(&self) -> bool {
         matches!(
             self,
@@ -381,18 +384,18 @@ impl From<gridlet_cpu::Error> for Error {
     }
 }
 
-/// A CUDA version such as 12.4; what a driver supports.
+/// A CUDA version, such as 12.4; for a driver, the newest that it supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(into = "String")]
 pub struct CudaVersion {
-    /// Before the dot.
+    /// The number before the dot.
     pub major: u32,
-    /// After the dot.
+    /// The number after the dot.
     pub minor: u32,
 }
 
 impl CudaVersion {
-    /// The version of those parts.
+    /// Makes a version from its two numbers.
     pub const fn new(major: u32, minor: u32) -> Self {
         CudaVersion { major, minor }
     }
@@ -426,28 +429,28 @@ pub struct CudaError {
     pub code: i32,
     /// Its name, such as `CUDA_ERROR_OUT_OF_MEMORY`.
     pub name: String,
-    /// The driver's words for it.
+    /// The driver's description.
     pub message: String,
     /// The driver's compile log; empty if it wrote none.
     pub log: String,
 }
 
-/// A fault of a kernel: a `CUresult` after which "the process must be terminated and relaunched" or the
-/// context is lost (driver API, `CUresult`).
+/// A kernel fault: a `CUresult` after which "the process must be terminated and relaunched" or the context is lost
+/// (driver API, `CUresult`).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{} [{name} ({code}), seen by `{call}`]", explain_fault(*code), kernels_text(kernels))]
 pub struct Fault {
-    /// The driver call that reported it; the fault itself happened earlier.
+    /// The driver call that reported the fault, which happened earlier.
     pub call: &'static str,
     /// The `CUresult`.
     pub code: i32,
     /// Its name, such as `CUDA_ERROR_ILLEGAL_ADDRESS`.
     pub name: String,
-    /// The kernels that the stream launched since it was last synchronised; empty if not known.
+    /// The kernels that the stream launched since it was last synchronized; empty if unknown.
     pub kernels: Vec<String>,
 }
 
-/// Device-side launches that failed since the last synchronise.
+/// Device-side launches that failed since the last synchronization.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "program `{program}` lost {count} launch{}; the first at {file}:{line}, with {name} ({error}){}",
@@ -455,36 +458,36 @@ pub struct Fault {
     lost_launch_hint(*error, *full_pool)
 )]
 pub struct LostLaunches {
-    /// The program, as its manifest names it.
+    /// The program's name in its manifest.
     pub program: String,
-    /// How many launches failed.
+    /// Number of failed launches.
     pub count: u32,
-    /// `cudaError` of the first.
+    /// The `cudaError` of the first failed launch.
     pub error: i32,
     /// Its name, such as `cudaErrorLaunchPendingCountExceeded`.
     pub name: String,
-    /// Source file of the first.
+    /// Source file of the first failed launch.
     pub file: String,
-    /// Source line of the first, from 1.
+    /// Source line of the first failed launch, from 1.
     pub line: u32,
     /// The pool that had no room for the first; `None` if it failed for another reason.
     pub full_pool: Option<LaunchPool>,
 }
 
-/// What the checks of a device found since the last wait.
+/// The errors that a device's checks found since the last wait.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", render_all(reports, *further, &|_, _| None).trim_end())]
 pub struct Findings {
-    /// The first of each kind and line.
+    /// The first error of each kind and line.
     pub reports: Vec<Report>,
-    /// How many more there were.
+    /// The number of further errors.
     pub further: u64,
 }
 
-/// What the numbers of one GPU differ by, which counts how often it was recovered: more GPUs than that no machine has.
+/// The step between the numbers of one GPU before and after a recovery; no machine has this many GPUs.
 const RECOVERED: u32 = 1 << 16;
 
-/// The number of a GPU that is opened anew while handles with that `latest` number are still there.
+/// The number for a GPU that is reopened while handles with the number `latest` still exist.
 pub(crate) fn next_number(ordinal: u32, latest: u32) -> u32 {
     ordinal % RECOVERED + (latest / RECOVERED + 1) * RECOVERED % CPU_DEVICES
 }

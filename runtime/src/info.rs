@@ -1,4 +1,4 @@
-//! What a device is and can do, without opening it.
+//! The properties of a device, known without opening it.
 
 use gridlet_artifact::{ComputeCapability, ImageTarget, LaunchLimits, cpu_arch};
 use serde::Serialize;
@@ -15,38 +15,38 @@ pub enum DeviceKind {
     Cpu,
 }
 
-/// What a device is and can do.
+/// The properties of a device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DeviceInfo {
     /// Its kind.
     pub kind: DeviceKind,
-    /// Its number among those of its kind.
+    /// Its number among the devices of its kind.
     pub ordinal: u32,
     /// Its name, such as `NVIDIA H200`.
     pub name: String,
-    /// Its UUID, as `nvidia-smi` spells it; empty for the CPU.
+    /// Its UUID, in the form that `nvidia-smi` prints; empty for the CPU.
     pub uuid: String,
     /// Its compute capability; 0.0 for the CPU.
     pub compute_capability: ComputeCapability,
     /// The CUDA version that the driver supports; 0.0 for the CPU.
     pub driver_version: CudaVersion,
-    /// Streaming multiprocessors; of the CPU, the worker threads that run blocks.
+    /// Streaming multiprocessors; for the CPU, the worker threads that run blocks.
     pub sm_count: u32,
-    /// Memory in bytes; 0 if not known.
+    /// Memory in bytes; 0 if unknown.
     pub memory_bytes: u64,
-    /// Second-level cache in bytes; 0 if not known.
+    /// Second-level cache in bytes; 0 if unknown.
     pub l2_cache_bytes: u32,
-    /// Threads of a warp.
+    /// Threads per warp.
     pub warp_size: u32,
-    /// Threads that an SM can hold.
+    /// Resident threads per SM.
     pub max_threads_per_sm: u32,
-    /// Blocks that an SM can hold.
+    /// Resident blocks per SM.
     pub max_blocks_per_sm: u32,
-    /// Registers that a block can have, of 32 bits.
+    /// 32-bit registers per block.
     pub registers_per_block: u32,
-    /// Shared memory of an SM in bytes.
+    /// Shared memory per SM in bytes.
     pub shared_bytes_per_sm: u32,
-    /// What it allows of a launch.
+    /// Limits on launches.
     pub limits: LaunchLimits,
     /// `CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING`: host and device share one address space.
     pub unified_addressing: bool,
@@ -58,41 +58,40 @@ pub struct DeviceInfo {
     pub pageable_memory_access: bool,
     /// `CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH`
     pub cooperative_launch: bool,
-    /// How its SMs can be partitioned for green contexts; `None` if the driver has none.
+    /// The partition sizes for green contexts; `None` if the driver does not support them.
     pub sm_granularity: Option<SmGranularity>,
-    /// What the driver can do of what came after the first green contexts.
+    /// The green-context features of newer drivers that this driver has.
     pub green_context_features: GreenContextFeatures,
 }
 
-/// What newer drivers can do with green contexts (driver API, Green Contexts).
+/// Green-context features of newer drivers (driver API, Green Contexts).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct GreenContextFeatures {
-    /// `cuGreenCtxGetId`, from CUDA 13.0 on: [`GreenContext::id`](crate::GreenContext::id).
+    /// `cuGreenCtxGetId`, since CUDA 13.0: [`GreenContext::id`](crate::GreenContext::id).
     pub ids: bool,
-    /// `cuDevSmResourceSplit`, from CUDA 13.1 on: [`SmResource::split`](crate::SmResource::split).
+    /// `cuDevSmResourceSplit`, since CUDA 13.1: [`SmResource::split`](crate::SmResource::split).
     pub structured_split: bool,
-    /// `cuStreamGetDevResource`, from CUDA 13.1 on: [`Stream::sm_resource`](crate::Stream::sm_resource).
+    /// `cuStreamGetDevResource`, since CUDA 13.1: [`Stream::sm_resource`](crate::Stream::sm_resource).
     pub stream_resources: bool,
-    /// Workqueues as resources, from CUDA 13.1 on:
-    /// [`Device::workqueue_config`](crate::Device::workqueue_config).
+    /// Workqueue resources, since CUDA 13.1: [`Device::workqueue_config`](crate::Device::workqueue_config).
     pub workqueues: bool,
 }
 
-/// In which sizes a device's SMs can be partitioned (driver API, Green Contexts, SMs).
+/// The sizes into which a device's SMs can be partitioned (driver API, Green Contexts, SMs).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SmGranularity {
     /// SMs of the smallest partition.
     pub minimum: u32,
-    /// Partitions are multiples of this many SMs.
+    /// Partition sizes are multiples of this many SMs.
     pub alignment: u32,
-    /// Whether the driver told (from CUDA 13.0 on); else these are the documented values for the compute
-    /// capability.
+    /// Whether the driver reported the sizes (since CUDA 13.0); otherwise these are the documented values for the
+    /// compute capability.
     pub from_driver: bool,
 }
 
 impl SmGranularity {
-    /// What the driver API's green-context section says: 6.x from 1 SM, 7.x from 2 and 8.x from 4 in
-    /// multiples of 2, 9.0 and later from 8 in multiples of 8.
+    /// The values in the driver API's green-context section: for 6.x, at least 1 SM; for 7.x, at least 2 and for
+    /// 8.x, at least 4, in multiples of 2; for 9.0 and later, at least 8, in multiples of 8.
     pub(crate) fn documented(capability: ComputeCapability) -> SmGranularity {
         let (minimum, alignment) = match capability.major {
             ..=6 => (1, 1),
@@ -103,14 +102,14 @@ impl SmGranularity {
         SmGranularity { minimum, alignment, from_driver: false }
     }
 
-    /// The size of the partition that a wish for `sms` SMs leads to.
+    /// The size of the partition that a request for `sms` SMs yields.
     pub fn round_up(self, sms: u32) -> u32 {
         sms.max(self.minimum).checked_next_multiple_of(self.alignment.max(1)).unwrap_or(u32::MAX)
     }
 }
 
 impl DeviceInfo {
-    /// The device as artifacts know it.
+    /// The device as a target for images.
     pub(crate) fn image_target(&self) -> ImageTarget {
         match self.kind {
             DeviceKind::Cuda => ImageTarget::Gpu(self.compute_capability),

@@ -1,26 +1,26 @@
-//! Sharing a GPU with other code: raw handles, and cudarc's safe types.
+//! Sharing a GPU with other code, through raw handles and cudarc's safe types.
 //!
-//! Both work in the device's primary context, so memory, streams and events of one are the other's, too:
+//! Both sides work in the device's primary context, so either can use the other's memory, streams and events:
 //!
 //! | From | To | How | Who destroys it |
 //! |---|---|---|---|
-//! | cudarc's `CudaContext` | [`Device`] | [`Device::from_cudarc`] | each its own reference to the primary context |
+//! | cudarc's `CudaContext` | [`Device`] | [`Device::from_cudarc`] | each side its own reference to the primary context |
 //! | [`Device`] | `CudaContext` | [`Device::to_cudarc`] | the same |
-//! | `CudaStream` | [`Stream`] | [`Stream::from_cudarc`] | cudarc, after our last clone |
-//! | [`Stream`] | `CudaStream` | [`Stream::to_cudarc`] | this crate, unless cudarc still has it: then nobody |
+//! | `CudaStream` | [`Stream`] | [`Stream::from_cudarc`] | cudarc, after the last clone of the `Stream` |
+//! | [`Stream`] | `CudaStream` | [`Stream::to_cudarc`] | this crate; nobody if cudarc still holds it |
 //! | `CudaSlice` | [`Arg`] | [`Arg::cudarc`], [`Arg::cudarc_mut`] | cudarc |
 //! | `CudaSlice` | [`Buffer`] | [`Buffer::from_cudarc`] | cudarc, after the launches that may use it |
 //! | [`Buffer`] | `CudaView` | [`Buffer::with_cudarc`], [`Buffer::with_cudarc_mut`] | this crate |
-//! | any handle | the value of it | `borrow_raw`, [`DeviceMemory::from_raw`] | said there |
-//! | a value | its handle | `raw`, [`DeviceMemory::into_raw`] | this crate |
+//! | a raw handle | the owning type | `borrow_raw`, [`DeviceMemory::from_raw`] | see the function |
+//! | an owning type | its raw handle | `raw`, [`DeviceMemory::into_raw`] | this crate |
 //!
-//! Never give the context of a green context to `CudaContext::from_raw_context`: it would destroy with `cuCtxDestroy`
-//! what only `cuGreenCtxDestroy` may.
+//! Never pass the context of a green context to `CudaContext::from_raw_context`: cudarc would destroy it with
+//! `cuCtxDestroy`, but only `cuGreenCtxDestroy` is allowed.
 //!
-//! cudarc makes its context current on the calling thread and leaves it so. It panics where the driver lacks a call
-//! that it needs; what this module calls is in every driver that a [`Device`] opens with.
+//! cudarc makes its context current on the calling thread and leaves it current. It panics if the driver lacks a
+//! call that it needs; every driver that a [`Device`] opens with has the calls that this module uses.
 //!
-//! The CPU device shares nothing: all of this is [`Error::NotOnCpu`] there.
+//! The CPU device shares nothing: every function here returns [`Error::NotOnCpu`].
 //!
 //! ```no_run
 //! use cudarc::driver::CudaContext;

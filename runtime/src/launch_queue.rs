@@ -1,9 +1,9 @@
-//! The depth of the driver's queue of launches, measured. [`Stream::try_launch`] never waits for that queue.
+//! Measures the depth of the driver's launch queue. [`Stream::try_launch`] never waits for that queue.
 //!
-//! The driver puts launches into channels of 1,024 entries, of which 1,022 can be used, and a launch into a full one
-//! waits until the kernel at its end has run. There are 8 channels, or as many as `CUDA_DEVICE_MAX_CONNECTIONS` says
-//! (1 to 32), among which streams are shared out evenly, and `CUDA_SCALE_LAUNCH_QUEUES` scales the entries (CUDA C++
-//! Programming Guide, CUDA Environment Variables; seen on an H200 with driver 580.159.04: [`probe`] shows it).
+//! The driver puts launches into channels of 1,024 entries, 1,022 of them usable; a launch into a full channel
+//! blocks until the kernel at its head has run. There are 8 channels, or `CUDA_DEVICE_MAX_CONNECTIONS` (1 to 32),
+//! over which streams are distributed evenly; `CUDA_SCALE_LAUNCH_QUEUES` scales the entries (CUDA C++ Programming
+//! Guide, CUDA Environment Variables; measured with [`probe`] on an H200 with driver 580.159.04).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -20,23 +20,23 @@ use crate::info::DeviceKind;
 use crate::limits::Limit;
 use crate::unified::{HostBuffer, HostFlags};
 
-/// What [`probe`] does.
+/// The parameters of [`probe`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct QueueProbe {
-    /// Streams, each fed by a thread of its own.
+    /// Number of streams, each fed by its own thread.
     pub streams: u32,
-    /// Blocks of each grid.
+    /// Blocks per grid.
     pub grid: u32,
-    /// Threads of each block.
+    /// Threads per block.
     pub block: u32,
-    /// [`Limit::PendingLaunches`] to set before; it should change nothing.
+    /// The [`Limit::PendingLaunches`] to set first; it should change nothing.
     pub pending_launches: Option<u64>,
-    /// Give up after so many launches in all.
+    /// Gives up after this many launches in total.
     pub most: u64,
-    /// The host counts as blocked once no launch has returned for so long.
+    /// The host counts as blocked once no launch has returned for this long.
     pub patience: Duration,
-    /// How often it is measured, at least once. The most launches count: a single round was now and then one launch
-    /// short (seen on an H200 with driver 580.159.04; why is not known).
+    /// Number of measurements, at least one. The deepest counts: a single round was occasionally one launch short
+    /// (seen on an H200 with driver 580.159.04; the cause is unknown).
     pub rounds: u32,
 }
 
@@ -54,26 +54,26 @@ impl Default for QueueProbe {
     }
 }
 
-/// What [`probe`] found.
+/// The result of [`probe`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueDepth {
-    /// Launches that returned before the host blocked, over all streams. The first of each channel runs; the others
-    /// wait in the queue.
+    /// Launches that returned before the host blocked, over all streams. The first in each channel runs; the
+    /// others wait in the queue.
     pub launches: u64,
-    /// The same for each stream.
+    /// The same count for each stream.
     pub per_stream: Vec<u64>,
-    /// Whether the host blocked; else [`QueueProbe::most`] was reached.
+    /// Whether the host blocked; otherwise [`QueueProbe::most`] was reached.
     pub blocked: bool,
 }
 
-/// Launches kernels that do not end until the host blocks, then ends them. It waits for the device before and after, and
-/// wants it for itself.
+/// Launches kernels that do not end until the host blocks, then ends them. Waits for the device before and after,
+/// and needs it to be otherwise idle.
 ///
-/// The driver reads its environment once, so another setting takes another process. A process that launches a kernel
-/// which never ends can hang: run this in one that somebody watches.
+/// The driver reads its environment once, so each setting needs a new process. A process with an endless kernel
+/// can hang: run this in a process that is supervised.
 ///
 /// # Errors
-/// [`Error::NotOnCpu`]; those of launching and waiting.
+/// [`Error::NotOnCpu`]; the errors of launching and waiting.
 pub fn probe(device: &Device, probe: &QueueProbe) -> Result<QueueDepth> {
     if device.info().kind == DeviceKind::Cpu {
         return Err(Error::NotOnCpu { what: "launch queue" });
@@ -89,8 +89,8 @@ pub fn probe(device: &Device, probe: &QueueProbe) -> Result<QueueDepth> {
     };
     let streams: Vec<Stream> =
         (0..probe.streams).map(|_| device.stream()).collect::<Result<_>>()?;
-    // Round 0 has ended before it begins. What the driver does once for a kernel or a stream is done then, and not in the
-    // rounds that count.
+    // Round 0 is over before it begins. It absorbs the driver's one-time work for a kernel or stream, which would
+    // distort the measured rounds.
     for stream in &streams {
         hold.launch(stream, 0)?;
     }
@@ -107,11 +107,11 @@ pub fn probe(device: &Device, probe: &QueueProbe) -> Result<QueueDepth> {
     Ok(deepest)
 }
 
-/// The kernel that does not end before its round, as it is launched.
+/// The kernel that runs until its round ends, and its launch configuration.
 struct Hold {
     kernel: Kernel,
     config: LaunchConfig,
-    /// The last round that ended.
+    /// The last round that has ended.
     flag: HostBuffer<u64>,
 }
 
@@ -121,7 +121,7 @@ impl Hold {
     }
 }
 
-/// One round: fills the queue of a device that has nothing to do, and lets it go on.
+/// One round: fills the queue of an idle device, then releases it.
 fn measure(hold: &Hold, streams: &[Stream], probe: &QueueProbe, round: u64) -> Result<QueueDepth> {
     let counts: Vec<AtomicU64> = streams.iter().map(|_| AtomicU64::new(0)).collect();
     let stop = AtomicBool::new(false);

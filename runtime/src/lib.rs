@@ -26,27 +26,27 @@
 //! ```
 //!
 //! # Rules
-//! - Nothing here panics because a driver, a GPU or a driver call is missing: those are [`Error`]s.
-//! - Every handle is cheap to clone or holds what it needs, so the order of dropping is always right: streams
-//!   before their green context, programs, buffers and green contexts before the device's primary context.
-//! - Every wait has a time-out. After [`Error::TimedOut`] the device is unusable in this process and its
-//!   handles leak when dropped, because destroying them would wait for the kernel that hangs.
-//! - A launch that is lost on the device is an error of the next wait ([`Error::LostLaunches`]).
-//! - Copies between host and device wait for all launches made before them on that device's streams.
+//! - Nothing here panics because a driver, a GPU or a driver call is missing; such failures are [`Error`]s.
+//! - Every handle is cheap to clone or owns its dependencies, so any drop order is correct: streams are destroyed
+//!   before their green context; programs, buffers and green contexts before the device's primary context.
+//! - Every wait has a timeout. After [`Error::TimedOut`] the device is unusable in this process and its handles
+//!   leak when dropped, because destroying them would wait for the hung kernel.
+//! - A launch that is lost on the device makes the next wait fail ([`Error::LostLaunches`]).
+//! - Copies between host and device wait for all earlier launches on that device's streams.
 //!
 //! # The CPU device
-//! `Device::open_named("cpu")` gives this machine's processor: images for it
-//! ([`ImageKind::SharedObject`](manifest::ImageKind::SharedObject)) run on worker threads of this process. All of
-//! the above holds there too; an SM partition bounds the workers; a fault ends the launch and not the device.
-//! [`CpuConfig`] sets the threads, a seed that permutes orders, and checks.
+//! `Device::open_named("cpu")` opens this machine's processor: CPU images
+//! ([`ImageKind::SharedObject`](manifest::ImageKind::SharedObject)) run on worker threads of this process. The
+//! rules above hold there too; an SM partition limits the number of workers, and a fault ends the launch but not
+//! the device. [`CpuConfig`] sets the number of threads, a seed that permutes execution order, and checks.
 //!
-//! # What it does not protect from
+//! # Safety limits
 //! A kernel can write to any address of its device. On a GPU that cannot harm the host's memory, since this crate
-//! hands out device memory only; [`Arg::address`] and [`Arg::Bytes`] can smuggle in other addresses, and who
-//! passes them answers for them. On the CPU the device's memory is the host's, and an image is a program: to run
-//! one is to trust who made it.
+//! hands out device memory only; the caller is responsible for other addresses passed through [`Arg::address`] and
+//! [`Arg::Bytes`]. On the CPU, device memory is host memory and an image is a program: run only images from a
+//! source that you trust.
 
-/// `docs/runtime.md`, whose examples are compiled.
+/// `docs/runtime.md`; its examples are compiled.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/runtime.md")]
 pub struct Guide;

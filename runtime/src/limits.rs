@@ -1,16 +1,16 @@
-//! Limits of a device that a program may need changed.
+//! Device limits that a program may need to change.
 
-/// A limit of a device (`CUlimit`).
+/// A device limit (`CUlimit`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Limit {
-    /// Device-side launches that may be pending, that is not yet running: the pool of the device runtime, 2,048 unless
-    /// set (`CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT`). The only one that the CPU device has.
+    /// Device-side launches that may be pending, that is, not yet running: the device runtime's pool, 2,048 by
+    /// default (`CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT`). The only limit that the CPU device has.
     PendingLaunches,
-    /// Bytes of each thread's stack (`CU_LIMIT_STACK_SIZE`).
+    /// Stack bytes per thread (`CU_LIMIT_STACK_SIZE`).
     StackBytes,
-    /// Bytes of the heap that `malloc` in kernels takes from (`CU_LIMIT_MALLOC_HEAP_SIZE`).
+    /// Bytes of the heap for `malloc` in kernels (`CU_LIMIT_MALLOC_HEAP_SIZE`).
     HeapBytes,
-    /// Bytes of the buffer that `printf` in kernels writes to; what does not fit overwrites what came first
+    /// Bytes of the buffer for `printf` in kernels; when it overflows, new output overwrites the oldest
     /// (`CU_LIMIT_PRINTF_FIFO_SIZE`).
     PrintfBytes,
 }
@@ -26,7 +26,8 @@ impl Limit {
         }
     }
 
-    /// Whether it must be set before the first kernel: the driver refuses it later or ignores it (`cuCtxSetLimit`).
+    /// Whether the limit must be set before the first kernel: later the driver refuses or ignores it
+    /// (`cuCtxSetLimit`).
     pub(crate) fn is_early(self) -> bool {
         !matches!(self, Limit::StackBytes)
     }

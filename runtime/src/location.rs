@@ -1,24 +1,25 @@
-//! The memories and processors of a machine, as unified addressing names them.
+//! A machine's memories and processors, as unified addressing names them.
 
-/// Where managed memory can be (`CUmemLocation`).
+/// Where managed memory can reside (`CUmemLocation`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Location {
-    /// The memory of the GPU of that number.
+    /// The memory of the GPU with this ordinal.
     Device(u32),
     /// The host's memory.
     Host,
-    /// That NUMA node of the host. Since CUDA 12.2.
+    /// The memory of the host's NUMA node with this number. Since CUDA 12.2.
     HostNuma(u32),
     /// The host's NUMA node nearest to the calling thread. Since CUDA 12.2.
     HostNumaCurrent,
 }
 
-/// What accesses memory: advice on access takes no NUMA nodes ("All other location types are invalid").
+/// A processor that accesses memory. Access advice does not take NUMA nodes ("All other location types are
+/// invalid").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Processor {
     /// The host.
     Host,
-    /// The GPU of that number.
+    /// The GPU with this ordinal.
     Device(u32),
 }
 

@@ -1,4 +1,4 @@
-//! Device memory, as bytes and as elements of a type.
+//! Device memory, untyped and typed.
 
 mod globals;
 
@@ -14,7 +14,7 @@ use crate::handles::{DEFAULT_TIMEOUT, Device, DeviceInner, Program};
 use crate::sharing::Keep;
 
 /// Bytes of device memory, aligned to at least 256 ("the allocated memory is suitably aligned for any kind of
-/// variable", `cuMemAlloc`). Freed when dropped, once the launches before have ended.
+/// variable", `cuMemAlloc`). Freed when dropped, once earlier launches have ended.
 #[derive(Debug)]
 pub struct DeviceMemory {
     pub(crate) device: Arc<DeviceInner>,
@@ -23,46 +23,46 @@ pub struct DeviceMemory {
     pub(crate) owner: Owner,
 }
 
-/// Who frees memory.
+/// The owner of memory, who frees it.
 #[derive(Debug)]
 pub(crate) enum Owner {
     /// The value itself.
     Memory,
-    /// Nobody: it is a variable of the program, or was given away.
+    /// Nobody: the memory is a variable of the program, or ownership was given away.
     #[expect(dead_code, reason = "a program is held for its drop")]
     Nobody(Option<Program>),
-    /// Another library, when it gets this.
+    /// Another library, which frees the memory when this is dropped.
     Other(Keep),
 }
 
 impl DeviceMemory {
-    /// Allocates; what the bytes are is not defined.
+    /// Allocates uninitialized memory.
     ///
     /// # Errors
-    /// [`Error::Cuda`] if there is not so much memory; [`Error::Unusable`].
+    /// [`Error::Cuda`] if the device has too little memory; [`Error::Unusable`].
     pub fn alloc(device: &Device, bytes: u64) -> Result<DeviceMemory> {
         let device = Arc::clone(&device.inner);
         let address = device.call(|entered| device.handle.allocate(bytes, entered))?;
         Ok(DeviceMemory { device, address, bytes, owner: Owner::Memory })
     }
 
-    /// Managed memory, which the host reaches at the same address.
+    /// Allocates managed memory, which the host accesses at the same address.
     pub(crate) fn alloc_managed(device: &Device, bytes: u64) -> Result<DeviceMemory> {
         let device = Arc::clone(&device.inner);
         let address = device.call(|entered| device.handle.allocate_managed(bytes, entered))?;
         Ok(DeviceMemory { device, address, bytes, owner: Owner::Memory })
     }
 
-    /// A variable of a program, which lives as long.
+    /// A variable of a program, whose image it keeps loaded.
     pub(crate) fn of_program(program: &Program, address: u64, bytes: u64) -> DeviceMemory {
         let device = program.device().inner;
         DeviceMemory { device, address, bytes, owner: Owner::Nobody(Some(program.clone())) }
     }
 
-    /// Allocates, with every byte 0.
+    /// Allocates zeroed memory.
     ///
     /// # Errors
-    /// As [`DeviceMemory::alloc`].
+    /// The errors of [`DeviceMemory::alloc`].
     pub fn alloc_zeroed(device: &Device, bytes: u64) -> Result<DeviceMemory> {
         let mut memory = DeviceMemory::alloc(device, bytes)?;
         memory.fill(0)?;
@@ -74,12 +74,12 @@ impl DeviceMemory {
         Device { inner: Arc::clone(&self.device) }
     }
 
-    /// How many bytes.
+    /// The length in bytes.
     pub fn len(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether there are none.
+    /// Whether the length is 0.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
@@ -89,10 +89,10 @@ impl DeviceMemory {
         self.address
     }
 
-    /// Copies all of `from`, which must be as long as the memory.
+    /// Copies all of `from`, which must have the same length as the memory.
     ///
     /// # Errors
-    /// [`Error::Length`]; those of [`crate::Stream::synchronize`].
+    /// [`Error::Length`]; the errors of [`crate::Stream::synchronize`].
     pub fn copy_from_host(&mut self, from: &[u8]) -> Result<()> {
         self.check(from.len())?;
         if from.is_empty() {
@@ -103,19 +103,19 @@ impl DeviceMemory {
         unsafe { self.device.transfer("a copy to the device", copy) }
     }
 
-    /// Copies to all of `to`, which must be as long as the memory.
+    /// Fills `to`, which must have the same length as the memory.
     ///
     /// # Errors
-    /// [`Error::Length`]; those of [`crate::Stream::synchronize`].
+    /// [`Error::Length`]; the errors of [`crate::Stream::synchronize`].
     pub fn copy_to_host(&self, to: &mut [u8]) -> Result<()> {
         self.check(to.len())?;
         self.copy_start_to_host(to)
     }
 
-    /// Copies the first bytes, as many as `to` has.
+    /// Fills `to` with the first bytes of the memory.
     ///
     /// # Errors
-    /// [`Error::Length`] if the memory is shorter; those of [`crate::Stream::synchronize`].
+    /// [`Error::Length`] if the memory is shorter; the errors of [`crate::Stream::synchronize`].
     pub fn copy_start_to_host(&self, to: &mut [u8]) -> Result<()> {
         if to.len() as u64 > self.bytes {
             return Err(Error::Length { expected: self.bytes, given: to.len() as u64 });
@@ -128,7 +128,7 @@ impl DeviceMemory {
         unsafe { self.device.transfer("a copy from the device", copy) }
     }
 
-    /// Copies all of `from`, which is as long.
+    /// Copies all of `from`, which has the same length.
     pub(crate) fn copy_from_memory(&mut self, from: &DeviceMemory) -> Result<()> {
         self.check(usize::try_from(from.bytes).unwrap_or(usize::MAX))?;
         if self.device.handle.is_cpu() != from.device.handle.is_cpu() {
@@ -141,7 +141,7 @@ impl DeviceMemory {
         if self.bytes == 0 {
             return Ok(());
         }
-        // Both stay until the copy has ended.
+        // Keeps both devices usable until the copy has ended.
         let _theirs = from.device.enter()?;
         if !Arc::ptr_eq(&self.device, &from.device) {
             from.device().synchronize(DEFAULT_TIMEOUT)?;
@@ -152,10 +152,10 @@ impl DeviceMemory {
         unsafe { self.device.transfer("a copy between memories", copy) }
     }
 
-    /// Sets every byte.
+    /// Sets every byte to `value`.
     ///
     /// # Errors
-    /// Those of [`crate::Stream::synchronize`].
+    /// The errors of [`crate::Stream::synchronize`].
     pub fn fill(&mut self, value: u8) -> Result<()> {
         if self.bytes == 0 {
             return Ok(());
@@ -187,19 +187,19 @@ impl Drop for DeviceMemory {
         }
         match (self.device.enter_for_drop(), owner) {
             (Some(entered), Owner::Memory) => {
-                // SAFETY: the address is `alloc`'s and no kernel runs.
+                // SAFETY: the address comes from `alloc` and no kernel runs.
                 unsafe { self.device.handle.free(self.address, &entered) };
             }
-            // While the context is current, which the other library then need not change.
+            // While the context is current, so that the other library need not switch to it.
             (Some(_entered), Owner::Other(keep)) => drop(keep),
-            // To free it could wait for ever.
+            // Freeing it could wait forever.
             (None, Owner::Other(keep)) if self.device.has_timed_out() => mem::forget(keep),
             (None, _) | (Some(_), Owner::Nobody(_)) => {}
         }
     }
 }
 
-/// Elements of a type in device memory.
+/// Elements of one type in device memory.
 #[derive(Debug)]
 pub struct Buffer<T: DeviceCopy> {
     pub(crate) memory: DeviceMemory,
@@ -208,63 +208,63 @@ pub struct Buffer<T: DeviceCopy> {
 }
 
 impl<T: DeviceCopy> Buffer<T> {
-    /// Allocates `length` elements; what they are is not defined.
+    /// Allocates `length` uninitialized elements.
     ///
     /// # Errors
-    /// [`Error::Cuda`] if there is not so much memory; [`Error::Unusable`].
+    /// [`Error::Cuda`] if the device has too little memory; [`Error::Unusable`].
     pub fn alloc(device: &Device, length: usize) -> Result<Buffer<T>> {
         let bytes = (length as u64).saturating_mul(size_of::<T>() as u64);
         Ok(Buffer { memory: DeviceMemory::alloc(device, bytes)?, length, element: PhantomData })
     }
 
-    /// The elements of memory that holds a whole number of them.
+    /// Views memory as elements; its length must be a multiple of their size.
     pub(crate) fn of_memory(memory: DeviceMemory) -> Buffer<T> {
         let length = memory.bytes.checked_div(size_of::<T>() as u64).unwrap_or(0) as usize;
         Buffer { memory, length, element: PhantomData }
     }
 
-    /// The same in managed memory.
+    /// Allocates `length` elements of managed memory.
     pub(crate) fn alloc_managed(device: &Device, length: usize) -> Result<Buffer<T>> {
         let bytes = (length as u64).saturating_mul(size_of::<T>() as u64);
         let memory = DeviceMemory::alloc_managed(device, bytes)?;
         Ok(Buffer { memory, length, element: PhantomData })
     }
 
-    /// The elements of a managed buffer, once all launches before have ended.
+    /// The elements of a managed buffer, once all earlier launches have ended.
     pub(crate) fn host_slice(&mut self) -> Result<&mut [T]> {
         self.memory.device().synchronize(DEFAULT_TIMEOUT)?;
         self.memory.device.handle.host_wrote(self.memory.address, self.memory.bytes as usize);
-        // SAFETY: managed memory of so many elements, aligned for any type; any bits are values. Nothing that was
-        // launched uses it any more, and `self` is borrowed.
+        // SAFETY: managed memory of that many elements, aligned for any type; every bit pattern is a value. No
+        // launched work uses it any more, and `self` is borrowed.
         Ok(unsafe { slice::from_raw_parts_mut(self.memory.address as *mut T, self.length) })
     }
 
-    /// Allocates `length` elements, with every byte 0.
+    /// Allocates `length` zeroed elements.
     ///
     /// # Errors
-    /// As [`Buffer::alloc`].
+    /// The errors of [`Buffer::alloc`].
     pub fn alloc_zeroed(device: &Device, length: usize) -> Result<Buffer<T>> {
         let mut buffer = Buffer::alloc(device, length)?;
         buffer.memory.fill(0)?;
         Ok(buffer)
     }
 
-    /// Allocates and copies.
+    /// Allocates a buffer and copies `values` into it.
     ///
     /// # Errors
-    /// As [`Buffer::alloc`].
+    /// The errors of [`Buffer::alloc`].
     pub fn from_slice(device: &Device, values: &[T]) -> Result<Buffer<T>> {
         let mut buffer = Buffer::alloc(device, values.len())?;
         buffer.copy_from_host(values)?;
         Ok(buffer)
     }
 
-    /// How many elements.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether there are none.
+    /// Whether the buffer has no elements.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
@@ -274,43 +274,43 @@ impl<T: DeviceCopy> Buffer<T> {
         self.memory.address
     }
 
-    /// The memory without its type.
+    /// The untyped memory.
     pub fn memory(&self) -> &DeviceMemory {
         &self.memory
     }
 
-    /// Copies all of `from`, which must be as long as the buffer.
+    /// Copies all of `from`, which must have the same length as the buffer.
     ///
     /// # Errors
-    /// [`Error::Length`]; those of [`crate::Stream::synchronize`].
+    /// [`Error::Length`]; the errors of [`crate::Stream::synchronize`].
     pub fn copy_from_host(&mut self, from: &[T]) -> Result<()> {
         self.memory.copy_from_host(bytes_of(from))
     }
 
-    /// Copies all of another buffer of the same length, as [`DeviceMemory::copy_from`].
+    /// Copies all of another buffer of the same length, as [`DeviceMemory::copy_from`] does.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`DeviceMemory::copy_from`].
     pub fn copy_from(&mut self, from: &Buffer<T>) -> Result<()> {
         self.memory.copy_from(&from.memory)
     }
 
-    /// Copies to all of `to`, which must be as long as the buffer.
+    /// Fills `to`, which must have the same length as the buffer.
     ///
     /// # Errors
-    /// [`Error::Length`]; those of [`crate::Stream::synchronize`].
+    /// [`Error::Length`]; the errors of [`crate::Stream::synchronize`].
     pub fn copy_to_host(&self, to: &mut [T]) -> Result<()> {
         self.memory.copy_to_host(bytes_of_mut(to))
     }
 
-    /// The elements, copied to the host.
+    /// Copies the elements to the host.
     ///
     /// # Errors
-    /// Those of [`crate::Stream::synchronize`].
+    /// The errors of [`crate::Stream::synchronize`].
     pub fn to_vec(&self) -> Result<Vec<T>> {
         let mut values = Vec::<T>::with_capacity(self.length);
-        // SAFETY: the vector has room for them, and any bits are values, so also those of fresh memory once
-        // it is written; it is set to 0 first.
+        // SAFETY: the vector has room for the elements, and every bit pattern is a value; the memory is zeroed
+        // first.
         unsafe {
             values.as_mut_ptr().write_bytes(0, self.length);
             values.set_len(self.length);
@@ -319,10 +319,10 @@ impl<T: DeviceCopy> Buffer<T> {
         Ok(values)
     }
 
-    /// Sets every element.
+    /// Sets every element to `value`.
     ///
     /// # Errors
-    /// Those of [`crate::Stream::synchronize`].
+    /// The errors of [`crate::Stream::synchronize`].
     pub fn fill(&mut self, value: T) -> Result<()> {
         match bytes_of(slice::from_ref(&value)) {
             [first, rest @ ..] if rest.iter().all(|byte| byte == first) => self.memory.fill(*first),

@@ -1,5 +1,5 @@
-//! What the runtime tells a `tracing` subscriber: one function for each kind of event, so that names and fields are in
-//! one place. All events have the target [`TARGET`].
+//! The runtime's `tracing` events: one function per kind of event, so that names and fields are in one place. All
+//! events have the target [`TARGET`].
 //!
 //! | Level | Event or span | Fields |
 //! |---|---|---|
@@ -10,9 +10,9 @@
 //! | debug | span `wait`, with `waited` | `what`; `us`, `outcome` |
 //! | trace | `copying` | `what`, `bytes` |
 //! | trace | `launching` | `kernel`, `grid`, `block`, `shared_bytes`, `stream` |
-//! | warn | what would go unseen: [`Unseen`] | |
+//! | warn | conditions that cannot return an error: [`Unseen`] | |
 //!
-//! A launch costs one comparison of levels while nobody listens.
+//! Without a subscriber, a launch costs one comparison of levels.
 
 use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,19 +28,19 @@ use crate::info::DeviceInfo;
 /// The target of all events.
 pub const TARGET: &str = "gridlet_runtime";
 
-/// What no error tells, because it happens where none can be returned; each is a warning once in a process.
+/// Conditions that cannot be returned as errors; each is a warning once per process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unseen {
-    /// A program that launches from the device runs in a green context, and its children leave it.
+    /// A program that launches from the device runs in a green context, and its child grids leave it.
     ChildrenLeave,
-    /// A program was dropped before a wait could report the launches that it lost.
+    /// A program was dropped before a wait could report its lost launches.
     DroppedLosses,
-    /// Handles are not destroyed, because that would wait for what hangs or take them from another library.
+    /// Handles are leaked, because destroying them would wait for hung work or take them from another library.
     Leaked,
 }
 
 impl Unseen {
-    /// Whether this is the first time.
+    /// Whether this is the first occurrence.
     fn is_first(self) -> bool {
         static SEEN: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
         !SEEN[self as usize].swap(true, Ordering::Relaxed)
@@ -58,7 +58,7 @@ pub(crate) fn opened(device: impl Display, info: &DeviceInfo) {
     );
 }
 
-/// Lasts as long as a program is loaded.
+/// A span that lasts while a program is being loaded.
 pub(crate) fn loading(program: &str) -> EnteredSpan {
     debug_span!(target: TARGET, "load", program).entered()
 }
@@ -81,7 +81,7 @@ pub(crate) fn green_created(device: impl Display, sms: u32) {
     debug!(target: TARGET, %device, sms, "created a green context");
 }
 
-/// Runs a wait for `what` and, if somebody listens, times it and reports its outcome.
+/// Runs a wait for `what` and, if the span is enabled, times it and reports its outcome.
 pub(crate) fn waiting<T>(
     what: impl Fn() -> String,
     wait: impl FnOnce() -> Result<T>,
@@ -116,14 +116,14 @@ pub(crate) fn launching(kernel: &str, config: &LaunchConfig, stream: u64) {
     );
 }
 
-/// A program of that name runs in a green context that its children leave.
+/// Warns that a program runs in a green context that its child grids leave.
 pub(crate) fn children_leave(program: &str, confinement: impl Display) {
     if Unseen::ChildrenLeave.is_first() {
         warn!(target: TARGET, program, "{confinement}");
     }
 }
 
-/// A program is dropped, and this is what it would have reported.
+/// Warns about the launches that a dropped program lost and nobody saw.
 pub(crate) fn dropped(report: Result<()>) {
     if let Err(error @ Error::LostLaunches(_)) = report
         && Unseen::DroppedLosses.is_first()
@@ -132,7 +132,7 @@ pub(crate) fn dropped(report: Result<()>) {
     }
 }
 
-/// Something is not destroyed, because of that.
+/// Warns that a handle leaks, and why.
 pub(crate) fn leaked(why: impl Display) {
     if Unseen::Leaked.is_first() {
         warn!(target: TARGET, "handles are leaked from here on: {why}");

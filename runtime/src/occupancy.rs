@@ -1,35 +1,35 @@
-//! The attributes of kernels, and launches that fill a device (driver API, Execution Control and Occupancy).
-//! [`Kernel`](crate::Kernel) has the functions that ask the driver for them; the CPU device has none of them.
+//! Kernel attributes and launches that fill a device (driver API, Execution Control and Occupancy). The functions
+//! of [`Kernel`](crate::Kernel) query the driver for them; the CPU device has none of them.
 
 use gridlet_artifact::ComputeCapability;
 
-/// What a kernel needs and allows, as the driver has it (`CU_FUNC_ATTRIBUTE_…`).
+/// A kernel's requirements and limits, as the driver reports them (`CU_FUNC_ATTRIBUTE_…`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KernelAttributes {
     /// `MAX_THREADS_PER_BLOCK`
     pub max_threads_per_block: u32,
-    /// `SHARED_SIZE_BYTES`: static shared memory of a block.
+    /// `SHARED_SIZE_BYTES`: static shared memory per block.
     pub static_shared_bytes: u32,
     /// `CONST_SIZE_BYTES`: constant memory that the program declares.
     pub constant_bytes: u32,
-    /// `LOCAL_SIZE_BYTES`: local memory of a thread: spilled registers, arrays.
+    /// `LOCAL_SIZE_BYTES`: local memory per thread, for spilled registers and arrays.
     pub local_bytes: u32,
-    /// `NUM_REGS`: 32-bit registers of a thread.
+    /// `NUM_REGS`: 32-bit registers per thread.
     pub registers: u32,
-    /// `PTX_VERSION`: the virtual architecture that it was compiled for.
+    /// `PTX_VERSION`: the virtual architecture that the kernel was compiled for.
     pub ptx_version: ComputeCapability,
     /// `BINARY_VERSION`: the architecture of its machine code.
     pub binary_version: ComputeCapability,
     /// `CACHE_MODE_CA`: compiled to cache global loads in L1.
     pub caches_globals: bool,
-    /// `MAX_DYNAMIC_SHARED_SIZE_BYTES`: that it has opted in to.
+    /// `MAX_DYNAMIC_SHARED_SIZE_BYTES`: the dynamic shared memory that the kernel has opted in to.
     pub max_dynamic_shared_bytes: u32,
     /// `PREFERRED_SHARED_MEMORY_CARVEOUT`
     pub carveout: Carveout,
     /// `CLUSTER_SIZE_MUST_BE_SET`: a launch without a cluster fails.
     pub needs_cluster: bool,
-    /// `REQUIRED_CLUSTER_WIDTH`, `…_HEIGHT`, `…_DEPTH`; zeros if any will do.
+    /// `REQUIRED_CLUSTER_WIDTH`, `…_HEIGHT`, `…_DEPTH`; zeros if any size works.
     pub required_cluster: [u32; 3],
     /// `NON_PORTABLE_CLUSTER_SIZE_ALLOWED`
     pub allows_non_portable_clusters: bool,
@@ -37,18 +37,18 @@ pub struct KernelAttributes {
     pub cluster_scheduling: ClusterScheduling,
 }
 
-/// 90 is 9.0.
+/// Decodes a version: 90 is 9.0.
 pub(crate) fn version(number: u32) -> ComputeCapability {
     ComputeCapability::new(number / 10, number % 10)
 }
 
-/// How much of an SM's L1 cache shall be shared memory; a hint (`CUshared_carveout`).
+/// How much of an SM's L1 cache to use as shared memory; a hint (`CUshared_carveout`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Carveout {
     /// The driver's choice.
     #[default]
     Default,
-    /// That many per cent of the most shared memory, at most 100.
+    /// This percentage of the maximum shared memory, at most 100.
     Percent(u8),
 }
 
@@ -65,15 +65,15 @@ impl Carveout {
     }
 }
 
-/// How clusters are put onto SMs (`CUclusterSchedulingPolicy`).
+/// How clusters are scheduled on SMs (`CUclusterSchedulingPolicy`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClusterScheduling {
     /// The driver's choice.
     #[default]
     Default,
-    /// The blocks of a cluster over many SMs.
+    /// Spreads the blocks of a cluster over many SMs.
     Spread,
-    /// The hardware balances the SMs' load.
+    /// Lets the hardware balance the load of the SMs.
     LoadBalancing,
 }
 
@@ -95,12 +95,12 @@ impl ClusterScheduling {
     }
 }
 
-/// A launch that keeps a device as busy as it can be.
+/// The launch configuration with the highest occupancy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BestBlock {
-    /// Threads of a block.
+    /// Threads per block.
     pub threads: u32,
-    /// Blocks of the smallest grid that fills the device.
+    /// Blocks in the smallest grid that fills the device.
     pub blocks: u32,
 }
 

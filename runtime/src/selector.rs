@@ -3,13 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Which device to open.
+/// The device to open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeviceSelector {
     /// The first GPU if there is one, else the CPU.
     #[default]
     Auto,
-    /// The GPU of that number.
+    /// The GPU with this ordinal.
     Cuda(u32),
     /// This machine's processor.
     Cpu,

@@ -1,4 +1,4 @@
-//! The owners of handles that other libraries made, and streams that were lent to cudarc.
+//! The owners of handles that other libraries created, and streams lent to cudarc.
 
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
@@ -7,15 +7,15 @@ use cudarc::driver::CudaStream;
 
 use crate::observe;
 
-/// What keeps a handle of another library alive.
+/// Keeps a handle of another library alive.
 pub(crate) type Keep = Box<dyn Any + Send + Sync>;
 
-/// With whom a stream is shared.
+/// The other users of a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Sharing {
-    /// Whose it is, if it is another library's: then it is not destroyed here.
+    /// The library that owns the stream, if it is not this crate: then the stream is not destroyed here.
     owner: Option<Keep>,
-    /// The same stream as cudarc has it, once it was given there.
+    /// cudarc's handle to the same stream, once it was lent.
     pub(crate) lent: OnceLock<Arc<CudaStream>>,
 }
 
@@ -24,7 +24,7 @@ impl Sharing {
         Sharing { owner: Some(owner), lent: OnceLock::new() }
     }
 
-    /// Whether nobody else has the stream.
+    /// Whether this crate owns the stream and nobody else uses it.
     pub(crate) fn may_destroy(&self) -> bool {
         self.owner.is_none() && !self.is_lent()
     }
@@ -33,12 +33,12 @@ impl Sharing {
         self.lent.get().is_some_and(|lent| Arc::strong_count(lent) > 1)
     }
 
-    /// Lets go of the others' handles, or of none of them if to destroy one could wait for ever.
+    /// Drops the other libraries' handles, or leaks them if destroying one could wait forever.
     pub(crate) fn end(&mut self, hangs: bool) {
         if self.is_lent() {
             observe::leaked("cudarc still has a stream that is gone here");
         }
-        // What cudarc has of the stream keeps neither it nor its owner alive, so they stay for good.
+        // cudarc's handle keeps neither the stream nor its owner alive, so both leak.
         if hangs || self.is_lent() {
             std::mem::forget(std::mem::take(self));
         } else {

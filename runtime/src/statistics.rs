@@ -1,26 +1,29 @@
-//! What the kernels of an instrumented program noted of their run.
+//! Statistics that the kernels of an instrumented program recorded.
 
 use serde::Serialize;
 
 use gridlet_artifact::manifest::DEPTH_WORDS;
 
-/// What the kernels of a program noted since it was loaded: see [`Program::statistics`](crate::Program::statistics).
+/// Statistics that a program's kernels recorded since it was loaded: see
+/// [`Program::statistics`](crate::Program::statistics).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Statistics {
-    /// Launches by kernels that succeeded.
+    /// Successful launches by kernels.
     pub launches_made: u64,
-    /// The depth of the deepest grid that ran: 0 for those of the host, 1 for those that such grids launched, and so on.
+    /// The depth of the deepest grid that ran: 0 for a grid that the host launched, 1 for a child of such a grid,
+    /// and so on.
     pub deepest_nesting: u32,
-    /// Whether a grid may have been deeper: a kernel's parameters leave no room for its depth.
+    /// Whether a grid may have been deeper: some kernel's parameters left no room for its depth.
     pub may_be_deeper: bool,
-    /// The SMs that ran blocks of grids that the host launched, in order; on the CPU the numbers of workers.
+    /// The SMs that ran blocks of host-launched grids, in order; on the CPU, worker numbers.
     pub host_sms: Vec<u32>,
-    /// The SMs that ran blocks of grids that kernels launched, in order.
+    /// The SMs that ran blocks of device-launched grids, in order.
     pub kernel_sms: Vec<u32>,
 }
 
 impl Statistics {
-    /// Of the array that [`Statistics`](gridlet_artifact::manifest::Statistics) describes; what is missing of it is zero.
+    /// Decodes the array that [`Statistics`](gridlet_artifact::manifest::Statistics) describes; missing words are
+    /// zero.
     pub(crate) fn decode(launches_made: u64, bytes: &[u8], sms: u32) -> Statistics {
         let words: Vec<u32> = bytes
             .chunks_exact(4)

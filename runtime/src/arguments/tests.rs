@@ -33,7 +33,7 @@ fn structs() -> Vec<Struct> {
     }]
 }
 
-/// A kernel `k` with those parameters at those offsets.
+/// A kernel `k` with these parameters at these offsets.
 fn kernel(parameters: &[(&str, Type, u32)]) -> Kernel {
     let structs = structs();
     let parameters: Vec<Parameter> = parameters
@@ -270,7 +270,7 @@ fn a_manifest_made_by_hand_cannot_make_it_panic() {
     wrong.parameters[0].ty = Type::Struct("None".into());
     assert!(packed(&wrong, &[Arg::Fields(vec![Arg::from(1)])]).is_err());
 
-    // Offsets and sizes beyond all numbers.
+    // Offsets and sizes that overflow.
     let far = |offset, size| {
         let fields = vec![Field { name: "x".into(), ty: scalar("u32"), offset }];
         vec![Struct { name: "Far".into(), size, alignment: 4, fields }]
@@ -294,7 +294,7 @@ fn values_have_as_many_parts_as_their_type() {
         let expected = format!("expected the 2 elements of `{ty}`, given 3 fields");
         assert!(message(ty.clone(), Arg::Fields(three())).ends_with(&expected), "{ty}");
         assert!(packed(&one(ty.clone()), &[Arg::Fields(two()[..1].to_vec())]).is_err(), "{ty}");
-        // And buffers of such elements.
+        // Buffers of such elements are also covered.
         const U16: Element = Element::Scalar(ScalarType::U16);
         assert!(Element::Array(&U16, 2).fits(&ty) && !Element::Array(&U16, 3).fits(&ty), "{ty}");
     }

@@ -16,7 +16,7 @@ use crate::error::{CudaVersion, Error, Findings, Result};
 use crate::info::{DeviceInfo, DeviceKind, GreenContextFeatures, SmGranularity};
 use crate::observe;
 
-/// What the CPU device of a configuration is.
+/// The properties of a CPU device with this many workers.
 pub(crate) fn info(workers: u32) -> DeviceInfo {
     DeviceInfo {
         kind: DeviceKind::Cpu,
@@ -44,20 +44,20 @@ pub(crate) fn info(workers: u32) -> DeviceInfo {
     }
 }
 
-/// The processor's name as the system tells it.
+/// The processor's name, as the system reports it.
 fn processor() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     field(&text, "model name").unwrap_or_else(|| format!("{} processor", std::env::consts::ARCH))
 }
 
-/// A row of `/proc/meminfo`, in bytes; 0 if the system has none.
+/// A row of `/proc/meminfo`, in bytes; 0 if the system lacks it.
 fn memory(row: &str) -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let kibibytes = field(&text, row).and_then(|text| text.strip_suffix(" kB")?.parse().ok());
     kibibytes.map_or(0, |kibibytes: u64| kibibytes.saturating_mul(1024))
 }
 
-/// The value of the first `name : value` line of that name.
+/// The value of the first `name : value` line with this name.
 fn field(text: &str, name: &str) -> Option<String> {
     let pairs = text.lines().filter_map(|line| line.split_once(':'));
     pairs
@@ -102,22 +102,22 @@ impl CpuHandle {
         self.device.free(address as *mut u8);
     }
 
-    /// For the checker: the host may have written there.
+    /// Tells the checker that the host may have written there.
     pub(crate) fn host_wrote(&self, address: u64, bytes: usize) {
         self.device.host_wrote(address as *const u8, bytes);
     }
 
-    /// [`CpuDevice::lend`]
+    /// See [`CpuDevice::lend`].
     pub(crate) fn lend(&self, host: *const u8, bytes: usize) {
         self.device.lend(host, bytes);
     }
 
-    /// [`CpuDevice::take_back`]
+    /// See [`CpuDevice::take_back`].
     pub(crate) fn take_back(&self, host: *const u8, bytes: usize) {
         self.device.take_back(host, bytes);
     }
 
-    /// Copies or fills at once: the caller has waited for every kernel that may use the memory.
+    /// Copies or fills immediately: the caller has waited for every kernel that may use the memory.
     ///
     /// # Safety
     /// The contract of [`crate::backend`].
@@ -128,7 +128,7 @@ impl CpuHandle {
         {
             self.device.host_wrote(to as *const u8, bytes);
         }
-        // SAFETY: passed on to the caller: device memory is memory of this process.
+        // SAFETY: passed on to the caller; device memory is memory of this process.
         unsafe {
             match transfer {
                 Transfer::ToDevice { from, to, bytes } => {
@@ -170,7 +170,7 @@ impl CpuHandle {
         }
     }
 
-    /// What the checks found since the last call, as an error.
+    /// Returns the findings of the checks since the last call as an error.
     pub(crate) fn report_findings(&self) -> Result<()> {
         let Some(checker) = self.device.checker() else { return Ok(()) };
         let (reports, further) = checker.take_reports();
@@ -184,7 +184,7 @@ impl CpuHandle {
         partition.map_or_else(|| self.device.stream(), CpuPartition::stream)
     }
 
-    /// A part of the workers.
+    /// A partition of `workers` workers.
     pub(crate) fn partition(&self, workers: u32) -> Result<CpuPartition> {
         let available = self.device.workers();
         if workers == 0 || workers > available {
@@ -194,7 +194,7 @@ impl CpuHandle {
     }
 }
 
-/// Launches; the configuration and the parameters were checked.
+/// Launches; the configuration and the parameters were already checked.
 pub(crate) fn launch(
     stream: &CpuStream,
     kernel: &CpuKernel,
@@ -206,7 +206,7 @@ pub(crate) fn launch(
     Ok(stream.launch(kernel, grid, block, config.shared_bytes, parameters)?)
 }
 
-/// Waits for what was launched; on a time-out stops it.
+/// Waits for the launched work; stops it at the timeout.
 pub(crate) fn wait(stream: &CpuStream, timeout: Duration) -> Result<Waited> {
     match stream.wait(timeout) {
         Ok(()) => Ok(Waited::Done),
@@ -216,7 +216,7 @@ pub(crate) fn wait(stream: &CpuStream, timeout: Duration) -> Result<Waited> {
     }
 }
 
-/// An event: marks in the streams that it was last recorded in.
+/// An event: marks in the streams where it was last recorded.
 #[derive(Debug, Default)]
 pub(crate) struct CpuEvent {
     marks: Mutex<Option<Vec<CpuMark>>>,
@@ -228,7 +228,7 @@ impl CpuEvent {
         *lock(&self.marks) = Some(marks);
     }
 
-    /// What a wait for it is a wait for: nothing, as on a GPU, if it was never recorded.
+    /// The marks that a wait for the event waits for; none, as on a GPU, if it was never recorded.
     pub(crate) fn marks(&self) -> Vec<CpuMark> {
         lock(&self.marks).clone().unwrap_or_default()
     }
@@ -250,7 +250,7 @@ impl CpuEvent {
         let at = |event: &CpuEvent| -> Result<Instant> {
             let marks = lock(&event.marks).clone().ok_or(Error::NotRecorded)?;
             let reached = marks.iter().map(|mark| mark.wait(Duration::ZERO));
-            // A partition without streams was done at any time.
+            // A partition without streams counts as done at any time.
             let last = reached.collect::<Option<Vec<_>>>().ok_or(Error::NotRecorded)?;
             Ok(last.into_iter().max().unwrap_or_else(Instant::now))
         };
@@ -286,7 +286,7 @@ pub(crate) fn kernel(
     }
 }
 
-/// The address of a global.
+/// The address of a global variable.
 pub(crate) fn global(image: &CpuImage, symbol: &CStr, what: &str) -> Result<u64> {
     let name = symbol.to_string_lossy();
     image

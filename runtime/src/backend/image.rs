@@ -9,7 +9,7 @@ use gridlet_cpu::{CpuImage, CpuKernel};
 use super::{DeviceHandle, Entered, cpu, cuda, mixed};
 use crate::error::{Error, Result};
 
-/// An image, loaded. Never unloaded but by [`ImageHandle::unload`].
+/// A loaded image. Only [`ImageHandle::unload`] unloads it.
 #[derive(Debug)]
 pub(crate) enum ImageHandle {
     Cuda(cuda::CudaImage),
@@ -17,7 +17,7 @@ pub(crate) enum ImageHandle {
 }
 
 impl ImageHandle {
-    /// The kernel of the manifest, with its limits, after its parameters were compared with the image's.
+    /// Looks up the manifest's kernel and its limits, after comparing its parameters with the image's.
     pub(crate) fn kernel(
         &self,
         device: &DeviceHandle,
@@ -35,8 +35,8 @@ impl ImageHandle {
         }
     }
 
-    /// The address of a global variable, in the context that was entered, and its bytes, if the image says. `what`
-    /// it is goes into the error.
+    /// The address of a global variable in the entered context, and its size if the image records it. `what`
+    /// describes the variable in errors.
     pub(crate) fn global(
         &self,
         symbol: &CStr,
@@ -53,21 +53,21 @@ impl ImageHandle {
         }
     }
 
-    /// Unloads it.
+    /// Unloads the image.
     ///
     /// # Safety
-    /// The contract of [`super`]; none of its kernels runs, and it is not used again.
+    /// The contract of [`super`]; none of the image's kernels may run, and it may not be used again.
     pub(crate) unsafe fn unload(&self, _entered: &Entered<'_>) {
         match self {
             // SAFETY: passed on to the caller.
             ImageHandle::Cuda(image) => unsafe { image.unload() },
-            // Unloaded with the last of its handles.
+            // Unloaded with its last handle.
             ImageHandle::Cpu(_) => {}
         }
     }
 }
 
-/// A kernel; lives as long as its image.
+/// A kernel; valid as long as its image.
 #[derive(Debug)]
 pub(crate) enum KernelHandle {
     Cuda(cuda::CudaKernel),
@@ -83,18 +83,18 @@ impl KernelHandle {
         }
     }
 
-    /// Lets the kernel have that many bytes of dynamic shared memory.
+    /// Allows the kernel this many bytes of dynamic shared memory.
     pub(crate) fn allow_shared(&self, device: &DeviceHandle, bytes: u32) -> Result<()> {
         match (self, device) {
             (KernelHandle::Cuda(kernel), DeviceHandle::Cuda(device)) => {
                 kernel.allow_shared(device, bytes)
             }
-            // There is no more to opt in to.
+            // The CPU needs no opt-in.
             _ => Ok(()),
         }
     }
 
-    /// The GPU's kernel; what the CPU device does not have otherwise.
+    /// The GPU's kernel; on the CPU, an error that names the missing feature `what`.
     pub(crate) fn cuda(&self, what: &'static str) -> Result<&cuda::CudaKernel> {
         match self {
             KernelHandle::Cuda(kernel) => Ok(kernel),

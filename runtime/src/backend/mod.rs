@@ -1,15 +1,14 @@
-//! The kinds of device, and what differs between them: one enum for each kind of handle, one method for each
-//! operation.
+//! The kinds of device behind one interface: an enum for each kind of handle, a method for each operation.
 //!
-//! The crate's public types hold these handles and the rules that hold on every device: what is checked before
-//! a launch, what a wait reports, in which order handles go. [`cuda`] alone talks to the driver layer, [`cpu`] to
-//! the executor in [`gridlet_cpu`].
+//! The crate's public types hold these handles and implement the rules common to all devices: the checks before a
+//! launch, the reports of a wait, the order of destruction. Only [`cuda`] talks to the driver layer, and only
+//! [`cpu`] to the executor in [`gridlet_cpu`].
 //!
-//! A method that takes two handles gets both of one device: the public types refuse others.
+//! A method that takes two handles requires both to be of one device: the public types reject any others.
 //!
 //! # Safety
-//! The unsafe methods have one contract, the driver layer's: handles and addresses are those of the device
-//! they are used with and live, and memory has room for the bytes named.
+//! The unsafe methods share the driver layer's contract: handles and addresses are live and belong to the device
+//! that they are used with, and memory is at least as large as the length passed with it.
 
 pub(crate) mod cpu;
 pub(crate) mod cuda;
@@ -44,26 +43,26 @@ pub(crate) enum DeviceHandle {
     Cpu(cpu::CpuHandle),
 }
 
-/// Proof that a device's handles may be used on this thread, until it is dropped: on CUDA the device's context
-/// is current.
+/// Proof that a device's handles may be used on this thread until it is dropped: on CUDA, the device's context is
+/// current.
 pub(crate) enum Entered<'a> {
     Cuda(#[expect(dead_code, reason = "held for its drop")] cuda::Entered<'a>),
     Cpu,
 }
 
-/// How a wait ended.
+/// The outcome of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waited {
-    /// In time.
+    /// The work ended in time.
     Done,
-    /// It timed out, and what ran was stopped.
+    /// The wait timed out, and the running work was stopped.
     Stopped,
-    /// It timed out, and something still runs.
+    /// The wait timed out, and work is still running.
     Running,
 }
 
 impl Waited {
-    /// The outcome, as events report it.
+    /// The outcome's name in `tracing` events.
     pub(crate) fn outcome(&self) -> &'static str {
         match self {
             Waited::Done => "done",
@@ -94,7 +93,7 @@ pub(crate) enum Transfer {
         value: u8,
         bytes: usize,
     },
-    /// Between memories of one kind of device.
+    /// Between two memories of the same kind of device.
     Copy {
         from: u64,
         to: u64,
@@ -103,7 +102,7 @@ pub(crate) enum Transfer {
 }
 
 impl Transfer {
-    /// How many bytes.
+    /// The number of bytes transferred.
     pub(crate) fn bytes(&self) -> usize {
         match *self {
             Transfer::ToDevice { bytes, .. }
@@ -115,7 +114,7 @@ impl Transfer {
 }
 
 impl DeviceHandle {
-    /// The GPU; what the CPU device does not have otherwise.
+    /// The GPU; on the CPU, an error that names the missing feature `what`.
     pub(crate) fn cuda(&self, what: &'static str) -> Result<&cuda::CudaDevice> {
         match self {
             DeviceHandle::Cuda(device) => Ok(device),
@@ -143,7 +142,7 @@ impl DeviceHandle {
         }
     }
 
-    /// The same until the host program drops the value, which may be before or after other such values.
+    /// Same, until the host program drops the value; such values may be dropped in any order.
     pub(crate) fn hold(&self) -> Result<Entered<'_>> {
         match self {
             DeviceHandle::Cuda(device) => device.hold().map(Entered::Cuda),
@@ -159,7 +158,7 @@ impl DeviceHandle {
         }
     }
 
-    /// A limit's value.
+    /// The value of a limit.
     pub(crate) fn limit(&self, limit: Limit, _entered: &Entered<'_>) -> Result<u64> {
         match (self, limit) {
             (DeviceHandle::Cuda(device), _) => device.limit(limit),
@@ -182,10 +181,10 @@ impl DeviceHandle {
         }
     }
 
-    /// Destroys all that was made on the device, after a fault; the CPU device needs no such thing.
+    /// Destroys everything created on the device, after a fault; does nothing on the CPU.
     ///
     /// # Safety
-    /// No handle of the device is used again.
+    /// No handle of the device may be used again.
     pub(crate) unsafe fn reset(&self) -> Result<()> {
         match self {
             // SAFETY: passed on to the caller.
@@ -194,7 +193,7 @@ impl DeviceHandle {
         }
     }
 
-    /// Allocates at least one byte and gives its address.
+    /// Allocates at least one byte and returns its address.
     pub(crate) fn allocate(&self, bytes: u64, _entered: &Entered<'_>) -> Result<u64> {
         match self {
             DeviceHandle::Cuda(device) => device.allocate(bytes),
@@ -202,10 +201,10 @@ impl DeviceHandle {
         }
     }
 
-    /// Frees what [`DeviceHandle::allocate`] gave.
+    /// Frees memory from [`DeviceHandle::allocate`].
     ///
     /// # Safety
-    /// The contract of this module; no kernel uses the memory.
+    /// The contract of this module; no kernel may use the memory.
     pub(crate) unsafe fn free(&self, address: u64, _entered: &Entered<'_>) {
         match self {
             // SAFETY: passed on to the caller.
@@ -218,8 +217,8 @@ impl DeviceHandle {
     /// Starts a copy or a fill.
     ///
     /// # Safety
-    /// The contract of this module; the host's memory stays until [`DeviceHandle::wait_for_transfers`] gives
-    /// [`Waited::Done`].
+    /// The contract of this module; the host's memory must stay valid until [`DeviceHandle::wait_for_transfers`]
+    /// returns [`Waited::Done`].
     pub(crate) unsafe fn start(&self, transfer: Transfer, _entered: &Entered<'_>) -> Result<()> {
         match self {
             // SAFETY: passed on to the caller.
@@ -232,7 +231,7 @@ impl DeviceHandle {
         }
     }
 
-    /// Waits for all transfers, at most that long.
+    /// Waits for all transfers, at most `timeout`.
     pub(crate) fn wait_for_transfers(
         &self,
         timeout: Duration,
@@ -240,12 +239,12 @@ impl DeviceHandle {
     ) -> Result<Waited> {
         match self {
             DeviceHandle::Cuda(device) => device.wait_for_transfers(timeout).map(Waited::from_done),
-            // They ended before `start` did.
+            // They ended before `start` returned.
             DeviceHandle::Cpu(_) => Ok(Waited::Done),
         }
     }
 
-    /// What a device that checks found since the last call, as an error.
+    /// Returns the findings of a checking device since the last call as an error.
     pub(crate) fn report_findings(&self) -> Result<()> {
         match self {
             DeviceHandle::Cuda(_) => Ok(()),
@@ -266,7 +265,8 @@ impl DeviceHandle {
         }
     }
 
-    /// Makes a stream, in a partition if one is given. Lower numbers are greater priorities; the CPU has one.
+    /// Creates a stream, in a partition if one is given. Lower numbers are greater priorities; the CPU has only
+    /// one priority.
     pub(crate) fn stream(
         &self,
         partition: Option<&PartitionHandle>,
@@ -288,7 +288,7 @@ impl DeviceHandle {
         }
     }
 
-    /// The least and the greatest priority of a stream.
+    /// The least and the greatest stream priority.
     pub(crate) fn priorities(&self, _entered: &Entered<'_>) -> Result<(i32, i32)> {
         match self {
             DeviceHandle::Cuda(device) => device.priorities(),
@@ -296,7 +296,7 @@ impl DeviceHandle {
         }
     }
 
-    /// Makes an event.
+    /// Creates an event.
     pub(crate) fn event(&self, _entered: &Entered<'_>) -> Result<EventHandle> {
         match self {
             DeviceHandle::Cuda(_) => cuda::CudaEvent::create().map(EventHandle::Cuda),
@@ -304,7 +304,7 @@ impl DeviceHandle {
         }
     }
 
-    /// What the device has, or what its primary context has.
+    /// The resources of the device or of its primary context.
     pub(crate) fn resource(
         &self,
         kind: ResourceKind,
@@ -319,7 +319,7 @@ impl DeviceHandle {
         }
     }
 
-    /// Makes a partition of the resources, and says how many SMs it has.
+    /// Creates a partition from the resources, and returns it with its number of SMs.
     pub(crate) fn partition(
         &self,
         resources: &[&PartHandle],
@@ -353,7 +353,7 @@ fn cpu_resource(kind: ResourceKind, workers: u32) -> Result<PartHandle> {
     }
 }
 
-/// Two handles of different devices; the public types let none through.
+/// The error for two handles of different devices, which the public types prevent.
 fn mixed() -> Error {
     Error::OtherDevice { what: "a handle".into(), expected: 0, given: CPU_DEVICES }
 }

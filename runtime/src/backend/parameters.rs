@@ -1,4 +1,4 @@
-//! Compares the manifest with an image: its kernels' parameters, and whether there is an image for the device.
+//! Compares the manifest with an image: the kernels' parameters, and whether an image exists for the device.
 
 use gridlet_artifact::Artifact;
 use gridlet_artifact::manifest::{self, ImageKind};
@@ -6,7 +6,7 @@ use gridlet_artifact::manifest::{self, ImageKind};
 use crate::error::{Error, Result};
 use crate::info::DeviceInfo;
 
-/// That no image of the artifact runs on the device.
+/// The error that no image of the artifact runs on the device.
 pub(crate) fn no_image(artifact: &Artifact, device: &DeviceInfo) -> Error {
     let kind = |kind| match kind {
         ImageKind::Cubin => "cubin",
@@ -26,7 +26,7 @@ pub(crate) enum Answer {
     At { offset: u64, size: u64 },
 }
 
-/// Compares the manifest's parameters with the driver's, and that there are as many.
+/// Compares the manifest's parameters, and their number, with the driver's.
 pub(crate) fn compare_parameters(
     kernel: &manifest::Kernel,
     ask: impl Fn(usize) -> Result<Answer>,

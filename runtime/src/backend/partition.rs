@@ -10,7 +10,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// A part of a device. Never let go but by [`PartitionHandle::retire`].
+/// A partition of a device. Only [`PartitionHandle::retire`] releases it.
 #[derive(Debug)]
 pub(crate) enum PartitionHandle {
     Cuda(cuda::CudaPartition),
@@ -18,7 +18,7 @@ pub(crate) enum PartitionHandle {
 }
 
 impl PartitionHandle {
-    /// Makes its handles usable on this thread, and on no other.
+    /// Makes the partition's handles usable on this thread, and on no other.
     pub(crate) fn enter(&self) -> Result<Entered<'_>> {
         match self {
             PartitionHandle::Cuda(partition) => partition.enter().map(Entered::Cuda),
@@ -26,7 +26,7 @@ impl PartitionHandle {
         }
     }
 
-    /// The same until the host program drops the value, which may be before or after other such values.
+    /// Same, until the host program drops the value; such values may be dropped in any order.
     pub(crate) fn hold(&self) -> Result<Entered<'_>> {
         match self {
             PartitionHandle::Cuda(partition) => partition.hold().map(Entered::Cuda),
@@ -34,7 +34,7 @@ impl PartitionHandle {
         }
     }
 
-    /// A number that no other green context of the process has.
+    /// A number that no other live green context of the process has.
     pub(crate) fn id(&self, _entered: &Entered<'_>) -> Result<u64> {
         match self {
             PartitionHandle::Cuda(partition) => partition.id(),
@@ -42,7 +42,7 @@ impl PartitionHandle {
         }
     }
 
-    /// What it was given; so many `workers` on the CPU.
+    /// The resources that the partition was created with; on the CPU, `workers` workers.
     pub(crate) fn resource(
         &self,
         kind: ResourceKind,
@@ -55,7 +55,7 @@ impl PartitionHandle {
         }
     }
 
-    /// Sets an event to all that was given to the partition; the CPU's streams of it are `streams`.
+    /// Records an event after everything submitted to the partition; `streams` are its streams on the CPU.
     pub(crate) fn record(
         &self,
         event: &EventHandle,
@@ -72,7 +72,8 @@ impl PartitionHandle {
         }
     }
 
-    /// Lets all that is given to the partition from now on wait for an event; the CPU's streams of it are `streams`.
+    /// Makes everything submitted to the partition from now on wait for an event; `streams` are its streams on the
+    /// CPU.
     pub(crate) fn wait_event(
         &self,
         event: &EventHandle,
@@ -91,7 +92,7 @@ impl PartitionHandle {
         }
     }
 
-    /// Whether the device says that a stream is of this partition.
+    /// Whether the stream belongs to this partition, according to the device.
     pub(crate) fn owns(&self, stream: &StreamHandle, _entered: &Entered<'_>) -> Result<bool> {
         match (self, stream) {
             (PartitionHandle::Cuda(partition), StreamHandle::Cuda(stream)) => {
@@ -118,10 +119,10 @@ impl PartitionHandle {
         }
     }
 
-    /// Lets it go.
+    /// Releases the partition.
     ///
     /// # Safety
-    /// The contract of [`super`]; its streams are destroyed, and it is not used again.
+    /// The contract of [`super`]; its streams must be destroyed, and it may not be used again.
     pub(crate) unsafe fn retire(&self, device: &DeviceHandle, _entered: &Entered<'_>) {
         if let (PartitionHandle::Cuda(partition), DeviceHandle::Cuda(device)) = (self, device) {
             // SAFETY: passed on to the caller.

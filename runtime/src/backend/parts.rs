@@ -1,4 +1,4 @@
-//! Resources of green contexts: parts of a device.
+//! Resources of green contexts: SMs and workqueues.
 
 use super::Entered;
 use crate::driver;
@@ -8,19 +8,19 @@ use crate::error::Result;
 /// One group of a structured split.
 pub(crate) type SplitGroup = GroupParameters;
 
-/// Groups, and what is left over.
+/// The groups and the remainder of a split.
 pub(crate) type Parts = (Vec<PartHandle>, Option<PartHandle>);
 
 /// A resource: SMs, or on CUDA also workqueues.
 #[derive(Clone, Debug)]
 pub(crate) enum PartHandle {
     Cuda(RawResource),
-    /// So many workers.
+    /// This many workers.
     Cpu(u32),
 }
 
 impl PartHandle {
-    /// SMs, smallest partition, alignment; the latter two 0 if the driver does not say.
+    /// SMs, smallest partition and alignment; the last two are 0 if the driver does not report them.
     pub(crate) fn sm_numbers(&self) -> (u32, u32, u32) {
         match self {
             PartHandle::Cuda(resource) => {
@@ -68,7 +68,7 @@ impl PartHandle {
         }
     }
 
-    /// Writes the sizes that were found into `groups`.
+    /// Writes the discovered sizes into `groups`.
     pub(crate) fn split(
         &self,
         groups: &mut [SplitGroup],
@@ -97,7 +97,7 @@ impl PartHandle {
         }
     }
 
-    /// Of a workqueue configuration: the concurrency limit, and whether it is balanced.
+    /// The concurrency limit of a workqueue configuration, and whether it is balanced.
     pub(crate) fn workqueue(&self) -> (u32, bool) {
         match self {
             PartHandle::Cuda(resource) => {
@@ -108,7 +108,7 @@ impl PartHandle {
         }
     }
 
-    /// A workqueue configuration with other values.
+    /// A copy of a workqueue configuration with other values.
     pub(crate) fn with_workqueue(&self, concurrency_limit: u32, balanced: bool) -> PartHandle {
         match self {
             PartHandle::Cuda(resource) => PartHandle::Cuda(
@@ -123,7 +123,7 @@ fn cuda_parts((groups, remainder): (Vec<RawResource>, Option<RawResource>)) -> P
     (groups.into_iter().map(PartHandle::Cuda).collect(), remainder.map(PartHandle::Cuda))
 }
 
-/// Parts of these sizes, and the rest of `workers`.
+/// Resources of these sizes, and the remainder of `workers`.
 fn cpu_parts(workers: u32, sizes: &[u32]) -> Parts {
     let used: u32 = sizes.iter().sum();
     let rest = workers.saturating_sub(used);

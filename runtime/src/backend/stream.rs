@@ -9,7 +9,7 @@ use gridlet_cpu::CpuStream;
 use super::{Entered, KernelHandle, PartHandle, Waited, cpu, cuda, mixed};
 use crate::error::Result;
 
-/// A stream. Never destroyed but by [`StreamHandle::destroy`].
+/// A stream. Only [`StreamHandle::destroy`] destroys it.
 #[derive(Debug)]
 pub(crate) enum StreamHandle {
     Cuda(cuda::CudaStream),
@@ -20,8 +20,8 @@ impl StreamHandle {
     /// Launches a kernel.
     ///
     /// # Safety
-    /// The contract of [`super`]; `parameters` holds what the kernel reads. The stream's own context was
-    /// entered: its partition's, if it has one.
+    /// The contract of [`super`]; `parameters` must match the kernel's. The stream's own context must be entered:
+    /// its partition's, if it has one.
     pub(crate) unsafe fn launch(
         &self,
         kernel: &KernelHandle,
@@ -41,7 +41,7 @@ impl StreamHandle {
         }
     }
 
-    /// Sets an event of the same device to this point of the stream.
+    /// Records an event of the same device at this point of the stream.
     pub(crate) fn record(&self, event: &EventHandle, _entered: &Entered<'_>) -> Result<()> {
         match (self, event) {
             (StreamHandle::Cuda(stream), EventHandle::Cuda(event)) => stream.record(event),
@@ -53,7 +53,7 @@ impl StreamHandle {
         }
     }
 
-    /// Lets what is launched from now on wait for an event of the same kind of device.
+    /// Makes work launched from now on wait for an event of the same kind of device.
     pub(crate) fn wait_event(&self, event: &EventHandle, _entered: &Entered<'_>) -> Result<()> {
         match (self, event) {
             (StreamHandle::Cuda(stream), EventHandle::Cuda(event)) => stream.wait_event(event),
@@ -73,7 +73,7 @@ impl StreamHandle {
         }
     }
 
-    /// Its priority.
+    /// The stream's priority.
     pub(crate) fn priority(&self, _entered: &Entered<'_>) -> Result<i32> {
         match self {
             StreamHandle::Cuda(stream) => stream.priority(),
@@ -81,7 +81,7 @@ impl StreamHandle {
         }
     }
 
-    /// The SMs that its kernels run on; `workers` of them on the CPU.
+    /// The SMs that the stream's kernels run on; `workers` workers on the CPU.
     pub(crate) fn sms(&self, workers: u32, _entered: &Entered<'_>) -> Result<PartHandle> {
         match self {
             StreamHandle::Cuda(stream) => stream.sms(),
@@ -89,7 +89,7 @@ impl StreamHandle {
         }
     }
 
-    /// Waits for all that was launched, at most that long.
+    /// Waits for all launched work, at most `timeout`.
     pub(crate) fn wait(&self, timeout: Duration, _entered: &Entered<'_>) -> Result<Waited> {
         match self {
             StreamHandle::Cuda(stream) => stream.wait(timeout).map(Waited::from_done),
@@ -97,21 +97,21 @@ impl StreamHandle {
         }
     }
 
-    /// Destroys it.
+    /// Destroys the stream.
     ///
     /// # Safety
-    /// The contract of [`super`]; it is not used again.
+    /// The contract of [`super`]; the stream may not be used again.
     pub(crate) unsafe fn destroy(&self, _entered: &Entered<'_>) {
         match self {
             // SAFETY: passed on to the caller.
             StreamHandle::Cuda(stream) => unsafe { stream.destroy() },
-            // Dropping it is all.
+            // Dropping it suffices.
             StreamHandle::Cpu(_) => {}
         }
     }
 }
 
-/// An event. Never destroyed but by [`EventHandle::destroy`].
+/// An event. Only [`EventHandle::destroy`] destroys it.
 #[derive(Debug)]
 pub(crate) enum EventHandle {
     Cuda(cuda::CudaEvent),
@@ -127,7 +127,7 @@ impl EventHandle {
         }
     }
 
-    /// Waits for the work before the event, at most that long.
+    /// Waits for the work before the event, at most `timeout`.
     pub(crate) fn wait(&self, timeout: Duration, _entered: &Entered<'_>) -> Result<Waited> {
         match self {
             EventHandle::Cuda(event) => event.wait(timeout).map(Waited::from_done),
@@ -135,7 +135,7 @@ impl EventHandle {
         }
     }
 
-    /// Milliseconds from this event to one of the same kind of device; both are done.
+    /// Milliseconds from this event to another one of the same kind of device; both must be done.
     pub(crate) fn elapsed_ms(&self, later: &EventHandle, _entered: &Entered<'_>) -> Result<f32> {
         match (self, later) {
             (EventHandle::Cuda(event), EventHandle::Cuda(later)) => event.elapsed_ms(later),
@@ -144,10 +144,10 @@ impl EventHandle {
         }
     }
 
-    /// Destroys it.
+    /// Destroys the event.
     ///
     /// # Safety
-    /// The contract of [`super`]; it is not used again.
+    /// The contract of [`super`]; the event may not be used again.
     pub(crate) unsafe fn destroy(&self, _entered: &Entered<'_>) {
         match self {
             // SAFETY: passed on to the caller.

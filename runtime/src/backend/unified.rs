@@ -8,11 +8,11 @@ use crate::driver::unified::{DEVICE_CPU, DEVICE_INVALID, MemoryLocation, locatio
 use crate::error::{Error, Result};
 use crate::location::{Location, Processor};
 
-/// The number that stands for no device, where the driver writes device numbers.
+/// The device number with which the driver says that no device applies.
 pub(crate) const NO_DEVICE: i32 = DEVICE_INVALID;
 
 impl DeviceHandle {
-    /// Allocates managed memory of at least one byte, which is initialised; freed as other memory of the device.
+    /// Allocates at least one byte of managed memory, initialized; freed like other memory of the device.
     pub(crate) fn allocate_managed(&self, bytes: u64, entered: &Entered<'_>) -> Result<u64> {
         match self {
             DeviceHandle::Cuda(_) => {
@@ -22,18 +22,18 @@ impl DeviceHandle {
             }
             DeviceHandle::Cpu(_) => {
                 let address = self.allocate(bytes, entered)?;
-                // The host gets its elements, and to Rust fresh memory is none.
-                // SAFETY: so many bytes were just allocated.
+                // The host gets references to the elements, so the memory must be initialized.
+                // SAFETY: this many bytes were just allocated.
                 unsafe { (address as *mut u8).write_bytes(0, bytes as usize) };
                 Ok(address)
             }
         }
     }
 
-    /// Advises; on the CPU there is nothing to advise.
+    /// Gives the driver a memory hint; does nothing on the CPU.
     ///
     /// # Safety
-    /// The contract of [`super`]; the range is managed memory.
+    /// The contract of [`super`]; the range must be managed memory.
     pub(crate) unsafe fn advise(
         &self,
         address: u64,
@@ -52,7 +52,7 @@ impl DeviceHandle {
     }
 
     /// # Safety
-    /// As [`DeviceHandle::advise`].
+    /// Same as [`DeviceHandle::advise`].
     pub(crate) unsafe fn range_attribute(
         &self,
         address: u64,
@@ -71,7 +71,7 @@ impl DeviceHandle {
     }
 
     /// # Safety
-    /// As [`DeviceHandle::advise`].
+    /// Same as [`DeviceHandle::advise`].
     pub(crate) unsafe fn range_attributes(
         &self,
         address: u64,
@@ -89,7 +89,7 @@ impl DeviceHandle {
     }
 
     /// # Safety
-    /// `T` is the attribute's type, and any bits are a value of it.
+    /// `T` must be the attribute's type, and every bit pattern a value of it.
     pub(crate) unsafe fn pointer_attribute<T: Copy>(
         &self,
         address: u64,
@@ -99,7 +99,7 @@ impl DeviceHandle {
     ) -> Result<T> {
         match self {
             DeviceHandle::Cuda(_) => {
-                // SAFETY: passed on to the caller; the driver takes any address.
+                // SAFETY: passed on to the caller; the driver accepts any address.
                 Ok(unsafe { driver::pointer_attribute(address, attribute, empty) }?)
             }
             DeviceHandle::Cpu(_) => Err(Error::NotOnCpu { what: "attributes of pointers" }),
@@ -107,7 +107,7 @@ impl DeviceHandle {
     }
 
     /// # Safety
-    /// Each pointer is to a live value of its attribute's type.
+    /// Each pointer must point to a live value of its attribute's type.
     pub(crate) unsafe fn pointer_attributes(
         &self,
         address: u64,
@@ -116,7 +116,7 @@ impl DeviceHandle {
     ) -> Result<()> {
         match self {
             DeviceHandle::Cuda(_) => {
-                // SAFETY: passed on to the caller; the driver takes any address.
+                // SAFETY: passed on to the caller; the driver accepts any address.
                 Ok(unsafe { driver::pointer_attributes(address, attributes) }?)
             }
             DeviceHandle::Cpu(_) => Err(Error::NotOnCpu { what: "attributes of pointers" }),
@@ -132,14 +132,14 @@ impl DeviceHandle {
     ) -> Result<()> {
         match self {
             DeviceHandle::Cuda(_) => {
-                // SAFETY: the driver takes any address, and says if it knows it not.
+                // SAFETY: the driver accepts any address, and reports an unknown one.
                 Ok(unsafe { driver::set_pointer_attribute(address, attribute, value) }?)
             }
             DeviceHandle::Cpu(_) => Err(Error::NotOnCpu { what: "attributes of pointers" }),
         }
     }
 
-    /// Allocates host memory of at least one byte: its address on the host and on the device.
+    /// Allocates at least one byte of host memory and returns its address on the host and on the device.
     pub(crate) fn allocate_host(
         &self,
         bytes: usize,
@@ -148,7 +148,7 @@ impl DeviceHandle {
     ) -> Result<(*mut u8, u64)> {
         match self {
             DeviceHandle::Cuda(_) => {
-                // SAFETY: the device was entered, and the second call gets the first's memory.
+                // SAFETY: the device was entered, and the second call gets the memory from the first.
                 unsafe {
                     let host = driver::allocate_host(bytes, write_combined)?;
                     let address = driver::host_device_address(host).inspect_err(|_| {
@@ -157,7 +157,7 @@ impl DeviceHandle {
                     Ok((host.cast(), address))
                 }
             }
-            // One memory is as good as the other, and a checker knows of this one.
+            // All memory is alike on the CPU, and the checker tracks device memory.
             DeviceHandle::Cpu(device) => {
                 let address = device.allocate(bytes as u64)?;
                 Ok((address as *mut u8, address))
@@ -166,17 +166,18 @@ impl DeviceHandle {
     }
 
     /// # Safety
-    /// The contract of [`super`]; the memory is [`DeviceHandle::allocate_host`]'s, and nothing uses it.
+    /// The contract of [`super`]; the memory must come from [`DeviceHandle::allocate_host`], and nothing may use
+    /// it.
     pub(crate) unsafe fn free_host(&self, host: *mut u8, _entered: &Entered<'_>) {
         match self {
-            // SAFETY: passed on to the caller. An error means that it is gone already.
+            // SAFETY: passed on to the caller. An error means that the memory is gone already.
             DeviceHandle::Cuda(_) => drop(unsafe { driver::free_host(host.cast()) }),
             // SAFETY: passed on to the caller.
             DeviceHandle::Cpu(device) => unsafe { device.free(host as u64) },
         }
     }
 
-    /// The host may have written so many bytes of memory that it sees: told to a device that checks.
+    /// Tells a checking device that the host may have written this many bytes of memory that it sees.
     pub(crate) fn host_wrote(&self, address: u64, bytes: usize) {
         if let DeviceHandle::Cpu(device) = self {
             device.host_wrote(address, bytes);
@@ -184,7 +185,7 @@ impl DeviceHandle {
     }
 
     /// # Safety
-    /// As [`DeviceHandle::free_host`], but that something may use it.
+    /// Same as [`DeviceHandle::free_host`], except that the memory may be in use.
     pub(crate) unsafe fn is_write_combined(
         &self,
         host: *mut u8,
@@ -197,10 +198,10 @@ impl DeviceHandle {
         }
     }
 
-    /// Registers host memory: its address on the device.
+    /// Registers host memory and returns its address on the device.
     ///
     /// # Safety
-    /// The contract of [`super`]; the memory lives until [`DeviceHandle::unregister_host`].
+    /// The contract of [`super`]; the memory must live until [`DeviceHandle::unregister_host`].
     pub(crate) unsafe fn register_host(
         &self,
         host: *mut u8,
@@ -209,7 +210,7 @@ impl DeviceHandle {
         _entered: &Entered<'_>,
     ) -> Result<u64> {
         match self {
-            // SAFETY: passed on to the caller; the second call gets what the first registered.
+            // SAFETY: passed on to the caller; the second call gets the memory that the first registered.
             DeviceHandle::Cuda(_) => unsafe {
                 driver::register_host(host.cast(), bytes, read_only)?;
                 let address = driver::host_device_address(host.cast()).inspect_err(|_| {
@@ -225,7 +226,8 @@ impl DeviceHandle {
     }
 
     /// # Safety
-    /// The contract of [`super`]; the memory was registered with those bytes, and nothing uses its device address any more.
+    /// The contract of [`super`]; the memory was registered with this length, and nothing may use its device
+    /// address any more.
     pub(crate) unsafe fn unregister_host(
         &self,
         host: *mut u8,
@@ -239,7 +241,7 @@ impl DeviceHandle {
         }
     }
 
-    /// Whether kernels of this device can be given access to the other's memory.
+    /// Whether kernels of this device can be given access to the memory of `peer`.
     pub(crate) fn can_access(&self, peer: &DeviceHandle) -> Result<bool> {
         match (self, peer) {
             (DeviceHandle::Cuda(device), DeviceHandle::Cuda(peer)) => device.can_access(peer),
@@ -272,10 +274,10 @@ impl DeviceHandle {
 }
 
 impl StreamHandle {
-    /// Starts moving managed memory; on the CPU there is nothing to move.
+    /// Starts migrating managed memory; does nothing on the CPU.
     ///
     /// # Safety
-    /// The contract of [`super`]; the range is managed memory.
+    /// The contract of [`super`]; the range must be managed memory.
     pub(crate) unsafe fn prefetch(
         &self,
         address: u64,
@@ -293,7 +295,7 @@ impl StreamHandle {
     }
 }
 
-/// Conversions to and from the numbers of the driver.
+/// Conversions to and from the driver's numbers.
 impl Location {
     pub(super) fn raw(self) -> MemoryLocation {
         let id = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
@@ -307,7 +309,7 @@ impl Location {
         }
     }
 
-    /// From a kind and an id as attributes give them; `None` for `CU_MEM_LOCATION_TYPE_INVALID`.
+    /// From a kind and an id, as attributes report them; `None` for `CU_MEM_LOCATION_TYPE_INVALID`.
     pub(crate) fn from_raw(kind: i32, id: i32) -> Option<Location> {
         let number = u32::try_from(id).unwrap_or(0);
         match u32::try_from(kind).ok()? {
@@ -321,7 +323,7 @@ impl Location {
 }
 
 impl Processor {
-    /// From a device number as attributes give it; `None` for `CU_DEVICE_INVALID`.
+    /// From a device number, as attributes report it; `None` for `CU_DEVICE_INVALID`.
     pub(crate) fn from_raw(device: i32) -> Option<Processor> {
         match device {
             DEVICE_CPU => Some(Processor::Host),

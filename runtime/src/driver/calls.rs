@@ -1,4 +1,4 @@
-//! The table of driver calls: the CUDA version that brought each, its name, its signature.
+//! The table of driver calls: the CUDA version that introduced each call, its name and its signature.
 
 #![allow(non_snake_case, reason = "driver calls and their parameters keep CUDA's spelling")]
 
@@ -17,13 +17,13 @@ use super::Failed;
 use super::unified::MemoryLocation;
 use crate::error::CudaVersion;
 
-/// The driver's library, loaded once. Not by way of cudarc, which offers its handle only where it loads the library
-/// itself: a program may have it link the driver instead, and then gets the same library here.
+/// The driver's library, loaded once. Not through cudarc, which offers its handle only if it loads the library
+/// itself: a program may let cudarc link the driver instead, and then gets the same library here.
 fn library() -> Option<&'static Library> {
     static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
     // cudarc tries these names in the same order.
     let names = ["libcuda.so", "libcuda.so.1"];
-    // SAFETY: loading runs the initialisers of NVIDIA's library, which have no preconditions.
+    // SAFETY: loading runs the initializers of NVIDIA's library, which have no preconditions.
     let load = |name| unsafe { Library::new(name) }.ok();
     LIBRARY.get_or_init(|| names.into_iter().find_map(load)).as_ref()
 }
@@ -33,16 +33,16 @@ pub(super) fn library_is_present() -> bool {
     library().is_some()
 }
 
-/// The symbol of that name; `None` if the library or the symbol is missing.
+/// Looks up a symbol by name; `None` if the library or the symbol is missing.
 ///
 /// # Safety
-/// `F` is the symbol's function pointer type.
+/// `F` must be the symbol's function pointer type.
 unsafe fn lookup<F: Copy>(name: &str) -> Option<F> {
-    // SAFETY: the caller vouches for `F`.
+    // SAFETY: the caller guarantees `F`.
     unsafe { library()?.get::<F>(name).ok().map(|symbol| *symbol) }
 }
 
-/// Whether the library has a symbol of that name.
+/// Whether the library has a symbol with this name.
 pub(super) fn exports(name: &str) -> bool {
     // SAFETY: the symbol is only looked up, so its type does not matter.
     unsafe { lookup::<unsafe extern "C" fn()>(name) }.is_some()
@@ -56,8 +56,8 @@ macro_rules! driver_calls {
             driver_calls!(@$check $name($($arg: $ty),*));
             type Call = unsafe extern "C" fn($($ty),*) -> c_int;
             static CALL: OnceLock<Option<Call>> = OnceLock::new();
-            // SAFETY: `Call` is the call's C signature: `@cudarc` compares it with cudarc's binding, `@ours`
-            // was written from the driver API's reference.
+            // SAFETY: `Call` is the call's C signature: `@cudarc` compares it with cudarc's binding, `@ours` was
+            // written from the driver API reference.
             let call = *CALL.get_or_init(|| unsafe { lookup::<Call>(stringify!($name)) });
             let Some(call) = call else {
                 return Err(Failed::Missing {
@@ -82,7 +82,7 @@ macro_rules! driver_calls {
 
 // The CUDA driver API reference (docs.nvidia.com/cuda/cuda-driver-api) has a section for each group.
 driver_calls! {
-    // Error Handling. Not cudarc's signature: the code is an integer here.
+    // Error Handling. The signature differs from cudarc's: the code is an integer here.
     ours (6, 0) cuGetErrorName(error: c_int, pStr: *mut *const c_char);
     ours (6, 0) cuGetErrorString(error: c_int, pStr: *mut *const c_char);
 
@@ -116,8 +116,8 @@ driver_calls! {
     cudarc (3, 2) cuMemcpyDtoHAsync_v2(dstHost: *mut c_void, srcDevice: CUdeviceptr, ByteCount: usize, hStream: CUstream);
     cudarc (3, 2) cuMemsetD8Async(dstDevice: CUdeviceptr, uc: u8, N: usize, hStream: CUstream);
 
-    // Unified Addressing, and what it needs of Memory Management. Integers where cudarc has Rust enums: those of the
-    // versions that it knows lack the later values. `MemoryLocation` is `CUmemLocation`, two integers.
+    // Unified Addressing, and the calls of Memory Management that it needs. Integers where cudarc has Rust enums:
+    // its enums lack the values of later versions. `MemoryLocation` is `CUmemLocation`, two integers.
     ours (6, 0) cuMemAllocManaged(dptr: *mut CUdeviceptr, bytesize: usize, flags: c_uint);
     ours (12, 2) cuMemAdvise_v2(devPtr: CUdeviceptr, count: usize, advice: c_uint, location: MemoryLocation);
     ours (8, 0) cuMemAdvise(devPtr: CUdeviceptr, count: usize, advice: c_uint, device: CUdevice);
@@ -154,7 +154,7 @@ driver_calls! {
     cudarc (2, 0) cuEventRecord(hEvent: CUevent, hStream: CUstream);
     cudarc (2, 0) cuEventQuery(hEvent: CUevent);
     cudarc (12, 8) cuEventElapsedTime_v2(pMilliseconds: *mut f32, hStart: CUevent, hEnd: CUevent);
-    // The older of the two, for drivers before 12.8; cudarc binds only the newer for CUDA 13.
+    // The older of the two variants, for drivers before 12.8; for CUDA 13 cudarc binds only the newer one.
     ours (2, 0) cuEventElapsedTime(pMilliseconds: *mut f32, hStart: CUevent, hEnd: CUevent);
 
     // Library Management

@@ -7,22 +7,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::sys::{CUcontext, CUdevice, CUlimit};
 use super::{Failed, calls};
 
-/// A context that is current on this thread until the value is dropped. What was current before comes back, so
-/// a host program that uses other CUDA libraries on the same thread sees no difference.
+/// A context that is current on this thread until the value is dropped. Dropping it restores the previous context,
+/// so a host program that uses other CUDA libraries on the same thread sees no difference.
 #[derive(Debug)]
 pub(crate) struct Current {
-    /// Whether it was not current before, and so is popped.
+    /// Whether the context was pushed, because it was not already current, and so must be popped.
     is_pushed: bool,
     /// `cuCtxPushCurrent` acts on the calling thread, so the value must be dropped there.
     _not_send: std::marker::PhantomData<*mut ()>,
 }
 
 impl Current {
-    /// `cuCtxPushCurrent` (driver API, Context Management), unless the context is current already: to ask costs a
-    /// fraction of pushing and popping, which every launch would pay.
+    /// `cuCtxPushCurrent` (driver API, Context Management), unless the context is already current: the check costs
+    /// a fraction of the push and pop that every launch would otherwise pay for.
     ///
     /// # Safety
-    /// The contract of [`super`]; the context outlives the value.
+    /// The contract of [`super`]; the context must outlive the value.
     pub(crate) unsafe fn push(context: CUcontext) -> Result<Current, Failed> {
         // SAFETY: passed on to the caller.
         unsafe { Current::already(context) }.map_or_else(
@@ -35,10 +35,10 @@ impl Current {
         )
     }
 
-    /// The context, if it is current on this thread (`cuCtxGetCurrent`).
+    /// A no-op guard if the context is already current on this thread (`cuCtxGetCurrent`), else `None`.
     ///
     /// # Safety
-    /// As [`Current::push`].
+    /// Same as [`Current::push`].
     pub(crate) unsafe fn already(context: CUcontext) -> Option<Current> {
         let mut current = ptr::null_mut();
         // SAFETY: passed on to the caller; the pointer is to a live pointer.
@@ -54,39 +54,39 @@ impl Drop for Current {
             return;
         }
         let mut popped = ptr::null_mut();
-        // SAFETY: pops what `push` pushed on this thread. It fails only if the context is gone, and then
-        // there is nothing left to restore.
+        // SAFETY: pops the context that `push` pushed on this thread. It fails only if the context is gone, and
+        // then there is nothing to restore.
         let _ = unsafe { calls::cuCtxPopCurrent_v2(&mut popped) };
     }
 }
 
 thread_local! {
-    /// What [`Held`] values of this thread pushed, the last on top.
+    /// The contexts that this thread's [`Held`] values pushed, the latest on top.
     static HELD: RefCell<Vec<(u64, CUcontext)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A context that the host program made current for longer than one call. Values may be dropped in any order, though
-/// the driver has a stack: each takes away what it pushed itself.
+/// A context that the host program made current for longer than one call. Although the driver has a stack, values
+/// may be dropped in any order: each removes the context that it pushed.
 #[derive(Debug)]
 pub(crate) struct Held {
     number: u64,
-    /// As [`Current`].
+    /// As in [`Current`].
     _not_send: std::marker::PhantomData<*mut ()>,
 }
 
 impl Held {
-    /// `cuCtxPushCurrent`, also where the context is current already: the value that pushed it may go first.
+    /// `cuCtxPushCurrent`, even if the context is already current: the value that pushed it may be dropped first.
     ///
     /// # Safety
-    /// As [`Current::push`].
+    /// Same as [`Current::push`].
     pub(crate) unsafe fn push(context: CUcontext) -> Result<Held, Failed> {
-        /// The next value's number.
+        /// The number of the next value.
         static NEXT: AtomicU64 = AtomicU64::new(0);
 
         // SAFETY: passed on to the caller.
         unsafe { calls::cuCtxPushCurrent_v2(context) }?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        // A thread that ends has no list any more; then the last to come is the first to go.
+        // A thread that is ending has no list any more; then values must be dropped in reverse order.
         let _ = HELD.try_with(|held| held.borrow_mut().push((number, context)));
         Ok(Held { number, _not_send: std::marker::PhantomData })
     }
@@ -102,11 +102,11 @@ impl Drop for Held {
         let above = above.ok().flatten().unwrap_or_else(|| vec![(self.number, ptr::null_mut())]);
         for _ in &above {
             let mut popped = ptr::null_mut();
-            // SAFETY: pops what `push` pushed on this thread. It fails only if the context is gone.
+            // SAFETY: pops the context that `push` pushed on this thread. It fails only if the context is gone.
             let _ = unsafe { calls::cuCtxPopCurrent_v2(&mut popped) };
         }
         for (number, context) in above.into_iter().skip(1) {
-            // SAFETY: the value that pushed it still lives, and the context with it.
+            // SAFETY: the value that pushed it still lives, and so does the context.
             if unsafe { calls::cuCtxPushCurrent_v2(context) }.is_ok() {
                 let _ = HELD.try_with(|held| held.borrow_mut().push((number, context)));
             }
@@ -134,11 +134,11 @@ pub(crate) unsafe fn release_primary(device: CUdevice) -> Result<(), Failed> {
     unsafe { calls::cuDevicePrimaryCtxRelease_v2(device) }
 }
 
-/// `cuDevicePrimaryCtxReset`: destroys everything in the primary context, also after a fault, and leaves a fresh one to
-/// whoever retained it.
+/// `cuDevicePrimaryCtxReset`: destroys everything in the primary context, even after a fault, and leaves a fresh
+/// context to those that retained it.
 ///
 /// # Safety
-/// The contract of [`super`]; no handle that was made in the context is used again.
+/// The contract of [`super`]; no handle created in the context may be used again.
 pub(crate) unsafe fn reset_primary(device: CUdevice) -> Result<(), Failed> {
     // SAFETY: passed on to the caller.
     unsafe { calls::cuDevicePrimaryCtxReset_v2(device) }

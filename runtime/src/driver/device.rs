@@ -1,4 +1,4 @@
-//! Devices and their attributes (driver API, Device Management). None of these needs a context.
+//! Devices and their attributes (driver API, Device Management). These calls need no context.
 
 use std::ffi::{CStr, c_char, c_int};
 
@@ -14,7 +14,7 @@ impl Driver {
         Ok(count.max(0).unsigned_abs())
     }
 
-    /// `cuDeviceGet`: the handle of the device of that number.
+    /// `cuDeviceGet`: the handle of the device with this ordinal.
     pub(crate) fn device(&self, ordinal: u32) -> Result<CUdevice, Failed> {
         let mut device: CUdevice = 0;
         let ordinal = c_int::try_from(ordinal).unwrap_or(c_int::MAX);
@@ -30,14 +30,14 @@ impl Driver {
 /// The contract of [`super`].
 pub(crate) unsafe fn name(device: CUdevice) -> Result<String, Failed> {
     let mut bytes = [0u8; 256];
-    // SAFETY: passed on to the caller; the buffer has the length given.
+    // SAFETY: passed on to the caller; the buffer has the length passed.
     unsafe {
         calls::cuDeviceGetName(bytes.as_mut_ptr().cast::<c_char>(), bytes.len() as c_int, device)
     }?;
     Ok(CStr::from_bytes_until_nul(&bytes).unwrap_or_default().to_string_lossy().into_owned())
 }
 
-/// `cuDeviceGetUuid_v2`, in the usual spelling.
+/// `cuDeviceGetUuid_v2`, in the usual notation.
 ///
 /// # Safety
 /// The contract of [`super`].

@@ -1,4 +1,4 @@
-//! Green contexts and their resources (driver API, Green Contexts; CUDA 12.4, parts of it 13.0 and 13.1).
+//! Green contexts and their resources (driver API, Green Contexts; CUDA 12.4, some calls 13.0 and 13.1).
 
 use std::mem;
 use std::ptr;
@@ -10,7 +10,7 @@ use super::sys::{
 };
 use super::{Failed, calls};
 
-// The struct is 144 bytes in every version: what 13.1 added lies in what was padding before.
+// The struct is 144 bytes in every version: the fields added in 13.1 occupy former padding.
 const _: () = assert!(size_of::<CUdevResource>() == 144);
 
 /// A kind of resource.
@@ -33,18 +33,18 @@ impl ResourceKind {
     }
 }
 
-/// What the driver says of an SM resource.
+/// The driver's values for an SM resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SmNumbers {
-    /// SMs in it.
+    /// The number of SMs.
     pub(crate) sm_count: u32,
-    /// SMs of the smallest partition; 0 before driver 13.0, which does not say.
+    /// SMs of the smallest partition; 0 before driver 13.0, which does not report it.
     pub(crate) minimum: u32,
-    /// Partitions are multiples of this; 0 before driver 13.0.
+    /// Partition sizes are multiples of this; 0 before driver 13.0.
     pub(crate) alignment: u32,
 }
 
-/// What a workqueue configuration says.
+/// The values of a workqueue configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WorkqueueNumbers {
     /// `wqConcurrencyLimit`
@@ -53,7 +53,7 @@ pub(crate) struct WorkqueueNumbers {
     pub(crate) balanced: bool,
 }
 
-/// A resource, as the driver hands it out.
+/// A resource, as the driver represents it.
 #[derive(Clone, Copy)]
 pub(crate) struct RawResource(CUdevResource);
 
@@ -69,30 +69,30 @@ unsafe impl Send for RawResource {}
 unsafe impl Sync for RawResource {}
 
 impl RawResource {
-    /// A resource for the driver to fill. All bytes 0 is `CU_DEV_RESOURCE_TYPE_INVALID` with a null
+    /// A resource for the driver to fill. All bytes 0 means `CU_DEV_RESOURCE_TYPE_INVALID` with a null
     /// `nextResource`.
     fn empty() -> RawResource {
-        // SAFETY: an integer enum that has 0, bytes, a null pointer, and a union of integers and bytes.
+        // SAFETY: an integer enum with a value 0, bytes, a null pointer, and a union of integers and bytes.
         RawResource(unsafe { mem::zeroed() })
     }
 
     /// Whether it is an SM resource with SMs: "the remainder may be NULL / _TYPE_INVALID (if there are no SMs
     /// remaining)".
     fn has_sms(&self) -> bool {
-        // Read as an integer: a newer driver may know kinds that the enum does not.
-        // SAFETY: the field is four initialised bytes.
+        // Read as an integer: a newer driver may have kinds that the enum lacks.
+        // SAFETY: the field is four initialized bytes.
         let kind = unsafe { ptr::from_ref(&self.0.type_).cast::<u32>().read() };
         kind == CUdevResourceType::CU_DEV_RESOURCE_TYPE_SM as u32 && self.sm().sm_count > 0
     }
 
-    /// All of it, to tell resources apart.
+    /// All bytes, to tell resources apart.
     pub(crate) fn bytes(&self) -> [u8; size_of::<CUdevResource>()] {
-        // SAFETY: the struct has no padding: kind, bytes, a union that is as large as its bytes, a pointer, and
-        // `empty` wrote them all.
+        // SAFETY: the struct has no padding: kind, bytes, a union that is as large as its byte array, a pointer;
+        // `empty` initialized all of them.
         unsafe { mem::transmute(self.0) }
     }
 
-    /// Of an SM resource.
+    /// The values of an SM resource.
     pub(crate) fn sm(&self) -> SmNumbers {
         // SAFETY: any bytes are integers.
         let sm = unsafe { self.0.__bindgen_anon_1.sm };
@@ -103,10 +103,10 @@ impl RawResource {
         }
     }
 
-    /// Of a workqueue configuration.
+    /// The values of a workqueue configuration.
     pub(crate) fn workqueue(&self) -> WorkqueueNumbers {
-        // SAFETY: the union's fields are integers; the scope is read as one, because a newer driver may know
-        // scopes that the enum does not.
+        // SAFETY: the union's fields are integers; the scope is read as one, because a newer driver may have
+        // scopes that the enum lacks.
         unsafe {
             let config = &raw const self.0.__bindgen_anon_1.wqConfig;
             let scope = (&raw const (*config).sharingScope).cast::<u32>().read();
@@ -116,8 +116,8 @@ impl RawResource {
         }
     }
 
-    /// A workqueue configuration with other values: "Changing the workqueue configuration can be done directly in
-    /// place".
+    /// A copy of a workqueue configuration with other values: "Changing the workqueue configuration can be done
+    /// directly in place".
     pub(crate) fn with_workqueue(mut self, numbers: WorkqueueNumbers) -> RawResource {
         // SAFETY: both are plain integers of the configuration that the driver filled.
         unsafe {
@@ -133,7 +133,7 @@ impl RawResource {
     }
 }
 
-/// `cuDeviceGetDevResource`: what the device has. Needs no context.
+/// `cuDeviceGetDevResource`: the device's resources. Needs no context.
 ///
 /// # Safety
 /// The contract of [`super`].
@@ -147,7 +147,7 @@ pub(crate) unsafe fn of_device(
     Ok(resource)
 }
 
-/// `cuCtxGetDevResource`: what is available to a context.
+/// `cuCtxGetDevResource`: the resources available to a context.
 ///
 /// # Safety
 /// The contract of [`super`].
@@ -161,7 +161,7 @@ pub(crate) unsafe fn of_context(
     Ok(resource)
 }
 
-/// `cuGreenCtxGetDevResource`: what the green context was given.
+/// `cuGreenCtxGetDevResource`: the resources that the green context was created with.
 ///
 /// # Safety
 /// The contract of [`super`].
@@ -175,8 +175,8 @@ pub(crate) unsafe fn of_green(
     Ok(resource)
 }
 
-/// `cuStreamGetDevResource` for SMs, the only kind it takes: it "will return CUDA_ERROR_INVALID_RESOURCE_TYPE" for
-/// workqueues. CUDA 13.1.
+/// `cuStreamGetDevResource` for SMs, the only kind that it supports: it "will return
+/// CUDA_ERROR_INVALID_RESOURCE_TYPE" for workqueues. CUDA 13.1.
 ///
 /// # Safety
 /// The contract of [`super`].
@@ -207,7 +207,7 @@ pub(crate) unsafe fn count_groups(
     Ok(groups)
 }
 
-/// Groups, and the remainder if there is one.
+/// The groups, and the remainder if there is one.
 pub(crate) type Parts = (Vec<RawResource>, Option<RawResource>);
 
 /// `cuDevSmResourceSplitByCount` into at most `groups` groups of at least `minimum` SMs.
@@ -223,7 +223,7 @@ pub(crate) unsafe fn split_by_count(
     let mut result = vec![RawResource::empty().0; groups as usize];
     let mut remainder = RawResource::empty();
     let mut made = groups;
-    // SAFETY: passed on to the caller. `made` says how much room `result` has.
+    // SAFETY: passed on to the caller. `made` is the capacity of `result`.
     unsafe {
         calls::cuDevSmResourceSplitByCount(
             result.as_mut_ptr(),
@@ -242,18 +242,18 @@ pub(crate) unsafe fn split_by_count(
 /// One group of [`split`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GroupParameters {
-    /// `smCount`; 0 asks the driver, which writes it here.
+    /// `smCount`; 0 asks the driver, which writes the size here.
     pub(crate) sm_count: u32,
-    /// `coscheduledSmCount`; 0 is the device's default.
+    /// `coscheduledSmCount`; 0 means the device's default.
     pub(crate) coscheduled: u32,
-    /// `preferredCoscheduledSmCount`; 0 is `coscheduled`.
+    /// `preferredCoscheduledSmCount`; 0 means `coscheduled`.
     pub(crate) preferred: u32,
     /// `CU_DEV_SM_RESOURCE_GROUP_BACKFILL`
     pub(crate) backfill: bool,
 }
 
-/// `cuDevSmResourceSplit` (CUDA 13.1). Writes what was discovered into `groups`. Without `make` the result is NULL,
-/// "if the developer wishes for only the groupParams entries to be updated".
+/// `cuDevSmResourceSplit` (CUDA 13.1). Writes the discovered sizes into `groups`. Without `make` the result is
+/// NULL, "if the developer wishes for only the groupParams entries to be updated".
 ///
 /// # Safety
 /// The contract of [`super`].
@@ -283,8 +283,8 @@ pub(crate) unsafe fn split(
         .collect();
     let mut result = vec![RawResource::empty().0; if make { groups.len() } else { 0 }];
     let mut remainder = RawResource::empty();
-    // SAFETY: passed on to the caller. Both arrays have as many entries as the count says, or the result is NULL;
-    // "the value passed in should be 0" for the flags.
+    // SAFETY: passed on to the caller. Both arrays have `count` entries, or the result is NULL; "the value passed
+    // in should be 0" for the flags.
     unsafe {
         calls::cuDevSmResourceSplit(
             if make { result.as_mut_ptr() } else { ptr::null_mut() },
@@ -304,7 +304,7 @@ pub(crate) unsafe fn split(
     Ok((result, remainder.has_sms().then_some(remainder)))
 }
 
-/// `cuDevResourceGenerateDesc` of the resources, then `cuGreenCtxCreate`.
+/// `cuDevResourceGenerateDesc` for the resources, then `cuGreenCtxCreate`.
 ///
 /// # Safety
 /// The contract of [`super`].
@@ -315,7 +315,7 @@ pub(crate) unsafe fn create(
     let mut resources: Vec<CUdevResource> = resources.iter().map(|resource| resource.0).collect();
     let mut description: CUdevResourceDesc = ptr::null_mut();
     let mut green = ptr::null_mut();
-    // SAFETY: passed on to the caller; as many resources as the count says. `CU_GREEN_CTX_DEFAULT_STREAM` "is
+    // SAFETY: passed on to the caller; the count is the number of resources. `CU_GREEN_CTX_DEFAULT_STREAM` "is
     // required".
     unsafe {
         calls::cuDevResourceGenerateDesc(
@@ -332,8 +332,8 @@ pub(crate) unsafe fn create(
 /// `cuGreenCtxDestroy`.
 ///
 /// # Safety
-/// The contract of [`super`]; its streams are destroyed: it "does not destroy streams created via
-/// cuGreenCtxStreamCreate".
+/// The contract of [`super`]; its streams must be destroyed, because the call "does not destroy streams created
+/// via cuGreenCtxStreamCreate".
 pub(crate) unsafe fn destroy(green: CUgreenCtx) -> Result<(), Failed> {
     // SAFETY: passed on to the caller.
     unsafe { calls::cuGreenCtxDestroy(green) }
@@ -350,7 +350,7 @@ pub(crate) unsafe fn id(green: CUgreenCtx) -> Result<u64, Failed> {
     Ok(id)
 }
 
-/// `cuCtxFromGreenCtx`: the handle to make current. It belongs to the green context: never destroy it.
+/// `cuCtxFromGreenCtx`: the handle to make current. The green context owns it: never destroy it.
 ///
 /// # Safety
 /// The contract of [`super`].
@@ -361,8 +361,8 @@ pub(crate) unsafe fn context(green: CUgreenCtx) -> Result<CUcontext, Failed> {
     Ok(context)
 }
 
-/// `cuGreenCtxStreamCreate` with `CU_STREAM_NON_BLOCKING`, which "must be specified". A priority outside of the
-/// range is "clamped to the lowest or the highest number".
+/// `cuGreenCtxStreamCreate` with `CU_STREAM_NON_BLOCKING`, which "must be specified". A priority outside the range
+/// is "clamped to the lowest or the highest number".
 ///
 /// # Safety
 /// The contract of [`super`].

@@ -12,7 +12,7 @@ use super::sys::{
 };
 use super::{Failed, calls};
 
-/// The most attributes of a launch.
+/// The largest number of attributes of one launch.
 const MAX_ATTRIBUTES: usize = 3;
 
 /// A launch's attributes, on the stack.
@@ -45,7 +45,7 @@ impl Attributes {
         attributes
     }
 
-    /// There are as many places as kinds, each used once.
+    /// There are as many slots as kinds of attribute, and each kind is used once.
     fn next(&mut self, id: CUlaunchAttributeID) -> &mut CUlaunchAttributeValue {
         let attribute = &mut self.list[self.count];
         self.count += 1;
@@ -54,7 +54,7 @@ impl Attributes {
     }
 }
 
-/// The driver's form of a configuration; it points to the attributes.
+/// The driver's form of a configuration; it points to `attributes`.
 pub(super) fn driver_config(
     config: &LaunchConfig,
     attributes: &mut Attributes,
@@ -77,11 +77,11 @@ pub(super) fn driver_config(
     }
 }
 
-/// `cuLaunchKernelEx` with the parameters in one packed buffer (`CU_LAUNCH_PARAM_BUFFER_POINTER`, "extra"):
-/// the driver copies the bytes to the kernel's parameter space as they are, so the manifest's offsets hold.
+/// `cuLaunchKernelEx` with the parameters in one packed buffer (`CU_LAUNCH_PARAM_BUFFER_POINTER`, "extra"): the
+/// driver copies the bytes unchanged into the kernel's parameter space, so the manifest's offsets apply.
 ///
 /// # Safety
-/// The contract of [`super`]; `parameters` holds what the kernel reads.
+/// The contract of [`super`]; `parameters` must match the kernel's.
 pub(crate) unsafe fn launch(
     kernel: CUkernel,
     config: &LaunchConfig,
@@ -100,6 +100,6 @@ pub(crate) unsafe fn launch(
     ];
     let extra = if parameters.is_empty() { ptr::null_mut() } else { extra.as_mut_ptr() };
     // SAFETY: passed on to the caller; parameters and attributes are copied before the call returns. A `CUkernel`
-    // stands for a `CUfunction` "by casting to CUfunction" (`cuLaunchKernelEx`).
+    // serves as a `CUfunction` "by casting to CUfunction" (`cuLaunchKernelEx`).
     unsafe { calls::cuLaunchKernelEx(&driver_config, kernel.cast(), ptr::null_mut(), extra) }
 }

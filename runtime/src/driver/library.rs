@@ -1,9 +1,9 @@
 //! Loaded images and their kernels (driver API, Library Management).
 //!
-//! A `CUlibrary` belongs to no context and a `CUkernel` of it runs in any: "the context to launch the kernel
+//! A `CUlibrary` belongs to no context, and its `CUkernel`s run in any context: "the context to launch the kernel
 //! on will either be taken from the specified stream hStream or the current context in case of NULL stream"
-//! (`cuLaunchKernelEx`). So one load serves the primary context and every green context. How images are
-//! loaded is decided in this file alone.
+//! (`cuLaunchKernelEx`). So one load serves the primary context and every green context. Only this file decides
+//! how images are loaded.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::ManuallyDrop;
@@ -19,7 +19,7 @@ use super::{Failed, calls};
 
 const LOG_BYTES: usize = 16 * 1024;
 
-/// A loaded image with what the driver uses of the host's memory.
+/// A loaded image, with the host memory that the driver uses for it.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) library: CUlibrary,
@@ -27,8 +27,8 @@ pub(crate) struct Loaded {
     unloaded: AtomicBool,
 }
 
-/// What must live as long as the library. With lazy loading the driver reads the image, and may compile PTX and write
-/// to the log, when a kernel is first used.
+/// Data that must live as long as the library. With lazy loading, the driver reads the image, and may compile PTX
+/// and write to the log, when a kernel is first used.
 #[derive(Debug)]
 struct Used {
     #[expect(dead_code, reason = "the driver reads it")]
@@ -36,22 +36,22 @@ struct Used {
     log: Box<[u8; LOG_BYTES]>,
 }
 
-/// `cuLibraryLoadData`. On failure also gives the driver's log, empty if it wrote none.
+/// `cuLibraryLoadData`. A failure includes the driver's log, empty if it wrote none.
 ///
 /// # Safety
-/// The contract of [`super`]; `image` is a cubin, or PTX that ends in a NUL byte.
+/// The contract of [`super`]; `image` must be a cubin, or PTX that ends in a NUL byte.
 pub(crate) unsafe fn load(image: Bytes) -> Result<Loaded, (Failed, String)> {
     let mut log = Box::new([0u8; LOG_BYTES]);
     let mut library = ptr::null_mut();
     let mut options =
         [CUjit_option::CU_JIT_ERROR_LOG_BUFFER, CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
-    // An option's value is passed in place of a pointer; the size leaves room for a last NUL.
+    // An option's value is passed in place of a pointer; the size leaves room for a final NUL.
     let mut values: [*mut c_void; 2] =
         [log.as_mut_ptr().cast(), ptr::without_provenance_mut(LOG_BYTES - 1)];
-    // The driver need not copy the image. A flag is passed in place of a pointer, too.
+    // The driver need not copy the image. A flag is also passed in place of a pointer.
     let mut kept = [CUlibraryOption::CU_LIBRARY_BINARY_IS_PRESERVED];
     let mut flags: [*mut c_void; 1] = [ptr::without_provenance_mut(1)];
-    // SAFETY: passed on to the caller; the arrays have the lengths given; image and log outlive the library.
+    // SAFETY: passed on to the caller; the arrays have the lengths passed; image and log outlive the library.
     let result = unsafe {
         calls::cuLibraryLoadData(
             &mut library,
@@ -87,7 +87,7 @@ impl Loaded {
     /// `cuLibraryUnload`.
     ///
     /// # Safety
-    /// The contract of [`super`]; no kernel of the library runs, and it is not used again.
+    /// The contract of [`super`]; no kernel of the library may run, and it may not be used again.
     pub(crate) unsafe fn unload(&self) -> Result<(), Failed> {
         // SAFETY: passed on to the caller.
         unsafe { calls::cuLibraryUnload(self.library) }?;
@@ -99,7 +99,7 @@ impl Loaded {
 impl Drop for Loaded {
     fn drop(&mut self) {
         if self.unloaded.load(Ordering::Acquire) {
-            // SAFETY: nothing uses it after this. Of a library that the driver still has it is leaked.
+            // SAFETY: nothing uses it after this. If the driver still has the library, this is leaked.
             unsafe { ManuallyDrop::drop(&mut self.used) };
         }
     }
@@ -116,8 +116,8 @@ pub(crate) unsafe fn kernel(library: CUlibrary, name: &CStr) -> Result<CUkernel,
     Ok(kernel)
 }
 
-/// `cuKernelGetFunction` in the current context: makes the driver load (and, for PTX, compile) the kernel
-/// now, so that a failure has a place to appear.
+/// `cuKernelGetFunction` in the current context: makes the driver load (and, for PTX, compile) the kernel now, so
+/// that a failure can be reported here.
 ///
 /// # Safety
 /// The contract of [`super`].
@@ -127,7 +127,7 @@ pub(crate) unsafe fn load_kernel(kernel: CUkernel) -> Result<(), Failed> {
     unsafe { calls::cuKernelGetFunction(&mut function, kernel) }
 }
 
-/// `cuLibraryGetGlobal` in the current context: address and bytes.
+/// `cuLibraryGetGlobal` in the current context: address and size in bytes.
 ///
 /// # Safety
 /// The contract of [`super`].
@@ -151,7 +151,7 @@ pub(crate) unsafe fn attribute(
     Ok(unsafe { signed_attribute(kernel, attribute, device) }?.max(0).unsigned_abs())
 }
 
-/// `cuKernelGetAttribute` for one that may be negative.
+/// `cuKernelGetAttribute` for an attribute that may be negative.
 ///
 /// # Safety
 /// The contract of [`super`].

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use super::sys::{CUdeviceptr, CUstream};
 use super::{Failed, calls};
 
-/// `cuMemAlloc` in the current context. `bytes` is not 0.
+/// `cuMemAlloc` in the current context. `bytes` must not be 0.
 ///
 /// # Safety
 /// The contract of [`super`].
@@ -16,10 +16,10 @@ pub(crate) unsafe fn allocate(bytes: usize) -> Result<CUdeviceptr, Failed> {
     Ok(address)
 }
 
-/// `cuMemFree`. It may wait for work of the device.
+/// `cuMemFree`. It may wait for the device's work.
 ///
 /// # Safety
-/// The contract of [`super`]; the address came from [`allocate`] and nothing uses it any more.
+/// The contract of [`super`]; the address must come from [`allocate`], and nothing may use it any more.
 pub(crate) unsafe fn free(address: CUdeviceptr) -> Result<(), Failed> {
     // SAFETY: passed on to the caller.
     unsafe { calls::cuMemFree_v2(address) }
@@ -36,12 +36,12 @@ pub(crate) unsafe fn free_and_total() -> Result<(u64, u64), Failed> {
     Ok((free as u64, total as u64))
 }
 
-/// `cuMemcpyHtoDAsync` from pageable memory. It returns once the source is in staging memory, so the source is
-/// free again, but the transfer to the device may still run (API synchronization behavior, Asynchronous):
-/// wait for the stream before the copy counts as done.
+/// `cuMemcpyHtoDAsync` from pageable memory. It returns once the source is in staging memory, so the source may be
+/// reused, but the transfer to the device may still be running (API synchronization behavior, Asynchronous): wait
+/// for the stream before relying on the copy.
 ///
 /// # Safety
-/// The contract of [`super`]; `source` is readable for `bytes` bytes.
+/// The contract of [`super`]; `source` must be readable for `bytes` bytes.
 pub(crate) unsafe fn copy_to_device(
     to: CUdeviceptr,
     source: *const c_void,
@@ -56,7 +56,7 @@ pub(crate) unsafe fn copy_to_device(
 /// synchronization behavior, Asynchronous).
 ///
 /// # Safety
-/// The contract of [`super`]; `target` is writable for `bytes` bytes.
+/// The contract of [`super`]; `target` must be writable for `bytes` bytes.
 pub(crate) unsafe fn copy_to_host(
     target: *mut c_void,
     from: CUdeviceptr,

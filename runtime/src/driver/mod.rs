@@ -1,18 +1,18 @@
-//! The driver layer: one `Result` function per CUDA driver call that this crate uses.
+//! The driver layer: one function returning a `Result` for each CUDA driver call that this crate uses.
 //!
-//! Three layers: `sys` is cudarc's bindings, this module turns their calls into results, and the crate's
-//! public types are the safe layer on top. Nothing else in the crate names `sys`.
+//! There are three layers: `sys` is cudarc's bindings, this module turns return codes into results, and the
+//! crate's public types are the safe layer on top. Nothing else in the crate uses `sys`.
 //!
-//! cudarc 0.19, where it loads the library, looks a symbol up when its function is first called and panics if the symbol or the whole
-//! library is missing (`sys::load`, `sys::culib`). Its functions also return the Rust enum `CUresult`, which
-//! has no value for the codes of newer drivers. So this layer takes types, constants and signatures from
-//! `sys` (the compiler checks ours against them), but looks every symbol up itself and reads the returned
-//! code as an integer.
+//! If cudarc 0.19 loads the library, it looks up a symbol when its function is first called, and panics if the
+//! symbol or the whole library is missing (`sys::load`, `sys::culib`). Its functions also return the Rust enum
+//! `CUresult`, which lacks the codes of newer drivers. So this layer takes types, constants and signatures from
+//! `sys` (the compiler checks ours against them), but looks up every symbol itself and reads the return code as an
+//! integer.
 //!
 //! # Safety
-//! The unsafe functions of this layer have one contract: handles are live and come from this driver, device
-//! addresses lie in live allocations with room for the bytes named, and the calls that the driver documents
-//! as working on the current context run while a [`context::Current`] of that context exists.
+//! The unsafe functions of this layer share one contract: handles are live and come from this driver, device
+//! addresses lie in live allocations that are at least as large as the length passed, and calls documented to work
+//! on the current context run while a [`context::Current`] of that context exists.
 
 mod calls;
 pub(crate) mod context;
@@ -32,20 +32,19 @@ pub(crate) use cudarc::driver::sys;
 
 use crate::error::{CudaError, CudaVersion, Error, Fault, Result, is_sticky};
 
-/// The oldest driver that will do: `cuLibrary*` and the second device runtime (CDP2) came with CUDA 12.0.
+/// The oldest supported driver: `cuLibrary*` and the second device runtime (CDP2) came with CUDA 12.0.
 pub(crate) const NEEDED: CudaVersion = CudaVersion::new(12, 0);
 
 const NOT_READY: i32 = sys::CUresult::CUDA_ERROR_NOT_READY as i32;
 const INVALID_VALUE: i32 = sys::CUresult::CUDA_ERROR_INVALID_VALUE as i32;
 const NO_DEVICE: i32 = sys::CUresult::CUDA_ERROR_NO_DEVICE as i32;
 
-/// A driver call that did not succeed. Small, because a poll makes one each time the work is not ready;
-/// [`Error`] adds the words.
+/// A failed driver call. Small, because each poll creates one while the work is not done; [`Error`] adds the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failed {
     /// The driver lacks the call.
     Missing { call: &'static str, since: CudaVersion },
-    /// The call returned that `CUresult`.
+    /// The call returned this `CUresult`.
     Code { call: &'static str, code: i32 },
 }
 
@@ -58,13 +57,13 @@ impl Failed {
         matches!(self, Failed::Code { code: INVALID_VALUE, .. })
     }
 
-    /// Whether the driver has the call but not for this device (`CUDA_ERROR_NOT_SUPPORTED`, or
+    /// Whether the driver has the call but does not support it for this device (`CUDA_ERROR_NOT_SUPPORTED` or
     /// `CUDA_ERROR_INVALID_RESOURCE_TYPE`).
     pub(crate) fn is_unsupported(self) -> bool {
         matches!(self, Failed::Code { code: 801 | 914, .. })
     }
 
-    /// The error of a call that older drivers have, but for fewer kinds of resource.
+    /// The error for a call that older drivers have, but for fewer kinds of resource.
     pub(crate) fn since(self, feature: &'static str, since: CudaVersion) -> Error {
         let found = LOADED.get().map_or(CudaVersion::new(0, 0), |loaded| loaded.version);
         match self {
@@ -79,7 +78,7 @@ impl Failed {
         matches!(self, Failed::Missing { .. })
     }
 
-    /// The error, with the driver's compile log if the call failed and wrote one.
+    /// Converts to an error, with the driver's compile log if the call failed and wrote one.
     pub(crate) fn with_log(self, log: String) -> Error {
         match Error::from(self) {
             Error::Cuda(mut error) => {
@@ -115,22 +114,22 @@ impl Fault {
     }
 }
 
-/// A driver that is loaded and initialised. There is at most one per process.
+/// A loaded and initialized driver. There is at most one per process.
 #[derive(Debug)]
 pub(crate) struct Driver {
     version: CudaVersion,
 }
 
-/// Whether the driver exports a call of that name.
+/// Whether the driver exports a call with this name.
 pub(crate) fn has_call(name: &str) -> bool {
     calls::exports(name)
 }
 
-/// The driver whose library is loaded, initialised or not: what the error messages ask.
+/// The loaded driver, initialized or not; error messages query it.
 static LOADED: OnceLock<Driver> = OnceLock::new();
 
 impl Driver {
-    /// The driver; the first call loads it and runs `cuInit`.
+    /// Returns the driver; the first call loads it and runs `cuInit`.
     ///
     /// # Errors
     /// [`Error::NoDriver`], [`Error::NoDevice`], [`Error::DriverTooOld`].
@@ -146,8 +145,8 @@ impl Driver {
                     .into(),
             });
         }
-        // Before `cuInit`: "Returns the version of CUDA supported by the driver" needs no initialisation,
-        // and an old driver is the likelier cause if `cuInit` fails.
+        // Before `cuInit`: "Returns the version of CUDA supported by the driver" needs no initialization, and an
+        // old driver is the likelier cause if `cuInit` fails.
         let version =
             driver_version().map_err(|failed| no_driver("does not tell its version", failed))?;
         let driver = LOADED.get_or_init(|| Driver { version });
@@ -188,11 +187,11 @@ fn driver_version() -> Result<CudaVersion, Failed> {
     Ok(CudaVersion::from_driver(version))
 }
 
-/// Name and description of a `CUresult`, in the driver's words where it knows the code.
+/// The name and description of a `CUresult`, from the driver if it knows the code.
 fn error_text(code: i32) -> (String, String) {
     let text = |call: unsafe fn(c_int, *mut *const c_char) -> Result<(), Failed>| {
         let mut text: *const c_char = std::ptr::null();
-        // SAFETY: the pointer is to a live pointer; the call takes any integer as the code.
+        // SAFETY: the pointer is to a live pointer; the call accepts any integer as the code.
         let found = unsafe { call(code, &mut text) };
         if found.is_err() || text.is_null() {
             return None;

@@ -1,5 +1,5 @@
-//! What fits an SM (driver API, Occupancy). Each call works in the current context and takes a `CUkernel` "by casting
-//! to CUfunction".
+//! Occupancy queries (driver API, Occupancy). Each call works in the current context and takes a `CUkernel` "by
+//! casting to CUfunction".
 
 use std::ffi::c_int;
 use std::ptr;
@@ -37,7 +37,8 @@ pub(crate) unsafe fn active_blocks(
     Ok(blocks.max(0).unsigned_abs())
 }
 
-/// `cuOccupancyMaxPotentialBlockSize`: the blocks of the smallest grid that fills the device, and the threads of each.
+/// `cuOccupancyMaxPotentialBlockSize`: the blocks in the smallest grid that fills the device, and the threads per
+/// block.
 ///
 /// # Safety
 /// The contract of [`super`].
@@ -47,8 +48,8 @@ pub(crate) unsafe fn best_block(
     most_threads: u32,
 ) -> Result<(u32, u32), Failed> {
     let (mut blocks, mut threads) = (0, 0);
-    // SAFETY: passed on to the caller; the pointers are to live integers. Without a function, every block has the same
-    // shared memory.
+    // SAFETY: passed on to the caller; the pointers are to live integers. Without a size function, every block has
+    // the same amount of shared memory.
     unsafe {
         calls::cuOccupancyMaxPotentialBlockSize(
             &mut blocks,

@@ -5,9 +5,9 @@ use std::ptr;
 use super::sys::{CUevent, CUevent_flags, CUstream, CUstream_flags};
 use super::{Failed, calls};
 
-/// `cuStreamCreateWithPriority` in the current context; 0 is the default, and one outside of the range is "clamped to
-/// the lowest or the highest number". `CU_STREAM_NON_BLOCKING`: "no implicit synchronization with stream 0", as green
-/// contexts' streams demand it anyway.
+/// `cuStreamCreateWithPriority` in the current context; 0 is the default, and a priority outside the range is
+/// "clamped to the lowest or the highest number". `CU_STREAM_NON_BLOCKING`: "no implicit synchronization with
+/// stream 0", which streams of green contexts require anyway.
 ///
 /// # Safety
 /// The contract of [`super`].
@@ -19,7 +19,7 @@ pub(crate) unsafe fn create(priority: i32) -> Result<CUstream, Failed> {
     Ok(stream)
 }
 
-/// `cuStreamGetPriority`: what the stream has, after the driver clamped it.
+/// `cuStreamGetPriority`: the stream's priority after clamping by the driver.
 ///
 /// # Safety
 /// The contract of [`super`].
@@ -42,7 +42,7 @@ pub(crate) unsafe fn priority_range() -> Result<(i32, i32), Failed> {
     Ok((least, greatest))
 }
 
-/// `cuStreamWaitEvent`: what is put into the stream from now on waits for the event.
+/// `cuStreamWaitEvent`: work submitted to the stream from now on waits for the event.
 ///
 /// # Safety
 /// The contract of [`super`].
@@ -108,7 +108,7 @@ pub(crate) unsafe fn is_event_done(event: CUevent) -> Result<bool, Failed> {
     done(unsafe { calls::cuEventQuery(event) })
 }
 
-/// `cuEventElapsedTime`, in milliseconds, "with a resolution of around 0.5 microseconds". Both events are
+/// `cuEventElapsedTime`, in milliseconds, "with a resolution of around 0.5 microseconds". Both events must be
 /// done.
 ///
 /// # Safety

@@ -11,9 +11,9 @@ use super::sys::{
 };
 use super::{Failed, calls};
 
-/// `CU_DEVICE_CPU`: the host, among device numbers.
+/// `CU_DEVICE_CPU`: the device number of the host.
 pub(crate) const DEVICE_CPU: i32 = -1;
-/// `CU_DEVICE_INVALID`: no one location, among device numbers.
+/// `CU_DEVICE_INVALID`: the device number that means no single location.
 pub(crate) const DEVICE_INVALID: i32 = -2;
 
 /// `CUmemLocationType` (cuda.h).
@@ -39,7 +39,7 @@ pub(crate) struct MemoryLocation {
 }
 
 impl MemoryLocation {
-    /// As the calls before CUDA 12.2 name it; they know devices and the host.
+    /// The location as the calls before CUDA 12.2 encode it; they support devices and the host only.
     fn as_device(self) -> Option<CUdevice> {
         match self.kind {
             location::DEVICE => Some(self.id),
@@ -49,8 +49,8 @@ impl MemoryLocation {
     }
 }
 
-/// `cuMemAllocManaged`, `CU_MEM_ATTACH_GLOBAL`: "this memory is accessible from any stream on any device". `bytes` is
-/// not 0. Freed as other device memory.
+/// `cuMemAllocManaged`, `CU_MEM_ATTACH_GLOBAL`: "this memory is accessible from any stream on any device". `bytes`
+/// must not be 0. Freed like other device memory.
 ///
 /// # Safety
 /// The contract of [`super`].
@@ -62,7 +62,7 @@ pub(crate) unsafe fn allocate_managed(bytes: usize) -> Result<CUdeviceptr, Faile
     Ok(address)
 }
 
-/// `cuMemAdvise_v2`, or `cuMemAdvise` where the driver is older and the location is one that it knows.
+/// `cuMemAdvise_v2`, or `cuMemAdvise` if the driver is older and supports the location.
 ///
 /// # Safety
 /// The contract of [`super`].
@@ -104,7 +104,7 @@ pub(crate) unsafe fn prefetch(
     }
 }
 
-/// `cuMemRangeGetAttribute` into integers of 32 bits, which all attributes are made of.
+/// `cuMemRangeGetAttribute` into 32-bit integers; all attributes consist of them.
 ///
 /// # Safety
 /// The contract of [`super`].
@@ -116,11 +116,11 @@ pub(crate) unsafe fn range_attribute(
 ) -> Result<(), Failed> {
     let size = size_of_val(data);
     let data = data.as_mut_ptr().cast();
-    // SAFETY: passed on to the caller; the data is as large as its size says.
+    // SAFETY: passed on to the caller; the data has the size passed.
     unsafe { calls::cuMemRangeGetAttribute(data, size, attribute, address, bytes) }
 }
 
-/// `cuMemRangeGetAttributes`: each attribute into its data.
+/// `cuMemRangeGetAttributes`: writes each attribute into its data.
 ///
 /// # Safety
 /// The contract of [`super`].
@@ -133,7 +133,7 @@ pub(crate) unsafe fn range_attributes(
     let mut sizes: Vec<usize> = attributes.iter().map(|(_, data)| size_of_val(*data)).collect();
     let mut data: Vec<*mut c_void> =
         attributes.iter_mut().map(|(_, data)| data.as_mut_ptr().cast()).collect();
-    // SAFETY: passed on to the caller; three arrays of one length, each data as large as its size says.
+    // SAFETY: passed on to the caller; three arrays of one length, and each data slice has the size passed.
     unsafe {
         calls::cuMemRangeGetAttributes(
             data.as_mut_ptr(),
@@ -149,7 +149,7 @@ pub(crate) unsafe fn range_attributes(
 /// `cuPointerGetAttribute`.
 ///
 /// # Safety
-/// The contract of [`super`]; `T` is the attribute's type, and any bits are a value of it.
+/// The contract of [`super`]; `T` must be the attribute's type, and every bit pattern a value of it.
 pub(crate) unsafe fn pointer_attribute<T: Copy>(
     address: CUdeviceptr,
     attribute: u32,
@@ -164,7 +164,7 @@ pub(crate) unsafe fn pointer_attribute<T: Copy>(
 /// `cuPointerGetAttributes`: for an unknown pointer "the attributes are assigned default NULL values".
 ///
 /// # Safety
-/// The contract of [`super`]; each pointer is to a live value of its attribute's type.
+/// The contract of [`super`]; each pointer must point to a live value of its attribute's type.
 pub(crate) unsafe fn pointer_attributes(
     address: CUdeviceptr,
     attributes: &mut [(u32, *mut c_void)],
@@ -172,11 +172,11 @@ pub(crate) unsafe fn pointer_attributes(
     let mut names: Vec<u32> = attributes.iter().map(|(name, _)| *name).collect();
     let mut data: Vec<*mut c_void> = attributes.iter().map(|(_, data)| *data).collect();
     let count = names.len() as u32;
-    // SAFETY: passed on to the caller; two arrays of that length.
+    // SAFETY: passed on to the caller; both arrays have that length.
     unsafe { calls::cuPointerGetAttributes(count, names.as_mut_ptr(), data.as_mut_ptr(), address) }
 }
 
-/// `cuPointerSetAttribute` of an attribute that is an `unsigned int`.
+/// `cuPointerSetAttribute` for an attribute of type `unsigned int`.
 ///
 /// # Safety
 /// The contract of [`super`].
@@ -189,7 +189,7 @@ pub(crate) unsafe fn set_pointer_attribute(
     unsafe { calls::cuPointerSetAttribute((&raw const value).cast(), attribute, address) }
 }
 
-/// `cuMemHostAlloc`. `bytes` is not 0.
+/// `cuMemHostAlloc`. `bytes` must not be 0.
 ///
 /// # Safety
 /// The contract of [`super`].
@@ -208,7 +208,7 @@ pub(crate) unsafe fn allocate_host(
 /// `cuMemFreeHost`.
 ///
 /// # Safety
-/// The contract of [`super`]; the address is [`allocate_host`]'s and nothing uses it any more.
+/// The contract of [`super`]; the address must come from [`allocate_host`], and nothing may use it any more.
 pub(crate) unsafe fn free_host(address: *mut c_void) -> Result<(), Failed> {
     // SAFETY: passed on to the caller.
     unsafe { calls::cuMemFreeHost(address) }
@@ -217,7 +217,7 @@ pub(crate) unsafe fn free_host(address: *mut c_void) -> Result<(), Failed> {
 /// `cuMemHostRegister`.
 ///
 /// # Safety
-/// The contract of [`super`]; the memory lives until [`unregister_host`].
+/// The contract of [`super`]; the memory must live until [`unregister_host`].
 pub(crate) unsafe fn register_host(
     address: *mut c_void,
     bytes: usize,
@@ -232,13 +232,13 @@ pub(crate) unsafe fn register_host(
 /// `cuMemHostUnregister`.
 ///
 /// # Safety
-/// The contract of [`super`]; nothing uses the memory's device address any more.
+/// The contract of [`super`]; nothing may use the memory's device address any more.
 pub(crate) unsafe fn unregister_host(address: *mut c_void) -> Result<(), Failed> {
     // SAFETY: passed on to the caller.
     unsafe { calls::cuMemHostUnregister(address) }
 }
 
-/// `cuMemHostGetDevicePointer`: where the device sees that host memory; another address than the host's for
+/// `cuMemHostGetDevicePointer`: the device address of host memory, which differs from the host address for
 /// registered and write-combined memory (Unified Addressing, Exceptions, Disjoint Addressing).
 ///
 /// # Safety
@@ -261,7 +261,7 @@ pub(crate) unsafe fn is_write_combined(address: *mut c_void) -> Result<bool, Fai
     Ok(flags & CU_MEMHOSTALLOC_WRITECOMBINED != 0)
 }
 
-/// `cuMemcpyAsync`, which infers from the addresses where the memory is.
+/// `cuMemcpyAsync`, which infers the location of the memory from the addresses.
 ///
 /// # Safety
 /// The contract of [`super`].
@@ -301,7 +301,7 @@ pub(crate) unsafe fn peer_attribute(
     Ok(value)
 }
 
-/// `cuCtxEnablePeerAccess`: the current context may use the peer's memory.
+/// `cuCtxEnablePeerAccess`: gives the current context access to the peer's memory.
 ///
 /// # Safety
 /// The contract of [`super`].
@@ -313,7 +313,7 @@ pub(crate) unsafe fn enable_peer(peer: CUcontext) -> Result<(), Failed> {
 /// `cuCtxDisablePeerAccess`.
 ///
 /// # Safety
-/// The contract of [`super`]; nothing of the current context uses the peer's memory any more.
+/// The contract of [`super`]; nothing in the current context may use the peer's memory any more.
 pub(crate) unsafe fn disable_peer(peer: CUcontext) -> Result<(), Failed> {
     // SAFETY: passed on to the caller.
     unsafe { calls::cuCtxDisablePeerAccess(peer) }

@@ -1,8 +1,8 @@
-//! What the numbers of CUDA's two interfaces mean.
+//! Error codes of CUDA's driver and runtime APIs.
 
 use crate::strategy::LaunchPool;
 
-/// Whether the context is lost after that `CUresult` (driver API, `CUresult`: "This leaves the process in an
+/// Whether the context is lost after this `CUresult` (driver API, `CUresult`: "This leaves the process in an
 /// inconsistent state …" and ECC and hardware errors).
 pub(crate) fn is_sticky(code: i32) -> bool {
     matches!(code, 214 | 220 | 226 | 700 | 702 | 710 | 714..=719 | 721)
@@ -33,7 +33,7 @@ pub(super) fn explain_fault(code: i32) -> &'static str {
     }
 }
 
-/// The `cudaError` names that a device-side launch can give (runtime API, `cudaError_t`).
+/// The `cudaError` names that a device-side launch can return (runtime API, `cudaError_t`).
 pub(crate) fn cuda_error_name(code: i32) -> &'static str {
     match code {
         1 => "cudaErrorInvalidValue",

@@ -1,9 +1,9 @@
-//! What to do about an error, where that is not in its message already.
+//! Hints for fixing an error, unless its message already contains one.
 
 use super::Error;
 
 impl Error {
-    /// What to do about it, as a sentence; `None` where the message says it or nobody can know.
+    /// How to fix the error, as a sentence; `None` if the message says it or no general advice exists.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Error::NoDriver { .. } => {
@@ -64,7 +64,7 @@ impl Error {
             Error::CpuFault(_) => {
                 Some("run it with checks on: they name the access or the wait that is wrong")
             }
-            // The message says it: it lists the choices, or names what was expected.
+            // The message lists the choices or names the expected value.
             Error::Resource(_)
             | Error::DeviceName { .. }
             | Error::UnknownKernel { .. }
@@ -81,7 +81,7 @@ impl Error {
     }
 }
 
-/// For a `CUresult` after which the context goes on (driver API, `CUresult`).
+/// The hint for a `CUresult` that leaves the context usable (driver API, `CUresult`).
 fn call(code: i32) -> Option<&'static str> {
     match code {
         2 => Some(
@@ -114,7 +114,7 @@ fn call(code: i32) -> Option<&'static str> {
     }
 }
 
-/// For a `CUresult` after which the context is lost.
+/// The hint for a `CUresult` that loses the context.
 fn fault_hint(code: i32) -> &'static str {
     match code {
         214 | 220 | 226 => "the hardware failed: look at `nvidia-smi -q` and at the system's log",

@@ -4,40 +4,40 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResourceProblem {
-    /// A split of a split.
+    /// A group of a split was split.
     #[error(
         "these SMs are a group of a split and cannot be split again: make a green context of them and split its SMs"
     )]
     SplitAgain,
-    /// A split into nothing.
+    /// A split into 0 groups.
     #[error("a split needs at least one group")]
     NoGroups,
-    /// More SMs than there are.
+    /// More SMs than the resource has.
     #[error(
         "{asked} SMs asked, {available} there: this device splits in multiples of {alignment}, {minimum} at least"
     )]
     TooFew {
-        /// SMs asked for.
+        /// SMs requested.
         asked: u32,
         /// SMs of the resource.
         available: u32,
         /// SMs of the smallest partition.
         minimum: u32,
-        /// Partitions are multiples of this many SMs.
+        /// Partition sizes are multiples of this many SMs.
         alignment: u32,
     },
-    /// Another number of SMs than the device gives.
+    /// The driver would round the number of SMs.
     #[error(
         "{asked} SMs asked, {given} given: this device splits in multiples of {alignment}, {minimum} at least"
     )]
     Rounded {
-        /// SMs asked for.
+        /// SMs requested.
         asked: u32,
-        /// SMs that a green context would have.
+        /// SMs that the green context would have.
         given: u32,
         /// SMs of the smallest partition.
         minimum: u32,
-        /// Partitions are multiples of this many SMs.
+        /// Partition sizes are multiples of this many SMs.
         alignment: u32,
     },
     /// Clusters need a newer GPU.
@@ -45,42 +45,42 @@ pub enum ResourceProblem {
         "groups for the largest clusters need compute capability 9.0, this GPU has {capability}"
     )]
     NoClusters {
-        /// What it has.
+        /// The GPU's compute capability.
         capability: String,
     },
-    /// A field of a group.
+    /// A field of a group has an invalid value.
     #[error("group {index}: `{field}` is {value}, and must be {rule}")]
     Group {
-        /// The group, from 0.
+        /// The group's index, from 0.
         index: usize,
         /// The field of [`SmGroup`](crate::SmGroup).
         field: &'static str,
         /// Its value.
         value: u32,
-        /// What it must be.
+        /// The rule for the field.
         rule: String,
     },
     /// A descriptor without SMs.
     #[error("a green context needs SMs: give at least one SM resource")]
     NoSms,
-    /// Resources of several devices.
+    /// Resources of different devices.
     #[error("the resources belong to different devices")]
     SeveralDevices,
     /// More than one workqueue resource.
     #[error("a green context has one set of workqueues: give one configuration or one resource")]
     SeveralQueues,
-    /// SMs of several splits.
+    /// SMs from different splits.
     #[error("several SM resources must come from one and the same split")]
     SeveralSplits,
-    /// SMs of different alignments.
+    /// SMs with different alignments.
     #[error("the SM resources are co-scheduled in different sizes, {first} and {other}")]
     SeveralAlignments {
-        /// Of the first.
+        /// The alignment of the first.
         first: u32,
-        /// Of another.
+        /// The alignment of another.
         other: u32,
     },
-    /// The same SMs twice.
+    /// The same SMs are listed twice.
     #[error("the same SM resource is given twice")]
     Twice,
 }

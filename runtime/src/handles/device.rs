@@ -23,22 +23,22 @@ use crate::info::{DeviceInfo, DeviceKind};
 use crate::observe;
 use crate::selector::DeviceSelector;
 
-/// How long a wait lasts if the caller names no time-out: 60 s.
+/// The timeout of a wait if the caller gives none: 60 s.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An opened device: a GPU or the CPU. Cheap to clone; clones are the same device.
 ///
-/// A GPU works in its primary context, which CUDA's runtime API and other libraries share (driver API,
-/// Primary Context Management), and leaves the calling thread's current context as it was. The CPU device runs
-/// images for the CPU ([`Artifact::image_for_cpu`](crate::Artifact::image_for_cpu)) on worker threads of
-/// this process, with the GPU's rules: what this crate's documentation says of devices holds for both.
+/// A GPU works in its primary context, which CUDA's runtime API and other libraries share (driver API, Primary
+/// Context Management), and calls leave the calling thread's current context unchanged. The CPU device runs CPU
+/// images ([`Artifact::image_for_cpu`](crate::Artifact::image_for_cpu)) on worker threads of this process under
+/// the same rules: this crate's documentation of devices applies to both.
 #[derive(Clone, Debug)]
 pub struct Device {
     pub(crate) inner: Arc<DeviceInner>,
 }
 
 impl Device {
-    /// The GPUs there are; none if the driver finds no GPU.
+    /// Lists the GPUs; empty if the driver finds none.
     ///
     /// # Errors
     /// [`Error::NoDriver`], [`Error::DriverTooOld`], [`Error::Cuda`].
@@ -46,11 +46,11 @@ impl Device {
         cuda::list()
     }
 
-    /// Opens what the selector names; the CPU with the default configuration.
+    /// Opens the selected device; the CPU with the default configuration.
     ///
     /// # Errors
-    /// Those of [`Device::open`] and [`Device::open_cpu`]. [`DeviceSelector::Auto`] takes the CPU where there is
-    /// no driver or no GPU, but not where the driver or the GPU fails.
+    /// The errors of [`Device::open`] and [`Device::open_cpu`]. [`DeviceSelector::Auto`] falls back to the CPU if
+    /// there is no driver or no GPU, but not if the driver or the GPU fails.
     pub fn select(selector: DeviceSelector) -> Result<Device> {
         match selector {
             DeviceSelector::Cuda(ordinal) => Device::open(ordinal),
@@ -62,15 +62,15 @@ impl Device {
         }
     }
 
-    /// Opens what the name says: `auto`, `cuda`, `cuda:1` or `cpu`.
+    /// Opens a device by name: `auto`, `cuda`, `cuda:1` or `cpu`.
     ///
     /// # Errors
-    /// [`Error::DeviceName`]; those of [`Device::select`].
+    /// [`Error::DeviceName`]; the errors of [`Device::select`].
     pub fn open_named(name: &str) -> Result<Device> {
         Device::select(name.parse().map_err(|reason| Error::DeviceName { reason })?)
     }
 
-    /// Opens a CPU device: its own worker threads, its own pool of pending launches.
+    /// Opens a CPU device, with its own worker threads and its own pool of pending launches.
     ///
     /// # Errors
     /// [`Error::CpuThreads`] if its threads cannot be started.
@@ -86,13 +86,13 @@ impl Device {
         Ok(device)
     }
 
-    /// What the CPU device is with the default configuration, without opening it.
+    /// The properties of the CPU device with the default configuration, without opening it.
     pub fn cpu_info() -> DeviceInfo {
-        // An error here is one of the variable that sets the threads; opening the device tells it.
+        // The only possible error is an invalid thread-count variable; opening the device reports it.
         cpu::info(default_threads().unwrap_or(1))
     }
 
-    /// Opens a GPU, by its number. Further opens of the same number give the same device.
+    /// Opens a GPU by its ordinal. Opening the same ordinal again returns the same device.
     ///
     /// # Errors
     /// [`Error::NoDriver`], [`Error::DriverTooOld`], [`Error::NoDevice`], [`Error::Cuda`].
@@ -105,7 +105,7 @@ impl Device {
         }
     }
 
-    /// What the device is and can do.
+    /// The device's properties.
     pub fn info(&self) -> &DeviceInfo {
         &self.inner.info
     }
@@ -118,8 +118,8 @@ impl Device {
         self.stream_with_priority(0)
     }
 
-    /// The same with a priority: lower numbers first, 0 is the default, others are clamped to
-    /// [`Device::stream_priorities`] (`cuStreamCreateWithPriority`).
+    /// A stream that uses the whole device, with a priority: lower numbers run first, 0 is the default, and values
+    /// outside [`Device::stream_priorities`] are clamped (`cuStreamCreateWithPriority`).
     ///
     /// # Errors
     /// [`Error::Cuda`], [`Error::Unusable`].
@@ -127,8 +127,8 @@ impl Device {
         Stream::create(&self.inner, None, priority)
     }
 
-    /// The priorities that mean something, from the greatest, which is the lowest number, to the least
-    /// (`cuCtxGetStreamPriorityRange`); 0 alone on the CPU.
+    /// The effective priorities, from the greatest (the lowest number) to the least
+    /// (`cuCtxGetStreamPriorityRange`); only 0 on the CPU.
     ///
     /// # Errors
     /// [`Error::Cuda`], [`Error::Unusable`].
@@ -137,7 +137,7 @@ impl Device {
         Ok(greatest..=least)
     }
 
-    /// All of its SMs (`cuDeviceGetDevResource`); of the CPU, the workers.
+    /// All SMs of the device (`cuDeviceGetDevResource`); on the CPU, the workers.
     ///
     /// # Errors
     /// [`Error::MissingCall`] before CUDA 12.4, [`Error::Cuda`], [`Error::Unusable`].
@@ -145,15 +145,15 @@ impl Device {
         Ok(SmResource::new(&self.inner, self.resource(ResourceKind::Sm, false)?, Origin::Whole))
     }
 
-    /// The SMs of its primary context (`cuCtxGetDevResource`).
+    /// The SMs of the device's primary context (`cuCtxGetDevResource`).
     ///
     /// # Errors
-    /// As [`Device::sm_resource`].
+    /// The errors of [`Device::sm_resource`].
     pub fn context_sm_resource(&self) -> Result<SmResource> {
         Ok(SmResource::new(&self.inner, self.resource(ResourceKind::Sm, true)?, Origin::Whole))
     }
 
-    /// A configuration of workqueues, to change and to put into a descriptor.
+    /// The device's workqueue configuration, to modify and add to a descriptor.
     ///
     /// # Errors
     /// [`Error::MissingFeature`] before CUDA 13.1, [`Error::NotOnCpu`], [`Error::Cuda`], [`Error::Unusable`].
@@ -162,19 +162,20 @@ impl Device {
         Ok(WorkqueueConfig { device: Arc::clone(&self.inner), handle })
     }
 
-    /// The configuration of the primary context's workqueues: its limit is the most that the driver keeps apart.
+    /// The workqueue configuration of the primary context: its limit is the largest number of workloads that the
+    /// driver keeps apart.
     ///
     /// # Errors
-    /// As [`Device::workqueue_config`].
+    /// The errors of [`Device::workqueue_config`].
     pub fn context_workqueue_config(&self) -> Result<WorkqueueConfig> {
         let handle = self.resource(ResourceKind::WorkqueueConfig, true)?;
         Ok(WorkqueueConfig { device: Arc::clone(&self.inner), handle })
     }
 
-    /// The primary context's workqueues, to share them with a green context.
+    /// The primary context's workqueues, for sharing with a green context.
     ///
     /// # Errors
-    /// As [`Device::workqueue_config`].
+    /// The errors of [`Device::workqueue_config`].
     pub fn context_workqueue(&self) -> Result<WorkqueueResource> {
         let handle = self.resource(ResourceKind::Workqueue, true)?;
         Ok(WorkqueueResource { device: Arc::clone(&self.inner), handle })
@@ -193,31 +194,32 @@ impl Device {
         self.inner.call(|entered| self.inner.handle.free_memory(entered))
     }
 
-    /// After [`Error::Fault`]: destroys the device's context with all that belongs to it and opens the device anew, in this
-    /// process. Streams, buffers, programs and green contexts of the old one stay unusable, whatever uses CUDA beside this
-    /// crate loses what it has on the device, too, and limits are the driver's own again.
+    /// Recovers from [`Error::Fault`]: destroys the device's context with everything in it and reopens the device
+    /// in this process. Streams, buffers, programs and green contexts of the old context stay unusable, other
+    /// users of CUDA in this process lose everything they have on the device, and limits return to the driver's
+    /// defaults.
     ///
-    /// A device that is not broken, and the CPU device, is given as it is.
+    /// A device without a fault, and the CPU device, is returned unchanged.
     ///
     /// # Errors
-    /// [`Error::HostMemoryInUse`] while there are buffers whose elements the host may have, because their memory goes
-    /// with the context: drop those first.
-    /// [`Error::Unusable`] if a wait timed out before, because what hangs cannot be stopped; [`Error::NotRecovered`] if
-    /// the driver cannot start a new context either: then only a new process can use the device. So it is with driver
-    /// 580.159.04, whose `cuDevicePrimaryCtxRetain` repeats the fault for ever.
+    /// [`Error::HostMemoryInUse`] while buffers exist whose elements the host may reference, because their memory
+    /// goes with the context: drop them first. [`Error::Unusable`] if a wait timed out earlier, because hung work
+    /// cannot be stopped; [`Error::NotRecovered`] if the driver cannot start a new context: then only a new
+    /// process can use the device. Driver 580.159.04 behaves this way: its `cuDevicePrimaryCtxRetain` keeps
+    /// returning the fault.
     pub fn recover(&self) -> Result<Device> {
         let inner = &self.inner;
         if inner.timed_out.get().is_some() {
             inner.usable()?;
         }
-        // Any call may have been the first to tell of the fault, and only waits note it.
+        // Any call may have been the first to report the fault, and only waits record it.
         if inner.fault.get().is_none() && !matches!(self.free_memory(), Err(Error::Fault(_))) {
             return Ok(self.clone());
         }
         let failed =
             |error: Error| Error::NotRecovered { ordinal: inner.ordinal, reason: Box::new(error) };
         let mut opened = lock(&OPENED);
-        // Another thread may have been first.
+        // Another thread may have recovered the device first.
         if let Some(current) = find_opened(&opened, inner.ordinal)
             && !Arc::ptr_eq(&current, inner)
         {
@@ -229,20 +231,20 @@ impl Device {
             if buffers > 0 {
                 return Err(Error::HostMemoryInUse { ordinal: inner.ordinal, buffers });
             }
-            // SAFETY: nobody is in a call, `enter` refuses every further use of the old handles, dropping them calls
-            // nothing, and no memory is left that the host could see.
+            // SAFETY: no thread is in a call, `enter` refuses every further use of the old handles, dropping them
+            // calls nothing, and no memory remains that the host could see.
             unsafe { inner.handle.reset() }.map_err(failed)?;
             inner.is_reset.store(true, Ordering::Release);
         }
         let device = open_cuda(inner.ordinal, &mut opened).map_err(failed)?;
-        // A context that is still broken fails the first thing that is done in it.
+        // If the context is still broken, the first call in it fails.
         device.free_memory().map_err(failed)?;
         Ok(device)
     }
 
-    /// Makes the device's primary context the calling thread's current one until the value is dropped. Each launch and
-    /// copy needs it: where it is current already, they cost less, and other CUDA libraries on this thread find it.
-    /// Nothing to do on the CPU.
+    /// Makes the device's primary context the calling thread's current context until the value is dropped. Every
+    /// launch and copy needs it: they cost less if it is already current, and other CUDA libraries on this thread
+    /// find it. Does nothing on the CPU.
     ///
     /// # Errors
     /// [`Error::Cuda`], [`Error::Unusable`].
@@ -251,10 +253,10 @@ impl Device {
         Ok(CurrentDevice { _entered: self.inner.handle.hold()?, _one_thread: PhantomData })
     }
 
-    /// Waits for everything that was launched on the device, and reports faults and lost launches.
+    /// Waits for everything launched on the device, and reports faults and lost launches.
     ///
     /// # Errors
-    /// As [`Stream::synchronize`].
+    /// The errors of [`Stream::synchronize`].
     pub fn synchronize(&self, timeout: Duration) -> Result<()> {
         let entered = self.inner.enter()?;
         self.inner.settle(timeout, &entered)?;
@@ -262,8 +264,8 @@ impl Device {
     }
 }
 
-/// A device whose context is current on this thread. Dropping it brings back what was current before; values of a thread
-/// may be dropped in any order.
+/// A device whose context is current on this thread. Dropping it restores the previous context; a thread may drop
+/// such values in any order.
 pub struct CurrentDevice<'a> {
     _entered: Entered<'a>,
     _one_thread: PhantomData<*mut ()>,
@@ -275,7 +277,7 @@ impl fmt::Debug for CurrentDevice<'_> {
     }
 }
 
-/// As [`DeviceSelector`] spells it: `cuda:0`, `cpu`.
+/// In the form that [`DeviceSelector`] parses: `cuda:0`, `cpu`.
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let info = self.info();
@@ -286,12 +288,12 @@ impl fmt::Display for Device {
     }
 }
 
-/// Opened GPUs, by number: one that timed out or lost its context must stay unusable however it is opened.
+/// Opened GPUs, by ordinal: a GPU that timed out or lost its context must stay unusable however it is opened.
 static OPENED: Mutex<Opened> = Mutex::new(Vec::new());
 
 type Opened = Vec<(u32, Weak<DeviceInner>)>;
 
-/// The one whose context is still the driver's.
+/// The opened device with this ordinal, unless its context was reset.
 fn find_opened(opened: &Opened, ordinal: u32) -> Option<Arc<DeviceInner>> {
     let of_number = opened.iter().filter(|(number, _)| *number == ordinal);
     let mut live = of_number.filter_map(|(_, inner)| inner.upgrade());
@@ -311,7 +313,7 @@ fn open_cuda(ordinal: u32, opened: &mut Opened) -> Result<Device> {
     Ok(device)
 }
 
-/// What to tell memory of a GPU by that is open now, or is about to be.
+/// The number that identifies the memory of this GPU: the open device's, or the one it will get when opened.
 pub(crate) fn number_of(ordinal: u32) -> u32 {
     find_opened(&lock(&OPENED), ordinal).map_or(ordinal, |inner| inner.number)
 }

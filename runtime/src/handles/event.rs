@@ -1,4 +1,4 @@
-//! Events: points in a stream, for timing.
+//! Events: points in a stream, for timing and ordering.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use crate::sharing::Keep;
 pub struct Event {
     pub(crate) device: Arc<DeviceInner>,
     pub(crate) handle: EventHandle,
-    /// Whose it is, if it is another library's: then it is not destroyed.
+    /// The library that owns the event, if it is not this crate: then the event is not destroyed here.
     pub(crate) owner: Option<Keep>,
 }
 
 impl Event {
-    /// An event that is not recorded yet.
+    /// An event that is not yet recorded.
     ///
     /// # Errors
     /// [`crate::Error::Cuda`], [`crate::Error::Unusable`].
@@ -28,7 +28,7 @@ impl Event {
         Ok(Event { device, handle, owner: None })
     }
 
-    /// Checks that it belongs to the device of what it is used with.
+    /// Checks that the event belongs to `device`.
     pub(crate) fn expect_device(&self, device: &Arc<DeviceInner>) -> Result<()> {
         if Arc::ptr_eq(&self.device, device) {
             return Ok(());
@@ -40,7 +40,7 @@ impl Event {
         })
     }
 
-    /// Whether the work before it is done (`cuEventQuery`); an event that was never recorded is.
+    /// Whether the work before the event is done (`cuEventQuery`); true for an event that was never recorded.
     ///
     /// # Errors
     /// [`crate::Error::Fault`], [`crate::Error::Cuda`], [`crate::Error::Unusable`].
@@ -54,7 +54,7 @@ impl Event {
     /// (`cuEventElapsedTime`). Waits for both, at most [`DEFAULT_TIMEOUT`] each.
     ///
     /// # Errors
-    /// [`crate::Error::TimedOut`]; [`crate::Error::Cuda`] if one of them was never recorded;
+    /// [`crate::Error::TimedOut`]; [`crate::Error::Cuda`] if one of the events was never recorded;
     /// [`crate::Error::OtherDevice`], [`crate::Error::Fault`], [`crate::Error::Unusable`].
     pub fn elapsed_ms(&self, later: &Event) -> Result<f32> {
         later.expect_device(&self.device)?;
@@ -74,7 +74,7 @@ impl Drop for Event {
             return;
         }
         if let Some(entered) = self.device.enter_or_leak() {
-            // SAFETY: nothing else has the handle.
+            // SAFETY: nothing else holds the handle.
             unsafe { self.handle.destroy(&entered) };
         }
     }

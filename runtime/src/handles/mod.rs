@@ -1,8 +1,8 @@
-//! The handles of a device, its streams, events, green contexts, programs and their resources.
+//! The handles: devices, streams, events, green contexts, programs and resources.
 //!
-//! They hold each other: a stream keeps its device alive, a device waits for its streams, a green context knows which
-//! programs its kernels are from. So their files import each other, unlike all other files and folders beside this
-//! folder, and every handle that can do without stays outside.
+//! Handles refer to each other: a stream keeps its device alive, a device waits for its streams, a green context
+//! knows which programs its kernels come from. So these files import each other, unlike all other files and
+//! folders of this crate; handles without such a cycle belong elsewhere.
 
 mod device;
 mod event;

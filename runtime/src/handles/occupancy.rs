@@ -1,4 +1,4 @@
-//! The functions of [`Kernel`] that ask the driver for its attributes and occupancy, and the checks of launches that
+//! The functions of [`Kernel`] that query the driver for attributes and occupancy, and the launch checks that
 //! depend on both.
 
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ const OCCUPANCY: &str = "occupancy";
 const ATTRIBUTES: &str = "kernel attributes";
 
 impl Kernel {
-    /// Its attributes on its device.
+    /// The kernel's attributes on its device.
     ///
     /// # Errors
     /// [`Error::NotOnCpu`], [`Error::Cuda`], [`Error::Unusable`].
@@ -26,10 +26,10 @@ impl Kernel {
         kernel.attributes(device.handle.cuda(ATTRIBUTES)?)
     }
 
-    /// Sets how much of the L1 cache shall be shared memory.
+    /// Sets how much of the L1 cache to use as shared memory.
     ///
     /// # Errors
-    /// As [`Kernel::attributes`].
+    /// The errors of [`Kernel::attributes`].
     pub fn set_carveout(&self, carveout: Carveout) -> Result<()> {
         let device = &self.program.device;
         let kernel = self.entry.handle.cuda(ATTRIBUTES)?;
@@ -37,11 +37,11 @@ impl Kernel {
         kernel.set_carveout(device.handle.cuda(ATTRIBUTES)?, carveout)
     }
 
-    /// Lets it be launched in clusters of more than [`PORTABLE_CLUSTER_BLOCKS`](crate::PORTABLE_CLUSTER_BLOCKS) blocks,
-    /// which some GPUs run and others refuse.
+    /// Allows clusters of more than [`PORTABLE_CLUSTER_BLOCKS`](crate::PORTABLE_CLUSTER_BLOCKS) blocks, which some
+    /// GPUs run and others refuse.
     ///
     /// # Errors
-    /// As [`Kernel::attributes`].
+    /// The errors of [`Kernel::attributes`].
     pub fn allow_non_portable_clusters(&self, allowed: bool) -> Result<()> {
         let device = &self.program.device;
         let kernel = self.entry.handle.cuda(ATTRIBUTES)?;
@@ -51,10 +51,10 @@ impl Kernel {
         Ok(())
     }
 
-    /// Sets how its clusters are put onto SMs.
+    /// Sets how the kernel's clusters are scheduled on SMs.
     ///
     /// # Errors
-    /// As [`Kernel::attributes`].
+    /// The errors of [`Kernel::attributes`].
     pub fn set_cluster_scheduling(&self, policy: ClusterScheduling) -> Result<()> {
         let device = &self.program.device;
         let kernel = self.entry.handle.cuda(ATTRIBUTES)?;
@@ -62,11 +62,11 @@ impl Kernel {
         kernel.set_scheduling(device.handle.cuda(ATTRIBUTES)?, policy)
     }
 
-    /// How many blocks of that size, with so much dynamic shared memory, an SM runs at a time
+    /// The number of blocks of this size, with this much dynamic shared memory, that an SM can run at a time
     /// (`cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags`).
     ///
     /// # Errors
-    /// [`Error::Launch`] if no such block can be launched; as [`Kernel::attributes`].
+    /// [`Error::Launch`] if no such block can be launched; the errors of [`Kernel::attributes`].
     pub fn max_active_blocks(&self, block: impl Into<Dim3>, shared_bytes: u32) -> Result<u32> {
         let config = LaunchConfig::new(1, block).with_shared(shared_bytes);
         self.check(&config)?;
@@ -76,11 +76,11 @@ impl Kernel {
         kernel.active_blocks(threads(&config), shared_bytes)
     }
 
-    /// The block, of at most `most_threads` threads (0 for no limit), with which most threads run at a time
+    /// The block size, at most `most_threads` threads (0 for no limit), with the highest occupancy
     /// (`cuOccupancyMaxPotentialBlockSize`).
     ///
     /// # Errors
-    /// As [`Kernel::max_active_blocks`].
+    /// The errors of [`Kernel::max_active_blocks`].
     pub fn best_block(&self, shared_bytes: u32, most_threads: u32) -> Result<BestBlock> {
         self.check(&LaunchConfig::new(1, 1).with_shared(shared_bytes))?;
         let kernel = self.entry.handle.cuda(OCCUPANCY)?;
@@ -90,11 +90,11 @@ impl Kernel {
         Ok(BestBlock { threads, blocks })
     }
 
-    /// How many bytes of dynamic shared memory each block may have if so many shall run on an SM at a time
-    /// (`cuOccupancyAvailableDynamicSMemPerBlock`).
+    /// The most bytes of dynamic shared memory per block with which an SM can still run `blocks` such blocks at a
+    /// time (`cuOccupancyAvailableDynamicSMemPerBlock`).
     ///
     /// # Errors
-    /// As [`Kernel::max_active_blocks`].
+    /// The errors of [`Kernel::max_active_blocks`].
     pub fn available_shared_bytes(&self, blocks: u32, block: impl Into<Dim3>) -> Result<u64> {
         let config = LaunchConfig::new(1, block);
         self.check(&config)?;
@@ -103,11 +103,11 @@ impl Kernel {
         kernel.available_shared(blocks, threads(&config))
     }
 
-    /// The blocks of the largest cluster with which the configuration can be launched; its own cluster is not looked at
-    /// (`cuOccupancyMaxPotentialClusterSize`).
+    /// The number of blocks in the largest cluster with which the configuration can be launched; the
+    /// configuration's own cluster is ignored (`cuOccupancyMaxPotentialClusterSize`).
     ///
     /// # Errors
-    /// As [`Kernel::max_active_blocks`].
+    /// The errors of [`Kernel::max_active_blocks`].
     pub fn max_cluster_blocks(&self, config: &LaunchConfig) -> Result<u32> {
         let config = LaunchConfig { cluster: None, ..*config };
         self.check(&config)?;
@@ -118,10 +118,11 @@ impl Kernel {
         kernel.cluster_blocks(&config)
     }
 
-    /// How many of the configuration's clusters the device runs at a time (`cuOccupancyMaxActiveClusters`).
+    /// The number of the configuration's clusters that the device can run at a time
+    /// (`cuOccupancyMaxActiveClusters`).
     ///
     /// # Errors
-    /// As [`Kernel::max_active_blocks`].
+    /// The errors of [`Kernel::max_active_blocks`].
     pub fn max_active_clusters(&self, config: &LaunchConfig) -> Result<u32> {
         self.check(config)?;
         self.has_clusters()?;
@@ -131,7 +132,7 @@ impl Kernel {
         kernel.active_clusters(config)
     }
 
-    /// Checks a configuration, as far as that needs no driver.
+    /// Checks a configuration, as far as possible without the driver.
     pub(crate) fn check(&self, config: &LaunchConfig) -> Result<()> {
         let info = &self.program.device.info;
         config.check(&info.limits, &self.entry.limits).map_err(|problem| self.refuse(problem))?;
@@ -146,8 +147,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// "Thread block clusters" came with compute capability 9.0 (CUDA C++ Programming Guide, Features and Technical
-    /// Specifications).
+    /// Checks that the device supports clusters: "Thread block clusters" came with compute capability 9.0 (CUDA
+    /// C++ Programming Guide, Features and Technical Specifications).
     fn has_clusters(&self) -> Result<()> {
         if self.program.device.info.compute_capability.major >= 9 {
             return Ok(());
@@ -155,8 +156,8 @@ impl Kernel {
         Err(self.refuse(LaunchProblem::NoClusters { device: self.device_text() }))
     }
 
-    /// Whether all blocks of a cooperative grid run at the same time on so many SMs: else the driver refuses them with
-    /// `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE`, which does not say how many do.
+    /// Checks that all blocks of a cooperative grid fit on `sms` SMs at the same time. The driver would refuse the
+    /// launch with `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE`, without saying how many fit.
     pub(crate) fn check_cooperative(
         &self,
         config: &LaunchConfig,
@@ -185,7 +186,7 @@ impl Kernel {
     }
 }
 
-/// Threads of a block that was checked, so there are few.
+/// Threads per block; the configuration was checked, so the product does not overflow.
 fn threads(config: &LaunchConfig) -> u32 {
     u32::try_from(config.block.count()).unwrap_or(u32::MAX)
 }

@@ -19,14 +19,14 @@ use crate::info::SmGranularity;
 use crate::observe;
 use crate::strategy;
 
-/// A green context: part of a device's SMs, with streams whose kernels run there. Cheap to clone.
+/// A green context: a partition of a device's SMs, with streams whose kernels run there. Cheap to clone.
 ///
 /// Memory, programs and events belong to the device and serve all of its green contexts.
 ///
 /// Kernels may use more SMs than the partition has (driver API, Green Contexts, On Concurrency): on compute
-/// capability 9.x two more, shared by all partitions, once a program that launches from the device is
-/// loaded. And kernels that are launched from the device through CUDA's device runtime run outside of the
-/// partition: [`GreenContext::confinement`] says what holds for a program.
+/// capability 9.x two more, shared by all partitions, once a program that launches from the device is loaded.
+/// Grids launched from the device through CUDA's device runtime run outside the partition.
+/// [`GreenContext::confinement`] reports which rule applies to a program.
 #[derive(Clone, Debug)]
 pub struct GreenContext {
     pub(crate) inner: Arc<GreenInner>,
@@ -35,15 +35,15 @@ pub struct GreenContext {
 /// Whether a program's kernels stay on the SMs of a green context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confinement {
-    /// They do.
+    /// They stay on the partition's SMs.
     Confined,
-    /// Those that the host launches may use two SMs more, which all green contexts share; those that are launched
-    /// from the device run on any SM. So it is on compute capability 9.x.
+    /// Host-launched kernels may use two more SMs, which all green contexts share; device-launched kernels run on
+    /// any SM. The behavior of compute capability 9.x.
     ChildrenLeave,
-    /// They may use two SMs more, which all green contexts share, because another program that launches from the device
-    /// was loaded. So it is on compute capability 9.x.
+    /// They may use two more SMs, which all green contexts share, because another program that launches from the
+    /// device was loaded. The behavior of compute capability 9.x.
     TwoMore,
-    /// The program launches from the device, on a GPU of another compute capability, where nobody has measured it.
+    /// Unknown: the program launches from the device, and this was not measured on the GPU's compute capability.
     NotMeasured,
 }
 
@@ -68,22 +68,22 @@ impl std::fmt::Display for Confinement {
 }
 
 impl GreenContext {
-    /// A green context of at least `sms` SMs: the steps of the driver API's green-context section. The driver
-    /// rounds up; [`GreenContext::sm_count`] is what it gave. If only the whole device is large enough, it is
-    /// the whole device.
+    /// Creates a green context of at least `sms` SMs, by the steps in the driver API's green-context section. The
+    /// driver rounds up; [`GreenContext::sm_count`] is the actual size. If no smaller partition is large enough,
+    /// it is the whole device.
     ///
     /// # Errors
-    /// [`crate::Error::Partition`] if the device does not have so many SMs or `sms` is 0; [`crate::Error::MissingCall`] if
-    /// the driver is older than CUDA 12.4; [`crate::Error::Cuda`], [`crate::Error::Unusable`].
+    /// [`crate::Error::Partition`] if the device has fewer SMs or `sms` is 0; [`crate::Error::MissingCall`] if the
+    /// driver is older than CUDA 12.4; [`crate::Error::Cuda`], [`crate::Error::Unusable`].
     pub fn with_sms(device: &Device, sms: u32) -> Result<GreenContext> {
         GreenContext::new(&ResourceDescriptor::new([at_least(device, sms)?.0])?)
     }
 
-    /// A green context of exactly `sms` SMs.
+    /// Creates a green context of exactly `sms` SMs.
     ///
     /// # Errors
-    /// [`Error::Resource`] if the driver would give another number: it says which, and in which sizes the device
-    /// can be split. Those of [`GreenContext::with_sms`].
+    /// [`Error::Resource`] if the driver would round the size; the error gives the rounded size and the possible
+    /// sizes. The errors of [`GreenContext::with_sms`].
     pub fn with_exactly(device: &Device, sms: u32) -> Result<GreenContext> {
         let (part, granularity) = at_least(device, sms)?;
         if part.sm_count() != sms {
@@ -98,7 +98,7 @@ impl GreenContext {
         GreenContext::new(&ResourceDescriptor::new([part])?)
     }
 
-    /// A green context with the resources of the descriptor (`cuGreenCtxCreate`).
+    /// Creates a green context with the descriptor's resources (`cuGreenCtxCreate`).
     ///
     /// # Errors
     /// [`Error::MissingCall`] if the driver is older than CUDA 12.4; [`Error::Cuda`], [`Error::Unusable`].
@@ -115,7 +115,7 @@ impl GreenContext {
         Ok(green)
     }
 
-    /// How many SMs it has.
+    /// The number of SMs.
     pub fn sm_count(&self) -> u32 {
         self.inner.sm_count
     }
@@ -125,8 +125,8 @@ impl GreenContext {
         Device { inner: Arc::clone(&self.inner.device) }
     }
 
-    /// A number that no other green context has (`cuGreenCtxGetId`). The driver's object behind a green context that
-    /// was dropped serves the next one of the same resources, and the number with it.
+    /// A number that no other live green context has (`cuGreenCtxGetId`). After a green context is dropped, the
+    /// driver's object and its number serve the next one with the same resources.
     ///
     /// # Errors
     /// [`Error::MissingCall`] before CUDA 13.0, [`Error::NotOnCpu`], [`Error::Cuda`], [`Error::Unusable`].
@@ -134,7 +134,7 @@ impl GreenContext {
         self.inner.device.call(|entered| self.inner.handle.id(entered))
     }
 
-    /// A stream whose kernels run on its SMs.
+    /// A stream whose kernels run on the green context's SMs.
     ///
     /// # Errors
     /// [`crate::Error::Cuda`], [`crate::Error::Unusable`].
@@ -142,8 +142,8 @@ impl GreenContext {
         self.stream_with_priority(0)
     }
 
-    /// The same with a priority: lower numbers first, 0 is the default, others are clamped to
-    /// [`Device::stream_priorities`].
+    /// Same as [`GreenContext::stream`], with a priority: lower numbers run first, 0 is the default, and values
+    /// outside [`Device::stream_priorities`] are clamped.
     ///
     /// # Errors
     /// [`crate::Error::Cuda`], [`crate::Error::Unusable`].
@@ -151,7 +151,7 @@ impl GreenContext {
         Stream::create(&self.inner.device, Some(&self.inner), priority)
     }
 
-    /// Sets an event to all that was launched on the green context's streams so far (`cuGreenCtxRecordEvent`).
+    /// Records an event after everything launched on the green context's streams so far (`cuGreenCtxRecordEvent`).
     ///
     /// # Errors
     /// [`Error::OtherDevice`], [`Error::Cuda`], [`Error::Unusable`].
@@ -163,8 +163,8 @@ impl GreenContext {
         self.inner.handle.record(&event.handle, &handles, &entered)
     }
 
-    /// Lets all that is launched on the green context's streams from now on wait for an event
-    /// (`cuGreenCtxWaitEvent`), and does not wait itself.
+    /// Makes everything launched on the green context's streams from now on wait for an event
+    /// (`cuGreenCtxWaitEvent`); the call itself does not wait.
     ///
     /// # Errors
     /// [`Error::OtherDevice`], [`Error::Cuda`], [`Error::Unusable`].
@@ -176,12 +176,12 @@ impl GreenContext {
         self.inner.handle.wait_event(&event.handle, &handles, &entered)
     }
 
-    /// Its streams.
+    /// The live streams.
     fn streams(&self) -> Vec<Arc<StreamInner>> {
         lock(&self.inner.streams).iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// The SMs that it was given, which can be split for further green contexts.
+    /// The SMs that the green context was created with, which can be split for further green contexts.
     ///
     /// # Errors
     /// [`Error::Cuda`], [`Error::Unusable`].
@@ -192,7 +192,7 @@ impl GreenContext {
         Ok(SmResource::new(&inner.device, handle, Origin::Whole))
     }
 
-    /// The configuration of its workqueues.
+    /// The configuration of the green context's workqueues.
     ///
     /// # Errors
     /// [`Error::MissingFeature`] before CUDA 13.1, [`Error::NotOnCpu`], [`Error::Cuda`], [`Error::Unusable`].
@@ -204,10 +204,10 @@ impl GreenContext {
         Ok(WorkqueueConfig { device, handle })
     }
 
-    /// Its workqueues, to share them with another green context.
+    /// The green context's workqueues, for sharing with another green context.
     ///
     /// # Errors
-    /// As [`GreenContext::workqueue_config`].
+    /// The errors of [`GreenContext::workqueue_config`].
     pub fn workqueue(&self) -> Result<WorkqueueResource> {
         let device = Arc::clone(&self.inner.device);
         let entered = device.enter()?;
@@ -216,9 +216,10 @@ impl GreenContext {
         Ok(WorkqueueResource { device, handle })
     }
 
-    /// Makes it the calling thread's current context, for other CUDA libraries, until the value is dropped. "A green
-    /// context can be current to only one thread at a time": other threads that need it wait meanwhile, and the value
-    /// cannot be sent to one. Meanwhile launches on its streams from this thread cost less: they find it current.
+    /// Makes the green context the calling thread's current context, for other CUDA libraries, until the value is
+    /// dropped. "A green context can be current to only one thread at a time": other threads that need it wait
+    /// meanwhile, and the value cannot be sent to another thread. Launches on its streams from this thread cost
+    /// less meanwhile, because it is already current.
     ///
     /// # Errors
     /// [`Error::NotOnCpu`], [`Error::Cuda`], [`Error::Unusable`].
@@ -231,15 +232,15 @@ impl GreenContext {
         Ok(CurrentGreenContext { context, _entered: entered, _one_thread: PhantomData })
     }
 
-    /// Whether the program's kernels stay on its SMs, with what is loaded on the device so far. Kernels that launch do so
-    /// through CUDA's device runtime, whose children leave (seen on an H200, of compute capability 9.0, with driver
-    /// 580.159.04; on other GPUs not measured).
+    /// Whether the program's kernels stay on the green context's SMs, given the programs loaded on the device so
+    /// far. Device-side launches go through CUDA's device runtime, whose child grids leave the partition (seen on
+    /// an H200, of compute capability 9.0, with driver 580.159.04; not measured on other GPUs).
     pub fn confinement(&self, program: &Program) -> Confinement {
         self.inner.confinement(&program.inner)
     }
 }
 
-/// The smallest part of the device that has at least `sms` SMs, and in which sizes it can be split.
+/// The smallest partition of the device with at least `sms` SMs, and the possible sizes.
 fn at_least(device: &Device, sms: u32) -> Result<(SmResource, SmGranularity)> {
     let all = device.sm_resource()?;
     let (available, granularity) = (all.sm_count(), all.granularity());
@@ -259,10 +260,10 @@ fn at_least(device: &Device, sms: u32) -> Result<(SmResource, SmGranularity)> {
     split.groups.into_iter().next().map(|part| (part, granularity)).ok_or_else(refuse)
 }
 
-/// A green context that is current on this thread. Dropping it brings back what was current before; values of a thread may
-/// be dropped in any order.
+/// A green context that is current on this thread. Dropping it restores the previous context; a thread may drop
+/// such values in any order.
 ///
-/// It cannot go to another thread:
+/// It cannot move to another thread:
 /// ```compile_fail
 /// fn send<T: Send>(_: T) {}
 /// fn f(current: gridlet_runtime::CurrentGreenContext<'_>) { send(current) }
@@ -274,7 +275,7 @@ pub struct CurrentGreenContext<'a> {
 }
 
 impl CurrentGreenContext<'_> {
-    /// The `CUcontext` (`cuCtxFromGreenCtx`). It belongs to the green context: destroy it nowhere.
+    /// The `CUcontext` (`cuCtxFromGreenCtx`). The green context owns it: do not destroy it.
     pub fn raw(&self) -> *mut std::ffi::c_void {
         self.context
     }
@@ -291,12 +292,12 @@ pub(crate) struct GreenInner {
     pub(crate) device: Arc<DeviceInner>,
     pub(crate) handle: PartitionHandle,
     pub(crate) sm_count: u32,
-    /// Its streams, as far as they live.
+    /// The live streams.
     pub(crate) streams: Mutex<Vec<Weak<StreamInner>>>,
 }
 
 impl GreenInner {
-    /// [`GreenContext::confinement`].
+    /// See [`GreenContext::confinement`].
     pub(crate) fn confinement(&self, program: &ProgramInner) -> Confinement {
         let launches = strategy::uses_device_runtime(program.artifact.manifest());
         match self.device.info.compute_capability.major {
@@ -304,7 +305,7 @@ impl GreenInner {
             // may use and share an additional set of 2 SMs."
             9 if !launches && self.device.has_launching_programs() => Confinement::TwoMore,
             _ if !launches => Confinement::Confined,
-            // The CPU device's partitions hold.
+            // The CPU device enforces its partitions.
             0 => Confinement::Confined,
             9 => Confinement::ChildrenLeave,
             _ => Confinement::NotMeasured,
@@ -315,7 +316,7 @@ impl GreenInner {
 impl Drop for GreenInner {
     fn drop(&mut self) {
         if let Some(entered) = self.device.enter_for_drop() {
-            // SAFETY: its streams held `self`, so they are destroyed.
+            // SAFETY: its streams held `self`, so they are already destroyed.
             unsafe { self.handle.retire(&self.device.handle, &entered) };
         }
     }

@@ -18,7 +18,7 @@ use crate::observe;
 use crate::statistics::Statistics;
 use crate::strategy;
 
-/// Bytes of a [`LostLaunchRecord`].
+/// The size of a [`LostLaunchRecord`] in bytes.
 const RECORD_BYTES: usize = size_of::<LostLaunchRecord>();
 
 /// An artifact loaded on a device; serves the device and all of its green contexts. Cheap to clone.
@@ -28,29 +28,29 @@ pub struct Program {
 }
 
 impl Program {
-    /// Loads a `.gridlet` bundle, or what a manifest (a file that ends in `.json`) lists, on the device. Images for
-    /// other devices are not even read, and of its own the CRC-32 is compared: [`Artifact::open`] checks all of them, and
-    /// by their SHA-256.
+    /// Loads a `.gridlet` bundle, or the files that a manifest (a file that ends in `.json`) lists, on the device.
+    /// Images for other devices are not read, and for the device's own image only the CRC-32 is compared;
+    /// [`Artifact::open`] checks every image's SHA-256.
     ///
     /// # Errors
-    /// Those of [`Artifact::open`] and [`Program::load`].
+    /// The errors of [`Artifact::open`] and [`Program::load`].
     pub fn open(device: &Device, path: impl AsRef<Path>) -> Result<Program> {
         Program::load(device, &Artifact::open_for(device.info().image_target(), path)?)
     }
 
-    /// Loads a bundle that is in memory on the device, as [`Program::open`] does.
+    /// Loads a bundle from memory, as [`Program::open`] does from a file.
     ///
     /// # Errors
-    /// Those of [`Artifact::from_bytes`] and [`Program::load`].
+    /// The errors of [`Artifact::from_bytes`] and [`Program::load`].
     pub fn from_bundle(device: &Device, bundle: &[u8]) -> Result<Program> {
         Program::load(device, &Artifact::from_bytes_for(device.info().image_target(), bundle)?)
     }
 
-    /// Loads a bundle that lives as long as the process, such as one that a program contains (`include_bytes!`): as
-    /// [`Program::from_bundle`], without a copy of the image.
+    /// Loads a bundle that lives as long as the process, such as one embedded in the program (`include_bytes!`):
+    /// like [`Program::from_bundle`], but without copying the image.
     ///
     /// # Errors
-    /// Those of [`Program::from_bundle`].
+    /// The errors of [`Program::from_bundle`].
     pub fn from_static_bundle(device: &Device, bundle: &'static [u8]) -> Result<Program> {
         Program::load(device, &Artifact::from_static_for(device.info().image_target(), bundle)?)
     }
@@ -84,8 +84,8 @@ impl Program {
         Ok(Program { inner })
     }
 
-    /// The artifact that it was loaded from; after [`Program::open`] and [`Program::from_bundle`], only with the image for
-    /// its device.
+    /// The artifact that the program was loaded from; after [`Program::open`] and [`Program::from_bundle`], with
+    /// the device's image only.
     pub fn artifact(&self) -> &Artifact {
         &self.inner.artifact
     }
@@ -95,8 +95,8 @@ impl Program {
         Device { inner: Arc::clone(&self.inner.device) }
     }
 
-    /// The kernel of that name. The first time, compares the manifest's parameters with the driver's. The driver may put
-    /// off the work of loading an image until its first kernel is asked for.
+    /// Looks up a kernel by name. The first look-up compares the manifest's parameters with the driver's. The
+    /// driver may defer loading an image until its first kernel is requested.
     ///
     /// # Errors
     /// [`Error::UnknownKernel`], [`Error::ParameterMismatch`]; [`Error::Cuda`] with the driver's log if it
@@ -118,8 +118,8 @@ impl Program {
         Ok(Kernel { program: Arc::clone(program), entry })
     }
 
-    /// Successful device-side launches since the program was loaded; `None` if it was not built to count them.
-    /// A kernel that still runs may add to it: wait for the program's streams first.
+    /// Successful device-side launches since the program was loaded; `None` if it was not built to count them. A
+    /// running kernel may add to the count: wait for the program's streams first.
     ///
     /// # Errors
     /// [`Error::Artifact`] if the image lacks the counter that the manifest names; [`Error::Cuda`],
@@ -135,11 +135,12 @@ impl Program {
         Ok(Some(u64::from_le_bytes(word)))
     }
 
-    /// What its kernels noted since the program was loaded; `None` if it was not built for that. A kernel that still
-    /// runs may add to it: wait for the program's streams first.
+    /// Statistics that the kernels recorded since the program was loaded; `None` if it was not built to record
+    /// them. A running kernel may add to them: wait for the program's streams first.
     ///
     /// # Errors
-    /// [`Error::Artifact`] if the image lacks what the manifest names; [`Error::Cuda`], [`Error::Unusable`].
+    /// [`Error::Artifact`] if the image lacks a variable that the manifest names; [`Error::Cuda`],
+    /// [`Error::Unusable`].
     pub fn statistics(&self) -> Result<Option<Statistics>> {
         let program = &self.inner;
         let Some(noted) = &program.artifact.manifest().statistics else { return Ok(None) };
@@ -158,22 +159,22 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Its name.
+    /// The kernel's name.
     pub fn name(&self) -> &str {
         &self.manifest().name
     }
 
-    /// What the manifest says of it.
+    /// The kernel's entry in the manifest.
     pub fn manifest(&self) -> &manifest::Kernel {
         &self.program.artifact.manifest().kernels[self.entry.index]
     }
 
-    /// What it allows of its launches on its device.
+    /// The limits on the kernel's launches on its device.
     pub fn limits(&self) -> &KernelLimits {
         &self.entry.limits
     }
 
-    /// Lets the kernel have that many bytes of dynamic shared memory: over 48 KiB in all, a kernel must opt in
+    /// Allows the kernel this many bytes of dynamic shared memory: above 48 KiB in total, a kernel must opt in
     /// (CUDA C++ Programming Guide, Shared Memory, compute capability 7.x and later;
     /// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`).
     pub(crate) fn allow_shared(&self, bytes: u32) -> Result<()> {
@@ -196,18 +197,18 @@ impl fmt::Debug for Kernel {
     }
 }
 
-/// A kernel as its device has it.
+/// A kernel loaded on its device.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// Into the manifest's kernels.
+    /// Index into the manifest's kernels.
     index: usize,
-    /// The kernel's name, for streams to remember without a copy.
+    /// The kernel's name, shared so that streams can store it without copying.
     pub(crate) name: Arc<str>,
     pub(crate) handle: KernelHandle,
     pub(crate) limits: KernelLimits,
-    /// Dynamic shared bytes that it has opted in to; 0 before.
+    /// The dynamic shared bytes that the kernel has opted in to; 0 before.
     shared_allowed: AtomicU32,
-    /// Whether it may have larger clusters than every GPU with clusters has.
+    /// Whether the kernel may use clusters larger than the portable size.
     pub(crate) non_portable: AtomicBool,
 }
 
@@ -217,22 +218,22 @@ pub(crate) struct ProgramInner {
     pub(crate) artifact: Artifact,
     pub(crate) device: Arc<DeviceInner>,
     record_symbol: Option<CString>,
-    /// The lost-launch record, once for each copy of it that the contexts have.
+    /// The lost-launch record, once for each copy that the contexts have.
     records: Mutex<Vec<Record>>,
-    /// The green contexts whose copy of the record is in `records`, as the driver's handles; and the last of them that
-    /// was asked for, so that most launches ask nothing more.
+    /// The green contexts whose copy of the record is in `records`, as the driver's handles; `last_context` is the
+    /// one used last, so that most launches need no look-up.
     contexts: Mutex<Vec<usize>>,
     last_context: AtomicUsize,
-    /// Whether a kernel was launched since the records were last read with the device idle.
+    /// Whether a kernel was launched since the records were last read on an idle device.
     ran: AtomicBool,
-    /// Kernels that were used, by name.
+    /// Kernels already looked up, by name.
     entries: Mutex<BTreeMap<String, Arc<Entry>>>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Record {
     address: u64,
-    /// How much of its count was reported already.
+    /// The part of the count that was already reported.
     reported: u32,
 }
 
@@ -257,7 +258,8 @@ impl ProgramInner {
         })
     }
 
-    /// Copies a variable of the image to the host; it must have as many bytes. `copying` is `a copy of` and what it is.
+    /// Copies a variable of the image to the host; its size must be `to.len()`. `copying` describes the copy, as
+    /// in "a copy of the launch counter".
     fn read(&self, symbol: &str, copying: &'static str, to: &mut [u8]) -> Result<()> {
         let what = copying.trim_start_matches("a copy of ");
         let symbol = c_string(&self.artifact, symbol)?;
@@ -268,12 +270,12 @@ impl ProgramInner {
             return Err(foreign(&self.artifact, problem));
         }
         let copy = Transfer::ToHost { from: address, to: to.as_mut_ptr(), bytes: to.len() };
-        // SAFETY: the variable has that many bytes, and so has the slice.
+        // SAFETY: the variable and the slice both have that many bytes.
         unsafe { self.device.transfer_now(copying, copy, &entered) }
     }
 
-    /// Finds the lost-launch record as the entered context has it. Every context of a device is expected to
-    /// have the same, but the driver's reference does not say so for green contexts.
+    /// Finds the lost-launch record in the entered context. Every context of a device is expected to have the same
+    /// record, but the driver's reference does not guarantee it for green contexts.
     pub(crate) fn find_record(&self, entered: &Entered<'_>) -> Result<()> {
         let Some(symbol) = &self.record_symbol else { return Ok(()) };
         let (address, bytes) = self.image.global(symbol, "the lost-launch record", entered)?;
@@ -290,8 +292,9 @@ impl ProgramInner {
         Ok(())
     }
 
-    /// As [`ProgramInner::find_record`], once for each green context: the driver's look-up takes longer than a launch.
-    /// A handle is never that of another green context while the device is open: those let go are kept for the next.
+    /// Same as [`ProgramInner::find_record`], once for each green context: the driver's look-up takes longer than
+    /// a launch. While the device is open, no two green contexts have the same handle, because dropped ones are
+    /// kept for reuse.
     pub(crate) fn find_record_in(
         &self,
         green: &PartitionHandle,
@@ -317,8 +320,8 @@ impl ProgramInner {
         self.ran.store(true, Ordering::Release);
     }
 
-    /// Reads the records and makes an error of new losses. If the device is idle, a record that lost launches is cleared; else it may still grow, and how much of it was
-    /// reported is remembered instead.
+    /// Reads the records and returns an error for new losses. On an idle device, records with losses are cleared;
+    /// otherwise they may still grow, so the count already reported is stored instead.
     pub(crate) fn report_lost_launches(&self, idle: bool, entered: &Entered<'_>) -> Result<()> {
         if !self.ran.load(Ordering::Acquire) {
             return Ok(());
@@ -336,7 +339,7 @@ impl ProgramInner {
             record.reported = lost.count;
             if idle && lost.count != 0 {
                 let clear = Transfer::Fill { to: address, value: 0, bytes: RECORD_BYTES };
-                // SAFETY: as above; no kernel runs that could write the record.
+                // SAFETY: as above; no running kernel can write the record.
                 unsafe {
                     self.device.transfer_now("clearing the lost-launch record", clear, entered)
                 }?;
@@ -356,7 +359,7 @@ impl ProgramInner {
 impl Drop for ProgramInner {
     fn drop(&mut self) {
         if let Some(entered) = self.device.enter_for_drop() {
-            // No launch is lost in silence: after this nobody can read the records.
+            // The last chance to report lost launches: afterwards nobody can read the records.
             observe::dropped(self.report_lost_launches(true, &entered));
             // SAFETY: kernels held `self`, and none of them runs.
             unsafe { self.image.unload(&entered) };
@@ -364,7 +367,7 @@ impl Drop for ProgramInner {
     }
 }
 
-/// The record of those bytes: see [`LostLaunchRecord`].
+/// Decodes a [`LostLaunchRecord`].
 fn decode(bytes: &[u8; RECORD_BYTES]) -> LostLaunchRecord {
     let word = |index: usize| {
         let mut word = [0u8; 4];
@@ -397,7 +400,7 @@ fn unknown_kernel(artifact: &Artifact, name: &str) -> Error {
     Error::UnknownKernel { name: name.into(), known }
 }
 
-/// The image is not the manifest's.
+/// The error for an image that does not match the manifest.
 pub(crate) fn foreign(artifact: &Artifact, problem: String) -> Error {
     let artifact = format!("program `{}`", artifact.manifest().program);
     ArtifactError { artifact, problem: ArtifactProblem::Inconsistent(problem) }.into()

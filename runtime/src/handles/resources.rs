@@ -1,9 +1,9 @@
-//! Resources of green contexts: sets of SMs, workqueues, and how they are split and put together.
+//! Resources of green contexts: sets of SMs and workqueues, and how to split and combine them.
 //!
-//! The steps are those of the driver API's green-context section: take the resource of a device
-//! ([`Device::sm_resource`]), split it, make a [`ResourceDescriptor`] of the parts, create the green context
-//! ([`GreenContext::new`](crate::GreenContext::new)). What the section demands of a call is checked before the driver
-//! is asked, so that the error can say which rule was broken and by which values.
+//! The steps are those in the driver API's green-context section: take a device's resource
+//! ([`Device::sm_resource`]), split it, make a [`ResourceDescriptor`] from the results, and create the green
+//! context ([`GreenContext::new`](crate::GreenContext::new)). The documented preconditions of each call are
+//! checked before the driver is called, so that the error names the broken rule and the values.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ pub use crate::error::ResourceProblem;
 use crate::error::{Error, Result};
 use crate::info::SmGranularity;
 
-/// Most SMs that can be co-scheduled on compute capability 9.0 and later (driver API, Green Contexts, SMs).
+/// The most SMs that can be co-scheduled on compute capability 9.0 and later (driver API, Green Contexts, SMs).
 const MAX_COSCHEDULED: u32 = 32;
 /// The same before 9.0.
 const MAX_COSCHEDULED_BEFORE_9: u32 = 2;
@@ -27,23 +27,23 @@ pub struct SmResource {
     sm_count: u32,
     granularity: SmGranularity,
     origin: Origin,
-    /// Clones have one number.
+    /// Clones share the number.
     number: u64,
 }
 
-/// Where an SM resource comes from: it decides what may be done with it.
+/// The origin of an SM resource, which determines the permitted operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// A device, a context, a green context or a stream: may be split.
     Whole,
-    /// A group of that split: may not be split, "without first creating a descriptor and a green context with that
-    /// descriptor".
+    /// A group of the split with this number: may not be split, "without first creating a descriptor and a green
+    /// context with that descriptor".
     Group(u64),
-    /// What that split left over: may be split into structured groups.
+    /// The remainder of the split with this number: may be split into structured groups.
     Remainder(u64),
 }
 
-/// What [`SmResource::split_by_count`] does beside counting (`CU_DEV_SM_RESOURCE_SPLIT_*`).
+/// Options of [`SmResource::split_by_count`] (`CU_DEV_SM_RESOURCE_SPLIT_*`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SplitFlags {
     /// `IGNORE_SM_COSCHEDULING`: smaller minimum and finer alignment, "at the cost of advanced features (such as
@@ -63,29 +63,29 @@ impl SplitFlags {
 /// One group of [`SmResource::split`] (`CU_DEV_SM_RESOURCE_GROUP_PARAMS`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SmGroup {
-    /// SMs of the group; 0 asks the driver for as many as the other fields allow (discovery).
+    /// SMs in the group; 0 asks the driver for as many as the other fields allow (discovery).
     pub sm_count: u32,
-    /// SMs that are scheduled together, for clusters; 0 is the device's default.
+    /// SMs that are scheduled together, for clusters; 0 means the device's default.
     pub coscheduled: u32,
-    /// Merge such groups into groups of this many where possible (compute capability 10.0 and later); 0 is
+    /// Merge such groups into groups of this size where possible (compute capability 10.0 and later); 0 means
     /// `coscheduled`.
     pub preferred_coscheduled: u32,
-    /// Let `sm_count` be no multiple of `coscheduled`, and fill up with other SMs.
+    /// Allow an `sm_count` that is not a multiple of `coscheduled`, and fill up with other SMs.
     pub backfill: bool,
 }
 
-/// What a split gave.
+/// The result of a split.
 #[derive(Clone, Debug)]
 pub struct Split {
     /// The groups.
     pub groups: Vec<SmResource>,
-    /// The SMs that are in no group. They have none of the groups' guarantees.
+    /// The SMs in no group. They have none of the groups' guarantees.
     pub remainder: Option<SmResource>,
 }
 
 impl SmResource {
     pub(crate) fn new(device: &Arc<DeviceInner>, handle: PartHandle, origin: Origin) -> SmResource {
-        /// The next resource's number.
+        /// The number of the next resource.
         static NEXT: AtomicU64 = AtomicU64::new(0);
 
         let (sm_count, minimum, alignment) = handle.sm_numbers();
@@ -102,12 +102,12 @@ impl SmResource {
         SmResource { device: Arc::clone(device), handle, sm_count, granularity, origin, number }
     }
 
-    /// SMs in it.
+    /// The number of SMs.
     pub fn sm_count(&self) -> u32 {
         self.sm_count
     }
 
-    /// In which sizes it can be split.
+    /// The sizes into which it can be split.
     pub fn granularity(&self) -> SmGranularity {
         self.granularity
     }
@@ -117,28 +117,30 @@ impl SmResource {
         Device { inner: Arc::clone(&self.device) }
     }
 
-    /// How many groups of at least `minimum` SMs [`SmResource::split_by_count`] would make at most: its query form.
+    /// The largest number of groups with at least `minimum` SMs that [`SmResource::split_by_count`] would make:
+    /// the query form of that call.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`SmResource::split_by_count`].
     pub fn count_groups(&self, minimum: u32, flags: SplitFlags) -> Result<u32> {
         self.check_count(minimum, flags)?;
         self.device.call(|entered| self.handle.count_groups(flags.bits(), minimum, entered))
     }
 
-    /// Splits it into at most `groups` equal groups of at least `minimum` SMs (`cuDevSmResourceSplitByCount`). The
-    /// driver rounds up to the granularity; [`Split::groups`] may be fewer than asked for, and says how large each
-    /// is.
+    /// Splits the resource into at most `groups` equal groups of at least `minimum` SMs
+    /// (`cuDevSmResourceSplitByCount`). The driver rounds up to the granularity; the result may have fewer groups
+    /// than requested, and each group reports its size.
     ///
     /// # Errors
-    /// [`Error::Resource`]: it is itself part of a split, `minimum` is more than it has, `groups` is 0, or the flags
-    /// need a newer GPU. [`Error::MissingCall`] before CUDA 12.4; [`Error::Cuda`], [`Error::Unusable`].
+    /// [`Error::Resource`] if the resource is itself a group of a split, `minimum` is more than it has, `groups`
+    /// is 0, or the flags need a newer GPU. [`Error::MissingCall`] before CUDA 12.4; [`Error::Cuda`],
+    /// [`Error::Unusable`].
     pub fn split_by_count(&self, groups: u32, minimum: u32, flags: SplitFlags) -> Result<Split> {
         self.check_count(minimum, flags)?;
         if groups == 0 {
             return Err(ResourceProblem::NoGroups.into());
         }
-        // No more than one group an SM can come of it.
+        // There cannot be more groups than SMs.
         let groups = groups.min(self.sm_count.max(1));
         let parts = self
             .device
@@ -146,23 +148,23 @@ impl SmResource {
         Ok(self.parts(parts))
     }
 
-    /// Splits it into the groups described (`cuDevSmResourceSplit`), evaluated in their order. Each group's size is
-    /// then that of the result.
+    /// Splits the resource into the described groups (`cuDevSmResourceSplit`), in order. The result has the actual
+    /// sizes.
     ///
     /// # Errors
-    /// [`Error::Resource`]: it is a group of a split, or a group breaks a rule of that call. [`Error::MissingCall`]
-    /// before CUDA 13.1; [`Error::Cuda`], [`Error::Unusable`].
+    /// [`Error::Resource`] if the resource is a group of a split, or a group breaks a rule of that call.
+    /// [`Error::MissingCall`] before CUDA 13.1; [`Error::Cuda`], [`Error::Unusable`].
     pub fn split(&self, groups: &[SmGroup]) -> Result<Split> {
         let mut request = self.check_groups(groups)?;
         let parts = self.device.call(|entered| self.handle.split(&mut request, true, entered))?;
         Ok(self.parts(parts))
     }
 
-    /// What [`SmResource::split`] would make of the groups, with the sizes it would find, and how many SMs would
-    /// remain. A size may be 0: then no such group can be made.
+    /// The groups that [`SmResource::split`] would make, with their sizes, and the number of remaining SMs. A size
+    /// of 0 means that no such group is possible.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`SmResource::split`].
     pub fn discover(&self, groups: &[SmGroup]) -> Result<(Vec<SmGroup>, u32)> {
         let mut request = self.check_groups(groups)?;
         let (_, remainder) =
@@ -177,7 +179,7 @@ impl SmResource {
     }
 
     fn parts(&self, (groups, remainder): Parts) -> Split {
-        /// The next split's number.
+        /// The number of the next split.
         static NEXT: AtomicU64 = AtomicU64::new(1);
 
         let split = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -208,7 +210,7 @@ impl SmResource {
         Ok(())
     }
 
-    /// The rules of `cuDevSmResourceSplit`, "For a valid call".
+    /// Checks the rules of `cuDevSmResourceSplit`, "For a valid call".
     fn check_groups(&self, groups: &[SmGroup]) -> Result<Vec<SplitGroup>> {
         if matches!(self.origin, Origin::Group(_)) {
             return Err(ResourceProblem::SplitAgain.into());
@@ -280,7 +282,7 @@ pub enum WorkqueueScope {
     GreenContextBalanced,
 }
 
-/// How many workqueues a green context shall get, and how they are shared. Since CUDA 13.1.
+/// The number of workqueues for a green context, and how they are shared. Since CUDA 13.1.
 #[derive(Clone, Debug)]
 pub struct WorkqueueConfig {
     pub(crate) device: Arc<DeviceInner>,
@@ -293,7 +295,7 @@ impl WorkqueueConfig {
         self.handle.workqueue().0
     }
 
-    /// How they are shared.
+    /// The sharing scope.
     pub fn scope(&self) -> WorkqueueScope {
         if self.handle.workqueue().1 {
             WorkqueueScope::GreenContextBalanced
@@ -302,14 +304,14 @@ impl WorkqueueConfig {
         }
     }
 
-    /// The same with another limit. One above the primary context's, which follows `CUDA_DEVICE_MAX_CONNECTIONS`, is
-    /// allowed, "but the driver will not guarantee that work submission remains non-overlapping".
+    /// Same with another limit. A limit above the primary context's, which follows `CUDA_DEVICE_MAX_CONNECTIONS`,
+    /// is allowed, "but the driver will not guarantee that work submission remains non-overlapping".
     #[must_use]
     pub fn with_concurrency_limit(&self, limit: u32) -> WorkqueueConfig {
         self.with(limit, self.scope())
     }
 
-    /// The same, shared otherwise.
+    /// Same with another scope.
     #[must_use]
     pub fn with_scope(&self, scope: WorkqueueScope) -> WorkqueueConfig {
         self.with(self.concurrency_limit(), scope)
@@ -322,14 +324,14 @@ impl WorkqueueConfig {
     }
 }
 
-/// The workqueues that a context or green context has, to share them with another green context. Since CUDA 13.1.
+/// The workqueues of a context or green context, for sharing with another green context. Since CUDA 13.1.
 #[derive(Clone, Debug)]
 pub struct WorkqueueResource {
     pub(crate) device: Arc<DeviceInner>,
     pub(crate) handle: PartHandle,
 }
 
-/// One of the resources of a [`ResourceDescriptor`].
+/// A resource of a [`ResourceDescriptor`].
 #[derive(Clone, Debug)]
 pub enum Resource {
     /// SMs.
@@ -376,7 +378,7 @@ impl Resource {
     }
 }
 
-/// The resources that a green context shall have, checked (`cuDevResourceGenerateDesc`).
+/// The resources for a green context, checked (`cuDevResourceGenerateDesc`).
 #[derive(Clone, Debug)]
 pub struct ResourceDescriptor {
     pub(crate) device: Arc<DeviceInner>,
@@ -384,11 +386,11 @@ pub struct ResourceDescriptor {
 }
 
 impl ResourceDescriptor {
-    /// Of these resources: at least one set of SMs, all of one device. Several sets of SMs "must be outputs … from
+    /// Combines resources: at least one set of SMs, all of one device. Several sets of SMs "must be outputs … from
     /// the same split API instance and have the same smCoscheduledAlignment values".
     ///
     /// # Errors
-    /// [`Error::Resource`] names the rule that is broken.
+    /// [`Error::Resource`], which names the broken rule.
     pub fn new(resources: impl IntoIterator<Item = impl Into<Resource>>) -> Result<Self> {
         let resources: Vec<Resource> = resources.into_iter().map(Into::into).collect();
         let mut sms: Vec<&SmResource> = vec![];
@@ -430,7 +432,7 @@ impl ResourceDescriptor {
         Ok(ResourceDescriptor { device, resources })
     }
 
-    /// SMs of all its resources.
+    /// The number of SMs in all its resources.
     pub fn sm_count(&self) -> u32 {
         let sms = self.resources.iter().map(|resource| match resource {
             Resource::Sm(resource) => resource.sm_count,

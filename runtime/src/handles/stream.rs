@@ -22,10 +22,10 @@ use crate::observe;
 use crate::sharing::Sharing;
 use progress::{Progress, allowance_here};
 
-/// How many different kernels an error message lists.
+/// The most distinct kernels that an error message lists.
 const MAX_NAMES: usize = 8;
 
-/// A stream: what is launched into it runs in that order. Cheap to clone.
+/// A stream: its work runs in launch order. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Stream {
     pub(crate) inner: Arc<StreamInner>,
@@ -67,12 +67,13 @@ impl Stream {
         Stream { inner }
     }
 
-    /// The green context that it belongs to.
+    /// The green context that the stream belongs to.
     pub fn green_context(&self) -> Option<GreenContext> {
         self.inner.green.clone().map(|inner| GreenContext { inner })
     }
 
-    /// Whether the driver says so too (`cuStreamGetGreenCtx`); true for a stream of the whole device.
+    /// Whether the driver also places the stream in its green context (`cuStreamGetGreenCtx`); true for a stream
+    /// of the whole device.
     ///
     /// # Errors
     /// [`Error::MissingCall`] before CUDA 12.4, [`Error::Cuda`], [`Error::Unusable`].
@@ -81,7 +82,7 @@ impl Stream {
         self.inner.device.call(|entered| green.handle.owns(&self.inner.handle, entered))
     }
 
-    /// The SMs that its kernels run on (`cuStreamGetDevResource`), which can be split for green contexts.
+    /// The SMs that the stream's kernels run on (`cuStreamGetDevResource`), which can be split for green contexts.
     ///
     /// # Errors
     /// [`Error::MissingCall`] before CUDA 13.1, [`Error::Cuda`], [`Error::Unusable`].
@@ -92,7 +93,7 @@ impl Stream {
         Ok(SmResource::new(device, handle, Origin::Whole))
     }
 
-    /// Its priority: lower numbers first, within [`Device::stream_priorities`].
+    /// The stream's priority: lower numbers run first, within [`Device::stream_priorities`].
     ///
     /// # Errors
     /// [`Error::Cuda`], [`Error::Unusable`].
@@ -100,18 +101,17 @@ impl Stream {
         self.inner.device.call(|entered| self.inner.handle.priority(entered))
     }
 
-    /// Its device.
+    /// The stream's device.
     pub fn device(&self) -> Device {
         Device { inner: Arc::clone(&self.inner.device) }
     }
 
-    /// Launches a kernel and does not wait for it. (The driver itself waits once about a thousand launches are
+    /// Launches a kernel without waiting for it. (The driver itself blocks once about a thousand launches are
     /// queued.)
     ///
     /// # Errors
-    /// [`Error::ArgumentCount`], [`Error::Argument`], [`Error::Launch`], [`Error::OtherDevice`] before
-    /// anything is launched; [`Error::Cuda`], [`Error::Fault`] (also of earlier launches),
-    /// [`Error::Unusable`].
+    /// [`Error::ArgumentCount`], [`Error::Argument`], [`Error::Launch`], [`Error::OtherDevice`] before anything is
+    /// launched; [`Error::Cuda`], [`Error::Fault`] (also from earlier launches), [`Error::Unusable`].
     pub fn launch(&self, kernel: &Kernel, config: &LaunchConfig, args: &[Arg<'_>]) -> Result<()> {
         self.check(kernel, config)?;
         let manifest = kernel.manifest();
@@ -121,23 +121,23 @@ impl Stream {
             room = ParameterRoom::new();
             room.zeroed(bytes).unwrap_or_default()
         } else {
-            // Only other compilers' kernels have so many.
+            // Only kernels from other compilers have this many parameter bytes.
             heap = vec![0; bytes];
             &mut heap[..]
         };
         let structs = &kernel.program.artifact.manifest().structs;
         pack_into(manifest, structs, args, self.inner.device.number, parameters)?;
-        // SAFETY: `pack_into` made the parameters that the manifest says the kernel has.
+        // SAFETY: `pack_into` built the parameters that the manifest declares for the kernel.
         unsafe { self.submit(kernel, config, parameters) }
     }
 
-    /// The number of its device.
+    /// The number of the stream's device.
     #[inline]
     pub(crate) fn device_number(&self) -> u32 {
         self.inner.device.number
     }
 
-    /// Checks what needs no driver.
+    /// The checks that need no driver.
     pub(crate) fn check(&self, kernel: &Kernel, config: &LaunchConfig) -> Result<()> {
         let (device, program) = (&self.inner.device, &kernel.program);
         if !Arc::ptr_eq(&program.device, device) {
@@ -150,11 +150,11 @@ impl Stream {
         kernel.check(config)
     }
 
-    /// Launches with packed parameters, after [`Stream::check`]. Allocates only to describe an error, and the first time
-    /// that the program runs in a green context.
+    /// Launches with packed parameters, after [`Stream::check`]. Allocates only to describe an error, and the
+    /// first time that the program runs in a green context.
     ///
     /// # Safety
-    /// The parameters are those that the manifest says the kernel has.
+    /// The parameters must be those that the manifest declares for the kernel.
     pub(crate) unsafe fn submit(
         &self,
         kernel: &Kernel,
@@ -181,7 +181,7 @@ impl Stream {
         stream.note_launch(&kernel.entry.name);
         program.note_launch();
         device.note_kernel();
-        // SAFETY: kernel and stream live, on one device; the parameters are the caller's promise, and
+        // SAFETY: kernel and stream are live and on one device; the caller guarantees the parameters, and
         // `Program::kernel` compared the manifest with the image.
         let launched =
             unsafe { stream.handle.launch(&kernel.entry.handle, config, parameters, &entered) };
@@ -191,14 +191,14 @@ impl Stream {
         }
     }
 
-    /// As [`Stream::launch`], but never waits for the driver's queue: if it may be full, nothing is launched and the error
-    /// is [`Error::WouldBlock`]. The CPU device's streams take any number.
+    /// Same as [`Stream::launch`], but never waits for the driver's queue: if the queue may be full, nothing is
+    /// launched and the error is [`Error::WouldBlock`]. Streams of the CPU device have no such limit.
     ///
-    /// It counts what was launched and not seen to end on all streams of the device, and assumes that the driver shares
-    /// its channels out evenly; launches by other libraries it cannot count (see [`crate::launch_queue`]).
+    /// It counts unfinished launches on all streams of the device, and assumes that the driver distributes its
+    /// channels evenly; it cannot count launches by other libraries (see [`crate::launch_queue`]).
     ///
     /// # Errors
-    /// [`Error::WouldBlock`]; those of [`Stream::launch`].
+    /// [`Error::WouldBlock`]; the errors of [`Stream::launch`].
     pub fn try_launch(
         &self,
         kernel: &Kernel,
@@ -209,7 +209,7 @@ impl Stream {
         if inner.device.handle.is_cpu() {
             return self.launch(kernel, config, args);
         }
-        // One more for the stream that copies.
+        // Plus one for the stream that copies.
         let allowed = allowance_here(inner.device.stream_count() + 1);
         if inner.work.under_way() >= allowed {
             inner.work.finished.fetch_max(inner.progress.finished()?, Ordering::AcqRel);
@@ -219,12 +219,12 @@ impl Stream {
             }
         }
         self.launch(kernel, config, args)?;
-        // The launch is made, and an error would say that it is not. Without marks only waits see how far the stream is.
+        // The launch was made, so an error must not be returned. Without marks, only waits observe progress.
         let _ = inner.progress.mark(self, inner.work.submitted.load(Ordering::Acquire));
         Ok(())
     }
 
-    /// Sets the event to this point of the stream.
+    /// Records the event at this point of the stream.
     ///
     /// # Errors
     /// [`Error::Cuda`], [`Error::OtherDevice`], [`Error::Unusable`].
@@ -234,8 +234,8 @@ impl Stream {
         device.call(|entered| self.inner.handle.record(&event.handle, entered))
     }
 
-    /// Lets what is launched from now on wait for the event (`cuStreamWaitEvent`), and does not wait itself. A wait for
-    /// the stream whose time runs out ends this one on the CPU device, too.
+    /// Makes work launched from now on wait for the event (`cuStreamWaitEvent`); the call itself does not wait. On
+    /// the CPU device, a wait for the stream that times out also ends this wait.
     ///
     /// # Errors
     /// [`Error::OtherDevice`], [`Error::Cuda`], [`Error::Unusable`].
@@ -245,22 +245,22 @@ impl Stream {
         device.call(|entered| self.inner.handle.wait_event(&event.handle, entered))
     }
 
-    /// Starts moving managed memory.
+    /// Starts migrating managed memory.
     pub(crate) fn prefetch(&self, address: u64, bytes: u64, location: Location) -> Result<()> {
         let entered = self.inner.device.enter()?;
-        // A wait for the stream has to wait for it.
+        // A wait for the stream must include the migration.
         self.inner.note_work();
-        // SAFETY: the caller's range is managed memory of this device, whose owner waits before it frees it.
+        // SAFETY: the caller's range is managed memory of this device, whose owner waits before freeing it.
         unsafe { self.inner.handle.prefetch(address, bytes, location, &entered) }
     }
 
-    /// Waits until everything launched into the stream, and all that those grids launched, has ended.
+    /// Waits until everything launched into the stream has ended, including the grids launched by those grids.
     ///
     /// # Errors
-    /// [`Error::TimedOut`]: the device is unusable from then on (see there). [`Error::Fault`]: a kernel broke
-    /// the context. [`Error::CpuFault`]: a kernel on the CPU failed. [`Error::Checked`]: a device that checks found
-    /// something wrong. [`Error::LostLaunches`]: launches of a program on the device were lost since the last
-    /// report. [`Error::Cuda`], [`Error::Unusable`].
+    /// [`Error::TimedOut`]: the device may be unusable from then on (see there). [`Error::Fault`]: a kernel broke
+    /// the context. [`Error::CpuFault`]: a kernel on the CPU failed. [`Error::Checked`]: a checking device found
+    /// an error. [`Error::LostLaunches`]: a program on the device lost launches since the last report.
+    /// [`Error::Cuda`], [`Error::Unusable`].
     pub fn synchronize(&self, timeout: Duration) -> Result<()> {
         let device = &self.inner.device;
         let entered = device.enter()?;
@@ -271,7 +271,7 @@ impl Stream {
     /// [`Stream::synchronize`] with [`DEFAULT_TIMEOUT`].
     ///
     /// # Errors
-    /// As [`Stream::synchronize`].
+    /// The errors of [`Stream::synchronize`].
     pub fn synchronize_default(&self) -> Result<()> {
         self.synchronize(DEFAULT_TIMEOUT)
     }
@@ -280,28 +280,30 @@ impl Stream {
 #[derive(Debug)]
 pub(crate) struct StreamInner {
     pub(crate) handle: StreamHandle,
-    /// Of this process's streams, for whoever observes them.
+    /// Identifies the stream in `tracing` events.
     number: u64,
     pub(crate) sharing: Sharing,
-    // The stream is destroyed in `drop`, before these are let go: first the green context, then the device.
+    // The stream is destroyed in `drop`, before these fields are dropped: first the green context, then the
+    // device.
     pub(crate) green: Option<Arc<GreenInner>>,
     pub(crate) device: Arc<DeviceInner>,
     pub(crate) work: Arc<Work>,
-    /// Kernels launched since the last wait, each once.
+    /// Kernels launched since the last wait, without duplicates.
     kernels: Mutex<Vec<Arc<str>>>,
     progress: Progress,
 }
 
-/// What was put into a stream. The device has it as well, because it may run while the stream's last handle is dropped.
+/// Counts of the work in a stream. The device holds it too, because work may run while the stream's last handle is
+/// dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
-    /// Launches made, and how many of those a wait has seen end.
+    /// Launches made, and how many of them a wait has seen end.
     submitted: AtomicU64,
     finished: AtomicU64,
 }
 
 impl Work {
-    /// Whether something was launched that no wait has seen end.
+    /// Whether there is work that no wait has seen end.
     pub(crate) fn is_busy(&self) -> bool {
         self.submitted.load(Ordering::Acquire) != self.finished.load(Ordering::Acquire)
     }
@@ -313,7 +315,7 @@ impl Work {
 }
 
 impl StreamInner {
-    /// Remembers it; the list has room for all that it may hold.
+    /// Records the kernel; the list has room for all the names that it may hold.
     fn note_launch(&self, kernel: &Arc<str>) {
         let mut kernels = lock(&self.kernels);
         if kernels.len() < MAX_NAMES
@@ -325,17 +327,17 @@ impl StreamInner {
         self.note_work();
     }
 
-    /// Something was put into the stream, and waits have to wait for it.
+    /// Counts work added to the stream, so that waits wait for it.
     pub(crate) fn note_work(&self) {
         self.work.submitted.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Kernels launched since the last wait, as far as they are remembered.
+    /// The recorded kernels since the last wait.
     pub(crate) fn kernel_names(&self) -> Vec<String> {
         lock(&self.kernels).iter().map(|name| name.as_ref().into()).collect()
     }
 
-    /// Waits for what is launched so far.
+    /// Waits for the work launched so far.
     pub(crate) fn wait(&self, timeout: Duration, entered: &Entered<'_>) -> Result<()> {
         let submitted = self.work.submitted.load(Ordering::Acquire);
         let what = || match lock(&self.kernels).as_slice() {
@@ -347,7 +349,7 @@ impl StreamInner {
         };
         let result = self.device.wait(|timeout| self.handle.wait(timeout, entered), timeout, what);
         if !matches!(result, Err(Error::TimedOut { .. })) || self.device.usable().is_ok() {
-            // After a fault, and after a time-out that stopped it, too: nothing of it runs any more.
+            // After a fault, or a timeout that stopped the work, nothing runs any more.
             self.work.finished.fetch_max(submitted, Ordering::AcqRel);
         }
         let result = self.device.note_fault(result.map_err(|error| self.name_kernels(error)));
@@ -357,7 +359,7 @@ impl StreamInner {
         result
     }
 
-    /// Adds to a fault which kernels may have caused it.
+    /// Adds the kernels that may have caused a fault to the error.
     fn name_kernels(&self, error: Error) -> Error {
         match error {
             Error::Fault(mut fault) => {
@@ -374,7 +376,7 @@ impl Drop for StreamInner {
         let Some(entered) = self.device.enter_or_leak() else {
             return self.sharing.end(self.device.has_timed_out());
         };
-        // Its work is waited for, because nothing else would know of it once the stream is gone.
+        // Waits for the work, because nothing else would track it once the stream is gone.
         if self.work.is_busy() {
             let _ = self.wait(DEFAULT_TIMEOUT, &entered);
             if self.device.enter_or_leak().is_none() {
@@ -382,7 +384,7 @@ impl Drop for StreamInner {
             }
         }
         if self.sharing.may_destroy() {
-            // SAFETY: nothing else has the handle.
+            // SAFETY: nothing else holds the handle.
             unsafe { self.handle.destroy(&entered) };
         }
         self.sharing.end(false);

@@ -1,4 +1,4 @@
-//! cudarc's safe types.
+//! Conversions to and from cudarc's safe types.
 
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -16,16 +16,17 @@ use crate::error::{Error, Result};
 use crate::handles::{DEFAULT_TIMEOUT, Device, Stream, number_of};
 use crate::memory::{Buffer, DeviceMemory, Owner};
 
-/// What cudarc says, as this crate says it.
+/// Converts an error from cudarc.
 fn failed(call: &'static str, error: DriverError) -> Error {
     call_failed(call, error.0 as i32)
 }
 
 impl Device {
-    /// The device of a context of cudarc.
+    /// The device of a cudarc context.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if it is not the primary context, in which this crate works; those of [`Device::open`].
+    /// [`Error::Foreign`] unless it is the primary context, in which this crate works; the errors of
+    /// [`Device::open`].
     pub fn from_cudarc(context: &CudaContext) -> Result<Device> {
         if !context.is_primary() {
             let reason = "it is not the device's primary context, `CudaContext::new` gives that";
@@ -34,13 +35,14 @@ impl Device {
         Device::open(u32::try_from(context.ordinal()).unwrap_or(u32::MAX))
     }
 
-    /// The device as cudarc has it: its primary context, retained once more.
+    /// The device as a cudarc context: its primary context, retained once more.
     ///
     /// # Errors
     /// [`Error::NotOnCpu`], [`Error::Cuda`], [`Error::Unusable`].
     pub fn to_cudarc(&self) -> Result<Arc<CudaContext>> {
         self.raw_context()?;
-        // cudarc makes the context current if it is not, and would leave it so.
+        // cudarc makes the context current if it is not, and leaves it current; entering it first restores the
+        // previous one.
         let _entered = self.inner.enter()?;
         CudaContext::new(self.inner.ordinal as usize)
             .map_err(|error| failed("cuDevicePrimaryCtxRetain", error))
@@ -48,22 +50,23 @@ impl Device {
 }
 
 impl Stream {
-    /// A stream of cudarc: what both put into it runs in that order. cudarc's is kept alive meanwhile and destroys it.
+    /// A cudarc stream, shared: work that either side submits runs in order. The cudarc handle is kept alive and
+    /// destroys the stream.
     ///
     /// # Errors
-    /// [`Error::Foreign`] for a stream of a context that is not the primary one, and for the one per thread; those of
-    /// [`Device::open`].
+    /// [`Error::Foreign`] for a stream of a context other than the primary one, and for the per-thread stream; the
+    /// errors of [`Device::open`].
     pub fn from_cudarc(stream: &Arc<CudaStream>) -> Result<Stream> {
         let device = Device::from_cudarc(stream.context())?;
         let handle = stream.cu_stream().cast();
-        // SAFETY: a stream of the primary context, which cudarc's keeps alive.
+        // SAFETY: a stream of the primary context, kept alive by the cudarc handle.
         unsafe { Stream::borrow_raw(&device, handle, Arc::clone(stream)) }
     }
 
-    /// The stream as cudarc has it; each call gives the same. If cudarc still has it when the last clone here is
-    /// dropped, it is not destroyed before the device's primary context is.
+    /// The stream as a cudarc stream; every call returns the same one. If cudarc still holds it when the last
+    /// clone here is dropped, the stream is destroyed only with the device's primary context.
     ///
-    /// cudarc orders what its streams do with a slice only after [`CudaContext::new_stream`] was called
+    /// cudarc orders its streams' uses of a slice only after a call of [`CudaContext::new_stream`]
     /// ([`CudaContext::is_in_multi_stream_mode`]).
     ///
     /// # Errors
@@ -78,7 +81,7 @@ impl Stream {
         let lent = &self.inner.sharing.lent;
         if lent.get().is_none() {
             let context = self.device().to_cudarc()?;
-            // SAFETY: a stream of that context. It is not destroyed while cudarc has it: `Sharing::may_destroy`.
+            // SAFETY: a stream of that context. It is not destroyed while cudarc holds it: `Sharing::may_destroy`.
             let _ = lent.set(unsafe { context.wrap_borrowed_stream(handle.cast()) });
         }
         let gone = || Error::Foreign { what: "a stream", reason: "it is gone".into() };
@@ -87,9 +90,9 @@ impl Stream {
 }
 
 impl<'a> Arg<'a> {
-    /// A slice or view of cudarc, for a `*const` of its elements, in a launch on `stream`: that is, on what
-    /// [`Stream::from_cudarc`] or [`Stream::to_cudarc`] made of it. Drop the second value after the launch: until then
-    /// cudarc does not know of the use.
+    /// A cudarc slice or view, for a `*const` of its elements, in a launch on `stream`, that is, on the
+    /// corresponding stream from [`Stream::from_cudarc`] or [`Stream::to_cudarc`]. Drop the second value after the
+    /// launch: cudarc learns of the use only then.
     #[must_use = "the second value must live until the launch is made"]
     pub fn cudarc<T: DeviceCopy>(
         slice: &'a impl DevicePtr<T>,
@@ -100,7 +103,7 @@ impl<'a> Arg<'a> {
         (Arg::Pointer(Pointer::to_memory(address, T::ELEMENT, false, device)), until_launched)
     }
 
-    /// The same for a `*mut`, or for either.
+    /// Same for a `*mut` or a `*const`.
     #[must_use = "the second value must live until the launch is made"]
     pub fn cudarc_mut<T: DeviceCopy>(
         slice: &'a mut impl DevicePtrMut<T>,
@@ -112,17 +115,16 @@ impl<'a> Arg<'a> {
     }
 }
 
-/// The device of a stream, as this crate's handles have it.
+/// The number that this crate's handles use for the stream's device.
 fn number(stream: &CudaStream) -> u32 {
     number_of(u32::try_from(stream.context().ordinal()).unwrap_or(u32::MAX))
 }
 
 impl<T: DeviceCopy> Buffer<T> {
-    /// Takes a slice of cudarc over, after what cudarc does with it has ended. cudarc frees it, when the buffer is
-    /// dropped.
+    /// Takes over a cudarc slice, once cudarc's work on it has ended. cudarc frees it when the buffer is dropped.
     ///
     /// # Errors
-    /// [`Error::Foreign`] as [`Stream::from_cudarc`]; those of [`Stream::synchronize`].
+    /// [`Error::Foreign`] as for [`Stream::from_cudarc`]; the errors of [`Stream::synchronize`].
     pub fn from_cudarc(mut slice: CudaSlice<T>) -> Result<Buffer<T>> {
         let theirs = Arc::clone(slice.stream());
         let stream = Stream::from_cudarc(&theirs)?;
@@ -134,7 +136,7 @@ impl<T: DeviceCopy> Buffer<T> {
         drop(entered);
         if let Err(error) = waited {
             if stream.inner.device.has_timed_out() {
-                // To free it could wait for ever.
+                // Freeing it could wait forever.
                 std::mem::forget(slice);
             }
             return Err(error);
@@ -146,10 +148,11 @@ impl<T: DeviceCopy> Buffer<T> {
         Ok(Buffer { memory, length, element: PhantomData })
     }
 
-    /// Lets cudarc read the elements, on `stream`. Waits for all launches before, and in the end for the stream.
+    /// Gives cudarc read access to the elements on `stream`. Waits for all earlier launches, and afterwards for
+    /// the stream.
     ///
     /// # Errors
-    /// [`Error::OtherDevice`], [`Error::NotOnCpu`]; those of [`Stream::synchronize`].
+    /// [`Error::OtherDevice`], [`Error::NotOnCpu`]; the errors of [`Stream::synchronize`].
     pub fn with_cudarc<R>(
         &self,
         stream: &Arc<CudaStream>,
@@ -158,10 +161,10 @@ impl<T: DeviceCopy> Buffer<T> {
         self.lend(stream, |slice| work(slice.as_view()))
     }
 
-    /// Lets cudarc read and write the elements; else as [`Buffer::with_cudarc`].
+    /// Gives cudarc read and write access to the elements; otherwise the same as [`Buffer::with_cudarc`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Buffer::with_cudarc`].
     pub fn with_cudarc_mut<R>(
         &mut self,
         stream: &Arc<CudaStream>,
@@ -194,7 +197,7 @@ impl<T: DeviceCopy> Buffer<T> {
     }
 }
 
-/// A buffer as a slice that cudarc does not free.
+/// A buffer presented as a slice that cudarc does not free.
 struct Lent<'a, T> {
     slice: ManuallyDrop<CudaSlice<T>>,
     stream: &'a Stream,
@@ -203,9 +206,10 @@ struct Lent<'a, T> {
 impl<'a, T: DeviceCopy> Lent<'a, T> {
     fn new(theirs: &Arc<CudaStream>, buffer: &Buffer<T>, stream: &'a Stream) -> Result<Self> {
         let _entered = stream.inner.device.enter()?;
-        // SAFETY: the buffer has so many elements, any bits are some, and `drop` gives the memory back unfreed.
+        // SAFETY: the buffer has that many elements, every bit pattern is a value, and `drop` takes the memory
+        // back before cudarc frees it.
         let make = || unsafe { theirs.upgrade_device_ptr::<T>(buffer.address(), buffer.len()) };
-        // cudarc makes two events and panics if it cannot.
+        // cudarc creates two events and panics if it cannot.
         let slice = catch_unwind(AssertUnwindSafe(make)).map_err(|_| Error::Foreign {
             what: "a buffer with cudarc",
             reason: "cudarc could make no events for it".into(),
@@ -216,7 +220,7 @@ impl<'a, T: DeviceCopy> Lent<'a, T> {
 
 impl<T> Drop for Lent<'_, T> {
     fn drop(&mut self) {
-        // The stream waits for what other streams do with the slice; waits here wait for the stream.
+        // The stream waits for other streams' uses of the slice; waits here wait for the stream.
         self.stream.inner.note_work();
         // SAFETY: taken once, here.
         let slice = unsafe { ManuallyDrop::take(&mut self.slice) };

@@ -1,4 +1,4 @@
-//! Raw handles of the driver, as untyped pointers: cast them to the types of the bindings at hand.
+//! Raw driver handles, as untyped pointers: cast them to the types of your bindings.
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -13,13 +13,14 @@ use crate::handles::{Device, Event, GreenContext, Kernel, Stream};
 use crate::memory::{Buffer, DeviceMemory, Owner};
 use crate::sharing::Sharing;
 
-/// The handle, or that the CPU device has none.
+/// The handle, or an error on the CPU device, which has none.
 fn on_gpu(handle: Option<*mut c_void>) -> Result<*mut c_void> {
     handle.ok_or(Error::NotOnCpu { what: "handles of a driver" })
 }
 
 impl Device {
-    /// The primary context (`CUcontext`). The device holds a reference to it: release none that was not retained.
+    /// The primary context (`CUcontext`). The device holds one reference to it: release only references that you
+    /// retained.
     ///
     /// # Errors
     /// [`Error::NotOnCpu`].
@@ -29,7 +30,7 @@ impl Device {
 }
 
 impl GreenContext {
-    /// The `CUgreenCtx`. It belongs to the green context: destroy it nowhere.
+    /// The `CUgreenCtx`. The green context owns it: do not destroy it.
     ///
     /// # Errors
     /// [`Error::NotOnCpu`].
@@ -39,7 +40,7 @@ impl GreenContext {
 }
 
 impl Kernel {
-    /// The `CUkernel`, which lives as long as the program.
+    /// The `CUkernel`, valid as long as the program.
     ///
     /// # Errors
     /// [`Error::NotOnCpu`].
@@ -49,8 +50,8 @@ impl Kernel {
 }
 
 impl Stream {
-    /// The `CUstream`, which lives as long as the stream. A [`Stream::synchronize`] waits for what others put into it as
-    /// well; copies, and dropping memory, wait only for what this crate put there.
+    /// The `CUstream`, valid as long as the stream. [`Stream::synchronize`] also waits for other libraries' work
+    /// in it; copies, and dropping memory, wait only for this crate's work.
     ///
     /// # Errors
     /// [`Error::NotOnCpu`].
@@ -58,14 +59,14 @@ impl Stream {
         on_gpu(self.inner.handle.raw())
     }
 
-    /// A stream that something else made and destroys. `owner` is dropped with the last clone, after all that was
+    /// A stream that other code created and destroys. `owner` is dropped with the last clone, once everything
     /// launched here has ended.
     ///
     /// # Errors
     /// [`Error::NotOnCpu`], [`Error::Foreign`].
     ///
     /// # Safety
-    /// The handle is a `CUstream` of the device's primary context, and lives as long as `owner`.
+    /// `handle` must be a `CUstream` of the device's primary context that lives as long as `owner`.
     pub unsafe fn borrow_raw(
         device: &Device,
         handle: *mut c_void,
@@ -87,7 +88,7 @@ impl Stream {
 }
 
 impl Event {
-    /// The `CUevent`, which lives as long as the event.
+    /// The `CUevent`, valid as long as the event.
     ///
     /// # Errors
     /// [`Error::NotOnCpu`].
@@ -95,13 +96,13 @@ impl Event {
         on_gpu(self.handle.raw())
     }
 
-    /// An event that something else made and destroys.
+    /// An event that other code created and destroys.
     ///
     /// # Errors
     /// [`Error::NotOnCpu`].
     ///
     /// # Safety
-    /// The handle is a `CUevent` of the device's primary context, and lives as long as `owner`.
+    /// `handle` must be a `CUevent` of the device's primary context that lives as long as `owner`.
     pub unsafe fn borrow_raw(
         device: &Device,
         handle: *mut c_void,
@@ -115,28 +116,30 @@ impl Event {
 }
 
 impl DeviceMemory {
-    /// Memory that is freed with `cuMemFree` when dropped, such as [`DeviceMemory::into_raw`] gave.
+    /// Takes ownership of memory, such as that returned by [`DeviceMemory::into_raw`], and frees it with
+    /// `cuMemFree` when dropped.
     ///
     /// # Errors
     /// [`Error::NotOnCpu`].
     ///
     /// # Safety
-    /// The address is one that `cuMemAlloc` or `cuMemAllocManaged` gave in the device's primary context, it has those
-    /// bytes, and nothing else frees it.
+    /// The address must come from `cuMemAlloc` or `cuMemAllocManaged` in the device's primary context, with this
+    /// many bytes, and nothing else may free it.
     pub unsafe fn from_raw(device: &Device, address: u64, bytes: u64) -> Result<DeviceMemory> {
         on_gpu(device.inner.handle.raw_context())?;
         let device = Arc::clone(&device.inner);
         Ok(DeviceMemory { device, address, bytes, owner: Owner::Memory })
     }
 
-    /// Memory that something else allocated and frees. `owner` is dropped with it, after all launches before have ended.
+    /// Memory that other code allocated and frees. `owner` is dropped with it, once all earlier launches have
+    /// ended.
     ///
     /// # Errors
     /// [`Error::NotOnCpu`].
     ///
     /// # Safety
-    /// The address is memory that the device reaches, with those bytes, as long as `owner` lives. What others do with it
-    /// meanwhile is ordered with what is launched and copied here.
+    /// The device must be able to access the memory at this address, with this length, as long as `owner` lives.
+    /// Other code's uses of it must be ordered with the launches and copies here.
     pub unsafe fn borrow_raw(
         device: &Device,
         address: u64,
@@ -148,12 +151,12 @@ impl DeviceMemory {
         Ok(DeviceMemory { device, address, bytes, owner: Owner::Other(Box::new(owner)) })
     }
 
-    /// The device address and the bytes. Who has them frees them with `cuMemFree`, once the launches that use them have
-    /// ended and before the device's primary context goes.
+    /// The device address and the length in bytes. The caller must free the memory with `cuMemFree`, after the
+    /// launches that use it have ended and before the device's primary context is destroyed.
     ///
     /// # Errors
-    /// [`Error::NotOnCpu`]; [`Error::Foreign`] if the memory is a program's variable or another library's. It is dropped
-    /// then.
+    /// [`Error::NotOnCpu`]; [`Error::Foreign`] if the memory is a program's variable or belongs to another
+    /// library. On error, `self` is dropped.
     pub fn into_raw(mut self) -> Result<(u64, u64)> {
         on_gpu(self.device.handle.raw_context())?;
         if !matches!(self.owner, Owner::Memory) {
@@ -166,11 +169,11 @@ impl DeviceMemory {
 }
 
 impl<T: DeviceCopy> Buffer<T> {
-    /// The memory as elements.
+    /// Views memory as elements.
     ///
     /// # Errors
-    /// [`Error::Length`] if it is not a whole number of elements; [`Error::Foreign`] if it is not aligned for them. The
-    /// memory is dropped then.
+    /// [`Error::Length`] if the length is not a whole number of elements; [`Error::Foreign`] if the memory is not
+    /// aligned for them. On error, the memory is dropped.
     pub fn from_memory(memory: DeviceMemory) -> Result<Buffer<T>> {
         let size = size_of::<T>().max(1) as u64;
         let whole = memory.bytes / size * size;
@@ -185,20 +188,20 @@ impl<T: DeviceCopy> Buffer<T> {
         Ok(Buffer { memory, length, element: PhantomData })
     }
 
-    /// The memory without its type.
+    /// The untyped memory.
     pub fn into_memory(self) -> DeviceMemory {
         self.memory
     }
 }
 
 impl Arg<'static> {
-    /// A device address from elsewhere, for a `*const` of what `T` stands for. Its type and its device are checked;
-    /// whether there is such memory, and for how long, is the caller's to know.
+    /// A device address from elsewhere, for a `*const` of the device type of `T`. Its type and its device are
+    /// checked; the caller must ensure that the memory exists for long enough.
     pub fn at<T: DeviceCopy>(device: &Device, address: u64) -> Self {
         Arg::Pointer(Pointer::to_memory(address, T::ELEMENT, false, device.inner.number))
     }
 
-    /// The same for a `*mut`, or for either.
+    /// Same for a `*mut` or a `*const`.
     pub fn at_mut<T: DeviceCopy>(device: &Device, address: u64) -> Self {
         Arg::Pointer(Pointer::to_memory(address, T::ELEMENT, true, device.inner.number))
     }

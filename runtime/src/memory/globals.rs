@@ -1,4 +1,4 @@
-//! `static` variables of a program, as device memory.
+//! A program's `static` variables, as device memory.
 
 use gridlet_artifact::manifest::Type;
 
@@ -8,12 +8,12 @@ use crate::error::{Error, Result};
 use crate::handles::{Program, c_string, foreign};
 
 impl Program {
-    /// The `static` variable of that name, as memory to read and write. It is the program's: dropping it frees
-    /// nothing. A kernel that still runs may write it: wait for the program's streams first.
+    /// The `static` variable with this name, as memory to read and write. The program owns it: dropping the value
+    /// frees nothing. A running kernel may write it: wait for the program's streams first.
     ///
     /// # Errors
-    /// [`Error::UnknownGlobal`]; [`Error::Artifact`] if the image's variable has another size than the
-    /// manifest says; [`Error::Cuda`], [`Error::Unusable`].
+    /// [`Error::UnknownGlobal`]; [`Error::Artifact`] if the variable's size in the image differs from the
+    /// manifest; [`Error::Cuda`], [`Error::Unusable`].
     pub fn global(&self, name: &str) -> Result<DeviceMemory> {
         let program = &self.inner;
         let statics = &program.artifact.manifest().statics;
@@ -32,10 +32,11 @@ impl Program {
         Ok(DeviceMemory::of_program(self, address, variable.size))
     }
 
-    /// The `static` variable of that name, as elements of a type: one, or those of an array. As [`Program::global`].
+    /// The `static` variable with this name, as elements of a type: one element, or the elements of an array. Same
+    /// as [`Program::global`] otherwise.
     ///
     /// # Errors
-    /// [`Error::GlobalType`] if it holds no such elements; as [`Program::global`].
+    /// [`Error::GlobalType`] if it holds other elements; the errors of [`Program::global`].
     pub fn global_as<T: DeviceCopy>(&self, name: &str) -> Result<Buffer<T>> {
         let memory = self.global(name)?;
         let statics = &self.inner.artifact.manifest().statics;

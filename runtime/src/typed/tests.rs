@@ -18,7 +18,7 @@ fn parameters_lie_at_their_offsets() {
 #[test]
 fn any_byte_is_a_bool() {
     let bytes = [0u8, 1, 2, 255];
-    // SAFETY: any byte is one.
+    // SAFETY: any byte is a valid value.
     let bools: [Bool; 4] = unsafe { std::mem::transmute(bytes) };
     assert_eq!(bools.map(bool::from), [false, true, true, true]);
     assert_eq!(bools[1], bools[3]);

@@ -1,5 +1,5 @@
-//! The language's vectors, with the device's layouts: those of 2 and 4 elements align to their size up to 16 bytes,
-//! those of 3 to their element (CUDA C++ Programming Guide, Built-in Vector Types).
+//! The language's vectors, in the device's layouts: vectors of 2 and 4 elements align to their size, up to 16
+//! bytes; vectors of 3 align to their element (CUDA C++ Programming Guide, Built-in Vector Types).
 
 use super::{Bool, bf16, f16};
 use crate::arguments::DeviceCopy;
@@ -14,19 +14,19 @@ macro_rules! vectors {
         #[allow(missing_docs, reason = "x, y, z and w")]
         pub struct $name { $(pub $field: $element),* }
 
-        // No padding, and aligned as on the device.
+        // No padding, and the same alignment as on the device.
         const _: () = assert!(size_of::<$name>() == $count * size_of::<$element>());
         const _: () = assert!(align_of::<$name>() == $alignment);
 
         impl $name {
-            /// Of those elements.
+            /// Makes a vector from its elements.
             #[must_use]
             pub const fn new($($field: $element),*) -> Self {
                 $name { $($field),* }
             }
         }
 
-        // SAFETY: elements of which every pattern of bits is a value, one after another without padding.
+        // SAFETY: consecutive elements without padding, and every bit pattern of an element is a value.
         unsafe impl DeviceCopy for $name {
             const ELEMENT: Element = Element::Array(&<$element>::ELEMENT, $count);
         }

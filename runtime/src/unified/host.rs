@@ -1,4 +1,4 @@
-//! Host memory that devices see.
+//! Host memory that devices can access.
 
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -10,15 +10,15 @@ use crate::arguments::{Arg, Pointer};
 use crate::error::Result;
 use crate::handles::{DEFAULT_TIMEOUT, Device, DeviceInner, HostVisible};
 
-/// How host memory is allocated.
+/// Options for allocating host memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostFlags {
-    /// `CU_MEMHOSTALLOC_WRITECOMBINED`: faster for the device to read, very slow for the host to read. The device sees
-    /// it at another address than the host.
+    /// `CU_MEMHOSTALLOC_WRITECOMBINED`: faster for the device to read, very slow for the host to read. Its device
+    /// address differs from its host address.
     pub write_combined: bool,
 }
 
-/// Elements in page-locked host memory (`cuMemHostAlloc`), which kernels of all devices reach.
+/// Elements in page-locked host memory (`cuMemHostAlloc`), which kernels of all devices can access.
 #[derive(Debug)]
 pub struct HostBuffer<T: DeviceCopy> {
     memory: Pinned<T>,
@@ -26,7 +26,7 @@ pub struct HostBuffer<T: DeviceCopy> {
 }
 
 impl<T: DeviceCopy> HostBuffer<T> {
-    /// Allocates `length` elements, with every byte 0.
+    /// Allocates `length` zeroed elements.
     ///
     /// # Errors
     /// [`Error::Cuda`](crate::Error::Cuda), [`Error::Unusable`](crate::Error::Unusable).
@@ -37,7 +37,7 @@ impl<T: DeviceCopy> HostBuffer<T> {
         let (host, address) = inner.call(|entered| {
             inner.handle.allocate_host(bytes.max(1), flags.write_combined, entered)
         })?;
-        // SAFETY: so many bytes were just allocated.
+        // SAFETY: this many bytes were just allocated.
         unsafe { host.write_bytes(0, bytes) };
         inner.handle.host_wrote(address, bytes);
         let host = host.cast();
@@ -45,43 +45,44 @@ impl<T: DeviceCopy> HostBuffer<T> {
         Ok(HostBuffer { memory, _visible })
     }
 
-    /// The elements. Waits for all launches on the device before.
+    /// The elements. Waits for all earlier launches on the device.
     ///
     /// # Errors
-    /// Those of [`Stream::synchronize`](crate::Stream::synchronize).
+    /// The errors of [`Stream::synchronize`](crate::Stream::synchronize).
     pub fn host(&mut self) -> Result<&mut [T]> {
         self.memory.slice()
     }
 
-    /// Writes an element while kernels run, as one access that they see at some time. Does nothing past the end.
+    /// Writes an element while kernels run, as a single access that they see eventually. Does nothing past the
+    /// end.
     pub(crate) fn set_from_host(&self, index: usize, value: T) {
         if index < self.memory.length {
-            // SAFETY: an element of the buffer, written as a whole; a kernel reads it as volatile.
+            // SAFETY: an element of the buffer, written whole; kernels read it as volatile.
             unsafe { self.memory.host.add(index).write_volatile(value) };
         }
     }
 
-    /// How many elements.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.memory.length
     }
 
-    /// Whether there are none.
+    /// Whether the buffer has no elements.
     pub fn is_empty(&self) -> bool {
         self.memory.length == 0
     }
 
-    /// The address by which kernels reach it.
+    /// The device address, for kernels.
     pub fn address(&self) -> u64 {
         self.memory.address
     }
 
-    /// The address by which the host reaches it.
+    /// The host address.
     pub fn host_address(&self) -> u64 {
         self.memory.host as u64
     }
 
-    /// Whether the driver says that it is write-combined (`cuMemHostGetFlags`); false on the CPU.
+    /// Whether the driver reports the memory as write-combined (`cuMemHostGetFlags`); false on the CPU.
     ///
     /// # Errors
     /// [`Error::Cuda`](crate::Error::Cuda), [`Error::Unusable`](crate::Error::Unusable).
@@ -98,21 +99,21 @@ impl<T: DeviceCopy> Drop for HostBuffer<T> {
     fn drop(&mut self) {
         let memory = &self.memory;
         if let Some(entered) = memory.device.enter_for_drop() {
-            // SAFETY: the address is `allocate_host`'s, and no kernel runs.
+            // SAFETY: the address comes from `allocate_host`, and no kernel runs.
             unsafe { memory.device.handle.free_host(memory.host.cast(), &entered) };
         }
     }
 }
 
-/// How host memory is registered.
+/// Options for registering host memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RegisterFlags {
     /// `CU_MEMHOSTREGISTER_READ_ONLY`: devices only read it.
     pub read_only: bool,
 }
 
-/// Memory of the host's own that is registered with a device (`cuMemHostRegister`), so that kernels reach it. It owns the
-/// memory, because a kernel may use it as long as it is registered.
+/// A host vector registered with a device (`cuMemHostRegister`), so that kernels can access it. It owns the
+/// memory, because kernels may use it while it is registered.
 #[derive(Debug)]
 pub struct RegisteredMemory<T: DeviceCopy> {
     memory: Pinned<T>,
@@ -120,11 +121,10 @@ pub struct RegisteredMemory<T: DeviceCopy> {
 }
 
 impl<T: DeviceCopy> RegisteredMemory<T> {
-    /// Registers the elements of a vector, at least one.
+    /// Registers the elements of a vector, which must not be empty.
     ///
     /// # Errors
-    /// [`Error::Cuda`](crate::Error::Cuda), also for a vector without elements;
-    /// [`Error::Unusable`](crate::Error::Unusable).
+    /// [`Error::Cuda`](crate::Error::Cuda), also for an empty vector; [`Error::Unusable`](crate::Error::Unusable).
     pub fn new(
         device: &Device,
         values: Vec<T>,
@@ -135,7 +135,7 @@ impl<T: DeviceCopy> RegisteredMemory<T> {
         let (host, length, capacity) = (values.as_mut_ptr(), values.len(), values.capacity());
         let bytes = length.saturating_mul(size_of::<T>());
         let registered = inner.enter().and_then(|entered| {
-            // SAFETY: the vector's memory stays where it is until it is given back.
+            // SAFETY: the vector's memory stays in place until it is unregistered.
             unsafe { inner.handle.register_host(host.cast(), bytes, flags.read_only, &entered) }
         });
         match registered {
@@ -150,49 +150,49 @@ impl<T: DeviceCopy> RegisteredMemory<T> {
         }
     }
 
-    /// The elements. Waits for all launches on the device before.
+    /// The elements. Waits for all earlier launches on the device.
     ///
     /// # Errors
-    /// Those of [`Stream::synchronize`](crate::Stream::synchronize).
+    /// The errors of [`Stream::synchronize`](crate::Stream::synchronize).
     pub fn host(&mut self) -> Result<&mut [T]> {
         self.memory.slice()
     }
 
-    /// How many elements.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.memory.length
     }
 
-    /// Whether there are none.
+    /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.memory.length == 0
     }
 
-    /// The address by which kernels reach it, which is not the host's.
+    /// The device address, for kernels; it differs from the host address.
     pub fn address(&self) -> u64 {
         self.memory.address
     }
 
-    /// The address by which the host reaches it.
+    /// The host address.
     pub fn host_address(&self) -> u64 {
         self.memory.host as u64
     }
 
-    /// The vector, no longer registered. Waits for all launches on the device before.
+    /// Unregisters the vector and returns it. Waits for all earlier launches on the device.
     ///
     /// # Errors
-    /// Those of [`Stream::synchronize`](crate::Stream::synchronize); the memory is dropped then.
+    /// The errors of [`Stream::synchronize`](crate::Stream::synchronize); on error, the memory is dropped.
     pub fn into_vec(self) -> Result<Vec<T>> {
         self.memory.settle()?;
         let this = ManuallyDrop::new(self);
-        // SAFETY: `this` is never used or dropped again, so the field is moved out once.
+        // SAFETY: `this` is never used or dropped again, so the field is moved out only once.
         let memory = unsafe { std::ptr::read(&this.memory) };
         let entered = memory.device.enter()?;
         // SAFETY: registered in `new`; nothing runs.
         unsafe {
             memory.device.handle.unregister_host(memory.host.cast(), memory.bytes(), &entered)
         };
-        // SAFETY: pointer, length and capacity are those of the vector taken apart in `new`.
+        // SAFETY: pointer, length and capacity come from the vector taken apart in `new`.
         Ok(unsafe { Vec::from_raw_parts(memory.host, memory.length, this.capacity) })
     }
 }
@@ -200,9 +200,9 @@ impl<T: DeviceCopy> RegisteredMemory<T> {
 impl<T: DeviceCopy> Drop for RegisteredMemory<T> {
     fn drop(&mut self) {
         let memory = &self.memory;
-        // Leaked if something may still use it.
+        // Leaked if a kernel may still use it.
         if let Some(entered) = memory.device.enter_for_drop() {
-            // SAFETY: registered in `new`; nothing runs; pointer, length and capacity are the vector's.
+            // SAFETY: registered in `new`; nothing runs; pointer, length and capacity come from the vector.
             unsafe {
                 memory.device.handle.unregister_host(memory.host.cast(), memory.bytes(), &entered);
                 drop(Vec::from_raw_parts(memory.host, memory.length, self.capacity));
@@ -211,7 +211,7 @@ impl<T: DeviceCopy> Drop for RegisteredMemory<T> {
     }
 }
 
-/// Host memory with the address that a device has for it.
+/// Host memory with its device address.
 #[derive(Debug)]
 struct Pinned<T> {
     device: Arc<DeviceInner>,
@@ -221,9 +221,9 @@ struct Pinned<T> {
     element: PhantomData<T>,
 }
 
-// SAFETY: it owns the memory, and elements may go to other threads.
+// SAFETY: it owns the memory, and the elements are `Send`.
 unsafe impl<T: DeviceCopy> Send for Pinned<T> {}
-// SAFETY: shared, it gives only addresses.
+// SAFETY: a shared reference exposes only addresses.
 unsafe impl<T: DeviceCopy> Sync for Pinned<T> {}
 
 impl<T: DeviceCopy> Pinned<T> {
@@ -240,8 +240,8 @@ impl<T: DeviceCopy> Pinned<T> {
     fn slice(&mut self) -> Result<&mut [T]> {
         self.settle()?;
         self.device.handle.host_wrote(self.address, self.bytes());
-        // SAFETY: so many initialised elements, aligned for any type; nothing that was launched uses them any more,
-        // and `self` is borrowed.
+        // SAFETY: that many initialized elements, aligned for any type; no launched work uses them any more, and
+        // `self` is borrowed.
         Ok(unsafe { slice::from_raw_parts_mut(self.host, self.length) })
     }
 

@@ -12,9 +12,9 @@ use crate::handles::Stream;
 use crate::handles::{Device, HostVisible};
 use crate::memory::Buffer;
 
-/// Elements in managed memory (`cuMemAllocManaged`): a [`Buffer`] that the host reaches without copies.
+/// Elements in managed memory (`cuMemAllocManaged`): a [`Buffer`] that the host can access without copies.
 ///
-/// It gives no `&mut Buffer`: for that a buffer could be exchanged whose memory the host does not reach.
+/// It never exposes a `&mut Buffer`, through which a buffer that the host cannot access could be swapped in.
 /// ```compile_fail,E0596
 /// use gridlet_runtime::{Buffer, unified::ManagedBuffer};
 /// fn exchange(managed: &mut ManagedBuffer<u32>, plain: &mut Buffer<u32>) {
@@ -28,59 +28,59 @@ pub struct ManagedBuffer<T: DeviceCopy> {
 }
 
 impl<T: DeviceCopy> ManagedBuffer<T> {
-    /// Allocates `length` elements; what they are is not defined.
+    /// Allocates `length` uninitialized elements.
     ///
     /// # Errors
-    /// [`Error::Cuda`] if there is not so much memory or the device has no managed memory; [`Error::Unusable`].
+    /// [`Error::Cuda`] if the device has too little memory or no managed memory; [`Error::Unusable`].
     pub fn alloc(device: &Device, length: usize) -> Result<ManagedBuffer<T>> {
         let _visible = HostVisible::new(&device.inner);
         Ok(ManagedBuffer { buffer: Buffer::alloc_managed(device, length)?, _visible })
     }
 
-    /// Allocates, and writes the values from the host.
+    /// Allocates a buffer and writes the values from the host.
     ///
     /// # Errors
-    /// As [`ManagedBuffer::alloc`].
+    /// The errors of [`ManagedBuffer::alloc`].
     pub fn from_slice(device: &Device, values: &[T]) -> Result<ManagedBuffer<T>> {
         let mut managed = ManagedBuffer::alloc(device, values.len())?;
         managed.host()?.copy_from_slice(values);
         Ok(managed)
     }
 
-    /// The elements, for the host to read and write where they are. Waits for all launches on the device before,
-    /// and borrows the buffer, so that none that uses it is made meanwhile.
+    /// The elements, which the host reads and writes in place. Waits for all earlier launches on the device; the
+    /// exclusive borrow prevents new launches that use the buffer.
     ///
     /// # Errors
-    /// Those of [`Stream::synchronize`].
+    /// The errors of [`Stream::synchronize`].
     pub fn host(&mut self) -> Result<&mut [T]> {
         self.buffer.host_slice()
     }
 
-    /// As [`Buffer::copy_from_host`].
+    /// See [`Buffer::copy_from_host`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Buffer::copy_from_host`].
     pub fn copy_from_host(&mut self, from: &[T]) -> Result<()> {
         self.buffer.copy_from_host(from)
     }
 
-    /// As [`Buffer::copy_from`].
+    /// See [`Buffer::copy_from`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Buffer::copy_from`].
     pub fn copy_from(&mut self, from: &Buffer<T>) -> Result<()> {
         self.buffer.copy_from(from)
     }
 
-    /// As [`Buffer::fill`].
+    /// See [`Buffer::fill`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Buffer::fill`].
     pub fn fill(&mut self, value: T) -> Result<()> {
         self.buffer.fill(value)
     }
 
-    /// All of it, for advice and prefetching.
+    /// The whole buffer, for advice and prefetching.
     pub fn whole(&self) -> ManagedRange<'_> {
         let (address, bytes) = (self.buffer.address(), self.buffer.memory().len());
         ManagedRange {
@@ -91,10 +91,10 @@ impl<T: DeviceCopy> ManagedBuffer<T> {
         }
     }
 
-    /// Some of its elements. The driver widens a range to whole pages of the host.
+    /// A range of elements. The driver extends it to whole host pages.
     ///
     /// # Errors
-    /// [`Error::Length`] if the buffer is shorter, or the range ends before it starts.
+    /// [`Error::Length`] if the range extends past the buffer or ends before it starts.
     pub fn range(&self, elements: Range<usize>) -> Result<ManagedRange<'_>> {
         let size = size_of::<T>() as u64;
         let whole = self.whole();
@@ -130,25 +130,25 @@ impl<'a, T: DeviceCopy> From<&'a mut ManagedBuffer<T>> for Arg<'a> {
     }
 }
 
-/// How managed memory will be used (`CUmem_advise`).
+/// Advice on how managed memory will be used (`CUmem_advise`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
-    /// Mostly read: each processor that reads gets a copy.
+    /// Mostly read: each processor that reads it gets a copy.
     ReadMostly,
     /// Undoes [`Advice::ReadMostly`].
     UnsetReadMostly,
-    /// Where it should be. Not where it is: see [`ManagedRange::prefetch`].
+    /// The preferred location. This does not move the memory: see [`ManagedRange::prefetch`].
     PreferredLocation(Location),
     /// Undoes [`Advice::PreferredLocation`].
     UnsetPreferredLocation,
-    /// Stays mapped for that processor, which so meets no page faults.
+    /// Keeps the memory mapped for the processor, which then has no page faults on it.
     AccessedBy(Processor),
     /// Undoes [`Advice::AccessedBy`].
     UnsetAccessedBy(Processor),
 }
 
 impl Advice {
-    /// `CUmem_advise`, and the location; the host's where it is ignored.
+    /// `CUmem_advise` and the location; the host where the location is ignored.
     pub(super) fn raw(self) -> (u32, Location) {
         match self {
             Advice::ReadMostly => (1, Location::Host),
@@ -161,7 +161,7 @@ impl Advice {
     }
 }
 
-/// Part of a managed buffer.
+/// A range of a managed buffer.
 #[derive(Clone, Debug)]
 pub struct ManagedRange<'a> {
     pub(super) device: Device,
@@ -171,7 +171,8 @@ pub struct ManagedRange<'a> {
 }
 
 impl ManagedRange<'_> {
-    /// Tells the driver how it will be used (`cuMemAdvise_v2`, before CUDA 12.2 `cuMemAdvise`). Changes no results.
+    /// Advises the driver on how the range will be used (`cuMemAdvise_v2`, before CUDA 12.2 `cuMemAdvise`). Does
+    /// not change results.
     ///
     /// # Errors
     /// [`Error::MissingCall`] for NUMA nodes before CUDA 12.2; [`Error::Cuda`], for example for a GPU without
@@ -187,11 +188,11 @@ impl ManagedRange<'_> {
         unsafe { device.handle.advise(self.address, self.bytes, advice, location, &entered) }
     }
 
-    /// Moves it to where it will be used next, in the order of the stream (`cuMemPrefetchAsync_v2`, before CUDA 12.2
-    /// `cuMemPrefetchAsync`). Does not wait. Changes no results.
+    /// Migrates the range to the location of its next use, in stream order (`cuMemPrefetchAsync_v2`, before CUDA
+    /// 12.2 `cuMemPrefetchAsync`). Does not wait. Does not change results.
     ///
     /// # Errors
-    /// [`Error::OtherDevice`]; as [`ManagedRange::advise`].
+    /// [`Error::OtherDevice`]; the errors of [`ManagedRange::advise`].
     pub fn prefetch(&self, location: Location, stream: &Stream) -> Result<()> {
         let device = &self.device.inner;
         let theirs = &stream.inner.device;
@@ -208,7 +209,8 @@ impl ManagedRange<'_> {
         stream.prefetch(self.address, self.bytes, location)
     }
 
-    /// All attributes, in one call (`cuMemRangeGetAttributes`). At most `processors` of those that access it.
+    /// All attributes in one call (`cuMemRangeGetAttributes`), with at most `processors` of the processors that
+    /// access the range.
     ///
     /// # Errors
     /// [`Error::NotOnCpu`], [`Error::Cuda`], [`Error::Unusable`].

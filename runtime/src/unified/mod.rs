@@ -1,8 +1,8 @@
-//! Unified addressing (driver API, Unified Addressing): managed memory with advice and prefetching, what the driver
-//! knows of a pointer, host memory that devices see, and peers.
+//! Unified addressing (driver API, Unified Addressing): managed memory with advice and prefetching, pointer
+//! attributes, host memory that devices can access, and peers.
 //!
-//! On the CPU device host and device memory are the same: managed and host buffers work, advice and prefetching do
-//! nothing, and what only a driver can tell is [`Error::NotOnCpu`](crate::Error::NotOnCpu).
+//! On the CPU device, host and device memory are the same: managed and host buffers work, advice and prefetching
+//! do nothing, and queries that only a driver can answer return [`Error::NotOnCpu`](crate::Error::NotOnCpu).
 
 mod host;
 mod managed;

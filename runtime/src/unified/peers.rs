@@ -4,14 +4,14 @@ use crate::error::Result;
 use crate::handles::Device;
 use crate::memory::DeviceMemory;
 
-/// What two GPUs can do with each other's memory (`CUdevice_P2PAttribute`).
+/// Access of one GPU to another GPU's memory (`CUdevice_P2PAttribute`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerAttributes {
-    /// How fast the link is, relative to others; lower is faster.
+    /// The relative performance of the link; lower is faster.
     pub performance_rank: u32,
-    /// Kernels of the one can access the other's memory.
+    /// Kernels of the one GPU can access the other's memory.
     pub access: bool,
-    /// Atomics on it are native.
+    /// Atomics on that memory are native.
     pub native_atomics: bool,
     /// CUDA arrays can be accessed.
     pub array_access: bool,
@@ -27,10 +27,10 @@ impl Device {
         self.inner.handle.can_access(&peer.inner.handle)
     }
 
-    /// What the two can do (`cuDeviceGetP2PAttribute`).
+    /// The properties of the link between the two GPUs (`cuDeviceGetP2PAttribute`).
     ///
     /// # Errors
-    /// As [`Device::can_access_peer`].
+    /// The errors of [`Device::can_access_peer`].
     pub fn peer_attributes(&self, peer: &Device) -> Result<PeerAttributes> {
         let get = |attribute| self.inner.handle.peer_attribute(&peer.inner.handle, attribute);
         Ok(PeerAttributes {
@@ -42,20 +42,21 @@ impl Device {
     }
 
     /// Gives kernels of this device access to all memory of the peer, at the same addresses
-    /// (`cuCtxEnablePeerAccess`): pass them with [`Arg::address`](crate::Arg::address). The other direction is a call
-    /// of its own. Access that was enabled before is no error.
+    /// (`cuCtxEnablePeerAccess`): pass them with [`Arg::address`](crate::Arg::address). The other direction needs
+    /// its own call. Enabling access twice is not an error.
     ///
     /// # Errors
-    /// As [`Device::can_access_peer`]; [`Error::Unusable`](crate::Error::Unusable).
+    /// The errors of [`Device::can_access_peer`]; [`Error::Unusable`](crate::Error::Unusable).
     pub fn enable_peer_access(&self, peer: &Device) -> Result<()> {
         let _theirs = peer.inner.inside()?;
         self.inner.call(|entered| self.inner.handle.enable_peer(&peer.inner.handle, entered))
     }
 
-    /// Takes it back, once all launches on this device have ended. Access that was not enabled is no error.
+    /// Revokes the access, once all launches on this device have ended. Disabling access that was not enabled is
+    /// not an error.
     ///
     /// # Errors
-    /// As [`Device::enable_peer_access`]; those of [`Stream::synchronize`](crate::Stream::synchronize).
+    /// The errors of [`Device::enable_peer_access`] and [`Stream::synchronize`](crate::Stream::synchronize).
     pub fn disable_peer_access(&self, peer: &Device) -> Result<()> {
         let _theirs = peer.inner.inside()?;
         let entered = self.inner.enter()?;
@@ -65,12 +66,13 @@ impl Device {
 }
 
 impl DeviceMemory {
-    /// Copies all of another memory of the same length, which may be another GPU's: the driver infers from the addresses
-    /// where each is (`cuMemcpyAsync`). Waits for the launches before on both devices, and for the copy.
+    /// Copies all of another memory of the same length, which may be on another GPU: the driver infers the
+    /// locations from the addresses (`cuMemcpyAsync`). Waits for earlier launches on both devices, and for the
+    /// copy.
     ///
     /// # Errors
-    /// [`Error::Length`](crate::Error::Length), [`Error::OtherDevice`](crate::Error::OtherDevice) between the CPU device
-    /// and a GPU; those of [`Stream::synchronize`](crate::Stream::synchronize).
+    /// [`Error::Length`](crate::Error::Length), [`Error::OtherDevice`](crate::Error::OtherDevice) between the CPU
+    /// device and a GPU; the errors of [`Stream::synchronize`](crate::Stream::synchronize).
     pub fn copy_from(&mut self, from: &DeviceMemory) -> Result<()> {
         self.copy_from_memory(from)
     }

@@ -1,4 +1,4 @@
-//! What the driver knows of a pointer (`cuPointerGetAttribute`).
+//! Pointer attributes (`cuPointerGetAttribute`).
 
 use std::ffi::c_void;
 
@@ -34,20 +34,20 @@ mod attribute {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MemoryType {
-    /// The host's.
+    /// Host memory.
     Host,
-    /// A device's.
+    /// Device memory.
     Device,
-    /// An array's.
+    /// Array memory.
     Array,
-    /// Either.
+    /// Unified host and device memory.
     Unified,
-    /// A number that this crate does not know.
+    /// A value that this crate does not know.
     Other(u32),
 }
 
 impl MemoryType {
-    /// `None` for 0, what a batch gives for pointers that are none of CUDA's.
+    /// `None` for 0, which a batch query returns for pointers unknown to CUDA.
     fn from_raw(kind: u32) -> Option<MemoryType> {
         match kind {
             0 => None,
@@ -70,7 +70,7 @@ pub struct P2pTokens {
     pub va_space: u32,
 }
 
-/// How an allocation may be shared with other processes (`CUmemAllocationHandleType`).
+/// The ways to share an allocation with other processes (`CUmemAllocationHandleType`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HandleTypes {
     /// A file descriptor.
@@ -95,17 +95,17 @@ impl HandleTypes {
     }
 }
 
-/// What the device of the current context may do with memory (`CU_POINTER_ATTRIBUTE_ACCESS_FLAGS`).
+/// The access that the current context's device has to memory (`CU_POINTER_ATTRIBUTE_ACCESS_FLAGS`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Access {
-    /// Nothing: the memory has to be copied.
+    /// None: the memory must be copied.
     None,
-    /// Read it.
+    /// Read access.
     Read,
-    /// Read and write it.
+    /// Read and write access.
     ReadWrite,
-    /// A number that this crate does not know.
+    /// A value that this crate does not know.
     Other(u32),
 }
 
@@ -122,20 +122,20 @@ impl Access {
 
 /// `CUDA_ERROR_INVALID_VALUE`
 const INVALID_VALUE: i32 = 1;
-/// The version that brought [`PointerQuery::is_hardware_decompress_capable`].
+/// The version that introduced [`PointerQuery::is_hardware_decompress_capable`].
 const DECOMPRESSION: CudaVersion = CudaVersion::new(12, 8);
 
-/// What the driver tells of a pointer in one call.
+/// The attributes of a pointer that the driver returns in one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PointerInfo {
-    /// [`PointerQuery::context`]; 0 if it is of none.
+    /// [`PointerQuery::context`]; 0 if none.
     pub context: u64,
     /// [`PointerQuery::memory_type`]
     pub memory_type: MemoryType,
-    /// [`PointerQuery::device_address`]; 0 if the device has none.
+    /// [`PointerQuery::device_address`]; 0 if none.
     pub device_address: u64,
-    /// [`PointerQuery::host_address`]; 0 if the host has none.
+    /// [`PointerQuery::host_address`]; 0 if none.
     pub host_address: u64,
     /// [`PointerQuery::sync_memops`]
     pub sync_memops: bool,
@@ -155,23 +155,24 @@ pub struct PointerInfo {
     pub is_legacy_ipc_capable: bool,
     /// [`PointerQuery::allowed_handle_types`]
     pub allowed_handle_types: HandleTypes,
-    /// [`PointerQuery::memory_pool`]; 0 if from none.
+    /// [`PointerQuery::memory_pool`]; 0 if none.
     pub memory_pool: u64,
-    /// [`PointerQuery::is_hardware_decompress_capable`]; `None` before CUDA 12.8, or where the driver does not tell.
+    /// [`PointerQuery::is_hardware_decompress_capable`]; `None` before CUDA 12.8, or if the driver does not report
+    /// it.
     pub is_hardware_decompress_capable: Option<bool>,
 }
 
 impl Device {
-    /// Asks the driver about an address, which may be any.
+    /// Queries the driver about an address; any address is allowed.
     pub fn pointer(&self, address: u64) -> PointerQuery<'_> {
         PointerQuery { device: &self.inner, address }
     }
 }
 
-/// Questions about one address. Each is one call of `cuPointerGetAttribute` but [`PointerQuery::info`].
+/// Queries about one address. Each is one call of `cuPointerGetAttribute`, except [`PointerQuery::info`].
 ///
-/// All give [`Error::Cuda`](crate::Error::Cuda) if the driver knows no such memory (`CUDA_ERROR_INVALID_VALUE`) or the
-/// attribute does not apply, [`Error::NotOnCpu`](crate::Error::NotOnCpu) and
+/// All return [`Error::Cuda`](crate::Error::Cuda) if the driver does not know the memory
+/// (`CUDA_ERROR_INVALID_VALUE`) or the attribute does not apply, [`Error::NotOnCpu`](crate::Error::NotOnCpu) and
 /// [`Error::Unusable`](crate::Error::Unusable).
 #[derive(Clone, Copy, Debug)]
 pub struct PointerQuery<'a> {
@@ -181,63 +182,64 @@ pub struct PointerQuery<'a> {
 
 impl PointerQuery<'_> {
     /// # Safety
-    /// `T` is the attribute's type, and any bits are a value of it.
+    /// `T` must be the attribute's type, and every bit pattern a value of it.
     unsafe fn get<T: Copy + Default>(&self, attribute: u32) -> Result<T> {
         let entered = self.device.enter()?;
         let empty = T::default();
-        // SAFETY: passed on to the caller; the driver takes any address.
+        // SAFETY: passed on to the caller; the driver accepts any address.
         unsafe { self.device.handle.pointer_attribute(self.address, attribute, empty, &entered) }
     }
 
     fn u32(&self, attribute: u32) -> Result<u32> {
-        // SAFETY: the attributes that are asked so are 32-bit integers.
+        // SAFETY: the attributes queried this way are 32-bit integers.
         unsafe { self.get(attribute) }
     }
 
     fn u64(&self, attribute: u32) -> Result<u64> {
-        // SAFETY: the attributes that are asked so are 64-bit integers, sizes or addresses.
+        // SAFETY: the attributes queried this way are 64-bit integers, sizes or addresses.
         unsafe { self.get(attribute) }
     }
 
-    /// A `bool`, which drivers write as one byte or as an integer: zeroed before, any byte of it says yes.
+    /// A `bool`, which drivers write as one byte or as an integer: the value is zeroed first, so any nonzero byte
+    /// means true.
     fn bool(&self, attribute: u32) -> Result<bool> {
         Ok(self.u32(attribute)? != 0)
     }
 
-    /// The context that the memory was allocated or registered in, as a `CUcontext`'s address; 0 for memory that
-    /// belongs to none.
+    /// The context in which the memory was allocated or registered, as the address of a `CUcontext`; 0 for memory
+    /// without a context.
     pub fn context(&self) -> Result<u64> {
         self.u64(attribute::CONTEXT)
     }
 
-    /// Which memory is behind it.
+    /// The kind of memory at the address.
     pub fn memory_type(&self) -> Result<MemoryType> {
         let kind = self.u32(attribute::MEMORY_TYPE)?;
         Ok(MemoryType::from_raw(kind).unwrap_or(MemoryType::Other(0)))
     }
 
-    /// The address by which kernels reach it.
+    /// The device address, for kernels.
     pub fn device_address(&self) -> Result<u64> {
         self.u64(attribute::DEVICE_POINTER)
     }
 
-    /// The address by which the host reaches it.
+    /// The host address.
     pub fn host_address(&self) -> Result<u64> {
         self.u64(attribute::HOST_POINTER)
     }
 
-    /// Tokens for RDMA. Asking sets [`PointerQuery::sync_memops`].
+    /// Tokens for RDMA. Reading them sets [`PointerQuery::sync_memops`].
     pub fn p2p_tokens(&self) -> Result<P2pTokens> {
         // SAFETY: `P2pTokens` is the attribute's struct.
         unsafe { self.get(attribute::P2P_TOKENS) }
     }
 
-    /// Whether synchronous copies of it always wait.
+    /// Whether synchronous copies of the memory always wait.
     pub fn sync_memops(&self) -> Result<bool> {
         self.bool(attribute::SYNC_MEMOPS)
     }
 
-    /// Sets that: the one attribute that can be set (`cuPointerSetAttribute`).
+    /// Sets [`PointerQuery::sync_memops`], the only attribute that can be set (`cuPointerSetAttribute`).
     pub fn set_sync_memops(&self, on: bool) -> Result<()> {
         let entered = self.device.enter()?;
         let value = u32::from(on);
@@ -245,83 +247,83 @@ impl PointerQuery<'_> {
         self.device.handle.set_pointer_attribute(self.address, attribute, value, &entered)
     }
 
-    /// A number that no other allocation of the process ever has.
+    /// A number unique to the allocation within the process.
     pub fn buffer_id(&self) -> Result<u64> {
         self.u64(attribute::BUFFER_ID)
     }
 
-    /// Whether it is managed memory.
+    /// Whether the memory is managed.
     pub fn is_managed(&self) -> Result<bool> {
         self.bool(attribute::IS_MANAGED)
     }
 
-    /// The device that it was allocated or registered for; `None` for the host.
+    /// The device that the memory was allocated or registered for; `None` for the host.
     pub fn device_ordinal(&self) -> Result<Option<u32>> {
         Ok(u32::try_from(self.u32(attribute::DEVICE_ORDINAL)?.cast_signed()).ok())
     }
 
-    /// Whether `cudaIpcGetMemHandle` takes it.
+    /// Whether `cudaIpcGetMemHandle` accepts the memory.
     pub fn is_legacy_ipc_capable(&self) -> Result<bool> {
         self.bool(attribute::IS_LEGACY_CUDA_IPC_CAPABLE)
     }
 
-    /// Where its allocation starts.
+    /// The start of the allocation.
     pub fn range_start(&self) -> Result<u64> {
         self.u64(attribute::RANGE_START_ADDR)
     }
 
-    /// Bytes of its allocation.
+    /// The size of the allocation in bytes.
     pub fn range_size(&self) -> Result<u64> {
         self.u64(attribute::RANGE_SIZE)
     }
 
-    /// Whether memory is mapped there.
+    /// Whether memory is mapped at the address.
     pub fn is_mapped(&self) -> Result<bool> {
         self.bool(attribute::MAPPED)
     }
 
-    /// How the allocation may be shared with other processes.
+    /// The ways to share the allocation with other processes.
     pub fn allowed_handle_types(&self) -> Result<HandleTypes> {
         Ok(HandleTypes::from_raw(self.u64(attribute::ALLOWED_HANDLE_TYPES)?))
     }
 
-    /// Whether GPUDirect RDMA works on it.
+    /// Whether GPUDirect RDMA works on the memory.
     pub fn is_gpu_direct_rdma_capable(&self) -> Result<bool> {
         self.bool(attribute::IS_GPU_DIRECT_RDMA_CAPABLE)
     }
 
-    /// How the device may access it (`CU_POINTER_ATTRIBUTE_ACCESS_FLAGS`).
+    /// The device's access to the memory (`CU_POINTER_ATTRIBUTE_ACCESS_FLAGS`).
     pub fn access(&self) -> Result<Access> {
         Ok(Access::from_raw(self.u32(attribute::ACCESS_FLAGS)?))
     }
 
-    /// The memory pool that it came from, as a `CUmemoryPool`'s address; 0 if from none.
+    /// The memory pool that the memory came from, as the address of a `CUmemoryPool`; 0 if none.
     pub fn memory_pool(&self) -> Result<u64> {
         self.u64(attribute::MEMPOOL_HANDLE)
     }
 
-    /// Bytes of the mapping that it is part of.
+    /// The size in bytes of the mapping around the address.
     pub fn mapping_size(&self) -> Result<u64> {
         self.u64(attribute::MAPPING_SIZE)
     }
 
-    /// Where that mapping starts.
+    /// The start of that mapping.
     pub fn mapping_base(&self) -> Result<u64> {
         self.u64(attribute::MAPPING_BASE_ADDR)
     }
 
-    /// The number of the memory block that backs it.
+    /// The number of the memory block that backs the address.
     pub fn memory_block_id(&self) -> Result<u64> {
         self.u64(attribute::MEMORY_BLOCK_ID)
     }
 
-    /// Whether hardware can decompress it. Since CUDA 12.8.
+    /// Whether hardware can decompress the memory. Since CUDA 12.8.
     pub fn is_hardware_decompress_capable(&self) -> Result<bool> {
         self.bool(attribute::IS_HW_DECOMPRESS_CAPABLE)
     }
 
-    /// All that the driver tells of in one call (`cuPointerGetAttributes`, "The supported attributes are"); `None` if it does
-    /// not know the pointer, for which the batch gives no error but empty values.
+    /// All attributes that the driver returns in one call (`cuPointerGetAttributes`, "The supported attributes
+    /// are"); `None` for an unknown pointer, for which the batch call returns empty values instead of an error.
     pub fn info(&self) -> Result<Option<PointerInfo>> {
         let (mut memory_type, mut managed, mut mapped, mut sync, mut ipc, mut decompress) =
             (0u32, 0u32, 0u32, 0u32, 0u32, 0u32);
@@ -343,11 +345,11 @@ impl PointerQuery<'_> {
             (attribute::IS_LEGACY_CUDA_IPC_CAPABLE, (&raw mut ipc).cast()),
             (attribute::ALLOWED_HANDLE_TYPES, (&raw mut handle_types).cast()),
             (attribute::MEMPOOL_HANDLE, (&raw mut memory_pool).cast()),
-            // Last: older drivers refuse the whole batch for it.
+            // Last: older drivers refuse the whole batch because of it.
             (attribute::IS_HW_DECOMPRESS_CAPABLE, (&raw mut decompress).cast()),
         ];
         let mut ask = |count: usize| {
-            // SAFETY: each pointer is to a live integer of its attribute's size; the driver takes any address.
+            // SAFETY: each pointer is to a live integer of its attribute's size; the driver accepts any address.
             self.device.call(|entered| unsafe {
                 self.device.handle.pointer_attributes(self.address, &mut wanted[..count], entered)
             })

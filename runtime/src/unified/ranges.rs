@@ -1,4 +1,4 @@
-//! What the driver knows of a range of managed memory (`cuMemRangeGetAttribute`).
+//! Attributes of a range of managed memory (`cuMemRangeGetAttribute`).
 
 use super::managed::ManagedRange;
 use super::{Location, Processor};
@@ -82,10 +82,10 @@ fn processors_of(devices: &[i32]) -> Vec<Processor> {
     processors
 }
 
-/// One attribute a call.
+/// Queries for single attributes.
 ///
 /// # Errors
-/// Each gives [`Error::NotOnCpu`](crate::Error::NotOnCpu), [`Error::Cuda`](crate::Error::Cuda) or
+/// Each returns [`Error::NotOnCpu`](crate::Error::NotOnCpu), [`Error::Cuda`](crate::Error::Cuda) or
 /// [`Error::Unusable`](crate::Error::Unusable).
 impl ManagedRange<'_> {
     /// Whether all pages are [`Advice::ReadMostly`](super::Advice::ReadMostly).
@@ -93,18 +93,18 @@ impl ManagedRange<'_> {
         Ok(self.one(READ_MOSTLY)? != 0)
     }
 
-    /// The preferred location of all pages, if it is one GPU or the host.
+    /// The preferred location of all pages, if it is a single GPU or the host.
     pub fn preferred_processor(&self) -> Result<Option<Processor>> {
         Ok(Processor::from_raw(self.one(PREFERRED_LOCATION)?))
     }
 
-    /// The preferred location of all pages, NUMA nodes told apart.
+    /// The preferred location of all pages, distinguishing NUMA nodes.
     pub fn preferred_location(&self) -> Result<Option<Location>> {
         let kind = self.one(PREFERRED_LOCATION_TYPE)?;
         Ok(Location::from_raw(kind, self.one(PREFERRED_LOCATION_ID)?))
     }
 
-    /// The processors that [`Advice::AccessedBy`](super::Advice::AccessedBy) names for all pages, at most so many.
+    /// The processors that [`Advice::AccessedBy`](super::Advice::AccessedBy) names for all pages, at most `most`.
     pub fn accessed_by(&self, most: usize) -> Result<Vec<Processor>> {
         let mut devices = vec![NO_DEVICE; most.max(1)];
         self.read(ACCESSED_BY, &mut devices)?;
@@ -112,12 +112,13 @@ impl ManagedRange<'_> {
         Ok(processors_of(&devices))
     }
 
-    /// Where all pages were last prefetched to, if it was one GPU or the host. Says nothing of whether they came.
+    /// The last prefetch destination of all pages, if it was a single GPU or the host. The pages may not have
+    /// arrived there.
     pub fn last_prefetch_processor(&self) -> Result<Option<Processor>> {
         Ok(Processor::from_raw(self.one(LAST_PREFETCH_LOCATION)?))
     }
 
-    /// The same, NUMA nodes told apart.
+    /// The last prefetch destination of all pages, distinguishing NUMA nodes.
     pub fn last_prefetch_location(&self) -> Result<Option<Location>> {
         let kind = self.one(LAST_PREFETCH_LOCATION_TYPE)?;
         Ok(Location::from_raw(kind, self.one(LAST_PREFETCH_LOCATION_ID)?))

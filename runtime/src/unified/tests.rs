@@ -1,4 +1,4 @@
-//! Unified addressing without a driver: numbers, and the CPU device.
+//! Unified addressing without a driver: conversions of numbers, and the CPU device.
 
 use gridlet_cpu::CpuConfig;
 
@@ -31,7 +31,7 @@ fn managed_memory_is_the_hosts_on_the_cpu() {
     assert_eq!(managed.range(0..4).map(drop), Err(Error::Length { expected: 12, given: 16 }));
     assert!(matches!(device.pointer(managed.address()).info(), Err(Error::NotOnCpu { .. })));
 
-    // Another device's stream cannot move it.
+    // A stream of another device cannot migrate it.
     let other = cpu().stream().expect("a stream");
     let whole = managed.whole();
     assert!(matches!(whole.prefetch(Location::Host, &other), Err(Error::OtherDevice { .. })));

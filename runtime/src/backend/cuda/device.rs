@@ -1,4 +1,4 @@
-//! GPUs: the primary context, its memory, and polling.
+//! GPUs: the primary context, its memory, and polling for completion.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,13 +15,13 @@ use crate::error::{Error, Result};
 use crate::info::DeviceInfo;
 use crate::limits::Limit;
 
-/// Polls without sleeping for so long, because most waits are short.
+/// How long to poll without sleeping; most waits are short.
 const SPIN: Duration = Duration::from_micros(100);
-/// The first sleep between polls; each is twice the last, up to [`LONGEST_SLEEP`].
+/// The first sleep between polls; each is twice the previous one, up to [`LONGEST_SLEEP`].
 const FIRST_SLEEP: Duration = Duration::from_micros(50);
 const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 
-/// The GPUs there are; none if the driver finds no GPU.
+/// Lists the GPUs; empty if the driver finds none.
 pub(crate) fn list() -> Result<Vec<DeviceInfo>> {
     let driver = match Driver::get() {
         Err(Error::NoDevice { .. }) => return Ok(Vec::new()),
@@ -32,7 +32,7 @@ pub(crate) fn list() -> Result<Vec<DeviceInfo>> {
         .collect()
 }
 
-/// Checks that there is a GPU of that number.
+/// Checks that a GPU with this ordinal exists.
 pub(crate) fn check_ordinal(ordinal: u32) -> Result<()> {
     let driver = Driver::get().map_err(|error| match error {
         Error::NoDevice { found, .. } => Error::NoDevice { ordinal, found },
@@ -50,16 +50,16 @@ pub(crate) fn check_ordinal(ordinal: u32) -> Result<()> {
 pub(crate) struct CudaDevice {
     pub(super) handle: CUdevice,
     context: CUcontext,
-    /// For copies and fills. Not the NULL stream: streams of green contexts run independently of it, and
-    /// so would a launch after a fill.
+    /// For copies and fills. Not the NULL stream: streams of green contexts run independently of it, so a launch
+    /// could overtake a fill.
     service: CUstream,
     pub(super) idle: IdlePartitions,
-    /// What was made in the context is gone: it was reset.
+    /// The context was reset, and everything created in it is gone.
     is_lost: AtomicBool,
 }
 
-// SAFETY: the raw handles are names of driver objects; the driver's calls are thread-safe, and `Current` makes
-// the context current on the thread that calls.
+// SAFETY: the raw handles are names of driver objects; the driver's calls are thread-safe, and `Current` makes the
+// context current on the calling thread.
 unsafe impl Send for CudaDevice {}
 // SAFETY: as above.
 unsafe impl Sync for CudaDevice {}
@@ -71,7 +71,7 @@ pub(crate) struct Entered<'a> {
     _one_thread: Option<Hold<'a>>,
 }
 
-/// For how long.
+/// How long the context stays current.
 enum Pushed {
     /// For one call of this crate.
     Call(#[expect(dead_code, reason = "held for its drop")] Current),
@@ -80,7 +80,7 @@ enum Pushed {
 }
 
 impl<'a> Entered<'a> {
-    /// Pushes a context; the lock keeps a green one to this thread.
+    /// Pushes a context; the lock restricts a green context to this thread.
     ///
     /// # Safety
     /// The contract of [`crate::driver`]; the context outlives the value.
@@ -93,10 +93,10 @@ impl<'a> Entered<'a> {
         Ok(Entered { _current: Pushed::Call(current), _one_thread: one_thread })
     }
 
-    /// The same until the host program drops it, which may be before or after other such values.
+    /// Same, until the host program drops the value; such values may be dropped in any order.
     ///
     /// # Safety
-    /// As [`Entered::push`].
+    /// Same as [`Entered::push`].
     pub(super) unsafe fn hold(
         context: CUcontext,
         one_thread: Option<Hold<'a>>,
@@ -133,7 +133,7 @@ impl CudaDevice {
         unsafe { Entered::push(self.context, None) }
     }
 
-    /// The same until the host program drops the value.
+    /// Same, until the host program drops the value.
     pub(crate) fn hold(&self) -> Result<Entered<'_>> {
         // SAFETY: `self` holds the context.
         unsafe { Entered::hold(self.context, None) }
@@ -149,7 +149,7 @@ impl CudaDevice {
         self.context
     }
 
-    /// The least and the greatest priority of a stream.
+    /// The least and the greatest stream priority.
     pub(crate) fn priorities(&self) -> Result<(i32, i32)> {
         // SAFETY: the primary context is current.
         Ok(unsafe { driver::stream::priority_range() }?)
@@ -171,10 +171,10 @@ impl CudaDevice {
         Ok(unsafe { driver::context::set_limit(raw_limit(limit), value) }?)
     }
 
-    /// Destroys all that was made in the primary context, after a fault.
+    /// Destroys everything created in the primary context, after a fault.
     ///
     /// # Safety
-    /// No handle that was made in the context is used again.
+    /// No handle created in the context may be used again.
     pub(crate) unsafe fn reset(&self) -> Result<()> {
         self.is_lost.store(true, Ordering::Release);
         // SAFETY: passed on to the caller.
@@ -182,7 +182,7 @@ impl CudaDevice {
     }
 
     pub(crate) fn allocate(&self, bytes: u64) -> Result<u64> {
-        // The driver refuses to allocate nothing; one byte gives an empty buffer an address of its own.
+        // The driver refuses to allocate 0 bytes; one byte gives an empty buffer a unique address.
         let size = usize::try_from(bytes.max(1)).unwrap_or(usize::MAX);
         // SAFETY: the primary context is current.
         Ok(unsafe { driver::memory::allocate(size) }?)
@@ -227,9 +227,9 @@ impl CudaDevice {
 
 impl Drop for CudaDevice {
     fn drop(&mut self) {
-        // Never reached after a time-out: the wait leaks a reference. Nothing runs: every stream held one.
-        // SAFETY: pairs with `open`; all that was made in the context held `self` and is gone. Errors mean
-        // that the context is gone already.
+        // Not reached after a timeout, because the wait leaks a reference.
+        // SAFETY: nothing runs, since every stream held a reference; pairs with `open`, and everything created in
+        // the context held `self` and is gone. Errors mean that the context is gone already.
         unsafe {
             if !self.is_lost.load(Ordering::Acquire)
                 && let Ok(_current) = Current::push(self.context)
@@ -251,7 +251,7 @@ fn raw_limit(limit: Limit) -> CUlimit {
     }
 }
 
-/// Polls until `done` says yes (true) or the time is over (false).
+/// Polls until `done` returns true (result true) or the time is up (false).
 pub(super) fn poll(
     mut done: impl FnMut() -> Result<bool, Failed>,
     timeout: Duration,

@@ -1,4 +1,4 @@
-//! What the driver says of a GPU.
+//! Reads the properties of a GPU from the driver.
 
 use gridlet_artifact::{ComputeCapability, LaunchLimits};
 

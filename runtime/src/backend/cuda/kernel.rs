@@ -1,4 +1,4 @@
-//! What the driver says of a kernel: its attributes, and what fits an SM.
+//! Kernel attributes and occupancy, as the driver reports them.
 
 use gridlet_artifact::LaunchConfig;
 
@@ -10,7 +10,7 @@ use crate::occupancy::{Carveout, ClusterScheduling, KernelAttributes, version};
 
 impl CudaKernel {
     pub(crate) fn attributes(&self, device: &CudaDevice) -> Result<KernelAttributes> {
-        // SAFETY: the kernel lives as long as its program, and is of that device's driver.
+        // SAFETY: the kernel lives as long as its program and belongs to that device's driver.
         let signed = |attribute| unsafe {
             driver::library::signed_attribute(self.0, attribute, device.handle)
         };
@@ -46,7 +46,7 @@ impl CudaKernel {
     }
 
     fn set(&self, device: &CudaDevice, attribute: Attribute, value: i32) -> Result<()> {
-        // SAFETY: the kernel lives as long as its program, and is of that device's driver.
+        // SAFETY: the kernel lives as long as its program and belongs to that device's driver.
         Ok(unsafe { driver::library::set_attribute(self.0, attribute, value, device.handle) }?)
     }
 
@@ -69,7 +69,7 @@ impl CudaKernel {
         self.set(device, attribute, policy.raw())
     }
 
-    /// The device's context is current, here and in what follows.
+    /// The device's context must be current, here and in the functions below.
     pub(crate) fn active_blocks(&self, threads: u32, shared_bytes: u32) -> Result<u32> {
         // SAFETY: the kernel lives as long as its program.
         Ok(unsafe { driver::occupancy::active_blocks(self.0, threads, shared_bytes) }?)

@@ -16,7 +16,7 @@ pub(crate) use stream::{CudaEvent, CudaStream};
 use crate::driver::Failed;
 use crate::error::Error;
 
-/// The error of a call that another library made: `code` is its `CUresult`.
+/// The error for a failed call by another library; `code` is its `CUresult`.
 pub(crate) fn call_failed(call: &'static str, code: i32) -> Error {
     Failed::Code { call, code }.into()
 }

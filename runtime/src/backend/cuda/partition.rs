@@ -20,9 +20,9 @@ use crate::observe;
 #[derive(Debug)]
 pub(crate) struct CudaPartition {
     pub(super) handle: CUgreenCtx,
-    /// From `cuCtxFromGreenCtx`; belongs to `handle` and is never destroyed itself.
+    /// From `cuCtxFromGreenCtx`; owned by `handle` and never destroyed itself.
     context: CUcontext,
-    /// Of its resources.
+    /// Identifies the resources.
     key: Key,
     sms: u32,
     /// Held while the context is current: "a green context can be current to only one thread at a time. There
@@ -30,12 +30,12 @@ pub(crate) struct CudaPartition {
     one_thread: OneThread,
 }
 
-// SAFETY: the raw handles are names of driver objects; `one_thread` serialises their use on threads.
+// SAFETY: the raw handles are names of driver objects; `one_thread` serializes their use across threads.
 unsafe impl Send for CudaPartition {}
 // SAFETY: as above.
 unsafe impl Sync for CudaPartition {}
 
-/// The right to have a green context current: one thread's at a time, as often as that thread likes.
+/// The right to make a green context current: held by one thread at a time, any number of times.
 #[derive(Debug, Default)]
 struct OneThread {
     holder: Mutex<Holder>,
@@ -50,7 +50,7 @@ struct Holder {
 }
 
 impl OneThread {
-    /// Waits for other threads.
+    /// Waits while another thread holds the right.
     fn hold(&self) -> Hold<'_> {
         let this = thread::current().id();
         let mut holder = lock(&self.holder);
@@ -69,7 +69,7 @@ impl OneThread {
     }
 }
 
-/// A thread has it until this is dropped.
+/// The thread holds the right until this is dropped.
 pub(super) struct Hold<'a> {
     of: &'a OneThread,
     _one_thread: PhantomData<*mut ()>,
@@ -88,12 +88,12 @@ impl Drop for Hold<'_> {
     }
 }
 
-/// The bytes of a green context's resources, in their order.
+/// The bytes of a green context's resources, in order.
 type Key = Vec<u8>;
 
-/// Green contexts that nobody has any more, kept for whoever asks for the same resources next: each
-/// `cuGreenCtxCreate` takes 4 MiB of device memory that `cuGreenCtxDestroy` does not give back (seen with driver
-/// 580.159.04), only the release of the primary context does.
+/// Unused green contexts, kept for the next request for the same resources: each `cuGreenCtxCreate` takes 4 MiB of
+/// device memory that `cuGreenCtxDestroy` does not free (seen with driver 580.159.04); only releasing the primary
+/// context frees it.
 #[derive(Debug, Default)]
 pub(super) struct IdlePartitions(Mutex<Vec<CudaPartition>>);
 
@@ -104,7 +104,7 @@ impl IdlePartitions {
         Some(idle.swap_remove(at))
     }
 
-    /// Destroys them.
+    /// Destroys all of them.
     ///
     /// # Safety
     /// The contract of [`crate::driver`].
@@ -117,8 +117,8 @@ impl IdlePartitions {
 }
 
 impl CudaPartition {
-    /// "It is advised to have the primary context active before calling this API", and it is. Also gives how many
-    /// SMs it has.
+    /// Creates a green context and returns it with its number of SMs. "It is advised to have the primary context
+    /// active before calling this API", and it is.
     pub(crate) fn create(
         device: &CudaDevice,
         resources: &[RawResource],
@@ -130,7 +130,7 @@ impl CudaPartition {
         }
         // SAFETY: the resources are of that device.
         let handle = unsafe { driver::green::create(resources, device.handle) }?;
-        // SAFETY: the context was just made.
+        // SAFETY: the context was just created.
         let made = unsafe {
             driver::green::context(handle).and_then(|context| {
                 let sms = driver::green::of_green(handle, ResourceKind::Sm)?.sm().sm_count;
@@ -145,13 +145,13 @@ impl CudaPartition {
         Ok((CudaPartition { handle, context, key, sms, one_thread }, sms))
     }
 
-    /// Keeps it for the next that asks for its resources.
+    /// Keeps the green context for the next request for its resources.
     ///
     /// # Safety
     /// The contract of [`crate::backend`].
     pub(crate) unsafe fn retire(&self, device: &CudaDevice) {
         if self.one_thread.is_held() {
-            // Whoever made it current forgot to let go, and no other thread may get it.
+            // A thread made it current and never released it, so no other thread may get it.
             return observe::leaked("a green context is still current on a thread");
         }
         let (handle, context, sms) = (self.handle, self.context, self.sms);
@@ -160,14 +160,14 @@ impl CudaPartition {
         lock(&device.idle.0).push(partition);
     }
 
-    /// Makes the green context current on this thread, and keeps it to this thread.
+    /// Makes the green context current on this thread and blocks other threads from it.
     pub(crate) fn enter(&self) -> Result<Entered<'_>> {
         let one_thread = self.one_thread.hold();
-        // SAFETY: `self` holds the context, and the right to it keeps it to this thread.
+        // SAFETY: `self` holds the context, and `one_thread` restricts it to this thread.
         unsafe { Entered::push(self.context, Some(one_thread)) }
     }
 
-    /// The same until the host program drops the value.
+    /// Same, until the host program drops the value.
     pub(crate) fn hold(&self) -> Result<Entered<'_>> {
         let one_thread = self.one_thread.hold();
         // SAFETY: as above.
@@ -199,13 +199,13 @@ impl CudaPartition {
         Ok(unsafe { driver::green::wait_event(self.handle, event.0) }?)
     }
 
-    /// What it was given.
+    /// The resources that the green context was created with.
     pub(crate) fn resource(&self, kind: ResourceKind) -> Result<PartHandle> {
         // SAFETY: the green context lives.
         part(unsafe { driver::green::of_green(self.handle, kind) }, kind)
     }
 
-    /// Whether the stream is one of its own, as the driver sees it.
+    /// Whether the stream belongs to this green context, according to the driver.
     pub(crate) fn owns(&self, stream: &CudaStream) -> Result<bool> {
         // SAFETY: the stream lives.
         Ok(unsafe { driver::green::of_stream_context(stream.0) }? == self.handle)
@@ -213,13 +213,13 @@ impl CudaPartition {
 }
 
 impl CudaDevice {
-    /// What the device has.
+    /// The device's resources.
     pub(crate) fn resource(&self, kind: ResourceKind) -> Result<PartHandle> {
         // SAFETY: the device's handle is of this driver.
         part(unsafe { driver::green::of_device(self.handle, kind) }, kind)
     }
 
-    /// What the primary context has.
+    /// The primary context's resources.
     pub(crate) fn context_resource(&self, kind: ResourceKind) -> Result<PartHandle> {
         // SAFETY: `self` holds the context.
         part(unsafe { driver::green::of_context(self.context(), kind) }, kind)
@@ -227,7 +227,7 @@ impl CudaDevice {
 }
 
 impl CudaStream {
-    /// The SMs that its kernels run on.
+    /// The SMs that the stream's kernels run on.
     pub(crate) fn sms(&self) -> Result<PartHandle> {
         // SAFETY: the stream lives.
         part(unsafe { driver::green::of_stream(self.0) }, ResourceKind::Sm)

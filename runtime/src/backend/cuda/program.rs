@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::info::DeviceInfo;
 use crate::observe;
 
-/// A library of the driver.
+/// A `CUlibrary`.
 #[derive(Debug)]
 pub(crate) struct CudaImage(Loaded);
 
@@ -23,7 +23,7 @@ unsafe impl Send for CudaImage {}
 // SAFETY: as above.
 unsafe impl Sync for CudaImage {}
 
-/// A kernel of a library.
+/// A `CUkernel`.
 #[derive(Debug)]
 pub(crate) struct CudaKernel(pub(super) CUkernel);
 
@@ -33,7 +33,7 @@ unsafe impl Send for CudaKernel {}
 unsafe impl Sync for CudaKernel {}
 
 impl CudaImage {
-    /// Loads the image for the compute capability; the primary context is current.
+    /// Loads the image for the compute capability; the primary context must be current.
     pub(crate) fn load(artifact: &Artifact, info: &DeviceInfo) -> Result<CudaImage> {
         let Some((image, bytes)) = artifact.shared_image_for(info.compute_capability) else {
             return Err(no_image(artifact, info));
@@ -47,7 +47,7 @@ impl CudaImage {
                 terminated.into()
             }
         };
-        // SAFETY: an artifact's image is of its kind and whole; PTX ends in a NUL byte.
+        // SAFETY: an artifact's image is complete and of the declared kind; PTX ends in a NUL byte.
         let loaded = unsafe { driver::library::load(bytes) }
             .map_err(|(failed, log)| failed.with_log(log))?;
         observe::loaded(image);
@@ -75,7 +75,7 @@ impl CudaImage {
         compare_parameters(kernel, |parameter| {
             // SAFETY: as above.
             match unsafe { driver::library::parameter(handle, parameter) } {
-                // Before CUDA 12.4 the driver cannot be asked.
+                // Before CUDA 12.4 the driver has no such query.
                 Err(failed) if failed.is_missing() => Ok(Answer::Unknown),
                 Err(failed) => Err(explain(failed)),
                 Ok(None) => Ok(Answer::NoSuch),
@@ -103,7 +103,7 @@ impl CudaImage {
         let _ = unsafe { self.0.unload() };
     }
 
-    /// Says what a call was for, with the driver's log: with lazy loading it compiles PTX when the first symbol
+    /// Adds the purpose of the call and the driver's log: with lazy loading, PTX is compiled when the first symbol
     /// is looked up.
     fn explain(&self, failed: driver::Failed, what: &str) -> Error {
         failed.with_log(format!("for {what}\n{}", self.0.log()))

@@ -21,10 +21,10 @@ unsafe impl Send for CudaStream {}
 unsafe impl Sync for CudaStream {}
 
 impl CudaStream {
-    /// A stream that something else made.
+    /// Wraps a stream created elsewhere.
     ///
     /// # Safety
-    /// The handle is a stream's and lives as long as the value is used.
+    /// `handle` must be a stream that lives as long as the value is used.
     pub(crate) unsafe fn from_raw(handle: *mut c_void) -> CudaStream {
         CudaStream(handle.cast())
     }
@@ -33,7 +33,7 @@ impl CudaStream {
         self.0.cast()
     }
 
-    /// In the current primary context, or in a green context; priority 0 is the default.
+    /// Creates a stream in the current primary context or in a green context; priority 0 is the default.
     pub(crate) fn create(partition: Option<&CudaPartition>, priority: i32) -> Result<CudaStream> {
         // SAFETY: the primary context is current, the green context lives.
         let handle = unsafe {
@@ -46,7 +46,7 @@ impl CudaStream {
     }
 
     /// # Safety
-    /// The contract of [`crate::backend`]; the stream's context is current.
+    /// The contract of [`crate::backend`]; the stream's context must be current.
     pub(crate) unsafe fn launch(
         &self,
         kernel: &CudaKernel,
@@ -58,7 +58,7 @@ impl CudaStream {
         Ok(())
     }
 
-    /// Its priority, which the driver may have clamped.
+    /// The stream's priority, which the driver may have clamped.
     pub(crate) fn priority(&self) -> Result<i32> {
         // SAFETY: the stream lives.
         Ok(unsafe { driver::stream::priority(self.0) }?)
@@ -98,10 +98,10 @@ unsafe impl Send for CudaEvent {}
 unsafe impl Sync for CudaEvent {}
 
 impl CudaEvent {
-    /// An event that something else made.
+    /// Wraps an event created elsewhere.
     ///
     /// # Safety
-    /// The handle is an event's and lives as long as the value is used.
+    /// `handle` must be an event that lives as long as the value is used.
     pub(crate) unsafe fn from_raw(handle: *mut c_void) -> CudaEvent {
         CudaEvent(handle.cast())
     }
@@ -110,7 +110,7 @@ impl CudaEvent {
         self.0.cast()
     }
 
-    /// In the current context.
+    /// Creates an event in the current context.
     pub(crate) fn create() -> Result<CudaEvent> {
         // SAFETY: the primary context is current.
         Ok(CudaEvent(unsafe { driver::stream::create_event() }?))

@@ -1,4 +1,4 @@
-//! What unified addressing needs of a GPU's own handles.
+//! Peer access and prefetching for GPUs.
 
 use super::{CudaDevice, CudaStream};
 use crate::driver::Failed;
@@ -21,13 +21,13 @@ impl CudaDevice {
         Ok(unsafe { driver::peer_attribute(attribute, self.handle, peer.handle) }?)
     }
 
-    /// Lets the current context use this device's memory.
+    /// Gives the current context access to this device's memory.
     pub(crate) fn open_to_current(&self) -> Result<()> {
         // SAFETY: `self` holds the context.
         unless(unsafe { driver::enable_peer(self.context()) }, ALREADY_ENABLED)
     }
 
-    /// No longer.
+    /// Revokes the current context's access to this device's memory.
     pub(crate) fn close_to_current(&self) -> Result<()> {
         // SAFETY: as above; the caller has waited for the current device.
         unless(unsafe { driver::disable_peer(self.context()) }, NOT_ENABLED)
@@ -36,7 +36,7 @@ impl CudaDevice {
 
 impl CudaStream {
     /// # Safety
-    /// The contract of [`crate::backend`]; the range is managed memory.
+    /// The contract of [`crate::backend`]; the range must be managed memory.
     pub(crate) unsafe fn prefetch(
         &self,
         address: u64,
@@ -48,7 +48,7 @@ impl CudaStream {
     }
 }
 
-/// The result, with that code counted as success.
+/// The result, with the code `fine` counted as success.
 fn unless(result: Result<(), Failed>, fine: i32) -> Result<()> {
     match result {
         Err(Failed::Code { code, .. }) if code == fine => Ok(()),

@@ -6,7 +6,7 @@ use gridlet_cpu::{CpuFault, FaultKind};
 use crate::error::*;
 use crate::strategy::full_pool;
 
-/// The variants' names, and a function that names a value's; a variant that is missing here does not compile.
+/// The variants' names, and a function that returns a value's name; a variant missing here does not compile.
 macro_rules! variants {
     ($($variant:ident)*) => {
         const VARIANTS: &[&str] = &[$(stringify!($variant)),*];
@@ -59,7 +59,7 @@ fn lost(error: i32) -> Error {
     }))
 }
 
-/// At least one of each variant, and one for each kind of hint.
+/// At least one value of each variant, and one for each kind of hint.
 fn samples() -> Vec<Error> {
     let version = CudaVersion::new;
     let dim = Dim3::from(0);

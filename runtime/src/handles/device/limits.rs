@@ -1,4 +1,4 @@
-//! Reading and setting the limits of a device.
+//! Reading and setting device limits.
 
 use std::sync::atomic::Ordering;
 
@@ -8,7 +8,7 @@ use crate::limits::Limit;
 use crate::observe;
 
 impl Device {
-    /// A limit's value. The driver may have rounded what was set.
+    /// The value of a limit. The driver may have rounded the requested value.
     ///
     /// # Errors
     /// [`Error::NotOnCpu`], [`Error::Cuda`], [`Error::Unusable`].
@@ -16,12 +16,13 @@ impl Device {
         self.inner.call(|entered| self.inner.handle.limit(limit, entered))
     }
 
-    /// Sets a limit, and gives the bytes of device memory that the driver took for it at once; negative if it gave some
-    /// back. (The pool of pending launches and the heap are taken when a program that needs them is loaded.)
+    /// Sets a limit, and returns the bytes of device memory that the driver allocated for it at once; negative if
+    /// it released some. (The pool of pending launches and the heap are allocated when a program that needs them
+    /// is loaded.)
     ///
     /// # Errors
-    /// [`Error::LimitTooLate`] once a kernel ran, for all but [`Limit::StackBytes`]; [`Error::NotOnCpu`],
-    /// [`Error::Cuda`], [`Error::Unusable`].
+    /// [`Error::LimitTooLate`] after the first kernel, for all limits except [`Limit::StackBytes`];
+    /// [`Error::NotOnCpu`], [`Error::Cuda`], [`Error::Unusable`].
     pub fn set_limit(&self, limit: Limit, value: u64) -> Result<i64> {
         if limit.is_early() && self.inner.kernel_ran.load(Ordering::Acquire) {
             return Err(Error::LimitTooLate { limit: limit.name() });
@@ -40,19 +41,20 @@ impl Device {
         Ok(taken)
     }
 
-    /// [`Limit::PendingLaunches`].
+    /// The value of [`Limit::PendingLaunches`].
     ///
     /// # Errors
-    /// As [`Device::limit`].
+    /// The errors of [`Device::limit`].
     pub fn pending_launch_limit(&self) -> Result<u64> {
         self.limit(Limit::PendingLaunches)
     }
 
-    /// Sizes the pool of pending launches. A larger one takes device memory (about 1.2 GB for 131,072 on an H200). A pool
-    /// that is too small loses launches, or hangs when grids that were themselves launched from the device fill it.
+    /// Sizes the pool of pending launches. A larger pool takes more device memory (about 1.2 GB for 131,072 on an
+    /// H200). A pool that is too small loses launches, or hangs when it fills with grids that were themselves
+    /// launched from the device.
     ///
     /// # Errors
-    /// As [`Device::set_limit`].
+    /// The errors of [`Device::set_limit`].
     pub fn set_pending_launch_limit(&self, launches: u64) -> Result<()> {
         self.set_limit(Limit::PendingLaunches, launches).map(drop)
     }

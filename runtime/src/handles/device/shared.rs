@@ -1,4 +1,4 @@
-//! What all handles of a device share: who uses it, what runs on it, and what broke it.
+//! The state that all handles of a device share: its users, its running work, and its fault.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -19,12 +19,13 @@ use crate::info::DeviceInfo;
 use crate::observe;
 use crate::strategy;
 
-/// How long [`Device::recover`](super::Device::recover) waits for calls that other threads are in: after a fault the driver ends them soon.
+/// How long [`Device::recover`](super::Device::recover) waits for other threads' calls to return: after a fault
+/// the driver ends them soon.
 const LEAVING: Duration = Duration::from_secs(5);
-/// Between two looks at what another thread does.
+/// The interval between two polls of another thread's progress.
 const LOOK: Duration = Duration::from_micros(200);
 
-/// A device's handles may be used on this thread, and nobody destroys them, until it is dropped.
+/// While it lives, this thread may use the device's handles, and nobody destroys them.
 pub(crate) struct Inside<'a> {
     // Dropped in this order.
     entered: Entered<'a>,
@@ -39,7 +40,7 @@ impl<'a> Deref for Inside<'a> {
     }
 }
 
-/// One that counts among a GPU's callers; the CPU device, which is never reset, counts none.
+/// Counts as one of a GPU's callers; the CPU device is never reset and counts none.
 pub(crate) struct Caller<'a>(Option<&'a AtomicUsize>);
 
 impl Drop for Caller<'_> {
@@ -50,7 +51,8 @@ impl Drop for Caller<'_> {
     }
 }
 
-/// Holds a device back from [`Device::recover`](super::Device::recover) while the host may have elements of its memory.
+/// Prevents [`Device::recover`](super::Device::recover) while the host may reference elements of the device's
+/// memory.
 #[derive(Debug)]
 pub(crate) struct HostVisible(Arc<DeviceInner>);
 
@@ -67,29 +69,31 @@ impl Drop for HostVisible {
     }
 }
 
-/// What all handles of a device share.
+/// The state that all handles of a device share.
 #[derive(Debug)]
 pub(crate) struct DeviceInner {
-    /// A GPU's is the driver's; a CPU device's, from [`CPU_DEVICES`](crate::error::CPU_DEVICES) on, is its own in this process.
+    /// For a GPU, the driver's ordinal; for a CPU device, a number unique in this process, from
+    /// [`CPU_DEVICES`](crate::error::CPU_DEVICES) up.
     pub(crate) ordinal: u32,
-    /// What handles are told apart by: the ordinal, and for a GPU how often it was recovered ([`next_number`](crate::error::next_number)).
+    /// The number that tells handles apart: the ordinal plus, for a GPU, the number of recoveries
+    /// ([`next_number`](crate::error::next_number)).
     pub(crate) number: u32,
     pub(crate) info: DeviceInfo,
     pub(crate) handle: DeviceHandle,
-    /// How many calls of the driver are made, on all threads.
+    /// Driver calls in progress, over all threads.
     callers: AtomicUsize,
-    /// How many buffers have memory that the host sees and that goes with the context.
+    /// The number of buffers whose memory the host can see and which the context's destruction frees.
     pub(super) host_visible: AtomicUsize,
     pub(crate) kernel_ran: AtomicBool,
-    /// A program that launches from the device was loaded.
+    /// Whether a program that launches from the device was loaded.
     launching_program: AtomicBool,
-    /// What broke the context, once something did.
+    /// The fault that broke the context.
     pub(super) fault: OnceLock<Box<Fault>>,
-    /// That context was reset since.
+    /// Whether that context was reset since.
     pub(super) is_reset: AtomicBool,
-    /// What timed out, once something did.
+    /// The wait that timed out.
     pub(super) timed_out: OnceLock<String>,
-    /// A stream's work is there for as long as it runs, also while the stream is dropped.
+    /// The streams and their work. The work stays listed while it runs, even while the stream is being dropped.
     streams: Mutex<Vec<(Weak<StreamInner>, Arc<Work>)>>,
     programs: Mutex<Vec<Weak<ProgramInner>>>,
 }
@@ -123,7 +127,7 @@ impl DeviceInner {
         self.enter_part(None)
     }
 
-    /// The same for a part of it, if there is one.
+    /// Same, for a green context if there is one.
     pub(crate) fn enter_part<'a>(
         &'a self,
         part: Option<&'a PartitionHandle>,
@@ -136,12 +140,13 @@ impl DeviceInner {
         Ok(Inside { entered, _caller: caller })
     }
 
-    /// Keeps the device from being reset, if it is usable.
+    /// Prevents a reset of the device, if it is usable.
     pub(crate) fn inside(&self) -> Result<Caller<'_>> {
         let callers = (!self.handle.is_cpu()).then_some(&self.callers);
         if let Some(callers) = callers {
             callers.fetch_add(1, Ordering::AcqRel);
-            // Before the fault is looked at, as `wait_for_callers` looks at them after it was noted.
+            // Orders the increment before the check for a fault: `wait_for_callers` reads the count after the
+            // fault was recorded.
             fence(Ordering::SeqCst);
         }
         let caller = Caller(callers);
@@ -149,7 +154,7 @@ impl DeviceInner {
         Ok(caller)
     }
 
-    /// Waits until no thread is in a call of the driver, after a fault, which lets no more in.
+    /// Waits until no thread is in a driver call. Called after a fault, which lets no further thread in.
     pub(super) fn wait_for_callers(&self) -> Result<()> {
         fence(Ordering::SeqCst);
         let start = Instant::now();
@@ -163,7 +168,7 @@ impl DeviceInner {
         Ok(())
     }
 
-    /// A call of the driver, whose fault is noted.
+    /// Makes a driver call and records a fault.
     pub(crate) fn call<T>(&self, call: impl FnOnce(&Entered<'_>) -> Result<T>) -> Result<T> {
         let entered = self.enter()?;
         self.note_fault(call(&entered))
@@ -179,8 +184,8 @@ impl DeviceInner {
         }
     }
 
-    /// Passes a result on, and remembers a fault: from then on nothing of the device is usable. A fault that was seen on no
-    /// stream is that of a kernel on any.
+    /// Returns the result unchanged and records a fault: from then on the device is unusable. A fault that is not
+    /// tied to a stream may come from a kernel on any stream.
     pub(crate) fn note_fault<T>(&self, mut result: Result<T>) -> Result<T> {
         if let Err(Error::Fault(fault)) = &mut result {
             if fault.kernels.is_empty() {
@@ -200,7 +205,7 @@ impl DeviceInner {
         streams.push((Arc::downgrade(stream), Arc::clone(&stream.work)));
     }
 
-    /// The lock is released before any of them can be dropped.
+    /// The live streams. The lock is released before any of them can be dropped.
     fn live_streams(&self) -> Vec<Arc<StreamInner>> {
         lock(&self.streams).iter().filter_map(|(stream, _)| stream.upgrade()).collect()
     }
@@ -218,14 +223,14 @@ impl DeviceInner {
     }
 
     pub(crate) fn note_kernel(&self) {
-        // Most often it is set: threads that launch need not take the flag from each other.
+        // The flag is usually set already; reading first keeps launching threads from contending for it.
         if !self.kernel_ran.load(Ordering::Relaxed) {
             self.kernel_ran.store(true, Ordering::Release);
         }
     }
 
-    /// Runs a wait, and reports what checks found meanwhile. If it times out and something still runs, the device is
-    /// unusable from then on.
+    /// Runs a wait, and reports the findings of the checks. If it times out while something still runs, the device
+    /// becomes unusable.
     pub(crate) fn wait(
         self: &Arc<Self>,
         wait: impl FnOnce(Duration) -> Result<Waited>,
@@ -235,10 +240,11 @@ impl DeviceInner {
         let waited = observe::waiting(&what, || wait(timeout), Waited::outcome);
         let what = if matches!(waited, Ok(Waited::Done)) { String::new() } else { what() };
         if waited == Ok(Waited::Running) && self.timed_out.set(what.clone()).is_ok() {
-            // The context must outlive what still runs in it, and a later `Device::open` must find it marked.
+            // The context must outlive the work that still runs in it, and a later `Device::open` must see the
+            // mark.
             mem::forget(Arc::clone(self));
         }
-        // A finding says why a grid was stopped, or why it waits, and so comes before that error.
+        // A finding explains why a grid was stopped or why it waits, so it takes precedence.
         self.handle.report_findings()?;
         match waited? {
             Waited::Done => Ok(()),
@@ -248,7 +254,7 @@ impl DeviceInner {
         }
     }
 
-    /// Waits until every stream of the device is done.
+    /// Waits until every stream of the device is idle.
     pub(crate) fn settle(self: &Arc<Self>, timeout: Duration, entered: &Entered<'_>) -> Result<()> {
         let deadline = Instant::now().checked_add(timeout);
         let streams: Vec<_> = lock(&self.streams)
@@ -265,7 +271,7 @@ impl DeviceInner {
                 None => self.wait_for_dropped(&work, left),
             };
             waited.map_err(|error| match error {
-                // Not what is left of it for this stream, but what the caller gave.
+                // Report the caller's timeout, not the rest that this stream had left.
                 Error::TimedOut { what, .. } => {
                     Error::TimedOut { seconds: timeout.as_secs_f64(), what }
                 }
@@ -275,14 +281,15 @@ impl DeviceInner {
         Ok(())
     }
 
-    /// Waits for the work of a stream whose last handle another thread drops, which waits for it as well.
+    /// Waits for the work of a stream whose last handle is being dropped by another thread, which also waits for
+    /// it.
     fn wait_for_dropped(self: &Arc<Self>, work: &Work, timeout: Duration) -> Result<()> {
         let wait = |timeout| {
             let start = Instant::now();
             while work.is_busy() {
                 self.usable()?;
                 if start.elapsed() >= timeout {
-                    // That other thread stops it, on the CPU.
+                    // On the CPU, that other thread stops the work.
                     let is_cpu = self.handle.is_cpu();
                     return Ok(if is_cpu { Waited::Stopped } else { Waited::Running });
                 }
@@ -293,7 +300,7 @@ impl DeviceInner {
         self.wait(wait, timeout, || "a stream that is being dropped".into())
     }
 
-    /// Streams that live.
+    /// The number of live streams.
     pub(crate) fn stream_count(&self) -> u64 {
         lock(&self.streams).iter().filter(|(stream, _)| stream.strong_count() > 0).count() as u64
     }
@@ -302,9 +309,9 @@ impl DeviceInner {
         lock(&self.streams).iter().any(|(_, work)| work.is_busy())
     }
 
-    /// The device, entered, for destroying a handle. Waits for the device first, so that no kernel
-    /// loses memory or code that it uses. `None`: leak the handle, because that wait timed out, now or
-    /// earlier, and destroying would hang; or because the context is gone, and the handle with it.
+    /// Enters the device to destroy a handle. Waits for the device first, so that no kernel loses memory or code
+    /// that it uses. `None` means leak the handle: either a wait timed out, now or earlier, and destroying would
+    /// hang, or the context is gone and the handle with it.
     pub(crate) fn enter_for_drop(self: &Arc<Self>) -> Option<Inside<'_>> {
         let entered = self.enter_or_leak()?;
         // A fault ends the wait as well: nothing runs any more.
@@ -316,7 +323,8 @@ impl DeviceInner {
         (!timed_out).then_some(entered)
     }
 
-    /// The device, entered, for destroying a handle that no kernel can be using; else `None`, as there.
+    /// Enters the device to destroy a handle that no kernel can be using; `None` as for
+    /// [`DeviceInner::enter_for_drop`].
     pub(crate) fn enter_or_leak(&self) -> Option<Inside<'_>> {
         let usable = self.usable();
         if let (Err(error), true) = (&usable, self.has_timed_out()) {
@@ -325,16 +333,16 @@ impl DeviceInner {
         usable.and_then(|()| self.enter()).ok()
     }
 
-    /// Whether something of it may hang, so that nothing may be waited for.
+    /// Whether work on the device may hang, so that nothing may be waited for.
     pub(crate) fn has_timed_out(&self) -> bool {
         self.timed_out.get().is_some()
     }
 
-    /// Runs a copy or fill and waits for it. Work that was launched before comes first; if there was some, its
-    /// lost launches are reported.
+    /// Runs a copy or fill and waits for it, after all earlier work. If there was some, its lost launches are
+    /// reported.
     ///
     /// # Safety
-    /// The memory on both sides lives and has the bytes that `transfer` names.
+    /// The memory on both sides must be live and have the length that `transfer` gives.
     pub(crate) unsafe fn transfer(
         self: &Arc<Self>,
         what: &'static str,
@@ -349,10 +357,10 @@ impl DeviceInner {
         unsafe { self.transfer_now(what, transfer, &entered) }
     }
 
-    /// As [`DeviceInner::transfer`], without waiting for other work.
+    /// Same as [`DeviceInner::transfer`], without waiting for other work.
     ///
     /// # Safety
-    /// As there.
+    /// Same as [`DeviceInner::transfer`].
     pub(crate) unsafe fn transfer_now(
         self: &Arc<Self>,
         what: &'static str,
@@ -366,8 +374,8 @@ impl DeviceInner {
         self.note_fault(self.wait(wait, DEFAULT_TIMEOUT, || what.into()))
     }
 
-    /// Reads the lost-launch record of every program that ran. The first that lost launches makes the error;
-    /// the others' turn comes with the next wait.
+    /// Reads the lost-launch record of every program that ran. The first program with lost launches determines the
+    /// error; the next wait reports the next one.
     pub(crate) fn report_lost_launches(self: &Arc<Self>, entered: &Entered<'_>) -> Result<()> {
         let idle = !self.is_busy();
         for program in live(&self.programs) {
@@ -383,7 +391,7 @@ pub(crate) fn add<T>(list: &Mutex<Vec<Weak<T>>>, item: &Arc<T>) {
     list.push(Arc::downgrade(item));
 }
 
-/// The items that still live. The lock is released before any of them can be dropped.
+/// The live items. The lock is released before any of them can be dropped.
 fn live<T>(list: &Mutex<Vec<Weak<T>>>) -> Vec<Arc<T>> {
     lock(list).iter().filter_map(Weak::upgrade).collect()
 }

@@ -1,4 +1,4 @@
-//! Resources of the CPU device: its workers.
+//! Resources of the CPU device, which are its workers.
 
 use gridlet_cpu::CpuConfig;
 
@@ -54,7 +54,7 @@ fn a_green_context_has_the_workers_of_its_groups() {
     assert_eq!(stream.priority(), Ok(0));
     assert_eq!(device.stream_priorities(), Ok(0..=0));
 
-    // Nothing runs, so an event of the green context has come.
+    // Nothing runs, so the event has already completed.
     let event = Event::new(&device).expect("an event");
     green.record(&event).expect("recorded");
     device.stream().expect("a stream").wait_event(&event).expect("no wait");

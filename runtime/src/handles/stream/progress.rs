@@ -1,4 +1,4 @@
-//! Launches that never wait for the driver's queue: how many it takes, and how far a stream has come.
+//! Support for launches that never wait for the driver's queue: the queue's capacity, and a stream's progress.
 //!
 //! [`crate::launch_queue`] describes the queue.
 
@@ -12,12 +12,12 @@ use super::Stream;
 use crate::error::Result;
 use crate::handles::event::Event;
 
-/// Entries of a channel that copies, events and other libraries may take without a launch having to wait.
+/// Entries of a channel reserved for copies, events and other libraries, so that they do not make a launch wait.
 const RESERVED: u64 = 64;
-/// A mark is set after so many launches, to see how far a stream has come.
+/// A mark is set after this many launches, to track a stream's progress.
 const MARK_EVERY: u64 = 32;
 
-/// How many launches one channel takes, by the environment.
+/// The number of launches that fit into one channel, given the environment.
 fn channel_capacity(scale: Option<&str>) -> u64 {
     let entries = match scale {
         Some("0.25x") => 256,
@@ -29,18 +29,18 @@ fn channel_capacity(scale: Option<&str>) -> u64 {
     entries - 2
 }
 
-/// How many channels there are, by the environment.
+/// The number of channels, given the environment.
 fn channels(connections: Option<&str>) -> u64 {
     connections.and_then(|text| text.trim().parse().ok()).map_or(8, |count: u64| count.clamp(1, 32))
 }
 
-/// How many launches of a stream may be under way so that none waits, if all of `streams` keep to it.
+/// The number of unfinished launches per stream at which no launch waits, if all `streams` streams observe it.
 fn allowance(capacity: u64, channels: u64, streams: u64) -> u64 {
     let sharing = streams.div_ceil(channels).max(1);
     (capacity.saturating_sub(RESERVED) / sharing).max(1)
 }
 
-/// The same for the process's environment, which the driver reads once as well.
+/// The same for the process's environment, which the driver also reads once.
 pub(crate) fn allowance_here(streams: u64) -> u64 {
     static HERE: OnceLock<(u64, u64)> = OnceLock::new();
     let (capacity, channels) = *HERE.get_or_init(|| {
@@ -51,7 +51,7 @@ pub(crate) fn allowance_here(streams: u64) -> u64 {
     allowance(capacity, channels, streams)
 }
 
-/// How far a stream has come, for [`Stream::try_launch`].
+/// A stream's progress, for [`Stream::try_launch`].
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     marks: Mutex<Marks>,
@@ -59,16 +59,16 @@ pub(crate) struct Progress {
 
 #[derive(Debug, Default)]
 struct Marks {
-    /// Events, with how many launches came before each.
+    /// Events, each with the number of launches before it.
     set: VecDeque<(u64, Event)>,
-    /// Events to use again.
+    /// Events for reuse.
     spare: Vec<Event>,
-    /// Launches before the last mark.
+    /// The number of launches before the last mark.
     last: u64,
 }
 
 impl Progress {
-    /// Sets a mark after `submitted` launches, if the last is far enough back.
+    /// Sets a mark after `submitted` launches, if the last mark is far enough back.
     pub(crate) fn mark(&self, stream: &Stream, submitted: u64) -> Result<()> {
         let mut marks = lock(&self.marks);
         if submitted < marks.last + MARK_EVERY {
@@ -84,7 +84,7 @@ impl Progress {
         Ok(())
     }
 
-    /// How many launches have ended, as far as the marks tell.
+    /// The number of finished launches, as far as the marks show.
     pub(crate) fn finished(&self) -> Result<u64> {
         let mut marks = lock(&self.marks);
         let mut finished = 0;
@@ -117,7 +117,7 @@ mod tests {
     fn streams_share_channels() {
         let allowances = [1, 8, 9, 16, 17, 100_000].map(|streams| allowance(1022, 8, streams));
         assert_eq!(allowances, [958, 958, 479, 479, 319, 1]);
-        // However many launch at once, no channel gets more than it takes.
+        // However many streams launch at once, no channel overflows.
         for streams in 1..200u64 {
             let in_a_channel = streams.div_ceil(8) * allowance(1022, 8, streams);
             assert!(in_a_channel <= 1022 - RESERVED || streams > 958, "{streams} streams");

@@ -5,6 +5,8 @@
 //! each room names in paths, and fails on each cycle. Code under `#[cfg(test)]` does not count: a test may start from any
 //! stage. The runtime's handles give and take each other, so they are one room, `handles/`.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fills_are_no_launches_of_the_program() {
+    fn fills_are_not_launches_of_the_program() {
         let source = "kernel fill(p: *mut u8, s: stream) { memset_async(p, 7, 100, s); }";
         let fills = check(SourceMap::single("p.grid", source)).unwrap();
         let manifest = describe(&fills, LaunchStrategy::Cdp);

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_no_cubins_are_refused() {
+    fn files_other_than_cubins_are_refused() {
         let host = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         for bytes in [b"".to_vec(), b"\x7fELF".to_vec(), b"// PTX".to_vec(), host] {
             assert!(matches!(parameter_records(&Cubin(bytes.clone())), Err(Error::Invalid(_))));

@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn error_codes_have_the_header_s_names() {
+    fn error_codes_have_the_names_of_the_header() {
         assert_eq!(error_name(4), "NVJITLINK_ERROR_PTX_COMPILE");
         assert_eq!(error_name(9), "NVJITLINK_ERROR_FINALIZE");
         assert_eq!(error_name(18), "NVJITLINK_ERROR_LTO_NOT_ENABLED");

@@ -1,4 +1,5 @@
-//! Loads libNVVM and nvJitLink at run time, so that Gridlet builds and runs without them, and reads their buffers.
+//! Loads libNVVM and nvJitLink at run time, so that Gridlet builds and runs without them, and reads
+//! their buffers.
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::fmt;
@@ -118,6 +119,8 @@ impl fmt::Debug for NvidiaLibrary {
     }
 }
 
+/// Looks a symbol up by the first of its names that the library exports.
+///
 /// # Safety
 /// `T` must be the type of the function.
 unsafe fn symbol<T: Copy>(library: &Library, names: &[&str]) -> Option<T> {

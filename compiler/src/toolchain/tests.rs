@@ -72,7 +72,7 @@ const UNPACKED: [&str; 5] = [
 ];
 
 #[test]
-fn the_first_place_that_has_a_component_gives_it() {
+fn a_component_comes_from_the_first_place_that_has_it() {
     let disk = Disk::new();
     disk.toolkit("usr/local/cuda", "13.0.1", &INSTALLED);
     disk.toolkit("cache/toolkit/cuda-13.0.88/nvidia/cu13", "13.0", &UNPACKED);
@@ -137,7 +137,7 @@ fn the_cache_folder_follows_the_variables() {
 }
 
 #[test]
-fn a_missing_component_is_an_error_that_lists_where_it_was_looked_for() {
+fn a_missing_component_is_an_error_that_lists_the_places_searched() {
     let disk = Disk::new();
     fs::create_dir_all(disk.path("cache/toolkit/broken")).unwrap();
     fs::create_dir_all(disk.path("home")).unwrap();
@@ -156,7 +156,7 @@ fn a_missing_named_toolkit_is_not_replaced() {
 }
 
 #[test]
-fn a_toolkit_that_is_too_old_is_passed_over_or_named() {
+fn a_toolkit_that_is_too_old_is_skipped_or_reported() {
     let disk = Disk::new();
     disk.toolkit("home", "11.8.0", &INSTALLED);
     let variables = [("CUDA_HOME", "home"), ("GRIDLET_CACHE", "cache")];
@@ -188,7 +188,7 @@ fn a_machine_without_components_has_a_report() {
 }
 
 #[test]
-fn the_llvm_version_is_that_of_the_linked_library() {
+fn the_llvm_version_matches_the_linked_library() {
     let (major, minor, _) = inkwell::support::get_llvm_version();
     assert_eq!(LLVM_VERSION, format!("{major}.{minor}"));
 }

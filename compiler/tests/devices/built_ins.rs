@@ -40,7 +40,7 @@ fn run(device: &Device, artifact: &Artifact) {
 }
 
 #[test]
-fn built_ins_give_what_they_say_on_the_cpu() {
+fn built_ins_are_correct_on_the_cpu() {
     let program = compile::check(SourceMap::single("built_ins.grid", SOURCE)).unwrap();
     let statics = artifact::describe(&program, LaunchStrategy::Cdp).statics;
     let sizes: Vec<_> =
@@ -51,7 +51,7 @@ fn built_ins_give_what_they_say_on_the_cpu() {
 }
 
 #[test]
-fn built_ins_give_what_they_say_on_a_gpu() {
+fn built_ins_are_correct_on_a_gpu() {
     let Some((device, arch)) = gpu_or_skip("built_ins") else { return };
     let program = compile::check(SourceMap::single("built_ins.grid", SOURCE)).unwrap();
     let options = BuildOptions::for_arch(arch);

@@ -174,14 +174,14 @@ fn run_on_cpu(devices: &[Vec<Device>], case: &Case) -> String {
 }
 
 #[test]
-fn programs_find_nothing_wrong_on_the_cpu() {
+fn programs_pass_on_the_cpu() {
     // A device's findings cover everything that runs on it, so each thread has its own devices.
     let wrong = on_all(&cases(), cpu_devices, |devices, case| run_on_cpu(devices, case));
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 
 #[test]
-fn programs_find_nothing_wrong_on_a_gpu() {
+fn programs_pass_on_a_gpu() {
     let Some((device, arch)) = gpu_or_skip("corpus") else { return };
     device.set_pending_launch_limit(PENDING_LAUNCHES).unwrap();
     let options = BuildOptions::for_arch(arch);
@@ -200,7 +200,7 @@ fn programs_find_nothing_wrong_on_a_gpu() {
         // After a fault this process cannot use the GPU any more, so another process continues with
         // the remaining programs.
         let rest = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "programs_find_nothing_wrong_on_a_gpu", "--nocapture"])
+            .args(["--exact", "programs_pass_on_a_gpu", "--nocapture"])
             .env(FROM_VARIABLE, (at + 1).to_string())
             .status();
         panic!("{}: {error}\nthe programs after it: {rest:?}", case.name);

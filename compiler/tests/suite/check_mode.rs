@@ -262,7 +262,7 @@ fn one_worker_and_one_seed_give_one_text() {
 }
 
 #[test]
-fn right_kernels_are_left_alone() {
+fn right_kernels_have_no_findings() {
     for path in programs("tests/in/right") {
         let case = Case::new(&path);
         assert_eq!(expected(&case.text), []);
@@ -384,7 +384,7 @@ kernel second(data: *mut u32) { data[0] += 1; }
 }
 
 #[test]
-fn recursion_without_end_says_where() {
+fn endless_recursion_is_located() {
     let source = "fn f(n: u32) -> u32 {
     if n == 0xffff_ffff { return 1; }
     return f(n + 1) * 3 + f(n + 2);

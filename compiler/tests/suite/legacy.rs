@@ -55,7 +55,7 @@ fn modules_become_llvm_7_text() {
 }
 
 #[test]
-fn what_the_dialect_cannot_say_is_refused() {
+fn modules_that_llvm_7_cannot_express_are_refused() {
     for file in inputs("refused") {
         let error = write(&file, &LegacyOptions::device_runtime()).expect_err(stem(&file));
         snapshot("legacy/refused", &file, &error.to_string());
@@ -63,7 +63,7 @@ fn what_the_dialect_cannot_say_is_refused() {
 }
 
 #[test]
-fn debug_information_can_be_given_up() {
+fn debug_information_can_be_dropped() {
     let file = inputs("refused").into_iter().find(|file| stem(file) == "debug-info").unwrap();
     let text =
         write(&file, &LegacyOptions { drop_debug_info: true, ..LegacyOptions::default() }).unwrap();
@@ -85,7 +85,7 @@ fn the_declarations_are_the_seeds() {
 }
 
 #[test]
-fn a_hint_for_what_is_no_pointer_is_refused() {
+fn a_hint_for_a_non_pointer_is_refused() {
     let file = inputs("").into_iter().find(|file| stem(file) == "launch").unwrap();
     let mut options = LegacyOptions::device_runtime();
     options.pointees[0].function = "cudaGetParameterBufferV2".to_owned();

@@ -71,7 +71,7 @@ fn generated(call: &str) -> Result<String> {
 }
 
 #[test]
-fn calls_become_what_the_tables_say() {
+fn calls_compile_as_the_tables_say() {
     let mut missing = String::new();
     let mut checked = 0;
     for (name, row) in built_ins() {

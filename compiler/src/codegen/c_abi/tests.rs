@@ -61,7 +61,7 @@ fn shown(passing: &Passing) -> String {
 }
 
 #[test]
-fn structs_and_vectors_go_where_clang_puts_them() {
+fn structs_and_vectors_use_clangs_registers() {
     let structs: Vec<_> =
         STRUCTS.iter().chain(&OWN).map(|fields| fields.replace("ptr", "*const u8")).collect();
     let declared = structs.iter().enumerate().map(|(at, fields)| {
@@ -123,7 +123,7 @@ fn a_struct_goes_into_registers_as_a_whole_or_not_at_all() {
 }
 
 #[test]
-fn conventions_are_those_of_the_target() {
+fn conventions_depend_on_the_target() {
     for (triple, convention) in [
         ("x86_64-pc-linux-gnu", Some(Convention::SystemV)),
         ("x86_64-apple-darwin23", Some(Convention::SystemV)),

@@ -100,22 +100,22 @@ fn check_on_gpu(test: &str, cases: &[Case]) {
 }
 
 #[test]
-fn edge_values_give_what_they_shall_on_the_cpu() {
+fn edge_values_match_the_reference_on_the_cpu() {
     check_on_cpu(&cases::all());
 }
 
 #[test]
-fn edge_values_give_what_they_shall_on_a_gpu() {
+fn edge_values_match_the_reference_on_a_gpu() {
     check_on_gpu("edge_values", &cases::all());
 }
 
 #[test]
-fn every_half_gives_what_it_shall_on_the_cpu() {
+fn every_half_matches_the_reference_on_the_cpu() {
     check_on_cpu(&cases::halves());
 }
 
 #[test]
-fn every_half_gives_what_it_shall_on_a_gpu() {
+fn every_half_matches_the_reference_on_a_gpu() {
     check_on_gpu("halves", &cases::halves());
 }
 

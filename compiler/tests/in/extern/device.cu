@@ -1,4 +1,4 @@
-// What `device.grid` declares, as CUDA C++ defines it.
+// Definitions in CUDA C++ for the declarations in `device.grid`.
 struct Pair { float a; bool flag; double b; };
 
 extern "C" __device__ float weighted(float x, bool take, signed char c, unsigned short h, Pair pair, float2 v,
@@ -9,7 +9,7 @@ extern "C" __device__ bool above(signed char x) { return x > 3; }
 extern "C" __device__ signed char narrow(int x) { return (signed char)x; }
 extern "C" __device__ void nothing() {}
 
-// One of each alignment and of more than one size, to see what LLVM makes of them.
+// Structs of each alignment and of several sizes, to see how LLVM passes them.
 struct Bytes { unsigned char b[3]; };
 struct Halfs { short a, b, c; };
 struct Large { double d[20]; float f; };

@@ -1,4 +1,4 @@
-; What sm_80 and sm_90 add: reductions in a warp, clusters.
+; Intrinsics of sm_80 and sm_90: warp reductions and clusters.
 target triple = "nvptx64-nvidia-cuda"
 
 define i32 @reductions(i32 %mask, i32 %x) convergent {

@@ -1,4 +1,4 @@
-; LLVM's intrinsics: kept, renamed, dropped, and made instructions.
+; LLVM's intrinsics: kept, renamed, dropped, and rewritten as instructions.
 target triple = "nvptx64-nvidia-cuda"
 
 define i32 @integers(i32 %a, i32 %b, i64 %c, i8 %d, i1 %e) {

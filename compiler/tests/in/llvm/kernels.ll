@@ -1,4 +1,4 @@
-; Kernels: parameters by value, launch bounds, attributes, annotations that the module has itself.
+; Kernels: by-value parameters, launch bounds, attributes, and the module's own annotations.
 target triple = "nvptx64-nvidia-cuda"
 
 %big = type { i32, double }

@@ -1,4 +1,4 @@
-; The launch of the seed: declarations, `dim3` by value, a buffer that is checked, and the kernel's address.
+; The launch of the seed: declarations, `dim3` by value, a checked buffer, and the kernel's address.
 target triple = "nvptx64-nvidia-cuda"
 
 %struct.dim3 = type { i32, i32, i32 }

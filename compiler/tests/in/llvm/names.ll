@@ -1,4 +1,4 @@
-; Names: numbers, quotes, names that casts would like to have, and blocks without one.
+; Names: numbers, quotes, names that collide with those of casts, and unnamed blocks.
 target triple = "nvptx64-nvidia-cuda"
 
 @"1 odd variable" = internal addrspace(1) global ptr @"odd function", align 8

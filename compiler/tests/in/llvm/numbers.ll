@@ -1,4 +1,4 @@
-; Floats in decimal and in bits, the special ones too, in every type.
+; Floats of every type, in decimal and as bits, including special values.
 target triple = "nvptx64-nvidia-cuda"
 
 @floats = addrspace(1) constant [9 x float] [float 0.0, float -0.0, float 1.0, float 0x3FB99999A0000000, float 0x7FF0000000000000, float 0xFFF0000000000000, float 0x7FF8000000000000, float 0x36A0000000000000, float 0x47EFFFFFE0000000]

@@ -1,4 +1,4 @@
-; The target's own intrinsics: same names, other names, and PTX where libNVVM has none.
+; The target's own intrinsics: same names, other names, and PTX where libNVVM lacks them.
 target triple = "nvptx64-nvidia-cuda"
 
 define void @geometry(ptr %p) {

@@ -1,4 +1,4 @@
-; Structures as values: building, taking apart, passing, returning, in memory.
+; Structures as values: built, taken apart, passed, returned, and in memory.
 target triple = "nvptx64-nvidia-cuda"
 
 %inner = type { i8, float }

@@ -1,4 +1,4 @@
-; Constants of vectors that LLVM leaves unfolded, because which bits an element is depends on the data layout.
+; Vector constants that LLVM leaves unfolded, because the bits of an element depend on the data layout.
 target triple = "nvptx64-nvidia-cuda"
 
 define ptx_kernel void @k(ptr %out) {

@@ -330,7 +330,7 @@ fn other_mathematics_is_libdevice() {
 }
 
 #[test]
-fn timers_are_read_where_they_stand() {
+fn timer_reads_are_not_moved() {
     check(Builtin::Clock64, &[], U64, &["mov.u64 %rd1, %clock64;"]);
     check(Builtin::GlobalTimer, &[], U64, &["mov.u64 %rd1, %globaltimer;"]);
     let mut module = module("clock.grid", Structs::new());

@@ -118,7 +118,7 @@ fn int_values() -> Vec<i64> {
 }
 
 #[test]
-fn casts_are_those_of_rust() {
+fn casts_match_rust() {
     let ints = int_values;
     check_casts_to_all!(f32, Scalar::F32, float_values().iter().map(|v| *v as f32).collect());
     check_casts_to_all!(f64, Scalar::F64, float_values());
@@ -304,7 +304,7 @@ fn mixed(structs: &mut Structs) -> Type {
 }
 
 #[test]
-fn structs_lie_as_in_c() {
+fn structs_are_laid_out_as_in_c() {
     let mut structs = Structs::new();
     let ty = mixed(&mut structs);
     let module = function(structs, &ty, &ty, |code, value| {

@@ -220,7 +220,7 @@ fn a_program_may_not_take_cudas_names() {
 }
 
 #[test]
-fn a_function_of_a_gpu_returns_no_more_than_llvm_takes_apart() {
+fn gpu_functions_return_at_most_4096_bytes() {
     let array = |count| Type::Array(Box::new(Type::F64), count);
     for (count, fits) in [(512, true), (513, false)] {
         let mut structs = Structs::new();

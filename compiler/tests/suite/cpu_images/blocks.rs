@@ -204,7 +204,7 @@ fn rows_that_wrap_in_the_middle() {
 /// Only useful variants are built: one for images tuned to this processor, none for kernels that
 /// call the device.
 #[test]
-fn which_entries_there_are() {
+fn kernels_have_the_entries_that_they_need() {
     let source = "
         kernel plain(out: *mut u32) { out[thread_idx.x] = 1; }
         kernel launches(out: *mut u32) { launch plain<<<1, 1>>>(out); }

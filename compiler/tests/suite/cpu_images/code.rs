@@ -56,7 +56,7 @@ fn every_correct_program_becomes_an_image() {
 
 /// An exported variable would replace the C library's function of the same name.
 #[test]
-fn variables_are_not_called_like_functions_of_c() {
+fn variables_cannot_have_the_names_of_c_functions() {
     for (name, is_refused) in [("sinf", true), ("fmod", true), ("sine", false)] {
         let source = format!("static {name}: u32 = 3; kernel k(p: *mut u32) {{ *p = {name}; }}");
         let program = compile::check(SourceMap::single("test.grid", source)).expect("a program");
@@ -92,7 +92,7 @@ fn threads_of_a_block_run_in_the_order_of_x_then_y_then_z() {
 }
 
 #[test]
-fn traps_say_what_and_where() {
+fn traps_report_kind_and_position() {
     let source = "
         kernel k(left: i32, right: i32, out: *mut i32) {
             if left == 7 {
@@ -120,7 +120,7 @@ fn traps_say_what_and_where() {
 }
 
 #[test]
-fn built_ins_ask_the_device() {
+fn built_ins_call_the_device() {
     let source = r#"
         fn lane() -> u32 { return lane_id(); }
         kernel k(out: *mut u64) {
@@ -248,7 +248,7 @@ fn shared_variables_do_not_overlap() {
 }
 
 #[test]
-fn checked_images_tell_of_accesses_and_loops() {
+fn checked_images_report_accesses_and_loops() {
     let source = "
         struct Pair { small: u8, wide: f64 }
         struct Large { all: [u32; 100] }
@@ -300,7 +300,7 @@ fn checked_images_tell_of_accesses_and_loops() {
 }
 
 #[test]
-fn checked_images_tell_what_orders_atomics_have() {
+fn checked_images_report_the_orders_of_atomics() {
     let source = "
         kernel k(p: *mut u32) {
             atomic_store(p, 7, relaxed); atomic_store(p, 8, release);
@@ -370,7 +370,7 @@ fn loops_that_wait_let_others_run() {
 
 /// Loops that terminate by themselves do not poll, unless they contain one that may not terminate.
 #[test]
-fn checked_images_tell_of_loops_that_may_not_end() {
+fn checked_images_poll_in_loops_that_may_not_end() {
     let source = "
         fn scan(p: *mut u32) -> u32 { let mut at = 0u32; while p[at] != 0 { at += 1; } return at; }
         kernel counted(p: *mut u32) { for i in 0u32..3 { p[1] = p[0]; } }

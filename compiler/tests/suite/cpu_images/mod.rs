@@ -25,7 +25,7 @@ fn image(name: &str) -> Image {
 }
 
 #[test]
-fn the_example_programs_export_what_the_loader_asks_for() {
+fn the_example_programs_export_the_abi() {
     let mut text = String::new();
     for name in PROGRAMS {
         let image = image(name);

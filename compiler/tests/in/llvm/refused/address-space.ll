@@ -1,4 +1,4 @@
-; An address space that libNVVM has not.
+; An address space that libNVVM lacks.
 target triple = "nvptx64-nvidia-cuda"
 
 define void @f(ptr addrspace(7) %p) {

@@ -1,4 +1,4 @@
-; libNVVM would forget it; of a function's, ptxas rejects what it makes.
+; libNVVM would drop it; for a function, ptxas rejects the output.
 target triple = "nvptx64-nvidia-cuda"
 
 @g = addrspace(1) global i32 0, align 4

@@ -1,4 +1,4 @@
-; An atomic access that would be several.
+; An atomic access that would become several.
 target triple = "nvptx64-nvidia-cuda"
 
 define void @f(ptr %p) {

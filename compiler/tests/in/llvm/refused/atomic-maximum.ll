@@ -1,4 +1,4 @@
-; An atomic operation that PTX has not.
+; An atomic operation that PTX lacks.
 target triple = "nvptx64-nvidia-cuda"
 
 define void @f(ptr %p, float %x) {

@@ -1,4 +1,4 @@
-; A type that LLVM 7 has not.
+; A type that LLVM 7 lacks.
 target triple = "nvptx64-nvidia-cuda"
 
 define void @f(ptr %p) {

@@ -1,4 +1,4 @@
-; Launch bounds that are no numbers.
+; Launch bounds that are not numbers.
 target triple = "nvptx64-nvidia-cuda"
 
 define ptx_kernel void @k() "nvvm.maxntid"="many" {

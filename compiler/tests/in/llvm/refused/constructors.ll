@@ -1,4 +1,4 @@
-; Constructors that nobody would run.
+; Constructors that nothing would run.
 target triple = "nvptx64-nvidia-cuda"
 
 @llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 1, ptr @f, ptr null }]

@@ -1,4 +1,4 @@
-; Debug information, unless it is given up.
+; Debug information, unless the options drop it.
 target triple = "nvptx64-nvidia-cuda"
 
 define void @f() !dbg !4 {

@@ -1,4 +1,4 @@
-; There are none.
+; GPUs have no exceptions.
 target triple = "nvptx64-nvidia-cuda"
 
 declare void @g()

@@ -1,4 +1,4 @@
-; libNVVM takes the floor of the quotient.
+; libNVVM rounds the quotient down.
 target triple = "nvptx64-nvidia-cuda"
 
 define float @f(float %x) {

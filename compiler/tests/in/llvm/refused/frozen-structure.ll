@@ -1,4 +1,4 @@
-; A whole aggregate is frozen.
+; A freeze of a whole aggregate.
 target triple = "nvptx64-nvidia-cuda"
 
 define { i32, i32 } @f({ i32, i32 } %x) {

@@ -1,4 +1,4 @@
-; A promise that PTX cannot keep.
+; A guarantee that PTX cannot give.
 target triple = "nvptx64-nvidia-cuda"
 
 declare void @g(ptr)

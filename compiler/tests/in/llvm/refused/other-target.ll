@@ -1,4 +1,4 @@
-; A module for a processor.
+; A module for a CPU.
 target triple = "x86_64-unknown-linux-gnu"
 
 define void @f() {

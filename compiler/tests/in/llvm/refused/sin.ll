@@ -1,4 +1,4 @@
-; A function of libdevice's.
+; An intrinsic that needs libdevice.
 target triple = "nvptx64-nvidia-cuda"
 
 declare float @llvm.sin.f32(float)

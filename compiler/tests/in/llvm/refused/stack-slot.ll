@@ -1,4 +1,4 @@
-; A stack slot in local memory by name.
+; A stack slot in the local address space.
 target triple = "nvptx64-nvidia-cuda"
 
 define void @f() {

@@ -1,4 +1,4 @@
-; A name that PTX cannot say.
+; A name that PTX cannot spell.
 target triple = "nvptx64-nvidia-cuda"
 
 define void @"a.b"() {

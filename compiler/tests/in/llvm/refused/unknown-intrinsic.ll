@@ -1,4 +1,4 @@
-; An intrinsic of the target that the legacy dialect has not.
+; An intrinsic of the target that the legacy dialect lacks.
 target triple = "nvptx64-nvidia-cuda"
 
 define void @f(ptr addrspace(3) %barrier) {

@@ -1,4 +1,4 @@
-; PTX dropped it with sm_70.
+; PTX dropped it from sm_70 on.
 target triple = "nvptx64-nvidia-cuda"
 
 define i32 @f(i32 %x) {

@@ -1,4 +1,4 @@
-; A function that may not be there.
+; A function that may be undefined.
 target triple = "nvptx64-nvidia-cuda"
 
 declare extern_weak void @f()

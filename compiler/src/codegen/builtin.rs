@@ -28,7 +28,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             .collect::<Result<Vec<BasicValueEnum<'ctx>>>>()?;
         let wrong = || bug(format!("wrong arguments of `{}`: {types:?}", builtin.name()));
         if self.cx.cpu().is_some()
-            && let Some(done) = self.host_builtin(builtin, &values, ty)?
+            && let Some(done) = self.device_builtin(builtin, &values, ty)?
         {
             return Ok(done);
         }

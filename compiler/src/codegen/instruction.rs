@@ -94,7 +94,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 }
                 return match self.cx.device_function(*function) {
                     Some(called) if self.cx.cpu().is_some() => {
-                        self.call_host(item, &called, &arguments, &name)
+                        self.call_device_runtime(item, &called, &arguments, &name)
                     }
                     None if self.cx.cpu().is_some() => {
                         Err(bug(format!("a call of `{}` on the CPU", item.name)))

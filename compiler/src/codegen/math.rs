@@ -117,7 +117,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         arguments: &[BasicValueEnum<'ctx>],
     ) -> Result<BasicValueEnum<'ctx>> {
         if self.cx.cpu().is_some() {
-            return self.host_math(name, scalar, arguments);
+            return self.cpu_math(name, scalar, arguments);
         }
         let suffix = if scalar == Scalar::F32 { "f" } else { "" };
         let ty = self.cx.scalar_type(scalar);

@@ -32,7 +32,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             other => return Err(bug(format!("a shuffle of {other}"))),
         };
         let moved = match bits.get_type().get_bit_width() {
-            _ if self.cx.cpu().is_some() => self.host_shuffle(mode, mask, bits, lane)?,
+            _ if self.cx.cpu().is_some() => self.device_shuffle(mode, mask, bits, lane)?,
             16 => {
                 let narrow = bits.get_type();
                 let bits = build.build_int_z_extend(bits, word, "")?;

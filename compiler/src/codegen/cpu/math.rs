@@ -27,7 +27,7 @@ pub(in crate::codegen) fn is_c_function(name: &str) -> bool {
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// The function named `name` in libdevice; all arguments and the result are `scalar`s.
-    pub(in crate::codegen) fn host_math(
+    pub(in crate::codegen) fn cpu_math(
         &self,
         name: &str,
         scalar: Scalar,

@@ -10,7 +10,7 @@
 //!   for each thread of several blocks (`blocks.rs`); in images for any x86-64,
 //!   `<kernel>.blocks.v3` is a variant for newer processors. [`abi::KERNELS_SYMBOL`] lists them; a
 //!   launch names a kernel by the address of its descriptor in that list.
-//! - **Built-ins and the device runtime** (`host.rs`) become calls through the table of callbacks;
+//! - **Built-ins and the device runtime** (`callbacks.rs`) become calls through the table of callbacks;
 //!   mathematical functions (`math.rs`) become LLVM intrinsics or C library calls.
 //! - **Memory** (`memory.rs`). There is one address space. Shared variables have offsets in the
 //!   block's shared memory, whose address a function loads when it starts.
@@ -21,10 +21,10 @@
 //!   position.
 
 mod blocks;
+mod callbacks;
 mod check;
 mod debug;
 mod entries;
-mod host;
 mod locals;
 mod math;
 mod memory;

@@ -13,7 +13,7 @@ use gridlet_lang::types::Type;
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// Reads a 32- or 64-bit number.
-    pub(super) fn host_atomic_load(
+    pub(super) fn cpu_atomic_load(
         &self,
         order: Order,
         address: BasicValueEnum<'ctx>,
@@ -29,7 +29,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     }
 
     /// Writes a 32- or 64-bit number.
-    pub(super) fn host_atomic_store(
+    pub(super) fn cpu_atomic_store(
         &self,
         order: Order,
         address: BasicValueEnum<'ctx>,
@@ -42,7 +42,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     }
 
     /// Reports a failed assertion, and ends the grid.
-    pub(super) fn host_assert(&self, arguments: [BasicValueEnum<'ctx>; 4]) -> Result<()> {
+    pub(super) fn cpu_assert(&self, arguments: [BasicValueEnum<'ctx>; 4]) -> Result<()> {
         let [message, file, line, function] = arguments;
         let thread = self.known_thread()?;
         let arguments = [message, file, line, function, self.location(), thread];

@@ -150,7 +150,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
 
     /// Emits a built-in that the device implements. The outer `None` means that the device is not
     /// needed, the inner one that there is no result.
-    pub(in crate::codegen) fn host_builtin(
+    pub(in crate::codegen) fn device_builtin(
         &self,
         builtin: Builtin,
         values: &[BasicValueEnum<'ctx>],
@@ -170,16 +170,16 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             }
             (Builtin::Trap, []) => self.trap(abi::TRAP_EXPLICIT)?,
             (Builtin::Assert, [message, file, line, function]) => {
-                self.host_assert([*message, *file, *line, *function])?;
+                self.cpu_assert([*message, *file, *line, *function])?;
             }
             (Builtin::AtomicLoad(order), [address]) => {
-                return Ok(Some(Some(self.host_atomic_load(order, *address, ty)?)));
+                return Ok(Some(Some(self.cpu_atomic_load(order, *address, ty)?)));
             }
             (Builtin::AtomicStore(order), [address, value]) => {
-                self.host_atomic_store(order, *address, *value)?;
+                self.cpu_atomic_store(order, *address, *value)?;
             }
             (Builtin::Vote(mode), [mask, predicate]) => {
-                return Ok(Some(Some(self.host_vote(mode, *mask, int(*predicate)?)?)));
+                return Ok(Some(Some(self.device_vote(mode, *mask, int(*predicate)?)?)));
             }
             (Builtin::ActiveMask, []) => return value(self.callback(Callback::ActiveMask, &[])?),
             (Builtin::LaneId, []) if self.function.takes_geometry => {
@@ -241,7 +241,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         Ok(Some(None))
     }
 
-    fn host_vote(
+    fn device_vote(
         &self,
         mode: VoteMode,
         mask: BasicValueEnum<'ctx>,
@@ -263,7 +263,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     }
 
     /// Shuffles up to 64 bits.
-    pub(in crate::codegen) fn host_shuffle(
+    pub(in crate::codegen) fn device_shuffle(
         &self,
         mode: ShuffleMode,
         mask: BasicValueEnum<'ctx>,
@@ -284,7 +284,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     }
 
     /// Calls the device in place of a function that it provides.
-    pub(in crate::codegen) fn call_host(
+    pub(in crate::codegen) fn call_device_runtime(
         &self,
         item: &Extern,
         function: &DeviceFunction,

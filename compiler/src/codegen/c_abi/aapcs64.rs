@@ -56,7 +56,7 @@ fn two_words() -> Passing {
 }
 
 /// The type and number of the members of a "homogeneous floating-point aggregate": one to four
-/// floats of one type, without padding, and nothing else.
+/// floats of one size, without padding, and nothing else.
 fn homogeneous(ty: &Type, structs: &Structs) -> Option<(Scalar, u32)> {
     let parts: Vec<_> = parts(ty, structs).take(5).collect();
     let first = parts.first()?.float()?;

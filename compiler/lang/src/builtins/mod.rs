@@ -1,7 +1,7 @@
-//! The built-in operations of the language that are more than an operator.
+//! The built-in operations of the language.
 //!
-//! [`Builtin`] names them. One table, in `table.rs`, states the name and the [`Properties`] of each; the checker, the
-//! IR and codegen ask it. A built-in without a row does not compile.
+//! [`Builtin`] lists them. One table, in `table.rs`, states the name and the [`Properties`] of each; the
+//! checker, the IR and codegen all read it. A built-in without a row does not compile.
 
 mod operations;
 mod properties;
@@ -12,10 +12,11 @@ mod tests;
 pub use operations::*;
 pub use properties::*;
 
-/// A built-in operation. The arguments of each are listed in the order of the language.
+/// A built-in operation, documented with its arguments in language order.
 ///
-/// Not all of them reach the back ends: the checker replaces what only asks for a type, `ir::build` what is
-/// made of others, and the `launch` stage what the device runtime or a loop of shuffles does. Each says so.
+/// Not all of them reach the back ends: the checker replaces those that only query a type, `ir::build` those
+/// composed of others, and the `launch` stage those implemented by the device runtime or by loops of
+/// shuffles. Each variant says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Builtin {
     /// `sync_threads()`
@@ -33,8 +34,8 @@ pub enum Builtin {
     MatchAny,
     /// `active_mask() -> u32`
     ActiveMask,
-    /// `reduce_…(mask: u32, value: T) -> T`: see [`reduce_supports`]. The `launch` stage leaves only what
-    /// `redux.sync` does.
+    /// `reduce_…(mask: u32, value: T) -> T`: see [`reduce_supports`]. After the `launch` stage, only those
+    /// that `redux.sync` implements are left.
     Reduce(ReduceOp),
     /// `lane_id() -> u32`
     LaneId,
@@ -48,8 +49,8 @@ pub enum Builtin {
     AtomicStore(Order),
     /// `fence_block()`, `fence_device()`, `fence_system()`
     Fence(Scope),
-    /// See [`MathOp`]: all arguments and the result have one type. `ir::build` makes `min` and `max` of
-    /// `clamp` and `saturate`.
+    /// See [`MathOp`]: all arguments and the result have the same type. `ir::build` composes `clamp` and
+    /// `saturate` of `min` and `max`.
     Math(MathOp),
     /// See [`BitOp`].
     Bit(BitOp),
@@ -61,11 +62,11 @@ pub enum Builtin {
     SizeOf,
     /// `align_of::<T>() -> u64`, in bytes. The checker replaces it.
     AlignOf,
-    /// `printf("…", …) -> i32`: the format is kept beside the arguments.
+    /// `printf("…", …) -> i32`: the format is stored beside the arguments.
     Printf,
-    /// What follows on a false `assert(condition, "…")`, and does not return. In the tree it has no arguments
-    /// and the message beside them; from `ir::build` on, the message, the file, the line (`u32`) and the
-    /// function, strings as `*const u8`.
+    /// The failure branch of `assert(condition, "…")`; does not return. In the tree it has no arguments, and
+    /// the message is stored beside them; from `ir::build` on, the arguments are the message, the file, the
+    /// line (`u32`) and the function, strings as `*const u8`.
     Assert,
     /// `trap()`: does not return.
     Trap,
@@ -75,36 +76,36 @@ pub enum Builtin {
     GlobalTimer,
     /// `sm_id() -> u32`
     SmId,
-    /// `malloc(bytes: u64) -> *mut u8`: from the device's heap; null if it is full.
+    /// `malloc(bytes: u64) -> *mut u8`: from the device heap; null if it is full.
     Malloc,
-    /// `free(p: *mut u8)`: what `malloc` gave.
+    /// `free(p: *mut u8)`: frees a pointer from `malloc`.
     Free,
-    /// `stream_create() -> stream`; the default stream if there is none left. This and all that follow are
-    /// calls of the device runtime after the `launch` stage.
+    /// `stream_create() -> stream`; the default stream if no stream is available. This and the following
+    /// operations become calls of the device runtime in the `launch` stage.
     StreamCreate,
     /// `stream_destroy(s: stream) -> i32`: 0 or a `cudaError`.
     StreamDestroy,
     /// `memcpy_async(dst: *mut u8, src: *const u8, bytes: u64, s: stream) -> i32`
     MemcpyAsync,
-    /// `memset_async(dst: *mut u8, value: i32, bytes: u64, s: stream) -> i32`: each byte becomes `value`'s
-    /// lowest.
+    /// `memset_async(dst: *mut u8, value: i32, bytes: u64, s: stream) -> i32`: sets each byte to the lowest
+    /// byte of `value`.
     MemsetAsync,
-    /// `device_last_error() -> i32`: the last `cudaError` of this thread, which is 0 after that.
+    /// `device_last_error() -> i32`: returns the thread's last `cudaError` and resets it to 0.
     DeviceLastError,
 }
 
 impl Builtin {
-    /// The built-in of a name.
+    /// The built-in with a name.
     pub fn from_name(name: &str) -> Option<Builtin> {
         Builtin::ALL.iter().copied().find(|builtin| builtin.name() == name)
     }
 
-    /// Whether control does not come back from it.
+    /// Whether it never returns.
     pub fn ends(self) -> bool {
         self.properties().effect == Effect::Ends
     }
 
-    /// The memory order of an access that names one.
+    /// The memory order, for an access that has one.
     pub fn order(self) -> Option<Order> {
         match self {
             Builtin::AtomicLoad(order) | Builtin::AtomicStore(order) => Some(order),

@@ -1,9 +1,9 @@
-//! The families of built-ins that differ only in an operation, a mode or a scope.
+//! The operations, modes and scopes of the built-ins that come in families.
 
 use super::{Access, Builtin};
 use crate::types::Scalar;
 
-/// Read-modify-write operations on memory. All return the old value, relaxed.
+/// Atomic read-modify-write operations. All return the old value; their order is relaxed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each variant is the built-in `atomic_…` of that name")]
 pub enum AtomicOp {
@@ -17,16 +17,16 @@ pub enum AtomicOp {
     Exch,
 }
 
-/// How a warp shuffle picks the lane it reads from.
+/// How a warp shuffle selects its source lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ShuffleMode {
     /// `shfl(m, v, lane)`: an absolute lane.
     Index,
-    /// `shfl_up`: the lane that many below.
+    /// `shfl_up`: the lane that many places below.
     Up,
-    /// `shfl_down`: the lane that many above.
+    /// `shfl_down`: the lane that many places above.
     Down,
-    /// `shfl_xor`: own lane XOR the operand.
+    /// `shfl_xor`: the own lane XOR the operand.
     Xor,
 }
 
@@ -41,7 +41,7 @@ pub enum VoteMode {
     All,
 }
 
-/// Whom a fence or an atomic operation takes effect for.
+/// The observers of a fence or an atomic operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// The threads of the block: `fence_block()`, `atomic_…_block`.
@@ -52,19 +52,19 @@ pub enum Scope {
     System,
 }
 
-/// The order of `atomic_load` and `atomic_store`, named as their last argument.
+/// The memory order of `atomic_load` and `atomic_store`, written as their last argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
     /// `relaxed`
     Relaxed,
-    /// `acquire`: only loads.
+    /// `acquire`: only for loads.
     Acquire,
-    /// `release`: only stores.
+    /// `release`: only for stores.
     Release,
 }
 
 impl Order {
-    /// Every order with its name in the language.
+    /// Every order with its name.
     pub const ALL: [(Order, &'static str); 3] =
         [(Order::Relaxed, "relaxed"), (Order::Acquire, "acquire"), (Order::Release, "release")];
 
@@ -77,24 +77,24 @@ impl Order {
         }
     }
 
-    /// The name in the language, which is PTX's too.
+    /// The name in the language and in PTX.
     pub fn name(self) -> &'static str {
         Order::ALL.iter().find(|(known, _)| *known == self).map_or("?", |(_, name)| name)
     }
 }
 
-/// What a barrier makes of a `bool` of every thread of the block.
+/// A reduction of a `bool` per thread over the block, combined with a barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockReduceOp {
-    /// `sync_threads_count`: for how many it is true, `u32`.
+    /// `sync_threads_count`: the number of threads where it is true, `u32`.
     Count,
-    /// `sync_threads_and`: whether it is true for all.
+    /// `sync_threads_and`: whether it is true in all threads.
     And,
-    /// `sync_threads_or`: whether it is true for any.
+    /// `sync_threads_or`: whether it is true in any thread.
     Or,
 }
 
-/// What a warp makes of a value of each lane of a mask.
+/// A reduction of a value per lane over the lanes of a mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each variant is the built-in `reduce_…` of that name")]
 pub enum ReduceOp {
@@ -144,7 +144,7 @@ pub enum MathOp {
 }
 
 impl MathOp {
-    /// Every operation with its name in the language and its number of arguments.
+    /// Every operation with its name and number of arguments.
     pub fn all() -> impl Iterator<Item = (MathOp, &'static str, usize)> {
         Builtin::ALL.iter().filter_map(|builtin| match builtin {
             Builtin::Math(op) => Some((*op, builtin.name(), builtin.properties().arguments.len())),

@@ -5,19 +5,19 @@ use crate::types::{Scalar, Type};
 /// The row of a built-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Properties {
-    /// The types of the arguments, in the order of the language.
+    /// The types of the arguments, in language order.
     pub arguments: &'static [TypePattern],
-    /// The type of the value.
+    /// The type of the result.
     pub result: TypePattern,
-    /// The types that `T` stands for.
+    /// The types that `T` may stand for.
     pub types: Types,
-    /// What a call does beside giving its value.
+    /// The side effects of a call.
     pub effect: Effect,
     /// The threads that a call waits for.
     pub waits: WaitsFor,
-    /// The memory that a call touches.
+    /// The memory that a call accesses.
     pub memory: Memory,
-    /// Whether threads of one block get different values.
+    /// Whether the results differ between threads of a block.
     pub varies: Varies,
     /// The stage that replaces it.
     pub lowering: Lowering,
@@ -29,7 +29,7 @@ impl Properties {
         (!self.arguments.contains(&TypePattern::Rest)).then_some(self.arguments.len())
     }
 
-    /// Whether a call names a type, as in `size_of::<T>()`.
+    /// Whether a call has a type argument, as in `size_of::<T>()`.
     pub fn takes_type(&self) -> bool {
         self.types == Types::Named
     }
@@ -40,13 +40,13 @@ impl Properties {
         self.arguments.iter().position(|ty| matches!(ty, T | MutPointer | ConstPointer))
     }
 
-    /// Whether the value follows from the arguments alone and a call does nothing else.
+    /// Whether the result depends only on the arguments and a call has no side effects.
     pub fn is_function(&self) -> bool {
         self.effect.is_pure() && self.varies == Varies::WithArguments
     }
 }
 
-/// The type of an argument or of a value.
+/// The type of an argument or of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypePattern {
     /// No value.
@@ -65,17 +65,18 @@ pub enum TypePattern {
     MutBytes,
     /// `*const u8`; in the language, any pointer.
     ConstBytes,
-    /// The type that the built-in is generic over: one of [`Properties::types`].
+    /// The type that the built-in is generic in: one of [`Properties::types`].
     T,
     /// `*mut T`
     MutPointer,
     /// `*const T`; in the language, any pointer to `T`.
     ConstPointer,
-    /// The name of an [`super::Order`], always last. The operation keeps it; the IR has no such argument.
+    /// The name of an [`super::Order`], always last. It becomes part of the operation; the IR has no such
+    /// argument.
     Order,
-    /// A type that the checker and the verifier judge by a rule of their own.
+    /// A type that the checker and the verifier check by a special rule.
     Other,
-    /// Any number of further arguments, judged likewise.
+    /// Any number of further arguments, also checked by a special rule.
     Rest,
 }
 
@@ -101,23 +102,24 @@ impl TypePattern {
     }
 }
 
-/// The types that `T` stands for in a row.
+/// The types that `T` may stand for in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Types {
     /// None: the built-in is not generic.
     None,
-    /// The type that the call names, as in `size_of::<T>()`.
+    /// The type argument of the call, as in `size_of::<T>()`.
     Named,
     /// Integers of 32 and 64 bits.
     WideIntegers,
     /// Numbers of 32 and 64 bits.
     WideNumbers,
-    /// The same, for built-ins that look at bits instead of numbers.
+    /// The same, for built-ins on bit patterns rather than numbers.
     WideScalars,
     /// Numbers of 16 bits or more.
     SixteenBitsOrMore,
-    /// `f32` and `f64`. `f16` and `bf16` are left out where no device rounds correctly: a `sin` of one would be the
-    /// `f32`'s, rounded again, and the program says that better itself (`sin(x as f32) as f16`).
+    /// `f32` and `f64`. `f16` and `bf16` are excluded where devices do not round correctly: a `sin` of an
+    /// `f16` would be that of the `f32`, rounded again, so programs write that explicitly (`sin(x as f32) as
+    /// f16`).
     WideFloats,
     /// All floats.
     Floats,
@@ -139,7 +141,7 @@ impl Types {
         }
     }
 
-    /// One of them, in the words of messages.
+    /// The description of one of them in messages.
     pub fn describe(self) -> &'static str {
         match self {
             Types::None => "nothing",
@@ -155,93 +157,94 @@ impl Types {
     }
 }
 
-/// What a call does beside giving its value.
+/// The side effects of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing, and the checker computes it if its arguments are constants.
+    /// None, and the checker folds calls with constant arguments.
     Constant,
-    /// Nothing: it does not matter when or whether a call runs.
+    /// None: a call may be moved or removed.
     Pure,
-    /// Something: a call runs where and as often as the program says.
+    /// Some: a call runs exactly where and as often as written.
     Acts,
     /// It does not return.
     Ends,
 }
 
 impl Effect {
-    /// Whether it does not matter when or whether a call runs.
+    /// Whether a call may be moved or removed.
     pub fn is_pure(self) -> bool {
         matches!(self, Effect::Constant | Effect::Pure)
     }
 }
 
-/// The threads that a call waits for, or looks at. Images for the CPU run such kernels thread by thread instead of in
-/// loops.
+/// The threads that a call waits for or reads values from. CPU images run kernels with such calls thread by
+/// thread instead of in loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitsFor {
     /// None.
     No,
     /// Threads of the warp.
     Warp,
-    /// All threads of the block: a barrier, which also orders their accesses to memory.
+    /// All threads of the block: a barrier, which also orders their memory accesses.
     Block,
 }
 
-/// The memory that a call touches.
+/// The memory that a call accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
     /// None.
     None,
-    /// The `T` that the first argument points to. The call keeps no copy of that pointer.
+    /// The `T` that the first argument points to. The call does not keep the pointer.
     Atomic(Access),
     /// None, but it orders this thread's accesses.
     Fence,
     /// The device's heap.
     Heap,
-    /// Strings that its arguments point to.
+    /// The strings that its arguments point to.
     Strings,
-    /// What its arguments point to, by work in a stream: pointers to shared memory and local variables are refused.
+    /// The memory that its arguments point to, accessed by work in a stream: pointers to shared memory and
+    /// local variables are rejected.
     Stream,
 }
 
 /// An atomic access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// A read; the value is what was read.
+    /// A read, whose result is the value read.
     Load,
     /// A write of the second argument.
     Store,
-    /// A read and a write; the value is what was read.
+    /// A read and a write; the result is the value read.
     Update,
 }
 
-/// Whether threads of one block get different values.
+/// Whether the results differ between threads of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Varies {
-    /// All get the same.
+    /// All threads get the same result.
     Never,
-    /// Threads with the same arguments get the same, or it is not known.
+    /// Threads with equal arguments get equal results, or it is unknown.
     WithArguments,
-    /// Each may get another.
+    /// Each thread may get another result.
     WithThread,
 }
 
 /// The stage that replaces a built-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lowering {
-    /// The checker; no tree has it.
+    /// The checker; it never appears in a tree.
     Checker,
-    /// `ir::build`, by other operations; no IR has it.
+    /// `ir::build`, which composes it of other operations; it never appears in IR.
     Build,
-    /// The launch stage, by calls of the device runtime.
+    /// The launch stage, with calls of the device runtime.
     DeviceRuntime,
-    /// `ir::expand`, by a function, for targets and types without that instruction; otherwise codegen.
+    /// `ir::expand`, with a function, for targets and types without that instruction; otherwise codegen.
     Expand(Instruction),
     /// Codegen.
     Codegen,
 }
 
-/// An instruction that not all targets have.
+/// An instruction that only some targets have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instruction {
     /// `redux.sync`
@@ -252,7 +255,7 @@ pub enum Instruction {
     BarrierReduction,
 }
 
-/// Whether `bitcast` goes between two types: different or not, scalars and vectors of numbers, of one size.
+/// Whether `bitcast` converts between two types: scalars and vectors of numbers of equal size.
 pub fn bitcast_supports(from: &Type, to: &Type) -> bool {
     let size = |ty: &Type| match ty {
         Type::Scalar(scalar) if *scalar != Scalar::Bool => Some(scalar.size()),

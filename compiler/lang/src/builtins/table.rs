@@ -1,12 +1,12 @@
-//! The table of built-ins: a row for those that differ in nothing but their names.
+//! The table of built-ins, with one row for those that differ only in name.
 //!
-//! A row has the names, the types (`T` is defined after `where`), and the columns of [`Properties`], none of which can
-//! be left out. Rustc checks that each [`Builtin`] has exactly one row.
+//! A row consists of the names, the types (`T` is defined after `where`), and the columns of [`Properties`],
+//! none of which may be omitted. Rustc checks that each [`Builtin`] has exactly one row.
 
 use super::*;
 
-/// Makes of the rows the list, the names and the properties. `AtomicLoad(Order::Relaxed) | AtomicLoad(_)` has one name
-/// for all orders.
+/// Generates the list, the names and the properties from the rows. `AtomicLoad(Order::Relaxed) |
+/// AtomicLoad(_)` has one name for all orders.
 macro_rules! table {
     ($(
         $($name:literal = $variant:ident $(($($of:path),+))? $(| $also:ident(_))?),+:
@@ -15,7 +15,7 @@ macro_rules! table {
         varies: $varies:ident, lowering: $lowering:ident $(($instruction:ident))?;
     )+) => {
         impl Builtin {
-            /// Every built-in, one of each name: `atomic_load` and `atomic_store` once, whatever their order.
+            /// Every built-in, one per name: `atomic_load` and `atomic_store` occur once, not once per order.
             pub const ALL: &'static [Builtin] = &[$($(Builtin::$variant $(($($of),+))?),+),+];
 
             /// The name in the language.
@@ -207,7 +207,7 @@ table! {
         [] -> U64 where T: Named;
         effect: Constant, waits: No, memory: None, varies: WithArguments, lowering: Checker;
 
-    // Output and ends.
+    // Output and termination.
     "printf" = Printf:
         [Rest] -> I32 where T: None;
         effect: Acts, waits: No, memory: Strings, varies: WithArguments, lowering: Codegen;

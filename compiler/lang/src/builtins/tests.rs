@@ -1,4 +1,4 @@
-//! Rules between the columns of the table.
+//! Consistency rules between the columns of the table.
 
 use std::collections::BTreeSet;
 

@@ -12,7 +12,7 @@ use crate::syntax::ast;
 use crate::types::{Scalar, Type};
 
 impl<'a> Body<'_, 'a> {
-    /// `callee(arguments)` or `callee::<T>(arguments)` of a built-in.
+    /// `callee(arguments)` or `callee::<T>(arguments)`, for a built-in.
     pub(super) fn builtin(
         &mut self,
         builtin: Builtin,
@@ -62,8 +62,8 @@ impl<'a> Body<'_, 'a> {
         Some(typed(ExprKind::Builtin { builtin, arguments, format: None }, ty, span))
     }
 
-    /// The arguments and the type of the value of a built-in. Of the arguments of type `T`, the first that has a type
-    /// of its own decides what `T` is.
+    /// The arguments of a built-in and the type of its result. The first argument of type `T` that has a type
+    /// of its own determines `T`.
     fn by_properties(
         &mut self,
         properties: &Properties,
@@ -78,7 +78,7 @@ impl<'a> Body<'_, 'a> {
             .clone()
             .find(|at| arguments[*at].literal == ast::Literal::No)
             .or(generic.clone().next());
-        // `sqrt(2)` is no integer's root.
+        // In `sqrt(2)` the literal must not become an integer.
         let hint =
             hint.filter(|ty| properties.result == TypePattern::T && matches!(ty, Type::Scalar(_)));
         let mut values: Vec<Option<Expr>> = arguments.iter().map(|_| None).collect();
@@ -106,7 +106,7 @@ impl<'a> Body<'_, 'a> {
         Some((values.into_iter().collect::<Option<_>>()?, result))
     }
 
-    /// An argument whose type does not depend on others. Any pointer serves as one to bytes.
+    /// An argument whose type does not depend on the others. Any pointer is accepted as a pointer to bytes.
     fn fixed(
         &mut self,
         properties: &Properties,
@@ -121,7 +121,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// A pointer to anything as one to bytes.
+    /// A pointer of any type, converted to a pointer to bytes.
     fn bytes(
         &mut self,
         properties: &Properties,
@@ -142,7 +142,7 @@ impl<'a> Body<'_, 'a> {
             && let Some(pointed) = self.points_to(&value)
         {
             let who = format!("`{name}`");
-            let others = "the work of a stream is done by others";
+            let others = "other threads do the work of a stream";
             let hint = "write a loop, or pass a pointer to device memory";
             self.unreachable_memory(&value, pointed, &who, others, hint);
             return None;
@@ -154,7 +154,7 @@ impl<'a> Body<'_, 'a> {
         Some(typed(ExprKind::Cast(Box::new(value)), ty.clone(), span))
     }
 
-    /// The order of an atomic access: `relaxed`, or the other one that suits the access.
+    /// The order of an atomic access: `relaxed`, or the other order that the access supports.
     fn order(&mut self, argument: &'a ast::Expr, access: Access) -> Option<Order> {
         let word = match argument.kind {
             ast::ExprKind::Name(name) => self.cx.text(name),
@@ -165,17 +165,17 @@ impl<'a> Body<'_, 'a> {
             return Some(order);
         }
         let (what, names) = match access {
-            Access::Load => ("a load is", "`relaxed` or `acquire`"),
-            Access::Store => ("a store is", "`relaxed` or `release`"),
-            Access::Update => ("this operation is", "`relaxed`"),
+            Access::Load => ("the order of a load must be", "`relaxed` or `acquire`"),
+            Access::Store => ("the order of a store must be", "`relaxed` or `release`"),
+            Access::Update => ("the order of this operation must be", "`relaxed`"),
         };
         let message = format!("{what} {names}");
         self.cx.report(Diagnostic::error(ids::INVALID_ORDER, argument.span, message));
         None
     }
 
-    /// An atomic operation: a pointer, values of the type that it points to, and for some a memory order, which
-    /// becomes part of the operation.
+    /// An atomic operation: a pointer, values of its target type, and for some a memory order, which becomes
+    /// part of the operation.
     fn atomic(
         &mut self,
         builtin: Builtin,
@@ -204,7 +204,7 @@ impl<'a> Body<'_, 'a> {
             .collect();
         let pointer = pointer?;
         let Some(pointee) = pointee else {
-            self.not_taken(name, &pointer, "a pointer to what it changes");
+            self.not_taken(name, &pointer, "a pointer to its target");
             return None;
         };
         if !pointee.as_scalar().is_some_and(|scalar| properties.types.has(scalar)) {
@@ -226,7 +226,7 @@ impl<'a> Body<'_, 'a> {
         Some((builtin, all, properties.result.with(Some(&pointee))?))
     }
 
-    /// Reports that the type of an argument is none of `types`.
+    /// Reports an argument whose type is not one of `types`.
     fn wrong_argument(&mut self, name: &str, value: &Expr, types: Types) {
         let mut error = self.argument_error(name, value, types.describe());
         let text = self.cx.sources.text(value.span);
@@ -235,12 +235,12 @@ impl<'a> Body<'_, 'a> {
         if matches!(value.kind, ExprKind::Int(_)) && wants_float {
             error = error.hint(format!("write `{text}.0`"));
         } else if is_half && types == Types::WideFloats {
-            error = error.hint(format!("convert it, and what comes out back: `{text} as f32`"));
+            error = error.hint(format!("convert it, and the result back: `{text} as f32`"));
         }
         self.cx.report(error);
     }
 
-    /// Reports an argument in place of what is `wanted`.
+    /// Reports an argument that is not what is `wanted`.
     pub(super) fn not_taken(&mut self, name: &str, value: &Expr, wanted: &str) {
         let error = self.argument_error(name, value, wanted);
         self.cx.report(error);

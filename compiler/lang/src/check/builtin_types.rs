@@ -1,4 +1,4 @@
-//! Built-ins that take a type, and `assert`, whose message may be the source itself.
+//! Built-ins that take a type, and `assert`, whose default message is the source of its condition.
 
 use super::body::Body;
 use super::expressions::typed;
@@ -26,13 +26,13 @@ impl<'a> Body<'_, 'a> {
             (false, Some(generics)) => {
                 let message = format!("`{name}` takes no type");
                 let error = Diagnostic::error(ids::TYPE_ARGUMENT, generics.span, message);
-                self.cx.report(error.hint("leave the `::<…>` out"));
+                self.cx.report(error.hint("remove the `::<…>`"));
                 None
             }
             (true, None) => {
                 let message = format!("`{name}` needs a type");
                 let error = Diagnostic::error(ids::TYPE_ARGUMENT, span, message);
-                self.cx.report(error.hint(format!("write `{name}::<u32>(…)`, say")));
+                self.cx.report(error.hint(format!("write `{name}::<u32>(…)`, for example")));
                 None
             }
             (true, Some(generics)) => match &generics.arguments[..] {
@@ -82,10 +82,10 @@ impl<'a> Body<'_, 'a> {
         }
         if !bitcast_supports(&value.ty, &target) {
             let (from, to) = (self.cx.show(&value.ty), self.cx.show(&target));
-            let message = format!("the bits of {from} are not those of {to}");
+            let message = format!("{from} cannot be bitcast to {to}");
             let error = Diagnostic::error(ids::INVALID_CAST, callee.span, message);
             let error = error.label(value.span, format!("this is {from}"));
-            let what = "`bitcast` goes between numbers and vectors of numbers of one size";
+            let what = "`bitcast` converts between numbers and vectors of numbers of equal size";
             self.cx.report(error.note(what));
             return None;
         }
@@ -94,8 +94,8 @@ impl<'a> Body<'_, 'a> {
         Some(typed(kind, target, span))
     }
 
-    /// `assert(condition)` or `assert(condition, "message")`: `if !condition { … }`. Without a message it is
-    /// the condition as it is written.
+    /// `assert(condition)` or `assert(condition, "message")`: `if !condition { … }`. The default message is
+    /// the source text of the condition.
     pub(super) fn assert(
         &mut self,
         callee: ast::Name,
@@ -121,7 +121,7 @@ impl<'a> Body<'_, 'a> {
                 (!text.damaged).then(|| text.text.clone())
             }
             Some(other) => {
-                let message = "the message of `assert` is a string";
+                let message = "the message of `assert` must be a string";
                 self.cx.report(Diagnostic::error(ids::TYPE_MISMATCH, other.span, message));
                 None
             }

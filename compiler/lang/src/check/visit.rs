@@ -1,9 +1,9 @@
-//! Walks over the typed tree.
+//! Traversal of the typed tree.
 
 use super::tree::{Block, Expr, ExprKind, LocalId, Statement, StatementKind, StreamExpr};
 use crate::types::Type;
 
-/// The local variable that a place is a part of, if it is.
+/// The local variable that contains a place, if any.
 pub(crate) fn local_of_place(place: &Expr) -> Option<LocalId> {
     match &place.kind {
         ExprKind::Local(local) => Some(*local),
@@ -13,8 +13,9 @@ pub(crate) fn local_of_place(place: &Expr) -> Option<LocalId> {
     }
 }
 
-/// The operands of `a + b + …`, from left to right: operators stand to any number in a row, so that nothing may go
-/// down their left sides by recursion. `link` gives the operands of an operator that belongs to the row.
+/// The operands of `a + b + …`, from left to right. Chains of operators can be arbitrarily long, so their
+/// left sides must not be walked by recursion. `link` returns the operands of an operator that belongs to the
+/// chain.
 fn operands<'t>(
     expr: &'t Expr,
     link: impl Fn(&'t Expr) -> Option<(&'t Expr, &'t Expr)>,
@@ -29,8 +30,8 @@ fn operands<'t>(
     (first, links)
 }
 
-/// The first operand of a row of operators, and for each of these, from the left on, it and its right operand. A row
-/// ends where `&&` and `||` begin or end.
+/// The first operand of a chain of operators, then each operator, from left to right, with its right operand.
+/// The chain ends where it switches between `&&` or `||` and other operators.
 pub(crate) fn row(expr: &Expr) -> (&Expr, Vec<(&Expr, &Expr)>) {
     let is_logical = matches!(expr.kind, ExprKind::Logical { .. });
     operands(expr, |expr| match &expr.kind {
@@ -40,7 +41,7 @@ pub(crate) fn row(expr: &Expr) -> (&Expr, Vec<(&Expr, &Expr)>) {
     })
 }
 
-/// As [`row`], with `&&` and `||` among the others.
+/// As [`row`], but `&&` and `||` do not end the chain.
 pub(crate) fn mixed_row(expr: &Expr) -> (&Expr, Vec<(&Expr, &Expr)>) {
     operands(expr, |expr| match &expr.kind {
         ExprKind::Binary(_, left, right) | ExprKind::Logical { left, right, .. } => {
@@ -50,7 +51,7 @@ pub(crate) fn mixed_row(expr: &Expr) -> (&Expr, Vec<(&Expr, &Expr)>) {
     })
 }
 
-/// A statement or an expression, as [`visit_block`] finds them.
+/// A statement or an expression, as visited by [`visit_block`].
 #[derive(Clone, Copy, Debug)]
 pub enum Node<'t> {
     /// A statement.
@@ -59,7 +60,7 @@ pub enum Node<'t> {
     Expr(&'t Expr),
 }
 
-/// Calls `visit` with every statement and expression in a block, the outer ones first.
+/// Calls `visit` with every statement and expression in a block, outer ones first.
 pub fn visit_block<'t>(block: &'t Block, visit: &mut dyn FnMut(Node<'t>)) {
     for statement in &block.statements {
         visit(Node::Statement(statement));
@@ -109,10 +110,10 @@ pub enum Child<'t> {
 }
 
 impl Expr {
-    /// Calls `visit` with each direct part of the expression, in the order of evaluation.
+    /// Calls `visit` with each direct part of the expression, in evaluation order.
     ///
-    /// A chain of operators has any length, so a recursive walk must handle `Binary` and `Logical` itself, with a loop
-    /// down the left sides.
+    /// A chain of operators can have any length, so a recursive walk must handle `Binary` and `Logical`
+    /// itself, with a loop down the left sides.
     pub fn for_each_child<'t>(&'t self, mut visit: impl FnMut(Child<'t>)) {
         let mut exprs = |parts: &[&'t Expr]| parts.iter().for_each(|part| visit(Child::Expr(part)));
         match &self.kind {

@@ -72,7 +72,7 @@ pub fn lower(module: &Module, layouts: &Layouts, options: &LaunchOptions) -> Res
         return Err(Error::internal("launch", "the launches are lowered already"));
     }
     if module.kernels.len() != layouts.kernels.len() {
-        return Err(Error::internal("launch", "the layouts are those of another module"));
+        return Err(Error::internal("launch", "the layouts belong to another module"));
     }
     verify(module)?;
     let mut lowered = module.clone();
@@ -109,7 +109,7 @@ pub fn needs_device_runtime(module: &Module, strategy: LaunchStrategy) -> bool {
     }
 }
 
-/// The device function with that symbol; `None` if no strategy calls one of that name.
+/// The device function with a symbol; `None` if no strategy calls it.
 pub fn device_function(symbol: &str) -> Option<DeviceFunction> {
     LaunchStrategy::ALL.into_iter().find_map(|strategy| match strategy {
         LaunchStrategy::Cdp => cdp::symbols::device_function(symbol),

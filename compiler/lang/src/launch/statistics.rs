@@ -31,13 +31,13 @@ use crate::types::{Scalar, Type};
 /// instrumented builds have it: see [`super::instrument`].
 pub const STATISTICS: &str = "__gridlet_statistics";
 
-/// The function that writes to [`STATISTICS`]. No name of the language has a dot in it.
+/// The function that writes to [`STATISTICS`]. Names in the language never contain a dot.
 const NOTE_BLOCK: &str = "gridlet.note_block";
 
 /// The bit that marks a depth as a lower bound.
 const AT_LEAST: u32 = 1 << 31;
 
-/// The name of the hidden parameter. No name of the language has a dot in it.
+/// The name of the hidden parameter. Names in the language never contain a dot.
 const DEPTH: &str = "launch.depth";
 
 /// Adds the wrappers that record blocks to a program, whose launches must still be symbolic.

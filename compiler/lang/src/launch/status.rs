@@ -37,7 +37,7 @@ pub const LOST_LAUNCH_RECORD: &str = "__gridlet_lost_launches";
 /// [`super::LaunchOptions::count_launches`].
 pub const LAUNCHES_MADE: &str = "__gridlet_launches_made";
 
-/// The function that writes to [`LOST_LAUNCH_RECORD`]. No name of the language has a dot in it.
+/// The function that writes to [`LOST_LAUNCH_RECORD`]. Names in the language never contain a dot.
 pub const RECORD_LOST_LAUNCH: &str = "gridlet.record_lost_launch";
 
 /// How a strategy attempts one launch.

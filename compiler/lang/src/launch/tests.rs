@@ -18,7 +18,7 @@ fn lower_for(module: &Module, arch: &str) -> Module {
     lower(module, &layouts, &for_arch(arch.parse().unwrap())).unwrap()
 }
 
-/// A kernel that launches, with the launches it makes: stream, whether it asks for the status.
+/// A kernel with these launches, each given by its stream and whether it asks for the status.
 fn launching(launches: &[(StreamExpr, bool)]) -> Module {
     let child = kernel("child");
     let calls = launches
@@ -44,7 +44,8 @@ fn launches_into_every_stream() {
     insta::assert_snapshot!(print(&lower_for(&launching(&launches), "sm_90")));
 }
 
-/// Arguments at the offsets that nvcc gives them, from within a loop, the status in an expression.
+/// A launch in a loop, with arguments at the offsets that nvcc computes, and its status used in an
+/// expression.
 fn with_arguments() -> Module {
     let mut structs = Structs::new();
     let triple = add_struct(&mut structs, "Triple", vec![Type::I32, Type::I32, Type::I32]);
@@ -101,7 +102,7 @@ fn instrumented_programs_have_wrappers_that_note_blocks() {
     let module = with_arguments();
     let instrumented = instrument(&module).unwrap();
     let layouts = compute_layouts(&instrumented).unwrap();
-    // The depth lies behind the last `bool`, at 48.
+    // The depth follows the last `bool`, at 48.
     let depth = layouts.kernels[1].slots.last().unwrap();
     assert_eq!((depth.name.as_str(), depth.offset), ("launch.depth", 52));
     insta::assert_snapshot!(print(&instrumented));
@@ -235,7 +236,7 @@ fn fills_are_no_launches_of_the_program() {
     assert_eq!(adds(&lowered), 0, "{lowered}");
     let both = "kernel k(p: *mut u8) { memset_async(p, 7, 9, default); launch k<<<1, 1>>>(p); }";
     let lowered = print(&checked(both).lower(&statistics).unwrap());
-    // One for the launch that succeeds, one in the function that records those that do not.
+    // One for the successful launch, one in the function that records failures.
     assert_eq!(adds(&lowered), 2, "{lowered}");
 }
 

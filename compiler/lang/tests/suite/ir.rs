@@ -120,10 +120,10 @@ fn the_text_is_a_function_of_the_source() {
     }
 }
 
-/// The text holds what GPUs' launch stage needs but for the lines of built-ins that become calls. For the CPU, a
-/// function made from a built-in also has its position.
+/// The text contains everything that the launch stage for GPUs needs, except the lines of built-ins that become
+/// calls. For the CPU, a function made from a built-in also has its position.
 #[test]
-fn what_is_printed_is_read_back() {
+fn printed_ir_is_read_back() {
     let gpu = LaunchOptions::for_arch(LaunchStrategy::Cdp, CudaArch::DEFAULT);
     let counting = LaunchOptions { count_launches: true, ..gpu };
     let old_gpu =

@@ -1,9 +1,9 @@
-//! Barriers of the block that some of its threads may not reach.
+//! Finds block-wide barriers that some threads of the block may not reach.
 //!
-//! A graph says what depends on the thread: its nodes are the variables of a function and its *regions*, the
-//! parts of it that run or not as a condition says. An edge leads from what differs between threads to what
-//! therefore may. What is read from memory at an address that all threads share counts as the same for all,
-//! and so do parameters: only what can be seen is reported.
+//! A graph records what depends on the thread. Its nodes are the variables of a function and its *regions*:
+//! the parts that run or not depending on a condition. An edge leads from a node that differs between threads
+//! to one that may differ because of it. Parameters, and memory read at an address that all threads share,
+//! count as equal for all threads: only certain divergence is reported.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +18,9 @@ use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::types::{StructId, Type};
 
-/// Reports every barrier that threads may reach differently.
+/// Reports every barrier that only some threads may reach.
 pub(super) fn analyse(program: &Program, calls: &Calls, found: &mut Found) {
-    // A function's result differs between threads that call it with the same arguments.
+    // Whether a function's result differs between threads that call it with equal arguments.
     let mut differs = vec![false; program.functions.len()];
     let mut lists: Vec<Found> = program.functions.iter().map(|_| vec![]).collect();
     for at in calls.callees_first() {
@@ -38,18 +38,18 @@ pub(super) fn analyse(program: &Program, calls: &Calls, found: &mut Found) {
     lists.into_iter().for_each(|list| found.extend(list));
 }
 
-/// Why threads differ somewhere.
+/// The cause of a difference between threads.
 #[derive(Clone, Copy)]
 struct Cause {
-    /// Where the thread comes in: `thread_idx`.
+    /// The use of `thread_idx`.
     origin: Span,
     /// The condition that depends on it.
     condition: Option<Span>,
-    /// The `return`, `break` or `continue` that only some threads take.
+    /// The `return`, `break` or `continue` taken by only some threads.
     jump: Option<Span>,
 }
 
-/// What an edge adds to the cause.
+/// The part of a cause that an edge adds.
 #[derive(Clone, Copy)]
 enum Step {
     Plain,
@@ -57,14 +57,14 @@ enum Step {
     Jump(Span),
 }
 
-/// What a value depends on.
+/// A dependency of a value.
 #[derive(Clone, Copy)]
 enum Source {
     Thread(Span),
     Node(usize),
 }
 
-/// The node of the function's result; that of the whole body follows, then those of the variables.
+/// The node of the function's result. The node of the whole body follows, then the variables.
 const RESULT: usize = 0;
 const BODY: usize = 1;
 const LOCALS: usize = 2;
@@ -72,25 +72,25 @@ const LOCALS: usize = 2;
 /// An open block.
 #[derive(Default)]
 struct OpenBlock {
-    /// The region of what follows in it after a jump that leaves it.
+    /// The region after a jump that leaves the block.
     rest: Option<usize>,
-    /// The nodes of the jumps that leave it in its present statement, by where they go: see [`Walk::jump`].
+    /// The nodes of jumps that leave the block from its current statement, by target: see [`Walk::jump`].
     jumps: BTreeMap<Target, usize>,
 }
 
-/// Where a jump goes: how many blocks, and how many loops, are around that place.
+/// The target of a jump: the number of blocks and of loops around it.
 type Target = (usize, usize);
 
 struct LoopFrame {
     region: usize,
-    /// How many blocks are open around its body.
+    /// The number of blocks around its body.
     blocks: usize,
 }
 
 struct Barrier {
     span: Span,
     region: usize,
-    /// The function that has it, where it is not here.
+    /// The called function that contains it, if it is not in this function.
     callee: Option<usize>,
 }
 
@@ -138,14 +138,14 @@ impl<'t> Walk<'t> {
         self.edges.len() - 1
     }
 
-    /// A region inside the present one.
+    /// Adds a region inside the current one.
     fn new_region(&mut self) -> usize {
         let region = self.new_node();
         self.edge(self.region, region, Step::Plain);
         region
     }
 
-    /// A node differs where any of the sources does.
+    /// Records that a node differs if any of the sources does.
     fn add(&mut self, sources: &[Source], to: usize, condition: Option<Span>) {
         let step = condition.map_or(Step::Plain, Step::Condition);
         for source in sources {
@@ -158,7 +158,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// A variable, or the result, gets a value here: it differs if that does, or if only some threads are here.
+    /// Assigns to a variable or the result: it differs if the value does, or if only some threads get here.
     fn give(&mut self, sources: &[Source], to: usize) {
         self.add(sources, to, None);
         self.edge(self.region, to, Step::Plain);
@@ -176,7 +176,7 @@ impl<'t> Walk<'t> {
         self.blocks.push(OpenBlock::default());
         for statement in &block.statements {
             self.statement(statement);
-            // From here on only the threads that did not jump are left.
+            // Only the threads that did not jump continue from here.
             if let Some(rest) =
                 self.blocks.last_mut().map(std::mem::take).and_then(|open| open.rest)
             {
@@ -246,11 +246,12 @@ impl<'t> Walk<'t> {
         self.loops.pop();
     }
 
-    /// Some threads leave the blocks and loops that a jump leaves: what is left of those, and the next passes of
-    /// the loops, is for the others. `to` is a loop, by depth, and whether it ends; without one it is a `return`.
+    /// A jump leaves blocks and loops for some threads; the rest of these blocks, and further iterations of
+    /// these loops, are for the other threads. `to` is a loop by depth and whether the jump ends it; `None`
+    /// is a `return`.
     ///
-    /// Each block on the way out has a node for the jumps that leave it to one place, so that a jump costs no more
-    /// than the first of its kind.
+    /// Each block on the way out has one node per jump target, so that only the first jump to a target has a
+    /// cost.
     fn jump(&mut self, to: Option<(u32, bool)>, span: Span) {
         let (blocks, loops) = match to {
             None => (0, 0),
@@ -296,7 +297,7 @@ impl<'t> Walk<'t> {
         sources
     }
 
-    /// What the value depends on.
+    /// The dependencies of a value.
     fn expr(&mut self, expr: &'t Expr) -> Vec<Source> {
         match &expr.kind {
             ExprKind::Geometry(GeometryField::ThreadIdx) => vec![Source::Thread(expr.span)],
@@ -317,7 +318,7 @@ impl<'t> Walk<'t> {
                     let sources = self.expr(condition);
                     let region = self.new_region();
                     self.add(&sources, region, Some(condition.span));
-                    // All that follows depends on this condition, and on those before.
+                    // Everything that follows depends on this condition and the ones before.
                     self.region = region;
                     value.append(&mut self.block(then));
                 }
@@ -348,15 +349,17 @@ impl<'t> Walk<'t> {
             }
             ExprKind::Aggregate(_) => {
                 let sources = self.children(expr);
-                // One field of a struct may differ and another not, so nothing is said of the whole.
+                // Fields of a struct may differ independently, so nothing is claimed of the struct as a
+                // whole.
                 if matches!(expr.ty, Type::Struct(_)) { vec![] } else { sources }
             }
-            // What others' functions do is not known; as the language's own they are taken for what they are given.
+            // External functions are unknown; like the language's own, they are assumed to depend on their
+            // arguments.
             _ => self.children(expr),
         }
     }
 
-    /// What the parts depend on.
+    /// The dependencies of the parts of an expression.
     fn children(&mut self, expr: &'t Expr) -> Vec<Source> {
         let mut sources = vec![];
         expr.for_each_child(|child| {
@@ -368,7 +371,7 @@ impl<'t> Walk<'t> {
         sources
     }
 
-    /// `&&` and `||`: whether each part is evaluated depends on all before it.
+    /// `&&` and `||`: whether an operand is evaluated depends on all operands before it.
     fn logical(&mut self, expr: &'t Expr) -> Vec<Source> {
         let (first, links) = row(expr);
         let around = self.region;
@@ -402,7 +405,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// For each node why it differs between threads, if it does.
+    /// For each node, why it differs between threads, if it does.
     fn spread(&self) -> Vec<Option<Cause>> {
         let mut causes: Vec<Option<Cause>> = vec![None; self.edges.len()];
         let mut open = std::collections::VecDeque::new();
@@ -455,12 +458,11 @@ impl<'t> Walk<'t> {
         if let Some(jump) = cause.jump {
             warning = warning.label(jump, "some threads leave here");
         }
-        warning
-            .hint("let all threads reach it: put it outside, and only the work under the condition")
+        warning.hint("move the barrier out of the condition, and leave only the work inside")
     }
 }
 
-/// The variable of which an assignment says that all of it differs: a field says nothing of the others.
+/// The variable that an assignment makes differ as a whole. An assigned field says nothing about the others.
 fn assigned(place: &Expr) -> Option<LocalId> {
     match &place.kind {
         ExprKind::Local(id) => {

@@ -1,4 +1,4 @@
-//! Who calls whom.
+//! The call graph.
 
 use super::super::tree::{ExprKind, FunctionId, Program};
 use super::super::visit::{Node, visit_block};
@@ -9,9 +9,9 @@ use crate::source::FileId;
 
 /// The calls of a program.
 pub(super) struct Calls {
-    /// For each function, those that it calls.
+    /// For each function, its callees.
     callees: Vec<Vec<usize>>,
-    /// For each function, whether it, or a function that it calls, has a barrier of the block.
+    /// For each function, whether it, or a function that it calls, contains a block-wide barrier.
     pub(super) waits: Vec<bool>,
 }
 
@@ -49,7 +49,7 @@ impl Calls {
         calls
     }
 
-    /// Every function after those that it calls, as far as they do not call each other in a circle.
+    /// All functions, each after its callees, apart from cycles.
     pub(super) fn callees_first(&self) -> Vec<usize> {
         let mut order = Vec::with_capacity(self.callees.len());
         let mut seen = vec![false; self.callees.len()];
@@ -57,7 +57,7 @@ impl Calls {
             if std::mem::replace(&mut seen[root], true) {
                 continue;
             }
-            // A list stands for the stack of a recursive walk.
+            // An explicit stack replaces recursion.
             let mut open = vec![(root, 0)];
             while let Some((at, next)) = open.last_mut() {
                 match self.callees[*at].get(*next) {
@@ -77,7 +77,7 @@ impl Calls {
         order
     }
 
-    /// The functions of a file that no kernel calls. Those of other files are there for any program.
+    /// The functions of a file that no kernel calls. Those of other files may be used by other programs.
     pub(super) fn unused_functions(&self, program: &Program, file: FileId) -> Vec<Diagnostic> {
         let functions = &program.functions;
         let mut used: Vec<bool> = functions.iter().map(|f| f.kernel.is_some()).collect();

@@ -1,4 +1,4 @@
-//! Code that never runs.
+//! Finds unreachable code.
 
 use super::super::tree::{Block, Declared, Expr, ExprKind, Function, Statement, StatementKind};
 use super::super::visit::{Child, mixed_row};
@@ -14,29 +14,29 @@ pub(super) fn analyse(function: &Function, found: &mut Found) {
 struct Reach<'t, 'f> {
     function: &'t Function,
     found: &'f mut Found,
-    /// For each loop around, whether a `break` leaves it.
+    /// For each enclosing loop, whether a `break` exits it.
     loops: Vec<bool>,
 }
 
-/// Where the way ends, if it does.
+/// The place where control flow stops, if it does.
 type End = Option<Stop>;
 
 #[derive(Clone, Copy)]
 struct Stop {
-    /// What nothing runs after.
+    /// The code after which nothing runs.
     at: Span,
-    /// Whether what follows is reported already.
-    told: bool,
+    /// Whether the unreachable code is reported already.
+    is_reported: bool,
 }
 
 impl Stop {
     fn at(at: Span) -> Self {
-        Stop { at, told: false }
+        Stop { at, is_reported: false }
     }
 }
 
 impl<'t> Reach<'t, '_> {
-    /// Walks over what is reached, and says whether its end is.
+    /// Walks over the reachable code of a block. Returns where it stops, if its end is unreachable.
     fn block(&mut self, block: &'t Block) -> End {
         let mut statements = block.statements.iter();
         let mut end = None;
@@ -58,15 +58,15 @@ impl<'t> Reach<'t, '_> {
             ExprKind::Local(local) => self.is_written(*local),
             _ => true,
         });
-        if let (false, Some(span)) = (stop.told, next.or(value.map(|value| value.span))) {
-            stop.told = true;
+        if let (false, Some(span)) = (stop.is_reported, next.or(value.map(|value| value.span))) {
+            stop.is_reported = true;
             let warning = Diagnostic::warning(ids::UNREACHABLE_CODE, span, "this never runs");
-            self.found.push(warning.label(stop.at, "nothing after this is reached"));
+            self.found.push(warning.label(stop.at, "nothing after this is reachable"));
         }
         Some(stop)
     }
 
-    /// Whether a variable is the program's own, not one that the checker added.
+    /// Whether a variable is from the source, not added by the checker.
     fn is_written(&self, local: super::super::tree::LocalId) -> bool {
         self.function.locals[local.0 as usize].declared != Declared::Checker
     }
@@ -102,19 +102,19 @@ impl<'t> Reach<'t, '_> {
         }
     }
 
-    /// Whether a `break` leaves the loop.
+    /// Returns whether a `break` exits the loop.
     fn loop_body(&mut self, body: &'t Block) -> bool {
         self.loops.push(false);
         self.block(body);
         self.loops.pop().unwrap_or(false)
     }
 
-    /// Walks over expressions up to the one that ends the way.
+    /// Walks over expressions up to the one that stops control flow.
     fn all(&mut self, parts: impl IntoIterator<Item = &'t Expr>) -> End {
         parts.into_iter().find_map(|part| self.expr(part))
     }
 
-    /// Operators, from the left on. What is right of a `&&` or `||` may not be reached.
+    /// Operators, from left to right. The right operand of `&&` or `||` may not be evaluated.
     fn chain(&mut self, expr: &'t Expr) -> End {
         let (first, links) = mixed_row(expr);
         let mut end = self.expr(first);
@@ -128,21 +128,22 @@ impl<'t> Reach<'t, '_> {
         end
     }
 
-    /// An `if`: it ends the way where each of its ways does.
+    /// An `if`: stops control flow if all its branches do.
     fn branches(&mut self, branches: &'t [(Expr, Block)], otherwise: Option<&'t Block>) -> End {
         let mut goes_on = false;
-        let mut told = false;
+        let mut is_reported = false;
         for (condition, then) in branches {
             if let Some(stop) = self.expr(condition) {
                 return Some(stop).filter(|_| !goes_on);
             }
             let end = self.block(then);
             goes_on |= end.is_none();
-            told |= end.is_some_and(|stop| stop.told);
+            is_reported |= end.is_some_and(|stop| stop.is_reported);
         }
         let end = otherwise.and_then(|block| self.block(block));
         goes_on |= end.is_none();
-        end.filter(|_| !goes_on).map(|stop| Stop { told: told || stop.told, ..stop })
+        end.filter(|_| !goes_on)
+            .map(|stop| Stop { is_reported: is_reported || stop.is_reported, ..stop })
     }
 
     fn expr(&mut self, expr: &'t Expr) -> End {
@@ -156,7 +157,7 @@ impl<'t> Reach<'t, '_> {
         }
     }
 
-    /// Walks over the parts up to the one that ends the way.
+    /// Walks over the parts of an expression up to the one that stops control flow.
     fn children(&mut self, expr: &'t Expr) -> End {
         let mut end = None;
         expr.for_each_child(|child| {

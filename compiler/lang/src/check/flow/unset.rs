@@ -1,8 +1,8 @@
-//! Variables that are read before they have a value, and those that are assigned twice but not `mut`.
+//! Finds variables that are read before they are set, and assigned twice without being `mut`.
 //!
-//! A variable that is only ever assigned as a whole must be set on every way to where it is read, as in Rust.
-//! One that is assigned part by part, or through its address, is only wrong to read where no way has set
-//! any of it: which part a loop has set, say, cannot be seen.
+//! A variable that is only assigned as a whole must be set on every path to a read, as in Rust. For a
+//! variable that is also assigned in parts or through its address, a read is an error only if no path sets
+//! any part of it: it is unknown which part a loop sets, for example.
 
 use super::super::tree::{
     Block, Declared, Expr, ExprKind, Function, LocalId, Statement, StatementKind, UnaryOp,
@@ -14,10 +14,10 @@ use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::types::Type;
 
-/// What is found.
+/// The result of the analysis.
 pub(super) struct Outcome {
     pub(super) errors: Found,
-    /// For each local, whether it is assigned as a whole where it may have a value.
+    /// For each local, whether it is assigned as a whole where it may already have a value.
     pub(super) changed: Vec<bool>,
 }
 
@@ -27,19 +27,19 @@ pub(super) fn analyse(function: &Function) -> Outcome {
     Outcome { errors: walk.errors, changed: walk.changed }
 }
 
-/// What holds at a point of the function.
+/// The state at a point of the function.
 #[derive(Clone, Default)]
 struct State {
-    /// Whether the point is reached.
+    /// Whether the point is reachable.
     alive: bool,
-    /// What every way here has set.
+    /// The variables set on every path to here.
     set: Set,
-    /// What some way here has set, or part of it.
+    /// The variables set, at least in part, on some path to here.
     touched: Set,
 }
 
 impl State {
-    /// Where two ways meet.
+    /// Merges the states of two paths.
     fn join(&mut self, other: &State) {
         match (self.alive, other.alive) {
             (_, false) => {}
@@ -52,38 +52,39 @@ impl State {
     }
 }
 
-/// A variable that is followed.
+/// A tracked variable.
 struct Variable {
     id: LocalId,
     mutable: bool,
-    /// Whether it is somewhere set in part, or its address taken.
+    /// Whether it is assigned in part anywhere, or its address taken.
     by_parts: bool,
-    /// Whether it is somewhere assigned as a whole.
+    /// Whether it is assigned as a whole anywhere.
     as_whole: bool,
-    /// How many loops are around its declaration.
+    /// The number of loops around its declaration.
     loops: usize,
     /// Its last assignment so far.
     assigned: Option<Span>,
-    /// Whether anything of it was set so far, in the order of the source.
+    /// Whether any part of it has been set so far, in source order.
     ever_touched: bool,
     reported: bool,
 }
 
-/// A loop around the walk.
+/// An enclosing loop.
 struct Frame {
-    /// What holds after it.
+    /// The state after it.
     exit: State,
-    /// What may be set when it begins, or when a pass ends, and so when a later one leaves the loop.
+    /// The variables that may be set, at least in part, at its start or at the end of an iteration, and so
+    /// when a later iteration exits the loop.
     touched_by_passes: Set,
-    /// Of what its passes touched, what was not assigned as a whole so far.
+    /// The variables touched by its iterations but not assigned as a whole so far.
     only_in_part: Vec<usize>,
-    /// Reads of variables of which nothing was set before them, but perhaps after them, in an earlier pass.
+    /// Reads of variables that are unset before the read, but perhaps set after it, in an earlier iteration.
     pending: Vec<(usize, Span)>,
 }
 
 struct Unset<'t> {
     function: &'t Function,
-    /// Of each local, which variable it is, if it is followed.
+    /// The tracked variable of each local, if any.
     variable_of: Vec<Option<usize>>,
     variables: Vec<Variable>,
     state: State,
@@ -225,7 +226,7 @@ impl<'t> Unset<'t> {
         self.loops.push(Frame { exit, touched_by_passes, only_in_part: vec![], pending: vec![] });
     }
 
-    /// The loop can end with `state`.
+    /// The loop may exit with `state`.
     fn may_leave(&mut self, state: &State) {
         if let Some(frame) = self.loops.last_mut() {
             frame.exit.join(state);
@@ -244,10 +245,11 @@ impl<'t> Unset<'t> {
         }
     }
 
-    /// The loop with this number begins again from here: what it assigns, it assigns again.
+    /// A further iteration of the loop with this number starts from here and repeats its assignments.
     fn next_pass(&mut self, at: usize) {
         let Some(frame) = self.loops.get_mut(at).filter(|_| self.state.alive) else { return };
-        // What an earlier pass touched was looked at then, unless it was not assigned as a whole yet.
+        // The variables touched by an earlier iteration were checked then, unless not yet assigned as a
+        // whole.
         let touched = self.state.touched.without(&frame.touched_by_passes);
         frame.touched_by_passes.unite(&self.state.touched);
         let open = std::mem::take(&mut frame.only_in_part);
@@ -257,7 +259,11 @@ impl<'t> Unset<'t> {
             match assigned {
                 _ if loops > at || !as_whole => {}
                 Some(span) => {
-                    self.assigned_again(variable, span, "and in each pass of the loop again");
+                    self.assigned_again(
+                        variable,
+                        span,
+                        "assigned again in each iteration of the loop",
+                    );
                 }
                 None => only_in_part.push(variable),
             }
@@ -267,7 +273,7 @@ impl<'t> Unset<'t> {
         }
     }
 
-    /// A variable is assigned as a whole where it may have a value.
+    /// Reports a whole assignment of a variable that may already have a value.
     fn assigned_again(&mut self, at: usize, span: Span, how: &str) {
         let variable = &mut self.variables[at];
         self.changed[variable.id.0 as usize] = true;
@@ -316,7 +322,7 @@ impl<'t> Unset<'t> {
                 self.report_unset(at, span);
             }
         } else if !self.state.touched.has(at) {
-            // The outermost loop that the variable lives longer than.
+            // The outermost loop inside the variable's scope.
             match self.loops.get_mut(variable.loops) {
                 Some(frame) => frame.pending.push((at, span)),
                 None => self.report_unset(at, span),
@@ -335,16 +341,18 @@ impl<'t> Unset<'t> {
         );
         let by_parts = has_parts && self.variables[at].by_parts;
         let message = match (by_parts, self.state.touched.has(at)) {
-            (false, true) => format!("`{name}` is read here, but not every way here sets it"),
+            (false, true) => format!("`{name}` is read here, but not every path to here sets it"),
             (false, false) => format!("`{name}` is read before it is set"),
             (true, _) => format!("`{name}` is read before any part of it is set"),
         };
         let error = Diagnostic::error(ids::UNSET_VARIABLE, span, message);
         let error = error.at_caret("read here").label(self.declared_at(at), "without a value here");
-        self.errors.push(error.hint("give it a value where it is declared, or on every way here"));
+        self.errors.push(
+            error.hint("initialise it where it is declared, or assign it on every path to here"),
+        );
     }
 
-    /// What a place needs to be found, itself not read.
+    /// Evaluates the operands of a place without reading the place.
     fn place(&mut self, place: &'t Expr) {
         match &place.kind {
             ExprKind::Local(_) | ExprKind::Shared(_) | ExprKind::Static(_) => {}
@@ -362,7 +370,7 @@ impl<'t> Unset<'t> {
         }
     }
 
-    /// A condition. What holds where it is true is left as the state; what holds where it is false is returned.
+    /// A condition. Leaves the state where it is true; returns the state where it is false.
     fn condition(&mut self, expr: &'t Expr) -> State {
         let (first, links) = match &expr.kind {
             ExprKind::Logical { .. } => row(expr),
@@ -400,7 +408,7 @@ impl<'t> Unset<'t> {
             ExprKind::Local(id) => self.read(*id, expr.span),
             ExprKind::AddressOf(place) => {
                 self.place(place);
-                // Whoever has the address may set it.
+                // The variable may be set through its address.
                 if let Some(at) = local_of_place(place).and_then(|id| self.variable(id))
                     && self.state.alive
                 {

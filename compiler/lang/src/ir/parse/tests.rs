@@ -29,7 +29,7 @@ fn function(lines: &str) -> String {
 }
 
 #[test]
-fn errors_say_where_and_what_was_expected() {
+fn errors_have_a_position_and_the_expected_element() {
     let cases = [
         ("".into(), "1:1: expected `launches`, found the end of the text"),
         ("launches often\n".into(), "1:10: expected `symbolic` or `lowered`, found `often`"),

@@ -1,4 +1,4 @@
-//! The arguments and values of built-in operations, as [`crate::builtins`] has them.
+//! Checks the arguments and results of built-in operations against [`crate::builtins`].
 
 use super::{Checked, FunctionVerifier, require};
 use crate::builtins::{Builtin, Lowering, Memory, Properties, TypePattern, bitcast_supports};
@@ -31,8 +31,8 @@ impl FunctionVerifier<'_> {
         self.expect("its value", &result, value)
     }
 
-    /// The types that the arguments should have, and that of the value. What an operation is generic over
-    /// is taken from the arguments that are given.
+    /// The expected types of the arguments and of the result. The type of a generic operation is taken from
+    /// the given arguments.
     fn signature(
         &self,
         builtin: Builtin,
@@ -42,7 +42,7 @@ impl FunctionVerifier<'_> {
         let properties = builtin.properties();
         match properties.lowering {
             Lowering::Checker | Lowering::Build => {
-                return Err(format!("`{}` is made of other operations", builtin.name()));
+                return Err(format!("`{}` must be composed of other operations", builtin.name()));
             }
             Lowering::DeviceRuntime => {
                 require!(!self.module.lowered, "it is still there after the launch stage");
@@ -52,7 +52,7 @@ impl FunctionVerifier<'_> {
         if let (Some(order), Memory::Atomic(access)) = (builtin.order(), properties.memory) {
             require!(order.suits(access), "its order cannot be `{}`", order.name());
         }
-        // Three whose types are not in the table.
+        // Three operations whose types are not in the table.
         match builtin {
             Builtin::Bitcast => {
                 let from = arguments.first().unwrap_or(&Type::Unit);
@@ -78,7 +78,7 @@ impl FunctionVerifier<'_> {
         Ok((patterns.map(ty).collect::<Checked<_>>()?, ty(&properties.result)?))
     }
 
-    /// The scalar that an argument is, or points to, if the built-in is defined on it.
+    /// The scalar that an argument is or points to, if the built-in is defined on it.
     fn generic(
         &self,
         builtin: Builtin,
@@ -95,7 +95,7 @@ impl FunctionVerifier<'_> {
         }
     }
 
-    /// The format of `printf` is a NUL-terminated string in constant memory.
+    /// Checks that the format of `printf` is a NUL-terminated string in constant memory.
     fn check_format(&self, format: Option<GlobalId>) -> Checked {
         let Some(id) = format else {
             return Err("`printf` without a format".into());
@@ -107,12 +107,12 @@ impl FunctionVerifier<'_> {
         let is_bytes =
             matches!(&global.ty, Type::Array(element, _) if **element == Type::Scalar(Scalar::U8));
         let is_string = global.space == Space::Constant && is_bytes && ends;
-        require!(is_string, "its format `{}` is no string", global.name);
+        require!(is_string, "its format `{}` is not a string", global.name);
         Ok(())
     }
 }
 
-/// What C passes to a variadic function, after its promotions.
+/// Whether C passes this type to variadic functions, after promotions.
 fn is_variadic(ty: &Type) -> bool {
     ty.is_pointer()
         || matches!(

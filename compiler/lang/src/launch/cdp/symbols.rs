@@ -206,7 +206,7 @@ pub fn struct_pointers() -> Vec<(String, u32, &'static str)> {
 /// is full; the host sizes it (`CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT`).
 pub const ERROR_LAUNCH_PENDING_COUNT_EXCEEDED: i32 = 69;
 
-/// The variable that tells whether a thread of the block is launching. No name of the language has a dot in it, here and in
+/// The variable that tells whether a thread of the block is launching. Names in the language never contain a dot, here and in
 /// the next three.
 pub const TURN: &str = "gridlet.turn";
 
@@ -222,7 +222,7 @@ pub const END_TURN: &str = "gridlet.end_turn";
 /// The kernel that `memset_async` launches on GPUs. Only images of programs that fill have it.
 pub const FILL_KERNEL: &str = "__gridlet_fill";
 
-/// The function that launches [`FILL_KERNEL`]. No name of the language has a dot in it.
+/// The function that launches [`FILL_KERNEL`]. Names in the language never contain a dot.
 pub const FILL_ASYNC: &str = "gridlet.fill_async";
 
 /// The functions of the device runtime, each under both of its names.

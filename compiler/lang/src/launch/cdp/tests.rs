@@ -30,7 +30,7 @@ fn modules_of_others_are_linked_with_the_device_runtime_under_either_name() {
 }
 
 #[test]
-fn every_function_says_what_becomes_of_each_argument_on_the_cpu() {
+fn every_function_describes_its_arguments_on_the_cpu() {
     for function in RuntimeFunction::ALL {
         let declared = DeviceRuntimeAbi::Public.declaration(function);
         let cpu = function.device_function().cpu;

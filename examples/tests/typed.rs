@@ -74,7 +74,7 @@ fn typed_launches_run_on_the_cpu() -> Result<()> {
     let error = program.program().global_as::<u64>("hits").map(|_| ());
     assert_eq!(
         error.map_err(|error| error.to_string()),
-        Err("the variable `hits` is `u32`, which holds no `u64`".into())
+        Err("the variable `hits` is `u32`, which does not hold `u64` elements".into())
     );
     Ok(())
 }

@@ -54,7 +54,7 @@ pub enum Error {
     },
     /// The driver has the call but not a feature that a later version added to it.
     #[error(
-        "the NVIDIA driver's `{call}` does not know {feature}: they came with CUDA {since}, this driver supports CUDA {found}"
+        "the NVIDIA driver's `{call}` does not support {feature}: they came with CUDA {since}, this driver supports CUDA {found}"
     )]
     MissingFeature {
         /// The driver call.
@@ -127,7 +127,7 @@ pub enum Error {
         known: Vec<String>,
     },
     /// A `static` variable has another element type.
-    #[error("the variable `{name}` is `{is}`, which holds no `{asked}`")]
+    #[error("the variable `{name}` is `{is}`, which does not hold `{asked}` elements")]
     GlobalType {
         /// The variable.
         name: String,
@@ -183,7 +183,7 @@ pub enum Error {
     },
     /// The driver's queue may be full, so a launch could block.
     #[error(
-        "a launch would block: {launches} of the stream's launches are under way, and {allowed} fit the driver's queue"
+        "a launch would block: {launches} of the stream's launches are unfinished, and the driver's queue holds {allowed}"
     )]
     WouldBlock {
         /// Launches of the stream not yet known to have ended.
@@ -271,9 +271,7 @@ pub enum Error {
         what: String,
     },
     /// A fault destroyed the device's context and everything in it. [`crate::Device::recover`] opens a new one.
-    #[error(
-        "device {ordinal} lost everything on it to a fault, and `Device::recover` opens it anew: {fault}"
-    )]
+    #[error("device {ordinal} lost its context to a fault; `Device::recover` reopens it: {fault}")]
     Broken {
         /// The GPU's number.
         ordinal: u32,
@@ -283,7 +281,7 @@ pub enum Error {
     /// Recovery destroys the memory of the context, so it is refused while the host may hold references into that
     /// memory.
     #[error(
-        "device {ordinal} cannot be recovered while {buffers} managed or host buffer{} there, whose elements the host may have: drop them first",
+        "device {ordinal} cannot be recovered while {buffers} managed or host buffer{} in use by the host: drop them first",
         if *buffers == 1 { " is" } else { "s are" }
     )]
     HostMemoryInUse {

@@ -27,7 +27,7 @@ impl FromStr for DeviceSelector {
                 .strip_prefix("cuda:")
                 .and_then(|ordinal| ordinal.parse().ok())
                 .map(DeviceSelector::Cuda)
-                .ok_or_else(|| format!("`{text}` is no device: give auto, cuda, cuda:N or cpu")),
+                .ok_or_else(|| format!("`{text}` is not a device: use auto, cuda, cuda:N or cpu")),
         }
     }
 }

@@ -36,7 +36,7 @@ impl Sharing {
     /// Drops the other libraries' handles, or leaks them if destroying one could wait forever.
     pub(crate) fn end(&mut self, hangs: bool) {
         if self.is_lent() {
-            observe::leaked("cudarc still has a stream that is gone here");
+            observe::leaked("cudarc still holds a stream that was dropped here");
         }
         // cudarc's handle keeps neither the stream nor its owner alive, so both leak.
         if hangs || self.is_lent() {

@@ -1,9 +1,9 @@
-//! What depends on how a program's kernels launch kernels: the only module that asks for its [`LaunchStrategy`].
+//! Behavior that depends on how a program's kernels launch kernels: the only module that reads [`LaunchStrategy`].
 
 use gridlet_artifact::LaunchStrategy;
 use gridlet_artifact::manifest::Manifest;
 
-/// A pool on the device that launches take room from until their grids run.
+/// A pool on the device that holds launches until their grids run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LaunchPool {
     /// The pending launches of CUDA's device runtime; [`crate::Device::set_pending_launch_limit`] sizes it. The CPU
@@ -11,10 +11,10 @@ pub enum LaunchPool {
     PendingLaunches,
 }
 
-/// `cudaErrorLaunchPendingCountExceeded`: no room for another launch.
+/// `cudaErrorLaunchPendingCountExceeded`: the pool is full.
 const PENDING_COUNT_EXCEEDED: i32 = 69;
 
-/// Whether kernels of a program launch through CUDA's device runtime. Grids that it launches leave green contexts, and
+/// Whether kernels of a program launch through CUDA's device runtime. Grids launched that way leave green contexts, and
 /// once such a program is loaded, all green contexts share two more SMs.
 pub(crate) fn uses_device_runtime(manifest: &Manifest) -> bool {
     let launches = manifest.device_runtime.is_some();
@@ -23,7 +23,7 @@ pub(crate) fn uses_device_runtime(manifest: &Manifest) -> bool {
     }
 }
 
-/// The pool that had no room for a launch which failed with that `cudaError`; `None` if it failed otherwise.
+/// The pool whose lack of room explains this `cudaError`; `None` for any other error.
 pub(crate) fn full_pool(strategy: LaunchStrategy, error: i32) -> Option<LaunchPool> {
     match strategy {
         LaunchStrategy::Cdp => {

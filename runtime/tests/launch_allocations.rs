@@ -1,4 +1,5 @@
-//! A launch allocates nothing. A program of its own, because its allocator counts; over the fake driver.
+//! Checks that a launch allocates nothing, with the fake driver. A separate test program, because its allocator
+//! counts.
 
 #![cfg(target_os = "linux")]
 #![allow(
@@ -19,7 +20,7 @@ use driver::{driven, say};
 use gridlet_runtime::typed::Parameters;
 use gridlet_runtime::{Arg, Device, GreenContext, Kernel, LaunchConfig, Program, Result, Stream};
 
-/// Counts what each thread allocates.
+/// Counts allocations per thread.
 struct Counting;
 
 thread_local! {
@@ -29,7 +30,7 @@ thread_local! {
 // SAFETY: passes everything on to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // A thread that ends may allocate after its counter is gone.
+        // A thread may allocate while it ends, after its counter is gone.
         let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
         // SAFETY: passed on to the caller.
         unsafe { System.alloc(layout) }
@@ -58,7 +59,7 @@ fn allocations(work: impl FnOnce() -> Result<()>) -> Result<u64> {
 
 const LAUNCHES: usize = 1000;
 
-/// What launches by values whose types are checked as the program runs allocate.
+/// Counts the allocations of a launch with dynamically typed arguments.
 fn dynamic(stream: &Stream, kernel: &Kernel) -> Result<u64> {
     let config = LaunchConfig::new(1, 32).with_shared(100_000).with_cluster(1).with_priority(-1);
     allocations(|| {
@@ -69,7 +70,7 @@ fn dynamic(stream: &Stream, kernel: &Kernel) -> Result<u64> {
     })
 }
 
-/// The same as generated methods do it.
+/// Counts the allocations of a launch by generated methods.
 fn typed(stream: &Stream, kernel: &Kernel) -> Result<u64> {
     let config = LaunchConfig::new(1, 32);
     allocations(|| {
@@ -78,7 +79,7 @@ fn typed(stream: &Stream, kernel: &Kernel) -> Result<u64> {
             parameters.put::<0, _>(1i32);
             parameters.put::<4, _>(2u32);
             parameters.put::<8, _>(3u32);
-            // SAFETY: the parameters of `lose`.
+            // SAFETY: these are the parameters of `lose`.
             unsafe { parameters.launch(stream, kernel, &config) }?;
         }
         Ok(())
@@ -98,7 +99,7 @@ fn scenario() -> Result<()> {
         })?
     ));
     for (name, stream) in [("the whole device", &whole), ("a green context", &green)] {
-        // The first finds the record and opts in to shared memory.
+        // The first launch finds the record and opts in to shared memory.
         stream.launch(
             &kernel,
             &LaunchConfig::new(1, 32).with_shared(100_000),

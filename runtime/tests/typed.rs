@@ -1,8 +1,9 @@
-//! What a host's compiler makes of a generated module: what it takes, what it refuses, and how that reads.
+//! The compiler's view of a generated module: accepted and refused uses, with their error messages.
 //!
-//! A program of its own, because it runs cargo: for minutes, and with output that belongs to no other test.
+//! A separate test program, because it runs cargo: it takes minutes, and its output must not mix with other
+//! tests'.
 //!
-//! `typed/kinds.rs` is the module of `typed/kinds.grid`; the compiler's tests keep it equal.
+//! `typed/kinds.rs` is generated from `typed/kinds.grid`; the compiler's tests keep it up to date.
 
 #[test]
 fn hosts_are_compiled_or_refused() {

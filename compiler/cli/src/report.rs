@@ -237,7 +237,7 @@ mod tests {
             |format, failure: &Failure| Reporter::new(format).text(failure).unwrap_or_default();
         let human = |failure: &Failure| shown(MessageFormat::Human, failure);
         let json = |failure: &Failure| shown(MessageFormat::Json, failure);
-        let hint = "call `Stream::record` before the event is asked for its time";
+        let hint = "call `Stream::record` before reading the event's time";
         assert_eq!(human(&with), format!("error: the event was never recorded\n  = hint: {hint}"));
         assert_eq!(human(&without), "error: no such file");
         assert_eq!(human(&Failure::shown(1)), "");

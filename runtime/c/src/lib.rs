@@ -1,6 +1,7 @@
-//! The runtime for hosts in C: `runtime/include/gridlet.h`, which the tests keep equal to this file.
+//! The runtime for C hosts: `runtime/include/gridlet.h` is generated from this file, and a test keeps it up to
+//! date.
 //!
-//! No function unwinds: what panics gives [`gridlet_status::Panic`].
+//! No function unwinds: a panic returns [`gridlet_status::Panic`].
 
 #![allow(non_camel_case_types, reason = "names of C")]
 
@@ -13,34 +14,34 @@ use gridlet_runtime::{
     Arg, Device, DeviceMemory, Dim3, Error, Kernel, LaunchConfig, Program, Stream, manifest::Type,
 };
 
-/// How a call ended.
+/// The result of a call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum gridlet_status {
-    /// As it should.
+    /// Success.
     Ok = 0,
-    /// An argument is NULL, no UTF-8 text, or means nothing.
+    /// An argument is NULL, not UTF-8, or invalid.
     InvalidArgument = 1,
     /// A driver, a device, a driver call or an image for the device is missing.
     Missing = 2,
-    /// The bundle is damaged, foreign or too new, or has no such kernel.
+    /// The bundle is damaged, invalid or too new, or has no such kernel.
     BadBundle = 3,
-    /// A launch does not fit the kernel or the device; nothing was launched.
+    /// A launch exceeds a limit of the kernel or the device; nothing was launched.
     Refused = 4,
-    /// A kernel broke its rules, or lost launches.
+    /// A kernel faulted, failed a check, or lost launches.
     KernelFailed = 5,
-    /// Not done in time.
+    /// The work did not finish in time.
     TimedOut = 6,
-    /// Anything else that the driver or the system refused.
+    /// Any other failure of the driver or the system.
     Failed = 7,
-    /// A bug of Gridlet's.
+    /// A bug in Gridlet.
     Panic = 8,
 }
 
 /// A device.
 pub struct gridlet_device(Device);
 
-/// A program, loaded on a device.
+/// A program loaded on a device.
 pub struct gridlet_program(Program);
 
 /// A kernel of a program.
@@ -52,21 +53,21 @@ pub struct gridlet_stream(Stream);
 /// Memory of a device.
 pub struct gridlet_memory(DeviceMemory);
 
-/// How a kernel is launched. Zero it first: what is added later means nothing at zero.
+/// The configuration of a launch. Zero it first: fields added later have no effect when zero.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct gridlet_launch_config {
-    /// Blocks in x, y and z; 0 in y or z is 1.
+    /// Blocks in x, y and z; 0 in y or z means 1.
     pub grid: [u32; 3],
-    /// Threads of a block in x, y and z; 0 in y or z is 1.
+    /// Threads per block in x, y and z; 0 in y or z means 1.
     pub block: [u32; 3],
-    /// Dynamic shared memory of a block, in bytes.
+    /// Dynamic shared memory per block, in bytes.
     pub shared_bytes: u32,
-    /// Blocks of a cluster in x, y and z; 0 in x for none.
+    /// Blocks per cluster in x, y and z; 0 in x means no clusters.
     pub cluster: [u32; 3],
-    /// Not 0: all blocks run at the same time.
+    /// Nonzero for a cooperative launch: all blocks run at the same time.
     pub cooperative: u32,
-    /// Room for what is added later, so that programs need not be built again; refused if it is not 0.
+    /// Reserved for later fields, so that programs need not be rebuilt; must be 0.
     pub reserved: [u32; 8],
 }
 
@@ -110,7 +111,7 @@ fn null(what: &str) -> Failure {
     invalid(format!("`{what}` is NULL"))
 }
 
-/// Runs a call; keeps the message of its failure, and lets nothing unwind.
+/// Runs a call, stores the message of a failure, and catches panics.
 fn guard(call: impl FnOnce() -> Result<(), Failure>) -> gridlet_status {
     let failure = match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(())) => return gridlet_status::Ok,
@@ -120,19 +121,19 @@ fn guard(call: impl FnOnce() -> Result<(), Failure>) -> gridlet_status {
             let text =
                 text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
             let message = format!("Gridlet panicked, which is a bug: {text}");
-            // What was thrown may itself panic when it is dropped.
+            // Dropping the panic's value may itself panic.
             std::mem::forget(panic);
             Failure { status: gridlet_status::Panic, message }
         }
     };
     let text = CString::new(failure.message.replace('\0', "?")).unwrap_or_default();
-    // A thread that ends has no place for it any more.
+    // On a thread that is ending, the thread-local is gone.
     let _ = LAST_ERROR.try_with(|last| *last.borrow_mut() = text);
     failure.status
 }
 
 /// # Safety
-/// NULL, or a text that lives through the call.
+/// `text` must be NULL or a string that lives through the call.
 unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str, Failure> {
     if text.is_null() {
         return Err(null(what));
@@ -143,16 +144,16 @@ unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str, Failure> 
 }
 
 /// # Safety
-/// NULL, or a value that lives through the call.
+/// `pointer` must be NULL or point to a value that lives through the call.
 unsafe fn value<'a, T>(pointer: *const T, what: &str) -> Result<&'a T, Failure> {
     // SAFETY: passed on to the caller.
     unsafe { pointer.as_ref() }.ok_or_else(|| null(what))
 }
 
-/// The bytes at an address, of which there may be none, and then the address may be NULL.
+/// The bytes at an address; with `count` 0, the address may be NULL.
 ///
 /// # Safety
-/// NULL, or so many bytes that live through the call.
+/// `first` must be NULL or point to `count` bytes that live through the call.
 unsafe fn bytes<'a>(first: *const c_void, count: usize, what: &str) -> Result<&'a [u8], Failure> {
     if count == 0 {
         return Ok(&[]);
@@ -163,20 +164,20 @@ unsafe fn bytes<'a>(first: *const c_void, count: usize, what: &str) -> Result<&'
     if isize::try_from(count).is_err() {
         return Err(invalid(format!("`{what}` cannot have {count} bytes")));
     }
-    // SAFETY: passed on to the caller; the slice is no longer than any can be.
+    // SAFETY: passed on to the caller; the length was checked against the largest possible slice.
     Ok(unsafe { std::slice::from_raw_parts(first.cast(), count) })
 }
 
-/// Refuses a copy of another length than the memory's, before anything is read or written.
+/// Refuses a copy whose length differs from the memory's, before anything is read or written.
 fn check_length(memory: &DeviceMemory, given: usize) -> Result<(), Failure> {
     let (expected, given) = (memory.len(), given as u64);
     if expected == given { Ok(()) } else { Err(Error::Length { expected, given }.into()) }
 }
 
-/// A call that makes a handle and gives it away; NULL if it cannot be made.
+/// Creates a handle and stores it in `to`; stores NULL on failure.
 ///
 /// # Safety
-/// `to` is NULL, or room for a pointer.
+/// `to` must be NULL or have room for a pointer.
 unsafe fn give<T>(
     to: *mut *mut T,
     what: &str,
@@ -198,7 +199,7 @@ unsafe fn give<T>(
 /// Drops a handle.
 ///
 /// # Safety
-/// NULL, or from [`give`] and not used again.
+/// `handle` must be NULL, or come from [`give`] and not be used again.
 unsafe fn close<T>(handle: *mut T) {
     if !handle.is_null() {
         guard(|| {
@@ -209,16 +210,17 @@ unsafe fn close<T>(handle: *mut T) {
     }
 }
 
-/// What went wrong last on this thread; empty if nothing did. Valid until the next call that fails on this thread.
+/// The message of the last failure on this thread; empty if there was none. Valid until the next failing call on
+/// this thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn gridlet_last_error() -> *const c_char {
     LAST_ERROR.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
 }
 
-/// Opens the device of that name: `cuda:0`, `cpu`, or `auto`, which is the first GPU, or else the processor.
+/// Opens a device by name: `cuda:0`, `cpu`, or `auto` (the first GPU, or else the CPU).
 ///
 /// # Safety
-/// `name` is a text, `device` has room for a pointer.
+/// `name` must be a string, and `device` must have room for a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gridlet_device_open(
     name: *const c_char,
@@ -230,12 +232,12 @@ pub unsafe extern "C" fn gridlet_device_open(
     }
 }
 
-/// Sets how many launches of kernels may be pending at once: 2,048 if nobody does. What does not fit is lost, and
-/// `gridlet_synchronize` tells it. On a GPU it must be set before the first kernel and takes device memory, about 1.2 GB
-/// for 131,072 on an H200.
+/// Sets how many launches by kernels may be pending at once; the default is 2,048. Further launches are lost, and
+/// `gridlet_synchronize` reports them. On a GPU the limit must be set before the first kernel and takes device
+/// memory, about 1.2 GB for 131,072 on an H200.
 ///
 /// # Safety
-/// `device` is open.
+/// `device` must be open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gridlet_device_set_pending_launches(
     device: *const gridlet_device,
@@ -251,17 +253,17 @@ pub unsafe extern "C" fn gridlet_device_set_pending_launches(
 /// Closes a device.
 ///
 /// # Safety
-/// NULL, or an open device that is not used again.
+/// `device` must be NULL, or open and not used again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gridlet_device_close(device: *mut gridlet_device) {
     // SAFETY: passed on to the caller.
     unsafe { close(device) }
 }
 
-/// Loads the bundle in a file.
+/// Loads a bundle from a file.
 ///
 /// # Safety
-/// `device` is open, `path` is a text, `program` has room for a pointer.
+/// `device` must be open, `path` must be a string, and `program` must have room for a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gridlet_program_load(
     device: *const gridlet_device,
@@ -277,10 +279,10 @@ pub unsafe extern "C" fn gridlet_program_load(
     }
 }
 
-/// Loads a bundle in memory.
+/// Loads a bundle from memory.
 ///
 /// # Safety
-/// `device` is open, `bundle` has `bytes` bytes, `program` has room for a pointer.
+/// `device` must be open, `bundle` must have `bytes` bytes, and `program` must have room for a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gridlet_program_load_bytes(
     device: *const gridlet_device,
@@ -301,17 +303,17 @@ pub unsafe extern "C" fn gridlet_program_load_bytes(
 /// Unloads a program, once its kernels are closed and have ended.
 ///
 /// # Safety
-/// NULL, or a loaded program that is not used again.
+/// `program` must be NULL, or loaded and not used again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gridlet_program_unload(program: *mut gridlet_program) {
     // SAFETY: passed on to the caller.
     unsafe { close(program) }
 }
 
-/// The kernel of that name.
+/// Looks up a kernel by name.
 ///
 /// # Safety
-/// `program` is loaded, `name` is a text, `kernel` has room for a pointer.
+/// `program` must be loaded, `name` must be a string, and `kernel` must have room for a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gridlet_kernel_open(
     program: *const gridlet_program,
@@ -330,17 +332,17 @@ pub unsafe extern "C" fn gridlet_kernel_open(
 /// Closes a kernel.
 ///
 /// # Safety
-/// NULL, or an open kernel that is not used again.
+/// `kernel` must be NULL, or open and not used again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gridlet_kernel_close(kernel: *mut gridlet_kernel) {
     // SAFETY: passed on to the caller.
     unsafe { close(kernel) }
 }
 
-/// Makes a stream: what is launched into it runs in that order.
+/// Creates a stream: its work runs in launch order.
 ///
 /// # Safety
-/// `device` is open, `stream` has room for a pointer.
+/// `device` must be open, and `stream` must have room for a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gridlet_stream_create(
     device: *const gridlet_device,
@@ -353,17 +355,17 @@ pub unsafe extern "C" fn gridlet_stream_create(
 /// Waits for a stream and destroys it.
 ///
 /// # Safety
-/// NULL, or a stream that is not used again.
+/// `stream` must be NULL, or a stream that is not used again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gridlet_stream_destroy(stream: *mut gridlet_stream) {
     // SAFETY: passed on to the caller.
     unsafe { close(stream) }
 }
 
-/// Allocates device memory, every byte 0.
+/// Allocates zeroed device memory.
 ///
 /// # Safety
-/// `device` is open, `memory` has room for a pointer.
+/// `device` must be open, and `memory` must have room for a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gridlet_memory_alloc(
     device: *const gridlet_device,
@@ -379,10 +381,10 @@ pub unsafe extern "C" fn gridlet_memory_alloc(
     }
 }
 
-/// Waits for the launches that may use device memory, and frees it.
+/// Waits for the launches that may use the memory, and frees it.
 ///
 /// # Safety
-/// NULL, or memory that is not used again.
+/// `memory` must be NULL, or memory that is not used again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gridlet_memory_free(memory: *mut gridlet_memory) {
     // SAFETY: passed on to the caller.
@@ -392,17 +394,17 @@ pub unsafe extern "C" fn gridlet_memory_free(memory: *mut gridlet_memory) {
 /// The device address, for pointer parameters; 0 for NULL.
 ///
 /// # Safety
-/// `memory` is NULL or allocated.
+/// `memory` must be NULL or allocated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gridlet_memory_address(memory: *const gridlet_memory) -> u64 {
     // SAFETY: passed on to the caller.
     unsafe { memory.as_ref() }.map_or(0, |memory| memory.0.address())
 }
 
-/// Waits for earlier launches and copies to all of the memory, which has as many bytes.
+/// Waits for earlier launches and overwrites all of the memory; `bytes` must be its length.
 ///
 /// # Safety
-/// `memory` is allocated, nothing else uses it meanwhile, and `from` has `bytes` bytes.
+/// `memory` must be allocated and not used elsewhere during the call, and `from` must have `bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gridlet_memory_write(
     memory: *mut gridlet_memory,
@@ -419,10 +421,10 @@ pub unsafe extern "C" fn gridlet_memory_write(
     })
 }
 
-/// Waits for earlier launches and copies all of the memory, which has as many bytes.
+/// Waits for earlier launches and reads all of the memory; `bytes` must be its length.
 ///
 /// # Safety
-/// `memory` is allocated, and `to` has room for `bytes` bytes.
+/// `memory` must be allocated, and `to` must have room for `bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gridlet_memory_read(
     memory: *const gridlet_memory,
@@ -440,18 +442,18 @@ pub unsafe extern "C" fn gridlet_memory_read(
             if to.is_null() {
                 return Err(null("to"));
             }
-            // C does not say whether it was written before.
+            // The buffer may be uninitialized in C.
             to.cast::<u8>().write_bytes(0, bytes);
             Ok(memory.0.copy_to_host(std::slice::from_raw_parts_mut(to.cast(), bytes))?)
         }
     })
 }
 
-/// Launches a kernel and does not wait for it. `arguments` has a pointer for each of the kernel's parameters, to a value
-/// of its type as the device has it: for pointers, to a 64-bit device address.
+/// Launches a kernel without waiting for it. `arguments` has one pointer for each of the kernel's parameters, to a
+/// value in the device's layout; for a pointer parameter, to a 64-bit device address.
 ///
 /// # Safety
-/// All handles are open; `arguments` has `count` pointers, each to as many bytes as the parameter has.
+/// All handles must be open; `arguments` must have `count` pointers, each to as many bytes as the parameter has.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gridlet_launch(
     stream: *const gridlet_stream,
@@ -505,10 +507,10 @@ pub unsafe extern "C" fn gridlet_launch(
     })
 }
 
-/// Waits for all that was launched into the stream, at most that many milliseconds, and tells what went wrong.
+/// Waits for everything launched into the stream, at most `milliseconds`, and reports failures.
 ///
 /// # Safety
-/// `stream` is open.
+/// `stream` must be open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gridlet_synchronize(
     stream: *const gridlet_stream,
@@ -529,7 +531,7 @@ mod tests {
     fn a_panic_is_a_status() {
         let status = guard(|| panic!("no {}", "way"));
         assert_eq!(status, gridlet_status::Panic);
-        // SAFETY: a text of this thread.
+        // SAFETY: a string of this thread.
         let text = unsafe { CStr::from_ptr(gridlet_last_error()) };
         assert_eq!(text.to_str(), Ok("Gridlet panicked, which is a bug: no way"));
     }

@@ -1,4 +1,4 @@
-/* A host in C, for tests/program.rs: a kernel launches more than may be pending, and then as much as may. */
+/* A C host, for tests/program.rs: a kernel launches more grids than may be pending, and then as many as may be. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@ static void need(gridlet_status status) {
     }
 }
 
-/* Ten children, while so many may be pending. */
+/* Launches ten children with this limit of pending launches. */
 static void run(const char *bundle, uint64_t pending) {
     gridlet_device *device;
     gridlet_program *program;

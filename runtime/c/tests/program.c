@@ -1,5 +1,5 @@
-/* A host in C, for tests/program.rs: runs `saxpy` of the bundle and checks it, then makes mistakes and prints what is
- * said of them. */
+/* A C host, for tests/program.rs: runs `saxpy` of the bundle and checks the result, then makes mistakes and prints the
+ * error messages. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,14 +85,14 @@ int main(int count, char **arguments) {
     refused(gridlet_launch(stream, kernel, &config, launch, 4));
     refused(gridlet_synchronize(NULL, 0));
 
-    /* Memory without bytes. */
+    /* Empty memory. */
     need(gridlet_memory_alloc(device, 0, &empty));
     need(gridlet_memory_write(empty, NULL, 0));
     need(gridlet_memory_read(empty, NULL, 0));
     gridlet_memory_free(empty);
     printf("address of nothing: %d\n", (int)gridlet_memory_address(NULL));
 
-    /* Each thread has a text of its own, which stays until its next failure. */
+    /* Each thread has its own message, valid until its next failure. */
     const char *text = gridlet_last_error();
     char before[200];
     strncpy(before, text, sizeof before - 1);
@@ -101,7 +101,7 @@ int main(int count, char **arguments) {
     need(gridlet_synchronize(stream, 60000));
     printf("%s\n", strcmp(before, text) || strcmp(before, gridlet_last_error()) ? "changed" : "the same text");
 
-    /* The worst order. */
+    /* The worst order: handles are closed before the handles that use them. */
     gridlet_device_close(device);
     gridlet_device_close(NULL);
     gridlet_program_unload(program);

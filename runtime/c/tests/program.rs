@@ -1,4 +1,4 @@
-//! The header is that of the source, and a C program runs a bundle through it.
+//! Checks that the header matches the source, and runs a bundle from C programs.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
@@ -32,12 +32,12 @@ fn the_header_is_that_of_the_source() {
     assert_eq!(fs::read_to_string(&path).unwrap(), header, "INSTA_UPDATE=always accepts it");
 }
 
-/// The library, which cargo puts beside this test.
+/// The folder of the library, which cargo puts beside this test.
 fn library_folder() -> PathBuf {
     std::env::current_exe().unwrap().parent().unwrap().to_path_buf()
 }
 
-/// Compiles a host of `tests`.
+/// Compiles a C host from `tests`.
 fn compile(host: &str, program: &Path) {
     let libraries = library_folder();
     let mut cc = Command::new("cc");
@@ -50,7 +50,7 @@ fn compile(host: &str, program: &Path) {
     assert!(cc.status().unwrap().success());
 }
 
-/// Runs a host. Cargo names `target/debug` on `LD_LIBRARY_PATH`, where an older library may lie.
+/// The command to run a host. Cargo puts `target/debug` on `LD_LIBRARY_PATH`, which may hold an older library.
 fn host(program: &Path) -> Command {
     let mut folders = vec![library_folder()];
     let others = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();

@@ -15,7 +15,7 @@ pub(crate) mod cuda;
 mod image;
 mod parameters;
 mod partition;
-mod parts;
+mod resources;
 mod stream;
 mod unified;
 
@@ -24,7 +24,7 @@ use std::time::Duration;
 
 pub(crate) use image::{ImageHandle, KernelHandle};
 pub(crate) use partition::PartitionHandle;
-pub(crate) use parts::{PartHandle, Parts, SplitGroup};
+pub(crate) use resources::{ResourceHandle, SplitGroup, SplitResources};
 pub(crate) use stream::{EventHandle, StreamHandle};
 pub(crate) use unified::NO_DEVICE;
 
@@ -311,7 +311,7 @@ impl DeviceHandle {
         of_context: bool,
         info: &DeviceInfo,
         _entered: &Entered<'_>,
-    ) -> Result<PartHandle> {
+    ) -> Result<ResourceHandle> {
         match self {
             DeviceHandle::Cuda(device) if of_context => device.context_resource(kind),
             DeviceHandle::Cuda(device) => device.resource(kind),
@@ -322,14 +322,14 @@ impl DeviceHandle {
     /// Creates a partition from the resources, and returns it with its number of SMs.
     pub(crate) fn partition(
         &self,
-        resources: &[&PartHandle],
+        resources: &[&ResourceHandle],
         _entered: &Entered<'_>,
     ) -> Result<(PartitionHandle, u32)> {
         match self {
             DeviceHandle::Cuda(device) => {
                 let raw = resources.iter().map(|resource| match resource {
-                    PartHandle::Cuda(resource) => Ok(*resource),
-                    PartHandle::Cpu(_) => Err(mixed()),
+                    ResourceHandle::Cuda(resource) => Ok(*resource),
+                    ResourceHandle::Cpu(_) => Err(mixed()),
                 });
                 let raw: Vec<RawResource> = raw.collect::<Result<_>>()?;
                 cuda::CudaPartition::create(device, &raw)
@@ -337,16 +337,16 @@ impl DeviceHandle {
             }
             DeviceHandle::Cpu(device) => {
                 let sms = resources.iter().map(|resource| resource.sm_numbers().0).sum();
-                device.partition(sms).map(|part| (PartitionHandle::Cpu(part), sms))
+                device.partition(sms).map(|partition| (PartitionHandle::Cpu(partition), sms))
             }
         }
     }
 }
 
 /// Workers are the CPU device's only resource.
-fn cpu_resource(kind: ResourceKind, workers: u32) -> Result<PartHandle> {
+fn cpu_resource(kind: ResourceKind, workers: u32) -> Result<ResourceHandle> {
     match kind {
-        ResourceKind::Sm => Ok(PartHandle::Cpu(workers)),
+        ResourceKind::Sm => Ok(ResourceHandle::Cpu(workers)),
         ResourceKind::WorkqueueConfig | ResourceKind::Workqueue => {
             Err(Error::NotOnCpu { what: "workqueues" })
         }

@@ -6,7 +6,7 @@ use gridlet_cpu::{CpuPartition, CpuStream};
 
 use super::ResourceKind;
 use super::{
-    DeviceHandle, Entered, EventHandle, PartHandle, StreamHandle, cpu_resource, cuda, mixed,
+    DeviceHandle, Entered, EventHandle, ResourceHandle, StreamHandle, cpu_resource, cuda, mixed,
 };
 use crate::error::{Error, Result};
 
@@ -48,7 +48,7 @@ impl PartitionHandle {
         kind: ResourceKind,
         workers: u32,
         _entered: &Entered<'_>,
-    ) -> Result<PartHandle> {
+    ) -> Result<ResourceHandle> {
         match self {
             PartitionHandle::Cuda(partition) => partition.resource(kind),
             PartitionHandle::Cpu(_) => cpu_resource(kind, workers),

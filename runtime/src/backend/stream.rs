@@ -6,7 +6,7 @@ use std::time::Duration;
 use gridlet_artifact::LaunchConfig;
 use gridlet_cpu::CpuStream;
 
-use super::{Entered, KernelHandle, PartHandle, Waited, cpu, cuda, mixed};
+use super::{Entered, KernelHandle, ResourceHandle, Waited, cpu, cuda, mixed};
 use crate::error::Result;
 
 /// A stream. Only [`StreamHandle::destroy`] destroys it.
@@ -82,10 +82,10 @@ impl StreamHandle {
     }
 
     /// The SMs that the stream's kernels run on; `workers` workers on the CPU.
-    pub(crate) fn sms(&self, workers: u32, _entered: &Entered<'_>) -> Result<PartHandle> {
+    pub(crate) fn sms(&self, workers: u32, _entered: &Entered<'_>) -> Result<ResourceHandle> {
         match self {
             StreamHandle::Cuda(stream) => stream.sms(),
-            StreamHandle::Cpu(_) => Ok(PartHandle::Cpu(workers)),
+            StreamHandle::Cpu(_) => Ok(ResourceHandle::Cpu(workers)),
         }
     }
 

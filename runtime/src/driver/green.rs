@@ -208,7 +208,7 @@ pub(crate) unsafe fn count_groups(
 }
 
 /// The groups, and the remainder if there is one.
-pub(crate) type Parts = (Vec<RawResource>, Option<RawResource>);
+pub(crate) type SplitResources = (Vec<RawResource>, Option<RawResource>);
 
 /// `cuDevSmResourceSplitByCount` into at most `groups` groups of at least `minimum` SMs.
 ///
@@ -219,7 +219,7 @@ pub(crate) unsafe fn split_by_count(
     groups: u32,
     flags: u32,
     minimum: u32,
-) -> Result<Parts, Failed> {
+) -> Result<SplitResources, Failed> {
     let mut result = vec![RawResource::empty().0; groups as usize];
     let mut remainder = RawResource::empty();
     let mut made = groups;
@@ -261,7 +261,7 @@ pub(crate) unsafe fn split(
     input: &RawResource,
     groups: &mut [GroupParameters],
     make: bool,
-) -> Result<Parts, Failed> {
+) -> Result<SplitResources, Failed> {
     let flags = |backfill: bool| {
         if backfill {
             CUdevSmResourceGroup_flags::CU_DEV_SM_RESOURCE_GROUP_BACKFILL as u32
@@ -276,7 +276,7 @@ pub(crate) unsafe fn split(
             coscheduledSmCount: group.coscheduled,
             preferredCoscheduledSmCount: group.preferred,
             flags: flags(group.backfill),
-            // "Each entry must be zero-initialized." That is `reserved`, of which CUDA 13.4 names a part.
+            // "Each entry must be zero-initialized." This covers `reserved`, partly named by CUDA 13.4.
             // SAFETY: the struct has integers only.
             ..unsafe { std::mem::zeroed() }
         })

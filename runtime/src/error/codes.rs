@@ -55,7 +55,7 @@ pub(crate) fn cuda_error_name(code: i32) -> &'static str {
     }
 }
 
-/// What a lost launch failed for, and what to do: `full` is the pool that had no room for it.
+/// Why a launch was lost and how to prevent it; `full` is the pool that had no room for it.
 pub(super) fn lost_launch_hint(code: i32, full: Option<LaunchPool>) -> &'static str {
     if let Some(pool) = full {
         return match pool {

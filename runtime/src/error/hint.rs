@@ -6,12 +6,12 @@ impl Error {
     /// How to fix the error, as a sentence; `None` if the message says it or no general advice exists.
     pub fn hint(&self) -> Option<&str> {
         match self {
-            Error::NoDriver { .. } => {
-                Some("`gridlet doctor` shows what was looked for; the CPU device needs no driver")
-            }
+            Error::NoDriver { .. } => Some(
+                "`gridlet doctor` shows the libraries that were tried; the CPU device needs no driver",
+            ),
             Error::DriverTooOld { .. } => Some("update the NVIDIA driver, or use the CPU device"),
             Error::MissingCall { .. } | Error::MissingFeature { .. } => {
-                Some("update the NVIDIA driver, or do without what needs it")
+                Some("update the NVIDIA driver, or avoid the feature")
             }
             Error::NotOnCpu { .. } => Some("this needs a GPU: open one with `Device::open`"),
             Error::NoDevice { found: 0, .. } => Some(
@@ -27,15 +27,13 @@ impl Error {
                 Some("build the program for this device as well: `gridlet build --arch`")
             }
             Error::Launch { problem, .. } => problem.hint(),
-            Error::NotRecorded => {
-                Some("call `Stream::record` before the event is asked for its time")
-            }
+            Error::NotRecorded => Some("call `Stream::record` before reading the event's time"),
             Error::NotChecked { .. } => Some("build it with `gridlet build --arch cpu --check`"),
             Error::WouldBlock { .. } => {
                 Some("wait for the stream, or launch with `Stream::launch`, which waits by itself")
             }
             Error::ParameterMismatch { .. } => Some(
-                "build the artifact again: its image and its manifest are of different programs",
+                "build the artifact again: its image and its manifest come from different programs",
             ),
             Error::LimitTooLate { .. } => {
                 Some("set limits right after `Device::open`, before any launch")
@@ -47,7 +45,7 @@ impl Error {
                 "give the wait more time if the work is only slow; a grid that never ends may be found on the CPU device with checks on",
             ),
             Error::Unusable { .. } | Error::NotRecovered { .. } => {
-                Some("start a new process: only that gets the device back")
+                Some("start a new process: only that makes the device usable again")
             }
             Error::CpuImage { .. } => Some(
                 "an image runs only on the kind of machine that it was built for: build it again here",
@@ -85,7 +83,7 @@ impl Error {
 fn call(code: i32) -> Option<&'static str> {
     match code {
         2 => Some(
-            "free buffers, lower the limits that take device memory, or see with `nvidia-smi` who else has it",
+            "free buffers, lower the limits that take device memory, or check with `nvidia-smi` which processes use it",
         ),
         3 | 4 => Some(
             "the driver is shutting down: use devices before the process ends, not in exit handlers",
@@ -100,15 +98,15 @@ fn call(code: i32) -> Option<&'static str> {
         304 => {
             Some("the operating system refused: look at its log, and at the limits of the process")
         }
-        701 => {
-            Some("use smaller blocks or less shared memory: an SM does not have so many registers")
-        }
+        701 => Some(
+            "use smaller blocks or less shared memory: an SM does not have that many registers",
+        ),
         802 | 803 => Some(
             "the system is not ready for CUDA: the driver and its services are of different versions or still starting",
         ),
-        804 => {
-            Some("this GPU does not take the forward-compatibility driver: use the one of its own")
-        }
+        804 => Some(
+            "this GPU does not support the forward-compatibility driver: use its regular driver",
+        ),
         805..=809 => Some("CUDA's multi-process service (MPS) refused: look at its log"),
         _ => None,
     }

@@ -14,7 +14,7 @@ pub enum ResourceProblem {
     NoGroups,
     /// More SMs than the resource has.
     #[error(
-        "{asked} SMs asked, {available} there: this device splits in multiples of {alignment}, {minimum} at least"
+        "{asked} SMs requested, {available} available: this device splits in multiples of {alignment}, at least {minimum}"
     )]
     TooFew {
         /// SMs requested.
@@ -28,7 +28,7 @@ pub enum ResourceProblem {
     },
     /// The driver would round the number of SMs.
     #[error(
-        "{asked} SMs asked, {given} given: this device splits in multiples of {alignment}, {minimum} at least"
+        "{asked} SMs requested, the device would give {given}: it splits in multiples of {alignment}, at least {minimum}"
     )]
     Rounded {
         /// SMs requested.
@@ -70,7 +70,7 @@ pub enum ResourceProblem {
     #[error("a green context has one set of workqueues: give one configuration or one resource")]
     SeveralQueues,
     /// SMs from different splits.
-    #[error("several SM resources must come from one and the same split")]
+    #[error("all SM resources must come from the same split")]
     SeveralSplits,
     /// SMs with different alignments.
     #[error("the SM resources are co-scheduled in different sizes, {first} and {other}")]

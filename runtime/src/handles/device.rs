@@ -17,7 +17,7 @@ use gridlet_cpu::{CpuConfig, default_threads};
 
 use super::resources::{Origin, SmResource, WorkqueueConfig, WorkqueueResource};
 use super::stream::Stream;
-use crate::backend::{DeviceHandle, Entered, PartHandle, ResourceKind, cpu, cuda};
+use crate::backend::{DeviceHandle, Entered, ResourceHandle, ResourceKind, cpu, cuda};
 use crate::error::{CPU_DEVICES, Error, Result, next_number};
 use crate::info::{DeviceInfo, DeviceKind};
 use crate::observe;
@@ -181,7 +181,7 @@ impl Device {
         Ok(WorkqueueResource { device: Arc::clone(&self.inner), handle })
     }
 
-    fn resource(&self, kind: ResourceKind, of_context: bool) -> Result<PartHandle> {
+    fn resource(&self, kind: ResourceKind, of_context: bool) -> Result<ResourceHandle> {
         let inner = &self.inner;
         inner.call(|entered| inner.handle.resource(kind, of_context, &inner.info, entered))
     }

@@ -85,17 +85,17 @@ impl GreenContext {
     /// [`Error::Resource`] if the driver would round the size; the error gives the rounded size and the possible
     /// sizes. The errors of [`GreenContext::with_sms`].
     pub fn with_exactly(device: &Device, sms: u32) -> Result<GreenContext> {
-        let (part, granularity) = at_least(device, sms)?;
-        if part.sm_count() != sms {
+        let (sms_resource, granularity) = at_least(device, sms)?;
+        if sms_resource.sm_count() != sms {
             return Err(ResourceProblem::Rounded {
                 asked: sms,
-                given: part.sm_count(),
+                given: sms_resource.sm_count(),
                 minimum: granularity.minimum,
                 alignment: granularity.alignment,
             }
             .into());
         }
-        GreenContext::new(&ResourceDescriptor::new([part])?)
+        GreenContext::new(&ResourceDescriptor::new([sms_resource])?)
     }
 
     /// Creates a green context with the descriptor's resources (`cuGreenCtxCreate`).
@@ -257,7 +257,7 @@ fn at_least(device: &Device, sms: u32) -> Result<(SmResource, SmGranularity)> {
         return Ok((all, granularity));
     }
     let split = all.split_by_count(1, sms, SplitFlags::default())?;
-    split.groups.into_iter().next().map(|part| (part, granularity)).ok_or_else(refuse)
+    split.groups.into_iter().next().map(|sms| (sms, granularity)).ok_or_else(refuse)
 }
 
 /// A green context that is current on this thread. Dropping it restores the previous context; a thread may drop

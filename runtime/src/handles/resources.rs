@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::device::{Device, DeviceInner};
-use crate::backend::{PartHandle, Parts, SplitGroup};
+use crate::backend::{ResourceHandle, SplitGroup, SplitResources};
 pub use crate::error::ResourceProblem;
 use crate::error::{Error, Result};
 use crate::info::SmGranularity;
@@ -23,7 +23,7 @@ const MAX_COSCHEDULED_BEFORE_9: u32 = 2;
 #[derive(Clone, Debug)]
 pub struct SmResource {
     pub(crate) device: Arc<DeviceInner>,
-    pub(crate) handle: PartHandle,
+    pub(crate) handle: ResourceHandle,
     sm_count: u32,
     granularity: SmGranularity,
     origin: Origin,
@@ -84,7 +84,11 @@ pub struct Split {
 }
 
 impl SmResource {
-    pub(crate) fn new(device: &Arc<DeviceInner>, handle: PartHandle, origin: Origin) -> SmResource {
+    pub(crate) fn new(
+        device: &Arc<DeviceInner>,
+        handle: ResourceHandle,
+        origin: Origin,
+    ) -> SmResource {
         /// The number of the next resource.
         static NEXT: AtomicU64 = AtomicU64::new(0);
 
@@ -142,10 +146,10 @@ impl SmResource {
         }
         // There cannot be more groups than SMs.
         let groups = groups.min(self.sm_count.max(1));
-        let parts = self
+        let resources = self
             .device
             .call(|entered| self.handle.split_by_count(groups, flags.bits(), minimum, entered))?;
-        Ok(self.parts(parts))
+        Ok(self.split_result(resources))
     }
 
     /// Splits the resource into the described groups (`cuDevSmResourceSplit`), in order. The result has the actual
@@ -156,8 +160,9 @@ impl SmResource {
     /// [`Error::MissingCall`] before CUDA 13.1; [`Error::Cuda`], [`Error::Unusable`].
     pub fn split(&self, groups: &[SmGroup]) -> Result<Split> {
         let mut request = self.check_groups(groups)?;
-        let parts = self.device.call(|entered| self.handle.split(&mut request, true, entered))?;
-        Ok(self.parts(parts))
+        let resources =
+            self.device.call(|entered| self.handle.split(&mut request, true, entered))?;
+        Ok(self.split_result(resources))
     }
 
     /// The groups that [`SmResource::split`] would make, with their sizes, and the number of remaining SMs. A size
@@ -178,15 +183,15 @@ impl SmResource {
         Ok((found.collect(), remainder.map_or(0, |rest| rest.sm_numbers().0)))
     }
 
-    fn parts(&self, (groups, remainder): Parts) -> Split {
+    fn split_result(&self, (groups, remainder): SplitResources) -> Split {
         /// The number of the next split.
         static NEXT: AtomicU64 = AtomicU64::new(1);
 
         let split = NEXT.fetch_add(1, Ordering::Relaxed);
-        let part = |handle, origin| SmResource::new(&self.device, handle, origin);
+        let resource = |handle, origin| SmResource::new(&self.device, handle, origin);
         Split {
-            groups: groups.into_iter().map(|group| part(group, Origin::Group(split))).collect(),
-            remainder: remainder.map(|rest| part(rest, Origin::Remainder(split))),
+            groups: groups.into_iter().map(|group| resource(group, Origin::Group(split))).collect(),
+            remainder: remainder.map(|rest| resource(rest, Origin::Remainder(split))),
         }
     }
 
@@ -286,7 +291,7 @@ pub enum WorkqueueScope {
 #[derive(Clone, Debug)]
 pub struct WorkqueueConfig {
     pub(crate) device: Arc<DeviceInner>,
-    pub(crate) handle: PartHandle,
+    pub(crate) handle: ResourceHandle,
 }
 
 impl WorkqueueConfig {
@@ -328,7 +333,7 @@ impl WorkqueueConfig {
 #[derive(Clone, Debug)]
 pub struct WorkqueueResource {
     pub(crate) device: Arc<DeviceInner>,
-    pub(crate) handle: PartHandle,
+    pub(crate) handle: ResourceHandle,
 }
 
 /// A resource of a [`ResourceDescriptor`].
@@ -369,7 +374,7 @@ impl Resource {
         }
     }
 
-    pub(crate) fn handle(&self) -> &PartHandle {
+    pub(crate) fn handle(&self) -> &ResourceHandle {
         match self {
             Resource::Sm(resource) => &resource.handle,
             Resource::WorkqueueConfig(config) => &config.handle,

@@ -163,7 +163,7 @@ impl Stream {
     ) -> Result<()> {
         let stream = &*self.inner;
         let (device, program) = (&stream.device, &kernel.program);
-        let entered = device.enter_part(stream.green.as_ref().map(|green| &green.handle))?;
+        let entered = device.enter_partition(stream.green.as_ref().map(|green| &green.handle))?;
         if let Some(green) = &stream.green {
             program.find_record_in(&green.handle, &entered)?;
             let confinement = green.confinement(program);

@@ -29,8 +29,8 @@ impl Device {
     /// [`Device::open`].
     pub fn from_cudarc(context: &CudaContext) -> Result<Device> {
         if !context.is_primary() {
-            let reason = "it is not the device's primary context, `CudaContext::new` gives that";
-            return Err(Error::Foreign { what: "a context of cudarc", reason: reason.into() });
+            let reason = "it is not the device's primary context, which `CudaContext::new` returns";
+            return Err(Error::Foreign { what: "a cudarc context", reason: reason.into() });
         }
         Device::open(u32::try_from(context.ordinal()).unwrap_or(u32::MAX))
     }
@@ -212,7 +212,7 @@ impl<'a, T: DeviceCopy> Lent<'a, T> {
         // cudarc creates two events and panics if it cannot.
         let slice = catch_unwind(AssertUnwindSafe(make)).map_err(|_| Error::Foreign {
             what: "a buffer with cudarc",
-            reason: "cudarc could make no events for it".into(),
+            reason: "cudarc could not create events for it".into(),
         })?;
         Ok(Lent { slice: ManuallyDrop::new(slice), stream })
     }

@@ -15,7 +15,7 @@ use crate::sharing::Sharing;
 
 /// The handle, or an error on the CPU device, which has none.
 fn on_gpu(handle: Option<*mut c_void>) -> Result<*mut c_void> {
-    handle.ok_or(Error::NotOnCpu { what: "handles of a driver" })
+    handle.ok_or(Error::NotOnCpu { what: "driver handles" })
 }
 
 impl Device {
@@ -77,8 +77,9 @@ impl Stream {
 
         on_gpu(device.inner.handle.raw_context())?;
         if handle.addr() == PER_THREAD {
-            let reason = "it is another stream in each thread, and waits would ask the wrong one";
-            return Err(Error::Foreign { what: "the stream per thread", reason: reason.into() });
+            let reason =
+                "it is a different stream in each thread, so waits would query the wrong one";
+            return Err(Error::Foreign { what: "the per-thread stream", reason: reason.into() });
         }
         // SAFETY: passed on to the caller.
         let handle = StreamHandle::Cuda(unsafe { CudaStream::from_raw(handle) });
@@ -160,7 +161,7 @@ impl DeviceMemory {
     pub fn into_raw(mut self) -> Result<(u64, u64)> {
         on_gpu(self.device.handle.raw_context())?;
         if !matches!(self.owner, Owner::Memory) {
-            let reason = "it is a program's or another library's to free".into();
+            let reason = "a program or another library owns it".into();
             return Err(Error::Foreign { what: "device memory", reason });
         }
         self.owner = Owner::Nobody(None);
@@ -181,7 +182,7 @@ impl<T: DeviceCopy> Buffer<T> {
             return Err(Error::Length { expected: whole, given: memory.bytes });
         }
         if !memory.address.is_multiple_of(align_of::<T>() as u64) {
-            let reason = format!("{:#x} is no address of a `{}`", memory.address, T::ELEMENT);
+            let reason = format!("{:#x} is not aligned for `{}`", memory.address, T::ELEMENT);
             return Err(Error::Foreign { what: "device memory", reason });
         }
         let length = usize::try_from(whole / size).unwrap_or(usize::MAX);

@@ -26,10 +26,10 @@ fn green_contexts_confine_kernels() {
     ));
     assert!(green.sm_count() >= 16 && green.sm_count() < device.info().sm_count);
     assert!(whole > green.sm_count() as usize + 2, "the measure tells nothing: {whole} SMs");
-    // Two more are documented for compute capability 9.x once a program that launches is loaded.
+    // Two more are documented for compute capability 9.x once a program with device-side launches is loaded.
     assert!(part <= green.sm_count() as usize + 2, "{part} SMs");
 
-    // Events and more streams work there, too; a second partition beside the first.
+    // Events and further streams work there too, as does a second partition beside the first.
     let other = GreenContext::with_sms(&device, 16).unwrap();
     let (start, end) = (Event::new(&device).unwrap(), Event::new(&device).unwrap());
     let other_stream = other.stream().unwrap();
@@ -46,7 +46,7 @@ fn green_contexts_confine_kernels() {
             "{error}"
         );
     }
-    // A handle that others need may go first.
+    // Handles may be dropped before the handles that use them.
     drop((device, green, other, program, other_stream));
     stream.synchronize_default().unwrap();
 }
@@ -60,7 +60,7 @@ fn a_green_context_may_be_the_whole_device() {
     assert!(sms_used(&device, &program, &green.stream().unwrap()) > 16);
 }
 
-/// The version that brought structured splits and workqueues.
+/// The version that introduced structured splits and workqueues.
 const NEWEST: CudaVersion = CudaVersion::new(13, 1);
 
 #[test]
@@ -145,7 +145,7 @@ fn green_contexts_have_ids_priorities_and_events() {
     let beyond = device.stream_with_priority(priorities.start() - 10).unwrap();
     assert_eq!(beyond.priority().unwrap(), *priorities.start());
 
-    // The second context's work waits for the first's.
+    // Work in the second context waits for the first.
     let program = load(&device);
     let poke = program.kernel("poke").unwrap();
     let mut flag = Buffer::<u32>::alloc_zeroed(&device, 1).unwrap();
@@ -184,7 +184,7 @@ fn what_waits_for_an_event_does_not_run_before() {
     let mut marks = [(); 3].map(|()| Buffer::<u32>::alloc_zeroed(&device, 1).unwrap());
     let flag = HostBuffer::<u32>::alloc_zeroed(&device, 1, HostFlags::default()).unwrap();
     let launch = LaunchConfig::new(1, 1);
-    // What the driver does once for a kernel in a context could wait for the kernel that spins.
+    // Launch once first: the driver's one-time work for a kernel in a context could wait for the spinning kernel.
     for (stream, mark) in streams.iter().zip(&mut marks) {
         stream.launch(&poke, &launch, &[Arg::from(&mut *mark)]).unwrap();
         stream.synchronize_default().unwrap();
@@ -218,7 +218,7 @@ fn contexts_are_let_go_in_any_order() {
     let first = green.make_current().unwrap();
     let second = device.make_current().unwrap();
     drop(first);
-    // Free for another thread, though it was not let go last.
+    // Another thread can take the green context, although it was not released last.
     thread::scope(|scope| {
         scope.spawn(|| drop(green.make_current().unwrap()));
     });
@@ -281,7 +281,7 @@ fn one_thread_at_a_time_has_a_green_context() {
     let current = green.make_current().unwrap();
     assert!(!current.raw().is_null());
     let launched = thread::scope(|scope| {
-        // Another thread's launch waits until this one lets the context go.
+        // Another thread's launch waits until this thread releases the context.
         let other = spawn_until_asleep(scope, || {
             let mut flag = Buffer::<u32>::alloc_zeroed(&device, 1).unwrap();
             let stream = green.stream().unwrap();
@@ -311,7 +311,7 @@ fn a_thousand_rounds_leave_the_memory_where_it_was() {
         drop(stream);
         drop(flag);
     };
-    // The driver keeps some memory from the first rounds on.
+    // The driver keeps some memory after the first rounds.
     (0..20).for_each(|_| round());
     let before = device.free_memory().unwrap();
     (0..1000).for_each(|_| round());

@@ -40,11 +40,11 @@ fn slices_and_streams_of_cudarc_are_launched_on() {
         let args = [x.clone(), x, out, Arg::from(N)];
         ours.launch(&kernel, &LaunchConfig::new(N.div_ceil(256), 256), &args).unwrap();
     }
-    // No synchronise: the copy waits for what was recorded after the launch.
+    // No synchronization: the copy waits for the event recorded after the launch.
     assert_sums(&other.clone_dtoh(&out).unwrap());
     ours.synchronize_default().unwrap();
     drop((stream, context));
-    // Still there, though cudarc's own handles of it are gone.
+    // The stream is still alive, although cudarc's own handles are gone.
     ours.synchronize_default().unwrap();
     let buffer = Buffer::from_cudarc(out).unwrap();
     assert_sums(&buffer.to_vec().unwrap());
@@ -69,7 +69,7 @@ fn buffers_and_streams_are_used_by_cudarc() {
     assert!(seen[..N as usize / 2].iter().all(|value| *value == 0.0));
     assert_eq!(seen[N as usize / 2..], values()[N as usize / 2..]);
 
-    // In one stream the order is that of the calls.
+    // Within one stream, work runs in call order.
     let program = load(&device);
     let mut slice = stream.alloc_zeros::<u32>(1).unwrap();
     let (to, launched) = Arg::cudarc_mut(&mut slice, &stream);
@@ -78,7 +78,7 @@ fn buffers_and_streams_are_used_by_cudarc() {
     assert_eq!(stream.clone_dtoh(&slice).unwrap(), [1]);
     drop(slice);
     drop(ours);
-    // It outlives ours, and so do its uses.
+    // The cudarc stream outlives ours and stays usable.
     let after = stream.clone_htod(&[7u32]).unwrap();
     assert_eq!(stream.clone_dtoh(&after).unwrap(), [7]);
 }
@@ -112,16 +112,16 @@ fn raw_handles_are_the_drivers() {
     assert!(marks.is_complete() && event.is_done().unwrap());
     assert_eq!(Buffer::<u32>::from_memory(borrowed).unwrap().to_vec().unwrap(), [1]);
     let (address, bytes) = memory.into_raw().unwrap();
-    // SAFETY: it was just given away.
+    // SAFETY: ownership was just released.
     let again = unsafe { DeviceMemory::from_raw(&device, address, bytes) }.unwrap();
     assert_eq!(Buffer::<u32>::from_memory(again).unwrap().to_vec().unwrap(), [1]);
 
-    // What happens with a stream of a green context in cudarc's hands, where `to_cudarc` refuses it.
+    // `to_cudarc` refuses streams of green contexts; this is how cudarc would treat one.
     let green = GreenContext::with_sms(&device, 8).unwrap();
     assert!(!green.raw().unwrap().is_null());
     let stream = green.stream().unwrap();
     stream.to_cudarc().unwrap_err();
-    // SAFETY: the stream lives until the end; that it is not of the context is what is looked at.
+    // SAFETY: the stream lives until the end; that it belongs to another context is the point of the test.
     let wrapped = unsafe { context.wrap_borrowed_stream(stream.raw().unwrap().cast()) };
     let copied = wrapped.clone_htod(&[5u32]).and_then(|slice| wrapped.clone_dtoh(&slice));
     note(format!("a green context's stream in cudarc's hands copies: {copied:?}"));

@@ -1,4 +1,4 @@
-//! How launches are configured, what kernels need, and what fits an SM.
+//! Launch configurations, kernel attributes and occupancy.
 
 use gridlet_runtime::occupancy::{Carveout, ClusterScheduling};
 use gridlet_runtime::typed::Parameters;
@@ -8,7 +8,7 @@ use super::{gpu, load, note};
 
 const N: usize = 4096;
 
-/// `out[i] = x[i] + y[i]`, in a configuration.
+/// Runs `out[i] = x[i] + y[i]` in the given configuration.
 fn add(device: &Device, program: &Program, stream: &Stream, config: LaunchConfig) {
     let values: Vec<f32> = (0..N).map(|i| i as f32).collect();
     let x = Buffer::from_slice(device, &values).unwrap();
@@ -73,7 +73,7 @@ fn cooperative_grids_fit_or_are_refused() {
     launch(&stream, whole).unwrap();
     let error = launch(&stream, whole + 1).unwrap_err();
     assert!(matches!(error, Error::Launch { .. }), "{error}");
-    // The driver counts the green context's SMs, too.
+    // The driver also counts only the green context's SMs.
     match GreenContext::with_sms(&device, 16) {
         Ok(green) => {
             let inside = green.stream().unwrap();
@@ -112,7 +112,7 @@ fn kernels_tell_what_they_need() {
     assert!(kernel.best_block(0, 64).unwrap().threads <= 64);
     let one = kernel.available_shared_bytes(1, 256).unwrap();
     let two = kernel.available_shared_bytes(2, 256).unwrap();
-    // Both may be all that a kernel has without opting in.
+    // Both may return the most that a kernel gets without opting in.
     assert!(one >= two && two > 0, "{one}, {two}");
     let shared = u32::try_from(two).unwrap();
     assert!(kernel.max_active_blocks(256, shared).unwrap() >= 2);
@@ -139,7 +139,7 @@ fn launches_find_contexts_current() {
         let inside = green.stream().unwrap();
         launch(&inside);
         let green_current = green.make_current().unwrap();
-        // Would wait for itself, did it not find the context current.
+        // Would deadlock unless it found the context already current.
         launch(&inside);
         launch(&stream);
         drop(green_current);

@@ -1,5 +1,5 @@
-//! Tests that need an NVIDIA GPU. Without one each test says so and passes; with `GRIDLET_REQUIRE_GPU=1` it fails. A
-//! program of its own, because `cargo xtask bundle` takes it to a machine with a GPU.
+//! Tests that need an NVIDIA GPU. Without one each test says so and passes; with `GRIDLET_REQUIRE_GPU=1` it fails.
+//! A separate test program, because `cargo xtask bundle` takes it to a machine with a GPU.
 //!
 //! The kernels are PTX, embedded in this program, so that it runs on machines without a compiler.
 
@@ -31,13 +31,13 @@ use gridlet_runtime::{
     Arg, Artifact, Buffer, Device, Error, Event, GreenContext, LaunchConfig, Limit, Program, Stream,
 };
 
-/// Set in processes that run a test which ruins their context.
+/// Set in processes that run a test which destroys their context.
 const CHILD: &str = "GRIDLET_GPU_CHILD";
 
-/// Past this SM number there is no SM on any GPU.
+/// No GPU has an SM with this number or a higher one.
 const MAX_SMS: usize = 4096;
 
-/// The device, and the right to be the only test that uses it: a lost launch is reported by any wait.
+/// Opens the device and locks it for one test at a time: any wait reports lost launches.
 fn gpu(name: &str) -> Option<(MutexGuard<'static, ()>, Device)> {
     static ALONE: Mutex<()> = Mutex::new(());
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,7 +54,8 @@ fn gpu(name: &str) -> Option<(MutexGuard<'static, ()>, Device)> {
     }
 }
 
-/// Whether the tests run under memcheck (`run-tests --memcheck` of the bundle), where that one cannot; says so, and why.
+/// Whether the tests run under memcheck (`run-tests --memcheck` of the bundle), where this test cannot run; prints
+/// the reason.
 fn under_memcheck(name: &str, why: &str) -> bool {
     let under = std::env::var_os("GRIDLET_MEMCHECK").is_some();
     if under {
@@ -63,7 +64,7 @@ fn under_memcheck(name: &str, why: &str) -> bool {
     under
 }
 
-/// To standard error itself, which the test harness does not swallow.
+/// Writes to standard error directly, which the test harness does not capture.
 fn note(line: String) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
@@ -72,7 +73,7 @@ fn load(device: &Device) -> Program {
     Program::load(device, &common::artifact().unwrap()).unwrap()
 }
 
-/// How many SMs ran blocks of a grid that is large enough for all of them.
+/// The number of SMs that ran blocks of a grid large enough for all of them.
 fn sms_used(device: &Device, program: &Program, stream: &Stream) -> usize {
     let mut seen = Buffer::<u32>::alloc_zeroed(device, MAX_SMS).unwrap();
     let blocks = 64 * device.info().sm_count;
@@ -113,7 +114,7 @@ fn vectors_add_up() {
     let args = [Arg::from(&x_buffer), Arg::from(&y_buffer), Arg::from(&mut out), Arg::from(n)];
     stream.launch(&kernel, &LaunchConfig::new(n.div_ceil(256), 256), &args).unwrap();
     stream.record(&end).unwrap();
-    // No synchronise: the copy waits for the launch.
+    // No synchronization: the copy waits for the launch.
     let sums = out.to_vec().unwrap();
     for i in 0..n as usize {
         assert_eq!(sums[i], x[i] + y[i], "element {i}");
@@ -173,7 +174,7 @@ fn wrong_launches_are_refused() {
         right.copy_from_host(&[1, 2]).unwrap_err(),
         Error::Length { expected: 4, given: 8 }
     ));
-    // None of them did anything, and the stream still works.
+    // None of the launches took effect, and the stream still works.
     stream.synchronize_default().unwrap();
     assert_eq!(right.to_vec().unwrap(), [0]);
     stream.launch(&kernel, &one, &[Arg::from(&mut right)]).unwrap();
@@ -278,15 +279,15 @@ fn handles_may_go_in_any_order() {
     let mut seen = Buffer::<u32>::alloc_zeroed(&device, MAX_SMS).unwrap();
     let green = GreenContext::with_sms(&device, 8).unwrap();
     let stream = green.stream().unwrap();
-    // Still running when its memory, code and context are dropped.
+    // The grid still runs when its memory, code and context are dropped.
     stream.launch(&kernel, &LaunchConfig::new(20_000, 128), &[Arg::from(&mut seen)]).unwrap();
     drop((device, program, kernel, green));
     drop(seen);
     stream.synchronize_default().unwrap();
 }
 
-/// In the process that is started for the test of that name runs `body`; else starts that process and gives
-/// what it printed. The process is ended if it has not left by itself soon after.
+/// In the child process for this test, runs `body`; otherwise starts that process and returns its output. A
+/// process that does not exit soon afterwards is killed.
 fn in_a_process(name: &str, body: fn(&Device) -> Vec<String>) -> Option<String> {
     if std::env::var(CHILD).as_deref() == Ok(name) {
         for line in body(&Device::open(0).unwrap()) {
@@ -295,7 +296,7 @@ fn in_a_process(name: &str, body: fn(&Device) -> Vec<String>) -> Option<String> 
         println!("> done");
         return None;
     }
-    // Looks only whether there is a GPU; the context that the test ruins is the other process's.
+    // Only checks that a GPU exists; the child process destroys its own context.
     let (alone, device) = gpu(name)?;
     drop(device);
     let folder = tempfile::tempdir().unwrap();
@@ -355,7 +356,7 @@ fn an_endless_kernel_times_out() {
             waited >= Duration::from_secs(1) && waited < Duration::from_secs(2)
         ));
         lines.push(stream.synchronize(Duration::from_secs(1)).unwrap_err().to_string());
-        // None of these may wait for the kernel.
+        // None of these drops may wait for the kernel.
         drop((kernel, flag, stream));
         lines.push(format!("dropped in time: {}", start.elapsed() < Duration::from_secs(5)));
         lines
@@ -378,7 +379,7 @@ fn fault_of(device: &Device, kernel: &str, args: &[Arg<'_>]) -> Vec<String> {
     let error = stream.synchronize(Duration::from_secs(10)).unwrap_err();
     let mut lines =
         vec![error.to_string(), format!("a fault: {}", matches!(error, Error::Fault(_)))];
-    // The context is lost: everything after is an error, and dropping what is left does not hang.
+    // The context is lost: every further call fails, and dropping the remaining handles does not hang.
     lines.push(format!("alloc fails: {}", Buffer::<u32>::alloc_zeroed(device, 1).is_err()));
     lines
 }
@@ -399,7 +400,7 @@ fn a_trap_is_a_fault() {
     }
 }
 
-/// Breaks the context with a kernel, and uses the device again.
+/// Breaks the context with a kernel, and then uses the device again.
 fn recovered(device: &Device, kernel: &str, args: &[Arg<'_>]) -> Vec<String> {
     let program = load(device);
     let green = GreenContext::with_sms(device, 8).unwrap();
@@ -430,7 +431,7 @@ fn recovered(device: &Device, kernel: &str, args: &[Arg<'_>]) -> Vec<String> {
     lines
 }
 
-/// Driver 580.159.04 starts no new context in a process that had a fault; another may.
+/// Driver 580.159.04 cannot start a new context in a process that had a fault; other drivers may.
 fn recovers_or_says_that_it_does_not(name: &str, body: fn(&Device) -> Vec<String>, kernel: &str) {
     let Some(output) = in_a_process(name, body) else { return };
     note(output.lines().filter(|line| line.starts_with("> ")).collect::<Vec<_>>().join("\n"));

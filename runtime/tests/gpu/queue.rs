@@ -1,4 +1,4 @@
-//! The driver's queue of launches.
+//! The driver's launch queue.
 
 use gridlet_runtime::launch_queue::{QueueProbe, probe};
 use gridlet_runtime::unified::{HostBuffer, HostFlags};
@@ -20,7 +20,7 @@ fn a_launch_that_would_block_says_so() {
     let stream = device.stream().unwrap();
     let one = LaunchConfig::new(1, 1);
     stream.try_launch(&spin, &one, &[Arg::from(&flag)]).unwrap();
-    // A launch that waited for the driver's queue would wait for ever: `spin` runs until the flag is set below.
+    // A launch that waited for the driver's queue would wait forever: `spin` runs until the flag is set below.
     let mut launches = 0;
     let error = loop {
         match stream.try_launch(&poke, &one, &[Arg::from(&mut to)]) {
@@ -36,7 +36,7 @@ fn a_launch_that_would_block_says_so() {
     assert!(launches > 400, "{launches}");
     stream.synchronize_default().unwrap();
     assert_eq!(to.to_vec().unwrap(), [1]);
-    // Room again, also without a wait in between.
+    // There is room again, even without a wait in between.
     for _ in 0..3000 {
         while let Err(error) = stream.try_launch(&poke, &one, &[Arg::from(&mut to)]) {
             assert!(matches!(error, Error::WouldBlock { .. }), "{error}");
@@ -49,7 +49,7 @@ fn a_launch_that_would_block_says_so() {
 fn the_queue_is_as_deep_as_documented() {
     let output = in_a_process("queue::the_queue_is_as_deep_as_documented", |device: &Device| {
         let depth = probe(device, &QueueProbe { streams: 2, ..QueueProbe::default() }).unwrap();
-        // What `Stream::try_launch` reckons with.
+        // The capacity that `Stream::try_launch` assumes.
         assert!(depth.per_stream.iter().all(|launches| *launches >= 958), "{depth:?}");
         vec![format!("{depth:?}")]
     });

@@ -26,7 +26,7 @@ fn managed_memory_has_one_address() {
     let args = [Arg::from(&*x), Arg::from(&*x), Arg::from(&mut out), Arg::from(n)];
     stream.launch(&kernel, &LaunchConfig::new(n.div_ceil(256), 256), &args).unwrap();
     out.whole().prefetch(Location::Host, &stream).unwrap();
-    // No synchronise: the host's view waits for the launch.
+    // No synchronization: the host's view waits for the launch.
     let sums = out.host().unwrap();
     for (i, sum) in sums.iter().enumerate() {
         assert_eq!(*sum, if i == 7 { 1.0 } else { 2.0 * i as f32 }, "element {i}");
@@ -69,11 +69,11 @@ fn ranges_keep_their_advice() {
         assert_eq!(range.last_prefetch_processor().unwrap(), Some(processor));
         assert_eq!(range.last_prefetch_location().unwrap(), Some(processor.into()));
     }
-    // NUMA nodes of the host; a machine may have one and still refuse to be asked for it.
+    // NUMA nodes of the host; a machine may have one and still refuse advice about it.
     for location in [Location::HostNuma(0), Location::HostNumaCurrent] {
         match range.advise(Advice::PreferredLocation(location)) {
             Ok(()) => {
-                // Driver 580 takes NUMA nodes and reads them back as none on a machine with one node.
+                // Driver 580 accepts NUMA nodes but reports none on a machine with one node.
                 let seen = range.preferred_location().unwrap();
                 note(format!("preferred {location:?} reads back as {seen:?}"));
                 assert!(!matches!(seen, Some(Location::Device(_))), "{seen:?}");
@@ -90,7 +90,7 @@ fn ranges_keep_their_advice() {
         }
     }
 
-    // A batch says the same as single calls.
+    // A batch query agrees with single calls.
     range.advise(Advice::ReadMostly).unwrap();
     range.advise(Advice::AccessedBy(gpu)).unwrap();
     let all = range.attributes(2).unwrap();
@@ -103,12 +103,12 @@ fn ranges_keep_their_advice() {
     assert_eq!(all.last_prefetch_location, range.last_prefetch_location().unwrap());
     assert!(all.read_mostly && all.accessed_by == [gpu]);
 
-    // Half of a buffer is advised apart from the other, on whole pages.
+    // Each half of a buffer can have its own advice, on whole pages.
     let half = buffer.range(0..ELEMENTS / 2).unwrap();
     half.advise(Advice::UnsetReadMostly).unwrap();
     assert!(!half.is_read_mostly().unwrap() && !buffer.whole().is_read_mostly().unwrap());
     assert!(buffer.range(ELEMENTS / 2..ELEMENTS).unwrap().is_read_mostly().unwrap());
-    // The driver's word for what is wrong comes through.
+    // The driver's description of the error is passed on.
     let nowhere = half.advise(Advice::PreferredLocation(Location::Device(4095))).unwrap_err();
     note(format!("a GPU that is not there: {nowhere}"));
     assert_eq!(buffer.host().unwrap()[5], 1);
@@ -179,7 +179,7 @@ fn pointers_tell_what_they_are() {
     assert_eq!(pinned.memory_type().unwrap(), MemoryType::Host);
     assert_eq!(pinned.device_address().unwrap(), host.address());
 
-    // The rule for pointers that CUDA does not know: one question is an error, the batch is empty.
+    // Pointers unknown to CUDA: a single query is an error, a batch query is empty.
     let local = 5u8;
     let unknown = device.pointer(&raw const local as u64);
     assert!(matches!(unknown.memory_type().unwrap_err(), Error::Cuda(_)));
@@ -225,7 +225,7 @@ fn host_memory_is_used_by_kernels() {
     for (i, sum) in sums.iter().enumerate() {
         assert_eq!(*sum, 2.0 * i as f32, "element {i}");
     }
-    // No longer the driver's, once it is given back and freed.
+    // Unregistered and freed, so unknown to the driver again.
     assert_eq!(device.pointer(sums.as_ptr() as u64).info().unwrap(), None);
     let at = x.host_address();
     assert!(device.pointer(at).info().unwrap().is_some());

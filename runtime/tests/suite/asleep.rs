@@ -1,14 +1,15 @@
-//! Waiting until another thread waits, in place of a sleep that hopes so.
+//! Waits until another thread is blocked, instead of sleeping and hoping.
 
 use std::fs;
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread::{self, Scope, ScopedJoinHandle};
 
-/// So many looks in a row must find a thread asleep: one that waits for a lock is asleep for a moment, too.
+/// A thread must be found asleep this many times in a row, because waiting for a lock also puts it to sleep
+/// briefly.
 const LOOKS: u32 = 20;
 
-/// A thread of this process, as the system knows it.
+/// A thread of this process, as `/proc` shows it.
 pub(crate) struct ThreadFiles(PathBuf);
 
 impl ThreadFiles {
@@ -17,15 +18,15 @@ impl ThreadFiles {
         ThreadFiles(fs::canonicalize("/proc/thread-self").unwrap())
     }
 
-    /// Whether it sleeps in the system; also once it has ended.
+    /// Whether the thread is asleep or has ended.
     fn is_asleep(&self) -> bool {
         let Ok(stat) = fs::read_to_string(self.0.join("stat")) else { return true };
-        // The name of the thread is in parentheses, then comes its state.
+        // The thread's name is in parentheses, followed by its state.
         let (_, state) = stat.rsplit_once(") ").unwrap();
         state.starts_with(['S', 'D'])
     }
 
-    /// Waits until the thread waits for something, or has ended.
+    /// Waits until the thread is blocked or has ended.
     pub(crate) fn wait_until_asleep(&self) {
         let mut looks = 0;
         while looks < LOOKS {
@@ -35,7 +36,7 @@ impl ThreadFiles {
     }
 }
 
-/// Starts a thread, and waits until it waits for something or has ended.
+/// Starts a thread, and waits until it is blocked or has ended.
 pub(crate) fn spawn_until_asleep<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     run: impl FnOnce() -> T + Send + 'scope,

@@ -1,4 +1,4 @@
-//! Programs for the CPU device, from the image that the tests of `gridlet-cpu` use.
+//! Programs for the CPU device, built from the image that the tests of `gridlet-cpu` use.
 
 #![allow(dead_code, reason = "not every test needs all of it")]
 
@@ -11,7 +11,7 @@ mod kernels;
 
 pub(crate) use kernels::image;
 
-/// One of its kernels, as the manifest describes it, as a program; `None` without a C compiler.
+/// A program with one kernel of the image, described by a manifest entry; `None` without a C compiler.
 pub(crate) fn artifact(kernel: serde_json::Value) -> Option<Artifact> {
     let image = image(&[])?;
     let description = describe_image(ImageKind::SharedObject, &cpu_arch(), "kernels.so", &image);

@@ -1,4 +1,4 @@
-//! A `tracing` subscriber that writes down what it gets, without times.
+//! A `tracing` subscriber that records events and spans, without times.
 
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Collects lines of events and spans down to a level.
+/// Collects lines for events and spans up to a level.
 #[derive(Clone)]
 pub(crate) struct Collector {
     level: Level,
@@ -19,7 +19,7 @@ impl Collector {
         Collector { level, lines: Arc::default() }
     }
 
-    /// What came so far.
+    /// The lines collected so far.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.lines.lock().unwrap().clone()
     }
@@ -38,7 +38,7 @@ impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         let _ = match field.name() {
             "message" => write!(self.0, "{value:?}"),
-            // A time, and the number of a stream in a process where other tests make some.
+            // A time, or the number of a stream, which depends on the other tests in the process.
             name @ ("us" | "stream") => write!(self.0, " {name}=_"),
             name => write!(self.0, " {name}={value:?}"),
         };

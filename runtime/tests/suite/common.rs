@@ -1,11 +1,11 @@
-//! Artifacts for tests: the kernels of `gpu/kernels.ptx` with a manifest that is written here.
+//! Artifacts for tests: the kernels of `gpu/kernels.ptx` with a handwritten manifest.
 
 use gridlet_runtime::artifact::describe_image;
 use gridlet_runtime::manifest::{ImageKind, Manifest};
 use gridlet_runtime::{Artifact, Result};
 use serde_json::{Value, json};
 
-/// PTX for every GPU from compute capability 7.5 on.
+/// PTX for every GPU of compute capability 7.5 and later.
 pub(crate) const PTX: &str = include_str!("../gpu/kernels.ptx");
 
 fn parameter(name: &str, ty: Value, offset: u32, size: u32, alignment: u32) -> Value {
@@ -28,7 +28,7 @@ fn kernel(name: &str, bytes: u32, parameters: Vec<Value>) -> Value {
     })
 }
 
-/// The manifest of `gpu/kernels.ptx`, with that image.
+/// The manifest of `gpu/kernels.ptx` with the given image.
 pub(crate) fn manifest() -> Manifest {
     let view = json!({ "name": "View", "size": 24, "alignment": 8, "fields": [
         { "name": "lo", "type": { "vector": { "element": "f32", "count": 2 } }, "offset": 0 },

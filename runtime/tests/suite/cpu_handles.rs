@@ -1,5 +1,5 @@
-//! Handles of the CPU device, where all memory is this process's own: whoever reaches memory or lets it go waits for the
-//! kernels that use it, copies fit, and what only GPUs have is refused.
+//! Handles of the CPU device, where all memory belongs to this process: accessing or freeing memory waits for the
+//! kernels that use it, copies check lengths, and GPU-only features are refused.
 
 use std::process::Command;
 use std::sync::OnceLock;
@@ -17,7 +17,8 @@ use gridlet_runtime::{
     LaunchConfig, Program, Stream,
 };
 
-/// `spin` of `cpu/tests/device/kernels.c`, which runs until what its parameter points to is not 0; `None` without a C compiler.
+/// `spin` of `cpu/tests/device/kernels.c`, which runs until its parameter points to a nonzero value; `None`
+/// without a C compiler.
 fn artifact() -> Option<&'static Artifact> {
     static ARTIFACT: OnceLock<Option<Artifact>> = OnceLock::new();
     ARTIFACT.get_or_init(build).as_ref()
@@ -38,13 +39,13 @@ fn device() -> Device {
     Device::open_cpu(CpuConfig { threads: Some(2), ..CpuConfig::default() }).unwrap()
 }
 
-/// Runs `act` while a kernel runs, and checks that it ended after the kernel did: only another thread sets the flag that
-/// the kernel waits for, once this thread waits. The result of `act` lives until then.
+/// Runs `act` while a kernel runs, and checks that it returns only after the kernel ends: another thread sets the
+/// flag that the kernel waits for, once this thread is blocked. The result of `act` lives until then.
 fn waits<T>(what: &str, device: &Device, stream: Stream, act: impl FnOnce(Stream) -> T) {
     waits_after(what, device, stream, |stream| stream, act);
 }
 
-/// The same, with something to do before while the kernel runs.
+/// Same, with a step to run first while the kernel runs.
 fn waits_after<S, T>(
     what: &str,
     device: &Device,
@@ -70,7 +71,7 @@ fn waits_after<S, T>(
     device.synchronize(Duration::from_secs(10)).unwrap();
 }
 
-/// The same with a stream of the device that lives on.
+/// Same, with a stream of the device that stays alive.
 fn waits_on(what: &str, device: &Device, act: impl FnOnce()) {
     waits(what, device, device.stream().unwrap(), |stream| {
         act();
@@ -143,7 +144,8 @@ fn what_a_thread_does_waits_for_streams_that_others_drop() {
     thread::scope(|scope| {
         let before = |stream: Stream| {
             spawn_until_asleep(scope, || drop(stream));
-            // Another stream does not make it forgotten, nor does a wait that times out end the device.
+            // The work is not forgotten because of another stream, and a wait that times out does not end the
+            // device.
             let other = device.stream().unwrap();
             let error = device.synchronize(Duration::from_millis(5)).unwrap_err();
             assert!(matches!(error, Error::TimedOut { .. }), "{error}");
@@ -216,7 +218,7 @@ fn partitions_confine_programs_that_launch() {
     let Some(artifact) = artifact() else { return };
     let device = device();
     let mut manifest = artifact.manifest().clone();
-    // Any variable of the image that is as large and zero will do.
+    // Any zeroed variable of the same size works.
     manifest.device_runtime = Some(
         serde_json::from_value(serde_json::json!({ "lost_launch_record": "counters" })).unwrap(),
     );
@@ -228,7 +230,8 @@ fn partitions_confine_programs_that_launch() {
     }
 }
 
-/// A process that ignores faults still ends by one of its own: before the handlers of the device, Linux saw to that.
+/// A process that ignores faults still dies of its own faults, as Linux ensured before the device installed its
+/// handlers.
 #[test]
 fn a_fault_of_the_host_ends_a_process_that_ignores_faults() {
     use std::os::unix::process::ExitStatusExt;
@@ -236,14 +239,14 @@ fn a_fault_of_the_host_ends_a_process_that_ignores_faults() {
     const CHILD: &str = "GRIDLET_FAULT_CHILD";
     if std::env::var_os(CHILD).is_some() {
         let limit = libc::rlimit { rlim_cur: 10, rlim_max: 10 };
-        // SAFETY: ignoring a signal has no preconditions, and the limit is a live value. It ends a process that faults
-        // for ever.
+        // SAFETY: ignoring a signal has no preconditions, and the limit is a live value. The limit ends a process
+        // that faults forever.
         unsafe {
             libc::signal(libc::SIGSEGV, libc::SIG_IGN);
             libc::setrlimit(libc::RLIMIT_CPU, &limit);
         }
         let _device = device();
-        // SAFETY: it is not, and that is the test: nothing is mapped there.
+        // SAFETY: deliberately invalid, which is the test: nothing is mapped there.
         unsafe { std::ptr::without_provenance::<u8>(64).read_volatile() };
         unreachable!("the read faults");
     }

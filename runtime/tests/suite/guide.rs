@@ -1,4 +1,4 @@
-//! `docs/runtime.md` against the code: its tables name what there is, and all of it.
+//! Checks `docs/runtime.md` against the code: its tables are complete and correct.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,7 +14,7 @@ use gridlet_runtime::{
 const PAGE: &str = include_str!("../../../docs/runtime.md");
 const CALLS: &str = include_str!("../../src/driver/calls.rs");
 
-/// Every function that NVIDIA's pages describe or name.
+/// Every function that NVIDIA's pages describe or mention.
 const NAMED: &str = "
     cuCtxFromGreenCtx cuCtxGetDevResource cuDevResourceGenerateDesc cuDevSmResourceSplit
     cuDevSmResourceSplitByCount cuDeviceGetDevResource cuGreenCtxCreate cuGreenCtxDestroy
@@ -34,7 +34,7 @@ const NAMED: &str = "
     cudaGetParameterBuffer cudaGetParameterBufferV2 cudaLaunchDevice cudaLaunchDeviceV2 cudaDeviceSetLimit
     cudaLimitDevRuntimePendingLaunchCount cudaIpcGetMemHandle";
 
-/// Each name as the page spells it, for which the compiler vouches.
+/// Each name as the page spells it; the compiler checks that it exists.
 macro_rules! names {
     ($($ty:ty $([$method:ident])?,)*) => {
         fn names() -> BTreeSet<String> {
@@ -107,7 +107,7 @@ names! {
     Stream [wait_event],
 }
 
-/// The same for functions of which the compiler has to be told the arguments' types.
+/// Same, for functions whose argument types must be given.
 fn generic_names() -> [String; 3] {
     let _ = |sms: SmResource| ResourceDescriptor::new([sms]);
     let _ = |kernel: &Kernel| (kernel.max_active_blocks(1, 0), kernel.available_shared_bytes(1, 1));
@@ -115,7 +115,7 @@ fn generic_names() -> [String; 3] {
         .map(String::from)
 }
 
-/// A row of a table of driver functions.
+/// A row in a table of driver functions.
 struct Row {
     function: &'static str,
     rust: &'static str,
@@ -143,14 +143,14 @@ fn rows() -> Vec<Row> {
     .collect()
 }
 
-/// The functions of the page that are not called.
+/// The functions that the page lists as not called.
 fn not_called() -> Vec<&'static str> {
     let rows = PAGE.lines().filter(|line| line.starts_with("| `cu")).map(cells);
     let rows = rows.filter(|cells| cells.len() == 2);
     rows.flat_map(|cells| cells[0].split('`').filter(|word| word.starts_with("cu"))).collect()
 }
 
-/// The calls of `calls.rs`, by the groups of their comments.
+/// The calls in `calls.rs`, by the groups in its comments.
 fn calls() -> BTreeMap<&'static str, Vec<&'static str>> {
     let mut groups = BTreeMap::<_, Vec<_>>::new();
     let (mut group, mut in_comment) = ("", false);
@@ -169,7 +169,7 @@ fn calls() -> BTreeMap<&'static str, Vec<&'static str>> {
     groups
 }
 
-/// Without the number of its version.
+/// Removes the version suffix.
 fn stem(function: &str) -> &str {
     function.rsplit_once("_v").map_or(function, |(stem, _)| stem)
 }
@@ -228,7 +228,7 @@ fn every_test_of_the_page_exists() {
             text.contains(&format!("fn {test}()")) || text.contains(&format!("scenario!({test},"))
         };
         assert!(is_test(&other), "{function}: no test `{test}`");
-        // What the fake driver ran was not run on a GPU, and what was is a test of GPUs.
+        // Tests with the fake driver did not run on a GPU, and tests on a GPU are in `gpu`.
         let on_gpu = run.starts_with("H200 ") || run.starts_with("Two H200s ");
         let elsewhere = run.starts_with("Fake") || run == "Compiler";
         assert!(on_gpu != elsewhere, "{function}: {run}");
@@ -244,7 +244,7 @@ fn no_call_of_those_groups_is_missing() {
             assert!(rows.iter().any(|row| row.function == *call), "{group}: no row of {call}");
         }
     }
-    // And no row names a call that is not made.
+    // No row names a call that is not made.
     let made: BTreeSet<&str> = groups.values().flatten().copied().collect();
     for row in rows.iter().filter(|row| !row.function.starts_with("cuda")) {
         assert!(made.contains(row.function), "{} is not called", row.function);

@@ -1,5 +1,5 @@
-//! The crate's integration tests, in one program. `gpu`, `launch_allocations` and `typed` are programs of their own; each
-//! says why.
+//! The crate's integration tests, in one program. `gpu`, `launch_allocations` and `typed` are separate programs;
+//! each says why.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -1,4 +1,4 @@
-//! What a `tracing` subscriber sees of the CPU device, with an image in C.
+//! The events that a `tracing` subscriber receives from the CPU device, with an image in C.
 
 use crate::c_image;
 use crate::collect::Collector;
@@ -8,7 +8,7 @@ use gridlet_runtime::{
 use tracing::Level;
 use tracing::subscriber::with_default;
 
-/// A kernel of `cpu/tests/device/kernels.c` as a program; `None` without a C compiler.
+/// A program with a kernel of `cpu/tests/device/kernels.c`; `None` without a C compiler.
 fn artifact() -> Option<Artifact> {
     c_image::artifact(serde_json::json!({
         "name": "empty", "parameters": [], "parameter_bytes": 0, "static_shared_bytes": 0,
@@ -16,7 +16,7 @@ fn artifact() -> Option<Artifact> {
     }))
 }
 
-/// The lines that a subscriber of that level gets.
+/// The lines that a subscriber at this level receives.
 fn observed(level: Level, artifact: &Artifact) -> Vec<String> {
     let body = || -> Result<()> {
         let device = Device::open_cpu(CpuConfig { threads: Some(2), ..CpuConfig::default() })?;
@@ -36,7 +36,7 @@ fn observed(level: Level, artifact: &Artifact) -> Vec<String> {
 fn the_cpu_device_tells_what_it_does() {
     let Some(artifact) = artifact() else { return };
     let lines = observed(Level::TRACE, &artifact).join("\n");
-    // What depends on the machine.
+    // Values that depend on the machine.
     insta::with_settings!({ filters => [
         (r#"name="[^"]*""#, "name=_"),
         (r#"arch="[^"]*""#, "arch=_"),

@@ -8,7 +8,7 @@ use std::thread::{self, ThreadId};
 use gridlet_cpu::sync::lock;
 
 use super::{CudaDevice, CudaEvent, CudaStream, Entered};
-use crate::backend::PartHandle;
+use crate::backend::ResourceHandle;
 use crate::driver;
 use crate::driver::Failed;
 use crate::driver::green::{RawResource, ResourceKind};
@@ -200,9 +200,9 @@ impl CudaPartition {
     }
 
     /// The resources that the green context was created with.
-    pub(crate) fn resource(&self, kind: ResourceKind) -> Result<PartHandle> {
+    pub(crate) fn resource(&self, kind: ResourceKind) -> Result<ResourceHandle> {
         // SAFETY: the green context lives.
-        part(unsafe { driver::green::of_green(self.handle, kind) }, kind)
+        resource(unsafe { driver::green::of_green(self.handle, kind) }, kind)
     }
 
     /// Whether the stream belongs to this green context, according to the driver.
@@ -214,31 +214,31 @@ impl CudaPartition {
 
 impl CudaDevice {
     /// The device's resources.
-    pub(crate) fn resource(&self, kind: ResourceKind) -> Result<PartHandle> {
+    pub(crate) fn resource(&self, kind: ResourceKind) -> Result<ResourceHandle> {
         // SAFETY: the device's handle is of this driver.
-        part(unsafe { driver::green::of_device(self.handle, kind) }, kind)
+        resource(unsafe { driver::green::of_device(self.handle, kind) }, kind)
     }
 
     /// The primary context's resources.
-    pub(crate) fn context_resource(&self, kind: ResourceKind) -> Result<PartHandle> {
+    pub(crate) fn context_resource(&self, kind: ResourceKind) -> Result<ResourceHandle> {
         // SAFETY: `self` holds the context.
-        part(unsafe { driver::green::of_context(self.context(), kind) }, kind)
+        resource(unsafe { driver::green::of_context(self.context(), kind) }, kind)
     }
 }
 
 impl CudaStream {
     /// The SMs that the stream's kernels run on.
-    pub(crate) fn sms(&self) -> Result<PartHandle> {
+    pub(crate) fn sms(&self) -> Result<ResourceHandle> {
         // SAFETY: the stream lives.
-        part(unsafe { driver::green::of_stream(self.0) }, ResourceKind::Sm)
+        resource(unsafe { driver::green::of_stream(self.0) }, ResourceKind::Sm)
     }
 }
 
-fn part(answer: Result<RawResource, Failed>, kind: ResourceKind) -> Result<PartHandle> {
+fn resource(answer: Result<RawResource, Failed>, kind: ResourceKind) -> Result<ResourceHandle> {
     /// Workqueues came with CUDA 13.1 (cuda.h of 13.1: `CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG`).
     const WORKQUEUES: CudaVersion = CudaVersion::new(13, 1);
 
-    answer.map(PartHandle::Cuda).map_err(|failed| match kind {
+    answer.map(ResourceHandle::Cuda).map_err(|failed| match kind {
         ResourceKind::Sm => Error::from(failed),
         ResourceKind::WorkqueueConfig => failed.since("workqueue configurations", WORKQUEUES),
         ResourceKind::Workqueue => failed.since("workqueues", WORKQUEUES),

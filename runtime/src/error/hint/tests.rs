@@ -127,10 +127,7 @@ fn samples() -> Vec<Error> {
         Error::CpuImage { reason: "no `gridlet_abi`".into() },
         Error::CpuThreads { reason: "the system refuses".into() },
         Error::CpuMemory { bytes: 1 << 40 },
-        Error::Foreign {
-            what: "a stream of cudarc",
-            reason: "it is another in each thread".into(),
-        },
+        Error::Foreign { what: "a cudarc stream", reason: "it is another in each thread".into() },
     ];
     samples.extend([1, 2, 3, 46, 100, 200, 218, 222, 304, 701, 802, 804, 805].map(cuda));
     samples.extend([214, 700, 702, 714].map(|code| Error::Fault(fault(code))));

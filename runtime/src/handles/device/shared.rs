@@ -124,17 +124,17 @@ impl DeviceInner {
 
     /// Makes the device's handles usable on this thread.
     pub(crate) fn enter(&self) -> Result<Inside<'_>> {
-        self.enter_part(None)
+        self.enter_partition(None)
     }
 
     /// Same, for a green context if there is one.
-    pub(crate) fn enter_part<'a>(
+    pub(crate) fn enter_partition<'a>(
         &'a self,
-        part: Option<&'a PartitionHandle>,
+        partition: Option<&'a PartitionHandle>,
     ) -> Result<Inside<'a>> {
         let caller = self.inside()?;
-        let entered = self.note_fault(match part {
-            Some(part) => part.enter(),
+        let entered = self.note_fault(match partition {
+            Some(partition) => partition.enter(),
             None => self.handle.enter(),
         })?;
         Ok(Inside { entered, _caller: caller })
@@ -160,7 +160,7 @@ impl DeviceInner {
         let start = Instant::now();
         while self.callers.load(Ordering::Acquire) > 0 {
             if start.elapsed() > LEAVING {
-                let what = "other threads that are in calls of the driver".into();
+                let what = "other threads in driver calls".into();
                 return Err(Error::TimedOut { seconds: LEAVING.as_secs_f64(), what });
             }
             thread::sleep(LOOK);

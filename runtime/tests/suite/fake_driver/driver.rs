@@ -1,4 +1,4 @@
-//! Runs scenarios against the fake driver, each in a process of its own, because a process loads one driver.
+//! Runs scenarios against the fake driver, each in its own process, because a process loads only one driver.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,21 +10,21 @@ use gridlet_runtime::Result;
 /// Set in the processes that run a scenario.
 const SCENARIO: &str = "GRIDLET_FAKE_SCENARIO";
 
-/// Marks the scenario's own lines among the test harness's.
+/// Marks the scenario's own lines in the test harness's output.
 const MARK: &str = "> ";
 
-/// In a scenario process runs `scenario`; else starts that process with the fake driver and returns the calls
-/// and what the scenario printed. `None` in the scenario process, and where there is no C compiler.
+/// In a scenario process, runs `scenario`; otherwise starts that process with the fake driver and returns the
+/// calls and the scenario's output. `None` in the scenario process, and without a C compiler.
 pub(crate) fn driven(
     name: &str,
     flavour: &str,
     settings: &[(&str, &str)],
     scenario: fn() -> Result<()>,
 ) -> Option<String> {
-    // The harness leaves the crate's name out.
+    // The harness omits the crate's name.
     let (_, name) = name.split_once("::").unwrap();
     if std::env::var_os(SCENARIO).is_some() {
-        println!(); // The harness has begun a line of its own.
+        println!(); // The harness has already begun a line.
         if let Err(error) = scenario() {
             say(format!("error: {error}"));
         }
@@ -57,8 +57,8 @@ pub(crate) fn say(text: impl std::fmt::Display) {
     }
 }
 
-/// The folder that has a folder with `libcuda.so` and `libcuda.so.1` for each flavour of fake driver; `None`
-/// if there is no C compiler.
+/// The folder with one subfolder for each variant of the fake driver, which holds `libcuda.so` and `libcuda.so.1`;
+/// `None` without a C compiler.
 fn fake_drivers() -> Option<&'static Path> {
     static DRIVERS: OnceLock<Option<PathBuf>> = OnceLock::new();
     DRIVERS
@@ -93,7 +93,7 @@ fn fake_drivers() -> Option<&'static Path> {
         .as_deref()
 }
 
-/// Compiles the fake driver; false if there is no compiler.
+/// Compiles the fake driver; false without a C compiler.
 fn build(source: &Path, library: &Path, flags: &[&str]) -> bool {
     std::fs::write(source, include_str!("fake.c")).unwrap();
     let mut cc = Command::new("cc");

@@ -1,5 +1,5 @@
-//! A device that fails or disappears: whichever driver call it is, there is an error, nothing panics, what can be
-//! destroyed is, and nothing is destroyed twice.
+//! A device that fails or disappears: whichever driver call fails, there is an error, nothing panics, everything
+//! that can be destroyed is, and nothing is destroyed twice.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,16 +13,17 @@ use gridlet_runtime::{
 
 use super::{common, driven};
 
-/// `CUDA_ERROR_DEVICE_UNAVAILABLE`, which leaves the context, and `CUDA_ERROR_ECC_UNCORRECTABLE`, which does not.
+/// `CUDA_ERROR_DEVICE_UNAVAILABLE`, after which the context is usable, and `CUDA_ERROR_ECC_UNCORRECTABLE`, after
+/// which it is not.
 const CODES: [&str; 2] = ["46", "214"];
 
-/// The calls that the fake driver has.
+/// The calls that the fake driver implements.
 fn calls() -> BTreeSet<&'static str> {
     let starts = include_str!("fake.c").lines().filter_map(|line| line.strip_prefix("int "));
     starts.filter_map(|line| Some(line.split_once('(')?.0)).collect()
 }
 
-/// Something of all that the runtime does.
+/// Uses every part of the runtime.
 fn everything() -> Result<()> {
     let device = Device::open(0)?;
     device.set_limit(Limit::HeapBytes, 1 << 20)?;
@@ -70,16 +71,16 @@ fn everything() -> Result<()> {
     device.synchronize(Duration::from_secs(5))
 }
 
-/// What a run of [`everything`] says.
+/// The outcome of a run of [`everything`].
 struct Seen {
     error: String,
-    /// What the driver has left of it at the end.
+    /// The handles left in the driver at the end.
     left: String,
-    /// How many calls were made.
+    /// The number of calls made.
     calls: usize,
 }
 
-/// The same with those settings; `None` in the process of the run.
+/// Same with the given settings; `None` in the process of the run.
 fn seen(name: &str, settings: &[(&str, &str)]) -> Option<Seen> {
     let always = [("FAKE_TALLY", "2"), ("FAKE_QUIET", "1")];
     let settings: Vec<_> = always.into_iter().chain(settings.iter().copied()).collect();
@@ -113,7 +114,7 @@ fn each_call_may_fail() {
         });
         assert!(plain.is_empty() == fault.is_empty(), "{call}: {plain}, {fault}");
         assert!(fault.is_empty() || fault.contains("(214)"), "{call}: {fault}");
-        // After a fault that a wait has seen the context is lost, and nothing of it is touched again.
+        // Once a wait has seen a fault the context is lost, and nothing in it is touched again.
         let lost = if after_fault == after { String::new() } else { format!("; {after_fault}") };
         match (plain.as_str(), after.as_str()) {
             ("", "") => not_made.push(call),
@@ -134,7 +135,7 @@ fn a_device_may_disappear_at_any_call() {
         assert!(!error.contains("does not live"), "after {calls} calls: {error}");
         match error.split('`').find(|word| word.starts_with("cu")) {
             Some(call) => drop(first.insert(call.to_string())),
-            // Only dropping is left, which has no errors to give.
+            // Only drops remain, which return no errors.
             None => in_drop += usize::from(error.is_empty()),
         }
     }

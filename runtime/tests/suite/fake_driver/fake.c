@@ -1,9 +1,9 @@
-/* A CUDA driver without a GPU, for tests/fake_driver.rs: it prints the calls that it gets. Device memory is the
- * host's, and a launch only prints its parameters. Environment variables choose how it behaves; built with
+/* A CUDA driver without a GPU, for the tests in this folder: it prints the calls that it receives. Device memory is
+ * host memory, and a launch only prints its parameters. Environment variables control its behavior; built with
  * WITHOUT_GREEN it is a driver from before green contexts.
  *
- * FAKE_FAIL=call:code makes a call fail always, FAKE_GONE=n:code every call after the first n; with FAKE_TALLY=1 the
- * process says at its end which handles are left, with 2 also how many calls it made. */
+ * FAKE_FAIL=call:code makes a call always fail, FAKE_GONE=n:code every call after the first n; with FAKE_TALLY=1 the
+ * process prints the handles left at exit, with 2 also the number of calls. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static int say(const char *call) {
 
 static int calls;
 
-/* The code with which this call is to fail; 0 if it is not. */
+/* The code with which this call must fail; 0 to succeed. */
 static int fails(const char *call) {
     const char *one = getenv("FAKE_FAIL"), *gone = getenv("FAKE_GONE");
     size_t length = strlen(call);
@@ -40,7 +40,7 @@ static int fails(const char *call) {
 }
 #define FAILS do { int failed = fails(__func__); if (failed) return failed; } while (0)
 
-/* Handles that live. */
+/* Live handles. */
 enum kind { CONTEXT, STREAM, EVENT, MEMORY, HOST, REGISTERED, LIBRARY, GREEN, KINDS };
 static const char *const kinds[KINDS] = {"context", "stream", "event", "memory", "host memory", "registered memory", "library", "green context"};
 static struct { enum kind kind; uintptr_t handle; } live[4096];
@@ -58,7 +58,7 @@ static void gone(enum kind kind, uintptr_t handle) {
 
 __attribute__((destructor)) static void tally(void) {
     int count[KINDS] = {0};
-    if (!getenv("FAKE_TALLY") || !calls) return; /* libcuda.so and libcuda.so.1 are two libraries here */
+    if (!getenv("FAKE_TALLY") || !calls) return; /* libcuda.so and libcuda.so.1 are separate libraries here */
     for (int i = 0; i < living; i++) count[live[i].kind]++;
     if (setting("FAKE_TALLY", 0) > 1) printf("> calls %d\n", calls);
     printf("> left:");
@@ -83,9 +83,9 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) { FAILS;
     case 75: *value = setting("FAKE_MAJOR", 9); break; /* compute capability */
     case 76: *value = setting("FAKE_MINOR", 0); break;
     case 16: *value = 132; break;    /* SMs */
-    case 8: *value = 49152; break;   /* shared memory of a block */
-    case 97: *value = 232448; break; /* with opting in */
-    case 5: *value = setting("FAKE_GRID", 1024); break; /* blocks of a grid in x */
+    case 8: *value = 49152; break;   /* shared memory per block */
+    case 97: *value = 232448; break; /* with opt-in */
+    case 5: *value = setting("FAKE_GRID", 1024); break; /* blocks per grid in x */
     default: *value = 1024;
     }
     return 0;
@@ -100,8 +100,8 @@ int cuDevicePrimaryCtxReset_v2(int device) { FAILS; say("cuDevicePrimaryCtxReset
 static size_t taken; /* by limits */
 int cuMemGetInfo_v2(size_t *free, size_t *total) { FAILS; *free = (1 << 29) - taken; *total = 1 << 30; return is_reset ? setting("FAKE_AFTER_RESET", 0) : 0; }
 static __thread handle current[64];
-static __thread int depth; /* of `current`, whose last is what the thread has */
-/* A green context is one thread's at a time. */
+static __thread int depth; /* of `current`; its last entry is the thread's context */
+/* A green context is current to only one thread at a time. */
 static uintptr_t green_thread;
 static void look(void) {
     uintptr_t this = (uintptr_t)&depth;
@@ -128,10 +128,10 @@ int cuMemAllocManaged(address *to, size_t bytes, unsigned flags) { FAILS;
     made(MEMORY, *to);
     return 0;
 }
-static int polls; /* until what was launched is done */
+static int polls; /* until the launched work is done */
 static void works(void) { polls = setting("FAKE_POLLS", 0); }
 struct location { unsigned kind; int id; };
-static address first_managed; /* addresses are printed from the first one that is advised */
+static address first_managed; /* addresses are printed relative to the first that is advised */
 static long since(address at) { if (!first_managed) first_managed = at; return (long)(at - first_managed); }
 #ifndef WITHOUT_LOCATIONS
 int cuMemAdvise_v2(address at, size_t bytes, unsigned advice, struct location where) { FAILS;
@@ -208,7 +208,7 @@ int cuDeviceGetP2PAttribute(int *value, unsigned attribute, int from, int to) { 
 int cuCtxEnablePeerAccess(handle peer, unsigned flags) { FAILS; printf("cuCtxEnablePeerAccess %p to %p, flags %u\n", peer, current[depth], flags); fflush(stdout); return setting("FAKE_PEER", 0); }
 int cuCtxDisablePeerAccess(handle peer) { FAILS; printf("cuCtxDisablePeerAccess %p to %p\n", peer, current[depth]); fflush(stdout); return setting("FAKE_PEER", 0); }
 
-/* The service stream is the first, 0x200: always done. The others are as the test wants them. */
+/* The service stream is the first, 0x200, and always done. The test controls the others. */
 static uintptr_t streams = 0x200;
 int cuStreamCreateWithPriority(handle *stream, unsigned flags, int priority) { FAILS;
     *stream = (handle)streams++;
@@ -229,7 +229,7 @@ static int event_polls;
 int cuEventRecord(handle event, handle stream) { FAILS; return 0; }
 int cuEventQuery(handle event) { FAILS; return event_polls++ < setting("FAKE_EVENT_POLLS", 0) ? 600 : 0; }
 int cuStreamDestroy_v2(handle stream) { FAILS; gone(STREAM, (uintptr_t)stream); return say(stream == (handle)0x200 ? "cuStreamDestroy (service)" : "cuStreamDestroy"); }
-static double due; /* or when it is, by FAKE_TAKES, in seconds */
+static double due; /* or the time at which it is done, with FAKE_TAKES in seconds */
 static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec * 1e-9; }
 static int lives(enum kind kind, handle handle) {
     for (int i = 0; i < living; i++) if (live[i].kind == kind && live[i].handle == (uintptr_t)handle) return 1;
@@ -246,7 +246,7 @@ int cuStreamQuery(handle stream) { FAILS;
     return polls ? 600 : is_reset ? 0 : setting("FAKE_QUERY", 0);
 }
 
-/* The last image, which is not copied. */
+/* The last image loaded; not copied. */
 static const char *image;
 int cuLibraryLoadData(handle *library, const char *code, const int *options, void **values, unsigned count, const int *flags, void **flag_values, unsigned flag_count) { FAILS;
     /* CU_LIBRARY_BINARY_IS_PRESERVED */
@@ -318,9 +318,9 @@ int cuOccupancyMaxActiveClusters(int *clusters, handle kernel, const struct conf
     *clusters = 66;
     return 0;
 }
-/* A queue of FAKE_QUEUE launches for each channel, as the driver has one: a launch into a full one waits until the word
- * that the kernel's first parameter points to is as large as the second, or for ever. The driver has put something of its
- * own into the first channel before round 1. */
+/* A queue of FAKE_QUEUE launches for each channel, like the driver's: a launch into a full queue waits until the word at
+ * the kernel's first parameter reaches the second parameter, or forever. In round 1 the driver itself has already put
+ * one entry into the first channel. */
 static void wait_in_queue(handle stream, void **extra) {
     static int channels[8][32] = {[1] = {1}};
     const char *scale = getenv("CUDA_SCALE_LAUNCH_QUEUES");
@@ -365,12 +365,12 @@ struct resource {
     union { struct { unsigned sms, minimum, alignment, flags; }; struct { int device; unsigned limit, scope; }; unsigned char rest[40]; };
     struct resource *next;
 };
-#ifdef WITHOUT_13_0 /* Then the driver does not say in which sizes it splits. */
+#ifdef WITHOUT_13_0 /* Such a driver does not report its split sizes. */
 static const struct resource sms = {.type = 1, .sms = 132};
 #else
 static const struct resource sms = {.type = 1, .sms = 132, .minimum = 8, .alignment = 8};
 #endif
-/* Workqueues are known from 13.1 on: before, the driver answers CUDA_ERROR_INVALID_RESOURCE_TYPE. */
+/* Workqueues came with 13.1; older drivers return CUDA_ERROR_INVALID_RESOURCE_TYPE. */
 static int resource(struct resource *to, unsigned type) {
     if (type == 1) { *to = sms; return 0; }
 #ifdef WITH_13_1

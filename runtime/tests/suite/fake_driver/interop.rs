@@ -1,4 +1,4 @@
-//! Who destroys what is shared with cudarc and with raw handles.
+//! Who destroys handles shared with cudarc or as raw handles.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use gridlet_runtime::{
 
 use super::{common, say, scenario};
 
-/// cudarc's error as one of ours, for `?`.
+/// Converts cudarc's error to ours, for `?`.
 fn theirs<T>(result: Result<T, DriverError>) -> Result<T> {
     result.map_err(|error| Error::DeviceName { reason: format!("{error:?}") })
 }
@@ -81,7 +81,7 @@ scenario!(slices_are_arguments_and_buffers, "full", ["FAKE_TALLY" = "1"], || {
     let program = Program::load(&device, &common::artifact()?)?;
     let (read, _until_launched) = Arg::cudarc(&slice, &stream);
     let kernels = [Arg::from(0), read, Arg::from(0u32)];
-    // Typed: `lose` takes no pointer.
+    // Arguments are type-checked: `lose` takes no pointer.
     say(ours.launch(&program.kernel("lose")?, &LaunchConfig::new(1, 1), &kernels).unwrap_err());
     drop((kernels, _until_launched));
     let (_written, until_launched) = Arg::cudarc_mut(&mut slice, &stream);
@@ -103,7 +103,7 @@ scenario!(buffers_are_views_for_cudarc, "full", ["FAKE_TALLY" = "1"], || {
     let written = buffer.with_cudarc_mut(&stream, |mut view| stream.memset_zeros(&mut view))?;
     theirs(written)?;
     say(format!("{:?}", buffer.to_vec()?));
-    // A panic on the way frees nothing, and waits.
+    // A panic inside the closure frees nothing, and the drop waits.
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let _ = buffer.with_cudarc(&stream, |_| -> u32 { panic!("on purpose") });
     }));
@@ -182,7 +182,7 @@ scenario!(events_for_a_view_may_fail, "full", ["FAKE_FAIL" = "cuEventCreate:46"]
 });
 
 scenario!(raw_handles_keep_their_owner, "full", ["FAKE_TALLY" = "1"], || {
-    /// Says when it goes.
+    /// Prints when it is dropped.
     struct Owner(&'static str);
     impl Drop for Owner {
         fn drop(&mut self) {
@@ -208,7 +208,7 @@ scenario!(raw_handles_keep_their_owner, "full", ["FAKE_TALLY" = "1"], || {
     say("none is destroyed so far");
     let (address, bytes) = memory.into_raw()?;
     say(format!("{bytes} bytes"));
-    // SAFETY: it was just given away.
+    // SAFETY: ownership was just released.
     drop(unsafe { DeviceMemory::from_raw(&device, address, bytes) }?);
     // SAFETY: never used: the handle is refused.
     say(unsafe { Stream::borrow_raw(&device, 2 as _, ()) }.unwrap_err());
@@ -242,7 +242,7 @@ scenario!(what_cannot_be_shared_says_why, "full", [], || {
     Ok(())
 });
 
-// With a driver that tells no parameters: the fake one knows those of `lose` alone.
+// With a driver that does not report parameters: the fake one knows only those of `lose`.
 scenario!(addresses_have_a_type_and_a_device, "old", [], || {
     let device = Device::open(0)?;
     let stream = device.stream()?;

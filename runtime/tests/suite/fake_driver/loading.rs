@@ -1,4 +1,4 @@
-//! What reaches the driver of an artifact, and what of it the driver has as long as it is loaded.
+//! Which data of an artifact reaches the driver, and what the driver keeps while the image is loaded.
 
 use std::io::{Cursor, Write};
 
@@ -27,7 +27,8 @@ scenario!(a_record_of_another_size_is_refused, "full", ["FAKE_RECORD_BYTES" = "8
     program.kernel("lose").map(|_| ())
 });
 
-/// A bundle of the kernels; the manifest may lack the CRC-32, as those of other programs do, and be of another image.
+/// A bundle of the kernels; the manifest may lack the CRC-32, as other tools' manifests do, and may describe
+/// another image.
 fn bundle(image: &[u8], crc32: bool, described: &[u8]) -> Vec<u8> {
     let mut manifest = common::manifest();
     let [of] = &mut manifest.images[..] else { panic!("one image") };
@@ -81,7 +82,7 @@ scenario!(a_damaged_file_is_not_loaded, "full", ["FAKE_TALLY" = "1"], || {
     Ok(())
 });
 
-// The fake driver reads the image when it is asked for a kernel, as a driver that loads lazily does.
+// The fake driver reads the image when a kernel is requested, like a driver that loads lazily.
 scenario!(the_driver_reads_an_image_as_long_as_it_is_loaded, "full", ["FAKE_TALLY" = "1"], || {
     let device = Device::open(0)?;
     let program = {

@@ -1,5 +1,5 @@
-//! What safe code can do to a device from several threads, in any order, and after a fault: nothing is used that the driver
-//! has destroyed, and nothing is destroyed that is used.
+//! Misuse of a device by safe code: from several threads, in any order, and after a fault. Nothing is used after
+//! the driver destroyed it, and nothing is destroyed while in use.
 
 use std::time::Duration;
 use std::{env, mem, thread};
@@ -22,13 +22,13 @@ fn launch(stream: &Stream, kernel: &Kernel) -> Result<()> {
     stream.launch(kernel, &LaunchConfig::new(1, 1), &args)
 }
 
-/// From now on every call fails with that code.
+/// Makes every further call fail with this code.
 fn all_calls_fail(code: i32) {
-    // SAFETY: the scenario has one thread here.
+    // SAFETY: the scenario has only one thread here.
     unsafe { env::set_var("FAKE_GONE", format!("0:{code}")) };
 }
 
-// A stream that is dropped waits for its work, and meanwhile other threads have to wait for it, too.
+// Dropping a stream waits for its work, and other threads must wait for that work too.
 #[test]
 fn memory_outlives_a_stream_that_another_thread_drops() {
     let name = concat!(module_path!(), "::memory_outlives_a_stream_that_another_thread_drops");
@@ -66,7 +66,7 @@ scenario!(a_wait_for_a_stream_that_another_thread_drops_ends, "full", ["FAKE_TAK
 scenario!(contexts_are_let_go_in_any_order, "full", ["FAKE_CONTEXTS" = "1"], || {
     let device = Device::open(0)?;
     let green = GreenContext::with_sms(&device, 16)?;
-    // Another thread has the green context as soon as this one let it go, and not before.
+    // Another thread gets the green context as soon as this thread releases it, and not before.
     let elsewhere = || {
         thread::scope(|scope| {
             let other = spawn_until_asleep(scope, || drop(green.make_current()));
@@ -152,7 +152,7 @@ scenario!(a_fault_that_no_wait_saw_names_the_kernels, "full", [], || {
 
 scenario!(a_fault_that_was_not_noted_is_recovered_from, "full", [], || {
     let device = Device::open(0)?;
-    // SAFETY: the scenario has one thread here.
+    // SAFETY: the scenario has only one thread here.
     unsafe { env::set_var("FAKE_FAIL", "cuLibraryLoadData:700") };
     say(kernel(&device).unwrap_err());
     all_calls_fail(700);
@@ -171,7 +171,7 @@ scenario!(a_contained_error_is_a_fault, "full", ["FAKE_QUERY" = "226"], || {
     Err(error)
 });
 
-// With a driver that tells no parameters: the fake one knows those of `lose` alone.
+// With a driver that does not report parameters: the fake one knows only those of `lose`.
 scenario!(a_fault_names_each_kernel_once, "old", ["FAKE_QUERY" = "719"], || {
     let device = Device::open(0)?;
     let program = Program::load(&device, &common::artifact()?)?;
@@ -192,7 +192,7 @@ scenario!(a_fault_names_no_kernel_that_ended, "old", [], || {
     let stream = device.stream()?;
     launch(&stream, &lose)?;
     stream.synchronize_default()?;
-    // SAFETY: the scenario has one thread here.
+    // SAFETY: the scenario has only one thread here.
     unsafe { env::set_var("FAKE_QUERY", "719") };
     stream.launch(&poke, &LaunchConfig::new(1, 1), &[Arg::at_mut::<u32>(&device, 0x1000)])?;
     stream.synchronize_default()
@@ -218,7 +218,7 @@ scenario!(what_was_before_a_fault_is_not_used_after_it, "old", ["FAKE_QUERY" = "
     say(next.record(&event).unwrap_err());
     let mut copy = Buffer::<u32>::alloc(&fresh, 1)?;
     say(copy.copy_from(&buffer).unwrap_err());
-    // A third one while the first two are there.
+    // Opens a third context while handles of the first two exist.
     drop((next, poke, recorded, copy, fresh));
     let third = Device::open(0)?;
     let poke = Program::load(&third, &common::artifact()?)?.kernel("poke")?;

@@ -1,7 +1,7 @@
-//! How the runtime uses a driver, seen from the driver: a fake one prints the calls that it gets. So the order
-//! of destruction, time-outs, faults and old drivers are tested on machines without a GPU.
+//! How the runtime uses a driver, from the driver's side: a fake driver prints the calls that it receives. This
+//! tests the order of destruction, timeouts, faults and old drivers on machines without a GPU.
 //!
-//! Each scenario runs in a process of its own, because a process loads one driver.
+//! Each scenario runs in its own process, because a process loads only one driver.
 
 #![allow(clippy::print_stdout, reason = "a child process reports by printing")]
 
@@ -29,7 +29,7 @@ use gridlet_runtime::{
     Result, SmGroup, SmResource, SplitFlags, WorkqueueScope,
 };
 
-/// One test per scenario: a name, a flavour of driver, its settings, what runs, and the expected calls.
+/// One test per scenario: a name, a variant of the driver, its settings, the code to run, and the expected calls.
 macro_rules! scenario {
     ($name:ident, $flavour:literal, [$($setting:literal = $value:literal),*], $run:expr) => {
         #[test]
@@ -75,7 +75,7 @@ scenario!(handles_are_destroyed_in_order, "full", [], || {
     stream.launch(&kernel, &LaunchConfig::new((2, 3), (32, 2, 1)).with_shared(64), &args)?;
     stream.synchronize_default()?;
     say(device.set_pending_launch_limit(4096).unwrap_err());
-    // The worst order: everything that others need goes first.
+    // The worst order: handles are dropped before the handles that use them.
     drop((device, green, program));
     say("kernel");
     drop(kernel);
@@ -131,7 +131,7 @@ scenario!(a_device_is_split_by_count, "full", [], || {
     let sizes: Vec<u32> = split.groups.iter().map(|group| group.sm_count()).collect();
     let remainder = split.remainder.as_ref().map(|rest| rest.sm_count());
     say(format!("{sizes:?}, {remainder:?} left"));
-    // What the driver's documentation forbids never reaches the driver.
+    // Calls that the driver's documentation forbids never reach the driver.
     say(all.split_by_count(1, 133, flags).unwrap_err());
     say(all.split_by_count(0, 8, flags).unwrap_err());
     say(split.groups[0].split_by_count(1, 8, flags).unwrap_err());
@@ -212,7 +212,7 @@ scenario!(structured_splits_and_workqueues, "newest", ["FAKE_VERSION" = "13010"]
     let split = all.split(&groups)?;
     let sizes: Vec<u32> = split.groups.iter().map(|group| group.sm_count()).collect();
     say(format!("{sizes:?}"));
-    // A remainder can be split on, a group cannot.
+    // A remainder can be split again, a group cannot.
     let rest = split.remainder.as_ref().expect("2 SMs are left");
     rest.split(&[SmGroup { sm_count: 2, coscheduled: 2, ..SmGroup::default() }])?;
     say(split.groups[0].split(&groups).unwrap_err());
@@ -246,7 +246,7 @@ scenario!(structured_splits_and_workqueues, "newest", ["FAKE_VERSION" = "13010"]
     green.stream()?.sm_resource().map(|_| ())
 });
 
-/// Every advice and a prefetch to every kind of location.
+/// All kinds of advice, and a prefetch to every kind of location.
 fn advise_and_prefetch() -> Result<()> {
     let device = Device::open(0)?;
     let managed = ManagedBuffer::<u32>::alloc(&device, 1000)?;
@@ -297,7 +297,7 @@ scenario!(ranges_and_pointers_are_asked_singly_and_in_batches, "full", [], || {
     say(format!("{}", query.memory_block_id()?));
     say(query.is_hardware_decompress_capable().unwrap_err());
     say(format!("{:?}", query.info()?));
-    // To the batch, a pointer that the driver does not know is no error.
+    // In a batch query, a pointer unknown to the driver is not an error.
     say(format!("{:?}", device.pointer(1).info()?));
     Ok(())
 });
@@ -362,7 +362,7 @@ scenario!(a_fault_names_the_kernels, "full", ["FAKE_QUERY" = "719"], || {
     stream.synchronize_default()
 });
 
-/// A fault, and a second device on the context that comes after it.
+/// A fault, and then a second device on the new context.
 fn recover() -> Result<()> {
     let device = Device::open(0)?;
     say(device.recover()?.info().name.clone());
@@ -375,7 +375,7 @@ fn recover() -> Result<()> {
     say(stream.synchronize_default().unwrap_err());
     say("recovering");
     let fresh = device.recover()?;
-    // Again, and by the number, it is the same one.
+    // Recovering again, or opening by ordinal, returns the same device.
     device.recover()?;
     Device::open(0)?.set_pending_launch_limit(4096)?;
     say(buffer.to_vec().unwrap_err());
@@ -388,7 +388,7 @@ fn recover() -> Result<()> {
     drop((stream, buffer, kernel));
     say("the new one is");
     drop((program, next, fresh));
-    // A broken device that still lives is not what its number means.
+    // The ordinal does not refer to a broken device that still lives.
     Device::open(0)?.stream()?;
     device.recover()?.stream().map(|_| ())
 }
@@ -423,7 +423,7 @@ scenario!(
                 }
             }
         };
-        // Nothing has ended the first two times; then all marks are reached.
+        // Nothing has ended for the first two polls; then all marks are reached.
         say(fill());
         say(fill());
         say(stream.try_launch(&kernel, &LaunchConfig::new(1, 1), &args).is_ok());
@@ -464,13 +464,13 @@ scenario!(lost_launches_are_reported_once, "full", ["FAKE_LOST" = "3"], || {
     launch(&stream)?;
     say(stream.synchronize_default().unwrap_err());
     stream.synchronize_default()?;
-    // While another stream is busy the record is not cleared, and still nothing is reported twice.
+    // While another stream is busy the record is not cleared, but nothing is reported twice.
     launch(&stream)?;
     launch(&other)?;
     say(stream.synchronize_default().unwrap_err());
     stream.synchronize_default()?;
     launch(&stream)?;
-    // A copy waits, so it reports as well.
+    // A copy waits, so it reports lost launches as well.
     say(Buffer::from_slice(&device, &[1u8]).unwrap_err());
     device.synchronize(Duration::from_secs(1))?;
     launch(&other)?;
@@ -505,7 +505,7 @@ scenario!(launches_have_attributes, "full", [], || {
     say(launch(grid.with_cluster((0, 1))).unwrap_err());
     kernel.allow_non_portable_clusters(true)?;
     launch(grid.with_cluster((4, 4)).cooperative())?;
-    // Two blocks of 1,024 threads fit each of 132 SMs, and of 16.
+    // Two blocks of 1,024 threads fit on each of 132 SMs, and of 16.
     launch(LaunchConfig::new(264, 1024).cooperative())?;
     say(launch(LaunchConfig::new(265, 1024).cooperative()).unwrap_err());
     let green = GreenContext::with_sms(&device, 16)?.stream()?;

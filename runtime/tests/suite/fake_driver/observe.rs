@@ -1,4 +1,4 @@
-//! What a subscriber of events sees.
+//! The events that a `tracing` subscriber receives.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tracing::subscriber::with_default;
 use super::{common, say, scenario};
 use crate::collect::Collector;
 
-/// Runs `body` and says what a subscriber of that level got.
+/// Runs `body` and prints what a subscriber at this level received.
 fn observed(level: Level, body: fn() -> Result<()>) -> Result<()> {
     let collector = Collector::new(level);
     let result = with_default(collector.clone(), body);
@@ -27,7 +27,7 @@ fn launch(program: &Program, stream: &Stream) -> Result<()> {
     stream.launch(&program.kernel("lose")?, &LaunchConfig::new((2, 3), 32).with_shared(64), &args)
 }
 
-/// Opens, loads, launches, waits, copies, sets a limit, makes a partition.
+/// Opens, loads, launches, waits, copies, sets a limit, creates a partition.
 fn all_kinds() -> Result<()> {
     let device = Device::open(0)?;
     device.set_limit(Limit::PrintfBytes, 1 << 20)?;
@@ -63,7 +63,7 @@ scenario!(
     }
 );
 
-// "When a module with dynamic parallelism (CDP) is loaded": it matters what else is there.
+// "When a module with dynamic parallelism (CDP) is loaded": other loaded programs matter.
 scenario!(a_program_that_launches_lends_others_two_sms, "full", [], || {
     let plain = || {
         let mut manifest = common::manifest();
@@ -92,7 +92,7 @@ scenario!(losses_of_a_dropped_program_are_warned_of_once, "full", ["FAKE_LOST" =
             let program = Program::load(&device, &common::artifact()?)?;
             launch(&program, &device.stream()?)?;
         }
-        // A wait that reports them leaves nothing to warn of.
+        // A wait that reports the lost launches leaves nothing to warn about.
         let program = Program::load(&device, &common::artifact()?)?;
         let stream = device.stream()?;
         launch(&program, &stream)?;

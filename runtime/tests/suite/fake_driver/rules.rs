@@ -1,5 +1,5 @@
-//! Rules of the driver's reference that are kept before the driver is asked, or with its answers, on older drivers, older
-//! GPUs and two GPUs.
+//! Rules from the driver's reference that the runtime checks before calling the driver, or with the driver's
+//! answers, on older drivers, older GPUs and two GPUs.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use gridlet_runtime::{
 
 use super::{common, say, scenario};
 
-// 8.0: no clusters, and two SMs at most are scheduled together.
+// 8.0: no clusters, and at most two SMs are co-scheduled.
 scenario!(
     gpus_before_9_have_no_clusters,
     "newest",
@@ -35,7 +35,7 @@ scenario!(
     }
 );
 
-// 12.4 to 12.9: the sizes are the reference's, and there are no ids.
+// 12.4 to 12.9: the sizes come from the reference, and there are no ids.
 scenario!(
     drivers_before_13_do_not_tell_sizes_and_ids,
     "before-13",
@@ -61,7 +61,7 @@ scenario!(groups_of_one_split_are_put_together, "newest", ["FAKE_VERSION" = "130
     let [first, second, other] = &split.groups[..] else { panic!("three groups") };
     say(ResourceDescriptor::new([first.clone(), other.clone()]).unwrap_err());
     let queues = device.workqueue_config()?;
-    // In either order, one keeps what the other set.
+    // In either order, each setter keeps the other's value.
     for queues in [
         queues.with_concurrency_limit(4).with_scope(WorkqueueScope::GreenContextBalanced),
         queues.with_scope(WorkqueueScope::GreenContextBalanced).with_concurrency_limit(4),
@@ -75,7 +75,7 @@ scenario!(groups_of_one_split_are_put_together, "newest", ["FAKE_VERSION" = "130
             GreenContext::new(&descriptor)?.sm_count()
         ));
     }
-    // A remainder goes with the groups of its split, and what is whole with nothing.
+    // A remainder combines with the groups of its split; a whole resource combines with nothing.
     let rest = split.remainder.clone().unwrap();
     ResourceDescriptor::new([first.clone(), rest.clone()])?;
     say(ResourceDescriptor::new([all.clone(), first.clone()]).unwrap_err());
@@ -94,7 +94,7 @@ scenario!(
         let stream = device.stream()?;
         let args = [Arg::from(0), Arg::from(0u32), Arg::from(0u32)];
         let launch = || stream.try_launch(&kernel, &LaunchConfig::new(1, 1), &args);
-        // The driver cannot say how far the stream has come, but a wait can.
+        // The driver cannot report the stream's progress, but a wait can.
         say((0..958).filter(|_| launch().is_ok()).count());
         say(launch().unwrap_err());
         stream.synchronize_default()?;
@@ -116,7 +116,7 @@ scenario!(events_are_those_of_the_device, "full", [], || {
 scenario!(occupancy_is_asked_for_what_can_be_launched, "full", [], || {
     let device = Device::open(0)?;
     let kernel = Program::load(&device, &common::artifact()?)?.kernel("lose")?;
-    // Over 48 KiB, which the kernel must have opted in to.
+    // Over 48 KiB, so the kernel must have opted in.
     say(format!("{:?}", kernel.best_block(100_000, 256)?));
     say(kernel.available_shared_bytes(4, 2048).unwrap_err());
     say(kernel.available_shared_bytes(4, 0).unwrap_err());
@@ -139,7 +139,7 @@ scenario!(a_broken_device_makes_nothing_current, "full", ["FAKE_QUERY" = "700"],
     Ok(())
 });
 
-/// Two GPUs: what is asked of which, in which context.
+/// Two GPUs: which of them is queried, and in which context.
 fn peers() -> Result<()> {
     let (device, peer) = (Device::open(0)?, Device::open(1)?);
     say(format!("{} {}", device.can_access_peer(&peer)?, peer.can_access_peer(&device)?));
@@ -149,7 +149,7 @@ fn peers() -> Result<()> {
     let mut to = Buffer::<u32>::alloc_zeroed(&device, 2)?;
     to.copy_from(&Buffer::from_slice(&peer, &[1, 2])?)?;
     say(format!("{:?}", to.to_vec()?));
-    // Each is the device's whose memory it is.
+    // Each buffer belongs to the device of its memory.
     let kernel = Program::load(&device, &common::artifact()?)?.kernel("lose")?;
     let args = [Arg::from(0), Arg::from(0u32), Arg::from(0u32)];
     say(peer.stream()?.launch(&kernel, &LaunchConfig::new(1, 1), &args).unwrap_err());
@@ -161,7 +161,7 @@ fn peers() -> Result<()> {
 }
 
 scenario!(peers_are_asked_in_the_right_order, "full", ["FAKE_GPUS" = "2"], peers);
-// Enabled before, or not enabled, is what was wanted.
+// Access that is already enabled, or already disabled, is a success.
 scenario!(access_may_be_there_already, "full", ["FAKE_GPUS" = "2", "FAKE_PEER" = "704"], || {
     let (device, peer) = (Device::open(0)?, Device::open(1)?);
     device.enable_peer_access(&peer)?;
@@ -197,7 +197,7 @@ scenario!(empty_ranges_and_lists_reach_no_driver, "full", [], || {
     nothing.advise(Advice::ReadMostly)?;
     nothing.prefetch(Location::Host, &stream)?;
     say("no processors");
-    // The driver takes no list without a place.
+    // The driver accepts no empty list.
     say(format!("{:?}", managed.whole().accessed_by(0)?));
     say(format!("{:?}", managed.whole().attributes(0)?.accessed_by));
     say(format!("{:?}", managed.whole().accessed_by(1)?));
@@ -253,7 +253,7 @@ scenario!(
         let device = Device::open(0)?;
         let kernel = Program::load(&device, &common::artifact()?)?.kernel("lose")?;
         let args = [Arg::from(0), Arg::from(0u32), Arg::from(0u32)];
-        // With it, 7 streams have 8 channels, and 8 share them.
+        // With the copying stream, 7 streams have one channel each, and 8 share the 8 channels.
         for count in [7, 8] {
             let streams: Vec<_> = (0..count).map(|_| device.stream()).collect::<Result<_>>()?;
             let launch = || streams[0].try_launch(&kernel, &LaunchConfig::new(1, 1), &args);
@@ -263,7 +263,7 @@ scenario!(
     }
 );
 
-// The driver was told of CUDA 12.8, and knows all attributes in one call.
+// The driver reports CUDA 12.8, and supports all attributes in one call.
 scenario!(
     newer_drivers_tell_of_decompression_in_the_batch,
     "full",

@@ -1,4 +1,4 @@
-//! Every kind of parameter, by every kind of memory.
+//! Every kind of parameter, with every kind of memory.
 #![deny(warnings, missing_docs, unreachable_pub, unsafe_code, unused_results)]
 
 use gridlet_runtime::typed::{Bool, DevicePointer, F32x2, F32x4, F64x4, U8x3, U16x3, bf16, f16};
@@ -70,6 +70,6 @@ fn main() {
     assert!(format!("{padded:?}").starts_with("Node { next: DevicePointer(0x1), value: F32x2"));
     assert!(!format!("{padded:?}").contains("padding"));
     let device = Device::open_cpu(gridlet_runtime::CpuConfig::default()).expect("the CPU");
-    // The source stands in for the bundle here.
+    // This test includes the source in place of the bundle.
     assert!(Program::load(&device).is_err());
 }

@@ -9,25 +9,25 @@ use crate::error::Result;
 pub(crate) type SplitGroup = GroupParameters;
 
 /// The groups and the remainder of a split.
-pub(crate) type Parts = (Vec<PartHandle>, Option<PartHandle>);
+pub(crate) type SplitResources = (Vec<ResourceHandle>, Option<ResourceHandle>);
 
 /// A resource: SMs, or on CUDA also workqueues.
 #[derive(Clone, Debug)]
-pub(crate) enum PartHandle {
+pub(crate) enum ResourceHandle {
     Cuda(RawResource),
     /// This many workers.
     Cpu(u32),
 }
 
-impl PartHandle {
+impl ResourceHandle {
     /// SMs, smallest partition and alignment; the last two are 0 if the driver does not report them.
     pub(crate) fn sm_numbers(&self) -> (u32, u32, u32) {
         match self {
-            PartHandle::Cuda(resource) => {
+            ResourceHandle::Cuda(resource) => {
                 let sm = resource.sm();
                 (sm.sm_count, sm.minimum, sm.alignment)
             }
-            PartHandle::Cpu(workers) => (*workers, 1, 1),
+            ResourceHandle::Cpu(workers) => (*workers, 1, 1),
         }
     }
 
@@ -38,11 +38,11 @@ impl PartHandle {
         _entered: &Entered<'_>,
     ) -> Result<u32> {
         match self {
-            PartHandle::Cuda(input) => {
+            ResourceHandle::Cuda(input) => {
                 // SAFETY: the resource is the driver's own.
                 Ok(unsafe { driver::green::count_groups(input, flags, minimum) }?)
             }
-            PartHandle::Cpu(workers) => Ok(workers / minimum.max(1)),
+            ResourceHandle::Cpu(workers) => Ok(workers / minimum.max(1)),
         }
     }
 
@@ -52,18 +52,18 @@ impl PartHandle {
         flags: u32,
         minimum: u32,
         _entered: &Entered<'_>,
-    ) -> Result<Parts> {
+    ) -> Result<SplitResources> {
         match self {
-            PartHandle::Cuda(input) => {
+            ResourceHandle::Cuda(input) => {
                 // SAFETY: the resource is the driver's own.
-                let parts =
+                let resources =
                     unsafe { driver::green::split_by_count(input, groups, flags, minimum) }?;
-                Ok(cuda_parts(parts))
+                Ok(cuda_resources(resources))
             }
-            PartHandle::Cpu(workers) => {
+            ResourceHandle::Cpu(workers) => {
                 let size = minimum.max(1);
                 let groups = groups.min(workers / size);
-                Ok(cpu_parts(*workers, &vec![size; groups as usize]))
+                Ok(cpu_resources(*workers, &vec![size; groups as usize]))
             }
         }
     }
@@ -74,13 +74,13 @@ impl PartHandle {
         groups: &mut [SplitGroup],
         make: bool,
         _entered: &Entered<'_>,
-    ) -> Result<Parts> {
+    ) -> Result<SplitResources> {
         match self {
-            PartHandle::Cuda(input) => {
+            ResourceHandle::Cuda(input) => {
                 // SAFETY: the resource is the driver's own.
-                Ok(cuda_parts(unsafe { driver::green::split(input, groups, make) }?))
+                Ok(cuda_resources(unsafe { driver::green::split(input, groups, make) }?))
             }
-            PartHandle::Cpu(workers) => {
+            ResourceHandle::Cpu(workers) => {
                 let mut left = *workers;
                 for group in groups.iter_mut() {
                     group.coscheduled = group.coscheduled.max(1);
@@ -92,7 +92,7 @@ impl PartHandle {
                     left = left.saturating_sub(group.sm_count);
                 }
                 let sizes: Vec<u32> = groups.iter().map(|group| group.sm_count).collect();
-                Ok(cpu_parts(*workers, &sizes))
+                Ok(cpu_resources(*workers, &sizes))
             }
         }
     }
@@ -100,33 +100,33 @@ impl PartHandle {
     /// The concurrency limit of a workqueue configuration, and whether it is balanced.
     pub(crate) fn workqueue(&self) -> (u32, bool) {
         match self {
-            PartHandle::Cuda(resource) => {
+            ResourceHandle::Cuda(resource) => {
                 let numbers = resource.workqueue();
                 (numbers.concurrency_limit, numbers.balanced)
             }
-            PartHandle::Cpu(_) => (0, false),
+            ResourceHandle::Cpu(_) => (0, false),
         }
     }
 
     /// A copy of a workqueue configuration with other values.
-    pub(crate) fn with_workqueue(&self, concurrency_limit: u32, balanced: bool) -> PartHandle {
+    pub(crate) fn with_workqueue(&self, concurrency_limit: u32, balanced: bool) -> ResourceHandle {
         match self {
-            PartHandle::Cuda(resource) => PartHandle::Cuda(
+            ResourceHandle::Cuda(resource) => ResourceHandle::Cuda(
                 resource.with_workqueue(WorkqueueNumbers { concurrency_limit, balanced }),
             ),
-            cpu @ PartHandle::Cpu(_) => cpu.clone(),
+            cpu @ ResourceHandle::Cpu(_) => cpu.clone(),
         }
     }
 }
 
-fn cuda_parts((groups, remainder): (Vec<RawResource>, Option<RawResource>)) -> Parts {
-    (groups.into_iter().map(PartHandle::Cuda).collect(), remainder.map(PartHandle::Cuda))
+fn cuda_resources((groups, remainder): (Vec<RawResource>, Option<RawResource>)) -> SplitResources {
+    (groups.into_iter().map(ResourceHandle::Cuda).collect(), remainder.map(ResourceHandle::Cuda))
 }
 
 /// Resources of these sizes, and the remainder of `workers`.
-fn cpu_parts(workers: u32, sizes: &[u32]) -> Parts {
+fn cpu_resources(workers: u32, sizes: &[u32]) -> SplitResources {
     let used: u32 = sizes.iter().sum();
     let rest = workers.saturating_sub(used);
-    let groups = sizes.iter().map(|size| PartHandle::Cpu(*size)).collect();
-    (groups, (rest > 0).then_some(PartHandle::Cpu(rest)))
+    let groups = sizes.iter().map(|size| ResourceHandle::Cpu(*size)).collect();
+    (groups, (rest > 0).then_some(ResourceHandle::Cpu(rest)))
 }

@@ -116,7 +116,7 @@ impl Module<'_> {
         self.line(1, "/// Loads the program on a device.");
         self.line(1, "///");
         self.line(1, "/// # Errors");
-        self.line(1, "/// Those of [`gridlet_runtime::Program::from_static_bundle`] and [`gridlet_runtime::Program::kernel`].");
+        self.line(1, "/// The errors of [`gridlet_runtime::Program::from_static_bundle`] and [`gridlet_runtime::Program::kernel`].");
         self.line(
             1,
             "pub fn load(device: &::gridlet_runtime::Device) -> ::gridlet_runtime::Result<Self> {",
@@ -168,7 +168,7 @@ impl Module<'_> {
         }
         self.line(1, "///");
         self.line(1, "/// # Errors");
-        self.line(1, "/// Those of [`gridlet_runtime::Stream::launch`].");
+        self.line(1, "/// The errors of [`gridlet_runtime::Stream::launch`].");
         let mut locals = Names::taken(&["stream", "config", "parameters"]);
         let parameters: Vec<String> =
             kernel.parameters.iter().map(|parameter| locals.claim(&parameter.name)).collect();
@@ -238,7 +238,7 @@ impl Module<'_> {
         self.line(1, format!("/// The variable `{}`: `{}`.", variable.name, variable.ty));
         self.line(1, "///");
         self.line(1, "/// # Errors");
-        self.line(1, "/// Those of [`gridlet_runtime::Program::global`].");
+        self.line(1, "/// The errors of [`gridlet_runtime::Program::global`].");
         let buffer = format!("::gridlet_runtime::Buffer<{element}>");
         let after = format!(") -> ::gridlet_runtime::Result<{buffer}> {{");
         self.list(1, &format!("pub fn {name}("), &["&self".into()], &after, usize::MAX);

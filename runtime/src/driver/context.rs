@@ -86,7 +86,7 @@ impl Held {
         // SAFETY: passed on to the caller.
         unsafe { calls::cuCtxPushCurrent_v2(context) }?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        // A thread that is ending has no list any more; then values must be dropped in reverse order.
+        // A thread that is ending has no list any more; then each drop pops the top context.
         let _ = HELD.try_with(|held| held.borrow_mut().push((number, context)));
         Ok(Held { number, _not_send: std::marker::PhantomData })
     }

@@ -33,7 +33,7 @@ mod kinds_program {
         /// Loads the program on a device.
         ///
         /// # Errors
-        /// Those of [`gridlet_runtime::Program::from_static_bundle`] and [`gridlet_runtime::Program::kernel`].
+        /// The errors of [`gridlet_runtime::Program::from_static_bundle`] and [`gridlet_runtime::Program::kernel`].
         pub fn load(device: &::gridlet_runtime::Device) -> ::gridlet_runtime::Result<Self> {
             let program = ::gridlet_runtime::Program::from_static_bundle(device, Self::BUNDLE)?;
             Ok(Program {
@@ -60,7 +60,7 @@ mod kinds_program {
         /// Each thread does one.
         ///
         /// # Errors
-        /// Those of [`gridlet_runtime::Stream::launch`].
+        /// The errors of [`gridlet_runtime::Stream::launch`].
         pub fn saxpy(
             &self,
             stream: &::gridlet_runtime::Stream,
@@ -90,7 +90,7 @@ mod kinds_program {
         /// ```
         ///
         /// # Errors
-        /// Those of [`gridlet_runtime::Stream::launch`].
+        /// The errors of [`gridlet_runtime::Stream::launch`].
         pub fn scalars(
             &self,
             stream: &::gridlet_runtime::Stream,
@@ -135,7 +135,7 @@ mod kinds_program {
         /// Launches the kernel `values`.
         ///
         /// # Errors
-        /// Those of [`gridlet_runtime::Stream::launch`].
+        /// The errors of [`gridlet_runtime::Stream::launch`].
         pub fn values(
             &self,
             stream: &::gridlet_runtime::Stream,
@@ -168,7 +168,7 @@ mod kinds_program {
         /// Launches the kernel `pointers`.
         ///
         /// # Errors
-        /// Those of [`gridlet_runtime::Stream::launch`].
+        /// The errors of [`gridlet_runtime::Stream::launch`].
         pub fn pointers(
             &self,
             stream: &::gridlet_runtime::Stream,
@@ -203,7 +203,7 @@ mod kinds_program {
         /// Launches the kernel `BUNDLE`.
         ///
         /// # Errors
-        /// Those of [`gridlet_runtime::Stream::launch`].
+        /// The errors of [`gridlet_runtime::Stream::launch`].
         pub fn BUNDLE_(
             &self,
             stream: &::gridlet_runtime::Stream,
@@ -224,7 +224,7 @@ mod kinds_program {
         /// Launches the kernel `stream`.
         ///
         /// # Errors
-        /// Those of [`gridlet_runtime::Stream::launch`].
+        /// The errors of [`gridlet_runtime::Stream::launch`].
         pub fn stream(
             &self,
             stream: &::gridlet_runtime::Stream,
@@ -243,7 +243,7 @@ mod kinds_program {
         /// Launches the kernel `type`.
         ///
         /// # Errors
-        /// Those of [`gridlet_runtime::Stream::launch`].
+        /// The errors of [`gridlet_runtime::Stream::launch`].
         pub fn r#type(
             &self,
             stream: &::gridlet_runtime::Stream,
@@ -272,7 +272,7 @@ mod kinds_program {
         /// Launches the kernel `tile::<8, true>`.
         ///
         /// # Errors
-        /// Those of [`gridlet_runtime::Stream::launch`].
+        /// The errors of [`gridlet_runtime::Stream::launch`].
         pub fn tile_8_true(
             &self,
             stream: &::gridlet_runtime::Stream,
@@ -293,7 +293,7 @@ mod kinds_program {
         /// Launches the kernel `tile::<-1, false>`.
         ///
         /// # Errors
-        /// Those of [`gridlet_runtime::Stream::launch`].
+        /// The errors of [`gridlet_runtime::Stream::launch`].
         pub fn tile_minus_1_false(
             &self,
             stream: &::gridlet_runtime::Stream,
@@ -314,7 +314,7 @@ mod kinds_program {
         /// The variable `counter`: `u32`.
         ///
         /// # Errors
-        /// Those of [`gridlet_runtime::Program::global`].
+        /// The errors of [`gridlet_runtime::Program::global`].
         pub fn counter(&self) -> ::gridlet_runtime::Result<::gridlet_runtime::Buffer<u32>> {
             self.program.global_as("counter")
         }
@@ -322,7 +322,7 @@ mod kinds_program {
         /// The variable `table`: `[[f32; 2]; 4]`.
         ///
         /// # Errors
-        /// Those of [`gridlet_runtime::Program::global`].
+        /// The errors of [`gridlet_runtime::Program::global`].
         pub fn table(&self) -> ::gridlet_runtime::Result<::gridlet_runtime::Buffer<[f32; 2]>> {
             self.program.global_as("table")
         }
@@ -330,7 +330,7 @@ mod kinds_program {
         /// The variable `NODE`: `Node`.
         ///
         /// # Errors
-        /// Those of [`gridlet_runtime::Program::global`].
+        /// The errors of [`gridlet_runtime::Program::global`].
         pub fn NODE(&self) -> ::gridlet_runtime::Result<::gridlet_runtime::Buffer<Node>> {
             self.program.global_as("NODE")
         }

@@ -78,8 +78,7 @@ const char *gridlet_last_error(void);
 //
 // # Safety
 // `name` must be a string, and `device` must have room for a pointer.
-enum gridlet_status gridlet_device_open(const char *name,
-                                        struct gridlet_device **device);
+enum gridlet_status gridlet_device_open(const char *name, struct gridlet_device **device);
 
 // Sets how many launches by kernels may be pending at once; the default is 2,048. Further launches are lost, and
 // `gridlet_synchronize` reports them. On a GPU the limit must be set before the first kernel and takes device
@@ -197,8 +196,7 @@ enum gridlet_status gridlet_launch(const struct gridlet_stream *stream,
 //
 // # Safety
 // `stream` must be open.
-enum gridlet_status gridlet_synchronize(const struct gridlet_stream *stream,
-                                        uint32_t milliseconds);
+enum gridlet_status gridlet_synchronize(const struct gridlet_stream *stream, uint32_t milliseconds);
 
 #ifdef __cplusplus
 }  // extern "C"

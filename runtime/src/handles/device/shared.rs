@@ -75,7 +75,7 @@ pub(crate) struct DeviceInner {
     /// For a GPU, the driver's ordinal; for a CPU device, a number unique in this process, from
     /// [`CPU_DEVICES`](crate::error::CPU_DEVICES) up.
     pub(crate) ordinal: u32,
-    /// The number that tells handles apart: the ordinal plus, for a GPU, the number of recoveries
+    /// The number that tells handles apart: the ordinal plus, for a GPU, a step for each recovery
     /// ([`next_number`](crate::error::next_number)).
     pub(crate) number: u32,
     pub(crate) info: DeviceInfo,

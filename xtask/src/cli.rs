@@ -30,11 +30,11 @@ pub(crate) enum Command {
 /// Make this machine ready to build and test Gridlet
 ///
 /// Looks for LLVM 22 (LLVM_SYS_221_PREFIX, llvm-config-22 on PATH, /usr/lib/llvm-22) and, where apt-get is there
-/// and we are root or sudo asks for no password, installs what is missing. Looks for NVIDIA's compiler parts in a
+/// and the user is root or sudo asks for no password, installs what is missing. Looks for NVIDIA's compiler parts in a
 /// CUDA toolkit of version 12.8 or newer (GRIDLET_TOOLKIT, CUDA_HOME, CUDA_PATH, /usr/local/cuda); without one, it
 /// fetches the packages that xtask/toolkit.txt pins through pip, about 150 MB, into a cache that survives `cargo
-/// clean` (GRIDLET_CACHE, else $XDG_CACHE_HOME/gridlet, else ~/.cache/gridlet). What is interrupted or damaged is
-/// noticed and repaired. The other commands do all this themselves when something is missing.
+/// clean` (GRIDLET_CACHE, else $XDG_CACHE_HOME/gridlet, else ~/.cache/gridlet). It detects and repairs
+/// interrupted or damaged downloads. The other commands do all this themselves when something is missing.
 #[derive(clap::Args, Default)]
 pub(crate) struct Setup {
     /// Check the hash of every file of the cache, not just its size
@@ -48,7 +48,7 @@ pub(crate) struct Setup {
 // No doc comment: clap would show it instead of the command's own.
 #[derive(clap::Args)]
 pub(crate) struct Passed {
-    /// Handed to the program as they are
+    /// Passed to the program unchanged
     #[arg(last = true, value_name = "ARGUMENTS")]
     pub(crate) arguments: Vec<String>,
 }
@@ -61,18 +61,18 @@ pub(crate) struct Test {
     /// Only the tests and snapshots: no format, lints, documentation or packages
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Handed to `cargo test`, such as `-p gridlet` or a test's name; implies --quick
+    /// Passed to `cargo test`, such as `-p gridlet` or a test's name; implies --quick
     #[arg(last = true, value_name = "ARGUMENTS")]
     pub(crate) arguments: Vec<String>,
 }
 
-/// Run the tests and accept every snapshot as it comes out
+/// Run the tests and accept every changed snapshot
 ///
-/// Afterwards it shows which snapshot files changed: read the difference before you commit it. When all tests of
-/// the workspace ran and passed, it deletes the snapshot files that no test uses any more.
+/// Afterwards it lists the snapshot files that changed: read the diff before you commit it. If all tests of the
+/// workspace ran and passed, it also deletes the snapshot files that no test uses any more.
 #[derive(clap::Args)]
 pub(crate) struct Bless {
-    /// Handed to `cargo test`, such as `-p gridlet` or a test's name
+    /// Passed to `cargo test`, such as `-p gridlet` or a test's name
     #[arg(last = true, value_name = "ARGUMENTS")]
     pub(crate) arguments: Vec<String>,
 }
@@ -91,9 +91,9 @@ pub(crate) struct Bundle {
     pub(crate) fuzz: bool,
 }
 
-/// Run the fuzz targets: everything that reads files gets bytes that nobody wrote
+/// Run the fuzz targets, which feed random bytes to everything that reads files
 ///
-/// A target is a program that libFuzzer runs on inputs of its own until the time is up or one makes it panic. The
+/// libFuzzer runs each target on inputs that it generates, until the time is up or one makes the target panic. The
 /// targets are in compiler/fuzz; cargo-fuzz is installed under target/ if it is missing.
 #[derive(clap::Args)]
 pub(crate) struct Fuzz {

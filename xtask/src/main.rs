@@ -1,7 +1,7 @@
 //! Every developer command of Gridlet, as `cargo xtask <command>`.
 //!
 //! This program prepares the machine for the other crates, so it depends on none of them and builds with
-//! neither LLVM nor any of NVIDIA's parts. All it says goes to standard error.
+//! neither LLVM nor NVIDIA's compiler parts. All its output goes to standard error.
 
 mod bundle;
 #[path = "../../compiler/src/toolchain/cache.rs"]

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 /// The folder of the workspace.
 pub(crate) fn workspace() -> PathBuf {
-    // Cargo sets the variable when it runs us; the path of the build serves whoever starts the program itself.
+    // Cargo sets the variable when it runs this program; the path of the build is for a program started by hand.
     let package = std::env::var_os("CARGO_MANIFEST_DIR")
         .map(PathBuf::from)
         .filter(|path| path.join("toolkit.txt").is_file())
@@ -30,12 +30,12 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// Whether this is continuous integration, as nearly every such service says with `CI`.
+/// Whether this runs in continuous integration: nearly every such service sets `CI`.
 pub(crate) fn is_ci() -> bool {
     std::env::var("CI").is_ok_and(|value| !matches!(value.as_str(), "" | "0" | "false"))
 }
 
-/// Where `name` lies on `PATH`.
+/// The path of the program `name`, if it is on `PATH`.
 pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
@@ -50,7 +50,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs `command` and gives its standard output. An error holds what it wrote to standard error.
+/// Runs `command` and returns its standard output. An error contains its standard error.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let output = command
         .stdin(Stdio::null())
@@ -63,7 +63,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Whether `command` can be started and succeeds, in silence.
+/// Whether `command` can be started and succeeds. Its output is discarded.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     command
         .stdin(Stdio::null())
@@ -73,7 +73,7 @@ pub(crate) fn succeeds(command: &mut Command) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// The command as one would type it.
+/// The command as a user would type it.
 pub(crate) fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_name().unwrap_or(program.as_os_str());

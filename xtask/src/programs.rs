@@ -18,7 +18,7 @@ pub(crate) fn bench(options: &Passed) -> Result<()> {
 fn run(program: &str, options: &Passed) -> Result<()> {
     let environment = setup::ready()?;
     let mut cargo = process::cargo();
-    // Files that the program writes and that its arguments name belong to the folder where the user stands.
+    // Paths in the arguments are relative to the user's current folder.
     cargo.current_dir(std::env::current_dir()?);
     cargo.args(["run", "--release", "--package", "gridlet-examples", "--bin", program]);
     cargo.arg("--manifest-path").arg(process::workspace().join("Cargo.toml"));

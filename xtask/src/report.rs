@@ -1,4 +1,4 @@
-//! What people see: one line for each thing done, in colour on a terminal.
+//! Output for people: one line for each step, in colour on a terminal.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub(crate) fn failed(what: &str, detail: &str) {
     line("31", "✗", what, detail);
 }
 
-/// `- what    detail`, for what was left out
+/// `- what    detail`, for a skipped step
 pub(crate) fn skipped(what: &str, detail: &str) {
     line("33", "-", what, detail);
 }
@@ -30,7 +30,12 @@ pub(crate) fn note(text: &str) {
     eprintln!("  {}", text.replace('\n', "\n  "));
 }
 
-/// The error and what led to it, one cause below the other.
+/// A line as it is.
+pub(crate) fn plain(text: &str) {
+    eprintln!("{text}");
+}
+
+/// The error and its causes, one below the other.
 pub(crate) fn error(error: &anyhow::Error) {
     let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
     eprintln!("{} {}", paint("1;31", "error:"), causes.join("\n  because: "));
@@ -66,7 +71,7 @@ pub(crate) fn seconds(time: Duration) -> String {
     }
 }
 
-/// A bar over `total` bytes; nothing where standard error is no terminal, for which there is a line instead.
+/// A progress bar over `total` bytes; a single line where standard error is not a terminal.
 pub(crate) fn byte_bar(what: &str, total: u64) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         step(&format!("{what}: {}", bytes(total)));
@@ -81,7 +86,7 @@ pub(crate) fn byte_bar(what: &str, total: u64) -> ProgressBar {
     bar
 }
 
-/// A spinner for work of unknown length; a line where standard error is no terminal.
+/// A spinner for work of unknown length; a single line where standard error is not a terminal.
 pub(crate) fn spinner(what: &str) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         step(what);

@@ -1,4 +1,4 @@
-//! Snapshot files that no test uses any more.
+//! Finds snapshot files that no test uses any more.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ fn find(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
         let path = entry.path();
         let kind = entry.file_type()?;
         let hidden = entry.file_name().to_string_lossy().starts_with('.');
-        // Cargo puts CACHEDIR.TAG into every target folder, however it is called.
+        // Cargo puts CACHEDIR.TAG into every target folder, whatever its name.
         if kind.is_dir() && !hidden && !path.join("CACHEDIR.TAG").exists() {
             find(&path, files)?;
         } else if kind.is_file() && path.extension().is_some_and(|extension| extension == "snap") {

@@ -15,7 +15,7 @@ use crate::{cli, package, process, report, setup, snapshots};
 /// Runs every check and closes with a summary.
 pub(crate) fn run(options: &cli::Test) -> Result<()> {
     let environment = setup::ready()?;
-    let mut checks = Checks { environment, done: Vec::new() };
+    let mut checks = Checks { environment, done: Vec::new(), counts: None };
     if !options.quick && options.arguments.is_empty() {
         checks.tool("format", "rustfmt", &["fmt", "--all", "--check"]);
         checks.tool(
@@ -48,10 +48,10 @@ pub(crate) fn run(options: &cli::Test) -> Result<()> {
     checks.summary()
 }
 
-/// Runs the tests, writes the snapshots that come out, and shows what changed.
+/// Runs the tests, accepts the snapshots they produce, and lists those that changed.
 pub(crate) fn bless(options: &cli::Bless) -> Result<()> {
     let environment = setup::ready()?;
-    let mut checks = Checks { environment, done: Vec::new() };
+    let mut checks = Checks { environment, done: Vec::new(), counts: None };
     let tests = checks.tests(&options.arguments, "always");
     if let Some(tests) = tests.filter(|tests| tests.passed && options.arguments.is_empty()) {
         for file in snapshots::unused(&process::workspace(), &tests.references)? {
@@ -67,7 +67,7 @@ pub(crate) fn bless(options: &cli::Bless) -> Result<()> {
             report::done("snapshots", "these changed: read `git diff` before you commit them");
             report::note(changed.trim_end());
         }
-        Err(error) => report::skipped("snapshots", &format!("git could not say: {error:#}")),
+        Err(error) => report::skipped("snapshots", &format!("git cannot list them: {error:#}")),
     }
     checks.summary()
 }
@@ -88,6 +88,8 @@ enum Outcome {
 struct Checks {
     environment: Environment,
     done: Vec<Done>,
+    /// The tests' own, once they ran.
+    counts: Option<Counts>,
 }
 
 impl Checks {
@@ -95,7 +97,7 @@ impl Checks {
         let mut cargo = process::cargo();
         self.environment.apply(&mut cargo);
         if process::is_ci() {
-            // Nothing is built twice there, so what incremental builds keep would only fill the disk.
+            // CI builds everything once, so the files of incremental builds would only fill the disk.
             cargo.env("CARGO_INCREMENTAL", "0");
         }
         cargo
@@ -112,7 +114,7 @@ impl Checks {
         self.done.push(Done { what, outcome, time: start.elapsed() });
     }
 
-    /// Runs a check by a component of Rust that a machine need not have; CI must.
+    /// Runs a check by an optional component of Rust, which CI must have.
     fn tool(&mut self, what: &'static str, component: &str, arguments: &[&str]) {
         let program = arguments.first().copied().unwrap_or_default();
         if process::succeeds(process::cargo().args([program, "--version"])) {
@@ -166,7 +168,7 @@ impl Checks {
             Ok(tests) => {
                 let mut text = tests.counts.to_string();
                 if tests.counts.programs == 0 || tests.counts.failed == 0 {
-                    text.push_str("; a program did not build or did not end well, see above");
+                    text.push_str("; a program did not build or crashed, see above");
                 }
                 (Outcome::Failed(text), Some(tests))
             }
@@ -174,6 +176,7 @@ impl Checks {
         };
         self.done.push(Done { what: "tests", outcome, time: start.elapsed() });
         if let Some(tests) = &tests {
+            self.counts = Some(tests.counts);
             for name in &tests.failures {
                 report::failed(name, "");
             }
@@ -195,7 +198,7 @@ impl Checks {
         }
         cargo.args(arguments);
         cargo.env("INSTA_UPDATE", update).env("INSTA_SNAPSHOT_REFERENCES_FILE", &references);
-        // Set-up has seen to it that the toolkit is there, so a test that misses it has found a bug.
+        // Set-up has made sure of the toolkit, so a test that does not find it has found a bug.
         cargo.env("GRIDLET_REQUIRE_TOOLKIT", "1");
         report::step(&process::shown(&cargo));
         let mut child = cargo.stdout(Stdio::piped()).spawn().context("could not start cargo")?;
@@ -204,7 +207,7 @@ impl Checks {
         let mut stdout = std::io::stdout();
         let mut reader = BufReader::new(output);
         let mut line = Vec::new();
-        // What a test prints need not be UTF-8.
+        // The output of a test need not be UTF-8.
         while reader.read_until(b'\n', &mut line)? > 0 {
             stdout.write_all(&line)?;
             tests.read(String::from_utf8_lossy(&line).trim_end());
@@ -244,8 +247,14 @@ impl Checks {
                 }
             }
         }
+        // The last line is a plain one, for whoever reads only that.
+        let counts = self.counts.map(|counts| counts.short());
         if !failed.is_empty() {
-            bail!("failed: {}", failed.join(", "));
+            let counts = counts.map(|counts| format!("\n{counts}")).unwrap_or_default();
+            bail!("failed: {}{counts}", failed.join(", "));
+        }
+        if let Some(counts) = counts {
+            report::plain(&counts);
         }
         Ok(())
     }
@@ -258,7 +267,7 @@ fn is_package_choice(word: &str) -> bool {
     }) || (word.starts_with("-p") && !word.starts_with("--"))
 }
 
-/// What came out of `cargo test`.
+/// The results of `cargo test`.
 #[derive(Default)]
 struct Tests {
     passed: bool,
@@ -270,7 +279,7 @@ struct Tests {
     references: PathBuf,
 }
 
-#[derive(Default, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 struct Counts {
     programs: usize,
     passed: usize,
@@ -282,6 +291,12 @@ impl std::fmt::Display for Counts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Counts { programs, passed, failed, ignored } = self;
         write!(f, "{passed} passed, {failed} failed, {ignored} ignored in {programs} programs")
+    }
+}
+
+impl Counts {
+    fn short(self) -> String {
+        format!("{} passed, {} failed", self.passed, self.failed)
     }
 }
 
@@ -330,6 +345,7 @@ mod tests {
         assert_eq!(tests.counts, Counts { programs: 2, passed: 13, failed: 1, ignored: 1 });
         assert_eq!(tests.failures.into_iter().collect::<Vec<_>>(), ["a::c"]);
         assert!(tests.snapshot_failed);
+        assert_eq!(tests.counts.short(), "13 passed, 1 failed");
         assert_eq!(tests.counts.to_string(), "13 passed, 1 failed, 1 ignored in 2 programs");
     }
 

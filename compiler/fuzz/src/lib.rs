@@ -203,9 +203,9 @@ fn through_llvm(checked: &Checked) {
     for dialect in [Dialect::Legacy, Dialect::Modern] {
         let options =
             BuildOptions { dialect: DialectChoice::Fixed(dialect), ..BuildOptions::default() };
-        accept(compile::nvvm(&checked, &options));
+        accept(compile::nvvm(checked, &options));
     }
-    accept(compile::cpu_llvm(&checked, &CpuOptions { check: true, ..CpuOptions::default() }));
+    accept(compile::cpu_llvm(checked, &CpuOptions { check: true, ..CpuOptions::default() }));
 }
 
 /// The user's errors are valid results; internal errors are bugs.

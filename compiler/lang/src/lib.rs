@@ -27,4 +27,8 @@ pub mod layout;
 
 pub mod program;
 
+#[cfg(test)]
+#[path = "../tests/suite/time.rs"]
+mod time;
+
 pub use error::{Error, Result};

@@ -15,8 +15,8 @@ const USE: &str = "\
 It unpacks programs.tar.xz on first use and writes to OUT, or to ./out.
 ";
 
-/// Makes it in an empty folder: the targets in `bin`, the inputs that they start with, also those that were found on
-/// this machine, in `corpus`.
+/// Makes the bundle in an empty folder: the targets in `bin`, and in `corpus` their initial inputs and those that a
+/// fuzzer found on this machine.
 pub(super) fn make(environment: &setup::Environment, out: &Path) -> Result<()> {
     let package = fuzz::package();
     let targets = fuzz::targets(&package)?;
@@ -46,7 +46,7 @@ pub(super) fn make(environment: &setup::Environment, out: &Path) -> Result<()> {
     write_scripts(&SCRIPTS, USE, out)
 }
 
-/// Copies the files of a folder, each under a name that also says which folder that was.
+/// Copies the files of a folder, each under a name that includes the folder's.
 fn copy_inputs(from: &Path, to: &Path) -> Result<()> {
     let folder = from.file_name().unwrap_or_default().to_string_lossy();
     let read = || format!("cannot read {}", from.display());

@@ -1,4 +1,4 @@
-//! `cargo xtask bundle`: what a GPU machine without Rust or LLVM needs to test and measure Gridlet.
+//! `cargo xtask bundle`: a folder with which a GPU machine without Rust or LLVM tests and measures Gridlet.
 //!
 //! Each program that links LLVM is about 57 MB even when stripped, so all of them travel in one archive, compressed
 //! with a dictionary that is wider than a program: the second copy of LLVM then takes 1.4 MB where the first takes
@@ -16,14 +16,14 @@ use sha2::{Digest, Sha256};
 use crate::{cli, process, report, setup};
 use programs::Program;
 
-/// The most that a bundle may weigh.
+/// The largest size of a bundle.
 const LIMIT: u64 = 60_000_000;
 /// The archs that the artifacts have images for.
 const ARCHS: &str = "sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120";
 const COMMON: (&str, &str) = ("common.bash", include_str!("common.bash"));
 const SCRIPTS: [(&str, &str); 3] =
     [COMMON, ("run-tests", include_str!("run-tests")), ("run-bench", include_str!("run-bench"))];
-/// What they do.
+/// Their description for `ABOUT.txt`.
 const USE: &str = "\
 ./run-tests               runs the tests that need an NVIDIA GPU, and the demo
 ./run-tests --memcheck    runs each of those tests under compute-sanitizer instead
@@ -31,7 +31,7 @@ const USE: &str = "\
 
 They unpack programs.tar.xz on first use and write to ./out, or to the folder in OUT.
 ";
-/// Marks a folder as ours to replace.
+/// Marks a folder as a bundle, which may be replaced.
 const ABOUT: &str = "ABOUT.txt";
 
 /// Makes the bundle.
@@ -94,7 +94,7 @@ fn clear(out: &Path) -> Result<()> {
         );
         std::fs::remove_dir_all(out)?;
     }
-    // First of all the mark, so that a run that fails half way can be repeated.
+    // Write the mark first, so that a run that fails half way can be repeated.
     std::fs::create_dir_all(out)?;
     Ok(std::fs::write(out.join(ABOUT), "Not complete.\n")?)
 }
@@ -123,7 +123,7 @@ fn copy_programs(programs: &[Program], folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copies the shared libraries that the programs need and a machine may lack; the scripts use them only then.
+/// Copies the shared libraries that the programs need and a machine may lack; the scripts use them only if it does.
 fn copy_libraries(programs: &[Program], folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder)?;
     for program in programs {
@@ -263,7 +263,7 @@ fn pack(folder: &Path, archive: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes scripts, and what they are.
+/// Writes the scripts and the text that describes them.
 fn write_scripts(scripts: &[(&str, &str)], usage: &str, out: &Path) -> Result<()> {
     for (name, text) in scripts {
         write_script(&out.join(name), text)?;
@@ -281,7 +281,7 @@ fn write_script(path: &Path, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Prints the files below `folder`, a folder of the bundle `out`, with their sizes, and gives their sum.
+/// Prints the files below `folder`, a folder of the bundle `out`, with their sizes, and returns the total.
 fn list(folder: &Path, out: &Path) -> Result<u64> {
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -381,7 +381,7 @@ mod tests {
             assert!(said.lines().any(|found| found == line), "no line {line:?} in:\n{said}");
         }
         assert!(!said.contains("slow_cpu") && !said.contains("memcheck-c"), "{said}");
-        // The kernels of `gridlet run` are another process's.
+        // `gridlet run` launches its kernels from a process of its own.
         for (log, processes) in [("runtime-gpu", "application-only"), ("gpu", "all")] {
             let log = bundle.path().join(format!("out/memcheck-gridlet-{log}-right.log"));
             let text = std::fs::read_to_string(log).unwrap();

@@ -1,4 +1,4 @@
-//! Which programs travel, and building them.
+//! Builds the programs of a bundle.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ pub(super) struct Program {
 
 /// Builds all of them, optimised.
 pub(super) fn build(environment: &Environment) -> Result<Vec<Program>> {
-    // In one call: with each package by itself, cargo would build the shared ones anew, with other features.
+    // In one call: for each package by itself, cargo would rebuild the shared ones with other features.
     let mut cargo = process::cargo();
     environment.apply(&mut cargo);
     cargo.args(["build", "--release", "--message-format", "json-render-diagnostics"]);
@@ -69,7 +69,7 @@ pub(super) fn build(environment: &Environment) -> Result<Vec<Program>> {
     programs.chain(tests).chain([library]).collect()
 }
 
-/// What cargo says of a thing it built; other messages lack the fields.
+/// Cargo's message about a target it built; other messages lack these fields.
 #[derive(Deserialize)]
 struct Message {
     package_id: Option<String>,

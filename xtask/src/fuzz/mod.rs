@@ -1,5 +1,5 @@
-//! `cargo xtask fuzz`: runs the fuzz targets of `compiler/fuzz` with libFuzzer. `cargo xtask bundle --fuzz` takes them to
-//! another machine.
+//! `cargo xtask fuzz`: runs the fuzz targets of `compiler/fuzz` with libFuzzer. `cargo xtask bundle --fuzz` packs them
+//! for another machine.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::{cli, process, report, setup};
 
-/// The version of cargo-fuzz that is installed where there is none.
+/// The version of cargo-fuzz to install if there is none.
 const CARGO_FUZZ: &str = "0.13.2";
 /// Folders of programs to start with, below `compiler/tests/in`.
 const PROGRAMS: [&str; 6] = ["ok", "errors", "format", "right", "warnings", "wrong"];
@@ -72,7 +72,7 @@ pub(crate) fn targets(package: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Where the inputs lie that a target starts with.
+/// The folder with the initial inputs of a target.
 pub(crate) fn corpora(package: &Path, target: &str) -> Result<Vec<PathBuf>> {
     let mut folders = vec![package.join("corpus").join(target)];
     if matches!(target, "parse" | "check" | "format") {
@@ -82,12 +82,12 @@ pub(crate) fn corpora(package: &Path, target: &str) -> Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// Where the inputs lie that a fuzzer found here: no part of the repository.
+/// The folder with the inputs that a fuzzer found on this machine, outside of version control.
 pub(crate) fn found_folder(target: &str) -> PathBuf {
     process::target_folder().join("fuzz/corpus").join(target)
 }
 
-/// Builds all targets and gives their programs, in the order of the targets.
+/// Builds all targets and returns their programs, in the order of the targets.
 pub(crate) fn build(environment: &setup::Environment, targets: &[String]) -> Result<Vec<PathBuf>> {
     let mut command = cargo_fuzz("build", environment)?;
     report::step(&process::shown(&command));
@@ -96,7 +96,7 @@ pub(crate) fn build(environment: &setup::Environment, targets: &[String]) -> Res
     Ok(targets.iter().map(|target| folder.join(target)).collect())
 }
 
-/// The machine that we build for, named so that the programs' place is known.
+/// The machine to build for, named explicitly so that the programs' folder is known.
 fn triple() -> String {
     format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
 }
@@ -110,7 +110,7 @@ fn cargo_fuzz(word: &str, environment: &setup::Environment) -> Result<Command> {
     let mut command = Command::new(program);
     environment.apply(&mut command);
     command.current_dir(process::workspace());
-    // Without a sanitizer, which only a nightly Rust has: there is little `unsafe` in what reads files.
+    // Without a sanitizer, which needs nightly Rust: the code that reads files has little `unsafe`.
     command.args(["fuzz", word, "--sanitizer", "none", "--target", &triple(), "--fuzz-dir"]);
     command.arg(package()).arg("--target-dir").arg(process::target_folder().join("fuzz"));
     Ok(command)

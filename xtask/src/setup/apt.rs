@@ -7,13 +7,13 @@ use anyhow::{Context, Result, bail};
 
 use crate::{process, report};
 
-/// apt-get, where it is there and we may use it.
+/// apt-get, on a machine that has it and where this user may install packages.
 pub(crate) struct Apt {
     sudo: bool,
 }
 
 impl Apt {
-    /// `None` without apt-get, or if we are not root and sudo would ask for a password.
+    /// `None` without apt-get, or if the user is not root and sudo would ask for a password.
     pub(crate) fn find() -> Option<Apt> {
         process::find_program("apt-get")?;
         let user = process::output(Command::new("id").arg("-u")).ok()?;
@@ -57,7 +57,7 @@ impl Apt {
             command.args(["-n", "env"]);
         }
         command.args(["DEBIAN_FRONTEND=noninteractive", "LC_ALL=C", "apt-get"]);
-        // Another apt may be at work on a machine that has just started.
+        // A machine that has just started may be running apt itself.
         command.args(["--quiet", "--option", "DPkg::Lock::Timeout=300"]).args(arguments);
         let spinner = report::spinner(what);
         let mut child = command
@@ -66,7 +66,7 @@ impl Apt {
             .stderr(Stdio::piped())
             .spawn()
             .with_context(|| format!("could not start {}", process::shown(&command)))?;
-        // apt writes little to standard error, so it is read by a thread only lest its pipe fill.
+        // apt writes little to standard error; a thread reads it so that the pipe cannot fill up.
         let errors = child.stderr.take().map(|stream| {
             std::thread::spawn(move || std::io::read_to_string(stream).unwrap_or_default())
         });

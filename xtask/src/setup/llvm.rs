@@ -1,4 +1,4 @@
-//! LLVM 22 with its static libraries, and what the linker needs beside them.
+//! LLVM 22 with its static libraries, and the system libraries that linking them needs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,7 +20,7 @@ const CONFIG_NAMES: [&str; 6] = [
     "llvm-config221",
     "llvm-config",
 ];
-/// Where distributions put LLVM 22: Debian and Ubuntu, Fedora, Gentoo, Homebrew.
+/// Folders where distributions install LLVM 22: Debian and Ubuntu, Fedora, Gentoo, Homebrew.
 const USUAL_PREFIXES: [&str; 4] =
     ["/usr/lib/llvm-22", "/usr/lib64/llvm22", "/usr/lib/llvm/22", "/opt/homebrew/opt/llvm@22"];
 /// libpolly-22-dev: Debian's LLVM is built with Polly, and llvm-config names its static libraries with the rest.
@@ -43,13 +43,13 @@ pub(crate) struct Llvm {
     pub(crate) version: String,
     /// The folder above `bin/llvm-config`.
     pub(crate) prefix: PathBuf,
-    /// Whether llvm-sys finds it without [`PREFIX_VARIABLE`], or by the value that is set already.
+    /// Whether llvm-sys finds it without [`PREFIX_VARIABLE`], or with the variable's current value.
     pub(crate) is_default: bool,
-    /// Whether we installed something for it.
+    /// Whether set-up installed packages for it.
     pub(crate) installed: bool,
 }
 
-/// Finds LLVM and installs what is missing, if we may. Else the error says what to install.
+/// Finds LLVM and installs missing packages if this user may. Otherwise the error names them.
 pub(crate) fn ensure() -> Result<Llvm> {
     let problem = match find()? {
         Found::Complete(llvm) => return Ok(llvm),
@@ -71,7 +71,7 @@ enum Found {
     Lacking(Problem),
 }
 
-/// What is missing, and Debian's packages that have it.
+/// A missing part, and the Debian packages that contain it.
 struct Problem {
     what: String,
     packages: Vec<&'static str>,
@@ -85,7 +85,7 @@ fn find() -> Result<Found> {
     };
     let prefix = PathBuf::from(ask(&config, &["--prefix"])?.trim());
     let folder = PathBuf::from(ask(&config, &["--libdir"])?.trim());
-    // llvm-config fails if it knows that a library is missing; if it lists one that is not there, we notice.
+    // llvm-config fails if it knows that a library is missing, but it may also list files that do not exist.
     let listed = ask(&config, &["--link-static", "--libnames"]);
     let absent = listed.as_ref().map(|names| {
         names.split_whitespace().find(|name| !folder.join(name).is_file()).map(str::to_string)
@@ -172,8 +172,8 @@ fn ask(config: &Path, arguments: &[&str]) -> Result<String> {
     process::output(Command::new(config).args(arguments))
 }
 
-/// The libraries of `wanted`, llvm-config's list, and the C++ library that `links` says no to. Those given by
-/// path are the package manager's care.
+/// The libraries of `wanted`, llvm-config's list, and the C++ library, as far as `links` rejects them. Libraries given
+/// by path belong to the package manager.
 fn missing_libraries(wanted: &str, links: impl Fn(&[&str]) -> Result<bool>) -> Result<Vec<String>> {
     let mut names: Vec<&str> =
         wanted.split_whitespace().filter_map(|word| word.strip_prefix("-l")).collect();

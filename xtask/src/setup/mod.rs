@@ -16,7 +16,7 @@ use crate::{cache, cli, report};
 use pins::Pins;
 use wheels::Check;
 
-/// What the commands that build Gridlet need in their environment.
+/// The environment variables that building Gridlet needs.
 pub(crate) struct Environment {
     variables: Vec<(&'static str, OsString)>,
 }
@@ -28,13 +28,13 @@ impl Environment {
     }
 }
 
-/// The command itself: says of each part where it is.
+/// `cargo xtask setup`: prints where each part is.
 pub(crate) fn run(options: &cli::Setup) -> Result<()> {
     set_up(options, true)?;
     Ok(())
 }
 
-/// What the other commands call: quiet if everything is there.
+/// Set-up for the other commands: prints nothing if everything is installed.
 pub(crate) fn ready() -> Result<Environment> {
     set_up(&cli::Setup::default(), false)
 }
@@ -47,7 +47,7 @@ fn set_up(options: &cli::Setup, tell: bool) -> Result<Environment> {
         report::done(&format!("LLVM {}", llvm.version), &llvm.prefix.display().to_string());
     }
     if !llvm.is_default {
-        // Set only where needed: llvm-sys is built anew whenever the variable changes.
+        // Set only where needed: cargo rebuilds llvm-sys whenever the variable changes.
         variables.push((llvm::PREFIX_VARIABLE, llvm.prefix.clone().into_os_string()));
         if tell {
             report::note(&format!(

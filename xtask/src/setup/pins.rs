@@ -1,4 +1,4 @@
-//! `xtask/toolkit.txt`: which packages, which versions, which bytes.
+//! `xtask/toolkit.txt`: packages, versions and hashes.
 
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
@@ -44,7 +44,7 @@ impl Pins {
         parse(TEXT, machine, column).context("xtask/toolkit.txt")
     }
 
-    /// A hash over what is fetched, and over `also`: what the caller makes of it.
+    /// A hash over the pinned wheels and over `also`, which describes how the caller unpacks them.
     pub(crate) fn hash(&self, also: &[&str]) -> String {
         let mut hash = Sha256::new();
         let wheels = self.wheels.iter().flat_map(|w| [&*w.package, &*w.version, &*w.sha256]);

@@ -1,4 +1,4 @@
-//! Fetching wheels with pip, so that its settings (mirror, proxy, certificates) hold for us too.
+//! Downloads wheels with pip, so that its settings (mirror, proxy, certificates) apply.
 
 use std::fs::File;
 use std::io::Write;
@@ -29,7 +29,7 @@ impl Download for Pip {
 
     fn download(&mut self, pins: &Pins, folder: &Path) -> Result<()> {
         let python = self.python.as_ref().context("pip was not looked for")?;
-        // pip writes each wheel to its temporary folder as it comes, which is how we see how far it is, and to
+        // pip writes each wheel to its temporary folder as it arrives, which shows the progress, and to
         // `wheels` when it has all of them.
         let [temporary, requirements, log] =
             ["temporary", "requirements.txt", "pip.log"].map(|name| folder.join(name));
@@ -72,9 +72,9 @@ impl Download for Pip {
     }
 }
 
-/// A Python that has pip; installs Debian's if there is none and we may.
+/// A Python that has pip; installs Debian's if there is none and this user may.
 fn find_python() -> Result<PathBuf> {
-    // The name may stand for a script that starts Python as a process of its own, which would outlive us: see
+    // The name may stand for a script that starts Python as a process of its own, which would outlive this one: see
     // `end_with_us`. So Python itself is asked where it is.
     let find = || {
         ["python3", "python"].into_iter().find_map(|name| {
@@ -102,8 +102,8 @@ Then run the command again."
     )
 }
 
-/// Has `command` end when we do, however we end: what goes on downloading would write into a folder that the next
-/// set-up removes.
+/// Makes `command` end with this process, however that ends: a download that went on would write into a folder that
+/// the next set-up removes.
 fn end_with_us(command: &mut Command) {
     #[cfg(target_os = "linux")]
     {
@@ -123,7 +123,7 @@ fn end_with_us(command: &mut Command) {
     let _ = command;
 }
 
-/// The sizes of all files below `folder`, without those that vanish while we look.
+/// The total size of the files below `folder`; files that disappear meanwhile do not count.
 fn folder_bytes(folder: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
     entries

@@ -1,4 +1,4 @@
-//! A CUDA toolkit that is there already.
+//! An installed CUDA toolkit.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 
 use crate::report;
 
-/// Names the toolkit that Gridlet uses, before all others.
+/// The variable that overrides every other way to find a toolkit.
 pub(crate) const VARIABLE: &str = "GRIDLET_TOOLKIT";
 /// 12.8, as `cuda.h` writes it: the first release whose libNVVM has compute_100 and compute_120.
 const OLDEST: u32 = 12080;
@@ -25,7 +25,7 @@ pub(crate) struct Toolkit {
 
 /// The first toolkit that is new enough and has every part, by `GRIDLET_TOOLKIT`, `CUDA_HOME`, `CUDA_PATH` and
 /// `/usr/local/cuda`. If `tell`, says why the others are not used; a wrong `GRIDLET_TOOLKIT` is an error, since it
-/// can only be meant for us.
+/// can only be meant for Gridlet.
 pub(crate) fn find(tell: bool) -> Result<Option<Toolkit>> {
     find_in(|name| std::env::var_os(name), Path::new("/usr/local/cuda"), tell)
 }
@@ -42,7 +42,7 @@ fn find_in(
     let found = usual.exists().then(|| ("found", usual.to_path_buf()));
     for (named_by, root) in named.chain(found) {
         match inspect(&root) {
-            // Commands run in the workspace's folder, where a relative path would mean another place.
+            // Commands run in the workspace's folder, so a relative path would lead elsewhere.
             Ok(version) => {
                 let root = std::path::absolute(&root)?;
                 return Ok(Some(Toolkit { root, version, named_by }));
@@ -65,7 +65,7 @@ fn find_in(
     Ok(None)
 }
 
-/// The version of the toolkit in `root`, or what is wrong with it.
+/// The version of the toolkit in `root`, or why it cannot be used.
 fn inspect(root: &Path) -> Result<String, String> {
     let Some(version) = version(root) else {
         return Err("has no include/cuda.h that tells its version".into());
@@ -92,7 +92,7 @@ fn version(root: &Path) -> Option<u32> {
     header.lines().find_map(|line| line.strip_prefix("#define CUDA_VERSION ")?.trim().parse().ok())
 }
 
-/// The parts that Gridlet and its tests use and `root` has not.
+/// The parts that Gridlet and its tests use and that `root` lacks.
 pub(crate) fn missing_parts(root: &Path) -> Vec<&'static str> {
     let bases = bases(root);
     let has_file = |path: &str| bases.iter().any(|base| base.join(path).is_file());

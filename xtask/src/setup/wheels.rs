@@ -1,8 +1,8 @@
-//! The pinned wheels in the cache: fetched, checked, unpacked, and repaired.
+//! Downloads, checks, unpacks and repairs the pinned wheels in the cache.
 //!
-//! A toolkit is made in `<name>.partial-<process>` beside its place and renamed into it, and the file `complete` is
-//! written last. So at every moment a toolkit is whole or does not count, whatever interrupts us. A lock keeps two
-//! set-ups apart; the system drops it when its holder ends.
+//! A toolkit is unpacked into `<name>.partial-<process>`, renamed to its final place, and the file `complete` is written
+//! last. So an interrupted set-up never leaves a toolkit that looks complete. A lock keeps two set-ups apart; the
+//! system releases it when its holder ends.
 
 use std::fs::{File, TryLockError};
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use super::pins::{Pins, Wheel, hex};
 use crate::{cache, report};
 
-/// Starts of the paths that are not unpacked: nothing here uses them, and they are two thirds of the files.
+/// Prefixes of paths that are not unpacked: Gridlet does not use these files, two thirds of the total.
 pub(crate) const SKIPPED: [&str; 4] = [
     "nvidia/cu13/lib/cmake/",
     "nvidia/cu13/include/cccl/cub/",
@@ -25,7 +25,7 @@ pub(crate) const SKIPPED: [&str; 4] = [
 const MANIFEST: &str = "manifest";
 const PARTIAL: &str = ".partial-";
 
-/// How closely to look at a toolkit that says it is complete.
+/// How thoroughly to check a toolkit that is marked complete.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Check {
     /// Every file has its size.
@@ -34,9 +34,9 @@ pub(crate) enum Check {
     Hashes,
 }
 
-/// Gets the wheels from somewhere.
+/// A source of wheels.
 pub(crate) trait Download {
-    /// Finds what downloading needs. Called once, before [`Download::download`].
+    /// Finds the programs that downloading needs. Called once, before [`Download::download`].
     fn prepare(&mut self) -> Result<()>;
     /// Puts the wheels into `folder/wheels`; may use the rest of `folder`, which is empty before.
     fn download(&mut self, pins: &Pins, folder: &Path) -> Result<()>;
@@ -52,7 +52,7 @@ pub(crate) struct Installed {
     pub(crate) fetched: bool,
 }
 
-/// Makes the toolkit of `pins` complete in `cache`, an absolute path, and keeps it if it is.
+/// Ensures a complete toolkit of `pins` in `cache`, an absolute path.
 pub(crate) fn install(
     cache: &Path,
     pins: &Pins,
@@ -162,7 +162,7 @@ fn parse_line(line: &str) -> Option<(&str, u64, &str)> {
     Some((sha256, bytes.parse().ok()?, path))
 }
 
-/// Removes what interrupted set-ups left. We hold the lock, so no other is at work on it.
+/// Removes the leftovers of interrupted set-ups. The caller holds the lock, so no other set-up uses them.
 fn remove_partial(toolkits: &Path) -> Result<()> {
     for entry in std::fs::read_dir(toolkits)? {
         let path = entry?.path();
@@ -175,7 +175,7 @@ fn remove_partial(toolkits: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Fetches and unpacks into `partial`; gives the bytes of the unpacked files.
+/// Downloads and unpacks into `partial`; returns the size of the unpacked files in bytes.
 fn make(pins: &Pins, partial: &Path, download: &mut dyn Download) -> Result<u64> {
     let fetching = partial.join("download");
     let wheels = match fetch(pins, &fetching, download) {
@@ -217,7 +217,7 @@ fn fetch(pins: &Pins, folder: &Path, download: &mut dyn Download) -> Result<Vec<
     pins.wheels.iter().map(|wheel| find_wheel(wheel, &files)).collect()
 }
 
-/// The file of `wheel`. The downloader checks the hash too, but these bytes are programs that we run.
+/// The file of `wheel`. The downloader checks the hash too, but these files are programs that will run here.
 fn find_wheel(wheel: &Wheel, files: &[PathBuf]) -> Result<PathBuf> {
     let start = wheel.file_start();
     let file = files
@@ -252,7 +252,7 @@ struct Line {
     path: String,
 }
 
-/// Unpacks the wheel `file` into `folder` and adds to `lines` what it unpacked.
+/// Unpacks the wheel `file` into `folder` and adds a line for each file to `lines`.
 fn unpack(file: &Path, folder: &Path, lines: &mut Vec<Line>) -> Result<()> {
     let mut archive = zip::ZipArchive::new(File::open(file)?)?;
     for index in 0..archive.len() {
@@ -288,7 +288,7 @@ fn unpack(file: &Path, folder: &Path, lines: &mut Vec<Line>) -> Result<()> {
     Ok(())
 }
 
-/// The toolkit's own files and its licences: not what Python needs to know of a package.
+/// Whether a path is one of the toolkit's files or licences, and not Python's metadata.
 fn is_wanted(path: &str) -> bool {
     let licence = path.contains(".dist-info/licenses/");
     let part = path.starts_with("nvidia/") && !path.ends_with("/__init__.py");
@@ -306,7 +306,7 @@ fn make_executable(_file: &File) -> Result<()> {
     Ok(())
 }
 
-/// Hands all of `from` to `each`, in parts.
+/// Reads all of `from` and passes it to `each` in parts.
 fn copy(from: &mut dyn Read, mut each: impl FnMut(&[u8]) -> std::io::Result<()>) -> Result<()> {
     let mut buffer = vec![0; 1 << 18];
     loop {
@@ -317,10 +317,10 @@ fn copy(from: &mut dyn Read, mut each: impl FnMut(&[u8]) -> std::io::Result<()>)
     }
 }
 
-/// Replaces `folder` by `partial` and declares it complete.
+/// Replaces `folder` by `partial` and marks it complete.
 fn put_in_place(partial: &Path, folder: &Path, pins: &Pins) -> Result<()> {
     if folder.exists() {
-        // First of all it stops counting, in case that we do not get further.
+        // Remove the mark first, in case a later step is interrupted.
         match std::fs::remove_file(folder.join(cache::COMPLETE)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
             _ => std::fs::remove_dir_all(folder)

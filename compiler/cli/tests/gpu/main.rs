@@ -10,6 +10,7 @@ mod support;
 
 use gpu::under_memcheck;
 use gridlet_runtime::Device;
+use support::devices::GPU;
 use support::{Gridlet, NESTED, OVERFLOW, Output, folder, json, program};
 use tempfile::TempDir;
 
@@ -31,9 +32,7 @@ const LOST_BUFFERS: &str = "the device runtime's buffers of lost launches are in
 
 /// `gridlet run p.grid` with additional arguments, given as one text.
 fn run(folder: &TempDir, rest: &str) -> Output {
-    let arguments: Vec<&str> =
-        ["run", "p.grid"].into_iter().chain(rest.split_whitespace()).collect();
-    Gridlet::new(folder).run(&arguments)
+    GPU.run(folder, "p.grid", rest)
 }
 
 #[test]
@@ -42,22 +41,7 @@ fn lost_launches_are_counted_and_placed() {
     if under_memcheck(name, LOST_BUFFERS) || !gpu(name) {
         return;
     }
-    let folder = program(OVERFLOW);
-    let call = "--kernel parent --grid 132 --block 32 --arg [1] --print done --json";
-    let output = run(&folder, call);
-    assert_eq!(output.status, 4, "{output:?}");
-    let result = json(&output);
-    let ran = result["buffers"]["done"][0].as_u64().unwrap();
-    let lost = result["launches"]["lost"].as_u64().unwrap();
-    assert!(lost > 0 && ran + lost == 132 * 32, "{ran} ran, {lost} lost");
-    for said in [lost.to_string().as_str(), "p.grid:6", "69", "cudaErrorLaunchPendingCountExceeded"]
-    {
-        assert!(output.stderr.contains(said), "`{said}` is not in: {}", output.stderr);
-    }
-
-    let output = run(&folder, &format!("{call} --pending-launches 8192"));
-    assert_eq!(output.status, 0, "{output:?}");
-    assert_eq!(json(&output)["buffers"]["done"][0], 132 * 32, "{output:?}");
+    GPU.reports_lost_launches(&[8192]);
 }
 
 #[test]
@@ -66,23 +50,7 @@ fn try_launch_hands_the_status_to_the_program() {
     if under_memcheck(name, LOST_BUFFERS) || !gpu(name) {
         return;
     }
-    let source = OVERFLOW.replace(
-        "(done: *mut u32) {\n    launch",
-        "(done: *mut u32, failed: *mut i32) {\n    launch",
-    );
-    let source = source.replace(
-        "    launch child<<<1, 1>>>(done);",
-        "    let status = try launch child<<<1, 1>>>(done);\n    if status != 0 { atomic_add(failed, 1); atomic_max(failed + 1, status); }",
-    );
-    let folder = program(&source);
-    let call = "--kernel parent --grid 132 --block 32 --arg [1] --arg [2] --print done --print failed --json";
-    let output = run(&folder, call);
-    assert_eq!(output.status, 0, "{output:?}");
-    let result = json(&output);
-    let ran = result["buffers"]["done"][0].as_i64().unwrap();
-    let failed = result["buffers"]["failed"][0].as_i64().unwrap();
-    assert!(failed > 0 && ran + failed == 132 * 32, "{ran} ran, {failed} failed");
-    assert_eq!(result["buffers"]["failed"][1], 69, "cudaErrorLaunchPendingCountExceeded");
+    GPU.gives_statuses_to_try_launch();
 }
 
 #[test]
@@ -167,23 +135,9 @@ fn statistics_say_how_deep_launches_nest_and_where_they_run() {
 
 #[test]
 fn a_bundle_runs_as_its_source_does() {
-    if !gpu("a_bundle_runs_as_its_source_does") {
-        return;
+    if gpu("a_bundle_runs_as_its_source_does") {
+        GPU.runs_bundles();
     }
-    let source = "struct P { a: f32, b: f32x2, n: u32 }\n\
-                  kernel k(out: *mut f32, p: P, on: bool) { if on { out[thread_idx.x] = p.a + p.b.y * (thread_idx.x + p.n) as f32; } }";
-    let folder = program(source);
-    let call = "--kernel k --grid 1 --block 4 --arg [4] --arg {0.5,{7,2},1} --arg true --print out:4 --json";
-    let from_source = json(&run(&folder, call));
-    assert_eq!(from_source["buffers"]["out"], serde_json::json!([2.5, 4.5, 6.5, 8.5]));
-
-    let build = ["build", "p.grid", "--arch", "sm_80,sm_90,sm_100", "-o", "p.gridlet"];
-    assert_eq!(Gridlet::new(&folder).run(&build).status, 0);
-    let arguments: Vec<&str> =
-        ["run", "p.gridlet"].into_iter().chain(call.split_whitespace()).collect();
-    let output = Gridlet::new(&folder).run(&arguments);
-    assert_eq!(output.status, 0, "{output:?}");
-    assert_eq!(json(&output)["buffers"], from_source["buffers"]);
 }
 
 #[test]
@@ -192,19 +146,7 @@ fn faults_traps_and_endless_kernels_exit_4() {
     if under_memcheck(name, "its kernels are wrong on purpose") || !gpu(name) {
         return;
     }
-    for (body, rest, said) in [
-        ("*p = 1;", "--arg null", "CUDA_ERROR_ILLEGAL_ADDRESS"),
-        ("trap();", "--arg [1]", "trap"),
-        ("while atomic_add(p, 0) == 0 {}", "--arg [1] --timeout 1.5", "1.5"),
-        ("launch k<<<1, 2048>>>(p);", "--arg [1]", "p.grid:1"),
-    ] {
-        let folder = program(
-            &format!("kernel k(p: *mut u32) {{ {body} }}").replace("2048", "block_dim.x * 2048"),
-        );
-        let output = run(&folder, &format!("--kernel k --grid 1 --block 1 {rest}"));
-        assert_eq!(output.status, 4, "{body}: {output:?}");
-        assert!(output.stderr.contains(said), "{body}: `{said}` is not in: {}", output.stderr);
-    }
+    GPU.exits_4_after_faults(&[("*p = 1;", "--arg null", "CUDA_ERROR_ILLEGAL_ADDRESS")]);
 }
 
 #[test]
@@ -212,18 +154,7 @@ fn a_launch_the_device_cannot_make_is_a_wrong_call() {
     if !gpu("a_launch_the_device_cannot_make_is_a_wrong_call") {
         return;
     }
-    let folder = program("#[launch_bounds(64)] kernel k() {}");
-    for (rest, said) in [
-        ("--grid 1 --block 2048", "1024"),
-        ("--grid 1 --block 128", "64"),
-        ("--grid 0 --block 1", "0"),
-        ("--grid 1 --block 1 --shared 1000000", "1000000"),
-        ("--grid 1 --block 1 --sms 1000", "1000"),
-    ] {
-        let output = run(&folder, &format!("--kernel k {rest}"));
-        assert_eq!(output.status, 2, "{rest}: {output:?}");
-        assert!(output.stderr.contains(said), "{rest}: `{said}` is not in: {}", output.stderr);
-    }
+    let folder = GPU.refuses_launches(&[("--grid 1 --block 1 --sms 1000", "1000")]);
     let output = run(&folder, "--kernel k --grid 1 --block 1 --device cuda:99");
     assert_eq!(output.status, 3, "{output:?}");
 }

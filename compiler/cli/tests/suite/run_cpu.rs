@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
-use crate::support::{Gridlet, OVERFLOW, Output, folder, json, program};
+use crate::support::devices::CPU;
+use crate::support::{Gridlet, Output, folder, json, program};
 use gridlet::diagnostics::{ids, reference};
 use tempfile::TempDir;
 
@@ -12,53 +13,17 @@ fn run(folder: &TempDir, rest: &str) -> Output {
 }
 
 fn run_file(folder: &TempDir, file: &str, rest: &str) -> Output {
-    let arguments: Vec<&str> =
-        ["run", file, "--device", "cpu"].into_iter().chain(rest.split_whitespace()).collect();
-    Gridlet::new(folder).without_toolkit().run(&arguments)
+    CPU.run(folder, file, rest)
 }
 
 #[test]
 fn lost_launches_are_counted_and_placed() {
-    let folder = program(OVERFLOW);
-    let call = "--kernel parent --grid 132 --block 32 --arg [1] --print done --json";
-    let output = run(&folder, &format!("{call} --pending-launches 2"));
-    assert_eq!(output.status, 4, "{output:?}");
-    let result = json(&output);
-    let ran = result["buffers"]["done"][0].as_u64().unwrap();
-    let lost = result["launches"]["lost"].as_u64().unwrap();
-    assert!(lost > 0 && ran + lost == 132 * 32, "{ran} ran, {lost} lost");
-    for said in [lost.to_string().as_str(), "p.grid:6", "69", "cudaErrorLaunchPendingCountExceeded"]
-    {
-        assert!(output.stderr.contains(said), "`{said}` is not in: {}", output.stderr);
-    }
-
-    for limit in ["8192", "0"] {
-        let output = run(&folder, &format!("{call} --pending-launches {limit}"));
-        assert_eq!(output.status, 0, "{output:?}");
-        assert_eq!(json(&output)["buffers"]["done"][0], 132 * 32, "{output:?}");
-    }
+    CPU.reports_lost_launches(&[8192, 0]);
 }
 
 #[test]
 fn try_launch_hands_the_status_to_the_program() {
-    let source = OVERFLOW.replace(
-        "(done: *mut u32) {\n    launch",
-        "(done: *mut u32, failed: *mut i32) {\n    launch",
-    );
-    let source = source.replace(
-        "    launch child<<<1, 1>>>(done);",
-        "    let status = try launch child<<<1, 1>>>(done);\n    if status != 0 { atomic_add(failed, 1); atomic_max(failed + 1, status); }",
-    );
-    let folder = program(&source);
-    let call = "--kernel parent --grid 132 --block 32 --arg [1] --arg [2] --print done --print failed --json \
-                --pending-launches 2";
-    let output = run(&folder, call);
-    assert_eq!(output.status, 0, "{output:?}");
-    let result = json(&output);
-    let ran = result["buffers"]["done"][0].as_i64().unwrap();
-    let failed = result["buffers"]["failed"][0].as_i64().unwrap();
-    assert!(failed > 0 && ran + failed == 132 * 32, "{ran} ran, {failed} failed");
-    assert_eq!(result["buffers"]["failed"][1], 69, "cudaErrorLaunchPendingCountExceeded");
+    CPU.gives_statuses_to_try_launch();
 }
 
 #[test]
@@ -116,41 +81,18 @@ fn seeds_permute_the_order() {
 
 #[test]
 fn a_bundle_runs_as_its_source_does() {
-    let source = "struct P { a: f32, b: f32x2, n: u32 }\n\
-                  kernel k(out: *mut f32, p: P, on: bool) { if on { out[thread_idx.x] = p.a + p.b.y * (thread_idx.x + p.n) as f32; } }";
-    let folder = program(source);
-    let call = "--kernel k --grid 1 --block 4 --arg [4] --arg {0.5,{7,2},1} --arg true --print out:4 --json";
-    let from_source = json(&run(&folder, call));
-    assert_eq!(from_source["buffers"]["out"], serde_json::json!([2.5, 4.5, 6.5, 8.5]));
-
-    let build = ["build", "p.grid", "--arch", "cpu", "-o", "p.gridlet"];
-    let built = Gridlet::new(&folder).without_toolkit().run(&build);
-    assert_eq!(built.status, 0, "{built:?}");
-    let output = run_file(&folder, "p.gridlet", call);
-    assert_eq!(output.status, 0, "{output:?}");
-    assert_eq!(json(&output)["buffers"], from_source["buffers"]);
-
-    let output = run_file(&folder, "p.gridlet", &format!("{call} --check"));
+    let (folder, call) = CPU.runs_bundles();
+    let output = CPU.run(&folder, "p.gridlet", &format!("{call} --check"));
     assert_eq!(output.status, 2, "an image without checks: {output:?}");
     assert!(output.stderr.contains("--check"), "{}", output.stderr);
 }
 
 #[test]
 fn faults_traps_and_endless_kernels_exit_4() {
-    for (body, rest, said) in [
-        ("*p = 1;", "--arg null", "an address that is not its own"),
-        ("trap();", "--arg [1]", "trap"),
+    CPU.exits_4_after_faults(&[
+        ("*p = 1;", "--arg null", "read or wrote an invalid address"),
         ("*p = 1 / *p;", "--arg [1]", "divided an integer by zero"),
-        ("while atomic_add(p, 0) == 0 {}", "--arg [1] --timeout 1.5", "1.5"),
-        ("launch k<<<1, 2048>>>(p);", "--arg [1]", "p.grid:1"),
-    ] {
-        let folder = program(
-            &format!("kernel k(p: *mut u32) {{ {body} }}").replace("2048", "block_dim.x * 2048"),
-        );
-        let output = run(&folder, &format!("--kernel k --grid 1 --block 1 {rest}"));
-        assert_eq!(output.status, 4, "{body}: {output:?}");
-        assert!(output.stderr.contains(said), "{body}: `{said}` is not in: {}", output.stderr);
-    }
+    ]);
 }
 
 #[test]
@@ -310,19 +252,10 @@ fn every_pattern_of_launches_runs_checked_and_in_any_order() {
 
 #[test]
 fn a_launch_the_device_cannot_make_is_a_wrong_call() {
-    let folder = program("#[launch_bounds(64)] kernel k() {}");
-    for (rest, said) in [
-        ("--grid 1 --block 2048", "1024"),
-        ("--grid 1 --block 128", "64"),
-        ("--grid 0 --block 1", "0"),
-        ("--grid 1 --block 1 --shared 1000000", "1000000"),
+    let folder = CPU.refuses_launches(&[
         ("--grid 1 --block 1 --sms 100000", "100000"),
         ("--grid 1 --block 1 --sms 0", "0"),
-    ] {
-        let output = run(&folder, &format!("--kernel k {rest}"));
-        assert_eq!(output.status, 2, "{rest}: {output:?}");
-        assert!(output.stderr.contains(said), "{rest}: `{said}` is not in: {}", output.stderr);
-    }
+    ]);
     for rest in ["--check", "--seed 1"] {
         let mut call = vec!["run", "p.grid", "--kernel", "k", "--grid", "1", "--block", "1"];
         call.extend(["--device", "cuda"]);

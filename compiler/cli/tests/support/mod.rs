@@ -1,5 +1,7 @@
 //! Runs the `gridlet` program in tests.
 
+pub(crate) mod devices;
+
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::time::seconds_on_processor;
+use crate::time::seconds;
 use gridlet_lang::format::{WIDTH, format};
 use gridlet_lang::source::{FileId, SourceMap};
 use gridlet_lang::syntax::tokens;
@@ -139,12 +139,7 @@ fn time_grows_with_the_length() {
     let text = |count: usize| format!("fn f() {{\n{}}}\n", statement.repeat(count));
     let time = |count: usize| {
         let text = text(count);
-        let (start, ran) = (std::time::Instant::now(), seconds_on_processor());
-        assert_eq!(formatted(&text).expect("a program").len(), text.len());
-        match (ran, seconds_on_processor()) {
-            (Some(before), Some(after)) => after - before,
-            _ => start.elapsed().as_secs_f64(),
-        }
+        seconds(|| assert_eq!(formatted(&text).expect("a program").len(), text.len()))
     };
     // The best of a few: the machine may be busy.
     let short = (0..4).map(|_| time(1000)).fold(f64::MAX, f64::min);

@@ -1,8 +1,6 @@
 //! The output of the legacy dialect writer through libNVVM and ptxas: the modules of its own tests, and every program,
 //! for every architecture that takes the dialect.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;

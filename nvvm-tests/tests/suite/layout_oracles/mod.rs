@@ -1,8 +1,6 @@
 //! The layout pass against two oracles: the parameter records that NVIDIA's assembler writes into a cubin,
 //! and nvcc's layout of the same types in CUDA C++.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 mod cpp;
 mod shape;
 

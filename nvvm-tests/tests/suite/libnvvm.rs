@@ -1,8 +1,6 @@
 //! Hand-written NVVM IR through libNVVM and nvJitLink, for every architecture: the loaders, the records in
 //! the cubin, and the errors.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;

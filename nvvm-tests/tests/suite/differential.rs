@@ -1,8 +1,6 @@
 //! Random programs through the stages and on the CPU device: unoptimised, optimised and under `--check`, each in its own
 //! order of threads. The program `differential` runs them on a GPU and in large numbers.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
-
 use gridlet::arch::{CudaArch, Dialect};
 use gridlet::compile::{self, Backend, BuildOptions, CpuOptions, DialectChoice, Session};
 use gridlet::ir::verify::verify;

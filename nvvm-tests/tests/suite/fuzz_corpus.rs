@@ -1,8 +1,6 @@
 //! The fuzz targets of `compiler/fuzz`, without a fuzzer: each with the files of its corpus and with pieces of them.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
-
-#[path = "../../compiler/fuzz/src/lib.rs"]
+#[path = "../../../compiler/fuzz/src/lib.rs"]
 #[expect(unreachable_pub, clippy::expect_used, reason = "written for a crate of its own")]
 mod targets;
 

@@ -2,8 +2,6 @@
 //!
 //! The snapshots need no toolkit; the checks of the same text by NVIDIA's tools do.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -40,7 +38,7 @@ fn checked(path: &Path) -> (String, Checked) {
 fn text(program: &Checked, arch: CudaArch, dialect: Dialect) -> String {
     let options =
         BuildOptions { arch, dialect: DialectChoice::Fixed(dialect), ..BuildOptions::default() };
-    let module = compile::nvvm(&program, &options).unwrap();
+    let module = compile::nvvm(program, &options).unwrap();
     assert_eq!(module.dialect, dialect);
     String::from_utf8(module.bytes).unwrap()
 }

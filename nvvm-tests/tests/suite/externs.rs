@@ -1,8 +1,6 @@
 //! `extern fn` against CUDA C++: device functions that nvcc compiled are linked in and called with nvcc's calling
 //! convention. Without nvcc, each test prints that it was skipped.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

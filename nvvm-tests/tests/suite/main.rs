@@ -1,0 +1,11 @@
+//! Conformance tests, in one program: linking LLVM takes longer than running most of them.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod differential;
+mod externs;
+mod fuzz_corpus;
+mod layout_oracles;
+mod legacy;
+mod libnvvm;
+mod programs;

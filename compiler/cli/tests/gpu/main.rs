@@ -11,7 +11,7 @@ mod support;
 use gpu::under_memcheck;
 use gridlet_runtime::Device;
 use support::devices::GPU;
-use support::{Gridlet, NESTED, OVERFLOW, Output, folder, json, program};
+use support::{Gridlet, NESTED, Output, folder, json, program};
 use tempfile::TempDir;
 
 /// Whether there is a GPU; if not, prints that `test` is skipped.

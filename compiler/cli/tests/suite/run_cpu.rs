@@ -435,7 +435,7 @@ fn a_wrong_free_ends_the_kernel() {
         let folder = program(&format!("kernel k(out: *mut u32) {{\n    {body}\n}}"));
         let output = run(&folder, "--kernel k --grid 1 --block 1 --arg [1]");
         assert_eq!(output.status, 4, "{output:?}");
-        for said in ["freed memory that `malloc` did not give", "p.grid:2"] {
+        for said in ["freed an address that `malloc` did not return", "p.grid:2"] {
             assert!(output.stderr.contains(said), "`{said}` is not in: {}", output.stderr);
         }
     }

@@ -43,7 +43,7 @@ impl Run<'_> {
     /// on the stream.
     ///
     /// # Errors
-    /// Those of the runtime: a wrong argument, a fault, lost launches, a time-out.
+    /// The errors of the runtime: a wrong argument, a fault, lost launches, a time-out.
     pub fn timed(
         &self,
         kernel: &Kernel,

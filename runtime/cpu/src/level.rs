@@ -12,7 +12,7 @@ const BASELINE: &str = "baseline";
 /// The processor features that image code may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
-    /// Those of every processor of the architecture.
+    /// The features of every processor of the architecture.
     Baseline,
     /// [`LEVEL_V3`].
     V3,

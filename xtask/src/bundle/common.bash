@@ -7,7 +7,7 @@ out=$(cd "$out" && pwd)
 if [ -z "${GRIDLET_TOOLKIT:-}" ] && [ -d /usr/local/cuda ]; then
     export GRIDLET_TOOLKIT=/usr/local/cuda
 fi
-# Where the tests find what lies in the workspace otherwise.
+# Folders that the tests otherwise find in the workspace.
 export GRIDLET_PROGRAMS=$here/programs
 export GRIDLET_ARTIFACTS=$here/artifacts
 
@@ -43,7 +43,7 @@ unpack() {
 
 passed=0 failed=0 skipped=0
 
-# step NAME SECONDS COMMAND...: runs the command in $out for at most that long and keeps what it writes in
+# step NAME SECONDS COMMAND...: runs the command in $out for at most that long and keeps its output in
 # $out/NAME.log. A test program counts with its tests, anything else as one.
 step() {
     local name=$1 limit=$2 log=$out/$1.log status start=$SECONDS
@@ -58,7 +58,7 @@ step() {
         missing=$(grep -c '^SKIPPED: \|\.\.\. SKIPPED: ' "$log")
         missing=$((missing > good ? good : missing)) good=$((good - missing))
         skipped=$((skipped + missing + $(sum "$log" ignored)))
-        # None failed, and yet: what ran the program found something, or it crashed at its end.
+        # No test failed, but the tool around the program found something, or the program crashed at its end.
         if [ "$status" -ne 0 ] && [ "$bad" -eq 0 ]; then bad=1 good=$((good > 0 ? good - 1 : 0)); fi
         passed=$((passed + good)) failed=$((failed + bad))
     elif [ "$status" -eq 0 ]; then

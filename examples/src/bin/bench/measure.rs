@@ -75,7 +75,7 @@ impl Report {
     }
 }
 
-/// Median of `repeat` runs of `once`, which gives its own time.
+/// Median of `repeat` runs of `once`, which returns its own time.
 pub(crate) fn median(
     repeat: usize,
     once: impl FnMut() -> anyhow::Result<f64>,
@@ -97,7 +97,7 @@ impl Times {
         Times { median: at(times.len() / 2), best: at(0) }
     }
 
-    /// Those of `repeat` runs of `once`, which gives its own time.
+    /// Times `repeat` runs of `once`, which returns its own time.
     pub(crate) fn measure(
         repeat: usize,
         mut once: impl FnMut() -> anyhow::Result<f64>,

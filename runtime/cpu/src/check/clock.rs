@@ -8,7 +8,7 @@ use super::order::{Order, Point, Stamp};
 /// Maximum points in a clock. A larger clock counts as knowing everything, which can miss races but never invents one.
 const POINT_LIMIT: usize = 1024;
 
-/// Maximum number of atomic variables with a clock. Further ones count as ordering everything.
+/// Maximum number of atomic variables with a clock. Further ones are treated as ordering everything.
 const VARIABLE_LIMIT: usize = 1 << 16;
 
 /// A set of points; everything before any of them is known.

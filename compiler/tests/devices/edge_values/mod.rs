@@ -123,7 +123,7 @@ fn every_half_matches_the_reference_on_a_gpu() {
 /// threads, in `in/built_ins.grid`; the tests named here run the rest.
 const ELSEWHERE: [(&str, &str, &str); 7] = [
     ("printf", "run_cpu", include_str!("../../../cli/tests/suite/run_cpu.rs")),
-    ("trap", "gpu", include_str!("../../../cli/tests/gpu/main.rs")),
+    ("trap", "devices", include_str!("../../../cli/tests/support/devices.rs")),
     ("stream_create", "check_mode", include_str!("../../in/right/streams.grid")),
     ("stream_destroy", "check_mode", include_str!("../../in/right/streams.grid")),
     ("memcpy_async", "check_mode", include_str!("../../in/right/streams.grid")),

@@ -158,7 +158,7 @@ fn instances_run_and_are_named() {
         ("k::<1,200>", "there cannot be a kernel `k::<1, 200>`"),
         ("k::<true,1>", "there cannot be a kernel `k::<true, 1>`"),
         ("start::<1>", "`start` takes no constants"),
-        ("k::<N,1>", "`N` is no integer"),
+        ("k::<N,1>", "`N` is neither an integer nor a `bool`"),
         ("k::<1,1", "between `::<` and `>`"),
     ] {
         let output = run(kernel, 1);

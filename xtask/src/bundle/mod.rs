@@ -382,7 +382,7 @@ mod tests {
         }
         assert!(!said.contains("slow_cpu") && !said.contains("memcheck-c"), "{said}");
         // `gridlet run` launches its kernels from a process of its own.
-        for (log, processes) in [("runtime-gpu", "application-only"), ("gpu", "all")] {
+        for (log, processes) in [("runtime-gpu", "application-only"), ("cli-gpu", "all")] {
             let log = bundle.path().join(format!("out/memcheck-gridlet-{log}-right.log"));
             let text = std::fs::read_to_string(log).unwrap();
             let options = text.lines().next().unwrap();

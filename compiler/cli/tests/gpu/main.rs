@@ -58,27 +58,8 @@ fn results_are_the_same_in_a_partition_and_by_every_way_to_machine_code() {
     if !gpu("results_are_the_same_in_a_partition_and_by_every_way_to_machine_code") {
         return;
     }
-    let folder = program(include_str!("../../../../examples/programs/quicksort.grid"));
-    let call = "--kernel quicksort --grid 1 --block 1 --arg [1000]=random:3 --arg 0 --arg 999 --arg 0 \
-                --print data:1000 --json";
-    let whole = json(&run(&folder, call));
-    let data: Vec<u64> = whole["buffers"]["data"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|value| value.as_u64().unwrap())
-        .collect();
-    assert_eq!(data.len(), 1000);
-    assert!(data.is_sorted() && data[0] < data[999]);
-    for more in ["--sms 16", "-O 0", "--backend nvptx", "--backend nvptx -O 0", "--stats"] {
-        let output = run(&folder, &format!("{call} {more}"));
-        assert_eq!(output.status, 0, "{more}: {output:?}");
-        assert_eq!(json(&output)["buffers"], whole["buffers"], "{more}");
-    }
-    let made =
-        json(&run(&folder, &format!("{call} --stats")))["launches"]["made"].as_u64().unwrap();
-    assert!(made > 30, "{made} launches for 1,000 elements in leaves of 32");
-    assert!(whole["launches"]["made"].is_null(), "not counted unless asked");
+    let ways = ["--sms 16", "-O 0", "--backend nvptx", "--backend nvptx -O 0", "--stats"];
+    GPU.sorts_alike(&ways);
 }
 
 #[test]

@@ -44,6 +44,32 @@ impl TestDevice {
         self.gridlet(folder).run(&arguments)
     }
 
+    /// Recursive launches sort 1,000 numbers, to the same result with each of the additional arguments.
+    pub(crate) fn sorts_alike(&self, ways: &[&str]) {
+        let folder = program(include_str!("../../../../examples/programs/quicksort.grid"));
+        let call = "--kernel quicksort --grid 1 --block 1 --arg [1000]=random:3 --arg 0 --arg 999 --arg 0 \
+                    --print data:1000 --json";
+        let run = |more: &str| self.run(&folder, "p.grid", &format!("{call} {more}"));
+        let whole = json(&run(""));
+        assert_eq!(whole["device"] == "cpu", self.options.contains(&"cpu"), "{whole}");
+        let data: Vec<u64> = whole["buffers"]["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|value| value.as_u64().unwrap())
+            .collect();
+        assert_eq!(data.len(), 1000);
+        assert!(data.is_sorted() && data[0] < data[999]);
+        for more in ways {
+            let output = run(more);
+            assert_eq!(output.status, 0, "{more}: {output:?}");
+            assert_eq!(json(&output)["buffers"], whole["buffers"], "{more}");
+        }
+        let made = json(&run("--stats"))["launches"]["made"].as_u64().unwrap();
+        assert!(made > 30, "{made} launches for 1,000 elements in leaves of 32");
+        assert!(whole["launches"]["made"].is_null(), "not counted unless asked");
+    }
+
     /// Lost launches are counted, and reported with their line. None is lost at the `enough` limits.
     pub(crate) fn reports_lost_launches(&self, enough: &[u32]) {
         let folder = program(OVERFLOW);

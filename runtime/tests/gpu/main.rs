@@ -437,7 +437,7 @@ fn recovers_or_says_that_it_does_not(name: &str, body: fn(&Device) -> Vec<String
     note(output.lines().filter(|line| line.starts_with("> ")).collect::<Vec<_>>().join("\n"));
     let named = format!("(kernel launched: `{kernel}`)");
     assert!(output.contains(&named) && output.contains("> done"), "{output}");
-    assert!(output.contains("> before: device 0 lost everything on it to a fault"), "{output}");
+    assert!(output.contains("> before: device 0 lost its context to a fault"), "{output}");
     if output.contains("> not recovered") {
         let text = "> not recovered: device 0 cannot be used in this process any more: ";
         assert!(output.contains(text) && !output.contains("> after"), "{output}");
@@ -491,7 +491,7 @@ fn a_wild_address_is_a_fault() {
     });
     let Some(output) = output else { return };
     for text in [
-        "an address that is not its own (kernel launched: `poke`)",
+        "read or wrote an invalid address (kernel launched: `poke`)",
         "(700)",
         "> a fault: true",
         "> alloc fails: true",

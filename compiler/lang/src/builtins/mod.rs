@@ -25,7 +25,7 @@ pub enum Builtin {
     SyncThreadsReduce(BlockReduceOp),
     /// `sync_warp(mask: u32)`
     SyncWarp,
-    /// `shfl…(mask: u32, value: T, lane: u32) -> T`: see [`shuffle_supports`].
+    /// `shfl…(mask: u32, value: T, lane: u32) -> T`; [`Properties::types`] says which `T`.
     Shuffle(ShuffleMode),
     /// `ballot`, `any`, `all` `(mask: u32, predicate: bool)`
     Vote(VoteMode),
@@ -34,7 +34,7 @@ pub enum Builtin {
     MatchAny,
     /// `active_mask() -> u32`
     ActiveMask,
-    /// `reduce_…(mask: u32, value: T) -> T`: see [`reduce_supports`]. After the `launch` stage, only those
+    /// `reduce_…(mask: u32, value: T) -> T`; [`Properties::types`] says which `T`. After the `launch` stage, only those
     /// that `redux.sync` implements are left.
     Reduce(ReduceOp),
     /// `lane_id() -> u32`

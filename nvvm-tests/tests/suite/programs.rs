@@ -114,8 +114,23 @@ fn ptxas(tool: &Path, ptx: &str, arch: CudaArch) -> Result<(), String> {
 }
 
 #[test]
-fn nvidia_takes_every_program_for_every_architecture() {
-    let test = "nvidia_takes_every_program_for_every_architecture";
+fn nvidia_takes_every_program_by_libnvvm_for_every_architecture() {
+    nvidia_takes_every_program(
+        "nvidia_takes_every_program_by_libnvvm_for_every_architecture",
+        Backend::LibNvvm,
+    );
+}
+
+#[test]
+fn nvidia_takes_every_program_by_nvptx_for_every_architecture() {
+    nvidia_takes_every_program(
+        "nvidia_takes_every_program_by_nvptx_for_every_architecture",
+        Backend::Nvptx,
+    );
+}
+
+/// One test for each back end, so that they run at the same time.
+fn nvidia_takes_every_program(test: &str, backend: Backend) {
     let needed = [
         Component::LibNvvm,
         Component::LibDevice,
@@ -128,25 +143,17 @@ fn nvidia_takes_every_program_for_every_architecture() {
     let session = Session::with_toolchain(toolchain);
     for (name, program) in programs().into_iter().chain([built_ins()]) {
         for arch in CudaArch::SUPPORTED {
-            for backend in [Backend::LibNvvm, Backend::Nvptx] {
-                for (optimize, statistics) in [(true, false), (false, false), (true, true)] {
-                    let what = format!(
-                        "{name} for {arch} by {backend:?}, optimize: {optimize}, statistics: {statistics}"
-                    );
-                    let options = BuildOptions {
-                        backend,
-                        optimize,
-                        statistics,
-                        ..BuildOptions::for_arch(arch)
-                    };
-                    // This compares the cubin's parameter records with the layout pass.
-                    let built = session.cubin(&program, &options);
-                    let built = built.unwrap_or_else(|error| panic!("{what}: {error}"));
-                    assert_eq!(built.log, "", "{what}");
-                    assert!(built.ptx.0.contains(&format!(".target {arch}")), "{what}");
-                    ptxas(&assembler, &built.ptx.0, arch)
-                        .unwrap_or_else(|log| panic!("{what}: {log}"));
-                }
+            for (optimize, statistics) in [(true, false), (false, false), (true, true)] {
+                let what =
+                    format!("{name} for {arch}, optimize: {optimize}, statistics: {statistics}");
+                let options =
+                    BuildOptions { backend, optimize, statistics, ..BuildOptions::for_arch(arch) };
+                // This compares the cubin's parameter records with the layout pass.
+                let built = session.cubin(&program, &options);
+                let built = built.unwrap_or_else(|error| panic!("{what}: {error}"));
+                assert_eq!(built.log, "", "{what}");
+                assert!(built.ptx.0.contains(&format!(".target {arch}")), "{what}");
+                ptxas(&assembler, &built.ptx.0, arch).unwrap_or_else(|log| panic!("{what}: {log}"));
             }
         }
     }

@@ -72,6 +72,69 @@ fn the_root_is_a_room_if_others_use_its_items() {
     assert!(explained.contains("a uses (root): /a.rs:1"), "{explained}");
 }
 
+#[test]
+fn the_front_end_does_no_input_or_output() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/lang/src/lib.rs");
+    let mut files = 0;
+    let mut found = vec![];
+    for room in
+        &Names::of(&syn::parse_file(&std::fs::read_to_string(&root).unwrap()).unwrap()).modules
+    {
+        for (path, _) in sources(root.parent().unwrap(), room) {
+            files += 1;
+            let outside = outside_world(&std::fs::read_to_string(&path).unwrap());
+            found.extend(outside.into_iter().map(|name| format!("{}: {name}", path.display())));
+        }
+    }
+    assert!(files > 50, "only {files} files found");
+    assert!(found.is_empty(), "compiler/lang must not use these: {found:#?}");
+}
+
+#[test]
+fn uses_of_the_outside_world_are_found() {
+    let text = "use std::{fmt, fs::File}; fn f() { std::env::var(\"A\"); }
+        #[cfg(test)] mod tests { use std::process; }";
+    assert_eq!(outside_world(text), ["std::fs", "std::env"]);
+}
+
+/// The modules of the standard library for files, processes, the network and the environment that a file names.
+fn outside_world(text: &str) -> Vec<String> {
+    struct Found(Vec<String>);
+    impl Found {
+        fn note(&mut self, path: &[String]) {
+            if let [first, second, ..] = path
+                && first == "std"
+                && matches!(second.as_str(), "fs" | "env" | "process" | "net" | "os")
+            {
+                self.0.push(format!("std::{second}"));
+            }
+        }
+    }
+    impl<'ast> Visit<'ast> for Found {
+        fn visit_item_mod(&mut self, module: &'ast syn::ItemMod) {
+            if !is_test(&module.attrs) {
+                visit::visit_item_mod(self, module);
+            }
+        }
+
+        fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+            for (path, _) in leaves(&item.tree) {
+                self.note(&path);
+            }
+        }
+
+        fn visit_path(&mut self, path: &'ast syn::Path) {
+            let names: Vec<String> =
+                path.segments.iter().map(|part| part.ident.to_string()).collect();
+            self.note(&names);
+            visit::visit_path(self, path);
+        }
+    }
+    let mut found = Found(vec![]);
+    found.visit_file(&syn::parse_file(text).unwrap());
+    found.0
+}
+
 /// The rooms of a crate whose files are these.
 fn in_memory(root: &str, files: &[(&str, &str)]) -> Rooms {
     let folder = tempfile::tempdir().unwrap();
@@ -131,10 +194,7 @@ impl Rooms {
     fn read(root: &Path, read: &dyn Fn(&Path) -> String) -> Self {
         let folder = root.parent().unwrap();
         let file = syn::parse_file(&read(root)).unwrap();
-        let mut names = Names::default();
-        for item in &file.items {
-            names.add(item);
-        }
+        let names = Names::of(&file);
         let mut rooms = Rooms::default();
         rooms.visit_file(root, ROOT, 0, &file, &names);
         for room in &names.modules {
@@ -247,6 +307,14 @@ struct Names {
 }
 
 impl Names {
+    fn of(root: &syn::File) -> Self {
+        let mut names = Names::default();
+        for item in &root.items {
+            names.add(item);
+        }
+        names
+    }
+
     fn add(&mut self, item: &syn::Item) {
         match item {
             syn::Item::Mod(module) if module.content.is_none() && !is_test(&module.attrs) => {

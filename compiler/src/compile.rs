@@ -3,7 +3,7 @@
 //! ```text
 //! load → check → ir → layout → launch → codegen → dialect → ptx → link → artifact
 //! ```
-//! A [`Session`] finds and loads the toolchain, libNVVM and nvJitLink once per process. A
+//! A [`Session`] finds and loads the toolchain, libNVVM and nvJitLink once, for every program that it compiles. A
 //! [`Checked`] program is independent of the target; every image starts from it.
 
 use std::path::Path;

@@ -247,7 +247,7 @@ impl Checks {
                 }
             }
         }
-        // The last line is a plain one, for whoever reads only that.
+        // The last line is a plain count, for services that read only the end of the output.
         let counts = self.counts.map(|counts| counts.short());
         if !failed.is_empty() {
             let counts = counts.map(|counts| format!("\n{counts}")).unwrap_or_default();

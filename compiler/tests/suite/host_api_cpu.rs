@@ -1,4 +1,4 @@
-//! The host API on the CPU device: the scenarios that `runtime/tests/gpu.rs` tests on GPUs.
+//! The host API on the CPU device: the scenarios that `runtime/tests/gpu/` tests on GPUs.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 

@@ -9,6 +9,8 @@ pub enum LaunchPool {
     /// The pending launches of CUDA's device runtime; [`crate::Device::set_pending_launch_limit`] sizes it. The CPU
     /// device has one too.
     PendingLaunches,
+    /// The launch memory of the stream, for programs with [`LaunchStrategy::Resident`].
+    LaunchMemory,
 }
 
 /// `cudaErrorLaunchPendingCountExceeded`: the pool is full.
@@ -20,14 +22,15 @@ pub(crate) fn uses_device_runtime(manifest: &Manifest) -> bool {
     let launches = manifest.device_runtime.is_some();
     match manifest.launch_strategy {
         LaunchStrategy::Cdp => launches,
+        LaunchStrategy::Resident => false,
     }
 }
 
-/// The pool whose lack of room explains this `cudaError`; `None` for any other error.
-pub(crate) fn full_pool(strategy: LaunchStrategy, error: i32) -> Option<LaunchPool> {
-    match strategy {
-        LaunchStrategy::Cdp => {
-            (error == PENDING_COUNT_EXCEEDED).then_some(LaunchPool::PendingLaunches)
-        }
-    }
+/// The pool whose lack of room explains this `cudaError`, on the CPU device or a GPU; `None` for any other error.
+pub(crate) fn full_pool(strategy: LaunchStrategy, on_cpu: bool, error: i32) -> Option<LaunchPool> {
+    let pool = match strategy {
+        LaunchStrategy::Resident if !on_cpu => LaunchPool::LaunchMemory,
+        LaunchStrategy::Cdp | LaunchStrategy::Resident => LaunchPool::PendingLaunches,
+    };
+    (error == PENDING_COUNT_EXCEEDED).then_some(pool)
 }

@@ -101,6 +101,7 @@ fn strategies() -> impl TypedValueParser<Value = LaunchStrategy> {
     let value = |strategy: LaunchStrategy| {
         PossibleValue::new(strategy.name()).help(match strategy {
             LaunchStrategy::Cdp => "Through the device runtime (CUDA Dynamic Parallelism)",
+            LaunchStrategy::Resident => "By a kernel that stays on the SMs and runs all grids",
         })
     };
     PossibleValuesParser::new(LaunchStrategy::ALL.map(value))

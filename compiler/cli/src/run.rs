@@ -382,6 +382,7 @@ fn warn_about_partition(green: &GreenContext, asked: u32, program: &Program, rep
 fn lost_launches(lost: LostLaunches) -> Failure {
     let hint = lost.full_pool.map(|pool| match pool {
         LaunchPool::PendingLaunches => "give `--pending-launches N` for a larger pool",
+        LaunchPool::LaunchMemory => "give `--launch-memory BYTES` for more room",
     });
     Failure::new(status::RUN, "lost-launches", lost.to_string()).with_hint(hint)
 }

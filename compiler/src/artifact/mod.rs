@@ -52,6 +52,7 @@ pub fn describe(program: &Checked, strategy: LaunchStrategy) -> Manifest {
             barriers: waits[at].block,
             warp_operations: waits[at].warp,
             launches: launched[at].iter().map(|&id| module.kernel(id).name.clone()).collect(),
+            resident: false,
         });
     }
     let is_static = |global: &&ir::Global| global.exported && global.space == ir::Space::Device;
@@ -80,6 +81,7 @@ pub fn describe(program: &Checked, strategy: LaunchStrategy) -> Manifest {
         structs: structs.finish(),
         device_runtime: launch::makes_grids(module, strategy).then_some(device_runtime),
         statistics: None,
+        resident: None,
         images: Vec::new(),
         toolchain: Vec::new(),
     }

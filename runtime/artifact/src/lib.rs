@@ -4,6 +4,7 @@
 //! - [`Artifact`]: a manifest together with its images, in memory or as a bundle.
 //! - [`launch`]: the geometry of a launch, and the limits of devices and kernels.
 //! - [`LaunchStrategy`]: how kernels launch kernels.
+//! - [`resident`]: what the host passes to the kernel of resident launches.
 //! - [`cpu`]: the interface between the compiler's CPU images and the device that runs them.
 //!
 //! This crate is all that the compiler and the runtime share. It knows neither LLVM nor a driver.
@@ -14,6 +15,7 @@ pub mod cpu;
 mod error;
 pub mod launch;
 pub mod manifest;
+pub mod resident;
 mod strategy;
 mod types;
 

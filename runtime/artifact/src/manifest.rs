@@ -39,6 +39,10 @@ pub struct Manifest {
     /// Where an instrumented program records launch statistics; absent without instrumentation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statistics: Option<Statistics>,
+    /// The entry of resident launches in the images for GPUs; absent unless the launch strategy is
+    /// [`LaunchStrategy::Resident`] and the program launches kernels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resident: Option<Resident>,
     /// The compiled images.
     #[serde(default)]
     pub images: Vec<Image>,
@@ -77,6 +81,14 @@ pub struct Kernel {
     pub warp_operations: bool,
     /// Kernels that this kernel may launch, each listed once, in source order.
     pub launches: Vec<String>,
+    /// Whether GPUs run the kernel only through [`Manifest::resident`], by its index in [`Manifest::kernels`]: it
+    /// launches kernels or is launched by one. Its own symbol in the image then traps.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub resident: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// A `static` variable: device memory shared by all grids, which the host finds by name.
@@ -175,6 +187,23 @@ pub struct DeviceRuntime {
     /// Symbol of a 64-bit counter of successful launches in the image, if the program was built with launch counting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launches_made: Option<String>,
+}
+
+/// The kernel of a GPU image that runs the grids of all kernels that launch or are launched. The host passes it the
+/// parameters that [`crate::resident`] describes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resident {
+    /// Symbol of the entry point in GPU images.
+    pub symbol: String,
+    /// Size of one record of the launch memory in bytes, a multiple of 128.
+    pub record_bytes: u32,
+    /// Number of 64-bit words that hold the parameter buffer of the grid that the host launches: enough for every kernel
+    /// with [`Kernel::resident`].
+    pub parameter_words: u32,
+    /// The maximum number of threads in a block of a grid that a kernel launches.
+    pub max_block_threads: u32,
+    /// The maximum number of bytes of shared memory, static and dynamic, of a block of a grid that a kernel launches.
+    pub shared_bytes: u32,
 }
 
 /// Where an instrumented program records its launch depth and the SMs that ran its grids.

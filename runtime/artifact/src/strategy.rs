@@ -17,16 +17,20 @@ pub enum LaunchStrategy {
     /// launch any other, also across languages.
     #[default]
     Cdp,
+    /// Resident launches: the host launches one kernel that stays on the SMs and runs the whole tree of grids, which it
+    /// keeps in the stream's launch memory ([`crate::resident`]). No device runtime is involved.
+    Resident,
 }
 
 impl LaunchStrategy {
     /// All of them.
-    pub const ALL: [LaunchStrategy; 1] = [LaunchStrategy::Cdp];
+    pub const ALL: [LaunchStrategy; 2] = [LaunchStrategy::Cdp, LaunchStrategy::Resident];
 
-    /// The name on the command line and in manifests: `cdp`.
+    /// The name on the command line and in manifests: `cdp` or `resident`.
     pub fn name(self) -> &'static str {
         match self {
             LaunchStrategy::Cdp => "cdp",
+            LaunchStrategy::Resident => "resident",
         }
     }
 }
@@ -45,9 +49,9 @@ pub struct UnknownStrategy {
     pub name: String,
 }
 
-/// `` `cdp` ``
+/// `` `cdp` and `resident` ``
 fn names() -> String {
-    LaunchStrategy::ALL.map(|strategy| format!("`{strategy}`")).join(", ")
+    LaunchStrategy::ALL.map(|strategy| format!("`{strategy}`")).join(" and ")
 }
 
 impl FromStr for LaunchStrategy {

@@ -61,6 +61,7 @@ fn kernel(parameters: &[(&str, Type, u32)]) -> Kernel {
         barriers: false,
         warp_operations: false,
         launches: vec![],
+        resident: false,
     }
 }
 

@@ -62,6 +62,9 @@ pub(super) fn lost_launch_hint(code: i32, full: Option<LaunchPool>) -> &'static 
             LaunchPool::PendingLaunches => {
                 ": the pool of pending launches was full; raise it with `Device::set_pending_launch_limit` before the first kernel"
             }
+            LaunchPool::LaunchMemory => {
+                ": the launch memory was full; raise it with `Device::set_launch_memory`"
+            }
         };
     }
     match code {

@@ -346,7 +346,8 @@ impl ProgramInner {
                 record.reported = 0;
             }
             if new != 0 {
-                return Err(Box::new(lost_launches(&self.artifact, lost, new)).into());
+                let on_cpu = self.device.handle.is_cpu();
+                return Err(Box::new(lost_launches(&self.artifact, on_cpu, lost, new)).into());
             }
         }
         if idle {
@@ -377,7 +378,12 @@ fn decode(bytes: &[u8; RECORD_BYTES]) -> LostLaunchRecord {
     LostLaunchRecord { count: word(0), error: word(1) as i32, file: word(2), line: word(3) }
 }
 
-fn lost_launches(artifact: &Artifact, lost: LostLaunchRecord, count: u32) -> LostLaunches {
+fn lost_launches(
+    artifact: &Artifact,
+    on_cpu: bool,
+    lost: LostLaunchRecord,
+    count: u32,
+) -> LostLaunches {
     let manifest = artifact.manifest();
     let file = manifest.sources.get(lost.file as usize);
     LostLaunches {
@@ -387,7 +393,7 @@ fn lost_launches(artifact: &Artifact, lost: LostLaunchRecord, count: u32) -> Los
         name: cuda_error_name(lost.error).into(),
         file: file.cloned().unwrap_or_else(|| format!("source {}", lost.file)),
         line: lost.line,
-        full_pool: strategy::full_pool(manifest.launch_strategy, lost.error),
+        full_pool: strategy::full_pool(manifest.launch_strategy, on_cpu, lost.error),
     }
 }
 

@@ -26,6 +26,8 @@ pub use status::{LAUNCHES_MADE, LOST_LAUNCH_RECORD, RECORD_LOST_LAUNCH};
 pub enum Lowering {
     /// [`LaunchStrategy::Cdp`].
     Cdp(cdp::Options),
+    /// [`LaunchStrategy::Resident`].
+    Resident,
 }
 
 /// The options of the launch stage.
@@ -52,6 +54,7 @@ impl LaunchOptions {
         LaunchOptions {
             lowering: match strategy {
                 LaunchStrategy::Cdp => Lowering::Cdp(cdp::Options::for_arch(arch)),
+                LaunchStrategy::Resident => Lowering::Resident,
             },
             count_launches: false,
             instructions: Instructions { redux: arch.has_redux(), ..Instructions::GPU },
@@ -78,6 +81,9 @@ pub fn lower(module: &Module, layouts: &Layouts, options: &LaunchOptions) -> Res
     let mut lowered = module.clone();
     match options.lowering {
         Lowering::Cdp(cdp) => cdp::lower(&mut lowered, layouts, cdp, options.count_launches)?,
+        Lowering::Resident => {
+            return Err(Error::internal("launch", "resident launches are not built yet"));
+        }
     }
     lowered.lowered = true;
     expand(&mut lowered, options.instructions)?;
@@ -89,7 +95,8 @@ pub fn lower(module: &Module, layouts: &Layouts, options: &LaunchOptions) -> Res
 /// If so, its images have a [`LOST_LAUNCH_RECORD`], on every target.
 pub fn makes_grids(module: &Module, strategy: LaunchStrategy) -> bool {
     match strategy {
-        LaunchStrategy::Cdp => cdp::makes_grids(module),
+        // The images for the CPU device are lowered as for `cdp`.
+        LaunchStrategy::Cdp | LaunchStrategy::Resident => cdp::makes_grids(module),
     }
 }
 
@@ -98,6 +105,7 @@ pub fn makes_grids(module: &Module, strategy: LaunchStrategy) -> bool {
 pub fn adds_kernels(module: &Module, strategy: LaunchStrategy) -> bool {
     match strategy {
         LaunchStrategy::Cdp => cdp::fills(module),
+        LaunchStrategy::Resident => false,
     }
 }
 
@@ -106,6 +114,7 @@ pub fn adds_kernels(module: &Module, strategy: LaunchStrategy) -> bool {
 pub fn needs_device_runtime(module: &Module, strategy: LaunchStrategy) -> bool {
     match strategy {
         LaunchStrategy::Cdp => cdp::needs_device_runtime(module),
+        LaunchStrategy::Resident => false,
     }
 }
 
@@ -113,6 +122,7 @@ pub fn needs_device_runtime(module: &Module, strategy: LaunchStrategy) -> bool {
 pub fn device_function(symbol: &str) -> Option<DeviceFunction> {
     LaunchStrategy::ALL.into_iter().find_map(|strategy| match strategy {
         LaunchStrategy::Cdp => cdp::symbols::device_function(symbol),
+        LaunchStrategy::Resident => None,
     })
 }
 
@@ -121,6 +131,7 @@ pub fn device_function(symbol: &str) -> Option<DeviceFunction> {
 pub fn struct_pointers() -> Vec<(String, u32, &'static str)> {
     let of = |strategy| match strategy {
         LaunchStrategy::Cdp => cdp::symbols::struct_pointers(),
+        LaunchStrategy::Resident => Vec::new(),
     };
     LaunchStrategy::ALL.into_iter().flat_map(of).collect()
 }

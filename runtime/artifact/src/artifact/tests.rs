@@ -1,5 +1,5 @@
 use super::*;
-use crate::manifest::{Field, MANIFEST_VERSION, Parameter, Struct, Type};
+use crate::manifest::{Field, MANIFEST_VERSION, Parameter, Resident, Struct, Type};
 use crate::strategy::LaunchStrategy;
 
 const CUBIN: &[u8] = b"\x7fELF and machine code";
@@ -32,6 +32,7 @@ fn manifest() -> Manifest {
             barriers: false,
             warp_operations: false,
             launches: vec!["sort".into()],
+            resident: false,
         }],
         statics: vec![],
         structs: vec![Struct {
@@ -45,6 +46,7 @@ fn manifest() -> Manifest {
         }],
         device_runtime: None,
         statistics: None,
+        resident: None,
         images: vec![
             describe_image(ImageKind::Cubin, "sm_90", "sort.sm_90.cubin", CUBIN),
             describe_image(ImageKind::Ptx, "compute_75", "sort.compute_75.ptx", PTX),
@@ -111,7 +113,7 @@ fn an_unknown_launch_strategy_says_what_is_known_and_what_to_do() {
     let error = named(MANIFEST_VERSION, "teleport");
     assert_eq!(
         error.to_string(),
-        "bundle: unknown launch strategy \"teleport\"; this version of Gridlet has `cdp`"
+        "bundle: unknown launch strategy \"teleport\"; this version of Gridlet has `cdp` and `resident`"
     );
     assert!(error.problem.hint().is_some_and(|hint| hint.contains("update Gridlet")));
     let hostile = named(MANIFEST_VERSION, &"\x1b[2J".repeat(1000)).to_string();
@@ -121,6 +123,52 @@ fn an_unknown_launch_strategy_says_what_is_known_and_what_to_do() {
         named(MANIFEST_VERSION + 1, "teleport").problem,
         ArtifactProblem::TooNew { .. }
     ));
+}
+
+/// The manifest with one kernel that is launched through the resident entry.
+fn resident_manifest() -> Manifest {
+    let mut manifest = manifest();
+    manifest.launch_strategy = LaunchStrategy::Resident;
+    manifest.kernels[0].resident = true;
+    manifest.resident = Some(Resident {
+        symbol: "__gridlet_resident".into(),
+        record_bytes: 256,
+        parameter_words: 2,
+        max_block_threads: 128,
+        shared_bytes: 0,
+    });
+    manifest
+}
+
+#[test]
+fn the_resident_entry_round_trips() {
+    let images = vec![CUBIN.into(), PTX.into()];
+    let artifact = Artifact::new(resident_manifest(), images).unwrap();
+    let bytes = artifact.to_bytes().unwrap();
+    assert_eq!(Artifact::from_bytes(&bytes).unwrap(), artifact);
+    // Programs of the strategy `cdp` have the same manifest as before there was another.
+    let plain = String::from_utf8(json(&manifest())).unwrap();
+    assert!(!plain.contains("resident"), "{plain}");
+}
+
+#[test]
+fn inconsistent_resident_entries_are_rejected() {
+    let refused = |change: fn(&mut Manifest)| {
+        let mut manifest = resident_manifest();
+        change(&mut manifest);
+        Artifact::new(manifest, vec![CUBIN.into(), PTX.into()]).unwrap_err().to_string()
+    };
+    let messages = [
+        refused(|m| m.resident = None),
+        refused(|m| m.launch_strategy = LaunchStrategy::Cdp),
+        refused(|m| m.resident.as_mut().unwrap().symbol.clear()),
+        refused(|m| m.resident.as_mut().unwrap().record_bytes = 0),
+        refused(|m| m.resident.as_mut().unwrap().record_bytes = 200),
+        refused(|m| m.resident.as_mut().unwrap().max_block_threads = 1025),
+        refused(|m| m.resident.as_mut().unwrap().parameter_words = 1),
+        refused(|m| m.resident.as_mut().unwrap().parameter_words = u32::MAX),
+    ];
+    insta::assert_snapshot!(messages.join("\n"));
 }
 
 #[test]

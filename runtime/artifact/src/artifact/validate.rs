@@ -7,12 +7,16 @@ use sha2::{Digest, Sha256};
 use crate::arch;
 use crate::error::ArtifactProblem;
 use crate::manifest::{Image, ImageKind, MANIFEST_FILE, MANIFEST_VERSION, Manifest, Type};
+use crate::resident::{ALIGNMENT, PARAMETERS_OFFSET};
 use crate::strategy::LaunchStrategy;
 use crate::types::extent;
 
 /// Maximum size in bytes of a launch's parameters from the host, from sm_70 on (CUDA C++ Programming Guide,
 /// `__global__` Function Parameters). The compiler's own limit is lower.
 const MAX_PARAMETER_BYTES: u32 = 32_764;
+
+/// Maximum number of threads in a block, on every GPU (CUDA C++ Programming Guide, Technical Specifications).
+const MAX_BLOCK_THREADS: u32 = 1024;
 
 /// Maximum number of SMs in a manifest's statistics.
 const MAX_SMS: u32 = 1 << 20;
@@ -87,12 +91,47 @@ fn consistent(manifest: &Manifest) -> Result<(), String> {
             return Err(format!("statistics of {} SMs", statistics.sms));
         }
     }
+    resident(manifest)?;
     for image in &manifest.images {
         plain_file_name(&image.file)?;
         arch::check(image.kind, &image.arch)
             .map_err(|error| format!("image `{}`: {error}", image.file))?;
     }
     Ok(())
+}
+
+/// Checks the entry of resident launches, and that every kernel that needs it can be launched through it.
+fn resident(manifest: &Manifest) -> Result<(), String> {
+    let kernels = || manifest.kernels.iter().filter(|kernel| kernel.resident);
+    let Some(resident) = &manifest.resident else {
+        return match kernels().next() {
+            Some(kernel) => Err(format!("kernel `{}`: there is no resident entry", kernel.name)),
+            None => Ok(()),
+        };
+    };
+    if manifest.launch_strategy != LaunchStrategy::Resident {
+        return Err(format!("a resident entry with the strategy `{}`", manifest.launch_strategy));
+    }
+    symbol("the resident entry", &resident.symbol)?;
+    let record_bytes = resident.record_bytes;
+    if record_bytes == 0 || !record_bytes.is_multiple_of(ALIGNMENT) {
+        return Err(format!("the resident entry: records of {record_bytes} bytes"));
+    }
+    if resident.max_block_threads > MAX_BLOCK_THREADS {
+        let threads = resident.max_block_threads;
+        return Err(format!("the resident entry: blocks of {threads} threads"));
+    }
+    let bytes = u64::from(resident.parameter_words) * 8;
+    if bytes + PARAMETERS_OFFSET as u64 > u64::from(MAX_PARAMETER_BYTES) {
+        return Err(format!("the resident entry: {bytes} bytes of parameters"));
+    }
+    match kernels().find(|kernel| u64::from(kernel.parameter_bytes) > bytes) {
+        Some(kernel) => Err(format!(
+            "kernel `{}`: {} bytes of parameters exceed the resident entry's {bytes}",
+            kernel.name, kernel.parameter_bytes
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Checks that parameters or fields are in order, aligned and disjoint, lie within `bytes`, and have the size of their

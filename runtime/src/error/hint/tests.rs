@@ -47,7 +47,7 @@ fn launch(problem: LaunchProblem) -> Error {
     Error::Launch { kernel: "walk".into(), problem }
 }
 
-fn lost(error: i32) -> Error {
+fn lost(strategy: LaunchStrategy, error: i32) -> Error {
     Error::LostLaunches(Box::new(LostLaunches {
         program: "tree".into(),
         count: 2,
@@ -55,7 +55,7 @@ fn lost(error: i32) -> Error {
         name: cuda_error_name(error).into(),
         file: "tree.grid".into(),
         line: 7,
-        full_pool: full_pool(LaunchStrategy::Cdp, error),
+        full_pool: full_pool(strategy, false, error),
     }))
 }
 
@@ -112,8 +112,9 @@ fn samples() -> Vec<Error> {
         Error::Broken { ordinal: 0, fault: fault(700) },
         Error::HostMemoryInUse { ordinal: 0, buffers: 2 },
         Error::NotRecovered { ordinal: 0, reason: Box::new(Error::Fault(fault(700))) },
-        lost(69),
-        lost(9),
+        lost(LaunchStrategy::Cdp, 69),
+        lost(LaunchStrategy::Resident, 69),
+        lost(LaunchStrategy::Cdp, 9),
         Error::CpuFault(Box::new(CpuFault {
             kind: FaultKind::Access,
             kernel: "walk".into(),

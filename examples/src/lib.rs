@@ -6,6 +6,7 @@
 
 mod example;
 pub mod mandelbrot;
+pub mod nested;
 pub mod quicksort;
 pub mod samples;
 pub mod segment_sum;

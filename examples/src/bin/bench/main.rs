@@ -1,5 +1,5 @@
 //! `cargo xtask bench`: the speed of checking; compile times beside nvcc's; with a GPU, the cost of launches and of
-//! loading; and the speed of the CPU device.
+//! loading; the speed of the CPU device; and, where it is asked for, the suite of nested programs.
 //!
 //! Every figure is the median of several runs in this process or, for whole commands, of several processes.
 //! A table goes to standard output, all figures as JSON to `<out>/bench.json`.
@@ -14,6 +14,7 @@ mod gpu;
 mod launch;
 mod load;
 mod measure;
+mod nested;
 
 use std::fs;
 use std::process::ExitCode;
@@ -36,6 +37,9 @@ fn main() -> ExitCode {
 }
 
 fn bench(options: &Options) -> anyhow::Result<()> {
+    if let Some(program) = &options.serve {
+        return nested::serve(program, &options.serve_launch);
+    }
     fs::create_dir_all(&options.out)
         .with_context(|| format!("cannot make {}", options.out.display()))?;
     let mut report = Report::default();
@@ -70,6 +74,9 @@ fn bench(options: &Options) -> anyhow::Result<()> {
     }
     if options.measures(Part::Cpu) {
         cpu::cpu_times(&session, options, &mut report)?;
+    }
+    if options.measures(Part::Nested) {
+        return nested::nested_times(&session, options);
     }
     let file = options.out.join("bench.json");
     fs::write(&file, serde_json::to_vec_pretty(&report.to_json())?)

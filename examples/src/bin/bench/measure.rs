@@ -21,11 +21,21 @@ pub(crate) struct Options {
     /// Measures only this part
     #[arg(long, value_enum, value_name = "PART")]
     pub(crate) only: Option<Part>,
+    /// Programs of the suite to measure; all by default
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub(crate) programs: Vec<String>,
+    /// Runs a program of the suite by commands, for the benchmark itself
+    #[arg(long, hide = true, value_name = "PROGRAM")]
+    pub(crate) serve: Option<String>,
+    /// The launch strategy of that program
+    #[arg(long, hide = true, default_value = "cdp", value_name = "STRATEGY")]
+    pub(crate) serve_launch: String,
 }
 
 impl Options {
     pub(crate) fn measures(&self, part: Part) -> bool {
-        self.only.is_none_or(|only| only == part)
+        // The suite takes minutes.
+        self.only.map_or(part != Part::Nested, |only| only == part)
     }
 }
 
@@ -38,6 +48,8 @@ pub(crate) enum Part {
     Launch,
     Load,
     Cpu,
+    /// The suite of nested programs beside CUDA C++; only where it is named
+    Nested,
 }
 
 /// One figure.

@@ -465,10 +465,10 @@ fn scalar_of(ty: &Type) -> Option<Scalar> {
 
 fn device_function(item: &Extern) -> Callee {
     match (item.span, item.name.as_str()) {
-        (None, "gridlet.barrier") => Callee::NamedBarrier,
-        (None, "gridlet.nanosleep") => Callee::Sleep,
+        (None, "gridlet.hardware_barrier") => Callee::NamedBarrier,
+        (None, "gridlet.hardware_sleep") => Callee::Sleep,
         (None, "gridlet.hardware_thread") => Callee::HardwareThread,
-        (None, "gridlet.dynamic_shared") => Callee::DynamicShared,
+        (None, "gridlet.hardware_shared") => Callee::DynamicShared,
         (_, name) => Callee::Unknown(name.to_owned()),
     }
 }

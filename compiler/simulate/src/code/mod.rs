@@ -184,13 +184,13 @@ pub(crate) struct Call {
 #[derive(Clone, Debug)]
 pub(crate) enum Callee {
     Builtin(Builtin),
-    /// `gridlet.barrier(id, threads)`
+    /// `gridlet.hardware_barrier(id, threads)`
     NamedBarrier,
-    /// `gridlet.nanosleep(ns)`
+    /// `gridlet.hardware_sleep(ns)`
     Sleep,
     /// `gridlet.hardware_thread()`
     HardwareThread,
-    /// `gridlet.dynamic_shared()`
+    /// `gridlet.hardware_shared()`
     DynamicShared,
     /// Any other function that the module only declares: running it is a failure.
     Unknown(String),

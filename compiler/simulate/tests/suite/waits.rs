@@ -72,16 +72,16 @@ fn blocks_start_late() {
 
 /// Even and odd threads come to the same barrier at different places; another barrier is for the second warp alone.
 const BARRIERS: &str = "launches lowered
-extern @gridlet.barrier(u32, u32)
-extern @gridlet.nanosleep(u32)
+extern @gridlet.hardware_barrier(u32, u32)
+extern @gridlet.hardware_sleep(u32)
 extern @gridlet.hardware_thread() -> u32
-extern @gridlet.dynamic_shared() -> *mut u8
+extern @gridlet.hardware_shared() -> *mut u8
 kernel @test(out: *mut u32) body @test.body
 
 body @test.body(%geometry: geometry, %out: *mut u32) {
 entry:
   %0: u32 = call extern @gridlet.hardware_thread()
-  %1: *mut u8 = call extern @gridlet.dynamic_shared()
+  %1: *mut u8 = call extern @gridlet.hardware_shared()
   %2: *mut u32 = cast %1
   %3: *mut u32 = element_address %2, %0
   store %3, %0
@@ -89,11 +89,11 @@ entry:
   %5: bool = eq %4, 0u32
   branch %5, even, odd
 even:
-  call extern @gridlet.barrier(COUNTu32, 64u32)
+  call extern @gridlet.hardware_barrier(COUNTu32, 64u32)
   jump both
 odd:
-  call extern @gridlet.nanosleep(20u32)
-  call extern @gridlet.barrier(3u32, 64u32)
+  call extern @gridlet.hardware_sleep(20u32)
+  call extern @gridlet.hardware_barrier(3u32, 64u32)
   jump both
 both:
   %6: u32 = sub 63u32, %0
@@ -104,7 +104,7 @@ both:
   %10: bool = ge %0, 32u32
   branch %10, second, end
 second:
-  call extern @gridlet.barrier(0u32, 32u32)
+  call extern @gridlet.hardware_barrier(0u32, 32u32)
   jump end
 end:
   return

@@ -67,3 +67,16 @@ pub struct Finding {
     /// A description of the check, with numbers.
     pub checked: String,
 }
+
+/// Compares values with the expected ones and names the first difference.
+pub(crate) fn compare(found: &[u32], expected: &[u32]) -> anyhow::Result<()> {
+    anyhow::ensure!(found.len() == expected.len(), "{} values came back", found.len());
+    match (0..found.len()).find(|&at| found[at] != expected[at]) {
+        Some(at) => Err(anyhow::anyhow!(
+            "value {at} is {}, but a sort on the host puts {} there",
+            found[at],
+            expected[at]
+        )),
+        None => Ok(()),
+    }
+}

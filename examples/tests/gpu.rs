@@ -1,4 +1,4 @@
-//! Every example and sample on a GPU, compared with the host. Without a GPU, each test prints that it was skipped; with
+//! Every example and sample on a GPU, with each launch strategy, compared with the host. Without a GPU, each test prints that it was skipped; with
 //! `GRIDLET_REQUIRE_GPU=1` it fails instead.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
@@ -8,7 +8,7 @@ use gridlet::compile::{self, BuildOptions, Session};
 use gridlet::source::SourceMap;
 use gridlet_examples::samples::SAMPLES;
 use gridlet_examples::samples::recursive_print::{self, Line, check_tree};
-use gridlet_examples::{EXAMPLES, PENDING_LAUNCHES, Run};
+use gridlet_examples::{EXAMPLES, PENDING_LAUNCHES, Run, STRATEGIES};
 use gridlet_runtime::{Device, GreenContext, Program, Stream};
 
 mod support;
@@ -35,14 +35,16 @@ fn run_all(device: &Device, stream: &Stream) {
     for example in EXAMPLES.iter().chain(&SAMPLES) {
         let sources = SourceMap::single(format!("{}.grid", example.name), example.source);
         let program = compile::check(sources).unwrap();
-        let artifact =
-            gridlet::artifact::build(&session, &program, &[arch], &BuildOptions::default())
-                .unwrap();
-        let program = Program::load(device, &artifact).unwrap();
-        let run = Run { device, stream, program: &program, pictures: pictures.path(), shrink: 1 };
-        let finding =
-            (example.run)(&run).unwrap_or_else(|error| panic!("{}: {error:#}", example.name));
-        eprintln!("{}: {:.2} ms, {}", example.name, finding.milliseconds, finding.checked);
+        for launch in STRATEGIES {
+            let options = BuildOptions { launch, ..BuildOptions::default() };
+            let artifact = gridlet::artifact::build(&session, &program, &[arch], &options).unwrap();
+            let program = Program::load(device, &artifact).unwrap();
+            let pictures = pictures.path();
+            let run = Run { device, stream, program: &program, pictures, shrink: 1 };
+            let name = format!("{} ({launch})", example.name);
+            let finding = (example.run)(&run).unwrap_or_else(|error| panic!("{name}: {error:#}"));
+            eprintln!("{name}: {:.2} ms, {}", finding.milliseconds, finding.checked);
+        }
     }
 }
 
@@ -67,7 +69,8 @@ fn the_examples_are_right_in_the_primary_context_and_in_a_green_context_of_16_sm
     };
     let Some(printed) = support::printed(test, run) else { return };
     let lines: Vec<Line> = printed.lines().filter_map(Line::parse).collect();
-    assert_eq!(lines.len(), 2 * recursive_print::tree_size(), "{printed}");
+    let runs = 2 * STRATEGIES.len();
+    assert_eq!(lines.len(), runs * recursive_print::tree_size(), "{printed}");
     for run in lines.chunks(recursive_print::tree_size()) {
         check_tree(run).unwrap_or_else(|error| panic!("{error:#}\n{printed}"));
     }

@@ -418,10 +418,14 @@ fn quicksort_is_right() {
         let count = 3000_u32;
         let numbers: Vec<u8> =
             (0..count).flat_map(|i| (i.wrapping_mul(2_654_435_761) % 1000).to_le_bytes()).collect();
-        let data = bench.buffer(numbers.len(), Some(&numbers));
+        let values = bench.buffer(numbers.len(), Some(&numbers));
+        let scratch = bench.buffer(numbers.len(), None);
+        let progress = bench.buffer(48, Some(&[0; 48]));
         let mut packed = Packed::new(case.parameters("quicksort"));
-        packed.put("data", &(data as u64).to_le_bytes());
-        packed.put("right", &(count - 1).to_le_bytes());
+        for (name, address) in [("values", values), ("scratch", scratch), ("progress", progress)] {
+            packed.put(name, &(address as u64).to_le_bytes());
+        }
+        packed.put("count", &count.to_le_bytes());
         let reports = bench.run(&case, "quicksort", [1; 3], [1; 3], 0, &packed.bytes);
         assert_eq!(text(&reports, &case.text), "");
     }
@@ -458,14 +462,16 @@ fn segment_sum_is_right() {
     let words: Vec<u32> = values.iter().map(|value| value.to_bits()).collect();
     let values = bench.buffer(4 * words.len(), Some(&bytes(&words)));
     let offsets = bench.buffer(4 * offsets.len(), Some(&bytes(&offsets)));
-    let results = bench.buffer(4 * lengths.len(), None);
+    let results = bench.buffer(8 * lengths.len(), None);
+    let partials = bench.buffer(8, None);
     let out = bench.buffer(8, None);
     let mut packed = Packed::new(case.parameters("segment_sums"));
     let pointers = [values, offsets].map(|pointer| (pointer as u64).to_le_bytes()).concat();
     let count = u64::from(lengths.len() as u32).to_le_bytes();
     packed.put("segments", &[pointers.as_slice(), count.as_slice()].concat());
-    packed.put("results", &(results as u64).to_le_bytes());
-    packed.put("out", &(out as u64).to_le_bytes());
-    let reports = bench.run(&case, "segment_sums", [2, 1, 1], [4, 1, 1], 0, &packed.bytes);
+    for (name, address) in [("results", results), ("partials", partials), ("out", out)] {
+        packed.put(name, &(address as u64).to_le_bytes());
+    }
+    let reports = bench.run(&case, "segment_sums", [1; 3], [128, 1, 1], 0, &packed.bytes);
     assert_eq!(text(&reports, &case.text), "");
 }

@@ -14,10 +14,11 @@ use gridlet::arch::CudaArch;
 use gridlet::compile::{self, BuildOptions, Checked, Session};
 use gridlet::cpu::CpuOptions;
 use gridlet::ir::InstKind;
+use gridlet::launch::LaunchStrategy;
 use gridlet::source::SourceMap;
 use gridlet::{artifact, diagnostics};
 use gridlet_examples::samples::SAMPLES;
-use gridlet_examples::{EXAMPLES, Example, PENDING_LAUNCHES, Run};
+use gridlet_examples::{EXAMPLES, Example, PENDING_LAUNCHES, Run, STRATEGIES};
 use gridlet_runtime::{
     Artifact, Device, DeviceInfo, DeviceSelector, GreenContext, Program, Stream,
 };
@@ -89,33 +90,43 @@ fn arch_of(gpu: &DeviceInfo) -> Option<CudaArch> {
     CudaArch::for_device(gpu.compute_capability.major, gpu.compute_capability.minor)
 }
 
-/// An example's program and its machine code.
+/// An example's program and, for each launch strategy, its machine code.
 struct Compiled {
+    example: &'static Example,
     program: Checked,
-    cubin: Vec<u8>,
+    cubins: Vec<(LaunchStrategy, Vec<u8>)>,
+}
+
+fn build_options(arch: CudaArch, launch: LaunchStrategy) -> BuildOptions {
+    BuildOptions { launch, ..BuildOptions::for_arch(arch) }
 }
 
 /// Compiles one example and prints a description of the result.
-fn build(session: &Session, example: &Example, arch: CudaArch) -> anyhow::Result<Compiled> {
+fn build(session: &Session, example: &'static Example, arch: CudaArch) -> anyhow::Result<Compiled> {
     let file = format!("{}.grid", example.name);
     let sources = SourceMap::single(&file, example.source);
-    let started = Instant::now();
+    println!("  {file}: {}", example.what);
     let program = compile::check(sources.clone()).map_err(|error| match error {
         gridlet::Error::Program(messages) => {
             anyhow!("{}", diagnostics::render(&messages, &sources, false))
         }
         other => other.into(),
     })?;
-    let built = session.cubin(&program, &BuildOptions::for_arch(arch)).context(file.clone())?;
-    let milliseconds = started.elapsed().as_secs_f64() * 1e3;
-
-    println!("  {file}: {}", example.what);
-    println!(
-        "    {} of source → {} of PTX → {} of machine code with the device runtime, in {milliseconds:.0} ms",
-        bytes(example.source.len()),
-        bytes(built.ptx.0.len()),
-        bytes(built.cubin.0.len()),
-    );
+    let mut cubins = vec![];
+    for strategy in STRATEGIES {
+        let started = Instant::now();
+        let built = session
+            .cubin(&program, &build_options(arch, strategy))
+            .with_context(|| format!("{file}, launch strategy {strategy}"))?;
+        println!(
+            "    {strategy}: {} of source → {} of PTX → {} of machine code, in {:.0} ms",
+            bytes(example.source.len()),
+            bytes(built.ptx.0.len()),
+            bytes(built.cubin.0.len()),
+            started.elapsed().as_secs_f64() * 1e3
+        );
+        cubins.push((strategy, built.cubin.0));
+    }
     for layout in program.parameter_buffers() {
         let slots: Vec<String> =
             layout.slots.iter().map(|slot| format!("{}@{}", slot.name, slot.offset)).collect();
@@ -130,7 +141,7 @@ fn build(session: &Session, example: &Example, arch: CudaArch) -> anyhow::Result
         println!("    {launch}");
     }
     println!();
-    Ok(Compiled { program, cubin: built.cubin.0 })
+    Ok(Compiled { example, program, cubins })
 }
 
 /// Every launch in the program, as `line 38: squares → fill`.
@@ -174,13 +185,16 @@ fn run_on_gpu(
         green.sm_count(),
         gpu.sm_count
     );
-    let artifacts: Result<Vec<Artifact>, _> = built
-        .into_iter()
-        .map(|Compiled { program, cubin }| {
-            artifact::pack(session, &program, vec![(arch, cubin)], &BuildOptions::for_arch(arch))
-        })
-        .collect();
-    run_all(&device, &green.stream()?, options, &artifacts?)
+    let mut runs = vec![];
+    for Compiled { example, program, cubins } in built {
+        for (strategy, cubin) in cubins {
+            let build = build_options(arch, strategy);
+            let artifact = artifact::pack(session, &program, vec![(arch, cubin)], &build)?;
+            runs.push((example, strategy.name(), artifact));
+        }
+    }
+    println!("  {:<18} {:<9} {:>11}  check", "program", "strategy", "time");
+    run_all(&device, &green.stream()?, options, &runs)
 }
 
 fn run_on_cpu(
@@ -205,28 +219,33 @@ fn run_on_cpu(
         info.name
     );
     println!("on a stream of {} of {} worker threads:\n", part.sm_count(), info.sm_count);
-    let artifacts: Result<Vec<Artifact>, _> = built
-        .iter()
-        .map(|Compiled { program, .. }| {
-            artifact::build_cpu(session, program, &CpuOptions::default())
-        })
-        .collect();
-    run_all(&device, &part.stream()?, options, &artifacts?)
+    let mut runs = vec![];
+    for Compiled { example, program, .. } in built {
+        let artifact = artifact::build_cpu(session, program, &CpuOptions::default())?;
+        runs.push((*example, "", artifact));
+    }
+    run_all(&device, &part.stream()?, options, &runs)
 }
 
+/// Runs each program; `runs` has it with the name of its launch strategy, which is empty on the CPU.
 fn run_all(
     device: &Device,
     stream: &Stream,
     options: &Options,
-    artifacts: &[Artifact],
+    runs: &[(&Example, &str, Artifact)],
 ) -> anyhow::Result<()> {
     fs::create_dir_all(&options.out)
         .with_context(|| format!("cannot make {}", options.out.display()))?;
-    for (example, artifact) in options.examples().iter().zip(artifacts) {
-        let program = Program::load(device, artifact).context(example.name)?;
+    for (example, strategy, artifact) in runs {
+        let name = format!("{} {strategy}", example.name);
+        let program = Program::load(device, artifact).with_context(|| name.clone())?;
         let run = Run { device, stream, program: &program, pictures: &options.out, shrink: 1 };
-        let finding = (example.run)(&run).context(example.name)?;
-        println!("  {:<18} {:>8.2} ms  {}", example.name, finding.milliseconds, finding.checked);
+        let finding = (example.run)(&run).with_context(|| name.clone())?;
+        let strategy = if strategy.is_empty() { String::new() } else { format!("{strategy:<9} ") };
+        println!(
+            "  {:<18} {strategy}{:>8.2} ms  {}",
+            example.name, finding.milliseconds, finding.checked
+        );
     }
     println!("\nAll results are right, and no launch was lost.");
     Ok(())

@@ -25,16 +25,3 @@ pub const SAMPLES: [Example; 5] = [
 fn unit(random: &mut ChaCha8Rng) -> f32 {
     (random.next_u32() >> 8) as f32 / (1 << 24) as f32
 }
-
-/// Compares values with the expected ones and names the first difference.
-fn compare(found: &[u32], expected: &[u32]) -> anyhow::Result<()> {
-    anyhow::ensure!(found.len() == expected.len(), "{} values came back", found.len());
-    match (0..found.len()).find(|&at| found[at] != expected[at]) {
-        Some(at) => Err(anyhow::anyhow!(
-            "value {at} is {}, but a sort on the host puts {} there",
-            found[at],
-            expected[at]
-        )),
-        None => Ok(()),
-    }
-}

@@ -46,7 +46,7 @@ impl TestDevice {
 
     /// Recursive launches sort 1,000 numbers, to the same result with each of the additional arguments.
     pub(crate) fn sorts_alike(&self, ways: &[&str]) {
-        let folder = program(include_str!("../../../../examples/programs/quicksort.grid"));
+        let folder = program(include_str!("../../../tests/in/ok/quicksort_by_one_thread.grid"));
         let call = "--kernel quicksort --grid 1 --block 1 --arg [1000]=random:3 --arg 0 --arg 999 --arg 0 \
                     --print data:1000 --json";
         let run = |more: &str| self.run(&folder, "p.grid", &format!("{call} {more}"));

@@ -16,7 +16,16 @@ fn options(optimize: bool) -> CpuOptions {
 }
 
 fn program(name: &str) -> String {
-    let path = format!("{}/../examples/programs/{name}.grid", env!("CARGO_MANIFEST_DIR"));
+    read(&format!("../examples/programs/{name}.grid"))
+}
+
+/// Quicksort whose grids have one thread.
+fn quicksort() -> String {
+    read("tests/in/ok/quicksort_by_one_thread.grid")
+}
+
+fn read(path: &str) -> String {
+    let path = format!("{}/{path}", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
@@ -73,7 +82,7 @@ fn symbols() {
 #[test]
 fn quicksort_sorts_a_leaf() {
     for optimize in [false, true] {
-        let image = Image::of(&program("quicksort"), &options(optimize));
+        let image = Image::of(&quicksort(), &options(optimize));
         let mut data: Vec<u32> =
             (0..32_u32).map(|at| at.wrapping_mul(2_654_435_761) % 97).collect();
         let mut sorted = data.clone();
@@ -136,7 +145,7 @@ fn mandelbrot_computes_dwells_and_shares_memory() {
     for mode in [Mode::Serial, Mode::Threads] {
         out.fill(0);
         let parameters = words(&mut out, &[0, 0, side]);
-        image.run("pixels", mode, [32, 1, 1], &parameters);
+        image.run("pixels", mode, [128, 1, 1], &parameters);
         for (at, &value) in out.iter().enumerate() {
             let at = at as u32;
             assert_eq!(value, dwell(at % width, at / width), "pixel {at}");
@@ -158,7 +167,7 @@ fn mandelbrot_computes_dwells_and_shares_memory() {
 
 #[test]
 fn a_lost_launch_is_recorded() {
-    let mut image = image("quicksort");
+    let mut image = Image::of(&quicksort(), &CpuOptions::default());
     image.refuse_launches = true;
     let mut data: Vec<u32> = (0..200).rev().collect();
     let parameters = Parameters::default().pointer(&mut data).with(0_i32.to_le_bytes());
@@ -166,7 +175,7 @@ fn a_lost_launch_is_recorded() {
     image.run("quicksort", Mode::Serial, [1; 3], &parameters);
     // SAFETY: the symbol has this type.
     let record = unsafe { **image.symbol::<LostLaunchRecord>("__gridlet_lost_launches") };
-    let source = program("quicksort");
+    let source = quicksort();
     let line = source.lines().position(|line| line.contains("launch quick")).unwrap() + 1;
     assert_eq!(record, LostLaunchRecord { count: 2, error: 69, file: 0, line: line as u32 });
 }

@@ -7,7 +7,7 @@ use gridlet::arch::CudaArch;
 use gridlet::artifact;
 use gridlet::compile::{self, BuildOptions, Session};
 use gridlet::source::SourceMap;
-use gridlet_examples::{EXAMPLES, PENDING_LAUNCHES, Run, quicksort};
+use gridlet_examples::{EXAMPLES, PENDING_LAUNCHES, Run, STRATEGIES, quicksort};
 use gridlet_runtime::manifest::Manifest;
 use gridlet_runtime::{Arg, Artifact, Buffer, Device, GreenContext, LaunchConfig, Program};
 
@@ -38,20 +38,22 @@ pub(crate) fn gpu_times(
         [("whole GPU", device.stream()?), ("16-SM green context", green.stream()?)]
     {
         for example in &EXAMPLES {
-            let program = Program::load(
-                &device,
-                &artifact::build(session, &checked(example)?, &[arch], &build)?,
-            )?;
-            let run = Run {
-                device: &device,
-                stream: &stream,
-                program: &program,
-                pictures: pictures.path(),
-                shrink: 1,
-            };
-            let time =
-                median(options.repeat.min(5), || Ok(f64::from((example.run)(&run)?.milliseconds)))?;
-            report.add(format!("{} on the {place}", example.name), time, "ms");
+            let checked = checked(example)?;
+            for launch in STRATEGIES {
+                let build = BuildOptions { launch, ..build };
+                let artifact = artifact::build(session, &checked, &[arch], &build)?;
+                let program = Program::load(&device, &artifact)?;
+                let run = Run {
+                    device: &device,
+                    stream: &stream,
+                    program: &program,
+                    pictures: pictures.path(),
+                    shrink: 1,
+                };
+                let once = || Ok(f64::from((example.run)(&run)?.milliseconds));
+                let time = median(options.repeat.min(5), once)?;
+                report.add(format!("{} ({launch}) on the {place}", example.name), time, "ms");
+            }
         }
     }
 

@@ -89,6 +89,15 @@ enum gridlet_status gridlet_device_open(const char *name, struct gridlet_device 
 enum gridlet_status gridlet_device_set_pending_launches(const struct gridlet_device *device,
                                                         uint64_t launches);
 
+// Sets the size in bytes of each stream's launch memory, from its next launch on; the default is 64 MiB. A program built
+// for resident launches keeps the grids that its kernels launched there until they end. Launches that find it full are
+// lost, and `gridlet_synchronize` reports them. Other programs, and the CPU device, need none.
+//
+// # Safety
+// `device` must be open.
+enum gridlet_status gridlet_device_set_launch_memory(const struct gridlet_device *device,
+                                                     uint64_t bytes);
+
 // Closes a device.
 //
 // # Safety

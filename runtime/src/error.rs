@@ -226,6 +226,20 @@ pub enum Error {
         /// The limit's name.
         limit: &'static str,
     },
+    /// The launch memory that a stream gets is too small for a kernel to start.
+    #[error(
+        "kernel `{kernel}` needs at least {needed} bytes of launch memory for {workers} workers, and streams get {bytes}"
+    )]
+    LaunchMemory {
+        /// The kernel.
+        kernel: String,
+        /// [`Device::launch_memory`](crate::Device::launch_memory).
+        bytes: u64,
+        /// The number of blocks that run the kernel's grid and those that it launches.
+        workers: u32,
+        /// The least size that suffices.
+        needed: u64,
+    },
     /// Host and device lengths differ.
     #[error("a copy of {given} bytes does not fit a buffer of {expected} bytes")]
     Length {

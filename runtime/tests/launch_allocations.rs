@@ -12,6 +12,8 @@
 mod common;
 #[path = "suite/fake_driver/driver.rs"]
 mod driver;
+#[path = "suite/resident_artifact.rs"]
+mod resident_artifact;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -60,8 +62,8 @@ fn allocations(work: impl FnOnce() -> Result<()>) -> Result<u64> {
 const LAUNCHES: usize = 1000;
 
 /// Counts the allocations of a launch with dynamically typed arguments.
-fn dynamic(stream: &Stream, kernel: &Kernel) -> Result<u64> {
-    let config = LaunchConfig::new(1, 32).with_shared(100_000).with_cluster(1).with_priority(-1);
+fn dynamic(stream: &Stream, kernel: &Kernel, config: &LaunchConfig) -> Result<u64> {
+    let config = config.with_priority(-1);
     allocations(|| {
         for _ in 0..LAUNCHES {
             stream.launch(kernel, &config, &[Arg::from(1), Arg::from(2u32), Arg::from(3u32)])?;
@@ -89,6 +91,8 @@ fn typed(stream: &Stream, kernel: &Kernel) -> Result<u64> {
 fn scenario() -> Result<()> {
     let device = Device::open(0)?;
     let kernel = Program::load(&device, &common::artifact()?)?.kernel("lose")?;
+    let resident =
+        Program::load(&device, &resident_artifact::resident_artifact()?)?.kernel("lose")?;
     let green = GreenContext::with_sms(&device, 16)?.stream()?;
     let whole = device.stream()?;
     say(format!(
@@ -98,15 +102,19 @@ fn scenario() -> Result<()> {
             Ok(())
         })?
     ));
+    // The first launch finds the record, opts in to shared memory, and allocates launch memory.
+    let large = LaunchConfig::new(1, 32).with_shared(100_000);
     for (name, stream) in [("the whole device", &whole), ("a green context", &green)] {
-        // The first launch finds the record and opts in to shared memory.
-        stream.launch(
-            &kernel,
-            &LaunchConfig::new(1, 32).with_shared(100_000),
-            &[Arg::from(1), Arg::from(2u32), Arg::from(3u32)],
-        )?;
-        let (dynamic, typed) = (dynamic(stream, &kernel)?, typed(stream, &kernel)?);
+        let args = [Arg::from(1), Arg::from(2u32), Arg::from(3u32)];
+        stream.launch(&kernel, &large, &args)?;
+        stream.launch(&resident, &large, &args)?;
+        stream.launch(&resident, &LaunchConfig::new(1, 32), &args)?;
+        let (dynamic, typed) =
+            (dynamic(stream, &kernel, &large.with_cluster(1))?, typed(stream, &kernel)?);
         say(format!("{name}: {dynamic} allocations of {LAUNCHES} launches, {typed} of typed ones"));
+        let (dynamic, typed) =
+            (self::dynamic(stream, &resident, &large)?, self::typed(stream, &resident)?);
+        say(format!("{name}: {dynamic} of resident launches, {typed} of typed ones"));
         stream.synchronize_default()?;
     }
     Ok(())
@@ -124,7 +132,9 @@ fn launches_allocate_nothing() {
             [
                 "> the counter counts: 1",
                 "> the whole device: 0 allocations of 1000 launches, 0 of typed ones",
+                "> the whole device: 0 of resident launches, 0 of typed ones",
                 "> a green context: 0 allocations of 1000 launches, 0 of typed ones",
+                "> a green context: 0 of resident launches, 0 of typed ones",
             ]
         );
     }

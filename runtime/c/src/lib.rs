@@ -89,6 +89,7 @@ impl From<Error> for Failure {
                 gridlet_status::BadBundle
             }
             Error::Launch { .. }
+            | Error::LaunchMemory { .. }
             | Error::Argument { .. }
             | Error::ArgumentCount { .. }
             | Error::Length { .. }
@@ -247,6 +248,25 @@ pub unsafe extern "C" fn gridlet_device_set_pending_launches(
         // SAFETY: passed on to the caller.
         let device = unsafe { value(device, "device") }?;
         Ok(device.0.set_pending_launch_limit(launches)?)
+    })
+}
+
+/// Sets the size in bytes of each stream's launch memory, from its next launch on; the default is 64 MiB. A program built
+/// for resident launches keeps the grids that its kernels launched there until they end. Launches that find it full are
+/// lost, and `gridlet_synchronize` reports them. Other programs, and the CPU device, need none.
+///
+/// # Safety
+/// `device` must be open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gridlet_device_set_launch_memory(
+    device: *const gridlet_device,
+    bytes: u64,
+) -> gridlet_status {
+    guard(|| {
+        // SAFETY: passed on to the caller.
+        let device = unsafe { value(device, "device") }?;
+        device.0.set_launch_memory(bytes);
+        Ok(())
     })
 }
 

@@ -23,6 +23,7 @@ static void run(const char *bundle, uint64_t pending) {
 
     need(gridlet_device_open("cpu", &device));
     need(gridlet_device_set_pending_launches(device, pending));
+    need(gridlet_device_set_launch_memory(device, 1 << 20)); /* the CPU device needs none */
     need(gridlet_program_load(device, bundle, &program));
     need(gridlet_kernel_open(program, "parent", &kernel));
     need(gridlet_stream_create(device, &stream));
@@ -46,5 +47,6 @@ int main(int count, char **arguments) {
     run(arguments[1], 4);
     run(arguments[1], 16);
     if (gridlet_device_set_pending_launches(NULL, 1) != GRIDLET_STATUS_OK) printf("%s\n", gridlet_last_error());
+    if (gridlet_device_set_launch_memory(NULL, 1) != GRIDLET_STATUS_OK) printf("%s\n", gridlet_last_error());
     return 0;
 }

@@ -35,6 +35,23 @@ impl ImageHandle {
         }
     }
 
+    /// Looks up the entry of resident launches and its limits, after comparing its parameters with the image's.
+    pub(crate) fn resident(
+        &self,
+        device: &DeviceHandle,
+        resident: &manifest::Resident,
+        symbol: &CStr,
+        _entered: &Entered<'_>,
+    ) -> Result<(KernelHandle, KernelLimits)> {
+        match (self, device) {
+            (ImageHandle::Cuda(image), DeviceHandle::Cuda(device)) => image
+                .resident(device, resident, symbol)
+                .map(|(kernel, limits)| (KernelHandle::Cuda(kernel), limits)),
+            (ImageHandle::Cpu(_), _) => Err(Error::NotOnCpu { what: "resident launches" }),
+            _ => Err(mixed()),
+        }
+    }
+
     /// The address of a global variable in the entered context, and its size if the image records it. `what`
     /// describes the variable in errors.
     pub(crate) fn global(

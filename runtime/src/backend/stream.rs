@@ -7,7 +7,7 @@ use gridlet_artifact::LaunchConfig;
 use gridlet_cpu::CpuStream;
 
 use super::{Entered, KernelHandle, ResourceHandle, Waited, cpu, cuda, mixed};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// A stream. Only [`StreamHandle::destroy`] destroys it.
 #[derive(Debug)]
@@ -38,6 +38,23 @@ impl StreamHandle {
                 cpu::launch(stream, kernel, config, parameters)
             }
             _ => Err(mixed()),
+        }
+    }
+
+    /// Zeroes memory at this point of the stream.
+    ///
+    /// # Safety
+    /// The contract of [`super`].
+    pub(crate) unsafe fn clear(
+        &self,
+        address: u64,
+        bytes: u64,
+        _entered: &Entered<'_>,
+    ) -> Result<()> {
+        match self {
+            // SAFETY: passed on to the caller.
+            StreamHandle::Cuda(stream) => unsafe { stream.clear(address, bytes) },
+            StreamHandle::Cpu(_) => Err(Error::NotOnCpu { what: "resident launches" }),
         }
     }
 

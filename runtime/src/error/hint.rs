@@ -35,6 +35,9 @@ impl Error {
             Error::ParameterMismatch { .. } => Some(
                 "build the artifact again: its image and its manifest come from different programs",
             ),
+            Error::LaunchMemory { .. } => {
+                Some("set a larger size with `Device::set_launch_memory`; the default is 64 MiB")
+            }
             Error::LimitTooLate { .. } => {
                 Some("set limits right after `Device::open`, before any launch")
             }

@@ -9,6 +9,7 @@ mod event;
 mod occupancy;
 mod partition;
 mod program;
+mod resident;
 pub mod resources;
 mod stream;
 

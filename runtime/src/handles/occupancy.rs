@@ -15,13 +15,14 @@ const OCCUPANCY: &str = "occupancy";
 const ATTRIBUTES: &str = "kernel attributes";
 
 impl Kernel {
-    /// The kernel's attributes on its device.
+    /// The kernel's attributes on its device. For a kernel that runs through its program's resident entry, here and in
+    /// the functions below, they are the entry's, which all such kernels of the program share.
     ///
     /// # Errors
     /// [`Error::NotOnCpu`], [`Error::Cuda`], [`Error::Unusable`].
     pub fn attributes(&self) -> Result<KernelAttributes> {
         let device = &self.program.device;
-        let kernel = self.entry.handle.cuda(ATTRIBUTES)?;
+        let kernel = self.entry.handle().cuda(ATTRIBUTES)?;
         let _entered = device.enter()?;
         kernel.attributes(device.handle.cuda(ATTRIBUTES)?)
     }
@@ -32,7 +33,7 @@ impl Kernel {
     /// The errors of [`Kernel::attributes`].
     pub fn set_carveout(&self, carveout: Carveout) -> Result<()> {
         let device = &self.program.device;
-        let kernel = self.entry.handle.cuda(ATTRIBUTES)?;
+        let kernel = self.entry.handle().cuda(ATTRIBUTES)?;
         let _entered = device.enter()?;
         kernel.set_carveout(device.handle.cuda(ATTRIBUTES)?, carveout)
     }
@@ -44,7 +45,7 @@ impl Kernel {
     /// The errors of [`Kernel::attributes`].
     pub fn allow_non_portable_clusters(&self, allowed: bool) -> Result<()> {
         let device = &self.program.device;
-        let kernel = self.entry.handle.cuda(ATTRIBUTES)?;
+        let kernel = self.entry.handle().cuda(ATTRIBUTES)?;
         let _entered = device.enter()?;
         kernel.allow_non_portable(device.handle.cuda(ATTRIBUTES)?, allowed)?;
         self.entry.non_portable.store(allowed, Ordering::Release);
@@ -57,23 +58,31 @@ impl Kernel {
     /// The errors of [`Kernel::attributes`].
     pub fn set_cluster_scheduling(&self, policy: ClusterScheduling) -> Result<()> {
         let device = &self.program.device;
-        let kernel = self.entry.handle.cuda(ATTRIBUTES)?;
+        let kernel = self.entry.handle().cuda(ATTRIBUTES)?;
         let _entered = device.enter()?;
         kernel.set_scheduling(device.handle.cuda(ATTRIBUTES)?, policy)
     }
 
     /// The number of blocks of this size, with this much dynamic shared memory, that an SM can run at a time
-    /// (`cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags`).
+    /// (`cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags`). For a kernel that runs through its program's resident
+    /// entry, the number of the entry's blocks, each of which runs one or more of the kernel's.
     ///
     /// # Errors
     /// [`Error::Launch`] if no such block can be launched; the errors of [`Kernel::attributes`].
     pub fn max_active_blocks(&self, block: impl Into<Dim3>, shared_bytes: u32) -> Result<u32> {
         let config = LaunchConfig::new(1, block).with_shared(shared_bytes);
         self.check(&config)?;
-        let kernel = self.entry.handle.cuda(OCCUPANCY)?;
+        let kernel = self.entry.handle().cuda(OCCUPANCY)?;
         let _entered = self.program.device.enter()?;
+        let (threads, shared_bytes) = match &self.entry.resident {
+            None => (threads(&config), shared_bytes),
+            Some(resident) => {
+                let shape = resident.shape(self.manifest(), &config);
+                (shape.threads(), shape.shared_bytes)
+            }
+        };
         self.allow_shared(shared_bytes)?;
-        kernel.active_blocks(threads(&config), shared_bytes)
+        kernel.active_blocks(threads, shared_bytes)
     }
 
     /// The block size, at most `most_threads` threads (0 for no limit), with the highest occupancy
@@ -83,7 +92,7 @@ impl Kernel {
     /// The errors of [`Kernel::max_active_blocks`].
     pub fn best_block(&self, shared_bytes: u32, most_threads: u32) -> Result<BestBlock> {
         self.check(&LaunchConfig::new(1, 1).with_shared(shared_bytes))?;
-        let kernel = self.entry.handle.cuda(OCCUPANCY)?;
+        let kernel = self.entry.handle().cuda(OCCUPANCY)?;
         let _entered = self.program.device.enter()?;
         self.allow_shared(shared_bytes)?;
         let (blocks, threads) = kernel.best_block(shared_bytes, most_threads)?;
@@ -98,7 +107,7 @@ impl Kernel {
     pub fn available_shared_bytes(&self, blocks: u32, block: impl Into<Dim3>) -> Result<u64> {
         let config = LaunchConfig::new(1, block);
         self.check(&config)?;
-        let kernel = self.entry.handle.cuda(OCCUPANCY)?;
+        let kernel = self.entry.handle().cuda(OCCUPANCY)?;
         let _entered = self.program.device.enter()?;
         kernel.available_shared(blocks, threads(&config))
     }
@@ -112,7 +121,7 @@ impl Kernel {
         let config = LaunchConfig { cluster: None, ..*config };
         self.check(&config)?;
         self.has_clusters()?;
-        let kernel = self.entry.handle.cuda(OCCUPANCY)?;
+        let kernel = self.entry.handle().cuda(OCCUPANCY)?;
         let _entered = self.program.device.enter()?;
         self.allow_shared(config.shared_bytes)?;
         kernel.cluster_blocks(&config)
@@ -126,16 +135,30 @@ impl Kernel {
     pub fn max_active_clusters(&self, config: &LaunchConfig) -> Result<u32> {
         self.check(config)?;
         self.has_clusters()?;
-        let kernel = self.entry.handle.cuda(OCCUPANCY)?;
+        let kernel = self.entry.handle().cuda(OCCUPANCY)?;
         let _entered = self.program.device.enter()?;
         self.allow_shared(config.shared_bytes)?;
         kernel.active_clusters(config)
+    }
+
+    fn allow_shared(&self, bytes: u32) -> Result<()> {
+        self.entry.loaded().allow_shared(&self.program.device, bytes)
     }
 
     /// Checks a configuration, as far as possible without the driver.
     pub(crate) fn check(&self, config: &LaunchConfig) -> Result<()> {
         let info = &self.program.device.info;
         config.check(&info.limits, &self.entry.limits).map_err(|problem| self.refuse(problem))?;
+        if self.entry.resident.is_some() {
+            let what = match (config.cluster, config.cooperative) {
+                (Some(_), _) => Some("clusters"),
+                (None, true) => Some("cooperative launches"),
+                (None, false) => None,
+            };
+            if let Some(what) = what {
+                return Err(self.refuse(LaunchProblem::Resident { what }));
+            }
+        }
         if config.cluster.is_some() {
             self.has_clusters()?;
             let allows_non_portable = self.entry.non_portable.load(Ordering::Acquire);
@@ -164,7 +187,7 @@ impl Kernel {
         sms: u32,
         _entered: &Entered<'_>,
     ) -> Result<()> {
-        let kernel = self.entry.handle.cuda("cooperative launches")?;
+        let kernel = self.entry.handle().cuda("cooperative launches")?;
         let per_sm = kernel.active_blocks(threads(config), config.shared_bytes)?;
         let blocks = u64::try_from(config.grid.count()).unwrap_or(u64::MAX);
         if blocks > u64::from(per_sm) * u64::from(sms) {

@@ -5,13 +5,14 @@ use std::ffi::CString;
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use gridlet_artifact::manifest::{self, LostLaunchRecord};
 use gridlet_artifact::{Artifact, ArtifactError, ArtifactProblem, KernelLimits};
 use gridlet_cpu::sync::lock;
 
 use super::device::{Device, DeviceInner};
+use super::resident::ResidentEntry;
 use crate::backend::{Entered, ImageHandle, KernelHandle, PartitionHandle, Transfer};
 use crate::error::{Error, LostLaunches, Result, cuda_error_name};
 use crate::observe;
@@ -78,6 +79,7 @@ impl Program {
             last_context: AtomicUsize::new(0),
             contexts: Mutex::new(Vec::new()),
             entries: Mutex::new(BTreeMap::new()),
+            resident: OnceLock::new(),
         });
         drop(entered);
         device.add_program(&inner);
@@ -169,25 +171,10 @@ impl Kernel {
         &self.program.artifact.manifest().kernels[self.entry.index]
     }
 
-    /// The limits on the kernel's launches on its device.
+    /// The limits on the kernel's launches on its device. The static shared memory of a kernel that is launched through
+    /// its program's resident entry includes the entry's.
     pub fn limits(&self) -> &KernelLimits {
         &self.entry.limits
-    }
-
-    /// Allows the kernel this many bytes of dynamic shared memory: above 48 KiB in total, a kernel must opt in
-    /// (CUDA C++ Programming Guide, Shared Memory, compute capability 7.x and later;
-    /// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`).
-    pub(crate) fn allow_shared(&self, bytes: u32) -> Result<()> {
-        let (device, entry) = (&self.program.device, &self.entry);
-        let total = u64::from(bytes) + u64::from(entry.limits.static_shared_bytes);
-        if total <= u64::from(device.info.limits.shared_bytes_per_block)
-            || bytes <= entry.shared_allowed.load(Ordering::Acquire)
-        {
-            return Ok(());
-        }
-        entry.handle.allow_shared(&device.handle, bytes)?;
-        entry.shared_allowed.fetch_max(bytes, Ordering::AcqRel);
-        Ok(())
     }
 }
 
@@ -201,15 +188,58 @@ impl fmt::Debug for Kernel {
 #[derive(Debug)]
 pub(crate) struct Entry {
     /// Index into the manifest's kernels.
-    index: usize,
+    pub(super) index: usize,
     /// The kernel's name, shared so that streams can store it without copying.
     pub(crate) name: Arc<str>,
-    pub(crate) handle: KernelHandle,
+    own: Loaded,
+    /// The entry that runs the kernel in place of its own; `None` on the CPU device and for a kernel that neither launches
+    /// nor is launched.
+    pub(super) resident: Option<Arc<ResidentEntry>>,
     pub(crate) limits: KernelLimits,
-    /// The dynamic shared bytes that the kernel has opted in to; 0 before.
-    shared_allowed: AtomicU32,
     /// Whether the kernel may use clusters larger than the portable size.
     pub(crate) non_portable: AtomicBool,
+}
+
+impl Entry {
+    /// The entry point that launches use.
+    pub(super) fn loaded(&self) -> &Loaded {
+        self.resident.as_ref().map_or(&self.own, |resident| &resident.loaded)
+    }
+
+    /// The handle that launches use.
+    pub(crate) fn handle(&self) -> &KernelHandle {
+        &self.loaded().handle
+    }
+}
+
+/// An entry point loaded on its device.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    pub(super) handle: KernelHandle,
+    static_shared_bytes: u32,
+    /// The dynamic shared bytes that it has opted in to; 0 before.
+    shared_allowed: AtomicU32,
+}
+
+impl Loaded {
+    fn new(handle: KernelHandle, limits: &KernelLimits) -> Loaded {
+        let static_shared_bytes = limits.static_shared_bytes;
+        Loaded { handle, static_shared_bytes, shared_allowed: AtomicU32::new(0) }
+    }
+
+    /// Allows this many bytes of dynamic shared memory: above 48 KiB in total, a kernel must opt in (CUDA C++ Programming
+    /// Guide, Shared Memory, compute capability 7.x and later; `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`).
+    pub(super) fn allow_shared(&self, device: &DeviceInner, bytes: u32) -> Result<()> {
+        let total = u64::from(bytes) + u64::from(self.static_shared_bytes);
+        if total <= u64::from(device.info.limits.shared_bytes_per_block)
+            || bytes <= self.shared_allowed.load(Ordering::Acquire)
+        {
+            return Ok(());
+        }
+        self.handle.allow_shared(&device.handle, bytes)?;
+        self.shared_allowed.fetch_max(bytes, Ordering::AcqRel);
+        Ok(())
+    }
 }
 
 #[derive(Debug)]
@@ -228,6 +258,8 @@ pub(crate) struct ProgramInner {
     ran: AtomicBool,
     /// Kernels already looked up, by name.
     entries: Mutex<BTreeMap<String, Arc<Entry>>>,
+    /// The entry of resident launches, once a kernel that needs it was looked up.
+    resident: OnceLock<Arc<ResidentEntry>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -248,14 +280,37 @@ impl ProgramInner {
             self.find_record(&entered)?;
         }
         let (handle, limits) = self.image.kernel(&self.device.handle, kernel, &symbol, &entered)?;
+        let own = Loaded::new(handle, &limits);
+        let resident = self.resident(kernel, &entered)?;
         Ok(Entry {
             index,
             name: kernel.name.as_str().into(),
-            handle,
-            limits,
-            shared_allowed: AtomicU32::new(0),
+            own,
+            limits: resident.as_ref().map_or(limits, |resident| resident.limits_of(kernel)),
+            resident,
             non_portable: AtomicBool::new(false),
         })
+    }
+
+    /// The entry that runs the kernel in place of its own, if any.
+    fn resident(
+        &self,
+        kernel: &manifest::Kernel,
+        entered: &Entered<'_>,
+    ) -> Result<Option<Arc<ResidentEntry>>> {
+        let described = self.artifact.manifest().resident.as_ref();
+        let Some(described) = described.filter(|_| kernel.resident && !self.device.handle.is_cpu())
+        else {
+            return Ok(None);
+        };
+        if let Some(entry) = self.resident.get() {
+            return Ok(Some(Arc::clone(entry)));
+        }
+        let symbol = c_string(&self.artifact, &described.symbol)?;
+        let (handle, limits) =
+            self.image.resident(&self.device.handle, described, &symbol, entered)?;
+        let entry = ResidentEntry::new(Loaded::new(handle, &limits), limits, described);
+        Ok(Some(Arc::clone(self.resident.get_or_init(|| Arc::new(entry)))))
     }
 
     /// Copies a variable of the image to the host; its size must be `to.len()`. `copying` describes the copy, as

@@ -2,8 +2,9 @@
 
 mod progress;
 
+use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gridlet_artifact::LaunchConfig;
@@ -13,6 +14,7 @@ use super::device::{DEFAULT_TIMEOUT, Device, DeviceInner, add};
 use super::event::Event;
 use super::partition::{Confinement, GreenContext, GreenInner};
 use super::program::Kernel;
+use super::resident::{ResidentLaunch, StreamMemory};
 use super::resources::{Origin, SmResource};
 use crate::arguments::{Arg, ParameterRoom, STACK_PARAMETER_BYTES, pack_into};
 use crate::backend::{Entered, StreamHandle};
@@ -59,6 +61,7 @@ impl Stream {
             work: Arc::default(),
             kernels: Mutex::new(Vec::with_capacity(MAX_NAMES)),
             progress: Progress::default(),
+            launch_memory: Mutex::default(),
         });
         device.add_stream(&inner);
         if let Some(green) = green {
@@ -150,8 +153,8 @@ impl Stream {
         kernel.check(config)
     }
 
-    /// Launches with packed parameters, after [`Stream::check`]. Allocates only to describe an error, and the
-    /// first time that the program runs in a green context.
+    /// Launches with packed parameters, after [`Stream::check`]. Allocates only to describe an error, the first time that
+    /// the program runs in a green context, and for the first resident launches.
     ///
     /// # Safety
     /// The parameters must be those that the manifest declares for the kernel.
@@ -171,9 +174,12 @@ impl Stream {
                 observe::children_leave(&program.artifact.manifest().program, confinement);
             }
         }
-        kernel.allow_shared(config.shared_bytes)?;
+        let sms = stream.green.as_ref().map_or(device.info.sm_count, |green| green.sm_count);
+        let resident = ResidentLaunch::plan(stream, sms, kernel, config, &entered)?;
+        if resident.is_none() {
+            kernel.entry.loaded().allow_shared(device, config.shared_bytes)?;
+        }
         if config.cooperative {
-            let sms = stream.green.as_ref().map_or(device.info.sm_count, |green| green.sm_count);
             kernel.check_cooperative(config, sms, &entered)?;
         }
         observe::launching(kernel.name(), config, stream.number);
@@ -183,8 +189,12 @@ impl Stream {
         device.note_kernel();
         // SAFETY: kernel and stream are live and on one device; the caller guarantees the parameters, and
         // `Program::kernel` compared the manifest with the image.
-        let launched =
-            unsafe { stream.handle.launch(&kernel.entry.handle, config, parameters, &entered) };
+        let launched = unsafe {
+            match resident {
+                Some(launch) => launch.launch(stream, kernel, config, parameters, &entered),
+                None => stream.handle.launch(kernel.entry.handle(), config, parameters, &entered),
+            }
+        };
         match launched {
             Ok(()) => Ok(()),
             Err(error) => device.note_fault(Err(stream.name_kernels(error))),
@@ -291,6 +301,8 @@ pub(crate) struct StreamInner {
     /// Kernels launched since the last wait, without duplicates.
     kernels: Mutex<Vec<Arc<str>>>,
     progress: Progress,
+    /// The memory of resident launches.
+    pub(super) launch_memory: Mutex<StreamMemory>,
 }
 
 /// Counts of the work in a stream. The device holds it too, because work may run while the stream's last handle is
@@ -383,6 +395,8 @@ impl Drop for StreamInner {
                 return self.sharing.end(self.device.has_timed_out());
             }
         }
+        let memory = self.launch_memory.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.device.free_launch_memory(mem::take(memory).into_all(), &entered);
         if self.sharing.may_destroy() {
             // SAFETY: nothing else holds the handle.
             unsafe { self.handle.destroy(&entered) };

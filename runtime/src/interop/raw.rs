@@ -40,12 +40,13 @@ impl GreenContext {
 }
 
 impl Kernel {
-    /// The `CUkernel`, valid as long as the program.
+    /// The `CUkernel`, valid as long as the program. For a kernel that is launched through its program's resident entry, it
+    /// is that entry's.
     ///
     /// # Errors
     /// [`Error::NotOnCpu`].
     pub fn raw(&self) -> Result<*mut c_void> {
-        on_gpu(self.entry.handle.raw())
+        on_gpu(self.entry.handle().raw())
     }
 }
 

@@ -18,3 +18,5 @@ mod fake_driver;
 mod guide;
 #[cfg(target_os = "linux")]
 mod observe_cpu;
+#[cfg(target_os = "linux")]
+mod resident_artifact;

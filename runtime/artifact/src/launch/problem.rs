@@ -95,6 +95,14 @@ pub enum LaunchProblem {
         /// Description of the device.
         device: String,
     },
+    /// The kernel's grids run as resident launches, and such grids do not support the feature.
+    #[error(
+        "grids of a kernel that launches kernels or is launched by one have no {what} with the strategy `resident`"
+    )]
+    Resident {
+        /// `clusters` or `cooperative launches`.
+        what: &'static str,
+    },
     /// The blocks of a cooperative launch cannot all be resident on the stream's SMs.
     #[error(
         "a cooperative grid of {blocks} blocks does not fit: {per_sm} run at a time on each of {sms} SMs, {} in all",
@@ -125,6 +133,9 @@ impl LaunchProblem {
             LaunchProblem::NoCooperative { .. } => Some(
                 "launch without `cooperative` on this device, and do not let blocks wait for each other",
             ),
+            LaunchProblem::Resident { .. } => {
+                Some("build the program with `--launch cdp`, or do without")
+            }
             LaunchProblem::CooperativeGrid { .. } => {
                 Some("use fewer blocks, and let each do more of the work")
             }

@@ -2,11 +2,11 @@
 
 use std::ffi::{CStr, c_void};
 
-use gridlet_artifact::manifest::{self, ImageKind};
+use gridlet_artifact::manifest::{self, ImageKind, Resident};
 use gridlet_artifact::{Artifact, KernelLimits};
 
 use super::CudaDevice;
-use crate::backend::parameters::{Answer, compare_parameters, no_image};
+use crate::backend::parameters::{Answer, compare_parameters, compare_resident, no_image};
 use crate::driver;
 use crate::driver::library::Loaded;
 use crate::driver::sys::{CUfunction_attribute as Attribute, CUkernel};
@@ -60,34 +60,58 @@ impl CudaImage {
         kernel: &manifest::Kernel,
         symbol: &CStr,
     ) -> Result<(CudaKernel, KernelLimits)> {
-        let explain =
-            |failed: driver::Failed| self.explain(failed, &format!("kernel `{}`", kernel.name));
+        let what = format!("kernel `{}`", kernel.name);
+        let (handle, limits) = self.find(device, symbol, &what)?;
+        compare_parameters(kernel, |parameter| self.parameter(handle, parameter, &what))?;
+        let limits = KernelLimits { launch_bounds: kernel.max_threads_per_block, ..limits };
+        Ok((CudaKernel(handle), limits))
+    }
+
+    pub(crate) fn resident(
+        &self,
+        device: &CudaDevice,
+        resident: &Resident,
+        symbol: &CStr,
+    ) -> Result<(CudaKernel, KernelLimits)> {
+        let what = "the resident entry";
+        let (handle, limits) = self.find(device, symbol, what)?;
+        compare_resident(resident, |parameter| self.parameter(handle, parameter, what))?;
+        Ok((CudaKernel(handle), limits))
+    }
+
+    /// Looks up and loads an entry point. Its limits are without launch bounds.
+    fn find(
+        &self,
+        device: &CudaDevice,
+        symbol: &CStr,
+        what: &str,
+    ) -> Result<(CUkernel, KernelLimits)> {
+        let explain = |failed| self.explain(failed, what);
         // SAFETY: the library lives as long as `self`; the primary context is current.
-        let (handle, max_threads_per_block, static_shared_bytes) = unsafe {
+        unsafe {
             let handle = driver::library::kernel(self.0.library, symbol).map_err(explain)?;
             driver::library::load_kernel(handle).map_err(explain)?;
             let get = |attribute| {
                 driver::library::attribute(handle, attribute, device.handle).map_err(explain)
             };
-            let threads = get(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
-            (handle, threads, get(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?)
-        };
-        compare_parameters(kernel, |parameter| {
-            // SAFETY: as above.
-            match unsafe { driver::library::parameter(handle, parameter) } {
-                // Before CUDA 12.4 the driver has no such query.
-                Err(failed) if failed.is_missing() => Ok(Answer::Unknown),
-                Err(failed) => Err(explain(failed)),
-                Ok(None) => Ok(Answer::NoSuch),
-                Ok(Some((offset, size))) => Ok(Answer::At { offset, size }),
-            }
-        })?;
-        let limits = KernelLimits {
-            launch_bounds: kernel.max_threads_per_block,
-            max_threads_per_block,
-            static_shared_bytes,
-        };
-        Ok((CudaKernel(handle), limits))
+            let limits = KernelLimits {
+                launch_bounds: None,
+                max_threads_per_block: get(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+                static_shared_bytes: get(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
+            };
+            Ok((handle, limits))
+        }
+    }
+
+    fn parameter(&self, kernel: CUkernel, index: usize, what: &str) -> Result<Answer> {
+        // SAFETY: the library lives as long as `self`; the primary context is current.
+        match unsafe { driver::library::parameter(kernel, index) } {
+            // Before CUDA 12.4 the driver has no such query.
+            Err(failed) if failed.is_missing() => Ok(Answer::Unknown),
+            Err(failed) => Err(self.explain(failed, what)),
+            Ok(None) => Ok(Answer::NoSuch),
+            Ok(Some((offset, size))) => Ok(Answer::At { offset, size }),
+        }
     }
 
     pub(crate) fn global(&self, symbol: &CStr, what: &str) -> Result<(u64, u64)> {

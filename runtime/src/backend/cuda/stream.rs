@@ -58,6 +58,14 @@ impl CudaStream {
         Ok(())
     }
 
+    /// # Safety
+    /// The contract of [`crate::backend`].
+    pub(crate) unsafe fn clear(&self, address: u64, bytes: u64) -> Result<()> {
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        // SAFETY: passed on to the caller.
+        Ok(unsafe { driver::memory::set_bytes(address, 0, bytes, self.0) }?)
+    }
+
     /// The stream's priority, which the driver may have clamped.
     pub(crate) fn priority(&self) -> Result<i32> {
         // SAFETY: the stream lives.

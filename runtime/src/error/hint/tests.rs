@@ -20,7 +20,7 @@ macro_rules! variants {
 }
 variants!(NoDriver DriverTooOld MissingCall MissingFeature NotOnCpu Resource NoDevice DeviceName Cuda Fault Artifact
     NoImage UnknownKernel UnknownGlobal GlobalType ArgumentCount Argument NotRecorded NotChecked Launch WouldBlock
-    ParameterMismatch Partition LimitTooLate Length OtherDevice TimedOut Unusable Broken HostMemoryInUse NotRecovered LostLaunches
+    ParameterMismatch Partition LimitTooLate LaunchMemory Length OtherDevice TimedOut Unusable Broken HostMemoryInUse NotRecovered LostLaunches
     CpuFault Checked CpuImage CpuThreads CpuMemory Foreign);
 
 fn fault(code: i32) -> Box<Fault> {
@@ -105,6 +105,7 @@ fn samples() -> Vec<Error> {
         },
         Error::Partition { asked: 200, available: 132, minimum: 8, alignment: 8 },
         Error::LimitTooLate { limit: "limit of the kernels' heap" },
+        Error::LaunchMemory { kernel: "walk".into(), bytes: 4096, workers: 528, needed: 700_000 },
         Error::Length { expected: 4, given: 8 },
         Error::OtherDevice { what: "the event".into(), expected: 0, given: CPU_DEVICES },
         Error::TimedOut { seconds: 60.0, what: "a stream with `walk`".into() },
@@ -168,6 +169,7 @@ fn samples() -> Vec<Error> {
             LaunchProblem::ClusterSize { cluster: dim, limit: 8 },
             LaunchProblem::NoCooperative { device: "the CPU device".into() },
             LaunchProblem::CooperativeGrid { blocks: 300, per_sm: 2, sms: 132 },
+            LaunchProblem::Resident { what: "clusters" },
         ]
         .map(launch),
     );

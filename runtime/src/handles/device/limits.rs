@@ -58,4 +58,21 @@ impl Device {
     pub fn set_pending_launch_limit(&self, launches: u64) -> Result<()> {
         self.set_limit(Limit::PendingLaunches, launches).map(drop)
     }
+
+    /// The size in bytes of each stream's launch memory; see [`Device::set_launch_memory`].
+    pub fn launch_memory(&self) -> u64 {
+        self.inner.launch_memory.load(Ordering::Acquire)
+    }
+
+    /// Sets the size in bytes of each stream's launch memory, from its next launch on; the default is 64 MiB. A program
+    /// built for resident launches keeps the grids that its kernels launched there until they end: a launch that finds
+    /// it full is lost, and the next wait reports that. Larger memory therefore allows more launches to be unfinished at
+    /// the same time.
+    ///
+    /// A stream allocates its launch memory at its first launch of a kernel that launches kernels or is launched by one,
+    /// and frees it when it is dropped. Other programs, and the CPU device, need none. A launch whose kernel needs more
+    /// than this size to start fails with [`Error::LaunchMemory`], which says how much it needs.
+    pub fn set_launch_memory(&self, bytes: u64) {
+        self.inner.launch_memory.store(bytes, Ordering::Release);
+    }
 }

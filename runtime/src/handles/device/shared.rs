@@ -3,17 +3,19 @@
 use std::collections::BTreeSet;
 use std::mem;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use gridlet_artifact::resident::DEFAULT_LAUNCH_MEMORY;
 use gridlet_cpu::sync::lock;
 
 use super::DEFAULT_TIMEOUT;
 use crate::backend::{DeviceHandle, Entered, PartitionHandle, Transfer, Waited};
 use crate::error::{Error, Fault, Result};
 use crate::handles::program::ProgramInner;
+use crate::handles::resident::LaunchMemory;
 use crate::handles::stream::{StreamInner, Work};
 use crate::info::DeviceInfo;
 use crate::observe;
@@ -96,6 +98,10 @@ pub(crate) struct DeviceInner {
     /// The streams and their work. The work stays listed while it runs, even while the stream is being dropped.
     streams: Mutex<Vec<(Weak<StreamInner>, Arc<Work>)>>,
     programs: Mutex<Vec<Weak<ProgramInner>>>,
+    /// Size in bytes of the launch memory of each stream with resident launches.
+    pub(crate) launch_memory: AtomicU64,
+    /// Launch memory of streams that ended while others had work.
+    pub(in crate::handles) spare_launch_memory: Mutex<Vec<LaunchMemory>>,
 }
 
 impl DeviceInner {
@@ -119,6 +125,8 @@ impl DeviceInner {
             timed_out: OnceLock::new(),
             streams: Mutex::new(Vec::new()),
             programs: Mutex::new(Vec::new()),
+            launch_memory: AtomicU64::new(DEFAULT_LAUNCH_MEMORY),
+            spare_launch_memory: Mutex::new(Vec::new()),
         }
     }
 

@@ -119,7 +119,14 @@ int cuCtxSynchronize(void) { FAILS; return say("cuCtxSynchronize"); }
 int cuCtxGetLimit(size_t *value, int limit) { FAILS; *value = 2048; return 0; }
 int cuCtxSetLimit(int limit, size_t value) { FAILS; taken += value; printf("cuCtxSetLimit %d %zu\n", limit, value); fflush(stdout); return 0; }
 
-int cuMemAlloc_v2(address *to, size_t bytes) { FAILS; *to = (address)(uintptr_t)malloc(bytes); made(MEMORY, *to); return say("cuMemAlloc"); }
+/* Memories are named by the order of their allocation. */
+static address memories[64];
+static int allocated;
+static int memory_number(address at) {
+    for (int i = allocated; i-- > 0;) if (memories[i % 64] == at) return i + 1;
+    return 0;
+}
+int cuMemAlloc_v2(address *to, size_t bytes) { FAILS; *to = (address)(uintptr_t)malloc(bytes); memories[allocated++ % 64] = *to; made(MEMORY, *to); return say("cuMemAlloc"); }
 int cuMemAllocAsync(address *to, size_t bytes, handle stream) { FAILS; *to = (address)(uintptr_t)malloc(bytes); made(MEMORY, *to); return say("cuMemAllocAsync"); }
 int cuMemFreeAsync(address at, handle stream) { FAILS; gone(MEMORY, at); free((void *)(uintptr_t)at); return say("cuMemFreeAsync"); }
 int cuMemAllocManaged(address *to, size_t bytes, unsigned flags) { FAILS;
@@ -200,6 +207,7 @@ int cuMemcpyHtoDAsync_v2(address to, const void *from, size_t bytes, handle stre
 int cuMemcpyDtoHAsync_v2(void *to, address from, size_t bytes, handle stream) { FAILS; memcpy(to, (void *)(uintptr_t)from, bytes); return 0; }
 int cuMemsetD8Async(address to, unsigned char value, size_t bytes, handle stream) { FAILS;
     memset((void *)(uintptr_t)to, value, bytes);
+    if (bytes >= 4096) { printf("cuMemsetD8Async %p: %zu bytes of memory %d to %d\n", stream, bytes, memory_number(to), value); fflush(stdout); }
     return to == (address)(uintptr_t)record ? say("cuMemsetD8Async (lost-launch record)") : 0;
 }
 
@@ -262,9 +270,11 @@ int cuLibraryLoadData(handle *library, const char *code, const int *options, voi
     return result;
 }
 int cuLibraryUnload(handle library) { FAILS; gone(LIBRARY, (uintptr_t)library); return say("cuLibraryUnload"); }
+/* The entry of resident launches. */
+#define RESIDENT (handle)0x401
 int cuLibraryGetKernel(handle *kernel, handle library, const char *name) { FAILS;
     if (!strstr(image, name)) printf("> no kernel `%s` in the image\n", name);
-    *kernel = (handle)0x400;
+    *kernel = strcmp(name, "__gridlet_resident") ? (handle)0x400 : RESIDENT;
     return 0;
 }
 int cuLibraryGetGlobal(address *at, size_t *bytes, handle library, const char *name) { FAILS;
@@ -277,7 +287,7 @@ int cuKernelGetFunction(handle *function, handle kernel) { FAILS; *function = ke
 static int carveout = -1;
 int cuKernelGetAttribute(int *value, int attribute, handle kernel, int device) { FAILS;
     static const int values[] = {1024, 0, 3, 16, 40, 75, 90, 0, 4096, 0, 0, 0, 0, 0, 1, 2};
-    *value = attribute == 9 ? carveout : values[attribute];
+    *value = attribute == 9 ? carveout : attribute == 1 && kernel == RESIDENT ? 1000 : values[attribute];
     return 0;
 }
 int cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, handle kernel, int threads, size_t shared, unsigned flags) { FAILS;
@@ -333,13 +343,23 @@ static void wait_in_queue(handle stream, void **extra) {
     while (*flag < round || setting("FAKE_STUCK", 0)) usleep(1000);
 }
 
+/* The entry's parameters: the launch memory, 14 words, the root grid's parameters. */
+static void print_resident(const struct config *config, void **extra) {
+    const unsigned char *parameters = extra[1];
+    printf(" resident in %p, memory %d:", config->stream, memory_number(*(address *)parameters));
+    for (int i = 0; i < 14; i++) printf(" %u", ((unsigned *)(parameters + 8))[i]);
+    printf(";");
+    for (size_t i = 64; i < *(size_t *)extra[3]; i++) printf(" %02x", parameters[i]);
+}
+
 int cuLaunchKernelEx(const struct config *config, handle kernel, void **parameters, void **extra) { FAILS;
     if (setting("FAKE_QUEUE", 0)) { wait_in_queue(config->stream, extra); return 0; }
     if (setting("FAKE_QUIET", 0)) { polls = setting("FAKE_POLLS", 0); return 0; }
     printf("cuLaunchKernelEx (%u, %u, %u) (%u, %u, %u) %u:", config->grid[0], config->grid[1], config->grid[2],
            config->block[0], config->block[1], config->block[2], config->shared);
     print_attributes(config);
-    if (extra && extra[0] == (void *)1 && extra[2] == (void *)2 && extra[4] == (void *)0)
+    if (kernel == RESIDENT) print_resident(config, extra);
+    else if (extra && extra[0] == (void *)1 && extra[2] == (void *)2 && extra[4] == (void *)0)
         for (size_t i = 0; i < *(size_t *)extra[3]; i++)
             printf(" %02x", ((unsigned char *)extra[1])[i]);
     say("");
@@ -356,6 +376,12 @@ int cuLaunchKernelEx(const struct config *config, handle kernel, void **paramete
 #ifndef WITHOUT_GREEN
 /* `lose` of tests/gpu/kernels.ptx. */
 int cuKernelGetParamInfo(handle kernel, size_t index, size_t *offset, size_t *size) { FAILS;
+    if (kernel == RESIDENT) {
+        if (index >= 15 + setting("FAKE_WORDS", 2)) return 1;
+        *size = index == 0 || index > 14 ? 8 : 4;
+        *offset = index == 0 ? 0 : index > 14 ? 64 + 8 * (index - 15) : 8 + 4 * (index - 1);
+        return 0;
+    }
     if (index >= setting("FAKE_PARAMETERS", 3)) return 1;
     *size = setting("FAKE_PARAMETER_BYTES", 4); *offset = *size * index;
     return 0;

@@ -11,6 +11,7 @@ mod interop;
 mod loading;
 mod misuse;
 mod observe;
+mod resident;
 mod rules;
 
 use std::time::Duration;

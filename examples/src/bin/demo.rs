@@ -204,9 +204,9 @@ fn run_on_cpu(
     built: &[Compiled],
 ) -> anyhow::Result<()> {
     println!(
-        "All programs compiled, linked with the device runtime, and their parameter buffers verified"
+        "All programs compiled and linked, and their parameter buffers verified against the machine"
     );
-    println!("against the machine code's own records. There is no GPU to run them on: {why}.\n");
+    println!("code's own records. There is no GPU to run them on: {why}.\n");
     if options.require_gpu {
         return Err(anyhow!("--require-gpu: {why}"));
     }

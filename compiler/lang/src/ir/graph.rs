@@ -38,6 +38,19 @@ impl CallGraph {
         reach::leading_to(self.callees.len(), edges, seeds)
     }
 
+    /// By function, whether it is one of `from`, or one of these may call it, directly or indirectly.
+    pub fn reached_from(&self, from: &[bool]) -> Vec<bool> {
+        let edges = self.callees.iter().enumerate();
+        let edges = edges.flat_map(|(from, callees)| callees.iter().map(move |&to| (to, from)));
+        let seeds = (0..self.callees.len()).filter(|&at| from[at]);
+        reach::leading_to(self.callees.len(), edges, seeds)
+    }
+
+    /// The functions in an order in which each comes after those that it calls, unless they also call it.
+    pub fn callees_first(&self) -> Vec<usize> {
+        reach::post_order(&self.callees)
+    }
+
     /// By function, whether it may call itself, directly or indirectly.
     pub fn recursive(&self) -> Vec<bool> {
         reach::on_cycles(&self.callees)

@@ -15,7 +15,7 @@ const MAX_GUARDS: usize = 8;
 /// Maximum depth of nested operations to analyse.
 const MAX_DEPTH: u32 = 32;
 /// The field of the geometry, and of its `dim3`, that distinguishes the threads of a row.
-const THREAD_IDX: u32 = 0;
+pub(super) const THREAD_IDX: u32 = 0;
 const X: u32 = 0;
 
 /// A branch on a comparison between a value that steps along a row and one that is constant in it.

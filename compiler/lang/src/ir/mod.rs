@@ -39,6 +39,7 @@
 //!     value, and finally writes.
 
 pub mod build;
+mod dominators;
 pub mod expand;
 pub mod graph;
 pub mod guards;
@@ -49,6 +50,7 @@ mod reach;
 pub mod symbol;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod uniform;
 pub mod verify;
 
 use std::sync::Arc;

@@ -20,10 +20,9 @@ pub(crate) fn leading_to(
     leads
 }
 
-/// By node, whether it lies on a cycle; `next` has the successors of each node. Takes linear time, without
-/// recursion.
-pub(crate) fn on_cycles(next: &[Vec<usize>]) -> Vec<bool> {
-    // Kosaraju's algorithm: a component consists of the unnumbered nodes that reach the node finished last.
+/// The nodes in the order in which a depth-first search leaves them: each after those that it has paths to, cycles aside.
+/// Takes linear time, without recursion.
+pub(crate) fn post_order(next: &[Vec<usize>]) -> Vec<usize> {
     let mut finished = Vec::with_capacity(next.len());
     let mut seen = vec![false; next.len()];
     for start in 0..next.len() {
@@ -38,6 +37,14 @@ pub(crate) fn on_cycles(next: &[Vec<usize>]) -> Vec<bool> {
             }
         }
     }
+    finished
+}
+
+/// By node, whether it lies on a cycle; `next` has the successors of each node. Takes linear time, without
+/// recursion.
+pub(crate) fn on_cycles(next: &[Vec<usize>]) -> Vec<bool> {
+    // Kosaraju's algorithm: a component consists of the unnumbered nodes that reach the node finished last.
+    let finished = post_order(next);
     let mut before = vec![Vec::new(); next.len()];
     for (from, ends) in next.iter().enumerate() {
         ends.iter().for_each(|&to| before[to].push(from));

@@ -11,6 +11,8 @@ use std::sync::Arc;
 use gridlet_lang::arch::CudaArch;
 use gridlet_lang::check::parse_and_check;
 use gridlet_lang::diagnostics::render;
+use gridlet_lang::ir::graph;
+use gridlet_lang::ir::uniform::{EarlyReturns, returns_before};
 use gridlet_lang::ir::{Module, build::build_ir, parse::parse, print::print, verify::verify};
 use gridlet_lang::launch::{self, LaunchOptions, LaunchStrategy};
 use gridlet_lang::layout::{Layouts, ParamLayout, compute_layouts};
@@ -108,6 +110,31 @@ fn parameters_are_laid_out() {
         let tables = layouts.kernels.iter().map(|layout| table(layout, &module.structs));
         check("layout", &path, &tables.collect::<Vec<_>>().join("\n"));
     }
+}
+
+/// The kernels whose threads wait for others, and whether some may return before.
+#[test]
+fn early_returns_are_found() {
+    let mut text = String::new();
+    for path in all_programs() {
+        let (module, _) = build(&path);
+        let file = path.file_stem().expect("a file").to_string_lossy();
+        let found = returns_before(&module).into_iter().zip(graph::waits(&module));
+        for ((found, waits), kernel) in found.zip(&module.kernels) {
+            let EarlyReturns { barriers, warp_operations } = found;
+            let class = |waits: bool, early: bool| match (waits, early) {
+                (false, false) => "-",
+                (true, false) => "none",
+                (true, true) => "early",
+                (false, true) => panic!("{file} {}: nobody waits", kernel.name),
+            };
+            let (block, warp) = (class(waits.block, barriers), class(waits.warp, warp_operations));
+            if waits.block || waits.warp {
+                let _ = writeln!(text, "{file} {}: block {block}, warp {warp}", kernel.name);
+            }
+        }
+    }
+    check("early_returns", Path::new("all"), &text);
 }
 
 #[test]

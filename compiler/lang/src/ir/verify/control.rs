@@ -1,6 +1,7 @@
 //! Blocks, terminators and dominance.
 
 use super::{Checked, FunctionVerifier, require};
+use crate::ir::dominators::immediate_dominators;
 use crate::ir::{BlockId, Terminator};
 use crate::types::Type;
 
@@ -10,8 +11,7 @@ impl FunctionVerifier<'_> {
         let blocks = &self.function.blocks;
         require!(!blocks.is_empty(), ": it has no blocks");
         let mut names = std::collections::BTreeSet::new();
-        let mut predecessors = vec![vec![]; blocks.len()];
-        for (at, block) in blocks.iter().enumerate() {
+        for block in blocks {
             require!(names.insert(&block.name), ": two blocks are called `{}`", block.name);
             for BlockId(target) in block.terminator.successors() {
                 let target = target as usize;
@@ -21,7 +21,6 @@ impl FunctionVerifier<'_> {
                     block.name
                 );
                 require!(target != 0, ", block `{}`, terminator: it goes to the entry", block.name);
-                predecessors[target].push(at);
             }
         }
         let order = self.reverse_postorder();
@@ -33,7 +32,14 @@ impl FunctionVerifier<'_> {
             return Err(format!(", block `{}`: it is unreachable", blocks[lost].name));
         }
         let position: Vec<usize> = position.into_iter().flatten().collect();
-        self.dominators = immediate_dominators(&order, &position, &predecessors);
+        let mut predecessors = vec![vec![]; blocks.len()];
+        for (at, block) in blocks.iter().enumerate() {
+            for target in block.terminator.successors() {
+                predecessors[position[target.index()]].push(position[at]);
+            }
+        }
+        let dominators = immediate_dominators(&predecessors);
+        self.dominators = position.iter().map(|at| order[dominators[*at]]).collect();
         Ok(())
     }
 
@@ -99,54 +105,4 @@ impl FunctionVerifier<'_> {
             Terminator::Jump(_) | Terminator::Unreachable => Ok(()),
         }
     }
-}
-
-/// The immediate dominator of every block, by iterating to a fixed point over the blocks in reverse postorder
-/// (Cooper, Harvey, Kennedy: "A Simple, Fast Dominance Algorithm"). The entry is its own dominator.
-fn immediate_dominators(
-    order: &[usize],
-    position: &[usize],
-    predecessors: &[Vec<usize>],
-) -> Vec<usize> {
-    let mut dominators: Vec<Option<usize>> = vec![None; order.len()];
-    dominators[0] = Some(0);
-    let mut changed = true;
-    while changed {
-        changed = false;
-        for block in order.iter().copied().filter(|block| *block != 0) {
-            let mut common = None;
-            // Late predecessors first: the blocks from which a long `&&` exits form a line.
-            for before in predecessors[block].iter().rev() {
-                if dominators[*before].is_none() {
-                    continue;
-                }
-                common = Some(match common {
-                    None => *before,
-                    Some(other) => meet(other, *before, position, &dominators),
-                });
-            }
-            if common != dominators[block] {
-                dominators[block] = common;
-                changed = true;
-            }
-        }
-    }
-    dominators.into_iter().map(|dominator| dominator.unwrap_or(0)).collect()
-}
-
-/// The nearest common dominator.
-fn meet(
-    mut left: usize,
-    mut right: usize,
-    position: &[usize],
-    dominators: &[Option<usize>],
-) -> usize {
-    while left != right {
-        if position[left] > position[right] {
-            left = dominators[left].unwrap_or(0);
-        } else {
-            right = dominators[right].unwrap_or(0);
-        }
-    }
-    left
 }

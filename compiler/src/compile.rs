@@ -12,7 +12,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use gridlet_lang::arch::{CudaArch, Dialect};
 use gridlet_lang::diagnostics::{Diagnostic, ids};
 use gridlet_lang::ir;
-use gridlet_lang::launch::{self, LaunchOptions, LaunchStrategy};
+use gridlet_lang::launch::{self, LaunchChoice, LaunchOptions, LaunchStrategy};
 use gridlet_lang::layout;
 use gridlet_lang::load;
 pub use gridlet_lang::program::{Checked, KernelName};
@@ -61,7 +61,7 @@ pub struct BuildOptions {
     /// The architecture.
     pub arch: CudaArch,
     /// How kernels launch kernels.
-    pub launch: LaunchStrategy,
+    pub launch: LaunchChoice,
     /// The dialect of the NVVM IR.
     pub dialect: DialectChoice,
     /// The back end.
@@ -77,7 +77,7 @@ impl Default for BuildOptions {
     fn default() -> Self {
         BuildOptions {
             arch: CudaArch::DEFAULT,
-            launch: LaunchStrategy::default(),
+            launch: LaunchChoice::default(),
             dialect: DialectChoice::Auto,
             backend: Backend::LibNvvm,
             optimize: true,
@@ -95,6 +95,11 @@ impl BuildOptions {
     /// These options, with or without statistics.
     pub fn with_statistics(self, statistics: bool) -> Self {
         BuildOptions { statistics, ..self }
+    }
+
+    /// The launch strategy for a program.
+    pub fn strategy(&self, program: &Checked) -> LaunchStrategy {
+        self.launch.resolve(&program.module).0
     }
 
     fn opt_level(&self) -> u8 {
@@ -142,7 +147,7 @@ pub fn check_for(sources: SourceMap, wanted: &[KernelName]) -> Result<Checked> {
 pub fn lower(program: &Checked, options: &BuildOptions) -> Result<ir::Module> {
     let launch_options = LaunchOptions {
         count_launches: options.statistics,
-        ..LaunchOptions::for_arch(options.launch, options.arch)
+        ..LaunchOptions::for_arch(options.strategy(program), options.arch)
     };
     Ok(program.lower(&launch_options)?)
 }
@@ -399,12 +404,13 @@ impl Session {
             self.ptx(program, options)
         })?;
         inputs::externs::check_ptx(&program.module, &ptx.0, &self.inputs)?;
-        let device_runtime = program.needs_device_runtime(options.launch);
+        let strategy = options.strategy(program);
+        let device_runtime = program.needs_device_runtime(strategy);
         let (cubin, link_log) =
             self.device_link(&ptx, device_runtime, options).map_err(|error| {
                 inputs::externs::explain(error, &program.module, &self.inputs, true)
             })?;
-        if options.statistics || launch::adds_kernels(&program.module, options.launch) {
+        if options.statistics || launch::adds_kernels(&program.module, strategy) {
             // Both add kernels to those of the program.
             let layouts = layout::compute_layouts(&lower(program, options)?)?;
             link::check_parameters(&cubin, &layouts.kernels)?;

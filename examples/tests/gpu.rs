@@ -36,7 +36,7 @@ fn run_all(device: &Device, stream: &Stream) {
         let sources = SourceMap::single(format!("{}.grid", example.name), example.source);
         let program = compile::check(sources).unwrap();
         for launch in STRATEGIES {
-            let options = BuildOptions { launch, ..BuildOptions::default() };
+            let options = BuildOptions { launch: launch.into(), ..BuildOptions::default() };
             let artifact = gridlet::artifact::build(&session, &program, &[arch], &options).unwrap();
             let program = Program::load(device, &artifact).unwrap();
             let pictures = pictures.path();

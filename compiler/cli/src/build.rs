@@ -11,7 +11,7 @@ use gridlet::compile::{
 };
 use gridlet::inkwell::context::Context;
 use gridlet::inkwell::memory_buffer::MemoryBuffer;
-use gridlet::launch::{LaunchStrategy, cdp};
+use gridlet::launch::{LaunchChoice, LaunchStrategy, cdp};
 use gridlet::source::SourceMap;
 use gridlet::target::Target;
 use gridlet::{Error, artifact, ir, nvvm};
@@ -79,9 +79,9 @@ pub(crate) struct CodeOptions {
     /// .cubin, .fatbin, .o, .a or .c; may be repeated
     #[arg(long = "link", value_name = "FILE")]
     links: Vec<PathBuf>,
-    /// How launches are lowered
+    /// How kernels launch kernels on GPUs; auto decides by the program. A bundle keeps the strategy it was built with
     #[arg(long, value_parser = strategies(), default_value_t, value_name = "STRATEGY")]
-    launch: LaunchStrategy,
+    launch: LaunchChoice,
     /// The dialect of NVVM IR; auto picks the one that libNVVM expects for the architecture
     #[arg(long, value_enum, default_value = "auto")]
     dialect: DialectName,
@@ -97,15 +97,20 @@ pub(crate) struct CodeOptions {
 }
 
 /// The values of `--launch`.
-fn strategies() -> impl TypedValueParser<Value = LaunchStrategy> {
-    let value = |strategy: LaunchStrategy| {
-        PossibleValue::new(strategy.name()).help(match strategy {
-            LaunchStrategy::Cdp => "Through the device runtime (CUDA Dynamic Parallelism)",
-            LaunchStrategy::Resident => "By a kernel that stays on the SMs and runs all grids",
+fn strategies() -> impl TypedValueParser<Value = LaunchChoice> {
+    let value = |choice: LaunchChoice| {
+        PossibleValue::new(choice.name()).help(match choice {
+            LaunchChoice::Auto => "The strategy that suits the program",
+            LaunchChoice::Fixed(LaunchStrategy::Cdp) => {
+                "Through the device runtime (CUDA Dynamic Parallelism)"
+            }
+            LaunchChoice::Fixed(LaunchStrategy::Resident) => {
+                "By a kernel that stays on the SMs and runs all grids"
+            }
         })
     };
-    PossibleValuesParser::new(LaunchStrategy::ALL.map(value))
-        .try_map(|name| name.parse::<LaunchStrategy>())
+    PossibleValuesParser::new(LaunchChoice::all().map(value))
+        .try_map(|name| name.parse::<LaunchChoice>())
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -157,7 +162,7 @@ impl CodeOptions {
     }
 
     /// How kernels launch kernels.
-    pub(crate) fn launch(&self) -> LaunchStrategy {
+    pub(crate) fn launch(&self) -> LaunchChoice {
         self.launch
     }
 

@@ -70,6 +70,9 @@ pub(crate) struct Options {
     /// Maximum number of pending device-side launches [default: 2,048]
     #[arg(long, value_name = "N")]
     pending_launches: Option<u64>,
+    /// Device memory for the grids that kernels launch, with the launch strategy resident [default: 67108864]
+    #[arg(long, value_name = "BYTES")]
+    launch_memory: Option<u64>,
     /// Show how many launches the kernels make, how deep they nest, and which SMs run them
     #[arg(long)]
     stats: bool,
@@ -188,6 +191,9 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     // Before the first kernel, at which the driver sizes the pool.
     if let Some(launches) = options.pending_launches {
         device.set_pending_launch_limit(launches)?;
+    }
+    if let Some(bytes) = options.launch_memory {
+        device.set_launch_memory(bytes);
     }
     execute(options, reporter, sources.as_deref(), &device, &artifact, plans, &printed)
 }
@@ -315,7 +321,13 @@ fn execute(
     let config = LaunchConfig::new(options.grid.0, options.block.0).with_shared(options.shared);
     let (start, end) = (Event::new(device)?, Event::new(device)?);
     stream.record(&start)?;
-    stream.launch(&kernel, &config, &arguments)?;
+    stream.launch(&kernel, &config, &arguments).map_err(|error| match &error {
+        gridlet_runtime::Error::LaunchMemory { needed, .. } => {
+            let hint = format!("give `--launch-memory {needed}` or more");
+            Failure::from(error).with_hint(Some(hint))
+        }
+        _ => error.into(),
+    })?;
     stream.record(&end)?;
     let lost = match stream.synchronize(Duration::from_secs_f64(options.timeout)) {
         Ok(()) => None,
@@ -382,7 +394,9 @@ fn warn_about_partition(green: &GreenContext, asked: u32, program: &Program, rep
 fn lost_launches(lost: LostLaunches) -> Failure {
     let hint = lost.full_pool.map(|pool| match pool {
         LaunchPool::PendingLaunches => "give `--pending-launches N` for a larger pool",
-        LaunchPool::LaunchMemory => "give `--launch-memory BYTES` for more room",
+        LaunchPool::LaunchMemory => {
+            "give `--launch-memory BYTES` for a larger one; the default is 67108864"
+        }
     });
     Failure::new(status::RUN, "lost-launches", lost.to_string()).with_hint(hint)
 }

@@ -12,13 +12,14 @@ use crate::error::{Error, Result};
 use crate::target::Target;
 use gridlet_lang::arch::CudaArch;
 use gridlet_lang::ir::{self, KernelId};
-use gridlet_lang::launch::{self, LAUNCHES_MADE, LOST_LAUNCH_RECORD, LaunchStrategy, STATISTICS};
+use gridlet_lang::launch::{self, LAUNCHES_MADE, LOST_LAUNCH_RECORD, LaunchChoice, STATISTICS};
 use gridlet_lang::layout::{field_offset, static_shared_bytes, type_layout};
 use gridlet_lang::types::{StructId, Structs, Type};
 
-/// Describes a checked program that launches by `strategy`, without images.
-pub fn describe(program: &Checked, strategy: LaunchStrategy) -> Manifest {
+/// Describes a checked program whose launch strategy is chosen by `launch`, without images.
+pub fn describe(program: &Checked, launch: impl Into<LaunchChoice>) -> Manifest {
     let module = &program.module;
+    let (strategy, reason) = launch.into().resolve(module);
     let mut structs =
         StructTable { structs: &module.structs, mentioned: BTreeSet::new(), open: Vec::new() };
     let mut kernels = Vec::new();
@@ -76,6 +77,7 @@ pub fn describe(program: &Checked, strategy: LaunchStrategy) -> Manifest {
         sources: program.sources.files().iter().map(|file| file.name.clone()).collect(),
         source_sha256: program.source_sha256(),
         launch_strategy: strategy,
+        launch_reason: Some(reason.into()),
         kernels,
         statics,
         structs: structs.finish(),
@@ -273,7 +275,7 @@ mod tests {
     fn fills_are_not_launches_of_the_program() {
         let source = "kernel fill(p: *mut u8, s: stream) { memset_async(p, 7, 100, s); }";
         let fills = check(SourceMap::single("p.grid", source)).unwrap();
-        let manifest = describe(&fills, LaunchStrategy::Cdp);
+        let manifest = describe(&fills, launch::LaunchStrategy::Cdp);
         assert_eq!(manifest.kernels.len(), 1);
         assert_eq!(manifest.kernels[0].launches, [""; 0]);
         // Fills still launch grids, which leave green contexts as all device-side launches do.

@@ -22,7 +22,8 @@
 //! variable, and the structs that they mention. A comment directly above a kernel becomes its
 //! method's documentation. `gridlet_runtime::typed` documents the argument types. [`Build::arch`]
 //! generates machine code and needs NVIDIA's compiler parts on the build machine; [`Build::ptx`]
-//! and [`Build::cpu`] do not, but PTX serves only programs without launches.
+//! and [`Build::cpu`] do not, but PTX serves no programs that launch through CUDA's
+//! device runtime.
 
 mod docs;
 mod names;
@@ -42,6 +43,7 @@ use crate::compile::{self, Backend, BuildOptions, Checked, CpuOptions, KernelNam
 use crate::error::Error;
 use gridlet_lang::arch::CudaArch;
 use gridlet_lang::diagnostics;
+use gridlet_lang::launch::LaunchChoice;
 use gridlet_lang::source::SourceMap;
 
 pub use docs::kernel_docs;
@@ -54,6 +56,7 @@ pub struct Build {
     archs: Vec<CudaArch>,
     ptx: Option<CudaArch>,
     cpu: bool,
+    launch: LaunchChoice,
     kernels: Vec<String>,
     name: Option<String>,
     out: Option<PathBuf>,
@@ -86,6 +89,7 @@ impl Build {
             archs: vec![],
             ptx: None,
             cpu: false,
+            launch: LaunchChoice::default(),
             kernels: vec![],
             name: None,
             out: None,
@@ -100,7 +104,7 @@ impl Build {
     }
 
     /// Adds PTX for GPUs of that architecture or later, by LLVM's own back end; the driver compiles
-    /// it when it loads the program. Only for programs without launches.
+    /// it when it loads the program. Not for programs that launch through the device runtime.
     pub fn ptx(mut self, arch: CudaArch) -> Build {
         self.ptx = Some(arch);
         self
@@ -110,6 +114,13 @@ impl Build {
     /// a C compiler.
     pub fn cpu(mut self) -> Build {
         self.cpu = true;
+        self
+    }
+
+    /// Sets how kernels launch kernels on GPUs; without it, the program decides as with `gridlet build --launch auto`. The
+    /// host program is the same in any case.
+    pub fn launch(mut self, launch: impl Into<LaunchChoice>) -> Build {
+        self.launch = launch.into();
         self
     }
 
@@ -185,7 +196,7 @@ impl Build {
             return Err(Error::Invalid("no build target: call `arch`, `ptx` or `cpu`".into()));
         }
         let (session, stem) = (Session::new(), program.name());
-        let options = BuildOptions::default();
+        let options = BuildOptions { launch: self.launch, ..BuildOptions::default() };
         let image = |kind, arch: String, ending, bytes| {
             let file = format!("{stem}.{arch}.{ending}");
             NewImage { kind, arch, file, bytes }
@@ -196,9 +207,9 @@ impl Build {
             images.push(image(ImageKind::Cubin, arch.sm(), "cubin", cubin));
         }
         if let Some(arch) = self.ptx {
-            if program.needs_device_runtime(options.launch) {
+            if program.needs_device_runtime(options.strategy(program)) {
                 return Err(Error::Invalid(
-                    "the program launches kernels or calls the device runtime, which PTX alone does not contain: use `arch`"
+                    "the program launches kernels or calls the device runtime, which PTX alone does not contain: use `arch`, or the launch strategy `resident`"
                         .into(),
                 ));
             }

@@ -63,6 +63,23 @@ fn programs_of_one_file_name_get_names_of_their_own() {
 }
 
 #[test]
+fn the_launch_strategy_can_be_chosen() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.grid");
+    fs::write(&file, "kernel k() { launch k<<<1, 1>>>(); }").unwrap();
+    let built = |build: Build| {
+        build.out_dir(folder.path()).cpu().compile().unwrap();
+        let manifest = Artifact::open(folder.path().join("a.gridlet")).unwrap().manifest().clone();
+        (manifest.launch_strategy, manifest.launch_reason)
+    };
+    let resident = built(Build::new(&file).launch(LaunchStrategy::Resident));
+    assert_eq!(resident, (LaunchStrategy::Resident, Some("requested".into())));
+    let auto = built(Build::new(&file));
+    assert_eq!(auto.0, LaunchStrategy::Cdp);
+    assert_ne!(auto.1, resident.1);
+}
+
+#[test]
 fn build_errors_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.grid");

@@ -55,7 +55,9 @@ impl Component {
             Component::LibNvvm => "compiles NVVM IR to PTX",
             Component::LibDevice => "mathematical functions",
             Component::NvJitLink => "device-links PTX to a cubin",
-            Component::CudaDevRt => "the device runtime, for launches from kernels",
+            Component::CudaDevRt => {
+                "the device runtime, for launches from kernels with --launch cdp"
+            }
             Component::Ptxas | Component::Nvlink => "checks Gridlet's output in tests",
             Component::Cuobjdump | Component::Nvdisasm => "reads cubins in tests",
             Component::Nvcc => "the reference in tests and benchmarks",

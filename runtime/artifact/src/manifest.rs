@@ -26,6 +26,9 @@ pub struct Manifest {
     pub source_sha256: String,
     /// The launch strategy of the images for GPUs.
     pub launch_strategy: LaunchStrategy,
+    /// Why the images have that strategy, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch_reason: Option<String>,
     /// Kernels, in source order.
     pub kernels: Vec<Kernel>,
     /// `static` variables, in source order.

@@ -10,9 +10,9 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use crate::support::{Gridlet, Output, folder, json};
-use gridlet_runtime::Artifact;
 use gridlet_runtime::artifact::describe_image;
-use gridlet_runtime::manifest::{ImageKind, Manifest};
+use gridlet_runtime::manifest::{ImageKind, Manifest, Resident};
+use gridlet_runtime::{Artifact, LaunchStrategy};
 use tempfile::TempDir;
 
 /// The folder with the driver; without a C compiler `None`, and a note that `test` is skipped.
@@ -139,7 +139,7 @@ fn a_measurement_that_fails_says_why() {
 }
 
 /// A stand-in for machine code that never runs.
-const CUBIN: &[u8] = b"\x7fELF and machine code";
+const CUBIN: &[u8] = b"\x7fELF and machine code of k and __gridlet_resident";
 
 #[test]
 fn devices_are_described_with_what_the_driver_can_do() {
@@ -184,8 +184,46 @@ fn bundle(folder: &TempDir, launches: bool) {
         "images": images,
     }))
     .unwrap();
-    let artifact = Artifact::new(manifest, vec![CUBIN.to_vec(); 2]).unwrap();
+    write(folder, manifest);
+}
+
+fn write(folder: &TempDir, manifest: Manifest) {
+    let images = vec![CUBIN.to_vec(); manifest.images.len()];
+    let artifact = Artifact::new(manifest, images).unwrap();
     fs::write(folder.path().join("p.gridlet"), artifact.to_bytes().unwrap()).unwrap();
+}
+
+#[test]
+fn launch_memory_is_an_option() {
+    let Some(driver) = driver("launch_memory_is_an_option") else { return };
+    let folder = folder();
+    bundle(&folder, true);
+    let artifact = Artifact::open(folder.path().join("p.gridlet")).unwrap();
+    let mut manifest = artifact.manifest().clone();
+    manifest.launch_strategy = LaunchStrategy::Resident;
+    manifest.kernels[0].resident = true;
+    manifest.resident = Some(Resident {
+        symbol: "__gridlet_resident".into(),
+        record_bytes: 128,
+        parameter_words: 2,
+        max_block_threads: 1024,
+        shared_bytes: 0,
+    });
+    write(&folder, manifest);
+    let run = |more: &str, lost: &str| {
+        let settings = [("FAKE_PARAMETERS", "0"), ("FAKE_VERSION", "13000"), ("FAKE_LOST", lost)];
+        let run = format!("run p.gridlet --device cuda --kernel k --grid 1 --block 1 {more}");
+        call(&folder, driver, &settings, &run)
+    };
+    // 264 workers: a ring of 4,096 slots, and 1,056 records.
+    let needed = 4096 + 4096 * 32 + 1056 * 128;
+    let small = run(&format!("--launch-memory {}", needed - 1), "0");
+    let full = run("", "3");
+    assert_eq!((small.status, full.status), (2, 4), "{small:?} {full:?}");
+    insta::assert_snapshot!("launch_memory", format!("{}{}", small.stderr, full.stderr));
+    let enough = run(&format!("--launch-memory {needed} --json"), "0");
+    assert_eq!(enough.status, 0, "{enough:?}");
+    assert_eq!(json(&enough)["launch"], "resident");
 }
 
 #[test]

@@ -27,6 +27,29 @@ fn try_launch_hands_the_status_to_the_program() {
 }
 
 #[test]
+fn the_cpu_runs_programs_of_every_launch_strategy() {
+    let folder =
+        program("kernel k(p: *mut u32) { if *p < 5 { *p = *p + 1; launch k<<<1, 1>>>(p); } }");
+    for (launch, chosen) in [
+        ("", "cdp"),
+        ("--launch auto", "cdp"),
+        ("--launch cdp", "cdp"),
+        ("--launch resident", "resident"),
+    ] {
+        let call = "--kernel k --grid 1 --block 1 --arg [1] --print p:1 --json --launch-memory 1";
+        let output = run(&folder, &format!("{call} {launch}"));
+        assert_eq!(output.status, 0, "{output:?}");
+        let output = json(&output);
+        assert_eq!((&output["launch"], &output["buffers"]["p"][0]), (&chosen.into(), &5.into()));
+    }
+    let unknown = run(&folder, "--kernel k --grid 1 --block 1 --arg [1] --launch teleport");
+    assert_eq!(unknown.status, 2, "{unknown:?}");
+    for name in ["auto", "cdp", "resident"] {
+        assert!(unknown.stderr.contains(name), "{unknown:?}");
+    }
+}
+
+#[test]
 fn results_are_the_same_in_every_order_and_on_any_number_of_workers() {
     CPU.sorts_alike(&["--sms 1", "-O 0", "--seed 1", "--seed 2 -O 0 --sms 1", "--stats"]);
 }

@@ -6,10 +6,12 @@
 //! strategies share, `statistics` the wrappers of instrumented builds.
 
 pub mod cdp;
+mod choice;
 mod device;
 mod statistics;
 mod status;
 
+pub use choice::LaunchChoice;
 pub use gridlet_artifact::LaunchStrategy;
 
 use crate::arch::CudaArch;

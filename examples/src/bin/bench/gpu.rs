@@ -40,7 +40,7 @@ pub(crate) fn gpu_times(
         for example in &EXAMPLES {
             let checked = checked(example)?;
             for launch in STRATEGIES {
-                let build = BuildOptions { launch, ..build };
+                let build = BuildOptions { launch: launch.into(), ..build };
                 let artifact = artifact::build(session, &checked, &[arch], &build)?;
                 let program = Program::load(&device, &artifact)?;
                 let run = Run {

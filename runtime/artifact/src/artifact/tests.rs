@@ -17,6 +17,7 @@ fn manifest() -> Manifest {
         sources: vec!["sort.grid".into()],
         source_sha256: "00".into(),
         launch_strategy: LaunchStrategy::Cdp,
+        launch_reason: None,
         kernels: vec![Kernel {
             name: "sort".into(),
             symbol: None,

@@ -1,6 +1,7 @@
 //! The owners of handles that other libraries created, and streams lent to cudarc.
 
 use std::any::Any;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::CudaStream;
@@ -17,16 +18,23 @@ pub(crate) struct Sharing {
     owner: Option<Keep>,
     /// cudarc's handle to the same stream, once it was lent.
     pub(crate) lent: OnceLock<Arc<CudaStream>>,
+    /// Whether other code was given the raw handle.
+    pub(crate) told: AtomicBool,
 }
 
 impl Sharing {
     pub(crate) fn owned_by(owner: Keep) -> Sharing {
-        Sharing { owner: Some(owner), lent: OnceLock::new() }
+        Sharing { owner: Some(owner), ..Sharing::default() }
     }
 
     /// Whether this crate owns the stream and nobody else uses it.
     pub(crate) fn may_destroy(&self) -> bool {
         self.owner.is_none() && !self.is_lent()
+    }
+
+    /// Whether other code may know the stream.
+    pub(crate) fn is_known(&self) -> bool {
+        self.owner.is_some() || self.told.load(Ordering::Acquire)
     }
 
     fn is_lent(&self) -> bool {

@@ -201,6 +201,19 @@ impl DeviceHandle {
         }
     }
 
+    /// Runs a function whose calls do not belong to the captures of streams into graphs that are under way.
+    pub(crate) fn outside_capture<T>(
+        &self,
+        _entered: &Entered<'_>,
+        work: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let _outside = match self {
+            DeviceHandle::Cuda(_) => Some(cuda::outside_capture()?),
+            DeviceHandle::Cpu(_) => None,
+        };
+        work()
+    }
+
     /// Frees memory from [`DeviceHandle::allocate`].
     ///
     /// # Safety

@@ -58,6 +58,14 @@ impl StreamHandle {
         }
     }
 
+    /// The id of the capture that records the stream's work into a graph, if there is one.
+    pub(crate) fn capture(&self, _entered: &Entered<'_>) -> Result<Option<u64>> {
+        match self {
+            StreamHandle::Cuda(stream) => stream.capture(),
+            StreamHandle::Cpu(_) => Ok(None),
+        }
+    }
+
     /// Records an event of the same device at this point of the stream.
     pub(crate) fn record(&self, event: &EventHandle, _entered: &Entered<'_>) -> Result<()> {
         match (self, event) {

@@ -149,6 +149,16 @@ driver_calls! {
     cudarc (5, 5) cuCtxGetStreamPriorityRange(leastPriority: *mut c_int, greatestPriority: *mut c_int);
     cudarc (4, 0) cuStreamDestroy_v2(hStream: CUstream);
     cudarc (2, 0) cuStreamQuery(hStream: CUstream);
+    // Integers where cudarc has enums, and pointers that are always null.
+    ours (11, 3) cuStreamGetCaptureInfo_v2(
+        hStream: CUstream,
+        captureStatus: *mut c_int,
+        id: *mut u64,
+        graph: *mut c_void,
+        dependencies: *mut c_void,
+        numDependencies: *mut usize,
+    );
+    ours (10, 1) cuThreadExchangeStreamCaptureMode(mode: *mut c_int);
     cudarc (2, 0) cuEventCreate(phEvent: *mut CUevent, Flags: c_uint);
     cudarc (4, 0) cuEventDestroy_v2(hEvent: CUevent);
     cudarc (2, 0) cuEventRecord(hEvent: CUevent, hStream: CUstream);

@@ -1,5 +1,6 @@
 //! Streams and events (driver API, Stream Management and Event Management).
 
+use std::ffi::c_int;
 use std::ptr;
 
 use super::sys::{CUevent, CUevent_flags, CUstream, CUstream_flags};
@@ -68,6 +69,56 @@ pub(crate) unsafe fn destroy(stream: CUstream) -> Result<(), Failed> {
 pub(crate) unsafe fn is_done(stream: CUstream) -> Result<bool, Failed> {
     // SAFETY: passed on to the caller.
     done(unsafe { calls::cuStreamQuery(stream) })
+}
+
+/// `cuStreamGetCaptureInfo`: the id of the capture that records the stream's work into a graph, "unique over the lifetime
+/// of the process".
+///
+/// # Safety
+/// The contract of [`super`].
+pub(crate) unsafe fn capture(stream: CUstream) -> Result<Option<u64>, Failed> {
+    /// `CU_STREAM_CAPTURE_STATUS_ACTIVE`
+    const ACTIVE: c_int = 1;
+
+    let (mut status, mut id) = (0, 0);
+    // SAFETY: passed on to the caller; the pointers are to live integers, and "NULL may be passed for all return
+    // parameters" besides the status.
+    unsafe {
+        calls::cuStreamGetCaptureInfo_v2(
+            stream,
+            &mut status,
+            &mut id,
+            ptr::null_mut(),
+            ptr::null_mut(),
+            ptr::null_mut(),
+        )
+    }?;
+    Ok((status == ACTIVE).then_some(id))
+}
+
+/// Allows this thread, while a stream is captured, calls that do not belong to the capture, such as allocation
+/// (`cuThreadExchangeStreamCaptureMode`), until the value is dropped.
+pub(crate) struct OutsideCapture(c_int);
+
+impl OutsideCapture {
+    /// # Safety
+    /// The contract of [`super`].
+    pub(crate) unsafe fn enter() -> Result<OutsideCapture, Failed> {
+        /// `CU_STREAM_CAPTURE_MODE_RELAXED`
+        const RELAXED: c_int = 2;
+
+        let mut mode = RELAXED;
+        // SAFETY: passed on to the caller; the pointer is to a live integer, which receives the mode before.
+        unsafe { calls::cuThreadExchangeStreamCaptureMode(&mut mode) }?;
+        Ok(OutsideCapture(mode))
+    }
+}
+
+impl Drop for OutsideCapture {
+    fn drop(&mut self) {
+        // SAFETY: the driver was loaded to make `self`; the pointer is to a live integer.
+        let _ = unsafe { calls::cuThreadExchangeStreamCaptureMode(&mut self.0) };
+    }
 }
 
 /// `cuEventCreate` in the current context, with timing.

@@ -12,7 +12,7 @@ use gridlet_artifact::{Artifact, ArtifactError, ArtifactProblem, KernelLimits};
 use gridlet_cpu::sync::lock;
 
 use super::device::{Device, DeviceInner};
-use super::resident::ResidentEntry;
+use super::resident::{GraphMemory, ResidentEntry};
 use crate::backend::{Entered, ImageHandle, KernelHandle, PartitionHandle, Transfer};
 use crate::error::{Error, LostLaunches, Result, cuda_error_name};
 use crate::observe;
@@ -80,6 +80,7 @@ impl Program {
             contexts: Mutex::new(Vec::new()),
             entries: Mutex::new(BTreeMap::new()),
             resident: OnceLock::new(),
+            graph_memory: GraphMemory::default(),
         });
         drop(entered);
         device.add_program(&inner);
@@ -260,6 +261,7 @@ pub(crate) struct ProgramInner {
     entries: Mutex<BTreeMap<String, Arc<Entry>>>,
     /// The entry of resident launches, once a kernel that needs it was looked up.
     resident: OnceLock<Arc<ResidentEntry>>,
+    pub(super) graph_memory: GraphMemory,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -417,8 +419,11 @@ impl Drop for ProgramInner {
         if let Some(entered) = self.device.enter_for_drop() {
             // The last chance to report lost launches: afterwards nobody can read the records.
             observe::dropped(self.report_lost_launches(true, &entered));
-            // SAFETY: kernels held `self`, and none of them runs.
-            unsafe { self.image.unload(&entered) };
+            // SAFETY: kernels held `self`, and none of them runs; a graph with its kernels must not outlive it.
+            unsafe {
+                self.graph_memory.free(&self.device, &entered);
+                self.image.unload(&entered);
+            }
         }
     }
 }

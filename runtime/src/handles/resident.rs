@@ -16,7 +16,7 @@ use super::device::DeviceInner;
 use super::program::{Kernel, Loaded};
 use super::stream::StreamInner;
 use crate::arguments::STACK_PARAMETER_BYTES;
-use crate::backend::Entered;
+use crate::backend::{Entered, Transfer};
 use crate::error::{Error, Result};
 
 /// The most shapes whose occupancy a program remembers.
@@ -96,6 +96,12 @@ impl ResidentEntry {
         };
         Ok(sms.saturating_mul(per_sm).max(1))
     }
+
+    /// What a launch with this layout leaves in launch memory.
+    fn state(&self, layout: &Layout) -> State {
+        let Layout { ring_slots, records, record_bytes, .. } = *layout;
+        State { symbol: Arc::clone(&self.symbol), ring_slots, records, record_bytes }
+    }
 }
 
 /// A launch of a kernel through its program's entry.
@@ -103,8 +109,15 @@ pub(super) struct ResidentLaunch<'a> {
     entry: &'a ResidentEntry,
     shape: Shape,
     layout: Layout,
-    /// Locked until the launch is made: another thread's launch in the stream may need another layout.
-    memory: MutexGuard<'a, StreamMemory>,
+    place: Place<'a>,
+}
+
+/// The launch memory of one launch.
+enum Place<'a> {
+    /// The stream's. Locked until the launch is made: another thread's launch in the stream may need another layout.
+    Stream(MutexGuard<'a, StreamMemory>),
+    /// The address of memory of a graph that the launch is captured into.
+    Graph(u64),
 }
 
 impl<'a> ResidentLaunch<'a> {
@@ -118,7 +131,7 @@ impl<'a> ResidentLaunch<'a> {
         entered: &Entered<'_>,
     ) -> Result<Option<ResidentLaunch<'a>>> {
         let Some(entry) = kernel.entry.resident.as_deref() else { return Ok(None) };
-        let device = &*stream.device;
+        let device = &stream.device;
         let shape = entry.shape(kernel.manifest(), config);
         let workers = entry.workers(shape, sms, device, entered)?;
         let bytes = device.launch_memory.load(Ordering::Acquire);
@@ -130,9 +143,24 @@ impl<'a> ResidentLaunch<'a> {
                 needed,
             },
         )?;
-        let mut memory = lock(&stream.launch_memory);
-        memory.resize(bytes, stream, entered)?;
-        Ok(Some(ResidentLaunch { entry, shape, layout, memory }))
+        // Only other code captures streams. Asking the driver takes time, so streams that it cannot know are not asked.
+        let capture = match stream.sharing.is_known() {
+            true => stream.handle.capture(entered)?,
+            false => None,
+        };
+        let place = match capture {
+            Some(capture) => {
+                let of =
+                    Captured { capture, stream: stream.number, bytes, state: entry.state(&layout) };
+                Place::Graph(kernel.program.graph_memory.address(of, device, entered)?)
+            }
+            None => {
+                let mut memory = lock(&stream.launch_memory);
+                memory.resize(bytes, stream, entered)?;
+                Place::Stream(memory)
+            }
+        };
+        Ok(Some(ResidentLaunch { entry, shape, layout, place }))
     }
 
     /// Launches.
@@ -147,13 +175,12 @@ impl<'a> ResidentLaunch<'a> {
         parameters: &[u8],
         entered: &Entered<'_>,
     ) -> Result<()> {
-        let state = State {
-            symbol: Arc::clone(&self.entry.symbol),
-            ring_slots: self.layout.ring_slots,
-            records: self.layout.records,
-            record_bytes: self.layout.record_bytes,
+        let address = match &mut self.place {
+            Place::Stream(memory) => {
+                memory.prepare(self.entry.state(&self.layout), stream, entered)?
+            }
+            Place::Graph(address) => *address,
         };
-        let address = self.memory.prepare(state, stream, entered)?;
         let root = RootGrid {
             kernel: u32::try_from(kernel.entry.index).unwrap_or(u32::MAX),
             grid: config.grid,
@@ -252,6 +279,62 @@ struct State {
     ring_slots: u32,
     records: u32,
     record_bytes: u32,
+}
+
+/// The launch memory of graphs, which other code captures and runs again and again: kept as long as the program, because
+/// nobody says when a graph is gone.
+#[derive(Debug, Default)]
+pub(super) struct GraphMemory(Mutex<Vec<(Captured, LaunchMemory)>>);
+
+/// Launches that share launch memory in a graph: launches of one stream, and so in order, that leave it ready for each
+/// other.
+#[derive(Debug, PartialEq)]
+struct Captured {
+    capture: u64,
+    stream: u64,
+    bytes: u64,
+    state: State,
+}
+
+impl GraphMemory {
+    /// The address of zeroed memory, allocated at the first such launch.
+    fn address(
+        &self,
+        of: Captured,
+        device: &Arc<DeviceInner>,
+        entered: &Entered<'_>,
+    ) -> Result<u64> {
+        let mut all = lock(&self.0);
+        if let Some((_, memory)) = all.iter().find(|(other, _)| *other == of) {
+            return Ok(memory.address);
+        }
+        let bytes = of.bytes;
+        let address = device.handle.outside_capture(entered, || {
+            let address = device.handle.allocate(bytes, entered)?;
+            let whole = usize::try_from(bytes).unwrap_or(usize::MAX);
+            let clear = Transfer::Fill { to: address, value: 0, bytes: whole };
+            // SAFETY: the memory has that many bytes.
+            let cleared = unsafe { device.transfer_now("clearing launch memory", clear, entered) };
+            if cleared.is_err() && !device.has_timed_out() {
+                // SAFETY: it was just allocated.
+                unsafe { device.handle.free(address, entered) };
+            }
+            cleared.map(|()| address)
+        })?;
+        all.push((of, LaunchMemory { address, bytes, state: None }));
+        Ok(address)
+    }
+
+    /// Frees all of it.
+    ///
+    /// # Safety
+    /// No graph with launches of the program may run again.
+    pub(super) unsafe fn free(&self, device: &DeviceInner, entered: &Entered<'_>) {
+        for (_, memory) in lock(&self.0).drain(..) {
+            // SAFETY: passed on to the caller.
+            unsafe { device.handle.free(memory.address, entered) };
+        }
+    }
 }
 
 impl DeviceInner {

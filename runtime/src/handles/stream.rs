@@ -175,7 +175,8 @@ impl Stream {
             }
         }
         let sms = stream.green.as_ref().map_or(device.info.sm_count, |green| green.sm_count);
-        let resident = ResidentLaunch::plan(stream, sms, kernel, config, &entered)?;
+        let resident =
+            device.note_fault(ResidentLaunch::plan(stream, sms, kernel, config, &entered))?;
         if resident.is_none() {
             kernel.entry.loaded().allow_shared(device, config.shared_bytes)?;
         }
@@ -290,8 +291,8 @@ impl Stream {
 #[derive(Debug)]
 pub(crate) struct StreamInner {
     pub(crate) handle: StreamHandle,
-    /// Identifies the stream in `tracing` events.
-    number: u64,
+    /// Identifies the stream in this process.
+    pub(super) number: u64,
     pub(crate) sharing: Sharing,
     // The stream is destroyed in `drop`, before these fields are dropped: first the green context, then the
     // device.

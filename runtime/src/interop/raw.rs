@@ -4,6 +4,7 @@ use std::any::Any;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::arguments::{Arg, DeviceCopy, Pointer};
 use crate::backend::cuda::{CudaEvent, CudaStream};
@@ -57,6 +58,7 @@ impl Stream {
     /// # Errors
     /// [`Error::NotOnCpu`].
     pub fn raw(&self) -> Result<*mut c_void> {
+        self.inner.sharing.told.store(true, Ordering::Release);
         on_gpu(self.inner.handle.raw())
     }
 

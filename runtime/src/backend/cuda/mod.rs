@@ -11,7 +11,7 @@ mod unified;
 pub(crate) use device::{CudaDevice, Entered, check_ordinal, list};
 pub(crate) use partition::CudaPartition;
 pub(crate) use program::{CudaImage, CudaKernel};
-pub(crate) use stream::{CudaEvent, CudaStream};
+pub(crate) use stream::{CudaEvent, CudaStream, outside_capture};
 
 use crate::driver::Failed;
 use crate::error::Error;

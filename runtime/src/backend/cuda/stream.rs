@@ -66,6 +66,11 @@ impl CudaStream {
         Ok(unsafe { driver::memory::set_bytes(address, 0, bytes, self.0) }?)
     }
 
+    pub(crate) fn capture(&self) -> Result<Option<u64>> {
+        // SAFETY: the stream lives.
+        Ok(unsafe { driver::stream::capture(self.0) }?)
+    }
+
     /// The stream's priority, which the driver may have clamped.
     pub(crate) fn priority(&self) -> Result<i32> {
         // SAFETY: the stream lives.
@@ -94,6 +99,12 @@ impl CudaStream {
         // SAFETY: passed on to the caller. An error means that it is gone already.
         let _ = unsafe { driver::stream::destroy(self.0) };
     }
+}
+
+/// Allows this thread calls that do not belong to captures of streams, until the value is dropped.
+pub(crate) fn outside_capture() -> Result<driver::stream::OutsideCapture> {
+    // SAFETY: an open device has loaded the driver.
+    Ok(unsafe { driver::stream::OutsideCapture::enter() }?)
 }
 
 /// An event.

@@ -12,6 +12,7 @@ use gridlet_runtime::{
 };
 
 use super::{common, driven};
+use crate::resident_artifact::resident_artifact;
 
 /// `CUDA_ERROR_DEVICE_UNAVAILABLE`, after which the context is usable, and `CUDA_ERROR_ECC_UNCORRECTABLE`, after
 /// which it is not.
@@ -29,6 +30,8 @@ fn everything() -> Result<()> {
     device.set_limit(Limit::HeapBytes, 1 << 20)?;
     let program = Program::load(&device, &common::artifact()?)?;
     let kernel = program.kernel("lose")?;
+    device.set_launch_memory(4 << 20);
+    let resident = Program::load(&device, &resident_artifact()?)?.kernel("lose")?;
     let green = GreenContext::with_sms(&device, 16)?;
     let streams = [device.stream_with_priority(-1)?, green.stream()?];
     let (start, end) = (Event::new(&device)?, Event::new(&device)?);
@@ -55,7 +58,11 @@ fn everything() -> Result<()> {
         stream.wait_event(&start)?;
         stream.is_in_its_green_context()?;
         stream.priority()?;
+        stream.launch(&resident, &LaunchConfig::new(1, 1), &args)?;
     }
+    let captured = device.stream()?;
+    captured.raw()?;
+    captured.launch(&resident, &LaunchConfig::new(1, 1).with_shared(100_000), &args)?;
     green.record(&end)?;
     green.wait_event(&end)?;
     green.id()?;
@@ -82,7 +89,7 @@ struct Seen {
 
 /// Same with the given settings; `None` in the process of the run.
 fn seen(name: &str, settings: &[(&str, &str)]) -> Option<Seen> {
-    let always = [("FAKE_TALLY", "2"), ("FAKE_QUIET", "1")];
+    let always = [("FAKE_TALLY", "2"), ("FAKE_QUIET", "1"), ("FAKE_CAPTURE", "1")];
     let settings: Vec<_> = always.into_iter().chain(settings.iter().copied()).collect();
     let text = driven(name, "full", &settings, everything)?;
     let (mut errors, mut seen) =

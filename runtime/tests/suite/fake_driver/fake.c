@@ -224,6 +224,19 @@ int cuStreamCreateWithPriority(handle *stream, unsigned flags, int priority) { F
     if (priority) { printf("cuStreamCreateWithPriority %d\n", priority); fflush(stdout); return 0; }
     return say("cuStreamCreate");
 }
+/* FAKE_CAPTURE is the id of the capture of every stream. */
+int cuStreamGetCaptureInfo_v2(handle stream, int *status, unsigned long long *id, void *graph, void *dependencies, size_t *count) { FAILS;
+    *id = setting("FAKE_CAPTURE", 0);
+    *status = *id != 0;
+    return 0;
+}
+int cuThreadExchangeStreamCaptureMode(int *mode) { FAILS;
+    static __thread int now;
+    int before = now;
+    now = *mode; *mode = before;
+    printf("cuThreadExchangeStreamCaptureMode %d\n", now); fflush(stdout);
+    return 0;
+}
 int cuStreamCreate(handle *stream, unsigned flags) { FAILS; *stream = (handle)streams++; made(STREAM, (uintptr_t)*stream); return say("cuStreamCreate (cudarc)"); }
 int cuStreamSynchronize(handle stream) { FAILS; return say("cuStreamSynchronize"); }
 int cuStreamGetPriority(handle stream, int *priority) { FAILS; *priority = -3; return 0; }

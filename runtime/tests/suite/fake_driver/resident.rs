@@ -157,3 +157,28 @@ scenario!(another_entry_is_not_launched, "full", ["FAKE_WORDS" = "3"], || {
     program.kernel("plain")?;
     program.kernel("lose").map(drop)
 });
+
+scenario!(
+    a_graph_has_launch_memory_of_its_own,
+    "full",
+    ["FAKE_CAPTURE" = "7", "FAKE_TALLY" = "1"],
+    || {
+        let (device, program) = program()?;
+        let kernel = program.kernel("lose")?;
+        let (ours, captured, other) = (device.stream()?, device.stream()?, device.stream()?);
+        // Other code captures a stream that it has the handle of.
+        for stream in [&captured, &other] {
+            stream.raw()?;
+        }
+        let config = LaunchConfig::new(1, 1);
+        for stream in [&ours, &captured, &captured, &other] {
+            launch(stream, &kernel, &config)?;
+        }
+        say("a larger block");
+        launch(&captured, &kernel, &LaunchConfig::new(1, 1024))?;
+        say("the streams are dropped");
+        drop((ours, captured, other));
+        say("the program is dropped");
+        Ok(())
+    }
+);

@@ -196,7 +196,7 @@ impl Kernel {
         Ok(())
     }
 
-    fn refuse(&self, problem: LaunchProblem) -> Error {
+    pub(super) fn refuse(&self, problem: LaunchProblem) -> Error {
         Error::Launch { kernel: self.name().into(), problem }
     }
 

@@ -71,12 +71,12 @@ impl ResidentEntry {
         Shape::new(&self.entry, threads, own.saturating_add(config.shared_bytes))
     }
 
-    /// The number of blocks that fill `sms` SMs. Asks the driver once for each shape.
+    /// The number of blocks that fill `sms` SMs. Checks each shape, and asks the driver about it, once.
     fn workers(
         &self,
         shape: Shape,
         sms: u32,
-        device: &DeviceInner,
+        kernel: &Kernel,
         _entered: &Entered<'_>,
     ) -> Result<u32> {
         let mut known = lock(&self.occupancy);
@@ -84,9 +84,15 @@ impl ResidentEntry {
         let per_sm = match found {
             Some((_, per_sm)) => *per_sm,
             None => {
+                let device = &kernel.program.device;
+                // The root grid's blocks fit, but the children may need more than this device has.
+                LaunchConfig::new(1, shape.threads())
+                    .with_shared(shape.shared_bytes)
+                    .check(&device.info.limits, &self.limits)
+                    .map_err(|problem| kernel.refuse(problem))?;
                 self.loaded.allow_shared(device, shape.shared_bytes)?;
-                let kernel = self.loaded.handle.cuda("resident launches")?;
-                let per_sm = kernel.active_blocks(shape.threads(), shape.shared_bytes)?;
+                let entry = self.loaded.handle.cuda("resident launches")?;
+                let per_sm = entry.active_blocks(shape.threads(), shape.shared_bytes)?;
                 if known.len() >= MAX_SHAPES {
                     known.remove(0);
                 }
@@ -133,7 +139,7 @@ impl<'a> ResidentLaunch<'a> {
         let Some(entry) = kernel.entry.resident.as_deref() else { return Ok(None) };
         let device = &stream.device;
         let shape = entry.shape(kernel.manifest(), config);
-        let workers = entry.workers(shape, sms, device, entered)?;
+        let workers = entry.workers(shape, sms, kernel, entered)?;
         let bytes = device.launch_memory.load(Ordering::Acquire);
         let layout = Layout::new(entry.entry.record_bytes, workers, bytes).map_err(
             |TooSmall { needed }| Error::LaunchMemory {
@@ -152,11 +158,11 @@ impl<'a> ResidentLaunch<'a> {
             Some(capture) => {
                 let of =
                     Captured { capture, stream: stream.number, bytes, state: entry.state(&layout) };
-                Place::Graph(kernel.program.graph_memory.address(of, device, entered)?)
+                Place::Graph(kernel.program.graph_memory.address(of, device)?)
             }
             None => {
                 let mut memory = lock(&stream.launch_memory);
-                memory.resize(bytes, stream, entered)?;
+                memory.resize(bytes, stream)?;
                 Place::Stream(memory)
             }
         };
@@ -229,17 +235,19 @@ pub(crate) struct StreamMemory {
 
 impl StreamMemory {
     /// Allocates memory of this size, unless the stream has it.
-    fn resize(&mut self, bytes: u64, stream: &StreamInner, entered: &Entered<'_>) -> Result<()> {
+    fn resize(&mut self, bytes: u64, stream: &StreamInner) -> Result<()> {
         if self.current.bytes == bytes {
             return Ok(());
         }
         let device = &*stream.device;
+        // The primary context, in which memory outlives the stream's green context.
+        let entered = device.enter()?;
         self.replaced.push(mem::take(&mut self.current));
         // No other thread's launch in the stream is under way either: it would hold the lock or be counted.
         if !stream.work.is_busy() {
-            device.free_launch_memory(mem::take(&mut self.replaced), entered);
+            device.free_launch_memory(mem::take(&mut self.replaced), &entered);
         }
-        self.current = device.new_launch_memory(bytes, entered)?;
+        self.current = device.new_launch_memory(bytes, &entered)?;
         Ok(())
     }
 
@@ -298,17 +306,13 @@ struct Captured {
 
 impl GraphMemory {
     /// The address of zeroed memory, allocated at the first such launch.
-    fn address(
-        &self,
-        of: Captured,
-        device: &Arc<DeviceInner>,
-        entered: &Entered<'_>,
-    ) -> Result<u64> {
+    fn address(&self, of: Captured, device: &Arc<DeviceInner>) -> Result<u64> {
         let mut all = lock(&self.0);
         if let Some((_, memory)) = all.iter().find(|(other, _)| *other == of) {
             return Ok(memory.address);
         }
         let bytes = of.bytes;
+        let entered = &device.enter()?;
         let address = device.handle.outside_capture(entered, || {
             let address = device.handle.allocate(bytes, entered)?;
             let whole = usize::try_from(bytes).unwrap_or(usize::MAX);

@@ -113,8 +113,8 @@ impl Stream {
     /// queued.)
     ///
     /// # Errors
-    /// [`Error::ArgumentCount`], [`Error::Argument`], [`Error::Launch`], [`Error::OtherDevice`] before anything is
-    /// launched; [`Error::Cuda`], [`Error::Fault`] (also from earlier launches), [`Error::Unusable`].
+    /// [`Error::ArgumentCount`], [`Error::Argument`], [`Error::Launch`], [`Error::LaunchMemory`], [`Error::OtherDevice`]
+    /// before anything is launched; [`Error::Cuda`], [`Error::Fault`] (also from earlier launches), [`Error::Unusable`].
     pub fn launch(&self, kernel: &Kernel, config: &LaunchConfig, args: &[Arg<'_>]) -> Result<()> {
         self.check(kernel, config)?;
         let manifest = kernel.manifest();

@@ -1,6 +1,8 @@
 //! Resident launches: the entry's parameters, and the launch memory of streams.
 
-use gridlet_runtime::{Arg, Device, GreenContext, Kernel, LaunchConfig, Program, Result, Stream};
+use gridlet_runtime::{
+    Arg, Artifact, Device, GreenContext, Kernel, LaunchConfig, Program, Result, Stream,
+};
 
 use super::driver::say;
 use super::scenario;
@@ -182,3 +184,15 @@ scenario!(
         Ok(())
     }
 );
+
+scenario!(children_that_do_not_fit_the_device_are_refused, "full", [], || {
+    let artifact = resident_artifact()?;
+    let images: Vec<_> = artifact.images().map(|(_, bytes)| bytes.to_vec()).collect();
+    let mut manifest = artifact.manifest().clone();
+    if let Some(resident) = &mut manifest.resident {
+        resident.shared_bytes = 232_448;
+    }
+    let device = Device::open(0)?;
+    let program = Program::load(&device, &Artifact::new(manifest, images)?)?;
+    launch(&device.stream()?, &program.kernel("lose")?, &LaunchConfig::new(1, 1))
+});

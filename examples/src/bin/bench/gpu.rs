@@ -1,11 +1,13 @@
 //! Times of the examples and of launches on a GPU.
 
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context as _, anyhow, ensure};
 use gridlet::arch::CudaArch;
 use gridlet::artifact;
 use gridlet::compile::{self, BuildOptions, Session};
+use gridlet::launch::LaunchStrategy;
 use gridlet::source::SourceMap;
 use gridlet_examples::{EXAMPLES, PENDING_LAUNCHES, Run, STRATEGIES, quicksort};
 use gridlet_runtime::manifest::Manifest;
@@ -57,18 +59,29 @@ pub(crate) fn gpu_times(
         }
     }
 
+    for launch in STRATEGIES {
+        launch_costs(session, &device, arch, launch, options, report)?;
+    }
+    nvcc_quicksort(session, &device, arch, options, report)
+}
+
+/// The cost of a launch, by pattern.
+fn launch_costs(
+    session: &Session,
+    device: &Device,
+    arch: CudaArch,
+    launch: LaunchStrategy,
+    options: &Options,
+    report: &mut Report,
+) -> anyhow::Result<()> {
     let stream = device.stream()?;
     let program = compile::check(SourceMap::single("launch_cost.grid", PATTERNS))?;
-    let patterns = Program::load(&device, &artifact::build(session, &program, &[arch], &build)?)?;
-    let mut done = Buffer::from_slice(&device, &[0u32])?;
-    let run = Run {
-        device: &device,
-        stream: &stream,
-        program: &patterns,
-        pictures: pictures.path(),
-        shrink: 1,
-    };
-    let sms = info.sm_count;
+    let build = BuildOptions { launch: launch.into(), ..BuildOptions::for_arch(arch) };
+    let patterns = Program::load(device, &artifact::build(session, &program, &[arch], &build)?)?;
+    let mut done = Buffer::from_slice(device, &[0u32])?;
+    let run =
+        Run { device, stream: &stream, program: &patterns, pictures: Path::new(""), shrink: 1 };
+    let sms = device.info().sm_count;
     // (kernel, grid, block, argument, launches)
     let shapes = [
         ("one_thread_default", 1, 1, 1_000u32, 1_000),
@@ -90,12 +103,12 @@ pub(crate) fn gpu_times(
             Ok(f64::from(time))
         })?;
         report.add(
-            format!("launch cost, {name}, {launches} launches"),
+            format!("launch cost ({launch}), {name}, {launches} launches"),
             time * 1e3 / f64::from(launches),
             "µs each",
         );
     }
-    nvcc_quicksort(session, &device, arch, options, report)
+    Ok(())
 }
 
 /// The same quicksort, compiled by nvcc, launched by the same host code.
@@ -117,7 +130,9 @@ fn nvcc_quicksort(
             return Ok(());
         }
     };
-    let (program, build) = (checked(&quicksort::EXAMPLE)?, BuildOptions::for_arch(arch));
+    let program = checked(&quicksort::EXAMPLE)?;
+    let launch = LaunchStrategy::Cdp.into();
+    let build = BuildOptions { launch, ..BuildOptions::for_arch(arch) };
     let packed = artifact::pack(session, &program, vec![(arch, cubin)], &build)?;
     // nvcc's code does not record lost launches.
     let manifest = Manifest { device_runtime: None, ..packed.manifest().clone() };

@@ -12,7 +12,10 @@ use crate::error::{Error, Result};
 use crate::target::Target;
 use gridlet_lang::arch::CudaArch;
 use gridlet_lang::ir::{self, KernelId};
-use gridlet_lang::launch::{self, LAUNCHES_MADE, LOST_LAUNCH_RECORD, LaunchChoice, STATISTICS};
+use gridlet_lang::launch::{
+    self, LAUNCHES_MADE, LOST_LAUNCH_RECORD, LaunchChoice, LaunchOptions, LaunchStrategy,
+    STATISTICS,
+};
 use gridlet_lang::layout::{field_offset, static_shared_bytes, type_layout};
 use gridlet_lang::types::{StructId, Structs, Type};
 
@@ -27,6 +30,7 @@ pub fn describe(program: &Checked, launch: impl Into<LaunchChoice>) -> Manifest 
     let shared_bytes = static_shared_bytes(module);
     let dynamic_shared = ir::graph::uses_dynamic_shared(module);
     let launched = ir::graph::launched(module);
+    let resident = launch::runs_resident(module, strategy);
     for (at, kernel) in module.kernels.iter().enumerate() {
         let buffer = program.layouts.parameters(KernelId(at as u32));
         let parameters = buffer
@@ -53,7 +57,7 @@ pub fn describe(program: &Checked, launch: impl Into<LaunchChoice>) -> Manifest 
             barriers: waits[at].block,
             warp_operations: waits[at].warp,
             launches: launched[at].iter().map(|&id| module.kernel(id).name.clone()).collect(),
-            resident: false,
+            resident: resident[at],
         });
     }
     let is_static = |global: &&ir::Global| global.exported && global.space == ir::Space::Device;
@@ -83,10 +87,26 @@ pub fn describe(program: &Checked, launch: impl Into<LaunchChoice>) -> Manifest 
         structs: structs.finish(),
         device_runtime: launch::makes_grids(module, strategy).then_some(device_runtime),
         statistics: None,
-        resident: None,
+        resident: resident_entry(program, strategy, false),
         images: Vec::new(),
         toolchain: Vec::new(),
     }
+}
+
+/// The entry of resident launches. Instrumented kernels have more parameters.
+fn resident_entry(
+    program: &Checked,
+    strategy: LaunchStrategy,
+    statistics: bool,
+) -> Option<manifest::Resident> {
+    if strategy != LaunchStrategy::Resident {
+        return None;
+    }
+    let options = LaunchOptions {
+        count_launches: statistics,
+        ..LaunchOptions::for_arch(strategy, CudaArch::DEFAULT)
+    };
+    program.lower(&options).ok()?.resident
 }
 
 /// Builds a cubin for each architecture and packs them with their manifest.
@@ -196,6 +216,7 @@ pub fn assemble(
         }
         manifest.statistics =
             Some(manifest::Statistics { symbol: STATISTICS.into(), sms: STATISTICS_SMS });
+        manifest.resident = resident_entry(program, manifest.launch_strategy, true);
     }
     manifest.toolchain = session.versions();
     let mut files = Vec::new();

@@ -19,6 +19,7 @@ use crate::error::Result;
 use gridlet_lang::ir::{
     BlockId, Function, FunctionId, KernelId, Operand, Role, Terminator, loops, symbol,
 };
+use gridlet_lang::launch::resident::stays_out_of_line;
 use gridlet_lang::source::Span;
 use gridlet_lang::types::{Scalar, Type};
 
@@ -45,6 +46,10 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         for item in &self.ir.externs {
             if item.span.is_some() {
                 let value = self.declare_external(item)?;
+                self.externs.push(value);
+                continue;
+            }
+            if let Some(value) = self.define_instruction(item)? {
                 self.externs.push(value);
                 continue;
             }
@@ -82,6 +87,8 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         value.set_linkage(Linkage::Internal);
         if let Role::Body(_) = function.role {
             self.add_attribute(value, AttributeLoc::Function, "alwaysinline", 0);
+        } else if stays_out_of_line(&function.name) {
+            self.add_attribute(value, AttributeLoc::Function, "noinline", 0);
         }
         if wide_result && let Some(last) = value.get_params().last() {
             last.set_name("result");

@@ -6,6 +6,7 @@ use super::function::FunctionEmitter;
 use crate::error::Result;
 use gridlet_lang::ir::Module;
 use gridlet_lang::ir::graph::uses_dynamic_shared;
+use gridlet_lang::launch::resident::instructions;
 use gridlet_lang::types::Type;
 
 /// The special registers of the geometry's `dim3` fields, in field order.
@@ -13,7 +14,8 @@ const REGISTERS: [&str; 4] = ["tid", "ctaid", "ntid", "nctaid"];
 
 /// Whether any kernel reads the base address of the dynamic shared memory.
 pub(super) fn reads_dynamic_shared(module: &Module) -> bool {
-    uses_dynamic_shared(module).contains(&true)
+    module.externs.iter().any(|item| item.span.is_none() && item.name == instructions::SHARED)
+        || uses_dynamic_shared(module).contains(&true)
 }
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {

@@ -34,6 +34,7 @@ mod geometry;
 mod globals;
 mod heap;
 mod instruction;
+mod instructions;
 mod linked;
 mod math;
 mod memory;

@@ -6,7 +6,7 @@
 //! padded with zeros.
 //!
 //! The launch memory starts with [`HEADER_BYTES`] for the scheduler, then has a ring of [`Layout::ring_slots`] slots of
-//! [`SLOT_BYTES`], then the records. It is zero before the first launch, and before a launch with another [`Layout`]
+//! [`SLOT_BYTES`], an area of [`AREA_BYTES`] for each worker, then the records. It is zero before the first launch, and before a launch with another [`Layout`]
 //! than the one before it. Grids that run at the same time need launch memory of their own.
 
 use crate::launch::Dim3;
@@ -26,6 +26,9 @@ pub const HEADER_BYTES: u64 = 4096;
 
 /// Size of a slot of the ring in bytes.
 pub const SLOT_BYTES: u64 = 32;
+
+/// Size in bytes of the area that each worker has for grids that its stack has no room for.
+pub const AREA_BYTES: u64 = 4096;
 
 /// Size in bytes of a stream's launch memory unless the host sets another.
 pub const DEFAULT_LAUNCH_MEMORY: u64 = 64 << 20;
@@ -92,7 +95,8 @@ impl Layout {
             return Err(TooSmall { needed });
         }
         let ring_slots = ring_slots(workers);
-        let left = bytes - HEADER_BYTES - u64::from(ring_slots) * SLOT_BYTES;
+        let areas = u64::from(workers) * AREA_BYTES;
+        let left = bytes - HEADER_BYTES - u64::from(ring_slots) * SLOT_BYTES - areas;
         let records = left / u64::from(record_bytes.max(ALIGNMENT));
         let records = u32::try_from(records).unwrap_or(u32::MAX);
         let batch = u64::from(records) / (8 * u64::from(workers));
@@ -103,7 +107,8 @@ impl Layout {
     pub fn min_bytes(record_bytes: u32, workers: u32) -> u64 {
         let records = MIN_RECORDS_PER_WORKER * u64::from(workers.max(1));
         let record_bytes = u64::from(record_bytes.max(ALIGNMENT));
-        HEADER_BYTES + u64::from(ring_slots(workers)) * SLOT_BYTES + records * record_bytes
+        let areas = u64::from(workers.max(1)) * AREA_BYTES;
+        HEADER_BYTES + u64::from(ring_slots(workers)) * SLOT_BYTES + areas + records * record_bytes
     }
 }
 

@@ -17,8 +17,8 @@
 //!    `layout` resolves them.
 //! 6. **Kernels are entry points over bodies.** A [`Kernel`] has a body function with [`Role::Body`] that
 //!    does the work, and an entry function with [`Role::Entry`] that is only a wrapper: it reads the geometry
-//!    from the hardware and calls the body. Other wrappers over the same body (a serial clone, a resident
-//!    dispatcher) are added as further entry functions, never by editing the body.
+//!    from the hardware and calls the body. Other wrappers over the same body are added as further functions, never by
+//!    editing the body; the `launch` stage may add device functions that call bodies.
 //! 7. **Geometry is an argument.** A function with `takes_geometry` has [`Type::GEOMETRY`] as its first
 //!    parameter. Bodies always take it; a device function takes it if it, or a function that it calls,
 //!    reads it. Only entry functions may use [`InstKind::HardwareGeometry`].
@@ -46,7 +46,7 @@ pub mod guards;
 pub mod loops;
 pub mod parse;
 pub mod print;
-mod reach;
+pub(crate) mod reach;
 pub mod symbol;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -54,6 +54,8 @@ pub mod uniform;
 pub mod verify;
 
 use std::sync::Arc;
+
+use gridlet_artifact::manifest::Resident;
 
 use crate::builtins::Builtin;
 pub use crate::check::tree::{BinaryOp, LaunchBounds, UnaryOp, Unroll};
@@ -106,6 +108,8 @@ pub struct Module {
     pub kernels: Vec<Kernel>,
     /// Whether the `launch` stage has run.
     pub lowered: bool,
+    /// What the manifest says about the kernel that runs resident launches, if the `launch` stage has added one.
+    pub resident: Option<Resident>,
 }
 
 /// The field of [`Type::GEOMETRY`] with the base of the block's dynamic shared memory.
@@ -452,6 +456,44 @@ impl InstKind {
                     visit(stream);
                 }
                 launch.arguments.iter().for_each(visit);
+            }
+        }
+    }
+}
+
+impl InstKind {
+    /// Calls `visit` with each operand, in the order of the fields, to change it.
+    pub fn for_each_operand_mut(&mut self, mut visit: impl FnMut(&mut Operand)) {
+        match self {
+            InstKind::HardwareGeometry => {}
+            InstKind::Load(operand)
+            | InstKind::Unary(_, operand)
+            | InstKind::Cast(operand)
+            | InstKind::FieldAddress { base: operand, .. }
+            | InstKind::ByteOffset { base: operand, .. }
+            | InstKind::Extract { base: operand, .. } => visit(operand),
+            InstKind::Store { pointer: first, value: second }
+            | InstKind::Binary(_, first, second)
+            | InstKind::ElementAddress { base: first, index: second }
+            | InstKind::PointerDifference(first, second) => {
+                visit(first);
+                visit(second);
+            }
+            InstKind::Select(condition, yes, no) => {
+                [condition, yes, no].into_iter().for_each(visit)
+            }
+            InstKind::Aggregate(operands)
+            | InstKind::Call { arguments: operands, .. }
+            | InstKind::CallExtern { arguments: operands, .. }
+            | InstKind::Builtin { arguments: operands, .. } => operands.iter_mut().for_each(visit),
+            InstKind::Launch(launch) => {
+                [&mut launch.grid, &mut launch.block, &mut launch.shared]
+                    .into_iter()
+                    .for_each(&mut visit);
+                if let Stream::Value(stream) = &mut launch.stream {
+                    visit(stream);
+                }
+                launch.arguments.iter_mut().for_each(visit);
             }
         }
     }

@@ -8,6 +8,9 @@
 pub mod cdp;
 mod choice;
 mod device;
+pub mod fill;
+mod merge;
+pub mod resident;
 mod statistics;
 mod status;
 
@@ -83,9 +86,7 @@ pub fn lower(module: &Module, layouts: &Layouts, options: &LaunchOptions) -> Res
     let mut lowered = module.clone();
     match options.lowering {
         Lowering::Cdp(cdp) => cdp::lower(&mut lowered, layouts, cdp, options.count_launches)?,
-        Lowering::Resident => {
-            return Err(Error::internal("launch", "resident launches are not built yet"));
-        }
+        Lowering::Resident => resident::lower(&mut lowered, layouts, options.count_launches)?,
     }
     lowered.lowered = true;
     expand(&mut lowered, options.instructions)?;
@@ -97,7 +98,7 @@ pub fn lower(module: &Module, layouts: &Layouts, options: &LaunchOptions) -> Res
 /// If so, its images have a [`LOST_LAUNCH_RECORD`], on every target.
 pub fn makes_grids(module: &Module, strategy: LaunchStrategy) -> bool {
     match strategy {
-        // The images for the CPU device are lowered as for `cdp`.
+        // The kernels that `resident` adds for copies cannot be lost in silence: `memcpy_async` gives their status.
         LaunchStrategy::Cdp | LaunchStrategy::Resident => cdp::makes_grids(module),
     }
 }
@@ -107,7 +108,15 @@ pub fn makes_grids(module: &Module, strategy: LaunchStrategy) -> bool {
 pub fn adds_kernels(module: &Module, strategy: LaunchStrategy) -> bool {
     match strategy {
         LaunchStrategy::Cdp => cdp::fills(module),
-        LaunchStrategy::Resident => false,
+        LaunchStrategy::Resident => resident::applies(module),
+    }
+}
+
+/// By kernel of a module whose launches are symbolic, whether the host must launch the strategy's own kernel in its place.
+pub fn runs_resident(module: &Module, strategy: LaunchStrategy) -> Vec<bool> {
+    match strategy {
+        LaunchStrategy::Cdp => vec![false; module.kernels.len()],
+        LaunchStrategy::Resident => resident::nests(module),
     }
 }
 

@@ -25,6 +25,7 @@ use crate::ir::build::{BodyBuilder, Signature};
 use crate::ir::{
     BinaryOp, Block, BlockId, Const, Function, FunctionId, Global, GlobalId, Init, Inst, InstId,
     InstKind, Launch, Module, Operand, Parameter, Role, Slot, SlotId, Space, Terminator, Unroll,
+    reach,
 };
 use crate::source::{FileId, SourceMap, Span};
 use crate::types::{Scalar, Type};
@@ -105,6 +106,10 @@ pub(super) struct Rewriter<'c, 'f, A> {
     names: BTreeSet<String>,
     numbers: BTreeMap<&'static str, u32>,
     status: Operand,
+    /// By old block, whether the kernel ends soon after it.
+    before_end: Vec<bool>,
+    /// Whether it does so after the open block.
+    ends_soon: bool,
 }
 
 impl<'c, 'f, A: Attempt> Rewriter<'c, 'f, A> {
@@ -114,6 +119,8 @@ impl<'c, 'f, A: Attempt> Rewriter<'c, 'f, A> {
         Rewriter {
             context,
             names: function.blocks.iter().map(|block| block.name.clone()).collect(),
+            before_end: before_end(function),
+            ends_soon: false,
             function,
             blocks: vec![],
             open: vec![],
@@ -133,7 +140,8 @@ impl<'c, 'f, A: Attempt> Rewriter<'c, 'f, A> {
             starts.push(BlockId(next));
             next += 1 + block.instructions.iter().map(|id| self.blocks_of(*id)).sum::<u32>();
         }
-        for block in old {
+        for (at, block) in old.into_iter().enumerate() {
+            self.ends_soon = self.before_end[at];
             self.open_name = block.name;
             self.open_unroll = block.unroll;
             for id in block.instructions {
@@ -194,6 +202,11 @@ impl<'c, 'f, A: Attempt> Rewriter<'c, 'f, A> {
         self.open("launch.next");
     }
 
+    /// Whether the kernel ends soon after the open launch: no loop follows in this function, which is a kernel's body.
+    pub(super) fn ends_soon(&self) -> bool {
+        self.ends_soon
+    }
+
     /// Stores the status of the launch.
     pub(super) fn set_status(&mut self, status: Operand, span: Span) {
         self.store(self.status.clone(), status, span);
@@ -251,6 +264,19 @@ impl<'c, 'f, A: Attempt> Rewriter<'c, 'f, A> {
             }
         }
     }
+}
+
+/// By block of a kernel's body, whether no loop contains or follows it; false in other functions.
+fn before_end(function: &Function) -> Vec<bool> {
+    let next = |block: &Block| block.terminator.successors().map(BlockId::index).collect();
+    let next: Vec<Vec<usize>> = function.blocks.iter().map(next).collect();
+    if !matches!(function.role, Role::Body(_)) {
+        return vec![false; next.len()];
+    }
+    let in_loop = reach::on_cycles(&next);
+    let edges = next.iter().enumerate().flat_map(|(from, to)| to.iter().map(move |&to| (from, to)));
+    let loops = (0..next.len()).filter(|&at| in_loop[at]);
+    reach::leading_to(next.len(), edges, loops).into_iter().map(|leads| !leads).collect()
 }
 
 /// `gridlet.record_lost_launch(error: i32, file: u32, line: u32)`: counts a lost launch, and records error and position of

@@ -215,7 +215,7 @@ const FILLS: &str = "kernel fill(p: *mut u8, s: stream) {
 fn fills_are_launches_of_a_kernel_on_gpus() {
     let lowered = checked(FILLS).lower(&for_arch(CudaArch::DEFAULT)).unwrap();
     insta::assert_snapshot!(print(&lowered));
-    assert!(is_reserved(cdp::symbols::FILL_KERNEL));
+    assert!(is_reserved(fill::FILL_KERNEL));
     for arch in ["sm_75", "sm_90", "sm_120"] {
         let lowered = checked(FILLS).lower(&for_arch(arch.parse().unwrap())).unwrap();
         assert!(lowered.externs.iter().all(|item| !item.name.contains("Memset")), "{arch}");

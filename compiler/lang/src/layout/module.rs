@@ -6,7 +6,7 @@ use super::{BufferLayout, MAX_PARAMETER_BYTES, MAX_TYPE_BYTES, ParamLayout, Para
 use super::{buffer_layout, type_layout};
 use crate::diagnostics::{Collector, Diagnostic, MAX_MESSAGES, ids};
 use crate::error::{Error, Result};
-use crate::ir::{GlobalId, InstKind, Kernel, KernelId, Module, Operand, Space, graph};
+use crate::ir::{GlobalId, InstKind, Kernel, KernelId, Module, Operand, Space, graph, symbol};
 use crate::source::{FileId, Span};
 use crate::types::layout::SATURATED;
 use crate::types::{Structs, Type};
@@ -52,7 +52,10 @@ pub fn compute_layouts(module: &Module) -> Result<Layouts> {
     for (index, kernel) in module.kernels.iter().enumerate() {
         let types = kernel.parameters.iter().map(|parameter| &parameter.ty);
         let buffer = buffer_layout(types, &module.structs);
-        if buffer.size <= u64::from(MAX_PARAMETER_BYTES) {
+        // The host alone launches Gridlet's own entries, and passes up to 32,764 bytes (CUDA C++ Programming Guide,
+        // "Kernel Parameters").
+        let is_own = symbol::is_reserved(&kernel.name);
+        if is_own || buffer.size <= u64::from(MAX_PARAMETER_BYTES) {
             kernels.push(param_layout(kernel, &buffer));
         } else {
             too_large.insert(KernelId(index as u32), (buffer, vec![]));

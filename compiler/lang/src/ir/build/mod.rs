@@ -66,6 +66,7 @@ pub fn build_ir(program: &tree::Program, sources: Arc<SourceMap>) -> Result<Modu
         functions,
         kernels,
         lowered: false,
+        resident: None,
     })
 }
 

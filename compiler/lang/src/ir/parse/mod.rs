@@ -68,6 +68,7 @@ pub fn parse(text: &str) -> Result<Module> {
             functions: vec![],
             kernels: vec![],
             lowered: false,
+            resident: None,
         },
     };
     parser.module()?;

@@ -141,7 +141,9 @@ impl FunctionVerifier<'_> {
                 Err(format!("`{}` is an entry: it can only be launched", callee.name))
             }
             Role::Body(_) => {
-                let is_wrapper = matches!(self.function.role, Role::Entry(_));
+                // A launch strategy may add wrappers that are device functions.
+                let is_wrapper =
+                    matches!(self.function.role, Role::Entry(_)) || self.module.lowered;
                 require!(is_wrapper, "`{}` is a body: only entries may call it", callee.name);
                 Ok(())
             }
@@ -261,8 +263,8 @@ impl FunctionVerifier<'_> {
     }
 }
 
-/// Whether a cast exists: between scalars, between pointers, between pointers and 64-bit integers, and from a
-/// handle's number to a stream.
+/// Whether a cast exists: between scalars, between pointers, between pointers and 64-bit integers, and
+/// between a stream and its handle's number.
 fn can_cast(from: &Type, to: &Type) -> bool {
     let is_address = |ty: &Type| matches!(ty, Type::Scalar(Scalar::I64 | Scalar::U64));
     match (from, to) {
@@ -270,7 +272,9 @@ fn can_cast(from: &Type, to: &Type) -> bool {
         (Type::Pointer { .. }, Type::Pointer { .. }) => true,
         (Type::Pointer { .. }, to) if is_address(to) => true,
         (from, Type::Pointer { .. }) if is_address(from) => true,
-        (Type::Scalar(Scalar::U64), Type::Stream) => true,
+        (Type::Scalar(Scalar::U64), Type::Stream) | (Type::Stream, Type::Scalar(Scalar::U64)) => {
+            true
+        }
         _ => false,
     }
 }

@@ -20,14 +20,14 @@
 //! As with nvcc, a kernel without parameters gets a buffer too.
 
 use super::symbols::{
-    DeviceRuntimeAbi, ERROR_LAUNCH_PENDING_COUNT_EXCEEDED, FILL_KERNEL, NamedStream,
-    RuntimeFunction,
+    DeviceRuntimeAbi, ERROR_LAUNCH_PENDING_COUNT_EXCEEDED, NamedStream, RuntimeFunction,
 };
 use crate::error::Result;
 use crate::ir::{
     BinaryOp, BlockId, Const, ExternId, InstKind, KernelId, Launch, Module, Operand, Stream,
     Terminator,
 };
+use crate::launch::fill::FILL_KERNEL;
 use crate::launch::status::{Attempt, Rewriter, replace_launches};
 use crate::layout::Layouts;
 use crate::source::Span;

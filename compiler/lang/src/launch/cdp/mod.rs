@@ -1,11 +1,10 @@
 //! The strategy `cdp`: launches through CUDA's device runtime.
 //!
 //! `launches.rs` replaces launches by calls, `runtime.rs` the other operations of the device runtime; only `symbols.rs`
-//! spells the names and signatures. Before them, two passes work around bugs of the device runtime on GPUs: `fill.rs`
-//! turns `memset_async` into a launch of the kernel in `fill.grid`, and `turns.rs` makes the threads of a block launch in
+//! spells the names and signatures. Before them, two passes work around bugs of the device runtime on GPUs: `launch/fill.rs`
+//! turns `memset_async` into a launch of a kernel, and `turns.rs` makes the threads of a block launch in
 //! turns, in programs with tail launches.
 
-mod fill;
 mod launches;
 mod runtime;
 pub mod symbols;
@@ -15,8 +14,9 @@ use crate::arch::CudaArch;
 use crate::error::Result;
 use crate::ir::verify::verify;
 use crate::ir::{InstKind, Module};
+use crate::launch::fill;
+pub(super) use crate::launch::fill::fills;
 use crate::layout::{Layouts, compute_layouts};
-pub(super) use fill::fills;
 use symbols::DeviceRuntimeAbi;
 
 /// The strategy's options for one target.
@@ -24,7 +24,7 @@ use symbols::DeviceRuntimeAbi;
 pub struct Options {
     /// The symbols of the device runtime.
     pub symbols: DeviceRuntimeAbi,
-    /// Whether `memset_async` launches a kernel, [`symbols::FILL_KERNEL`], instead of calling the device runtime's
+    /// Whether `memset_async` launches a kernel, [`fill::FILL_KERNEL`], instead of calling the device runtime's
     /// `cudaMemsetAsync`, which writes zeros whatever the value.
     pub fill_by_kernel: bool,
     /// Whether the threads of a block launch in turns, in programs that launch into the tail stream. Without turns,
@@ -51,7 +51,7 @@ pub(super) fn lower(
     count_launches: bool,
 ) -> Result<()> {
     if options.fill_by_kernel && fills(module) {
-        fill::fill_by_kernel(module)?;
+        fill::by_kernels(module, false)?;
         verify(module)?;
         let layouts = compute_layouts(module)?;
         lower_launches(module, &layouts, options, count_launches)?;

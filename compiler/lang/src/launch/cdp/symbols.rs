@@ -26,7 +26,7 @@ pub enum RuntimeFunction {
     /// Copies. Takes the destination, the source, the bytes, [`MEMCPY_DEVICE_TO_DEVICE`] and the stream.
     MemcpyAsync,
     /// Fills. Takes the address, the byte, the number of bytes and the stream. Only for the CPU device: see
-    /// [`FILL_KERNEL`].
+    /// [`crate::launch::fill::FILL_KERNEL`].
     MemsetAsync,
     /// Returns the thread's last `cudaError` and resets it.
     GetLastError,
@@ -218,12 +218,6 @@ pub const AWAIT_TURN: &str = "gridlet.await_turn";
 
 /// The function that gives [`TURN`] back.
 pub const END_TURN: &str = "gridlet.end_turn";
-
-/// The kernel that `memset_async` launches on GPUs. Only images of programs that fill have it.
-pub const FILL_KERNEL: &str = "__gridlet_fill";
-
-/// The function that launches [`FILL_KERNEL`]. Names in the language never contain a dot.
-pub const FILL_ASYNC: &str = "gridlet.fill_async";
 
 /// The functions of the device runtime, each under both of its names.
 fn named() -> impl Iterator<Item = (String, RuntimeFunction)> {

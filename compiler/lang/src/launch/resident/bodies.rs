@@ -1,0 +1,248 @@
+//! Replaces, in the code of kernels that the resident kernel runs, everything that relies on the hardware's blocks.
+//!
+//! | Operation | becomes |
+//! |---|---|
+//! | a `shared` variable | an offset in the slice of dynamic shared memory that the block has |
+//! | `sync_threads`, `sync_threads_…` | a barrier of the block's team |
+//! | a mask of lanes | those of its lanes that the block has |
+//! | `stream_create`, `stream_destroy`, `device_last_error` | calls of the scheduler |
+//!
+//! Functions that ordinary kernels call too are copied first. The ordinary entries of these kernels only trap.
+
+use std::collections::BTreeMap;
+
+use super::plan::Plan;
+use crate::builtins::{BlockReduceOp, Builtin};
+use crate::error::Result;
+use crate::ir::{
+    BlockId, Function, FunctionId, GlobalId, Inst, InstId, InstKind, Module, Operand, Role, Space,
+    Terminator,
+};
+use crate::launch::merge::{Added, NOWHERE};
+use crate::source::Span;
+use crate::types::{Scalar, Type};
+
+/// Rewrites the kernels of the plan. The scheduler has been added, and launches are still symbolic.
+pub(super) fn rewrite(module: &mut Module, plan: &Plan, scheduler: &Added) -> Result<()> {
+    let calls = Calls {
+        lanes: scheduler.function("lanes")?,
+        slice: scheduler.function("slice")?,
+        barrier: scheduler.function("block_barrier")?,
+        count: scheduler.function("block_count")?,
+        or: scheduler.function("block_or")?,
+        and: scheduler.function("block_and")?,
+        create_stream: scheduler.function("create_stream")?,
+        destroy_stream: scheduler.function("destroy_stream")?,
+        take_error: scheduler.function("take_error")?,
+    };
+    for id in separate(module, plan) {
+        let shared = shared_variables(module, &module.functions[id.index()], plan);
+        Body { function: &mut module.functions[id.index()], calls: &calls }.rewrite(&shared);
+    }
+    for at in 0..module.functions.len() {
+        if let Role::Entry(kernel) = module.functions[at].role
+            && plan.runs(kernel)
+        {
+            only_trap(&mut module.functions[at]);
+        }
+    }
+    Ok(())
+}
+
+/// The functions of the scheduler that replace operations.
+struct Calls {
+    lanes: FunctionId,
+    slice: FunctionId,
+    barrier: FunctionId,
+    count: FunctionId,
+    or: FunctionId,
+    and: FunctionId,
+    create_stream: FunctionId,
+    destroy_stream: FunctionId,
+    take_error: FunctionId,
+}
+
+/// Copies the functions that kernels of both kinds call, and gives those that only the plan's kernels call.
+fn separate(module: &mut Module, plan: &Plan) -> Vec<FunctionId> {
+    let bodies = |wanted: bool| -> Vec<FunctionId> {
+        let kernels = module.kernels.iter().zip(&plan.nests);
+        kernels.filter(|(_, nests)| **nests == wanted).map(|(kernel, _)| kernel.body).collect()
+    };
+    let ordinary = reachable(module, bodies(false));
+    let nesting = reachable(module, bodies(true));
+    let mut copies: BTreeMap<FunctionId, FunctionId> = BTreeMap::new();
+    let mut own = vec![];
+    for (at, is_nesting) in nesting.into_iter().enumerate().filter(|(_, is)| *is) {
+        let id = FunctionId(at as u32);
+        debug_assert!(is_nesting);
+        if ordinary[at] {
+            let mut copy = module.functions[at].clone();
+            copy.name.push_str(".resident");
+            copies.insert(id, FunctionId(module.functions.len() as u32));
+            own.push(FunctionId(module.functions.len() as u32));
+            module.functions.push(copy);
+        } else {
+            own.push(id);
+        }
+    }
+    for id in &own {
+        for inst in &mut module.functions[id.index()].instructions {
+            if let InstKind::Call { function, .. } = &mut inst.kind
+                && let Some(copy) = copies.get(function)
+            {
+                *function = *copy;
+            }
+        }
+    }
+    own
+}
+
+/// By function, whether it is one of `open` or may be called by one.
+fn reachable(module: &Module, mut open: Vec<FunctionId>) -> Vec<bool> {
+    let mut seen = vec![false; module.functions.len()];
+    while let Some(id) = open.pop() {
+        if !std::mem::replace(&mut seen[id.index()], true) {
+            let instructions = &module.function(id).instructions;
+            open.extend(instructions.iter().filter_map(|inst| match &inst.kind {
+                InstKind::Call { function, .. } => Some(*function),
+                _ => None,
+            }));
+        }
+    }
+    seen
+}
+
+/// The `shared` variables that a function names, with their types and offsets.
+fn shared_variables(
+    module: &Module,
+    function: &Function,
+    plan: &Plan,
+) -> BTreeMap<GlobalId, (Type, u32)> {
+    let mut found = BTreeMap::new();
+    let mut note = |operand: &Operand| {
+        if let Operand::Global(id) = operand
+            && module.globals[id.index()].space == Space::Shared
+        {
+            let ty = Type::pointer_mut(module.globals[id.index()].ty.clone());
+            found.insert(*id, (ty, plan.offsets.get(id).copied().unwrap_or(0)));
+        }
+    };
+    function.instructions.iter().for_each(|inst| inst.kind.for_each_operand(&mut note));
+    for block in &function.blocks {
+        if let Terminator::Return(Some(operand)) = &block.terminator {
+            note(operand);
+        }
+    }
+    found
+}
+
+struct Body<'m> {
+    function: &'m mut Function,
+    calls: &'m Calls,
+}
+
+impl Body<'_> {
+    fn rewrite(mut self, shared: &BTreeMap<GlobalId, (Type, u32)>) {
+        for at in 0..self.function.blocks.len() {
+            let old = std::mem::take(&mut self.function.blocks[at].instructions);
+            let mut new = Vec::with_capacity(old.len());
+            for id in old {
+                self.instruction(id, &mut new);
+                new.push(id);
+            }
+            self.function.blocks[at].instructions = new;
+        }
+        if !shared.is_empty() {
+            self.replace_shared(shared);
+        }
+    }
+
+    fn add(&mut self, kind: InstKind, ty: Type, span: Span) -> InstId {
+        self.function.instructions.push(Inst { kind, ty, span });
+        InstId(self.function.instructions.len() as u32 - 1)
+    }
+
+    /// Replaces one instruction; `before` takes what must come before it.
+    fn instruction(&mut self, id: InstId, before: &mut Vec<InstId>) {
+        let Inst { kind, span, .. } = &self.function.instructions[id.index()];
+        let span = *span;
+        let InstKind::Builtin { builtin, arguments, .. } = kind else { return };
+        let (builtin, mut arguments) = (*builtin, arguments.clone());
+        let call = |function| InstKind::Call { function, arguments: arguments.clone() };
+        let kind = match builtin {
+            Builtin::SyncThreads => call(self.calls.barrier),
+            Builtin::SyncThreadsReduce(BlockReduceOp::Count) => call(self.calls.count),
+            Builtin::SyncThreadsReduce(BlockReduceOp::And) => call(self.calls.and),
+            Builtin::SyncThreadsReduce(BlockReduceOp::Or) => call(self.calls.or),
+            Builtin::DeviceLastError => call(self.calls.take_error),
+            Builtin::StreamCreate => {
+                let handle = self.add(call(self.calls.create_stream), Type::U64, span);
+                before.push(handle);
+                InstKind::Cast(Operand::Inst(handle))
+            }
+            Builtin::StreamDestroy => {
+                let stream = InstKind::Cast(arguments.remove(0));
+                let handle = self.add(stream, Type::U64, span);
+                before.push(handle);
+                let arguments = vec![Operand::Inst(handle)];
+                InstKind::Call { function: self.calls.destroy_stream, arguments }
+            }
+            Builtin::SyncWarp
+            | Builtin::Shuffle(_)
+            | Builtin::Vote(_)
+            | Builtin::MatchAny
+            | Builtin::Reduce(_) => {
+                let mask = vec![arguments[0].clone()];
+                let kind = InstKind::Call { function: self.calls.lanes, arguments: mask };
+                let lanes = self.add(kind, Type::U32, span);
+                before.push(lanes);
+                arguments[0] = Operand::Inst(lanes);
+                InstKind::Builtin { builtin, arguments, format: None }
+            }
+            _ => return,
+        };
+        self.function.instructions[id.index()].kind = kind;
+    }
+
+    /// Computes the addresses of `shared` variables at the start of the function.
+    fn replace_shared(&mut self, shared: &BTreeMap<GlobalId, (Type, u32)>) {
+        let span = self.function.span;
+        let kind = InstKind::Call { function: self.calls.slice, arguments: vec![] };
+        let slice = self.add(kind, Type::pointer_mut(Type::Scalar(Scalar::U8)), span);
+        let mut first = vec![slice];
+        let mut addresses = BTreeMap::new();
+        for (global, (ty, bytes)) in shared {
+            let kind = InstKind::ByteOffset { base: Operand::Inst(slice), bytes: *bytes };
+            let address = self.add(kind, ty.clone(), span);
+            first.push(address);
+            addresses.insert(*global, Operand::Inst(address));
+        }
+        let replace = |operand: &mut Operand| {
+            if let Operand::Global(id) = operand
+                && let Some(address) = addresses.get(id)
+            {
+                *operand = address.clone();
+            }
+        };
+        for inst in &mut self.function.instructions {
+            inst.kind.for_each_operand_mut(replace);
+        }
+        for block in &mut self.function.blocks {
+            if let Terminator::Return(Some(operand)) = &mut block.terminator {
+                replace(operand);
+            }
+        }
+        let entry = &mut self.function.blocks[BlockId(0).index()].instructions;
+        entry.splice(0..0, first);
+    }
+}
+
+/// Replaces the work of an ordinary entry: the host must launch the resident kernel.
+fn only_trap(entry: &mut Function) {
+    let kind = InstKind::Builtin { builtin: Builtin::Trap, arguments: vec![], format: None };
+    entry.instructions = vec![Inst { kind, ty: Type::Unit, span: NOWHERE }];
+    entry.blocks.truncate(1);
+    entry.blocks[0].instructions = vec![InstId(0)];
+    entry.blocks[0].terminator = Terminator::Unreachable;
+    entry.slots.clear();
+}

@@ -1,0 +1,110 @@
+//! The strategy `resident`: one kernel runs whole trees of grids.
+//!
+//! The scheduler is written in the language, in `scheduler.grid`. This folder fits a program to it:
+//! - `plan.rs` decides which kernels it runs, and measures what they need;
+//! - `bodies.rs` replaces, in the code of these kernels, the operations that rely on the hardware's blocks;
+//! - `launches.rs` lowers their launches to calls of the scheduler;
+//! - `dispatch.rs` makes the functions that the scheduler calls, and its entry, [`ENTRY`].
+//!
+//! A kernel that neither launches nor is launched stays an ordinary kernel. The symbol of every other kernel only traps.
+
+mod bodies;
+mod dispatch;
+mod launches;
+mod plan;
+
+use super::{fill, merge};
+use crate::error::Result;
+use crate::ir::verify::verify;
+use crate::ir::{Module, symbol};
+use crate::layout::{Layouts, compute_layouts};
+use plan::Plan;
+
+/// The kernel that the host launches in place of kernels that launch or are launched.
+pub const ENTRY: &str = "__gridlet_resident";
+
+/// Functions of codegen that `scheduler.grid` declares: PTX instructions that the language lacks.
+pub mod instructions {
+    /// `barrier.sync id, threads`
+    pub const BARRIER: &str = "gridlet.hardware_barrier";
+    /// `fence.acq_rel.gpu`: lighter than the language's `fence_device`, which orders all devices' fences.
+    pub const FENCE: &str = "gridlet.hardware_fence";
+    /// `nanosleep.u32`
+    pub const SLEEP: &str = "gridlet.hardware_sleep";
+    /// `%tid.x`
+    pub const THREAD: &str = "gridlet.hardware_thread";
+    /// The address of the block's dynamic shared memory.
+    pub const SHARED: &str = "gridlet.hardware_shared";
+    /// All of them.
+    pub const ALL: [&str; 5] = [BARRIER, FENCE, SLEEP, THREAD, SHARED];
+}
+
+/// Functions of `scheduler.grid` that stay functions: they are called in many places, or seldom.
+const OUT_OF_LINE: [&str; 23] = [
+    "allocate_slowly",
+    "append_tail",
+    "await_work",
+    "close_stream",
+    "collect",
+    "complete",
+    "give_back",
+    "destroy_stream",
+    "dismiss",
+    "enqueue",
+    "hand_over",
+    "leave",
+    "pop_batch",
+    "push_batch",
+    "refill",
+    "release",
+    "release_batch",
+    "several_teams_barrier",
+    "share_grid",
+    "spill",
+    "subtract",
+    "unspill",
+    "donate",
+];
+
+/// Whether a function of a lowered module must not be inlined.
+pub fn stays_out_of_line(function: &str) -> bool {
+    function.strip_prefix("gridlet.").is_some_and(|name| OUT_OF_LINE.contains(&name))
+}
+
+const SCHEDULER: &str = include_str!("scheduler.grid");
+
+/// Replaces launches and the other operations of the device runtime in a module. A module without them does not change.
+pub(super) fn lower(module: &mut Module, layouts: &Layouts, count_launches: bool) -> Result<()> {
+    if !applies(module) {
+        return Ok(());
+    }
+    let own_kernels = module.kernels.len();
+    fill::by_kernels(module, true)?;
+    verify(module)?;
+    let layouts = if module.kernels.len() == own_kernels {
+        layouts.clone()
+    } else {
+        compute_layouts(module)?
+    };
+    let plan = Plan::of(module, &layouts)?;
+    let scheduler = merge::add(module, "scheduler.grid", SCHEDULER, |name| match name {
+        "enter" => ENTRY.into(),
+        _ => format!("gridlet.{name}"),
+    })?;
+    bodies::rewrite(module, &plan, &scheduler)?;
+    launches::lower(module, &layouts, &plan, &scheduler, count_launches)?;
+    dispatch::generate(module, &layouts, &plan, &scheduler)?;
+    module.resident = Some(plan.manifest(&symbol::external(ENTRY)));
+    Ok(())
+}
+
+/// Whether the strategy changes a module whose launches are symbolic: it launches, fills, copies, or has other operations of
+/// the device runtime.
+pub(super) fn applies(module: &Module) -> bool {
+    super::launches(module) || plan::uses(module, plan::is_runtime_operation)
+}
+
+/// By kernel of a module whose launches are symbolic, whether the resident kernel runs it.
+pub(super) fn nests(module: &Module) -> Vec<bool> {
+    plan::nests(module)
+}

@@ -1,0 +1,258 @@
+//! Decides which kernels the resident kernel runs, and measures what they need.
+
+use std::collections::BTreeMap;
+
+use gridlet_artifact::manifest::Resident;
+
+use crate::builtins::Builtin;
+use crate::error::{Error, Result};
+use crate::ir::graph;
+use crate::ir::uniform::returns_before;
+use crate::ir::{
+    Const, Function, GlobalId, InstKind, KernelId, Launch, Module, Operand, Space, Stream,
+};
+use crate::launch::fill;
+use crate::layout::Layouts;
+use crate::types::layout::type_layout;
+
+/// Maximum number of threads in a block (CUDA C++ Programming Guide, "Technical Specifications").
+const MAX_THREADS: u32 = 1024;
+
+/// Bytes of dynamic shared memory that are reserved if a launch asks for a number that is not a constant.
+const UNKNOWN_SHARED_BYTES: u32 = 32 * 1024;
+
+/// Bytes of a record before the parameter buffer; `HEADER_BYTES` in `scheduler.grid`.
+const HEADER_BYTES: u32 = 64;
+
+/// What the resident kernel runs.
+pub(super) struct Plan {
+    /// By kernel, whether the resident kernel runs it.
+    pub(super) nests: Vec<bool>,
+    /// By kernel, the bits that `scheduler.grid` calls properties of kernels.
+    pub(super) flags: Vec<u32>,
+    /// By kernel, the end of its `shared` variables in a block's slice, in bytes.
+    pub(super) shared: Vec<u32>,
+    /// The offset of each `shared` variable in a block's slice, in bytes.
+    pub(super) offsets: BTreeMap<GlobalId, u32>,
+    /// By kernel, the most threads that a block may have.
+    pub(super) threads: Vec<u32>,
+    /// The size of a record in bytes.
+    pub(super) record_bytes: u32,
+    /// The number of 64-bit words for the root's parameters.
+    pub(super) parameter_words: u32,
+    /// Whether any grid but the root is a scope.
+    pub(super) has_scopes: bool,
+    /// Whether a thread's last error is kept: some kernel asks for it.
+    pub(super) keeps_errors: bool,
+    /// The largest block of any launch.
+    max_block_threads: u32,
+    /// The most shared memory of a block of any launch.
+    shared_bytes: u32,
+}
+
+pub(super) const CAN_PACK: u32 = 1;
+const TAILS: u32 = 2;
+pub(super) const DEFAULTS: u32 = 4;
+const BARRIERS: u32 = 8;
+const RETURNS_EARLY: u32 = 16;
+
+impl Plan {
+    /// Plans for a module whose launches are symbolic.
+    pub(super) fn of(module: &Module, layouts: &Layouts) -> Result<Plan> {
+        let nests = nests(module);
+        let (offsets, shared) = shared_layout(module, &nests)?;
+        let threads: Vec<u32> = module
+            .kernels
+            .iter()
+            .map(|kernel| kernel.launch_bounds.map_or(MAX_THREADS, |bounds| bounds.max_threads))
+            .collect();
+        let mut max_block_threads = 1;
+        let mut shared_bytes = 0;
+        for_each_launch(module, |function, launch| {
+            let kernel = launch.kernel.index();
+            let block = constant_product(function, &launch.block);
+            let block = block.unwrap_or(u64::from(threads[kernel]));
+            max_block_threads = max_block_threads.max(block.min(MAX_THREADS.into()) as u32);
+            let extra = match constant(function, &launch.shared) {
+                Some(bytes) => u32::try_from(bytes).unwrap_or(u32::MAX),
+                None => UNKNOWN_SHARED_BYTES,
+            };
+            let own = shared[kernel].next_multiple_of(16);
+            shared_bytes = shared_bytes.max(own.saturating_add(extra));
+        });
+        // What no block can have makes its launch fail.
+        let shared_bytes = shared_bytes.min(200 * 1024).next_multiple_of(16);
+        let sizes = nests.iter().zip(&layouts.kernels).filter(|(nests, _)| **nests);
+        let parameters = sizes.map(|(_, layout)| layout.size).max().unwrap_or(0);
+        let flags = flags(module);
+        Ok(Plan {
+            has_scopes: flags.iter().any(|flags| flags & (TAILS | DEFAULTS) != 0),
+            flags,
+            nests,
+            shared,
+            offsets,
+            threads,
+            record_bytes: (HEADER_BYTES + parameters).next_multiple_of(128),
+            parameter_words: parameters.div_ceil(8),
+            keeps_errors: uses(module, |kind| {
+                matches!(kind, InstKind::Builtin { builtin: Builtin::DeviceLastError, .. })
+            }),
+            max_block_threads,
+            shared_bytes,
+        })
+    }
+
+    /// The manifest's description.
+    pub(super) fn manifest(&self, symbol: &str) -> Resident {
+        Resident {
+            symbol: symbol.into(),
+            record_bytes: self.record_bytes,
+            parameter_words: self.parameter_words,
+            max_block_threads: self.max_block_threads,
+            shared_bytes: self.shared_bytes,
+        }
+    }
+
+    /// Whether the resident kernel runs a kernel.
+    pub(super) fn runs(&self, kernel: KernelId) -> bool {
+        self.nests.get(kernel.index()).copied().unwrap_or(false)
+    }
+
+    /// The bound on the threads of the resident kernel that makes the compiler leave enough registers, if it needs one.
+    pub(super) fn thread_bound(&self) -> Option<u32> {
+        (self.max_block_threads > 256).then_some(MAX_THREADS)
+    }
+}
+
+/// By kernel, whether it launches or is launched, or uses streams.
+pub(super) fn nests(module: &Module) -> Vec<bool> {
+    let launched = graph::launched(module);
+    let operates = graph::of_kernels(module, |function| {
+        let mut kinds = function.instructions.iter().map(|inst| &inst.kind);
+        kinds.any(is_runtime_operation)
+    });
+    let mut nests: Vec<bool> =
+        launched.iter().zip(operates).map(|(any, operates)| !any.is_empty() || operates).collect();
+    for kernel in launched.into_iter().flatten() {
+        nests[kernel.index()] = true;
+    }
+    nests
+}
+
+/// Whether any instruction of a module is of a kind.
+pub(super) fn uses(module: &Module, is: impl Fn(&InstKind) -> bool) -> bool {
+    module.functions.iter().flat_map(|function| &function.instructions).any(|inst| is(&inst.kind))
+}
+
+/// Whether an instruction is an operation of the device runtime other than a launch.
+pub(super) fn is_runtime_operation(kind: &InstKind) -> bool {
+    matches!(
+        kind,
+        InstKind::Builtin {
+            builtin: Builtin::StreamCreate | Builtin::StreamDestroy | Builtin::DeviceLastError,
+            ..
+        }
+    ) || fill::is_fill(kind)
+        || fill::is_copy(kind)
+}
+
+fn for_each_launch(module: &Module, mut visit: impl FnMut(&Function, &Launch)) {
+    for function in &module.functions {
+        for inst in &function.instructions {
+            if let InstKind::Launch(launch) = &inst.kind {
+                visit(function, launch);
+            }
+        }
+    }
+}
+
+/// The value of a constant operand.
+fn constant(function: &Function, operand: &Operand) -> Option<u64> {
+    match operand {
+        Operand::Const(Const::Int(_, value)) => u64::try_from(*value).ok(),
+        Operand::Const(Const::Zero(_)) => Some(0),
+        Operand::Inst(id) => match &function.instructions[id.index()].kind {
+            InstKind::Cast(operand) => constant(function, operand),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The product of a `dim3` of constants.
+fn constant_product(function: &Function, operand: &Operand) -> Option<u64> {
+    let Operand::Inst(id) = operand else { return None };
+    let InstKind::Aggregate(parts) = &function.instructions[id.index()].kind else { return None };
+    parts.iter().map(|part| constant(function, part)).product()
+}
+
+/// The offset of each `shared` variable in a block's slice, and by kernel the end of its own. Variables that no kernel
+/// uses together may overlap.
+fn shared_layout(module: &Module, nests: &[bool]) -> Result<(BTreeMap<GlobalId, u32>, Vec<u32>)> {
+    let used = graph::used_globals(module, |global| global.space == Space::Shared);
+    let mut ends = vec![0_u64; module.kernels.len()];
+    let mut users: BTreeMap<GlobalId, Vec<usize>> = BTreeMap::new();
+    for (kernel, globals) in used.iter().enumerate().filter(|(at, _)| nests[*at]) {
+        globals.iter().for_each(|id| users.entry(*id).or_default().push(kernel));
+    }
+    let mut offsets = BTreeMap::new();
+    for (id, kernels) in users {
+        let global = &module.globals[id.index()];
+        let layout = type_layout(&global.ty, &module.structs);
+        let start = kernels.iter().map(|&kernel| ends[kernel]).max().unwrap_or(0);
+        let start = start.next_multiple_of(layout.alignment);
+        let end = start.saturating_add(layout.size);
+        let offset = u32::try_from(end).map(|_| start as u32);
+        let too_large = |_| Error::internal("launch", format!("`{}` is too large", global.name));
+        offsets.insert(id, offset.map_err(too_large)?);
+        kernels.iter().for_each(|&kernel| ends[kernel] = end);
+    }
+    Ok((offsets, ends.into_iter().map(|end| u32::try_from(end).unwrap_or(u32::MAX)).collect()))
+}
+
+/// By kernel, the properties that the scheduler asks for.
+fn flags(module: &Module) -> Vec<u32> {
+    let reach = |is: &dyn Fn(&InstKind) -> bool| {
+        graph::of_kernels(module, |function| {
+            function.instructions.iter().any(|inst| is(&inst.kind))
+        })
+    };
+    let launches_into = |is: fn(&Stream) -> bool| {
+        reach(&|kind| matches!(kind, InstKind::Launch(launch) if is(&launch.stream)))
+    };
+    let tails = launches_into(|stream| *stream == Stream::Tail);
+    // A value may be the default stream.
+    let defaults = launches_into(|stream| matches!(stream, Stream::Default | Stream::Value(_)));
+    let waits = graph::waits(module);
+    let lane_dependent = reach(&|kind| {
+        matches!(
+            kind,
+            InstKind::Builtin {
+                builtin: Builtin::LaneId | Builtin::ActiveMask | Builtin::DeviceLastError,
+                ..
+            }
+        )
+    });
+    let shared = graph::used_globals(module, |global| global.space == Space::Shared);
+    let extra = graph::uses_dynamic_shared(module);
+    let early = returns_before(module);
+    (0..module.kernels.len())
+        .map(|at| {
+            let can_pack = !waits[at].block
+                && !waits[at].warp
+                && !lane_dependent[at]
+                && !defaults[at]
+                && !tails[at]
+                && shared[at].is_empty()
+                && !extra[at];
+            let bits = [
+                (CAN_PACK, can_pack),
+                (TAILS, tails[at]),
+                (DEFAULTS, defaults[at]),
+                (BARRIERS, waits[at].block),
+                (RETURNS_EARLY, early[at].barriers),
+            ];
+            bits.into_iter().filter(|(_, is)| *is).map(|(bit, _)| bit).sum()
+        })
+        .collect()
+}

@@ -40,7 +40,7 @@ pub mod instructions {
 }
 
 /// Functions of `scheduler.grid` that stay functions: they are called in many places, or seldom.
-const OUT_OF_LINE: [&str; 23] = [
+const OUT_OF_LINE: [&str; 24] = [
     "allocate_slowly",
     "append_tail",
     "await_work",
@@ -50,6 +50,7 @@ const OUT_OF_LINE: [&str; 23] = [
     "give_back",
     "destroy_stream",
     "dismiss",
+    "empty_outbox",
     "enqueue",
     "hand_over",
     "leave",

@@ -20,6 +20,7 @@ use crate::gpu::{gpu_or_skip, under_memcheck};
 use gridlet::artifact;
 use gridlet::compile::{self, BuildOptions, Checked, Session};
 use gridlet::cpu::CpuOptions;
+use gridlet::launch::{LaunchStrategy, runs_resident};
 use gridlet::source::SourceMap;
 use gridlet_runtime::cpu::CpuConfig;
 use gridlet_runtime::{Arg, Artifact, Buffer, Device, LaunchConfig, Program};
@@ -184,17 +185,24 @@ fn programs_pass_on_the_cpu() {
 fn programs_pass_on_a_gpu() {
     let Some((device, arch)) = gpu_or_skip("corpus") else { return };
     device.set_pending_launch_limit(PENDING_LAUNCHES).unwrap();
-    let options = BuildOptions::for_arch(arch);
     let session = Session::new();
     let cases = cases();
+    let of_case = |case| LaunchStrategy::ALL.map(|strategy| (case, strategy));
+    // A program in which nothing launches or is launched is the same with both strategies.
+    let differs = |(case, strategy): &(&Case, LaunchStrategy)| {
+        *strategy == LaunchStrategy::Cdp
+            || runs_resident(&case.checked.module, *strategy).contains(&true)
+    };
+    let runs: Vec<_> = cases.iter().flat_map(of_case).filter(differs).collect();
     let started = std::time::Instant::now();
     let first = std::env::var(FROM_VARIABLE).map_or(0, |text| text.parse().unwrap());
-    for (at, case) in cases.iter().enumerate().skip(first) {
+    for (at, (case, strategy)) in runs.iter().enumerate().skip(first) {
         if case.name == "heap_exhausted.grid"
             && under_memcheck(&case.name, "its own `malloc` gives memory where there is none")
         {
             continue;
         }
+        let options = BuildOptions { launch: (*strategy).into(), ..BuildOptions::for_arch(arch) };
         let artifact = artifact::build(&session, &case.checked, &[arch], &options).unwrap();
         let Err(error) = case.run(&device, &artifact) else { continue };
         // After a fault this process cannot use the GPU any more, so another process continues with
@@ -203,7 +211,7 @@ fn programs_pass_on_a_gpu() {
             .args(["--exact", "programs_pass_on_a_gpu", "--nocapture"])
             .env(FROM_VARIABLE, (at + 1).to_string())
             .status();
-        panic!("{}: {error}\nthe programs after it: {rest:?}", case.name);
+        panic!("{} with {strategy}: {error}\nthe programs after it: {rest:?}", case.name);
     }
-    eprintln!("{} programs in {:.1} s", cases.len(), started.elapsed().as_secs_f64());
+    eprintln!("{} runs of programs in {:.1} s", runs.len(), started.elapsed().as_secs_f64());
 }

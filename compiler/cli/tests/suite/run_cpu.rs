@@ -380,8 +380,7 @@ kernel look_at_large(out: *mut u32) {
     }
 }
 ";
-    let folder =
-        program(&[include_str!("../../../lang/src/launch/fill.grid"), source].concat());
+    let folder = program(&[include_str!("../../../lang/src/launch/fill.grid"), source].concat());
     gives(&folder, "--kernel small --grid 1 --block 16 --arg [1] --print out:1", &[0]);
     gives(&folder, "--kernel some --grid 1 --block 1 --arg [1] --print out:1", &[0]);
 }

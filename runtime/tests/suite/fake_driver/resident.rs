@@ -95,7 +95,11 @@ scenario!(launch_memory_has_a_size, "full", ["FAKE_TALLY" = "1"], || {
     say("the earlier launch may still use the smaller memory");
     device.set_launch_memory(5 << 20);
     launch(&stream, &kernel, &config)?;
-    stream.synchronize_default()?;
+    device.set_launch_memory(needed);
+    let other = device.stream()?;
+    launch(&other, &kernel, &config)?;
+    device.synchronize(gridlet_runtime::DEFAULT_TIMEOUT)?;
+    drop(other);
     say("nothing uses it any more");
     device.set_launch_memory(6 << 20);
     launch(&stream, &kernel, &config)?;

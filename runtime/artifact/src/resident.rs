@@ -6,8 +6,9 @@
 //! padded with zeros.
 //!
 //! The launch memory starts with [`HEADER_BYTES`] for the scheduler, then has a ring of [`Layout::ring_slots`] slots of
-//! [`SLOT_BYTES`], an area of [`AREA_BYTES`] for each worker, then the records. It is zero before the first launch, and before a launch with another [`Layout`]
-//! than the one before it. Grids that run at the same time need launch memory of their own.
+//! [`SLOT_BYTES`], an area of [`AREA_BYTES`] for each worker, then the records. It is zero before the first launch, and
+//! before a launch with another [`Layout`] than the one before it. Grids that run at the same time need launch memory of
+//! their own.
 
 use crate::launch::Dim3;
 use crate::manifest::Resident;
@@ -103,7 +104,8 @@ impl Layout {
         Ok(Layout { workers, ring_slots, records, record_bytes, batch: batch.clamp(1, 30) as u32 })
     }
 
-    /// The least number of bytes of launch memory for `workers` workers: the header, the ring, and 4 records per worker.
+    /// The least number of bytes of launch memory for `workers` workers: the header, the ring, and an area and 4 records per
+    /// worker.
     pub fn min_bytes(record_bytes: u32, workers: u32) -> u64 {
         let records = MIN_RECORDS_PER_WORKER * u64::from(workers.max(1));
         let record_bytes = u64::from(record_bytes.max(ALIGNMENT));
@@ -181,12 +183,12 @@ mod tests {
     fn launch_memory_is_divided() {
         let layout = |workers, bytes| Layout::new(256, workers, bytes);
         // 3 workers: 32 slots.
-        let needed = 4096 + 32 * 32 + 12 * 256;
+        let needed = 4096 + 32 * 32 + 3 * 4096 + 12 * 256;
         assert_eq!(layout(3, needed - 1), Err(TooSmall { needed }));
         let least = layout(3, needed).unwrap();
         assert_eq!((least.ring_slots, least.records, least.batch), (32, 12, 1));
         let large = layout(3, DEFAULT_LAUNCH_MEMORY + 255).unwrap();
-        assert_eq!(u64::from(large.records), ((64 << 20) - 4096 - 1024) / 256);
+        assert_eq!(u64::from(large.records), ((64 << 20) - 4 * 4096 - 1024) / 256);
         assert_eq!(large.batch, 30);
         assert_eq!(layout(4, 1 << 20).unwrap().ring_slots, 32);
         assert_eq!(layout(5, 1 << 20).unwrap().ring_slots, 64);

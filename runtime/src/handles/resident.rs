@@ -104,9 +104,8 @@ impl ResidentEntry {
     }
 
     /// What a launch with this layout leaves in launch memory.
-    fn state(&self, layout: &Layout) -> State {
-        let Layout { ring_slots, records, record_bytes, .. } = *layout;
-        State { symbol: Arc::clone(&self.symbol), ring_slots, records, record_bytes }
+    fn state(&self, layout: Layout) -> State {
+        State { symbol: Arc::clone(&self.symbol), layout }
     }
 }
 
@@ -157,7 +156,7 @@ impl<'a> ResidentLaunch<'a> {
         let place = match capture {
             Some(capture) => {
                 let of =
-                    Captured { capture, stream: stream.number, bytes, state: entry.state(&layout) };
+                    Captured { capture, stream: stream.number, bytes, state: entry.state(layout) };
                 Place::Graph(kernel.program.graph_memory.address(of, device)?)
             }
             None => {
@@ -183,7 +182,7 @@ impl<'a> ResidentLaunch<'a> {
     ) -> Result<()> {
         let address = match &mut self.place {
             Place::Stream(memory) => {
-                memory.prepare(self.entry.state(&self.layout), stream, entered)?
+                memory.prepare(self.entry.state(self.layout), stream, entered)?
             }
             Place::Graph(address) => *address,
         };
@@ -284,9 +283,7 @@ pub(crate) struct LaunchMemory {
 struct State {
     /// Entries of different symbols may have different schedulers.
     symbol: Arc<str>,
-    ring_slots: u32,
-    records: u32,
-    record_bytes: u32,
+    layout: Layout,
 }
 
 /// The launch memory of graphs, which other code captures and runs again and again: kept as long as the program, because

@@ -105,6 +105,7 @@ pub(crate) fn module(name: &str, structs: Structs) -> Module {
         functions: vec![],
         kernels: vec![],
         lowered: true,
+        resident: None,
     }
 }
 

@@ -42,6 +42,7 @@ fn module(kernels: &[Vec<Parameter>], structs: Structs) -> ir::Module {
         functions: vec![],
         kernels: vec![],
         lowered: true,
+        resident: None,
     };
     for (at, list) in kernels.iter().enumerate() {
         let function = |name: String, role, takes_geometry, parameters| Function {

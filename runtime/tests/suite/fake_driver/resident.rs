@@ -86,14 +86,14 @@ scenario!(launch_memory_has_a_size, "full", ["FAKE_TALLY" = "1"], || {
     say(format!("{} bytes", device.launch_memory()));
     device.set_launch_memory(4095);
     say(launch(&stream, &kernel, &config).unwrap_err());
-    // 132 SMs run 21 blocks of 96 threads each: 32,768 slots and 4 records for each of 2,772 workers.
-    let needed = 4096 + 32_768 * 32 + 4 * 2772 * 256;
+    // 132 SMs run 21 blocks of 96 threads each: 32,768 slots, and an area and 4 records for each of 2,772 workers.
+    let needed = 4096 + 32_768 * 32 + 2772 * (4096 + 4 * 256);
     device.set_launch_memory(needed - 1);
     say(launch(&stream, &kernel, &config).unwrap_err());
     device.set_launch_memory(needed);
     launch(&stream, &kernel, &config)?;
     say("the earlier launch may still use the smaller memory");
-    device.set_launch_memory(5 << 20);
+    device.set_launch_memory(20 << 20);
     launch(&stream, &kernel, &config)?;
     device.set_launch_memory(needed);
     let other = device.stream()?;
@@ -101,7 +101,7 @@ scenario!(launch_memory_has_a_size, "full", ["FAKE_TALLY" = "1"], || {
     device.synchronize(gridlet_runtime::DEFAULT_TIMEOUT)?;
     drop(other);
     say("nothing uses it any more");
-    device.set_launch_memory(6 << 20);
+    device.set_launch_memory(21 << 20);
     launch(&stream, &kernel, &config)?;
     device.set_launch_memory(1);
     launch(&stream, &program.kernel("plain")?, &config)

@@ -18,12 +18,7 @@ pub mod particles {
     gridlet_runtime::include_program!("particles");
 }
 
-use gridlet_runtime::LaunchStrategy;
-
 pub use example::{Example, Finding, PENDING_LAUNCHES, Run, TIME_OUT};
-
-/// The launch strategies with which the examples run on a GPU.
-pub const STRATEGIES: [LaunchStrategy; 1] = [LaunchStrategy::Cdp];
 
 /// Every example, in the order of the demo.
 pub const EXAMPLES: [Example; 3] = [quicksort::EXAMPLE, mandelbrot::EXAMPLE, segment_sum::EXAMPLE];

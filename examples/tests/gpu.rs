@@ -5,10 +5,11 @@
 
 use gridlet::arch::CudaArch;
 use gridlet::compile::{self, BuildOptions, Session};
+use gridlet::launch::LaunchStrategy;
 use gridlet::source::SourceMap;
 use gridlet_examples::samples::SAMPLES;
 use gridlet_examples::samples::recursive_print::{self, Line, check_tree};
-use gridlet_examples::{EXAMPLES, PENDING_LAUNCHES, Run, STRATEGIES};
+use gridlet_examples::{EXAMPLES, PENDING_LAUNCHES, Run};
 use gridlet_runtime::{Device, GreenContext, Program, Stream};
 
 mod support;
@@ -35,7 +36,7 @@ fn run_all(device: &Device, stream: &Stream) {
     for example in EXAMPLES.iter().chain(&SAMPLES) {
         let sources = SourceMap::single(format!("{}.grid", example.name), example.source);
         let program = compile::check(sources).unwrap();
-        for launch in STRATEGIES {
+        for launch in LaunchStrategy::ALL {
             let options = BuildOptions { launch: launch.into(), ..BuildOptions::default() };
             let artifact = gridlet::artifact::build(&session, &program, &[arch], &options).unwrap();
             let program = Program::load(device, &artifact).unwrap();
@@ -69,7 +70,7 @@ fn the_examples_are_right_in_the_primary_context_and_in_a_green_context_of_16_sm
     };
     let Some(printed) = support::printed(test, run) else { return };
     let lines: Vec<Line> = printed.lines().filter_map(Line::parse).collect();
-    let runs = 2 * STRATEGIES.len();
+    let runs = 2 * LaunchStrategy::ALL.len();
     assert_eq!(lines.len(), runs * recursive_print::tree_size(), "{printed}");
     for run in lines.chunks(recursive_print::tree_size()) {
         check_tree(run).unwrap_or_else(|error| panic!("{error:#}\n{printed}"));

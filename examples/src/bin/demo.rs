@@ -18,7 +18,7 @@ use gridlet::launch::LaunchStrategy;
 use gridlet::source::SourceMap;
 use gridlet::{artifact, diagnostics};
 use gridlet_examples::samples::SAMPLES;
-use gridlet_examples::{EXAMPLES, Example, PENDING_LAUNCHES, Run, STRATEGIES};
+use gridlet_examples::{EXAMPLES, Example, PENDING_LAUNCHES, Run};
 use gridlet_runtime::{
     Artifact, Device, DeviceInfo, DeviceSelector, GreenContext, Program, Stream,
 };
@@ -113,7 +113,7 @@ fn build(session: &Session, example: &'static Example, arch: CudaArch) -> anyhow
         other => other.into(),
     })?;
     let mut cubins = vec![];
-    for strategy in STRATEGIES {
+    for strategy in LaunchStrategy::ALL {
         let started = Instant::now();
         let built = session
             .cubin(&program, &build_options(arch, strategy))

@@ -9,7 +9,7 @@ use gridlet::artifact;
 use gridlet::compile::{self, BuildOptions, Session};
 use gridlet::launch::LaunchStrategy;
 use gridlet::source::SourceMap;
-use gridlet_examples::{EXAMPLES, PENDING_LAUNCHES, Run, STRATEGIES, quicksort};
+use gridlet_examples::{EXAMPLES, PENDING_LAUNCHES, Run, quicksort};
 use gridlet_runtime::manifest::Manifest;
 use gridlet_runtime::{Arg, Artifact, Buffer, Device, GreenContext, LaunchConfig, Program};
 
@@ -41,7 +41,7 @@ pub(crate) fn gpu_times(
     {
         for example in &EXAMPLES {
             let checked = checked(example)?;
-            for launch in STRATEGIES {
+            for launch in LaunchStrategy::ALL {
                 let build = BuildOptions { launch: launch.into(), ..build };
                 let artifact = artifact::build(session, &checked, &[arch], &build)?;
                 let program = Program::load(&device, &artifact)?;
@@ -59,7 +59,7 @@ pub(crate) fn gpu_times(
         }
     }
 
-    for launch in STRATEGIES {
+    for launch in LaunchStrategy::ALL {
         launch_costs(session, &device, arch, launch, options, report)?;
     }
     nvcc_quicksort(session, &device, arch, options, report)

@@ -60,7 +60,8 @@ pub enum Backend {
 pub struct BuildOptions {
     /// The architecture.
     pub arch: CudaArch,
-    /// How kernels launch kernels.
+    /// How kernels launch kernels. The default is `cdp`, because its images link with other CUDA code; programs and
+    /// build scripts choose [`LaunchChoice::Auto`].
     pub launch: LaunchChoice,
     /// The dialect of the NVVM IR.
     pub dialect: DialectChoice,
@@ -77,7 +78,7 @@ impl Default for BuildOptions {
     fn default() -> Self {
         BuildOptions {
             arch: CudaArch::DEFAULT,
-            launch: LaunchChoice::default(),
+            launch: LaunchStrategy::Cdp.into(),
             dialect: DialectChoice::Auto,
             backend: Backend::LibNvvm,
             optimize: true,

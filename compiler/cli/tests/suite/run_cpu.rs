@@ -31,8 +31,8 @@ fn the_cpu_runs_programs_of_every_launch_strategy() {
     let folder =
         program("kernel k(p: *mut u32) { if *p < 5 { *p = *p + 1; launch k<<<1, 1>>>(p); } }");
     for (launch, chosen) in [
-        ("", "cdp"),
-        ("--launch auto", "cdp"),
+        ("", "resident"),
+        ("--launch auto", "resident"),
         ("--launch cdp", "cdp"),
         ("--launch resident", "resident"),
     ] {

@@ -6,7 +6,9 @@ use std::str::FromStr;
 use gridlet_artifact::UnknownStrategy;
 
 use super::LaunchStrategy;
-use crate::ir::Module;
+use crate::ir::graph::of_kernels;
+use crate::ir::uniform::returns_before;
+use crate::ir::{InstKind, Module};
 
 /// How to choose the launch strategy of a build.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -27,10 +29,12 @@ impl LaunchChoice {
     /// The strategy for a module whose launches are symbolic, and the reason for it. It depends on the module alone,
     /// because all images of a bundle have the same strategy.
     ///
-    /// [`LaunchChoice::Auto`] is always [`LaunchStrategy::Cdp`].
-    pub fn resolve(self, _module: &Module) -> (LaunchStrategy, &'static str) {
+    /// [`LaunchChoice::Auto`] is [`LaunchStrategy::Resident`] for programs that launch, except where a kernel that it would
+    /// run calls functions of other modules, whose barriers and shared memory would be those of the hardware's block, or
+    /// has warp operations that some threads reach after others of the warp have returned.
+    pub fn resolve(self, module: &Module) -> (LaunchStrategy, &'static str) {
         match self {
-            LaunchChoice::Auto => (LaunchStrategy::Cdp, "the default"),
+            LaunchChoice::Auto => automatic(module),
             LaunchChoice::Fixed(strategy) => (strategy, "requested"),
         }
     }
@@ -42,6 +46,25 @@ impl LaunchChoice {
             LaunchChoice::Fixed(strategy) => strategy.name(),
         }
     }
+}
+
+fn automatic(module: &Module) -> (LaunchStrategy, &'static str) {
+    let nests = super::resident::nests(module);
+    if !super::launches(module) {
+        return (LaunchStrategy::Cdp, "the program launches nothing");
+    }
+    let any = |is: Vec<bool>| nests.iter().zip(is).any(|(nests, is)| *nests && is);
+    let calls_others = of_kernels(module, |function| {
+        function.instructions.iter().any(|inst| matches!(inst.kind, InstKind::CallExtern { .. }))
+    });
+    if any(calls_others) {
+        return (LaunchStrategy::Cdp, "kernels that launch or are launched call other modules");
+    }
+    let early = returns_before(module).into_iter().map(|returns| returns.warp_operations);
+    if any(early.collect()) {
+        return (LaunchStrategy::Cdp, "threads return before warp operations of others");
+    }
+    (LaunchStrategy::Resident, "the program launches kernels")
 }
 
 impl From<LaunchStrategy> for LaunchChoice {
@@ -70,6 +93,31 @@ impl FromStr for LaunchChoice {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn automatic_choice(source: &str) -> (LaunchStrategy, &'static str) {
+        let mut sources = crate::source::SourceMap::default();
+        sources.add("test.grid", source);
+        LaunchChoice::Auto.resolve(&crate::program::check(sources).unwrap().module)
+    }
+
+    #[test]
+    fn programs_that_launch_are_resident_if_they_can_be() {
+        let launching = "kernel a(p: *mut u32) { launch b<<<1, 32>>>(p); }";
+        let chosen = |child: &str| automatic_choice(&format!("{launching}\n{child}"));
+        let plain = chosen("kernel b(p: *mut u32) { *p = 1; }");
+        assert_eq!(plain, (LaunchStrategy::Resident, "the program launches kernels"));
+        let other = chosen("extern fn f(p: *mut u32);\nkernel b(p: *mut u32) { f(p); }");
+        assert_eq!(other.0, LaunchStrategy::Cdp);
+        let early = chosen(
+            "kernel b(p: *mut u32) {
+                if thread_idx.x > 20 { return; }
+                *p = reduce_add(0xffffffff, 1u32);
+            }",
+        );
+        assert_eq!(early.0, LaunchStrategy::Cdp);
+        let flat = automatic_choice("kernel b(p: *mut u32) { *p = 1; }");
+        assert_eq!(flat, (LaunchStrategy::Cdp, "the program launches nothing"));
+    }
 
     #[test]
     fn every_choice_is_read_by_its_name() {

@@ -4,6 +4,7 @@
 
 mod corpus;
 mod failures;
+mod lanes;
 mod waits;
 
 use gridlet_lang::arch::CudaArch;

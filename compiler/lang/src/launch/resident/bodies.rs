@@ -4,14 +4,14 @@
 //! |---|---|
 //! | a `shared` variable | an offset in the slice of dynamic shared memory that the block has |
 //! | `sync_threads`, `sync_threads_…` | a barrier of the block's team |
-//! | a mask of lanes | those of its lanes that the block has |
+//! | a mask of lanes | those of its lanes that the block has and, where it matters, that have not returned |
 //! | `stream_create`, `stream_destroy`, `device_last_error` | calls of the scheduler |
 //!
 //! Functions that ordinary kernels call too are copied first. The ordinary entries of these kernels only trap.
 
 use std::collections::BTreeMap;
 
-use super::plan::Plan;
+use super::plan::{Plan, takes_mask};
 use crate::builtins::{BlockReduceOp, Builtin};
 use crate::error::Result;
 use crate::ir::{
@@ -26,6 +26,7 @@ use crate::types::{Scalar, Type};
 pub(super) fn rewrite(module: &mut Module, plan: &Plan, scheduler: &Added) -> Result<()> {
     let calls = Calls {
         lanes: scheduler.function("lanes")?,
+        meet: scheduler.function("meet")?,
         slice: scheduler.function("slice")?,
         barrier: scheduler.function("block_barrier")?,
         count: scheduler.function("block_count")?,
@@ -35,9 +36,14 @@ pub(super) fn rewrite(module: &mut Module, plan: &Plan, scheduler: &Added) -> Re
         destroy_stream: scheduler.function("destroy_stream")?,
         take_error: scheduler.function("take_error")?,
     };
-    for id in separate(module, plan) {
+    let own = separate(module, plan);
+    let early = module.kernels.iter().zip(&plan.early_in_warps).filter(|(_, early)| **early);
+    let meets = reachable(module, early.map(|(kernel, _)| kernel.body).collect());
+    for id in own {
         let shared = shared_variables(module, &module.functions[id.index()], plan);
-        Body { function: &mut module.functions[id.index()], calls: &calls }.rewrite(&shared);
+        let lanes = if meets[id.index()] { calls.meet } else { calls.lanes };
+        let function = &mut module.functions[id.index()];
+        Body { function, calls: &calls, lanes }.rewrite(&shared);
     }
     for at in 0..module.functions.len() {
         if let Role::Entry(kernel) = module.functions[at].role
@@ -52,6 +58,7 @@ pub(super) fn rewrite(module: &mut Module, plan: &Plan, scheduler: &Added) -> Re
 /// The functions of the scheduler that replace operations.
 struct Calls {
     lanes: FunctionId,
+    meet: FunctionId,
     slice: FunctionId,
     barrier: FunctionId,
     count: FunctionId,
@@ -139,6 +146,8 @@ fn shared_variables(
 struct Body<'m> {
     function: &'m mut Function,
     calls: &'m Calls,
+    /// The function that replaces the masks of warp operations.
+    lanes: FunctionId,
 }
 
 impl Body<'_> {
@@ -187,13 +196,9 @@ impl Body<'_> {
                 let arguments = vec![Operand::Inst(handle)];
                 InstKind::Call { function: self.calls.destroy_stream, arguments }
             }
-            Builtin::SyncWarp
-            | Builtin::Shuffle(_)
-            | Builtin::Vote(_)
-            | Builtin::MatchAny
-            | Builtin::Reduce(_) => {
+            _ if takes_mask(kind) => {
                 let mask = vec![arguments[0].clone()];
-                let kind = InstKind::Call { function: self.calls.lanes, arguments: mask };
+                let kind = InstKind::Call { function: self.lanes, arguments: mask };
                 let lanes = self.add(kind, Type::U32, span);
                 before.push(lanes);
                 arguments[0] = Operand::Inst(lanes);

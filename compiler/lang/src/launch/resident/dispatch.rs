@@ -119,6 +119,8 @@ fn add_run(module: &mut Module, layouts: &Layouts, plan: &Plan, scheduler: &Adde
     let parts = Parts {
         block_index: scheduler.function("block_index")?,
         end_block: scheduler.function("end_block")?,
+        enter_lanes: scheduler.function("enter_lanes")?,
+        leave_lanes: scheduler.function("leave_lanes")?,
         clear_error: plan.keeps_errors.then(|| scheduler.function("clear_error")).transpose()?,
     };
     let signature = module.functions[id.index()].parameters.clone();
@@ -200,6 +202,8 @@ fn load_parameters(
 struct Parts {
     block_index: FunctionId,
     end_block: FunctionId,
+    enter_lanes: FunctionId,
+    leave_lanes: FunctionId,
     /// In programs that ask for a thread's last error.
     clear_error: Option<FunctionId>,
 }
@@ -229,6 +233,13 @@ fn runner(
     let more = body.emit(more, Type::BOOL, NOWHERE);
     body.branch(more, next, leave);
     body.place(next);
+    let in_warps = |body: &mut BodyBuilder, function| {
+        if plan.meets[id.index()] {
+            let kind = InstKind::Call { function, arguments: vec![] };
+            body.emit(kind, Type::Unit, NOWHERE);
+        }
+    };
+    in_warps(&mut body, parts.enter_lanes);
     body.branch(active, work, done);
     body.place(work);
     if let Some(function) = parts.clear_error {
@@ -244,6 +255,7 @@ fn runner(
     body.emit(InstKind::Call { function: kernel.body, arguments }, Type::Unit, NOWHERE);
     body.jump(done);
     body.place(done);
+    in_warps(&mut body, parts.leave_lanes);
     let closes = plan.flags[id.index()] & super::plan::DEFAULTS != 0;
     let arguments = vec![Operand::Const(Const::Bool(closes))];
     body.emit(InstKind::Call { function: parts.end_block, arguments }, Type::Unit, NOWHERE);

@@ -1,6 +1,6 @@
 //! The strategy `resident`: one kernel runs whole trees of grids.
 //!
-//! The scheduler is written in the language, in `scheduler.grid`. This folder fits a program to it:
+//! The scheduler is written in the language, in `scheduler.grid` and `warps.grid`. This folder fits a program to it:
 //! - `plan.rs` decides which kernels it runs, and measures what they need;
 //! - `bodies.rs` replaces, in the code of these kernels, the operations that rely on the hardware's blocks;
 //! - `launches.rs` lowers their launches to calls of the scheduler;
@@ -12,6 +12,8 @@ mod bodies;
 mod dispatch;
 mod launches;
 mod plan;
+#[cfg(test)]
+mod tests;
 
 use super::{fill, merge};
 use crate::error::Result;
@@ -40,7 +42,7 @@ pub mod instructions {
 }
 
 /// Functions of `scheduler.grid` that stay functions: they are called in many places, or seldom.
-const OUT_OF_LINE: [&str; 24] = [
+const OUT_OF_LINE: &[&str] = &[
     "allocate_slowly",
     "append_tail",
     "await_work",
@@ -54,6 +56,7 @@ const OUT_OF_LINE: [&str; 24] = [
     "enqueue",
     "hand_over",
     "leave",
+    "meet_apart",
     "pop_batch",
     "push_batch",
     "refill",
@@ -72,7 +75,7 @@ pub fn stays_out_of_line(function: &str) -> bool {
     function.strip_prefix("gridlet.").is_some_and(|name| OUT_OF_LINE.contains(&name))
 }
 
-const SCHEDULER: &str = include_str!("scheduler.grid");
+const SCHEDULER: &str = concat!(include_str!("scheduler.grid"), include_str!("warps.grid"));
 
 /// Replaces launches and the other operations of the device runtime in a module. A module without them does not change.
 pub(super) fn lower(module: &mut Module, layouts: &Layouts, count_launches: bool) -> Result<()> {

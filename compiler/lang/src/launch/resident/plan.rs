@@ -6,8 +6,8 @@ use gridlet_artifact::manifest::Resident;
 
 use crate::builtins::Builtin;
 use crate::error::{Error, Result};
-use crate::ir::graph;
-use crate::ir::uniform::returns_before;
+use crate::ir::graph::{self, CallGraph};
+use crate::ir::uniform::{EarlyReturns, returns_before};
 use crate::ir::{
     Const, Function, GlobalId, InstKind, KernelId, Launch, Module, Operand, Space, Stream,
 };
@@ -30,6 +30,10 @@ pub(super) struct Plan {
     pub(super) nests: Vec<bool>,
     /// By kernel, the bits that `scheduler.grid` calls properties of kernels.
     pub(super) flags: Vec<u32>,
+    /// By kernel, whether threads may return before others reach a warp operation.
+    pub(super) early_in_warps: Vec<bool>,
+    /// By kernel, whether its runner must call `enter_lanes` and `leave_lanes`.
+    pub(super) meets: Vec<bool>,
     /// By kernel, the end of its `shared` variables in a block's slice, in bytes.
     pub(super) shared: Vec<u32>,
     /// The offset of each `shared` variable in a block's slice, in bytes.
@@ -84,8 +88,16 @@ impl Plan {
         let shared_bytes = shared_bytes.min(200 * 1024).next_multiple_of(16);
         let sizes = nests.iter().zip(&layouts.kernels).filter(|(nests, _)| **nests);
         let parameters = sizes.map(|(_, layout)| layout.size).max().unwrap_or(0);
-        let flags = flags(module);
+        let early = returns_before(module);
+        let flags = flags(module, &early);
+        let early_in_warps: Vec<bool> = early
+            .iter()
+            .zip(&nests)
+            .map(|(early, nests)| early.warp_operations && *nests)
+            .collect();
         Ok(Plan {
+            meets: meets(module, &early_in_warps),
+            early_in_warps,
             has_scopes: flags.iter().any(|flags| flags & (TAILS | DEFAULTS) != 0),
             flags,
             nests,
@@ -211,7 +223,7 @@ fn shared_layout(module: &Module, nests: &[bool]) -> Result<(BTreeMap<GlobalId, 
 }
 
 /// By kernel, the properties that the scheduler asks for.
-fn flags(module: &Module) -> Vec<u32> {
+fn flags(module: &Module, early: &[EarlyReturns]) -> Vec<u32> {
     let reach = |is: &dyn Fn(&InstKind) -> bool| {
         graph::of_kernels(module, |function| {
             function.instructions.iter().any(|inst| is(&inst.kind))
@@ -235,7 +247,6 @@ fn flags(module: &Module) -> Vec<u32> {
     });
     let shared = graph::used_globals(module, |global| global.space == Space::Shared);
     let extra = graph::uses_dynamic_shared(module);
-    let early = returns_before(module);
     (0..module.kernels.len())
         .map(|at| {
             let can_pack = !waits[at].block
@@ -255,4 +266,35 @@ fn flags(module: &Module) -> Vec<u32> {
             bits.into_iter().filter(|(_, is)| *is).map(|(bit, _)| bit).sum()
         })
         .collect()
+}
+
+/// By kernel, whether it, or a function that it may call, has warp operations that begin with `meet`: those of all functions
+/// that `early` kernels may call.
+fn meets(module: &Module, early: &[bool]) -> Vec<bool> {
+    let calls = CallGraph::of(module);
+    let mut bodies = vec![false; module.functions.len()];
+    for (kernel, _) in module.kernels.iter().zip(early).filter(|(_, early)| **early) {
+        bodies[kernel.body.index()] = true;
+    }
+    let of_early = calls.reached_from(&bodies);
+    let may = calls.may_reach(|id| {
+        let mut kinds = module.function(id).instructions.iter().map(|inst| &inst.kind);
+        of_early[id.index()] && kinds.any(takes_mask)
+    });
+    module.kernels.iter().map(|kernel| may[kernel.body.index()]).collect()
+}
+
+/// Whether an instruction is a warp operation; its first argument is the mask.
+pub(super) fn takes_mask(kind: &InstKind) -> bool {
+    matches!(
+        kind,
+        InstKind::Builtin {
+            builtin: Builtin::SyncWarp
+                | Builtin::Shuffle(_)
+                | Builtin::Vote(_)
+                | Builtin::MatchAny
+                | Builtin::Reduce(_),
+            ..
+        }
+    )
 }

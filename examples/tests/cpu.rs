@@ -6,7 +6,7 @@
 use gridlet::compile::{self, Session};
 use gridlet::cpu::CpuOptions;
 use gridlet::source::SourceMap;
-use gridlet_examples::nested::{Place, SUITE, Size, Version, run_once};
+use gridlet_examples::nested::{self, Nested, Place, SUITE, Size, Version, run_once};
 use gridlet_examples::samples::recursive_print::{Line, check_tree};
 use gridlet_examples::samples::{SAMPLES, recursive_print};
 use gridlet_examples::{EXAMPLES, Example, PENDING_LAUNCHES, Run};
@@ -124,26 +124,43 @@ fn quadtree_is_right() {
     sample_is_right(&SAMPLES[4], 1, 2);
 }
 
-/// The small inputs of the suite, in two orders and under the checker.
-#[test]
-fn the_suite_is_right() {
-    for program in &SUITE {
-        let sources = SourceMap::single(format!("{}.grid", program.name), program.source);
-        let checked = compile::check(sources).unwrap();
-        for (seed, check) in [(None, false), (Some(1), false), (Some(2), true)] {
-            let options = CpuOptions { check, ..CpuOptions::default() };
-            let artifact =
-                gridlet::artifact::build_cpu(&Session::new(), &checked, &options).unwrap();
-            let device = open(CpuConfig { seed, check, ..CpuConfig::default() });
-            device.set_pending_launch_limit(program.pending_launches).unwrap();
-            let stream = device.stream().unwrap();
-            let loaded = Program::load(&device, &artifact).unwrap();
-            let place = Place { device, stream, program: loaded };
-            for case in (program.cases)(Size::Small) {
-                let said = run_once(program, &place, &case, Version::Cdp);
-                let said = said.unwrap_or_else(|error| panic!("{error:#}"));
-                eprintln!("{}, {}: {said}", program.name, case.name);
-            }
+/// The small inputs of a program of the suite, in two orders and under the checker.
+fn suite_is_right(program: &Nested) {
+    let sources = SourceMap::single(format!("{}.grid", program.name), program.source);
+    let checked = compile::check(sources).unwrap();
+    for (seed, check) in [(None, false), (Some(1), false), (Some(2), true)] {
+        let options = CpuOptions { check, ..CpuOptions::default() };
+        let artifact = gridlet::artifact::build_cpu(&Session::new(), &checked, &options).unwrap();
+        let device = open(CpuConfig { seed, check, ..CpuConfig::default() });
+        device.set_pending_launch_limit(program.pending_launches).unwrap();
+        let stream = device.stream().unwrap();
+        let loaded = Program::load(&device, &artifact).unwrap();
+        let place = Place { device, stream, program: loaded };
+        for case in (program.cases)(Size::Small) {
+            let said = run_once(program, &place, &case, Version::Cdp);
+            let said = said.unwrap_or_else(|error| panic!("{error:#}"));
+            eprintln!("{}, {}: {said}", program.name, case.name);
         }
     }
+}
+
+/// A test for each program of the suite, named like it.
+mod suite {
+    use super::*;
+
+    macro_rules! tests {
+        ($($name:ident)*) => {
+            $(#[test]
+            fn $name() {
+                suite_is_right(&nested::$name::PROGRAM);
+            })*
+
+            #[test]
+            fn each_program_has_a_test() {
+                assert_eq!(SUITE.map(|program| program.name), [$(stringify!($name)),*]);
+            }
+        };
+    }
+
+    tests! { patterns mandelbrot uts quicksort bfs sssp queens segments colouring }
 }

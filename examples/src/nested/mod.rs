@@ -3,9 +3,16 @@
 //!
 //! All versions of a program read the same [`Input`] and give their result as words, which one check judges.
 
+pub mod bfs;
+pub mod colouring;
+mod graph;
 mod input;
 pub mod mandelbrot;
 pub mod patterns;
+pub mod queens;
+pub mod quicksort;
+pub mod segments;
+pub mod sssp;
 pub mod uts;
 
 use std::fs;
@@ -19,7 +26,17 @@ pub use input::{Input, words};
 use crate::TIME_OUT;
 
 /// Every program of the suite, the launch costs first.
-pub const SUITE: [Nested; 3] = [patterns::PROGRAM, mandelbrot::PROGRAM, uts::PROGRAM];
+pub const SUITE: [Nested; 9] = [
+    patterns::PROGRAM,
+    mandelbrot::PROGRAM,
+    uts::PROGRAM,
+    quicksort::PROGRAM,
+    bfs::PROGRAM,
+    sssp::PROGRAM,
+    queens::PROGRAM,
+    segments::PROGRAM,
+    colouring::PROGRAM,
+];
 
 /// A program of the suite.
 pub struct Nested {

@@ -78,6 +78,12 @@ impl Graph {
         Graph::new(vertices, (1..u64::from(vertices)).chain(rim))
     }
 
+    /// All vertices are neighbours.
+    pub(super) fn complete(vertices: u32) -> Graph {
+        let from = |a: u32| (0..a).map(move |b| u64::from(a) << 32 | u64::from(b));
+        Graph::new(vertices, (0..vertices).flat_map(from))
+    }
+
     /// Named graphs of that size.
     pub(super) fn all(size: Size) -> Vec<(String, &'static Graph)> {
         static FULL: OnceLock<[Graph; 2]> = OnceLock::new();

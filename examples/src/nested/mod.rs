@@ -13,6 +13,7 @@ pub mod queens;
 pub mod quicksort;
 pub mod segments;
 pub mod sssp;
+pub mod triangles;
 pub mod uts;
 
 use std::fs;
@@ -26,7 +27,7 @@ pub use input::{Input, words};
 use crate::TIME_OUT;
 
 /// Every program of the suite, the launch costs first.
-pub const SUITE: [Nested; 9] = [
+pub const SUITE: [Nested; 10] = [
     patterns::PROGRAM,
     mandelbrot::PROGRAM,
     uts::PROGRAM,
@@ -36,6 +37,7 @@ pub const SUITE: [Nested; 9] = [
     queens::PROGRAM,
     segments::PROGRAM,
     colouring::PROGRAM,
+    triangles::PROGRAM,
 ];
 
 /// A program of the suite.

@@ -11,6 +11,7 @@ pub mod mandelbrot;
 pub mod patterns;
 pub mod queens;
 pub mod quicksort;
+pub mod refinement;
 pub mod segments;
 pub mod sssp;
 pub mod triangles;
@@ -27,7 +28,7 @@ pub use input::{Input, words};
 use crate::TIME_OUT;
 
 /// Every program of the suite, the launch costs first.
-pub const SUITE: [Nested; 10] = [
+pub const SUITE: [Nested; 11] = [
     patterns::PROGRAM,
     mandelbrot::PROGRAM,
     uts::PROGRAM,
@@ -38,6 +39,7 @@ pub const SUITE: [Nested; 10] = [
     segments::PROGRAM,
     colouring::PROGRAM,
     triangles::PROGRAM,
+    refinement::PROGRAM,
 ];
 
 /// A program of the suite.

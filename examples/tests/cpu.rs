@@ -162,5 +162,5 @@ mod suite {
         };
     }
 
-    tests! { patterns mandelbrot uts quicksort bfs sssp queens segments colouring triangles refinement }
+    tests! { patterns mandelbrot uts quicksort bfs sssp queens segments colouring triangles refinement bezier cholesky }
 }

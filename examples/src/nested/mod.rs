@@ -3,7 +3,9 @@
 //!
 //! All versions of a program read the same [`Input`] and give their result as words, which one check judges.
 
+pub mod bezier;
 pub mod bfs;
+pub mod cholesky;
 pub mod colouring;
 mod graph;
 mod input;
@@ -28,7 +30,7 @@ pub use input::{Input, words};
 use crate::TIME_OUT;
 
 /// Every program of the suite, the launch costs first.
-pub const SUITE: [Nested; 11] = [
+pub const SUITE: [Nested; 13] = [
     patterns::PROGRAM,
     mandelbrot::PROGRAM,
     uts::PROGRAM,
@@ -40,6 +42,8 @@ pub const SUITE: [Nested; 11] = [
     colouring::PROGRAM,
     triangles::PROGRAM,
     refinement::PROGRAM,
+    bezier::PROGRAM,
+    cholesky::PROGRAM,
 ];
 
 /// A program of the suite.

@@ -55,6 +55,7 @@ pub(crate) fn nested_times(session: &Session, options: &Options) -> anyhow::Resu
             running: BTreeMap::new(),
             given_up: BTreeMap::new(),
         };
+        suite.start();
         table::print_head();
         for case in (program.cases)(gridlet_examples::nested::Size::Full) {
             let row = suite.measure(&case)?;
@@ -71,12 +72,30 @@ struct Servers<'a> {
     program: &'a Nested,
     executables: [anyhow::Result<PathBuf>; 2],
     folder: PathBuf,
-    running: BTreeMap<Version, Process>,
+    /// Processes, and whether each has said that it is ready.
+    running: BTreeMap<Version, (Process, bool)>,
     /// Versions that are not run any more, and why.
     given_up: BTreeMap<Version, String>,
 }
 
 impl Servers<'_> {
+    /// Starts all versions at once: each compiles its program and makes a context first.
+    fn start(&mut self) {
+        for version in Version::ALL {
+            match self.spawn(version) {
+                Ok(process) => drop(self.running.insert(version, (process, false))),
+                Err(error) => self.give_up(version, &error),
+            }
+        }
+    }
+
+    /// Does not run a version any more.
+    fn give_up(&mut self, version: Version, error: &anyhow::Error) {
+        println!("!! {} has no {}: {error:#}", self.program.name, version.name());
+        self.running.remove(&version);
+        self.given_up.insert(version, format!("{error:#}"));
+    }
+
     fn measure(&mut self, case: &Case) -> anyhow::Result<Row> {
         let input = self.folder.join("input");
         case.input.write(&input)?;
@@ -115,16 +134,9 @@ impl Servers<'_> {
         if let Some(reason) = self.given_up.get(&version) {
             anyhow::bail!("{NOT_RUN}: {reason}");
         }
-        if !self.running.contains_key(&version) {
-            match self.start(version) {
-                Ok(process) => drop(self.running.insert(version, process)),
-                Err(error) => {
-                    let reason = format!("{error:#}");
-                    println!("!! {} has no {}: {reason}", self.program.name, version.name());
-                    self.given_up.insert(version, reason);
-                    return Err(error);
-                }
-            }
+        if let Err(error) = self.make_ready(version) {
+            self.give_up(version, &error);
+            return Err(error);
         }
         self.ask(version, &format!("load {}", input.display()))?;
         let cold = self.run(version, case, 1, true)?;
@@ -166,8 +178,22 @@ impl Servers<'_> {
         Ok(times)
     }
 
-    fn start(&self, version: Version) -> anyhow::Result<Process> {
-        let mut process = match version {
+    /// Waits until the version's process is ready, after starting one if none runs.
+    fn make_ready(&mut self, version: Version) -> anyhow::Result<()> {
+        if !self.running.contains_key(&version) {
+            self.running.insert(version, (self.spawn(version)?, false));
+        }
+        let (process, is_ready) =
+            self.running.get_mut(&version).context("the process has ended")?;
+        if !*is_ready {
+            process.answer(START_LIMIT)?;
+            *is_ready = true;
+        }
+        Ok(())
+    }
+
+    fn spawn(&self, version: Version) -> anyhow::Result<Process> {
+        match version {
             Version::Cdp | Version::Resident => {
                 let own = std::env::current_exe()?;
                 let strategy = version.name();
@@ -181,14 +207,12 @@ impl Servers<'_> {
                 let pending = if nested { self.program.pending_launches } else { 0 };
                 Process::start(executable, &[&pending.to_string()])
             }
-        }?;
-        process.answer(START_LIMIT)?;
-        Ok(process)
+        }
     }
 
     /// Sends a command. After an error the process is ended; a version that hung is not run again.
     fn ask(&mut self, version: Version, command: &str) -> anyhow::Result<serde_json::Value> {
-        let process = self.running.get_mut(&version).context("the process has ended")?;
+        let (process, _) = self.running.get_mut(&version).context("the process has ended")?;
         let reply = process.send(command).and_then(|()| process.answer(COMMAND_LIMIT));
         if let Err(error) = &reply {
             self.running.remove(&version);

@@ -138,8 +138,10 @@ pub(super) fn write(rows: &[Row], device: &str, folder: &Path) -> anyhow::Result
     let rows: Vec<Value> = rows.iter().map(Row::to_json).collect();
     let text = serde_json::to_vec_pretty(&json!({"device": device, "cases": rows}))?;
     let mut folders = vec![folder];
-    if Path::new(RESULTS).is_dir() {
-        folders.push(Path::new(RESULTS));
+    let results = Path::new(RESULTS);
+    if results.parent().is_some_and(Path::is_dir) {
+        fs::create_dir_all(results)?;
+        folders.push(results);
     }
     for folder in folders {
         let file = folder.join("nested.json");

@@ -162,5 +162,5 @@ mod suite {
         };
     }
 
-    tests! { patterns mandelbrot uts quicksort bfs sssp queens segments colouring triangles refinement bezier cholesky }
+    tests! { patterns mandelbrot uts quicksort bfs sssp queens segments colouring triangles refinement bezier cholesky quadtree }
 }

@@ -11,6 +11,7 @@ mod graph;
 mod input;
 pub mod mandelbrot;
 pub mod patterns;
+pub mod quadtree;
 pub mod queens;
 pub mod quicksort;
 pub mod refinement;
@@ -30,7 +31,7 @@ pub use input::{Input, words};
 use crate::TIME_OUT;
 
 /// Every program of the suite, the launch costs first.
-pub const SUITE: [Nested; 13] = [
+pub const SUITE: [Nested; 14] = [
     patterns::PROGRAM,
     mandelbrot::PROGRAM,
     uts::PROGRAM,
@@ -44,6 +45,7 @@ pub const SUITE: [Nested; 13] = [
     refinement::PROGRAM,
     bezier::PROGRAM,
     cholesky::PROGRAM,
+    quadtree::PROGRAM,
 ];
 
 /// A program of the suite.

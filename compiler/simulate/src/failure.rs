@@ -32,12 +32,18 @@ pub struct Failure {
     pub printed: String,
     /// The number of operations before, over all threads.
     pub steps: u64,
+    /// The pairs of accesses before that nothing orders, if they were looked for.
+    pub races: Vec<String>,
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Failure { kind, message, place, threads, printed, steps } = self;
-        write!(f, "{kind:?} after {steps} operations: {message}\n{place}\n{threads}{printed}")
+        let Failure { kind, message, place, threads, printed, steps, races } = self;
+        write!(
+            f,
+            "{kind:?} after {steps} operations: {message}\n{place}\n{threads}{printed}{}",
+            races.join("\n")
+        )
     }
 }
 

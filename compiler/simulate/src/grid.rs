@@ -42,6 +42,10 @@ pub struct Options {
     pub max_steps: u64,
     /// The number of blocks that run at a time: the others start when these end. 0 for all.
     pub running_blocks: u32,
+    /// Whether the lanes of a warp run together, one access each, like a warp that has not diverged.
+    pub lockstep: bool,
+    /// Whether to look for accesses that nothing orders. Slow; all blocks must run at a time.
+    pub races: bool,
     /// Whether a block may miss what others store until both have used fences. Otherwise memory is sequentially consistent.
     pub weak: bool,
 }
@@ -49,7 +53,15 @@ pub struct Options {
 impl Options {
     /// The usual options with a seed.
     pub fn seed(seed: u64) -> Self {
-        Options { seed, policy: Policy::Any, max_steps: 50_000_000, running_blocks: 0, weak: false }
+        Options {
+            seed,
+            policy: Policy::Any,
+            max_steps: 50_000_000,
+            running_blocks: 0,
+            lockstep: false,
+            races: false,
+            weak: false,
+        }
     }
 }
 
@@ -86,4 +98,6 @@ pub struct Outcome {
     pub printed: String,
     /// The number of operations, over all threads.
     pub steps: u64,
+    /// The pairs of accesses that nothing orders, if they were looked for.
+    pub races: Vec<String>,
 }

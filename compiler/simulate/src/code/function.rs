@@ -5,6 +5,7 @@ use gridlet_lang::ir::{
     Const, Extern, Function as IrFunction, Inst, InstId, InstKind, Module, Operand, SlotId,
     Terminator,
 };
+use gridlet_lang::launch::resident::instructions;
 use gridlet_lang::layout::{array_stride, field_offset, type_layout, vector_element_offset};
 use gridlet_lang::source::Span;
 use gridlet_lang::types::{Scalar, Type};
@@ -85,10 +86,12 @@ pub(super) fn decode(
             _ => {}
         }
     }
+    let names = function.blocks.iter().map(|block| block.name.clone());
     Ok(Function {
         name: function.name.clone(),
         ops: decoder.ops,
         spans: decoder.spans,
+        blocks: starts.iter().copied().zip(names).collect(),
         constants: decoder.constants,
         calls: decoder.calls,
         builtins: decoder.builtins,
@@ -347,8 +350,10 @@ impl Decoder<'_> {
                 Op::Call(self.calls.len() as u32 - 1)
             }
             InstKind::CallExtern { function, arguments } => {
-                let callee = device_function(&self.module.externs[function.index()]);
-                self.call(callee, arguments, to, inst, 0)
+                match device_function(&self.module.externs[function.index()]) {
+                    Callee::Fence => Op::Fence { block_only: false },
+                    callee => self.call(callee, arguments, to, inst, 0),
+                }
             }
             InstKind::Builtin { builtin, arguments, format } => {
                 let format = match format.map(|id| &self.globals[id.index()]) {
@@ -465,10 +470,11 @@ fn scalar_of(ty: &Type) -> Option<Scalar> {
 
 fn device_function(item: &Extern) -> Callee {
     match (item.span, item.name.as_str()) {
-        (None, "gridlet.hardware_barrier") => Callee::NamedBarrier,
-        (None, "gridlet.hardware_sleep") => Callee::Sleep,
-        (None, "gridlet.hardware_thread") => Callee::HardwareThread,
-        (None, "gridlet.hardware_shared") => Callee::DynamicShared,
+        (None, instructions::BARRIER) => Callee::NamedBarrier,
+        (None, instructions::FENCE) => Callee::Fence,
+        (None, instructions::SLEEP) => Callee::Sleep,
+        (None, instructions::THREAD) => Callee::HardwareThread,
+        (None, instructions::SHARED) => Callee::DynamicShared,
         (_, name) => Callee::Unknown(name.to_owned()),
     }
 }

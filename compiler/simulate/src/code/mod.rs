@@ -186,6 +186,8 @@ pub(crate) enum Callee {
     Builtin(Builtin),
     /// `gridlet.hardware_barrier(id, threads)`
     NamedBarrier,
+    /// `gridlet.hardware_fence()`
+    Fence,
     /// `gridlet.hardware_sleep(ns)`
     Sleep,
     /// `gridlet.hardware_thread()`
@@ -223,6 +225,8 @@ pub(crate) struct Function {
     pub(crate) ops: Vec<Op>,
     /// The position of each operation.
     pub(crate) spans: Vec<Span>,
+    /// The first operation of each block, with its name.
+    pub(crate) blocks: Vec<(u32, String)>,
     pub(crate) constants: Vec<u8>,
     pub(crate) calls: Vec<Call>,
     pub(crate) builtins: Vec<BuiltinCall>,

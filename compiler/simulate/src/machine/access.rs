@@ -1,5 +1,6 @@
 //! Loads and stores of a running thread.
 
+use super::race::{Kind, Site};
 use super::run::Runner;
 use crate::code::{Function, Place};
 use crate::memory::{self, Access, Space, parts};
@@ -29,6 +30,17 @@ impl Runner<'_> {
         Ok(parts)
     }
 
+    /// Notes an access to memory that others see.
+    fn note(&mut self, pointer: u64, bytes: u32, kind: Kind) {
+        let thread = self.number;
+        let site = Site::of(&self.thread.now, self.thread.callers.last());
+        if let Some(races) = self.races.as_deref_mut()
+            && parts(pointer).space != Some(Space::Local)
+        {
+            races.access(thread, pointer, bytes, kind, site);
+        }
+    }
+
     /// Loads a value into the stack.
     pub(super) fn load(
         &mut self,
@@ -54,6 +66,7 @@ impl Runner<'_> {
             self.thread.stack.copy_within(from..from + count, to);
             return Ok(());
         }
+        self.note(pointer, bytes, Kind::Load);
         let stack = &mut self.thread.stack[to..to + count];
         let loaded = self.memory.load(self.thread.block, parts, stack);
         loaded.ok_or_else(|| outside(pointer, bytes))
@@ -90,6 +103,7 @@ impl Runner<'_> {
             }
             return Ok(());
         }
+        self.note(pointer, bytes, Kind::Store);
         let value = match from.split() {
             (true, at) => &function.constants[at..at + count],
             (false, at) => &self.thread.stack[base + at..base + at + count],
@@ -108,6 +122,8 @@ impl Runner<'_> {
         let alignment = if access == Access::Atomic { bytes } else { 1 };
         let parts = self.check(pointer, bytes, alignment)?;
         let count = bytes as usize;
+        let kind = if access == Access::Atomic { Kind::Atomic } else { Kind::Load };
+        self.note(pointer, bytes, kind);
         let value = match parts.space {
             Some(Space::Local) => memory::read(&self.thread.stack, parts.offset, count),
             _ => self.memory.load_word(self.thread.block, parts, count, access),
@@ -126,6 +142,17 @@ impl Runner<'_> {
         let alignment = if access == Access::Atomic { bytes } else { 1 };
         let parts = self.check(pointer, bytes, alignment)?;
         let count = bytes as usize;
+        if self.races.is_some() {
+            let block = self.thread.block;
+            let is_local = parts.space == Some(Space::Local);
+            let old =
+                if is_local { None } else { self.memory.load_word(block, parts, count, access) };
+            match access {
+                Access::Atomic => self.note(pointer, bytes, Kind::Atomic),
+                Access::Plain if old == Some(value) => {}
+                Access::Plain => self.note(pointer, bytes, Kind::Store),
+            }
+        }
         let done = match parts.space {
             Some(Space::Local) => {
                 memory::write(&mut self.thread.stack, parts.offset, count, value).then_some(())

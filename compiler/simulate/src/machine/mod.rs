@@ -3,6 +3,7 @@
 mod access;
 mod builtin;
 mod format;
+mod race;
 mod report;
 mod run;
 mod schedule;
@@ -44,6 +45,7 @@ pub(crate) struct Machine<'c> {
     printed: String,
     steps: u64,
     random: Random,
+    races: Option<race::Races>,
 }
 
 /// Runs a grid to its end. `memory` is device memory before and after.
@@ -83,19 +85,24 @@ pub(crate) fn run(
         printed: String::new(),
         steps: 0,
         random: Random::new(random.next()),
+        races: options.races.then(|| race::Races::new(running * block_threads)),
     };
     machine.memory.shared = vec![vec![]; running];
     if options.weak {
         machine.memory.weaken(running, Random::new(random.next()));
     }
-    let mut schedule = Schedule::new(options.policy, random, machine.threads.len());
+    let mut schedule =
+        Schedule::new(options.policy, options.lockstep, random, machine.threads.len());
     let result = machine.run(&mut schedule, entry, parameters, grid, options);
     for block in 0..running {
         machine.memory.release(block);
     }
     machine.memory.strengthen();
-    *memory = machine.memory;
-    result.map(|()| Outcome { printed: machine.printed, steps: machine.steps })
+    *memory = std::mem::take(&mut machine.memory);
+    result.map(|()| {
+        let races = machine.races_text();
+        Outcome { printed: machine.printed, steps: machine.steps, races }
+    })
 }
 
 impl Machine<'_> {

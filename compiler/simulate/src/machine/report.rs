@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::Machine;
+use super::race::{Kind, Site};
 use super::thread::{Frame, State, Thread, Wait};
 use crate::failure::{Failure, FailureKind};
 
@@ -28,33 +29,60 @@ impl Machine<'_> {
             threads: self.threads_text(),
             printed: self.printed.clone(),
             steps: self.steps,
+            races: self.races_text(),
         })
     }
 
-    /// One line for each run of threads of a block that are at the same place.
+    /// The races that were found.
+    pub(super) fn races_text(&self) -> Vec<String> {
+        let found = self.races.iter().flat_map(|races| &races.found);
+        let side = |(kind, site): (Kind, Site)| {
+            let inner = Frame { function: site.inner.0, next: site.inner.1, ..Frame::default() };
+            let mut text = format!("{kind:?} in {}", self.position(&inner, false));
+            if site.outer.0 != u32::MAX {
+                let outer = Frame { function: site.outer.0, next: site.outer.1, ..inner };
+                text.push_str(&format!(" < {}", self.position(&outer, true)));
+            }
+            text
+        };
+        found.map(|(first, second)| format!("{} and {}", side(*first), side(*second))).collect()
+    }
+
+    /// One line for each block and place where threads of it are.
     fn threads_text(&self) -> String {
         let mut text = String::new();
-        let mut last: Option<(usize, u32, u32, String)> = None;
-        let mut flush = |last: Option<(usize, u32, u32, String)>| {
-            if let Some((block, from, to, place)) = last {
-                let [x, y, z] = self.blocks[block].block_idx;
-                let _ = writeln!(text, "block ({x}, {y}, {z}) threads {from} to {to}: {place}");
-            }
-        };
-        for thread in &self.threads {
-            let place = match thread.state {
-                State::Ready => format!("runs in {}", self.calls(thread)),
-                State::Waiting(wait) => format!("{} in {}", waits(wait), self.calls(thread)),
-                State::Ended => "has ended".to_owned(),
-            };
-            match &mut last {
-                Some((block, _, to, known)) if *block == thread.block && *known == place => {
-                    *to = thread.index;
+        for (slot, threads) in self.threads.chunks(self.block_threads.max(1)).enumerate() {
+            let [x, y, z] = self.blocks[slot].block_idx;
+            let mut places: Vec<(String, Vec<(u32, u32)>)> = vec![];
+            for thread in threads {
+                let place = match thread.state {
+                    State::Ready => format!("runs in {}", self.calls(thread)),
+                    State::Waiting(wait) => format!("{} in {}", waits(wait), self.calls(thread)),
+                    State::Ended => "has ended".to_owned(),
+                };
+                let known = places.iter().position(|(known, _)| *known == place);
+                let known = known.unwrap_or_else(|| {
+                    places.push((place, vec![]));
+                    places.len() - 1
+                });
+                let ranges = &mut places[known].1;
+                match ranges.last_mut() {
+                    Some((_, last)) if *last + 1 == thread.index => *last = thread.index,
+                    _ => ranges.push((thread.index, thread.index)),
                 }
-                _ => flush(last.replace((thread.block, thread.index, thread.index, place))),
+            }
+            for (place, ranges) in places {
+                let ranges: Vec<String> = ranges
+                    .iter()
+                    .map(|(first, last)| match first == last {
+                        true => first.to_string(),
+                        false => format!("{first}-{last}"),
+                    })
+                    .collect();
+                let _ =
+                    writeln!(text, "block ({x}, {y}, {z}) threads {}: {place}", ranges.join(" "));
             }
         }
-        flush(last);
         text
     }
 
@@ -81,6 +109,12 @@ impl Machine<'_> {
         let function = &self.code.functions[frame.function as usize];
         let at = (frame.next as usize).saturating_sub(usize::from(is_past));
         let Some(span) = function.spans.get(at) else { return function.name.clone() };
+        if span.start == span.end {
+            // Code that the compiler made has no position: its block says more.
+            let block = function.blocks.iter().rfind(|(start, _)| *start as usize <= at);
+            let block = block.map_or("", |(_, name)| name);
+            return format!("{} ({block})", function.name);
+        }
         let file = self.code.sources.file(span.file);
         let file = file.name.rsplit('/').next().unwrap_or_default();
         format!("{} ({file}:{})", function.name, self.code.sources.line(*span))

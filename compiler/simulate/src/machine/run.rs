@@ -1,5 +1,6 @@
 //! Runs one thread until it has made some accesses to memory that others see, or until it waits.
 
+use super::race::Races;
 use super::thread::{Frame, State, Thread, Wait};
 use super::{Block, Machine};
 use crate::code::{Code, Function, Op, Place};
@@ -50,6 +51,7 @@ pub(super) struct Runner<'m> {
     pub(super) block: &'m Block,
     pub(super) number: usize,
     pub(super) printed: &'m mut String,
+    pub(super) races: Option<&'m mut Races>,
     /// The number of operations so far, which is also the clock.
     pub(super) steps: u64,
 }
@@ -65,6 +67,7 @@ impl Machine<'_> {
             thread,
             number,
             printed: &mut self.printed,
+            races: self.races.as_mut(),
             steps: self.steps,
         };
         let stop = runner.run(budget);
@@ -103,6 +106,9 @@ impl Runner<'_> {
                 break Stop::Budget;
             }
             self.steps += 1;
+            if self.races.is_some() {
+                self.thread.now.next = next as u32;
+            }
             next += 1;
             match op {
                 Op::Jump(target) => next = target as usize,

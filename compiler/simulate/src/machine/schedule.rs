@@ -8,6 +8,11 @@ use crate::random::Random;
 pub(super) struct Schedule {
     policy: Policy,
     random: Random,
+    /// Whether the lanes of a warp take their accesses together.
+    lockstep: bool,
+    /// With `lockstep`: the lanes that are still to take an access, the last one first, and how often all shall again.
+    together: Vec<usize>,
+    rounds: u32,
     /// The thread that ran last, with the accesses left to it.
     last: usize,
     /// For `Starve`: the group of threads that does not run, and for how many more decisions.
@@ -20,7 +25,7 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    pub(super) fn new(policy: Policy, mut random: Random, threads: usize) -> Self {
+    pub(super) fn new(policy: Policy, lockstep: bool, mut random: Random, threads: usize) -> Self {
         let policy = match policy {
             Policy::Any => {
                 let all = Policy::ALL;
@@ -30,7 +35,18 @@ impl Schedule {
         };
         let high = 1 << 32;
         let priorities = (0..threads).map(|_| high + (random.next() >> 32)).collect();
-        Schedule { policy, random, last: 0, starved: (0, 0), priorities, lowest: high, streak: 0 }
+        Schedule {
+            policy,
+            lockstep,
+            together: vec![],
+            rounds: 0,
+            random,
+            last: 0,
+            starved: (0, 0),
+            priorities,
+            lowest: high,
+            streak: 0,
+        }
     }
 
     /// The next of the threads in `ready`, and how many accesses it may make. `places` has each thread's place in `ready`.
@@ -42,6 +58,33 @@ impl Schedule {
         if ready.is_empty() {
             return None;
         }
+        if !self.lockstep {
+            return Some(self.pick(ready, places));
+        }
+        loop {
+            while let Some(lane) = self.together.pop() {
+                if places[lane].is_some() {
+                    return Some((lane, 1));
+                }
+            }
+            let first = self.last / WARP as usize * WARP as usize;
+            let lanes = |first: usize| {
+                let all = (first..(first + WARP as usize).min(places.len())).rev();
+                all.filter(|lane| places[*lane].is_some())
+            };
+            if self.rounds > 0 {
+                self.rounds -= 1;
+                self.together.extend(lanes(first));
+            } else {
+                let (thread, budget) = self.pick(ready, places);
+                self.rounds = budget - 1;
+                self.together.extend(lanes(thread / WARP as usize * WARP as usize));
+            }
+        }
+    }
+
+    /// The next thread by the policy.
+    fn pick(&mut self, ready: &[usize], places: &[Option<usize>]) -> (usize, u32) {
         let (thread, budget) = match self.policy {
             Policy::Uniform | Policy::Any => (self.any(ready), 1),
             Policy::Bursts => {
@@ -69,7 +112,7 @@ impl Schedule {
             Policy::Priorities => (self.first(ready), 16),
         };
         self.last = thread;
-        Some((thread, budget))
+        (thread, budget)
     }
 
     fn any(&mut self, ready: &[usize]) -> usize {

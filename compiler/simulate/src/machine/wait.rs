@@ -70,6 +70,9 @@ impl Machine<'_> {
             _ => false,
         });
         let count = predicates.filter(|predicate| *predicate).count();
+        if let Some(races) = &mut self.races {
+            races.meet(&arrived);
+        }
         for thread in &arrived {
             if let State::Waiting(Wait::Barrier { reduce: Some((op, _)), .. }) =
                 self.threads[*thread].state
@@ -127,6 +130,9 @@ impl Machine<'_> {
                 }
                 _ => return Ok(()),
             }
+        }
+        if let Some(races) = &mut self.races {
+            races.meet(&lanes.iter().map(|(_, other)| *other).collect::<Vec<_>>());
         }
         for (lane, other) in &lanes {
             let value = result(op, *lane, &values)?;

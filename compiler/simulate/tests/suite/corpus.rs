@@ -9,7 +9,7 @@ use gridlet_lang::load::{Files, load};
 use gridlet_lang::program::{self, Checked};
 use gridlet_simulate::{Device, Grid, Options, Policy, Program};
 
-const WORDS: usize = 64;
+pub(crate) const WORDS: usize = 64;
 
 struct Disk;
 
@@ -23,24 +23,24 @@ impl Files for Disk {
     }
 }
 
-struct Case {
-    name: String,
-    checked: Checked,
-    grid: Grid,
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) checked: Checked,
+    pub(crate) grid: Grid,
 }
 
-fn cases() -> Vec<Case> {
+/// The programs that check themselves: those that launch, or the others.
+pub(crate) fn cases(that_launch: bool) -> Vec<Case> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/in/ok");
     let entries = walkdir::WalkDir::new(folder).sort_by_file_name();
     let paths = entries.into_iter().map(|entry| entry.unwrap().into_path());
     paths
         .filter(|path| path.extension().is_some_and(|ext| ext == "grid"))
-        .filter_map(case)
+        .filter_map(|path| case(path, that_launch))
         .collect()
 }
 
-/// `None` if the program does not check itself, or launches.
-fn case(path: PathBuf) -> Option<Case> {
+fn case(path: PathBuf, that_launches: bool) -> Option<Case> {
     let name = path.file_name().unwrap().to_string_lossy().into_owned();
     let sources = load(&Disk, &path).unwrap();
     let mut grid = Grid::new(1, WORDS as u32);
@@ -59,7 +59,7 @@ fn case(path: PathBuf) -> Option<Case> {
     let strategy = LaunchStrategy::Cdp;
     let launches =
         checked.needs_device_runtime(strategy) || launch::makes_grids(&checked.module, strategy);
-    (runs && !launches).then_some(Case { name, checked, grid })
+    (runs && launches == that_launches).then_some(Case { name, checked, grid })
 }
 
 fn run(case: &Case, program: &Program, options: &Options) -> Result<(), String> {
@@ -76,7 +76,7 @@ fn run(case: &Case, program: &Program, options: &Options) -> Result<(), String> 
 
 #[test]
 fn self_checking_programs_pass() {
-    let cases = cases();
+    let cases = cases(false);
     assert!(cases.len() > 60, "only {} programs", cases.len());
     let mut failed = vec![];
     for case in &cases {

@@ -55,10 +55,8 @@ fn a_lane_that_never_comes_is_a_dead_lock() {
         if thread_idx.x != 3 { sync_warp(0xff); }
         sync_threads();
     }";
-    let said = [
-        "threads 0 to 2: waits at Sync of lanes 0x000000ff",
-        "threads 3 to 3: waits for the block",
-    ];
+    let said =
+        ["threads 0-2 4-7: waits at Sync of lanes 0x000000ff", "threads 3: waits for the block"];
     fails(source, Grid::new(1, 8), FailureKind::Deadlock, &said);
 }
 
@@ -148,5 +146,39 @@ fn the_same_seed_gives_the_same_run() {
     for weak in [false, true] {
         assert_eq!(run(3, weak), run(3, weak));
         assert!((0..20).any(|seed| run(seed, weak) != run(20, weak)));
+    }
+}
+
+#[test]
+fn accesses_that_nothing_orders_are_found() {
+    let races = |body: &str| {
+        let source =
+            format!("kernel test(out: *mut u32) {{\n shared cells: [u32; 64];\n{body}\n}}");
+        let program = compile(&source);
+        let mut device = Device::new(&program);
+        let out = device.allocate(256);
+        let options = Options { races: true, ..Options::seed(5) };
+        device.launch("test", Grid::new(1, 40), &out.to_le_bytes(), &options).unwrap().races
+    };
+    let neighbour = "out[thread_idx.x] = cells[(thread_idx.x + 1) % 40];";
+    let own = "cells[thread_idx.x] = thread_idx.x + 1;";
+    let found = races(&format!("{own}\n{neighbour}"));
+    assert!(
+        found.iter().any(|race| race.contains("Store in test.body (test.grid:3)")),
+        "{found:?}"
+    );
+    assert!(found.iter().any(|race| race.contains("Load in test.body (test.grid:4)")), "{found:?}");
+    // A warp's own barrier is not enough for 40 threads.
+    assert!(!races(&format!("{own}\nsync_warp(0xffff_ffff);\n{neighbour}")).is_empty());
+    let ordered = [
+        format!("{own}\nsync_threads();\n{neighbour}"),
+        "(out as *mut u8)[thread_idx.x] = thread_idx.x as u8;".to_owned(),
+        "atomic_add(out, 1);".to_owned(),
+        "if thread_idx.x == 0 { out[1] = 7; atomic_store(out, 1, release); }
+         else if atomic_load(out, acquire) == 1 { out[1 + thread_idx.x] = out[1]; }"
+            .to_owned(),
+    ];
+    for body in ordered {
+        assert_eq!(races(&body), Vec::<String>::new(), "{body}");
     }
 }

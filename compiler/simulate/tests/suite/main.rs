@@ -5,6 +5,7 @@
 mod corpus;
 mod failures;
 mod lanes;
+mod resident;
 mod waits;
 
 use gridlet_lang::arch::CudaArch;

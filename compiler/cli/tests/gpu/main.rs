@@ -89,27 +89,33 @@ fn statistics_say_how_deep_launches_nest_and_where_they_run() {
     assert_eq!(result["launches"]["deepest_nesting"], 3, "{result}");
     assert_eq!(result["launches"]["may_be_deeper"], true, "{result}");
 
-    // A partition confines the host's grids, apart from SMs shared by all partitions, but not their
-    // children.
+    // With `cdp`, a partition confines the host's grids, apart from SMs shared by all partitions, but not
+    // their children; with `resident` it confines all.
     let wide = "kernel child(p: *mut u32) { let end = clock64() + 200000; while clock64() < end {} atomic_add(p, 1); }\n\
                 kernel wide(p: *mut u32) { let end = clock64() + 200000; while clock64() < end {} \
                 if block_idx.x == 0 && thread_idx.x == 0 { \
                 launch child<<<2048, 64, stream = fire_and_forget>>>(p); } }\n";
     let folder = program(wide);
-    let call = "--kernel wide --grid 2048 --block 64 --arg [1] --stats --json --sms 20";
-    let output = run(&folder, call);
-    assert_eq!(output.status, 0, "{output:?}");
-    let count = |of: &str| json(&output)["sms"][of].as_array().unwrap().len();
-    let (host, kernels) = (count("host"), count("kernels"));
-    eprintln!("--sms 20: {host} SMs ran the host's grid, {kernels} its child; {}", output.stderr);
-    if info.compute_capability.major == 9 {
-        assert!((24..=26).contains(&host), "{host}");
-        assert!(kernels > 26, "{kernels}");
-        for said in [
-            "note: 20 SMs requested, 24 given",
-            "warning: --sms 20: kernels launched from the device leave",
-        ] {
-            assert!(output.stderr.contains(said), "`{said}` is not in: {}", output.stderr);
+    for strategy in ["cdp", "resident"] {
+        let call = "--kernel wide --grid 2048 --block 64 --arg [1] --stats --json --sms 20";
+        let output = run(&folder, &format!("{call} --launch {strategy}"));
+        assert_eq!(output.status, 0, "{output:?}");
+        let count = |of: &str| json(&output)["sms"][of].as_array().unwrap().len();
+        let (host, kernels) = (count("host"), count("kernels"));
+        let said = &output.stderr;
+        eprintln!(
+            "--sms 20, {strategy}: {host} SMs ran the host's grid, {kernels} its child; {said}"
+        );
+        if info.compute_capability.major != 9 {
+            continue;
+        }
+        assert!(said.contains("note: 20 SMs requested, 24 given"), "{said}");
+        let warns = said.contains("warning: --sms 20: kernels launched from the device leave");
+        if strategy == "cdp" {
+            assert!((24..=26).contains(&host), "{host}");
+            assert!(kernels > 26 && warns, "{kernels} {said}");
+        } else {
+            assert_eq!((host, kernels, warns), (24, 24, false), "{said}");
         }
     }
 }

@@ -27,8 +27,12 @@ pub(crate) const CPU: TestDevice = TestDevice {
 
 /// The first GPU, which `gridlet run` prefers.
 #[allow(dead_code, reason = "each test program has one kind of device")]
-pub(crate) const GPU: TestDevice =
-    TestDevice { options: &[], archs: "sm_80,sm_90,sm_100", few_launches: "", needs_toolkit: true };
+pub(crate) const GPU: TestDevice = TestDevice {
+    options: &[],
+    archs: "sm_80,sm_90,sm_100",
+    few_launches: "--launch cdp",
+    needs_toolkit: true,
+};
 
 impl TestDevice {
     fn gridlet(&self, folder: &TempDir) -> Gridlet {

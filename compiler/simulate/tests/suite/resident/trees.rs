@@ -409,6 +409,8 @@ fn random_trees_run_in_order() {
             policy: Policy::ALL[random.below(6) as usize],
             weak: random.below(2) == 0,
             lockstep: random.below(2) == 0,
+            // Some workers may start only when others have left.
+            running_blocks: random.below(4),
             ..Options::seed(seed)
         };
         match run(&nested, &tree, &workers, &options) {

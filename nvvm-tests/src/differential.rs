@@ -11,6 +11,7 @@ use gridlet::artifact;
 use gridlet::compile::{self, Backend, BuildOptions, Checked, CpuOptions, Session};
 use gridlet::diagnostics::render;
 use gridlet::error::Error;
+use gridlet::launch::LaunchStrategy;
 use gridlet::source::SourceMap;
 use gridlet_runtime::{
     Arg, Artifact, Buffer, CpuConfig, Device, Dim3, LaunchConfig, Program as Loaded,
@@ -39,7 +40,13 @@ pub enum Way {
         backend: Backend,
         /// `-O 3` instead of `-O 0`.
         optimize: bool,
+        /// How kernels launch kernels.
+        launch: LaunchStrategy,
     },
+}
+
+const fn gpu(backend: Backend, optimize: bool, launch: LaunchStrategy) -> Way {
+    Way::Gpu { backend, optimize, launch }
 }
 
 impl Way {
@@ -51,11 +58,13 @@ impl Way {
         Way::Cpu { optimize: true, check: true },
     ];
     /// The ways to run on a GPU.
-    pub const GPU: [Way; 4] = [
-        Way::Gpu { backend: Backend::LibNvvm, optimize: true },
-        Way::Gpu { backend: Backend::LibNvvm, optimize: false },
-        Way::Gpu { backend: Backend::Nvptx, optimize: true },
-        Way::Gpu { backend: Backend::Nvptx, optimize: false },
+    pub const GPU: [Way; 6] = [
+        gpu(Backend::LibNvvm, true, LaunchStrategy::Cdp),
+        gpu(Backend::LibNvvm, false, LaunchStrategy::Cdp),
+        gpu(Backend::Nvptx, true, LaunchStrategy::Cdp),
+        gpu(Backend::Nvptx, false, LaunchStrategy::Cdp),
+        gpu(Backend::LibNvvm, true, LaunchStrategy::Resident),
+        gpu(Backend::Nvptx, true, LaunchStrategy::Resident),
     ];
 }
 
@@ -77,10 +86,14 @@ impl fmt::Display for Way {
         let (name, optimize) = match self {
             Way::Cpu { optimize, check: false } => ("cpu", optimize),
             Way::Cpu { optimize, check: true } => ("cpu --check", optimize),
-            Way::Gpu { backend: Backend::LibNvvm, optimize } => ("libnvvm", optimize),
-            Way::Gpu { backend: Backend::Nvptx, optimize } => ("nvptx", optimize),
+            Way::Gpu { backend: Backend::LibNvvm, optimize, .. } => ("libnvvm", optimize),
+            Way::Gpu { backend: Backend::Nvptx, optimize, .. } => ("nvptx", optimize),
         };
-        write!(f, "{name} -O {}", if *optimize { 3 } else { 0 })
+        write!(f, "{name} -O {}", if *optimize { 3 } else { 0 })?;
+        match self {
+            Way::Gpu { launch: LaunchStrategy::Resident, .. } => f.write_str(" resident"),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -214,9 +227,11 @@ impl Runner {
                 let config = CpuConfig { threads: Some(2), seed, check, ..CpuConfig::default() };
                 self.execute(program, &built, &Device::open_cpu(config)?).map(Some)
             }
-            Way::Gpu { backend, optimize } => {
+            Way::Gpu { backend, optimize, launch } => {
                 let (arch, device) = self.gpu.as_ref().context("the runner is for no GPU")?;
-                let options = BuildOptions { backend, optimize, ..BuildOptions::for_arch(*arch) };
+                let launch = launch.into();
+                let options =
+                    BuildOptions { backend, optimize, launch, ..BuildOptions::for_arch(*arch) };
                 let built = artifact::build(&self.session, checked, &[*arch], &options)?;
                 let Some(device) = device else { return Ok(None) };
                 let device = device.lock().unwrap_or_else(PoisonError::into_inner);

@@ -12,7 +12,7 @@
 //!   within.
 //! - A slot is uniform if its address does not escape and everything stored to it is uniform.
 //! - A load from other memory is uniform if its address is, and if no operation that orders the accesses of *some* threads
-//!   can precede it without a barrier between: see [`loads`]. This relies on the absence of data races.
+//!   can precede it without a barrier between: see `loads.rs`. This relies on the absence of data races.
 //!
 //! Why this is right: all threads run the same sequence of blocks outside regions, and between two blocks of this sequence
 //! no uniform slot changes.

@@ -1,8 +1,11 @@
 //! Which operations of a program become which functions of the scheduler.
 
+use super::plan::{CAN_PACK, Plan};
 use crate::arch::CudaArch;
+use crate::ir::print::print;
 use crate::ir::{InstKind, Module};
-use crate::launch::{LaunchOptions, LaunchStrategy};
+use crate::launch::{LaunchOptions, LaunchStrategy, fill};
+use crate::layout::compute_layouts;
 use crate::program::check;
 use crate::source::SourceMap;
 
@@ -71,4 +74,84 @@ fn operations_in_a_kernel_that_returns_early_all_meet() {
         assert_eq!(body("if thread_idx.x == 3 { return; }"), (1, 0), "{operation}");
         assert_eq!(body(""), (0, 1), "{operation}");
     }
+}
+
+/// The program's own functions and the functions that run its kernels, as text.
+fn own_text(module: &Module) -> String {
+    let text = print(module);
+    let is_own = |part: &&str| {
+        let head = part.lines().find(|line| line.contains('@')).unwrap_or_default();
+        !head.contains("@gridlet.") || head.contains("@gridlet.run.")
+    };
+    text.split("\n\n").filter(is_own).collect::<Vec<_>>().join("\n\n")
+}
+
+#[test]
+fn kernels_become_bodies_behind_the_scheduler() {
+    let module = lower(
+        "kernel child(p: *mut u32, n: u32) {
+             shared sum: u32;
+             if thread_idx.x == 0 { sum = n; }
+             sync_threads();
+             p[thread_idx.x] = shfl(0xffffffff, sum, 0);
+         }
+         kernel parent(p: *mut u32, s: stream) {
+             launch child<<<2, 48, stream = fire_and_forget>>>(p, 1);
+             if (try launch child<<<1, 32, stream = s>>>(p, 2)) != 0 { trap(); }
+         }
+         kernel ordinary(p: *mut u32) { shared x: u32; x = 1; sync_threads(); *p = x; }",
+    );
+    insta::assert_snapshot!(own_text(&module));
+}
+
+/// Whether the scheduler may run 32 grids of one thread of a kernel in the lanes of a warp.
+fn can_pack(child: &str) -> bool {
+    let source = format!(
+        "fn help(p: *mut u32) {{ launch child<<<1, 1, stream = fire_and_forget>>>(p); }}
+         kernel other(p: *mut u32) {{ *p = 1; }}
+         kernel child(p: *mut u32) {{ {child} }}
+         kernel root(p: *mut u32) {{ help(p); }}"
+    );
+    let mut module = check(SourceMap::single("test.grid", source)).unwrap().module;
+    fill::by_kernels(&mut module, true).unwrap();
+    let plan = Plan::of(&module, &compute_layouts(&module).unwrap()).unwrap();
+    plan.flags[1] & CAN_PACK != 0
+}
+
+#[test]
+fn kernels_are_packed_if_no_thread_needs_the_block() {
+    for packed in ["*p = 1;", "help(p);", "atomic_add(p, 1); assert(*p > 0);"] {
+        assert!(can_pack(packed), "{packed}");
+    }
+    for alone in [
+        "sync_threads();",
+        "sync_warp(1);",
+        "*p = lane_id();",
+        "*p = active_mask();",
+        "shared x: u32; x = 1; *p = x;",
+        "dynamic shared x: [u32]; *p = x[0];",
+        "launch other<<<1, 1>>>(p);",
+        "launch other<<<1, 1, stream = tail>>>(p);",
+        "memset_async(p as *mut u8, 0, 4, default);",
+    ] {
+        assert!(!can_pack(alone), "{alone}");
+    }
+}
+
+#[test]
+fn workers_are_as_large_as_the_largest_launch() {
+    let described = |launch: &str| {
+        let module = lower(&format!(
+            "#[launch_bounds(96)] kernel bound(p: *mut u32, n: u32) {{ *p = n; }}
+             kernel loose(p: *mut u32, n: u32) {{ shared x: [u32; 10]; x[0] = n; *p = x[0]; }}
+             kernel root(p: *mut u32, n: u32) {{ {launch} }}"
+        ));
+        let resident = module.resident.unwrap();
+        (resident.max_block_threads, resident.shared_bytes)
+    };
+    assert_eq!(described("launch bound<<<n, 64>>>(p, n);"), (64, 0));
+    assert_eq!(described("launch bound<<<1, n>>>(p, n);"), (96, 0));
+    assert_eq!(described("launch loose<<<1, n>>>(p, n);"), (1024, 48));
+    assert_eq!(described("launch loose<<<1, dim3(4, 4, 2), shared = 100>>>(p, n);"), (32, 160));
+    assert_eq!(described("launch bound<<<1, 1, shared = n>>>(p, n);"), (1, 32 * 1024));
 }

@@ -75,8 +75,10 @@ fn the_launch_strategy_can_be_chosen() {
     let resident = built(Build::new(&file).launch(LaunchStrategy::Resident));
     assert_eq!(resident, (LaunchStrategy::Resident, Some("requested".into())));
     let auto = built(Build::new(&file));
-    assert_eq!(auto.0, LaunchStrategy::Cdp);
+    assert_eq!(auto.0, LaunchStrategy::Resident);
     assert_ne!(auto.1, resident.1);
+    let cdp = built(Build::new(&file).launch(LaunchStrategy::Cdp));
+    assert_eq!(cdp.0, LaunchStrategy::Cdp);
 }
 
 #[test]
@@ -92,7 +94,13 @@ fn build_errors_are_reported() {
     fs::write(&file, "kernel k(p: *mut u32) { launch k<<<1, 1>>>(p); }").unwrap();
     insta::assert_snapshot!(
         [
-            out().ptx(CudaArch::DEFAULT).compile().unwrap_err().to_string(),
+            // Only `cdp` has to be linked with the device runtime.
+            out()
+                .launch(LaunchStrategy::Cdp)
+                .ptx(CudaArch::DEFAULT)
+                .compile()
+                .unwrap_err()
+                .to_string(),
             out().compile().unwrap_err().to_string(),
             out().cpu().kernel("k::<").compile().unwrap_err().to_string(),
             out().cpu().kernel("other").compile().unwrap_err().to_string(),

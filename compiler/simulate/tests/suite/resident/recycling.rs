@@ -1,4 +1,4 @@
-//! Trees of more grids than launch memory has records: records are used again, by the worker that frees them and by others.
+//! Trees of more grids than launch memory has records, or than a worker's stack has entries.
 
 use gridlet_simulate::{Device, Grid, Options, Policy};
 
@@ -50,4 +50,39 @@ fn records_are_used_again_when_no_fresh_ones_are_left() {
         assert_eq!((ran, lost), (expected, 0), "{options:?}, {workers:?}");
     }
     assert!(expected > 2_000, "{expected} nodes");
+}
+
+/// A tree whose nodes have many children: more than the stack of a worker holds.
+const WIDE: &str = "
+kernel node(count: *mut u32, depth: u32, children: u32) {
+    atomic_add(count, 1);
+    if depth == 0 { return; }
+    for _i in 0..children {
+        launch node<<<1, 1, stream = fire_and_forget>>>(count, depth - 1, children);
+    }
+}
+";
+
+#[test]
+fn grids_that_the_stack_has_no_room_for_run() {
+    let nested = Nested::new(WIDE);
+    for seed in 0..12_u64 {
+        let policy = Policy::ALL[seed as usize % Policy::ALL.len()];
+        let options = Options { policy, lockstep: seed % 3 != 0, ..Options::seed(seed) };
+        let count = 2 + seed as u32 % 3;
+        let workers = Workers { count, more_warps: 0, more_records: 12_000 };
+        let mut device = Device::new(&nested.program);
+        let counter = device.allocate(4);
+        let memory = nested.memory(&mut device, &workers);
+        let children = 17 + seed as u32 % 5;
+        let mut parameters = counter.to_le_bytes().to_vec();
+        parameters.extend(3_u32.to_le_bytes());
+        parameters.extend(children.to_le_bytes());
+        let root = Root { kernel: "node", grid: Grid::new(1, 1), parameters: &parameters };
+        let launched = nested.launch(&mut device, memory, &root, &workers, &options);
+        launched.unwrap_or_else(|failure| panic!("{options:?}, {workers:?}: {failure}"));
+        let expected = (0..=3).map(|depth| children.pow(depth)).sum::<u32>();
+        let ran = device.read_words(counter, 1)[0];
+        assert_eq!((ran, nested.lost(&device)[0]), (expected, 0), "{options:?}, {workers:?}");
+    }
 }

@@ -9,6 +9,7 @@ use std::process::Command;
 use gridlet::arch::{CudaArch, Dialect};
 use gridlet::compile::{self, Backend, BuildOptions, Checked, DialectChoice, Session};
 use gridlet::host::Build;
+use gridlet::launch::{LaunchChoice, LaunchStrategy};
 use gridlet::toolchain::Component;
 use gridlet_runtime::Artifact;
 use gridlet_runtime::manifest::ImageKind;
@@ -90,7 +91,8 @@ fn build_scripts_get_machine_code_for_each_architecture() {
     let (session, program) = (Session::new(), checked(&file).1);
     for ((image, bytes), arch) in artifact.images().zip(archs) {
         assert_eq!((image.kind, &image.arch), (ImageKind::Cubin, &arch.sm()));
-        let cubin = session.cubin(&program, &BuildOptions::for_arch(arch)).unwrap().cubin;
+        let options = BuildOptions { launch: LaunchChoice::Auto, ..BuildOptions::for_arch(arch) };
+        let cubin = session.cubin(&program, &options).unwrap().cubin;
         assert!(bytes == cubin.0, "not the machine code for {arch}");
     }
     assert!(fs::read_to_string(out.path().join("quicksort.rs")).unwrap().contains("BUNDLE"));
@@ -143,11 +145,19 @@ fn nvidia_takes_every_program(test: &str, backend: Backend) {
     let session = Session::with_toolchain(toolchain);
     for (name, program) in programs().into_iter().chain([built_ins()]) {
         for arch in CudaArch::SUPPORTED {
-            for (optimize, statistics) in [(true, false), (false, false), (true, true)] {
-                let what =
-                    format!("{name} for {arch}, optimize: {optimize}, statistics: {statistics}");
-                let options =
-                    BuildOptions { backend, optimize, statistics, ..BuildOptions::for_arch(arch) };
+            let (cdp, resident) = (LaunchStrategy::Cdp, LaunchStrategy::Resident);
+            let mut ways = vec![(true, false, cdp), (false, false, cdp), (true, true, cdp)];
+            // The scheduler is the same in every program, and takes long to compile.
+            if name == "quicksort" {
+                ways.push((true, true, resident));
+            }
+            for (optimize, statistics, launch) in ways {
+                let what = format!(
+                    "{name} for {arch}, {launch}, optimize: {optimize}, statistics: {statistics}"
+                );
+                let launch = launch.into();
+                let for_arch = BuildOptions::for_arch(arch);
+                let options = BuildOptions { backend, optimize, statistics, launch, ..for_arch };
                 // This compares the cubin's parameter records with the layout pass.
                 let built = session.cubin(&program, &options);
                 let built = built.unwrap_or_else(|error| panic!("{what}: {error}"));

@@ -1,4 +1,4 @@
-//! Makes the functions of a program that the scheduler calls: `scheduler.grid` declares them with empty bodies.
+//! Makes the functions of a program that the scheduler calls: `scheduler/state.grid` declares them with empty bodies.
 
 use super::ENTRY;
 use super::plan::Plan;

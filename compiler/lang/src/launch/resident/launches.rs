@@ -33,7 +33,7 @@ use crate::layout::Layouts;
 use crate::source::Span;
 use crate::types::{Scalar, Type};
 
-/// Numbers of records from here on are statuses; `FAILED` in `scheduler.grid`.
+/// Numbers of records from here on are statuses; `FAILED` in `scheduler/state.grid`.
 const FAILED: u32 = 0xffff_0000;
 
 /// Lowers every launch of a module.

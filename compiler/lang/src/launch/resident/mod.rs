@@ -1,6 +1,6 @@
 //! The strategy `resident`: one kernel runs whole trees of grids.
 //!
-//! The scheduler is written in the language, in `scheduler.grid` and `warps.grid`. This folder fits a program to it:
+//! The scheduler is written in the language, in `scheduler/` and `warps.grid`. This folder fits a program to it:
 //! - `plan.rs` decides which kernels it runs, and measures what they need;
 //! - `bodies.rs` replaces, in the code of these kernels, the operations that rely on the hardware's blocks;
 //! - `launches.rs` lowers their launches to calls of the scheduler;
@@ -25,7 +25,7 @@ use plan::Plan;
 /// The kernel that the host launches in place of kernels that launch or are launched.
 pub const ENTRY: &str = "__gridlet_resident";
 
-/// Functions of codegen that `scheduler.grid` declares: PTX instructions that the language lacks.
+/// Functions of codegen that `scheduler/state.grid` declares: PTX instructions that the language lacks.
 pub mod instructions {
     /// `barrier.sync id, threads`
     pub const BARRIER: &str = "gridlet.hardware_barrier";
@@ -41,7 +41,7 @@ pub mod instructions {
     pub const ALL: [&str; 5] = [BARRIER, FENCE, SLEEP, THREAD, SHARED];
 }
 
-/// Functions of `scheduler.grid` that stay functions: they are called in many places, or seldom.
+/// Functions of the scheduler that stay functions: they are called in many places, or seldom.
 const OUT_OF_LINE: &[&str] = &[
     "allocate_slowly",
     "append_tail",
@@ -75,7 +75,21 @@ pub fn stays_out_of_line(function: &str) -> bool {
     function.strip_prefix("gridlet.").is_some_and(|name| OUT_OF_LINE.contains(&name))
 }
 
-const SCHEDULER: &str = concat!(include_str!("scheduler.grid"), include_str!("warps.grid"));
+/// The files of the scheduler, which together are one source.
+const SCHEDULER: &str = concat!(
+    include_str!("scheduler/state.grid"),
+    include_str!("scheduler/kernels.grid"),
+    include_str!("scheduler/records.grid"),
+    include_str!("scheduler/ring.grid"),
+    include_str!("scheduler/work.grid"),
+    include_str!("scheduler/account.grid"),
+    include_str!("scheduler/own_stack.grid"),
+    include_str!("scheduler/pick.grid"),
+    include_str!("scheduler/spill.grid"),
+    include_str!("scheduler/share.grid"),
+    include_str!("scheduler/errors.grid"),
+    include_str!("scheduler/warps.grid"),
+);
 
 /// Replaces launches and the other operations of the device runtime in a module. A module without them does not change.
 pub(super) fn lower(module: &mut Module, layouts: &Layouts, count_launches: bool) -> Result<()> {
@@ -91,7 +105,7 @@ pub(super) fn lower(module: &mut Module, layouts: &Layouts, count_launches: bool
         compute_layouts(module)?
     };
     let plan = Plan::of(module, &layouts)?;
-    let scheduler = merge::add(module, "scheduler.grid", SCHEDULER, |name| match name {
+    let scheduler = merge::add(module, "the scheduler", SCHEDULER, |name| match name {
         "enter" => ENTRY.into(),
         _ => format!("gridlet.{name}"),
     })?;

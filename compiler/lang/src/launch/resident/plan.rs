@@ -21,14 +21,14 @@ const MAX_THREADS: u32 = 1024;
 /// Bytes of dynamic shared memory that are reserved if a launch asks for a number that is not a constant.
 const UNKNOWN_SHARED_BYTES: u32 = 32 * 1024;
 
-/// Bytes of a record before the parameter buffer; `HEADER_BYTES` in `scheduler.grid`.
+/// Bytes of a record before the parameter buffer; `HEADER_BYTES` in `scheduler/state.grid`.
 const HEADER_BYTES: u32 = 64;
 
 /// What the resident kernel runs.
 pub(super) struct Plan {
     /// By kernel, whether the resident kernel runs it.
     pub(super) nests: Vec<bool>,
-    /// By kernel, the bits that `scheduler.grid` calls properties of kernels.
+    /// By kernel, the bits that `scheduler/state.grid` calls properties of kernels.
     pub(super) flags: Vec<u32>,
     /// By kernel, whether threads may return before others reach a warp operation.
     pub(super) early_in_warps: Vec<bool>,

@@ -6,7 +6,7 @@ use gridlet_lang::program;
 use gridlet_lang::source::SourceMap;
 use gridlet_simulate::{Device, Grid, Options, Policy, Program};
 
-const WARPS: &str = include_str!("../../../lang/src/launch/resident/warps.grid");
+const WARPS: &str = include_str!("../../../lang/src/launch/resident/scheduler/warps.grid");
 
 /// What `warps.grid` needs of the scheduler, and a kernel in which threads go on after they have returned from `body`.
 const HARNESS: &str = "

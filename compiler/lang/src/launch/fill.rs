@@ -14,7 +14,7 @@
 //! ```
 //! The kernels do not belong to the program: manifests, `gridlet layout` and statistics leave them out.
 
-use super::merge;
+use super::{merge, uses};
 use crate::builtins::Builtin;
 use crate::error::Result;
 use crate::ir::{FunctionId, InstKind, Module};
@@ -27,16 +27,12 @@ pub const COPY_KERNEL: &str = "__gridlet_copy";
 
 /// Whether a module whose launches are symbolic fills memory in a stream.
 pub(super) fn fills(module: &Module) -> bool {
-    any(module, is_fill)
+    uses(module, is_fill)
 }
 
 /// Whether a module whose launches are symbolic copies memory in a stream.
 pub(super) fn copies(module: &Module) -> bool {
-    any(module, is_copy)
-}
-
-fn any(module: &Module, is: fn(&InstKind) -> bool) -> bool {
-    module.functions.iter().flat_map(|function| &function.instructions).any(|inst| is(&inst.kind))
+    uses(module, is_copy)
 }
 
 /// Whether an instruction fills memory in a stream.

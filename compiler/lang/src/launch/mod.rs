@@ -159,8 +159,12 @@ fn may_launch(module: &Module) -> Vec<bool> {
 
 /// Whether a module whose launches are symbolic has any launches.
 pub fn launches(module: &Module) -> bool {
-    let mut instructions = module.functions.iter().flat_map(|function| &function.instructions);
-    instructions.any(|inst| matches!(inst.kind, InstKind::Launch(_)))
+    uses(module, |kind| matches!(kind, InstKind::Launch(_)))
+}
+
+/// Whether any instruction of a module is of a kind.
+fn uses(module: &Module, is: impl Fn(&InstKind) -> bool) -> bool {
+    module.functions.iter().flat_map(|function| &function.instructions).any(|inst| is(&inst.kind))
 }
 
 #[cfg(test)]

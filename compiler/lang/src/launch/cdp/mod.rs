@@ -14,8 +14,8 @@ use crate::arch::CudaArch;
 use crate::error::Result;
 use crate::ir::verify::verify;
 use crate::ir::{InstKind, Module};
-use crate::launch::fill;
 pub(super) use crate::launch::fill::fills;
+use crate::launch::{fill, uses};
 use crate::layout::{Layouts, compute_layouts};
 use symbols::DeviceRuntimeAbi;
 
@@ -81,12 +81,11 @@ pub(super) fn makes_grids(module: &Module) -> bool {
 
 /// Whether a module whose launches are symbolic calls the device runtime, for launches or otherwise.
 pub(super) fn needs_device_runtime(module: &Module) -> bool {
-    let mut instructions = module.functions.iter().flat_map(|function| &function.instructions);
     let needs = |kind: &InstKind| match kind {
         InstKind::Builtin { builtin, .. } => runtime::function(*builtin).is_some(),
         kind => matches!(kind, InstKind::Launch(_)),
     };
-    instructions.any(|inst| needs(&inst.kind))
+    uses(module, needs)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The strategy `resident`: one kernel runs whole trees of grids.
 //!
-//! The scheduler is written in the language, in `scheduler/` and `warps.grid`. This folder fits a program to it:
+//! The scheduler is written in the language, in `scheduler/`. This folder fits a program to it:
 //! - `plan.rs` decides which kernels it runs, and measures what they need;
 //! - `bodies.rs` replaces, in the code of these kernels, the operations that rely on the hardware's blocks;
 //! - `launches.rs` lowers their launches to calls of the scheduler;
@@ -29,7 +29,7 @@ pub const ENTRY: &str = "__gridlet_resident";
 pub mod instructions {
     /// `barrier.sync id, threads`
     pub const BARRIER: &str = "gridlet.hardware_barrier";
-    /// `fence.acq_rel.gpu`: lighter than the language's `fence_device`, which orders all devices' fences.
+    /// `fence.acq_rel.gpu`: lighter than `membar.gl`, the language's `fence_device`, which is sequentially consistent.
     pub const FENCE: &str = "gridlet.hardware_fence";
     /// `nanosleep.u32`
     pub const SLEEP: &str = "gridlet.hardware_sleep";
@@ -37,8 +37,6 @@ pub mod instructions {
     pub const THREAD: &str = "gridlet.hardware_thread";
     /// The address of the block's dynamic shared memory.
     pub const SHARED: &str = "gridlet.hardware_shared";
-    /// All of them.
-    pub const ALL: [&str; 5] = [BARRIER, FENCE, SLEEP, THREAD, SHARED];
 }
 
 /// Functions of the scheduler that stay functions: they are called in many places, or seldom.
@@ -119,7 +117,7 @@ pub(super) fn lower(module: &mut Module, layouts: &Layouts, count_launches: bool
 /// Whether the strategy changes a module whose launches are symbolic: it launches, fills, copies, or has other operations of
 /// the device runtime.
 pub(super) fn applies(module: &Module) -> bool {
-    super::launches(module) || plan::uses(module, plan::is_runtime_operation)
+    super::launches(module) || super::uses(module, plan::is_runtime_operation)
 }
 
 /// By kernel of a module whose launches are symbolic, whether the resident kernel runs it.

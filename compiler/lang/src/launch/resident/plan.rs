@@ -11,7 +11,7 @@ use crate::ir::uniform::{EarlyReturns, returns_before};
 use crate::ir::{
     Const, Function, GlobalId, InstKind, KernelId, Launch, Module, Operand, Space, Stream,
 };
-use crate::launch::fill;
+use crate::launch::{fill, uses};
 use crate::layout::Layouts;
 use crate::types::layout::type_layout;
 
@@ -149,11 +149,6 @@ pub(super) fn nests(module: &Module) -> Vec<bool> {
         nests[kernel.index()] = true;
     }
     nests
-}
-
-/// Whether any instruction of a module is of a kind.
-pub(super) fn uses(module: &Module, is: impl Fn(&InstKind) -> bool) -> bool {
-    module.functions.iter().flat_map(|function| &function.instructions).any(|inst| is(&inst.kind))
 }
 
 /// Whether an instruction is an operation of the device runtime other than a launch.

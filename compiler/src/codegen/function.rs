@@ -340,7 +340,10 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
                 let branch = self.build().build_conditional_branch(condition, then, otherwise)?;
                 self.mark_loop(branch, id, &block.terminator)?;
             }
-            Terminator::Return(value) => self.emit_return(value.as_ref())?,
+            Terminator::Return(value) => {
+                self.report_early_return(id)?;
+                self.emit_return(value.as_ref())?;
+            }
             Terminator::Unreachable => {
                 if self.cx.cpu().is_some() && !self.ends_in_trap(block) {
                     self.trap(abi::TRAP_UNREACHABLE)?;

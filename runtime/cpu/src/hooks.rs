@@ -104,6 +104,39 @@ pub struct Waiting {
     pub at_barrier: bool,
 }
 
+/// A mistake in a warp operation, which has an undefined result on a GPU or waits forever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WarpMistake {
+    /// The mask lacks the calling lane.
+    OwnLane {
+        /// The mask.
+        mask: u32,
+    },
+    /// This lane of the mask ran to the end of the kernel without the operation.
+    Ended {
+        /// The lane.
+        lane: u32,
+    },
+    /// Another lane of the mask waits for this one with another mask or in another operation.
+    Different {
+        /// The mask.
+        mask: u32,
+        /// Number of the other thread in its block.
+        other: u32,
+        /// Where it waits.
+        other_location: Location,
+        /// Its mask.
+        other_mask: u32,
+    },
+    /// A shuffle reads from this lane, which does not take part.
+    Source {
+        /// The lane.
+        lane: u32,
+        /// Whether the mask names it, so that it must have ended.
+        named: bool,
+    },
+}
+
 /// The events of a device with a checker, called on the thread that causes them, concurrently from several workers. No
 /// method may panic or launch.
 pub trait Hooks: Send + Sync {
@@ -197,6 +230,8 @@ pub trait BlockHooks {
     fn on_barrier_release(&mut self) {}
     /// Lanes of a warp met in `sync_warp`. Other warp operations are not reported, because they order nothing.
     fn on_warp_sync(&mut self, _warp: u32, _lanes: u32) {}
+    /// A thread made a mistake in a warp operation.
+    fn on_warp_mistake(&mut self, _thread: u32, _mistake: WarpMistake, _location: Location) {}
     /// No thread of the block can make progress. The grid ends with [`super::FaultKind::Deadlock`].
     fn on_stuck(&mut self, _waiting: &[Waiting]) {}
     /// A thread is at the head of a loop that may wait forever.

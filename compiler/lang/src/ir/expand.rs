@@ -1,7 +1,8 @@
 //! Implements warp and block operations that a target lacks as functions of shuffles and barriers.
 //!
-//! For a warp operation, every lane of the mask runs the same loop over the mask. So all lanes get the same
-//! result, also for floats: the order of additions is the same in every lane.
+//! For a warp operation, every lane of the mask runs the same loop over the lanes of the mask that have not ended: a
+//! shuffle cannot read from the others. So all lanes get the same result, also for floats: the order of additions is the
+//! same in every lane.
 
 use super::build::{BodyBuilder, Signature};
 use super::{
@@ -10,7 +11,7 @@ use super::{
 };
 use crate::builtins::{
     AtomicOp, BitOp, BlockReduceOp, Builtin, Instruction, Lowering, MathOp, Order, ReduceOp, Scope,
-    ShuffleMode,
+    ShuffleMode, VoteMode,
 };
 use crate::error::{Error, Result};
 use crate::source::{FileId, Span};
@@ -219,6 +220,12 @@ fn shuffle(
     emit_builtin(body, Builtin::Shuffle(mode), vec![MASK, value, lane], ty)
 }
 
+/// The lanes of the mask that have not ended.
+fn live_lanes(body: &mut BodyBuilder) -> Operand {
+    let yes = Operand::Const(Const::Bool(true));
+    emit_builtin(body, Builtin::Vote(VoteMode::Ballot), vec![MASK, yes], &Type::U32)
+}
+
 /// The index of the lowest lane in `lanes`, and `lanes` without it.
 fn lowest(body: &mut BodyBuilder, lanes: Operand) -> (Operand, Operand) {
     let lane = emit_builtin(body, Builtin::Bit(BitOp::Ctz), vec![lanes.clone()], &Type::U32);
@@ -269,11 +276,12 @@ fn combine(
     binary(body, op, left, right, ty)
 }
 
-/// A full warp uses a butterfly of five shuffles; any other mask goes lane by lane.
+/// A full warp uses a butterfly of five shuffles; any other set of lanes goes lane by lane.
 fn reduce(op: ReduceOp, ty: &Type) -> BodyBuilder {
     let mut body = BodyBuilder::new();
     let all = word(0xffff_ffff);
-    let is_whole = binary(&mut body, BinaryOp::Eq, MASK, all, &Type::BOOL);
+    let live = live_lanes(&mut body);
+    let is_whole = binary(&mut body, BinaryOp::Eq, live.clone(), all, &Type::BOOL);
     let [whole, part] = body.blocks("warp", ["whole", "part"]);
     body.branch(is_whole, whole, part);
 
@@ -286,7 +294,7 @@ fn reduce(op: ReduceOp, ty: &Type) -> BodyBuilder {
     body.terminate(Terminator::Return(Some(sum)));
 
     body.place(part);
-    let (first, rest) = lowest(&mut body, MASK);
+    let (first, rest) = lowest(&mut body, live);
     let sum = body.slot("sum", ty.clone());
     let value = shuffle(&mut body, ShuffleMode::Index, VALUE, first, ty);
     body.store(sum.clone(), value, NOWHERE);
@@ -315,7 +323,8 @@ fn match_any(ty: &Type) -> BodyBuilder {
     };
     let found = body.slot("found", Type::U32);
     body.store(found.clone(), word(0), NOWHERE);
-    for_each_lane(&mut body, MASK, |body, lane| {
+    let live = live_lanes(&mut body);
+    for_each_lane(&mut body, live, |body, lane| {
         let other = shuffle(body, ShuffleMode::Index, value.clone(), lane.clone(), &bits);
         let same = binary(body, BinaryOp::Eq, value.clone(), other, &Type::BOOL);
         let same = body.emit(InstKind::Cast(same), Type::U32, NOWHERE);

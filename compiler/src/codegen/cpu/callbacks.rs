@@ -61,7 +61,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             | Callback::AssertFail
             | Callback::IndexOutOfBounds
             | Callback::LocalBegins
-            | Callback::LocalsEnd => None,
+            | Callback::LocalsEnd
+            | Callback::ReturnsEarly => None,
         };
         let types: Vec<_> = arguments.iter().map(|argument| argument.get_type()).collect();
         let ty = self.cx.function_type(result, &types);

@@ -1,5 +1,5 @@
 //! In checked images, registers local variables that pointers may reach with the device, and
-//! unregisters them on return.
+//! unregisters them on return; also reports early returns of kernels.
 
 use gridlet_artifact::cpu::abi::{Callback, LOCAL_RED_ZONE_BYTES};
 use inkwell::types::{BasicType, BasicTypeEnum};
@@ -7,7 +7,7 @@ use inkwell::types::{BasicType, BasicTypeEnum};
 use crate::codegen::function::FunctionEmitter;
 use crate::error::Result;
 use gridlet_lang::builtins::Memory;
-use gridlet_lang::ir::{InstKind, Operand, Terminator};
+use gridlet_lang::ir::{BlockId, InstKind, Operand, Role, Terminator};
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// For each slot, whether its address escapes the analysis.
@@ -70,6 +70,19 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     pub(in crate::codegen) fn end_locals(&self) -> Result<()> {
         if self.registered_locals > 0 {
             self.callback(Callback::LocalsEnd, &[self.word(self.registered_locals)])?;
+        }
+        Ok(())
+    }
+
+    /// Before a return from block `id`: tells the device if a kernel returns from anywhere but its
+    /// end. Blocks are in the order of the source, so the end is the last of them, apart from traps.
+    pub(in crate::codegen) fn report_early_return(&self, id: BlockId) -> Result<()> {
+        if !self.is_checked() || !matches!(self.function.role, Role::Body(_)) {
+            return Ok(());
+        }
+        let later = id.index() + 1..self.function.blocks.len();
+        if later.into_iter().any(|at| !self.is_division_trap(BlockId(at as u32))) {
+            self.callback(Callback::ReturnsEarly, &[])?;
         }
         Ok(())
     }

@@ -208,6 +208,8 @@ unsafe extern "C-unwind" fn local_begins(
 ) {
 }
 unsafe extern "C-unwind" fn locals_end(_count: u32) {}
+
+unsafe extern "C-unwind" fn returns_early() {}
 unsafe extern "C-unwind" fn clock64() -> u64 {
     1 << 50
 }
@@ -294,6 +296,7 @@ static CALLBACKS: Callbacks = Callbacks {
     index_out_of_bounds,
     local_begins,
     locals_end,
+    returns_early,
 };
 
 trait Bytes {

@@ -11,7 +11,7 @@
 use std::ffi::{c_char, c_void};
 
 /// Version of this ABI; the loader rejects an image with any other version.
-pub const ABI_VERSION: u32 = 5;
+pub const ABI_VERSION: u32 = 6;
 
 /// A constant `u32`: the [`ABI_VERSION`] that the image was compiled for.
 pub const VERSION_SYMBOL: &str = "gridlet_cpu_abi_version";
@@ -265,6 +265,9 @@ pub struct Callbacks {
     pub local_begins: unsafe extern "C-unwind" fn(*const c_void, u32, *const c_char, Location),
     /// Before the function returns: the number of most recently registered variables whose lifetime ends.
     pub locals_end: unsafe extern "C-unwind" fn(u32),
+    /// In checked images, before the kernel returns from anywhere but its end. Warp operations of other lanes may name
+    /// such a lane, but not one that ran to the end of the kernel without them.
+    pub returns_early: unsafe extern "C-unwind" fn(),
 }
 
 /// Index of each callback in [`Callbacks`], in pointers; the compiler indexes the table with it.
@@ -299,4 +302,5 @@ pub enum Callback {
     IndexOutOfBounds,
     LocalBegins,
     LocalsEnd,
+    ReturnsEarly,
 }

@@ -16,7 +16,7 @@ pub enum Kind {
     Uninitialised,
     /// Two unordered accesses, at least one of them a write.
     Race,
-    /// A barrier or warp operation that some of its threads do not reach.
+    /// A barrier or warp operation that some of its threads do not reach, or a wrong mask.
     Barrier,
     /// A loop that waits for something that never happens.
     InfiniteWait,
@@ -59,7 +59,9 @@ impl Kind {
             Kind::UseAfterFree => "an access of freed memory",
             Kind::Uninitialised => "a read of uninitialised memory",
             Kind::Race => "two unordered accesses, at least one of them a write",
-            Kind::Barrier => "a barrier or warp operation that some of its threads do not reach",
+            Kind::Barrier => {
+                "a barrier or warp operation that some of its threads do not reach, or a wrong mask"
+            }
             Kind::InfiniteWait => "a loop that waits for something that never happens",
             Kind::Trap => "a kernel that stopped itself",
         }

@@ -9,7 +9,9 @@ use super::{
     Verdict, Waiting, lock,
 };
 use crate::abi::{Location, TRAP_DIVISION, TRAP_EXPLICIT, TRAP_UNREACHABLE};
-use crate::hooks::{self, BlockHooks, Hooks, LaunchEvent, LaunchOrder, ThreadPosition, Variable};
+use crate::hooks::{
+    self, BlockHooks, Hooks, LaunchEvent, LaunchOrder, ThreadPosition, Variable, WarpMistake,
+};
 use crate::{CpuFault, FaultKind};
 
 /// Threads of a warp.
@@ -251,6 +253,10 @@ impl BlockHooks for RunningBlock {
         let named = (0..WARP).filter(|lane| lanes >> lane & 1 == 1);
         let threads: Vec<u32> = named.map(|lane| warp * WARP + lane).collect();
         self.check.warp_synced(&threads);
+    }
+
+    fn on_warp_mistake(&mut self, thread: u32, mistake: WarpMistake, location: Location) {
+        self.check.report_warp_mistake(thread, mistake, location);
     }
 
     fn on_stuck(&mut self, waiting: &[hooks::Waiting]) {

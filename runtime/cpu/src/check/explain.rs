@@ -16,7 +16,7 @@ use crate::abi::{
     ACCESS_READ, ACCESS_RELEASE, Location, TRAP_DIVISION, TRAP_EXPLICIT,
 };
 use crate::executor::is_operation_name;
-use crate::hooks::Variable;
+use crate::hooks::{Variable, WarpMistake};
 
 /// Maximum launches in a reported chain; deep recursion has thousands.
 const CHAIN_LIMIT: usize = 8;
@@ -364,6 +364,59 @@ impl BlockCheck {
         let message = "a warp operation of kernel `{kernel}` waits for lanes that never arrive";
         let action = "waits here for a lane in its mask".to_string();
         self.report(&subject, Kind::Barrier, message, action, None, "the mask must contain exactly the lanes that execute the operation together; `ballot(m, c)` before an `if c` computes it");
+    }
+
+    pub(super) fn report_warp_mistake(
+        &self,
+        thread: u32,
+        mistake: WarpMistake,
+        location: Location,
+    ) {
+        let subject = Subject { thread, location, address: 0, bytes: 0, kind: ACCESS_READ };
+        let lane_of = |thread: u32| thread % 32;
+        let (message, action, other, help) = match mistake {
+            WarpMistake::OwnLane { mask } => (
+                "a lane of kernel `{kernel}` calls a warp operation whose mask lacks it",
+                format!("is lane {}, which the mask {mask:#010x} lacks", lane_of(thread)),
+                None,
+                "the mask must contain exactly the lanes that execute the operation together, the calling lane included",
+            ),
+            WarpMistake::Ended { lane } => (
+                "a warp operation of kernel `{kernel}` waits for lanes that never arrive",
+                format!(
+                    "has lane {lane} in its mask, which skips the operation and runs to the end of the kernel"
+                ),
+                None,
+                "the mask must contain exactly the lanes that execute the operation together; only lanes that have returned early may be in it as well",
+            ),
+            WarpMistake::Different { mask, other, other_location, other_mask } => {
+                let order = self.detector.read_order();
+                let other = OtherAccess {
+                    place: place(&order, self.grid, other_location),
+                    kernel: kernel(&order, self.grid),
+                    thread: self::thread(&order, self.block, other),
+                    action: format!("waits in a warp operation with the mask {other_mask:#010x}"),
+                    chain: Vec::new(),
+                };
+                (
+                    "lanes of a warp of kernel `{kernel}` wait for each other in different operations or with different masks",
+                    format!("waits here with the mask {mask:#010x}"),
+                    Some(other),
+                    "all lanes of a mask must execute the same operation with the same mask",
+                )
+            }
+            WarpMistake::Source { lane, named } => (
+                "a shuffle of kernel `{kernel}` reads from a lane that does not take part",
+                if named {
+                    format!("reads from lane {lane}, which has ended")
+                } else {
+                    format!("reads from lane {lane}, which its mask lacks")
+                },
+                None,
+                "such a value is undefined even if nothing uses it: read only from lanes of the mask that are still running, for example from the own lane instead",
+            ),
+        };
+        self.report(&subject, Kind::Barrier, message, action, other, help);
     }
 
     pub(super) fn report_endless(&self, thread: u32, location: Location) {

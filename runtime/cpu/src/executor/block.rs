@@ -80,6 +80,11 @@ impl Slot {
             last_error: Cell::new(0),
         }
     }
+
+    /// Where the thread waits.
+    pub(crate) fn location(&self) -> Location {
+        self.location.get()
+    }
 }
 
 /// The checker of a block, if any.

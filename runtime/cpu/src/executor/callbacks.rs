@@ -50,6 +50,7 @@ pub(crate) static CALLBACKS: Callbacks = Callbacks {
     index_out_of_bounds,
     local_begins,
     locals_end,
+    returns_early,
 };
 
 /// The calling runner; kernel code always runs under one.
@@ -275,6 +276,10 @@ unsafe extern "C-unwind" fn local_begins(
 unsafe extern "C-unwind" fn locals_end(count: u32) {
     let runner = runner_to_check(0);
     runner.tell(|check| check.on_locals_end(runner.current.get(), count));
+}
+
+unsafe extern "C-unwind" fn returns_early() {
+    runner().return_early();
 }
 
 /// Reads a string of an image.

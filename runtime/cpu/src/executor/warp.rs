@@ -6,6 +6,7 @@ use super::block::Runner;
 use crate::abi::{
     Location, SHUFFLE_DOWN, SHUFFLE_INDEX, SHUFFLE_UP, SHUFFLE_XOR, VOTE_ALL, VOTE_ANY,
 };
+use crate::hooks::{Verdict, WarpMistake};
 
 /// `warp_size`.
 pub(crate) const WARP_THREADS: u32 = 32;
@@ -36,6 +37,10 @@ pub(crate) struct Warp {
     pub(crate) at_barrier: Cell<u32>,
     /// Lanes that let others run first.
     pub(crate) yielded: Cell<u32>,
+    /// Lanes that are returning from their kernel before its end; only checked images tell.
+    returning: Cell<u32>,
+    /// Lanes that ran to the end of their kernel.
+    finished: Cell<u32>,
     meetings: RefCell<Vec<Meeting>>,
 }
 
@@ -46,6 +51,8 @@ impl Warp {
             alive: Cell::new(0),
             at_barrier: Cell::new(0),
             yielded: Cell::new(0),
+            returning: Cell::new(0),
+            finished: Cell::new(0),
             meetings: RefCell::new(Vec::new()),
         }
     }
@@ -56,7 +63,26 @@ impl Warp {
         self.alive.set(lanes);
         self.at_barrier.set(0);
         self.yielded.set(0);
+        self.returning.set(0);
+        self.finished.set(0);
         self.meetings.borrow_mut().clear();
+    }
+
+    /// The meeting of other lanes that wait for this lane while it would wait for them.
+    fn opponents(&self, operation: WarpOperation, mask: u32, lane: u32) -> Option<Meeting> {
+        let meetings = self.meetings.borrow();
+        let differs = |meeting: &&Meeting| {
+            (meeting.operation, meeting.mask) != (operation, mask)
+                && meeting.mask & 1 << lane != 0
+                && meeting.arrived & mask != 0
+        };
+        meetings.iter().find(differs).copied()
+    }
+
+    /// A meeting that waits for this lane.
+    fn waiting_for(&self, lane: u32) -> Option<Meeting> {
+        let meetings = self.meetings.borrow();
+        meetings.iter().find(|meeting| meeting.mask & !meeting.arrived & 1 << lane != 0).copied()
     }
 
     /// Adds a lane to its meeting; returns the meeting if it is now complete.
@@ -90,8 +116,12 @@ impl Runner {
         if !self.has_threads() {
             return;
         }
+        self.note_location(location);
         let thread = self.current.get();
         let (warp, lane) = (thread / WARP_THREADS, thread % WARP_THREADS);
+        if self.has_check() && self.is_mistaken(operation, mask, location) {
+            return;
+        }
         match self.warps[warp as usize].arrive(operation, mask | 1 << lane, lane) {
             Some(meeting) => {
                 self.finish_meeting(warp, &meeting);
@@ -102,10 +132,63 @@ impl Runner {
         }
     }
 
+    /// Reports an operation that can never have a result, and ends the block.
+    fn is_mistaken(&self, operation: WarpOperation, mask: u32, location: Location) -> bool {
+        let thread = self.current.get();
+        let (first, lane) = (thread - thread % WARP_THREADS, thread % WARP_THREADS);
+        let warp = &self.warps[(thread / WARP_THREADS) as usize];
+        let finished = mask & warp.finished.get();
+        if mask & 1 << lane == 0 {
+            self.mistake(thread, WarpMistake::OwnLane { mask }, location);
+        } else if finished != 0 {
+            let lane = finished.trailing_zeros();
+            self.mistake(thread, WarpMistake::Ended { lane }, location);
+        } else if let Some(theirs) = warp.opponents(operation, mask, lane) {
+            let other = first + (theirs.arrived & mask).trailing_zeros();
+            // The lower lane comes first, whoever arrives first.
+            let own = (thread, location, mask);
+            let their = (other, self.slot(other).location(), theirs.mask);
+            let (one, two) = if own.0 < their.0 { (own, their) } else { (their, own) };
+            let mistake = WarpMistake::Different {
+                mask: one.2,
+                other: two.0,
+                other_location: two.1,
+                other_mask: two.2,
+            };
+            self.mistake(one.0, mistake, one.1);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Reports a mistake and ends the block.
+    fn mistake(&self, thread: u32, mistake: WarpMistake, location: Location) {
+        self.tell(|check| check.on_warp_mistake(thread, mistake, location));
+        self.obey(Verdict::Stop, location);
+    }
+
+    /// The running thread is about to return from its kernel before the end.
+    pub(crate) fn return_early(&self) {
+        let thread = self.current.get();
+        let returning = &self.warps[(thread / WARP_THREADS) as usize].returning;
+        returning.set(returning.get() | 1 << (thread % WARP_THREADS));
+    }
+
     /// A lane has ended, so that no meeting waits for it any more.
     pub(crate) fn lane_ended(&self, warp: u32, lane: u32) {
         let this = &self.warps[warp as usize];
-        this.alive.set(this.alive.get() & !(1 << lane));
+        let bit = 1 << lane;
+        this.alive.set(this.alive.get() & !bit);
+        if self.has_check() && this.returning.get() & bit == 0 {
+            this.finished.set(this.finished.get() | bit);
+            if let Some(meeting) = this.waiting_for(lane) {
+                let first = warp * WARP_THREADS + meeting.arrived.trailing_zeros();
+                let location = self.slot(first).location();
+                self.mistake(first, WarpMistake::Ended { lane }, location);
+                return;
+            }
+        }
         while let Some(meeting) = this.next_complete() {
             self.finish_meeting(warp, &meeting);
             self.make_ready(warp, meeting.arrived);
@@ -127,10 +210,18 @@ impl Runner {
                     values[lane as usize] = slot(lane).value.get();
                 }
                 for lane in bits(meeting.arrived) {
-                    let from = source_lane(mode, lane, slot(lane).operand.get());
+                    let source = source_lane(mode, lane, slot(lane).operand.get());
                     // A lane outside the operation has no value: use the own one, as for a lane out of range.
-                    let from = if meeting.arrived & 1 << from == 0 { lane } else { from };
+                    let takes_part = meeting.arrived & 1 << source != 0;
+                    let from = if takes_part { source } else { lane };
                     slot(lane).value.set(values[from as usize]);
+                    if !takes_part {
+                        let thread = warp * WARP_THREADS + lane;
+                        let named = meeting.mask & 1 << source != 0;
+                        let mistake = WarpMistake::Source { lane: source, named };
+                        let location = slot(lane).location();
+                        self.tell(|check| check.on_warp_mistake(thread, mistake, location));
+                    }
                 }
             }
             WarpOperation::Vote(mode) => {

@@ -32,9 +32,10 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 let [value] = arguments else { return Err(bug("abs takes one argument")) };
                 Ok(self.absolute(float(*value)?)?.into())
             }
+            MathOp::Min | MathOp::Max if self.cx.cpu().is_some() => self.cpu_min_max(op, arguments),
             // PTX's min and max return the other value if one is NaN, and order -0 below +0.
-            MathOp::Min => self.intrinsic(self.number_of("minnum"), arguments),
-            MathOp::Max => self.intrinsic(self.number_of("maxnum"), arguments),
+            MathOp::Min => self.intrinsic("minnum", arguments),
+            MathOp::Max => self.intrinsic("maxnum", arguments),
             MathOp::Sqrt => self.intrinsic("sqrt", arguments),
             MathOp::Floor => self.intrinsic("floor", arguments),
             MathOp::Ceil => self.intrinsic("ceil", arguments),
@@ -64,16 +65,6 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             MathOp::Clamp | MathOp::Saturate => {
                 Err(bug(format!("`{op:?}` is composed of other operations")))
             }
-        }
-    }
-
-    /// `minnum` and `maxnum` order zeros on a GPU, though LLVM does not require it; the newer
-    /// intrinsics must, but libNVVM does not know them.
-    fn number_of(&self, name: &'static str) -> &'static str {
-        match name {
-            "minnum" if self.cx.cpu().is_some() => "minimumnum",
-            "maxnum" if self.cx.cpu().is_some() => "maximumnum",
-            _ => name,
         }
     }
 

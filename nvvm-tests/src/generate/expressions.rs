@@ -45,7 +45,7 @@ impl Generator {
             {
                 return place;
             }
-            return self.literal(scalar);
+            return self.leaf(scalar);
         }
         match self.random.below(20) {
             0 | 1 => self.conditional(&ty, levels),
@@ -55,6 +55,50 @@ impl Generator {
             _ if scalar == Scalar::Bool => self.condition(levels),
             _ if scalar.is_float() => self.float(scalar, levels),
             _ => self.integer(scalar, levels),
+        }
+    }
+
+    /// A number that is known at compile time; of floats often one of [`Self::special`].
+    fn leaf(&mut self, scalar: Scalar) -> String {
+        if scalar.is_float() && self.random.percent(30) {
+            return self.special(scalar);
+        }
+        self.literal(scalar)
+    }
+
+    /// A NaN, an infinity, a zero or a denormal number.
+    fn special(&mut self, scalar: Scalar) -> String {
+        let bits = scalar.bits();
+        let digits = match scalar {
+            Scalar::F16 => 10,
+            Scalar::Bf16 => 7,
+            Scalar::F32 => 23,
+            _ => 52,
+        };
+        let sign = 1 << (bits - 1);
+        let infinity = (sign - 1) ^ ((1 << digits) - 1);
+        let magnitude = match self.random.below(7) {
+            0 => 0,
+            1 => infinity,
+            // The first bit of a quiet NaN's digits is set, that of a signalling one is not.
+            2 => infinity | 1 << (digits - 1),
+            3 => infinity | 1,
+            // Denormal: the least, the greatest, and any.
+            4 => 1,
+            5 => (1 << digits) - 1,
+            _ => self.random.bits() & ((1 << digits) - 1),
+        };
+        let word: u64 = if self.random.percent(50) { magnitude | sign } else { magnitude };
+        format!("bitcast::<{}>({word:#x}u{bits})", scalar.name())
+    }
+
+    /// A product or quotient that no compiler fuses with a sum: the module's documentation explains it.
+    pub(super) fn scaled(&self, operator: &str, scalar: Scalar, left: &str, right: &str) -> String {
+        let name = if operator == "*" { "mul" } else { "div" };
+        match scalar {
+            Scalar::F32 | Scalar::F64 => format!("{name}{}({left}, {right}, z)", scalar.bits()),
+            // The language rounds each operation separately.
+            _ => format!("({left} {operator} {right})"),
         }
     }
 
@@ -238,41 +282,64 @@ impl Generator {
     fn float(&mut self, scalar: Scalar, levels: u32) -> String {
         let below = levels - 1;
         let left = self.scalar_expression(scalar, below);
-        match self.random.below(14) {
+        match self.random.below(18) {
             0 => format!("(-{left})"),
-            1 | 2 => {
+            1..=3 => {
                 let right = self.scalar_expression(scalar, below);
-                match scalar {
-                    Scalar::F32 => format!("mul32({left}, {right}, z)"),
-                    Scalar::F64 => format!("mul64({left}, {right}, z)"),
-                    // The language rounds each operation separately.
-                    _ => format!("({left} * {right})"),
-                }
+                let operator = self.random.pick(&["*", "*", "/"]);
+                self.scaled(operator, scalar, &left, &right)
             }
-            3 => format!("({left} / {})", self.scalar_expression(scalar, below)),
             4 => format!("({left} % {})", self.scalar_expression(scalar, below)),
             5 => {
-                let name = self.random.pick(&["sqrt", "floor", "ceil", "trunc", "round", "abs"]);
+                let name = self
+                    .random
+                    .pick(&["sqrt", "floor", "ceil", "trunc", "round", "abs", "saturate"]);
                 format!("{name}({left})")
             }
-            6 => {
+            6..=8 => {
+                // A literal is never NaN, and so neither is the result.
                 let name = self.random.pick(&["min", "max"]);
-                format!("{name}({left}, {})", self.scalar_expression(scalar, below))
+                let right = match self.random.percent(40) {
+                    true => self.literal(scalar),
+                    false => self.scalar_expression(scalar, below),
+                };
+                match self.random.percent(50) {
+                    true => format!("{name}({left}, {right})"),
+                    false => format!("{name}({right}, {left})"),
+                }
             }
-            7 => {
+            9 => {
+                let (low, high) =
+                    (self.scalar_expression(scalar, below), self.scalar_expression(scalar, below));
+                format!("clamp({left}, {low}, {high})")
+            }
+            10 => {
                 let (factor, term) =
                     (self.scalar_expression(scalar, below), self.scalar_expression(scalar, below));
                 format!("fma({left}, {factor}, {term})")
             }
-            8 => {
-                // The bits of a whole number stay far from NaN and infinity.
+            11 => {
+                // Half of the time, the bits of a whole number stay far from NaN and infinity.
                 let (word, mask) = match scalar {
                     Scalar::F16 | Scalar::Bf16 => (Scalar::U16, "0x3fffu16"),
                     Scalar::F32 => (Scalar::U32, "0x3fff_ffffu32"),
                     _ => (Scalar::U64, "0x3fff_ffff_ffff_ffffu64"),
                 };
-                let bits = self.scalar_expression(word, below);
-                format!("bitcast::<{}>({bits} & {mask})", scalar.name())
+                let mut bits = self.scalar_expression(word, below);
+                if self.random.percent(50) {
+                    bits = format!("{bits} & {mask}");
+                }
+                format!("bitcast::<{}>({bits})", scalar.name())
+            }
+            12 => {
+                // A value compared with itself: only NaN differs.
+                let (name, inner) = (self.fresh("b"), scalar.name());
+                let (then, otherwise) =
+                    (self.scalar_expression(scalar, below), self.scalar_expression(scalar, below));
+                format!(
+                    "({{ let {name}: {inner} = {left}; \
+                     if {name} != {name} {{ {then} }} else {{ min({name}, {otherwise}) }} }})"
+                )
             }
             _ => {
                 let operator = self.random.pick(&["+", "-"]);

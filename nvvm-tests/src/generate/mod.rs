@@ -6,11 +6,12 @@
 //!   after a barrier, before another one. Threads of different grids share memory only through atomic operations:
 //!   each variable has one kind of commutative operation, and nobody reads the old values.
 //! - Barriers and warp operations stand where all threads of a block arrive.
-//! - A NaN's sign and payload differ between processors: the bits of floats are read only through a function that
-//!   makes all NaNs equal. Only mathematical functions that are exact or correctly rounded everywhere are called.
-//! - libNVVM fuses a product and a sum, LLVM does not. So the bits of every product are combined with a parameter that
-//!   is 0, which no compiler knows, and the product is rounded before the addition. Products of `f16` and `bf16` are
-//!   always rounded separately.
+//! - NaNs, infinities and denormal numbers are made on purpose. A NaN's sign and payload differ between processors: the
+//!   bits of floats are read only through a function that makes all NaNs equal. Only mathematical functions that are
+//!   exact or correctly rounded everywhere are called.
+//! - libNVVM fuses a product and a sum, LLVM does not, and a quotient by a power of two is a product. So the bits of
+//!   every product and quotient are combined with a parameter that is 0, which no compiler knows, and they are rounded
+//!   before the addition. Those of `f16` and `bf16` are always rounded separately.
 //! - Loops and recursion end: their counts are in the source. An estimate of the steps bounds the time.
 //!
 //! A statement does not share its lines, and a whole exchange through shared memory is on one line. So [`reduce`] can
@@ -313,7 +314,9 @@ fn bits_bf16(x: bf16) -> u16 { if x == x { bitcast::<u16>(x) } else { 0x7fc0 } }
 fn bits_f32(x: f32) -> u32 { if x == x { bitcast::<u32>(x) } else { 0x7fc0_0000 } }
 fn bits_f64(x: f64) -> u64 { if x == x { bitcast::<u64>(x) } else { 0x7ff8_0000_0000_0000 } }
 fn mul32(a: f32, b: f32, z: u64) -> f32 { bitcast::<f32>(bitcast::<u32>(a * b) ^ z as u32) }
-fn mul64(a: f64, b: f64, z: u64) -> f64 { bitcast::<f64>(bitcast::<u64>(a * b) ^ z) }";
+fn mul64(a: f64, b: f64, z: u64) -> f64 { bitcast::<f64>(bitcast::<u64>(a * b) ^ z) }
+fn div32(a: f32, b: f32, z: u64) -> f32 { bitcast::<f32>(bitcast::<u32>(a / b) ^ z as u32) }
+fn div64(a: f64, b: f64, z: u64) -> f64 { bitcast::<f64>(bitcast::<u64>(a / b) ^ z) }";
 
 #[cfg(test)]
 mod tests {

@@ -93,10 +93,10 @@ impl Generator {
             _ if scalar == Scalar::Bool => {
                 format!("{place} {} {value};", self.random.pick(&["&=", "|=", "^="]))
             }
-            _ if scalar.is_float() => {
-                // The module's documentation explains the rule for sums and products.
-                format!("{place} {} {value};", self.random.pick(&["+=", "-=", "/=", "%="]))
-            }
+            _ if scalar.is_float() => match self.random.pick(&["+=", "-=", "/=", "%="]) {
+                "/=" => format!("{place} = {};", self.scaled("/", scalar, &place, &value)),
+                operator => format!("{place} {operator} {value};"),
+            },
             0 => format!("{place} {} {value} | 1;", self.random.pick(&["/=", "%="])),
             1 => format!("{place} {} {value};", self.random.pick(&["<<=", ">>="])),
             _ => {

@@ -25,7 +25,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    fn new(
+    pub(crate) fn new(
         expression: &str,
         inputs: &[Scalar],
         output: Scalar,
@@ -110,7 +110,8 @@ fn numbers() -> impl Iterator<Item = Scalar> {
     Scalar::ALL.into_iter().filter(|scalar| *scalar != Scalar::Bool)
 }
 
-const BINARY: [(BinaryOp, &str); 16] = [
+/// The binary operators on scalars, the comparisons last.
+pub(crate) const BINARY: [(BinaryOp, &str); 16] = [
     (BinaryOp::Add, "+"),
     (BinaryOp::Sub, "-"),
     (BinaryOp::Mul, "*"),

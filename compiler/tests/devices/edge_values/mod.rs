@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
 mod cases;
+mod nested;
 mod reference;
 mod values;
 
@@ -76,14 +77,19 @@ fn check(way: &str, wrong: Vec<String>) {
     assert!(wrong.is_empty(), "{way}: {} results are wrong, among them\n{shown}", wrong.len());
 }
 
-fn check_on_cpu(cases: &[Case]) {
-    let device = Device::open_cpu(CpuConfig::default()).unwrap();
+fn check_on_cpu(cases: &[Case], ways: &[CpuOptions]) {
     let session = Session::new();
-    for optimize in [true, false] {
-        let options = CpuOptions { optimize, ..CpuOptions::default() };
-        let build = |program: &Checked| artifact::build_cpu(&session, program, &options).unwrap();
-        check(&format!("optimize: {optimize}"), run(&device, build, cases, false));
+    for options in ways {
+        let config = CpuConfig { check: options.check, ..CpuConfig::default() };
+        let device = Device::open_cpu(config).unwrap();
+        let build = |program: &Checked| artifact::build_cpu(&session, program, options).unwrap();
+        check(&format!("{options:?}"), run(&device, build, cases, false));
     }
+}
+
+/// For this machine's processor, optimised and not.
+fn native() -> [CpuOptions; 2] {
+    [true, false].map(|optimize| CpuOptions { optimize, ..CpuOptions::default() })
 }
 
 fn check_on_gpu(test: &str, cases: &[Case]) {
@@ -101,7 +107,7 @@ fn check_on_gpu(test: &str, cases: &[Case]) {
 
 #[test]
 fn edge_values_match_the_reference_on_the_cpu() {
-    check_on_cpu(&cases::all());
+    check_on_cpu(&cases::all(), &native());
 }
 
 #[test]
@@ -111,12 +117,25 @@ fn edge_values_match_the_reference_on_a_gpu() {
 
 #[test]
 fn every_half_matches_the_reference_on_the_cpu() {
-    check_on_cpu(&cases::halves());
+    check_on_cpu(&cases::halves(), &native());
 }
 
 #[test]
 fn every_half_matches_the_reference_on_a_gpu() {
     check_on_gpu("halves", &cases::halves());
+}
+
+#[test]
+fn nested_expressions_match_the_reference_on_the_cpu() {
+    // Checked images compute one value at a time, the others many at once.
+    let checked = CpuOptions { check: true, ..CpuOptions::default() };
+    let [optimized, plain] = native();
+    check_on_cpu(&nested::all(), &[optimized, plain, checked, CpuOptions::portable()]);
+}
+
+#[test]
+fn nested_expressions_match_the_reference_on_a_gpu() {
+    check_on_gpu("nested_expressions", &nested::all());
 }
 
 /// Built-ins tested elsewhere: the test `built_ins` runs those that act on memory or on other

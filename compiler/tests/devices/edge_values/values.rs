@@ -64,6 +64,16 @@ pub(crate) fn show(bits: u64, scalar: Scalar) -> String {
     }
 }
 
+/// The bits of a float's least positive normal number.
+fn least_normal(scalar: Scalar) -> u64 {
+    match scalar {
+        Scalar::F16 => 1 << 10,
+        Scalar::Bf16 => 1 << 7,
+        Scalar::F32 => 1 << 23,
+        _ => 1 << 52,
+    }
+}
+
 /// Reproducible pseudo-random numbers (G. Marsaglia, "Xorshift RNGs").
 pub(crate) struct Random(pub(crate) u64);
 
@@ -109,6 +119,9 @@ pub(crate) fn few_edges(scalar: Scalar) -> Vec<u64> {
         bits.extend(values.iter().map(|value| float_bits(-value, scalar)));
         let one = float_bits(1.0, scalar);
         bits.extend([1, one + 1, one - 1, mask(scalar) >> 1 ^ 1]);
+        // The greatest subnormal numbers.
+        let subnormal = least_normal(scalar) - 1;
+        bits.extend([subnormal, (mask(scalar) ^ (mask(scalar) >> 1)) | subnormal]);
         bits.extend([7, 9].map(|n| Random(n).next() & mask(scalar)));
         return bits;
     }
@@ -136,14 +149,8 @@ fn integer_edges(scalar: Scalar) -> Vec<u64> {
 fn float_edges(scalar: Scalar) -> Vec<u64> {
     let sign = mask(scalar) ^ (mask(scalar) >> 1);
     let infinity = float_bits(f64::INFINITY, scalar);
-    let digits = match scalar {
-        Scalar::F16 => 10,
-        Scalar::Bf16 => 7,
-        Scalar::F32 => 23,
-        _ => 52,
-    };
     // The least and greatest subnormal and normal numbers.
-    let normal = 1 << digits;
+    let normal = least_normal(scalar);
     let mut bits =
         vec![0, 1, 2, normal / 2, normal - 1, normal, normal + 1, infinity - 1, infinity];
     bits.push(infinity | normal >> 1);

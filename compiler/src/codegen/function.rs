@@ -200,6 +200,8 @@ pub(super) struct FunctionEmitter<'a, 'ctx, 'ir> {
     pub(super) slots: Vec<PointerValue<'ctx>>,
     /// How many of them a checked image registers with the device.
     pub(super) registered_locals: u32,
+    /// Whether a checked image reports accesses of each slot, because parts of it may be unset.
+    pub(super) unset_slots: Vec<bool>,
     pub(super) parameters: Vec<BasicValueEnum<'ctx>>,
     /// Indexed by `ir::InstId`; `None` until emitted.
     pub(super) values: Vec<Option<BasicValueEnum<'ctx>>>,
@@ -226,6 +228,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             blocks,
             slots: Vec::new(),
             registered_locals: 0,
+            unset_slots: Vec::new(),
             parameters: Vec::new(),
             values: vec![None; function.instructions.len()],
             span: Cell::new(function.span),
@@ -251,13 +254,17 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
     /// Emits the slots and the values of parameters.
     fn emit_prologue(&mut self) -> Result<()> {
         self.build().position_at_end(self.block(BlockId(0))?);
-        let escaping = self.escaping_slots();
-        for (slot, &escapes) in self.function.slots.iter().zip(&escaping) {
+        let mut registered = self.escaping_slots();
+        self.unset_slots = self.unset_slots(&registered);
+        for (registered, unset) in registered.iter_mut().zip(&self.unset_slots) {
+            *registered |= unset;
+        }
+        for (slot, &is_registered) in self.function.slots.iter().zip(&registered) {
             let ty = self.cx.memory_type(&slot.ty)?;
-            let ty = if escapes { self.guarded(ty) } else { ty };
+            let ty = if is_registered { self.guarded(ty) } else { ty };
             self.slots.push(self.alloca_raw(ty, self.cx.alignment(&slot.ty), &slot.name)?);
         }
-        self.registered_locals = self.begin_locals(&escaping)?;
+        self.registered_locals = self.begin_locals(&registered)?;
         let is_entry = matches!(self.function.role, Role::Entry(_));
         if self.cx.cpu().is_some() {
             self.shared_base = self.load_shared_base()?;

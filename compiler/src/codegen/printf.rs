@@ -34,7 +34,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             self.store_part(buffer, slot.offset, value, ty)?;
         }
         if self.cx.cpu().is_some() {
-            let arguments = [(*format).into(), buffer.into()];
+            let arguments = [(*format).into(), buffer.into(), self.location()];
             return result(self.callback(Callback::Printf, &arguments)?);
         }
         let word = self.cx.int_type(32).into();

@@ -218,6 +218,16 @@ pub trait BlockHooks {
         _location: Location,
     ) {
     }
+    /// A thread is about to print the string at an address, at most `limit` bytes of it.
+    fn on_string(
+        &mut self,
+        _thread: u32,
+        _address: usize,
+        _limit: Option<usize>,
+        _location: Location,
+    ) -> Verdict {
+        Verdict::Continue
+    }
     /// A thread has copied memory, which it reported before as accesses with [`crate::abi::ACCESS_BYTES`].
     fn on_copied(&mut self, _from: usize, _to: usize, _bytes: usize) {}
     /// A thread called a function; reports one of its local variables that pointers may reach.

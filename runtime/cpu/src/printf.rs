@@ -27,6 +27,27 @@ pub(crate) unsafe fn format(format: *const c_char, arguments: *const u8) -> (Vec
     (text, arguments.count)
 }
 
+/// The address of each string that a call prints, and the most bytes that it prints of it if its precision limits them.
+///
+/// # Safety
+/// As for [`format`], but the strings may be anything.
+pub(crate) unsafe fn strings(
+    format: *const c_char,
+    arguments: *const u8,
+) -> Vec<(usize, Option<usize>)> {
+    // SAFETY: guaranteed by the caller.
+    let mut rest = unsafe { CStr::from_ptr(format) }.to_bytes();
+    let mut arguments = Arguments { next: arguments, count: 0 };
+    let mut found = Vec::new();
+    while let Some(percent) = rest.iter().position(|byte| *byte == b'%') {
+        let conversion = Conversion::parse(&rest[percent..]);
+        rest = &rest[percent + conversion.length..];
+        // SAFETY: as above.
+        found.extend(unsafe { conversion.string(&mut arguments) });
+    }
+    found
+}
+
 /// Writes formatted text in one call, so that texts of different threads do not mix.
 pub(crate) fn write(output: &mut Option<Box<dyn Write + Send>>, text: &[u8]) {
     // If the output is closed, only the text is lost.
@@ -90,6 +111,47 @@ impl Conversion<'_> {
         let letter = text.get(modifiers).copied().unwrap_or(0);
         let length = (modifiers + 1).min(text.len());
         Conversion { length, prefix: &text[..prefix], is_long, narrow, letter }
+    }
+
+    /// Takes the arguments of the conversion; returns its string and the limit of its length, if it prints one.
+    ///
+    /// # Safety
+    /// The arguments of the conversion must exist.
+    unsafe fn string(&self, arguments: &mut Arguments) -> Option<(usize, Option<usize>)> {
+        let dot = self.prefix.iter().position(|byte| *byte == b'.');
+        let digits = dot.map(|dot| String::from_utf8_lossy(&self.prefix[dot + 1..]).into_owned());
+        // A precision without digits is 0, a negative one counts as missing (C17, 7.21.6.1).
+        let mut limit = digits.and_then(|digits| match digits.as_str() {
+            "" => Some(0),
+            digits => digits.parse().ok(),
+        });
+        for (at, _) in self.prefix.iter().enumerate().filter(|(_, byte)| **byte == b'*') {
+            // SAFETY: `*` takes an `int`.
+            let value = unsafe { arguments.take::<i32>() };
+            if dot.is_some_and(|dot| at > dot) {
+                limit = usize::try_from(value).ok();
+            }
+        }
+        // SAFETY: as in `print`.
+        unsafe {
+            match self.letter {
+                b'd' | b'i' | b'u' | b'o' | b'x' | b'X' if self.is_long => {
+                    arguments.take::<u64>();
+                }
+                b'd' | b'i' | b'u' | b'o' | b'x' | b'X' | b'c' => {
+                    arguments.take::<u32>();
+                }
+                b'e' | b'E' | b'f' | b'F' | b'g' | b'G' | b'a' | b'A' => {
+                    arguments.take::<f64>();
+                }
+                b'p' => {
+                    arguments.take::<usize>();
+                }
+                b's' => return Some((arguments.take::<usize>(), limit)),
+                _ => {}
+            }
+        }
+        None
     }
 
     /// # Safety
@@ -246,6 +308,37 @@ mod tests {
         assert_eq!(print(c"%zu %p", none().push(9u64).push(16usize)), "9 0x10");
         assert_eq!(print(c"%", none()), "%");
         assert_eq!(print(c"50%y", none()), "50%y");
+    }
+
+    #[test]
+    fn strings_are_found_among_the_arguments() {
+        let find = |text: &CStr, arguments: Packed| {
+            // SAFETY: the tests pass arguments that match their formats.
+            unsafe { strings(text.as_ptr(), arguments.0.as_ptr().cast()) }
+        };
+        let none = Packed::default;
+        assert_eq!(
+            find(
+                c"%d%% %s %lu %c %.3s %g",
+                none().push(1i32).push(64usize).push(2u64).push(3i32).push(80usize).push(0.5f64)
+            ),
+            [(64, None), (80, Some(3))]
+        );
+        assert_eq!(
+            find(
+                c"%*d %*.*s %.*s %.s",
+                none()
+                    .push(1i32)
+                    .push(2i32)
+                    .push(3i32)
+                    .push(4i32)
+                    .push(96usize)
+                    .push(-1i32)
+                    .push(8usize)
+                    .push(9usize)
+            ),
+            [(96, Some(4)), (8, None), (9, Some(0))]
+        );
     }
 
     #[test]

@@ -210,6 +210,8 @@ pub struct Slot {
     pub name: String,
     /// Its type.
     pub ty: Type,
+    /// Whether it is a variable that is declared without a value, and so may have parts that are never set.
+    pub unset: bool,
 }
 
 /// A function.

@@ -7,7 +7,7 @@
 //! extern   = "extern" "fn"? "@"NAME "(" TYPE, … ")" ("->" TYPE)?
 //! kernel   = "kernel" "@"NAME "(" NAME ":" TYPE, … ")" ("launch_bounds(" THREADS ("," BLOCKS)? ")")? "body" "@"NAME
 //! function = ("fn" | "body" | "entry") "@"NAME "(" "%"NAME ":" TYPE, … ")" ("->" TYPE)? "{" slot* block* "}"
-//! slot     = "slot" "$"NAME ":" TYPE
+//! slot     = "slot" "$"NAME ":" TYPE ("," "unset")?
 //! block    = NAME ":" ("unroll" ("(" COUNT ")")?)? instruction* terminator
 //! instruction = ("%"NUMBER ":" TYPE "=")? OPERATION operand, … (";" position)?
 //! terminator  = "jump" NAME | "branch" operand "," NAME "," NAME | "return" operand? | "unreachable"
@@ -151,7 +151,8 @@ impl<'m> FunctionPrinter<'m> {
         print_result(self.module, &function.result, out)?;
         out.push_str(" {\n");
         for (slot, name) in function.slots.iter().zip(&self.slots) {
-            writeln!(out, "  slot ${name}: {}", slot.ty.display(&self.module.structs))?;
+            let unset = if slot.unset { ", unset" } else { "" };
+            writeln!(out, "  slot ${name}: {}{unset}", slot.ty.display(&self.module.structs))?;
         }
         for block in &function.blocks {
             match block.unroll {

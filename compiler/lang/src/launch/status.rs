@@ -115,7 +115,7 @@ pub(super) struct Rewriter<'c, 'f, A> {
 impl<'c, 'f, A: Attempt> Rewriter<'c, 'f, A> {
     fn new(context: &'c Context<'c, A>, function: &'f mut Function) -> Self {
         let status = SlotId(function.slots.len() as u32);
-        function.slots.push(Slot { name: "launch_status".into(), ty: Type::I32 });
+        function.slots.push(Slot { name: "launch_status".into(), ty: Type::I32, unset: false });
         Rewriter {
             context,
             names: function.blocks.iter().map(|block| block.name.clone()).collect(),

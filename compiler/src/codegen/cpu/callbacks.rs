@@ -103,7 +103,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     }
 
     /// The current source position, as an `abi::Location`.
-    pub(super) fn location(&self) -> BasicValueEnum<'ctx> {
+    pub(in crate::codegen) fn location(&self) -> BasicValueEnum<'ctx> {
         self.word(location(self.cx.ir.sources.line(self.span.get()), self.span.get()))
     }
 

@@ -53,8 +53,13 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {
             _ => return Ok(()),
         };
         self.check_indices(to, kind)?;
-        if self.slot_of(to).is_some() {
-            return Ok(());
+        if let Some(slot) = self.slot_of(to) {
+            // A copy of a struct or array may have unset parts, as long as nothing reads these.
+            let is_copy = matches!(inst.kind, InstKind::Load(_))
+                && matches!(ty, Type::Struct(_) | Type::Array(..));
+            if !self.unset_slots[slot.index()] || is_copy {
+                return Ok(());
+            }
         }
         self.check_part(pointer(self.operand(to)?)?, 0, &ty, kind)
     }
@@ -215,7 +220,12 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {
         if self.is_checked() { self.report(address, 0, abi::ACCESS_FREE) } else { Ok(()) }
     }
 
-    fn report(&self, address: BasicValueEnum<'ctx>, bytes: u32, kind: u32) -> Result<()> {
+    pub(super) fn report(
+        &self,
+        address: BasicValueEnum<'ctx>,
+        bytes: u32,
+        kind: u32,
+    ) -> Result<()> {
         let arguments = [address, self.word(bytes), self.word(kind), self.location()];
         self.callback(Callback::CheckAccess, &arguments)?;
         Ok(())

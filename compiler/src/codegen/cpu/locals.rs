@@ -1,7 +1,7 @@
-//! In checked images, registers local variables that pointers may reach with the device, and
-//! unregisters them on return; also reports early returns of kernels.
+//! In checked images, registers local variables that pointers may reach, or parts of which may be
+//! unset, with the device, and unregisters them on return; also reports early returns of kernels.
 
-use gridlet_artifact::cpu::abi::{Callback, LOCAL_RED_ZONE_BYTES};
+use gridlet_artifact::cpu::abi::{self, Callback, LOCAL_RED_ZONE_BYTES};
 use inkwell::types::{BasicType, BasicTypeEnum};
 
 use crate::codegen::function::FunctionEmitter;
@@ -46,21 +46,63 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         escaping
     }
 
+    /// For each slot, whether parts of it may be read before they are set. Other variables are set
+    /// on every path to a read, as the checker proves. `escaping` is of [`Self::escaping_slots`].
+    pub(in crate::codegen) fn unset_slots(&self, escaping: &[bool]) -> Vec<bool> {
+        if !self.is_checked() {
+            return vec![false; self.function.slots.len()];
+        }
+        // Linked code may set a variable unseen.
+        let is_linked = self.cx.ir.externs.iter().any(|item| item.span.is_some());
+        let mut by_parts = vec![false; self.function.slots.len()];
+        let mut unseen = vec![false; self.function.slots.len()];
+        for inst in &self.function.instructions {
+            let mark = |marks: &mut [bool], operand: &Operand| {
+                if let Some(slot) = self.slot_of(operand) {
+                    marks[slot.index()] = true;
+                }
+            };
+            match &inst.kind {
+                InstKind::FieldAddress { base, .. } | InstKind::ElementAddress { base, .. } => {
+                    mark(&mut by_parts, base);
+                }
+                InstKind::CallExtern { .. } => inst.kind.for_each_operand(|operand| {
+                    mark(&mut unseen, operand);
+                }),
+                InstKind::Builtin { builtin, .. }
+                    if matches!(builtin.properties().memory, Memory::Stream) =>
+                {
+                    inst.kind.for_each_operand(|operand| mark(&mut unseen, operand));
+                }
+                _ => {}
+            }
+        }
+        let slots = self.function.slots.iter().zip(escaping).enumerate();
+        slots
+            .map(|(at, (slot, &escapes))| {
+                slot.unset && (escapes && !is_linked || by_parts[at] && !escapes) && !unseen[at]
+            })
+            .collect()
+    }
+
     /// The type of a slot followed by its red zone.
     pub(in crate::codegen) fn guarded(&self, ty: BasicTypeEnum<'ctx>) -> BasicTypeEnum<'ctx> {
         let zone = self.cx.int_type(8).array_type(LOCAL_RED_ZONE_BYTES as u32);
         self.cx.context.struct_type(&[ty, zone.into()], false).as_basic_type_enum()
     }
 
-    /// At the start of a function: registers escaping variables and returns their number.
-    pub(in crate::codegen) fn begin_locals(&self, escaping: &[bool]) -> Result<u32> {
+    /// At the start of a function: registers variables and returns their number.
+    pub(in crate::codegen) fn begin_locals(&self, registered: &[bool]) -> Result<u32> {
         let mut count = 0;
-        let slots = self.function.slots.iter().zip(&self.slots).zip(escaping);
-        for ((slot, &address), _) in slots.filter(|(_, escapes)| **escapes) {
+        let slots = self.function.slots.iter().zip(&self.slots).enumerate();
+        for (at, (slot, &address)) in slots.filter(|(at, _)| registered[*at]) {
             let bytes = u32::try_from(self.cx.size(&slot.ty)).unwrap_or(u32::MAX);
             let name = self.cx.c_string("local", &slot.name).into();
             let arguments = [address.into(), self.word(bytes), name, self.location()];
             self.callback(Callback::LocalBegins, &arguments)?;
+            if self.unset_slots[at] {
+                self.report(address.into(), bytes, abi::ACCESS_UNSET)?;
+            }
             count += 1;
         }
         Ok(count)

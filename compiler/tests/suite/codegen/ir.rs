@@ -74,7 +74,7 @@ impl Code {
 
     /// Adds a local variable; returns its address.
     pub(crate) fn slot(&mut self, name: &str, ty: Type) -> Operand {
-        self.function.slots.push(Slot { name: name.into(), ty });
+        self.function.slots.push(Slot { name: name.into(), ty, unset: false });
         Operand::Slot(SlotId(self.function.slots.len() as u32 - 1))
     }
 

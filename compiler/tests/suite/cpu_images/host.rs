@@ -147,7 +147,11 @@ unsafe extern "C-unwind" fn launch_device(buffer: *mut u8, stream: u64, at: Loca
     host.heard.lock().expect("no panic").launches.push(launched);
     0
 }
-unsafe extern "C-unwind" fn printf(format: *const c_char, arguments: *const u8) -> i32 {
+unsafe extern "C-unwind" fn printf(
+    format: *const c_char,
+    arguments: *const u8,
+    _at: Location,
+) -> i32 {
     // SAFETY: the image passes a C string, and four bytes for a `%d`.
     let text = unsafe {
         let format = CStr::from_ptr(format).to_string_lossy().into_owned();

@@ -11,7 +11,7 @@
 use std::ffi::{c_char, c_void};
 
 /// Version of this ABI; the loader rejects an image with any other version.
-pub const ABI_VERSION: u32 = 6;
+pub const ABI_VERSION: u32 = 7;
 
 /// A constant `u32`: the [`ABI_VERSION`] that the image was compiled for.
 pub const VERSION_SYMBOL: &str = "gridlet_cpu_abi_version";
@@ -144,6 +144,8 @@ pub const ACCESS_FENCE: u32 = 5;
 pub const ACCESS_MALLOC: u32 = 6;
 /// This address is about to be freed; the bytes are 0.
 pub const ACCESS_FREE: u32 = 7;
+/// This registered local variable has no value yet.
+pub const ACCESS_UNSET: u32 = 8;
 /// Flag of a read or write: a byte-wise copy or fill. Its address needs no alignment, and uninitialised bytes may be
 /// copied.
 pub const ACCESS_BYTES: u32 = 0x40;
@@ -214,7 +216,7 @@ pub struct Callbacks {
     /// `cudaError`.
     pub launch_device: unsafe extern "C-unwind" fn(*mut u8, u64, Location) -> i32,
     /// `vprintf`: the format, the packed arguments. Returns the number of arguments.
-    pub printf: unsafe extern "C-unwind" fn(*const c_char, *const u8) -> i32,
+    pub printf: unsafe extern "C-unwind" fn(*const c_char, *const u8, Location) -> i32,
     /// Ends the grid with an error and does not return. `thread` is the thread's number in its block, for blocks that
     /// run as a loop, or [`THREAD_UNKNOWN`].
     pub trap: unsafe extern "C-unwind" fn(kind: u32, Location, thread: u32) -> !,
@@ -226,7 +228,7 @@ pub struct Callbacks {
     pub sm_id: unsafe extern "C-unwind" fn() -> u32,
     /// In checked images, before each access through a pointer: address, bytes, kind. Each scalar or vector in a struct
     /// is a separate access, whose size gives the required alignment; an aggregate of more than 64 of them is one
-    /// access. Excludes accesses of local variables by name.
+    /// access. Excludes accesses by name of local variables that cannot have unset parts.
     pub check_access: unsafe extern "C-unwind" fn(*const c_void, u32, u32, Location),
     /// At the head of a loop: a set of `POLL_` flags.
     pub poll: unsafe extern "C-unwind" fn(kind: u32, Location),

@@ -16,8 +16,8 @@ use super::waits::{Arrivals, Spinning};
 use super::{Detector, DeviceStream, GridId, Launch, Memory, Verdict, Waiting, lock};
 use crate::abi::{
     ACCESS_ACQUIRE, ACCESS_ATOMIC, ACCESS_ATOMIC_LOAD, ACCESS_ATOMIC_STORE, ACCESS_BYTES,
-    ACCESS_FENCE, ACCESS_FREE, ACCESS_MALLOC, ACCESS_READ, ACCESS_RELEASE, ACCESS_WRITE, Location,
-    RED_ZONE_BYTES,
+    ACCESS_FENCE, ACCESS_FREE, ACCESS_MALLOC, ACCESS_READ, ACCESS_RELEASE, ACCESS_UNSET,
+    ACCESS_WRITE, Location, RED_ZONE_BYTES,
 };
 use crate::hooks::Variable;
 
@@ -207,6 +207,10 @@ impl BlockCheck {
             self.fence(thread);
             return Verdict::Continue;
         }
+        if kind == ACCESS_UNSET {
+            self.locals(thread).unset(address);
+            return Verdict::Continue;
+        }
         let subject = Subject { thread, location, address, bytes, kind };
         if kind == ACCESS_MALLOC || kind == ACCESS_FREE {
             return self.heap(&subject);
@@ -219,13 +223,25 @@ impl BlockCheck {
             return Verdict::Stop;
         }
         let range = address..address.saturating_add(bytes as usize);
-        let own = &self.threads[thread as usize];
+        let needs = match kind {
+            ACCESS_READ if is_bytes => Needs::Nothing,
+            ACCESS_READ if bytes > WIDEST_ACCESS => Needs::AnyByte,
+            ACCESS_READ | ACCESS_ATOMIC | ACCESS_ATOMIC_LOAD => Needs::EveryByte,
+            _ => Needs::Nothing,
+        };
+        let writes = !matches!(kind, ACCESS_READ | ACCESS_ATOMIC_LOAD);
+        let own = &mut self.threads[thread as usize];
         if own.stack.contains(&address) {
-            if own.locals.contain(&range) {
-                return Verdict::Continue;
+            let Some(local) = own.locals.holder(&range) else {
+                let stray = own.locals.explain(address);
+                self.report_local(&subject, &stray);
+                return Verdict::Stop;
+            };
+            if let Some(byte) = local.touch(&range, needs, writes) {
+                let local = local.clone();
+                self.report_unset(&subject, &local, byte);
             }
-            self.report_local(&subject, &own.locals.explain(address));
-            return Verdict::Stop;
+            return Verdict::Continue;
         }
         // The threads of a grid only read it. Unwritten parameters were reported at the launch.
         if self.parameters.contains(&address) && range.end <= self.parameters.end {
@@ -240,13 +256,6 @@ impl BlockCheck {
         if atomic {
             self.synchronise(thread, address, kind, flags);
         }
-        let writes = !matches!(kind, ACCESS_READ | ACCESS_ATOMIC_LOAD);
-        let needs = match kind {
-            ACCESS_READ if is_bytes => Needs::Nothing,
-            ACCESS_READ if bytes > WIDEST_ACCESS => Needs::AnyByte,
-            ACCESS_READ | ACCESS_ATOMIC | ACCESS_ATOMIC_LOAD => Needs::EveryByte,
-            _ => Needs::Nothing,
-        };
         let mark = Mark { epoch: self.epoch(), location, thread: thread_number(thread), atomic };
         let touch = Touch { mark, needs, writes, generation: self.generation };
         self.repeats.touch(address, bytes as usize, mark.thread, plain.map(|_| writes));
@@ -513,6 +522,24 @@ impl BlockCheck {
         self.recent[at] = found;
         self.next_recent = (at + 1) % RECENT_ALLOCATIONS;
         Some(Holder::Recent(at))
+    }
+
+    /// The end of the memory that contains an address, and the first uninitialised byte from there on.
+    pub(super) fn extent(&mut self, thread: u32, address: usize) -> Option<(usize, Option<usize>)> {
+        let own = &mut self.threads[thread as usize];
+        if own.stack.contains(&address) {
+            let local = own.locals.holder(&(address..address + 1))?;
+            let start = local.variable.offset;
+            let unset = local.first_unset(address - start).map(|offset| start + offset);
+            return Some((local.range().end, unset));
+        }
+        if self.parameters.contains(&address) {
+            return Some((self.parameters.end, None));
+        }
+        let at = self.find(address)?;
+        let allocation = self.allocation(at);
+        let unset = allocation.first_unwritten(address..allocation.end());
+        Some((allocation.end(), unset.map(|offset| allocation.start + offset)))
     }
 
     fn allocation(&self, holder: Holder) -> &Arc<Allocation> {

@@ -229,6 +229,16 @@ impl BlockHooks for RunningBlock {
         self.check.report_index(thread, location, kind, index, count, array);
     }
 
+    fn on_string(
+        &mut self,
+        thread: u32,
+        address: usize,
+        limit: Option<usize>,
+        location: Location,
+    ) -> hooks::Verdict {
+        self.check.string(thread, address, limit, location).into()
+    }
+
     fn on_copied(&mut self, from: usize, to: usize, bytes: usize) {
         self.check.copied(from, to, bytes);
     }

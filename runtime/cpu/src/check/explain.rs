@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::block::{BlockCheck, stamp};
-use super::locals::LocalStray;
+use super::locals::{Local, LocalStray};
 use super::memory::{Allocation, Stray, Use};
 use super::order::{HOST, Order};
 use super::render::{plural, text_of};
@@ -256,6 +256,42 @@ impl BlockCheck {
             _ => "memory is uninitialised when allocated; fill it from the host or write it first",
         };
         self.report(subject, Kind::Uninitialised, &message, action, None, help);
+    }
+
+    /// A read of a part of a local variable that was never set.
+    pub(super) fn report_unset(&self, subject: &Subject, local: &Local, offset: usize) {
+        let Local { variable, .. } = local;
+        let (name, size) = (&variable.name, variable.bytes);
+        let message =
+            format!("kernel `{{kernel}}` reads unset bytes of the local variable `{name}`");
+        let action = format!(
+            "{} {} at byte {} of `{name}` ({size} byte{}); byte {offset} is unset",
+            subject.verb(),
+            subject.bytes(),
+            subject.address - variable.offset,
+            plural(size),
+        );
+        let help =
+            "set every part of the variable that is read, or give it a value where it is declared";
+        self.report(subject, Kind::Uninitialised, &message, action, None, help);
+    }
+
+    /// A `printf` of a string with an uninitialised byte, at the address `unset`.
+    pub(super) fn report_unset_string(&self, subject: &Subject, unset: usize) {
+        let message = "kernel `{kernel}` prints a string with uninitialised bytes";
+        let offset = unset - subject.address;
+        let action = format!("prints a string whose byte {offset} is uninitialised");
+        let help = "write the whole string first, with the 0 byte that ends it";
+        self.report(subject, Kind::Uninitialised, message, action, None, help);
+    }
+
+    /// A `printf` of a string that no 0 byte ends.
+    pub(super) fn report_endless_string(&self, subject: &Subject) {
+        let message = "kernel `{kernel}` prints a string without an end";
+        let action =
+            "prints a string that goes on to the end of its memory without a 0 byte".to_string();
+        let help = "end the string with a 0 byte, or limit its length, as in `%.8s`";
+        self.report(subject, Kind::OutOfBounds, message, action, None, help);
     }
 
     pub(super) fn report_race(

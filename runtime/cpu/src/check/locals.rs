@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::block::BlockCheck;
+use super::shadow::Needs;
 use crate::abi::{LOCAL_RED_ZONE_BYTES, Location};
 use crate::hooks::Variable;
 
@@ -16,11 +17,40 @@ pub(super) struct Local {
     pub(super) variable: Variable,
     /// Location of the function.
     pub(super) location: Location,
+    /// Whether each byte is unset; empty if all are set.
+    unset: Vec<bool>,
 }
 
 impl Local {
     pub(super) fn range(&self) -> Range<usize> {
         self.variable.offset..self.variable.offset.saturating_add(self.variable.bytes)
+    }
+
+    /// Records an access of bytes of the variable; returns the offset of the first byte that it needs but that is unset.
+    pub(super) fn touch(
+        &mut self,
+        bytes: &Range<usize>,
+        needs: Needs,
+        writes: bool,
+    ) -> Option<usize> {
+        let start = bytes.start - self.variable.offset;
+        let unset = self.unset.get_mut(start..start + bytes.len())?;
+        let first = unset.iter().position(|unset| *unset).map(|first| start + first);
+        let missing = match needs {
+            Needs::Nothing => None,
+            Needs::AnyByte if unset.iter().any(|unset| !unset) => None,
+            Needs::AnyByte | Needs::EveryByte => first,
+        };
+        if writes {
+            unset.fill(false);
+        }
+        missing
+    }
+
+    /// Offset of the first unset byte at or after this one.
+    pub(super) fn first_unset(&self, from: usize) -> Option<usize> {
+        let rest = self.unset.get(from..)?;
+        Some(from + rest.iter().position(|unset| *unset)?)
     }
 
     /// Whether the address is in or near the variable, so that the access was probably meant for it.
@@ -49,13 +79,22 @@ pub(super) enum LocalStray {
 }
 
 impl Locals {
-    /// Whether a live variable contains all of the bytes.
-    pub(super) fn contain(&self, bytes: &Range<usize>) -> bool {
-        let holds = |local: &Local| {
+    /// The live variable that contains all of the bytes.
+    pub(super) fn holder(&mut self, bytes: &Range<usize>) -> Option<&mut Local> {
+        let holds = |local: &&mut Local| {
             let range = local.range();
             range.start <= bytes.start && bytes.end <= range.end
         };
-        self.live.iter().rev().any(holds)
+        self.live.iter_mut().rev().find(holds)
+    }
+
+    /// The youngest variable, at this address, has no value yet.
+    pub(super) fn unset(&mut self, address: usize) {
+        if let Some(local) = self.live.last_mut()
+            && local.variable.offset == address
+        {
+            local.unset = vec![true; local.variable.bytes];
+        }
     }
 
     /// Explains an access that no live variable contains.
@@ -77,7 +116,7 @@ impl BlockCheck {
     /// A function registers a local variable that pointers may reach.
     pub fn local_begins(&mut self, thread: u32, variable: &Variable, location: Location) {
         let locals = self.locals(thread);
-        locals.live.push(Local { variable: variable.clone(), location });
+        locals.live.push(Local { variable: variable.clone(), location, unset: Vec::new() });
         let new = variable.offset..variable.offset.saturating_add(variable.bytes);
         locals.gone.retain(|gone| gone.range().end <= new.start || gone.range().start >= new.end);
     }

@@ -22,7 +22,7 @@
 //!
 //! # Not reported
 //! - Leaks: memory from `malloc` lives as long as the device, as on a GPU, and a later kernel may use or free it.
-//! - Uninitialised local variables: the language has none.
+//! - Copies of structs and arrays with parts that are not set: the copy counts as set where it lies in memory.
 //!
 //! A block's threads all run on one worker, so [`BlockCheck`] needs no lock; [`Detector`] is shared.
 
@@ -38,6 +38,7 @@ mod render;
 mod repeats;
 mod report;
 mod shadow;
+mod strings;
 #[cfg(test)]
 mod tests;
 mod waits;

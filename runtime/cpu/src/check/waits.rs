@@ -93,7 +93,7 @@ impl Spinning {
 }
 
 /// Reads memory that the caller has checked to be live, of a size that an atomic can have.
-fn read(address: usize, bytes: u32) -> u64 {
+pub(super) fn read(address: usize, bytes: u32) -> u64 {
     // A kernel computed the address, so its provenance is exposed.
     let pointer = std::ptr::with_exposed_provenance_mut::<u8>(address);
     // SAFETY: the range lies in a live allocation of the device and is aligned to its size, both checked by

@@ -186,12 +186,42 @@ unsafe extern "C-unwind" fn free(address: *mut u8, location: Location) {
     runner_with_room(location).free(address, location);
 }
 
-unsafe extern "C-unwind" fn printf(format: *const c_char, arguments: *const u8) -> i32 {
-    let runner = runner_with_room(0);
+unsafe extern "C-unwind" fn printf(
+    format: *const c_char,
+    arguments: *const u8,
+    location: Location,
+) -> i32 {
+    let runner = runner_with_room(location);
+    if runner.has_check() {
+        runner.note_location(location);
+        // SAFETY: as below.
+        unsafe { check_strings(runner, format, arguments, location) };
+        runner.leave_if_stopped();
+    }
     // SAFETY: per the ABI, the format is a string and the arguments are packed for it.
     let (text, count) = unsafe { printf::format(format, arguments) };
     printf::write(&mut lock(&runner.shared.output), &text);
     count
+}
+
+/// Checks the strings that a `printf` is about to read.
+///
+/// # Safety
+/// The format must be a string, and the arguments must match it; the strings among them may be anything.
+unsafe fn check_strings(
+    runner: &Runner,
+    format: *const c_char,
+    arguments: *const u8,
+    location: Location,
+) {
+    // SAFETY: guaranteed by the caller.
+    let strings = unsafe { printf::strings(format, arguments) };
+    // For a null pointer, `printf` prints `(null)`.
+    for (address, limit) in strings.into_iter().filter(|(address, _)| *address != 0) {
+        let thread = runner.current.get();
+        let verdict = runner.tell(|check| check.on_string(thread, address, limit, location));
+        runner.obey(verdict.unwrap_or(Verdict::Continue), location);
+    }
 }
 
 unsafe extern "C-unwind" fn trap(kind: u32, location: Location, thread: u32) -> ! {

@@ -47,7 +47,13 @@ impl BodyBuilder {
 
     /// Adds a local variable and returns its address.
     pub(crate) fn slot(&mut self, name: &str, ty: Type) -> Operand {
-        self.slots.push(Slot { name: name.into(), ty });
+        self.slots.push(Slot { name: name.into(), ty, unset: false });
+        Operand::Slot(SlotId(self.slots.len() as u32 - 1))
+    }
+
+    /// Adds a local variable that is declared without a value and returns its address.
+    pub(crate) fn unset_slot(&mut self, name: &str, ty: Type) -> Operand {
+        self.slots.push(Slot { name: name.into(), ty, unset: true });
         Operand::Slot(SlotId(self.slots.len() as u32 - 1))
     }
 

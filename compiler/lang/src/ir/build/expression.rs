@@ -48,7 +48,9 @@ impl FunctionBuilder<'_, '_> {
             ExprKind::Local(local) => match self.storage(*local)? {
                 Storage::Value(value) => value,
                 Storage::Memory(slot) => self.body.load(slot, &expr.ty, span),
-                Storage::Unused => return Err(self.broken("a local variable without a slot")),
+                Storage::Unused | Storage::Unset => {
+                    return Err(self.broken("a local variable without a slot"));
+                }
             },
             ExprKind::Shared(_)
             | ExprKind::Static(_)

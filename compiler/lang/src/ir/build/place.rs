@@ -18,11 +18,13 @@ impl FunctionBuilder<'_, '_> {
         let Some(storage) = self.locals.get(at) else {
             return Err(self.broken("a local variable does not exist"));
         };
-        if !matches!(storage, Storage::Unused) {
-            return Ok(storage.clone());
-        }
         let variable = &self.source.locals[at];
-        let storage = Storage::Memory(self.body.slot(&variable.name, variable.ty.clone()));
+        let slot = match storage {
+            Storage::Unused => self.body.slot(&variable.name, variable.ty.clone()),
+            Storage::Unset => self.body.unset_slot(&variable.name, variable.ty.clone()),
+            Storage::Memory(_) | Storage::Value(_) => return Ok(storage.clone()),
+        };
+        let storage = Storage::Memory(slot);
         self.locals[at] = storage.clone();
         Ok(storage)
     }

@@ -135,11 +135,15 @@ impl<'t> Parser<'t> {
             let name = self.cursor.name("the name of a slot")?;
             self.cursor.expect(":")?;
             let ty = self.ty()?;
+            let unset = self.cursor.eat(",");
+            if unset && !self.cursor.eat_word("unset") {
+                return Err(self.cursor.error("expected `unset`".into()));
+            }
             self.cursor.end_of_line()?;
             if body.slots.insert(name, SlotId(slots.len() as u32)).is_some() {
                 return Err(place.error(format!("slot `{name}` is declared twice")));
             }
-            slots.push(Slot { name: name.into(), ty });
+            slots.push(Slot { name: name.into(), ty, unset });
         }
     }
 

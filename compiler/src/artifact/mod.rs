@@ -66,6 +66,7 @@ pub fn describe(program: &Checked, launch: impl Into<LaunchChoice>) -> Manifest 
         let layout = type_layout(&global.ty, &module.structs);
         statics.push(manifest::Static {
             name: global.name.clone(),
+            symbol: Some(ir::symbol::variable(&global.name)),
             ty: structs.describe(&global.ty),
             size: layout.size,
             alignment: layout.alignment,

@@ -115,7 +115,10 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
         if self.cpu().is_some() && name.starts_with("llvm.nvvm.") {
             return Err(Error::Invalid(format!("the CPU device does not implement `{name}` yet")));
         }
-        let function = self.add_function(name, self.function_type(result, parameters))?;
+        let ty = self.function_type(result, parameters);
+        // The program may declare a C function itself.
+        let own = self.module.get_function(name).filter(|known| known.get_type() == ty);
+        let function = own.map_or_else(|| self.add_function(name, ty), Ok)?;
         self.declared.borrow_mut().insert(name.into(), function);
         Ok(function)
     }
@@ -128,8 +131,8 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
     ) -> Result<FunctionValue<'ctx>> {
         if self.module.get_function(name).is_some() || self.module.get_global(name).is_some() {
             return Err(Error::Invalid(format!(
-                "two items are called `{name}`: it is the name of a function of CUDA's device runtime, \
-                 or is declared twice; rename yours"
+                "the program declares `{name}` with other types than the function of that name that a \
+                 built-in calls; rename yours"
             )));
         }
         let function = self.module.add_function(name, ty, None);

@@ -78,12 +78,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             parameters.push(self.pointer_type().into());
         }
         let ty = self.function_type(self.result_type(&function.result)?, &parameters);
-        let mut symbol = symbol::internal(&function.name);
-        if self.cpu().is_some() && function.role == Role::Device {
-            // Keeps the symbol apart from C functions, which the CPU's code may call.
-            symbol.push_str(".device");
-        }
-        let value = self.add_function(&symbol, ty)?;
+        let value = self.add_function(&symbol::internal(&function.name), ty)?;
         value.set_linkage(Linkage::Internal);
         if let Role::Body(_) = function.role {
             self.add_attribute(value, AttributeLoc::Function, "alwaysinline", 0);

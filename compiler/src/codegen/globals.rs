@@ -58,18 +58,12 @@ impl<'ctx> ModuleContext<'ctx, '_> {
 
     fn add_global(&self, global: &Global) -> Result<PointerValue<'ctx>> {
         let name = if global.exported {
-            symbol::external(&global.name)
+            symbol::variable(&global.name)
         } else {
             symbol::internal(&global.name)
         };
         if self.module.get_global(&name).is_some() {
             return Err(bug(format!("two globals are called `{name}`")));
-        }
-        if global.exported && self.cpu().is_some() && cpu::is_c_function(&name) {
-            return Err(Error::Invalid(format!(
-                "`{name}` is the name of a function of the C library, which images for the CPU may call; rename \
-                 the variable"
-            )));
         }
         let ty = match self.cpu() {
             // Followed by the red zone.

@@ -6,9 +6,10 @@
 //!   of libNVVM refuses: it uses only intrinsics that all three consumers know
 //!   (`llvm.nvvm.barrier0` has another name in LLVM 22, which renames it on reading), and no
 //!   `freeze`, `poison`, `bfloat` or saturating conversion.
-//! - **Symbols** are the IR's names. In symbols visible to the host or to another module, `$`
-//!   replaces `.`: PTX allows it and no name of the language contains it. LLVM and libNVVM rename
-//!   internal symbols (`fill.body`).
+//! - **Symbols** ([`symbol`](gridlet_lang::ir::symbol)) are the IR's names for kernels and `extern
+//!   fn`s; all others have a prefix, so that they never meet a C library's, a linker's or LLVM's. In
+//!   symbols visible to the host or to another module, `$` replaces `.`: PTX allows it and no name
+//!   of the language contains it. LLVM and libNVVM rename internal symbols (`own.fill.body`).
 //! - **Memory.** LLVM never lays out a struct: variables and `byval` parameters of aggregate types
 //!   are byte arrays with the alignment from [`layout`](gridlet_lang::layout), and an aggregate is
 //!   loaded and stored leaf by leaf at `layout`'s offsets. In registers, a struct is an LLVM struct

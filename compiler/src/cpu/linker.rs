@@ -12,11 +12,19 @@ use crate::inputs::LinkInput;
 /// The C compilers to try, in this order, unless `CC` names one.
 const COMPILERS: [&str; 3] = ["cc", "gcc", "clang"];
 
-/// Linker options. No start files: an image has nothing to initialise. Every undefined symbol must
-/// be resolved, so that a missing one is an error here instead of when the image is loaded. No
-/// build id, so that the output is reproducible.
-const ARGUMENTS: [&str; 5] =
-    ["-shared", "-nostartfiles", "-Wl,-z,defs", "-Wl,--gc-sections", "-Wl,--build-id=none"];
+/// Linker options. No start files: an image has nothing to initialise, and a C input's `_init` and
+/// `_fini` are functions like any other. Every undefined symbol must be resolved, so that a missing
+/// one is an error here instead of when the image is loaded. No build id, so that the output is
+/// reproducible.
+const ARGUMENTS: [&str; 7] = [
+    "-shared",
+    "-nostartfiles",
+    "-Wl,-init=no.init",
+    "-Wl,-fini=no.fini",
+    "-Wl,-z,defs",
+    "-Wl,--gc-sections",
+    "-Wl,--build-id=none",
+];
 
 /// Options for C inputs. `-Bsymbolic` binds the image's symbols to its own definitions, whatever
 /// else the process defines under the same name.

@@ -97,8 +97,11 @@ fn is_false(value: &bool) -> bool {
 /// A `static` variable: device memory shared by all grids, which the host finds by name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Static {
-    /// Name, also the symbol.
+    /// Name in the source.
     pub name: String,
+    /// Symbol in the images, if it differs from the name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub symbol: Option<String>,
     /// Its type.
     #[serde(rename = "type")]
     pub ty: Type,

@@ -21,7 +21,8 @@ impl Program {
             let known = statics.iter().map(|variable| variable.name.clone()).collect();
             return Err(Error::UnknownGlobal { name: name.into(), known });
         };
-        let symbol = c_string(&program.artifact, name)?;
+        let symbol = variable.symbol.as_deref().unwrap_or(name);
+        let symbol = c_string(&program.artifact, symbol)?;
         let entered = program.device.enter()?;
         let (address, bytes) =
             program.image.global(&symbol, &format!("the variable `{name}`"), &entered)?;

@@ -40,7 +40,7 @@ fn every_stage_can_be_written() {
     let read = |name: &str| fs::read(folder.path().join(name)).unwrap();
     let text = |name: &str| String::from_utf8(read(name)).unwrap();
     assert!(text("a.gir").contains("kernel"), "{}", text("a.gir"));
-    assert!(text("a.ll").contains("define internal void @k.body"), "{}", text("a.ll"));
+    assert!(text("a.ll").contains("define internal void @own.k.body"), "{}", text("a.ll"));
     assert!(text("a.json").contains(&cpu_arch()), "{}", text("a.json"));
     for name in ["a.o", "a.so"] {
         let bytes = read(name);

@@ -1,15 +1,41 @@
 //! The symbols of functions and variables, as seen by other modules, the host and tools.
+//!
+//! Only kernels for GPUs and `extern fn`s have their names in the source as symbols, because hosts and other modules
+//! find them by name; [`is_reserved`] says which names they must not have. Every other symbol of a program has a prefix
+//! with a character that no name in C, LLVM or PTX has at that place, so it never meets a symbol of the C library, the
+//! linker, LLVM or CUDA.
 
-/// The symbol of an externally visible function or variable: PTX allows `[A-Za-z0-9_$]`. A `.` becomes `$`,
+/// The prefix of `static` variables.
+const STATIC: &str = "static$";
+
+/// The prefix of symbols internal to a module.
+pub const OWN: &str = "own.";
+
+/// The symbol of a kernel or an `extern fn`: PTX allows `[A-Za-z0-9_$]`. A `.` becomes `$`,
 /// and so do the marks around const arguments: `k::<8, true>` is `k$8$true`, and `k::<-1>` is `k$m1`. Any
 /// other byte becomes `$` and its two hexadecimal digits. Names in the language never contain `$`.
 pub fn external(name: &str) -> String {
-    internal(name).replace('.', "$")
+    readable(name).replace('.', "$")
+}
+
+/// The symbol of a variable that the host sees: a `static` of the program, or one of Gridlet's own, whose name is
+/// reserved and is the symbol.
+pub fn variable(name: &str) -> String {
+    if is_reserved(name) { external(name) } else { format!("{STATIC}{}", external(name)) }
 }
 
 /// The symbol of a function or variable internal to its module. LLVM and libNVVM themselves rename a `.` in
 /// these, and it reads better in LLVM's text form.
 pub fn internal(name: &str) -> String {
+    format!("{OWN}{}", readable(name.strip_prefix(OWN).unwrap_or(name)))
+}
+
+/// The name of an internal function that the source calls `name`, which is reserved.
+pub fn own(name: &str) -> String {
+    format!("{OWN}{name}")
+}
+
+fn readable(name: &str) -> String {
     let (before, rest) = match name.split_once("::<") {
         Some((before, rest)) => (before, Some(rest)),
         None => (name, None),
@@ -37,16 +63,27 @@ fn plain(name: &str) -> String {
     symbol
 }
 
-/// Whether a name must not be the symbol of a kernel or a device function, because the device runtime, C's
-/// device library, libdevice or Gridlet's own record has a symbol of that name, or may get one.
+/// Whether a kernel, a `static` variable or an `extern fn` must not have this name. The rule is in the reference
+/// (docs/language.md, "Tokens"):
+///
+/// - `__…`: C reserves these names; CUDA's, libdevice's, ptxas's (`__UFT`) and Gridlet's own begin so.
+/// - `cuda` or `cnp` and a capital letter: the device runtime's functions and those that it calls.
+/// - `gridlet_cpu_…`: the interface of CPU images.
+/// - C functions that CUDA defines on a GPU.
+/// - `_` and `WARP_SZ`: not identifiers in PTX (PTX ISA, "Identifiers" and "Predefined Identifiers"). ptxas 13.0 also
+///   predefines `A7`, and nvJitLink crashes on it.
 pub fn is_reserved(name: &str) -> bool {
-    const PREFIXES: [&str; 5] = ["__cuda", "__nv", "__gridlet", "__assertfail", "llvm."];
-    const NAMES: [&str; 7] = ["vprintf", "printf", "malloc", "free", "memcpy", "memset", "memmove"];
-    let in_device_runtime = name
-        .strip_prefix("cuda")
-        .is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_uppercase()));
-    in_device_runtime
-        || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    const PREFIXES: [&str; 2] = ["__", "gridlet_cpu_"];
+    const DEVICE_RUNTIME: [&str; 2] = ["cuda", "cnp"];
+    const NAMES: [&str; 10] = [
+        "vprintf", "printf", "malloc", "free", "memcpy", "memset", "memmove", "_", "A7", "WARP_SZ",
+    ];
+    let in_device_runtime = |prefix: &&str| {
+        let rest = name.strip_prefix(prefix);
+        rest.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_uppercase()))
+    };
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || DEVICE_RUNTIME.iter().any(in_device_runtime)
         || NAMES.contains(&name)
 }
 
@@ -70,14 +107,56 @@ pub fn source_name(kernel: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{external, internal, nested, source_name};
+    use super::{external, internal, is_reserved, nested, own, source_name, variable};
 
     #[test]
     fn symbols_are_legal_in_ptx() {
         assert_eq!(external("fill.serial"), "fill$serial");
-        assert_eq!(internal("fill.body"), "fill.body");
+        assert_eq!(internal("fill.body"), "own.fill.body");
         assert_eq!(external("a_1"), "a_1");
         assert_eq!(external("a b"), "a$20b");
+    }
+
+    #[test]
+    fn only_kernels_and_externs_have_symbols_that_a_name_can_spell() {
+        assert_eq!(internal("llvm"), "own.llvm");
+        assert_eq!(internal(&own("malloc")), "own.malloc");
+        assert_eq!(variable("sincosf"), "static$sincosf");
+        assert_eq!(variable("__gridlet_lost_launches"), "__gridlet_lost_launches");
+    }
+
+    #[test]
+    fn reserved_names_are_those_of_other_tools() {
+        for name in [
+            "cudaGetParameterBufferV2",
+            "__cudaCDP2LaunchDeviceV2",
+            "cnpGetLastError",
+            "vprintf",
+            "malloc",
+            "__nv_sinf",
+            "__UFT",
+            "_",
+            "A7",
+            "WARP_SZ",
+            "gridlet_cpu_kernels",
+        ] {
+            assert!(is_reserved(name), "{name}");
+        }
+        for name in [
+            "cuda_sort",
+            "cudalaunch",
+            "cnp",
+            "mallocs",
+            "fill",
+            "_cuda",
+            "A8",
+            "_x",
+            "sinf",
+            "_init",
+            "llvm",
+        ] {
+            assert!(!is_reserved(name), "{name}");
+        }
     }
 
     #[test]
@@ -90,7 +169,7 @@ mod tests {
     fn const_arguments_are_readable_in_symbols() {
         assert_eq!(external("f::<8>"), "f$8");
         assert_eq!(external("f::<-1, true, 20>"), "f$m1$true$20");
-        assert_eq!(internal("k::<8>.body"), "k$8.body");
-        assert_eq!(internal("k::<8>.tile.2"), "k$8.tile.2");
+        assert_eq!(internal("k::<8>.body"), "own.k$8.body");
+        assert_eq!(internal("k::<8>.tile.2"), "own.k$8.tile.2");
     }
 }

@@ -190,15 +190,7 @@ fn launches_are_lowered_once() {
 }
 
 #[test]
-fn reserved_names_are_those_of_runtimes() {
-    for name in
-        ["cudaGetParameterBufferV2", "__cudaCDP2LaunchDeviceV2", "vprintf", "malloc", "__nv_sinf"]
-    {
-        assert!(is_reserved(name), "{name}");
-    }
-    for name in ["cuda_sort", "cudalaunch", "mallocs", "fill", "_cuda"] {
-        assert!(!is_reserved(name), "{name}");
-    }
+fn the_names_of_records_are_reserved() {
     assert!(is_reserved(LOST_LAUNCH_RECORD) && is_reserved(LAUNCHES_MADE));
 }
 

@@ -8,7 +8,7 @@ use inkwell::module::FlagBehavior;
 
 use crate::codegen::context::ModuleContext;
 use crate::codegen::function::FunctionEmitter;
-use gridlet_lang::ir::Role;
+use gridlet_lang::ir::{Role, symbol};
 
 /// The DWARF version that all current debuggers read.
 const DWARF_VERSION: u64 = 4;
@@ -73,10 +73,10 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let Some(debug) = &cpu.debug else { return };
         let Some(&file) = debug.files.get(self.function.span.file.0 as usize) else { return };
         let line = self.cx.ir.sources.line(self.function.span);
-        let symbol = self.value.get_name().to_string_lossy();
+        let name = self.value.get_name().to_string_lossy();
         // Users know the body by the kernel's name; entries keep their own.
         let name = match self.function.role {
-            Role::Entry(_) => &symbol,
+            Role::Entry(_) => name.strip_prefix(symbol::OWN).unwrap_or(&name),
             Role::Device => self.function.name.as_str(),
             Role::Body(kernel) => &self.cx.ir.kernel(kernel).name,
         };

@@ -17,16 +17,6 @@ const INTRINSICS: [&str; 20] = [
     "log", "log2", "log10", "pow", "floor", "ceil", "round", "trunc",
 ];
 
-/// Other C library functions that an image may call, by this name or, for `f32`, with an `f`
-/// appended.
-const FUNCTIONS: [&str; 8] = ["cbrt", "erf", "fma", "fmax", "fmin", "fmod", "hypot", "sqrt"];
-
-/// Whether a variable of this name would replace a C function that an image may call.
-pub(in crate::codegen) fn is_c_function(name: &str) -> bool {
-    let is_known = |name: &str| INTRINSICS.contains(&name) || FUNCTIONS.contains(&name);
-    is_known(name) || name.strip_suffix('f').is_some_and(is_known)
-}
-
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// The function named `name` in libdevice; all arguments and the result are `scalar`s.
     pub(in crate::codegen) fn cpu_math(

@@ -45,7 +45,6 @@ use super::fill;
 use crate::error::Result;
 use debug::DebugLines;
 use gridlet_lang::ir::{self, KernelId, graph::CallGraph, loops};
-pub(super) use math::is_c_function;
 use memory::SharedMemory;
 
 /// Options for emitting a module for the CPU.

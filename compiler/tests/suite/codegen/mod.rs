@@ -4,4 +4,5 @@
 mod builtins;
 mod ir;
 mod semantics;
+mod symbols;
 mod text;

@@ -16,13 +16,13 @@ fn run<A: Copy, B: Copy + Default>(module: &Module, inputs: &[A]) -> Vec<B> {
     Target::initialize_native(&InitializationConfig::default()).expect("this processor");
     let context = Context::create();
     let llvm = codegen::build_module(&context, module).expect("a module");
-    llvm.get_function("run").expect("`run`").set_linkage(Linkage::External);
+    llvm.get_function("own.run").expect("`run`").set_linkage(Linkage::External);
     llvm.set_triple(&TargetMachine::get_default_triple());
     let engine = llvm.create_jit_execution_engine(OptimizationLevel::None).expect("an engine");
     llvm.set_data_layout(&engine.get_target_data().get_data_layout());
     // SAFETY: `run` takes two pointers and returns nothing.
     let function = unsafe {
-        engine.get_function::<unsafe extern "C" fn(*const A, *mut B)>("run").expect("`run`")
+        engine.get_function::<unsafe extern "C" fn(*const A, *mut B)>("own.run").expect("`run`")
     };
     inputs
         .iter()

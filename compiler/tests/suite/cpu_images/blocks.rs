@@ -264,7 +264,7 @@ kernel k(n: i32, out: *mut u32) {
 ";
     let program = compile::check(SourceMap::single("test.grid", source)).expect("a program");
     let text = compile::cpu_llvm(&program, &CpuOptions::default()).expect("a module");
-    let entry = text.lines().skip_while(|line| !line.contains("@k.blocks(")).skip(1);
+    let entry = text.lines().skip_while(|line| !line.contains("@own.k.blocks(")).skip(1);
     // Every entry loads the same values from the geometry.
     let entry = entry.skip_while(|line| !line.starts_with("block.head"));
     let entry: Vec<_> = entry.take_while(|line| *line != "}").collect();

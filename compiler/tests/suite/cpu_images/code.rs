@@ -54,17 +54,6 @@ fn every_correct_program_becomes_an_image() {
     }
 }
 
-/// An exported variable would replace the C library's function of the same name.
-#[test]
-fn variables_cannot_have_the_names_of_c_functions() {
-    for (name, is_refused) in [("sinf", true), ("fmod", true), ("sine", false)] {
-        let source = format!("static {name}: u32 = 3; kernel k(p: *mut u32) {{ *p = {name}; }}");
-        let program = compile::check(SourceMap::single("test.grid", source)).expect("a program");
-        let object = compile::cpu_object(&program, &CpuOptions::default());
-        assert_eq!(object.is_err(), is_refused, "{name}");
-    }
-}
-
 #[test]
 fn the_same_source_gives_the_same_image() {
     let source = "kernel k(out: *mut u32) { out[thread_idx.x] = block_idx.y; }";

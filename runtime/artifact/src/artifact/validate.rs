@@ -82,6 +82,10 @@ fn consistent(manifest: &Manifest) -> Result<(), String> {
         });
         laid_out(&at, parameters, u64::from(kernel.parameter_bytes), manifest)?;
     }
+    for variable in &manifest.statics {
+        let at = format!("the variable `{}`", variable.name);
+        symbol(&at, variable.symbol.as_ref().unwrap_or(&variable.name))?;
+    }
     if let Some(runtime) = &manifest.device_runtime {
         symbol("the lost-launch record", &runtime.lost_launch_record)?;
     }

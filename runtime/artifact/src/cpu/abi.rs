@@ -1,7 +1,7 @@
 //! The ABI between the compiler's CPU images and the CPU device: callbacks, descriptors and constants.
 //!
 //! An image is a shared object. It exports [`VERSION_SYMBOL`], [`TABLE_SYMBOL`], [`KERNELS_SYMBOL`] and
-//! [`KERNEL_COUNT_SYMBOL`], and the program's exported globals (the lost-launch record) by their names. The
+//! [`KERNEL_COUNT_SYMBOL`], and the program's variables by the symbols in the manifest. The
 //! loader checks the version, stores the address of a [`Callbacks`] in the table variable, and finds the
 //! kernels. An image reaches everything else through the table, so its only undefined symbols are those of the C and
 //! maths libraries.

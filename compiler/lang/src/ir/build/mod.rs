@@ -119,9 +119,10 @@ impl<'t> ProgramBuilder<'t> {
         let mut reserved = Collector::default();
         let mut claim = |name: &str, what: &str, span| {
             if symbol::is_reserved(name) {
-                let message = format!("`{name}` is a symbol of the device runtime");
+                let message = format!("the name `{name}` is reserved");
                 reserved.push(
                     Diagnostic::error(ids::RESERVED_NAME, span, message)
+                        .note("it belongs to CUDA, its assembler, C or Gridlet")
                         .hint(format!("give the {what} another name")),
                 );
             }
@@ -164,7 +165,7 @@ impl<'t> ProgramBuilder<'t> {
     /// `name` if it is free, otherwise with a number as suffix; a reserved name first gets a prefix, because
     /// some names are reserved by their prefix. Names in the language never contain a dot.
     fn unique_symbol(&mut self, name: &str) -> String {
-        let own = if symbol::is_reserved(name) { format!("own.{name}") } else { name.to_owned() };
+        let own = if symbol::is_reserved(name) { symbol::own(name) } else { name.to_owned() };
         let mut symbol = own.clone();
         let mut number = 2;
         while !self.symbols.insert(symbol.clone()) {

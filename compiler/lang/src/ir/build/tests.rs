@@ -325,7 +325,7 @@ fn kernels_may_not_take_the_device_runtimes_names() {
         panic!("not the program's fault");
     };
     assert_eq!(errors[0].id, "reserved-name");
-    assert_eq!(errors[0].message, "`cudaLaunchDeviceV2` is a symbol of the device runtime");
+    assert_eq!(errors[0].message, "the name `cudaLaunchDeviceV2` is reserved");
 }
 
 #[test]

@@ -29,8 +29,10 @@ pub(crate) struct BufferPlan {
     pub(crate) element: Type,
     /// Size of an element, in bytes.
     pub(crate) element_bytes: usize,
-    /// Initial contents.
-    pub(crate) contents: Vec<u8>,
+    /// Size of the buffer, in bytes.
+    pub(crate) bytes: u64,
+    /// Initial contents; zeros if `None`.
+    pub(crate) contents: Option<Vec<u8>>,
     /// Offset of the buffer's address in the argument, in bytes.
     pub(crate) address_at: usize,
 }
@@ -44,23 +46,57 @@ pub(crate) struct ArgumentPlan {
     pub(crate) buffers: Vec<BufferPlan>,
 }
 
+/// Why an argument cannot be passed.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Refused {
+    /// The text is wrong.
+    Text(String),
+    /// The host lacks memory for a buffer of this many bytes.
+    Memory(usize),
+}
+
+impl From<String> for Refused {
+    fn from(message: String) -> Self {
+        Refused::Text(message)
+    }
+}
+
+impl From<&str> for Refused {
+    fn from(message: &str) -> Self {
+        Refused::Text(message.into())
+    }
+}
+
+/// Zeros, unless the host lacks the memory: the user chooses the size.
+pub(crate) fn zeros(bytes: usize) -> Result<Vec<u8>, Refused> {
+    let mut zeros = Vec::new();
+    zeros.try_reserve_exact(bytes).map_err(|_| Refused::Memory(bytes))?;
+    zeros.resize(bytes, 0);
+    Ok(zeros)
+}
+
 /// Parses the text of one argument.
 pub(crate) fn parse(
     text: &str,
     parameter: &Parameter,
     manifest: &Manifest,
-) -> Result<ArgumentPlan, String> {
+) -> Result<ArgumentPlan, Refused> {
     let mut parser = Parser {
         rest: text.trim(),
         manifest,
         plan: ArgumentPlan { bytes: vec![0; parameter.size as usize], buffers: Vec::new() },
     };
-    let in_text = |error: String| format!("argument `{}` = `{text}`: {error}", parameter.name);
-    parser.value(&parameter.ty, 0, &parameter.name).map_err(in_text)?;
-    if !parser.rest.is_empty() {
-        return Err(in_text(format!("unexpected `{}` at the end", parser.rest)));
+    let parsed = parser.value(&parameter.ty, 0, &parameter.name).and_then(|()| {
+        let rest = parser.rest;
+        if rest.is_empty() { Ok(()) } else { Err(format!("unexpected `{rest}` at the end").into()) }
+    });
+    match parsed {
+        Ok(()) => Ok(parser.plan),
+        Err(Refused::Text(error)) => {
+            Err(format!("argument `{}` = `{text}`: {error}", parameter.name).into())
+        }
+        Err(memory) => Err(memory),
     }
-    Ok(parser.plan)
 }
 
 struct Parser<'a> {
@@ -115,11 +151,11 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn value(&mut self, ty: &Type, at: usize, name: &str) -> Result<(), String> {
+    fn value(&mut self, ty: &Type, at: usize, name: &str) -> Result<(), Refused> {
         match ty {
             Type::Scalar(scalar) => {
                 let bytes = encode_scalar(self.word(), scalar)?;
-                self.put(at, &bytes)
+                Ok(self.put(at, &bytes)?)
             }
             Type::Vector { element, count } => {
                 let part = Type::Scalar(element.clone());
@@ -164,7 +200,7 @@ impl<'a> Parser<'a> {
         at: usize,
         name: &str,
         ty: &Type,
-    ) -> Result<(), String> {
+    ) -> Result<(), Refused> {
         let is_struct = matches!(ty, Type::Struct(_));
         let end = if !is_struct && self.eat("[") { "]" } else { "}" };
         if end == "}" {
@@ -183,7 +219,7 @@ impl<'a> Parser<'a> {
             next = here + self.size_of(&part_type)?;
         }
         self.eat(",");
-        self.expect(end, &format!("to end {ty}"))
+        Ok(self.expect(end, &format!("to end {ty}"))?)
     }
 
     /// The optional name before a field's value.
@@ -203,21 +239,22 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn pointer(&mut self, element: &Type, at: usize, name: &str) -> Result<(), String> {
+    fn pointer(&mut self, element: &Type, at: usize, name: &str) -> Result<(), Refused> {
         if self.eat("null") {
             return Ok(());
         }
         let element_bytes = self.size_of(element)?.max(1);
-        let contents = if self.eat("@") {
+        let (bytes, contents) = if self.eat("@") {
             let path = self.word();
             let bytes = fs::read(path).map_err(|error| format!("{path}: {error}"))?;
             if bytes.len() % element_bytes != 0 {
                 return Err(format!(
                     "{path} has {} bytes, not a multiple of {element_bytes}, the size of {element}",
                     bytes.len()
-                ));
+                )
+                .into());
             }
-            bytes
+            (bytes.len() as u64, Some(bytes))
         } else {
             self.expect("[", "and a number of elements, `@file` or `null`, for a pointer")?;
             let count = self.word();
@@ -232,16 +269,20 @@ impl<'a> Parser<'a> {
                 .ok_or_else(|| {
                     format!("{count} elements of {element_bytes} bytes exceed 64 GiB")
                 })?;
-            let mut contents = vec![0; bytes as usize];
-            if self.eat("=") {
+            let contents = if self.eat("=") {
+                let mut contents = zeros(bytes as usize)?;
                 self.fill(&mut contents, element, element_bytes)?;
-            }
-            contents
+                Some(contents)
+            } else {
+                None
+            };
+            (bytes, contents)
         };
         self.plan.buffers.push(BufferPlan {
             name: name.to_owned(),
             element: element.clone(),
             element_bytes,
+            bytes,
             contents,
             address_at: at,
         });
@@ -253,12 +294,12 @@ impl<'a> Parser<'a> {
         contents: &mut [u8],
         element: &Type,
         element_bytes: usize,
-    ) -> Result<(), String> {
+    ) -> Result<(), Refused> {
         if self.eat("fill:") {
             let mut one = Parser {
                 rest: self.rest,
                 manifest: self.manifest,
-                plan: ArgumentPlan { bytes: vec![0; element_bytes], buffers: Vec::new() },
+                plan: ArgumentPlan { bytes: zeros(element_bytes)?, buffers: Vec::new() },
             };
             one.value(element, 0, "element")?;
             if !one.plan.buffers.is_empty() {
@@ -276,12 +317,13 @@ impl<'a> Parser<'a> {
         let word = self.word();
         let seed = word.strip_prefix("random:");
         let (Type::Scalar(scalar), true) = (element, word == "iota" || seed.is_some()) else {
-            return Err(match element {
+            let refused = match element {
                 Type::Scalar(_) => format!("`{word}` is not `iota`, `fill:V` or `random:SEED`"),
                 _ => format!(
                     "elements of {element} are filled by `fill:V` or `@file`, not by `{word}`"
                 ),
-            });
+            };
+            return Err(refused.into());
         };
         let Some(seed) = seed else {
             for (index, chunk) in contents.chunks_exact_mut(element_bytes).enumerate() {
@@ -350,7 +392,7 @@ mod tests {
         }
     }
 
-    fn plan(text: &str, ty: Type) -> Result<ArgumentPlan, String> {
+    fn plan(text: &str, ty: Type) -> Result<ArgumentPlan, Refused> {
         let manifest = manifest();
         let size = manifest.size_of(&ty).unwrap() as u32;
         parse(text, &Parameter { name: "a".into(), ty, offset: 0, size, alignment: 1 }, &manifest)
@@ -359,9 +401,10 @@ mod tests {
     #[test]
     fn buffers_are_filled_as_requested() {
         let contents = |text: &str, ty: &str| {
-            plan(text, pointer(scalar(ty))).unwrap().buffers.remove(0).contents
+            plan(text, pointer(scalar(ty))).unwrap().buffers.remove(0).contents.unwrap()
         };
-        assert_eq!(contents("[3]", "u16"), [0; 6]);
+        let zeros = plan("[3]", pointer(scalar("u16"))).unwrap().buffers.remove(0);
+        assert_eq!((zeros.bytes, zeros.contents), (6, None));
         assert_eq!(contents("[3]=iota", "u16"), [0, 0, 1, 0, 2, 0]);
         assert_eq!(contents("[2]=fill:-1", "i8"), [255, 255]);
         assert_eq!(contents("[1]=iota", "f32"), 0f32.to_le_bytes());
@@ -380,12 +423,15 @@ mod tests {
         let plan = plan("{[2]=fill:1.5, 7}", Type::Struct("Segments".into())).unwrap();
         assert_eq!(plan.bytes[8..12], 7u32.to_le_bytes());
         assert_eq!(plan.buffers[0].name, "a.values");
-        assert_eq!((plan.buffers[0].address_at, plan.buffers[0].contents.len()), (0, 8));
+        assert_eq!((plan.buffers[0].address_at, plan.buffers[0].bytes), (0, 8));
     }
 
     #[test]
     fn invalid_arguments_are_explained() {
-        let error = |text: &str, ty| plan(text, ty).unwrap_err();
+        let error = |text: &str, ty| match plan(text, ty) {
+            Err(Refused::Text(error)) => error,
+            other => panic!("{text}: {other:?}"),
+        };
         let errors = [
             error("7 8", scalar("u32")),
             error("", scalar("u32")),

@@ -1,23 +1,30 @@
 //! Standard output.
 
+use std::io::{self, BufWriter, ErrorKind, Write};
+
 use crate::report::{Failure, Outcome};
 use crate::status;
 
 /// Writes to standard output. A closed pipe (`gridlet … | head`) is not an error.
 pub(crate) fn print(text: &str) -> Outcome {
-    use std::io::Write as _;
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(status::RUN, "output", format!("standard output: {error}")))
-        }
-        _ => Ok(()),
-    }
+    write_out(|out| out.write_all(text.as_bytes()))
 }
 
 /// Writes one JSON value to standard output.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> Outcome {
-    let text = serde_json::to_string_pretty(value)
-        .map_err(|error| Failure::new(status::INTERNAL, "internal-error", error.to_string()))?;
-    print(&format!("{text}\n"))
+    write_out(|out| {
+        serde_json::to_writer_pretty(&mut *out, value)?;
+        out.write_all(b"\n")
+    })
+}
+
+/// Writes to standard output in parts, for output of any length.
+pub(crate) fn write_out(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Outcome {
+    let mut out = BufWriter::new(io::stdout().lock());
+    match write(&mut out).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::new(status::RUN, "output", format!("standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
 }

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use clap::ValueEnum;
 
+use crate::arguments::Refused;
 use crate::status;
 
 /// The format of errors.
@@ -76,6 +77,18 @@ impl From<Error> for Failure {
             Error::Io { .. } => (status::CALL, "file"),
         };
         Failure::new(status, id, error.to_string())
+    }
+}
+
+impl From<Refused> for Failure {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Text(message) => Failure::call(message),
+            Refused::Memory(bytes) => {
+                Failure::new(status::RUN, "run-failed", format!("cannot allocate {bytes} bytes"))
+                    .with_hint(Some("use smaller buffers"))
+            }
+        }
     }
 }
 

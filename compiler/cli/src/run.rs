@@ -1,6 +1,5 @@
 //! `gridlet run`
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -10,20 +9,21 @@ use gridlet::arch::CudaArch;
 use gridlet::artifact;
 use gridlet::compile::{Checked, KernelName};
 use gridlet::cpu::CpuOptions;
+use gridlet::launch::LaunchStrategy;
 use gridlet::source::SourceMap;
 use gridlet::target::Target;
 use gridlet_runtime::manifest::{Kernel, Manifest, Type};
 use gridlet_runtime::{
     Arg, Artifact, Confinement, CpuConfig, Device, DeviceKind, DeviceMemory, DeviceSelector, Dim3,
     Event, GreenContext, LaunchConfig, LaunchPool, LostLaunches, Program, SmGranularity,
-    Statistics,
 };
-use serde_json::{Map, Value, json};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 use super::arguments::{self, ArgumentPlan, BufferPlan};
 use super::build::CodeOptions;
 use super::input::{self, FileKind};
-use crate::output::{print, print_json};
+use crate::output::{print_json, write_out};
 use crate::report::{Failure, Outcome, Reporter};
 use crate::{statistics, status, value};
 
@@ -247,7 +247,7 @@ fn parse_arguments(
         .iter()
         .zip(texts)
         .map(|(parameter, text)| arguments::parse(text, parameter, manifest));
-    parsed.collect::<Result<_, _>>().map_err(Failure::call)
+    parsed.collect::<Result<_, _>>().map_err(Failure::from)
 }
 
 /// Parses every `--print NAME[:COUNT]`, and checks the name against the buffers.
@@ -302,8 +302,14 @@ fn execute(
     for plan in plans {
         let mut bytes = plan.bytes;
         for plan in plan.buffers {
-            let mut memory = DeviceMemory::alloc(device, plan.contents.len() as u64)?;
-            memory.copy_from_host(&plan.contents)?;
+            let memory = match &plan.contents {
+                None => DeviceMemory::alloc_zeroed(device, plan.bytes)?,
+                Some(contents) => {
+                    let mut memory = DeviceMemory::alloc(device, plan.bytes)?;
+                    memory.copy_from_host(contents)?;
+                    memory
+                }
+            };
             bytes[plan.address_at..plan.address_at + 8]
                 .copy_from_slice(&memory.address().to_le_bytes());
             bound.push(Bound { plan, memory });
@@ -354,13 +360,20 @@ fn execute(
         }
     };
     if options.json {
-        show_json(&place, &program, microseconds, noted.as_ref(), lost.as_deref(), shown)?;
+        print_json(&Json {
+            device: &place,
+            launch: program.artifact().manifest().launch_strategy,
+            time_us: microseconds,
+            launches: statistics::launches_json(noted.as_ref(), lost.as_deref()),
+            sms: statistics::sms_json(noted.as_ref()),
+            buffers: &shown,
+        })?;
     } else {
         let mut text = format!("{} on {place}: {microseconds:.1} µs\n", options.kernel);
         if let Some(noted) = &noted {
             statistics::describe(noted, device.info().kind, &mut text);
         }
-        show_text(text, &shown)?;
+        show_text(&text, &shown)?;
     }
     match lost {
         None => Ok(()),
@@ -409,47 +422,65 @@ fn argument<'a>(ty: &Type, bytes: &'a [u8]) -> Arg<'a> {
     }
 }
 
+/// Elements that `--print` names. They are decoded while they are written, because their number is
+/// the user's choice.
+struct Shown<'a> {
+    plan: &'a BufferPlan,
+    manifest: &'a Manifest,
+    bytes: Vec<u8>,
+}
+
+impl Shown<'_> {
+    fn elements(&self) -> impl Iterator<Item = Value> {
+        let elements = self.bytes.chunks_exact(self.plan.element_bytes);
+        elements.map(|bytes| value::decode(bytes, &self.plan.element, self.manifest))
+    }
+}
+
+impl Serialize for Shown<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.elements())
+    }
+}
+
 /// Reads the elements that `--print` names.
-fn read_buffers(
-    manifest: &Manifest,
-    bound: &[Bound],
+fn read_buffers<'a>(
+    manifest: &'a Manifest,
+    bound: &'a [Bound],
     printed: &[(String, usize)],
-) -> Result<Vec<(String, Vec<Value>)>, Failure> {
+) -> Result<Vec<Shown<'a>>, Failure> {
     let mut shown = Vec::new();
     for (name, count) in printed {
         let Some(Bound { plan, memory }) = bound.iter().find(|bound| bound.plan.name == *name)
         else {
             continue;
         };
-        let bytes = count.saturating_mul(plan.element_bytes).min(plan.contents.len());
-        let mut contents = vec![0; bytes];
-        memory.copy_start_to_host(&mut contents)?;
-        let elements = contents
-            .chunks_exact(plan.element_bytes)
-            .map(|bytes| value::decode(bytes, &plan.element, manifest));
-        shown.push((name.clone(), elements.collect()));
+        let bytes = (*count as u64).saturating_mul(plan.element_bytes as u64).min(plan.bytes);
+        let mut bytes = arguments::zeros(bytes as usize)?;
+        memory.copy_start_to_host(&mut bytes)?;
+        shown.push(Shown { plan, manifest, bytes });
     }
     Ok(shown)
 }
 
-fn show_json(
-    place: &str,
-    program: &Program,
-    microseconds: f64,
-    noted: Option<&Statistics>,
-    lost: Option<&LostLaunches>,
-    shown: Vec<(String, Vec<Value>)>,
-) -> Outcome {
-    let buffers: Map<String, Value> =
-        shown.into_iter().map(|(name, elements)| (name, elements.into())).collect();
-    print_json(&json!({
-        "device": place,
-        "launch": program.artifact().manifest().launch_strategy,
-        "time_us": microseconds,
-        "launches": statistics::launches_json(noted, lost),
-        "sms": statistics::sms_json(noted),
-        "buffers": buffers,
-    }))
+/// The buffers by name; the last one counts if a name is given twice.
+fn by_name<S: Serializer>(shown: &&[Shown<'_>], serializer: S) -> Result<S::Ok, S::Error> {
+    let is_last =
+        |at: usize| !shown[at + 1..].iter().any(|later| later.plan.name == shown[at].plan.name);
+    let last = shown.iter().enumerate().filter(|(at, _)| is_last(*at));
+    serializer.collect_map(last.map(|(_, shown)| (&shown.plan.name, shown)))
+}
+
+/// The result of `--json`.
+#[derive(Serialize)]
+struct Json<'a> {
+    device: &'a str,
+    launch: LaunchStrategy,
+    time_us: f64,
+    launches: Value,
+    sms: Value,
+    #[serde(serialize_with = "by_name")]
+    buffers: &'a [Shown<'a>],
 }
 
 /// The note that the image is not instrumented, and how to build one that is.
@@ -458,10 +489,17 @@ fn uninstrumented(file: &Path) -> String {
     format!("{file} records no statistics; rebuild it with `gridlet build --stats`")
 }
 
-fn show_text(mut text: String, shown: &[(String, Vec<Value>)]) -> Outcome {
-    for (name, elements) in shown {
-        let elements: Vec<String> = elements.iter().map(Value::to_string).collect();
-        let _ = writeln!(text, "{name}: [{}]", elements.join(", "));
-    }
-    print(&text)
+fn show_text(text: &str, shown: &[Shown<'_>]) -> Outcome {
+    write_out(|out| {
+        out.write_all(text.as_bytes())?;
+        for shown in shown {
+            write!(out, "{}: [", shown.plan.name)?;
+            for (index, element) in shown.elements().enumerate() {
+                let comma = if index > 0 { ", " } else { "" };
+                write!(out, "{comma}{element}")?;
+            }
+            writeln!(out, "]")?;
+        }
+        Ok(())
+    })
 }

@@ -17,13 +17,13 @@ pub(crate) unsafe fn format(format: *const c_char, arguments: *const u8) -> (Vec
     let mut text = Vec::new();
     let mut arguments = Arguments { next: arguments, count: 0 };
     while let Some(percent) = rest.iter().position(|byte| *byte == b'%') {
-        text.extend_from_slice(&rest[..percent]);
+        add(&mut text, &rest[..percent]);
         let conversion = Conversion::parse(&rest[percent..]);
         rest = &rest[percent + conversion.length..];
         // SAFETY: as above.
         unsafe { conversion.print(&mut text, &mut arguments) };
     }
-    text.extend_from_slice(rest);
+    add(&mut text, rest);
     (text, arguments.count)
 }
 
@@ -46,6 +46,13 @@ pub(crate) unsafe fn strings(
         found.extend(unsafe { conversion.string(&mut arguments) });
     }
     found
+}
+
+/// Appends to a text, whose length the program chooses: what does not fit into memory is lost.
+fn add(text: &mut Vec<u8>, more: &[u8]) {
+    if text.try_reserve(more.len()).is_ok() {
+        text.extend_from_slice(more);
+    }
 }
 
 /// Writes formatted text in one call, so that texts of different threads do not mix.
@@ -226,9 +233,9 @@ impl Conversion<'_> {
                 }
                 // Not a conversion: print it unchanged.
                 letter => {
-                    text.extend_from_slice(&format);
+                    add(text, &format);
                     if letter != 0 {
-                        text.push(letter);
+                        add(text, &[letter]);
                     }
                 }
             }
@@ -250,9 +257,13 @@ impl Conversion<'_> {
         let Ok(length) = usize::try_from(print(ptr::null_mut(), 0, format.as_ptr())) else {
             return;
         };
-        let mut buffer = vec![0u8; length + 1];
-        print(buffer.as_mut_ptr().cast(), buffer.len(), format.as_ptr());
-        text.extend_from_slice(&buffer[..length]);
+        // As `add`: a width or a precision asks for any length.
+        let start = text.len();
+        if text.try_reserve(length + 1).is_ok() {
+            text.resize(start + length + 1, 0);
+            print(text[start..].as_mut_ptr().cast(), length + 1, format.as_ptr());
+            text.truncate(start + length);
+        }
     }
 }
 

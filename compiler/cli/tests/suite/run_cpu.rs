@@ -127,6 +127,34 @@ fn barriers_shared_memory_and_warps_work() {
     }
 }
 
+/// Sizes that the user or the program chooses end in an error, not in an aborted process.
+#[test]
+fn sizes_beyond_the_memory_are_errors() {
+    let folder = program(
+        "kernel k(p: *mut u8) { p[0] = 1; }
+        kernel long(p: *mut u8) { printf(\"%1500000000d|\", 1); printf(\"printed\\n\"); }
+        kernel heap(p: *mut u8) { p[0] = if malloc(1500000000) as u64 == 0 { 1 } else { 2 }; }",
+    );
+    let run = |rest: &str| {
+        let call = format!("run p.grid --device cpu --grid 1 --block 1 {rest}");
+        let arguments: Vec<&str> = call.split(' ').collect();
+        Gridlet::new(&folder).with_address_space(1500).run(&arguments)
+    };
+    for arguments in ["[4000000000]", "[4000000000]=fill:1", "[4000000000]=random:1"] {
+        for more in ["", " --check"] {
+            let output = run(&format!("--kernel k --arg {arguments}{more}"));
+            assert_eq!(output.status, 4, "{arguments}{more}: {output:?}");
+            assert!(output.stderr.contains("cannot allocate 4000000000 bytes"), "{output:?}");
+        }
+    }
+    let output = run("--kernel k --arg [1000000000] --print p:1000000000");
+    assert_eq!(output.status, 4, "{output:?}");
+    let output = run("--kernel long --arg [1]");
+    assert!(output.status == 0 && output.stdout.contains("|printed\n"), "{output:?}");
+    let output = run("--kernel heap --arg [1] --print p");
+    assert!(output.stdout.ends_with("p: [1]\n"), "{output:?}");
+}
+
 #[test]
 fn printf_comes_out_in_order() {
     let folder =

@@ -55,6 +55,19 @@ impl Gridlet {
         self
     }
 
+    /// Limits the program's address space.
+    #[allow(dead_code, reason = "not every test crate that has this module needs it")]
+    pub(crate) fn with_address_space(mut self, mebibytes: u32) -> Self {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit -v {} && exec \"$0\" \"$@\"", mebibytes * 1024)]);
+        shell.arg(self.command.get_program()).current_dir(&self.folder).stdin(Stdio::null());
+        for (name, value) in self.command.get_envs() {
+            shell.env(name, value.unwrap_or_default());
+        }
+        self.command = shell;
+        self
+    }
+
     /// Redirects standard input from a file.
     #[allow(dead_code, reason = "not every test crate that has this module needs it")]
     pub(crate) fn input(mut self, path: &std::path::Path) -> Self {

@@ -135,13 +135,24 @@ impl TestDevice {
         (folder, call)
     }
 
-    /// Traps, time-outs and launches that are too large end with exit status 4; so do the kernels of `others`: their
+    /// Traps, time-outs and launches that are too large, or whose sizes do not fit 32 bits, end with exit status 4; so do the kernels of `others`: their
     /// bodies, additional arguments, and what the message says.
     pub(crate) fn exits_4_after_faults(&self, others: &[(&str, &str, &str)]) {
         let everywhere = [
             ("trap();", "--arg [1]", "trap"),
             ("while atomic_add(p, 0) == 0 {}", "--arg [1] --timeout 1.5", "1.5"),
             ("launch k<<<1, block_dim.x * 2048>>>(p);", "--arg [1]", "p.grid:1"),
+            (
+                "if *p == 0 { *p = 1; launch k<<<(1u64 << 32) + *p as u64, 1>>>(p); }",
+                "--arg [1]",
+                "p.grid:1",
+            ),
+            (
+                "if *p == 0 { *p = 1; launch k<<<1, -4294967296 + *p as i64>>>(p); }",
+                "--arg [1]",
+                "p.grid:1",
+            ),
+            ("if *p == 0 { *p = 1; launch k<<<-(*p as i32), 1>>>(p); }", "--arg [1]", "p.grid:1"),
         ];
         for (body, rest, said) in everywhere.iter().chain(others) {
             let folder = program(&format!("kernel k(p: *mut u32) {{ {body} }}"));

@@ -8,6 +8,7 @@ use super::items::MAX_BLOCK_THREADS;
 use super::mismatch::Why;
 use super::tree::{Expr, ExprKind, FunctionId, Launch, StreamExpr};
 use super::{Signature, ValueName};
+use crate::builtins::{Builtin, MathOp};
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::syntax::ast;
@@ -207,7 +208,8 @@ impl<'a> Body<'_, 'a> {
         Some(typed(ExprKind::Aggregate(vec![x, one(), one()]), Type::DIM3, span))
     }
 
-    /// An integer of another type as a `u32`.
+    /// An integer of another type as a `u32`. An integer that does not fit becomes one that no grid or block can have,
+    /// so that the launch fails: a narrower negative number does so when it wraps, a wider number is limited.
     fn dimension_cast(&mut self, value: Expr) -> Option<Expr> {
         let span = value.span;
         if let ExprKind::Int(number) = value.kind {
@@ -218,7 +220,18 @@ impl<'a> Body<'_, 'a> {
             self.cx.report(Diagnostic::error(ids::LAUNCH_DIMENSION, span, message));
             return None;
         }
-        Some(typed(ExprKind::Cast(Box::new(value)), Type::U32, span))
+        let cast = |value, ty| typed(ExprKind::Cast(Box::new(value)), ty, span);
+        if value.ty.as_scalar().is_none_or(|scalar| scalar.size() <= 4) {
+            return Some(cast(value, Type::U32));
+        }
+        let wide = if value.ty == Type::U64 { value } else { cast(value, Type::U64) };
+        let most = typed(ExprKind::Int(u32::MAX.into()), Type::U64, span);
+        let limited = ExprKind::Builtin {
+            builtin: Builtin::Math(MathOp::Min),
+            arguments: vec![wide, most],
+            format: None,
+        };
+        Some(cast(typed(limited, Type::U64, span), Type::U32))
     }
 
     fn check_grid(&mut self, grid: &Expr) {

@@ -232,6 +232,11 @@ impl CpuKernel {
         self.descriptor().static_shared_bytes
     }
 
+    /// The maximum number of threads in a block by `#[launch_bounds]`.
+    pub fn launch_bounds(&self) -> Option<u32> {
+        launch_bounds(self.descriptor())
+    }
+
     /// Whether its threads wait for each other.
     pub fn needs_threads(&self) -> bool {
         self.descriptor().flags & NEEDS_THREADS != 0
@@ -241,6 +246,11 @@ impl CpuKernel {
     pub fn is_checked(&self) -> bool {
         self.descriptor().flags & CHECKED != 0
     }
+}
+
+/// The maximum number of threads in a block by `#[launch_bounds]`.
+pub(crate) fn launch_bounds(descriptor: &KernelDescriptor) -> Option<u32> {
+    (descriptor.max_block_threads > 0).then_some(descriptor.max_block_threads)
 }
 
 /// The descriptor's name; kernel names are ASCII.

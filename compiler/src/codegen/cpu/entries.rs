@@ -149,6 +149,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
                 word(u64::from(cpu.shared.bytes)),
                 word(u64::from(flags)),
                 word(u64::from(cpu.shared.span)),
+                word(kernel.launch_bounds.map_or(0, |bounds| bounds.max_threads.into())),
             ]));
         }
         cpu.kernels.set_initializer(&cpu.descriptor.const_array(&descriptors));

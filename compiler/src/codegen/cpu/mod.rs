@@ -137,6 +137,7 @@ impl<'ctx> CpuTarget<'ctx> {
                 word.into(),
                 word.into(),
                 word.into(),
+                word.into(),
             ],
             false,
         );

@@ -11,7 +11,7 @@
 use std::ffi::{c_char, c_void};
 
 /// Version of this ABI; the loader rejects an image with any other version.
-pub const ABI_VERSION: u32 = 7;
+pub const ABI_VERSION: u32 = 8;
 
 /// A constant `u32`: the [`ABI_VERSION`] that the image was compiled for.
 pub const VERSION_SYMBOL: &str = "gridlet_cpu_abi_version";
@@ -80,6 +80,8 @@ pub struct KernelDescriptor {
     /// Bytes that the block's shared variables occupy in memory. Exceeds `static_shared_bytes` in a checked image, which
     /// leaves unused bytes after each variable.
     pub shared_span_bytes: u32,
+    /// The maximum number of threads in a block by `#[launch_bounds]`; 0 if the kernel has none.
+    pub max_block_threads: u32,
 }
 
 /// A variable of a checked image that kernels may access through pointers.

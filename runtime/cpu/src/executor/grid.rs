@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use crate::abi::{KernelDescriptor, Location};
 use crate::fault::{CpuFault, FaultKind, SourceLine, file_and_line};
 use crate::hooks::{GridId, LaunchOrder};
-use crate::image::{CpuImage, kernel_name};
+use crate::image::{CpuImage, kernel_name, launch_bounds};
 use crate::memory::AlignedBytes;
 use crate::seed::Permutation;
 use crate::sync::lock;
@@ -188,6 +188,7 @@ impl GridPointer {
 
 /// Checks a launch's geometry; returns the device runtime's error code if it is invalid.
 pub(crate) fn geometry_error(
+    kernel: &KernelDescriptor,
     grid: [u32; 3],
     block: [u32; 3],
     shared_bytes: u64,
@@ -200,6 +201,7 @@ pub(crate) fn geometry_error(
     if too_large(grid, limits.max_grid)
         || too_large(block, limits.max_block)
         || threads > u64::from(limits.max_threads_per_block)
+        || launch_bounds(kernel).is_some_and(|most| threads > u64::from(most))
     {
         return Some(super::launch::ERROR_INVALID_CONFIGURATION);
     }

@@ -9,7 +9,8 @@ use crate::hooks::LaunchOrder;
 
 /// `cudaErrorInvalidValue`: not an unlaunched parameter buffer.
 const ERROR_INVALID_VALUE: i32 = 1;
-/// `cudaErrorInvalidConfiguration`: an extent of the grid or block is zero or too large.
+/// `cudaErrorInvalidConfiguration`: an extent of the grid or block is zero or too large, or the block
+/// exceeds the kernel's `#[launch_bounds]`.
 pub(crate) const ERROR_INVALID_CONFIGURATION: i32 = 9;
 /// `cudaErrorLaunchPendingCountExceeded`: the pool of pending launches is full.
 pub(crate) const ERROR_PENDING_COUNT: i32 = 69;
@@ -86,7 +87,8 @@ impl Runner {
         } else {
             let shared_bytes =
                 u64::from(grid.shared_bytes) + u64::from(grid.kernel().static_shared_bytes);
-            geometry_error(grid.grid_dim, grid.block_dim, shared_bytes, &self.shared.limits)
+            let (kernel, limits) = (grid.kernel(), &self.shared.limits);
+            geometry_error(kernel, grid.grid_dim, grid.block_dim, shared_bytes, limits)
         };
         let launcher = self.position();
         let mut scheduler = self.shared.lock();

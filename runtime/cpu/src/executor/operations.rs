@@ -34,6 +34,7 @@ const fn operation(name: *const c_char, thread: Entry, blocks: BlocksEntry) -> O
         static_shared_bytes: 0,
         flags: 0,
         shared_span_bytes: 0,
+        max_block_threads: 0,
     })
 }
 

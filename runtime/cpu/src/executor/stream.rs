@@ -62,10 +62,12 @@ impl CpuStream {
             });
         }
         let all_bytes = u64::from(shared_bytes) + u64::from(static_bytes);
-        if geometry_error(grid_dim, block_dim, all_bytes, &shared.limits).is_some() {
+        if geometry_error(kernel.descriptor(), grid_dim, block_dim, all_bytes, &shared.limits)
+            .is_some()
+        {
             let dim = |d: [u32; 3]| Dim3::new(d[0], d[1], d[2]);
             let limits = KernelLimits {
-                launch_bounds: None,
+                launch_bounds: kernel.launch_bounds(),
                 max_threads_per_block: shared.limits.max_threads_per_block,
                 static_shared_bytes: static_bytes,
             };

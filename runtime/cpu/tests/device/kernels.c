@@ -14,7 +14,7 @@ typedef struct {
     const char *name;
     Entry thread;
     BlocksEntry blocks, blocks_v3;
-    uint32_t parameter_bytes, static_shared_bytes, flags, shared_span_bytes;
+    uint32_t parameter_bytes, static_shared_bytes, flags, shared_span_bytes, max_block_threads;
 } Kernel;
 
 typedef struct {
@@ -37,7 +37,7 @@ typedef struct {
 } Callbacks;
 
 #ifndef VERSION
-#define VERSION 7
+#define VERSION 8
 #endif
 const uint32_t gridlet_cpu_abi_version = VERSION;
 const Callbacks *gridlet_cpu_callbacks;
@@ -56,7 +56,7 @@ uint32_t opterr = 77;
 
 extern const Kernel gridlet_cpu_kernels[];
 enum { IOTA, REDUCE, SHUFFLES, VOTES, EARLY, LOGGER, LAUNCHER, CHAIN, TREE, BARRIERS, EMPTY, MANY, TRAPPER, WILD, DIVIDE, SPIN,
-       DEEP, PRINTER, STUCK, NUMBERS, WORKERS, REFUSED, PARENT, WAITER, MIDDLE, KERNELS };
+       DEEP, PRINTER, STUCK, NUMBERS, WORKERS, REFUSED, PARENT, WAITER, MIDDLE, BOUNDED, KERNELS };
 
 static uint32_t number(const Geometry *g) {
     return g->thread_idx[0] + g->block_dim[0] * (g->thread_idx[1] + g->block_dim[1] * g->thread_idx[2]);
@@ -220,6 +220,8 @@ static void refused(const Geometry *g, const uint8_t *parameters) {
     p->out[3] = launch_into(kernel, 1, 1, 99, 0);
     p->out[4] = HOST->launch_device(HOST->get_parameter_buffer((const Kernel *)p, one, one, 0), 0, LINE);
     p->out[5] = HOST->launch_device((uint8_t *)p, 0, LINE);
+    p->out[6] = launch_into(&gridlet_cpu_kernels[BOUNDED], 1, 65, 0, 0);
+    p->out[7] = launch_into(&gridlet_cpu_kernels[BOUNDED], 1, 64, 0, 0);
     HOST->get_parameter_buffer(kernel, one, one, 0);
 }
 
@@ -363,6 +365,8 @@ const Kernel gridlet_cpu_kernels[] = {
     [WAITER] = {"waiter", waiter, 0, 0, 12, 0, NEEDS_THREADS, 0},
     [PARENT] = {"parent", parent, parent_blocks, 0, 0, 0, BLOCK_BY_BLOCK, 0},
     [MIDDLE] = {"middle", middle, middle_blocks, middle_blocks_v3, 20, 0, 0, 0},
+    // `#[launch_bounds(64)]`
+    [BOUNDED] = {"bounded", empty, empty_blocks, 0, 0, 0, 0, 0, 64},
     [REFUSED] = {"refused", refused, refused_blocks, 0, 12, 0, BLOCK_BY_BLOCK, 0},
 };
 const uint32_t gridlet_cpu_kernel_count = KERNELS;

@@ -323,9 +323,9 @@ fn a_full_pool_loses_launches() {
 #[test]
 fn invalid_launches_are_refused() {
     let Some(rig) = Rig::new(CpuConfig { pending_limit: 1, ..threads(1) }) else { return };
-    let out = rig.words(6);
+    let out = rig.words(8);
     rig.run("refused", 1, 1, 0, &pack(&[&out.address(), &u32s(&[0])]));
-    assert_eq!(out.read(), [9, 9, 701, 400, 98, 1]);
+    assert_eq!(out.read(), [9, 9, 701, 400, 98, 1, 9, 0]);
     // Even the buffer that was never launched was returned.
     assert_eq!(count(&rig, "chain", 5, 4)[..2], [6, 0]);
 }
@@ -333,7 +333,7 @@ fn invalid_launches_are_refused() {
 #[test]
 fn host_launches_over_a_limit_are_refused() {
     let Some(rig) = Rig::new(threads(1)) else { return };
-    let kernel = rig.image.kernel("empty").unwrap();
+    let [kernel, bounded] = ["empty", "bounded"].map(|name| rig.image.kernel(name).unwrap());
     let launch = |grid, block, shared, parameters: &[u8]| {
         rig.stream.launch(&kernel, grid, block, shared, parameters).unwrap_err().to_string()
     };
@@ -343,6 +343,7 @@ fn host_launches_over_a_limit_are_refused() {
             launch([1, 1, 1], [2048, 1, 1], 0, &[]),
             launch([1, 1, 1], [1, 1, 1], 300_000, &[]),
             launch([1, 1, 1], [1, 1, 1], 0, &[1, 2]),
+            rig.stream.launch(&bounded, [1; 3], [13, 5, 1], 0, &[]).unwrap_err().to_string(),
         ]
         .join("\n")
     );

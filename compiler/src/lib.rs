@@ -47,6 +47,7 @@ pub mod link;
 pub mod nvvm;
 pub mod ptx;
 pub mod target;
+pub mod temporary;
 pub mod toolchain;
 
 pub use error::{Error, Result};

@@ -19,7 +19,7 @@ use gridlet::{Error, artifact, ir, nvvm};
 use super::input::{self, FileKind};
 use crate::output::print;
 use crate::report::{Failure, Outcome, Reporter};
-use crate::{layout, status};
+use crate::{files, layout, status};
 
 /// Options of `gridlet build`.
 #[derive(clap::Args)]
@@ -455,10 +455,8 @@ fn write(outputs: Vec<Output>, options: &Options) -> Outcome {
     for path in &paths {
         refuse_inputs(path, options)?;
     }
-    for (path, output) in paths.iter().zip(&outputs) {
-        write_file(path, &output.bytes)?;
-    }
-    Ok(())
+    let bytes = outputs.iter().map(|output| output.bytes.as_slice());
+    files::write_all(&paths.into_iter().zip(bytes).collect::<Vec<_>>())
 }
 
 /// Refuses to overwrite an input with an output.
@@ -478,8 +476,4 @@ fn refuse_inputs(path: &Path, options: &Options) -> Outcome {
         )));
     }
     Ok(())
-}
-
-fn write_file(path: &Path, bytes: &[u8]) -> Outcome {
-    Ok(fs::write(path, bytes).map_err(|source| Error::Io { path: path.into(), source })?)
 }

@@ -1,15 +1,16 @@
 //! `gridlet fmt`
 
 use std::fs;
-use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 
 use gridlet::Error;
 use gridlet::source::SourceMap;
 use similar::{ChangeTag, TextDiff};
 
+use crate::files;
 use crate::output::print;
-use crate::report::{Failure, Outcome, Reporter};
+use crate::report::{Failure, Outcome, Reporter, has_colors};
 use crate::status;
 
 /// Options of `gridlet fmt`.
@@ -76,7 +77,7 @@ fn one(path: &Path, check: bool, reporter: &Reporter) -> Outcome {
         }
         (false, true) => print(&formatted),
         (false, false) if formatted == *text => Ok(()),
-        (false, false) => write(path, &formatted),
+        (false, false) => files::write_all(&[(path.into(), formatted.as_bytes())]),
     }
 }
 
@@ -95,30 +96,13 @@ fn read(path: &Path, is_input: bool) -> Result<String, Failure> {
     })
 }
 
-/// Replaces a file atomically: readers find the old text or the new one. Symbolic links and
-/// permissions are kept.
-fn write(path: &Path, text: &str) -> Outcome {
-    let io = |source| Failure::from(Error::Io { path: path.into(), source });
-    let target = fs::canonicalize(path).map_err(io)?;
-    let permissions = fs::metadata(&target).map_err(io)?.permissions();
-    if permissions.readonly() {
-        return Err(io(std::io::ErrorKind::PermissionDenied.into()));
-    }
-    let folder = target.parent().unwrap_or(Path::new("."));
-    let mut new = tempfile::NamedTempFile::new_in(folder).map_err(io)?;
-    new.write_all(text.as_bytes()).map_err(io)?;
-    new.as_file().set_permissions(permissions).map_err(io)?;
-    new.persist(&target).map_err(|error| io(error.error))?;
-    Ok(())
-}
-
 /// Maximum number of lines, before and after together, from the first change to the last: the time
 /// to compare them is quadratic.
 const MAX_COMPARED: usize = 10_000;
 
 /// The changes with three lines of context, as `diff -u` shows them.
 fn diff(name: &str, before: &str, after: &str) -> String {
-    let colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let colours = has_colors(std::io::stdout().is_terminal());
     let mut shown = format!("--- {name}\n+++ {name}, formatted\n");
     let same = before.lines().zip(after.lines()).take_while(|(a, b)| a == b).count();
     let lines = |text: &str| text.lines().count() - same;

@@ -9,8 +9,10 @@ mod check;
 mod device;
 mod doctor;
 mod explain;
+mod files;
 mod fmt;
 mod input;
+mod interrupt;
 mod layout;
 mod output;
 mod probe;
@@ -63,6 +65,7 @@ enum Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let reporter = Reporter::new(cli.message_format);
+    interrupt::install();
     let outcome = match cli.command {
         Command::Check(options) => check::run(&options, &reporter),
         Command::Fmt(options) => fmt::run(&options, &reporter),

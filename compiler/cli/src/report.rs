@@ -1,5 +1,6 @@
 //! Failures and how they are reported.
 
+use std::ffi::OsString;
 use std::io::{IsTerminal as _, Write as _};
 
 use gridlet::Error;
@@ -64,6 +65,12 @@ impl Failure {
     }
 }
 
+/// Whether the machine, not the command line, keeps a file from being written.
+fn is_full(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{FileTooLarge, OutOfMemory, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge | OutOfMemory)
+}
+
 /// For errors that are shown without source; `Program` errors go through [`Reporter::program`].
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
@@ -74,6 +81,7 @@ impl From<Error> for Failure {
             Error::Tool { .. } => (status::MISSING, "tool-failed"),
             Error::Missing { .. } => (status::MISSING, "missing-tool"),
             Error::Invalid(_) => (status::CALL, "wrong-call"),
+            Error::Io { source, .. } if is_full(source) => (status::MISSING, "file"),
             Error::Io { .. } => (status::CALL, "file"),
         };
         Failure::new(status, id, error.to_string())
@@ -120,6 +128,16 @@ impl From<gridlet_runtime::Error> for Failure {
     }
 }
 
+/// Whether to write colours to a stream: to terminals that can show them, unless `NO_COLOR` is set.
+pub(crate) fn has_colors(is_terminal: bool) -> bool {
+    let variable = |name| std::env::var_os(name);
+    is_terminal && allows_colors(variable("NO_COLOR"), variable("TERM"))
+}
+
+fn allows_colors(no_color: Option<OsString>, terminal: Option<OsString>) -> bool {
+    no_color.is_none() && terminal.is_none_or(|terminal| terminal != "dumb")
+}
+
 /// Writes to standard error. A failure to write is ignored: the exit status still tells the result.
 fn say(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
@@ -139,8 +157,7 @@ impl Reporter {
     pub(crate) fn diagnostics(&self, diagnostics: &[Diagnostic], sources: &SourceMap) {
         match self.format {
             MessageFormat::Human => {
-                let color =
-                    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+                let color = has_colors(std::io::stderr().is_terminal());
                 say(&diagnostics::render(diagnostics, sources, color));
             }
             MessageFormat::Json => {
@@ -241,6 +258,15 @@ impl Reporter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dumb_terminals_get_no_colors() {
+        let allows = |no_color: Option<&str>, terminal: Option<&str>| {
+            allows_colors(no_color.map(OsString::from), terminal.map(OsString::from))
+        };
+        assert!(allows(None, Some("xterm-256color")) && allows(None, None));
+        assert!(!allows(None, Some("dumb")) && !allows(Some("1"), Some("xterm")));
+    }
 
     #[test]
     fn failures_are_shown_with_their_hint() {

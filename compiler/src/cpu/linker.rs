@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use super::SharedObject;
 use crate::error::{Error, Result};
 use crate::inputs::LinkInput;
+use crate::temporary;
 
 /// The C compilers to try, in this order, unless `CC` names one.
 const COMPILERS: [&str; 3] = ["cc", "gcc", "clang"];
@@ -44,6 +45,7 @@ pub fn link(object: &[u8], inputs: &[LinkInput]) -> Result<SharedObject> {
         ),
         help: "Set TMPDIR to a writable folder.".into(),
     })?;
+    let _listed = temporary::list(folder.path());
     let (input, output) = (folder.path().join("image.o"), folder.path().join("image.so"));
     std::fs::write(&input, object).map_err(|source| Error::Io { path: input.clone(), source })?;
     let mut arguments = vec![];
@@ -64,8 +66,9 @@ pub fn link(object: &[u8], inputs: &[LinkInput]) -> Result<SharedObject> {
     if !arguments.is_empty() {
         arguments.extend(INPUT_ARGUMENTS.map(OsString::from));
     }
-    let compilers = match std::env::var_os("CC").filter(|value| !value.is_empty()) {
-        Some(chosen) => vec![chosen],
+    let chosen = std::env::var_os("CC").filter(|value| !value.is_empty());
+    let compilers = match &chosen {
+        Some(chosen) => vec![chosen.clone()],
         None => COMPILERS.map(OsString::from).to_vec(),
     };
     for compiler in &compilers {
@@ -74,6 +77,17 @@ pub fn link(object: &[u8], inputs: &[LinkInput]) -> Result<SharedObject> {
                 .map_err(|source| Error::Io { path: output.clone(), source })?;
             return Ok(SharedObject(bytes));
         }
+    }
+    if let ([compiler], Some(_)) = (compilers.as_slice(), &chosen) {
+        let (program, _) = words(compiler);
+        return Err(Error::Missing {
+            what: format!(
+                "There is no program `{}`, which `CC` names to link an image for the CPU with: `CC={}`.",
+                program.to_string_lossy(),
+                compiler.to_string_lossy()
+            ),
+            help: "Install it, or name another C compiler in `CC`.".into(),
+        });
     }
     let names: Vec<_> = compilers.iter().map(|name| name.to_string_lossy()).collect();
     Err(Error::Missing {
@@ -87,19 +101,23 @@ pub fn link(object: &[u8], inputs: &[LinkInput]) -> Result<SharedObject> {
     })
 }
 
-/// Runs a compiler; returns false if it does not exist. `CC` may hold arguments after the name, as
-/// for make.
-fn run(compiler: &OsString, input: &Path, output: &Path, more: &[OsString]) -> Result<bool> {
+/// The program and its first arguments: `CC` may hold arguments after the name, as for make. An existing
+/// file whose name contains a space is a name without arguments.
+fn words(compiler: &OsString) -> (OsString, Vec<OsString>) {
+    if Path::new(compiler).is_file() {
+        return (compiler.clone(), vec![]);
+    }
     let text = compiler.to_string_lossy();
     let mut words = text.split_whitespace().map(OsString::from);
-    // An existing file whose name contains a space is a name without arguments.
-    let mut command = if Path::new(compiler).is_file() {
-        Command::new(compiler)
-    } else {
-        let mut command = Command::new(words.next().unwrap_or_default());
-        command.args(words);
-        command
-    };
+    (words.next().unwrap_or_default(), words.collect())
+}
+
+/// Runs a compiler; returns false if it does not exist.
+fn run(compiler: &OsString, input: &Path, output: &Path, more: &[OsString]) -> Result<bool> {
+    let text = compiler.to_string_lossy();
+    let (program, first) = words(compiler);
+    let mut command = Command::new(program);
+    command.args(first);
     command
         .args(ARGUMENTS)
         .arg("-o")

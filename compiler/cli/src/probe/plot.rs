@@ -8,6 +8,7 @@ use plotters::prelude::*;
 
 use super::launch_queue::Row;
 use super::measure::Ending;
+use crate::files;
 use crate::report::{Failure, Outcome};
 use crate::status;
 
@@ -28,7 +29,7 @@ pub(super) fn write(path: &Path, gpu: &str, rows: &[Row]) -> Outcome {
     let failed =
         |error: String| Failure::new(status::RUN, "plot", format!("{}: {error}", path.display()));
     let svg = draw(gpu, rows).map_err(|error| failed(error.to_string()))?;
-    std::fs::write(path, svg).map_err(|error| failed(error.to_string()))
+    files::write_all(&[(path.into(), svg.as_bytes())])
 }
 
 /// A line of the plot.

@@ -75,6 +75,20 @@ fn what_a_target_does_not_have_is_a_wrong_call() {
 }
 
 #[test]
+fn the_c_compiler_may_have_arguments() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = folder();
+    fs::write(folder.path().join("a.grid"), SOURCE).unwrap();
+    let wrapper = folder.path().join("ccache");
+    fs::write(&wrapper, "#!/bin/sh\nexec \"$@\"\n").unwrap();
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    let call = ["build", "a.grid", "--arch", "cpu"];
+    let output = Gridlet::new(&folder).env("PATH", &path).env("CC", "ccache cc").run(&call);
+    assert_eq!(output.status, 0, "{output:?}");
+}
+
+#[test]
 fn a_c_compiler_that_is_not_there_or_fails_is_an_error() {
     let folder = folder();
     fs::write(folder.path().join("a.grid"), SOURCE).unwrap();
@@ -86,4 +100,86 @@ fn a_c_compiler_that_is_not_there_or_fails_is_an_error() {
     }
     insta::assert_snapshot!(seen);
     assert!(!folder.path().join("a.gridlet").exists());
+}
+
+/// A limit of the file size stands for a full disk: the write fails in the middle.
+#[test]
+fn a_failed_write_leaves_the_old_file() {
+    let folder = folder();
+    fs::write(folder.path().join("a.grid"), SOURCE).unwrap();
+    let path = folder.path().join("a.ll");
+    fs::write(&path, "old").unwrap();
+    let call = ["build", "a.grid", "--arch", "cpu", "--emit", "nvvm", "-o", "a.ll"];
+    let output = Gridlet::new(&folder).in_shell("trap '' XFSZ; ulimit -f 1").run(&call);
+    assert_eq!(output.status, 3, "{output:?}");
+    assert!(output.stderr.starts_with("error: a.ll: "), "{output:?}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+    let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<_> = names.collect();
+    names.sort();
+    assert_eq!(names, ["a.grid", "a.ll"]);
+    let output = Gridlet::new(&folder).run(&call);
+    assert!(
+        output.status == 0 && fs::read_to_string(&path).unwrap().contains("define"),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn a_build_that_a_signal_ends_leaves_nothing() {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::process::{Command, Stdio};
+    let folder = folder();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("a.grid"), SOURCE).unwrap();
+    // The linker waits until it is told to go on; the signal arrives before.
+    fs::write(at("cc"), "#!/bin/sh\ntouch started\nread line < go\n").unwrap();
+    fs::set_permissions(at("cc"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::create_dir(at("tmp")).unwrap();
+    assert!(Command::new("mkfifo").arg(at("go")).status().unwrap().success());
+    for (signal, status) in [("TERM", 15), ("HUP", 1)] {
+        use std::os::unix::process::ExitStatusExt as _;
+        let program =
+            std::env::var_os("GRIDLET_BIN").unwrap_or(env!("CARGO_BIN_EXE_gridlet").into());
+        let mut build = Command::new(program)
+            .args(["build", "a.grid", "--arch", "cpu"])
+            .current_dir(folder.path())
+            .env("TMPDIR", at("tmp"))
+            .env("CC", at("cc"))
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        while !at("started").exists() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert!(fs::read_dir(at("tmp")).unwrap().next().is_some());
+        let id = build.id().to_string();
+        assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+        assert_eq!(build.wait().unwrap().signal(), Some(status));
+        assert!(fs::read_dir(at("tmp")).unwrap().next().is_none(), "{signal}");
+        // Lets the waiting linker end.
+        fs::write(at("go"), "\n").unwrap();
+        fs::remove_file(at("started")).unwrap();
+    }
+    assert!(!at("a.gridlet").exists());
+}
+
+#[test]
+fn variables_beyond_an_image_are_refused() {
+    let folder = folder();
+    let source = |count: u32| {
+        let variables = (0..2).map(|at| {
+            format!("static v{at}: [u64; {count}] = [0; {count}];\nkernel k{at}(o: *mut u64) {{ o[0] = v{at}[{count} - 1]; }}\n")
+        });
+        variables.collect::<String>()
+    };
+    let path = folder.path().join("a.grid");
+    let call = ["build", "a.grid", "--arch", "cpu", "-o", "a.gridlet"];
+    fs::write(&path, source(1 << 27)).unwrap();
+    let output = Gridlet::new(&folder).run(&call);
+    assert_eq!(output.status, 2, "{output:?}");
+    assert!(output.stderr.contains("the `static` variables take 2147483648 bytes"), "{output:?}");
+    fs::write(&path, source(31 << 22)).unwrap();
+    let output = Gridlet::new(&folder).run(&call);
+    assert_eq!(output.status, 0, "{output:?}");
 }

@@ -57,9 +57,15 @@ impl Gridlet {
 
     /// Limits the program's address space.
     #[allow(dead_code, reason = "not every test crate that has this module needs it")]
-    pub(crate) fn with_address_space(mut self, mebibytes: u32) -> Self {
+    pub(crate) fn with_address_space(self, mebibytes: u32) -> Self {
+        self.in_shell(&format!("ulimit -v {}", mebibytes * 1024))
+    }
+
+    /// Runs commands in a shell that then becomes the program.
+    #[allow(dead_code, reason = "not every test crate that has this module needs it")]
+    pub(crate) fn in_shell(mut self, commands: &str) -> Self {
         let mut shell = Command::new("sh");
-        shell.args(["-c", &format!("ulimit -v {} && exec \"$0\" \"$@\"", mebibytes * 1024)]);
+        shell.args(["-c", &format!("{commands} && exec \"$0\" \"$@\"")]);
         shell.arg(self.command.get_program()).current_dir(&self.folder).stdin(Stdio::null());
         for (name, value) in self.command.get_envs() {
             shell.env(name, value.unwrap_or_default());

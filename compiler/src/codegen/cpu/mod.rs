@@ -42,9 +42,9 @@ use inkwell::values::{BasicValue, FunctionValue, GlobalValue, PointerValue};
 
 use super::context::{ModuleContext, Target};
 use super::fill;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use debug::DebugLines;
-use gridlet_lang::ir::{self, KernelId, graph::CallGraph, loops};
+use gridlet_lang::ir::{self, KernelId, Space, graph::CallGraph, loops};
 use memory::SharedMemory;
 
 /// Options for emitting a module for the CPU.
@@ -93,11 +93,29 @@ pub fn build_cpu_module<'ctx>(
     cx.module.set_triple(&machine.get_triple());
     cx.module.set_data_layout(&machine.get_target_data().get_data_layout());
     let target = CpuTarget::new(&cx, options)?;
+    check_statics(&cx, &target)?;
     cx.target = Target::Cpu(Box::new(target));
     fill(&mut cx)?;
     cx.define_descriptors()?;
     cx.define_variables()?;
     cx.finish()
+}
+
+/// Maximum size of all variables of an image together, in bytes: code reaches data by 32-bit offsets (System V ABI for
+/// x86-64, "Code Models": the small model), and the rest of the 2 GiB is for code and constants.
+const MAX_STATIC_BYTES: u64 = (2 << 30) - (64 << 20);
+
+fn check_statics(cx: &ModuleContext<'_, '_>, target: &CpuTarget<'_>) -> Result<()> {
+    let statics = cx.ir.globals.iter().filter(|global| global.space == Space::Device);
+    let sizes = statics.map(|global| target.guarded_bytes(cx.size(&global.ty)));
+    let bytes = sizes.fold(0, u64::saturating_add);
+    if bytes <= MAX_STATIC_BYTES {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!(
+        "the `static` variables take {bytes} bytes, but an image for the CPU has room for {MAX_STATIC_BYTES}; let the \
+         host allocate a buffer, and pass it to the kernels"
+    )))
 }
 
 /// The size of the red zone after each variable, in bytes.

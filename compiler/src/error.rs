@@ -44,6 +44,12 @@ pub enum Error {
     /// A source file is not text.
     #[error("{0}")]
     Unreadable(String),
+    /// The C compiler refuses the modules given to link, or cannot link them.
+    #[error("the C compiler refuses a linked module:\n{log}")]
+    Input {
+        /// The compiler's messages.
+        log: String,
+    },
     /// A file could not be read or written.
     #[error("{path}: {source}", path = .path.display())]
     Io {

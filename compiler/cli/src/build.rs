@@ -9,6 +9,7 @@ use gridlet::arch::{CudaArch, Dialect};
 use gridlet::compile::{
     self, Backend, BuildOptions, Checked, CpuOptions, DialectChoice, KernelName, LinkInput, Session,
 };
+use gridlet::diagnostics::ids;
 use gridlet::inkwell::context::Context;
 use gridlet::inkwell::memory_buffer::MemoryBuffer;
 use gridlet::launch::{LaunchChoice, LaunchStrategy, cdp};
@@ -360,7 +361,7 @@ fn wrong_target(emit: Emit, target: Target) -> Failure {
 
 fn json_bytes(value: &impl serde::Serialize) -> Result<Vec<u8>, Failure> {
     let mut bytes = serde_json::to_vec_pretty(value)
-        .map_err(|error| Failure::new(status::INTERNAL, "internal-error", error.to_string()))?;
+        .map_err(|error| Failure::new(status::INTERNAL, ids::INTERNAL_ERROR, error.to_string()))?;
     bytes.push(b'\n');
     Ok(bytes)
 }
@@ -379,7 +380,7 @@ fn nvvm_outputs(session: &Session, options: &Options) -> Result<Vec<Output>, Fai
     let module = context.create_module_from_ir(buffer).map_err(|error| {
         Failure::new(
             status::PROGRAM,
-            "nvvm-ir",
+            ids::NVVM_IR,
             format!(
                 "{}: not a module that LLVM {} can read: {error}",
                 path.display(),
@@ -429,7 +430,7 @@ fn nvvm_outputs(session: &Session, options: &Options) -> Result<Vec<Output>, Fai
 fn foreign(error: Error, path: &Path) -> Failure {
     match error {
         Error::Tool { .. } | Error::Invalid(_) => {
-            Failure::new(status::PROGRAM, "nvvm-ir", format!("{}: {error}", path.display()))
+            Failure::new(status::PROGRAM, ids::NVVM_IR, format!("{}: {error}", path.display()))
         }
         other => other.into(),
     }

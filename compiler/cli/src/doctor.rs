@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use gridlet::diagnostics::ids;
 use gridlet::doctor::{self, Report, Status};
 use gridlet::toolchain::Toolchain;
 use serde_json::json;
@@ -48,7 +49,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
         .collect();
     Err(Failure::new(
         status::MISSING,
-        "missing-tool",
+        ids::MISSING_TOOL,
         format!(
             "building needs {}; `cargo xtask setup` installs the missing parts",
             missing.join(", ")

@@ -5,6 +5,7 @@ use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 
 use gridlet::Error;
+use gridlet::diagnostics::ids;
 use gridlet::source::SourceMap;
 use similar::{ChangeTag, TextDiff};
 
@@ -51,7 +52,7 @@ fn programs(folder: &Path) -> Vec<Result<PathBuf, Failure>> {
     };
     let walk = walkdir::WalkDir::new(folder).sort_by_file_name().into_iter();
     let entries = walk.filter_entry(|entry| !is_hidden(entry)).filter_map(|entry| match entry {
-        Err(error) => Some(Err(Failure::new(status::CALL, "file", error.to_string()))),
+        Err(error) => Some(Err(Failure::new(status::CALL, ids::FILE, error.to_string()))),
         Ok(entry) => {
             let path = entry.into_path();
             let is_program = path.extension().is_some_and(|ending| ending == "grid");
@@ -73,7 +74,11 @@ fn one(path: &Path, check: bool, reporter: &Reporter) -> Outcome {
         (true, _) if formatted == *text => Ok(()),
         (true, _) => {
             print(&diff(&name, text, &formatted))?;
-            Err(Failure::new(status::PROGRAM, "not-formatted", format!("{name}: is not formatted")))
+            Err(Failure::new(
+                status::PROGRAM,
+                ids::NOT_FORMATTED,
+                format!("{name}: is not formatted"),
+            ))
         }
         (false, true) => print(&formatted),
         (false, false) if formatted == *text => Ok(()),

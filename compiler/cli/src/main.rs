@@ -26,7 +26,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use report::{MessageFormat, Reporter};
+use report::{Failure, MessageFormat, Reporter};
 
 /// Compiles kernels that launch kernels.
 #[derive(Parser)]
@@ -63,7 +63,10 @@ enum Command {
 
 /// Parses the command line and runs it.
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refused(&error),
+    };
     let reporter = Reporter::new(cli.message_format);
     interrupt::install();
     let outcome = match cli.command {
@@ -84,4 +87,22 @@ fn main() -> ExitCode {
             ExitCode::from(failure.status())
         }
     }
+}
+
+/// Shows an error of the command line, in the format that the command line asks for, or the help.
+fn refused(error: &clap::Error) -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let is_json = arguments.iter().any(|argument| argument == "--message-format=json")
+        || arguments.windows(2).any(|pair| pair[0] == "--message-format" && pair[1] == "json");
+    if !error.use_stderr() || !is_json {
+        let _ = error.print();
+        return u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from);
+    }
+    let text = error.render().to_string();
+    let text = text.trim().trim_start_matches("error: ");
+    let (message, hint) =
+        text.split_once("\n\n").map_or((text, None), |(message, hint)| (message, Some(hint)));
+    let failure = Failure::call(message).with_hint(hint);
+    Reporter::new(MessageFormat::Json).failure(&failure);
+    ExitCode::from(failure.status())
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{IsTerminal as _, Write as _};
 
 use gridlet::Error;
-use gridlet::diagnostics::{self, Diagnostic};
+use gridlet::diagnostics::{self, Diagnostic, ids};
 use gridlet::source::SourceMap;
 use gridlet_runtime::Findings;
 use gridlet_runtime::cpu::check::{Report, render_all};
@@ -40,6 +40,7 @@ pub(crate) struct Failure {
 impl Failure {
     /// A failure whose message has no place in the source.
     pub(crate) fn new(status: u8, id: &'static str, message: impl Into<String>) -> Self {
+        debug_assert!(ids::explained().any(|(known, _)| known == id), "`{id}` is not explained");
         Failure { status, message: Some((id, message.into())), hint: None }
     }
 
@@ -51,7 +52,7 @@ impl Failure {
 
     /// A wrong command line.
     pub(crate) fn call(message: impl Into<String>) -> Self {
-        Failure::new(status::CALL, "wrong-call", message)
+        Failure::new(status::CALL, ids::WRONG_CALL, message)
     }
 
     /// A failure that was already reported.
@@ -75,14 +76,15 @@ fn is_full(error: &std::io::Error) -> bool {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let (status, id) = match &error {
-            Error::Program(_) => (status::PROGRAM, "program"),
-            Error::Unreadable(_) => (status::PROGRAM, "unreadable-source"),
-            Error::Internal { .. } => (status::INTERNAL, "internal-error"),
-            Error::Tool { .. } => (status::MISSING, "tool-failed"),
-            Error::Missing { .. } => (status::MISSING, "missing-tool"),
-            Error::Invalid(_) => (status::CALL, "wrong-call"),
-            Error::Io { source, .. } if is_full(source) => (status::MISSING, "file"),
-            Error::Io { .. } => (status::CALL, "file"),
+            Error::Program(_) => (status::PROGRAM, ids::PROGRAM),
+            Error::Unreadable(_) => (status::PROGRAM, ids::UNREADABLE_SOURCE),
+            Error::Input { .. } => (status::PROGRAM, ids::LINKED_SOURCE),
+            Error::Internal { .. } => (status::INTERNAL, ids::INTERNAL_ERROR),
+            Error::Tool { .. } => (status::MISSING, ids::TOOL_FAILED),
+            Error::Missing { .. } => (status::MISSING, ids::MISSING_TOOL),
+            Error::Invalid(_) => (status::CALL, ids::WRONG_CALL),
+            Error::Io { source, .. } if is_full(source) => (status::MISSING, ids::FILE),
+            Error::Io { .. } => (status::CALL, ids::FILE),
         };
         Failure::new(status, id, error.to_string())
     }
@@ -93,7 +95,7 @@ impl From<Refused> for Failure {
         match refused {
             Refused::Text(message) => Failure::call(message),
             Refused::Memory(bytes) => {
-                Failure::new(status::RUN, "run-failed", format!("cannot allocate {bytes} bytes"))
+                Failure::new(status::RUN, ids::RUN_FAILED, format!("cannot allocate {bytes} bytes"))
                     .with_hint(Some("use smaller buffers"))
             }
         }
@@ -110,19 +112,19 @@ impl From<gridlet_runtime::Error> for Failure {
     fn from(error: gridlet_runtime::Error) -> Self {
         use gridlet_runtime::Error;
         let (status, id) = match &error {
-            _ if error.is_missing() => (status::MISSING, "missing-device"),
-            Error::LostLaunches(_) => (status::RUN, "lost-launches"),
+            _ if error.is_missing() => (status::MISSING, ids::MISSING_DEVICE),
+            Error::LostLaunches(_) => (status::RUN, ids::LOST_LAUNCHES),
             Error::Cuda(_)
             | Error::Fault(_)
             | Error::CpuFault(_)
             | Error::CpuMemory { .. }
             | Error::TimedOut { .. }
-            | Error::Unusable { .. } => (status::RUN, "run-failed"),
-            Error::Checked(_) => (status::RUN, "check-failed"),
+            | Error::Unusable { .. } => (status::RUN, ids::RUN_FAILED),
+            Error::Checked(_) => (status::RUN, ids::CHECK_FAILED),
 
-            Error::ParameterMismatch { .. } => (status::INTERNAL, "internal-error"),
+            Error::ParameterMismatch { .. } => (status::INTERNAL, ids::INTERNAL_ERROR),
             // The command line, or the artifact that it names.
-            _ => (status::CALL, "wrong-call"),
+            _ => (status::CALL, ids::WRONG_CALL),
         };
         Failure::new(status, id, error.to_string()).with_hint(error.hint())
     }
@@ -202,8 +204,15 @@ impl Reporter {
             }
             MessageFormat::Json => {
                 for report in &reports {
-                    let value =
-                        json!({"severity": "error", "id": "check-failed", "finding": report});
+                    let value = json!({
+                        "file": report.place.file,
+                        "line": report.place.line,
+                        "severity": "error",
+                        "id": report.kind.id(),
+                        "message": report.message,
+                        "hint": report.help,
+                        "finding": report,
+                    });
                     say(&format!("{value}\n"));
                 }
             }

@@ -9,6 +9,7 @@ use gridlet::arch::CudaArch;
 use gridlet::artifact;
 use gridlet::compile::{Checked, KernelName};
 use gridlet::cpu::CpuOptions;
+use gridlet::diagnostics::ids;
 use gridlet::launch::LaunchStrategy;
 use gridlet::source::SourceMap;
 use gridlet::target::Target;
@@ -23,7 +24,7 @@ use serde_json::Value;
 use super::arguments::{self, ArgumentPlan, BufferPlan};
 use super::build::CodeOptions;
 use super::input::{self, FileKind};
-use crate::output::{print_json, write_out};
+use crate::output::{self, print_json, write_out};
 use crate::report::{Failure, Outcome, Reporter};
 use crate::{statistics, status, value};
 
@@ -76,7 +77,7 @@ pub(crate) struct Options {
     /// Show how many launches the kernels make, how deep they nest, and which SMs run them
     #[arg(long)]
     stats: bool,
-    /// Write JSON
+    /// Write JSON to standard output, and what kernels print to standard error
     #[arg(long)]
     json: bool,
     /// Time limit of the run
@@ -133,6 +134,9 @@ struct Bound {
 
 /// Runs a kernel. Every error of the command line is found before a device is touched.
 pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
+    if options.json {
+        output::reserve()?;
+    }
     let input = match FileKind::of(&options.file) {
         FileKind::Source => {
             let wanted = std::slice::from_ref(&options.kernel);
@@ -180,7 +184,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
                 CudaArch::for_device(capability.major, capability.minor).ok_or_else(|| {
                     let message =
                         format!("Gridlet cannot build for GPUs of compute capability {capability}");
-                    Failure::new(status::MISSING, "missing-device", message)
+                    Failure::new(status::MISSING, ids::MISSING_DEVICE, message)
                 })?;
             let build = options.code.build_options(arch).with_statistics(options.stats);
             artifact::build(&session, &program, &[arch], &build)
@@ -346,7 +350,7 @@ fn execute(
     let microseconds = f64::from(start.elapsed_ms(&end)?) * 1e3;
     let noted = if options.stats { program.statistics()? } else { None };
     if options.stats && noted.is_none() {
-        reporter.warning("no-statistics", &uninstrumented(&options.file));
+        reporter.warning(ids::NO_STATISTICS, &uninstrumented(&options.file));
     }
 
     let shown = read_buffers(artifact.manifest(), &bound, printed)?;
@@ -391,15 +395,16 @@ fn warn_about_partition(green: &GreenContext, asked: u32, program: &Program, rep
             format!(": this GPU splits in multiples of {alignment}, at least {minimum}")
         });
         let sizes = sizes.unwrap_or_default();
-        reporter.note("partition-rounded", &format!("{asked} SMs requested, {given} given{sizes}"));
+        reporter
+            .note(ids::PARTITION_ROUNDED, &format!("{asked} SMs requested, {given} given{sizes}"));
     }
     let confinement = green.confinement(program);
     let text = format!("--sms {asked}: {confinement}");
     match confinement {
         Confinement::Confined => {}
-        Confinement::ChildrenLeave => reporter.warning("partition-left", &text),
-        Confinement::TwoMore => reporter.note("partition-shared", &text),
-        Confinement::NotMeasured => reporter.note("partition-not-measured", &text),
+        Confinement::ChildrenLeave => reporter.warning(ids::PARTITION_LEFT, &text),
+        Confinement::TwoMore => reporter.note(ids::PARTITION_SHARED, &text),
+        Confinement::NotMeasured => reporter.note(ids::PARTITION_NOT_MEASURED, &text),
     }
 }
 
@@ -411,7 +416,7 @@ fn lost_launches(lost: LostLaunches) -> Failure {
             "give `--launch-memory BYTES` for a larger one; the default is 67108864"
         }
     });
-    Failure::new(status::RUN, "lost-launches", lost.to_string()).with_hint(hint)
+    Failure::new(status::RUN, ids::LOST_LAUNCHES, lost.to_string()).with_hint(hint)
 }
 
 /// An argument whose bytes were checked against the manifest when its text was parsed.

@@ -1,10 +1,10 @@
 //! Exit statuses, by the party responsible for the failure.
 
-/// The program is wrong.
+/// The program, or a module linked to it, is wrong.
 pub(crate) const PROGRAM: u8 = 1;
 /// The command line is wrong.
 pub(crate) const CALL: u8 = 2;
-/// A tool, driver or device is missing, too old, or refused its input.
+/// A tool, driver or device is missing, too old, or refused its input, or a disk is full.
 pub(crate) const MISSING: u8 = 3;
 /// The run failed: a fault, lost launches, a time-out.
 pub(crate) const RUN: u8 = 4;

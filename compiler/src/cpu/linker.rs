@@ -49,6 +49,8 @@ pub fn link(object: &[u8], inputs: &[LinkInput]) -> Result<SharedObject> {
     let (input, output) = (folder.path().join("image.o"), folder.path().join("image.so"));
     std::fs::write(&input, object).map_err(|source| Error::Io { path: input.clone(), source })?;
     let mut arguments = vec![];
+    // Their paths here, and as the user knows them.
+    let mut known = vec![];
     let inputs = inputs.iter().filter(|given| given.is_for_host_link());
     // A linker refuses objects without code for this machine.
     for (at, given) in inputs.filter(|given| !given.has_nothing_for(false)).enumerate() {
@@ -61,6 +63,11 @@ pub fn link(object: &[u8], inputs: &[LinkInput]) -> Result<SharedObject> {
             let folder = if folder.as_os_str().is_empty() { here } else { folder };
             arguments.extend(["-iquote".into(), folder.as_os_str().to_owned()]);
         }
+        let shown = given
+            .folder
+            .as_ref()
+            .map_or_else(|| (&given.name).into(), |folder| folder.join(&given.name));
+        known.push((path.display().to_string(), shown.display().to_string()));
         arguments.push(path.into_os_string());
     }
     if !arguments.is_empty() {
@@ -72,7 +79,8 @@ pub fn link(object: &[u8], inputs: &[LinkInput]) -> Result<SharedObject> {
         None => COMPILERS.map(OsString::from).to_vec(),
     };
     for compiler in &compilers {
-        if run(compiler, &input, &output, &arguments)? {
+        let ran = run(compiler, &input, &output, &arguments);
+        if ran.map_err(|error| of_inputs(error, &known))? {
             let bytes = std::fs::read(&output)
                 .map_err(|source| Error::Io { path: output.clone(), source })?;
             return Ok(SharedObject(bytes));
@@ -99,6 +107,19 @@ pub fn link(object: &[u8], inputs: &[LinkInput]) -> Result<SharedObject> {
             "Install one (`apt-get install gcc libc6-dev`, `dnf install gcc`), or name one in `CC`."
                 .into(),
     })
+}
+
+/// A failure of the linker, attributed to the inputs if its messages tell of them.
+fn of_inputs(error: Error, inputs: &[(String, String)]) -> Error {
+    const CLASHES: [&str; 2] = ["multiple definition", "duplicate symbol"];
+    let Error::Tool { log, .. } = &error else { return error };
+    let is_theirs = inputs.iter().any(|(path, _)| log.contains(path))
+        || (!inputs.is_empty() && CLASHES.iter().any(|clash| log.contains(clash)));
+    if !is_theirs {
+        return error;
+    }
+    let log = inputs.iter().fold(log.clone(), |log, (path, shown)| log.replace(path, shown));
+    Error::Input { log }
 }
 
 /// The program and its first arguments: `CC` may hold arguments after the name, as for make. An existing

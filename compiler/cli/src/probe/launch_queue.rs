@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use comfy_table::{CellAlignment, Table, presets::UTF8_FULL_CONDENSED};
+use gridlet::diagnostics::ids;
 use gridlet_runtime::{Device, DeviceInfo, DeviceSelector, Error};
 use serde::Serialize;
 use serde_json::json;
@@ -86,7 +87,7 @@ pub(super) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     if let Some(path) = &options.plot {
         plot::write(path, &gpu.name, &rows)?;
         if !options.json {
-            reporter.note("plot", &format!("plot written to {}", path.display()));
+            reporter.note(ids::PLOT, &format!("plot written to {}", path.display()));
         }
     }
     let wrong = rows.iter().filter(|row| !matches!(row.result, Ending::Measured(_))).count();
@@ -94,7 +95,7 @@ pub(super) fn run(options: &Options, reporter: &Reporter) -> Outcome {
         return Ok(());
     }
     let message = format!("{wrong} of {} measurements gave no result", rows.len());
-    Err(Failure::new(status::RUN, "probe", message))
+    Err(Failure::new(status::RUN, ids::PROBE, message))
 }
 
 /// Describes the GPU without opening it in this process: each measurement opens it afresh.

@@ -7,6 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+use gridlet::diagnostics::ids;
 use gridlet_runtime::launch_queue::{QueueDepth, QueueProbe, probe};
 use gridlet_runtime::{Device, DeviceSelector};
 use serde::{Serialize, Serializer};
@@ -114,7 +115,7 @@ pub(super) fn in_child_process(
     timeout: Duration,
 ) -> Result<Ending, Failure> {
     let failed = |what: &str, error: std::io::Error| {
-        Failure::new(status::RUN, "probe", format!("{what}: {error}"))
+        Failure::new(status::RUN, ids::PROBE, format!("{what}: {error}"))
     };
     // Files rather than pipes, because nobody reads a pipe while the process is watched.
     let folder = TempDir::new().map_err(|error| failed("a temporary folder", error))?;

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use gridlet::diagnostics::ids;
 use plotters::prelude::*;
 
 use super::launch_queue::Row;
@@ -26,8 +27,9 @@ pub(super) fn check_name(path: &Path) -> Outcome {
 
 /// Writes the plot, without the settings that gave no result.
 pub(super) fn write(path: &Path, gpu: &str, rows: &[Row]) -> Outcome {
-    let failed =
-        |error: String| Failure::new(status::RUN, "plot", format!("{}: {error}", path.display()));
+    let failed = |error: String| {
+        Failure::new(status::RUN, ids::PLOT, format!("{}: {error}", path.display()))
+    };
     let svg = draw(gpu, rows).map_err(|error| failed(error.to_string()))?;
     files::write_all(&[(path.into(), svg.as_bytes())])
 }

@@ -183,3 +183,22 @@ fn variables_beyond_an_image_are_refused() {
     let output = Gridlet::new(&folder).run(&call);
     assert_eq!(output.status, 0, "{output:?}");
 }
+
+#[test]
+fn an_error_in_linked_c_is_the_programs() {
+    let folder = folder();
+    let source = "extern fn f(x: u32) -> u32;\nkernel k(o: *mut u32) { o[0] = f(o[0]); }\n";
+    fs::write(folder.path().join("a.grid"), source).unwrap();
+    let right = "unsigned f(unsigned x) { return x; }\n";
+    let call = ["build", "a.grid", "--arch", "cpu", "--link", "f.c", "--link", "g.c"];
+    for (f, g, said) in [
+        ("unsigned f(unsigned x) { return x }\n", "", "f.c:1:"),
+        (right, right, "multiple definition"),
+    ] {
+        fs::write(folder.path().join("f.c"), f).unwrap();
+        fs::write(folder.path().join("g.c"), g).unwrap();
+        let output = Gridlet::new(&folder).run(&call);
+        assert_eq!(output.status, 1, "{output:?}");
+        assert!(output.stderr.contains(said), "{output:?}");
+    }
+}

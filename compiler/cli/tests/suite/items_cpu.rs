@@ -335,7 +335,7 @@ fn an_extern_function_must_be_defined_as_it_is_declared() {
     }
     insta::assert_snapshot!(seen);
     let output = call(&folder, &format!("{build} --link wrong.c"));
-    assert_eq!(output.status, 3, "{output:?}");
+    assert_eq!(output.status, 1, "{output:?}");
     assert!(output.stderr.contains("wrong.c:1"), "{output:?}");
     let output = call(&folder, "build p.grid --arch cpu --emit manifest --link twice.ll");
     assert_eq!(output.status, 0, "{output:?}");

@@ -118,8 +118,21 @@ fn explain_of_no_id_names_the_nearest() {
 
 #[test]
 fn json_is_one_object_a_message_also_for_wrong_calls() {
-    let folder = program("");
-    let mut output = Gridlet::new(&folder).run(&["--message-format", "json", "explain", "x"]);
-    std::mem::swap(&mut output.stdout, &mut output.stderr);
-    assert_eq!(json(&output)["id"], "wrong-call");
+    let folder = program("kernel k(p: *mut u32) { *p = 1; }");
+    let calls: [&[&str]; 4] = [
+        &["--message-format", "json", "explain", "x"],
+        &["run", "p.grid", "--no-such-option", "--message-format=json"],
+        &["run", "p.grid", "--message-format", "json", "--grid", "x"],
+        &["--message-format", "json", "no-such-command"],
+    ];
+    for call in calls {
+        let mut output = Gridlet::new(&folder).run(call);
+        assert_eq!((output.status, output.stdout.as_str()), (2, ""), "{output:?}");
+        std::mem::swap(&mut output.stdout, &mut output.stderr);
+        let message = json(&output);
+        assert_eq!((&message["id"], &message["severity"]), (&"wrong-call".into(), &"error".into()));
+        assert!(message["message"].as_str().is_some_and(|text| !text.is_empty()), "{message}");
+    }
+    let help = Gridlet::new(&folder).run(&["--message-format", "json", "--help"]);
+    assert!(help.status == 0 && help.stdout.contains("Usage"), "{help:?}");
 }

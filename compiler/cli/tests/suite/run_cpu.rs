@@ -4,7 +4,7 @@
 
 use crate::support::devices::CPU;
 use crate::support::{Gridlet, Output, folder, json, program};
-use gridlet::diagnostics::{ids, reference};
+use gridlet::diagnostics::reference;
 use tempfile::TempDir;
 
 /// `gridlet run p.grid --device cpu` with additional arguments, given as one text.
@@ -486,20 +486,40 @@ kernel k(x: f16, data: *mut bf16, both: f16x2, sum: *mut f16) {
                 --print data:2 --print sum:1 --json";
     let output = run(&folder, call);
     assert_eq!(output.status, 0, "{output:?}");
-    let printed = output.stdout.strip_prefix("-0.25\n").unwrap();
-    let result: serde_json::Value = serde_json::from_str(printed).unwrap();
-    let buffers = &result["buffers"];
+    assert_eq!(output.stderr, "-0.25\n");
+    let buffers = &json(&output)["buffers"];
     // 1/3 and 0.1 are 0.333984375 and 0.10009765625 in bf16; their sum lies halfway between two
     // values and rounds to even.
     assert_eq!(buffers["data"], serde_json::json!([0.43359375, 1.0]), "{output:?}");
     assert_eq!(buffers["sum"], serde_json::json!([-0.25]), "{output:?}");
 }
 
+/// Findings are messages like those of the compiler, with ids that `explain` knows.
+#[test]
+fn findings_are_json_lines() {
+    let folder = program("kernel k(p: *mut u32) {\n    p[thread_idx.x + 1] = 1;\n}\n");
+    let output = run(
+        &folder,
+        "--kernel k --grid 1 --block 4 --arg [4] --check --json --message-format json",
+    );
+    assert_eq!((output.status, output.stdout.as_str()), (4, ""));
+    let finding: serde_json::Value = serde_json::from_str(&output.stderr).unwrap();
+    let found = (&finding["file"], &finding["line"], &finding["severity"], &finding["id"]);
+    let expected = ("p.grid".into(), 2.into(), "error".into(), "out-of-bounds".into());
+    assert_eq!(found, (&expected.0, &expected.1, &expected.2, &expected.3));
+    assert!(finding["message"].is_string() && finding["hint"].is_string(), "{finding}");
+    assert!(reference::entry(finding["id"].as_str().unwrap()).is_some());
+}
+
+fn is_finding(id: &str) -> bool {
+    gridlet_artifact::cpu::findings::Kind::ALL.iter().any(|kind| kind.id() == id)
+}
+
 #[test]
 fn the_reference_explains_what_check_finds() {
     let mut wrong = String::new();
     let mut seen = 0;
-    for entry in reference::entries().filter(|entry| ids::lookup(entry.id).is_none()) {
+    for entry in reference::entries().filter(|entry| is_finding(entry.id)) {
         for (at, source) in entry.programs().enumerate() {
             seen += 1;
             let folder = program(source);

@@ -4,15 +4,17 @@ use gridlet_artifact::cpu::findings::Kind;
 
 /// Declares a constant for each id and the table of them all.
 macro_rules! ids {
-    ($($name:ident = $id:literal: $explanation:literal,)*) => {
+    ($(#[$documentation:meta])* $table:ident: $($name:ident = $id:literal: $explanation:literal,)*) => {
         $(#[doc = concat!("`", $id, "`: ", $explanation)] pub const $name: &str = $id;)*
 
-        /// Every id with its meaning, in the order of the reference.
-        pub const ALL: &[(&str, &str)] = &[$(($id, $explanation)),*];
+        $(#[$documentation])*
+        pub const $table: &[(&str, &str)] = &[$(($id, $explanation)),*];
     };
 }
 
 ids! {
+    /// Every id of a message about a program, with its meaning, in the order of the reference.
+    ALL:
     // Files, characters and syntax
     FILE_TOO_LARGE = "file-too-large": "a source file is larger than 64 MiB",
     UNKNOWN_FILE = "unknown-file": "a `use` of a file that does not exist",
@@ -114,6 +116,34 @@ ids! {
     TOOL_WARNING = "tool-warning": "a warning from NVIDIA's compiler or linker",
 }
 
+ids! {
+    /// Every id of a message of the program `gridlet` that is not about a place in a program, with its meaning, in the
+    /// order of the reference.
+    FAILURES:
+    PROGRAM = "program": "the program is wrong",
+    UNREADABLE_SOURCE = "unreadable-source": "a source file that cannot be read as text",
+    LINKED_SOURCE = "linked-source": "a module given with `--link` that the C compiler refuses",
+    NVVM_IR = "nvvm-ir": "a module of NVVM IR that cannot be compiled",
+    NOT_FORMATTED = "not-formatted": "a source file that `gridlet fmt --check` would change",
+    WRONG_CALL = "wrong-call": "a command line that is wrong, or does not fit the program",
+    FILE = "file": "a file that cannot be read or written",
+    MISSING_TOOL = "missing-tool": "a compiler part that is missing or too old",
+    TOOL_FAILED = "tool-failed": "a compiler part that refused its input",
+    MISSING_DEVICE = "missing-device": "a device or a driver that is missing or too old",
+    RUN_FAILED = "run-failed": "a run that ended with a fault, a time-out or too little memory",
+    LOST_LAUNCHES = "lost-launches": "launches by kernels that did not run",
+    CHECK_FAILED = "check-failed": "mistakes that `--check` found",
+    PROBE = "probe": "a measurement that failed",
+    OUTPUT = "output": "standard output that cannot be written",
+    INTERNAL_ERROR = "internal-error": "a bug of Gridlet",
+    PLOT = "plot": "where a plot was written, or why it was not",
+    NO_STATISTICS = "no-statistics": "a bundle that records no statistics",
+    PARTITION_ROUNDED = "partition-rounded": "a partition of another size than requested",
+    PARTITION_LEFT = "partition-left": "launched kernels that leave the partition",
+    PARTITION_SHARED = "partition-shared": "kernels that can use two SMs beside the partition",
+    PARTITION_NOT_MEASURED = "partition-not-measured": "a partition that may not confine launched kernels",
+}
+
 /// The ids of warnings; all others are errors.
 pub const WARNINGS: &[&str] = &[
     TOO_MANY_WARNINGS,
@@ -128,10 +158,11 @@ pub const WARNINGS: &[&str] = &[
     TOOL_WARNING,
 ];
 
-/// Every id that the reference explains, with its meaning: [`ALL`], and the findings of `gridlet run
-/// --check`.
+/// Every id that the reference explains, with its meaning: [`ALL`], the findings of `gridlet run --check`, and
+/// [`FAILURES`].
 pub fn explained() -> impl Iterator<Item = (&'static str, &'static str)> {
-    ALL.iter().copied().chain(Kind::ALL.map(|kind| (kind.id(), kind.meaning())))
+    let findings = Kind::ALL.map(|kind| (kind.id(), kind.meaning()));
+    ALL.iter().copied().chain(findings).chain(FAILURES.iter().copied())
 }
 
 /// The known id nearest to an unknown one, as a suggestion.

@@ -65,39 +65,53 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         if self.module.get_global(&name).is_some() {
             return Err(bug(format!("two globals are called `{name}`")));
         }
-        let ty = match self.cpu() {
-            // Followed by the red zone.
-            Some(cpu) if global.space == Space::Device => {
-                let bytes = u32::try_from(cpu.guarded_bytes(self.size(&global.ty)));
+        let zone = match self.cpu() {
+            Some(cpu) if global.space == Space::Device => cpu.red_zone(),
+            _ => 0,
+        };
+        let ty = match zone {
+            0 => self.bytes_type(&global.ty)?,
+            _ => {
+                let bytes = u32::try_from(self.size(&global.ty).saturating_add(2 * zone));
                 let bytes =
                     bytes.map_err(|_| Error::Invalid(format!("`{}` takes 4 GiB", global.name)))?;
                 self.int_type(8).array_type(bytes)
             }
-            _ => self.bytes_type(&global.ty)?,
         };
         let space = match global.space {
             _ if self.cpu().is_some() => 0,
             Space::Shared => SHARED,
             Space::Device | Space::Constant => GLOBAL,
         };
-        let value = self.module.add_global(ty, Some(AddressSpace::from(space)), &name);
-        if global.exported && self.cpu().is_some() {
+        let own_name = if zone == 0 { name.clone() } else { format!("{name}.guarded") };
+        let value = self.module.add_global(ty, Some(AddressSpace::from(space)), &own_name);
+        if global.exported && self.cpu().is_some() && zone == 0 {
             cpu::export(value);
         }
-        value.set_initializer(&self.initial_value(global, ty)?);
+        value.set_initializer(&self.initial_value(global, ty, zone)?);
         value.set_alignment(self.alignment(&global.ty));
         value.set_constant(global.space == Space::Constant);
         value.set_linkage(if global.exported { Linkage::External } else { Linkage::Internal });
+        if zone > 0 {
+            value.set_linkage(Linkage::Internal);
+            return self.export_guarded(value, zone, &name);
+        }
         let address = value.as_pointer_value();
         Ok(if space == 0 { address } else { address.const_address_space_cast(self.pointer_type()) })
     }
 
-    fn initial_value(&self, global: &Global, ty: ArrayType<'ctx>) -> Result<ArrayValue<'ctx>> {
+    /// The initial bytes, after a red zone of `zone` bytes and up to the size of `ty`.
+    fn initial_value(
+        &self,
+        global: &Global,
+        ty: ArrayType<'ctx>,
+        zone: u64,
+    ) -> Result<ArrayValue<'ctx>> {
         match &global.init {
             Init::Unset => Ok(ty.get_undef()),
             Init::Zero => Ok(ty.const_zero()),
             Init::Bytes(bytes) if bytes.len() as u64 == self.size(&global.ty) => {
-                let mut bytes = bytes.clone();
+                let mut bytes = [&vec![0; zone as usize], bytes.as_slice()].concat();
                 bytes.resize(ty.len() as usize, 0);
                 Ok(self.context.const_string(&bytes, false))
             }

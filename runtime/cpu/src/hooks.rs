@@ -146,12 +146,14 @@ pub trait Hooks: Send + Sync {
     fn on_free(&self, _address: usize, _bytes: usize) {}
     /// The host wrote to global memory, after waiting for all uses of it.
     fn on_host_write(&self, _address: usize, _bytes: usize) {}
-    /// An image was loaded; reports one of its segments with statics or constants.
+    /// An image with code of other compilers was loaded; reports one of its segments, which may hold their data.
     fn on_image_segment(&self, _address: usize, _bytes: usize) {}
     /// The segment or variable is no longer used.
     fn on_image_segment_gone(&self, _address: usize) {}
     /// A checked image was loaded; reports one of its statics, whose `offset` is its address, after its segment.
     fn on_static(&self, _variable: &Variable) {}
+    /// A checked image was loaded; reports one of its strings, whose `offset` is its address.
+    fn on_string_constant(&self, _variable: &Variable) {}
     /// A launch was accepted. Called in the order of grid numbers. `launcher`: the checker of the launching thread's
     /// block; `None` for the host.
     fn on_launch(

@@ -16,7 +16,7 @@ use std::{fmt, fs, io, process, slice};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
 use crate::abi::{
-    ABI_VERSION, CHECKED, Callbacks, KERNEL_COUNT_SYMBOL, KERNELS_SYMBOL, KernelDescriptor,
+    ABI_VERSION, CHECKED, Callbacks, KERNEL_COUNT_SYMBOL, KERNELS_SYMBOL, KernelDescriptor, LINKED,
     NEEDS_THREADS, TABLE_SYMBOL, VARIABLE_COUNT_SYMBOL, VARIABLES_SYMBOL, VERSION_SYMBOL,
     VariableDescriptor,
 };
@@ -43,10 +43,10 @@ pub struct CpuImage {
 impl Drop for CpuImage {
     fn drop(&mut self) {
         if let Some(hooks) = &self.hooks {
-            for variable in &self.variables.statics {
+            for variable in self.variables.statics.iter().chain(&self.variables.strings) {
                 hooks.on_image_segment_gone(variable.offset);
             }
-            for segment in data_ranges(self.kernels as usize) {
+            for segment in self.open_segments() {
                 hooks.on_image_segment_gone(segment.start);
             }
         }
@@ -102,15 +102,7 @@ impl CpuImage {
             count.read() as usize
         };
         let variables = Variables::of(variable_table(&library), count);
-        if let Some(hooks) = &hooks {
-            for segment in data_ranges(kernels as usize) {
-                hooks.on_image_segment(segment.start, segment.len());
-            }
-            for variable in &variables.statics {
-                hooks.on_static(variable);
-            }
-        }
-        Ok(CpuImage {
+        let image = CpuImage {
             code: code_ranges(kernels as usize),
             library,
             _backing: backing,
@@ -119,7 +111,28 @@ impl CpuImage {
             sources,
             variables,
             hooks,
-        })
+        };
+        if let Some(hooks) = &image.hooks {
+            for segment in image.open_segments() {
+                hooks.on_image_segment(segment.start, segment.len());
+            }
+            for variable in &image.variables.statics {
+                hooks.on_static(variable);
+            }
+            for variable in &image.variables.strings {
+                hooks.on_string_constant(variable);
+            }
+        }
+        Ok(image)
+    }
+
+    /// The segments in which kernels may use more than the variables that the image lists.
+    fn open_segments(&self) -> Vec<Range<usize>> {
+        let is_closed = |flags: u32| flags & CHECKED != 0 && flags & LINKED == 0;
+        if self.descriptors().iter().all(|kernel| is_closed(kernel.flags)) {
+            return Vec::new();
+        }
+        data_ranges(self.kernels as usize)
     }
 
     /// The memory of a kernel, as a checked image describes it.

@@ -53,7 +53,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             return vec![false; self.function.slots.len()];
         }
         // Linked code may set a variable unseen.
-        let is_linked = self.cx.ir.externs.iter().any(|item| item.span.is_some());
+        let is_linked = self.cx.is_linked();
         let mut by_parts = vec![false; self.function.slots.len()];
         let mut unseen = vec![false; self.function.slots.len()];
         for inst in &self.function.instructions {

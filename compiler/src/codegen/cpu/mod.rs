@@ -16,7 +16,7 @@
 //!   block's shared memory, whose address a function loads when it starts.
 //! - **Checks** (`check.rs`). A checked image reports every access and loop iteration to the
 //!   device, and registers the local variables that pointers may reach (`locals.rs`); each variable
-//!   ends in a red zone, and a table lists all of them (`variables.rs`).
+//!   ends in a red zone, a static also starts with one, and a table lists all of them (`variables.rs`).
 //! - **Source lines** (`debug.rs`), for debuggers. Traps, launches and checks always carry their
 //!   position.
 
@@ -35,9 +35,13 @@ use gridlet_artifact::cpu::abi;
 use inkwell::GlobalVisibility;
 use inkwell::attributes::AttributeLoc;
 use inkwell::context::Context;
+use inkwell::llvm_sys::core::{LLVMAddAlias2, LLVMSetLinkage, LLVMSetVisibility};
+use inkwell::llvm_sys::{LLVMLinkage, LLVMVisibility};
 use inkwell::module::{Linkage, Module};
 use inkwell::targets::TargetMachine;
+use inkwell::types::AsTypeRef;
 use inkwell::types::StructType;
+use inkwell::values::AsValueRef;
 use inkwell::values::{BasicValue, FunctionValue, GlobalValue, PointerValue};
 
 use super::context::{ModuleContext, Target};
@@ -107,7 +111,7 @@ const MAX_STATIC_BYTES: u64 = (2 << 30) - (64 << 20);
 
 fn check_statics(cx: &ModuleContext<'_, '_>, target: &CpuTarget<'_>) -> Result<()> {
     let statics = cx.ir.globals.iter().filter(|global| global.space == Space::Device);
-    let sizes = statics.map(|global| target.guarded_bytes(cx.size(&global.ty)));
+    let sizes = statics.map(|global| cx.size(&global.ty).saturating_add(2 * target.red_zone()));
     let bytes = sizes.fold(0, u64::saturating_add);
     if bytes <= MAX_STATIC_BYTES {
         return Ok(());
@@ -118,7 +122,7 @@ fn check_statics(cx: &ModuleContext<'_, '_>, target: &CpuTarget<'_>) -> Result<(
     )))
 }
 
-/// The size of the red zone after each variable, in bytes.
+/// The size of the red zone around each variable, in bytes.
 fn red_zone(check: bool) -> u64 {
     if check { abi::RED_ZONE_BYTES as u64 } else { 0 }
 }
@@ -182,9 +186,9 @@ impl<'ctx> CpuTarget<'ctx> {
         })
     }
 
-    /// The size of a static including its red zone, in bytes.
-    pub(super) fn guarded_bytes(&self, bytes: u64) -> u64 {
-        bytes + red_zone(self.check)
+    /// The size of the red zone before and after each static, in bytes.
+    pub(super) fn red_zone(&self) -> u64 {
+        red_zone(self.check)
     }
 
     /// The address of a kernel's descriptor.
@@ -209,6 +213,41 @@ impl<'ctx> CpuTarget<'ctx> {
 }
 
 impl<'ctx> ModuleContext<'ctx, '_> {
+    /// Whether the program calls code of other compilers.
+    fn is_linked(&self) -> bool {
+        self.ir.externs.iter().any(|item| item.span.is_some())
+    }
+
+    /// Exports the variable that follows the red zone at the start of `guarded`, and returns its
+    /// address.
+    pub(super) fn export_guarded(
+        &self,
+        guarded: GlobalValue<'ctx>,
+        zone: u64,
+        name: &str,
+    ) -> Result<PointerValue<'ctx>> {
+        let (byte, offset) = (self.int_type(8), self.int_type(64).const_int(zone, false));
+        // SAFETY: inkwell marks this unsafe because LLVM accepts any indices; one i64 into an i8 is
+        // well-typed.
+        let inside = unsafe { guarded.as_pointer_value().const_in_bounds_gep(byte, &[offset]) };
+        let name =
+            std::ffi::CString::new(name).map_err(|_| crate::codegen::bug("a name with a NUL"))?;
+        // SAFETY: the module, the type and the address belong to this context, and the name is a C
+        // string. The result is an alias, which has a linkage and a visibility, as all globals.
+        unsafe {
+            let alias = LLVMAddAlias2(
+                self.module.as_mut_ptr(),
+                byte.as_type_ref(),
+                0,
+                inside.as_value_ref(),
+                name.as_ptr(),
+            );
+            LLVMSetLinkage(alias, LLVMLinkage::LLVMExternalLinkage);
+            LLVMSetVisibility(alias, LLVMVisibility::LLVMProtectedVisibility);
+        }
+        Ok(inside)
+    }
+
     /// Adds the attributes of every function on the CPU.
     fn add_cpu_attributes(&self, function: FunctionValue<'ctx>) {
         // A coroutine's stack ends in a guard page, which a large frame must not skip.

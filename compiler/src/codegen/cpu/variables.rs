@@ -38,8 +38,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             let kind = match global.space {
                 Space::Shared => abi::VARIABLE_SHARED,
                 Space::Device => abi::VARIABLE_STATIC,
-                // Strings: no pointer of a program points to them.
-                Space::Constant => continue,
+                Space::Constant => abi::VARIABLE_STRING,
             };
             rows.push(Row {
                 name: source_name(&global.name).into(),

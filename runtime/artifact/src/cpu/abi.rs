@@ -93,7 +93,7 @@ pub struct VariableDescriptor {
     pub address: *const u8,
     /// Offset in the block's static shared memory (shared variables) or in the parameter buffer (parameters).
     pub offset: u64,
-    /// Size. [`RED_ZONE_BYTES`] unused bytes follow a static.
+    /// Size. [`RED_ZONE_BYTES`] unused bytes precede and follow a static.
     pub bytes: u64,
     /// One of the `VARIABLE_` constants.
     pub kind: u32,
@@ -107,6 +107,9 @@ pub const VARIABLE_SHARED: u32 = 0;
 pub const VARIABLE_STATIC: u32 = 1;
 /// [`VariableDescriptor::kind`]: a kernel parameter, or one of its scalar components.
 pub const VARIABLE_PARAMETER: u32 = 2;
+
+/// [`VariableDescriptor::kind`]: a string.
+pub const VARIABLE_STRING: u32 = 3;
 
 /// In checked images and on devices with a checker, the number of unused bytes after a region that kernels may
 /// overrun.
@@ -126,6 +129,9 @@ pub const CHECKED: u32 = 2;
 /// Flag: threads ask the device for state of their block (launches, streams), so the device calls
 /// [`KernelDescriptor::blocks`] for one block at a time.
 pub const BLOCK_BY_BLOCK: u32 = 8;
+
+/// Flag: the image has code of other compilers, which may hand out pointers to data of its own.
+pub const LINKED: u32 = 16;
 
 /// A source position: file in the high 8 bits, line in the low 24; 0 is unknown.
 pub type Location = u32;

@@ -510,7 +510,9 @@ impl BlockCheck {
         if let Some(at) = self.buffers.iter().position(|own| own.contains(address)) {
             return Some(Holder::Buffer(at));
         }
-        if let Some(at) = self.recent.iter().position(|recent| recent.contains(address)) {
+        if let Some(at) =
+            self.recent.iter().position(|recent| !recent.is_segment() && recent.contains(address))
+        {
             return Some(Holder::Recent(at));
         }
         let found = self.detector.read_memory().find(address).map(Arc::clone)?;

@@ -121,6 +121,10 @@ impl Hooks for Checker {
         self.detector.static_variable(variable);
     }
 
+    fn on_string_constant(&self, variable: &Variable) {
+        self.detector.allocated(variable.offset, variable.bytes, Memory::String, true);
+    }
+
     fn on_image_segment_gone(&self, address: usize) {
         self.detector.freed(address, 0);
     }

@@ -617,6 +617,7 @@ fn name(allocation: &Allocation) -> String {
         Use::Program(Memory::Heap(_)) => "memory from `malloc`".into(),
         Use::Program(Memory::Static) => named("the static"),
         Use::Program(Memory::Image) => "a variable of the program".into(),
+        Use::Program(Memory::String) => "a string of the program".into(),
     }
 }
 

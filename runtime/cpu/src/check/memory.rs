@@ -76,10 +76,16 @@ impl Allocation {
         self.start + self.bytes
     }
 
-    /// Whether the address is in the red zone after a static.
+    /// Whether the address is in the red zone before or after a static.
     fn is_overrun(&self, address: usize) -> bool {
         self.purpose == Use::Program(Memory::Static)
-            && address.wrapping_sub(self.end()) < RED_ZONE_BYTES
+            && (address.wrapping_sub(self.end()) < RED_ZONE_BYTES
+                || self.start.wrapping_sub(address) <= RED_ZONE_BYTES)
+    }
+
+    /// Whether it is a segment of an image, which holds other allocations.
+    pub(super) fn is_segment(&self) -> bool {
+        self.purpose == Use::Program(Memory::Image)
     }
 
     fn pages(&self) -> &[Mutex<Page>] {
@@ -257,6 +263,10 @@ impl Table {
             && (below.contains(address) || below.is_overrun(address))
         {
             return below.contains(address).then_some(below);
+        }
+        let above = self.live.range(address..).next().map(|(_, allocation)| allocation);
+        if above.is_some_and(|above| above.is_overrun(address)) {
+            return None;
         }
         self.segments.iter().find(|segment| segment.contains(address))
     }

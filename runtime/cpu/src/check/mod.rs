@@ -16,8 +16,9 @@
 //! - It runs checked images thread by thread and never calls the serial entry.
 //! - It leaves [`RED_ZONE_BYTES`](crate::abi::RED_ZONE_BYTES) unused after each allocation and between static and
 //!   dynamic shared memory, and delays reuse of freed memory, so that stray accesses do not hit a neighbour. Images
-//!   do the same after each variable.
-//! - It registers an image's writable and constant segments as [`Memory::Image`], then the variables in them.
+//!   do the same after each variable, and also before each static.
+//! - It registers an image's variables and strings. If the image has code of other compilers, it first registers the
+//!   writable and constant segments as [`Memory::Image`].
 //! - On [`Verdict::Stop`] it ends the grid instead of returning to the thread.
 //!
 //! # Not reported
@@ -146,6 +147,8 @@ pub enum Memory {
     Image,
     /// A `static`.
     Static,
+    /// A string of an image.
+    String,
 }
 
 /// The operation that a thread waits in.

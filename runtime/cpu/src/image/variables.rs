@@ -3,7 +3,9 @@
 use std::ffi::CStr;
 use std::sync::Arc;
 
-use crate::abi::{VARIABLE_PARAMETER, VARIABLE_SHARED, VARIABLE_STATIC, VariableDescriptor};
+use crate::abi::{
+    VARIABLE_PARAMETER, VARIABLE_SHARED, VARIABLE_STATIC, VARIABLE_STRING, VariableDescriptor,
+};
 use crate::hooks::Variable;
 
 #[derive(Debug, Default)]
@@ -12,6 +14,8 @@ pub(super) struct Variables {
     pub(super) shared: Arc<[Variable]>,
     /// Statics; their `offset` is the address.
     pub(super) statics: Vec<Variable>,
+    /// Strings; their `offset` is the address.
+    pub(super) strings: Vec<Variable>,
     /// Parameters by kernel, each list by offset.
     pub(super) parameters: Vec<Arc<[Variable]>>,
 }
@@ -19,13 +23,13 @@ pub(super) struct Variables {
 impl Variables {
     /// Sorts the variable table of an image by kind and kernel.
     pub(super) fn of(table: &[VariableDescriptor], kernels: usize) -> Variables {
-        let (mut shared, mut statics) = (Vec::new(), Vec::new());
+        let (mut shared, mut statics, mut strings) = (Vec::new(), Vec::new(), Vec::new());
         let mut parameters = vec![Vec::new(); kernels];
         for item in table {
             // SAFETY: per the ABI, it is a string, a constant of the loaded image.
             let name = unsafe { CStr::from_ptr(item.name) }.to_string_lossy();
             let offset = match item.kind {
-                VARIABLE_STATIC => item.address as usize,
+                VARIABLE_STATIC | VARIABLE_STRING => item.address as usize,
                 _ => item.offset as usize,
             };
             let variable =
@@ -38,12 +42,14 @@ impl Variables {
                     }
                 }
                 VARIABLE_STATIC => statics.push(variable),
+                VARIABLE_STRING => strings.push(variable),
                 _ => {}
             }
         }
         Variables {
             shared: shared.into(),
             statics,
+            strings,
             parameters: parameters.into_iter().map(Into::into).collect(),
         }
     }

@@ -28,12 +28,15 @@ macro_rules! programs {
 
 /// All of `in/right`, embedded in the test.
 const PROGRAMS: &[(&str, &str)] = &programs![
-    "built_ins" "bytes" "copies_in_streams" "copies_of_padding" "dynamic_as_two_types" "flag" "handover" "heap"
-    "heap_handover" "heap_last_block_frees" "heap_written_before_use" "histogram" "join" "last_block" "locals" "locals_by_pointers" "lock"
-    "long_loop" "neighbours" "pipeline" "pointer_before_static" "published_pointer" "reduction" "set_atomically" "set_by_parts" "set_in_loops" "static_of_streams" "statics_from_end_to_end" "streams" "strings" "tails"
-    "ticket_of_blocks" "tile" "warp_barrier_after_half" "warp_edges" "warp_exchange" "warp_groups" "warp_halves"
-    "warp_lane_alone_first" "warp_mask_by_vote" "warp_mask_shrinks" "warp_of_returned_lanes" "warp_of_small_block"
-    "warp_returns_from_loop" "warps"
+    "built_ins" "bytes" "children_count_down" "copies_in_streams" "copies_of_padding"
+    "dynamic_as_two_types" "flag" "handover" "heap" "heap_handover" "heap_last_block_frees"
+    "heap_written_before_use" "histogram" "join" "last_block" "locals" "locals_by_pointers" "lock"
+    "lock_of_children" "long_loop" "neighbours" "pipeline" "pointer_before_static" "published_pointer"
+    "reduction" "set_atomically" "set_by_parts" "set_in_loops" "static_of_streams"
+    "statics_from_end_to_end" "streams" "strings" "tails" "ticket_of_blocks" "tile" "wait_for_ticket"
+    "wait_in_block" "wait_of_few_rounds" "warp_barrier_after_half" "warp_edges" "warp_exchange"
+    "warp_groups" "warp_halves" "warp_lane_alone_first" "warp_mask_by_vote" "warp_mask_shrinks"
+    "warp_of_returned_lanes" "warp_of_small_block" "warp_returns_from_loop" "warps"
 ];
 
 fn check(name: &str, text: &str) -> Checked {

@@ -260,6 +260,27 @@ fn verdicts_do_not_depend_on_workers_or_seeds() {
 }
 
 #[test]
+fn a_wait_for_a_later_block_is_found_in_every_order_that_starts_it_later() {
+    let source = "//@ grid=2 block=1
+kernel k(flag: *mut u32) {
+    if block_idx.x == 0 {
+        while atomic_load(flag, acquire) == 0 {}
+    } else {
+        atomic_store(flag, 1, release);
+    }
+}
+";
+    let case = Case::of("p.grid", source);
+    let found = |seed: u64, threads: usize| !case.run(Some(seed), threads).is_empty();
+    let alone: Vec<bool> = (0..20).map(|seed| found(seed, 1)).collect();
+    assert!(alone.contains(&true) && alone.contains(&false), "{alone:?}");
+    for threads in [2, 8] {
+        let together: Vec<bool> = (0..20).map(|seed| found(seed, threads)).collect();
+        assert_eq!(alone, together, "{threads} workers");
+    }
+}
+
+#[test]
 fn one_worker_and_one_seed_give_one_text() {
     for case in wrong() {
         let once = || text(&case.run(Some(7), 1), &case.text);

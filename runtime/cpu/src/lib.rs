@@ -9,6 +9,10 @@
 //! of the same grid: a block that waits for a block that has not started may wait forever, until the host's wait times
 //! out.
 //!
+//! With a checker, no block starts on any worker while a block runs whose kernel has a loop that may wait for another
+//! thread's write. Such a block finds every other block either ended, running since before, or not started, as it may on
+//! a GPU; a wait for one that has not started is an error with any number of workers.
+//!
 //! # Order and completion
 //! - A grid has ended when its blocks, all their descendants and its tail launches have ended.
 //! - A stream runs its grids one after another, each to its end in this sense. This applies to host streams and to the

@@ -31,6 +31,8 @@ struct Requirements {
     /// also in polling loops. A function without geometry that calls `lane_id()` or reads the last
     /// error needs it too: only the device then knows the calling thread.
     needs_threads: Vec<bool>,
+    /// Whether it has a loop that may wait for another thread's write.
+    may_wait: Vec<bool>,
     /// Whether it calls the device for resources of its block: launches and streams.
     needs_block: Vec<bool>,
     /// Whether a function that it may call has an `assert` but no geometry, and so does not know
@@ -56,17 +58,20 @@ impl Requirements {
         let asks_per_thread =
             |kind: &InstKind| device_function(kind).is_some_and(|called| called.is_per_thread);
         let calls_device = |kind: &InstKind| device_function(kind).is_some();
+        let may_wait =
+            graph::of_kernels(module, |function| loops::waiting_heads(function).contains(&true));
         let mut needs_threads = graph::of_kernels(module, |function| {
             let asks_for_lane = |kind: &InstKind| is_builtin(kind, Builtin::LaneId);
             (!function.takes_geometry && has(function, &asks_for_lane))
                 || has(function, &asks_per_thread)
-                || loops::waiting_heads(function).contains(&true)
         });
-        for (needs_threads, waits) in needs_threads.iter_mut().zip(graph::waits(module)) {
-            *needs_threads |= waits.block || waits.warp;
+        let waits = graph::waits(module).into_iter().zip(&may_wait);
+        for (needs_threads, (waits, may_wait)) in needs_threads.iter_mut().zip(waits) {
+            *needs_threads |= waits.block || waits.warp || *may_wait;
         }
         Requirements {
             needs_threads,
+            may_wait,
             needs_block: graph::of_kernels(module, |function| has(function, &calls_device)),
             assert_lacks_geometry: graph::of_kernels(module, |function| {
                 let is_assert = |kind: &InstKind| is_builtin(kind, Builtin::Assert);
@@ -138,6 +143,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             let flags = if needs_threads { abi::NEEDS_THREADS } else { 0 }
                 | if is_tied { abi::BLOCK_BY_BLOCK } else { 0 }
                 | if cpu.check { abi::CHECKED } else { 0 }
+                | if requirements.may_wait[at] { abi::WAITS } else { 0 }
                 | if self.is_linked() { abi::LINKED } else { 0 }
                 | if requirements.assert_lacks_geometry[at] { abi::NAMES_THREADS } else { 0 };
             let name = format!("gridlet.name.{}", symbol::internal(&kernel.name));

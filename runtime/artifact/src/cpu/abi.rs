@@ -11,7 +11,7 @@
 use std::ffi::{c_char, c_void};
 
 /// Version of this ABI; the loader rejects an image with any other version.
-pub const ABI_VERSION: u32 = 8;
+pub const ABI_VERSION: u32 = 9;
 
 /// A constant `u32`: the [`ABI_VERSION`] that the image was compiled for.
 pub const VERSION_SYMBOL: &str = "gridlet_cpu_abi_version";
@@ -132,6 +132,10 @@ pub const BLOCK_BY_BLOCK: u32 = 8;
 
 /// Flag: the image has code of other compilers, which may hand out pointers to data of its own.
 pub const LINKED: u32 = 16;
+
+/// Flag: the kernel has a loop that may wait for another thread's write. A device with a checker starts no other block
+/// while one of its blocks runs, so that it finds the same waits with any number of workers.
+pub const WAITS: u32 = 32;
 
 /// A source position: file in the high 8 bits, line in the low 24; 0 is unknown.
 pub type Location = u32;

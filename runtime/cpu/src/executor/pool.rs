@@ -235,7 +235,7 @@ impl Shared {
     pub(crate) fn help(&self, runner: &Runner) {
         let mut scheduler = self.lock();
         while self.pending.unbounded().is_some_and(|pending| pending > HELP_UNTIL) {
-            let Some(work) = scheduler.claim(runner.worker) else { return };
+            let Some(work) = scheduler.claim_anyway(runner.worker, None) else { return };
             drop(scheduler);
             runner.run(&work);
             scheduler = self.lock();

@@ -157,6 +157,8 @@ pub(crate) struct Work {
     /// Number of the first block, before the grid's permutation.
     pub(crate) first: u64,
     pub(crate) count: u64,
+    /// Whether no other blocks may start until these have ended.
+    exclusive: bool,
 }
 
 /// A nested launch.
@@ -221,6 +223,9 @@ pub(crate) struct Scheduler {
     next_id: GridId,
     /// Number of waiting tail launches.
     waiting_tails: usize,
+    /// Number of works that let no other blocks start. With a checker, these are the blocks of kernels that may wait
+    /// for other blocks: they always find the others as with one worker, either ended or not started.
+    exclusive: u32,
     pending: Arc<Pending>,
     random: Option<Random>,
     hooks: Option<Arc<dyn Hooks>>,
@@ -251,6 +256,7 @@ impl Scheduler {
             spare: Vec::new(),
             next_id: 1,
             waiting_tails: 0,
+            exclusive: 0,
             pending,
             random: seed.map(|seed| Random::new(seed, 1)),
             hooks,
@@ -265,7 +271,7 @@ impl Scheduler {
     // ---- limits
 
     pub(crate) fn has_ready(&self) -> bool {
-        !self.ready.is_empty()
+        !self.ready.is_empty() && self.exclusive == 0
     }
 
     /// Number of live grids and streams.

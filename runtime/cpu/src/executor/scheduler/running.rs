@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::{NodeId, Phase, Scheduler, Work};
+use crate::abi::WAITS;
 
 impl Scheduler {
     /// Claims blocks for a worker.
@@ -12,6 +13,12 @@ impl Scheduler {
 
     /// Claims blocks for a worker from any grid except `except`.
     pub(crate) fn claim_except(&mut self, worker: u32, except: Option<NodeId>) -> Option<Work> {
+        if self.exclusive > 0 { None } else { self.claim_anyway(worker, except) }
+    }
+
+    /// Like [`Scheduler::claim_except`], for a worker whose own block is suspended, even if that block lets no others
+    /// start.
+    pub(crate) fn claim_anyway(&mut self, worker: u32, except: Option<NodeId>) -> Option<Work> {
         loop {
             let position = self.choose(except)?;
             let id = self.ready[position];
@@ -46,18 +53,23 @@ impl Scheduler {
             if node.blocks.left() == 0 {
                 self.ready.remove(position);
             }
+            // SAFETY: its blocks have not ended.
+            let flags = unsafe { grid.get() }.kernel().flags;
+            let exclusive = self.hooks.is_some() && flags & WAITS != 0;
+            self.exclusive += u32::from(exclusive);
             return Some(Work {
                 node: id,
                 grid,
                 first: taken.start,
                 count: taken.end - taken.start,
+                exclusive,
             });
         }
     }
 
     /// Whether [`Scheduler::claim`] would find blocks.
     pub(crate) fn can_claim(&self) -> bool {
-        self.ready.iter().any(|id| self.nodes[*id].may_run())
+        self.exclusive == 0 && self.ready.iter().any(|id| self.nodes[*id].may_run())
     }
 
     /// Position in the ready queue of a grid that may run.
@@ -78,6 +90,7 @@ impl Scheduler {
 
     /// Records that the blocks have ended.
     pub(crate) fn finish(&mut self, work: &Work) {
+        self.exclusive -= u32::from(work.exclusive);
         let node = &mut self.nodes[work.node];
         if let Some(limit) = &node.limit {
             limit.active.fetch_sub(1, Ordering::Relaxed);

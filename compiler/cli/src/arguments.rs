@@ -6,7 +6,8 @@
 //! | pointer | `[1024]` (zeros), `[1024]=iota`, `[1024]=fill:V`, `[1024]=random:SEED`, `@file.bin`, `null` |
 //! | struct, vector, array | `{…}`: its parts in order, separated by commas |
 //!
-//! A pointer in a struct gets its own buffer, named `parameter.field`.
+//! A pointer in a struct gets its own buffer, named `parameter.field`. `iota` and `random` number the scalars of a buffer
+//! one after the other, also those in vectors, arrays and structs.
 
 use std::fs;
 
@@ -315,49 +316,96 @@ impl<'a> Parser<'a> {
             return Ok(());
         }
         let word = self.word();
-        let seed = word.strip_prefix("random:");
-        let (Type::Scalar(scalar), true) = (element, word == "iota" || seed.is_some()) else {
-            let refused = match element {
-                Type::Scalar(_) => format!("`{word}` is not `iota`, `fill:V` or `random:SEED`"),
-                _ => format!(
-                    "elements of {element} are filled by `fill:V` or `@file`, not by `{word}`"
-                ),
-            };
-            return Err(refused.into());
-        };
-        let Some(seed) = seed else {
-            for (index, chunk) in contents.chunks_exact_mut(element_bytes).enumerate() {
-                // Integers wrap, as a counter of that type would.
-                let counter = if scalar == "bool" { index % 2 } else { index } as u64;
-                let float = encode_float(index as f64, scalar);
-                chunk.copy_from_slice(
-                    &float.unwrap_or_else(|| counter.to_le_bytes()[..element_bytes].to_vec()),
-                );
+        let mut numbers = match word.strip_prefix("random:") {
+            _ if word == "iota" => Numbers::Counting(0),
+            Some(seed) => {
+                let seed = seed
+                    .parse()
+                    .map_err(|_| format!("`{seed}` is not a seed: a number from 0 to 2^64 - 1"))?;
+                Numbers::Random(Box::new(ChaCha8Rng::seed_from_u64(seed)))
             }
-            return Ok(());
+            None => {
+                return Err(format!("`{word}` is not `iota`, `fill:V` or `random:SEED`").into());
+            }
         };
-        let seed: u64 = seed
-            .parse()
-            .map_err(|_| format!("`{seed}` is not a seed: a number from 0 to 2^64 - 1"))?;
-        let mut random = ChaCha8Rng::seed_from_u64(seed);
         for chunk in contents.chunks_exact_mut(element_bytes) {
-            let word = random.next_u64();
-            // 53 bits for f64; for narrower floats as many as their significand has, so that 1.0 is never reached.
-            let unit = |bits: u32| (word >> (64 - bits)) as f64 / (1u64 << bits) as f64;
-            let float = match scalar.as_str() {
-                "f64" => encode_float(unit(53), scalar),
-                "f32" => encode_float(unit(24), scalar),
-                "f16" => encode_float(unit(11), scalar),
-                "bf16" => encode_float(unit(8), scalar),
-                _ => None,
-            };
-            match float {
-                Some(bytes) => chunk.copy_from_slice(&bytes),
-                None if scalar == "bool" => chunk.copy_from_slice(&[(word >> 63) as u8]),
-                None => chunk.copy_from_slice(&word.to_le_bytes()[8 - element_bytes..]),
-            }
+            self.number(chunk, element, &mut numbers)?;
         }
         Ok(())
+    }
+
+    /// Fills the scalars of a value, in order. Bytes between them stay 0.
+    fn number(&self, bytes: &mut [u8], ty: &Type, numbers: &mut Numbers) -> Result<(), Refused> {
+        const WRONG: &str = "the manifest's offsets contradict its sizes";
+        let mut parts = |count: u64, part: &Type| {
+            let size = self.size_of(part)?;
+            for index in 0..count as usize {
+                let part_bytes = bytes.get_mut(index * size..(index + 1) * size).ok_or(WRONG)?;
+                self.number(part_bytes, part, numbers)?;
+            }
+            Ok(())
+        };
+        match ty {
+            Type::Scalar(scalar) => {
+                numbers.write(scalar, bytes);
+                Ok(())
+            }
+            Type::Vector { element, count } => {
+                parts(u64::from(*count), &Type::Scalar(element.clone()))
+            }
+            Type::Array { element, count } => parts(*count, element),
+            Type::Struct(name) => {
+                let described = self.manifest.structs.iter().find(|item| item.name == *name);
+                for field in described.iter().flat_map(|item| &item.fields) {
+                    let (start, size) = (field.offset as usize, self.size_of(&field.ty)?);
+                    let part = bytes.get_mut(start..start + size).ok_or(WRONG)?;
+                    self.number(part, &field.ty, numbers)?;
+                }
+                Ok(())
+            }
+            Type::Pointer { .. } | Type::Stream => Err(format!(
+                "elements with {ty} are filled by `fill:V` or `@file`, not by `iota` or `random:SEED`"
+            )
+            .into()),
+        }
+    }
+}
+
+/// The numbers of `iota` and `random:SEED`.
+enum Numbers {
+    /// The next number.
+    Counting(u64),
+    Random(Box<ChaCha8Rng>),
+}
+
+impl Numbers {
+    /// Writes the next number as a scalar, which fills `to`.
+    fn write(&mut self, scalar: &str, to: &mut [u8]) {
+        let (word, float) = match self {
+            // Integers wrap, as a counter of that type would.
+            Numbers::Counting(next) => {
+                let number = *next;
+                *next += 1;
+                (if scalar == "bool" { number % 2 } else { number }, number as f64)
+            }
+            Numbers::Random(random) => {
+                let word = random.next_u64();
+                // From 0 to 1, with as many bits as the significand has, so that 1.0 is never reached.
+                let bits = match scalar {
+                    "f64" => 53,
+                    "f32" => 24,
+                    "f16" => 11,
+                    _ => 8,
+                };
+                let unit = (word >> (64 - bits)) as f64 / (1u64 << bits) as f64;
+                let used = if scalar == "bool" { 1 } else { 8 * to.len() as u32 };
+                (word >> (64 - used), unit)
+            }
+        };
+        match encode_float(float, scalar) {
+            Some(bytes) => to.copy_from_slice(&bytes),
+            None => to.copy_from_slice(&word.to_le_bytes()[..to.len()]),
+        }
     }
 }
 
@@ -378,12 +426,23 @@ mod tests {
     fn manifest() -> Manifest {
         let field = |name: &str, ty, offset| Field { name: name.into(), ty, offset };
         Manifest {
-            structs: vec![Struct {
-                name: "Segments".into(),
-                size: 16,
-                alignment: 8,
-                fields: vec![field("values", pointer(scalar("f32")), 0), field("count", scalar("u32"), 8)],
-            }],
+            structs: vec![
+                Struct {
+                    name: "Segments".into(),
+                    size: 16,
+                    alignment: 8,
+                    fields: vec![
+                        field("values", pointer(scalar("f32")), 0),
+                        field("count", scalar("u32"), 8),
+                    ],
+                },
+                Struct {
+                    name: "Pair".into(),
+                    size: 8,
+                    alignment: 4,
+                    fields: vec![field("key", scalar("u8"), 0), field("value", scalar("f32"), 4)],
+                },
+            ],
             ..serde_json::from_value(serde_json::json!({
                 "manifest_version": 1, "program": "p", "sources": [], "source_sha256": "", "launch_strategy": "cdp",
                 "kernels": [], "structs": []
@@ -419,6 +478,25 @@ mod tests {
     }
 
     #[test]
+    fn the_parts_of_elements_are_filled_in_order() {
+        let vector = Type::Vector { element: "u16".into(), count: 3 };
+        let array = Type::Array { element: Box::new(vector.clone()), count: 2 };
+        let contents =
+            |text: &str, ty| plan(text, pointer(ty)).unwrap().buffers.remove(0).contents.unwrap();
+        assert_eq!(contents("[2]=iota", vector.clone()), contents("[6]=iota", scalar("u16")));
+        assert_eq!(contents("[2]=iota", array.clone()), contents("[12]=iota", scalar("u16")));
+        assert_eq!(contents("[2]=random:5", array), contents("[12]=random:5", scalar("u16")));
+        let pairs = contents("[2]=iota", Type::Struct("Pair".into()));
+        assert_eq!(pairs, [[0, 0, 0, 0], [0, 0, 128, 63], [2, 0, 0, 0], [0, 0, 64, 64]].concat());
+        let random = contents("[100]=random:1", Type::Struct("Pair".into()));
+        let unit = |pair: &[u8]| f32::from_le_bytes(pair[4..8].try_into().unwrap());
+        assert!(
+            random.chunks(8).all(|pair| pair[1..4] == [0; 3] && (0.0..1.0).contains(&unit(pair)))
+        );
+        assert!(random.chunks(8).any(|pair| pair[0] != random[0]));
+    }
+
+    #[test]
     fn a_struct_takes_its_fields_in_order_and_buffers_for_its_pointers() {
         let plan = plan("{[2]=fill:1.5, 7}", Type::Struct("Segments".into())).unwrap();
         assert_eq!(plan.bytes[8..12], 7u32.to_le_bytes());
@@ -445,6 +523,7 @@ mod tests {
             error("{[2]}", Type::Struct("Segments".into())),
             error("{[2],1,2}", Type::Struct("Segments".into())),
             error("[2]=iota", pointer(Type::Struct("Segments".into()))),
+            error("[2]=random:1", pointer(pointer(scalar("f32")))),
             error("[1]=fill:{[2],1}", pointer(Type::Struct("Segments".into()))),
             error("{1}", Type::Vector { element: "f32".into(), count: 2 }),
             error("1", Type::Stream),

@@ -51,7 +51,7 @@ pub(super) struct Variable {
     pub(super) loops: usize,
     /// Whether it is declared without an initial value.
     pub(super) is_unset: bool,
-    /// The literal that its type comes from, if nothing else determined the type.
+    /// The literal, or the range of literals, that its type comes from, if nothing else determined the type.
     pub(super) default: Option<Span>,
     /// Whether it is used. Maintained only for names that do not appear in the typed tree.
     pub(super) is_used: bool,

@@ -1,7 +1,7 @@
 //! Values where a certain type is expected.
 
-use super::body::Body;
-use super::tree::{Declared, Expr, ExprKind};
+use super::body::{Body, Variable};
+use super::tree::{Declared, Expr, ExprKind, LocalId};
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
 use crate::syntax::ast;
@@ -86,28 +86,52 @@ impl<'a> Body<'_, 'a> {
         self.cx.report(error);
     }
 
-    /// For a variable whose type is only a literal's default and should have been `ty`: its declaration, and
-    /// a hint.
+    /// For a value that has its type from a variable whose type is only a literal's default, and should have been
+    /// `ty`: the variable's declaration, and a hint.
     pub(super) fn default_hint(&self, value: &Expr, ty: &Type) -> Option<(Span, String)> {
-        let ExprKind::Local(id) = value.kind else { return None };
-        let variable = self.variable(id)?;
+        let (id, variable) = self.default_variable(value)?;
         let literal = variable.default?;
-        // The left side of `p[0] += 1` is checked as a temporary variable.
-        if self.cx.sources.text(value.span) != self.local_name(id) {
-            return None;
-        }
         let (Type::Scalar(from), Type::Scalar(to)) = (&value.ty, ty) else { return None };
         let is_of_kind =
             (from.is_integer() && to.is_integer()) || (from.is_float() && to.is_float());
         let (name, to) = (self.local_name(id), to.name());
         let hint = match self.locals[id.0 as usize].declared {
             Declared::Loop => {
-                let start = self.cx.sources.text(literal);
-                format!("give the type in the loop: `for {name} in {start}{to}..`")
+                let (start, end) = self.cx.sources.text(literal).split_once("..")?;
+                let (start, end) = (start.trim(), end.trim());
+                format!("give the type in the loop: `for {name} in {start}{to}..{end}`")
             }
             _ => format!("declare it with its type: `{name}: {to}`"),
         };
         is_of_kind.then_some((variable.span, hint))
+    }
+
+    /// The first variable of a value, if the value is computed from variables whose types are only literals' defaults,
+    /// and from literals.
+    fn default_variable(&self, value: &Expr) -> Option<(LocalId, &Variable)> {
+        let mut found = None;
+        let mut left = value;
+        loop {
+            let text = self.cx.sources.text(left.span);
+            match &left.kind {
+                ExprKind::Unary(_, operand) => left = operand,
+                ExprKind::Binary(_, next, right) => {
+                    match self.default_variable(right) {
+                        Some(variable) => found = Some(variable),
+                        None if is_plain_integer(right, self.cx.sources.text(right.span)) => {}
+                        None => return None,
+                    }
+                    left = next;
+                }
+                // The left side of `p[0] += 1` is checked as a temporary variable.
+                ExprKind::Local(id) if text == self.local_name(*id) => {
+                    let variable = self.variable(*id)?;
+                    return variable.default.is_some().then_some((*id, variable));
+                }
+                _ if is_plain_integer(left, text) => return found,
+                _ => return None,
+            }
+        }
     }
 
     fn mismatch_hint(&self, value: &Expr, ty: &Type, why: Why) -> Option<String> {

@@ -373,7 +373,7 @@ impl<'a> Body<'_, 'a> {
         let numbers =
             numbers.filter(|all| all.iter().all(|span| is_number(self.cx.sources.text(*span))));
         if let Some(variable) = self.variable_mut(local) {
-            variable.default = numbers.map(|[start, _]| start);
+            variable.default = numbers.map(|[start, end]| Span { end: end.end, ..start });
         }
         let (body, _) = self.loop_body(item, label);
         self.end_scope(scope);

@@ -89,9 +89,9 @@ pub(crate) struct CodeOptions {
     /// The PTX back end; auto is libnvvm
     #[arg(long, value_enum, default_value = "auto")]
     backend: BackendName,
-    /// Optimisation level
-    #[arg(short = 'O', value_enum, default_value = "3", value_name = "LEVEL")]
-    level: Level,
+    /// Optimisation level [default: 3]
+    #[arg(short = 'O', value_enum, value_name = "LEVEL")]
+    level: Option<Level>,
     /// Emit line tables in CPU images, for debuggers
     #[arg(short = 'g')]
     debug_lines: bool,
@@ -114,21 +114,21 @@ fn strategies() -> impl TypedValueParser<Value = LaunchChoice> {
         .try_map(|name| name.parse::<LaunchChoice>())
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum DialectName {
     Auto,
     Legacy,
     Modern,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum BackendName {
     Auto,
     Libnvvm,
     Nvptx,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Level {
     #[value(name = "0")]
     None,
@@ -157,9 +157,38 @@ impl CodeOptions {
                 BackendName::Auto | BackendName::Libnvvm => Backend::LibNvvm,
                 BackendName::Nvptx => Backend::Nvptx,
             },
-            optimize: matches!(self.level, Level::Full),
+            optimize: self.optimizes(),
             statistics: false,
         }
+    }
+
+    fn optimizes(&self) -> bool {
+        self.level != Some(Level::None)
+    }
+
+    /// The options that were given and have an effect only on CPU images.
+    pub(crate) fn only_for_cpu(&self) -> Vec<&'static str> {
+        given([("-g", self.debug_lines)])
+    }
+
+    /// The options that were given and have an effect only on images for GPUs.
+    pub(crate) fn only_for_gpu(&self) -> Vec<&'static str> {
+        given([
+            ("--dialect", self.dialect != DialectName::Auto),
+            ("--backend", self.backend != BackendName::Auto),
+        ])
+    }
+
+    /// The options that were given and have an effect only on programs that are not built yet.
+    pub(crate) fn only_for_sources(&self) -> Vec<&'static str> {
+        let mut names = given([
+            ("-O", self.level.is_some()),
+            ("--launch", self.launch != LaunchChoice::Auto),
+            ("--link", !self.links.is_empty()),
+        ]);
+        names.extend(self.only_for_cpu());
+        names.extend(self.only_for_gpu());
+        names
     }
 
     /// How kernels launch kernels.
@@ -170,11 +199,26 @@ impl CodeOptions {
     /// Converts to the library's options for the CPU device, for an image that runs at once.
     pub(crate) fn cpu_options(&self) -> CpuOptions {
         CpuOptions {
-            optimize: matches!(self.level, Level::Full),
+            optimize: self.optimizes(),
             debug_lines: self.debug_lines,
             ..CpuOptions::default()
         }
     }
+}
+
+/// The names of the options that were given.
+fn given<const N: usize>(options: [(&'static str, bool); N]) -> Vec<&'static str> {
+    options.into_iter().filter_map(|(name, is_given)| is_given.then_some(name)).collect()
+}
+
+/// Refuses options that were given and have no effect.
+pub(crate) fn refuse(names: &[&str], why: &str) -> Outcome {
+    let verb = match names {
+        [] => return Ok(()),
+        [_] => "has",
+        _ => "have",
+    };
+    Err(Failure::call(format!("{} {verb} no effect: {why}", names.join(", "))))
 }
 
 /// An output of a build.
@@ -242,8 +286,10 @@ struct Output {
 
 /// Builds all outputs, then writes them: a failed build writes nothing.
 pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
+    let kind = FileKind::of(&options.file);
+    refuse_ineffective(kind, options)?;
     let session = options.code.session()?;
-    let outputs = match FileKind::of(&options.file) {
+    let outputs = match kind {
         FileKind::Source => {
             let program = input::checked(&options.file, &options.instances, reporter)?;
             source_outputs(&session, &program, options, reporter)?
@@ -258,6 +304,56 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     };
     reporter.diagnostics(&session.tool_warnings(), &SourceMap::default());
     write(outputs, options)
+}
+
+/// Refuses options that have no effect on the outputs.
+fn refuse_ineffective(kind: FileKind, options: &Options) -> Outcome {
+    let only_for_cpu = given([("--check", options.check), ("--native", options.native)]);
+    let only_for_cpu = [only_for_cpu, options.code.only_for_cpu()].concat();
+    match kind {
+        FileKind::Source => {
+            let for_cpu = options.arch.contains(&Target::Cpu);
+            let for_gpu = options.arch.iter().any(|target| matches!(target, Target::Cuda(_)));
+            if !for_cpu {
+                refuse(&only_for_cpu, "only CPU images can be built that way; add `--arch cpu`")?;
+            }
+            if !for_gpu {
+                refuse(&options.code.only_for_gpu(), "`--arch` names no GPU")?;
+            }
+            refuse_dialect(options)
+        }
+        FileKind::Nvvm => {
+            let more = given([
+                ("--instance", !options.instances.is_empty()),
+                ("--stats", options.stats),
+                ("--launch", options.code.launch != LaunchChoice::Auto),
+            ]);
+            refuse(&[only_for_cpu, more].concat(), "NVVM IR is compiled as it is")
+        }
+        FileKind::Artifact => Ok(()),
+    }
+}
+
+/// Refuses a dialect that libNVVM does not read for an architecture, if it has to.
+fn refuse_dialect(options: &Options) -> Outcome {
+    let code = &options.code;
+    let needs_libnvvm =
+        |emit: &Emit| matches!(emit, Emit::Ptx | Emit::Cubin | Emit::Manifest | Emit::Bundle);
+    if code.backend == BackendName::Nvptx || !options.emit.iter().any(needs_libnvvm) {
+        return Ok(());
+    }
+    for target in &options.arch {
+        let Target::Cuda(arch) = target else { continue };
+        let (given, right) = match (code.dialect, arch.dialect()) {
+            (DialectName::Legacy, Dialect::Modern) => ("legacy", "modern"),
+            (DialectName::Modern, Dialect::Legacy) => ("modern", "legacy"),
+            _ => continue,
+        };
+        return Err(Failure::call(format!(
+            "--dialect {given}: libNVVM requires the {right} dialect for {arch}; `--emit nvvm` writes either"
+        )));
+    }
+    Ok(())
 }
 
 fn name(stem: &Path, emit: Emit, arch: Option<Target>) -> PathBuf {

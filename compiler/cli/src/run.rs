@@ -22,7 +22,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::arguments::{self, ArgumentPlan, BufferPlan};
-use super::build::CodeOptions;
+use super::build::{CodeOptions, refuse};
 use super::input::{self, FileKind};
 use crate::output::{self, print_json, write_out};
 use crate::report::{Failure, Outcome, Reporter};
@@ -137,6 +137,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     if options.json {
         output::reserve()?;
     }
+    refuse_ineffective(options)?;
     let input = match FileKind::of(&options.file) {
         FileKind::Source => {
             let wanted = std::slice::from_ref(&options.kernel);
@@ -200,6 +201,21 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
         device.set_launch_memory(bytes);
     }
     execute(options, reporter, sources.as_deref(), &device, &artifact, plans, &printed)
+}
+
+/// Refuses options that have no effect on the run. Which of those for one kind of device have an effect is unknown if
+/// the device is chosen automatically.
+fn refuse_ineffective(options: &Options) -> Outcome {
+    if FileKind::of(&options.file) == FileKind::Artifact {
+        let why =
+            format!("{} is already built; give options to `gridlet build`", options.file.display());
+        return refuse(&options.code.only_for_sources(), &why);
+    }
+    match options.device {
+        DeviceSelector::Cuda(_) => refuse(&options.code.only_for_cpu(), "the device is a GPU"),
+        DeviceSelector::Cpu => refuse(&options.code.only_for_gpu(), "the device is the CPU"),
+        DeviceSelector::Auto => Ok(()),
+    }
 }
 
 /// Opens the requested device.

@@ -139,10 +139,10 @@ pub fn compile(
 ) -> Result<PtxOutput> {
     if module.dialect != arch.dialect() {
         return Err(Error::Invalid(format!(
-            "`{}` is NVVM IR in the {} dialect, but libNVVM requires the {} dialect for {arch}",
+            "libNVVM requires NVVM IR in the {} dialect for {arch}, but that of `{}` is in the {} dialect",
+            dialect_name(arch.dialect()),
             module.name,
             dialect_name(module.dialect),
-            dialect_name(arch.dialect()),
         )));
     }
     let arguments = arguments(arch, options)?;

@@ -97,6 +97,8 @@ pub struct CpuFault {
     pub location: Option<SourceLine>,
     /// Source line of the launch; `None` for a launch from the host.
     pub launched_at: Option<SourceLine>,
+    /// Whether the accesses of the kernel were checked.
+    pub is_checked: bool,
 }
 
 /// `kernel 'k' stopped itself with a trap at a.grid:7, in block (0, 0, 0), thread (1, 0, 0)`
@@ -140,6 +142,7 @@ mod tests {
             address: Some(0xdead_0000),
             location: line(7),
             launched_at: line(3),
+            is_checked: false,
         };
         let bare = CpuFault {
             kind: FaultKind::NoMemory,
@@ -148,6 +151,7 @@ mod tests {
             address: None,
             location: None,
             launched_at: None,
+            is_checked: false,
             ..full.clone()
         };
         insta::assert_snapshot!(format!("{full}\n{bare}"), @"

@@ -161,6 +161,11 @@ impl CpuImage {
         self.descriptors().iter().any(|kernel| kernel.flags & CHECKED != 0)
     }
 
+    /// Whether it was compiled with `--check`, and loaded on a device with a checker.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.hooks.is_some() && self.is_checked()
+    }
+
     /// Whether the address is in its machine code.
     pub(crate) fn has_code(&self, address: usize) -> bool {
         self.code.iter().any(|range| range.contains(&address))

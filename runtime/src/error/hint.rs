@@ -1,5 +1,7 @@
 //! Hints for fixing an error, unless its message already contains one.
 
+use gridlet_cpu::{CpuFault, FaultKind};
+
 use super::Error;
 
 impl Error {
@@ -62,9 +64,7 @@ impl Error {
             Error::LostLaunches(_) => {
                 Some("`try launch` gives the program the status of each launch")
             }
-            Error::CpuFault(_) => {
-                Some("run it with checks on: they name the access or the wait that is wrong")
-            }
+            Error::CpuFault(fault) => cpu_fault(fault),
             // The message lists the choices or names the expected value.
             Error::Resource(_)
             | Error::DeviceName { .. }
@@ -111,6 +111,21 @@ fn call(code: i32) -> Option<&'static str> {
             "this GPU does not support the forward-compatibility driver: use its regular driver",
         ),
         805..=809 => Some("CUDA's multi-process service (MPS) refused: look at its log"),
+        _ => None,
+    }
+}
+
+/// The hint for a kernel that failed on the CPU device.
+fn cpu_fault(fault: &CpuFault) -> Option<&'static str> {
+    match fault.kind {
+        FaultKind::Access | FaultKind::Bus | FaultKind::InvalidFree | FaultKind::Deadlock
+            if !fault.is_checked =>
+        {
+            Some("run it with checks on: they name the access or the wait that is wrong")
+        }
+        FaultKind::StackOverflow => Some("recurse less, or use smaller local variables"),
+        FaultKind::NoMemory => Some("use smaller blocks, or less shared memory"),
+        // The message names the line, or checks would find no more.
         _ => None,
     }
 }

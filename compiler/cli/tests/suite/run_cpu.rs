@@ -90,6 +90,35 @@ fn a_bundle_runs_as_its_source_does() {
 }
 
 #[test]
+fn a_fault_says_what_checks_would_add() {
+    let folder = program(
+        "kernel failed(p: *mut u32) { assert(*p == 1); }\n\
+         kernel stopped(p: *mut u32) { trap(); }\n\
+         kernel divided(p: *mut u32) { *p = 3 / *p; }\n\
+         kernel wild(p: *mut u32) { let q = 4096 as u64 as *mut u32; *q = *p; }\n\
+         fn depth(n: u32, p: *mut u32) -> u32 { let mut a = [n; 64]; a[*p % 64] = n; if n == 0 { return a[1]; } depth(n - 1, p) + a[n % 7] }\n\
+         kernel deep(p: *mut u32) { *p = depth(100000, p); }\n",
+    );
+    for (kernel, check, said, hint) in [
+        ("failed", "", "p.grid:1", ""),
+        ("stopped", "", "p.grid:2", ""),
+        ("divided", "", "p.grid:3", ""),
+        ("wild", "", "0x1000, in block", "with checks on"),
+        ("wild", "--check", "p.grid:4", ""),
+        ("deep", "", "used up its stack", "recurse less"),
+        ("deep", "--check", "p.grid:5", "recurse less"),
+    ] {
+        let output =
+            run(&folder, &format!("--kernel {kernel} --grid 1 --block 1 --arg [1] {check}"));
+        assert_eq!(output.status, 4, "{output:?}");
+        assert!(output.stderr.contains(said), "{kernel} {check}: {output:?}");
+        let found = output.stderr.lines().find(|line| line.contains("hint:")).unwrap_or_default();
+        let is_right = if hint.is_empty() { found.is_empty() } else { found.contains(hint) };
+        assert!(is_right, "{kernel} {check}: {output:?}");
+    }
+}
+
+#[test]
 fn faults_traps_and_endless_kernels_exit_4() {
     CPU.exits_4_after_faults(&[
         ("*p = 1;", "--arg null", "read or wrote an invalid address"),

@@ -94,8 +94,8 @@ impl<'a> Body<'_, 'a> {
         Some(typed(kind, target, span))
     }
 
-    /// `assert(condition)` or `assert(condition, "message")`: `if !condition { … }`. The default message is
-    /// the source text of the condition.
+    /// `assert(condition)` or `assert(condition, "message")`: `if !condition { … }`, or without the `if` for
+    /// the literal `false`. The default message is the source text of the condition.
     pub(super) fn assert(
         &mut self,
         callee: ast::Name,
@@ -126,15 +126,21 @@ impl<'a> Body<'_, 'a> {
                 None
             }
         };
-        let condition = Box::new(checked?);
-        let at = condition.span;
-        let condition = typed(ExprKind::Unary(UnaryOp::Not, condition), Type::BOOL, at);
+        let checked = Box::new(checked?);
         let fails = ExprKind::Builtin {
             builtin: Builtin::Assert,
             arguments: vec![],
             format: Some(message?),
         };
-        let fails = StatementKind::Expr(typed(fails, Type::Unit, span));
+        let fails = typed(fails, Type::Unit, span);
+        // Not for other constants: in another instance of the function, they may be true.
+        if matches!(condition.kind, ast::ExprKind::Bool(false)) {
+            self.alive = false;
+            return Some(fails);
+        }
+        let at = checked.span;
+        let condition = typed(ExprKind::Unary(UnaryOp::Not, checked), Type::BOOL, at);
+        let fails = StatementKind::Expr(fails);
         let then = Block { statements: vec![Statement { kind: fails, span }], value: None };
         let kind = ExprKind::If { branches: vec![(condition, then)], otherwise: None };
         Some(typed(kind, Type::Unit, span))

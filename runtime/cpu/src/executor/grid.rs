@@ -143,6 +143,7 @@ impl Grid {
             address: None,
             location: None,
             launched_at: self.tree.as_ref().and_then(|tree| tree.source_line(self.location)),
+            is_checked: self.tree.as_ref().is_some_and(|tree| tree.image.is_watched()),
         }
     }
 }

@@ -43,6 +43,19 @@ fn artifact(problem: ArtifactProblem) -> Error {
     ArtifactError { artifact: "a.gridlet".into(), problem }.into()
 }
 
+fn cpu_fault(kind: FaultKind, is_checked: bool) -> Error {
+    Error::CpuFault(Box::new(CpuFault {
+        kind,
+        kernel: "walk".into(),
+        block: None,
+        thread: None,
+        address: None,
+        location: None,
+        launched_at: None,
+        is_checked,
+    }))
+}
+
 fn launch(problem: LaunchProblem) -> Error {
     Error::Launch { kernel: "walk".into(), problem }
 }
@@ -116,15 +129,11 @@ fn samples() -> Vec<Error> {
         lost(LaunchStrategy::Cdp, 69),
         lost(LaunchStrategy::Resident, 69),
         lost(LaunchStrategy::Cdp, 9),
-        Error::CpuFault(Box::new(CpuFault {
-            kind: FaultKind::Access,
-            kernel: "walk".into(),
-            block: None,
-            thread: None,
-            address: None,
-            location: None,
-            launched_at: None,
-        })),
+        cpu_fault(FaultKind::Access, false),
+        cpu_fault(FaultKind::Access, true),
+        cpu_fault(FaultKind::Trap, false),
+        cpu_fault(FaultKind::StackOverflow, true),
+        cpu_fault(FaultKind::NoMemory, false),
         Error::Checked(Box::new(Findings { reports: vec![], further: 1 })),
         Error::CpuImage { reason: "no `gridlet_abi`".into() },
         Error::CpuThreads { reason: "the system refuses".into() },

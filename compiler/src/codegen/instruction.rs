@@ -1,5 +1,6 @@
 //! Emits single IR instructions.
 
+use inkwell::IntPredicate;
 use inkwell::values::{
     BasicMetadataValueEnum, BasicValueEnum, FunctionValue, IntValue, PointerValue,
 };
@@ -21,10 +22,13 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let name = self.name_of(&inst.kind);
         self.check_accesses(inst)?;
         let value = match &inst.kind {
-            InstKind::Load(from) => {
-                let from = pointer(self.operand(from)?)?;
-                self.load_part(from, 0, &inst.ty, &name, false)?
-            }
+            InstKind::Load(from) => match self.load_chosen(from, &inst.ty, &name)? {
+                Some(value) => value,
+                None => {
+                    let from = pointer(self.operand(from)?)?;
+                    self.load_part(from, 0, &inst.ty, &name, false)?
+                }
+            },
             InstKind::Store { pointer: to, value } => {
                 let ty = self.type_of(value);
                 let value = self.operand(value)?;
@@ -136,6 +140,58 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             (_, Carrier::Memory) => wide_result,
             (_, Carrier::Nothing) => Some(self.cx.pointer_type().const_null().into()),
         })
+    }
+
+    /// A load of an element, chosen at run time, of a small array in a local variable: loads all elements and chooses one,
+    /// because LLVM keeps a variable in registers only if every index is a constant. `None` for other loads, and for the CPU,
+    /// whose checks must see the access.
+    fn load_chosen(
+        &self,
+        from: &Operand,
+        ty: &Type,
+        name: &str,
+    ) -> Result<Option<BasicValueEnum<'ctx>>> {
+        const MOST_ELEMENTS: u64 = 4;
+        let Operand::Inst(id) = from else { return Ok(None) };
+        let InstKind::ElementAddress { base, index } = &self.function.instructions[id.index()].kind
+        else {
+            return Ok(None);
+        };
+        let base_type = self.type_of(base);
+        let Type::Array(_, count) = pointee(&base_type)? else { return Ok(None) };
+        if self.cx.cpu().is_some()
+            || matches!(index, Operand::Const(_))
+            || !(1..=MOST_ELEMENTS).contains(count)
+            || !matches!(ty, Type::Scalar(_) | Type::Pointer { .. })
+            || !self.is_in_slot(base)
+        {
+            return Ok(None);
+        }
+        let (base, index) = (pointer(self.operand(base)?)?, self.index(index)?);
+        let size = self.cx.size(ty);
+        let mut chosen = self.load_part(base, (count - 1) * size, ty, name, false)?;
+        for at in (0..count - 1).rev() {
+            let element = self.load_part(base, at * size, ty, name, false)?;
+            let constant = index.get_type().const_int(at, false);
+            let is = self.build().build_int_compare(IntPredicate::EQ, index, constant, "")?;
+            chosen = self.build().build_select(is, element, chosen, name)?;
+        }
+        Ok(Some(chosen))
+    }
+
+    /// Whether an address is a place in a local variable that does not depend on a value.
+    fn is_in_slot(&self, address: &Operand) -> bool {
+        match address {
+            Operand::Slot(_) => true,
+            Operand::Inst(id) => match &self.function.instructions[id.index()].kind {
+                InstKind::FieldAddress { base, .. }
+                | InstKind::ElementAddress { base, index: Operand::Const(_) } => {
+                    self.is_in_slot(base)
+                }
+                _ => false,
+            },
+            _ => false,
+        }
     }
 
     /// A call with LLVM values.

@@ -4,5 +4,6 @@
 mod builtins;
 mod ir;
 mod semantics;
+mod small_arrays;
 mod symbols;
 mod text;

@@ -305,14 +305,16 @@ impl Session {
     pub fn versions(&self) -> Vec<(String, String)> {
         let libnvvm = self.libnvvm.get().map(|library| library.version().to_string());
         let nvjitlink = self.nvjitlink.get().map(|library| library.version().to_string());
-        let cudadevrt =
-            self.toolchain.toolkit_version(Component::CudaDevRt).map(|version| version.to_string());
+        let toolkit =
+            |part| self.toolchain.toolkit_version(part).map(|version| version.to_string());
+        let (cudadevrt, ptxas) = (toolkit(Component::CudaDevRt), toolkit(Component::Ptxas));
         let found = [
             ("gridlet", Some(env!("CARGO_PKG_VERSION").to_owned())),
             ("libcudadevrt", cudadevrt),
             ("libnvvm", libnvvm),
             ("llvm", Some(LLVM_VERSION.to_owned())),
             ("nvjitlink", nvjitlink),
+            ("ptxas", ptxas),
         ];
         found.into_iter().filter_map(|(name, version)| Some((name.to_owned(), version?))).collect()
     }
@@ -361,19 +363,27 @@ impl Session {
     }
 
     /// Links PTX to a cubin, with CUDA's device runtime if `device_runtime` says so: see
-    /// [`Checked::needs_device_runtime`].
+    /// [`Checked::needs_device_runtime`]. PTX that needs neither it nor another module is assembled
+    /// as a whole program, where the toolkit has ptxas.
     ///
     /// # Errors
     /// [`Error::Missing`] without nvJitLink or libcudadevrt, [`Error::Tool`] with its log if
-    /// linking fails.
+    /// assembling or linking fails.
     pub fn device_link(
         &self,
         ptx: &Ptx,
         device_runtime: bool,
         options: &BuildOptions,
     ) -> Result<(Cubin, String)> {
-        let cudadevrt = if device_runtime { Some(self.toolchain.cudadevrt()?) } else { None };
         let link_options = LinkOptions { opt_level: options.opt_level(), ..LinkOptions::default() };
+        if let Some(ptxas) = self.assembler(device_runtime)
+            && link::ptxas::is_whole(ptx)
+        {
+            let output = link::ptxas::assemble(ptxas, ptx, options.arch, &link_options)?;
+            self.note("ptxas", &output.log);
+            return Ok((output.cubin, output.log));
+        }
+        let cudadevrt = if device_runtime { Some(self.toolchain.cudadevrt()?) } else { None };
         let output = link::device_link(
             self.nvjitlink()?,
             ptx,
@@ -386,6 +396,40 @@ impl Session {
         Ok((output.cubin, output.log))
     }
 
+    /// ptxas, if programs without the device runtime and without linked modules are to be assembled by it: it must be of
+    /// the toolkit of libNVVM or a newer one, which knows the PTX that libNVVM writes.
+    fn assembler(&self, device_runtime: bool) -> Option<&Path> {
+        if device_runtime || self.inputs.iter().any(LinkInput::is_for_device_link) {
+            return None;
+        }
+        let version = |component| self.toolchain.toolkit_version(component);
+        let fits = version(Component::Ptxas) >= version(Component::LibNvvm);
+        self.toolchain.path(Component::Ptxas).ok().filter(|_| fits)
+    }
+
+    /// The limit for the registers of the resident kernel: compiles the program with the other strategy, in which each kernel
+    /// is compiled alone. `None` without ptxas or without a resident kernel.
+    fn register_limit(&self, program: &Checked, options: &BuildOptions) -> Option<u32> {
+        let nests = launch::runs_resident(&program.module, options.strategy(program));
+        if !options.optimize || !nests.contains(&true) {
+            return None;
+        }
+        let ptxas = self.assembler(false)?;
+        let block_threads = lower(program, options).ok()?.resident?.max_block_threads;
+        let alone =
+            BuildOptions { launch: LaunchStrategy::Cdp.into(), statistics: false, ..*options };
+        let (ptx, _) = self.ptx(program, &alone).ok()?;
+        let object = link::ptxas::compile(ptxas, &ptx, options.arch).ok()?;
+        let launches = ir::graph::launched(&program.module);
+        let kernels = program.module.kernels.iter().zip(launches).zip(nests);
+        let named = |kernel: &ir::Kernel| ir::symbol::external(&kernel.name);
+        let named: Vec<_> = kernels
+            .filter(|(_, nests)| *nests)
+            .map(|((kernel, launched), _)| (named(kernel), !launched.is_empty()))
+            .collect();
+        link::registers::limit(&object, &named, block_threads).ok()
+    }
+
     /// Compiles and links a checked program, and compares the cubin's own parameter records with
     /// the layout pass.
     ///
@@ -394,19 +438,25 @@ impl Session {
     /// defines an `extern fn` that is called, or if the definition has another signature;
     /// [`Error::Internal`] if a record differs.
     pub fn cubin(&self, program: &Checked, options: &BuildOptions) -> Result<Built> {
+        let strategy = options.strategy(program);
+        let device_runtime = program.needs_device_runtime(strategy);
         let (ptx, mut log) = std::thread::scope(|scope| {
+            let limit = scope.spawn(|| self.register_limit(program, options));
             // Loading nvJitLink takes about as long as compiling a small program, so both run in
             // parallel. If loading or starting the thread fails, `device_link` loads it and reports
             // the error.
-            if self.nvjitlink.get().is_none() {
+            if self.assembler(device_runtime).is_none() && self.nvjitlink.get().is_none() {
                 let load = || _ = self.nvjitlink();
                 let _ = std::thread::Builder::new().spawn_scoped(scope, load);
             }
-            self.ptx(program, options)
+            let (mut ptx, log) = self.ptx(program, options)?;
+            if let Some(limit) = limit.join().ok().flatten() {
+                let entry = ir::symbol::external(launch::resident::ENTRY);
+                link::registers::set_limit(&mut ptx, &entry, limit);
+            }
+            Result::Ok((ptx, log))
         })?;
         inputs::externs::check_ptx(&program.module, &ptx.0, &self.inputs)?;
-        let strategy = options.strategy(program);
-        let device_runtime = program.needs_device_runtime(strategy);
         let (cubin, link_log) =
             self.device_link(&ptx, device_runtime, options).map_err(|error| {
                 inputs::externs::explain(error, &program.module, &self.inputs, true)

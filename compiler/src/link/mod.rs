@@ -1,8 +1,12 @@
-//! Device linking: turns PTX and the device runtime into a cubin.
+//! Machine code: assembles PTX as a whole program, or links it with the device runtime and other modules.
 
 mod check;
 pub mod cubin;
 mod nvjitlink;
+#[cfg(feature = "llvm")]
+pub(crate) mod ptxas;
+#[cfg(feature = "llvm")]
+pub(crate) mod registers;
 
 pub use crate::inputs::{InputKind, LinkInput};
 pub use check::check_parameters;

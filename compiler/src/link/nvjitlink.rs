@@ -117,6 +117,26 @@ impl Default for LinkOptions {
     }
 }
 
+impl LinkOptions {
+    /// As arguments, which are the same for nvJitLink and ptxas.
+    pub(super) fn arguments(&self, arch: CudaArch) -> Result<Vec<String>> {
+        if !matches!(self.opt_level, 0 | 3) {
+            return Err(Error::Invalid(format!(
+                "optimisation level {}: device linking supports 0 and 3",
+                self.opt_level
+            )));
+        }
+        let mut arguments = vec![format!("-arch={}", arch.sm()), format!("-O{}", self.opt_level)];
+        if self.debug {
+            arguments.push("-g".into());
+        }
+        if self.line_info {
+            arguments.push("-lineinfo".into());
+        }
+        Ok(arguments)
+    }
+}
+
 /// The result of a device link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkOutput {
@@ -141,7 +161,7 @@ pub fn device_link(
     arch: CudaArch,
     options: &LinkOptions,
 ) -> Result<LinkOutput> {
-    let arguments = arguments(arch, options)?;
+    let arguments = library::c_strings("link", options.arguments(arch)?)?;
     // Read here rather than by the library, so that a missing file gets a clear error.
     let cudadevrt = match cudadevrt {
         Some(path) => Some(
@@ -192,23 +212,6 @@ impl Given {
         };
         Ok(Given { kind, bytes, name })
     }
-}
-
-fn arguments(arch: CudaArch, options: &LinkOptions) -> Result<Vec<CString>> {
-    if !matches!(options.opt_level, 0 | 3) {
-        return Err(Error::Invalid(format!(
-            "optimisation level {}: device linking supports 0 and 3",
-            options.opt_level
-        )));
-    }
-    let mut arguments = vec![format!("-arch={}", arch.sm()), format!("-O{}", options.opt_level)];
-    if options.debug {
-        arguments.push("-g".into());
-    }
-    if options.line_info {
-        arguments.push("-lineinfo".into());
-    }
-    library::c_strings("link", arguments)
 }
 
 /// One `nvJitLinkHandle`.
@@ -331,10 +334,9 @@ mod tests {
     #[test]
     fn options_match_the_library_interface() {
         let options = LinkOptions { opt_level: 0, line_info: true, debug: true };
-        let arguments = arguments(CudaArch::DEFAULT, &options).unwrap();
-        let spelled: Vec<_> = arguments.iter().map(|text| text.to_str().unwrap()).collect();
-        assert_eq!(spelled, ["-arch=sm_90", "-O0", "-g", "-lineinfo"]);
-        let refused = super::arguments(CudaArch::DEFAULT, &LinkOptions { opt_level: 1, ..options });
+        let arguments = options.arguments(CudaArch::DEFAULT).unwrap();
+        assert_eq!(arguments, ["-arch=sm_90", "-O0", "-g", "-lineinfo"]);
+        let refused = LinkOptions { opt_level: 1, ..options }.arguments(CudaArch::DEFAULT);
         assert!(matches!(refused, Err(Error::Invalid(_))));
     }
 

@@ -58,7 +58,10 @@ impl Component {
             Component::CudaDevRt => {
                 "the device runtime, for launches from kernels with --launch cdp"
             }
-            Component::Ptxas | Component::Nvlink => "checks Gridlet's output in tests",
+            Component::Ptxas => {
+                "assembles programs that need no linking; without it nvJitLink does"
+            }
+            Component::Nvlink => "checks Gridlet's output in tests",
             Component::Cuobjdump | Component::Nvdisasm => "reads cubins in tests",
             Component::Nvcc => "the reference in tests and benchmarks",
         }

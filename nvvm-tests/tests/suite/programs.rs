@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gridlet::arch::{CudaArch, Dialect};
-use gridlet::compile::{self, Backend, BuildOptions, Checked, DialectChoice, Session};
+use gridlet::compile::{self, Backend, BuildOptions, Built, Checked, DialectChoice, Session};
 use gridlet::host::Build;
 use gridlet::launch::{LaunchChoice, LaunchStrategy};
-use gridlet::toolchain::Component;
+use gridlet::toolchain::{Component, Search, Toolchain};
 use gridlet_runtime::Artifact;
 use gridlet_runtime::manifest::ImageKind;
 use nvvm_tests::toolchain_or_skip;
@@ -197,4 +197,59 @@ fn libdevice_is_linked_only_when_used() {
             "{backend:?}: all of libdevice's functions are there: {with}"
         );
     }
+}
+
+#[test]
+fn programs_that_need_no_linking_are_assembled_whole() {
+    let needed = [Component::LibNvvm, Component::NvJitLink, Component::CudaDevRt, Component::Ptxas];
+    let test = "programs_that_need_no_linking_are_assembled_whole";
+    let Some(toolchain) = toolchain_or_skip(test, &needed) else { return };
+    // A toolkit without ptxas.
+    let root = tempfile::tempdir().unwrap();
+    let part = |component| toolchain.path(component).unwrap().parent().unwrap().to_path_buf();
+    let folder = |path: &str, to: PathBuf| {
+        let link = root.path().join(path);
+        std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(to, link).unwrap();
+    };
+    folder("lib", part(Component::CudaDevRt));
+    folder("lib64", part(Component::NvJitLink));
+    folder("nvvm/lib64", part(Component::LibNvvm));
+    let roots = [root.path().to_path_buf()];
+    let linker = Session::with_toolchain(Toolchain::search(Search::from_roots(roots)));
+    let assembler = Session::with_toolchain(toolchain);
+
+    let build = |session: &Session, source: &str, launch: LaunchStrategy| {
+        let program = compile::check(gridlet::source::SourceMap::single("a.grid", source)).unwrap();
+        let options = BuildOptions { launch: launch.into(), ..BuildOptions::default() };
+        let built = session.cubin(&program, &options).unwrap();
+        assert_eq!(built.log, "");
+        built
+    };
+    let plain = "kernel k(p: *mut u32) { printf(\"%u\", *p); *p = 1; }";
+    let nested =
+        "kernel c(p: *mut u32) { *p = 1; } kernel k(p: *mut u32) { launch c<<<1, 1>>>(p); }";
+    let (cdp, resident) = (LaunchStrategy::Cdp, LaunchStrategy::Resident);
+    for (source, launch) in [(plain, cdp), (nested, resident)] {
+        let [whole, linked] = [&assembler, &linker].map(|session| build(session, source, launch));
+        assert_ne!(whole.cubin, linked.cubin);
+        let again = build(&assembler, source, launch);
+        assert_eq!(whole.cubin, again.cubin, "the same program gives the same bytes");
+        let names = |built: &Built| {
+            let all = gridlet::link::cubin::kernel_resources(&built.cubin).unwrap();
+            all.into_iter().map(|kernel| kernel.kernel).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&whole), names(&linked));
+    }
+    // The resident kernel has no more registers than its kernels need.
+    let registers = |session: &Session| {
+        let built = build(session, nested, resident);
+        let all = gridlet::link::cubin::kernel_resources(&built.cubin).unwrap();
+        all.iter().find(|kernel| kernel.kernel == "__gridlet_resident").unwrap().registers
+    };
+    assert_eq!(registers(&assembler), 64);
+    assert!(registers(&linker) > 64);
+    // CUDA's device runtime must be linked.
+    let tools = build(&assembler, nested, cdp);
+    assert!(tools.ptx.0.contains("cudaLaunchDeviceV2"));
 }

@@ -1,0 +1,115 @@
+//! ptxas: assembling a whole program, which leaves nothing to link.
+//!
+//! nvJitLink assembles PTX to relocatable code, whose functions call each other by NVIDIA's ABI and whose variables have
+//! no address yet. ptxas knows that nothing will be added and generates better code: "CUDA Binary Utilities" and the
+//! guide of nvcc call the two modes relocatable device code and whole program compilation.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::{Cubin, LinkOptions, LinkOutput};
+use crate::ptx::Ptx;
+use crate::{Error, Result};
+use gridlet_lang::arch::CudaArch;
+
+/// Functions of the GPU's system that ptxas knows ("CUDA C++ Programming Guide", "Formatted Output", "Dynamic Global Memory
+/// Allocation" and "Assertion").
+const SYSTEM: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];
+
+/// Whether a module calls no function of another module.
+pub(crate) fn is_whole(ptx: &Ptx) -> bool {
+    ptx.0.split(".extern .func").skip(1).all(|rest| {
+        // `.extern .func  (.param .b32 r) name` or `.extern .func name`
+        let rest = rest.trim_start();
+        let name = match rest.strip_prefix('(') {
+            Some(result) => result.split_once(')').map_or("", |(_, name)| name).trim_start(),
+            None => rest,
+        };
+        let end = name.find(|c: char| !c.is_ascii_alphanumeric() && !"_$".contains(c));
+        SYSTEM.contains(&&name[..end.unwrap_or(name.len())])
+    })
+}
+
+/// Assembles PTX that [`is_whole`] to a cubin.
+///
+/// # Errors
+/// `Invalid` if the options are out of range; `Io` if ptxas cannot be run; `Tool` with its log if it refuses the PTX.
+pub(crate) fn assemble(
+    ptxas: &Path,
+    ptx: &Ptx,
+    arch: CudaArch,
+    options: &LinkOptions,
+) -> Result<LinkOutput> {
+    run(ptxas, ptx, options.arguments(arch)?)
+}
+
+/// Assembles PTX to an object file that is not linked.
+///
+/// # Errors
+/// As [`assemble`].
+pub(crate) fn compile(ptxas: &Path, ptx: &Ptx, arch: CudaArch) -> Result<Cubin> {
+    let mut arguments = LinkOptions::default().arguments(arch)?;
+    arguments.push("--compile-only".into());
+    Ok(run(ptxas, ptx, arguments)?.cubin)
+}
+
+fn run(ptxas: &Path, ptx: &Ptx, arguments: Vec<String>) -> Result<LinkOutput> {
+    let io = |source| Error::Io { path: ptxas.to_path_buf(), source };
+    let mut command = Command::new(ptxas);
+    // Recursive functions are no mistake: the runtime sizes the stack.
+    command.args(arguments).arg("--suppress-stack-size-warning");
+    // Pipes, because ptxas writes the input's name into the cubin, which must not change from build to build.
+    command.args(["/dev/stdin", "-o", "/dev/stdout"]).env("LC_ALL", "C");
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(io)?;
+    let input = child.stdin.take();
+    let output = std::thread::scope(|scope| {
+        scope.spawn(move || {
+            // If ptxas ends before it has read everything, its status and log say why.
+            let _ = input.map(|mut input| input.write_all(ptx.0.as_bytes()));
+        });
+        child.wait_with_output()
+    })
+    .map_err(io)?;
+    let log = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    if !output.status.success() {
+        return Err(Error::Tool {
+            tool: "ptxas",
+            operation: format!("assembling the PTX ({})", output.status),
+            log,
+        });
+    }
+    Ok(LinkOutput { cubin: Cubin(output.stdout), log })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_that_calls_another_one_is_not_whole() {
+        let whole = |text: &str| is_whole(&Ptx(text.into()));
+        assert!(whole(".visible .entry k() { ret; }"));
+        assert!(whole(
+            ".extern .func  (.param .b32 func_retval0) vprintf\n(\n\t.param .b64 a\n)\n;"
+        ));
+        assert!(whole(".extern .func free\n(\n)\n;\n.extern .func __assertfail(.param .b64 a);"));
+        assert!(!whole(
+            ".extern .func free\n(\n)\n;\n.extern .func  (.param .b32 r) other(.param .b32 a);"
+        ));
+        assert!(!whole(".extern .func free_all;"));
+    }
+
+    #[test]
+    fn a_missing_program_is_an_error() {
+        let options = LinkOptions::default();
+        let path = Path::new("/nonexistent/ptxas");
+        let error = assemble(path, &Ptx(String::new()), CudaArch::DEFAULT, &options).unwrap_err();
+        assert!(matches!(error, Error::Io { path: of, .. } if of == path));
+    }
+}

@@ -119,6 +119,7 @@ fn add_run(module: &mut Module, layouts: &Layouts, plan: &Plan, scheduler: &Adde
     let parts = Parts {
         block_index: scheduler.function("block_index")?,
         end_block: scheduler.function("end_block")?,
+        end_block_apart: scheduler.function("end_block_apart")?,
         enter_lanes: scheduler.function("enter_lanes")?,
         leave_lanes: scheduler.function("leave_lanes")?,
         clear_error: plan.keeps_errors.then(|| scheduler.function("clear_error")).transpose()?,
@@ -202,6 +203,8 @@ fn load_parameters(
 struct Parts {
     block_index: FunctionId,
     end_block: FunctionId,
+    /// For kernels whose warps need not wait for each other.
+    end_block_apart: FunctionId,
     enter_lanes: FunctionId,
     leave_lanes: FunctionId,
     /// In programs that ask for a thread's last error.
@@ -257,8 +260,12 @@ fn runner(
     body.place(done);
     in_warps(&mut body, parts.leave_lanes);
     let closes = plan.flags[id.index()] & super::plan::DEFAULTS != 0;
-    let arguments = vec![Operand::Const(Const::Bool(closes))];
-    body.emit(InstKind::Call { function: parts.end_block, arguments }, Type::Unit, NOWHERE);
+    let (function, arguments) = if plan.apart[id.index()] {
+        (parts.end_block_apart, vec![])
+    } else {
+        (parts.end_block, vec![Operand::Const(Const::Bool(closes))])
+    };
+    body.emit(InstKind::Call { function, arguments }, Type::Unit, NOWHERE);
     let number = body.load(at.clone(), &Type::U64, NOWHERE);
     let number = InstKind::Binary(BinaryOp::Add, number, step);
     let number = body.emit(number, Type::U64, NOWHERE);

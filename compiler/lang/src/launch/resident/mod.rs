@@ -64,6 +64,7 @@ const OUT_OF_LINE: &[&str] = &[
     "share_grid",
     "spill",
     "subtract",
+    "take_spare",
     "unspill",
     "donate",
 ];

@@ -32,6 +32,8 @@ pub(super) struct Plan {
     pub(super) flags: Vec<u32>,
     /// By kernel, whether threads may return before others reach a warp operation.
     pub(super) early_in_warps: Vec<bool>,
+    /// By kernel, whether the warps of a block need not wait for each other before the next block.
+    pub(super) apart: Vec<bool>,
     /// By kernel, whether its runner must call `enter_lanes` and `leave_lanes`.
     pub(super) meets: Vec<bool>,
     /// By kernel, the end of its `shared` variables in a block's slice, in bytes.
@@ -96,6 +98,7 @@ impl Plan {
             .map(|(early, nests)| early.warp_operations && *nests)
             .collect();
         Ok(Plan {
+            apart: apart(module, &flags),
             meets: meets(module, &early_in_warps),
             early_in_warps,
             has_scopes: flags.iter().any(|flags| flags & (TAILS | DEFAULTS) != 0),
@@ -260,6 +263,19 @@ fn flags(module: &Module, early: &[EarlyReturns]) -> Vec<u32> {
             ];
             bits.into_iter().filter(|(_, is)| *is).map(|(bit, _)| bit).sum()
         })
+        .collect()
+}
+
+/// By kernel, whether it has no barriers, no `shared` variables and no default stream of its blocks, so that nothing joins the
+/// warps of a block.
+fn apart(module: &Module, flags: &[u32]) -> Vec<bool> {
+    let shared = graph::used_globals(module, |global| global.space == Space::Shared);
+    let extra = graph::uses_dynamic_shared(module);
+    let joins = flags.iter().map(|flags| flags & (BARRIERS | DEFAULTS) != 0);
+    joins
+        .zip(shared)
+        .zip(extra)
+        .map(|((joins, shared), extra)| !joins && shared.is_empty() && !extra)
         .collect()
 }
 

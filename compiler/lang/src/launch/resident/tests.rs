@@ -1,7 +1,8 @@
 //! Which operations of a program become which functions of the scheduler.
 
-use super::plan::{CAN_PACK, Plan};
+use super::plan::{CAN_PACK, Plan, takes_mask};
 use crate::arch::CudaArch;
+use crate::builtins::Builtin;
 use crate::ir::print::print;
 use crate::ir::{InstKind, Module};
 use crate::launch::{LaunchOptions, LaunchStrategy, fill};
@@ -74,6 +75,22 @@ fn operations_in_a_kernel_that_returns_early_all_meet() {
         assert_eq!(body("if thread_idx.x == 3 { return; }"), (1, 0), "{operation}");
         assert_eq!(body(""), (0, 1), "{operation}");
     }
+}
+
+/// On a GPU, threads of a warp that have diverged may come together inside a function, after some of them took the mask of
+/// those that were active: shuffles with that mask then wait for ever.
+#[test]
+fn the_scheduler_takes_no_mask_from_those_that_are_together() {
+    let module = lower("kernel k() {} kernel root() { launch k<<<1, 1>>>(); }");
+    let has = |function: &crate::ir::Function, is: &dyn Fn(&InstKind) -> bool| {
+        function.instructions.iter().any(|inst| is(&inst.kind))
+    };
+    let is_mask =
+        |kind: &InstKind| matches!(kind, InstKind::Builtin { builtin: Builtin::ActiveMask, .. });
+    let takers = module.functions.iter().filter(|f| has(f, &is_mask) && has(f, &takes_mask));
+    // It branches only after its last warp operation.
+    let names: Vec<_> = takers.map(|function| function.name.as_str()).collect();
+    assert_eq!(names, ["gridlet.meet"]);
 }
 
 /// The program's own functions and the functions that run its kernels, as text.

@@ -333,8 +333,8 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
-    /// The host has no memory left for the CPU device.
-    #[error("cannot allocate {bytes} bytes on the CPU device")]
+    /// The host has no memory left, for the CPU device or for a copy of device memory.
+    #[error("cannot allocate {bytes} bytes on the host")]
     CpuMemory {
         /// Bytes requested.
         bytes: u64,

@@ -308,7 +308,7 @@ impl<T: DeviceCopy> Buffer<T> {
     /// # Errors
     /// The errors of [`crate::Stream::synchronize`].
     pub fn to_vec(&self) -> Result<Vec<T>> {
-        let mut values = Vec::<T>::with_capacity(self.length);
+        let mut values = room_for::<T>(self.length)?;
         // SAFETY: the vector has room for the elements, and every bit pattern is a value; the memory is zeroed
         // first.
         unsafe {
@@ -326,9 +326,21 @@ impl<T: DeviceCopy> Buffer<T> {
     pub fn fill(&mut self, value: T) -> Result<()> {
         match bytes_of(slice::from_ref(&value)) {
             [first, rest @ ..] if rest.iter().all(|byte| byte == first) => self.memory.fill(*first),
-            _ => self.copy_from_host(&vec![value; self.length]),
+            _ => {
+                let mut values = room_for(self.length)?;
+                values.resize(self.length, value);
+                self.copy_from_host(&values)
+            }
         }
     }
+}
+
+/// An empty vector with room for as many elements as a buffer has, which may be more than the host has memory for.
+fn room_for<T>(length: usize) -> Result<Vec<T>> {
+    let mut values = Vec::new();
+    let bytes = (length as u64).saturating_mul(size_of::<T>() as u64);
+    values.try_reserve_exact(length).map_err(|_| Error::CpuMemory { bytes })?;
+    Ok(values)
 }
 
 impl<'a, T: DeviceCopy> From<&'a Buffer<T>> for Arg<'a> {
@@ -358,6 +370,17 @@ impl<'a> From<&'a mut DeviceMemory> for Arg<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn copies_beyond_the_memory_are_errors() {
+        let bytes = 1 << 62;
+        let refused = room_for::<u64>(1 << 59).unwrap_err();
+        assert!(
+            matches!(refused, Error::CpuMemory { bytes: wanted } if wanted == bytes),
+            "{refused}"
+        );
+        assert!(room_for::<u64>(3).is_ok_and(|room| room.capacity() >= 3));
+    }
 
     #[test]
     fn bytes_are_those_of_the_values() {

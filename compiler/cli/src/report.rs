@@ -95,8 +95,7 @@ impl From<Refused> for Failure {
         match refused {
             Refused::Text(message) => Failure::call(message),
             Refused::Memory(bytes) => {
-                Failure::new(status::RUN, ids::RUN_FAILED, format!("cannot allocate {bytes} bytes"))
-                    .with_hint(Some("use smaller buffers"))
+                gridlet_runtime::Error::CpuMemory { bytes: bytes as u64 }.into()
             }
         }
     }

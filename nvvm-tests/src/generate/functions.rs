@@ -46,7 +46,7 @@ impl Generator {
         if has_pointer {
             parameters.push(Type::pointer_mut(pointed.clone()));
         }
-        let name = self.fresh(if meets { "together" } else { "f" });
+        let name = self.item(if meets { "together" } else { "f" });
         self.constants = self.some_constants();
         let head = self.begin_function(&name, &[], &parameters, &result);
         self.place = Place {
@@ -71,7 +71,7 @@ impl Generator {
         let parameters: Vec<Type> =
             (0..1 + self.random.below(2)).map(|_| Type::Scalar(self.scalar())).collect();
         let result = Type::Scalar(self.scalar());
-        let name = self.fresh("again");
+        let name = self.item("again");
         self.constants = Constants::default();
         let head = self.begin_function(&name, &["depth: u32"], &parameters, &result);
         self.place.result = None;

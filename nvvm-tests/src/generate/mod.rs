@@ -111,6 +111,13 @@ struct Place {
     full_warps: bool,
 }
 
+/// Names that mean something to C, the linker, LLVM or PTX, and nothing to the language.
+const FOREIGN: [&str; 24] = [
+    "sinf", "cosf", "sincosf", "sincos", "expf", "powf", "fmodf", "cbrtf", "memcmp", "bcopy",
+    "environ", "errno", "stdout", "exit", "main", "_init", "_fini", "_end", "_DYNAMIC", "llvm",
+    "nvvm", "ret", "mov", "vec4",
+];
+
 struct Generator {
     random: Random,
     seed: u64,
@@ -118,6 +125,8 @@ struct Generator {
     indent: usize,
     line_count: usize,
     names: u32,
+    /// Those of [`FOREIGN`] that are taken.
+    foreign: Vec<&'static str>,
     structs: Structs,
     /// Constants and read-only tables.
     globals: Vec<Variable>,
@@ -150,6 +159,7 @@ impl Generator {
             indent: 0,
             line_count: 0,
             names: 0,
+            foreign: vec![],
             structs: Structs::new(),
             globals: vec![],
             counters: vec![],
@@ -221,6 +231,20 @@ impl Generator {
         format!("{stem}{}", self.names)
     }
 
+    /// A name for a function or a variable of the program: sometimes one that means something to other tools.
+    fn item(&mut self, stem: &str) -> String {
+        let plain = self.fresh(stem);
+        let at = (self.seed.wrapping_add(7 * u64::from(self.names)) % (3 * FOREIGN.len() as u64))
+            as usize;
+        match FOREIGN.get(at) {
+            Some(name) if !self.foreign.contains(name) => {
+                self.foreign.push(name);
+                (*name).into()
+            }
+            _ => plain,
+        }
+    }
+
     fn show(&self, ty: &Type) -> String {
         ty.display(&self.structs).to_string()
     }
@@ -241,7 +265,7 @@ impl Generator {
         for _ in 0..self.random.below(3) {
             let element = self.some_type(1);
             let ty = Type::Array(Box::new(element), 1 + self.random.below(6) as u64);
-            let (name, value) = (self.fresh("TABLE"), self.constant(&ty));
+            let (name, value) = (self.item("TABLE"), self.constant(&ty));
             self.line(&format!("static {name}: {} = {value};", self.show(&ty)));
             self.add_global(&name, &ty);
         }
@@ -255,7 +279,7 @@ impl Generator {
                 &["min"],
                 &["max"],
             ]);
-            let (name, value) = (self.fresh("COUNTER"), self.literal(scalar));
+            let (name, value) = (self.item("COUNTER"), self.literal(scalar));
             self.line(&format!("static {name}: {} = {value};", scalar.name()));
             self.counters.push((name, scalar, kind));
         }

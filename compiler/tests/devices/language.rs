@@ -31,11 +31,13 @@ const PROGRAMS: &[(&str, &str)] = &programs![
     "built_ins" "bytes" "children_count_down" "copies_in_streams" "copies_of_padding"
     "dynamic_as_two_types" "flag" "handover" "heap" "heap_handover" "heap_last_block_frees"
     "heap_written_before_use" "histogram" "join" "last_block" "locals" "locals_by_pointers" "lock"
-    "lock_of_children" "long_loop" "neighbours" "pipeline" "pointer_before_static" "published_pointer"
-    "reduction" "set_atomically" "set_by_parts" "set_in_loops" "static_of_streams"
-    "statics_from_end_to_end" "streams" "strings" "tails" "ticket_of_blocks" "tile" "wait_for_ticket"
-    "wait_in_block" "wait_of_few_rounds" "warp_barrier_after_half" "warp_edges" "warp_exchange"
-    "warp_groups" "warp_halves" "warp_lane_alone_first" "warp_mask_by_vote" "warp_mask_shrinks"
+    "lock_of_children" "long_loop" "neighbours" "order_of_fence_and_store" "order_of_same_writer"
+    "order_of_updates" "order_there_and_back" "pipeline" "pointer_before_static" "published_pointer"
+    "reduction" "scope_chain" "scope_fence_in_block" "scope_of_ordered_children" "scope_of_own_block"
+    "set_atomically" "set_by_parts" "set_in_loops" "static_of_streams" "statics_from_end_to_end"
+    "streams" "strings" "tails" "ticket_of_blocks" "tile" "wait_for_ticket" "wait_in_block"
+    "wait_of_few_rounds" "warp_barrier_after_half" "warp_edges" "warp_exchange" "warp_groups"
+    "warp_halves" "warp_lane_alone_first" "warp_mask_by_vote" "warp_mask_shrinks"
     "warp_of_returned_lanes" "warp_of_small_block" "warp_returns_from_loop" "warps"
 ];
 

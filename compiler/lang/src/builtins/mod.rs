@@ -113,6 +113,17 @@ impl Builtin {
         }
     }
 
+    /// The scope, for an atomic or a fence.
+    pub fn scope(self) -> Option<Scope> {
+        match self {
+            Builtin::Atomic(_, scope) | Builtin::AtomicCas(scope) | Builtin::Fence(scope) => {
+                Some(scope)
+            }
+            Builtin::AtomicLoad(_) | Builtin::AtomicStore(_) => Some(Scope::Device),
+            _ => None,
+        }
+    }
+
     /// The same operation with another memory order, if it has one.
     #[must_use]
     pub fn with_order(self, order: Order) -> Builtin {

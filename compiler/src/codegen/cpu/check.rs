@@ -10,7 +10,7 @@ use crate::codegen::function::FunctionEmitter;
 use crate::codegen::types::Carrier;
 use crate::codegen::values::pointer;
 use crate::error::Result;
-use gridlet_lang::builtins::{Access, Memory, Order};
+use gridlet_lang::builtins::{Access, Builtin, Memory, Order, Scope};
 use gridlet_lang::ir::{
     Block, Const, Function, FunctionId, Inst, InstId, InstKind, Operand, SlotId, loops,
     loops::LoopEnd, same_type,
@@ -35,7 +35,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {
             InstKind::Builtin { builtin, arguments, .. } => match builtin.properties().memory {
                 Memory::Fence => {
                     let null = self.cx.pointer_type().const_null().into();
-                    return self.report(null, 0, abi::ACCESS_FENCE);
+                    return self.report(null, 0, abi::ACCESS_FENCE | scope(*builtin));
                 }
                 Memory::Atomic(access) => {
                     let Some(to) = arguments.first() else { return Ok(()) };
@@ -45,7 +45,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {
                         Access::Store => (written, abi::ACCESS_ATOMIC_STORE),
                         Access::Update => (inst.ty.clone(), abi::ACCESS_ATOMIC),
                     };
-                    (to, ty, kind | builtin.order().map_or(0, flags))
+                    (to, ty, kind | builtin.order().map_or(0, flags) | scope(*builtin))
                 }
                 // The device checks the heap and the work of streams itself.
                 Memory::None | Memory::Heap | Memory::Strings | Memory::Stream => return Ok(()),
@@ -281,6 +281,11 @@ fn poll(end: LoopEnd) -> Option<u32> {
         }
         _ => end.waits.then_some(yields),
     }
+}
+
+/// The access flags of a built-in's scope.
+fn scope(builtin: Builtin) -> u32 {
+    if builtin.scope() == Some(Scope::Block) { abi::ACCESS_BLOCK } else { 0 }
 }
 
 /// The access flags of a memory order.

@@ -279,7 +279,7 @@ fn checked_images_report_accesses_and_loops() {
             (pairs + 24, 8, write, line("// struct")),
             (large, 400, read, line("// wide")),
             (large + 400, 400, write, line("// wide")),
-            (0, 0, abi::ACCESS_FENCE, line("// fence")),
+            (0, 0, abi::ACCESS_FENCE | abi::ACCESS_BLOCK, line("// fence")),
             (data, 8, read, line("// vector")),
             (data, 4, write, line("// vector") + 1),
         ]

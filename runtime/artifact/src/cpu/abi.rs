@@ -11,7 +11,7 @@
 use std::ffi::{c_char, c_void};
 
 /// Version of this ABI; the loader rejects an image with any other version.
-pub const ABI_VERSION: u32 = 9;
+pub const ABI_VERSION: u32 = 10;
 
 /// A constant `u32`: the [`ABI_VERSION`] that the image was compiled for.
 pub const VERSION_SYMBOL: &str = "gridlet_cpu_abi_version";
@@ -150,7 +150,7 @@ pub const ACCESS_ATOMIC: u32 = 2;
 pub const ACCESS_ATOMIC_LOAD: u32 = 3;
 /// An atomic store; with [`ACCESS_RELEASE`] if it releases.
 pub const ACCESS_ATOMIC_STORE: u32 = 4;
-/// A fence of any scope; the address is null and the bytes are 0.
+/// A fence; the address is null and the bytes are 0.
 pub const ACCESS_FENCE: u32 = 5;
 /// `malloc` returned this address (null if out of memory); the size is capped at `u32::MAX`.
 pub const ACCESS_MALLOC: u32 = 6;
@@ -165,6 +165,9 @@ pub const ACCESS_BYTES: u32 = 0x40;
 pub const ACCESS_ACQUIRE: u32 = 0x10;
 /// Flag of an atomic: it releases.
 pub const ACCESS_RELEASE: u32 = 0x20;
+
+/// Flag of an atomic or a fence: its scope is the block.
+pub const ACCESS_BLOCK: u32 = 0x80;
 
 /// [`Callbacks::shuffle`] mode, in the order of the compiler's `ShuffleMode`: read from the lane given by the operand.
 pub const SHUFFLE_INDEX: u32 = 0;

@@ -5,19 +5,19 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::clock::{SharedClock, join};
+use super::clock::{Scoped, SharedClock, join};
 use super::explain::Subject;
 use super::locals::Locals;
 use super::memory::{Allocation, Findings, Use};
 use super::order::{Order, Point, Stamp, add_point};
 use super::repeats::{Access, Repeats};
-use super::shadow::{Mark, Needs, Touch};
+use super::shadow::{Atomic, Mark, Needs, Touch};
 use super::waits::{Arrivals, Spinning};
 use super::{Detector, DeviceStream, GridId, Launch, Memory, Verdict, Waiting, lock};
 use crate::abi::{
-    ACCESS_ACQUIRE, ACCESS_ATOMIC, ACCESS_ATOMIC_LOAD, ACCESS_ATOMIC_STORE, ACCESS_BYTES,
-    ACCESS_FENCE, ACCESS_FREE, ACCESS_MALLOC, ACCESS_READ, ACCESS_RELEASE, ACCESS_UNSET,
-    ACCESS_WRITE, Location, RED_ZONE_BYTES,
+    ACCESS_ACQUIRE, ACCESS_ATOMIC, ACCESS_ATOMIC_LOAD, ACCESS_ATOMIC_STORE, ACCESS_BLOCK,
+    ACCESS_BYTES, ACCESS_FENCE, ACCESS_FREE, ACCESS_MALLOC, ACCESS_READ, ACCESS_RELEASE,
+    ACCESS_UNSET, ACCESS_WRITE, Location, RED_ZONE_BYTES,
 };
 use crate::hooks::Variable;
 
@@ -40,10 +40,10 @@ pub(super) struct Thread {
     /// Knowledge gained through atomics; empty in most programs.
     pub(super) clock: SharedClock,
     /// Knowledge that the thread's atomics publish since its last fence.
-    pub(super) released: SharedClock,
-    /// Knowledge that the next fence acquires: from the last addresses read atomically and, joined here, from older
-    /// ones. The detector sees an atomic before it happens, so it looks up the clock at a later event.
-    pub(super) pending: SharedClock,
+    pub(super) released: Scoped,
+    /// Knowledge that the next fence acquires: from the last addresses read atomically and, joined here, from all. The
+    /// detector sees an atomic before it happens, so it looks up the clock at that time and again at a later event.
+    pub(super) pending: Scoped,
     pub(super) pending_addresses: [usize; 4],
     pub(super) next_pending: usize,
     /// Address of the last acquiring atomic, until the next event.
@@ -201,10 +201,10 @@ impl BlockCheck {
         plain: Option<Access>,
     ) -> Verdict {
         self.settle(thread);
-        let flags = kind & (ACCESS_ACQUIRE | ACCESS_RELEASE | ACCESS_BYTES);
+        let flags = kind & (ACCESS_ACQUIRE | ACCESS_RELEASE | ACCESS_BYTES | ACCESS_BLOCK);
         let kind = kind & !flags;
         if kind == ACCESS_FENCE {
-            self.fence(thread);
+            self.fence(thread, flags & ACCESS_BLOCK != 0);
             return Verdict::Continue;
         }
         if kind == ACCESS_UNSET {
@@ -252,22 +252,29 @@ impl BlockCheck {
             self.report_stray(&subject);
             return Verdict::Stop;
         };
-        let atomic = matches!(kind, ACCESS_ATOMIC | ACCESS_ATOMIC_LOAD | ACCESS_ATOMIC_STORE);
-        if atomic {
+        let is_atomic = matches!(kind, ACCESS_ATOMIC | ACCESS_ATOMIC_LOAD | ACCESS_ATOMIC_STORE);
+        let atomic = match is_atomic {
+            false => Atomic::No,
+            true if flags & ACCESS_BLOCK != 0 => Atomic::Block,
+            true => Atomic::Device,
+        };
+        if is_atomic {
             self.synchronise(thread, address, kind, flags);
         }
         let mark = Mark { epoch: self.epoch(), location, thread: thread_number(thread), atomic };
         let touch = Touch { mark, needs, writes, generation: self.generation };
         self.repeats.touch(address, bytes as usize, mark.thread, plain.map(|_| writes));
         let allocation = self.allocation(at);
-        let findings = allocation.touch(range, &touch, |mark| self.is_ordered(thread, mark));
+        let findings = allocation.touch(range, &touch, |mark| {
+            self.are_atomic_in_block(mark, atomic) || self.is_ordered(thread, mark)
+        });
         if findings.unwritten.is_some() || findings.conflict.is_some() {
             self.report_findings(&subject, allocation, &findings);
         } else if let Some(plain) = plain {
             self.repeats.add(plain, writes);
         }
         let spinning = &mut self.threads[thread as usize].spinning;
-        self.progressed |= is_bytes || spinning.accessed(address, bytes, writes && !atomic);
+        self.progressed |= is_bytes || spinning.accessed(address, bytes, writes && !is_atomic);
         Verdict::Continue
     }
 
@@ -451,6 +458,13 @@ impl BlockCheck {
             self.epoch = self.detector.write_order().new_epoch(self.block, self.time);
         }
         self.epoch
+    }
+
+    /// Whether the marked access and one of this block are both atomic, at least for the threads of this block.
+    fn are_atomic_in_block(&self, mark: Mark, atomic: Atomic) -> bool {
+        mark.atomic != Atomic::No
+            && atomic != Atomic::No
+            && stamp(&self.detector.read_order(), mark).block == self.block
     }
 
     /// Whether the marked access precedes the thread's current point; uses the cache.

@@ -71,24 +71,90 @@ pub(super) fn join(into: &mut SharedClock, from: &SharedClock) {
     }
 }
 
+/// Clocks for the two scopes of fences and atomics.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scoped {
+    /// For threads of any block.
+    pub(super) device: SharedClock,
+    /// For threads of the same block; knows at least as much.
+    pub(super) block: SharedClock,
+}
+
+impl Scoped {
+    pub(super) fn is_empty(&self) -> bool {
+        self.block.is_none() && self.device.is_none()
+    }
+
+    pub(super) fn join(&mut self, from: &Scoped) {
+        join(&mut self.device, &from.device);
+        join(&mut self.block, &from.block);
+    }
+}
+
+/// A thread: its block and its number in it.
+pub(super) type Writer = (u32, u16);
+
+/// The clocks of an atomic variable.
+#[derive(Debug, Default)]
+struct Variable {
+    /// What its value tells threads of any block.
+    device: SharedClock,
+    /// What it tells threads of the same block as a writer, by block.
+    blocks: Vec<(u32, SharedClock)>,
+    /// The last thread that published.
+    writer: Writer,
+}
+
 /// The clocks of atomic variables, by address.
 #[derive(Debug, Default)]
 pub(super) struct Variables {
-    clocks: HashMap<usize, SharedClock>,
+    clocks: HashMap<usize, Variable>,
 }
 
 impl Variables {
-    pub(super) fn publish(&mut self, address: usize, clock: &SharedClock) {
-        if self.clocks.len() < VARIABLE_LIMIT || self.clocks.contains_key(&address) {
-            join(self.clocks.entry(address).or_default(), clock);
+    /// An atomic by `writer` publishes `clock`. `replaces`: whether it is a relaxed store, whose value tells nothing of
+    /// what other threads have published before (PTX ISA, "Release and Acquire Patterns").
+    pub(super) fn publish(
+        &mut self,
+        address: usize,
+        writer: Writer,
+        clock: &Scoped,
+        replaces: bool,
+    ) {
+        if clock.is_empty() && !(replaces && self.clocks.contains_key(&address)) {
+            return;
+        }
+        if self.clocks.len() >= VARIABLE_LIMIT && !self.clocks.contains_key(&address) {
+            return;
+        }
+        let variable = self.clocks.entry(address).or_default();
+        if replaces && variable.writer != writer {
+            *variable = Variable::default();
+        }
+        variable.writer = writer;
+        join(&mut variable.device, &clock.device);
+        if clock.block.is_some() {
+            let known = variable.blocks.iter_mut().find(|(block, _)| *block == writer.0);
+            match known {
+                Some((_, known)) => join(known, &clock.block),
+                None => variable.blocks.push((writer.0, clock.block.clone())),
+            }
         }
     }
 
-    pub(super) fn read(&self, address: usize) -> SharedClock {
+    /// What the variable tells a thread of a block.
+    pub(super) fn read(&self, address: usize, block: u32) -> Scoped {
+        let everything = || Some(Arc::new(Clock { points: BTreeMap::new(), everything: true }));
         match self.clocks.get(&address) {
-            Some(clock) => clock.clone(),
-            None if self.clocks.len() < VARIABLE_LIMIT => None,
-            None => Some(Arc::new(Clock { points: BTreeMap::new(), everything: true })),
+            Some(variable) => {
+                let own = variable.blocks.iter().find(|(known, _)| *known == block);
+                Scoped {
+                    device: variable.device.clone(),
+                    block: own.and_then(|(_, clock)| clock.clone()),
+                }
+            }
+            None if self.clocks.len() < VARIABLE_LIMIT => Scoped::default(),
+            None => Scoped { device: everything(), block: everything() },
         }
     }
 

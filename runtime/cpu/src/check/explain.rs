@@ -9,7 +9,7 @@ use super::memory::{Allocation, Stray, Use};
 use super::order::{HOST, Order};
 use super::render::{plural, text_of};
 use super::report::{ChainLink, Kind, OtherAccess, Place, Report};
-use super::shadow::Conflict;
+use super::shadow::{Atomic, Conflict};
 use super::{Memory, lock};
 use crate::abi::{
     ACCESS_ACQUIRE, ACCESS_ATOMIC, ACCESS_ATOMIC_LOAD, ACCESS_ATOMIC_STORE, ACCESS_FREE,
@@ -304,7 +304,10 @@ impl BlockCheck {
         let other = stamp(&order, conflict.mark);
         let other_grid = order.block(other.block).grid;
         let verb = if subject.kind == ACCESS_FREE { "frees it" } else { "writes" };
-        let action = match (conflict.wrote, conflict.mark.atomic) {
+        let was_atomic = conflict.mark.atomic != Atomic::No;
+        let is_atomic =
+            matches!(subject.kind, ACCESS_ATOMIC | ACCESS_ATOMIC_LOAD | ACCESS_ATOMIC_STORE);
+        let action = match (conflict.wrote, was_atomic) {
             (true, true) => "updated it atomically",
             (true, false) => "wrote it",
             (false, true) => "read it atomically",
@@ -351,6 +354,11 @@ impl BlockCheck {
                     "launch both into the same stream from the same block, or launch the second with `stream = tail`"
                 },
             )
+        };
+        let help = if was_atomic && is_atomic {
+            "an `atomic_…_block` is atomic only for the threads of its block: use the operation without `_block`"
+        } else {
+            help
         };
         drop(order);
         let offset = (conflict.byte).max(subject.address - allocation.start);

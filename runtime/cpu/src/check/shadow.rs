@@ -16,7 +16,17 @@ pub(super) struct Mark {
     pub(super) epoch: u32,
     pub(super) location: u32,
     pub(super) thread: u16,
-    pub(super) atomic: bool,
+    pub(super) atomic: Atomic,
+}
+
+/// Whether an access is atomic, and for which threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Atomic {
+    #[default]
+    No,
+    /// For those of its block.
+    Block,
+    Device,
 }
 
 /// Which bytes of an access must be initialised.
@@ -174,7 +184,8 @@ impl Page {
         Some(Conflict { mark, wrote, byte: word * self.word_bytes() })
     }
 
-    /// Records an access and returns its first conflict. `ordered` tells whether a mark precedes the access.
+    /// Records an access and returns its first conflict. `ordered` tells whether a mark precedes the access, or is atomic
+    /// like it and of the same block.
     pub(super) fn touch(
         &mut self,
         bytes: Range<usize>,
@@ -198,7 +209,7 @@ impl Page {
         let mut conflicts = |mark: Mark, wrote: bool, word: usize| {
             if found.is_none()
                 && mark.epoch != 0
-                && !(mark.atomic && touch.mark.atomic)
+                && !(mark.atomic == Atomic::Device && touch.mark.atomic == Atomic::Device)
                 && !ordered(mark)
             {
                 found = Some(Conflict { mark, wrote, byte: word * word_bytes });

@@ -40,6 +40,10 @@ fn bench(options: &Options) -> anyhow::Result<()> {
     if let Some(program) = &options.serve {
         return nested::serve(program, &options.serve_launch);
     }
+    if let Some(figures) = &options.plot {
+        println!("{}", nested::plot_file(figures)?.display());
+        return Ok(());
+    }
     fs::create_dir_all(&options.out)
         .with_context(|| format!("cannot make {}", options.out.display()))?;
     let mut report = Report::default();

@@ -24,6 +24,9 @@ pub(crate) struct Options {
     /// Programs of the suite to measure; all by default
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub(crate) programs: Vec<String>,
+    /// Measures nothing: draws the suite's figures in this file, to an .svg file beside it
+    #[arg(long, value_name = "JSON")]
+    pub(crate) plot: Option<PathBuf>,
     /// Runs a program of the suite by commands, for the benchmark itself
     #[arg(long, hide = true, value_name = "PROGRAM")]
     pub(crate) serve: Option<String>,

@@ -2,6 +2,7 @@
 //! turns and one that hangs can be ended.
 
 mod cuda;
+mod plot;
 mod process;
 mod serve;
 mod table;
@@ -17,6 +18,7 @@ use gridlet_examples::nested::{Case, Nested, SUITE, Version, words};
 use gridlet_runtime::Device;
 
 use crate::measure::Options;
+pub(crate) use plot::plot_file;
 use process::Process;
 pub(crate) use serve::serve;
 use table::{NOT_RUN, Outcome, Row};

@@ -1,4 +1,4 @@
-//! The suite's figures as a table and as JSON.
+//! The suite's figures as a table, as JSON and as a plot.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -133,7 +133,7 @@ pub(super) fn print_summary(rows: &[Row]) {
     println!("{:<52}{}", "geometric mean", ratios.map(mean).concat());
 }
 
-/// Writes `nested.json` to the folder and, in a checkout, beside the repository's results.
+/// Writes `nested.json` and `nested.svg` to the folder and, in a checkout, beside the repository's results.
 pub(super) fn write(rows: &[Row], device: &str, folder: &Path) -> anyhow::Result<()> {
     let rows: Vec<Value> = rows.iter().map(Row::to_json).collect();
     let text = serde_json::to_vec_pretty(&json!({"device": device, "cases": rows}))?;
@@ -146,7 +146,8 @@ pub(super) fn write(rows: &[Row], device: &str, folder: &Path) -> anyhow::Result
     for folder in folders {
         let file = folder.join("nested.json");
         fs::write(&file, &text).with_context(|| format!("cannot write {}", file.display()))?;
-        println!("the suite's figures are in {}", file.display());
+        let plot = super::plot_file(&file)?;
+        println!("the suite's figures are in {} and {}", file.display(), plot.display());
     }
     Ok(())
 }

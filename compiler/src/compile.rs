@@ -409,25 +409,28 @@ impl Session {
 
     /// The limit for the registers of the resident kernel: compiles the program with the other strategy, in which each kernel
     /// is compiled alone. `None` without ptxas or without a resident kernel.
-    fn register_limit(&self, program: &Checked, options: &BuildOptions) -> Option<u32> {
+    fn register_limit(&self, program: &Checked, options: &BuildOptions) -> Result<Option<u32>> {
         let nests = launch::runs_resident(&program.module, options.strategy(program));
-        if !options.optimize || !nests.contains(&true) {
-            return None;
-        }
-        let ptxas = self.assembler(false)?;
-        let block_threads = lower(program, options).ok()?.resident?.max_block_threads;
-        let alone =
-            BuildOptions { launch: LaunchStrategy::Cdp.into(), statistics: false, ..*options };
-        let (ptx, _) = self.ptx(program, &alone).ok()?;
-        let object = link::ptxas::compile(ptxas, &ptx, options.arch).ok()?;
+        let Some(ptxas) = self.assembler(false).filter(|_| options.optimize) else {
+            return Ok(None);
+        };
+        let Some(resident) = lower(program, options)?.resident.filter(|_| nests.contains(&true))
+        else {
+            return Ok(None);
+        };
+        let launch = LaunchStrategy::Cdp.into();
+        let alone = BuildOptions { launch, statistics: false, ..*options };
+        let (ptx, _) = self.ptx(program, &alone)?;
+        let object = link::ptxas::compile(ptxas, &ptx, options.arch)?;
         let launches = ir::graph::launched(&program.module);
         let kernels = program.module.kernels.iter().zip(launches).zip(nests);
-        let named = |kernel: &ir::Kernel| ir::symbol::external(&kernel.name);
         let named: Vec<_> = kernels
             .filter(|(_, nests)| *nests)
-            .map(|((kernel, launched), _)| (named(kernel), !launched.is_empty()))
+            .map(|((kernel, launched), _)| {
+                (ir::symbol::external(&kernel.name), !launched.is_empty())
+            })
             .collect();
-        link::registers::limit(&object, &named, block_threads).ok()
+        link::registers::limit(&object, &named, resident.max_block_threads).map(Some)
     }
 
     /// Compiles and links a checked program, and compares the cubin's own parameter records with
@@ -450,7 +453,8 @@ impl Session {
                 let _ = std::thread::Builder::new().spawn_scoped(scope, load);
             }
             let (mut ptx, log) = self.ptx(program, options)?;
-            if let Some(limit) = limit.join().ok().flatten() {
+            let limit = limit.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            if let Some(limit) = limit {
                 let entry = ir::symbol::external(launch::resident::ENTRY);
                 link::registers::set_limit(&mut ptx, &entry, limit);
             }

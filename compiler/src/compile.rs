@@ -232,6 +232,8 @@ pub struct Session {
     inputs: Vec<LinkInput>,
     libnvvm: OnceLock<LibNvvm>,
     nvjitlink: OnceLock<NvJitLink>,
+    /// Set once ptxas has assembled a program.
+    assembled: OnceLock<()>,
     /// The distinct messages of the tools so far.
     said: Mutex<Vec<(&'static str, String)>>,
 }
@@ -249,6 +251,7 @@ impl Session {
             inputs: vec![],
             libnvvm: OnceLock::new(),
             nvjitlink: OnceLock::new(),
+            assembled: OnceLock::new(),
             said: Mutex::default(),
         }
     }
@@ -307,7 +310,8 @@ impl Session {
         let nvjitlink = self.nvjitlink.get().map(|library| library.version().to_string());
         let toolkit =
             |part| self.toolchain.toolkit_version(part).map(|version| version.to_string());
-        let (cudadevrt, ptxas) = (toolkit(Component::CudaDevRt), toolkit(Component::Ptxas));
+        let cudadevrt = toolkit(Component::CudaDevRt);
+        let ptxas = self.assembled.get().and_then(|()| toolkit(Component::Ptxas));
         let found = [
             ("gridlet", Some(env!("CARGO_PKG_VERSION").to_owned())),
             ("libcudadevrt", cudadevrt),
@@ -380,6 +384,7 @@ impl Session {
             && link::ptxas::is_whole(ptx)
         {
             let output = link::ptxas::assemble(ptxas, ptx, options.arch, &link_options)?;
+            self.assembled.get_or_init(|| ());
             self.note("ptxas", &output.log);
             return Ok((output.cubin, output.log));
         }
@@ -411,13 +416,11 @@ impl Session {
     /// is compiled alone. `None` without ptxas or without a resident kernel.
     fn register_limit(&self, program: &Checked, options: &BuildOptions) -> Result<Option<u32>> {
         let nests = launch::runs_resident(&program.module, options.strategy(program));
-        let Some(ptxas) = self.assembler(false).filter(|_| options.optimize) else {
+        if !options.optimize || !nests.contains(&true) {
             return Ok(None);
-        };
-        let Some(resident) = lower(program, options)?.resident.filter(|_| nests.contains(&true))
-        else {
-            return Ok(None);
-        };
+        }
+        let Some(ptxas) = self.assembler(false) else { return Ok(None) };
+        let Some(resident) = lower(program, options)?.resident else { return Ok(None) };
         let launch = LaunchStrategy::Cdp.into();
         let alone = BuildOptions { launch, statistics: false, ..*options };
         let (ptx, _) = self.ptx(program, &alone)?;

@@ -243,8 +243,7 @@ fn flags(module: &Module, early: &[EarlyReturns]) -> Vec<u32> {
             }
         )
     });
-    let shared = graph::used_globals(module, |global| global.space == Space::Shared);
-    let extra = graph::uses_dynamic_shared(module);
+    let shares = uses_shared(module);
     (0..module.kernels.len())
         .map(|at| {
             let can_pack = !waits[at].block
@@ -252,8 +251,7 @@ fn flags(module: &Module, early: &[EarlyReturns]) -> Vec<u32> {
                 && !lane_dependent[at]
                 && !defaults[at]
                 && !tails[at]
-                && shared[at].is_empty()
-                && !extra[at];
+                && !shares[at];
             let bits = [
                 (CAN_PACK, can_pack),
                 (TAILS, tails[at]),
@@ -269,14 +267,15 @@ fn flags(module: &Module, early: &[EarlyReturns]) -> Vec<u32> {
 /// By kernel, whether it has no barriers, no `shared` variables and no default stream of its blocks, so that nothing joins the
 /// warps of a block.
 fn apart(module: &Module, flags: &[u32]) -> Vec<bool> {
+    let joins = flags.iter().map(|flags| flags & (BARRIERS | DEFAULTS) != 0);
+    joins.zip(uses_shared(module)).map(|(joins, shares)| !joins && !shares).collect()
+}
+
+/// By kernel, whether it uses shared memory, static or dynamic.
+fn uses_shared(module: &Module) -> Vec<bool> {
     let shared = graph::used_globals(module, |global| global.space == Space::Shared);
     let extra = graph::uses_dynamic_shared(module);
-    let joins = flags.iter().map(|flags| flags & (BARRIERS | DEFAULTS) != 0);
-    joins
-        .zip(shared)
-        .zip(extra)
-        .map(|((joins, shared), extra)| !joins && shared.is_empty() && !extra)
-        .collect()
+    shared.iter().zip(extra).map(|(shared, extra)| !shared.is_empty() || extra).collect()
 }
 
 /// By kernel, whether it, or a function that it may call, has warp operations that begin with `meet`: those of all functions

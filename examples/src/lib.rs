@@ -5,6 +5,7 @@
 //! which show more of the language and take longer.
 
 mod example;
+pub mod kernels;
 pub mod mandelbrot;
 pub mod nested;
 pub mod quicksort;

@@ -6,6 +6,7 @@
 use gridlet::compile::{self, Session};
 use gridlet::cpu::CpuOptions;
 use gridlet::source::SourceMap;
+use gridlet_examples::kernels;
 use gridlet_examples::nested::{self, Nested, Place, SUITE, Size, Version, run_once};
 use gridlet_examples::samples::recursive_print::{Line, check_tree};
 use gridlet_examples::samples::{SAMPLES, recursive_print};
@@ -163,4 +164,21 @@ mod suite {
     }
 
     tests! { patterns mandelbrot uts quicksort bfs sssp queens segments colouring triangles refinement bezier cholesky quadtree }
+}
+
+/// The small cases of the plain kernels, in two orders and under the checker, compared with plain Rust.
+#[test]
+fn the_plain_kernels_are_right() {
+    for plain in kernels::kernels() {
+        let sources = SourceMap::single(format!("{}.grid", plain.name), plain.source);
+        let checked = compile::check(sources).unwrap();
+        for (seed, check) in [(None, false), (Some(1), false), (Some(2), true)] {
+            let options = CpuOptions { check, ..CpuOptions::default() };
+            let artifact = gridlet::artifact::build_cpu(&Session::new(), &checked, &options);
+            let device = open(CpuConfig { seed, check, ..CpuConfig::default() });
+            let program = Program::load(&device, &artifact.unwrap()).unwrap();
+            let done = kernels::run_small(&plain, &device, &program);
+            done.unwrap_or_else(|error| panic!("seed {seed:?}, check {check}: {error:#}"));
+        }
+    }
 }

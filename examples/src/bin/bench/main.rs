@@ -1,5 +1,5 @@
 //! `cargo xtask bench`: the speed of checking; compile times beside nvcc's; with a GPU, the cost of launches and of
-//! loading; the speed of the CPU device; and, where it is asked for, the suite of nested programs.
+//! loading; the speed of the CPU device; and, where they are asked for, the suites of nested programs and of plain kernels.
 //!
 //! Every figure is the median of several runs in this process or, for whole commands, of several processes.
 //! A table goes to standard output, all figures as JSON to `<out>/bench.json`.
@@ -11,10 +11,14 @@ mod check;
 mod compile;
 mod cpu;
 mod gpu;
+mod kernels;
 mod launch;
 mod load;
 mod measure;
 mod nested;
+mod nvcc;
+mod plot;
+mod results;
 
 use std::fs;
 use std::process::ExitCode;
@@ -41,7 +45,7 @@ fn bench(options: &Options) -> anyhow::Result<()> {
         return nested::serve(program, &options.serve_launch);
     }
     if let Some(figures) = &options.plot {
-        println!("{}", nested::plot_file(figures)?.display());
+        println!("{}", plot::plot_file(figures)?.display());
         return Ok(());
     }
     fs::create_dir_all(&options.out)
@@ -81,6 +85,9 @@ fn bench(options: &Options) -> anyhow::Result<()> {
     }
     if options.measures(Part::Nested) {
         return nested::nested_times(&session, options);
+    }
+    if options.measures(Part::Kernels) {
+        return kernels::kernel_times(&session, options);
     }
     let file = options.out.join("bench.json");
     fs::write(&file, serde_json::to_vec_pretty(&report.to_json())?)

@@ -21,10 +21,10 @@ pub(crate) struct Options {
     /// Measures only this part
     #[arg(long, value_enum, value_name = "PART")]
     pub(crate) only: Option<Part>,
-    /// Programs of the suite to measure; all by default
+    /// Programs or kernels of a suite to measure; all by default
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub(crate) programs: Vec<String>,
-    /// Measures nothing: draws the suite's figures in this file, to an .svg file beside it
+    /// Measures nothing: draws a suite's figures in this file, to an .svg file beside it
     #[arg(long, value_name = "JSON")]
     pub(crate) plot: Option<PathBuf>,
     /// Runs a program of the suite by commands, for the benchmark itself
@@ -37,8 +37,9 @@ pub(crate) struct Options {
 
 impl Options {
     pub(crate) fn measures(&self, part: Part) -> bool {
-        // The suite takes minutes.
-        self.only.map_or(part != Part::Nested, |only| only == part)
+        // The suites take minutes.
+        let is_suite = matches!(part, Part::Nested | Part::Kernels);
+        self.only.map_or(!is_suite, |only| only == part)
     }
 }
 
@@ -53,6 +54,8 @@ pub(crate) enum Part {
     Cpu,
     /// The suite of nested programs beside CUDA C++; only where it is named
     Nested,
+    /// Plain kernels beside CUDA C++; only where they are named
+    Kernels,
 }
 
 /// One figure.

@@ -2,7 +2,6 @@
 //! turns and one that hangs can be ended.
 
 mod cuda;
-mod plot;
 mod process;
 mod serve;
 mod table;
@@ -18,7 +17,7 @@ use gridlet_examples::nested::{Case, Nested, SUITE, Version, words};
 use gridlet_runtime::Device;
 
 use crate::measure::Options;
-pub(crate) use plot::plot_file;
+use crate::results;
 use process::Process;
 pub(crate) use serve::serve;
 use table::{NOT_RUN, Outcome, Row};
@@ -66,7 +65,7 @@ pub(crate) fn nested_times(session: &Session, options: &Options) -> anyhow::Resu
         }
     }
     table::print_summary(&rows);
-    table::write(&rows, &device.name, &options.out)
+    results::write("nested", &table::to_json(&rows, &device.name), &options.out)
 }
 
 /// The processes of a program's versions.

@@ -1,17 +1,11 @@
-//! The suite's figures as a table, as JSON and as a plot.
+//! The suite's figures as a table and as JSON.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
 
-use anyhow::Context as _;
 use gridlet_examples::nested::{Version, patterns};
 use serde_json::{Value, json};
 
 use crate::measure::Times;
-
-/// Results of the repository, written where the benchmark runs in a checkout.
-const RESULTS: &str = "docs/results";
 
 /// How the errors of versions start that are not run any more, and of those that hung.
 pub(super) const NOT_RUN: &str = "not run";
@@ -133,23 +127,10 @@ pub(super) fn print_summary(rows: &[Row]) {
     println!("{:<52}{}", "geometric mean", ratios.map(mean).concat());
 }
 
-/// Writes `nested.json` and `nested.svg` to the folder and, in a checkout, beside the repository's results.
-pub(super) fn write(rows: &[Row], device: &str, folder: &Path) -> anyhow::Result<()> {
+/// The figures as JSON.
+pub(super) fn to_json(rows: &[Row], device: &str) -> Value {
     let rows: Vec<Value> = rows.iter().map(Row::to_json).collect();
-    let text = serde_json::to_vec_pretty(&json!({"device": device, "cases": rows}))?;
-    let mut folders = vec![folder];
-    let results = Path::new(RESULTS);
-    if results.parent().is_some_and(Path::is_dir) {
-        fs::create_dir_all(results)?;
-        folders.push(results);
-    }
-    for folder in folders {
-        let file = folder.join("nested.json");
-        fs::write(&file, &text).with_context(|| format!("cannot write {}", file.display()))?;
-        let plot = super::plot_file(&file)?;
-        println!("the suite's figures are in {} and {}", file.display(), plot.display());
-    }
-    Ok(())
+    json!({"device": device, "cases": rows})
 }
 
 #[cfg(test)]

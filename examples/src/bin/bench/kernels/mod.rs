@@ -1,0 +1,184 @@
+//! Plain kernels, each compiled by Gridlet in every way and by nvcc. All ways run in this process, in turns, with the same
+//! launches on the same memory.
+
+mod build;
+mod code;
+mod table;
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, ensure};
+use gridlet::arch::CudaArch;
+use gridlet::compile::Session;
+use gridlet_examples::TIME_OUT;
+use gridlet_examples::kernels::{Case, Loaded, Plain, Size, kernels, run_small};
+use gridlet_runtime::{Device, Event, Kernel, Program, Stream};
+
+use crate::measure::Options;
+use crate::results;
+use build::Built;
+use table::{Outcome, Row};
+
+/// A sample is as many launches as take about so many milliseconds.
+const SAMPLE_MS: f32 = 3.0;
+const MAX_LAUNCHES: f32 = 500.0;
+/// Launches before each sample, so that the GPU has work while the host queues the sample.
+const WARM_UP: usize = 2;
+
+/// A way from source to machine code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Way {
+    /// Gridlet, through libNVVM.
+    LibNvvm,
+    /// Gridlet, through LLVM's own back end.
+    Nvptx,
+    /// CUDA C++.
+    Nvcc,
+}
+
+impl Way {
+    /// All of them, in the order of the table.
+    pub(crate) const ALL: [Way; 3] = [Way::LibNvvm, Way::Nvptx, Way::Nvcc];
+
+    /// Its name in tables and in JSON.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Way::LibNvvm => "libNVVM",
+            Way::Nvptx => "NVPTX",
+            Way::Nvcc => "nvcc",
+        }
+    }
+}
+
+pub(crate) fn kernel_times(session: &Session, options: &Options) -> anyhow::Result<()> {
+    let named = |plain: &Plain| {
+        options.programs.is_empty() || options.programs.iter().any(|name| name == plain.name)
+    };
+    let plains: Vec<Plain> = kernels().into_iter().filter(named).collect();
+    ensure!(!plains.is_empty(), "no kernel of the suite has one of these names");
+    let device = match Device::open(0) {
+        Ok(device) => device,
+        Err(error) => {
+            println!("no GPU ({error}): the kernels were compiled, but not measured");
+            let built = build::build(session, &plains, CudaArch::DEFAULT)?;
+            table::print_code(&plains, &built);
+            return Ok(());
+        }
+    };
+    let info = device.info();
+    let capability = info.compute_capability;
+    let arch = CudaArch::for_device(capability.major, capability.minor)
+        .with_context(|| format!("Gridlet cannot build for compute capability {capability}"))?;
+    println!("\nplain kernels, on {}, driver {}:", info.name, info.driver_version);
+    let built = build::build(session, &plains, arch)?;
+    table::print_head();
+    let mut rows = Vec::new();
+    for (plain, built) in plains.iter().zip(&built) {
+        let row = measure(&device, plain, built, options.repeat)?;
+        table::print_row(&row);
+        rows.push(row);
+    }
+    table::print_summary(&rows);
+    let figures = table::to_json(&rows, &info.name, &info.driver_version.to_string());
+    results::write("kernels", &figures, &options.out)
+}
+
+/// A kernel that is loaded and gives right results, with its times so far in milliseconds.
+struct Runner {
+    kernel: Kernel,
+    times: Vec<f64>,
+}
+
+fn measure(
+    device: &Device,
+    plain: &Plain,
+    built: &BTreeMap<Way, anyhow::Result<Built>>,
+    turns: usize,
+) -> anyhow::Result<Row> {
+    let stream = device.stream()?;
+    let case = (plain.case)(Size::Full);
+    let mut loaded = Loaded::new(device, &case)?;
+    let mut failed = BTreeMap::new();
+    let mut runners = BTreeMap::new();
+    let mut results = None;
+    // nvcc's results are those that the others are compared with.
+    for way in Way::ALL.into_iter().rev() {
+        let mut prepare = || -> anyhow::Result<Kernel> {
+            let built = built.get(&way).context("not built")?;
+            let built = built.as_ref().map_err(|error| anyhow::anyhow!("{error:#}"))?;
+            let program = Program::load(device, &built.artifact)?;
+            run_small(plain, device, &program).context("WRONG")?;
+            let kernel = program.kernel(plain.name)?;
+            loaded.reset()?;
+            stream.launch(&kernel, &case.config, &loaded.arguments())?;
+            stream.synchronize(TIME_OUT)?;
+            let found = loaded.results()?;
+            match &results {
+                None => results = Some(found),
+                Some(expected) => case.compare(&found, expected).context("WRONG, full size")?,
+            }
+            Ok(kernel)
+        };
+        match prepare() {
+            Ok(kernel) => drop(runners.insert(way, Runner { kernel, times: Vec::new() })),
+            Err(error) => drop(failed.insert(way, format!("{error:#}"))),
+        }
+    }
+    drop(results);
+    if let Some(runner) = runners.values().next_back() {
+        let one = sample(device, &stream, &case, &mut loaded, &runner.kernel, 3)?;
+        let launches = (SAMPLE_MS / one as f32).clamp(1.0, MAX_LAUNCHES) as usize;
+        for turn in 0..turns.max(1) {
+            // No way is always the first or follows always the same one.
+            let order =
+                if turn % 2 == 0 { Way::ALL } else { [Way::Nvcc, Way::Nvptx, Way::LibNvvm] };
+            for at in 0..order.len() {
+                if let Some(runner) = runners.get_mut(&order[(at + turn / 2) % order.len()]) {
+                    let kernel = &runner.kernel;
+                    let time = sample(device, &stream, &case, &mut loaded, kernel, launches)?;
+                    runner.times.push(time);
+                }
+            }
+        }
+    }
+    let mut outcomes = BTreeMap::new();
+    for way in Way::ALL {
+        let outcome = match (runners.remove(&way), failed.remove(&way)) {
+            (Some(runner), _) => {
+                let attributes = runner.kernel.attributes()?;
+                Ok(Outcome {
+                    times: runner.times,
+                    registers: attributes.registers,
+                    local_bytes: attributes.local_bytes,
+                })
+            }
+            (None, error) => Err(error.unwrap_or_default()),
+        };
+        outcomes.insert(way, outcome);
+    }
+    Ok(Row { name: plain.name, what: plain.what, outcomes })
+}
+
+/// Milliseconds per launch, of several launches that start from the same contents of memory.
+fn sample(
+    device: &Device,
+    stream: &Stream,
+    case: &Case,
+    loaded: &mut Loaded<'_>,
+    kernel: &Kernel,
+    launches: usize,
+) -> anyhow::Result<f64> {
+    loaded.reset()?;
+    let arguments = loaded.arguments();
+    let (start, end) = (Event::new(device)?, Event::new(device)?);
+    for _ in 0..WARM_UP {
+        stream.launch(kernel, &case.config, &arguments)?;
+    }
+    stream.record(&start)?;
+    for _ in 0..launches {
+        stream.launch(kernel, &case.config, &arguments)?;
+    }
+    stream.record(&end)?;
+    stream.synchronize(TIME_OUT)?;
+    Ok(f64::from(start.elapsed_ms(&end)?) / launches as f64)
+}

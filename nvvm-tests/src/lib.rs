@@ -3,6 +3,7 @@
 
 pub mod differential;
 pub mod generate;
+pub mod trees;
 
 use gridlet::arch::CudaArch;
 use gridlet::link::{LinkOptions, LinkOutput, NvJitLink, device_link};

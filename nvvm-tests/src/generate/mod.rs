@@ -21,7 +21,7 @@ mod expressions;
 mod functions;
 mod instances;
 mod kernels;
-mod random;
+pub(crate) mod random;
 pub mod reduce;
 mod shapes;
 mod statements;

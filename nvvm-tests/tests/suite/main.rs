@@ -9,3 +9,4 @@ mod layout_oracles;
 mod legacy;
 mod libnvvm;
 mod programs;
+mod trees;

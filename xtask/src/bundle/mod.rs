@@ -21,12 +21,17 @@ const LIMIT: u64 = 60_000_000;
 /// The archs that the artifacts have images for.
 const ARCHS: &str = "sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120";
 const COMMON: (&str, &str) = ("common.bash", include_str!("common.bash"));
-const SCRIPTS: [(&str, &str); 3] =
-    [COMMON, ("run-tests", include_str!("run-tests")), ("run-bench", include_str!("run-bench"))];
+const SCRIPTS: [(&str, &str); 4] = [
+    COMMON,
+    ("run-tests", include_str!("run-tests")),
+    ("run-trees", include_str!("run-trees")),
+    ("run-bench", include_str!("run-bench")),
+];
 /// Their description for `ABOUT.txt`.
 const USE: &str = "\
 ./run-tests               runs the tests that need an NVIDIA GPU, and the demo
 ./run-tests --memcheck    runs each of those tests under compute-sanitizer instead
+./run-trees --count N     runs N random launch trees with both launch strategies; without arguments 100
 ./run-bench               measures
 
 They unpack programs.tar.xz on first use and write to ./out, or to the folder in OUT.

@@ -163,7 +163,7 @@ mod suite {
         };
     }
 
-    tests! { patterns mandelbrot uts quicksort bfs sssp queens segments colouring triangles refinement bezier cholesky quadtree }
+    tests! { patterns mandelbrot uts simple_quicksort quicksort bfs sssp queens segments colouring triangles refinement bezier cholesky quadtree }
 }
 
 /// The small cases of the plain kernels, in two orders and under the checker, compared with plain Rust.

@@ -16,6 +16,7 @@ pub mod queens;
 pub mod quicksort;
 pub mod refinement;
 pub mod segments;
+pub mod simple_quicksort;
 pub mod sssp;
 pub mod triangles;
 pub mod uts;
@@ -31,10 +32,11 @@ pub use input::{Input, words};
 use crate::TIME_OUT;
 
 /// Every program of the suite, the launch costs first.
-pub const SUITE: [Nested; 14] = [
+pub const SUITE: [Nested; 15] = [
     patterns::PROGRAM,
     mandelbrot::PROGRAM,
     uts::PROGRAM,
+    simple_quicksort::PROGRAM,
     quicksort::PROGRAM,
     bfs::PROGRAM,
     sssp::PROGRAM,

@@ -1,4 +1,4 @@
-//! Quicksort whose parts are grids.
+//! Advanced quicksort, after CUDA's `cdpAdvancedQuicksort`: the blocks of a grid partition a part together.
 
 use anyhow::Context as _;
 use gridlet_runtime::{Arg, Buffer, DeviceMemory, Kernel, LaunchConfig};
@@ -10,18 +10,20 @@ use super::{Case, Input, Nested, Place, Size, Version, Work, equal};
 /// The program.
 pub const PROGRAM: Nested = Nested {
     name: "quicksort",
-    what: "quicksort: parallel partitions, short parts sorted by a block",
+    what: "advanced quicksort: parallel partitions, short parts sorted by a block",
     source: include_str!("../../nested/quicksort/quicksort.grid"),
-    cuda: [
-        include_str!("../../nested/quicksort/nested.cu"),
-        include_str!("../../nested/quicksort/flat.cu"),
-    ],
-    headers: &[("sort.h", include_str!("../../nested/quicksort/sort.h"))],
+    cuda: [include_str!("../../nested/quicksort/nested.cu"), FLAT],
+    headers: FLAT_HEADERS,
     pending_launches: 65_536,
     cases,
     load,
     check,
 };
+
+/// The version without nesting, which serves for `simple_quicksort` too, and what it includes.
+pub(super) const FLAT: &str = include_str!("../../nested/quicksort/flat.cu");
+pub(super) const FLAT_HEADERS: &[(&str, &str)] =
+    &[("sort.h", include_str!("../../nested/quicksort/sort.h"))];
 
 const THREADS: u32 = 256;
 /// Bytes of a `Work`.
@@ -103,7 +105,7 @@ impl Work for Quicksort {
     }
 }
 
-fn check(input: &Input, _: Version, result: &[u32]) -> anyhow::Result<String> {
+pub(super) fn check(input: &Input, _: Version, result: &[u32]) -> anyhow::Result<String> {
     let mut expected = input.array(0)?.to_vec();
     expected.sort_unstable();
     equal(result, &expected).context("against a sort on the host")?;

@@ -24,10 +24,12 @@ pub enum Argument {
     Input(Array),
     /// A pointer to an array that the kernel writes.
     Output(Array),
+    /// The same, but the contents depend on the order of the threads and are not compared.
+    Scratch(Array),
 }
 
 macro_rules! arrays {
-    ($($variant:ident $get:ident $ty:ty),*) => {
+    ($($variant:ident $ty:ty),*) => {
         /// The elements of an array.
         #[derive(Clone, Debug, PartialEq)]
         #[expect(missing_docs, reason = "the variants are named like their elements")]
@@ -40,19 +42,6 @@ macro_rules! arrays {
                 Array::$variant(values)
             }
         })*
-
-        impl Case {
-            $(/// The elements of the argument at `at`; none if it is no such array.
-            pub(super) fn $get(&self, at: usize) -> &[$ty] {
-                match self.arguments.get(at) {
-                    Some(
-                        Argument::Input(Array::$variant(values))
-                        | Argument::Output(Array::$variant(values)),
-                    ) => values,
-                    _ => &[],
-                }
-            })*
-        }
 
         /// An array in device memory.
         enum Memory {
@@ -90,7 +79,27 @@ macro_rules! arrays {
     };
 }
 
-arrays!(U32 u32s u32, I32 i32s i32, U64 u64s u64, F32 f32s f32);
+arrays!(U8 u8, U16 u16, U32 u32, I32 i32, U64 u64, I64 i64, F32 f32, F64 f64);
+
+macro_rules! getters {
+    ($($get:ident $variant:ident $ty:ty),*) => {
+        impl Case {
+            $(/// The elements of the argument at `at`; none if it is no such array.
+            pub(super) fn $get(&self, at: usize) -> &[$ty] {
+                match self.arguments.get(at) {
+                    Some(
+                        Argument::Input(Array::$variant(values))
+                        | Argument::Output(Array::$variant(values))
+                        | Argument::Scratch(Array::$variant(values)),
+                    ) => values,
+                    _ => &[],
+                }
+            })*
+        }
+    };
+}
+
+getters!(u8s U8 u8, u32s U32 u32, i32s I32 i32, u64s U64 u64, f32s F32 f32, f64s F64 f64);
 
 impl Case {
     pub(super) fn new(grid: impl Into<Dim3>, block: impl Into<Dim3>) -> Case {
@@ -124,6 +133,10 @@ impl Case {
         self.with(Argument::Output(array.into()))
     }
 
+    pub(super) fn scratch(self, array: impl Into<Array>) -> Case {
+        self.with(Argument::Scratch(array.into()))
+    }
+
     pub(super) fn within(self, tolerance: f64) -> Case {
         Case { tolerance, ..self }
     }
@@ -154,6 +167,9 @@ impl Case {
             let difference = match (found, expected) {
                 (Array::F32(found), Array::F32(expected)) => {
                     self.difference(found, expected, |x| f64::from(*x))
+                }
+                (Array::F64(found), Array::F64(expected)) => {
+                    self.difference(found, expected, |x| *x)
                 }
                 _ => equal(found, expected),
             };
@@ -201,7 +217,7 @@ fn equal(found: &Array, expected: &Array) -> Option<String> {
             }
         };
     }
-    first_difference!(U32, I32, U64)
+    first_difference!(U8, U16, U32, I32, U64, I64)
 }
 
 /// A case in device memory.
@@ -220,7 +236,7 @@ impl<'a> Loaded<'a> {
         let load = |argument: &Argument| {
             Ok(match argument {
                 Argument::Input(array) => Some((Memory::new(device, array)?, None)),
-                Argument::Output(array) => {
+                Argument::Output(array) | Argument::Scratch(array) => {
                     Some((Memory::new(device, array)?, Some(Memory::new(device, array)?)))
                 }
                 _ => None,
@@ -261,8 +277,9 @@ impl<'a> Loaded<'a> {
     /// # Errors
     /// The errors of the runtime.
     pub fn results(&self) -> anyhow::Result<Vec<Array>> {
-        let written = self.memory.iter().flatten().filter(|(_, first)| first.is_some());
-        written.map(|(memory, _)| memory.read()).collect()
+        let arguments = self.case.arguments.iter().zip(&self.memory);
+        let written = arguments.filter(|(argument, _)| matches!(argument, Argument::Output(_)));
+        written.filter_map(|(_, memory)| memory.as_ref()).map(|(memory, _)| memory.read()).collect()
     }
 }
 

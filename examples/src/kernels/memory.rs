@@ -13,6 +13,15 @@ pub(super) const KERNELS: &[Plain] = &[
     plain!("transpose", "transpose through shared memory", transpose, transposed),
     plain!("reduction", "sums of many floats", reduction, sums),
     plain!("histogram", "histogram of bytes by shared atomics", histogram, counts),
+    plain!("scale4", "vectors of four floats times a number", scale4, scaled),
+    plain!("half_axpy", "y = a x + y in half precision", half_axpy, half_sums),
+    plain!("gather", "elements at random indices", gather, gathered),
+    plain!("scatter_add", "additions to random elements", scatter_add, scattered),
+    plain!("tree_sum", "sums of blocks by a tree in shared memory", tree_sum, block_sums),
+    plain!("scan", "prefix sums of chunks of 1,024", scan, prefix_sums),
+    plain!("particles", "an array of structs", particles, moved),
+    plain!("gray", "colours of four bytes to grey bytes", gray, greys),
+    plain!("quantize", "floats to integers", quantize, quantized),
     plain!("spmv", "sparse matrix times vector, compressed rows", spmv, products),
 ];
 
@@ -86,6 +95,165 @@ fn counts(case: &Case) -> Vec<Array> {
         .flat_map(|word| word.to_le_bytes())
         .for_each(|byte| counts[usize::from(byte)] += 1);
     vec![counts.into()]
+}
+
+fn scale4(size: Size) -> Case {
+    let n = length(size, 500, 1 << 24);
+    Case::threads(n, 256)
+        .u32(n)
+        .f32(0.75)
+        .input(reals(n as usize * 4, 1, -1.0, 1.0))
+        .output(vec![0f32; n as usize * 4])
+}
+
+fn scaled(case: &Case) -> Vec<Array> {
+    let a = case.real(1);
+    vec![case.f32s(2).iter().map(|x| a * x).collect::<Vec<f32>>().into()]
+}
+
+/// The bits of a small integer in half precision.
+fn half(value: u32) -> u16 {
+    if value == 0 {
+        return 0;
+    }
+    let exponent = value.ilog2();
+    ((exponent + 15) << 10 | (value << (10 - exponent)) & 0x3ff) as u16
+}
+
+/// Small integers, so that no result is rounded.
+fn half_axpy(size: Size) -> Case {
+    let n = length(size, 500, 1 << 25);
+    let halves =
+        |seed| words(n as usize * 2, seed).iter().map(|x| half(x % 256)).collect::<Vec<_>>();
+    Case::threads(n, 256).u32(n).f32(2.0).input(halves(1)).output(halves(2))
+}
+
+fn half_sums(case: &Case) -> Vec<Array> {
+    let n = case.number(0) * 2;
+    let pairs = words(n, 1).into_iter().zip(words(n, 2));
+    vec![pairs.map(|(x, y)| half(2 * (x % 256) + y % 256)).collect::<Vec<u16>>().into()]
+}
+
+fn gather(size: Size) -> Case {
+    let n = length(size, 1_000, 1 << 24);
+    let indices: Vec<u32> = words(n as usize, 1).iter().map(|word| word % n).collect();
+    Case::threads(n, 256)
+        .u32(n)
+        .input(indices)
+        .input(reals(n as usize, 2, -1.0, 1.0))
+        .output(vec![0f32; n as usize])
+}
+
+fn gathered(case: &Case) -> Vec<Array> {
+    let from = case.f32s(2);
+    vec![case.u32s(1).iter().map(|at| from[*at as usize]).collect::<Vec<f32>>().into()]
+}
+
+fn scatter_add(size: Size) -> Case {
+    let (n, sums) = (length(size, 1_000, 1 << 24), length(size, 64, 1 << 20));
+    Case::threads(n, 256)
+        .u32(n)
+        .u32(sums - 1)
+        .input(words(n as usize, 1))
+        .output(vec![0u32; sums as usize])
+}
+
+fn scattered(case: &Case) -> Vec<Array> {
+    let mut sums = case.u32s(3).to_vec();
+    for (i, index) in case.u32s(2).iter().enumerate() {
+        let sum = &mut sums[*index as usize & case.number(1)];
+        *sum = sum.wrapping_add(i as u32);
+    }
+    vec![sums.into()]
+}
+
+fn tree_sum(size: Size) -> Case {
+    let blocks = length(size, 3, 1 << 16);
+    Case::new(blocks, 256)
+        .input(reals(blocks as usize * 1_024, 1, 0.0, 1.0))
+        .output(vec![0f32; blocks as usize])
+        .within(1e-5)
+}
+
+fn block_sums(case: &Case) -> Vec<Array> {
+    let sum = |chunk: &[f32]| chunk.iter().map(|x| f64::from(*x)).sum::<f64>() as f32;
+    vec![case.f32s(0).chunks(1_024).map(sum).collect::<Vec<f32>>().into()]
+}
+
+fn scan(size: Size) -> Case {
+    let n = length(size, 3 * 1_024, 1 << 26);
+    Case::new(n / 1_024, 256).input(words(n as usize, 1)).output(vec![0u32; n as usize])
+}
+
+fn prefix_sums(case: &Case) -> Vec<Array> {
+    let chunk = |chunk: &[u32]| {
+        let next = |sum: &mut u32, value: &u32| {
+            *sum = sum.wrapping_add(*value);
+            Some(*sum)
+        };
+        chunk.iter().scan(0, next).collect::<Vec<u32>>()
+    };
+    vec![case.u32s(0).chunks(1_024).flat_map(chunk).collect::<Vec<u32>>().into()]
+}
+
+/// A particle is its position, its velocity, its mass and its bounces; here those are a float too, with bits of zero.
+fn particles(size: Size) -> Case {
+    let n = length(size, 500, 1 << 23) as usize;
+    let mut all = reals(n * 8, 1, -2.0, 2.0);
+    all.iter_mut().skip(7).step_by(8).for_each(|bounces| *bounces = 0.0);
+    Case::threads(n as u32, 256).u32(n as u32).f32(0.125).output(all).within(1e-5)
+}
+
+fn moved(case: &Case) -> Vec<Array> {
+    let dt = case.real(1);
+    let mut all = case.f32s(2).to_vec();
+    for p in all.chunks_exact_mut(8) {
+        p[4] -= 9.81 * dt;
+        for axis in 0..3 {
+            p[axis] += p[3 + axis] * dt;
+            if p[axis].abs() > 2.0 {
+                p[3 + axis] *= if axis == 1 { -0.9 } else { -1.0 };
+                p[7] = f32::from_bits(p[7].to_bits() + 1);
+            }
+        }
+    }
+    vec![all.into()]
+}
+
+fn gray(size: Size) -> Case {
+    let n = length(size, 1_000, 1 << 26);
+    let pixels: Vec<u8> = words(n as usize, 1).iter().flat_map(|word| word.to_le_bytes()).collect();
+    Case::threads(n, 256).u32(n).input(pixels).output(vec![0u8; n as usize])
+}
+
+fn greys(case: &Case) -> Vec<Array> {
+    let grey = |p: &[u8]| {
+        let [r, g, b] = [p[0], p[1], p[2]].map(u32::from);
+        ((77 * r + 150 * g + 29 * b) >> 8) as u8
+    };
+    vec![case.u8s(1).chunks_exact(4).map(grey).collect::<Vec<u8>>().into()]
+}
+
+fn quantize(size: Size) -> Case {
+    let n = length(size, 1_000, 1 << 24) as usize;
+    let doubles: Vec<f64> = reals(n, 2, -1.0, 1.0).iter().map(|x| f64::from(*x) * 1e15).collect();
+    Case::threads(n as u32, 256)
+        .u32(n as u32)
+        .f32(1e6)
+        .input(reals(n, 1, -1.0, 1.0))
+        .input(doubles)
+        .output(vec![0i32; n])
+        .output(vec![0u32; n])
+        .output(vec![0i64; n])
+}
+
+fn quantized(case: &Case) -> Vec<Array> {
+    let scaled: Vec<f32> = case.f32s(2).iter().map(|x| x * case.real(1)).collect();
+    vec![
+        scaled.iter().map(|x| *x as i32).collect::<Vec<i32>>().into(),
+        scaled.iter().map(|x| x.abs() as u32).collect::<Vec<u32>>().into(),
+        case.f64s(3).iter().map(|x| *x as i64).collect::<Vec<i64>>().into(),
+    ]
 }
 
 fn spmv(size: Size) -> Case {

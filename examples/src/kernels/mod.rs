@@ -6,7 +6,10 @@
 mod case;
 mod dense;
 mod integers;
+mod loops;
 mod memory;
+mod numeric;
+mod searching;
 mod stencils;
 
 use anyhow::Context as _;
@@ -51,7 +54,16 @@ use plain;
 
 /// Every kernel of the suite.
 pub fn kernels() -> Vec<Plain> {
-    [memory::KERNELS, dense::KERNELS, stencils::KERNELS, integers::KERNELS].concat()
+    [
+        memory::KERNELS,
+        searching::KERNELS,
+        dense::KERNELS,
+        numeric::KERNELS,
+        stencils::KERNELS,
+        integers::KERNELS,
+        loops::KERNELS,
+    ]
+    .concat()
 }
 
 /// Runs a kernel once on its small case and compares its results with plain Rust.

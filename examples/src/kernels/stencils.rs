@@ -1,7 +1,7 @@
 //! Kernels whose threads read the neighbours of a point.
 
 use super::memory::length;
-use super::{Array, Case, Plain, Size, plain, reals};
+use super::{Array, Case, Plain, Size, mix, plain, reals, words};
 
 pub(super) const KERNELS: &[Plain] = &[
     plain!(
@@ -16,6 +16,11 @@ pub(super) const KERNELS: &[Plain] = &[
         |size| volume(size, true),
         seven_points
     ),
+    plain!("heat", "heat equation in double precision", heat, warmer),
+    plain!("convolution", "convolution with 5 × 5 weights", convolution, convolved),
+    plain!("sobel", "edges of an image of bytes", sobel, edges),
+    plain!("life", "Conway's Game of Life, a byte per cell", life, generation),
+    plain!("floyd", "a step of Floyd and Warshall's paths", floyd, shortest),
 ];
 
 fn volume(size: Size, point_per_thread: bool) -> Case {
@@ -50,4 +55,113 @@ fn seven_points(case: &Case) -> Vec<Array> {
         }
     }
     vec![to.into()]
+}
+
+/// Whole blocks of 32 × 8 threads for an image.
+fn image(width: u32, height: u32) -> Case {
+    Case::new((width.div_ceil(32), height.div_ceil(8)), (32, 8)).u32(width).u32(height)
+}
+
+fn heat(size: Size) -> Case {
+    let (width, height) = (length(size, 70, 4_096), length(size, 50, 4_096));
+    let cells = (width * height) as usize;
+    let from: Vec<f64> = reals(cells, 1, -1.0, 1.0).iter().map(|x| f64::from(*x)).collect();
+    Case::new((width.div_ceil(32), height.div_ceil(32)), (32, 8))
+        .u32(width)
+        .u32(height)
+        .input(from)
+        .output(vec![0f64; cells])
+        .within(1e-14)
+}
+
+fn warmer(case: &Case) -> Vec<Array> {
+    let (width, height, from) = (case.number(0), case.number(1), case.f64s(2));
+    let mut to = case.f64s(3).to_vec();
+    for y in 1..height - 1 {
+        for x in 1..width - 1 {
+            let at = y * width + x;
+            let around = from[at - 1] + from[at + 1] + from[at - width] + from[at + width];
+            to[at] = from[at] + 0.2 * (around - 4.0 * from[at]);
+        }
+    }
+    vec![to.into()]
+}
+
+fn convolution(size: Size) -> Case {
+    let (width, height) = (length(size, 70, 4_096), length(size, 30, 4_096));
+    let cells = (width * height) as usize;
+    image(width, height)
+        .input(reals(25, 1, -1.0, 1.0))
+        .input(reals(cells, 2, -1.0, 1.0))
+        .output(vec![0f32; cells])
+        .within(1e-5)
+}
+
+fn convolved(case: &Case) -> Vec<Array> {
+    let (width, height) = (case.number(0), case.number(1));
+    let (weights, from) = (case.f32s(2), case.f32s(3));
+    let mut to = case.f32s(4).to_vec();
+    for y in 0..height - 4 {
+        for x in 0..width - 4 {
+            let term = |k: usize| f64::from(weights[k] * from[(y + k / 5) * width + x + k % 5]);
+            to[y * width + x] = (0..25).map(term).sum::<f64>() as f32;
+        }
+    }
+    vec![to.into()]
+}
+
+fn sobel(size: Size) -> Case {
+    let (width, height) = (length(size, 70, 8_192), length(size, 30, 8_192));
+    let cells = (width * height) as usize;
+    let from: Vec<u8> = words(cells, 1).iter().map(|word| (word % 100) as u8).collect();
+    image(width, height).input(from).output(vec![0u8; cells])
+}
+
+fn edges(case: &Case) -> Vec<Array> {
+    let (width, height, from) = (case.number(0), case.number(1), case.u8s(2));
+    let mut to = case.u8s(3).to_vec();
+    for y in 1..height - 1 {
+        for x in 1..width - 1 {
+            let pixel = |i: usize, j: usize| i32::from(from[(y + j - 1) * width + x + i - 1]);
+            let weighted = |get: &dyn Fn(usize) -> i32| get(0) + 2 * get(1) + get(2);
+            let across = weighted(&|j| pixel(2, j)) - weighted(&|j| pixel(0, j));
+            let down = weighted(&|i| pixel(i, 2)) - weighted(&|i| pixel(i, 0));
+            to[y * width + x] = (across.abs() + down.abs()).min(255) as u8;
+        }
+    }
+    vec![to.into()]
+}
+
+fn life(size: Size) -> Case {
+    let (width, height) = (length(size, 70, 8_192), length(size, 30, 8_192));
+    let cells = (width * height) as usize;
+    let from: Vec<u8> = words(cells, 1).iter().map(|word| u8::from(word % 3 == 0)).collect();
+    image(width, height).input(from).output(vec![0u8; cells])
+}
+
+fn generation(case: &Case) -> Vec<Array> {
+    let (width, height, from) = (case.number(0), case.number(1), case.u8s(2));
+    let mut to = case.u8s(3).to_vec();
+    for y in 1..height - 1 {
+        for x in 1..width - 1 {
+            let alive = |k: usize| from[(y + k / 3 - 1) * width + x + k % 3 - 1];
+            let neighbours: u8 = (0..9).filter(|k| *k != 4).map(alive).sum();
+            to[y * width + x] = u8::from(neighbours == 3 || neighbours == 2 && alive(4) == 1);
+        }
+    }
+    vec![to.into()]
+}
+
+/// The way from a vertex to itself has no length, so that row and column `k` do not change.
+fn floyd(size: Size) -> Case {
+    let (n, k) = (length(size, 70, 8_192), length(size, 17, 4_321));
+    let length = |at: u32| if at / n == at % n { 0 } else { 1 + mix(at) % 1_000 };
+    let distances: Vec<u32> = (0..n * n).map(length).collect();
+    Case::new((n.div_ceil(32), n.div_ceil(8)), (32, 8)).u32(n).u32(k).output(distances)
+}
+
+fn shortest(case: &Case) -> Vec<Array> {
+    let (n, k, from) = (case.number(0), case.number(1), case.u32s(2));
+    let shorter = |at: usize| from[at].min(from[at / n * n + k] + from[k * n + at % n]);
+    vec![(0..n * n).map(shorter).collect::<Vec<u32>>().into()]
 }

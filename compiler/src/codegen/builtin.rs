@@ -12,6 +12,9 @@ use gridlet_lang::builtins::{Builtin, Scope};
 use gridlet_lang::ir::{GlobalId, Operand};
 use gridlet_lang::types::Type;
 
+/// LLVM's number for `memory(inaccessiblemem: readwrite)` (llvm/Support/ModRef.h).
+const INACCESSIBLE_MEMORY: u64 = 0xc;
+
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// Emits a built-in operation with a result of type `ty`.
     pub(super) fn builtin(
@@ -138,6 +141,28 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// Stops the grid with an error.
     pub(super) fn emit_trap(&self) -> Result<()> {
         self.effect("llvm.trap", &[])?;
+        Ok(())
+    }
+
+    /// Stops the grid with an error, in a way that optimisers take for an instruction which has an effect that no other
+    /// code sees, and which may or may not return. They know that `llvm.trap` never does.
+    pub(super) fn trap_and_go_on(&self) -> Result<()> {
+        let ty = self.cx.function_type(None, &[]);
+        let assembly = self.cx.context.create_inline_asm(
+            ty,
+            "trap;".into(),
+            String::new(),
+            true,
+            false,
+            None,
+            false,
+        );
+        let call = self.build().build_indirect_call(ty, assembly, &[], "")?;
+        for (name, value) in [("nounwind", 0), ("memory", INACCESSIBLE_MEMORY)] {
+            let kind = Attribute::get_named_enum_kind_id(name);
+            let attribute = self.cx.context.create_enum_attribute(kind, value);
+            call.add_attribute(AttributeLoc::Function, attribute);
+        }
         Ok(())
     }
 

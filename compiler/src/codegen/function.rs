@@ -338,7 +338,8 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             }
             Terminator::Branch { condition, then, otherwise } => {
                 let condition = int(self.operand(condition)?)?;
-                let (then, otherwise) = (self.trap_or_block(*then)?, self.block(*otherwise)?);
+                let otherwise = self.block(*otherwise)?;
+                let then = self.trap_or_block(*then, otherwise)?;
                 let branch = self.build().build_conditional_branch(condition, then, otherwise)?;
                 self.mark_loop(branch, id, &block.terminator)?;
             }
@@ -382,18 +383,26 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         Ok(())
     }
 
-    /// The block to branch to. On the CPU, where a trap reports its position, each branch gets its
-    /// own copy of a block that only traps: a shared one could not tell where the branch came from.
-    fn trap_or_block(&self, id: BlockId) -> Result<BasicBlock<'ctx>> {
+    /// The block to branch to, from a branch that otherwise goes to `otherwise`. Each test of a divisor gets its own copy
+    /// of the block that only traps.
+    ///
+    /// On the CPU, a trap reports its position, and a shared block could not tell where the branch came from. On a GPU,
+    /// the block seems to go on to the division: a loop with a second exit would not be unrolled.
+    fn trap_or_block(&self, id: BlockId, otherwise: BasicBlock<'ctx>) -> Result<BasicBlock<'ctx>> {
         let block = self.block(id)?;
-        if self.cx.cpu().is_none() || !self.is_division_trap(id) {
+        if !self.is_division_trap(id) {
             return Ok(block);
         }
         let here = self.build().get_insert_block().ok_or_else(|| bug("no block to emit into"))?;
         let own = self.cx.context.insert_basic_block_after(here, "div.by_zero");
         self.build().position_at_end(own);
-        self.trap(abi::TRAP_DIVISION)?;
-        self.build().build_unreachable()?;
+        if self.cx.cpu().is_some() {
+            self.trap(abi::TRAP_DIVISION)?;
+            self.build().build_unreachable()?;
+        } else {
+            self.trap_and_go_on()?;
+            self.build().build_unconditional_branch(otherwise)?;
+        }
         self.build().position_at_end(here);
         Ok(own)
     }

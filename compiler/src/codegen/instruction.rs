@@ -11,7 +11,7 @@ use super::types::Carrier;
 use super::values::{int, pointer, result};
 use crate::error::Result;
 use gridlet_lang::ir::{InstId, InstKind, Operand};
-use gridlet_lang::types::{StructId, Type};
+use gridlet_lang::types::{Scalar, StructId, Type};
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// Emits an instruction; returns its value, if it has one.
@@ -40,6 +40,14 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 self.unary(*op, self.operand(value)?, &ty)?
             }
             InstKind::Binary(op, left, right) => self.binary(*op, left, right)?,
+            InstKind::Advance(counter, step) => {
+                let is_signed = inst.ty.as_scalar().is_some_and(Scalar::is_signed);
+                let (counter, step) = (int(self.operand(counter)?)?, int(self.operand(step)?)?);
+                match is_signed {
+                    true => self.build().build_int_nsw_add(counter, step, "")?.into(),
+                    false => self.build().build_int_nuw_add(counter, step, "")?.into(),
+                }
+            }
             InstKind::Cast(value) => {
                 let from = self.type_of(value);
                 self.cast(self.operand(value)?, &from, &inst.ty)?

@@ -1,4 +1,4 @@
-//! Rewrites PTX that ptxas miscompiles.
+//! Rewrites PTX that ptxas miscompiles, or compiles to more instructions than needed.
 //!
 //! ptxas (CUDA 13.0, at least for sm_90) widens `neg.s16` and `abs.s16` to 32 bits and forgets that
 //! the result has 16: for -32,768 it computes 32,768, which `cvt.s32.s16` and `cvt.s64.s16` then
@@ -9,11 +9,47 @@
 //! |---|---|
 //! | `neg.s16 %d, %a;` | `not.b16 %d, %a;` `add.s16 %d, %d, 1;` |
 //! | `abs.s16 %d, %a;` | the same, and `max.s16 %d, %a, %d;` |
+//!
+//! ptxas tests the divisor of `div.u32` and `rem.u32` once more, and merges only an unsigned comparison with that test:
+//! `setp.ne.s32 %p, %d, 0;` becomes `setp.ne.u32`, which means the same.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+/// Replaces the instructions that ptxas compiles badly.
+pub(super) fn apply(ptx: String) -> String {
+    tests_of_divisors(narrow_signs(ptx))
+}
+
+/// Compares the divisors of unsigned divisions with zero as unsigned numbers.
+fn tests_of_divisors(ptx: String) -> String {
+    let divisors: BTreeSet<&str> = ptx
+        .lines()
+        .filter_map(|line| line.trim_start().split_once(char::is_whitespace))
+        .filter(|(word, _)| matches!(*word, "div.u32" | "rem.u32"))
+        .filter_map(|(_, operands)| operands.trim_end_matches(';').rsplit_once(", "))
+        .map(|(_, divisor)| divisor.trim())
+        .collect();
+    if divisors.is_empty() {
+        return ptx;
+    }
+    let line = |line: &str| -> Option<String> {
+        let (word, operands) = line.trim_start().split_once(char::is_whitespace)?;
+        let unsigned = match word {
+            "setp.eq.s32" => "setp.eq.u32",
+            "setp.ne.s32" => "setp.ne.u32",
+            _ => return None,
+        };
+        let (_, tested) = operands.split_once(',')?;
+        let tested = tested.trim().strip_suffix(", 0;")?;
+        divisors.contains(tested).then(|| line.replacen(word, unsigned, 1))
+    };
+    let rewritten = |text| line(text).map_or(Cow::Borrowed(text), Cow::Owned);
+    ptx.split_inclusive('\n').map(rewritten).collect()
+}
 
 /// Replaces the instructions that ptxas miscompiles.
-pub(super) fn apply(ptx: String) -> String {
+fn narrow_signs(ptx: String) -> String {
     if !["neg.s16", "abs.s16"].iter().any(|word| ptx.contains(word)) {
         return ptx;
     }
@@ -61,5 +97,20 @@ mod tests {
         insta::assert_snapshot!(apply(ptx.to_owned()));
         let other = "\tneg.s32 \t%r2, %r1;\n// abs.s16\n";
         assert_eq!(apply(other.to_owned()), other);
+    }
+
+    #[test]
+    fn divisors_are_tested_as_unsigned_numbers() {
+        let ptx = "\
+\tsetp.ne.s32 \t%p1, %r2, 0;
+\tsetp.eq.s32 \t%p2, %r3, 0;
+\tsetp.ne.s32 \t%p3, %r4, 0;
+\tsetp.ne.s32 \t%p4, %r2, 1;
+\tsetp.lt.s32 \t%p5, %r2, 0;
+\tdiv.u32 \t%r5, %r4, %r2;
+\trem.u32 \t%r6, %r4, %r3;
+\tdiv.s32 \t%r7, %r2, %r4;
+";
+        insta::assert_snapshot!(apply(ptx.to_owned()));
     }
 }

@@ -8,5 +8,6 @@ mod fuzz_corpus;
 mod layout_oracles;
 mod legacy;
 mod libnvvm;
+mod plain_kernels;
 mod programs;
 mod trees;

@@ -28,7 +28,7 @@
 //!    depends on hashing, so the same source always has the same text form.
 //! 10. **Integer arithmetic has no undefined cases.** Addition, subtraction, multiplication and negation
 //!     wrap. `build` makes the rest safe, so that every back end may use the plain machine operation: before an
-//!     integer `Div` or `Rem` by anything but a non-zero constant it branches to a trap if the divisor is zero;
+//!     integer `Div` or `Rem` it branches to a trap if the divisor is zero, unless the divisor's form excludes that;
 //!     a signed divisor of -1 is replaced, so that the smallest value divided by -1 wraps to itself, with
 //!     remainder 0; a shift count is reduced modulo the width of the shifted value. The verifier sees only
 //!     constants: it rejects a constant divisor of zero, or of -1 for a signed type, and a constant count out
@@ -361,6 +361,9 @@ pub enum InstKind {
     /// An operator on two values of the same type; shifts accept any integer as the count. Pointers can only
     /// be compared.
     Binary(BinaryOp, Operand, Operand),
+    /// The counter of a loop plus its step, both integers of the same type. The sum fits the type: the loop ends where it
+    /// would not, and back ends may rely on that.
+    Advance(Operand, Operand),
     /// Converts to the instruction's type, like `as` in the language.
     Cast(Operand),
     /// The second operand if the `bool` is true, otherwise the third.
@@ -440,6 +443,7 @@ impl InstKind {
             | InstKind::Extract { base: operand, .. } => visit(operand),
             InstKind::Store { pointer: first, value: second }
             | InstKind::Binary(_, first, second)
+            | InstKind::Advance(first, second)
             | InstKind::ElementAddress { base: first, index: second }
             | InstKind::PointerDifference(first, second) => {
                 visit(first);
@@ -476,6 +480,7 @@ impl InstKind {
             | InstKind::Extract { base: operand, .. } => visit(operand),
             InstKind::Store { pointer: first, value: second }
             | InstKind::Binary(_, first, second)
+            | InstKind::Advance(first, second)
             | InstKind::ElementAddress { base: first, index: second }
             | InstKind::PointerDifference(first, second) => {
                 visit(first);

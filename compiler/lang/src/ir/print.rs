@@ -205,6 +205,9 @@ impl<'m> FunctionPrinter<'m> {
                 let name = binary_name(*op);
                 write!(out, "{name} {}, {}", self.operand(left), self.operand(right))
             }
+            InstKind::Advance(counter, step) => {
+                write!(out, "advance {}", self.operands([counter, step]))
+            }
             InstKind::Cast(operand) => write!(out, "cast {}", self.operand(operand)),
             InstKind::Select(condition, yes, no) => {
                 write!(out, "select {}", self.operands([condition, yes, no]))

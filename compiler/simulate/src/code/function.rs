@@ -2,8 +2,8 @@
 
 use gridlet_lang::builtins::{Builtin, Order, Scope};
 use gridlet_lang::ir::{
-    Const, Extern, Function as IrFunction, Inst, InstId, InstKind, Module, Operand, SlotId,
-    Terminator,
+    BinaryOp, Const, Extern, Function as IrFunction, Inst, InstId, InstKind, Module, Operand,
+    SlotId, Terminator,
 };
 use gridlet_lang::launch::resident::instructions;
 use gridlet_lang::layout::{array_stride, field_offset, type_layout, vector_element_offset};
@@ -292,6 +292,11 @@ impl Decoder<'_> {
                 let scalar = scalar_of(&self.type_of(left)).unwrap_or(Scalar::U64);
                 let (left, right) = (self.place(left), self.place(right));
                 Op::Binary { op: *op, scalar, to, left, right }
+            }
+            InstKind::Advance(counter, step) => {
+                let scalar = scalar_of(&inst.ty).unwrap_or(Scalar::U64);
+                let (left, right) = (self.place(counter), self.place(step));
+                Op::Binary { op: BinaryOp::Add, scalar, to, left, right }
             }
             InstKind::Cast(value) => match (scalar_of(&self.type_of(value)), scalar_of(&inst.ty)) {
                 (Some(from), Some(to_scalar)) => {

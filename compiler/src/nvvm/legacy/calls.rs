@@ -118,6 +118,24 @@ impl<'m> Body<'_, 'm, '_> {
             .collect())
     }
 
+    /// What a call of assembly does with memory: libNVVM cannot find that out.
+    fn memory_words(&mut self, value: Value<'m>) -> Written<String> {
+        let attributes = value.call_attributes(Place::Function);
+        let words = self.writer.attributes.function_words(&attributes, true)?;
+        let kept = [
+            "argmemonly",
+            "inaccessiblememonly",
+            "inaccessiblemem_or_argmemonly",
+            "readnone",
+            "readonly",
+        ];
+        Ok(words
+            .iter()
+            .filter(|word| kept.contains(&word.as_str()))
+            .map(|word| format!(" {word}"))
+            .collect())
+    }
+
     /// A call through a pointer, or of a function with a mismatched type.
     fn indirect(&mut self, value: Value<'m>, callee: Value<'m>) -> Written<()> {
         let signature = self.writer.call_signature(value)?;
@@ -142,7 +160,7 @@ impl<'m> Body<'_, 'm, '_> {
             arguments.push(self.typed(argument)?);
         }
         let result = self.ty(value.ty())?;
-        let words = self.call_words(value)?;
+        let words = self.call_words(value)? + &self.memory_words(value)?;
         let (text, constraints) =
             (escape(asm.asm_text().as_bytes()), escape(constraints.as_bytes()));
         self.define(

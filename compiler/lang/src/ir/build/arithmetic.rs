@@ -1,22 +1,24 @@
 //! Binary operators, following rule 10 of [`crate::ir`]: no integer operation has an undefined case.
 
 use super::function::FunctionBuilder;
-use crate::check::tree::{BinaryOp, UnaryOp};
+use super::nonzero;
+use crate::check::tree::{BinaryOp, Expr, UnaryOp};
 use crate::error::Result;
 use crate::ir::{Const, InstKind, Operand};
 use crate::source::Span;
 use crate::types::{Scalar, Type};
 
 impl FunctionBuilder<'_, '_> {
-    /// `left op right`, each with its type.
+    /// `left op right`, with the type of the left operand and the expression of the right one.
     pub(super) fn binary(
         &mut self,
         op: BinaryOp,
         (left, left_type): (Operand, &Type),
-        (right, right_type): (Operand, &Type),
+        (right, right_source): (Operand, &Expr),
         result: &Type,
         span: Span,
     ) -> Result<Operand> {
+        let right_type = &right_source.ty;
         match op {
             BinaryOp::Add if left_type.is_pointer() => {
                 let kind = InstKind::ElementAddress { base: left, index: right };
@@ -51,7 +53,8 @@ impl FunctionBuilder<'_, '_> {
         }
         match (op, left_type.as_scalar()) {
             (BinaryOp::Div | BinaryOp::Rem, Some(scalar)) if scalar.is_integer() => {
-                Ok(self.integer_division(op, scalar, left, right, span))
+                let is_nonzero = nonzero::is_nonzero(right_source, &self.nonzero);
+                Ok(self.integer_division(op, scalar, left, right, is_nonzero, span))
             }
             (BinaryOp::Shl | BinaryOp::Shr, Some(scalar)) => {
                 let count_type = self.scalar(right_type)?;
@@ -68,6 +71,7 @@ impl FunctionBuilder<'_, '_> {
         scalar: Scalar,
         left: Operand,
         right: Operand,
+        is_nonzero: bool,
         span: Span,
     ) -> Operand {
         let ty = Type::Scalar(scalar);
@@ -85,13 +89,15 @@ impl FunctionBuilder<'_, '_> {
                 _ => self.body.emit(InstKind::Binary(op, left, right), ty, span),
             };
         }
-        let is_zero = InstKind::Binary(BinaryOp::Eq, right.clone(), int(0));
-        let is_zero = self.body.emit(is_zero, Type::BOOL, span);
-        // One trap serves the whole function: a trap does not report its position.
-        let [go_on, by_zero] = self.body.blocks("div", ["ok", "by_zero"]);
-        let (trap, _) = *self.division_trap.get_or_insert((by_zero, span));
-        self.body.branch(is_zero, trap, go_on);
-        self.body.place(go_on);
+        if !is_nonzero {
+            let is_zero = InstKind::Binary(BinaryOp::Eq, right.clone(), int(0));
+            let is_zero = self.body.emit(is_zero, Type::BOOL, span);
+            // One trap serves the whole function: a trap does not report its position.
+            let [go_on, by_zero] = self.body.blocks("div", ["ok", "by_zero"]);
+            let (trap, _) = *self.division_trap.get_or_insert((by_zero, span));
+            self.body.branch(is_zero, trap, go_on);
+            self.body.place(go_on);
+        }
         if scalar.is_unsigned() {
             return self.body.emit(InstKind::Binary(op, left, right), ty, span);
         }

@@ -204,8 +204,8 @@ impl FunctionBuilder<'_, '_> {
         match (&node.kind, link) {
             (ExprKind::Binary(op, left, right), _) => {
                 let right_value = self.value(right)?;
-                let (left, right) = ((left_value, &left.ty), (right_value, &right.ty));
-                self.binary(*op, left, right, &node.ty, node.span)
+                let left = (left_value, &left.ty);
+                self.binary(*op, left, (right_value, right), &node.ty, node.span)
             }
             (ExprKind::Logical { is_and, right, .. }, Link::Plain(_)) => {
                 let right = self.value(right)?;

@@ -1,8 +1,10 @@
 //! The body of one function.
 
-use super::{BodyBuilder, ProgramBuilder, Signature, analysis, parameters_of};
+use std::collections::BTreeSet;
+
+use super::{BodyBuilder, ProgramBuilder, Signature, analysis, nonzero, parameters_of};
 use crate::builtins::Builtin;
-use crate::check::tree;
+use crate::check::tree::{self, LocalId};
 use crate::error::{Error, Result};
 use crate::ir::{BlockId, Const, Function, InstKind, Operand, Parameter, Role, Terminator};
 use crate::source::Span;
@@ -38,6 +40,8 @@ pub(super) struct FunctionBuilder<'p, 't> {
     pub(super) locals: Vec<Storage>,
     /// The enclosing loops, outermost first.
     pub(super) loops: Vec<Loop>,
+    /// The variables that are never zero.
+    pub(super) nonzero: BTreeSet<LocalId>,
     /// The block for divisions by zero, once there is one.
     pub(super) division_trap: Option<(BlockId, Span)>,
 }
@@ -65,6 +69,7 @@ pub(super) fn build(program: &mut ProgramBuilder<'_>, index: usize) -> Result<Fu
         body: BodyBuilder::new(),
         locals: vec![],
         loops: vec![],
+        nonzero: nonzero::variables(source),
         division_trap: None,
     };
     function.declare_locals();

@@ -7,6 +7,7 @@ mod builtin;
 mod expression;
 mod function;
 mod launch;
+mod nonzero;
 mod place;
 mod statement;
 mod static_value;

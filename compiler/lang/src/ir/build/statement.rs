@@ -90,7 +90,7 @@ impl FunctionBuilder<'_, '_> {
         let mut new = self.value(value)?;
         if let Some(op) = op {
             let old = self.body.load(address.clone(), &place.ty, span);
-            new = self.binary(op, (old, &place.ty), (new, &value.ty), &place.ty, span)?;
+            new = self.binary(op, (old, &place.ty), (new, value), &place.ty, span)?;
         }
         self.body.store(address, new, span);
         Ok(())
@@ -109,9 +109,8 @@ impl FunctionBuilder<'_, '_> {
         result.map(drop)
     }
 
-    /// The semantics are those of [`StatementKind::For`]. The head tests `i < end`. After the body, the loop
-    /// continues with `i + step` only if that is above `i`: otherwise it overflowed the type, or the step is
-    /// not positive. The second test is omitted where `i < end` implies it.
+    /// The semantics are those of [`StatementKind::For`]. Where `i < end` does not imply that `i + step` fits the
+    /// type, a bound computed before the loop replaces the test for that, so that the loop has a single exit.
     fn for_loop(
         &mut self,
         local: LocalId,
@@ -123,7 +122,6 @@ impl FunctionBuilder<'_, '_> {
         let Range { start, end, step } = range;
         let variable = self.variable(local)?;
         let scalar = self.scalar(&start.ty)?;
-        let ty = &start.ty;
         let first = self.value(start)?;
         let limit = self.value(end)?;
         let stride = Stride::of(scalar, step, end);
@@ -131,47 +129,123 @@ impl FunctionBuilder<'_, '_> {
             Some(step) => self.value(step)?,
             None => Operand::Const(Const::Int(scalar, 1)),
         };
-        let step = match stride {
-            // Replace a negative step by zero: then no next value is above the last, even if it wraps.
-            Stride::Unknown if scalar.is_signed() => {
-                let zero = Operand::Const(Const::Int(scalar, 0));
-                let kind = InstKind::Binary(BinaryOp::Gt, step.clone(), zero.clone());
-                let positive = self.body.emit(kind, Type::BOOL, span);
-                self.body.emit(InstKind::Select(positive, step, zero), ty.clone(), span)
+        let counter = Counter { variable, scalar, step, span };
+        self.body.store(counter.variable.clone(), first.clone(), span);
+        match stride {
+            Stride::Fits => self.plain_loop(&counter, limit, body, unroll),
+            Stride::Never => {
+                let [inside, after] = self.body.blocks("for", ["body", "end"]);
+                let is_any = self.compare(BinaryOp::Lt, first, limit, span);
+                self.body.branch(is_any, inside, after);
+                self.body.place(inside);
+                self.loop_body(body, after, after)?;
+                self.body.jump(after);
+                self.body.place(after);
+                Ok(())
             }
-            _ => step,
-        };
+            Stride::Positive | Stride::Unknown => {
+                let bound = self.last_bound(&counter, &limit, stride);
+                let [inside, next, again, after] =
+                    self.body.blocks("for", ["body", "next", "again", "end"]);
+                self.body.unroll(inside, unroll);
+                let is_any = self.compare(BinaryOp::Lt, first, limit, span);
+                self.body.branch(is_any, inside, after);
+                self.body.place(inside);
+                self.loop_body(body, next, after)?;
+                self.body.jump(next);
+                self.body.place(next);
+                let current = self.current(&counter);
+                let go_on = self.compare(BinaryOp::Lt, current, bound, span);
+                self.body.branch(go_on, again, after);
+                self.body.place(again);
+                // A trip count would cost a division by an unknown step.
+                let kind = match stride {
+                    Stride::Positive => InstKind::Advance,
+                    _ => |counter, step| InstKind::Binary(BinaryOp::Add, counter, step),
+                };
+                self.advance(&counter, kind);
+                self.body.jump(inside);
+                self.body.place(after);
+                Ok(())
+            }
+        }
+    }
+
+    /// A loop whose counter cannot overflow: its head tests `i < end`.
+    fn plain_loop(
+        &mut self,
+        counter: &Counter,
+        limit: Operand,
+        body: &Block,
+        unroll: Option<Unroll>,
+    ) -> Result<()> {
         let [head, inside, next, after] = self.body.blocks("for", ["head", "body", "next", "end"]);
         self.body.unroll(head, unroll);
-        self.body.store(variable.clone(), first, span);
         self.body.jump(head);
-
         self.body.place(head);
-        let current = self.body.load(variable.clone(), ty, span);
-        let kind = InstKind::Binary(BinaryOp::Lt, current, limit);
-        let go_on = self.body.emit(kind, Type::BOOL, span);
+        let current = self.current(counter);
+        let go_on = self.compare(BinaryOp::Lt, current, limit, counter.span);
         self.body.branch(go_on, inside, after);
-
         self.body.place(inside);
-        let continue_to = if stride == Stride::Never { after } else { next };
-        self.loop_body(body, continue_to, after)?;
-        self.body.jump(continue_to);
-
+        self.loop_body(body, next, after)?;
+        self.body.jump(next);
         self.body.place(next);
-        let current = self.body.load(variable.clone(), ty, span);
-        let kind = InstKind::Binary(BinaryOp::Add, current.clone(), step);
-        let sum = self.body.emit(kind, ty.clone(), span);
-        self.body.store(variable, sum.clone(), span);
-        if stride == Stride::Fits {
-            self.body.jump(head);
-        } else {
-            let kind = InstKind::Binary(BinaryOp::Gt, sum, current);
-            let is_next = self.body.emit(kind, Type::BOOL, span);
-            self.body.branch(is_next, head, after);
-        }
+        self.advance(counter, |counter, step| InstKind::Binary(BinaryOp::Add, counter, step));
+        self.body.jump(head);
         self.body.place(after);
         Ok(())
     }
+
+    /// The loop continues after an iteration with `i` exactly if `i` is below this bound: `end - step`, or the least value
+    /// of the type if the difference would be below that or the step is not positive.
+    fn last_bound(&mut self, counter: &Counter, limit: &Operand, stride: Stride) -> Operand {
+        let Counter { scalar, step, span, .. } = counter;
+        let (ty, span) = (Type::Scalar(*scalar), *span);
+        let least = if scalar.is_signed() { -1 << (scalar.bits() - 1) } else { 0 };
+        let int = |value| Operand::Const(Const::Int(*scalar, value));
+        let first_end = match step {
+            Operand::Const(Const::Int(_, step)) => int(least + wrap(*scalar, *step)),
+            step if least == 0 => step.clone(),
+            step => {
+                let kind = InstKind::Binary(BinaryOp::Add, step.clone(), int(least));
+                self.body.emit(kind, ty.clone(), span)
+            }
+        };
+        let is_later = self.compare(BinaryOp::Gt, limit.clone(), first_end.clone(), span);
+        let kind = InstKind::Select(is_later, limit.clone(), first_end);
+        let end = self.body.emit(kind, ty.clone(), span);
+        let kind = InstKind::Binary(BinaryOp::Sub, end, step.clone());
+        let bound = self.body.emit(kind, ty.clone(), span);
+        if stride == Stride::Positive {
+            return bound;
+        }
+        let is_positive = self.compare(BinaryOp::Gt, step.clone(), int(0), span);
+        self.body.emit(InstKind::Select(is_positive, bound, int(least)), ty, span)
+    }
+
+    fn current(&mut self, counter: &Counter) -> Operand {
+        self.body.load(counter.variable.clone(), &Type::Scalar(counter.scalar), counter.span)
+    }
+
+    fn advance(&mut self, counter: &Counter, kind: impl Fn(Operand, Operand) -> InstKind) {
+        let current = self.current(counter);
+        let kind = kind(current, counter.step.clone());
+        let next = self.body.emit(kind, Type::Scalar(counter.scalar), counter.span);
+        self.body.store(counter.variable.clone(), next, counter.span);
+    }
+
+    fn compare(&mut self, op: BinaryOp, left: Operand, right: Operand, span: Span) -> Operand {
+        self.body.emit(InstKind::Binary(op, left, right), Type::BOOL, span)
+    }
+}
+
+/// The counter of a `for` loop.
+struct Counter {
+    /// The address of the variable.
+    variable: Operand,
+    scalar: Scalar,
+    step: Operand,
+    span: Span,
 }
 
 /// The range of a `for`.
@@ -189,7 +263,7 @@ enum Stride {
     Never,
     /// Positive, and `i < end` implies that `i + step` fits the type.
     Fits,
-    /// Positive, or of an unsigned type.
+    /// Positive.
     Positive,
     /// Unknown.
     Unknown,
@@ -211,7 +285,6 @@ impl Stride {
                     _ => Stride::Positive,
                 }
             }
-            None if scalar.is_unsigned() => Stride::Positive,
             None => Stride::Unknown,
         }
     }

@@ -275,6 +275,10 @@ impl<'t> Parser<'t> {
                 let [base, index] = self.fixed(body)?;
                 InstKind::ElementAddress { base, index }
             }
+            "advance" => {
+                let [counter, step] = self.fixed(body)?;
+                InstKind::Advance(counter, step)
+            }
             "pointer_difference" => {
                 let [left, right] = self.fixed(body)?;
                 InstKind::PointerDifference(left, right)

@@ -339,6 +339,7 @@ impl Wiring<'_> {
             }
             InstKind::Unary(..)
             | InstKind::Binary(..)
+            | InstKind::Advance(..)
             | InstKind::Cast(_)
             | InstKind::Select(..)
             | InstKind::PointerDifference(..)

@@ -12,6 +12,7 @@ pub(super) fn name(kind: &InstKind) -> &'static str {
         InstKind::Store { .. } => "store",
         InstKind::Unary(..) => "unary",
         InstKind::Binary(..) => "binary",
+        InstKind::Advance(..) => "advance",
         InstKind::Cast(_) => "cast",
         InstKind::Select(..) => "select",
         InstKind::FieldAddress { .. } => "field_address",
@@ -50,6 +51,13 @@ impl FunctionVerifier<'_> {
             }
             InstKind::Binary(op, left, right) => {
                 result(&self.binary(*op, &value(left)?, &value(right)?, right)?)
+            }
+            InstKind::Advance(counter, step) => {
+                let ty = value(counter)?;
+                let is_integer = ty.as_scalar().is_some_and(|scalar| scalar.is_integer());
+                require!(is_integer, "the counter has type `{}`", self.show(&ty));
+                self.expect("the step", &ty, &value(step)?)?;
+                result(&ty)
             }
             InstKind::Cast(operand) => {
                 let from = value(operand)?;

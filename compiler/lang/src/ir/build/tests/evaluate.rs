@@ -55,6 +55,13 @@ fn run(function: &Function, arguments: &[i128], fuel: usize) -> End {
                 }
                 InstKind::Cast(value) => wrapped(get(value)),
                 InstKind::Builtin { builtin: Builtin::Trap, .. } => return End::Trapped,
+                InstKind::Advance(counter, step) => {
+                    let next = get(counter) + get(step);
+                    if next != wrapped(next) {
+                        return End::Undefined;
+                    }
+                    next
+                }
                 InstKind::Binary(op, left, right) => {
                     let (left, right) = (get(left), get(right));
                     let bits = i128::from(inst.ty.as_scalar().unwrap().bits());

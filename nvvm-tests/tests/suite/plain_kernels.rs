@@ -1,0 +1,147 @@
+//! The PTX of kernels that launch nothing, through both back ends.
+
+use std::collections::BTreeMap;
+
+use gridlet::compile::{self, Backend, BuildOptions, Session};
+use gridlet::source::SourceMap;
+use gridlet::toolchain::Component;
+use nvvm_tests::toolchain_or_skip;
+
+/// The PTX of each kernel of a program, by its name, through each back end; `None` if the test is skipped.
+fn kernels(test: &str, source: &str) -> Option<[(Backend, BTreeMap<String, String>); 2]> {
+    kernels_with(test, source, |backend| BuildOptions { backend, ..BuildOptions::default() })
+}
+
+fn kernels_with(
+    test: &str,
+    source: &str,
+    options: impl Fn(Backend) -> BuildOptions,
+) -> Option<[(Backend, BTreeMap<String, String>); 2]> {
+    let needed = [Component::LibNvvm, Component::LibDevice];
+    let session = Session::with_toolchain(toolchain_or_skip(test, &needed)?);
+    let program = compile::check(SourceMap::single("test.grid", source)).unwrap();
+    Some([Backend::LibNvvm, Backend::Nvptx].map(|backend| {
+        let (ptx, _) = session.ptx(&program, &options(backend)).unwrap();
+        let kernels = ptx.0.split(".entry ").skip(1).map(|text| {
+            let name = text.split(['(', '\n']).next().unwrap().to_owned();
+            (name, text.split_once("\n}").unwrap().0.to_owned())
+        });
+        (backend, kernels.collect())
+    }))
+}
+
+/// The number of instructions whose word starts like this.
+fn count(ptx: &str, word: &str) -> usize {
+    let starts = |line: &&str| {
+        let line = line.trim_start();
+        // A predicate comes first.
+        let line =
+            line.strip_prefix('@').and_then(|rest| rest.split_once(' ')).map_or(line, |it| it.1);
+        line.trim_start().starts_with(word)
+    };
+    ptx.lines().filter(starts).count()
+}
+
+#[test]
+fn loops_with_a_constant_step_are_unrolled() {
+    let source = "
+        kernel unsigned(out: *mut f32, x: *const f32, n: u32) {
+            let mut sum = 0.0f32;
+            for i in (thread_idx.x..n).step(256) { sum += x[i]; }
+            out[0] = sum;
+        }
+        kernel odd(out: *mut f32, x: *const f32, n: u32) {
+            let mut sum = 0.0f32;
+            for i in (thread_idx.x..n).step(3) { sum += x[i]; }
+            out[0] = sum;
+        }
+        kernel signed(out: *mut f32, x: *const f32, n: i32) {
+            let mut sum = 0.0f32;
+            for i in (0..n).step(96) { sum += x[i]; }
+            out[0] = sum;
+        }
+        kernel wide(out: *mut f32, x: *const f32, n: u64) {
+            let mut sum = 0.0f32;
+            for i in (0..n).step(96) { sum += x[i]; }
+            out[0] = sum;
+        }
+    ";
+    let Some(ways) = kernels("loops_with_a_constant_step_are_unrolled", source) else { return };
+    for (backend, kernels) in ways {
+        assert_eq!(kernels.len(), 4);
+        for (name, ptx) in kernels {
+            // LLVM leaves these loops to ptxas, which unrolls them if they have a single exit.
+            let is_right = match backend {
+                Backend::LibNvvm => count(&ptx, "ld.global") >= 5,
+                Backend::Nvptx => count(&ptx, "ld.global") >= 5 || count(&ptx, "bra") == 2,
+            };
+            assert!(is_right, "{backend:?}, {name}:\n{ptx}");
+        }
+    }
+}
+
+#[test]
+fn loops_with_divisions_are_unrolled() {
+    let kernel = |ty: &str| {
+        format!(
+            "kernel k_{ty}(out: *mut {ty}, x: *const {ty}, d: *const {ty}, n: u32) {{
+                let mut sum: {ty} = 0;
+                for i in 0..n {{ sum += x[i] / d[i]; }}
+                out[0] = sum;
+            }}\n"
+        )
+    };
+    let source = ["u32", "i32", "u64"].map(kernel).concat();
+    let Some(ways) = kernels("loops_with_divisions_are_unrolled", &source) else { return };
+    for (backend, kernels) in ways {
+        for (name, ptx) in kernels {
+            let divisions = count(&ptx, "div.");
+            assert!(
+                divisions >= 3 || backend == Backend::Nvptx && divisions >= 2,
+                "{backend:?}, {name}:\n{ptx}"
+            );
+            assert!(count(&ptx, "trap;") >= 2, "{backend:?}, {name}:\n{ptx}");
+        }
+    }
+}
+
+#[test]
+fn divisors_that_are_not_zero_are_not_tested() {
+    let source = "
+        fn quotient(x: u32, by: u32) -> u32 { x / by }
+        kernel tested(out: *mut u32, n: u32, d: u32) { if d != 0 { out[0] = n / d; } }
+        kernel positive(out: *mut i32, n: i32, d: i32) { if d > 0 { out[0] = n / d; } }
+        kernel left(out: *mut u32, n: u32, d: u32) { if d == 0 { return; } out[0] = n % d; }
+        kernel odd(out: *mut u32, n: u32, d: u32) { out[0] = n / (d | 1); }
+        kernel dimensions(out: *mut u32, n: u32) { out[0] = n / block_dim.x + n % grid_dim.y; }
+        kernel at_least(out: *mut u32, n: u32, d: u32) { let w = max(d, 1); out[0] = n / w; }
+        kernel signed(out: *mut i32, n: i32, d: i32) { let w = max(d, 3) as i64; out[0] = (n as i64 / w) as i32; }
+        kernel power(out: *mut u32, n: u32, d: u32) { out[0] = n / (1 << (d & 7)); }
+        kernel counter(out: *mut u32, n: u32) { for i in 1..n { out[i] = n / i; } }
+        kernel narrow(out: *mut u32, n: u32, d: u8) { out[0] = n / (d as u32 + 1); }
+        kernel called(out: *mut u32, n: u32) { out[0] = quotient(n, 64); }
+    ";
+    let unknown = "
+        kernel unknown(out: *mut u32, n: u32, d: u32) { out[0] = n / d; }
+        kernel changed(out: *mut u32, n: u32) { let mut d = n | 1; d -= 1; out[0] = n / d; }
+        kernel may_be_negative(out: *mut i32, n: i32, d: i32) { out[0] = n / max(d, -1); }
+        kernel truncated(out: *mut u32, n: u32, d: u32) { out[0] = n / ((d | 256) as u8 as u32); }
+        kernel aliased(out: *mut u32, n: u32) {
+            let d: u32 = n | 1;
+            *(&d as *mut u32) = out[0];
+            out[0] = n / d;
+        }
+    ";
+    let test = "divisors_that_are_not_zero_are_not_tested";
+    let (Some(known), Some(unknown)) = (kernels(test, source), kernels(test, unknown)) else {
+        return;
+    };
+    for ((backend, known), (_, unknown)) in known.into_iter().zip(unknown) {
+        for (name, ptx) in known {
+            assert_eq!(count(&ptx, "trap;"), 0, "{backend:?}, {name}:\n{ptx}");
+        }
+        for (name, ptx) in unknown {
+            assert_eq!(count(&ptx, "trap;"), 1, "{backend:?}, {name}:\n{ptx}");
+        }
+    }
+}

@@ -20,7 +20,7 @@ extern "C" __global__ void march(
         float3 p = make_float3(u * inverse * t, v * inverse * t, inverse * t);
         float least = 1;
         for (unsigned i = 0; i < count; ++i) least = fminf(least, distance(p, spheres[i]));
-        t += least;
+        t += fmaxf(least, 0.02f);
     }
     depths[row * side + column] = t;
 }

@@ -9,8 +9,8 @@ pub struct Case {
     pub config: LaunchConfig,
     /// Its arguments.
     pub arguments: Vec<Argument>,
-    /// How far a floating-point result may be from the expected one, relative to the greater of the expected one and 1;
-    /// 0 where no product and sum can fuse and no function of libdevice is called.
+    /// How far a floating-point result may be from the expected one, relative to the greater of the expected one and the
+    /// root mean square of its array; 0 where no product and sum can fuse and no function of libdevice is called.
     pub tolerance: f64,
 }
 
@@ -189,10 +189,12 @@ impl Case {
         if found.len() != expected.len() {
             return Some(format!("{} elements instead of {}", found.len(), expected.len()));
         }
+        let squares: f64 = expected.iter().map(|x| value(x).powi(2)).filter(|x| !x.is_nan()).sum();
+        let size = (squares / expected.len() as f64).sqrt();
         let pairs =
             found.iter().zip(expected).map(|(found, expected)| (value(found), value(expected)));
         pairs.enumerate().find_map(|(at, (found, expected))| {
-            let limit = self.tolerance * expected.abs().max(1.0);
+            let limit = self.tolerance * expected.abs().max(size);
             // Written so that NaN differs from everything but NaN.
             let is_near = (found - expected).abs() <= limit
                 || found == expected
@@ -293,9 +295,10 @@ mod tests {
         let compare = |found: Vec<f32>, expected: Vec<f32>| {
             case.compare(&[found.into()], &[expected.into()]).map_err(|error| error.to_string())
         };
-        assert_eq!(compare(vec![1.0, 2000.0, f32::NAN], vec![1.0005, 2001.0, f32::NAN]), Ok(()));
+        assert_eq!(compare(vec![0.5, 2000.0, f32::NAN], vec![0.0, 2001.0, f32::NAN]), Ok(()));
         let error = "result 0: element 1 is 2, expected 2.5";
         assert_eq!(compare(vec![1.0, 2.0], vec![1.0, 2.5]), Err(error.into()));
+        assert!(compare(vec![0.002, 0.0], vec![0.001, 0.0]).is_err());
         assert!(compare(vec![f32::NAN], vec![1.0]).is_err());
         assert!(compare(vec![1.0], vec![f32::NAN]).is_err());
         assert!(compare(vec![1.0], vec![1.0, 1.0]).is_err());

@@ -21,7 +21,7 @@ fn softmax(size: Size) -> Case {
         .u32(1_024)
         .input(reals(cells, 1, -4.0, 4.0))
         .output(vec![0f32; cells])
-        .within(1e-6)
+        .within(1e-4)
 }
 
 fn exponents(case: &Case) -> Vec<Array> {
@@ -182,7 +182,7 @@ fn depths(case: &Case) -> Vec<Array> {
             };
             spheres.chunks(4).map(distance).fold(1.0, f64::min)
         };
-        (0..32).fold(0.0, |t, _| t + step(t)) as f32
+        (0..32).fold(0.0, |t, _| t + step(t).max(f64::from(0.02f32))) as f32
     };
     vec![(0..side * side).map(depth).collect::<Vec<f32>>().into()]
 }

@@ -33,7 +33,7 @@ fn volume(size: Size, point_per_thread: bool) -> Case {
         .u32(nz)
         .input(reals(cells, 1, -1.0, 1.0))
         .output(vec![0f32; cells])
-        .within(1e-6)
+        .within(1e-5)
 }
 
 fn seven_points(case: &Case) -> Vec<Array> {
@@ -71,7 +71,7 @@ fn heat(size: Size) -> Case {
         .u32(height)
         .input(from)
         .output(vec![0f64; cells])
-        .within(1e-14)
+        .within(1e-13)
 }
 
 fn warmer(case: &Case) -> Vec<Array> {

@@ -85,7 +85,16 @@ fn make(environment: &setup::Environment, out: &Path) -> Result<()> {
     build_artifacts(environment, &programs, out)?;
     build_c_host(environment, &programs, &unpacked.path().join("c"))?;
     pack(unpacked.path(), &out.join("programs.tar.xz"))?;
+    write_commit(&out.join("commit"))?;
     write_scripts(&SCRIPTS, USE, out)
+}
+
+/// Writes the commit that the bundle is made from, which the figures of its benchmark name. Sources without git have none.
+fn write_commit(file: &Path) -> Result<()> {
+    let mut git = Command::new("git");
+    git.args(["describe", "--always", "--dirty", "--exclude=*"]).current_dir(process::workspace());
+    let commit = process::output(&mut git).unwrap_or_default();
+    Ok(std::fs::write(file, commit.trim())?)
 }
 
 /// Makes `out` an empty folder, but never removes one that is not a bundle.

@@ -7,7 +7,7 @@ mod table;
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, anyhow, ensure};
 use gridlet::arch::CudaArch;
 use gridlet::compile::Session;
 use gridlet_examples::TIME_OUT;
@@ -74,18 +74,19 @@ pub(crate) fn kernel_times(session: &Session, options: &Options) -> anyhow::Resu
     table::print_head();
     let mut rows = Vec::new();
     for (plain, built) in plains.iter().zip(&built) {
-        let row = measure(&device, plain, built, options.repeat)?;
+        let row = measure(&device, plain, built, Size::Full, options.repeat)?;
         table::print_row(&row);
         rows.push(row);
     }
     table::print_summary(&rows);
     let figures = table::to_json(&rows, &info.name, &info.driver_version.to_string());
-    results::write("kernels", &figures, &options.out)
+    results::write("kernels", figures, &options.out)
 }
 
 /// A kernel that is loaded and gives right results, with its times so far in milliseconds.
-struct Runner {
+struct Runner<'a> {
     kernel: Kernel,
+    built: &'a Built,
     times: Vec<f64>,
 }
 
@@ -93,19 +94,20 @@ fn measure(
     device: &Device,
     plain: &Plain,
     built: &BTreeMap<Way, anyhow::Result<Built>>,
+    size: Size,
     turns: usize,
 ) -> anyhow::Result<Row> {
     let stream = device.stream()?;
-    let case = (plain.case)(Size::Full);
+    let case = (plain.case)(size);
     let mut loaded = Loaded::new(device, &case)?;
     let mut failed = BTreeMap::new();
     let mut runners = BTreeMap::new();
     let mut results = None;
     // nvcc's results are those that the others are compared with.
     for way in Way::ALL.into_iter().rev() {
-        let mut prepare = || -> anyhow::Result<Kernel> {
+        let mut prepare = || -> anyhow::Result<Runner<'_>> {
             let built = built.get(&way).context("not built")?;
-            let built = built.as_ref().map_err(|error| anyhow::anyhow!("{error:#}"))?;
+            let built = built.as_ref().map_err(|error| anyhow!("{error:#}"))?;
             let program = Program::load(device, &built.artifact)?;
             run_small(plain, device, &program).context("WRONG")?;
             let kernel = program.kernel(plain.name)?;
@@ -117,10 +119,10 @@ fn measure(
                 None => results = Some(found),
                 Some(expected) => case.compare(&found, expected).context("WRONG, full size")?,
             }
-            Ok(kernel)
+            Ok(Runner { kernel, built, times: Vec::new() })
         };
         match prepare() {
-            Ok(kernel) => drop(runners.insert(way, Runner { kernel, times: Vec::new() })),
+            Ok(runner) => drop(runners.insert(way, runner)),
             Err(error) => drop(failed.insert(way, format!("{error:#}"))),
         }
     }
@@ -143,16 +145,12 @@ fn measure(
     }
     let mut outcomes = BTreeMap::new();
     for way in Way::ALL {
-        let outcome = match (runners.remove(&way), failed.remove(&way)) {
-            (Some(runner), _) => {
-                let attributes = runner.kernel.attributes()?;
-                Ok(Outcome {
-                    times: runner.times,
-                    registers: attributes.registers,
-                    local_bytes: attributes.local_bytes,
-                })
+        let outcome = match runners.remove(&way) {
+            Some(Runner { built, times, .. }) => {
+                let Built { registers, local_bytes, .. } = *built;
+                Ok(Outcome { times, registers, local_bytes })
             }
-            (None, error) => Err(error.unwrap_or_default()),
+            None => Err(failed.remove(&way).unwrap_or_default()),
         };
         outcomes.insert(way, outcome);
     }
@@ -181,4 +179,42 @@ fn sample(
     stream.record(&end)?;
     stream.synchronize(TIME_OUT)?;
     Ok(f64::from(start.elapsed_ms(&end)?) / launches as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use gridlet::compile;
+    use gridlet::cpu::CpuOptions;
+    use gridlet::source::SourceMap;
+    use gridlet_runtime::cpu::CpuConfig;
+
+    use super::*;
+
+    /// A source for the CPU device, as if it were one of the ways.
+    fn built(name: &str, source: &str) -> anyhow::Result<Built> {
+        let program = compile::check(SourceMap::single(format!("{name}.grid"), source))?;
+        let options = CpuOptions::default();
+        let artifact = gridlet::artifact::build_cpu(&Session::new(), &program, &options)?;
+        Ok(Built { artifact, registers: 7, local_bytes: 16, instructions: None })
+    }
+
+    #[test]
+    fn right_kernels_are_measured_and_wrong_ones_are_not() {
+        let saxpy = kernels().into_iter().find(|plain| plain.name == "saxpy").expect("a kernel");
+        let wrong = saxpy.source.replace("a * x[i]", "a - x[i]");
+        let ways = BTreeMap::from([
+            (Way::LibNvvm, built("saxpy", saxpy.source)),
+            (Way::Nvptx, built("saxpy", &wrong)),
+            (Way::Nvcc, built("saxpy", saxpy.source)),
+        ]);
+        let device = Device::open_cpu(CpuConfig::default()).expect("the CPU device");
+        let row = measure(&device, &saxpy, &ways, Size::Small, 4).expect("measured");
+        for way in [Way::LibNvvm, Way::Nvcc] {
+            let outcome = row.outcomes[&way].as_ref().expect("a right result");
+            assert!(outcome.times.iter().all(|time| *time > 0.0), "{:?}", outcome.times);
+            assert_eq!((outcome.times.len(), outcome.registers, outcome.local_bytes), (4, 7, 16));
+        }
+        let error = row.outcomes[&Way::Nvptx].as_ref().err().expect("a wrong result");
+        assert!(error.starts_with("WRONG: saxpy: result 0: element 0 is"), "{error}");
+    }
 }

@@ -65,7 +65,7 @@ pub(crate) fn nested_times(session: &Session, options: &Options) -> anyhow::Resu
         }
     }
     table::print_summary(&rows);
-    results::write("nested", &table::to_json(&rows, &device.name), &options.out)
+    results::write("nested", table::to_json(&rows, &device.name), &options.out)
 }
 
 /// The processes of a program's versions.

@@ -6,6 +6,7 @@ use super::{Array, Case, Plain, Size, plain, reals};
 pub(super) const KERNELS: &[Plain] = &[
     plain!("sgemm", "matrix product, 8 × 8 elements per thread", sgemm, product),
     plain!("matmul", "matrix product through tiles of 32 × 32", matmul, product),
+    plain!("dgemm", "matrix product in double precision, tiles of 16 × 16", dgemm, wide_product),
     plain!("nbody", "bodies that attract each other", nbody, accelerations),
     plain!("black_scholes", "prices of options", black_scholes, prices),
 ];
@@ -36,6 +37,26 @@ fn product(case: &Case) -> Vec<Array> {
         terms.sum::<f64>() as f32
     };
     vec![(0..n * n).map(cell).collect::<Vec<f32>>().into()]
+}
+
+fn dgemm(size: Size) -> Case {
+    let n = length(size, 48, 2_048);
+    let doubles = |seed| {
+        let floats = reals((n * n) as usize, seed, -1.0, 1.0);
+        floats.into_iter().map(f64::from).collect::<Vec<f64>>()
+    };
+    Case::new((n / 16, n / 16), (16, 16))
+        .u32(n)
+        .input(doubles(1))
+        .input(doubles(2))
+        .output(vec![0f64; (n * n) as usize])
+        .within(1e-12)
+}
+
+fn wide_product(case: &Case) -> Vec<Array> {
+    let (n, a, b) = (case.number(0), case.f64s(1), case.f64s(2));
+    let cell = |at: usize| (0..n).map(|k| a[at / n * n + k] * b[k * n + at % n]).sum();
+    vec![(0..n * n).map(cell).collect::<Vec<f64>>().into()]
 }
 
 fn nbody(size: Size) -> Case {

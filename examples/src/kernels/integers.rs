@@ -22,6 +22,14 @@ pub(super) const KERNELS: &[Plain] = &[
         })
     ),
     plain!(
+        "divide_i64",
+        "quotients and remainders of i64 in a loop",
+        |size| divide(size, |i| i64::from(mix(i) as i32) << 20, |i| 100 + (i64::from(mix(i)) << 4)),
+        |case| quotients(case.i64s(1), case.i64s(2), |sum, value, k, d| {
+            sum + value / (d + k) + (sum ^ value) % (d - k)
+        })
+    ),
+    plain!(
         "divide_u64",
         "quotients and remainders of u64 in a loop",
         |size| divide(

@@ -22,6 +22,8 @@ pub(super) const KERNELS: &[Plain] = &[
     plain!("particles", "an array of structs", particles, moved),
     plain!("gray", "colours of four bytes to grey bytes", gray, greys),
     plain!("quantize", "floats to integers", quantize, quantized),
+    plain!("brain_scale", "bf16 times a number", brain_scale, brain_scaled),
+    plain!("substitute", "bytes replaced by a table in shared memory", substitute, substituted),
     plain!("spmv", "sparse matrix times vector, compressed rows", spmv, products),
 ];
 
@@ -254,6 +256,36 @@ fn quantized(case: &Case) -> Vec<Array> {
         scaled.iter().map(|x| x.abs() as u32).collect::<Vec<u32>>().into(),
         case.f64s(3).iter().map(|x| *x as i64).collect::<Vec<i64>>().into(),
     ]
+}
+
+/// Numbers with so few digits that no result is rounded.
+fn brain_scale(size: Size) -> Case {
+    let n = length(size, 500, 1 << 25);
+    let bits = |word: &u32| (((word % 256) as f32).to_bits() >> 16) as u16;
+    let x: Vec<u16> = words(n as usize * 2, 1).iter().map(bits).collect();
+    Case::threads(n, 256).u32(n).f32(0.5).input(x).output(vec![0u16; n as usize * 2])
+}
+
+fn brain_scaled(case: &Case) -> Vec<Array> {
+    let scaled = |word: &u32| (((word % 256) as f32 * 0.5).to_bits() >> 16) as u16;
+    vec![words(case.number(0) * 2, 1).iter().map(scaled).collect::<Vec<u16>>().into()]
+}
+
+fn substitute(size: Size) -> Case {
+    let (n, blocks) = (length(size, 1_000, 1 << 25), length(size, 2, 1_056));
+    let table: Vec<u8> = words(256, 1).iter().map(|word| *word as u8).collect();
+    Case::new(blocks, 256)
+        .u32(n)
+        .input(table)
+        .input(words(n as usize, 2))
+        .output(vec![0u32; n as usize])
+}
+
+fn substituted(case: &Case) -> Vec<Array> {
+    let table = case.u8s(1);
+    let word =
+        |word: &u32| u32::from_le_bytes(word.to_le_bytes().map(|byte| table[usize::from(byte)]));
+    vec![case.u32s(2).iter().map(word).collect::<Vec<u32>>().into()]
 }
 
 fn spmv(size: Size) -> Case {

@@ -9,6 +9,10 @@ pub(super) const KERNELS: &[Plain] = &[
     plain!("fft", "Fourier transforms of 1,024 points", fft, transformed),
     plain!("nearest", "distance to the nearest of 32 centres", nearest, distances),
     plain!("horner", "polynomials in double precision", horner, polynomials),
+    plain!("complex", "polynomials of complex numbers", complex, complex_polynomials),
+    plain!("newton", "cube roots in double precision", newton, cube_roots),
+    plain!("trigonometry", "functions of libdevice", trigonometry, functions),
+    plain!("tridiagonal", "systems with three diagonals, a thread each", tridiagonal, solutions),
     plain!("mandelbrot", "the Mandelbrot set", mandelbrot, counts),
     plain!("march", "distances along rays to spheres", march, depths),
     plain!("cholesky", "Cholesky factors of 6 × 6, a thread each", cholesky, factors),
@@ -219,4 +223,93 @@ fn factors(case: &Case) -> Vec<Array> {
         }
     }
     vec![to.into()]
+}
+
+fn complex(size: Size) -> Case {
+    let n = length(size, 500, 1 << 22) as usize;
+    Case::threads(n as u32, 256)
+        .u32(n as u32)
+        .u32(50)
+        .input(reals(2 * 51, 1, -1.0, 1.0))
+        .input(reals(2 * n, 2, -0.7, 0.7))
+        .output(vec![0f32; 2 * n])
+        .within(1e-5)
+}
+
+fn complex_polynomials(case: &Case) -> Vec<Array> {
+    let value = |x: &[f32]| {
+        let [a, b] = [x[0], x[1]].map(f64::from);
+        let next = |[re, im]: [f64; 2], factor: &[f32]| {
+            let [c, d] = [factor[0], factor[1]].map(f64::from);
+            [re * a - im * b + c, re * b + im * a + d]
+        };
+        case.f32s(2).chunks(2).fold([0.0; 2], next).map(|part| part as f32)
+    };
+    vec![case.f32s(3).chunks(2).flat_map(value).collect::<Vec<f32>>().into()]
+}
+
+fn newton(size: Size) -> Case {
+    let n = length(size, 500, 1 << 22) as usize;
+    let x: Vec<f64> = reals(n, 1, 0.1, 10.0).into_iter().map(f64::from).collect();
+    Case::threads(n as u32, 256).u32(n as u32).input(x).output(vec![0f64; n]).within(1e-14)
+}
+
+fn cube_roots(case: &Case) -> Vec<Array> {
+    vec![case.f64s(1).iter().map(|x| x.cbrt()).collect::<Vec<f64>>().into()]
+}
+
+/// Most arguments are small; some need the reduction of large ones.
+fn trigonometry(size: Size) -> Case {
+    let n = length(size, 1_000, 1 << 23) as usize;
+    let mut x = reals(n, 1, -10.0, 10.0);
+    x.iter_mut().step_by(1_000).for_each(|x| *x *= 1e5);
+    Case::threads(n as u32, 256).u32(n as u32).input(x).output(vec![0f32; n]).within(1e-5)
+}
+
+fn functions(case: &Case) -> Vec<Array> {
+    let value = |x: &f32| {
+        let x = f64::from(*x);
+        (x.sin() * (2.0 * x).cos() + x.atan2(3.0) + (x.abs() + 1.0).powf(0.3)) as f32
+    };
+    vec![case.f32s(1).iter().map(value).collect::<Vec<f32>>().into()]
+}
+
+/// The diagonals are dominant.
+fn tridiagonal(size: Size) -> Case {
+    let (n, rows) = (length(size, 200, 1 << 18), length(size, 10, 64));
+    let cells = (n * rows) as usize;
+    Case::threads(n, 128)
+        .u32(n)
+        .u32(rows)
+        .input(reals(cells, 1, -1.0, 1.0))
+        .input(reals(cells, 2, 3.0, 4.0))
+        .input(reals(cells, 3, -1.0, 1.0))
+        .input(reals(cells, 4, -1.0, 1.0))
+        .scratch(vec![0f32; cells])
+        .output(vec![0f32; cells])
+        .within(1e-5)
+}
+
+/// By elimination from the last row on, where the kernel starts with the first.
+fn solutions(case: &Case) -> Vec<Array> {
+    let (n, rows) = (case.number(0), case.number(1));
+    let mut x = vec![0f32; n * rows];
+    for i in 0..n {
+        let cell = |array: usize, row: usize| f64::from(case.f32s(array)[row * n + i]);
+        // Row `row` after elimination: x[row] = known[row] - lower[row] * x[row - 1].
+        let (mut lower, mut known) = (vec![0.0; rows + 1], vec![0.0; rows + 1]);
+        for row in (0..rows).rev() {
+            let above = if row + 1 < rows { cell(4, row) } else { 0.0 };
+            let pivot = cell(3, row) - above * lower[row + 1];
+            lower[row] = cell(2, row) / pivot;
+            known[row] = (cell(5, row) - above * known[row + 1]) / pivot;
+        }
+        let mut before = 0.0;
+        for row in 0..rows {
+            let value = known[row] - if row > 0 { lower[row] * before } else { 0.0 };
+            before = value;
+            x[row * n + i] = value as f32;
+        }
+    }
+    vec![x.into()]
 }

@@ -18,6 +18,8 @@ pub(super) const KERNELS: &[Plain] = &[
     ),
     plain!("heat", "heat equation in double precision", heat, warmer),
     plain!("convolution", "convolution with 5 × 5 weights", convolution, convolved),
+    plain!("lattice", "lattice-Boltzmann fluid with nine directions", lattice, collided),
+    plain!("rotate_image", "an image turned, by interpolation", rotate_image, turned),
     plain!("sobel", "edges of an image of bytes", sobel, edges),
     plain!("life", "Conway's Game of Life, a byte per cell", life, generation),
     plain!("floyd", "a step of Floyd and Warshall's paths", floyd, shortest),
@@ -164,4 +166,72 @@ fn shortest(case: &Case) -> Vec<Array> {
     let (n, k, from) = (case.number(0), case.number(1), case.u32s(2));
     let shorter = |at: usize| from[at].min(from[at / n * n + k] + from[k * n + at % n]);
     vec![(0..n * n).map(shorter).collect::<Vec<u32>>().into()]
+}
+
+fn lattice(size: Size) -> Case {
+    let (width, height) = (length(size, 40, 2_048), length(size, 20, 2_048));
+    let cells = (width * height) as usize * 9;
+    image(width, height).input(reals(cells, 1, 0.05, 0.15)).output(vec![0f32; cells]).within(1e-5)
+}
+
+fn collided(case: &Case) -> Vec<Array> {
+    const DIRECTIONS: [(i64, i64); 9] =
+        [(0, 0), (1, 0), (0, 1), (-1, 0), (0, -1), (1, 1), (-1, 1), (-1, -1), (1, -1)];
+    let (width, height, from) = (case.number(0), case.number(1), case.f32s(2));
+    let n = width * height;
+    let mut to = vec![0f32; n * 9];
+    for at in 0..n {
+        let (x, y) = ((at % width) as i64, (at / width) as i64);
+        let source = |(dx, dy): (i64, i64)| {
+            let column = (x - dx).rem_euclid(width as i64) as usize;
+            (y - dy).rem_euclid(height as i64) as usize * width + column
+        };
+        let f: Vec<f64> = DIRECTIONS
+            .iter()
+            .enumerate()
+            .map(|(k, direction)| f64::from(from[k * n + source(*direction)]))
+            .collect();
+        let density: f64 = f.iter().sum();
+        let flow = |part: fn((i64, i64)) -> i64| {
+            let parts = DIRECTIONS.iter().zip(&f).map(|(direction, f)| part(*direction) as f64 * f);
+            parts.sum::<f64>() / density
+        };
+        let (u, v) = (flow(|(dx, _)| dx), flow(|(_, dy)| dy));
+        for (k, (dx, dy)) in DIRECTIONS.into_iter().enumerate() {
+            let weight = [4.0 / 9.0, 1.0 / 9.0, 1.0 / 36.0][(dx * dx + dy * dy) as usize];
+            let along = dx as f64 * u + dy as f64 * v;
+            let square = 1.5 * (u * u + v * v);
+            let balance = weight * density * (1.0 + 3.0 * along + 4.5 * along * along - square);
+            to[k * n + at] = (f[k] + 0.6 * (balance - f[k])) as f32;
+        }
+    }
+    vec![to.into()]
+}
+
+fn rotate_image(size: Size) -> Case {
+    let side = length(size, 50, 4_096);
+    let cells = (side * side) as usize;
+    let (sine, cosine) = 0.3f32.sin_cos();
+    Case::new((side.div_ceil(32), side.div_ceil(8)), (32, 8))
+        .u32(side)
+        .f32(cosine)
+        .f32(sine)
+        .input(reals(cells, 1, 0.0, 1.0))
+        .output(vec![0f32; cells])
+        .within(1e-5)
+}
+
+fn turned(case: &Case) -> Vec<Array> {
+    let (side, cosine, sine, from) = (case.number(0), case.real(1), case.real(2), case.f32s(3));
+    let (half, most) = (side as f32 * 0.5, (side - 2) as f32);
+    let pixel = |at: usize| {
+        let (dx, dy) = ((at % side) as f32 - half, (at / side) as f32 - half);
+        let x = cosine.mul_add(dx, (-sine).mul_add(dy, half)).clamp(0.0, most);
+        let y = sine.mul_add(dx, cosine.mul_add(dy, half)).clamp(0.0, most);
+        let (u, v) = (x - x.floor(), y - y.floor());
+        let corner = |i: usize, j: usize| from[(y as usize + j) * side + x as usize + i];
+        let across = |j: usize| corner(0, j) * (1.0 - u) + corner(1, j) * u;
+        across(0) * (1.0 - v) + across(1) * v
+    };
+    vec![(0..side * side).map(pixel).collect::<Vec<f32>>().into()]
 }

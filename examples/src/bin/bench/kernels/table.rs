@@ -11,7 +11,7 @@ use crate::measure::Times;
 
 /// A kernel in one way.
 pub(super) struct Outcome {
-    /// Times of a launch in milliseconds.
+    /// Times of a launch in milliseconds, by turn.
     pub(super) times: Vec<f64>,
     /// Registers per thread.
     pub(super) registers: u32,
@@ -38,9 +38,22 @@ impl Row {
         self.outcomes.get(&way)?.as_ref().ok()
     }
 
-    /// How many times as long as nvcc's it takes.
+    /// How many times as long as nvcc's it takes: in each turn, because the GPU's clock changes from turn to turn.
+    fn ratios(&self, way: Way) -> Option<Vec<f64>> {
+        let pairs = self.outcome(way)?.times.iter().zip(&self.outcome(Way::Nvcc)?.times);
+        Some(pairs.map(|(own, nvcc)| own / nvcc).collect())
+    }
+
+    /// The median of the ratios.
     fn ratio(&self, way: Way) -> Option<f64> {
-        Some(self.outcome(way)?.median() / self.outcome(Way::Nvcc)?.median())
+        Some(Times::of(self.ratios(way)?).median)
+    }
+
+    /// The middle half of the ratios lies within such a distance.
+    fn spread(&self, way: Way) -> Option<f64> {
+        let mut ratios = self.ratios(way)?;
+        ratios.sort_by(f64::total_cmp);
+        Some(ratios.get(ratios.len() * 3 / 4)? - ratios.get(ratios.len() / 4)?)
     }
 
     fn to_json(&self) -> Value {
@@ -48,6 +61,8 @@ impl Row {
             let figures = match outcome {
                 Ok(outcome) => json!({
                     "median_us": outcome.median(),
+                    "ratio": self.ratio(*way),
+                    "spread": self.spread(*way),
                     "best_us": Times::of(outcome.times.clone()).best * 1e3,
                     "samples": outcome.times.len(),
                     "registers": outcome.registers,
@@ -71,24 +86,25 @@ fn each(cell: impl Fn(Way) -> String) -> String {
 }
 
 pub(super) fn print_head() {
-    let names = Way::ALL.map(|way| format!("{:>18}", way.name())).concat();
-    println!("{:<18}{names}{:>20}{:>20}", "µs (÷ nvcc)", "registers", "local bytes");
+    let names = Way::ALL.map(|way| format!("{:>24}", way.name())).concat();
+    println!("{:<22}{names}{:>20}{:>20}", "µs (÷ nvcc ± spread)", "registers", "local bytes");
 }
 
 pub(super) fn print_row(row: &Row) {
     let time = |way: Way| match (row.outcome(way), row.ratio(way)) {
         (Some(outcome), Some(ratio)) if way != Way::Nvcc => {
-            format!("{:>18}", format!("{:.2} ({ratio:.3})", outcome.median()))
+            let half = row.spread(way).unwrap_or(f64::NAN) / 2.0;
+            format!("{:>24}", format!("{:.2} ({ratio:.3} ± {half:.3})", outcome.median()))
         }
-        (Some(outcome), _) => format!("{:>18}", format!("{:.2}", outcome.median())),
-        (None, _) => format!("{:>18}", "failed"),
+        (Some(outcome), _) => format!("{:>24}", format!("{:.2}", outcome.median())),
+        (None, _) => format!("{:>24}", "failed"),
     };
     let figure = |get: fn(&Outcome) -> u32| {
         each(|way| row.outcome(way).map_or("-".into(), |outcome| get(outcome).to_string()))
     };
     let registers = figure(|outcome| outcome.registers);
     let local = figure(|outcome| outcome.local_bytes);
-    println!("{:<18}{}{registers:>20}{local:>20}", row.name, Way::ALL.map(time).concat());
+    println!("{:<22}{}{registers:>20}{local:>20}", row.name, Way::ALL.map(time).concat());
     for (way, outcome) in &row.outcomes {
         if let Err(error) = outcome {
             println!("  !! {}: {error}", way.name());
@@ -134,7 +150,7 @@ pub(super) fn to_json(rows: &[Row], device: &str, driver: &str) -> Value {
 pub(super) fn print_code(plains: &[Plain], built: &[BTreeMap<Way, anyhow::Result<Built>>]) {
     println!("\n{} each:", Way::ALL.map(Way::name).join(" / "));
     println!(
-        "{:<18}{:>20}{:>20}{:>24}{:>24}",
+        "{:<22}{:>20}{:>20}{:>24}{:>24}",
         "", "registers", "local bytes", "instructions", "in loops"
     );
     for (plain, built) in plains.iter().zip(built) {
@@ -145,7 +161,7 @@ pub(super) fn print_code(plains: &[Plain], built: &[BTreeMap<Way, anyhow::Result
             })
         };
         println!(
-            "{:<18}{:>20}{:>20}{:>24}{:>24}",
+            "{:<22}{:>20}{:>20}{:>24}{:>24}",
             plain.name,
             figure(&|built| Some(built.registers.into())),
             figure(&|built| Some(built.local_bytes.into())),
@@ -181,7 +197,25 @@ mod tests {
         assert_eq!((found.worst, found.count), ((2.0, "b"), 3));
         assert_eq!(summary(&rows, Way::Nvptx).count, 0);
         let json = to_json(&rows, "a GPU", "1");
+        assert_eq!(json["kernels"][1]["ways"]["libNVVM"]["ratio"], 2.0);
         assert_eq!(json["kernels"][1]["ways"]["libNVVM"]["median_us"], 8000.0);
         assert_eq!(json["kernels"][1]["ways"]["NVPTX"]["error"], "WRONG");
+    }
+
+    #[test]
+    fn a_slower_turn_of_both_does_not_change_the_ratio() {
+        let outcome =
+            |times: &[f64]| Ok(Outcome { times: times.to_vec(), registers: 8, local_bytes: 0 });
+        let outcomes = BTreeMap::from([
+            (Way::LibNvvm, outcome(&[1.1, 2.2, 1.1, 3.3, 4.4])),
+            (Way::Nvcc, outcome(&[1.0, 2.0, 1.0, 3.0, 2.0])),
+        ]);
+        let row = Row { name: "a", what: "", outcomes };
+        let near = |found: Option<f64>, expected: f64| {
+            found.is_some_and(|found| (found - expected).abs() < 1e-9)
+        };
+        assert!(near(row.ratio(Way::LibNvvm), 1.1), "{:?}", row.ratio(Way::LibNvvm));
+        assert!(near(row.spread(Way::LibNvvm), 0.0), "{:?}", row.spread(Way::LibNvvm));
+        assert_eq!(row.ratio(Way::Nvptx), None);
     }
 }

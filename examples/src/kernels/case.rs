@@ -18,6 +18,10 @@ pub struct Case {
 pub enum Argument {
     /// A `u32`.
     U32(u32),
+    /// An `i32`.
+    I32(i32),
+    /// A `u64`.
+    U64(u64),
     /// An `f32`.
     F32(f32),
     /// A pointer to an array that the kernel only reads.
@@ -79,7 +83,7 @@ macro_rules! arrays {
     };
 }
 
-arrays!(U8 u8, U16 u16, U32 u32, I32 i32, U64 u64, I64 i64, F32 f32, F64 f64);
+arrays!(U8 u8, U16 u16, I16 i16, U32 u32, I32 i32, U64 u64, I64 i64, F32 f32, F64 f64);
 
 macro_rules! getters {
     ($($get:ident $variant:ident $ty:ty),*) => {
@@ -99,7 +103,7 @@ macro_rules! getters {
     };
 }
 
-getters!(u8s U8 u8, u32s U32 u32, i32s I32 i32, u64s U64 u64, i64s I64 i64, f32s F32 f32, f64s F64 f64);
+getters!(u8s U8 u8, i16s I16 i16, u32s U32 u32, i32s I32 i32, u64s U64 u64, i64s I64 i64, f32s F32 f32, f64s F64 f64);
 
 impl Case {
     pub(super) fn new(grid: impl Into<Dim3>, block: impl Into<Dim3>) -> Case {
@@ -119,6 +123,14 @@ impl Case {
 
     pub(super) fn u32(self, value: u32) -> Case {
         self.with(Argument::U32(value))
+    }
+
+    pub(super) fn i32(self, value: i32) -> Case {
+        self.with(Argument::I32(value))
+    }
+
+    pub(super) fn u64(self, value: u64) -> Case {
+        self.with(Argument::U64(value))
     }
 
     pub(super) fn f32(self, value: f32) -> Case {
@@ -141,10 +153,12 @@ impl Case {
         Case { tolerance, ..self }
     }
 
-    /// The `u32` at `at`; 0 if it is none.
+    /// The integer at `at`; 0 if it is none.
     pub(super) fn number(&self, at: usize) -> usize {
         match self.arguments.get(at) {
             Some(Argument::U32(value)) => *value as usize,
+            Some(Argument::I32(value)) => *value as usize,
+            Some(Argument::U64(value)) => *value as usize,
             _ => 0,
         }
     }
@@ -219,7 +233,7 @@ fn equal(found: &Array, expected: &Array) -> Option<String> {
             }
         };
     }
-    first_difference!(U8, U16, U32, I32, U64, I64)
+    first_difference!(U8, U16, I16, U32, I32, U64, I64)
 }
 
 /// A case in device memory.
@@ -254,6 +268,8 @@ impl<'a> Loaded<'a> {
         arguments
             .map(|(argument, memory)| match (argument, memory) {
                 (Argument::U32(value), _) => Arg::from(*value),
+                (Argument::I32(value), _) => Arg::from(*value),
+                (Argument::U64(value), _) => Arg::from(*value),
                 (Argument::F32(value), _) => Arg::from(*value),
                 (_, Some((memory, _))) => Arg::address(memory.address()),
                 (_, None) => Arg::null(),

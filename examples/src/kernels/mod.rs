@@ -5,6 +5,7 @@
 
 mod case;
 mod dense;
+mod features;
 mod integers;
 mod loops;
 mod memory;
@@ -62,6 +63,7 @@ pub fn kernels() -> Vec<Plain> {
         stencils::KERNELS,
         integers::KERNELS,
         loops::KERNELS,
+        features::KERNELS,
     ]
     .concat()
 }

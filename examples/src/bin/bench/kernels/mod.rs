@@ -80,7 +80,10 @@ pub(crate) fn kernel_times(session: &Session, options: &Options) -> anyhow::Resu
     }
     table::print_summary(&rows);
     let figures = table::to_json(&rows, &info.name, &info.driver_version.to_string());
-    results::write("kernels", figures, &options.out)
+    results::write("kernels", figures, &options.out)?;
+    let failed = table::failures(&rows);
+    ensure!(failed.is_empty(), "no right result: {}", failed.join(", "));
+    Ok(())
 }
 
 /// A kernel that is loaded and gives right results, with its times so far in milliseconds.

@@ -141,6 +141,15 @@ pub(super) fn print_summary(rows: &[Row]) {
     }
 }
 
+/// The kernels and ways without a right result.
+pub(super) fn failures(rows: &[Row]) -> Vec<String> {
+    let of = |row: &Row| {
+        let failed = row.outcomes.iter().filter(|(_, outcome)| outcome.is_err());
+        failed.map(|(way, _)| format!("{} ({})", row.name, way.name())).collect::<Vec<_>>()
+    };
+    rows.iter().flat_map(of).collect()
+}
+
 pub(super) fn to_json(rows: &[Row], device: &str, driver: &str) -> Value {
     let rows: Vec<Value> = rows.iter().map(Row::to_json).collect();
     json!({"device": device, "driver": driver, "kernels": rows})
@@ -196,6 +205,7 @@ mod tests {
         assert!((found.mean - 1.0).abs() < 1e-12, "{}", found.mean);
         assert_eq!((found.worst, found.count), ((2.0, "b"), 3));
         assert_eq!(summary(&rows, Way::Nvptx).count, 0);
+        assert_eq!(failures(&rows[..2]), ["a (NVPTX)", "b (NVPTX)"]);
         let json = to_json(&rows, "a GPU", "1");
         assert_eq!(json["kernels"][1]["ways"]["libNVVM"]["ratio"], 2.0);
         assert_eq!(json["kernels"][1]["ways"]["libNVVM"]["median_us"], 8000.0);

@@ -7,8 +7,9 @@ use inkwell::values::{BasicValueEnum, FloatValue, IntValue};
 
 use super::bug;
 use super::function::FunctionEmitter;
-use super::values::{float, int, pointer};
+use super::values::{float, int, pointer, result};
 use crate::error::Result;
+use gridlet_lang::builtins::MathOp;
 use gridlet_lang::types::{Scalar, Type};
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
@@ -128,12 +129,47 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         if self.cx.has_half(to) { self.half_to_bits(value) } else { Ok(value) }
     }
 
-    /// Float to integer. LLVM's conversion is undefined outside the range, and LLVM 7 has no
-    /// saturating one; a `select` never chooses the undefined result.
+    /// Float to integer on a GPU, where `cvt.rzi` saturates. NaN becomes 0 if neither type has 64 bits, and another number
+    /// otherwise (PTX ISA, "cvt").
+    fn converted_by_ptx(&self, value: FloatValue<'ctx>, to: Scalar) -> Result<IntValue<'ctx>> {
+        let build = self.build();
+        let (is_double, is_wide) = (value.get_type().get_bit_width() == 64, to.bits() == 64);
+        let from = if is_double { "d" } else { "f" };
+        let (word, register) = match (is_wide, to.is_signed()) {
+            (false, true) => ("i", 32),
+            (false, false) => ("ui", 32),
+            (true, true) => ("ll", 64),
+            (true, false) => ("ull", 64),
+        };
+        let wide = self.cx.int_type(register);
+        let name = format!("llvm.nvvm.{from}2{word}.rz");
+        let function = self.cx.declare(&name, Some(wide.into()), &[value.get_type().into()])?;
+        let mut number = int(result(self.emit_call(function, &[value.into()], "")?)?)?;
+        if to.bits() < register {
+            let most = (1_u64 << (to.bits() - u32::from(to.is_signed()))) - 1;
+            let limit = wide.const_int(most, false);
+            number = int(self.int_min_max(MathOp::Min, number, limit, to.is_signed())?)?;
+            if to.is_signed() {
+                let limit = wide.const_int(!most, true);
+                number = int(self.int_min_max(MathOp::Max, number, limit, true)?)?;
+            }
+            number = build.build_int_truncate(number, self.cx.int_type(to.bits()), "")?;
+        }
+        if !is_double && !is_wide {
+            return Ok(number);
+        }
+        let is_nan = build.build_float_compare(FloatPredicate::UNO, value, value, "")?;
+        int(build.build_select(is_nan, number.get_type().const_zero(), number, "")?)
+    }
+
+    /// Float to integer. LLVM's conversion is undefined outside the range; a `select` never chooses the undefined result.
     fn float_to_int(&self, value: FloatValue<'ctx>, to: Scalar) -> Result<IntValue<'ctx>> {
         let build = self.build();
         if to == Scalar::Bool {
             return Err(bug("a cast from a float to bool"));
+        }
+        if self.cx.cpu().is_none() {
+            return self.converted_by_ptx(value, to);
         }
         let (bits, signed) = (to.bits(), to.is_signed());
         let ty = self.cx.int_type(bits);

@@ -1,5 +1,7 @@
 //! PTX generation: through libNVVM or through LLVM's NVPTX back end.
 
+#[cfg(feature = "llvm")]
+mod contraction;
 pub mod libnvvm;
 #[cfg(feature = "llvm")]
 pub mod nvptx;

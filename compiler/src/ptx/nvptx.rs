@@ -20,7 +20,7 @@ use inkwell::targets::{
     CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine, TargetTriple,
 };
 
-use super::{Ptx, PtxOptions, workarounds};
+use super::{Ptx, PtxOptions, contraction, workarounds};
 use crate::codegen;
 use crate::error::{Error, Result};
 use gridlet_lang::arch::CudaArch;
@@ -31,8 +31,7 @@ use gridlet_lang::arch::CudaArch;
 ///
 /// Only the level in `options` matters: codegen's modules carry no debug information yet.
 ///
-/// Unlike libNVVM, it never fuses a multiplication and an addition: LLVM does so only where the
-/// module allows it.
+/// With optimisation, ptxas may fuse products and sums, as in libNVVM's PTX.
 ///
 /// # Errors
 /// `Missing` if the module uses libdevice and there is none, `Io` if it cannot be read, `Tool` with
@@ -52,6 +51,9 @@ pub fn compile(
         link_libdevice(&copy, libdevice, &context)?;
     }
     diagnostics.listen_to(&context);
+    if options.opt_level > 0 {
+        contraction::keep_rounded(&copy)?;
+    }
     let machine = target_machine(arch, options)?;
     copy.set_data_layout(&machine.get_target_data().get_data_layout());
     let passes = if options.opt_level == 0 { "globaldce,default<O0>" } else { "default<O3>" };
@@ -64,7 +66,10 @@ pub fn compile(
     if !errors.is_empty() {
         return Err(refused("writing PTX", errors.join("\n")));
     }
-    let ptx = String::from_utf8_lossy(ptx.as_slice()).trim_end_matches('\0').to_owned();
+    let mut ptx = String::from_utf8_lossy(ptx.as_slice()).trim_end_matches('\0').to_owned();
+    if options.opt_level > 0 {
+        ptx = contraction::relax(&ptx);
+    }
     Ok(Ptx(workarounds::apply(ptx)))
 }
 

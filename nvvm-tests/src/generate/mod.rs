@@ -9,7 +9,7 @@
 //! - NaNs, infinities and denormal numbers are made on purpose. A NaN's sign and payload differ between processors: the
 //!   bits of floats are read only through a function that makes all NaNs equal. Only mathematical functions that are
 //!   exact or correctly rounded everywhere are called.
-//! - libNVVM fuses a product and a sum, LLVM does not, and a quotient by a power of two is a product. So the bits of
+//! - GPUs may fuse a product and a sum, CPUs do not, and a quotient by a power of two is a product. So the bits of
 //!   every product and quotient are combined with a parameter that is 0, which no compiler knows, and they are rounded
 //!   before the addition. Those of `f16` and `bf16` are always rounded separately.
 //! - Loops and recursion end: their counts are in the source. An estimate of the steps bounds the time.

@@ -145,3 +145,51 @@ fn divisors_that_are_not_zero_are_not_tested() {
         }
     }
 }
+
+#[test]
+fn products_and_sums_may_be_fused_unless_they_must_be_rounded() {
+    let source = "
+        kernel single(p: *mut f32) { p[0] = p[1] * p[2] + p[3]; }
+        kernel twice(p: *mut f64) { let t = p[1] * p[2]; p[0] = t - p[3]; p[4] = t; }
+        kernel half(p: *mut f16) { p[0] = p[1] * p[2] + p[3]; }
+        kernel library(p: *mut f32) { p[0] = pow(p[1], p[2]); }
+    ";
+    let test = "products_and_sums_may_be_fused_unless_they_must_be_rounded";
+    let Some(ways) = kernels(test, source) else { return };
+    for (backend, kernels) in ways {
+        for (name, rounded) in
+            [("single", false), ("twice", false), ("half", true), ("library", true)]
+        {
+            let ptx = &kernels[name];
+            let found = ["mul.rn.", "add.rn.f32", "add.rn.f64", "sub.rn."];
+            let found = found.into_iter().any(|word| count(ptx, word) > 0);
+            assert_eq!(found, rounded, "{backend:?}, {name}:\n{ptx}");
+        }
+    }
+}
+
+#[test]
+fn conversions_to_integers_leave_saturation_to_the_gpu() {
+    let kernel = |from: &str, to: &str| {
+        format!("kernel {from}_{to}(p: *const {from}, q: *mut {to}) {{ q[0] = p[0] as {to}; }}\n")
+    };
+    let pairs = [
+        ("f32", "i32", 0),
+        ("f32", "u32", 0),
+        ("f16", "u32", 0),
+        ("f32", "u8", 0),
+        ("f32", "i64", 1),
+        ("f64", "i32", 1),
+        ("f64", "u64", 1),
+    ];
+    let source: String = pairs.iter().map(|(from, to, _)| kernel(from, to)).collect();
+    let test = "conversions_to_integers_leave_saturation_to_the_gpu";
+    let Some(ways) = kernels(test, &source) else { return };
+    for (backend, kernels) in ways {
+        for (from, to, comparisons) in pairs {
+            let ptx = &kernels[&format!("{from}_{to}")];
+            assert_eq!(count(ptx, "cvt.rzi."), 1, "{backend:?}:\n{ptx}");
+            assert_eq!(count(ptx, "setp."), comparisons, "{backend:?}:\n{ptx}");
+        }
+    }
+}

@@ -11,6 +11,32 @@ use inkwell::targets::{InitializationConfig, Target, TargetMachine};
 
 use super::ir::{Code, add, module};
 
+/// Models of PTX's `cvt.rzi`: it saturates, and makes NaN 0 if neither type has 64 bits and the highest bit otherwise.
+macro_rules! model {
+    ($from:ty, $to:ty) => {{
+        extern "C" fn model(value: $from) -> $to {
+            let is_narrow = <$from>::MANTISSA_DIGITS == 24 && <$to>::BITS == 32;
+            if value.is_nan() && !is_narrow { 1 << (<$to>::BITS - 1) } else { value as $to }
+        }
+        model as extern "C" fn($from) -> $to as usize
+    }};
+}
+
+/// The address of a model.
+type Address = fn() -> usize;
+
+/// The conversions by their names in LLVM, with the addresses of their models.
+const CONVERSIONS: [(&str, Address); 8] = [
+    ("f2i", || model!(f32, i32)),
+    ("f2ui", || model!(f32, u32)),
+    ("f2ll", || model!(f32, i64)),
+    ("f2ull", || model!(f32, u64)),
+    ("d2i", || model!(f64, i32)),
+    ("d2ui", || model!(f64, u32)),
+    ("d2ll", || model!(f64, i64)),
+    ("d2ull", || model!(f64, u64)),
+];
+
 /// Runs the module's first function, `run(input, output)`, for each input.
 fn run<A: Copy, B: Copy + Default>(module: &Module, inputs: &[A]) -> Vec<B> {
     Target::initialize_native(&InitializationConfig::default()).expect("this processor");
@@ -18,7 +44,19 @@ fn run<A: Copy, B: Copy + Default>(module: &Module, inputs: &[A]) -> Vec<B> {
     let llvm = codegen::build_module(&context, module).expect("a module");
     llvm.get_function("own.run").expect("`run`").set_linkage(Linkage::External);
     llvm.set_triple(&TargetMachine::get_default_triple());
+    let models: Vec<_> = CONVERSIONS
+        .iter()
+        .filter_map(|(name, model)| {
+            let intrinsic = llvm.get_function(&format!("llvm.nvvm.{name}.rz"))?;
+            let function = llvm.add_function(&format!("model.{name}"), intrinsic.get_type(), None);
+            intrinsic.replace_all_uses_with(function);
+            Some((function, model()))
+        })
+        .collect();
     let engine = llvm.create_jit_execution_engine(OptimizationLevel::None).expect("an engine");
+    for (function, address) in models {
+        engine.add_global_mapping(&function, address);
+    }
     llvm.set_data_layout(&engine.get_target_data().get_data_layout());
     // SAFETY: `run` takes two pointers and returns nothing.
     let function = unsafe {

@@ -142,8 +142,16 @@ fn all_entries_give_the_same_bits() {
 #[test]
 fn blocks_do_what_their_threads_do() {
     let portable = Image::of(KERNELS, &CpuOptions::portable());
-    for name in portable.names().iter().filter(|name| *name != "wrapping") {
-        for shape in shapes().iter().filter(|(grid, block, _)| grid[0] * block[0] < 70) {
+    // The threads of a block run at the same time here. Those of `wrapping` race, and those of `in_place` do where
+    // several have the same index.
+    let races = |name: &str, [_, y, z]: [u32; 3]| match name {
+        "wrapping" => true,
+        "in_place" => y * z > 1,
+        _ => false,
+    };
+    for name in &portable.names() {
+        let small = |(grid, block, _): &([u32; 3], [u32; 3], u32)| grid[0] * block[0] < 70;
+        for shape in shapes().iter().filter(|shape| small(shape) && !races(name, shape.1)) {
             let expected = results(&portable, name, Mode::Threads, shape);
             assert!(results(&portable, name, Mode::Serial, shape) == expected, "{name} {shape:?}");
         }

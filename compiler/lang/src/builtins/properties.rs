@@ -249,8 +249,6 @@ pub enum Lowering {
 pub enum Instruction {
     /// `redux.sync`
     Redux,
-    /// `match.any.sync`
-    MatchAny,
     /// `barrier.red`
     BarrierReduction,
 }

@@ -74,7 +74,7 @@ table! {
         effect: Acts, waits: Warp, memory: None, varies: WithArguments, lowering: Codegen;
     "match_any" = MatchAny:
         [U32, T] -> U32 where T: WideScalars;
-        effect: Acts, waits: Warp, memory: None, varies: WithArguments, lowering: Expand(MatchAny);
+        effect: Acts, waits: Warp, memory: None, varies: WithArguments, lowering: Codegen;
     "active_mask" = ActiveMask:
         [] -> U32 where T: None;
         effect: Acts, waits: Warp, memory: None, varies: WithArguments, lowering: Codegen;

@@ -22,8 +22,8 @@ use crate::types::{Scalar, Type};
 pub struct Instructions {
     /// Reductions of `i32` and `u32` over a warp: `redux.sync`, from sm_80 on.
     pub redux: bool,
-    /// `match_any`
-    pub match_any: bool,
+    /// Reductions of every type over a warp.
+    pub reductions: bool,
     /// `sync_threads_count`, `sync_threads_and` and `sync_threads_or`.
     pub barrier_reductions: bool,
     /// Whether operations report their source position, so that each call needs its own function.
@@ -32,18 +32,23 @@ pub struct Instructions {
 
 impl Instructions {
     /// The instructions of every GPU that Gridlet supports.
-    pub const GPU: Instructions =
-        Instructions { redux: false, match_any: true, barrier_reductions: true, positions: false };
-    /// No instructions but shuffles and barriers: the CPU device.
-    pub const NONE: Instructions =
-        Instructions { redux: false, match_any: false, barrier_reductions: false, positions: true };
+    pub const GPU: Instructions = Instructions {
+        redux: false,
+        reductions: false,
+        barrier_reductions: true,
+        positions: false,
+    };
+    /// The operations of the CPU device.
+    pub const CPU: Instructions =
+        Instructions { redux: true, reductions: true, barrier_reductions: false, positions: true };
 
     /// Whether the target has an instruction for an operation on `ty`.
     fn has(self, builtin: Builtin, ty: &Type) -> bool {
         let Lowering::Expand(instruction) = builtin.properties().lowering else { return true };
         match instruction {
-            Instruction::Redux => self.redux && matches!(*ty, Type::I32 | Type::U32),
-            Instruction::MatchAny => self.match_any,
+            Instruction::Redux => {
+                self.reductions || self.redux && matches!(*ty, Type::I32 | Type::U32)
+            }
             Instruction::BarrierReduction => self.barrier_reductions,
         }
     }
@@ -172,7 +177,6 @@ fn warp_operation(builtin: Builtin, ty: Type) -> Result<Function> {
     let name = format!("gridlet.{}.{scalar}", builtin.name());
     let (body, result) = match builtin {
         Builtin::Reduce(op) => (reduce(op, &ty), ty.clone()),
-        Builtin::MatchAny => (match_any(&ty), Type::U32),
         _ => {
             let message = format!("no function replaces `{}`", builtin.name());
             return Err(Error::internal("expand", message));
@@ -305,35 +309,6 @@ fn reduce(op: ReduceOp, ty: &Type) -> BodyBuilder {
         body.store(sum.clone(), new, NOWHERE);
     });
     let value = body.load(sum, ty, NOWHERE);
-    body.terminate(Terminator::Return(Some(value)));
-    body
-}
-
-/// The lanes whose value has the same bits as this lane's.
-fn match_any(ty: &Type) -> BodyBuilder {
-    let mut body = BodyBuilder::new();
-    let bits = match *ty {
-        Type::F32 => Type::U32,
-        Type::F64 => Type::U64,
-        _ => ty.clone(),
-    };
-    let value = match bits == *ty {
-        true => VALUE,
-        false => emit_builtin(&mut body, Builtin::Bitcast, vec![VALUE], &bits),
-    };
-    let found = body.slot("found", Type::U32);
-    body.store(found.clone(), word(0), NOWHERE);
-    let live = live_lanes(&mut body);
-    for_each_lane(&mut body, live, |body, lane| {
-        let other = shuffle(body, ShuffleMode::Index, value.clone(), lane.clone(), &bits);
-        let same = binary(body, BinaryOp::Eq, value.clone(), other, &Type::BOOL);
-        let same = body.emit(InstKind::Cast(same), Type::U32, NOWHERE);
-        let bit = binary(body, BinaryOp::Shl, same, lane, &Type::U32);
-        let old = body.load(found.clone(), &Type::U32, NOWHERE);
-        let new = binary(body, BinaryOp::Or, old, bit, &Type::U32);
-        body.store(found.clone(), new, NOWHERE);
-    });
-    let value = body.load(found, &Type::U32, NOWHERE);
     body.terminate(Terminator::Return(Some(value)));
     body
 }

@@ -51,7 +51,7 @@ impl LaunchOptions {
     pub const CPU: LaunchOptions = LaunchOptions {
         lowering: Lowering::Cdp(cdp::Options::CPU),
         count_launches: false,
-        instructions: Instructions::NONE,
+        instructions: Instructions::CPU,
     };
 
     /// The usual options of a strategy for an architecture.

@@ -12,11 +12,11 @@ use crate::codegen::bug;
 use crate::codegen::function::FunctionEmitter;
 use crate::codegen::values::{int, pointer, result};
 use crate::error::Result;
-use gridlet_lang::builtins::{Builtin, ShuffleMode, VoteMode};
+use gridlet_lang::builtins::{Builtin, ReduceOp, ShuffleMode, VoteMode};
 use gridlet_lang::ir::{Block, BlockId, Extern, InstKind};
 use gridlet_lang::launch::{CpuArgument, CpuCall, DeviceFunction};
 use gridlet_lang::source::Span;
-use gridlet_lang::types::Type;
+use gridlet_lang::types::{Scalar, Type};
 
 /// Bits of an `abi::Location` that hold the line.
 const LINE_BITS: u32 = 24;
@@ -40,7 +40,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             Callback::SharedBase | Callback::GetParameterBuffer | Callback::Malloc => {
                 Some(pointer_type.into())
             }
-            Callback::Shuffle | Callback::Clock64 | Callback::GlobalTimer => Some(wide),
+            Callback::Shuffle | Callback::Combine | Callback::Clock64 | Callback::GlobalTimer => {
+                Some(wide)
+            }
             Callback::Vote
             | Callback::ActiveMask
             | Callback::LaneId
@@ -182,6 +184,14 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             (Builtin::Vote(mode), [mask, predicate]) => {
                 return Ok(Some(Some(self.device_vote(mode, *mask, int(*predicate)?)?)));
             }
+            (Builtin::MatchAny, [mask, operand]) => {
+                let lanes = self.device_combine(abi::COMBINE_MATCH, *mask, *operand)?;
+                let word = self.cx.int_type(32);
+                return Ok(Some(Some(self.build().build_int_truncate(lanes, word, "")?.into())));
+            }
+            (Builtin::Reduce(op), [mask, operand]) => {
+                return Ok(Some(Some(self.device_reduce(op, *mask, *operand, ty)?)));
+            }
             (Builtin::ActiveMask, []) => return value(self.callback(Callback::ActiveMask, &[])?),
             (Builtin::LaneId, []) if self.function.takes_geometry => {
                 return Ok(Some(Some(self.lane_of_geometry()?)));
@@ -263,6 +273,33 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         }
     }
 
+    fn device_reduce(
+        &self,
+        op: ReduceOp,
+        mask: BasicValueEnum<'ctx>,
+        value: BasicValueEnum<'ctx>,
+        ty: &Type,
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let scalar = ty.as_scalar().ok_or_else(|| bug(format!("a reduction of {ty:?}")))?;
+        let combined = self.device_combine(combine_mode(op, scalar)?, mask, value)?;
+        let bits = int(self.number_bits(value)?)?.get_type();
+        let bits = self.build().build_int_truncate_or_bit_cast(combined, bits, "")?;
+        Ok(self.build().build_bit_cast(bits, value.get_type(), "")?)
+    }
+
+    /// Combines a number with those of the other lanes.
+    fn device_combine(
+        &self,
+        mode: u32,
+        mask: BasicValueEnum<'ctx>,
+        value: BasicValueEnum<'ctx>,
+    ) -> Result<IntValue<'ctx>> {
+        let (bits, wide) = (int(self.number_bits(value)?)?, self.cx.int_type(64));
+        let value = self.build().build_int_z_extend_or_bit_cast(bits, wide, "")?.into();
+        let arguments = [self.word(mode), mask, value, self.location()];
+        int(result(self.callback(Callback::Combine, &arguments)?)?)
+    }
+
     /// Shuffles up to 64 bits.
     pub(in crate::codegen) fn device_shuffle(
         &self,
@@ -330,6 +367,30 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         self.store_part(copy, 0, value, ty)?;
         Ok(copy.into())
     }
+}
+
+/// The mode of [`abi::Callbacks::combine`] for a reduction.
+fn combine_mode(op: ReduceOp, scalar: Scalar) -> Result<u32> {
+    let operation = match op {
+        ReduceOp::Add => abi::COMBINE_ADD,
+        ReduceOp::Min => abi::COMBINE_MIN,
+        ReduceOp::Max => abi::COMBINE_MAX,
+        ReduceOp::And => abi::COMBINE_AND,
+        ReduceOp::Or => abi::COMBINE_OR,
+        ReduceOp::Xor => abi::COMBINE_XOR,
+    };
+    let ordered = matches!(op, ReduceOp::Min | ReduceOp::Max);
+    let ty = match scalar {
+        Scalar::F32 => abi::COMBINE_F32,
+        Scalar::F64 => abi::COMBINE_F64,
+        Scalar::I32 if ordered => abi::COMBINE_I32,
+        Scalar::U32 if ordered => abi::COMBINE_U32,
+        Scalar::I64 if ordered => abi::COMBINE_I64,
+        Scalar::U64 if ordered => abi::COMBINE_U64,
+        Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64 => abi::COMBINE_BITS,
+        _ => return Err(bug(format!("a reduction of {}", scalar.name()))),
+    };
+    Ok(operation | ty)
 }
 
 /// Encodes a position for the device. A line or column that does not fit is recorded as unknown.

@@ -123,17 +123,36 @@ fn built_ins_call_the_device() {
             out[7] = any(1, false) as u64 + 10 * all(1, true) as u64;
             out[8] = lane() as u64;
             out[9] = lane_id() as u64;
+            out[10] = reduce_add(3, -5i32) as u64;
+            out[11] = bitcast::<u64>(reduce_max(7, 1.0f64));
+            out[12] = bitcast::<u32>(reduce_min(7, 1.0f32)) as u64;
+            out[13] = reduce_min(1, -7i64) as u64;
+            out[14] = match_any(15, 1.0f32) as u64;
             fence_device();
             sync_warp(0xff);
             printf("lane %d", lane() as i32);
         }"#;
     for optimize in [false, true] {
-        let mut out = [0_u64; 10];
+        let mut out = [0_u64; 15];
         let parameters = Parameters::default().pointer(&mut out).0;
         let options = CpuOptions { optimize, ..CpuOptions::default() };
         let heard = run(source, &options, &parameters);
         let wide = 0x1234_5678_9abc_def0 + (1 << 40);
-        assert_eq!(out, [1 << 50, 2 << 50, 3, 0x1234, 5, wide, 1, 11, 17, 0]);
+        assert_eq!(out[..10], [1 << 50, 2 << 50, 3, 0x1234, 5, wide, 1, 11, 17, 0]);
+        let (single, double) = (u64::from(1_f32.to_bits()), 1_f64.to_bits());
+        let minus = (-3_i64).cast_unsigned();
+        let seven = (-7_i64).cast_unsigned();
+        assert_eq!(out[10..], [minus, double + 2, single + 2, seven + 2, single + 2]);
+        assert_eq!(
+            heard.combined,
+            [
+                (abi::COMBINE_ADD | abi::COMBINE_BITS, 3, u64::from((-5_i32).cast_unsigned())),
+                (abi::COMBINE_MAX | abi::COMBINE_F64, 7, double),
+                (abi::COMBINE_MIN | abi::COMBINE_F32, 7, single),
+                (abi::COMBINE_MIN | abi::COMBINE_I64, 1, seven),
+                (abi::COMBINE_MATCH, 15, single),
+            ]
+        );
         assert_eq!(heard.printed, ["lane 17"]);
         assert_eq!(heard.barrier_lines, [line_of(source, "sync_warp")]);
         assert_eq!(

@@ -48,6 +48,8 @@ pub(crate) struct Heard {
     pub(crate) polls: Vec<(u32, u32)>,
     pub(crate) barrier_lines: Vec<u32>,
     pub(crate) shuffles: Vec<(u32, u32, u64, u32)>,
+    /// Mode, mask and value of each.
+    pub(crate) combined: Vec<(u32, u32, u64)>,
 }
 
 /// A line of 128 bytes, for alignment.
@@ -99,6 +101,10 @@ unsafe extern "C-unwind" fn shuffle(
 }
 unsafe extern "C-unwind" fn vote(mode: u32, _mask: u32, predicate: u32, _at: Location) -> u32 {
     mode * 10 + predicate
+}
+unsafe extern "C-unwind" fn combine(mode: u32, mask: u32, value: u64, _at: Location) -> u64 {
+    host().heard.lock().expect("no panic").combined.push((mode, mask, value));
+    value.wrapping_add(2)
 }
 unsafe extern "C-unwind" fn active_mask() -> u32 {
     0x1234
@@ -301,6 +307,7 @@ static CALLBACKS: Callbacks = Callbacks {
     local_begins,
     locals_end,
     returns_early,
+    combine,
 };
 
 trait Bytes {

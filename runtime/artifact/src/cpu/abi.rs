@@ -11,7 +11,7 @@
 use std::ffi::{c_char, c_void};
 
 /// Version of this ABI; the loader rejects an image with any other version.
-pub const ABI_VERSION: u32 = 10;
+pub const ABI_VERSION: u32 = 11;
 
 /// A constant `u32`: the [`ABI_VERSION`] that the image was compiled for.
 pub const VERSION_SYMBOL: &str = "gridlet_cpu_abi_version";
@@ -185,6 +185,35 @@ pub const VOTE_ANY: u32 = 1;
 /// 1 if every lane's predicate is true.
 pub const VOTE_ALL: u32 = 2;
 
+/// [`Callbacks::combine`] operation, in the order of the compiler's `ReduceOp`: the sum.
+pub const COMBINE_ADD: u32 = 0;
+/// The smallest value; as for `min` of two floats, a NaN counts only if there is nothing else, and -0 is below +0.
+pub const COMBINE_MIN: u32 = 1;
+/// The largest value, as for [`COMBINE_MIN`].
+pub const COMBINE_MAX: u32 = 2;
+/// The bitwise AND.
+pub const COMBINE_AND: u32 = 3;
+/// The bitwise OR.
+pub const COMBINE_OR: u32 = 4;
+/// The bitwise XOR.
+pub const COMBINE_XOR: u32 = 5;
+/// The lanes with the same value as the own lane; no type.
+pub const COMBINE_MATCH: u32 = 6;
+/// [`Callbacks::combine`] type of the values, added to the operation: an integer whose high bits do not matter.
+pub const COMBINE_BITS: u32 = 0 << 8;
+/// `i32`
+pub const COMBINE_I32: u32 = 1 << 8;
+/// `u32`
+pub const COMBINE_U32: u32 = 2 << 8;
+/// `i64`
+pub const COMBINE_I64: u32 = 3 << 8;
+/// `u64`
+pub const COMBINE_U64: u32 = 4 << 8;
+/// `f32`
+pub const COMBINE_F32: u32 = 5 << 8;
+/// `f64`
+pub const COMBINE_F64: u32 = 6 << 8;
+
 /// [`Callbacks::trap`] thread: unknown, in a function that does not receive its geometry.
 pub const THREAD_UNKNOWN: u32 = u32::MAX;
 /// [`Callbacks::trap`] kind: `trap()`.
@@ -285,6 +314,10 @@ pub struct Callbacks {
     /// In checked images, before the kernel returns from anywhere but its end. Warp operations of other lanes may name
     /// such a lane, but not one that ran to the end of the kernel without them.
     pub returns_early: unsafe extern "C-unwind" fn(),
+    /// `reduce_…`, `match_any`: operation plus type, mask, the value in the low bits. Returns the result of all lanes that
+    /// take part in the low bits, or for [`COMBINE_MATCH`] the lanes. Sums of floats are of halves of the warp if it is
+    /// whole, otherwise lane by lane.
+    pub combine: unsafe extern "C-unwind" fn(u32, u32, u64, Location) -> u64,
 }
 
 /// Index of each callback in [`Callbacks`], in pointers; the compiler indexes the table with it.
@@ -320,4 +353,5 @@ pub enum Callback {
     LocalBegins,
     LocalsEnd,
     ReturnsEarly,
+    Combine,
 }

@@ -9,6 +9,7 @@ use std::ffi::{CStr, c_char, c_void};
 use std::time::SystemTime;
 
 use super::block::{Runner, current_runner};
+use super::combine;
 use super::launch::ERROR_INVALID_HANDLE;
 use super::operations::{memcpy_async, memset_async};
 use super::warp::{WARP_THREADS, WarpOperation};
@@ -51,6 +52,7 @@ pub(crate) static CALLBACKS: Callbacks = Callbacks {
     local_begins,
     locals_end,
     returns_early,
+    combine,
 };
 
 /// The calling runner; kernel code always runs under one.
@@ -128,6 +130,18 @@ unsafe extern "C-unwind" fn vote(mode: u32, mask: u32, predicate: u32, location:
     runner.leave_if_stopped();
     // A vote's result has 32 bits.
     slot.value.get() as u32
+}
+
+unsafe extern "C-unwind" fn combine(mode: u32, mask: u32, value: u64, location: Location) -> u64 {
+    let runner = runner_to_check(location);
+    if !runner.has_threads() {
+        return combine::of_one(mode, value);
+    }
+    let slot = runner.slot(runner.current.get());
+    slot.value.set(value);
+    runner.warp_operation(WarpOperation::Combine(mode), mask, location);
+    runner.leave_if_stopped();
+    slot.value.get()
 }
 
 unsafe extern "C-unwind" fn active_mask() -> u32 {

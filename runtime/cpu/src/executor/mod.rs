@@ -2,6 +2,7 @@
 
 mod block;
 mod callbacks;
+mod combine;
 mod grid;
 mod heap;
 mod launch;

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 
 use super::block::Runner;
+use super::combine;
 use crate::abi::{
     Location, SHUFFLE_DOWN, SHUFFLE_INDEX, SHUFFLE_UP, SHUFFLE_XOR, VOTE_ALL, VOTE_ANY,
 };
@@ -17,6 +18,7 @@ pub(crate) enum WarpOperation {
     Sync,
     Shuffle(u32),
     Vote(u32),
+    Combine(u32),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -224,6 +226,16 @@ impl Runner {
                     }
                 }
             }
+            WarpOperation::Combine(mode) => {
+                let mut values = [0; WARP_THREADS as usize];
+                for lane in bits(meeting.arrived) {
+                    values[lane as usize] = slot(lane).value.get();
+                }
+                combine::combine(mode, &mut values, meeting.arrived);
+                for lane in bits(meeting.arrived) {
+                    slot(lane).value.set(values[lane as usize]);
+                }
+            }
             WarpOperation::Vote(mode) => {
                 let mut ballot = 0;
                 for lane in bits(meeting.arrived) {
@@ -255,7 +267,7 @@ fn source_lane(mode: u32, lane: u32, operand: u32) -> u32 {
     }
 }
 
-fn bits(mut set: u32) -> impl Iterator<Item = u32> {
+pub(super) fn bits(mut set: u32) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         (set != 0).then(|| {
             let lowest = set.trailing_zeros();

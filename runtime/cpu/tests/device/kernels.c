@@ -37,7 +37,7 @@ typedef struct {
 } Callbacks;
 
 #ifndef VERSION
-#define VERSION 10
+#define VERSION 11
 #endif
 const uint32_t gridlet_cpu_abi_version = VERSION;
 const Callbacks *gridlet_cpu_callbacks;

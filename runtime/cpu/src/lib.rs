@@ -46,7 +46,8 @@
 //! `device` holds the device and its partitions. `image` loads images; `level` selects the entries of an image to run.
 //! `executor` runs grids: `scheduler` decides which are ready, `pool` holds the workers, `stream` the host streams,
 //! `block` and `warp` run threads, `combine` computes reductions over a warp, `callbacks`, `launch`, `operations` and
-//! `heap` implement the functions that kernels call, and `signals` handles their faults. `hooks` defines the events for a checker, and `check` is that checker.
+//! `heap` implement the functions that kernels call, and `signals` handles their faults. `hooks` defines the
+//! events for a checker, and `check` is that checker.
 //!
 //! This crate uses no GPU and no driver. `gridlet-runtime` builds on it and re-exports it as `gridlet_runtime::cpu`.
 

@@ -50,7 +50,8 @@ pub enum Way {
 pub enum Memory {
     /// So many MiB: enough for each tree.
     Enough(u64),
-    /// So many bytes more than the least with which the tree starts: launches fail.
+    /// So many bytes more than the least with which the tree starts: launches may fail. Workers keep spare records, so
+    /// this may happen long before the tree has as many grids at a time as there are records.
     Scarce(u64),
 }
 
@@ -65,9 +66,9 @@ impl Way {
     pub const GPU: [Way; 5] = [
         Way::Cdp,
         Way::Resident(Memory::Enough(64)),
-        Way::Resident(Memory::Enough(16)),
+        Way::Resident(Memory::Scarce(4_000_000)),
+        Way::Resident(Memory::Scarce(100_000)),
         Way::Resident(Memory::Scarce(0)),
-        Way::Resident(Memory::Scarce(20_000)),
     ];
 
     /// Whether launches may fail for want of memory.

@@ -29,7 +29,7 @@ struct Options {
     /// Run on the first GPU instead of the CPU device
     #[arg(long)]
     gpu: bool,
-    /// Run only in this way: cpu, cpu-few, cpu-check, cdp, resident-64-mib, or resident-least-N with 0, 100000 or 4000000
+    /// Run only in this way: cpu, cpu-few, cpu-check, cdp, resident-256-mib, or resident-least-N with 0, 100000 or 4000000
     /// bytes of launch memory more than the least
     #[arg(long, value_name = "WAY")]
     way: Vec<Way>,

@@ -21,10 +21,10 @@ pub use random::tree;
 
 /// The variants of the program.
 pub const VARIANTS: [Variant; 4] = [
-    Variant { max_threads: 1024, tails: true },
-    Variant { max_threads: 128, tails: true },
-    Variant { max_threads: 32, tails: true },
-    Variant { max_threads: 256, tails: false },
+    Variant { max_threads: 1024, tails: true, shared_bytes: None },
+    Variant { max_threads: 128, tails: true, shared_bytes: None },
+    Variant { max_threads: 32, tails: true, shared_bytes: Some(256) },
+    Variant { max_threads: 256, tails: false, shared_bytes: Some(4096) },
 ];
 
 /// What is fixed when the program is compiled.
@@ -34,13 +34,18 @@ pub struct Variant {
     pub max_threads: u32,
     /// Whether there are tail launches. Programs with them launch in turns.
     pub tails: bool,
+    /// The dynamic shared memory of all launches that have some. Without a constant, each worker reserves 32 KiB, and an SM
+    /// runs few.
+    pub shared_bytes: Option<u32>,
 }
 
 impl Variant {
     /// The program.
     pub fn source(self) -> String {
-        let Variant { max_threads, tails } = self;
+        let Variant { max_threads, tails, shared_bytes } = self;
+        let shared = shared_bytes.map_or("node.shared_bytes".into(), |bytes| bytes.to_string());
         include_str!("tree.grid")
+            .replace("shared = node.shared_bytes", &format!("shared = {shared}"))
             .replace("MAX_THREADS: u32 = 1024;", &format!("MAX_THREADS: u32 = {max_threads};"))
             .replace("TAILS: bool = true;", &format!("TAILS: bool = {tails};"))
     }

@@ -23,6 +23,7 @@ pub fn tree(seed: u64) -> Tree {
         random,
         max_threads: variant.max_threads,
         tails: variant.tails,
+        shared_bytes: variant.shared_bytes,
         grids,
         threads,
         deep: false,
@@ -37,6 +38,7 @@ struct Maker {
     random: Random,
     max_threads: u32,
     tails: bool,
+    shared_bytes: Option<u32>,
     /// How many more grids and threads the tree may have.
     grids: u32,
     threads: u32,
@@ -61,17 +63,11 @@ impl Maker {
         };
         let (grid, block) = self.shape(records);
         let meeting = kernel == Kernel::Meeting;
-        let shared_words = if meeting { self.random.below(MAX_SHARED) as u32 } else { 0 };
+        let chosen = self.random.below(MAX_SHARED) as u32 * 4;
+        let shared_bytes = if meeting { self.shared_bytes.unwrap_or(chosen) } else { 0 };
         let returns = meeting && self.random.percent(40);
-        let mut made = Grid {
-            kernel,
-            grid,
-            block,
-            shared_bytes: 4 * shared_words,
-            returns,
-            steps: vec![],
-            join: None,
-        };
+        let mut made =
+            Grid { kernel, grid, block, shared_bytes, returns, steps: vec![], join: None };
         self.grids = self.grids.saturating_sub(records);
         self.threads = self.threads.saturating_sub(records * made.total());
         if depth > 0 && !matches!(kernel, Kernel::Leaf | Kernel::Meeting) {

@@ -65,7 +65,7 @@ impl Way {
     /// The ways on a GPU.
     pub const GPU: [Way; 5] = [
         Way::Cdp,
-        Way::Resident(Memory::Enough(64)),
+        Way::Resident(Memory::Enough(256)),
         Way::Resident(Memory::Scarce(4_000_000)),
         Way::Resident(Memory::Scarce(100_000)),
         Way::Resident(Memory::Scarce(0)),

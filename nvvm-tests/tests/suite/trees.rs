@@ -10,7 +10,7 @@ use nvvm_tests::trees::check::{Summary, check};
 use nvvm_tests::trees::reduce::reduce;
 use nvvm_tests::trees::run::{Runner, Way};
 use nvvm_tests::trees::tables::{NOT_TRIED, Results, Tables};
-use nvvm_tests::trees::{self, Stream, Tree, VARIANTS};
+use nvvm_tests::trees::{self, Kernel, Stream, Tree, VARIANTS};
 use nvvm_tests::{differential, toolchain_or_skip};
 
 const TIME_OUT: Duration = Duration::from_secs(120);
@@ -243,18 +243,15 @@ fn each_broken_promise_is_seen() {
     }
 }
 
-/// Makes the first tree smaller that fails with a program in which a text is replaced.
-fn fails_with(from: &str, to: &str) -> Tree {
+/// Whether one of the first trees fails with a program in which a text is replaced.
+fn fails_with(from: &str, to: &str) -> bool {
     let source = |variant: trees::Variant| {
         let source = variant.source();
         assert!(source.contains(from));
         source.replace(from, to)
     };
     let mut runner = Runner::of(&[CPU], TIME_OUT, source).unwrap();
-    let mut fails = |tree: &Tree| runner.run(tree, &[CPU]).is_err();
-    let found = (0..200).map(trees::tree).find(|tree| fails(tree));
-    let tree = found.unwrap_or_else(|| panic!("no tree fails with `{to}` instead of `{from}`"));
-    reduce(&tree, 200, fails)
+    (0..200).map(trees::tree).any(|tree| runner.run(&tree, &[CPU]).is_err())
 }
 
 #[test]
@@ -272,8 +269,22 @@ fn programs_that_break_a_promise_fail() {
         // A block without its barrier before the second phase.
         ("for phase in 0u32..2 {\n        sync_threads();", "for phase in 0u32..2 {"),
     ] {
-        let smaller = fails_with(from, to);
-        assert!(Tables::new(&smaller, false).nodes.len() <= 8, "{to}:\n{smaller}");
+        assert!(fails_with(from, to), "no tree fails with `{to}` instead of `{from}`");
+    }
+}
+
+#[test]
+fn failing_trees_become_small() {
+    let kernels = |tree: &Tree| {
+        let tables = Tables::new(tree, false);
+        let grids = tables.nodes.iter().filter_map(|node| node.grid);
+        grids.map(|grid| grid.kernel).collect::<Vec<_>>()
+    };
+    let fails = |tree: &Tree| kernels(tree).contains(&Kernel::Meeting);
+    for tree in (0..50).map(trees::tree).filter(fails) {
+        let smaller = reduce(&tree, 2000, fails);
+        // The root, the grid, and if that is a join's, the member that launches it.
+        assert!(fails(&smaller) && kernels(&smaller).len() <= 3, "{smaller}");
     }
 }
 

@@ -17,7 +17,7 @@ use super::values::{int, pointer};
 use super::{PTX_KERNEL, bug};
 use crate::error::Result;
 use gridlet_lang::ir::{
-    BlockId, Function, FunctionId, KernelId, Operand, Role, Terminator, loops, symbol,
+    BlockId, Function, FunctionId, KernelId, Operand, Role, Terminator, graph, loops, symbol,
 };
 use gridlet_lang::launch::resident::stays_out_of_line;
 use gridlet_lang::source::Span;
@@ -26,10 +26,14 @@ use gridlet_lang::types::{Scalar, Type};
 impl<'ctx> ModuleContext<'ctx, '_> {
     /// Declares all functions, so that they can call each other in any order.
     pub(super) fn declare_functions(&mut self) -> Result<()> {
+        let exchanges = match self.ir.kernels.iter().any(|kernel| kernel.noalias) {
+            true => graph::exchanges(self.ir),
+            false => Vec::new(),
+        };
         for function in &self.ir.functions {
             let value = match function.role {
                 Role::Entry(kernel) => match self.cpu() {
-                    None => self.declare_entry(function, kernel)?,
+                    None => self.declare_entry(function, kernel, &exchanges)?,
                     Some(_) => {
                         let value = self.declare_cpu_entry(&function.name, "thread")?;
                         self.functions.push(value);
@@ -92,8 +96,13 @@ impl<'ctx> ModuleContext<'ctx, '_> {
     }
 
     /// An entry. Scalars and pointers are passed directly, `bool` as a byte, and all other types
-    /// `byval`, so that PTX shows a `.param` with `layout`'s size and alignment.
-    fn declare_entry(&self, function: &Function, kernel: KernelId) -> Result<FunctionValue<'ctx>> {
+    /// `byval`, so that PTX shows a `.param` with `layout`'s size and alignment. `exchanges`: see [`graph::exchanges`].
+    fn declare_entry(
+        &self,
+        function: &Function,
+        kernel: KernelId,
+        exchanges: &[bool],
+    ) -> Result<FunctionValue<'ctx>> {
         let types = function.parameters.iter().map(|item| self.entry_parameter(&item.ty));
         let ty = self.function_type(None, &types.collect::<Result<Vec<_>>>()?);
         let value = self.add_function(&symbol::external(&function.name), ty)?;
@@ -107,6 +116,16 @@ impl<'ctx> ModuleContext<'ctx, '_> {
                 value.add_attribute(place, byval);
                 let alignment = u64::from(self.alignment(&item.ty));
                 self.add_attribute(value, place, "align", alignment);
+            }
+        }
+        if self.ir.kernel(kernel).noalias {
+            // LLVM assumes that a barrier changes nothing behind such a pointer.
+            let exchanges = exchanges.get(kernel.index()).copied().unwrap_or(true);
+            for (at, item) in (0..).zip(&function.parameters) {
+                let Type::Pointer { mutable, .. } = item.ty else { continue };
+                if !mutable || !exchanges {
+                    self.add_attribute(value, AttributeLoc::Param(at), "noalias", 0);
+                }
             }
         }
         if let Some(bounds) = self.ir.kernel(kernel).launch_bounds {
@@ -162,6 +181,7 @@ pub(super) fn define<'ctx>(
         .map(|block| cx.context.append_basic_block(value, &block.name))
         .collect();
     let mut emitter = FunctionEmitter::new(cx, function, value, blocks);
+    emitter.stored = emitter.noalias_slots();
     emitter.enter_function();
     emitter.emit_prologue()?;
     let polls = emitter.polls(id);
@@ -200,6 +220,8 @@ pub(super) struct FunctionEmitter<'a, 'ctx, 'ir> {
     pub(super) parameters: Vec<BasicValueEnum<'ctx>>,
     /// Indexed by `ir::InstId`; `None` until emitted.
     pub(super) values: Vec<Option<BasicValueEnum<'ctx>>>,
+    /// In a checked image, the only value stored in each slot, in bodies of kernels whose pointers do not overlap.
+    pub(super) stored: Vec<Option<Operand>>,
     /// The source position of the instruction being emitted.
     pub(super) span: Cell<Span>,
     /// On the CPU, the block's shared memory, if the function uses a shared variable.
@@ -226,6 +248,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             unset_slots: Vec::new(),
             parameters: Vec::new(),
             values: vec![None; function.instructions.len()],
+            stored: Vec::new(),
             span: Cell::new(function.span),
             shared_base: None,
             loops: LoopNodes::default(),

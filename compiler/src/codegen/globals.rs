@@ -21,8 +21,8 @@ const SHARED: u16 = 3;
 /// The symbol of the dynamic shared memory.
 const DYNAMIC_SHARED: &str = "__gridlet_dynamic_shared";
 
-/// Alignment in bytes of the dynamic shared memory: enough for every vector.
-const DYNAMIC_SHARED_ALIGNMENT: u32 = 16;
+/// Alignment in bytes of the dynamic shared memory, and of large shared variables: enough for every vector.
+const SHARED_ALIGNMENT: u32 = 16;
 
 impl<'ctx> ModuleContext<'ctx, '_> {
     /// Adds the IR's globals, and the dynamic shared memory if any function uses it.
@@ -49,7 +49,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             let space = AddressSpace::from(SHARED);
             let global = self.module.add_global(ty, Some(space), DYNAMIC_SHARED);
             global.set_linkage(Linkage::External);
-            global.set_alignment(DYNAMIC_SHARED_ALIGNMENT);
+            global.set_alignment(SHARED_ALIGNMENT);
             let address = global.as_pointer_value();
             self.dynamic_shared = Some(address.const_address_space_cast(self.pointer_type()));
         }
@@ -89,7 +89,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             cpu::export(value);
         }
         value.set_initializer(&self.initial_value(global, ty, zone)?);
-        value.set_alignment(self.alignment(&global.ty));
+        value.set_alignment(self.global_alignment(global));
         value.set_constant(global.space == Space::Constant);
         value.set_linkage(if global.exported { Linkage::External } else { Linkage::Internal });
         if zone > 0 {
@@ -98,6 +98,16 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         }
         let address = value.as_pointer_value();
         Ok(if space == 0 { address } else { address.const_address_space_cast(self.pointer_type()) })
+    }
+
+    /// At least 16 bytes for shared variables that are as large: ptxas then reads several elements at once.
+    fn global_alignment(&self, global: &Global) -> u32 {
+        let alignment = self.alignment(&global.ty);
+        let is_large = self.size(&global.ty) >= u64::from(SHARED_ALIGNMENT);
+        match global.space {
+            Space::Shared if is_large && self.cpu().is_none() => alignment.max(SHARED_ALIGNMENT),
+            _ => alignment,
+        }
     }
 
     /// The initial bytes, after a red zone of `zone` bytes and up to the size of `ty`.

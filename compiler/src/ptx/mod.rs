@@ -5,6 +5,7 @@ mod contraction;
 pub mod libnvvm;
 #[cfg(feature = "llvm")]
 pub mod nvptx;
+mod reductions;
 mod workarounds;
 
 /// PTX text.

@@ -16,9 +16,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use super::reductions;
+
 /// Replaces the instructions that ptxas compiles badly.
 pub(super) fn apply(ptx: String) -> String {
-    tests_of_divisors(narrow_signs(ptx))
+    reductions::apply(tests_of_divisors(narrow_signs(ptx)))
 }
 
 /// Compares the divisors of unsigned divisions with zero as unsigned numbers.

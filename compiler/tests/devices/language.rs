@@ -31,7 +31,7 @@ const PROGRAMS: &[(&str, &str)] = &programs![
     "built_ins" "bytes" "children_count_down" "copies_in_streams" "copies_of_padding"
     "count_of_blocks_without_wait" "dynamic_as_two_types" "flag" "handover" "heap" "heap_handover"
     "heap_last_block_frees" "heap_written_before_use" "histogram" "join" "last_block" "locals"
-    "locals_by_pointers" "lock" "lock_of_children" "long_loop" "neighbours" "order_of_fence_and_store"
+    "locals_by_pointers" "lock" "lock_of_children" "long_loop" "neighbours" "noalias_halves" "order_of_fence_and_store"
     "order_of_same_writer" "order_of_updates" "order_there_and_back" "pipeline" "pointer_before_static"
     "published_pointer" "reduction" "release_to_the_same" "scope_chain" "scope_fence_in_block"
     "scope_of_both_sides" "scope_of_ordered_children" "scope_of_own_block" "set_atomically"

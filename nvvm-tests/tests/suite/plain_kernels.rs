@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use gridlet::compile::{self, Backend, BuildOptions, Session};
+use gridlet::launch::LaunchStrategy;
 use gridlet::source::SourceMap;
 use gridlet::toolchain::Component;
 use nvvm_tests::toolchain_or_skip;
@@ -191,5 +192,91 @@ fn conversions_to_integers_leave_saturation_to_the_gpu() {
             assert_eq!(count(ptx, "cvt.rzi."), 1, "{backend:?}:\n{ptx}");
             assert_eq!(count(ptx, "setp."), comparisons, "{backend:?}:\n{ptx}");
         }
+    }
+}
+
+/// A kernel with the attribute that launches itself, and one that launches nothing.
+const NOALIAS: &str = "
+    #[noalias]
+    kernel nested(n: u32, x: *const f32, out: *mut f32) {
+        out[thread_idx.x] = x[thread_idx.x];
+        if n > 0 { launch nested<<<1, 32>>>(n - 1, x, out); }
+    }
+    #[noalias]
+    kernel plain(x: *const f32, y: *const f32, out: *mut f32) {
+        let i = thread_idx.x;
+        out[i] = x[i] + 1.0;
+        out[i + 32] = x[i] + y[i];
+    }
+    #[noalias]
+    kernel exchange(x: *const f32, out: *mut f32) {
+        let i = thread_idx.x;
+        let first = out[i];
+        out[31 - i] = x[i];
+        sync_threads();
+        out[i + 32] = out[i] + first;
+    }
+    kernel unknown(x: *const f32, out: *mut f32) {
+        let i = thread_idx.x;
+        out[i] = x[i] + 1.0;
+        out[i + 32] = x[i];
+    }
+";
+
+#[test]
+fn pointers_that_do_not_overlap_are_read_once_and_without_coherence() {
+    let test = "pointers_that_do_not_overlap_are_read_once_and_without_coherence";
+    let Some(ways) = kernels(test, NOALIAS) else { return };
+    for (backend, kernels) in ways {
+        // A barrier may change what `out` points to.
+        for (name, constant, other) in [("plain", 2, 0), ("exchange", 1, 2), ("unknown", 0, 2)] {
+            let ptx = &kernels[name];
+            let incoherent = count(ptx, "ld.global.nc.");
+            let all = count(ptx, "ld.global");
+            assert_eq!((incoherent, all - incoherent), (constant, other), "{backend:?}:\n{ptx}");
+        }
+    }
+}
+
+#[test]
+fn kernels_that_run_resident_read_coherently() {
+    let test = "kernels_that_run_resident_read_coherently";
+    let resident = |backend| BuildOptions {
+        backend,
+        launch: LaunchStrategy::Resident.into(),
+        ..BuildOptions::default()
+    };
+    let Some(ways) = kernels_with(test, NOALIAS, resident) else { return };
+    for (backend, kernels) in ways {
+        assert!(kernels.len() >= 5, "{:?}", kernels.keys());
+        for (name, ptx) in kernels {
+            let is_own_grid = matches!(name.as_str(), "plain" | "exchange");
+            assert_eq!(count(&ptx, "ld.global.nc") > 0, is_own_grid, "{backend:?}, {name}");
+        }
+    }
+}
+
+#[test]
+fn large_shared_variables_are_aligned_to_16_bytes() {
+    let source = "
+        kernel k(p: *mut u32) {
+            shared large: [u32; 4];
+            shared small: [u32; 3];
+            large[thread_idx.x] = 1;
+            small[thread_idx.x] = 2;
+            sync_threads();
+            p[0] = large[p[1]] + small[p[2]];
+        }
+    ";
+    let Some(ways) = kernels("large_shared_variables_are_aligned_to_16_bytes", source) else {
+        return;
+    };
+    for (backend, kernels) in ways {
+        let ptx = &kernels["k"];
+        let shared: Vec<&str> =
+            ptx.lines().filter(|line| line.contains(".shared .align")).collect();
+        assert_eq!(shared.len(), 2, "{backend:?}:\n{ptx}");
+        assert!(shared.iter().any(|line| line.contains(".align 16") && line.contains("[16]")));
+        assert!(shared.iter().any(|line| line.contains(".align 4") && line.contains("[12]")));
     }
 }

@@ -563,7 +563,7 @@ fn the_reference_explains_what_check_finds() {
             }
         }
     }
-    assert_eq!((wrong.as_str(), seen), ("", 16));
+    assert_eq!((wrong.as_str(), seen), ("", 18));
 }
 
 #[test]

@@ -359,8 +359,9 @@ impl<'c, 'a> Body<'c, 'a> {
         self.variables.get_mut(at)
     }
 
+    /// The name of a local; empty for the temporary variable of a compound assignment, which is not in the list.
     pub(super) fn local_name(&self, id: LocalId) -> &str {
-        &self.locals[id.0 as usize].name
+        self.locals.get(id.0 as usize).map_or("", |local| &local.name)
     }
 }
 

@@ -119,8 +119,11 @@ impl<'a> Context<'a> {
         let mut bounds_at: Option<Span> = None;
         for attribute in &item.attributes {
             match self.text(attribute.name) {
-                "launch_bounds" if !item.is_kernel => {
-                    let message = "only kernels have launch bounds";
+                name @ ("launch_bounds" | "noalias") if !item.is_kernel => {
+                    let message = match name {
+                        "noalias" => "only kernels promise that their pointers do not overlap",
+                        _ => "only kernels have launch bounds",
+                    };
                     let error =
                         Diagnostic::error(ids::MISPLACED_ATTRIBUTE, attribute.span, message);
                     self.report(error.label(item.name.span, "a device function"));
@@ -137,6 +140,13 @@ impl<'a> Context<'a> {
                         attributes.launch_bounds = self.launch_bounds(attribute);
                     }
                 },
+                "noalias" if !attribute.arguments.is_empty() => {
+                    let message = "`noalias` takes no values: it applies to all pointer parameters";
+                    let error =
+                        Diagnostic::error(ids::MISPLACED_ATTRIBUTE, attribute.span, message);
+                    self.report(error.hint("write `#[noalias]`"));
+                }
+                "noalias" => attributes.noalias = true,
                 "unroll" => {
                     let message = "`unroll` belongs before a loop";
                     let error =
@@ -147,7 +157,8 @@ impl<'a> Context<'a> {
                     let message = format!("there is no attribute `{name}`");
                     let error =
                         Diagnostic::error(ids::UNKNOWN_ATTRIBUTE, attribute.name.span, message);
-                    let error = self.suggest(error, name, |_| vec!["launch_bounds", "unroll"]);
+                    let error =
+                        self.suggest(error, name, |_| vec!["launch_bounds", "noalias", "unroll"]);
                     self.report(error);
                 }
             }

@@ -112,6 +112,8 @@ impl Function {
 pub struct KernelAttributes {
     /// `#[launch_bounds(threads[, blocks])]`.
     pub launch_bounds: Option<LaunchBounds>,
+    /// `#[noalias]`.
+    pub noalias: bool,
 }
 
 /// `#[launch_bounds(max_threads, min_blocks)]`.

@@ -7,7 +7,7 @@ use super::{
     Function, FunctionId, GEOMETRY_DYNAMIC_SHARED, Global, GlobalId, InstKind, KernelId, Module,
     Operand, reach,
 };
-use crate::builtins::WaitsFor;
+use crate::builtins::{Memory, WaitsFor};
 use crate::types::Type;
 
 /// The call graph. Launches are not calls.
@@ -88,6 +88,24 @@ fn each_once<T: Ord>(mut items: Vec<T>) -> Vec<T> {
 pub fn of_kernels(module: &Module, is: impl Fn(&Function) -> bool) -> Vec<bool> {
     let may = CallGraph::of(module).may_reach(|id| is(module.function(id)));
     module.kernels.iter().map(|kernel| may[kernel.body.index()]).collect()
+}
+
+/// By kernel, whether its threads may learn what other threads wrote while they run: by barriers, operations of a warp,
+/// atomic operations and fences, or in a linked module.
+pub fn exchanges(module: &Module) -> Vec<bool> {
+    of_kernels(module, |function| {
+        function.instructions.iter().any(|inst| match &inst.kind {
+            InstKind::Builtin { builtin, .. } => {
+                let properties = builtin.properties();
+                properties.waits != WaitsFor::No
+                    || matches!(properties.memory, Memory::Fence | Memory::Atomic(_))
+            }
+            InstKind::CallExtern { function, .. } => {
+                module.externs.get(function.index()).is_some_and(|item| item.span.is_some())
+            }
+            _ => false,
+        })
+    })
 }
 
 /// By kernel, the kernels that it, or a function that it may call, may launch: without duplicates, in source

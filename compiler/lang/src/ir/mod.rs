@@ -190,6 +190,9 @@ pub struct Kernel {
     pub entry: FunctionId,
     /// `#[launch_bounds]`.
     pub launch_bounds: Option<LaunchBounds>,
+    /// `#[noalias]`: a promise about each grid of the kernel. Only the ordinary entry may rely on it: a body can run in a grid
+    /// that lasts longer.
+    pub noalias: bool,
     /// The name in its declaration.
     pub span: Span,
 }

@@ -12,8 +12,8 @@ use crate::codegen::values::pointer;
 use crate::error::Result;
 use gridlet_lang::builtins::{Access, Builtin, Memory, Order, Scope};
 use gridlet_lang::ir::{
-    Block, Const, Function, FunctionId, Inst, InstId, InstKind, Operand, SlotId, loops,
-    loops::LoopEnd, same_type,
+    Block, Const, Function, FunctionId, Inst, InstId, InstKind, Operand, Role, SlotId,
+    guards::stored_once, loops, loops::LoopEnd, same_type,
 };
 use gridlet_lang::launch::RECORD_LOST_LAUNCH;
 use gridlet_lang::types::{Scalar, Type};
@@ -61,7 +61,55 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {
                 return Ok(());
             }
         }
+        let kind = kind | self.parameter_flag(to);
         self.check_part(pointer(self.operand(to)?)?, 0, &ty, kind)
+    }
+
+    /// By slot, its only value, if the function is a body whose kernel promises that its pointers do not overlap.
+    pub(in crate::codegen) fn noalias_slots(&self) -> Vec<Option<Operand>> {
+        match self.function.role {
+            Role::Body(kernel) if self.is_checked() && self.cx.ir.kernel(kernel).noalias => {
+                stored_once(self.function)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The bits of an access with the parameter that an address surely comes from, if its kernel promises that its pointers
+    /// do not overlap.
+    fn parameter_flag(&self, address: &Operand) -> u32 {
+        let Role::Body(kernel) = self.function.role else { return 0 };
+        if !self.cx.ir.kernel(kernel).noalias {
+            return 0;
+        }
+        let mut address = address;
+        loop {
+            let id = match address {
+                // The parameters of a kernel fit 12 bits, those in the bits of an access are enough for people.
+                Operand::Parameter(at) => match u8::try_from(*at + 1) {
+                    Ok(number) if number < u8::MAX => {
+                        return u32::from(number) << abi::ACCESS_PARAMETER_SHIFT;
+                    }
+                    _ => return 0,
+                },
+                Operand::Inst(id) => id,
+                _ => return 0,
+            };
+            let Some(inst) = self.function.instructions.get(id.index()) else { return 0 };
+            address = match &inst.kind {
+                InstKind::FieldAddress { base, .. }
+                | InstKind::ElementAddress { base, .. }
+                | InstKind::ByteOffset { base, .. } => base,
+                InstKind::Cast(from) if self.type_of(from).is_pointer() => from,
+                InstKind::Load(Operand::Slot(slot)) => {
+                    match self.stored.get(slot.index()).and_then(Option::as_ref) {
+                        Some(value) if inst.ty.is_pointer() => value,
+                        _ => return 0,
+                    }
+                }
+                _ => return 0,
+            };
+        }
     }
 
     /// The struct or array whose field or element an address denotes, with the index if it is an

@@ -139,5 +139,13 @@ pub(crate) fn add_kernel(
     let arguments = std::iter::once(geometry).chain(arguments).collect();
     entry.emit(InstKind::Call { function: body, arguments }, Type::Unit);
     let entry = add(module, entry.end_return());
-    module.kernels.push(Kernel { name, parameters, body, entry, launch_bounds, span: nowhere() });
+    module.kernels.push(Kernel {
+        name,
+        parameters,
+        body,
+        entry,
+        launch_bounds,
+        noalias: false,
+        span: nowhere(),
+    });
 }

@@ -78,6 +78,7 @@ fn module(kernels: &[Vec<Parameter>], structs: Structs) -> ir::Module {
             body: FunctionId(next),
             entry: FunctionId(next + 1),
             launch_bounds: None,
+            noalias: false,
             span,
         });
     }

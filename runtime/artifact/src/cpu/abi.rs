@@ -168,6 +168,11 @@ pub const ACCESS_RELEASE: u32 = 0x20;
 
 /// Flag of an atomic or a fence: its scope is the block.
 pub const ACCESS_BLOCK: u32 = 0x80;
+/// The bits of a read, write or atomic with the number, from 1, of the pointer parameter that leads to the address, in the body
+/// of a kernel that promises that its pointers do not overlap.
+pub const ACCESS_PARAMETER: u32 = 0xff00;
+/// The lowest of these bits.
+pub const ACCESS_PARAMETER_SHIFT: u32 = 8;
 
 /// [`Callbacks::shuffle`] mode, in the order of the compiler's `ShuffleMode`: read from the lane given by the operand.
 pub const SHUFFLE_INDEX: u32 = 0;

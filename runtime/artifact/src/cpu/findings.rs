@@ -16,6 +16,8 @@ pub enum Kind {
     Uninitialised,
     /// Two unordered accesses, at least one of them a write.
     Race,
+    /// Memory that a kernel promised to reach through one pointer parameter only.
+    Overlap,
     /// A barrier or warp operation that some of its threads do not reach, or a wrong mask.
     Barrier,
     /// A loop that waits for something that never happens.
@@ -26,12 +28,13 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds, in the order of the message reference.
-    pub const ALL: [Kind; 8] = [
+    pub const ALL: [Kind; 9] = [
         Kind::OutOfBounds,
         Kind::Misaligned,
         Kind::UseAfterFree,
         Kind::Uninitialised,
         Kind::Race,
+        Kind::Overlap,
         Kind::Barrier,
         Kind::InfiniteWait,
         Kind::Trap,
@@ -45,6 +48,7 @@ impl Kind {
             Kind::UseAfterFree => "use-after-free",
             Kind::Uninitialised => "uninitialised",
             Kind::Race => "race",
+            Kind::Overlap => "overlap",
             Kind::Barrier => "barrier",
             Kind::InfiniteWait => "infinite-wait",
             Kind::Trap => "trap",
@@ -59,6 +63,7 @@ impl Kind {
             Kind::UseAfterFree => "an access of freed memory",
             Kind::Uninitialised => "a read of uninitialised memory",
             Kind::Race => "two unordered accesses, at least one of them a write",
+            Kind::Overlap => "a write to memory that another `#[noalias]` pointer leads to as well",
             Kind::Barrier => {
                 "a barrier or warp operation that some of its threads do not reach, or a wrong mask"
             }

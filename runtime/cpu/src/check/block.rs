@@ -16,8 +16,9 @@ use super::waits::{Arrivals, Spinning};
 use super::{Detector, DeviceStream, GridId, Launch, Memory, Verdict, Waiting, lock};
 use crate::abi::{
     ACCESS_ACQUIRE, ACCESS_ATOMIC, ACCESS_ATOMIC_LOAD, ACCESS_ATOMIC_STORE, ACCESS_BLOCK,
-    ACCESS_BYTES, ACCESS_FENCE, ACCESS_FREE, ACCESS_MALLOC, ACCESS_READ, ACCESS_RELEASE,
-    ACCESS_UNSET, ACCESS_WRITE, Location, RED_ZONE_BYTES,
+    ACCESS_BYTES, ACCESS_FENCE, ACCESS_FREE, ACCESS_MALLOC, ACCESS_PARAMETER,
+    ACCESS_PARAMETER_SHIFT, ACCESS_READ, ACCESS_RELEASE, ACCESS_UNSET, ACCESS_WRITE, Location,
+    RED_ZONE_BYTES,
 };
 use crate::hooks::Variable;
 
@@ -169,6 +170,11 @@ impl BlockCheck {
         kind: u32,
         location: Location,
     ) -> Verdict {
+        let parameter = (kind & ACCESS_PARAMETER) >> ACCESS_PARAMETER_SHIFT;
+        let kind = kind & !ACCESS_PARAMETER;
+        if parameter > 0 {
+            self.check_overlap(thread, (address, bytes), kind, parameter as u8, location);
+        }
         let plain = bytes <= WIDEST_ACCESS && (kind == ACCESS_READ || kind == ACCESS_WRITE);
         let access = plain.then(|| Access {
             address,
@@ -191,6 +197,26 @@ impl BlockCheck {
     }
 
     /// Checks an access that does not repeat an earlier one.
+    /// Compares an access through a pointer parameter of a `#[noalias]` kernel with those through the others.
+    fn check_overlap(
+        &self,
+        thread: u32,
+        (address, bytes): (usize, u32),
+        kind: u32,
+        parameter: u8,
+        location: Location,
+    ) {
+        let kind = kind & 0xf;
+        let writes = !matches!(kind, ACCESS_READ | ACCESS_ATOMIC_LOAD);
+        let range = (address, bytes as usize);
+        let found =
+            lock(&self.detector.overlaps).access(self.grid, parameter, range, writes, location);
+        if let Some((other, wrote)) = found {
+            let subject = Subject { thread, location, address, bytes, kind };
+            self.report_overlap(&subject, other, wrote);
+        }
+    }
+
     fn look_at(
         &mut self,
         thread: u32,

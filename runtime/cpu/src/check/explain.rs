@@ -294,6 +294,21 @@ impl BlockCheck {
         self.report(subject, Kind::OutOfBounds, message, action, None, help);
     }
 
+    pub(super) fn report_overlap(&self, subject: &Subject, other: Location, wrote: bool) {
+        let place = self.place(other);
+        let done = if wrote { "written" } else { "read" };
+        let action = format!(
+            "{} {} that line {} has {done} through another parameter",
+            subject.verb(),
+            subject.bytes(),
+            place.line
+        );
+        let message =
+            "the pointers of kernel `{kernel}`, which is `#[noalias]`, lead to the same memory";
+        let help = "remove `#[noalias]`, or pass pointers to memory that does not overlap where the kernel writes";
+        self.report(subject, Kind::Overlap, message, action, None, help);
+    }
+
     pub(super) fn report_race(
         &self,
         subject: &Subject,

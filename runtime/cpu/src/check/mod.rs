@@ -35,6 +35,7 @@ mod explain;
 mod locals;
 mod memory;
 mod order;
+mod overlap;
 mod render;
 mod repeats;
 mod report;
@@ -173,6 +174,7 @@ pub struct Detector {
     published: AtomicBool,
     reports: Mutex<report::Collection>,
     idle: waits::Idle,
+    overlaps: Mutex<overlap::Overlaps>,
     /// Tables of ended blocks, for reuse.
     repeats: Mutex<Vec<Repeats>>,
 }
@@ -188,6 +190,7 @@ impl Detector {
             published: AtomicBool::new(false),
             reports: Mutex::new(report::Collection::new(options.report_limit)),
             idle: waits::Idle::new(options.idle_polls),
+            overlaps: Mutex::default(),
             repeats: Mutex::default(),
             options,
         })
@@ -260,6 +263,7 @@ impl Detector {
     /// The grid and its descendants have ended. Its identifier is not used again.
     pub fn grid_ended(&self, grid: GridId) {
         self.write_order().grid_ended(grid.0);
+        lock(&self.overlaps).grid_ended(grid.0);
         self.idle.progress();
     }
 

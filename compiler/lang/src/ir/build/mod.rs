@@ -54,6 +54,7 @@ pub fn build_ir(program: &tree::Program, sources: Arc<SourceMap>) -> Result<Modu
             body: function,
             entry: FunctionId(function.0 + 1),
             launch_bounds: source.kernel.and_then(|attributes| attributes.launch_bounds),
+            noalias: source.kernel.is_some_and(|attributes| attributes.noalias),
             span: source.span,
         };
         functions.extend([body, build_entry(&item, kernel)?]);

@@ -285,6 +285,7 @@ impl<'t> Parser<'t> {
         } else {
             None
         };
+        let noalias = self.cursor.eat_word("noalias");
         self.cursor.expect_word("body")?;
         let body = self.function_name()?;
         self.cursor.end_of_line()?;
@@ -293,7 +294,15 @@ impl<'t> Parser<'t> {
         };
         let span = NOWHERE;
         let name = name.into();
-        self.module.kernels.push(Kernel { name, parameters, body, entry, launch_bounds, span });
+        self.module.kernels.push(Kernel {
+            name,
+            parameters,
+            body,
+            entry,
+            launch_bounds,
+            noalias,
+            span,
+        });
         Ok(())
     }
 

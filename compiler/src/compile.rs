@@ -420,7 +420,10 @@ impl Session {
             return Ok(None);
         }
         let Some(ptxas) = self.assembler(false) else { return Ok(None) };
-        let Some(resident) = lower(program, options)?.resident else { return Ok(None) };
+        let lowered = lower(program, options)?;
+        let Some(resident) = &lowered.resident else { return Ok(None) };
+        let entry = lowered.kernels.iter().find(|kernel| kernel.name == launch::resident::ENTRY);
+        let bound = entry.and_then(|entry| Some(entry.launch_bounds?.max_threads));
         let launch = LaunchStrategy::Cdp.into();
         let alone = BuildOptions { launch, statistics: false, ..*options };
         let (ptx, _) = self.ptx(program, &alone)?;
@@ -433,7 +436,8 @@ impl Session {
                 (ir::symbol::external(&kernel.name), !launched.is_empty())
             })
             .collect();
-        link::registers::limit(&object, &named, resident.max_block_threads).map(Some)
+        let threads = resident.max_block_threads;
+        link::registers::limit(&object, &named, threads, bound).map(Some)
     }
 
     /// Compiles and links a checked program, and compares the cubin's own parameter records with

@@ -20,15 +20,24 @@ const LEAST_OF_WARPS: u32 = 64;
 /// The GPU gives registers to warps in units of 256 (CUDA Programming Guide, "Technical Specifications").
 const UNIT: u32 = 8;
 
+/// Registers of an SM (same section).
+const OF_SM: u32 = 65_536;
+
 /// Registers that a launch needs in addition where it does not call the device runtime.
 const LAUNCH: u32 = 24;
 
 /// The limit for kernels that need so many registers when each is compiled alone. `object` has them; `kernels` gives their
-/// names in the machine code, and whether each launches. `block_threads` is the most threads of a block that kernels launch.
+/// names in the machine code, and whether each launches. `block_threads` is the most threads of a block that kernels launch,
+/// `bound` how many threads the resident kernel may have if it is not for the compiler to say.
 ///
 /// # Errors
 /// `Invalid` if the object cannot be read.
-pub(crate) fn limit(object: &Cubin, kernels: &[(String, bool)], block_threads: u32) -> Result<u32> {
+pub(crate) fn limit(
+    object: &Cubin,
+    kernels: &[(String, bool)],
+    block_threads: u32,
+    bound: Option<u32>,
+) -> Result<u32> {
     let all = kernel_resources(object)?;
     let needs = |(name, launches): &(String, bool)| {
         let found = all.iter().find(|found| found.kernel == *name)?;
@@ -36,7 +45,10 @@ pub(crate) fn limit(object: &Cubin, kernels: &[(String, bool)], block_threads: u
     };
     let most = kernels.iter().filter_map(needs).max().unwrap_or(0);
     let least = if block_threads > 32 { LEAST } else { LEAST_OF_WARPS };
-    Ok(most.next_multiple_of(UNIT).max(least))
+    let limit = most.next_multiple_of(UNIT).max(least);
+    // With `.maxnreg`, ptxas no longer sees to it that a block of so many threads can run.
+    let possible = bound.map_or(limit, |threads| OF_SM / threads / UNIT * UNIT);
+    Ok(limit.min(possible))
 }
 
 /// Puts the directive `.maxnreg` at a kernel (PTX ISA, "Performance-Tuning Directives"). A module without that kernel stays as

@@ -82,15 +82,17 @@ pub enum Size {
 }
 
 /// A version of a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub enum Version {
     /// Gridlet, launching through CUDA's device runtime.
     Cdp,
     /// Gridlet with resident launches.
     Resident,
     /// CUDA C++ with nested launches.
+    #[value(name = "nvcc-nested")]
     CudaNested,
     /// CUDA C++ without nested launches.
+    #[value(name = "nvcc-flat")]
     CudaFlat,
 }
 

@@ -254,13 +254,30 @@ fn programs_that_need_no_linking_are_assembled_whole() {
         assert_eq!(names(&whole), names(&linked));
     }
     // The resident kernel has no more registers than its kernels need.
-    let registers = |session: &Session| {
-        let built = build(session, nested, resident);
+    let registers = |session: &Session, source: &str| {
+        let built = build(session, source, resident);
         let all = gridlet::link::cubin::kernel_resources(&built.cubin).unwrap();
         all.iter().find(|kernel| kernel.kernel == "__gridlet_resident").unwrap().registers
     };
-    assert_eq!(registers(&assembler), 64);
-    assert!(registers(&linker) > 64);
+    assert_eq!(registers(&assembler, nested), 64);
+    assert!(registers(&linker, nested) > 64);
+    // A kernel that needs many of them, in blocks of which as many threads as there can be.
+    let wide = "kernel c(p: *mut f32) {
+            let mut values: [f32; 80];
+            #[unroll]
+            for i in 0..80 { values[i] = p[i]; }
+            sync_threads();
+            #[unroll]
+            for i in 0..80 { p[i * 7 % 80] = values[i]; }
+        }";
+    let launched = format!("{wide} kernel k(p: *mut f32) {{ launch c<<<1, 1024>>>(p); }}");
+    let declared = format!(
+        "{wide} #[launch_bounds(1024)] kernel k(p: *mut f32) {{ launch c<<<1, 32>>>(p); }}"
+    );
+    let neither = format!("{wide} kernel k(p: *mut f32) {{ launch c<<<1, 32>>>(p); }}");
+    assert_eq!(registers(&assembler, &launched), 64);
+    assert_eq!(registers(&assembler, &declared), 64);
+    assert!(registers(&assembler, &neither) > 64);
     // CUDA's device runtime must be linked.
     let tools = build(&assembler, nested, cdp);
     assert!(tools.ptx.0.contains("cudaLaunchDeviceV2"));

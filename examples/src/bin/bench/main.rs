@@ -19,6 +19,7 @@ mod nested;
 mod nvcc;
 mod plot;
 mod results;
+mod ways;
 
 use std::fs;
 use std::process::ExitCode;

@@ -7,6 +7,7 @@ use clap::{Parser, ValueEnum};
 use gridlet::compile::Checked;
 use gridlet::source::SourceMap;
 use gridlet_examples::Example;
+use gridlet_examples::nested::Version;
 use serde_json::{Value, json};
 
 /// Measures compiling and running.
@@ -24,6 +25,9 @@ pub(crate) struct Options {
     /// Programs or kernels of a suite to measure; all by default
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub(crate) programs: Vec<String>,
+    /// Versions of the suite's nested programs to measure; all by default
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "VERSIONS")]
+    pub(crate) versions: Vec<Version>,
     /// Measures nothing: draws a suite's figures in this file, to an .svg file beside it
     #[arg(long, value_name = "JSON")]
     pub(crate) plot: Option<PathBuf>,

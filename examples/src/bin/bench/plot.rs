@@ -9,7 +9,7 @@ use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 use serde_json::Value;
 
-use crate::kernels::Way;
+use crate::ways::Way;
 
 /// Width, and height of a row, in pixels.
 const WIDTH: u32 = 900;

@@ -52,6 +52,8 @@ pub(super) struct Plan {
     pub(super) keeps_errors: bool,
     /// The largest block of any launch.
     max_block_threads: u32,
+    /// The most threads of a block that a `#[launch_bounds]` allows.
+    declared_threads: u32,
     /// The most shared memory of a block of any launch.
     shared_bytes: u32,
 }
@@ -72,6 +74,9 @@ impl Plan {
             .iter()
             .map(|kernel| kernel.launch_bounds.map_or(MAX_THREADS, |bounds| bounds.max_threads))
             .collect();
+        let declared = module.kernels.iter().zip(&nests).filter(|(_, nests)| **nests);
+        let declared = declared.filter_map(|(kernel, _)| Some(kernel.launch_bounds?.max_threads));
+        let declared_threads = declared.max().unwrap_or(0);
         let mut max_block_threads = 1;
         let mut shared_bytes = 0;
         for_each_launch(module, |function, launch| {
@@ -113,6 +118,7 @@ impl Plan {
                 matches!(kind, InstKind::Builtin { builtin: Builtin::DeviceLastError, .. })
             }),
             max_block_threads,
+            declared_threads,
             shared_bytes,
         })
     }
@@ -133,9 +139,10 @@ impl Plan {
         self.nests.get(kernel.index()).copied().unwrap_or(false)
     }
 
-    /// The bound on the threads of the resident kernel that makes the compiler leave enough registers, if it needs one.
+    /// The bound on the threads of the resident kernel that makes the compiler leave enough registers, if it needs one: where
+    /// a kernel launches larger blocks than the compiler expects, or the host may because a kernel says so.
     pub(super) fn thread_bound(&self) -> Option<u32> {
-        (self.max_block_threads > 256).then_some(MAX_THREADS)
+        (self.max_block_threads.max(self.declared_threads) > 256).then_some(MAX_THREADS)
     }
 }
 

@@ -16,6 +16,7 @@ use gridlet_runtime::{Device, Event, Kernel, Program, Stream};
 
 use crate::measure::Options;
 use crate::results;
+use crate::ways::Way;
 use build::Built;
 use table::{Outcome, Row};
 
@@ -24,31 +25,6 @@ const SAMPLE_MS: f32 = 3.0;
 const MAX_LAUNCHES: f32 = 500.0;
 /// Launches before each sample, so that the GPU has work while the host queues the sample.
 const WARM_UP: usize = 2;
-
-/// A way from source to machine code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Way {
-    /// Gridlet, through libNVVM.
-    LibNvvm,
-    /// Gridlet, through LLVM's own back end.
-    Nvptx,
-    /// CUDA C++.
-    Nvcc,
-}
-
-impl Way {
-    /// All of them, in the order of the table.
-    pub(crate) const ALL: [Way; 3] = [Way::LibNvvm, Way::Nvptx, Way::Nvcc];
-
-    /// Its name in tables and in JSON.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Way::LibNvvm => "libNVVM",
-            Way::Nvptx => "NVPTX",
-            Way::Nvcc => "nvcc",
-        }
-    }
-}
 
 pub(crate) fn kernel_times(session: &Session, options: &Options) -> anyhow::Result<()> {
     let named = |plain: &Plain| {

@@ -2,24 +2,28 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use gridlet::arch::CudaArch;
 use gridlet::compile::Session;
-use gridlet_examples::nested::{Nested, write_cuda};
+use gridlet_examples::nested::{Nested, Version, write_cuda};
 
 use crate::nvcc;
 
-/// For each program the executables with nested launches and without.
+/// For each program the executables with nested launches and without, of those versions that are wanted.
 pub(super) fn build(
     session: &Session,
     programs: &[&Nested],
+    versions: &[Version],
     arch: CudaArch,
     folder: &Path,
 ) -> anyhow::Result<Vec<[anyhow::Result<PathBuf>; 2]>> {
     let tools = session.toolchain();
     let written = programs.iter().map(|program| write_cuda(program, folder));
-    let sources = written.collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten().collect();
-    let built = nvcc::on_all_cores(sources, |source: PathBuf| {
+    let pairs = written.collect::<anyhow::Result<Vec<_>>>()?;
+    let both = [Version::CudaNested, Version::CudaFlat];
+    let sources = pairs.into_iter().flat_map(|pair| both.into_iter().zip(pair)).collect();
+    let built = nvcc::on_all_cores(sources, |(version, source): (Version, PathBuf)| {
+        ensure!(versions.contains(&version), "it is not wanted");
         let executable = source.with_extension("");
         nvcc::compile(tools, arch, &["-rdc=true", "-lcudadevrt"], &source, &executable)?;
         Ok(executable)

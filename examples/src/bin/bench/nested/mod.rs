@@ -45,12 +45,16 @@ pub(crate) fn nested_times(session: &Session, options: &Options) -> anyhow::Resu
     let programs: Vec<&Nested> = SUITE.iter().filter(named).collect();
     ensure!(!programs.is_empty(), "no program of the suite has one of these names");
     let folder = tempfile::tempdir()?;
-    let built = cuda::build(session, &programs, arch, folder.path())?;
+    let wanted =
+        |version: &Version| options.versions.is_empty() || options.versions.contains(version);
+    let versions: Vec<Version> = Version::ALL.into_iter().filter(wanted).collect();
+    let built = cuda::build(session, &programs, &versions, arch, folder.path())?;
     let mut rows = Vec::new();
     for (program, executables) in programs.iter().zip(built) {
         println!("\n{}: {}", program.name, program.what);
         let mut suite = Servers {
             program,
+            versions: &versions,
             executables,
             folder: folder.path().to_path_buf(),
             running: BTreeMap::new(),
@@ -71,6 +75,7 @@ pub(crate) fn nested_times(session: &Session, options: &Options) -> anyhow::Resu
 /// The processes of a program's versions.
 struct Servers<'a> {
     program: &'a Nested,
+    versions: &'a [Version],
     executables: [anyhow::Result<PathBuf>; 2],
     folder: PathBuf,
     /// Processes, and whether each has said that it is ready.
@@ -82,7 +87,7 @@ struct Servers<'a> {
 impl Servers<'_> {
     /// Starts all versions at once: each compiles its program and makes a context first.
     fn start(&mut self) {
-        for version in Version::ALL {
+        for &version in self.versions {
             match self.spawn(version) {
                 Ok(process) => drop(self.running.insert(version, (process, false))),
                 Err(error) => self.give_up(version, &error),
@@ -101,7 +106,7 @@ impl Servers<'_> {
         let input = self.folder.join("input");
         case.input.write(&input)?;
         let mut outcomes = BTreeMap::new();
-        for &version in case.versions {
+        for &version in case.versions.iter().filter(|version| self.versions.contains(version)) {
             outcomes.insert(version, self.first_run(version, case, &input));
         }
         for turn in 0..TURNS {

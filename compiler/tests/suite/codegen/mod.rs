@@ -3,6 +3,7 @@
 
 mod builtins;
 mod ir;
+mod resident;
 mod semantics;
 mod small_arrays;
 mod symbols;

@@ -57,6 +57,10 @@ fn reduction(line: &str, registers: &BTreeMap<&str, usize>) -> Option<String> {
     let (result, others) = operands.split_once(',')?;
     let result = result.trim();
     let is_unused = result == "_" || result.starts_with('%') && registers.get(result) == Some(&1);
+    // `red` has no acquiring forms.
+    if word.contains(".acq") {
+        return None;
+    }
     if !is_unused || !OPERATIONS.iter().any(|operation| word.contains(operation)) {
         return None;
     }
@@ -80,6 +84,7 @@ mod tests {
 \tatom.global.exch.b32 \t%r7, [%rd1], 1;
 \tatom.global.cas.b32 \t%r8, [%rd1], 1, 2;
 \tatom.global.add.u32 \t%r10, [%rd1], %r1a;
+\tatom.acq_rel.gpu.global.add.u32 \t%r11, [%rd1], 1;
 }
 .entry second()
 {

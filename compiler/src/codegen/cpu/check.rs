@@ -85,7 +85,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx, '_> {
         let mut address = address;
         loop {
             let id = match address {
-                // The parameters of a kernel fit 12 bits, those in the bits of an access are enough for people.
+                // An access has room for the first 254 parameters; those through later ones are not compared.
                 Operand::Parameter(at) => match u8::try_from(*at + 1) {
                     Ok(number) if number < u8::MAX => {
                         return u32::from(number) << abi::ACCESS_PARAMETER_SHIFT;

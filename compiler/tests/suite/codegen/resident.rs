@@ -4,7 +4,8 @@ use gridlet::compile::{self, Backend, BuildOptions, Session};
 use gridlet::launch::LaunchStrategy;
 use gridlet::source::SourceMap;
 
-/// Their result is known, but only to those who know that a counter starts somewhere.
+/// The scheduler takes the result from the difference of two values of a counter. If nothing writes the counter, LLVM may take
+/// any number for that difference.
 #[test]
 fn barriers_with_constant_conditions_are_not_guessed() {
     let source = "

@@ -196,7 +196,6 @@ impl BlockCheck {
         self.look_at(thread, address, bytes, kind, location, access)
     }
 
-    /// Checks an access that does not repeat an earlier one.
     /// Compares an access through a pointer parameter of a `#[noalias]` kernel with those through the others.
     fn check_overlap(
         &self,
@@ -217,6 +216,7 @@ impl BlockCheck {
         }
     }
 
+    /// Checks an access that does not repeat an earlier one.
     fn look_at(
         &mut self,
         thread: u32,

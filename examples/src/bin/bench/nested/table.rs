@@ -121,6 +121,9 @@ pub(super) fn print_summary(rows: &[Row]) {
     let mean = |(_, version, base)| {
         let logs: Vec<f64> =
             programs.iter().filter_map(|row| Some(row.ratio(version, base)?.ln())).collect();
+        if logs.is_empty() {
+            return format!("{:>26}", "-");
+        }
         let mean = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
         format!("{:>26}", format!("{mean:.3} of {}", logs.len()))
     };

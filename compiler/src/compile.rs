@@ -12,7 +12,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use gridlet_lang::arch::{CudaArch, Dialect};
 use gridlet_lang::diagnostics::{Diagnostic, ids};
 use gridlet_lang::ir;
-use gridlet_lang::launch::{self, LaunchChoice, LaunchOptions, LaunchStrategy};
+use gridlet_lang::launch::{self, LaunchChoice, LaunchOptions, LaunchStrategy, cdp};
 use gridlet_lang::layout;
 use gridlet_lang::load;
 pub use gridlet_lang::program::{Checked, KernelName};
@@ -366,8 +366,8 @@ impl Session {
         }
     }
 
-    /// Links PTX to a cubin, with CUDA's device runtime if `device_runtime` says so: see
-    /// [`Checked::needs_device_runtime`]. PTX that needs neither it nor another module is assembled
+    /// Links PTX to a cubin, with CUDA's device runtime if `device_runtime` says so
+    /// ([`Checked::needs_device_runtime`]), or if the PTX or a linked module calls it. PTX that needs neither it nor another module is assembled
     /// as a whole program, where the toolkit has ptxas.
     ///
     /// # Errors
@@ -388,7 +388,12 @@ impl Session {
             self.note("ptxas", &output.log);
             return Ok((output.cubin, output.log));
         }
-        let cudadevrt = if device_runtime { Some(self.toolchain.cudadevrt()?) } else { None };
+        // Machine code does not tell whether it launches; an archive that nothing calls adds nothing.
+        let calls = cdp::symbols::declares_any(link::ptxas::extern_functions(ptx));
+        let cudadevrt = match device_runtime || calls {
+            true => Some(self.toolchain.cudadevrt()?),
+            false => self.toolchain.cudadevrt().ok().filter(|_| self.links_machine_code()),
+        };
         let output = link::device_link(
             self.nvjitlink()?,
             ptx,
@@ -404,12 +409,17 @@ impl Session {
     /// ptxas, if programs without the device runtime and without linked modules are to be assembled by it: it must be of
     /// the toolkit of libNVVM or a newer one, which knows the PTX that libNVVM writes.
     fn assembler(&self, device_runtime: bool) -> Option<&Path> {
-        if device_runtime || self.inputs.iter().any(LinkInput::is_for_device_link) {
+        if device_runtime || self.links_machine_code() {
             return None;
         }
         let version = |component| self.toolchain.toolkit_version(component);
         let fits = version(Component::Ptxas) >= version(Component::LibNvvm);
         self.toolchain.path(Component::Ptxas).ok().filter(|_| fits)
+    }
+
+    /// Whether modules are linked in after code generation.
+    fn links_machine_code(&self) -> bool {
+        self.inputs.iter().any(LinkInput::is_for_device_link)
     }
 
     /// The limit for the registers of the resident kernel: compiles the program with the other strategy, in which each kernel

@@ -37,6 +37,8 @@ pub mod disk;
 pub mod doctor;
 pub mod error;
 #[cfg(feature = "llvm")]
+mod fatal;
+#[cfg(feature = "llvm")]
 pub mod host;
 #[cfg_attr(
     not(feature = "llvm"),

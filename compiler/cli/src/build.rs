@@ -18,7 +18,7 @@ use gridlet::target::Target;
 use gridlet::{Error, artifact, ir, nvvm};
 
 use super::input::{self, FileKind};
-use crate::output::print;
+use crate::output::{print, write_out};
 use crate::report::{Failure, Outcome, Reporter};
 use crate::{files, layout, status};
 
@@ -28,7 +28,7 @@ pub(crate) struct Options {
     /// The program: a .grid file, or NVVM IR as .ll or .bc
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Where to write: a file for one output, a folder for several
+    /// Where to write: a file for one output, a folder for several, - for standard output
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
     /// Target architectures: sm_75, sm_80, sm_86, sm_89, sm_90, sm_100, sm_120; cpu for this
@@ -535,6 +535,12 @@ fn foreign(error: Error, path: &Path) -> Failure {
 fn write(outputs: Vec<Output>, options: &Options) -> Outcome {
     let paths: Vec<PathBuf> = match (outputs.as_slice(), options.output.as_deref()) {
         ([only], None) if only.is_text => return print(&String::from_utf8_lossy(&only.bytes)),
+        ([only], Some(path)) if path == Path::new("-") => {
+            return write_out(|out| out.write_all(&only.bytes));
+        }
+        (_, Some(path)) if path == Path::new("-") => {
+            return Err(Failure::call("-o -: standard output takes one output"));
+        }
         ([_], Some(path)) if !path.is_dir() => vec![path.into()],
         (several, path) => {
             let folder = path.unwrap_or(Path::new("."));

@@ -8,14 +8,17 @@ mod linker;
 mod machine;
 
 use inkwell::context::Context;
+use inkwell::memory_buffer::MemoryBuffer;
+use inkwell::module::Module;
 use inkwell::passes::PassBuilderOptions;
-use inkwell::targets::FileType;
+use inkwell::targets::{FileType, TargetMachine};
 
 pub use linker::link;
 
 use crate::codegen::{CpuModuleOptions, build_cpu_module, link_inputs};
 use crate::error::{Error, Result};
-use crate::inputs::LinkInput;
+use crate::fatal;
+use crate::inputs::{InputKind, LinkInput};
 use gridlet_lang::ir;
 
 /// Build options for the CPU.
@@ -97,16 +100,36 @@ pub fn object(module: &ir::Module, options: &CpuOptions, inputs: &[LinkInput]) -
     let ir = module;
     let module = build_cpu_module(&context, ir, &machine, &options.module_options())?;
     link_inputs(&module, ir, inputs)?;
+    if !inputs.iter().any(|input| input.kind == InputKind::Ir) {
+        return write(&module, &machine, options);
+    }
+    // Another compiler's module may use what LLVM's target lacks, which is a fatal error of LLVM.
+    let bitcode = module.write_bitcode_to_memory().as_slice().to_vec();
+    let options = *options;
+    fatal::caught(WRITING, move || {
+        let context = Context::create();
+        let buffer = MemoryBuffer::create_from_memory_range_copy(&bitcode, "module");
+        let module = Module::parse_bitcode_from_buffer(&buffer, &context)
+            .map_err(|message| refused("copying the module", message.to_string()))?;
+        write(&module, &machine::host(&options)?, &options)
+    })
+}
+
+const WRITING: &str = "writing an object file";
+
+/// Optimises a module and compiles it to an object file.
+fn write(module: &Module<'_>, machine: &TargetMachine, options: &CpuOptions) -> Result<Vec<u8>> {
+    module.verify().map_err(|log| refused("verifying", log.to_string()))?;
     let pass_options = PassBuilderOptions::create();
     // clang enables this at -O3, but the C interface does not.
     pass_options.set_loop_slp_vectorization(true);
     let passes = if options.optimize { "default<O3>" } else { "default<O0>" };
     module
-        .run_passes(passes, &machine, pass_options)
+        .run_passes(passes, machine, pass_options)
         .map_err(|message| refused("optimising", message.to_string()))?;
     let object = machine
-        .write_to_memory_buffer(&module, FileType::Object)
-        .map_err(|message| refused("writing an object file", message.to_string()))?;
+        .write_to_memory_buffer(module, FileType::Object)
+        .map_err(|message| refused(WRITING, message.to_string()))?;
     Ok(object.as_slice().to_vec())
 }
 

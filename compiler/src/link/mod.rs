@@ -7,6 +7,7 @@ mod nvjitlink;
 pub(crate) mod ptxas;
 #[cfg(feature = "llvm")]
 pub(crate) mod registers;
+mod stderr;
 
 pub use crate::inputs::{InputKind, LinkInput};
 pub use check::check_parameters;

@@ -8,7 +8,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
 use std::ptr;
 
-use super::Cubin;
+use super::{Cubin, stderr};
 use crate::inputs::{InputKind, LinkInput};
 use crate::ptx::Ptx;
 use crate::toolchain::Version;
@@ -151,8 +151,8 @@ pub struct LinkOutput {
 ///
 /// # Errors
 /// `Invalid` if the options are out of range, or if a name or text contains a NUL; `Io` if
-/// `cudadevrt` cannot be read; `Tool` with the library's log if it refuses an input or a symbol
-/// stays unresolved.
+/// `cudadevrt` cannot be read; `Tool` with the library's messages if it refuses an input, a symbol
+/// stays unresolved, or it prints that inputs do not fit together.
 pub fn device_link(
     library: &NvJitLink,
     ptx: &Ptx,
@@ -174,17 +174,35 @@ pub fn device_link(
 
     let inputs = inputs.iter().filter(|input| input.is_for_device_link());
     let inputs = inputs.map(Given::new).collect::<Result<Vec<_>>>()?;
-    let session = Session::new(library, &arguments)?;
-    session.add("reading the PTX", INPUT_PTX, text.as_bytes_with_nul(), c"program.ptx")?;
-    for input in &inputs {
-        let operation = format!("reading {}", input.name.to_string_lossy());
-        session.add(&operation, input.kind, &input.bytes, &input.name)?;
+    let link = || {
+        let session = Session::new(library, &arguments)?;
+        session.add("reading the PTX", INPUT_PTX, text.as_bytes_with_nul(), c"program.ptx")?;
+        for input in &inputs {
+            let operation = format!("reading {}", input.name.to_string_lossy());
+            session.add(&operation, input.kind, &input.bytes, &input.name)?;
+        }
+        if let Some(bytes) = &cudadevrt {
+            session.add("reading libcudadevrt", INPUT_LIBRARY, bytes, c"libcudadevrt.a")?;
+        }
+        session.complete()?;
+        Ok(LinkOutput { cubin: Cubin(session.cubin()?), log: session.logs() })
+    };
+    let (linked, heard) = stderr::heard(link);
+    let printed = heard.errors.join("\n");
+    match linked {
+        Ok(_) if !printed.is_empty() => {
+            Err(Error::Tool { tool: NAME, operation: "linking".into(), log: printed })
+        }
+        Ok(LinkOutput { cubin, log }) => {
+            let log = format!("{}\n{log}", heard.others.join("\n")).trim().to_owned();
+            Ok(LinkOutput { cubin, log })
+        }
+        Err(Error::Tool { tool, operation, log }) => {
+            let log = format!("{printed}\n{log}").trim().to_owned();
+            Err(Error::Tool { tool, operation, log })
+        }
+        Err(other) => Err(other),
     }
-    if let Some(bytes) = &cudadevrt {
-        session.add("reading libcudadevrt", INPUT_LIBRARY, bytes, c"libcudadevrt.a")?;
-    }
-    session.complete()?;
-    Ok(LinkOutput { cubin: Cubin(session.cubin()?), log: session.logs() })
 }
 
 /// An input in the form that the library expects.

@@ -19,7 +19,12 @@ const SYSTEM: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];
 
 /// Whether a module calls no function of another module.
 pub(crate) fn is_whole(ptx: &Ptx) -> bool {
-    ptx.0.split(".extern .func").skip(1).all(|rest| {
+    extern_functions(ptx).all(|name| SYSTEM.contains(&name))
+}
+
+/// The functions that a module declares and leaves to other modules.
+pub(crate) fn extern_functions(ptx: &Ptx) -> impl Iterator<Item = &str> {
+    ptx.0.split(".extern .func").skip(1).map(|rest| {
         // `.extern .func  (.param .b32 r) name` or `.extern .func name`
         let rest = rest.trim_start();
         let name = match rest.strip_prefix('(') {
@@ -27,7 +32,7 @@ pub(crate) fn is_whole(ptx: &Ptx) -> bool {
             None => rest,
         };
         let end = name.find(|c: char| !c.is_ascii_alphanumeric() && !"_$".contains(c));
-        SYSTEM.contains(&&name[..end.unwrap_or(name.len())])
+        &name[..end.unwrap_or(name.len())]
     })
 }
 

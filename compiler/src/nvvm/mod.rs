@@ -7,10 +7,14 @@
 #[cfg(feature = "llvm")]
 pub mod legacy;
 #[cfg(feature = "llvm")]
+mod verify;
+#[cfg(feature = "llvm")]
 mod write;
 
 use gridlet_lang::arch::Dialect;
 
+#[cfg(feature = "llvm")]
+pub(crate) use verify::verify;
 #[cfg(feature = "llvm")]
 pub use write::{modern_bitcode, modern_text, text};
 

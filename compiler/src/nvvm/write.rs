@@ -6,7 +6,7 @@ use inkwell::llvm_sys::core::LLVMSetDataLayout;
 use inkwell::module::Module;
 use inkwell::targets::TargetTriple;
 
-use super::{NvvmModule, legacy};
+use super::{NvvmModule, legacy, verify};
 use crate::codegen;
 use crate::error::{Error, Result};
 use gridlet_lang::arch::Dialect;
@@ -25,7 +25,7 @@ const VERSION: [u64; 2] = [2, 0];
 ///
 /// # Errors
 ///
-/// [`Error::Invalid`] if a property is missing and LLVM's verifier rejects the module.
+/// [`Error::Invalid`] if LLVM's verifier rejects the module, or if it calls an unknown intrinsic.
 pub fn modern_text(module: &Module<'_>) -> Result<NvvmModule> {
     complete(module, |module| modern(module, module.print_to_string().to_bytes().to_vec()))
 }
@@ -45,14 +45,14 @@ fn complete(
     module: &Module<'_>,
     write: impl FnOnce(&Module<'_>) -> NvvmModule,
 ) -> Result<NvvmModule> {
+    // Copying an invalid module would end the process. libNVVM may be newer than LLVM.
+    verify(module, |name| name.starts_with("llvm.nvvm."))?;
     let has_version = module.get_global_metadata_size(VERSION_METADATA) > 0;
     let has_layout = !module.get_data_layout().as_str().is_empty();
     let has_triple = !module.get_triple().as_str().is_empty();
     if has_version && has_layout && has_triple {
         return Ok(write(module));
     }
-    // Copying an invalid module would end the process.
-    module.verify().map_err(|log| legacy::invalid(&log.to_string()))?;
     let copy = module.clone();
     if !has_triple {
         copy.set_triple(&TargetTriple::create(codegen::TRIPLE));

@@ -21,8 +21,8 @@ use inkwell::targets::{
 };
 
 use super::{Ptx, PtxOptions, contraction, workarounds};
-use crate::codegen;
 use crate::error::{Error, Result};
+use crate::{codegen, fatal, nvvm};
 use gridlet_lang::arch::CudaArch;
 
 /// Optimises a copy of `module` and compiles it to the oldest PTX version that supports `arch`,
@@ -34,7 +34,7 @@ use gridlet_lang::arch::CudaArch;
 /// With optimisation, ptxas may fuse products and sums, as in libNVVM's PTX.
 ///
 /// # Errors
-/// `Missing` if the module uses libdevice and there is none, `Io` if it cannot be read, `Tool` with
+/// `Invalid` if LLVM's verifier refuses the module or it calls an unknown intrinsic, `Missing` if the module uses libdevice and there is none, `Io` if it cannot be read, `Tool` with
 /// LLVM's message if LLVM refuses the module or libdevice.
 pub fn compile(
     module: &Module<'_>,
@@ -42,10 +42,27 @@ pub fn compile(
     arch: CudaArch,
     options: &PtxOptions,
 ) -> Result<Ptx> {
+    // LLVM's back end does not check its input, and may crash on a module that the verifier refuses.
+    nvvm::verify(module, |_| false)?;
+    let bitcode = module.write_bitcode_to_memory().as_slice().to_vec();
+    let libdevice = libdevice.map(Path::to_path_buf);
+    let options = *options;
+    fatal::caught(WRITING, move || of_bitcode(&bitcode, libdevice.as_deref(), arch, &options))
+}
+
+const WRITING: &str = "writing PTX";
+
+fn of_bitcode(
+    bitcode: &[u8],
+    libdevice: Option<&Path>,
+    arch: CudaArch,
+    options: &PtxOptions,
+) -> Result<Ptx> {
     let context = Context::create();
     let diagnostics = Diagnostics::default();
+    let buffer = MemoryBuffer::create_from_memory_range_copy(bitcode, "module");
     // Reading bitcode also upgrades the intrinsics that libNVVM knows by their former names.
-    let copy = Module::parse_bitcode_from_buffer(&module.write_bitcode_to_memory(), &context)
+    let copy = Module::parse_bitcode_from_buffer(&buffer, &context)
         .map_err(|message| refused("copying the module", message.to_string()))?;
     if codegen::uses_libdevice(&copy) {
         link_libdevice(&copy, libdevice, &context)?;
@@ -61,10 +78,10 @@ pub fn compile(
         .map_err(|message| refused("optimising", message.to_string()))?;
     let ptx = machine
         .write_to_memory_buffer(&copy, FileType::Assembly)
-        .map_err(|message| refused("writing PTX", message.to_string()))?;
+        .map_err(|message| refused(WRITING, message.to_string()))?;
     let errors = diagnostics.0.take();
     if !errors.is_empty() {
-        return Err(refused("writing PTX", errors.join("\n")));
+        return Err(refused(WRITING, errors.join("\n")));
     }
     let mut ptx = String::from_utf8_lossy(ptx.as_slice()).trim_end_matches('\0').to_owned();
     if options.opt_level > 0 {

@@ -223,6 +223,20 @@ fn outputs_do_not_replace_sources() {
 }
 
 #[test]
+fn a_dash_is_standard_output() {
+    let folder = folder();
+    fs::write(folder.path().join("a.grid"), KERNEL).unwrap();
+    let build = ["build", "a.grid", "--emit", "ir"];
+    let plain = Gridlet::new(&folder).run(&build);
+    let dashed = Gridlet::new(&folder).run(&[&build[..], &["-o", "-"]].concat());
+    assert_eq!((dashed.status, &dashed.stdout), (0, &plain.stdout), "{}", dashed.stderr);
+    let several = ["build", "a.grid", "--emit", "ir,nvvm", "-o", "-"];
+    let output = Gridlet::new(&folder).run(&several);
+    assert_eq!((output.status, output.stdout.as_str()), (2, ""));
+    assert!(!folder.path().join("-").exists());
+}
+
+#[test]
 fn nvvm_ir_is_an_input_too() {
     let folder = folder();
     fs::write(folder.path().join("a.grid"), KERNEL).unwrap();

@@ -17,6 +17,14 @@ impl<'m> Body<'_, 'm, '_> {
         {
             return self.intrinsic(value, &intrinsic);
         }
+        let name = String::from_utf8_lossy(&callee.name().unwrap_or_default()).into_owned();
+        if callee.kind() == Kind::Function && name.starts_with("llvm.") {
+            // libNVVM calls it as if it were a function of that name.
+            return refuse(
+                format!("LLVM has no intrinsic `{name}`"),
+                "correct the name, or use inline PTX",
+            );
+        }
         if value.has_bundles() {
             return refuse("libNVVM ignores operand bundles", "call without them");
         }

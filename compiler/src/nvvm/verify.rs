@@ -1,0 +1,30 @@
+//! Checks of any module before a tool sees it.
+
+use inkwell::module::Module;
+use inkwell::values::BasicValue as _;
+
+use super::legacy;
+use crate::error::{Error, Result};
+
+/// Runs LLVM's verifier, and refuses calls of intrinsics that LLVM does not know: tools take them for functions of that
+/// name, or crash. `is_known_elsewhere` accepts names that the next tool knows and LLVM does not.
+///
+/// # Errors
+/// [`Error::Invalid`] with the verifier's message or the intrinsic's name.
+pub(crate) fn verify(module: &Module<'_>, is_known_elsewhere: impl Fn(&str) -> bool) -> Result<()> {
+    module.verify().map_err(|log| legacy::invalid(&log.to_string()))?;
+    for function in module.get_functions() {
+        let name = function.get_name().to_string_lossy();
+        if name.starts_with("llvm.")
+            && function.get_intrinsic_id() == 0
+            && function.as_global_value().as_pointer_value().get_first_use().is_some()
+            && !is_known_elsewhere(&name)
+        {
+            return Err(Error::Invalid(format!(
+                "the module calls `{name}`, which is not an intrinsic of LLVM {}",
+                crate::toolchain::LLVM_VERSION
+            )));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! Modules of other compilers: whatever is wrong with them is an error, not a crash and not silence.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
+
+use gridlet::arch::CudaArch;
+use gridlet::compile::{self, Backend, BuildOptions, LinkInput, Session};
+use gridlet::error::Error;
+use gridlet::source::SourceMap;
+use inkwell::context::Context;
+use inkwell::memory_buffer::MemoryBuffer;
+use inkwell::module::Module;
+
+/// A module for GPUs.
+fn module<'ctx>(context: &'ctx Context, text: &str) -> Module<'ctx> {
+    let text = format!("target triple = \"nvptx64-nvidia-cuda\"\n{text}");
+    let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "own.ll");
+    context.create_module_from_ir(buffer).unwrap()
+}
+
+/// A session, if libNVVM is installed.
+fn session() -> Option<Session> {
+    let session = Session::new();
+    if let Err(error) = session.libnvvm() {
+        assert!(std::env::var_os("GRIDLET_REQUIRE_TOOLKIT").is_none(), "{error}");
+        eprintln!("SKIPPED: needs libNVVM: {error}");
+        return None;
+    }
+    Some(session)
+}
+
+/// Both back ends, for an architecture of each dialect.
+fn ways() -> Vec<BuildOptions> {
+    let archs = ["sm_90", "sm_100"].map(|arch| arch.parse::<CudaArch>().unwrap());
+    let backends = [Backend::LibNvvm, Backend::Nvptx];
+    let way = |arch, backend| BuildOptions { backend, ..BuildOptions::for_arch(arch) };
+    archs.into_iter().flat_map(|arch| backends.map(|backend| way(arch, backend))).collect()
+}
+
+#[test]
+fn a_block_without_an_end_is_an_error() {
+    let session = Session::new();
+    for options in ways() {
+        let context = Context::create();
+        let module = context.create_module("own");
+        let function = module.add_function("f", context.void_type().fn_type(&[], false), None);
+        context.append_basic_block(function, "entry");
+        let error = session.ptx_of(&module, &options).unwrap_err();
+        assert!(matches!(error, Error::Invalid(_)), "{error}");
+        assert!(error.to_string().contains("does not have terminator"), "{options:?}: {error}");
+    }
+}
+
+#[test]
+fn an_intrinsic_of_another_target_is_an_error() {
+    let text = "declare i32 @llvm.x86.sse42.crc32.32.32(i32, i32)
+        define ptx_kernel void @k(ptr %p) {
+          %x = call i32 @llvm.x86.sse42.crc32.32.32(i32 1, i32 2)
+          store i32 %x, ptr %p
+          ret void
+        }";
+    let context = Context::create();
+    let module = module(&context, text);
+    let options = BuildOptions { backend: Backend::Nvptx, ..BuildOptions::default() };
+    // Twice, because LLVM never returns from the first.
+    for _ in 0..2 {
+        let error = Session::new().ptx_of(&module, &options).unwrap_err().to_string();
+        assert!(error.contains("Cannot select: intrinsic %llvm.x86"), "{error}");
+    }
+}
+
+#[test]
+fn an_intrinsic_that_llvm_does_not_know_is_an_error() {
+    let text = "declare i32 @llvm.no.such.thing(i32)
+        declare i32 @llvm.unused.too(i32)
+        define ptx_kernel void @k(ptr %p) {
+          %x = call i32 @llvm.no.such.thing(i32 1)
+          store i32 %x, ptr %p
+          ret void
+        }";
+    let context = Context::create();
+    let module = module(&context, text);
+    for options in ways() {
+        let error = Session::new().ptx_of(&module, &options).unwrap_err().to_string();
+        assert!(error.contains("llvm.no.such.thing"), "{options:?}: {error}");
+    }
+}
+
+/// A function that launches a kernel; `more` are more arguments of `cudaLaunchDeviceV2`, with their types.
+fn launching(more: &str, types: &str) -> String {
+    format!(
+        "target triple = \"nvptx64-nvidia-cuda\"
+        %struct.dim3 = type {{ i32, i32, i32 }}
+        declare i32 @cudaLaunchDeviceV2(ptr, ptr{types})
+        declare ptr @cudaGetParameterBufferV2(ptr, %struct.dim3, %struct.dim3, i32)
+        define ptx_kernel void @child(i32 %x) {{
+          ret void
+        }}
+        define i32 @f(i32 %x) {{
+          %b = call ptr @cudaGetParameterBufferV2(ptr @child, %struct.dim3 {{i32 1, i32 1, i32 1}},
+            %struct.dim3 {{i32 1, i32 1, i32 1}}, i32 0)
+          store i32 1, ptr %b
+          %r = call i32 @cudaLaunchDeviceV2(ptr %b, ptr null{more})
+          ret i32 %r
+        }}"
+    )
+}
+
+const CALLER: &str = "extern fn f(x: i32) -> i32;\nkernel k(p: *mut i32) { *p = f(1); }\n";
+
+#[test]
+fn messages_that_the_linker_prints_are_errors() {
+    let Some(session) = session() else { return };
+    let input = LinkInput::new("own.ll", launching(", i32 2", ", i32").into_bytes()).unwrap();
+    let session = session.linking(vec![input]);
+    let program = compile::check(SourceMap::single("a.grid", CALLER)).unwrap();
+    let error = session.cubin(&program, &BuildOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("Prototype doesn't match for 'cudaLaunchDeviceV2'"), "{error}");
+    assert!(!error.contains('@'), "{error}");
+}
+
+#[test]
+fn a_linked_module_that_launches_brings_the_device_runtime() {
+    let Some(session) = session() else { return };
+    let text = launching("", "");
+    let context = Context::create();
+    let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "own.ll");
+    let module = context.create_module_from_ir(buffer).unwrap();
+    let ptx = session.ptx_of(&module, &BuildOptions::default()).unwrap().0.0;
+    let program = compile::check(SourceMap::single("a.grid", CALLER)).unwrap();
+    for (name, text) in [("own.ll", text), ("own.ptx", ptx)] {
+        let input = LinkInput::new(name, text.into_bytes()).unwrap();
+        let session = Session::new().linking(vec![input]);
+        let built = session.cubin(&program, &BuildOptions::default());
+        built.unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+}

@@ -6,6 +6,14 @@ use inkwell::values::BasicValue as _;
 use super::legacy;
 use crate::error::{Error, Result};
 
+/// Intrinsics of codegen that LLVM renames on reading; libNVVM knows only these names.
+const RENAMED: [&str; 1] = ["llvm.nvvm.barrier0"];
+
+/// Whether LLVM knows an intrinsic by another name.
+pub(super) fn is_renamed(name: &str) -> bool {
+    RENAMED.contains(&name)
+}
+
 /// Runs LLVM's verifier, and refuses calls of intrinsics that LLVM does not know: tools take them for functions of that
 /// name, or crash. `is_known_elsewhere` accepts names that the next tool knows and LLVM does not.
 ///
@@ -17,6 +25,7 @@ pub(crate) fn verify(module: &Module<'_>, is_known_elsewhere: impl Fn(&str) -> b
         let name = function.get_name().to_string_lossy();
         if name.starts_with("llvm.")
             && function.get_intrinsic_id() == 0
+            && !is_renamed(&name)
             && function.as_global_value().as_pointer_value().get_first_use().is_some()
             && !is_known_elsewhere(&name)
         {

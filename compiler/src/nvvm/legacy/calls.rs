@@ -8,6 +8,7 @@ use super::instructions::fast_math;
 use super::llvm::{Kind, Place, Value};
 use super::names::escape;
 use super::refusal::{Written, refuse};
+use crate::nvvm::verify::is_renamed;
 
 impl<'m> Body<'_, 'm, '_> {
     pub(super) fn call(&mut self, value: Value<'m>) -> Written<()> {
@@ -18,7 +19,7 @@ impl<'m> Body<'_, 'm, '_> {
             return self.intrinsic(value, &intrinsic);
         }
         let name = String::from_utf8_lossy(&callee.name().unwrap_or_default()).into_owned();
-        if callee.kind() == Kind::Function && name.starts_with("llvm.") {
+        if callee.kind() == Kind::Function && name.starts_with("llvm.") && !is_renamed(&name) {
             // libNVVM calls it as if it were a function of that name.
             return refuse(
                 format!("LLVM has no intrinsic `{name}`"),

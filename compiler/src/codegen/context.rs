@@ -13,7 +13,7 @@ use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum, FunctionTy
 use inkwell::values::{FunctionValue, PointerValue};
 
 use super::cpu::CpuTarget;
-use super::{DATA_LAYOUT, TRIPLE, bug};
+use super::{OWN_DATA_LAYOUT, TRIPLE, bug};
 use crate::error::{Error, Result};
 use gridlet_lang::ir;
 use gridlet_lang::launch::{self, DeviceFunction};
@@ -58,7 +58,7 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
         let module = context.create_module(name);
         module.set_source_file_name(name);
         module.set_triple(&TargetTriple::create(TRIPLE));
-        module.set_data_layout(&TargetData::create(DATA_LAYOUT).get_data_layout());
+        module.set_data_layout(&TargetData::create(OWN_DATA_LAYOUT).get_data_layout());
         Ok(ModuleContext {
             context,
             ir,

@@ -3,8 +3,10 @@
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::{Linkage, Module};
+use inkwell::targets::TargetData;
 use inkwell::values::FunctionValue;
 
+use super::{DATA_LAYOUT, OWN_DATA_LAYOUT};
 use crate::error::{Error, Result};
 use crate::inputs::InputKind;
 use crate::inputs::LinkInput;
@@ -39,6 +41,9 @@ pub(crate) fn link_inputs(
             continue;
         }
         check(module, &linked, ir, input)?;
+        if module.get_data_layout().as_str().to_bytes() == OWN_DATA_LAYOUT.as_bytes() {
+            module.set_data_layout(&TargetData::create(DATA_LAYOUT).get_data_layout());
+        }
         linked.set_triple(&module.get_triple());
         linked.set_data_layout(&module.get_data_layout());
         module.link_in_module(linked).map_err(|message| Error::Tool {

@@ -62,6 +62,12 @@ pub const TRIPLE: &str = "nvptx64-nvidia-cuda";
 pub const DATA_LAYOUT: &str = "e-p:64:64:64-i1:8:8-i8:8:8-i16:16:16-i32:32:32-i64:64:64-i128:128:128-\
     f32:32:32-f64:64:64-v16:16:16-v32:32:32-v64:64:64-v128:128:128-n16:32:64";
 
+/// The layout of modules that come from Gridlet alone: pointers to shared memory have 32 bits, as in nvcc's modules, so that
+/// addresses there need half the registers and instructions. The specification allows both. Modules of other compilers
+/// may store such pointers in memory with 64 bits.
+pub const OWN_DATA_LAYOUT: &str = "e-p:64:64:64-p3:32:32:32-i1:8:8-i8:8:8-i16:16:16-i32:32:32-i64:64:64-i128:128:128-\
+    f32:32:32-f64:64:64-v16:16:16-v32:32:32-v64:64:64-v128:128:128-n16:32:64";
+
 /// LLVM's number for the `ptx_kernel` calling convention (`llvm/IR/CallingConv.h`).
 pub const PTX_KERNEL: u32 = 71;
 

@@ -148,3 +148,21 @@ fn llvm_ir_is_linked_before_it_is_compiled() {
         }
     }
 }
+
+#[test]
+fn pointers_to_shared_memory_keep_their_size_in_linked_llvm_ir() {
+    let test = "pointers_to_shared_memory_keep_their_size_in_linked_llvm_ir";
+    let Some(toolchain) = toolchain_or_skip(test, &[Component::LibNvvm]) else { return };
+    let source = "extern fn size() -> u32;\nkernel k(p: *mut u32) { p[0] = size(); }";
+    let program = compile::check(gridlet::source::SourceMap::single("p.grid", source)).unwrap();
+    let ir = "define i32 @size() {\n  ret i32 ptrtoint (ptr getelementptr (ptr addrspace(3), ptr null, i32 1) to i32)\n}\n";
+    let given = LinkInput::new("size.ll", ir.as_bytes().to_vec()).unwrap();
+    let session = Session::with_toolchain(toolchain).linking(vec![given]);
+    for arch in arches() {
+        for backend in [Backend::LibNvvm, Backend::Nvptx] {
+            let options = BuildOptions { backend, ..BuildOptions::for_arch(arch) };
+            let (ptx, _) = session.ptx(&program, &options).unwrap();
+            assert!(ptx.0.contains(", 8;"), "{arch} {backend:?}: {}", ptx.0);
+        }
+    }
+}

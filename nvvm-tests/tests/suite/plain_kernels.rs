@@ -280,3 +280,30 @@ fn large_shared_variables_are_aligned_to_16_bytes() {
         assert!(shared.iter().any(|line| line.contains(".align 4") && line.contains("[12]")));
     }
 }
+
+#[test]
+fn libnvvm_addresses_shared_memory_by_32_bits() {
+    let source = "
+        kernel k(p: *mut u32, n: u32) {
+            shared words: [u32; 256];
+            words[thread_idx.x] = p[thread_idx.x];
+            sync_threads();
+            let mut at = thread_idx.x;
+            for _ in 0..n { at = words[at]; }
+            p[thread_idx.x] = at;
+        }
+    ";
+    let test = "libnvvm_addresses_shared_memory_by_32_bits";
+    for arch in ["sm_75", "sm_90", "sm_100"] {
+        let options =
+            |backend| BuildOptions { backend, ..BuildOptions::for_arch(arch.parse().unwrap()) };
+        let Some([(_, kernels), _]) = kernels_with(test, source, options) else { return };
+        let ptx = &kernels["k"];
+        let loads: Vec<&str> = ptx.lines().filter(|line| line.contains("ld.shared.")).collect();
+        assert!(!loads.is_empty(), "{arch}:\n{ptx}");
+        assert!(
+            loads.iter().all(|line| line.contains("[%r") && !line.contains("[%rd")),
+            "{arch}:\n{ptx}"
+        );
+    }
+}

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use inkwell::llvm_sys::LLVMLinkage as Linkage;
 
-use crate::codegen::{DATA_LAYOUT, TRIPLE};
+use crate::codegen::{DATA_LAYOUT, OWN_DATA_LAYOUT, TRIPLE};
 use crate::error::{Error, Result};
 
 use super::LegacyOptions;
@@ -130,8 +130,10 @@ impl<'m, 'o> Writer<'m, 'o> {
         let lists =
             self.named_metadata().map_err(|refusal| refusal.at("the module's metadata", ""))?;
 
+        let is_own = self.module.data_layout() == OWN_DATA_LAYOUT;
+        let layout = if is_own { OWN_DATA_LAYOUT } else { DATA_LAYOUT };
         let header = vec![
-            format!("target datalayout = \"{DATA_LAYOUT}\""),
+            format!("target datalayout = \"{layout}\""),
             format!("target triple = \"{TRIPLE}\""),
         ];
         let mut sections = vec![header, self.types.definitions().to_vec(), globals];
@@ -157,7 +159,8 @@ impl<'m, 'o> Writer<'m, 'o> {
             );
         }
         let layout = self.module.data_layout();
-        if let Some(foreign) = layout.split('-').find(|part| !SAME_LAYOUT.contains(part)) {
+        let is_foreign = |part: &&str| !SAME_LAYOUT.contains(part) && layout != OWN_DATA_LAYOUT;
+        if let Some(foreign) = layout.split('-').find(is_foreign) {
             return refuse(
                 format!("its data layout has `{foreign}`, which libNVVM's lacks"),
                 "remove the data layout, or use LLVM's for nvptx64",

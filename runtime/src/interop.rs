@@ -20,7 +20,8 @@
 //! cudarc makes its context current on the calling thread and leaves it current. It panics if the driver lacks a
 //! call that it needs; every driver that a [`Device`] opens with has the calls that this module uses.
 //!
-//! The CPU device shares nothing: every function here returns [`Error::NotOnCpu`].
+//! The CPU device shares only memory, by [`DeviceMemory::borrow_raw`]: every other function here returns
+//! [`Error::NotOnCpu`].
 //!
 //! ```no_run
 //! use cudarc::driver::CudaContext;

@@ -89,6 +89,21 @@ impl DeviceMemory {
         self.address
     }
 
+    /// The memory as the host sees it: on the CPU device at the same address, on a GPU nowhere. Waits for all earlier
+    /// launches on the device; a checking device takes the memory as written by the host.
+    ///
+    /// # Errors
+    /// [`Error::Foreign`] on a GPU; the errors of [`crate::Stream::synchronize`].
+    pub fn host_address(&self) -> Result<*mut u8> {
+        if !self.device.handle.is_cpu() {
+            let reason = "the host cannot access the memory of a GPU".into();
+            return Err(Error::Foreign { what: "device memory", reason });
+        }
+        self.device().synchronize(DEFAULT_TIMEOUT)?;
+        self.device.handle.host_wrote(self.address, self.bytes as usize);
+        Ok(self.address as *mut u8)
+    }
+
     /// Copies all of `from`, which must have the same length as the memory.
     ///
     /// # Errors
@@ -191,7 +206,10 @@ impl Drop for DeviceMemory {
                 unsafe { self.device.handle.free(self.address, &entered) };
             }
             // While the context is current, so that the other library need not switch to it.
-            (Some(_entered), Owner::Other(keep)) => drop(keep),
+            (Some(_entered), Owner::Other(keep)) => {
+                self.device.handle.take_back(self.address, self.bytes);
+                drop(keep);
+            }
             // Freeing it could wait forever.
             (None, Owner::Other(keep)) if self.device.has_timed_out() => mem::forget(keep),
             (None, _) | (Some(_), Owner::Nobody(_)) => {}

@@ -1,5 +1,7 @@
 //! Exit statuses, by the party responsible for the failure.
 
+/// Nothing failed.
+pub(crate) const SUCCESS: u8 = 0;
 /// The program, or a module linked to it, is wrong.
 pub(crate) const PROGRAM: u8 = 1;
 /// The command line is wrong.

@@ -11,7 +11,7 @@ mod version;
 
 use std::path::{Path, PathBuf};
 
-pub use search::{Component, Place, Search};
+pub use search::{Component, Place, Search, WHEELS};
 pub use version::Version;
 
 use crate::{Error, Result};

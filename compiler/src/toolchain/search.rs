@@ -130,12 +130,16 @@ pub struct Place {
     pub roots: Vec<PathBuf>,
 }
 
+/// The variable by which Gridlet's Python package names the folder where pip put NVIDIA's compiler parts.
+pub const WHEELS: &str = "GRIDLET_WHEELS";
+
 /// The places to search, in order.
 ///
 /// | | |
 /// |---|---|
 /// | `GRIDLET_TOOLKIT` | a toolkit's root, for Gridlet alone; no other place is searched if the folder does not exist |
 /// | `CUDA_HOME`, `CUDA_PATH` | a toolkit's root, as other tools use them |
+/// | [`WHEELS`] | the folder `nvidia/cu13` of NVIDIA's Python packages; Gridlet's own Python package sets it |
 /// | Gridlet's cache | the toolkits unpacked by `cargo xtask setup` ([`cache`]) |
 /// | `/usr/local/cuda` | the current version of NVIDIA's installers |
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,6 +166,10 @@ impl Search {
                 return Search { places: vec![place] };
             }
             places.push(place);
+        }
+        // Not listed for the many who have no Python package.
+        if let Some(folder) = variable(WHEELS).filter(|value| !value.is_empty()) {
+            places.push(Place::folder("NVIDIA's Python packages", Some(folder.into())));
         }
         let cache = cache::cache_dir_in(&variable);
         places.push(Place {

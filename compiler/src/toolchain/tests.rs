@@ -102,6 +102,27 @@ fn a_component_comes_from_the_first_place_that_has_it() {
 }
 
 #[test]
+fn python_packages_come_before_the_cache() {
+    let disk = Disk::new();
+    disk.toolkit("cache/toolkit/cuda-13.0.88/nvidia/cu13", "13.0", &UNPACKED);
+    disk.write("cache/toolkit/cuda-13.0.88/complete", "");
+    disk.toolkit("site-packages/nvidia/cu13", "13.1", &UNPACKED[..4]);
+    let variables = [("GRIDLET_CACHE", "cache"), (WHEELS, "site-packages/nvidia/cu13")];
+    let found = disk.discover(&variables);
+    assert_eq!(disk.inside(found.libnvvm().unwrap()), "site-packages/nvidia/cu13/lib/libnvvm.so.4");
+    let places: Vec<_> = found.places().iter().map(|place| place.origin.as_str()).collect();
+    let expected = [
+        "GRIDLET_TOOLKIT",
+        "CUDA_HOME",
+        "CUDA_PATH",
+        "NVIDIA's Python packages",
+        "Gridlet's cache",
+        "the system's toolkit",
+    ];
+    assert_eq!(places, expected);
+}
+
+#[test]
 fn the_cache_counts_only_what_is_complete_and_prefers_the_newest() {
     let disk = Disk::new();
     for version in ["13.0.9", "13.0.88", "13.1.0"] {

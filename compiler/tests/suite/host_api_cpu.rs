@@ -11,8 +11,8 @@ use gridlet_runtime::unified::{
     HostBuffer, HostFlags, ManagedBuffer, RegisterFlags, RegisteredMemory,
 };
 use gridlet_runtime::{
-    Arg, Artifact, Buffer, CpuConfig, Device, DeviceKind, Error, Event, GreenContext, LaunchConfig,
-    Program,
+    Arg, Artifact, Buffer, CpuConfig, Device, DeviceKind, DeviceMemory, Error, Event, GreenContext,
+    LaunchConfig, Program,
 };
 
 const SOURCE: &str = "\
@@ -62,6 +62,49 @@ fn buffers_streams_and_events_work() {
     }
     let expected: Vec<u32> = (0..1000).map(|i| 100 + 2 * i).collect();
     assert_eq!(data.to_vec().unwrap(), expected);
+}
+
+#[test]
+fn a_copy_waits_for_this_threads_launches_whatever_others_wait_for() {
+    let (device, program) = cpu();
+    let stream = device.stream().unwrap();
+    let kernel = program.kernel("add").unwrap();
+    let ended = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !ended.load(std::sync::atomic::Ordering::Relaxed) {
+                    stream.synchronize_default().unwrap();
+                }
+            });
+        }
+        let mut missed = 0;
+        for _ in 0..1500 {
+            let mut data = Buffer::<u32>::alloc_zeroed(&device, 1 << 14).unwrap();
+            let arguments = [Arg::from(&mut data), Arg::from(1u32 << 14)];
+            stream.launch(&kernel, &LaunchConfig::new(16, 1024), &arguments).unwrap();
+            missed += u32::from(data.to_vec().unwrap()[16_383] != 16_383);
+        }
+        ended.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(missed, 0);
+    });
+}
+
+#[test]
+fn memory_of_the_process_is_borrowed() {
+    let (device, program) = cpu();
+    let stream = device.stream().unwrap();
+    let owner = std::sync::Arc::new(());
+    let mut theirs = vec![7u32; 4];
+    let (address, kept) = (theirs.as_mut_ptr() as u64, std::sync::Arc::clone(&owner));
+    // SAFETY: the vector outlives the memory, and nobody else uses it meanwhile.
+    let memory = unsafe { DeviceMemory::borrow_raw(&device, address, 16, kept) }.unwrap();
+    assert_eq!(memory.host_address().unwrap() as u64, address);
+    let arguments = [Arg::address(memory.address()), Arg::from(4u32)];
+    stream.launch(&program.kernel("add").unwrap(), &LaunchConfig::new(1, 4), &arguments).unwrap();
+    assert_eq!(std::sync::Arc::strong_count(&owner), 2);
+    drop(memory);
+    assert_eq!((std::sync::Arc::strong_count(&owner), theirs), (1, vec![7, 8, 9, 10]));
 }
 
 #[test]

@@ -184,6 +184,20 @@ impl DeviceHandle {
         }
     }
 
+    /// Tells a checking device that kernels may use this memory of other code, which counts as written.
+    pub(crate) fn lend(&self, address: u64, bytes: u64) {
+        if let DeviceHandle::Cpu(device) = self {
+            device.lend(address as *const u8, bytes as usize);
+        }
+    }
+
+    /// Ends a loan from [`DeviceHandle::lend`].
+    pub(crate) fn take_back(&self, address: u64, bytes: u64) {
+        if let DeviceHandle::Cpu(device) = self {
+            device.take_back(address as *const u8, bytes as usize);
+        }
+    }
+
     /// # Safety
     /// Same as [`DeviceHandle::free_host`], except that the memory may be in use.
     pub(crate) unsafe fn is_write_combined(

@@ -196,6 +196,7 @@ impl Stream {
                 None => stream.handle.launch(kernel.entry.handle(), config, parameters, &entered),
             }
         };
+        stream.note_returned();
         match launched {
             Ok(()) => Ok(()),
             Err(error) => device.note_fault(Err(stream.name_kernels(error))),
@@ -231,7 +232,7 @@ impl Stream {
         }
         self.launch(kernel, config, args)?;
         // The launch was made, so an error must not be returned. Without marks, only waits observe progress.
-        let _ = inner.progress.mark(self, inner.work.submitted.load(Ordering::Acquire));
+        let _ = inner.progress.mark(self, inner.work.returned.load(Ordering::Acquire));
         Ok(())
     }
 
@@ -262,7 +263,9 @@ impl Stream {
         // A wait for the stream must include the migration.
         self.inner.note_work();
         // SAFETY: the caller's range is managed memory of this device, whose owner waits before freeing it.
-        unsafe { self.inner.handle.prefetch(address, bytes, location, &entered) }
+        let started = unsafe { self.inner.handle.prefetch(address, bytes, location, &entered) };
+        self.inner.note_returned();
+        started
     }
 
     /// Waits until everything launched into the stream has ended, including the grids launched by those grids.
@@ -310,8 +313,10 @@ pub(crate) struct StreamInner {
 /// dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
-    /// Launches made, and how many of them a wait has seen end.
+    /// Launches begun, those of them whose call has returned, and how many a wait has seen end. A wait says nothing of a
+    /// launch whose call another thread is still in.
     submitted: AtomicU64,
+    returned: AtomicU64,
     finished: AtomicU64,
 }
 
@@ -340,9 +345,14 @@ impl StreamInner {
         self.note_work();
     }
 
-    /// Counts work added to the stream, so that waits wait for it.
+    /// Counts work that is about to be added to the stream, so that waits wait for it.
     pub(crate) fn note_work(&self) {
         self.work.submitted.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Counts work that was added, or that could not be: a wait that begins from now on sees its end.
+    pub(crate) fn note_returned(&self) {
+        self.work.returned.fetch_add(1, Ordering::AcqRel);
     }
 
     /// The recorded kernels since the last wait.
@@ -352,7 +362,7 @@ impl StreamInner {
 
     /// Waits for the work launched so far.
     pub(crate) fn wait(&self, timeout: Duration, entered: &Entered<'_>) -> Result<()> {
-        let submitted = self.work.submitted.load(Ordering::Acquire);
+        let returned = self.work.returned.load(Ordering::Acquire);
         let what = || match lock(&self.kernels).as_slice() {
             [] => "a stream".into(),
             names => format!(
@@ -363,7 +373,7 @@ impl StreamInner {
         let result = self.device.wait(|timeout| self.handle.wait(timeout, entered), timeout, what);
         if !matches!(result, Err(Error::TimedOut { .. })) || self.device.usable().is_ok() {
             // After a fault, or a timeout that stopped the work, nothing runs any more.
-            self.work.finished.fetch_max(submitted, Ordering::AcqRel);
+            self.work.finished.fetch_max(returned, Ordering::AcqRel);
         }
         let result = self.device.note_fault(result.map_err(|error| self.name_kernels(error)));
         if !self.work.is_busy() {

@@ -222,6 +222,7 @@ impl<T> Drop for Lent<'_, T> {
     fn drop(&mut self) {
         // The stream waits for other streams' uses of the slice; waits here wait for the stream.
         self.stream.inner.note_work();
+        self.stream.inner.note_returned();
         // SAFETY: taken once, here.
         let slice = unsafe { ManuallyDrop::take(&mut self.slice) };
         let _entered = self.stream.inner.device.enter();

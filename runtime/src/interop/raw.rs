@@ -135,23 +135,25 @@ impl DeviceMemory {
         Ok(DeviceMemory { device, address, bytes, owner: Owner::Memory })
     }
 
-    /// Memory that other code allocated and frees. `owner` is dropped with it, once all earlier launches have
-    /// ended.
+    /// Memory that other code allocated and frees; on the CPU device, memory of this process. `owner` is dropped with
+    /// it, once all earlier launches have ended.
     ///
     /// # Errors
-    /// [`Error::NotOnCpu`].
+    /// [`Error::Unusable`].
     ///
     /// # Safety
     /// The device must be able to access the memory at this address, with this length, as long as `owner` lives.
-    /// Other code's uses of it must be ordered with the launches and copies here.
+    /// Other code's uses of it must be ordered with the launches and copies here. A checking device must not be lent the
+    /// same bytes twice at a time, nor memory that it allocated.
     pub unsafe fn borrow_raw(
         device: &Device,
         address: u64,
         bytes: u64,
         owner: impl Any + Send + Sync,
     ) -> Result<DeviceMemory> {
-        on_gpu(device.inner.handle.raw_context())?;
         let device = Arc::clone(&device.inner);
+        device.usable()?;
+        device.handle.lend(address, bytes);
         Ok(DeviceMemory { device, address, bytes, owner: Owner::Other(Box::new(owner)) })
     }
 

@@ -1,10 +1,12 @@
 //! One measurement of the launch queue, in its own process: the driver reads its environment only
 //! once, and a process whose kernel never ends may hang.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::str::FromStr;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use gridlet::diagnostics::ids;
@@ -108,6 +110,22 @@ pub(super) fn in_this_process(order: &Order) -> Outcome {
     print_json(&probe(&device, &order.probe)?)
 }
 
+/// The command that starts this program, if it is not this process's file.
+static RESTART: OnceLock<Vec<OsString>> = OnceLock::new();
+
+/// Sets the command that starts this program in a process that has another file. Its first word is the file to run.
+pub(crate) fn set_restart(command: Vec<OsString>) {
+    let _ = RESTART.set(command);
+}
+
+/// The command that starts this program.
+fn restart() -> std::io::Result<Vec<OsString>> {
+    match RESTART.get().filter(|command| !command.is_empty()) {
+        Some(command) => Ok(command.clone()),
+        None => Ok(vec![std::env::current_exe()?.into_os_string()]),
+    }
+}
+
 /// Measures in a child process, which is killed after `timeout`.
 pub(super) fn in_child_process(
     device: u32,
@@ -121,12 +139,13 @@ pub(super) fn in_child_process(
     let folder = TempDir::new().map_err(|error| failed("a temporary folder", error))?;
     let (out, err) = (folder.path().join("out"), folder.path().join("err"));
     let file = |path| File::create(path).map_err(|error| failed("a temporary file", error));
-    let this = std::env::current_exe().map_err(|error| failed("this program's file", error))?;
+    let this = restart().map_err(|error| failed("this program's file", error))?;
     let Setting { streams, grid, block, .. } = setting;
     let pending = setting.pending.unwrap_or_default();
     let order = format!("cuda:{device},{streams},{grid},{block},{pending}");
-    let mut command = Command::new(this);
+    let mut command = Command::new(&this[0]);
     command
+        .args(&this[1..])
         .args(["probe", "launch-queue", "--measure", &order])
         .stdin(Stdio::null())
         .stdout(file(&out)?)

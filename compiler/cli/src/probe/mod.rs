@@ -4,6 +4,8 @@ mod launch_queue;
 mod measure;
 mod plot;
 
+pub(crate) use measure::set_restart;
+
 use super::report::Reporter;
 use crate::report::Outcome;
 

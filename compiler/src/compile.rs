@@ -29,6 +29,7 @@ use crate::error::Result;
 use crate::inputs;
 pub use crate::inputs::LinkInput;
 use crate::link::{self, Cubin, LinkOptions, NvJitLink};
+use crate::modules::Own;
 use crate::nvvm::legacy::LegacyOptions;
 use crate::nvvm::{self, NvvmModule};
 use crate::ptx::libnvvm::LibNvvm;
@@ -491,6 +492,18 @@ impl Session {
         }
         log.push_str(&link_log);
         Ok(Built { ptx, cubin, log })
+    }
+
+    /// Checks, compiles and links a module of another compiler, and compares the cubin's parameter records with the layouts.
+    ///
+    /// # Errors
+    /// As [`Own::check`], [`Session::ptx_of`] and [`Session::device_link`].
+    pub fn own_cubin(&self, own: &Own<'_>, options: &BuildOptions) -> Result<Cubin> {
+        own.check(options.arch)?;
+        let (ptx, _) = self.ptx_of(own.module(), options)?;
+        let (cubin, _) = self.device_link(&ptx, own.uses_device_runtime(), options)?;
+        link::check_parameters(&cubin, own.parameter_buffers())?;
+        Ok(cubin)
     }
 
     /// Compiles and links a checked program to an image for the CPU device.

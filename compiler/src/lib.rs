@@ -46,6 +46,8 @@ pub mod host;
 )]
 pub mod inputs;
 pub mod link;
+#[cfg(feature = "llvm")]
+pub mod modules;
 pub mod nvvm;
 pub mod ptx;
 pub mod target;

@@ -11,11 +11,11 @@ use gridlet::compile::{
 };
 use gridlet::diagnostics::ids;
 use gridlet::inkwell::context::Context;
-use gridlet::inkwell::memory_buffer::MemoryBuffer;
-use gridlet::launch::{LaunchChoice, LaunchStrategy, cdp};
+use gridlet::launch::{LaunchChoice, LaunchStrategy};
+use gridlet::modules::Own;
 use gridlet::source::SourceMap;
 use gridlet::target::Target;
-use gridlet::{Error, artifact, ir, nvvm};
+use gridlet::{Error, artifact, ir, modules, nvvm};
 
 use super::input::{self, FileKind};
 use crate::output::{print, write_out};
@@ -328,7 +328,11 @@ fn refuse_ineffective(kind: FileKind, options: &Options) -> Outcome {
                 ("--stats", options.stats),
                 ("--launch", options.code.launch != LaunchChoice::Auto),
             ]);
-            refuse(&[only_for_cpu, more].concat(), "NVVM IR is compiled as it is")
+            refuse(&more, "NVVM IR is compiled as it is")?;
+            if !options.arch.contains(&Target::Cpu) {
+                refuse(&only_for_cpu, "only CPU images can be built that way; add `--arch cpu`")?;
+            }
+            refuse_dialect(options)
         }
         FileKind::Artifact => Ok(()),
     }
@@ -462,74 +466,116 @@ fn json_bytes(value: &impl serde::Serialize) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// Every requested output of a module of NVVM IR in the modern dialect.
+/// Every requested output of a module of NVVM IR.
 fn nvvm_outputs(session: &Session, options: &Options) -> Result<Vec<Output>, Failure> {
     let path = &options.file;
-    let stem = input::stem(path);
-    if path.is_dir() {
-        return Err(Failure::call(format!("{}: is a folder", path.display())));
-    }
-    let bytes = fs::read(path).map_err(|source| Error::Io { path: path.clone(), source })?;
     let context = Context::create();
-    // A copy, because LLVM's text parser needs a NUL after the text, and copying adds one.
-    let buffer = MemoryBuffer::create_from_memory_range_copy(&bytes, &path.display().to_string());
-    let module = context.create_module_from_ir(buffer).map_err(|error| {
-        Failure::new(
-            status::PROGRAM,
-            ids::NVVM_IR,
-            format!(
-                "{}: not a module that LLVM {} can read: {error}",
-                path.display(),
-                gridlet::toolchain::LLVM_VERSION
-            ),
-        )
-    })?;
-    let launches = cdp::symbols::declares_any(
-        module.get_functions().map(|function| function.get_name().to_string_lossy().into_owned()),
-    );
+    let needs_kernels =
+        |emit: &Emit| !matches!(emit, Emit::Nvvm | Emit::Bitcode | Emit::Ptx | Emit::Cubin);
+    let is_program = options.emit.iter().any(needs_kernels) || options.arch.contains(&Target::Cpu);
+    if is_program {
+        return own_outputs(session, &input::module(&context, path)?, options);
+    }
+    // A library has no kernels.
+    let bytes = fs::read(path).map_err(|source| Error::Io { path: path.clone(), source })?;
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
+    let module = modules::read(&context, &name, &bytes).map_err(input::foreign)?;
+    each_output(options, |emit, target| {
+        let Target::Cuda(arch) = target else { return Err(wrong_target(emit, target)) };
+        let build = options.code.build_options(arch);
+        let ptx = || {
+            modules::check(&module, arch)?;
+            session.ptx_of(&module, &build)
+        };
+        let made = match emit {
+            Emit::Nvvm => compile::nvvm_text(&module, build.dialect()).map(|nvvm| nvvm.bytes),
+            Emit::Bitcode => nvvm::modern_bitcode(&module).map(|nvvm| nvvm.bytes),
+            Emit::Ptx => ptx().map(|(ptx, _)| ptx.0.into_bytes()),
+            _ => ptx().and_then(|(ptx, _)| {
+                session.device_link(&ptx, false, &build).map(|(cubin, _)| cubin.0)
+            }),
+        };
+        made.map_err(|error| input::foreign(modules::at(&name, error)))
+    })
+}
+
+/// Every requested output of a module with kernels.
+fn own_outputs(
+    session: &Session,
+    own: &Own<'_>,
+    options: &Options,
+) -> Result<Vec<Output>, Failure> {
+    let artifact = || {
+        let (cuda, cpu) = (options.cuda_options(CudaArch::DEFAULT), options.cpu_options());
+        artifact::build_own(session, own, &options.arch, &cuda, &cpu).map_err(input::foreign)
+    };
+    each_output(options, |emit, target| {
+        let build = |arch| options.code.build_options(arch);
+        let cpu = options.cpu_options();
+        let made = match (emit, target) {
+            (Emit::Layout, _) => {
+                let buffers: Vec<_> = own.parameter_buffers().collect();
+                return json_bytes(&layout::to_json(&buffers, &own.program().module.structs));
+            }
+            (Emit::Manifest, _) => return json_bytes(artifact()?.manifest()),
+            (Emit::Bundle, _) => return Ok(artifact()?.to_bytes()?),
+            (Emit::Nvvm, Target::Cuda(arch)) => {
+                compile::nvvm_text(own.module(), build(arch).dialect()).map(|nvvm| nvvm.bytes)
+            }
+            (Emit::Bitcode, Target::Cuda(_)) => {
+                nvvm::modern_bitcode(own.module()).map(|nvvm| nvvm.bytes)
+            }
+            (Emit::Ptx, Target::Cuda(arch)) => own
+                .check(arch)
+                .and_then(|()| session.ptx_of(own.module(), &build(arch)))
+                .map(|(ptx, _)| ptx.0.into_bytes()),
+            (Emit::Cubin, Target::Cuda(arch)) => {
+                session.own_cubin(own, &build(arch)).map(|cubin| cubin.0)
+            }
+            (Emit::Ir, Target::Cpu) => own
+                .cpu_program()
+                .and_then(|program| compile::lower_for_cpu(program, &cpu))
+                .map(|module| ir::print::print(&module).into_bytes()),
+            (Emit::Nvvm, Target::Cpu) => own
+                .cpu_program()
+                .and_then(|program| compile::cpu_llvm(program, &cpu))
+                .map(String::into_bytes),
+            (Emit::Object, Target::Cpu) => {
+                own.cpu_program().and_then(|program| compile::cpu_object(program, &cpu))
+            }
+            (Emit::SharedObject, Target::Cpu) => own
+                .cpu_program()
+                .and_then(|program| session.cpu_image(program, &cpu))
+                .map(|image| image.0),
+            (Emit::Ir, Target::Cuda(_)) => {
+                return Err(Failure::call(
+                    "NVVM IR has no `ir` for GPUs, because it is compiled as it is; `--arch cpu` shows what the CPU \
+                     device runs",
+                ));
+            }
+            _ => return Err(wrong_target(emit, target)),
+        };
+        made.map_err(input::foreign)
+    })
+}
+
+/// Makes each requested output, in the order of `--emit`, then of `--arch`.
+fn each_output(
+    options: &Options,
+    make: impl Fn(Emit, Target) -> Result<Vec<u8>, Failure>,
+) -> Result<Vec<Output>, Failure> {
+    let stem = input::stem(&options.file);
     let several = options.arch.len() > 1;
     let mut outputs = Vec::new();
     for &emit in &options.emit {
-        if !emit.per_arch() || emit == Emit::Ir {
-            return Err(Failure::call(format!(
-                "{}: NVVM IR gives nvvm, bitcode, ptx and cubin; `{}` needs a .grid file",
-                path.display(),
-                emit.value(),
-            )));
-        }
-        for &target in &options.arch {
-            let Target::Cuda(arch) = target else {
-                return Err(Failure::call(format!(
-                    "{}: NVVM IR is for GPUs; --arch cpu needs a .grid file",
-                    path.display()
-                )));
-            };
-            let build = options.code.build_options(arch);
-            let made = match emit {
-                Emit::Nvvm => compile::nvvm_text(&module, build.dialect()).map(|nvvm| nvvm.bytes),
-                Emit::Bitcode => nvvm::modern_bitcode(&module).map(|nvvm| nvvm.bytes),
-                Emit::Ptx => session.ptx_of(&module, &build).map(|(ptx, _)| ptx.0.into_bytes()),
-                Emit::Object | Emit::SharedObject => return Err(wrong_target(emit, target)),
-                _ => session.ptx_of(&module, &build).and_then(|(ptx, _)| {
-                    session.device_link(&ptx, launches, &build).map(|(cubin, _)| cubin.0)
-                }),
-            };
-            let bytes = made.map_err(|error| foreign(error, path))?;
-            let name = name(&stem, emit, several.then_some(target));
-            outputs.push(Output { name, bytes, is_text: emit.is_text() });
+        let targets = if emit.per_arch() { &options.arch[..] } else { &options.arch[..1] };
+        for &target in targets {
+            let bytes = make(emit, target)?;
+            let shown = (emit.per_arch() && several).then_some(target);
+            outputs.push(Output { name: name(&stem, emit, shown), bytes, is_text: emit.is_text() });
         }
     }
     Ok(outputs)
-}
-
-/// When a tool refuses a module that the user supplied, the module is at fault.
-fn foreign(error: Error, path: &Path) -> Failure {
-    match error {
-        Error::Tool { .. } | Error::Invalid(_) => {
-            Failure::new(status::PROGRAM, ids::NVVM_IR, format!("{}: {error}", path.display()))
-        }
-        other => other.into(),
-    }
 }
 
 fn write(outputs: Vec<Output>, options: &Options) -> Outcome {

@@ -1,16 +1,19 @@
 //! `gridlet check`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use gridlet::arch::CudaArch;
 use gridlet::diagnostics::{Diagnostic, Severity, ids};
+use gridlet::inkwell::context::Context;
 
+use crate::input::FileKind;
 use crate::report::{Failure, Outcome, Reporter};
 use crate::{input, status};
 
 /// Options of `gridlet check`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The programs
+    /// The programs: .grid files, or NVVM IR as .ll or .bc
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Treat a warning as an error: an id, or `warnings` for all
@@ -63,18 +66,30 @@ impl Options {
 pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     let mut worst = 0;
     for file in &options.files {
-        let outcome = input::read(file, &[], reporter).and_then(|program| {
-            let messages = options.judge(&program.warnings);
-            reporter.diagnostics(&messages, &program.sources);
-            match messages.iter().any(|message| message.severity == Severity::Error) {
-                true => Err(Failure::shown(status::PROGRAM)),
-                false => Ok(()),
-            }
-        });
+        let outcome = match FileKind::of(file) {
+            FileKind::Nvvm => module(file),
+            _ => program(file, options, reporter),
+        };
         if let Err(failure) = outcome {
             reporter.failure(&failure);
             worst = worst.max(failure.status());
         }
     }
     if worst == 0 { Ok(()) } else { Err(Failure::shown(worst)) }
+}
+
+fn program(file: &Path, options: &Options, reporter: &Reporter) -> Outcome {
+    let program = input::read(file, &[], reporter)?;
+    let messages = options.judge(&program.warnings);
+    reporter.diagnostics(&messages, &program.sources);
+    match messages.iter().any(|message| message.severity == Severity::Error) {
+        true => Err(Failure::shown(status::PROGRAM)),
+        false => Ok(()),
+    }
+}
+
+/// Checks a module of NVVM IR for the default architecture.
+fn module(file: &Path) -> Outcome {
+    let context = Context::create();
+    input::module(&context, file)?.check(CudaArch::DEFAULT).map_err(input::foreign)
 }

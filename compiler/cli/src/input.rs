@@ -1,10 +1,16 @@
 //! The input files of the commands.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
+use gridlet::Error;
 use gridlet::compile::{self, Checked, KernelName};
+use gridlet::diagnostics::ids;
+use gridlet::inkwell::context::Context;
+use gridlet::modules::Own;
 
 use super::report::{Failure, Reporter};
+use super::status;
 
 /// Reads and checks a `.grid` file and the files that it uses, and shows the messages. `wanted` are
 /// kernel instances to compile in addition to those that the program launches.
@@ -28,6 +34,26 @@ pub(crate) fn read(
     sources.set_folder(path.parent().unwrap_or(Path::new("")));
     let shown = sources.clone();
     compile::check_for(sources, wanted).map_err(|error| reporter.program(error, &shown))
+}
+
+/// Reads a module of NVVM IR.
+pub(crate) fn module<'ctx>(context: &'ctx Context, path: &Path) -> Result<Own<'ctx>, Failure> {
+    if path.is_dir() {
+        return Err(Failure::call(format!("{}: is a folder", path.display())));
+    }
+    let bytes = fs::read(path).map_err(|source| Error::Io { path: path.into(), source })?;
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
+    Own::read(context, &name, &bytes).map_err(foreign)
+}
+
+/// When a module that the user supplied is refused, the module is at fault.
+pub(crate) fn foreign(error: Error) -> Failure {
+    match error {
+        Error::Tool { .. } | Error::Invalid(_) => {
+            Failure::new(status::PROGRAM, ids::NVVM_IR, error.to_string())
+        }
+        other => other.into(),
+    }
 }
 
 /// The kind of a file, by its extension.

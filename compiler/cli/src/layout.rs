@@ -5,18 +5,19 @@ use std::path::PathBuf;
 
 use comfy_table::{CellAlignment, Table, presets::UTF8_FULL_CONDENSED};
 use gridlet::compile::{Checked, KernelName};
+use gridlet::inkwell::context::Context;
 use gridlet::layout::{MAX_PARAMETER_BYTES, ParamLayout};
 use gridlet::types::Structs;
 use serde_json::json;
 
-use crate::input;
+use crate::input::{self, FileKind};
 use crate::output::{print, print_json};
-use crate::report::{Outcome, Reporter};
+use crate::report::{Failure, Outcome, Reporter};
 
 /// Options of `gridlet layout`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The program
+    /// The program: a .grid file, or NVVM IR as .ll or .bc
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Only this kernel
@@ -29,8 +30,28 @@ pub(crate) struct Options {
 
 /// Shows the layouts.
 pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
-    let program = input::checked(&options.file, options.kernel.as_slice(), reporter)?;
-    let chosen = choose(&program, options.kernel.as_ref());
+    let context = Context::create();
+    let own;
+    let read;
+    let program = match FileKind::of(&options.file) {
+        FileKind::Nvvm => {
+            own = input::module(&context, &options.file)?;
+            own.program()
+        }
+        _ => {
+            read = input::checked(&options.file, options.kernel.as_slice(), reporter)?;
+            &read
+        }
+    };
+    let chosen = choose(program, options.kernel.as_ref());
+    if let (Some(name), []) = (&options.kernel, &chosen[..]) {
+        let known: Vec<&str> =
+            program.parameter_buffers().map(|layout| layout.kernel.as_str()).collect();
+        return Err(Failure::call(format!(
+            "no kernel `{name}`; the program has {}",
+            known.join(", ")
+        )));
+    }
     let structs = &program.module.structs;
     if options.json {
         return print_json(&to_json(&chosen, structs));

@@ -10,7 +10,9 @@ use gridlet::artifact;
 use gridlet::compile::{Checked, KernelName};
 use gridlet::cpu::CpuOptions;
 use gridlet::diagnostics::ids;
-use gridlet::launch::LaunchStrategy;
+use gridlet::inkwell::context::Context;
+use gridlet::launch::{LaunchChoice, LaunchStrategy};
+use gridlet::modules::Own;
 use gridlet::source::SourceMap;
 use gridlet::target::Target;
 use gridlet_runtime::manifest::{Kernel, Manifest, Type};
@@ -34,7 +36,7 @@ const DEFAULT_PRINTED: usize = 16;
 /// Options of `gridlet run`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The program: a .grid file, or a bundle written by `gridlet build`
+    /// The program: a .grid file, NVVM IR as .ll or .bc, or a bundle written by `gridlet build`
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The kernel to launch; with constants, as `k::<8>`, if it has const parameters
@@ -120,9 +122,10 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The program to run: source or an artifact.
-enum Input {
+/// The program to run: source, NVVM IR or an artifact.
+enum Input<'ctx> {
     Source(Box<Checked>),
+    Own(Box<Own<'ctx>>),
     Artifact(Artifact),
 }
 
@@ -138,21 +141,18 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
         output::reserve()?;
     }
     refuse_ineffective(options)?;
+    let context = Context::create();
     let input = match FileKind::of(&options.file) {
         FileKind::Source => {
             let wanted = std::slice::from_ref(&options.kernel);
             Input::Source(Box::new(input::checked(&options.file, wanted, reporter)?))
         }
         FileKind::Artifact => Input::Artifact(Artifact::open(&options.file)?),
-        FileKind::Nvvm => {
-            return Err(Failure::call(format!(
-                "{}: NVVM IR does not describe its kernels' parameters; `gridlet build` compiles it",
-                options.file.display()
-            )));
-        }
+        FileKind::Nvvm => Input::Own(Box::new(input::module(&context, &options.file)?)),
     };
     let manifest = match &input {
         Input::Source(program) => artifact::describe(program, options.code.launch()),
+        Input::Own(own) => artifact::describe_own(own),
         Input::Artifact(artifact) => artifact.manifest().clone(),
     };
     let kernel = find_kernel(&manifest, &options.kernel.to_string())?;
@@ -161,35 +161,33 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
 
     let sources = match &input {
         Input::Source(program) => Some(Arc::clone(&program.sources)),
+        Input::Own(own) => Some(Arc::clone(&own.program().sources)),
         Input::Artifact(_) => None,
     };
     let device = open(options)?;
     let session = options.code.session()?;
     let shown = |error, program: &Checked| reporter.program(error, &program.sources);
+    let cpu = CpuOptions {
+        check: options.check,
+        statistics: options.stats,
+        ..options.code.cpu_options()
+    };
+    let cuda = |target| match target {
+        Target::Cuda(arch) => options.code.build_options(arch).with_statistics(options.stats),
+        // Only the manifest tells of options for GPUs.
+        Target::Cpu => options.code.build_options(CudaArch::DEFAULT),
+    };
     let artifact = match input {
         Input::Artifact(artifact) => artifact,
-        Input::Source(program) if device.info().kind == DeviceKind::Cpu => {
-            let build = CpuOptions {
-                check: options.check,
-                statistics: options.stats,
-                ..options.code.cpu_options()
-            };
-            // Only the manifest tells of options for GPUs.
-            let cuda = options.code.build_options(CudaArch::DEFAULT);
-            artifact::build_for(&session, &program, &[Target::Cpu], &cuda, &build)
+        Input::Source(program) => {
+            let target = target(&device)?;
+            artifact::build_for(&session, &program, &[target], &cuda(target), &cpu)
                 .map_err(|error| shown(error, &program))?
         }
-        Input::Source(program) => {
-            let capability = device.info().compute_capability;
-            let arch =
-                CudaArch::for_device(capability.major, capability.minor).ok_or_else(|| {
-                    let message =
-                        format!("Gridlet cannot build for GPUs of compute capability {capability}");
-                    Failure::new(status::MISSING, ids::MISSING_DEVICE, message)
-                })?;
-            let build = options.code.build_options(arch).with_statistics(options.stats);
-            artifact::build(&session, &program, &[arch], &build)
-                .map_err(|error| shown(error, &program))?
+        Input::Own(own) => {
+            let target = target(&device)?;
+            artifact::build_own(&session, &own, &[target], &cuda(target), &cpu)
+                .map_err(input::foreign)?
         }
     };
     reporter.diagnostics(&session.tool_warnings(), &SourceMap::default());
@@ -211,11 +209,30 @@ fn refuse_ineffective(options: &Options) -> Outcome {
             format!("{} is already built; give options to `gridlet build`", options.file.display());
         return refuse(&options.code.only_for_sources(), &why);
     }
+    if FileKind::of(&options.file) == FileKind::Nvvm {
+        let is_given = options.code.launch() != LaunchChoice::Auto;
+        let given: &[&str] = if is_given { &["--launch"] } else { &[] };
+        refuse(given, "NVVM IR is compiled as it is")?;
+        refuse(if options.stats { &["--stats"] } else { &[] }, "NVVM IR is compiled as it is")?;
+    }
     match options.device {
         DeviceSelector::Cuda(_) => refuse(&options.code.only_for_cpu(), "the device is a GPU"),
         DeviceSelector::Cpu => refuse(&options.code.only_for_gpu(), "the device is the CPU"),
         DeviceSelector::Auto => Ok(()),
     }
+}
+
+/// The target of images for a device.
+fn target(device: &Device) -> Result<Target, Failure> {
+    if device.info().kind == DeviceKind::Cpu {
+        return Ok(Target::Cpu);
+    }
+    let capability = device.info().compute_capability;
+    let arch = CudaArch::for_device(capability.major, capability.minor).ok_or_else(|| {
+        let message = format!("Gridlet cannot build for GPUs of compute capability {capability}");
+        Failure::new(status::MISSING, ids::MISSING_DEVICE, message)
+    })?;
+    Ok(Target::Cuda(arch))
 }
 
 /// Opens the requested device.

@@ -9,6 +9,7 @@ use gridlet_artifact::{Artifact, cpu_arch, describe_image};
 
 use crate::compile::{BuildOptions, Checked, CpuOptions, Session};
 use crate::error::{Error, Result};
+use crate::modules::Own;
 use crate::target::Target;
 use gridlet_lang::arch::CudaArch;
 use gridlet_lang::ir::{self, KernelId};
@@ -164,6 +165,45 @@ pub fn build_for(
     pack(session, program, images, &cuda.with_statistics(statistics))
 }
 
+/// Builds a module of another compiler for each target and packs the images with their manifest. Launches stay what they
+/// are in the module: calls of CUDA's device runtime.
+///
+/// # Errors
+/// As [`Own::check`], [`Session::ptx_of`] and [`Session::device_link`]; as [`Own::cpu_program`] and
+/// [`Session::cpu_image`] for the CPU device.
+pub fn build_own(
+    session: &Session,
+    own: &Own<'_>,
+    targets: &[Target],
+    cuda: &BuildOptions,
+    cpu: &CpuOptions,
+) -> Result<Artifact> {
+    let mut images = Vec::new();
+    for &target in targets {
+        let image = match target {
+            Target::Cuda(arch) => session.own_cubin(own, &BuildOptions { arch, ..*cuda })?.0,
+            Target::Cpu => session.cpu_image(own.cpu_program()?, cpu)?.0,
+        };
+        images.push(image_of(&own.program().name(), target, image));
+    }
+    pack_into(describe_own(own), session, images)
+}
+
+/// Describes a module of another compiler, without images.
+pub fn describe_own(own: &Own<'_>) -> Manifest {
+    let mut manifest = describe(own.program(), LaunchStrategy::Cdp);
+    for (kernel, launches) in manifest.kernels.iter_mut().zip(own.launches()) {
+        kernel.launches.clone_from(launches);
+    }
+    manifest.statics.clear();
+    let device_runtime = manifest::DeviceRuntime {
+        lost_launch_record: LOST_LAUNCH_RECORD.into(),
+        launches_made: None,
+    };
+    manifest.device_runtime = own.uses_device_runtime().then_some(device_runtime);
+    manifest
+}
+
 /// Packs finished images. `options` are those that they were built with: the manifest records the launch strategy and
 /// whether kernels are instrumented.
 ///
@@ -176,15 +216,17 @@ pub fn pack(
     options: &BuildOptions,
 ) -> Result<Artifact> {
     let stem = program.name();
-    let images = images.into_iter().map(|(target, bytes)| {
-        let target = target.into();
-        let (kind, arch, ending) = match target {
-            Target::Cuda(arch) => (ImageKind::Cubin, arch.sm(), "cubin"),
-            Target::Cpu => (ImageKind::SharedObject, cpu_arch(), "so"),
-        };
-        NewImage { kind, arch, file: format!("{stem}.{target}.{ending}"), bytes }
-    });
+    let images = images.into_iter().map(|(target, bytes)| image_of(&stem, target.into(), bytes));
     assemble(session, program, images.collect(), options)
+}
+
+/// An image with its name in the bundle.
+fn image_of(stem: &str, target: Target, bytes: Vec<u8>) -> NewImage {
+    let (kind, arch, ending) = match target {
+        Target::Cuda(arch) => (ImageKind::Cubin, arch.sm(), "cubin"),
+        Target::Cpu => (ImageKind::SharedObject, cpu_arch(), "so"),
+    };
+    NewImage { kind, arch, file: format!("{stem}.{target}.{ending}"), bytes }
 }
 
 /// An image to pack.
@@ -219,6 +261,11 @@ pub fn assemble(
             Some(manifest::Statistics { symbol: STATISTICS.into(), sms: STATISTICS_SMS });
         manifest.resident = resident_entry(program, manifest.launch_strategy, true);
     }
+    pack_into(manifest, session, images)
+}
+
+/// Packs images with their manifest.
+fn pack_into(mut manifest: Manifest, session: &Session, images: Vec<NewImage>) -> Result<Artifact> {
     manifest.toolchain = session.versions();
     let mut files = Vec::new();
     for image in images {

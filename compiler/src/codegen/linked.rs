@@ -6,12 +6,10 @@ use inkwell::module::{Linkage, Module};
 use inkwell::targets::TargetData;
 use inkwell::values::FunctionValue;
 
-use super::{DATA_LAYOUT, OWN_DATA_LAYOUT};
+use super::{DATA_LAYOUT, OWN_DATA_LAYOUT, bug};
 use crate::error::{Error, Result};
-use crate::inputs::InputKind;
-use crate::inputs::LinkInput;
 use crate::inputs::externs::{called, mismatch};
-use crate::toolchain::LLVM_VERSION;
+use crate::inputs::{self, InputKind, LinkInput};
 use gridlet_lang::ir;
 
 /// Links the inputs that are LLVM IR for the target of `module`, the module of program `ir`. Skips
@@ -27,16 +25,12 @@ pub(crate) fn link_inputs(
     inputs: &[LinkInput],
 ) -> Result<()> {
     for input in inputs.iter().filter(|input| input.kind == InputKind::Ir) {
-        // A copy, because LLVM's text parser needs a NUL after the text, and copying adds one.
-        let buffer = MemoryBuffer::create_from_memory_range_copy(&input.bytes, &input.name);
-        let context = module.get_context();
-        let linked = context.create_module_from_ir(buffer).map_err(|error| {
-            let name = &input.name;
-            Error::Invalid(format!(
-                "{name}: not a module that LLVM {LLVM_VERSION} can read: {}",
-                error.to_string()
-            ))
-        })?;
+        let bitcode = inputs::bitcode(&input.name, &input.bytes)?;
+        let buffer = MemoryBuffer::create_from_memory_range_copy(&bitcode, &input.name);
+        let linked = module
+            .get_context()
+            .create_module_from_ir(buffer)
+            .map_err(|error| bug(format!("{}: {}", input.name, error.to_string())))?;
         if !is_for(&linked, module) {
             continue;
         }

@@ -2,6 +2,15 @@
 
 #[cfg(feature = "llvm")]
 pub(crate) mod externs;
+#[cfg(feature = "llvm")]
+mod read;
+#[cfg(feature = "llvm")]
+mod typed;
+
+#[cfg(feature = "llvm")]
+pub(crate) use read::bitcode;
+#[cfg(feature = "llvm")]
+pub use read::read;
 
 use std::fs;
 use std::path::{Path, PathBuf};

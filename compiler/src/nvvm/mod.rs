@@ -7,6 +7,8 @@
 #[cfg(feature = "llvm")]
 pub mod legacy;
 #[cfg(feature = "llvm")]
+mod names;
+#[cfg(feature = "llvm")]
 mod verify;
 #[cfg(feature = "llvm")]
 mod write;

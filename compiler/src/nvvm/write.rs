@@ -6,7 +6,7 @@ use inkwell::llvm_sys::core::LLVMSetDataLayout;
 use inkwell::module::Module;
 use inkwell::targets::TargetTriple;
 
-use super::{NvvmModule, legacy, verify};
+use super::{NvvmModule, legacy, names, verify};
 use crate::codegen;
 use crate::error::{Error, Result};
 use gridlet_lang::arch::Dialect;
@@ -21,7 +21,7 @@ const VERSION: [u64; 2] = [2, 0];
 ///
 /// Adds required properties that the module lacks: the version of NVVM IR, without which libNVVM
 /// assumes version 1.0 and refuses the module; the data layout, without which libNVVM 13.0 aborts
-/// the process; the target.
+/// the process; the target. Intrinsics that LLVM 22 renamed get the names that libNVVM knows.
 ///
 /// # Errors
 ///
@@ -50,7 +50,7 @@ fn complete(
     let has_version = module.get_global_metadata_size(VERSION_METADATA) > 0;
     let has_layout = !module.get_data_layout().as_str().is_empty();
     let has_triple = !module.get_triple().as_str().is_empty();
-    if has_version && has_layout && has_triple {
+    if has_version && has_layout && has_triple && !names::are_new(module) {
         return Ok(write(module));
     }
     let copy = module.clone();
@@ -70,6 +70,7 @@ fn complete(
         copy.add_global_metadata(VERSION_METADATA, &context.metadata_node(&numbers))
             .map_err(|error| Error::internal("nvvm", error.to_string()))?;
     }
+    names::make_old(&copy)?;
     Ok(write(&copy))
 }
 

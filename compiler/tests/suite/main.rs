@@ -8,6 +8,7 @@ mod foreign;
 mod host_api_cpu;
 mod legacy;
 mod legacy_semantics;
+mod modules;
 mod own_module;
 mod reference_tables;
 mod scale;

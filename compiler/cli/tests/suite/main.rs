@@ -7,6 +7,7 @@ mod fake_driver;
 mod fmt;
 mod items_cpu;
 mod messages;
+mod nvvm_ir;
 mod run_cpu;
 mod statistics_cpu;
 #[path = "../support/mod.rs"]

@@ -17,27 +17,27 @@ mod instruction;
 mod metadata;
 mod types;
 
-pub(super) use metadata::Meta;
+pub(crate) use metadata::Meta;
 
 /// The module.
 #[derive(Clone, Copy)]
-pub(super) struct Module<'m>(LLVMModuleRef, PhantomData<&'m ()>);
+pub(crate) struct Module<'m>(LLVMModuleRef, PhantomData<&'m ()>);
 
 /// A constant, a parameter, an instruction, a function or a global.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Value<'m>(LLVMValueRef, PhantomData<&'m ()>);
+pub(crate) struct Value<'m>(LLVMValueRef, PhantomData<&'m ()>);
 
 /// A basic block.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Block<'m>(LLVMBasicBlockRef, PhantomData<&'m ()>);
+pub(crate) struct Block<'m>(LLVMBasicBlockRef, PhantomData<&'m ()>);
 
 /// A type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Type<'m>(LLVMTypeRef, PhantomData<&'m ()>);
+pub(crate) struct Type<'m>(LLVMTypeRef, PhantomData<&'m ()>);
 
 /// The structure of a type.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) enum Shape<'m> {
+pub(crate) enum Shape<'m> {
     Void,
     Half,
     Float,
@@ -57,7 +57,7 @@ pub(super) enum Shape<'m> {
 
 /// The kind of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Parameter,
     Instruction,
     Function,
@@ -80,7 +80,7 @@ pub(super) enum Kind {
 
 /// An attribute of a function, a parameter or a result.
 #[derive(Clone)]
-pub(super) enum Attribute<'m> {
+pub(crate) enum Attribute<'m> {
     /// Kind and value (0 for those without one).
     Enum(u32, u64),
     Type(u32, Type<'m>),
@@ -91,7 +91,7 @@ pub(super) enum Attribute<'m> {
 
 impl Attribute<'_> {
     /// LLVM's number for it; `None` for a string attribute.
-    pub(super) fn kind(&self) -> Option<u32> {
+    pub(crate) fn kind(&self) -> Option<u32> {
         match self {
             Attribute::Enum(kind, _) | Attribute::Type(kind, _) | Attribute::Range(kind) => {
                 Some(*kind)
@@ -103,7 +103,7 @@ impl Attribute<'_> {
 
 /// The position of attributes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(crate) enum Place {
     Function,
     Result,
     /// Counted from 0.
@@ -156,51 +156,51 @@ fn message(data: *mut c_char) -> String {
 }
 
 /// LLVM's number for the attribute `name`; `None` if it is unknown.
-pub(super) fn attribute_kind(name: &str) -> Option<u32> {
+pub(crate) fn attribute_kind(name: &str) -> Option<u32> {
     // SAFETY: the name is given with its length.
     let kind = unsafe { LLVMGetEnumAttributeKindForName(name.as_ptr().cast(), name.len()) };
     (kind != 0).then_some(kind)
 }
 
 impl<'m> Module<'m> {
-    pub(super) fn new(module: &'m inkwell::module::Module<'_>) -> Self {
+    pub(crate) fn new(module: &'m inkwell::module::Module<'_>) -> Self {
         Module(module.as_mut_ptr(), PhantomData)
     }
 
-    pub(super) fn triple(self) -> String {
+    pub(crate) fn triple(self) -> String {
         // SAFETY: the module is alive.
         c_string(unsafe { LLVMGetTarget(self.0) }).unwrap_or_default()
     }
 
-    pub(super) fn data_layout(self) -> String {
+    pub(crate) fn data_layout(self) -> String {
         // SAFETY: the module is alive.
         c_string(unsafe { LLVMGetDataLayoutStr(self.0) }).unwrap_or_default()
     }
 
     /// Module-level inline assembly.
-    pub(super) fn inline_asm(self) -> String {
+    pub(crate) fn inline_asm(self) -> String {
         let mut length = 0;
         // SAFETY: the module is alive.
         let data = unsafe { LLVMGetModuleInlineAsm(self.0, &mut length) };
         text(data, length)
     }
 
-    pub(super) fn functions(self) -> Vec<Value<'m>> {
+    pub(crate) fn functions(self) -> Vec<Value<'m>> {
         // SAFETY: the module is alive, and LLVM gives the next function or null.
         unsafe { list(LLVMGetFirstFunction(self.0), |value| LLVMGetNextFunction(value)) }
     }
 
-    pub(super) fn variables(self) -> Vec<Value<'m>> {
+    pub(crate) fn variables(self) -> Vec<Value<'m>> {
         // SAFETY: the module is alive, and LLVM gives the next global or null.
         unsafe { list(LLVMGetFirstGlobal(self.0), |value| LLVMGetNextGlobal(value)) }
     }
 
-    pub(super) fn aliases(self) -> Vec<Value<'m>> {
+    pub(crate) fn aliases(self) -> Vec<Value<'m>> {
         // SAFETY: the module is alive, and LLVM gives the next alias or null.
         unsafe { list(LLVMGetFirstGlobalAlias(self.0), |value| LLVMGetNextGlobalAlias(value)) }
     }
 
-    pub(super) fn resolvers(self) -> Vec<Value<'m>> {
+    pub(crate) fn resolvers(self) -> Vec<Value<'m>> {
         // SAFETY: the module is alive, and LLVM gives the next ifunc or null.
         unsafe { list(LLVMGetFirstGlobalIFunc(self.0), |value| LLVMGetNextGlobalIFunc(value)) }
     }
@@ -225,7 +225,7 @@ unsafe fn list<'m>(
 }
 
 impl<'m> Value<'m> {
-    pub(super) fn kind(self) -> Kind {
+    pub(crate) fn kind(self) -> Kind {
         /// LLVM's casting functions with their kinds; the first match wins.
         const CASTS: [(unsafe extern "C" fn(LLVMValueRef) -> LLVMValueRef, Kind); 18] = [
             (LLVMIsAInstruction, Kind::Instruction),
@@ -254,18 +254,23 @@ impl<'m> Value<'m> {
         CASTS.iter().find(|(cast, _)| fits(*cast)).map_or(Kind::Foreign, |&(_, kind)| kind)
     }
 
-    pub(super) fn is_constant(self) -> bool {
+    /// LLVM's own handle, for reading.
+    pub(crate) fn raw(self) -> LLVMValueRef {
+        self.0
+    }
+
+    pub(crate) fn is_constant(self) -> bool {
         // SAFETY: the value is alive.
         unsafe { LLVMIsConstant(self.0) != 0 }
     }
 
-    pub(super) fn ty(self) -> Type<'m> {
+    pub(crate) fn ty(self) -> Type<'m> {
         // SAFETY: the value is alive.
         Type(unsafe { LLVMTypeOf(self.0) }, PhantomData)
     }
 
     /// Its name; `None` if it is only numbered.
-    pub(super) fn name(self) -> Option<Vec<u8>> {
+    pub(crate) fn name(self) -> Option<Vec<u8>> {
         let mut length = 0;
         // SAFETY: the value is alive.
         let data = unsafe { LLVMGetValueName2(self.0, &mut length) };
@@ -273,33 +278,33 @@ impl<'m> Value<'m> {
     }
 
     /// Its text, as LLVM 22 prints it.
-    pub(super) fn print(self) -> String {
+    pub(crate) fn print(self) -> String {
         // SAFETY: the value is alive.
         message(unsafe { LLVMPrintValueToString(self.0) }).trim().to_owned()
     }
 
-    pub(super) fn operand(self, index: u32) -> Value<'m> {
+    pub(crate) fn operand(self, index: u32) -> Value<'m> {
         // SAFETY: only called with an index below `operand_count`.
         Value(unsafe { LLVMGetOperand(self.0, index) }, PhantomData)
     }
 
-    pub(super) fn operand_count(self) -> u32 {
+    pub(crate) fn operand_count(self) -> u32 {
         // SAFETY: only called for instructions and constants, which are users.
         u32::try_from(unsafe { LLVMGetNumOperands(self.0) }).unwrap_or(0)
     }
 
-    pub(super) fn operands(self) -> Vec<Value<'m>> {
+    pub(crate) fn operands(self) -> Vec<Value<'m>> {
         (0..self.operand_count()).map(|index| self.operand(index)).collect()
     }
 
     /// The value of an integer constant of at most 64 bits, sign-extended.
-    pub(super) fn int(self) -> Option<i64> {
+    pub(crate) fn int(self) -> Option<i64> {
         // SAFETY: it is an integer constant that fits.
         self.is_word().then(|| unsafe { LLVMConstIntGetSExtValue(self.0) })
     }
 
     /// The value of an integer constant of at most 64 bits, zero-extended.
-    pub(super) fn unsigned(self) -> Option<u64> {
+    pub(crate) fn unsigned(self) -> Option<u64> {
         // SAFETY: it is an integer constant that fits.
         self.is_word().then(|| unsafe { LLVMConstIntGetZExtValue(self.0) })
     }
@@ -310,7 +315,7 @@ impl<'m> Value<'m> {
     }
 
     /// The bytes of an `[n x i8]` constant that is stored as a string.
-    pub(super) fn string(self) -> Option<&'m [u8]> {
+    pub(crate) fn string(self) -> Option<&'m [u8]> {
         // SAFETY: the casting function takes every value; LLVM answers only for constants stored as
         // data.
         if unsafe {
@@ -325,26 +330,26 @@ impl<'m> Value<'m> {
     }
 
     /// Element `index` of an aggregate constant.
-    pub(super) fn element(self, index: u32) -> Option<Value<'m>> {
+    pub(crate) fn element(self, index: u32) -> Option<Value<'m>> {
         // SAFETY: the value is a constant; LLVM returns null for a missing element.
         let element = unsafe { LLVMGetAggregateElement(self.0, index) };
         (!element.is_null()).then_some(Value(element, PhantomData))
     }
 
     /// The opcode of a constant expression.
-    pub(super) fn constant_opcode(self) -> LLVMOpcode {
+    pub(crate) fn constant_opcode(self) -> LLVMOpcode {
         // SAFETY: only called for constant expressions.
         unsafe { LLVMGetConstOpcode(self.0) }
     }
 
     /// The source element type of a `getelementptr`, instruction or constant.
-    pub(super) fn gep_source(self) -> Type<'m> {
+    pub(crate) fn gep_source(self) -> Type<'m> {
         // SAFETY: only called for a `getelementptr`.
         Type(unsafe { LLVMGetGEPSourceElementType(self.0) }, PhantomData)
     }
 
     /// Whether a `getelementptr` is `inbounds`.
-    pub(super) fn is_inbounds(self) -> bool {
+    pub(crate) fn is_inbounds(self) -> bool {
         // SAFETY: only called for a `getelementptr`.
         unsafe { LLVMIsInBounds(self.0) != 0 }
     }

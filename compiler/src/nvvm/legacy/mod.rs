@@ -85,7 +85,7 @@ mod functions;
 mod globals;
 mod instructions;
 mod intrinsics;
-mod llvm;
+pub(crate) mod llvm;
 mod memory;
 mod metadata;
 mod names;
@@ -94,6 +94,8 @@ mod refusal;
 mod rewrites;
 mod types;
 mod writer;
+
+pub(crate) use writer::foreign_layout;
 
 /// Options for the legacy writer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -56,6 +56,11 @@ const SAME_LAYOUT: [&str; 34] = [
     "a:8:8",
 ];
 
+/// The part of a data layout that differs from libNVVM's.
+pub(crate) fn foreign_layout(layout: &str) -> Option<&str> {
+    layout.split('-').find(|part| !SAME_LAYOUT.contains(part) && layout != OWN_DATA_LAYOUT)
+}
+
 /// The state shared by all parts of the writer.
 pub(super) struct Writer<'m, 'o> {
     pub(super) module: Module<'m>,
@@ -159,8 +164,7 @@ impl<'m, 'o> Writer<'m, 'o> {
             );
         }
         let layout = self.module.data_layout();
-        let is_foreign = |part: &&str| !SAME_LAYOUT.contains(part) && layout != OWN_DATA_LAYOUT;
-        if let Some(foreign) = layout.split('-').find(is_foreign) {
+        if let Some(foreign) = foreign_layout(&layout) {
             return refuse(
                 format!("its data layout has `{foreign}`, which libNVVM's lacks"),
                 "remove the data layout, or use LLVM's for nvptx64",

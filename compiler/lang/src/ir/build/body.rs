@@ -14,7 +14,7 @@ use crate::types::Type;
 /// is a jump target. Instructions emitted while it is dead vanish, and their results are placeholders that no
 /// instruction uses.
 #[derive(Debug, Default)]
-pub(crate) struct BodyBuilder {
+pub struct BodyBuilder {
     slots: Vec<Slot>,
     instructions: Vec<Inst>,
     blocks: Vec<Draft>,
@@ -37,7 +37,7 @@ struct Draft {
 
 impl BodyBuilder {
     /// An empty body, positioned in its entry block.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         let mut body = BodyBuilder::default();
         let entry = body.block("entry".into());
         body.blocks[entry.index()].reached = true;
@@ -46,20 +46,20 @@ impl BodyBuilder {
     }
 
     /// Adds a local variable and returns its address.
-    pub(crate) fn slot(&mut self, name: &str, ty: Type) -> Operand {
+    pub fn slot(&mut self, name: &str, ty: Type) -> Operand {
         self.slots.push(Slot { name: name.into(), ty, unset: false });
         Operand::Slot(SlotId(self.slots.len() as u32 - 1))
     }
 
     /// Adds a local variable that is declared without a value and returns its address.
-    pub(crate) fn unset_slot(&mut self, name: &str, ty: Type) -> Operand {
+    pub fn unset_slot(&mut self, name: &str, ty: Type) -> Operand {
         self.slots.push(Slot { name: name.into(), ty, unset: true });
         Operand::Slot(SlotId(self.slots.len() as u32 - 1))
     }
 
     /// Makes the blocks of a construct, to be placed later: `for.head`, `for.body`, and so on; the second
     /// construct of its kind in the function has `for.head.2`, `for.body.2`.
-    pub(crate) fn blocks<const N: usize>(
+    pub fn blocks<const N: usize>(
         &mut self,
         construct: &'static str,
         parts: [&str; N],
@@ -70,7 +70,8 @@ impl BodyBuilder {
         parts.map(|part| self.block(format!("{construct}.{part}{number}")))
     }
 
-    fn block(&mut self, name: String) -> BlockId {
+    /// Makes a block, to be placed later. Its name must be unique in the function.
+    pub fn block(&mut self, name: String) -> BlockId {
         self.blocks.push(Draft {
             name,
             reached: false,
@@ -83,7 +84,7 @@ impl BodyBuilder {
 
     /// Continues in a block, which must not have been placed before. If no jump leads to it, the builder is
     /// dead afterwards.
-    pub(crate) fn place(&mut self, block: BlockId) {
+    pub fn place(&mut self, block: BlockId) {
         self.current = None;
         if self.blocks[block.index()].reached {
             self.order.push(block);
@@ -92,17 +93,17 @@ impl BodyBuilder {
     }
 
     /// Sets how to unroll the loop that starts with a block.
-    pub(crate) fn unroll(&mut self, head: BlockId, unroll: Option<Unroll>) {
+    pub fn unroll(&mut self, head: BlockId, unroll: Option<Unroll>) {
         self.blocks[head.index()].unroll = unroll;
     }
 
     /// Whether emitted code is reachable.
-    pub(crate) fn is_live(&self) -> bool {
+    pub fn is_live(&self) -> bool {
         self.current.is_some()
     }
 
     /// Adds an instruction and returns its value.
-    pub(crate) fn emit(&mut self, kind: InstKind, ty: Type, span: Span) -> Operand {
+    pub fn emit(&mut self, kind: InstKind, ty: Type, span: Span) -> Operand {
         let Some(block) = self.current else {
             return Operand::Const(Const::Zero(ty));
         };
@@ -113,17 +114,17 @@ impl BodyBuilder {
     }
 
     /// Reads a value of type `ty`.
-    pub(crate) fn load(&mut self, pointer: Operand, ty: &Type, span: Span) -> Operand {
+    pub fn load(&mut self, pointer: Operand, ty: &Type, span: Span) -> Operand {
         self.emit(InstKind::Load(pointer), ty.clone(), span)
     }
 
     /// Writes a value.
-    pub(crate) fn store(&mut self, pointer: Operand, value: Operand, span: Span) {
+    pub fn store(&mut self, pointer: Operand, value: Operand, span: Span) {
         self.emit(InstKind::Store { pointer, value }, Type::Unit, span);
     }
 
     /// Ends the block; the builder is dead afterwards.
-    pub(crate) fn terminate(&mut self, terminator: Terminator) {
+    pub fn terminate(&mut self, terminator: Terminator) {
         if let Some(block) = self.current.take() {
             for target in terminator.successors() {
                 self.blocks[target.index()].reached = true;
@@ -133,12 +134,12 @@ impl BodyBuilder {
     }
 
     /// Ends the block with a jump.
-    pub(crate) fn jump(&mut self, target: BlockId) {
+    pub fn jump(&mut self, target: BlockId) {
         self.terminate(Terminator::Jump(target));
     }
 
     /// Ends the block with a branch, or with a jump if the condition is a constant or both targets are equal.
-    pub(crate) fn branch(&mut self, condition: Operand, then: BlockId, otherwise: BlockId) {
+    pub fn branch(&mut self, condition: Operand, then: BlockId, otherwise: BlockId) {
         self.terminate(match condition {
             Operand::Const(Const::Bool(true)) => Terminator::Jump(then),
             Operand::Const(Const::Bool(false)) => Terminator::Jump(otherwise),
@@ -148,7 +149,10 @@ impl BodyBuilder {
     }
 
     /// The function with this body; blocks are in the order of their placement.
-    pub(crate) fn finish(mut self, signature: Signature) -> Result<Function> {
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if a block was never placed, or has no end.
+    pub fn finish(mut self, signature: Signature) -> Result<Function> {
         let mut new_ids = vec![None; self.blocks.len()];
         for (at, block) in self.order.iter().enumerate() {
             new_ids[block.index()] = Some(BlockId(at as u32));
@@ -191,11 +195,17 @@ impl BodyBuilder {
 
 /// A function without its body: see the fields of [`Function`].
 #[derive(Clone, Debug)]
-pub(crate) struct Signature {
-    pub(crate) name: String,
-    pub(crate) role: Role,
-    pub(crate) takes_geometry: bool,
-    pub(crate) parameters: Vec<Parameter>,
-    pub(crate) result: Type,
-    pub(crate) span: Span,
+pub struct Signature {
+    /// Its symbol.
+    pub name: String,
+    /// Its purpose.
+    pub role: Role,
+    /// Whether the first parameter is the geometry.
+    pub takes_geometry: bool,
+    /// The parameters, the geometry first if it takes one.
+    pub parameters: Vec<Parameter>,
+    /// The result type.
+    pub result: Type,
+    /// The name in its declaration.
+    pub span: Span,
 }

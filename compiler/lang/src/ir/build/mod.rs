@@ -15,7 +15,7 @@ mod static_value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub(crate) use body::{BodyBuilder, Signature};
+pub use body::{BodyBuilder, Signature};
 
 use super::{
     Extern, Function, FunctionId, Global, GlobalId, Init, InstKind, Kernel, KernelId, Module,
@@ -228,7 +228,10 @@ fn parameters_of(function: &tree::Function) -> Vec<Parameter> {
 }
 
 /// The ordinary entry of a kernel: reads the geometry and calls the body.
-pub(crate) fn build_entry(kernel: &Kernel, id: KernelId) -> Result<Function> {
+///
+/// # Errors
+/// None for a kernel whose body exists.
+pub fn build_entry(kernel: &Kernel, id: KernelId) -> Result<Function> {
     let mut entry = BodyBuilder::new();
     let geometry = entry.emit(InstKind::HardwareGeometry, Type::GEOMETRY, kernel.span);
     let parameters = (0..kernel.parameters.len() as u32).map(Operand::Parameter);

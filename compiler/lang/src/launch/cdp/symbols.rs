@@ -226,9 +226,14 @@ fn named() -> impl Iterator<Item = (String, RuntimeFunction)> {
         .flat_map(|abi| RuntimeFunction::ALL.map(|function| (abi.symbol(function), function)))
 }
 
-/// The device-runtime function with that symbol, under either of its names, as codegen needs it.
+/// The device-runtime function with that symbol, under either of its names.
+pub fn runtime_function(symbol: &str) -> Option<RuntimeFunction> {
+    named().find(|(name, _)| name == symbol).map(|(_, function)| function)
+}
+
+/// As [`runtime_function`], as codegen needs it.
 pub(in crate::launch) fn device_function(symbol: &str) -> Option<DeviceFunction> {
-    named().find(|(name, _)| name == symbol).map(|(_, function)| function.device_function())
+    runtime_function(symbol).map(RuntimeFunction::device_function)
 }
 
 /// Whether one of `symbols` is a function of the device runtime, under either of its names. A module that declares one

@@ -11,28 +11,28 @@ use super::{Attribute, Block, Place, Type, Value, c_string, text};
 
 impl<'m> Value<'m> {
     /// The type of a global variable's contents, of a function, or of an alias's target.
-    pub(in super::super) fn value_type(self) -> Type<'m> {
+    pub(crate) fn value_type(self) -> Type<'m> {
         // SAFETY: only called for functions, global variables and aliases.
         Type(unsafe { LLVMGlobalGetValueType(self.0) }, PhantomData)
     }
 
-    pub(in super::super) fn linkage(self) -> LLVMLinkage {
+    pub(crate) fn linkage(self) -> LLVMLinkage {
         // SAFETY: only called for functions, global variables and aliases.
         unsafe { LLVMGetLinkage(self.0) }
     }
 
-    pub(in super::super) fn is_declaration(self) -> bool {
+    pub(crate) fn is_declaration(self) -> bool {
         // SAFETY: only called for functions and global variables.
         unsafe { LLVMIsDeclaration(self.0) != 0 }
     }
 
-    pub(in super::super) fn section(self) -> String {
+    pub(crate) fn section(self) -> String {
         // SAFETY: only called for functions and global variables.
         c_string(unsafe { LLVMGetSection(self.0) }).unwrap_or_default()
     }
 
     /// `unnamed_addr`, `local_unnamed_addr` or nothing, preceded by a space.
-    pub(in super::super) fn unnamed_address(self) -> &'static str {
+    pub(crate) fn unnamed_address(self) -> &'static str {
         use inkwell::llvm_sys::LLVMUnnamedAddr as Addr;
         // SAFETY: only called for functions and global variables.
         match unsafe { LLVMGetUnnamedAddress(self.0) } {
@@ -43,38 +43,38 @@ impl<'m> Value<'m> {
     }
 
     /// In bytes; 0 if none is given. For globals, functions, `alloca`, `load` and `store`.
-    pub(in super::super) fn alignment(self) -> u32 {
+    pub(crate) fn alignment(self) -> u32 {
         // SAFETY: only called for values that have one.
         unsafe { LLVMGetAlignment(self.0) }
     }
 
-    pub(in super::super) fn initializer(self) -> Option<Value<'m>> {
+    pub(crate) fn initializer(self) -> Option<Value<'m>> {
         // SAFETY: only called for global variables; LLVM returns null for a declaration.
         let value = unsafe { LLVMGetInitializer(self.0) };
         (!value.is_null()).then_some(Value(value, PhantomData))
     }
 
-    pub(in super::super) fn is_global_constant(self) -> bool {
+    pub(crate) fn is_global_constant(self) -> bool {
         // SAFETY: only called for global variables.
         unsafe { LLVMIsGlobalConstant(self.0) != 0 }
     }
 
-    pub(in super::super) fn is_thread_local(self) -> bool {
+    pub(crate) fn is_thread_local(self) -> bool {
         // SAFETY: only called for global variables.
         unsafe { LLVMIsThreadLocal(self.0) != 0 }
     }
 
-    pub(in super::super) fn is_externally_initialized(self) -> bool {
+    pub(crate) fn is_externally_initialized(self) -> bool {
         // SAFETY: only called for global variables.
         unsafe { LLVMIsExternallyInitialized(self.0) != 0 }
     }
 
-    pub(in super::super) fn calling_convention(self) -> u32 {
+    pub(crate) fn calling_convention(self) -> u32 {
         // SAFETY: only called for functions.
         unsafe { LLVMGetFunctionCallConv(self.0) }
     }
 
-    pub(in super::super) fn parameters(self) -> Vec<Value<'m>> {
+    pub(crate) fn parameters(self) -> Vec<Value<'m>> {
         // SAFETY: only called for functions.
         let count = unsafe { LLVMCountParams(self.0) };
         // SAFETY: the index is below the count.
@@ -82,7 +82,7 @@ impl<'m> Value<'m> {
     }
 
     /// A part of a function that NVPTX does not support, by its name in LLVM's text.
-    pub(in super::super) fn function_extra(self) -> Option<&'static str> {
+    pub(crate) fn function_extra(self) -> Option<&'static str> {
         // SAFETY: only called for functions.
         unsafe {
             if LLVMHasPersonalityFn(self.0) != 0 {
@@ -100,7 +100,7 @@ impl<'m> Value<'m> {
     }
 
     /// The name of the intrinsic without its overload types, if the function is one.
-    pub(in super::super) fn intrinsic(self) -> Option<String> {
+    pub(crate) fn intrinsic(self) -> Option<String> {
         // SAFETY: only called for functions.
         let id = unsafe { LLVMGetIntrinsicID(self.0) };
         if id == 0 {
@@ -112,7 +112,21 @@ impl<'m> Value<'m> {
         Some(text(data, length))
     }
 
-    pub(in super::super) fn blocks(self) -> Vec<Block<'m>> {
+    /// The instructions and constants that use it, once for each use.
+    pub(crate) fn users(self) -> Vec<Value<'m>> {
+        let mut users = Vec::new();
+        // SAFETY: the value is alive; LLVM returns the next use or null, and each has a user.
+        unsafe {
+            let mut one = LLVMGetFirstUse(self.0);
+            while !one.is_null() {
+                users.push(Value(LLVMGetUser(one), PhantomData));
+                one = LLVMGetNextUse(one);
+            }
+        }
+        users
+    }
+
+    pub(crate) fn blocks(self) -> Vec<Block<'m>> {
         let mut blocks = Vec::new();
         // SAFETY: only called for functions; LLVM returns the next block or null.
         let mut block = unsafe { LLVMGetFirstBasicBlock(self.0) };
@@ -125,7 +139,7 @@ impl<'m> Value<'m> {
     }
 
     /// The attributes of a function.
-    pub(in super::super) fn attributes(self, place: Place) -> Vec<Attribute<'m>> {
+    pub(crate) fn attributes(self, place: Place) -> Vec<Attribute<'m>> {
         // SAFETY: only called for functions.
         let count = unsafe { LLVMGetAttributeCountAtIndex(self.0, place.index()) };
         let mut found = vec![std::ptr::null_mut(); count as usize];
@@ -135,7 +149,7 @@ impl<'m> Value<'m> {
     }
 
     /// The attributes of a call.
-    pub(in super::super) fn call_attributes(self, place: Place) -> Vec<Attribute<'m>> {
+    pub(crate) fn call_attributes(self, place: Place) -> Vec<Attribute<'m>> {
         // SAFETY: only called for calls.
         let count = unsafe { LLVMGetCallSiteAttributeCount(self.0, place.index()) };
         let mut found = vec![std::ptr::null_mut(); count as usize];

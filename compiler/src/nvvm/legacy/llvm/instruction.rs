@@ -12,58 +12,65 @@ use inkwell::llvm_sys::{
 use super::{Block, Type, Value, list, text};
 
 impl<'m> Block<'m> {
-    pub(in super::super) fn instructions(self) -> Vec<Value<'m>> {
+    pub(crate) fn instructions(self) -> Vec<Value<'m>> {
         // SAFETY: the block is alive, and LLVM returns the next instruction or null.
         unsafe { list(LLVMGetFirstInstruction(self.0), |value| LLVMGetNextInstruction(value)) }
     }
 
-    pub(in super::super) fn as_value(self) -> Value<'m> {
+    pub(crate) fn as_value(self) -> Value<'m> {
         // SAFETY: the block is alive.
         Value(unsafe { LLVMBasicBlockAsValue(self.0) }, PhantomData)
     }
 }
 
 impl<'m> Value<'m> {
-    pub(in super::super) fn opcode(self) -> LLVMOpcode {
+    /// The function of an instruction.
+    pub(crate) fn function(self) -> Option<Value<'m>> {
+        // SAFETY: only called for instructions, which are in blocks; LLVM returns null for a block outside functions.
+        let function = unsafe { LLVMGetBasicBlockParent(LLVMGetInstructionParent(self.0)) };
+        (!function.is_null()).then_some(Value(function, PhantomData))
+    }
+
+    pub(crate) fn opcode(self) -> LLVMOpcode {
         // SAFETY: only called for instructions.
         unsafe { LLVMGetInstructionOpcode(self.0) }
     }
 
-    pub(in super::super) fn has_nuw(self) -> bool {
+    pub(crate) fn has_nuw(self) -> bool {
         // SAFETY: only called for `add`, `sub`, `mul` and `shl`.
         unsafe { LLVMGetNUW(self.0) != 0 }
     }
 
-    pub(in super::super) fn has_nsw(self) -> bool {
+    pub(crate) fn has_nsw(self) -> bool {
         // SAFETY: only called for `add`, `sub`, `mul` and `shl`.
         unsafe { LLVMGetNSW(self.0) != 0 }
     }
 
-    pub(in super::super) fn is_exact(self) -> bool {
+    pub(crate) fn is_exact(self) -> bool {
         // SAFETY: only called for divisions and right shifts.
         unsafe { LLVMGetExact(self.0) != 0 }
     }
 
     /// The fast-math flags, 0 for an instruction that cannot have any.
-    pub(in super::super) fn fast_math(self) -> u32 {
+    pub(crate) fn fast_math(self) -> u32 {
         // SAFETY: the instruction is alive, and its flags are only read where it has them.
         unsafe {
             if LLVMCanValueUseFastMathFlags(self.0) != 0 { LLVMGetFastMathFlags(self.0) } else { 0 }
         }
     }
 
-    pub(in super::super) fn int_predicate(self) -> LLVMIntPredicate {
+    pub(crate) fn int_predicate(self) -> LLVMIntPredicate {
         // SAFETY: only called for `icmp`.
         unsafe { LLVMGetICmpPredicate(self.0) }
     }
 
-    pub(in super::super) fn real_predicate(self) -> LLVMRealPredicate {
+    pub(crate) fn real_predicate(self) -> LLVMRealPredicate {
         // SAFETY: only called for `fcmp`.
         unsafe { LLVMGetFCmpPredicate(self.0) }
     }
 
     /// The blocks to which a terminator may branch.
-    pub(in super::super) fn successors(self) -> Vec<Block<'m>> {
+    pub(crate) fn successors(self) -> Vec<Block<'m>> {
         // SAFETY: only called for terminators.
         let count = unsafe { LLVMGetNumSuccessors(self.0) };
         // SAFETY: the index is below the count.
@@ -73,7 +80,7 @@ impl<'m> Value<'m> {
     }
 
     /// The condition of a `br`, if it has one.
-    pub(in super::super) fn condition(self) -> Option<Value<'m>> {
+    pub(crate) fn condition(self) -> Option<Value<'m>> {
         // SAFETY: only called for `br`; the condition is only read where there is one.
         unsafe {
             (LLVMIsConditional(self.0) != 0).then(|| Value(LLVMGetCondition(self.0), PhantomData))
@@ -81,13 +88,13 @@ impl<'m> Value<'m> {
     }
 
     /// The value of case `index` of a `switch`, counted from 1 like its successor.
-    pub(in super::super) fn case(self, index: u32) -> Value<'m> {
+    pub(crate) fn case(self, index: u32) -> Value<'m> {
         // SAFETY: only called for `switch`, with the index of a successor other than the default.
         Value(unsafe { LLVMGetSwitchCaseValue(self.0, index) }, PhantomData)
     }
 
     /// The values of a `phi` with the blocks they come from.
-    pub(in super::super) fn incoming(self) -> Vec<(Value<'m>, Block<'m>)> {
+    pub(crate) fn incoming(self) -> Vec<(Value<'m>, Block<'m>)> {
         // SAFETY: only called for `phi`.
         let count = unsafe { LLVMCountIncoming(self.0) };
         (0..count)
@@ -102,35 +109,35 @@ impl<'m> Value<'m> {
     }
 
     /// The type of an `alloca`'s element.
-    pub(in super::super) fn allocated(self) -> Type<'m> {
+    pub(crate) fn allocated(self) -> Type<'m> {
         // SAFETY: only called for `alloca`.
         Type(unsafe { LLVMGetAllocatedType(self.0) }, PhantomData)
     }
 
-    pub(in super::super) fn is_volatile(self) -> bool {
+    pub(crate) fn is_volatile(self) -> bool {
         // SAFETY: only called for loads, stores and atomic operations.
         unsafe { LLVMGetVolatile(self.0) != 0 }
     }
 
     /// The ordering of a `load`, `store`, `fence` or `atomicrmw`.
-    pub(in super::super) fn ordering(self) -> LLVMAtomicOrdering {
+    pub(crate) fn ordering(self) -> LLVMAtomicOrdering {
         // SAFETY: only called for those.
         unsafe { LLVMGetOrdering(self.0) }
     }
 
     /// The orderings of a `cmpxchg`: on success, on failure.
-    pub(in super::super) fn cmpxchg_orderings(self) -> (LLVMAtomicOrdering, LLVMAtomicOrdering) {
+    pub(crate) fn cmpxchg_orderings(self) -> (LLVMAtomicOrdering, LLVMAtomicOrdering) {
         // SAFETY: only called for `cmpxchg`.
         unsafe { (LLVMGetCmpXchgSuccessOrdering(self.0), LLVMGetCmpXchgFailureOrdering(self.0)) }
     }
 
-    pub(in super::super) fn rmw_operation(self) -> LLVMAtomicRMWBinOp {
+    pub(crate) fn rmw_operation(self) -> LLVMAtomicRMWBinOp {
         // SAFETY: only called for `atomicrmw`.
         unsafe { LLVMGetAtomicRMWBinOp(self.0) }
     }
 
     /// The indices of an `extractvalue` or `insertvalue`.
-    pub(in super::super) fn indices(self) -> &'m [u32] {
+    pub(crate) fn indices(self) -> &'m [u32] {
         // SAFETY: only called for those; LLVM returns the indices with their count.
         unsafe {
             let (data, count) = (LLVMGetIndices(self.0), LLVMGetNumIndices(self.0) as usize);
@@ -139,7 +146,7 @@ impl<'m> Value<'m> {
     }
 
     /// The mask of a `shufflevector`; `None` where an element is undefined.
-    pub(in super::super) fn shuffle_mask(self) -> Vec<Option<u32>> {
+    pub(crate) fn shuffle_mask(self) -> Vec<Option<u32>> {
         // SAFETY: only called for `shufflevector`.
         let count = unsafe { LLVMGetNumMaskElements(self.0) };
         // SAFETY: the index is below the count.
@@ -148,40 +155,40 @@ impl<'m> Value<'m> {
     }
 
     /// The callee of a call.
-    pub(in super::super) fn callee(self) -> Value<'m> {
+    pub(crate) fn callee(self) -> Value<'m> {
         // SAFETY: only called for calls.
         Value(unsafe { LLVMGetCalledValue(self.0) }, PhantomData)
     }
 
     /// The function type of a call.
-    pub(in super::super) fn call_type(self) -> Type<'m> {
+    pub(crate) fn call_type(self) -> Type<'m> {
         // SAFETY: only called for calls.
         Type(unsafe { LLVMGetCalledFunctionType(self.0) }, PhantomData)
     }
 
-    pub(in super::super) fn call_convention(self) -> u32 {
+    pub(crate) fn call_convention(self) -> u32 {
         // SAFETY: only called for calls.
         unsafe { LLVMGetInstructionCallConv(self.0) }
     }
 
-    pub(in super::super) fn arguments(self) -> Vec<Value<'m>> {
+    pub(crate) fn arguments(self) -> Vec<Value<'m>> {
         // SAFETY: only called for calls.
         let count = unsafe { LLVMGetNumArgOperands(self.0) };
         (0..count).map(|index| self.operand(index)).collect()
     }
 
-    pub(in super::super) fn must_tail(self) -> bool {
+    pub(crate) fn must_tail(self) -> bool {
         // SAFETY: only called for calls.
         unsafe { LLVMGetTailCallKind(self.0) == LLVMTailCallKind::LLVMTailCallKindMustTail }
     }
 
-    pub(in super::super) fn has_bundles(self) -> bool {
+    pub(crate) fn has_bundles(self) -> bool {
         // SAFETY: only called for calls.
         unsafe { LLVMGetNumOperandBundles(self.0) > 0 }
     }
 
     /// The text of inline assembly.
-    pub(in super::super) fn asm_text(self) -> String {
+    pub(crate) fn asm_text(self) -> String {
         let mut length = 0;
         // SAFETY: only called for inline assembly.
         let data = unsafe { LLVMGetInlineAsmAsmString(self.0, &mut length) };
@@ -189,20 +196,20 @@ impl<'m> Value<'m> {
     }
 
     /// The constraints of inline assembly.
-    pub(in super::super) fn asm_constraints(self) -> String {
+    pub(crate) fn asm_constraints(self) -> String {
         let mut length = 0;
         // SAFETY: only called for inline assembly.
         let data = unsafe { LLVMGetInlineAsmConstraintString(self.0, &mut length) };
         text(data, length)
     }
 
-    pub(in super::super) fn asm_has_side_effects(self) -> bool {
+    pub(crate) fn asm_has_side_effects(self) -> bool {
         // SAFETY: only called for inline assembly.
         unsafe { LLVMGetInlineAsmHasSideEffects(self.0) != 0 }
     }
 
     /// A modifier of inline assembly that PTX does not support, by its name in LLVM's text.
-    pub(in super::super) fn asm_foreign(self) -> Option<&'static str> {
+    pub(crate) fn asm_foreign(self) -> Option<&'static str> {
         // SAFETY: only called for inline assembly.
         unsafe {
             if LLVMGetInlineAsmNeedsAlignedStack(self.0) != 0 {

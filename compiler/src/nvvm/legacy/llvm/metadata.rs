@@ -10,14 +10,14 @@ use inkwell::llvm_sys::prelude::*;
 use super::{Module, Value, text};
 
 /// A list at the end of a module: `!name = !{…}`.
-pub(in super::super) struct NamedMetadata<'m> {
-    pub(in super::super) name: String,
-    pub(in super::super) nodes: Vec<Value<'m>>,
+pub(crate) struct NamedMetadata<'m> {
+    pub(crate) name: String,
+    pub(crate) nodes: Vec<Value<'m>>,
 }
 
 /// An operand of a metadata node.
 #[derive(Clone, Copy)]
-pub(in super::super) enum Meta<'m> {
+pub(crate) enum Meta<'m> {
     Null,
     Text(&'m [u8]),
     Node(Value<'m>),
@@ -25,7 +25,7 @@ pub(in super::super) enum Meta<'m> {
 }
 
 impl<'m> Module<'m> {
-    pub(in super::super) fn named_metadata(self) -> Vec<NamedMetadata<'m>> {
+    pub(crate) fn named_metadata(self) -> Vec<NamedMetadata<'m>> {
         let mut found = Vec::new();
         // SAFETY: the module is alive, and LLVM returns the next list or null.
         let mut list = unsafe { LLVMGetFirstNamedMetadata(self.0) };
@@ -51,7 +51,7 @@ impl<'m> Module<'m> {
     }
 
     /// LLVM's number for a kind of metadata on instructions, like `range`.
-    pub(in super::super) fn metadata_kind(self, name: &str) -> u32 {
+    pub(crate) fn metadata_kind(self, name: &str) -> u32 {
         // SAFETY: the module is alive, and the names asked for are LLVM's own.
         unsafe {
             LLVMGetMDKindIDInContext(
@@ -65,14 +65,14 @@ impl<'m> Module<'m> {
 
 impl<'m> Value<'m> {
     /// The metadata of `kind` on an instruction.
-    pub(in super::super) fn metadata(self, kind: u32) -> Option<Value<'m>> {
+    pub(crate) fn metadata(self, kind: u32) -> Option<Value<'m>> {
         // SAFETY: only called for instructions; LLVM returns null if there is none.
         let node = unsafe { LLVMGetMetadata(self.0, kind) };
         (!node.is_null()).then_some(Value(node, PhantomData))
     }
 
     /// The operands of a metadata node.
-    pub(in super::super) fn meta_operands(self) -> Vec<Meta<'m>> {
+    pub(crate) fn meta_operands(self) -> Vec<Meta<'m>> {
         // SAFETY: only called for metadata nodes.
         let count = unsafe { LLVMGetMDNodeNumOperands(self.0) };
         let mut operands: Vec<LLVMValueRef> = vec![std::ptr::null_mut(); count as usize];
@@ -82,7 +82,7 @@ impl<'m> Value<'m> {
     }
 
     /// Whether a function has a subprogram, and so debug information.
-    pub(in super::super) fn has_subprogram(self) -> bool {
+    pub(crate) fn has_subprogram(self) -> bool {
         // SAFETY: only called for functions.
         unsafe { !LLVMGetSubprogram(self.0).is_null() }
     }

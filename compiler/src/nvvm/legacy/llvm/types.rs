@@ -8,7 +8,7 @@ use inkwell::llvm_sys::core::*;
 use super::{Shape, Type, c_string, message};
 
 impl<'m> Type<'m> {
-    pub(in super::super) fn shape(self) -> Shape<'m> {
+    pub(crate) fn shape(self) -> Shape<'m> {
         // SAFETY: the type is alive.
         match unsafe { LLVMGetTypeKind(self.0) } {
             LLVMTypeKind::LLVMVoidTypeKind => Shape::Void,
@@ -41,7 +41,7 @@ impl<'m> Type<'m> {
     }
 
     /// Its text, as LLVM 22 prints it.
-    pub(in super::super) fn print(self) -> String {
+    pub(crate) fn print(self) -> String {
         // SAFETY: the type is alive.
         message(unsafe { LLVMPrintTypeToString(self.0) })
     }
@@ -53,28 +53,28 @@ impl<'m> Type<'m> {
     }
 
     /// The name of a structure type; `None` if it is literal or unnamed.
-    pub(in super::super) fn struct_name(self) -> Option<String> {
+    pub(crate) fn struct_name(self) -> Option<String> {
         // SAFETY: only called for structure types.
         c_string(unsafe { LLVMGetStructName(self.0) })
     }
 
-    pub(in super::super) fn is_literal(self) -> bool {
+    pub(crate) fn is_literal(self) -> bool {
         // SAFETY: only called for structure types.
         unsafe { LLVMIsLiteralStruct(self.0) != 0 }
     }
 
-    pub(in super::super) fn is_opaque(self) -> bool {
+    pub(crate) fn is_opaque(self) -> bool {
         // SAFETY: only called for structure types.
         unsafe { LLVMIsOpaqueStruct(self.0) != 0 }
     }
 
-    pub(in super::super) fn is_packed(self) -> bool {
+    pub(crate) fn is_packed(self) -> bool {
         // SAFETY: only called for structure types.
         unsafe { LLVMIsPackedStruct(self.0) != 0 }
     }
 
     /// The fields of a structure type that is not opaque.
-    pub(in super::super) fn fields(self) -> Vec<Type<'m>> {
+    pub(crate) fn fields(self) -> Vec<Type<'m>> {
         // SAFETY: only called for structure types.
         let count = unsafe { LLVMCountStructElementTypes(self.0) };
         let mut fields = vec![std::ptr::null_mut(); count as usize];
@@ -84,13 +84,13 @@ impl<'m> Type<'m> {
     }
 
     /// The result of a function type.
-    pub(in super::super) fn result(self) -> Type<'m> {
+    pub(crate) fn result(self) -> Type<'m> {
         // SAFETY: only called for function types.
         Type(unsafe { LLVMGetReturnType(self.0) }, PhantomData)
     }
 
     /// The parameters of a function type.
-    pub(in super::super) fn parameters(self) -> Vec<Type<'m>> {
+    pub(crate) fn parameters(self) -> Vec<Type<'m>> {
         // SAFETY: only called for function types.
         let count = unsafe { LLVMCountParamTypes(self.0) };
         let mut parameters = vec![std::ptr::null_mut(); count as usize];
@@ -100,7 +100,7 @@ impl<'m> Type<'m> {
     }
 
     /// Whether a function type takes a variable number of arguments.
-    pub(in super::super) fn is_variadic(self) -> bool {
+    pub(crate) fn is_variadic(self) -> bool {
         // SAFETY: only called for function types.
         unsafe { LLVMIsFunctionVarArg(self.0) != 0 }
     }

@@ -1,0 +1,80 @@
+//! Reads a module from text or bitcode, in either dialect.
+
+use inkwell::context::Context;
+use inkwell::llvm_sys::LLVMDiagnosticSeverity;
+use inkwell::llvm_sys::core::{LLVMContextSetDiagnosticHandler, LLVMGetDiagInfoSeverity};
+use inkwell::llvm_sys::prelude::LLVMDiagnosticInfoRef;
+use inkwell::memory_buffer::MemoryBuffer;
+use inkwell::module::Module;
+
+use super::typed;
+use crate::error::{Error, Result};
+use crate::fatal;
+use crate::toolchain::LLVM_VERSION;
+
+/// Reads NVVM IR in either dialect, or any LLVM module, as text or bitcode, and verifies it. A module with typed pointers
+/// keeps the meaning that it has in the legacy dialect. `name` is for messages.
+///
+/// # Errors
+/// [`Error::Invalid`] with LLVM's message if it is not a module that LLVM can read, or if the verifier refuses it.
+pub fn read<'ctx>(context: &'ctx Context, name: &str, bytes: &[u8]) -> Result<Module<'ctx>> {
+    let buffer = MemoryBuffer::create_from_memory_range_copy(&bitcode(name, bytes)?, name);
+    let module = context
+        .create_module_from_ir(buffer)
+        .map_err(|error| Error::internal("inputs", error.to_string()))?;
+    module.set_name(name);
+    Ok(module)
+}
+
+/// As [`read()`], but gives the module as bitcode that this LLVM wrote.
+///
+/// # Errors
+/// As [`read()`].
+pub(crate) fn bitcode(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
+    let (owned_name, owned) = (name.to_owned(), bytes.to_vec());
+    // Damaged bitcode can end in a fatal error.
+    fatal::caught("reading a module", move || clean(&owned_name, &owned)).map_err(|error| {
+        match error {
+            Error::Tool { log, .. } => unreadable(name, &log),
+            other => other,
+        }
+    })
+}
+
+fn unreadable(name: &str, message: &str) -> Error {
+    let message = message.trim();
+    let said = if message.is_empty() { "the file is damaged" } else { message };
+    Error::Invalid(format!("{name}: not a module that LLVM {LLVM_VERSION} can read: {said}"))
+}
+
+/// The module as bitcode that this LLVM wrote.
+fn clean(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
+    let context = Context::create();
+    // SAFETY: the context is alive; the handler uses only its arguments.
+    unsafe {
+        LLVMContextSetDiagnosticHandler(context.raw(), Some(silence), std::ptr::null_mut());
+    }
+    let text = std::str::from_utf8(bytes).ok();
+    let is_typed = text.is_some_and(typed::is_typed);
+    let text = text.filter(|_| is_typed).map(typed::with_types);
+    let bytes = text.as_deref().map_or(bytes, str::as_bytes);
+    // A copy, because LLVM's text parser needs a NUL after the text, and copying adds one.
+    let buffer = MemoryBuffer::create_from_memory_range_copy(bytes, name);
+    let module = context
+        .create_module_from_ir(buffer)
+        .map_err(|error| unreadable(name, &error.to_string()))?;
+    if is_typed {
+        typed::keep_meaning(&module, &context);
+    }
+    module.verify().map_err(|log| {
+        Error::Invalid(format!("{name}: not valid LLVM IR: {}", log.to_string().trim_end()))
+    })?;
+    Ok(module.write_bitcode_to_memory().as_slice().to_vec())
+}
+
+/// Takes LLVM's diagnostics, which it would print. Those that make reading fail come back as its message.
+extern "C" fn silence(info: LLVMDiagnosticInfoRef, _: *mut std::ffi::c_void) {
+    // SAFETY: LLVM passes a diagnostic that is alive.
+    let severity = unsafe { LLVMGetDiagInfoSeverity(info) };
+    debug_assert!(severity as u32 <= LLVMDiagnosticSeverity::LLVMDSNote as u32);
+}

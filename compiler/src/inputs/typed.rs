@@ -1,0 +1,231 @@
+//! The legacy dialect: LLVM 7 text with typed pointers, as LLVM 22 reads it, and the changes to the module that keep its
+//! meaning.
+//!
+//! LLVM 22 still reads typed pointers, as pointers without a type. It does not read `byval` and `sret` without a type,
+//! which is that of the pointer, and does not know some intrinsics of libNVVM. Atomic operations in the legacy dialect
+//! have device scope and no order, as PTX's; in LLVM 22 the same text means system scope.
+
+use std::borrow::Cow;
+
+use inkwell::builder::Builder;
+use inkwell::context::Context;
+use inkwell::llvm_sys::LLVMAtomicOrdering;
+use inkwell::llvm_sys::core::{
+    LLVMGetSyncScopeID, LLVMInstructionEraseFromParent, LLVMReplaceAllUsesWith,
+    LLVMSetAtomicSyncScopeID, LLVMSetCmpXchgFailureOrdering, LLVMSetCmpXchgSuccessOrdering,
+    LLVMSetOrdering, LLVMTypeOf,
+};
+use inkwell::module::Module;
+use inkwell::types::BasicMetadataTypeEnum;
+use inkwell::values::{
+    AnyValue, AsValueRef, BasicMetadataValueEnum, BasicValue as _, InstructionOpcode,
+    InstructionValue,
+};
+
+/// Whether LLVM text has typed pointers: outside strings and comments, nothing else is written with `*`.
+pub(super) fn is_typed(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let code = code(text);
+    (0..bytes.len()).any(|at| code[at] && bytes[at] == b'*')
+}
+
+/// By byte, whether it is outside strings and comments.
+fn code(text: &str) -> Vec<bool> {
+    let (mut in_string, mut in_comment) = (false, false);
+    let is_code = |byte: u8| {
+        match byte {
+            b'\n' => in_comment = false,
+            b'"' if !in_comment => {
+                in_string = !in_string;
+                return false;
+            }
+            b';' if !in_string => in_comment = true,
+            _ => {}
+        }
+        !in_string && !in_comment
+    };
+    text.bytes().map(is_code).collect()
+}
+
+/// Gives `byval` and `sret` the types of their pointers: `%s* byval align 8 %p` becomes
+/// `%s* byval(%s) align 8 %p`.
+pub(super) fn with_types(text: &str) -> Cow<'_, str> {
+    let code = code(text);
+    let mut inserted = vec![];
+    for word in ["byval", "sret"] {
+        for (at, _) in text.match_indices(word) {
+            let end = at + word.len();
+            let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_.$%@-".contains(&byte);
+            let before = text.as_bytes()[..at].last();
+            let after = text.as_bytes().get(end);
+            let is_word = !before.is_some_and(|byte| is_name(*byte))
+                && !after.is_some_and(|byte| is_name(*byte) || *byte == b'(');
+            if is_word
+                && code[at]
+                && let Some(pointee) = pointee(text, at)
+            {
+                inserted.push((end, format!("({pointee})")));
+            }
+        }
+    }
+    if inserted.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    inserted.sort();
+    let (mut whole, mut from) = (String::with_capacity(text.len()), 0);
+    for (at, piece) in inserted {
+        whole.push_str(&text[from..at]);
+        whole.push_str(&piece);
+        from = at;
+    }
+    whole.push_str(&text[from..]);
+    Cow::Owned(whole)
+}
+
+/// The pointee of the pointer whose attributes include position `at`.
+fn pointee(text: &str, at: usize) -> Option<&str> {
+    let (mut depth, mut start) = (0u32, 0);
+    for (place, byte) in text.as_bytes()[..at].iter().enumerate().rev() {
+        match byte {
+            b')' | b'}' | b']' | b'>' => depth += 1,
+            b'(' | b',' if depth == 0 => {
+                start = place + 1;
+                break;
+            }
+            b'(' | b'{' | b'[' | b'<' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    let (ty, _) = text[start..at].rsplit_once('*')?;
+    let ty = ty.trim();
+    Some(ty.rsplit_once(" addrspace(").map_or(ty, |(ty, _)| ty.trim_end()))
+}
+
+/// Gives a module that was read from text with typed pointers the meaning that it has in the legacy dialect.
+pub(super) fn keep_meaning<'ctx>(module: &Module<'ctx>, context: &'ctx Context) {
+    // SAFETY: the context is alive, and the name has that length.
+    let device = unsafe { LLVMGetSyncScopeID(context.raw(), c"device".as_ptr(), 6) };
+    let builder = context.create_builder();
+    let old_shuffle = module.get_function(SHUFFLE);
+    for function in module.get_functions() {
+        for block in function.get_basic_blocks() {
+            let mut next = block.get_first_instruction();
+            while let Some(instruction) = next {
+                next = instruction.get_next_instruction();
+                match instruction.get_opcode() {
+                    InstructionOpcode::BitCast => fold(instruction),
+                    InstructionOpcode::AtomicRMW | InstructionOpcode::AtomicCmpXchg => {
+                        weaken(instruction, device);
+                    }
+                    InstructionOpcode::Call => shuffle(module, context, &builder, instruction),
+                    _ => {}
+                }
+            }
+        }
+    }
+    if let Some(function) = old_shuffle
+        && function.as_global_value().as_pointer_value().get_first_use().is_none()
+    {
+        // SAFETY: nothing uses it.
+        unsafe { function.delete() };
+    }
+}
+
+/// libNVVM's shuffle, whose second argument is the mode (NVVM IR Specification, "Data Movement").
+const SHUFFLE: &str = "llvm.nvvm.shfl.sync.i32";
+
+fn replace(instruction: InstructionValue<'_>, value: impl AsValueRef) {
+    // SAFETY: both belong to one module, the value has the type of the instruction, and nothing uses the instruction
+    // afterwards.
+    unsafe {
+        LLVMReplaceAllUsesWith(instruction.as_value_ref(), value.as_value_ref());
+        LLVMInstructionEraseFromParent(instruction.as_value_ref());
+    }
+}
+
+/// Removes a cast between pointers, which have no types any more.
+fn fold(cast: InstructionValue<'_>) {
+    let Some(operand) = cast.get_operand(0).and_then(|operand| operand.value()) else { return };
+    // SAFETY: both values are alive.
+    let is_same = unsafe { LLVMTypeOf(cast.as_value_ref()) == LLVMTypeOf(operand.as_value_ref()) };
+    if is_same {
+        replace(cast, operand);
+    }
+}
+
+fn weaken(atomic: InstructionValue<'_>, scope: u32) {
+    let relaxed = LLVMAtomicOrdering::LLVMAtomicOrderingMonotonic;
+    let value = atomic.as_value_ref();
+    // SAFETY: it is an atomic operation of one of the two kinds.
+    unsafe {
+        LLVMSetAtomicSyncScopeID(value, scope);
+        if atomic.get_opcode() == InstructionOpcode::AtomicRMW {
+            LLVMSetOrdering(value, relaxed);
+        } else {
+            LLVMSetCmpXchgSuccessOrdering(value, relaxed);
+            LLVMSetCmpXchgFailureOrdering(value, relaxed);
+        }
+    }
+}
+
+/// Replaces [`SHUFFLE`] by LLVM's intrinsic for its mode.
+fn shuffle<'ctx>(
+    module: &Module<'ctx>,
+    context: &'ctx Context,
+    builder: &Builder<'ctx>,
+    call: InstructionValue<'ctx>,
+) {
+    const MODES: [&str; 4] = ["idx", "up", "down", "bfly"];
+    let operand = |at| call.get_operand(at).and_then(|operand| operand.value());
+    let is_shuffle = call.get_num_operands() == 6
+        && operand(5).is_some_and(|callee| callee.is_pointer_value())
+        && operand(5).is_some_and(|callee| {
+            callee.into_pointer_value().get_name().to_bytes() == SHUFFLE.as_bytes()
+        });
+    let mode = operand(1).filter(|mode| is_shuffle && mode.is_int_value());
+    let mode = mode.and_then(|mode| mode.into_int_value().get_zero_extended_constant());
+    let Some(mode) = mode.and_then(|mode| MODES.get(mode as usize)) else { return };
+    let name = format!("llvm.nvvm.shfl.sync.{mode}.i32p");
+    let word = context.i32_type();
+    let function = module.get_function(&name).unwrap_or_else(|| {
+        let result = context.struct_type(&[word.into(), context.bool_type().into()], false);
+        let parameters: [BasicMetadataTypeEnum<'_>; 4] = [word.into(); 4];
+        module.add_function(&name, result.fn_type(&parameters, false), None)
+    });
+    let arguments: Vec<BasicMetadataValueEnum<'_>> =
+        [0, 2, 3, 4].into_iter().filter_map(|at| Some(operand(at)?.into())).collect();
+    builder.position_before(&call);
+    if let Ok(made) = builder.build_call(function, &arguments, "") {
+        replace(call, made.as_any_value_enum());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_typed, with_types};
+
+    #[test]
+    fn typed_text_is_told_by_its_pointers() {
+        assert!(is_typed("define void @f(i8* %p) {"));
+        assert!(!is_typed("define void @f(ptr %p) { ; i8*\n  call void asm \"*\", \"\"()"));
+    }
+
+    #[test]
+    fn attributes_get_the_type_of_their_pointer() {
+        for (typed, given) in [
+            ("f([16 x i8]* byval align 8 %s)", "f([16 x i8]* byval([16 x i8]) align 8 %s)"),
+            ("f(i32 %a, %t* nocapture byval)", "f(i32 %a, %t* nocapture byval(%t))"),
+            (
+                "f({ i8, i8 } addrspace(5)* sret %p)",
+                "f({ i8, i8 } addrspace(5)* sret({ i8, i8 }) %p)",
+            ),
+            ("f(ptr byval(i32) %p)", "f(ptr byval(i32) %p)"),
+            (
+                "; i8* byval\n@byval = \"i8* byval\" %sret",
+                "; i8* byval\n@byval = \"i8* byval\" %sret",
+            ),
+        ] {
+            assert_eq!(with_types(typed), given);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Parameter buffers: their sizes, and whether the stores into them fit the parameters of the kernel that is launched.
+
+use std::collections::HashSet;
+
+use gridlet_lang::launch::cdp::symbols::RuntimeFunction;
+use gridlet_lang::layout::MAX_PARAMETER_BYTES;
+use inkwell::llvm_sys::LLVMOpcode;
+
+use super::kernels::{self, name};
+use super::layout::{Offset, extent, offsets};
+use super::runtime::calls;
+use crate::nvvm::legacy::llvm::{Kind, Value};
+
+/// Bytes of a parameter buffer, from the first to one past the last.
+type Bytes = (u64, u64);
+
+/// What is wrong with the parameter buffers of a module, given its functions of the device runtime.
+pub(super) fn check(declared: &[(Value<'_>, RuntimeFunction)]) -> Vec<String> {
+    let of = |wanted| declared.iter().filter(move |(_, known)| *known == wanted);
+    let launchers: Vec<Value<'_>> =
+        of(RuntimeFunction::LaunchDevice).map(|(function, _)| *function).collect();
+    let mut findings = vec![];
+    for (function, _) in of(RuntimeFunction::GetParameterBuffer) {
+        for call in calls(*function) {
+            let target = call.arguments().first().copied();
+            let Some(target) = target.filter(|target| target.kind() == Kind::Function) else {
+                continue;
+            };
+            findings.extend(launch(call, target, &launchers));
+        }
+    }
+    findings
+}
+
+/// What is wrong with one launch.
+fn launch(buffer: Value<'_>, target: Value<'_>, launchers: &[Value<'_>]) -> Option<String> {
+    let caller = buffer.function().map(name).unwrap_or_default();
+    let child = name(target);
+    let at = format!("`{caller}` launches `{child}`");
+    if !kernels::is_kernel(target) {
+        return Some(format!(
+            "{at}, which is not marked as a kernel: use the calling convention `ptx_kernel`, or `!nvvm.annotations`"
+        ));
+    }
+    let mut parameters: Vec<(String, Bytes)> = vec![];
+    let mut end = 0;
+    for parameter in kernels::parameters(target) {
+        let extent = parameter.extent()?;
+        let start = u64::next_multiple_of(end, extent.alignment.max(1));
+        end = start + extent.size;
+        parameters.push((parameter.name, (start, end)));
+    }
+    if end > u64::from(MAX_PARAMETER_BYTES) {
+        return Some(format!(
+            "{at}, whose parameters take {end} bytes; a launch passes at most {MAX_PARAMETER_BYTES}. Pass a pointer to \
+             the large data instead"
+        ));
+    }
+    let (stores, is_whole) = stores(buffer, launchers);
+    for (store, (first, last)) in &stores {
+        let covered: u64 = parameters
+            .iter()
+            .map(|(_, (start, end))| end.min(last).saturating_sub(*start.max(first)))
+            .sum();
+        if covered < last - first {
+            return Some(format!(
+                "{at}, and stores bytes {first} to {} of its parameters, where it has none:\n  {}\n  {}",
+                last - 1,
+                store.print(),
+                table(&parameters)
+            ));
+        }
+    }
+    for (name, (start, end)) in parameters.iter().filter(|_| is_whole) {
+        let is_stored =
+            |byte: u64| stores.iter().any(|(_, (from, to))| (*from..*to).contains(&byte));
+        if !(*start..*end).all(is_stored) {
+            return Some(format!(
+                "{at}, and does not store the parameter `{name}`, bytes {start} to {}\n  {}",
+                end - 1,
+                table(&parameters)
+            ));
+        }
+    }
+    None
+}
+
+/// The parameters with their bytes.
+fn table(parameters: &[(String, Bytes)]) -> String {
+    let one = |(name, (start, end)): &(String, Bytes)| format!("{name}: {start}..{end}");
+    let all: Vec<String> = parameters.iter().map(one).collect();
+    format!("its parameters are {}", if all.is_empty() { "none".into() } else { all.join(", ") })
+}
+
+/// The stores into a buffer at constant offsets, and whether they are all accesses to it before its launch.
+fn stores<'m>(buffer: Value<'m>, launchers: &[Value<'m>]) -> (Vec<(Value<'m>, Bytes)>, bool) {
+    let (mut open, mut seen) = (vec![(buffer, 0_u64)], HashSet::new());
+    let (mut found, mut is_whole) = (vec![], true);
+    while let Some((address, offset)) = open.pop() {
+        if !seen.insert((address, offset)) {
+            continue;
+        }
+        for user in address.users() {
+            if user.kind() != Kind::Instruction {
+                is_whole = false;
+                continue;
+            }
+            match user.opcode() {
+                LLVMOpcode::LLVMStore if user.operand(1) == address => {
+                    match extent(user.operand(0).ty()) {
+                        Some(stored) => found.push((user, (offset, offset + stored.size))),
+                        None => is_whole = false,
+                    }
+                }
+                LLVMOpcode::LLVMGetElementPtr if user.operand(0) == address => {
+                    let bytes = offsets(user).and_then(|parts| {
+                        parts.into_iter().try_fold(0_i64, |sum, part| match part {
+                            Offset::Bytes(bytes) => sum.checked_add(bytes),
+                            Offset::Elements(..) => None,
+                        })
+                    });
+                    let place = bytes.and_then(|bytes| offset.checked_add_signed(bytes));
+                    match place {
+                        Some(place) => open.push((user, place)),
+                        None => is_whole = false,
+                    }
+                }
+                LLVMOpcode::LLVMAddrSpaceCast => open.push((user, offset)),
+                LLVMOpcode::LLVMICmp => {}
+                LLVMOpcode::LLVMCall if launchers.contains(&user.callee()) => {}
+                LLVMOpcode::LLVMCall if is_copy(user, address) => {
+                    match user.operand(2).unsigned() {
+                        Some(bytes) => found.push((user, (offset, offset + bytes))),
+                        None => is_whole = false,
+                    }
+                }
+                _ => is_whole = false,
+            }
+        }
+    }
+    (found, is_whole)
+}
+
+/// Whether a call copies or fills memory at an address.
+fn is_copy(call: Value<'_>, to: Value<'_>) -> bool {
+    let callee = call.callee();
+    let name = (callee.kind() == Kind::Function).then(|| callee.intrinsic()).flatten();
+    let copies = ["llvm.memcpy", "llvm.memmove", "llvm.memset"];
+    name.is_some_and(|name| copies.contains(&name.as_str())) && call.operand(0) == to
+}

@@ -1,0 +1,77 @@
+//! Checks of a module before any tool sees it: what the tools do not notice, or say less clearly.
+
+use gridlet_lang::arch::CudaArch;
+use gridlet_lang::launch::cdp::symbols::{DeviceRuntimeAbi, RuntimeFunction};
+
+use super::kernels::{self, name};
+use super::{buffers, runtime};
+use crate::nvvm::legacy::foreign_layout;
+use crate::nvvm::legacy::llvm::Module;
+
+/// Functions of the first interface, before CUDA 12.
+const OLD: [&str; 3] = ["cudaGetParameterBuffer", "cudaLaunchDevice", "cudaDeviceSynchronize"];
+
+/// Checks that the module has kernels.
+pub(super) fn kernels(module: Module<'_>) -> Result<(), String> {
+    if kernels::kernels(module).is_empty() {
+        return Err(
+            "no function is a kernel; mark one with the calling convention `ptx_kernel`, or in `!nvvm.annotations` with \
+             `!{ptr @name, !\"kernel\", i32 1}`"
+                .into(),
+        );
+    }
+    Ok(())
+}
+
+/// All that is wrong with a module on an architecture.
+pub(super) fn all(module: Module<'_>, arch: CudaArch) -> Vec<String> {
+    let mut findings = vec![];
+    let triple = module.triple();
+    let is_ours = triple.is_empty() || triple.starts_with("nvptx64-") || triple == "unknown";
+    if !is_ours {
+        findings
+            .push(format!("its target is `{triple}`; NVVM IR is for `{}`", crate::codegen::TRIPLE));
+    }
+    if let Some(part) = foreign_layout(&module.data_layout()) {
+        findings.push(format!(
+            "its data layout has `{part}`, which libNVVM's lacks; remove the data layout, or use LLVM's for nvptx64"
+        ));
+    }
+    for kernel in kernels::kernels(module) {
+        let name = name(kernel);
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_$".contains(&byte);
+        if !name.bytes().all(is_plain) || name.starts_with(|first: char| first.is_ascii_digit()) {
+            findings.push(format!("PTX cannot spell the name of the kernel `{name}`; rename it"));
+        }
+    }
+    let declared = runtime::declared(module);
+    findings.extend(
+        declared.iter().filter_map(|(function, known)| runtime::wrong_signature(*function, *known)),
+    );
+    for function in module.functions().into_iter().filter(|function| function.is_declaration()) {
+        let symbol = name(function);
+        if OLD.contains(&symbol.as_str()) && !runtime::calls(function).is_empty() {
+            findings.push(format!(
+                "`{symbol}` belongs to the first interface of CUDA's device runtime, which CUDA 12 removed; use \
+                 `cudaGetParameterBufferV2` and `cudaLaunchDeviceV2`"
+            ));
+        }
+    }
+    let wanted = DeviceRuntimeAbi::for_arch(arch);
+    if wanted == DeviceRuntimeAbi::Cdp2 {
+        let public = declared.iter().find(|(function, known)| {
+            name(*function) == DeviceRuntimeAbi::Public.symbol(*known)
+                && *known != RuntimeFunction::MemsetAsync
+        });
+        if let Some((_, known)) = public {
+            findings.push(format!(
+                "on {arch}, `{}` means the old interface of CUDA's device runtime, which cannot be mixed with the current \
+                 one; below sm_90 the current one is `{}`",
+                DeviceRuntimeAbi::Public.symbol(*known),
+                wanted.symbol(*known)
+            ));
+        }
+    }
+    findings.extend(buffers::check(&declared));
+    findings
+}

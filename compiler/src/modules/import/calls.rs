@@ -1,0 +1,119 @@
+//! Calls of functions: of this module, of the device runtime, of libdevice and of CUDA's C functions.
+
+use gridlet_lang::builtins::{Builtin, MathOp};
+use gridlet_lang::ir::{InstKind, Operand};
+use gridlet_lang::launch::cdp::symbols::{self, DeviceRuntimeAbi};
+use gridlet_lang::types::Type;
+
+use super::Step;
+use super::body::Body;
+use crate::modules::kernels::{self, name};
+use crate::modules::layout::pointer;
+use crate::nvvm::legacy::llvm::{Kind, Value};
+
+impl<'m> Body<'_, 'm> {
+    /// A call; `None` if it gives no value.
+    pub(super) fn call(&mut self, value: Value<'m>) -> Step<Option<Operand>> {
+        let callee = value.callee();
+        match callee.kind() {
+            Kind::Function => {}
+            Kind::Asm => return Err("inline PTX".into()),
+            _ => return Err("a call through a pointer".into()),
+        }
+        if let Some(intrinsic) = callee.intrinsic() {
+            return self.intrinsic(value, &intrinsic);
+        }
+        let symbol = name(callee);
+        if callee.is_declaration() {
+            return self.foreign_call(value, &symbol);
+        }
+        let function = self.importer.functions[&callee];
+        let mut arguments = vec![Operand::Parameter(0)];
+        for (parameter, argument) in kernels::parameters(callee).into_iter().zip(value.arguments())
+        {
+            let mut given = self.operand(argument)?;
+            if parameter.is_copied {
+                let ty = self.importer.types.memory(parameter.ty, parameter.alignment);
+                let ty = ty.ok_or("a copied argument of this type")?;
+                let to = Type::pointer_mut(ty.clone());
+                let from = self.cast(given, &pointer(), &to);
+                let copy = self.builder.slot("copy", ty.clone());
+                let whole = self.emit(InstKind::Load(from), ty);
+                self.builder.store(copy.clone(), whole, self.span);
+                given = self.cast(copy, &to, &pointer());
+            }
+            arguments.push(given);
+        }
+        let result = self.type_of(value)?;
+        Ok(Some(self.emit(InstKind::Call { function, arguments }, result)))
+    }
+
+    fn foreign_call(&mut self, value: Value<'m>, symbol: &str) -> Step<Option<Operand>> {
+        if let Some(function) = symbols::runtime_function(symbol) {
+            let declaration = DeviceRuntimeAbi::Public.declaration(function);
+            let mut arguments = vec![];
+            for (argument, wanted) in value.arguments().into_iter().zip(&declaration.parameters) {
+                arguments.push(self.runtime_argument(argument, wanted)?);
+            }
+            let given = declaration.result.clone();
+            let function = self.importer.device_function(declaration);
+            let result = self.emit(InstKind::CallExtern { function, arguments }, given.clone());
+            let wanted = self.type_of(value)?;
+            return Ok(Some(self.cast(result, &given, &wanted)));
+        }
+        let builtin = match symbol {
+            "malloc" => Some(Builtin::Malloc),
+            "free" => Some(Builtin::Free),
+            _ => symbol.strip_prefix("__nv_").and_then(math).map(Builtin::Math),
+        };
+        let builtin = builtin.ok_or_else(|| format!("a call of `{symbol}`"))?;
+        self.builtin_of(value, builtin).map(Some)
+    }
+
+    /// A built-in with the arguments and the type of a call.
+    pub(super) fn builtin_of(&mut self, value: Value<'m>, builtin: Builtin) -> Step<Operand> {
+        let ty = self.type_of(value)?;
+        if ty.as_scalar().is_none() && !ty.is_pointer() && ty != Type::Unit {
+            return Err("a function of each element of a vector".into());
+        }
+        let arguments = value.arguments().into_iter().map(|argument| self.operand(argument));
+        let arguments = arguments.collect::<Step<Vec<Operand>>>()?;
+        Ok(self.builtin(builtin, arguments, &ty))
+    }
+
+    /// An argument of the device runtime: a `dim3` may be passed as the address of a copy, a stream as a number.
+    fn runtime_argument(&mut self, argument: Value<'m>, wanted: &Type) -> Step<Operand> {
+        if argument.kind() == Kind::Function {
+            return super::kernel_address(self.importer, argument);
+        }
+        let given = self.type_of(argument)?;
+        let operand = self.operand(argument)?;
+        if *wanted == Type::DIM3 && given.is_pointer() {
+            let address = self.cast(operand, &given, &Type::pointer_mut(Type::DIM3));
+            return Ok(self.emit(InstKind::Load(address), Type::DIM3));
+        }
+        if *wanted == Type::Stream {
+            let number = self.cast(operand, &given, &Type::U64);
+            return Ok(self.emit(InstKind::Cast(number), Type::Stream));
+        }
+        if given.is_pointer() && wanted.is_pointer() {
+            return Ok(self.emit(InstKind::Cast(operand), wanted.clone()));
+        }
+        Ok(self.cast(operand, &given, wanted))
+    }
+}
+
+/// The function of libdevice with a name, without `__nv_`; functions of `float` end in `f`.
+fn math(name: &str) -> Option<MathOp> {
+    let renamed = match name {
+        "fabs" | "fabsf" => "abs",
+        "fmin" | "fminf" => "min",
+        "fmax" | "fmaxf" => "max",
+        "erf" => "erf",
+        _ => name,
+    };
+    let known = |wanted: &str| {
+        MathOp::all().find(|(_, name, _)| *name == wanted).map(|(operation, ..)| operation)
+    };
+    known(renamed).or_else(|| known(renamed.strip_suffix('f')?))
+}

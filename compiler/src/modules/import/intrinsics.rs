@@ -1,0 +1,193 @@
+//! LLVM's intrinsics and NVIDIA's, as built-ins of the language.
+
+use gridlet_lang::builtins::{BitOp, Builtin, MathOp, Scope, ShuffleMode, VoteMode};
+use gridlet_lang::ir::{GEOMETRY_DYNAMIC_SHARED, InstKind, Operand};
+use gridlet_lang::operators::BinaryOp;
+use gridlet_lang::types::{Scalar, Type};
+
+use super::Step;
+use super::arithmetic::to_signed;
+use super::body::Body;
+use crate::modules::layout::pointer;
+use crate::nvvm::legacy::llvm::Value;
+
+/// Hints without effect.
+const DROPPED: [&str; 10] = [
+    "llvm.assume",
+    "llvm.dbg.assign",
+    "llvm.dbg.declare",
+    "llvm.dbg.label",
+    "llvm.dbg.value",
+    "llvm.donothing",
+    "llvm.experimental.noalias.scope.decl",
+    "llvm.lifetime.end",
+    "llvm.lifetime.start",
+    "llvm.prefetch",
+];
+
+impl<'m> Body<'_, 'm> {
+    /// A call of the intrinsic `name`, given without its overload types.
+    pub(super) fn intrinsic(&mut self, value: Value<'m>, name: &str) -> Step<Option<Operand>> {
+        if DROPPED.contains(&name) {
+            return Ok(None);
+        }
+        if let Some(special) = name.strip_prefix("llvm.nvvm.read.ptx.sreg.") {
+            return self.special_register(special).map(Some);
+        }
+        let math = |operation| Some(Builtin::Math(operation));
+        let unit = Type::Unit;
+        let builtin = match name {
+            "llvm.sqrt" => math(MathOp::Sqrt),
+            "llvm.fabs" => math(MathOp::Abs),
+            "llvm.fma" | "llvm.fmuladd" => math(MathOp::Fma),
+            "llvm.floor" => math(MathOp::Floor),
+            "llvm.ceil" => math(MathOp::Ceil),
+            "llvm.trunc" => math(MathOp::Trunc),
+            "llvm.minnum" => math(MathOp::Min),
+            "llvm.maxnum" => math(MathOp::Max),
+            "llvm.sin" => math(MathOp::Sin),
+            "llvm.cos" => math(MathOp::Cos),
+            "llvm.exp2" => math(MathOp::Exp2),
+            "llvm.log2" => math(MathOp::Log2),
+            "llvm.nvvm.activemask" => Some(Builtin::ActiveMask),
+            "llvm.nvvm.bar.warp.sync" => Some(Builtin::SyncWarp),
+            "llvm.nvvm.vote.ballot.sync" => Some(Builtin::Vote(VoteMode::Ballot)),
+            "llvm.nvvm.vote.any.sync" => Some(Builtin::Vote(VoteMode::Any)),
+            "llvm.nvvm.vote.all.sync" => Some(Builtin::Vote(VoteMode::All)),
+            _ => None,
+        };
+        if let Some(builtin) = builtin {
+            return self.builtin_of(value, builtin).map(Some);
+        }
+        let plain = match name {
+            "llvm.nvvm.barrier.cta.sync.aligned.all" | "llvm.nvvm.barrier.cta.sync.all" => {
+                if value.operand(0).unsigned() != Some(0) {
+                    return Err("a named barrier".into());
+                }
+                Some(Builtin::SyncThreads)
+            }
+            "llvm.nvvm.membar.cta" => Some(Builtin::Fence(Scope::Block)),
+            "llvm.nvvm.membar.gl" => Some(Builtin::Fence(Scope::Device)),
+            "llvm.nvvm.membar.sys" => Some(Builtin::Fence(Scope::System)),
+            "llvm.trap" | "llvm.debugtrap" | "llvm.ubsantrap" => Some(Builtin::Trap),
+            _ => None,
+        };
+        if let Some(builtin) = plain {
+            self.builtin(builtin, vec![], &unit);
+            return Ok(None);
+        }
+        match name {
+            "llvm.smax" => self.extreme(value, BinaryOp::Gt, true).map(Some),
+            "llvm.smin" => self.extreme(value, BinaryOp::Lt, true).map(Some),
+            "llvm.umax" => self.extreme(value, BinaryOp::Gt, false).map(Some),
+            "llvm.umin" => self.extreme(value, BinaryOp::Lt, false).map(Some),
+            "llvm.ctpop" => self.bits(value, BitOp::Popc).map(Some),
+            "llvm.ctlz" => self.bits(value, BitOp::Clz).map(Some),
+            "llvm.cttz" => self.bits(value, BitOp::Ctz).map(Some),
+            "llvm.bitreverse" => self.bits(value, BitOp::Brev).map(Some),
+            "llvm.memcpy" | "llvm.memmove" => self.copy(value),
+            "llvm.memset" => self.fill(value),
+            _ => match name.strip_prefix("llvm.nvvm.shfl.sync.") {
+                Some(mode) => self.shuffle(value, mode).map(Some),
+                None => Err(format!("`{name}`")),
+            },
+        }
+    }
+
+    fn special_register(&mut self, name: &str) -> Step<Operand> {
+        let word = Type::U32;
+        let (register, axis) = name.split_once('.').unwrap_or((name, ""));
+        let field = match register {
+            "tid" => 0,
+            "ctaid" => 1,
+            "ntid" => 2,
+            "nctaid" => 3,
+            "warpsize" => return Ok(Body::number(Scalar::U32, 32)),
+            "laneid" => return Ok(self.builtin(Builtin::LaneId, vec![], &word)),
+            "smid" => return Ok(self.builtin(Builtin::SmId, vec![], &word)),
+            "clock64" => return Ok(self.builtin(Builtin::Clock64, vec![], &Type::U64)),
+            "globaltimer" => return Ok(self.builtin(Builtin::GlobalTimer, vec![], &Type::U64)),
+            _ => return Err(format!("the special register `%{name}`")),
+        };
+        let axis = ["x", "y", "z"].iter().position(|known| *known == axis);
+        let index = axis.ok_or_else(|| format!("the special register `%{name}`"))? as u32;
+        let geometry = Operand::Parameter(0);
+        let base = self.emit(InstKind::Extract { base: geometry, index: field }, Type::DIM3);
+        Ok(self.emit(InstKind::Extract { base, index }, word))
+    }
+
+    /// The block's dynamic shared memory.
+    pub(super) fn dynamic_shared(&mut self) -> Operand {
+        let base = Operand::Parameter(0);
+        self.emit(InstKind::Extract { base, index: GEOMETRY_DYNAMIC_SHARED }, pointer())
+    }
+
+    fn extreme(&mut self, value: Value<'m>, op: BinaryOp, is_signed: bool) -> Step<Operand> {
+        let ty = self.type_of(value)?;
+        if ty.as_scalar().is_none() {
+            return Err("a function of each element of a vector".into());
+        }
+        let (left, right) = (self.operand(value.operand(0))?, self.operand(value.operand(1))?);
+        let to = if is_signed { to_signed(&ty) } else { ty.clone() };
+        let (first, second) =
+            (self.cast(left.clone(), &ty, &to), self.cast(right.clone(), &ty, &to));
+        let is_first = self.emit(InstKind::Binary(op, first, second), Type::BOOL);
+        Ok(self.emit(InstKind::Select(is_first, left, right), ty))
+    }
+
+    fn bits(&mut self, value: Value<'m>, operation: BitOp) -> Step<Operand> {
+        let ty = self.type_of(value)?;
+        let is_word = ty == Type::U32 || ty == Type::U64;
+        if !is_word {
+            return Err("this operation on this type".into());
+        }
+        let operand = self.operand(value.operand(0))?;
+        let counted = if operation == BitOp::Brev { ty.clone() } else { Type::U32 };
+        let result = self.builtin(Builtin::Bit(operation), vec![operand], &counted);
+        Ok(self.cast(result, &counted, &ty))
+    }
+
+    /// `shfl.sync` of a whole warp: libNVVM and CUDA's headers pass the lane mask and the segment as one word.
+    fn shuffle(&mut self, value: Value<'m>, name: &str) -> Step<Operand> {
+        let (mode, whole) = match name.split_once('.').map_or(name, |(mode, _)| mode) {
+            "idx" => (ShuffleMode::Index, 31),
+            "up" => (ShuffleMode::Up, 0),
+            "down" => (ShuffleMode::Down, 31),
+            "bfly" => (ShuffleMode::Xor, 31),
+            _ => return Err("this shuffle".into()),
+        };
+        let ty = self.type_of(value)?;
+        if ty.as_scalar().is_none() || value.operand(3).unsigned() != Some(whole) {
+            return Err("a shuffle within part of a warp, or with a predicate".into());
+        }
+        let [mask, own, lane] = [0, 1, 2].map(|at| self.operand(value.operand(at)));
+        Ok(self.builtin(Builtin::Shuffle(mode), vec![mask?, own?, lane?], &ty))
+    }
+
+    /// `memcpy` and `memmove` of a constant number of bytes.
+    fn copy(&mut self, value: Value<'m>) -> Step<Option<Operand>> {
+        let bytes = self.constant_bytes(value)?;
+        let (to, from) = (self.operand(value.operand(0))?, self.operand(value.operand(1))?);
+        let ty = Type::Array(Box::new(Type::Scalar(Scalar::U8)), bytes);
+        let target = Type::pointer_mut(ty.clone());
+        let (to, from) = (self.cast(to, &pointer(), &target), self.cast(from, &pointer(), &target));
+        let whole = self.emit(InstKind::Load(from), ty);
+        self.builder.store(to, whole, self.span);
+        Ok(None)
+    }
+
+    fn fill(&mut self, value: Value<'m>) -> Step<Option<Operand>> {
+        let bytes = self.constant_bytes(value)?;
+        let (to, byte) = (self.operand(value.operand(0))?, self.operand(value.operand(1))?);
+        let ty = Type::Array(Box::new(Type::Scalar(Scalar::U8)), bytes);
+        let to = self.cast(to, &pointer(), &Type::pointer_mut(ty.clone()));
+        let whole = self.emit(InstKind::Aggregate(vec![byte; bytes as usize]), ty);
+        self.builder.store(to, whole, self.span);
+        Ok(None)
+    }
+
+    fn constant_bytes(&mut self, value: Value<'m>) -> Step<u64> {
+        let bytes = value.operand(2).unsigned().filter(|bytes| *bytes <= 256);
+        bytes.ok_or_else(|| "a copy whose size is not constant, or over 256 bytes".into())
+    }
+}

@@ -1,0 +1,218 @@
+//! Memory: variables, addresses, loads, stores, aggregates and atomic operations.
+
+use gridlet_lang::builtins::{AtomicOp, Builtin, Scope};
+use gridlet_lang::ir::{Const, InstKind, Operand};
+use gridlet_lang::operators::BinaryOp;
+use gridlet_lang::types::{Scalar, Type};
+use inkwell::llvm_sys::{LLVMAtomicOrdering, LLVMAtomicRMWBinOp, LLVMOpcode};
+
+use super::Step;
+use super::arithmetic::to_signed;
+use super::body::Body;
+use crate::modules::layout::{Offset, extent, offsets, pointer};
+use crate::nvvm::legacy::llvm::{Shape, Value};
+
+impl<'m> Body<'_, 'm> {
+    /// An instruction; `None` if it gives no value.
+    pub(super) fn instruction(&mut self, value: Value<'m>) -> Step<Option<Operand>> {
+        if let Some(result) = self.arithmetic(value)? {
+            return Ok(Some(result));
+        }
+        match value.opcode() {
+            LLVMOpcode::LLVMAlloca => {
+                if value.operand(0).int() != Some(1) {
+                    return Err("a local array whose size is not constant".into());
+                }
+                let (ty, alignment) = (value.allocated(), u64::from(value.alignment()));
+                let alignment = extent(ty).map(|own| own.alignment.max(alignment.min(16)));
+                let ty = self.importer.types.memory(ty, alignment);
+                let ty = ty.ok_or("a local variable of this type")?;
+                let slot = self.builder.slot("local", ty.clone());
+                Ok(Some(self.cast(slot, &Type::pointer_mut(ty), &pointer())))
+            }
+            LLVMOpcode::LLVMLoad if is_plain(value) => {
+                let ty = self.type_of(value)?;
+                let address = self.operand(value.operand(0))?;
+                let address = self.cast(address, &pointer(), &Type::pointer_mut(ty.clone()));
+                Ok(Some(self.emit(InstKind::Load(address), ty)))
+            }
+            LLVMOpcode::LLVMStore if is_plain(value) => {
+                let ty = self.type_of(value.operand(0))?;
+                let (stored, address) = (value.operand(0), value.operand(1));
+                let (stored, address) = (self.operand(stored)?, self.operand(address)?);
+                let address = self.cast(address, &pointer(), &Type::pointer_mut(ty));
+                self.builder.store(address, stored, self.span);
+                Ok(None)
+            }
+            LLVMOpcode::LLVMGetElementPtr => self.element_address(value).map(Some),
+            LLVMOpcode::LLVMExtractValue => self.extract(value).map(Some),
+            LLVMOpcode::LLVMInsertValue => {
+                let [index] = value.indices() else {
+                    return Err("a part of a part of a value".into());
+                };
+                self.insert(value, *index).map(Some)
+            }
+            LLVMOpcode::LLVMExtractElement | LLVMOpcode::LLVMInsertElement => {
+                let is_insert = value.opcode() == LLVMOpcode::LLVMInsertElement;
+                let index = value.operand(if is_insert { 2 } else { 1 }).unsigned();
+                let index = index.and_then(|index| u32::try_from(index).ok());
+                let index = index.ok_or("an element whose number is not constant")?;
+                if is_insert {
+                    return self.insert(value, index).map(Some);
+                }
+                let (base, ty) = (self.operand(value.operand(0))?, self.type_of(value)?);
+                Ok(Some(self.emit(InstKind::Extract { base, index }, ty)))
+            }
+            LLVMOpcode::LLVMAtomicRMW => self.atomic(value).map(Some),
+            LLVMOpcode::LLVMFence => {
+                self.builtin(Builtin::Fence(scope(value)), vec![], &Type::Unit);
+                Ok(None)
+            }
+            LLVMOpcode::LLVMCall => self.call(value),
+            _ => Err("this instruction".into()),
+        }
+    }
+
+    /// Emits a built-in operation.
+    pub(super) fn builtin(
+        &mut self,
+        builtin: Builtin,
+        arguments: Vec<Operand>,
+        ty: &Type,
+    ) -> Operand {
+        self.emit(InstKind::Builtin { builtin, arguments, format: None }, ty.clone())
+    }
+
+    /// The address that a `getelementptr` computes.
+    pub(super) fn element_address(&mut self, value: Value<'m>) -> Step<Operand> {
+        let base = self.operand(value.operand(0))?;
+        let mut constant = 0_i64;
+        let mut offset: Option<Operand> = None;
+        for part in offsets(value).ok_or("this address")? {
+            let (index, stride) = match part {
+                Offset::Bytes(bytes) => {
+                    constant = constant.wrapping_add(bytes);
+                    continue;
+                }
+                Offset::Elements(index, stride) => (index, stride),
+            };
+            let ty = self.type_of(index)?;
+            let index = self.operand(index)?;
+            let index = self.cast(index, &ty, &to_signed(&ty));
+            let mut bytes = self.cast(index, &to_signed(&ty), &Type::I64);
+            if stride != 1 {
+                let stride = Operand::Const(Const::Int(Scalar::I64, i128::from(stride)));
+                bytes = self.emit(InstKind::Binary(BinaryOp::Mul, bytes, stride), Type::I64);
+            }
+            offset = Some(match offset {
+                None => bytes,
+                Some(so_far) => {
+                    self.emit(InstKind::Binary(BinaryOp::Add, so_far, bytes), Type::I64)
+                }
+            });
+        }
+        let mut address = base;
+        if let Some(index) = offset {
+            address = self.emit(InstKind::ElementAddress { base: address, index }, pointer());
+        }
+        if constant != 0 {
+            let index = Operand::Const(Const::Int(Scalar::I64, i128::from(constant)));
+            address = self.emit(InstKind::ElementAddress { base: address, index }, pointer());
+        }
+        Ok(address)
+    }
+
+    fn extract(&mut self, value: Value<'m>) -> Step<Operand> {
+        let mut base = self.operand(value.operand(0))?;
+        let mut ty = value.operand(0).ty();
+        for &index in value.indices() {
+            ty = match ty.shape() {
+                Shape::Struct => ty.fields()[index as usize],
+                Shape::Array(element, _) => element,
+                _ => return Err("this part".into()),
+            };
+            let part = self.importer.types.value(ty).ok_or("a part of this type")?;
+            base = self.emit(InstKind::Extract { base, index }, part);
+        }
+        Ok(base)
+    }
+
+    /// The aggregate in operand 0 with operand 1 in place of a part.
+    fn insert(&mut self, value: Value<'m>, index: u32) -> Step<Operand> {
+        let ty = self.type_of(value)?;
+        let types: Vec<Type> = match &ty {
+            Type::Struct(id) => {
+                let fields = &self.importer.types.structs.get(*id).fields;
+                fields.iter().map(|field| field.ty.clone()).collect()
+            }
+            Type::Vector(scalar, count) => vec![Type::Scalar(*scalar); usize::from(*count)],
+            Type::Array(element, count) if *count <= 64 => {
+                vec![(**element).clone(); *count as usize]
+            }
+            _ => return Err("this value".into()),
+        };
+        let (base, part) = (self.operand(value.operand(0))?, self.operand(value.operand(1))?);
+        let mut parts = vec![];
+        for (at, ty) in (0..).zip(types) {
+            parts.push(match at == index {
+                true => part.clone(),
+                false => self.emit(InstKind::Extract { base: base.clone(), index: at }, ty),
+            });
+        }
+        Ok(self.emit(InstKind::Aggregate(parts), ty))
+    }
+
+    fn atomic(&mut self, value: Value<'m>) -> Step<Operand> {
+        use LLVMAtomicRMWBinOp as Op;
+        let (operation, is_signed) = match value.rmw_operation() {
+            Op::LLVMAtomicRMWBinOpXchg => (AtomicOp::Exch, false),
+            Op::LLVMAtomicRMWBinOpAdd | Op::LLVMAtomicRMWBinOpFAdd => (AtomicOp::Add, false),
+            Op::LLVMAtomicRMWBinOpSub => (AtomicOp::Sub, false),
+            Op::LLVMAtomicRMWBinOpAnd => (AtomicOp::And, false),
+            Op::LLVMAtomicRMWBinOpOr => (AtomicOp::Or, false),
+            Op::LLVMAtomicRMWBinOpXor => (AtomicOp::Xor, false),
+            Op::LLVMAtomicRMWBinOpMax => (AtomicOp::Max, true),
+            Op::LLVMAtomicRMWBinOpMin => (AtomicOp::Min, true),
+            Op::LLVMAtomicRMWBinOpUMax => (AtomicOp::Max, false),
+            Op::LLVMAtomicRMWBinOpUMin => (AtomicOp::Min, false),
+            _ => return Err("this atomic operation".into()),
+        };
+        let ty = self.type_of(value)?;
+        let builtin = Builtin::Atomic(operation, scope(value));
+        if !ty.as_scalar().is_some_and(|scalar| builtin.properties().types.has(scalar)) {
+            return Err("an atomic operation on this type".into());
+        }
+        let to = if is_signed { to_signed(&ty) } else { ty.clone() };
+        let address = self.operand(value.operand(0))?;
+        let address = self.cast(address, &pointer(), &Type::pointer_mut(to.clone()));
+        let operand = self.operand(value.operand(1))?;
+        let operand = self.cast(operand, &ty, &to);
+        // The order is relaxed; fences make it stronger.
+        let is_ordered = value.ordering() != LLVMAtomicOrdering::LLVMAtomicOrderingMonotonic;
+        let fence = Builtin::Fence(scope(value));
+        if is_ordered {
+            self.builtin(fence, vec![], &Type::Unit);
+        }
+        let old = self.builtin(builtin, vec![address, operand], &to);
+        if is_ordered {
+            self.builtin(fence, vec![], &Type::Unit);
+        }
+        Ok(self.cast(old, &to, &ty))
+    }
+}
+
+/// Whether a load or store is not atomic.
+fn is_plain(value: Value<'_>) -> bool {
+    value.ordering() == LLVMAtomicOrdering::LLVMAtomicOrderingNotAtomic
+}
+
+/// The scope of an atomic operation or a fence.
+fn scope(value: Value<'_>) -> Scope {
+    let text = value.print();
+    let name = text.split_once("syncscope(\"").and_then(|(_, rest)| rest.split_once('"'));
+    match name.map(|(name, _)| name) {
+        Some("block") => Scope::Block,
+        Some("device") => Scope::Device,
+        _ => Scope::System,
+    }
+}

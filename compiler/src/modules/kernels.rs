@@ -1,0 +1,210 @@
+//! Which functions of a module are kernels, and the parameters of each.
+
+use std::collections::HashSet;
+
+use gridlet_lang::ir::LaunchBounds;
+use gridlet_lang::launch::cdp::symbols::{RuntimeFunction, runtime_function};
+use gridlet_lang::types::{Scalar, Type};
+use inkwell::llvm_sys::{LLVMCallConv, LLVMOpcode};
+
+use super::layout::{Offset, Types, extent, offsets, pointer};
+use crate::nvvm::legacy::llvm::{
+    Attribute, Kind, Module, Place, Shape, Type as LlvmType, Value, attribute_kind,
+};
+
+/// The kernels that a module defines, in its order.
+pub(super) fn kernels(module: Module<'_>) -> Vec<Value<'_>> {
+    module.functions().into_iter().filter(|f| is_kernel(*f) && !f.is_declaration()).collect()
+}
+
+/// Whether a function is marked as a kernel. LLVM turns the mark in `!nvvm.annotations` into the calling convention when
+/// it reads a module.
+pub(super) fn is_kernel(function: Value<'_>) -> bool {
+    function.calling_convention() == LLVMCallConv::LLVMPTXKernelCallConv as u32
+}
+
+/// The name of a function or variable.
+pub(super) fn name(value: Value<'_>) -> String {
+    String::from_utf8_lossy(&value.name().unwrap_or_default()).into_owned()
+}
+
+/// The launch bounds of a kernel (LLVM's User Guide for NVPTX, "Function Attributes").
+pub(super) fn launch_bounds(kernel: Value<'_>) -> Option<LaunchBounds> {
+    let attributes = kernel.attributes(Place::Function);
+    let product = |wanted: &str| {
+        attributes.iter().find_map(|attribute| match attribute {
+            Attribute::Text(key, value) if key == wanted => {
+                value.split(',').try_fold(1_u32, |product, number| {
+                    product.checked_mul(number.trim().parse().ok()?)
+                })
+            }
+            _ => None,
+        })
+    };
+    let max_threads = product("nvvm.reqntid").or_else(|| product("nvvm.maxntid"))?;
+    Some(LaunchBounds { max_threads, min_blocks: product("nvvm.minctasm") })
+}
+
+/// A parameter of a kernel in memory.
+pub(super) struct Parameter<'m> {
+    pub(super) name: String,
+    /// The type that is passed.
+    pub(super) ty: LlvmType<'m>,
+    /// Whether the function gets the address of a copy (`byval`).
+    pub(super) is_copied: bool,
+    /// Its alignment, if it differs from the type's.
+    pub(super) alignment: Option<u64>,
+    is_unsigned: bool,
+    value: Value<'m>,
+}
+
+/// The parameters of a function.
+pub(super) fn parameters<'m>(function: Value<'m>) -> Vec<Parameter<'m>> {
+    let [byval, align, zeroext] = ["byval", "align", "zeroext"].map(attribute_kind);
+    let mut taken = HashSet::new();
+    let parameter = |(at, value): (u32, Value<'m>)| {
+        let attributes = function.attributes(Place::Parameter(at));
+        let find = |kind: Option<u32>| attributes.iter().find(|known| known.kind() == kind);
+        let copied = match find(byval) {
+            Some(Attribute::Type(_, ty)) => Some(*ty),
+            _ => None,
+        };
+        let alignment = match find(align) {
+            Some(Attribute::Enum(_, alignment)) if copied.is_some() => Some(*alignment),
+            _ => None,
+        };
+        let mut name = name(value);
+        if name.is_empty() || !taken.insert(name.clone()) {
+            name = format!("p{at}");
+            taken.insert(name.clone());
+        }
+        Parameter {
+            name,
+            ty: copied.unwrap_or(value.ty()),
+            is_copied: copied.is_some(),
+            alignment,
+            is_unsigned: find(zeroext).is_some(),
+            value,
+        }
+    };
+    (0..).zip(function.parameters()).map(parameter).collect()
+}
+
+impl<'m> Parameter<'m> {
+    /// Its type in a launch: integers are signed unless the module says otherwise, and a pointer points to the type of the
+    /// accesses through it.
+    pub(super) fn launch_type(&self, types: &mut Types<'m>) -> Option<Type> {
+        let ty = types.memory(self.ty, self.alignment)?;
+        Some(match (&ty, self.ty.shape()) {
+            (Type::Pointer { .. }, Shape::Pointer(_)) if !self.is_copied => {
+                Type::pointer_mut(pointee(self.value, types).unwrap_or(Type::Scalar(Scalar::U8)))
+            }
+            (Type::Scalar(scalar), _) if !self.is_unsigned => Type::Scalar(signed(*scalar)),
+            _ => ty,
+        })
+    }
+
+    /// Its size and alignment in the parameter buffer.
+    pub(super) fn extent(&self) -> Option<super::layout::Extent> {
+        let mut extent = extent(self.ty)?;
+        extent.alignment = self.alignment.unwrap_or(extent.alignment);
+        Some(extent)
+    }
+}
+
+/// The signed type of the same size.
+pub(super) fn signed(scalar: Scalar) -> Scalar {
+    match scalar {
+        Scalar::U8 => Scalar::I8,
+        Scalar::U16 => Scalar::I16,
+        Scalar::U32 => Scalar::I32,
+        Scalar::U64 => Scalar::I64,
+        other => other,
+    }
+}
+
+/// The one scalar type that is read and written through a pointer.
+fn pointee<'m>(value: Value<'m>, types: &mut Types<'m>) -> Option<Type> {
+    let (mut open, mut seen, mut found) = (vec![value], HashSet::new(), None);
+    while let Some(address) = open.pop() {
+        if !seen.insert(address) {
+            continue;
+        }
+        for user in address.users() {
+            if user.kind() != Kind::Instruction {
+                continue;
+            }
+            let accessed = match user.opcode() {
+                LLVMOpcode::LLVMLoad => Some(user.ty()),
+                LLVMOpcode::LLVMStore if user.operand(1) == address => Some(user.operand(0).ty()),
+                LLVMOpcode::LLVMAtomicRMW => Some(user.ty()),
+                LLVMOpcode::LLVMGetElementPtr
+                | LLVMOpcode::LLVMAddrSpaceCast
+                | LLVMOpcode::LLVMPHI
+                | LLVMOpcode::LLVMSelect => {
+                    open.push(user);
+                    None
+                }
+                LLVMOpcode::LLVMStore => {
+                    open.extend(launched_parameter(user.operand(1)));
+                    None
+                }
+                LLVMOpcode::LLVMCall => {
+                    let callee = user.callee();
+                    if callee.kind() == Kind::Function && !callee.is_declaration() {
+                        let passed = user.arguments().into_iter().zip(callee.parameters());
+                        open.extend(
+                            passed.filter(|(given, _)| *given == address).map(|(_, at)| at),
+                        );
+                    }
+                    None
+                }
+                _ => None,
+            };
+            let Some(accessed) = accessed else { continue };
+            let ty = match types.value(accessed)? {
+                Type::Scalar(scalar) => Type::Scalar(signed(scalar)),
+                Type::Pointer { .. } => pointer(),
+                other => other,
+            };
+            if found.replace(ty.clone()).is_some_and(|known| known != ty) {
+                return None;
+            }
+        }
+    }
+    found
+}
+
+/// The parameter of the launched kernel that lies at an address in a parameter buffer.
+fn launched_parameter(mut address: Value<'_>) -> Option<Value<'_>> {
+    let mut offset = 0_i64;
+    while address.kind() == Kind::Instruction && address.opcode() == LLVMOpcode::LLVMGetElementPtr {
+        for part in offsets(address)? {
+            match part {
+                Offset::Bytes(bytes) => offset = offset.checked_add(bytes)?,
+                Offset::Elements(..) => return None,
+            }
+        }
+        address = address.operand(0);
+    }
+    let is_call = address.kind() == Kind::Instruction && address.opcode() == LLVMOpcode::LLVMCall;
+    let callee =
+        is_call.then(|| address.callee()).filter(|callee| callee.kind() == Kind::Function)?;
+    if runtime_function(&name(callee)) != Some(RuntimeFunction::GetParameterBuffer) {
+        return None;
+    }
+    let kernel = *address.arguments().first()?;
+    if kernel.kind() != Kind::Function {
+        return None;
+    }
+    let mut end = 0;
+    for parameter in parameters(kernel) {
+        let extent = parameter.extent()?;
+        let start = u64::next_multiple_of(end, extent.alignment.max(1));
+        end = start + extent.size;
+        if u64::try_from(offset) == Ok(start) {
+            return Some(parameter.value);
+        }
+    }
+    None
+}

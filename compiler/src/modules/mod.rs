@@ -1,0 +1,245 @@
+//! LLVM modules of other compilers: NVVM IR as text or bitcode, or a module built through inkwell.
+//!
+//! [`Own`] reads a module, checks what no tool checks, and describes its kernels, so that
+//! [`crate::artifact::build_own`] packs it into a bundle as if it were a program of the language. Where the module uses
+//! only what the language knows too, it also becomes an image for the CPU device.
+//!
+//! ```no_run
+//! use gridlet::artifact;
+//! use gridlet::arch::CudaArch;
+//! use gridlet::compile::{BuildOptions, CpuOptions, Session};
+//! use gridlet::inkwell::context::Context;
+//! use gridlet::modules::Own;
+//!
+//! # fn main() -> gridlet::Result<()> {
+//! let context = Context::create();
+//! let own = Own::read(&context, "k.ll", b"define ptx_kernel void @k(ptr %p) { ret void }")?;
+//! let targets = [CudaArch::DEFAULT.into()];
+//! let (cuda, cpu) = (BuildOptions::default(), CpuOptions::default());
+//! let bundle = artifact::build_own(&Session::new(), &own, &targets, &cuda, &cpu)?.to_bytes();
+//! # Ok(()) }
+//! ```
+
+mod buffers;
+mod check;
+mod import;
+mod kernels;
+mod layout;
+mod positions;
+mod runtime;
+
+use std::sync::Arc;
+
+use gridlet_lang::arch::CudaArch;
+use gridlet_lang::ir;
+use gridlet_lang::launch::LOST_LAUNCH_RECORD;
+use gridlet_lang::launch::cdp::symbols;
+use gridlet_lang::layout::{Layouts, ParamLayout, ParamSlot, buffer_layout};
+use gridlet_lang::program::Checked;
+use gridlet_lang::source::SourceMap;
+use inkwell::AddressSpace;
+use inkwell::context::Context;
+use inkwell::module::Module;
+
+use crate::error::{Error, Result};
+pub use crate::inputs::read;
+use crate::nvvm;
+use crate::nvvm::legacy::llvm;
+
+/// The address space of device memory.
+const GLOBAL: u16 = 1;
+
+/// A module of another compiler whose kernels are known.
+pub struct Own<'ctx> {
+    module: Module<'ctx>,
+    program: Checked,
+    /// Why there can be no image for the CPU device.
+    missing: Option<String>,
+    /// By kernel, the kernels that it launches.
+    launches: Vec<Vec<String>>,
+    uses_device_runtime: bool,
+}
+
+impl<'ctx> Own<'ctx> {
+    /// Reads NVVM IR in either dialect, as text or bitcode. `name` is its file's name.
+    ///
+    /// # Errors
+    /// As [`read()`] and [`Own::of`].
+    pub fn read(context: &'ctx Context, name: &str, bytes: &[u8]) -> Result<Self> {
+        let module = read(context, name, bytes)?;
+        let text = std::str::from_utf8(bytes).ok().map(str::to_owned);
+        Own::new(module, name, text)
+    }
+
+    /// Takes a module that was built through inkwell. A module that launches gets the record of lost launches, if it has
+    /// none.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if LLVM's verifier refuses the module, it has no kernel, or a kernel has a parameter that a
+    /// launch cannot pass.
+    pub fn of(module: Module<'ctx>) -> Result<Self> {
+        let name = module.get_name().to_string_lossy().into_owned();
+        Own::new(module, &name, None)
+    }
+
+    fn new(module: Module<'ctx>, name: &str, text: Option<String>) -> Result<Self> {
+        nvvm::verify(&module, |name| name.starts_with("llvm.nvvm."))
+            .map_err(|error| Error::Invalid(format!("{name}: {error}")))?;
+        let functions = module.get_functions();
+        let uses_device_runtime = symbols::declares_any(
+            functions.map(|function| function.get_name().to_string_lossy().into_owned()),
+        );
+        if uses_device_runtime && module.get_global(LOST_LAUNCH_RECORD).is_none() {
+            lost_launch_record(&module);
+        }
+        let text = text.unwrap_or_else(|| module.print_to_string().to_string());
+        let sources = Arc::new(SourceMap::single(name, text));
+        let view = llvm::Module::new(&module);
+        check::kernels(view).map_err(|why| Error::Invalid(format!("{name}: {why}")))?;
+        let imported = import::import(view, Arc::clone(&sources))?;
+        let launches = runtime::launches(view);
+        let mut missing = imported.missing;
+        if let Err(error) = ir::verify::verify(&imported.module) {
+            missing.get_or_insert(error.to_string());
+        }
+        let layouts = Layouts { kernels: layouts(&imported.module) };
+        let program = Checked { sources, module: imported.module, layouts, warnings: Vec::new() };
+        let own = Own { program, missing, launches, uses_device_runtime, module };
+        own.compare_layouts()?;
+        Ok(own)
+    }
+
+    /// The module.
+    pub fn module(&self) -> &Module<'ctx> {
+        &self.module
+    }
+
+    /// The module as a program: its kernels, their parameter buffers, and its IR for the CPU device. Functions that the
+    /// CPU device cannot run end in a trap: see [`Own::cpu_program`].
+    pub fn program(&self) -> &Checked {
+        &self.program
+    }
+
+    /// The program for an image for the CPU device.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] with the first construct that the CPU device lacks.
+    pub fn cpu_program(&self) -> Result<&Checked> {
+        match &self.missing {
+            None => Ok(&self.program),
+            Some(why) => Err(Error::Invalid(format!(
+                "{}: the CPU device cannot run this module: {why}",
+                self.name()
+            ))),
+        }
+    }
+
+    /// The parameter buffer of every kernel, in the module's order.
+    pub fn parameter_buffers(&self) -> impl Iterator<Item = &ParamLayout> {
+        self.program.parameter_buffers()
+    }
+
+    /// By kernel, the names of the kernels that it launches, directly or in functions that it calls.
+    pub fn launches(&self) -> &[Vec<String>] {
+        &self.launches
+    }
+
+    /// Whether it declares functions of CUDA's device runtime.
+    pub fn uses_device_runtime(&self) -> bool {
+        self.uses_device_runtime
+    }
+
+    /// Checks what no tool checks: the target, the signatures and names of the device runtime's functions, and the
+    /// parameter buffers.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] with all findings, one a line.
+    pub fn check(&self, arch: CudaArch) -> Result<()> {
+        let findings = check::all(llvm::Module::new(&self.module), arch);
+        if findings.is_empty() {
+            return Ok(());
+        }
+        let lines: Vec<String> =
+            findings.iter().map(|finding| format!("{}: {finding}", self.name())).collect();
+        Err(Error::Invalid(lines.join("\n")))
+    }
+
+    fn name(&self) -> &str {
+        self.program.sources.files().first().map_or("module", |file| file.name.as_str())
+    }
+
+    /// Compares the layouts with those of LLVM's types.
+    fn compare_layouts(&self) -> Result<()> {
+        let kernels = kernels::kernels(llvm::Module::new(&self.module));
+        for (kernel, layout) in kernels.into_iter().zip(self.parameter_buffers()) {
+            let mut end = 0;
+            for (parameter, slot) in kernels::parameters(kernel).iter().zip(&layout.slots) {
+                let fits = parameter.extent().is_some_and(|extent| {
+                    let offset = u64::next_multiple_of(end, extent.alignment.max(1));
+                    end = offset + extent.size;
+                    offset == u64::from(slot.offset)
+                        && extent.size <= u64::from(slot.size)
+                        && extent.alignment == u64::from(slot.alignment)
+                });
+                if !fits {
+                    return Err(Error::Invalid(format!(
+                        "{}: kernel `{}`: a launch cannot pass the parameter `{}` of type `{}`",
+                        self.name(),
+                        layout.kernel,
+                        parameter.name,
+                        parameter.ty.print()
+                    )));
+                }
+                end = u64::from(slot.offset + slot.size);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// As [`Own::check`], for a module that may have no kernels.
+///
+/// # Errors
+/// As [`Own::check`].
+pub fn check(module: &Module<'_>, arch: CudaArch) -> Result<()> {
+    let findings = check::all(llvm::Module::new(module), arch);
+    if findings.is_empty() { Ok(()) } else { Err(Error::Invalid(findings.join("\n"))) }
+}
+
+/// An error about the module, with the module's name before it.
+pub fn at(name: &str, error: Error) -> Error {
+    match error {
+        Error::Invalid(message) => Error::Invalid(format!("{name}: {message}")),
+        Error::Tool { tool, operation, log } => {
+            Error::Tool { tool, operation: format!("{name}: {operation}"), log }
+        }
+        other => other,
+    }
+}
+
+/// Adds the record of lost launches.
+pub(crate) fn lost_launch_record(module: &Module<'_>) {
+    let ty = module.get_context().i32_type().array_type(4);
+    let record = module.add_global(ty, Some(AddressSpace::from(GLOBAL)), LOST_LAUNCH_RECORD);
+    record.set_initializer(&ty.const_zero());
+    record.set_externally_initialized(true);
+}
+
+/// The layouts of all kernels; the host may launch one with parameters of more than 4,096 bytes.
+fn layouts(module: &ir::Module) -> Vec<ParamLayout> {
+    let layout = |kernel: &ir::Kernel| {
+        let types = kernel.parameters.iter().map(|parameter| &parameter.ty);
+        let buffer = buffer_layout(types, &module.structs);
+        let slots =
+            kernel.parameters.iter().zip(&buffer.slots).map(|(parameter, slot)| ParamSlot {
+                name: parameter.name.clone(),
+                ty: parameter.ty.clone(),
+                offset: slot.offset as u32,
+                size: slot.size as u32,
+                alignment: slot.alignment as u32,
+            });
+        let slots = slots.collect();
+        ParamLayout { kernel: kernel.name.clone(), slots, size: buffer.size as u32 }
+    };
+    module.kernels.iter().map(layout).collect()
+}

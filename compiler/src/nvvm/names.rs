@@ -1,0 +1,71 @@
+//! Intrinsics that LLVM 22 renames when it reads a module, by the names that libNVVM knows in the modern dialect.
+
+use inkwell::llvm_sys::core::LLVMInstructionEraseFromParent;
+use inkwell::module::Module;
+use inkwell::values::{AnyValue, AnyValueEnum, AsValueRef, BasicValue as _};
+
+use crate::error::{Error, Result};
+
+/// Same arguments, another name. libNVVM 13.0 calls the names on the left as if they were functions.
+const RENAMED: [(&str, &str); 9] = [
+    ("llvm.nvvm.barrier.cta.sync.aligned.all", "llvm.nvvm.barrier.n"),
+    ("llvm.nvvm.barrier.cta.sync.aligned.count", "llvm.nvvm.barrier"),
+    ("llvm.nvvm.barrier.cta.sync.all", "llvm.nvvm.barrier.sync"),
+    ("llvm.nvvm.barrier.cta.sync.count", "llvm.nvvm.barrier.sync.cnt"),
+    ("llvm.nvvm.ex2.approx.f32", "llvm.nvvm.ex2.approx.f"),
+    ("llvm.nvvm.ex2.approx.ftz.f32", "llvm.nvvm.ex2.approx.ftz.f"),
+    ("llvm.nvvm.fabs.f32", "llvm.nvvm.fabs.f"),
+    ("llvm.nvvm.fabs.f64", "llvm.nvvm.fabs.d"),
+    ("llvm.nvvm.fabs.ftz.f32", "llvm.nvvm.fabs.ftz.f"),
+];
+
+/// Whether a module uses a name that libNVVM lacks.
+pub(super) fn are_new(module: &Module<'_>) -> bool {
+    RENAMED.iter().any(|(new, _)| module.get_function(new).is_some())
+}
+
+/// Gives all intrinsics the names that libNVVM knows.
+pub(super) fn make_old(module: &Module<'_>) -> Result<()> {
+    whole_block_barriers(module)?;
+    for (new, old) in RENAMED {
+        if let Some(function) = module.get_function(new) {
+            function.as_global_value().set_name(old);
+        }
+    }
+    Ok(())
+}
+
+/// Replaces the calls for barrier 0 by `llvm.nvvm.barrier0`, which has no argument.
+fn whole_block_barriers(module: &Module<'_>) -> Result<()> {
+    let Some(function) = module.get_function(RENAMED[0].0) else { return Ok(()) };
+    let context = module.get_context();
+    let builder = context.create_builder();
+    let mut next = function.as_global_value().as_pointer_value().get_first_use();
+    let mut calls = vec![];
+    while let Some(one) = next {
+        next = one.get_next_use();
+        if let AnyValueEnum::InstructionValue(call) = one.get_user().as_any_value_enum() {
+            calls.push(call);
+        }
+    }
+    for call in calls {
+        let barrier = call.get_operand(0).and_then(|operand| operand.value());
+        let barrier = barrier.filter(|barrier| barrier.is_int_value());
+        if barrier.and_then(|barrier| barrier.into_int_value().get_zero_extended_constant())
+            != Some(0)
+        {
+            continue;
+        }
+        let name = "llvm.nvvm.barrier0";
+        let target = module.get_function(name).unwrap_or_else(|| {
+            module.add_function(name, context.void_type().fn_type(&[], false), None)
+        });
+        builder.position_before(&call);
+        builder
+            .build_call(target, &[], "")
+            .map_err(|error| Error::internal("nvvm", error.to_string()))?;
+        // SAFETY: a barrier has no result that anything could use.
+        unsafe { LLVMInstructionEraseFromParent(call.as_value_ref()) };
+    }
+    Ok(())
+}

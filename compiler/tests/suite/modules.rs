@@ -1,0 +1,242 @@
+//! NVVM IR of other producers (`in/modules`): how it is read, checked and described.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
+
+use std::path::{Path, PathBuf};
+
+use gridlet::arch::CudaArch;
+use gridlet::artifact;
+use gridlet::compile::{Backend, BuildOptions, CpuOptions, Session};
+use gridlet::modules::{self, Own};
+use gridlet::nvvm::legacy::{self, LegacyOptions};
+use gridlet::target::Target;
+use inkwell::context::Context;
+
+fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder);
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == ending));
+    files.sort();
+    assert!(!files.is_empty());
+    files
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap().to_string_lossy().into_owned()
+}
+
+fn legacy_text(bytes: &[u8]) -> gridlet::Result<String> {
+    let context = Context::create();
+    legacy::write(&modules::read(&context, "m.ll", bytes)?, &LegacyOptions::device_runtime())
+}
+
+/// Text without the names of values, which reading may change, and without blank lines.
+fn shape(text: &str) -> Vec<String> {
+    let word = |word: &str| match word.trim_start_matches(['(', '{', '[']).starts_with('%') {
+        true => "%".to_owned(),
+        false => word.to_owned(),
+    };
+    let line = |line: &str| line.split_whitespace().map(word).collect::<Vec<_>>().join(" ");
+    text.lines().filter(|line| !line.trim().is_empty()).map(line).collect()
+}
+
+#[test]
+fn legacy_text_is_read_again() {
+    for file in files("out/legacy", "snap") {
+        let snapshot = std::fs::read_to_string(&file).unwrap();
+        let written = snapshot.splitn(3, "---\n").nth(2).unwrap();
+        let again = legacy_text(written.as_bytes())
+            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let third = legacy_text(again.as_bytes())
+            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        assert_eq!(shape(&again), shape(&third), "{}", file.display());
+        // Reading removes casts of a type to itself, and nothing else.
+        let count = |text: &str| text.lines().filter(|line| line.starts_with("  ")).count();
+        let (before, after) = (count(written), count(&again));
+        assert!(before.abs_diff(after) <= 8, "{}: {before} and {after}", file.display());
+    }
+}
+
+#[test]
+fn atomic_operations_of_the_legacy_dialect_have_device_scope() {
+    let text = "target triple = \"nvptx64-nvidia-cuda\"\n\
+        define void @k(i32* %p) {\n  %1 = atomicrmw add i32* %p, i32 1 seq_cst\n  ret void\n}\n\
+        !nvvm.annotations = !{!0}\n!0 = !{void (i32*)* @k, !\"kernel\", i32 1}\n";
+    let context = Context::create();
+    let module = modules::read(&context, "m.ll", text.as_bytes()).unwrap();
+    let read = module.print_to_string().to_string();
+    assert!(read.contains("i32 1 syncscope(\"device\") monotonic"), "{read}");
+    assert!(read.contains("define ptx_kernel void @k"), "{read}");
+}
+
+/// A module whose kernel `start` launches `child`.
+const LAUNCH: &str = r#"target triple = "nvptx64-nvidia-cuda"
+%struct.dim3 = type { i32, i32, i32 }
+declare i32 @cudaLaunchDeviceV2(ptr, ptr)
+declare ptr @cudaGetParameterBufferV2(ptr, %struct.dim3, %struct.dim3, i32)
+define ptx_kernel void @child(ptr %p, i32 %n) {
+  ret void
+}
+define ptx_kernel void @start(ptr %p) {
+  %b = call ptr @cudaGetParameterBufferV2(ptr @child, %struct.dim3 {i32 1, i32 1, i32 1}, %struct.dim3 {i32 1, i32 1, i32 1}, i32 0)
+  store ptr %p, ptr %b
+  %n = getelementptr i8, ptr %b, i64 8
+  store i32 7, ptr %n
+  %r = call i32 @cudaLaunchDeviceV2(ptr %b, ptr null)
+  ret void
+}
+"#;
+
+/// All findings about a module, or the error with which reading it ends.
+fn findings(text: &str, arch: &str) -> String {
+    let context = Context::create();
+    let arch: CudaArch = arch.parse().unwrap();
+    match Own::read(&context, "m.ll", text.as_bytes()).and_then(|own| own.check(arch)) {
+        Ok(()) => String::new(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn a_correct_launch_has_no_findings() {
+    for arch in ["sm_90", "sm_100"] {
+        assert_eq!(findings(LAUNCH, arch), "");
+    }
+    let private = LAUNCH.replace("@cuda", "@__cudaCDP2");
+    for arch in ["sm_75", "sm_89", "sm_90"] {
+        assert_eq!(findings(&private, arch), "", "{arch}");
+    }
+}
+
+#[test]
+fn mistakes_that_no_tool_notices_are_found() {
+    let without_kernels = LAUNCH.replace("ptx_kernel ", "");
+    let cases = [
+        (
+            "sm_90",
+            LAUNCH.replace("define ptx_kernel void @child", "define void @child"),
+            "`start` launches `child`, which is not marked as a kernel",
+        ),
+        ("sm_90", without_kernels, "no function is a kernel"),
+        (
+            "sm_90",
+            LAUNCH
+                .replace("cudaLaunchDeviceV2(ptr, ptr)", "cudaLaunchDeviceV2(ptr, ptr, i32)")
+                .replace("ptr null)", "ptr null, i32 0)"),
+            "`cudaLaunchDeviceV2` has the wrong signature",
+        ),
+        (
+            "sm_90",
+            LAUNCH.replace("ptr %p, i32 %n", "ptr byval([4096 x i8]) %p, i32 %n"),
+            "whose parameters take 4100 bytes; a launch passes at most 4096",
+        ),
+        (
+            "sm_90",
+            LAUNCH.replace("i64 8\n", "i64 16\n"),
+            "stores bytes 16 to 19 of its parameters, where it has none",
+        ),
+        (
+            "sm_90",
+            LAUNCH.replace("  store i32 7, ptr %n\n", ""),
+            "does not store the parameter `n`, bytes 8 to 11",
+        ),
+        ("sm_90", LAUNCH.replace("store i32 7", "store i64 7"), "stores bytes 8 to 15"),
+        (
+            "sm_80",
+            LAUNCH.to_owned(),
+            "on sm_80, `cudaGetParameterBufferV2` means the old interface|on sm_80, `cudaLaunchDeviceV2` means the old interface",
+        ),
+        (
+            "sm_90",
+            LAUNCH.replace("nvptx64-nvidia-cuda", "x86_64-linux-gnu"),
+            "its target is `x86_64",
+        ),
+        (
+            "sm_90",
+            format!("target datalayout = \"E-p:32:32\"\n{LAUNCH}"),
+            "its data layout has `E`",
+        ),
+        (
+            "sm_90",
+            LAUNCH.replace("@start", "@\"start.it\""),
+            "PTX cannot spell the name of the kernel `start.it`",
+        ),
+        ("sm_90", LAUNCH.replace("ret void", "br label %nowhere"), "not a module that LLVM"),
+        (
+            "sm_90",
+            LAUNCH.replace("  store ptr %p, ptr %b\n", "  store i32 7, ptr %n\n"),
+            "not valid LLVM IR",
+        ),
+    ];
+    for (arch, text, wanted) in cases {
+        let found = findings(&text, arch);
+        assert!(wanted.split('|').any(|wanted| found.contains(wanted)), "{wanted}:\n{found}");
+        assert!(found.starts_with("m.ll: "), "{found}");
+        assert!(!found.contains("bug in Gridlet"), "{found}");
+    }
+}
+
+#[test]
+fn damaged_files_are_errors() {
+    let context = Context::create();
+    let module = modules::read(&context, "m.ll", LAUNCH.as_bytes()).unwrap();
+    let bitcode = module.write_bitcode_to_memory().as_slice().to_vec();
+    for length in (0..bitcode.len()).step_by(bitcode.len() / 64) {
+        let read = modules::read(&context, "m.bc", &bitcode[..length]);
+        // Nothing is an empty module.
+        assert!(read.is_err() || length == 0, "{length} of {} bytes", bitcode.len());
+    }
+    for seed in 0..200_usize {
+        let mut damaged = bitcode.clone();
+        let at = (seed * 7919) % damaged.len();
+        damaged[at] ^= 1 << (seed % 8);
+        let _ = modules::read(&context, "m.bc", &damaged);
+    }
+}
+
+#[test]
+fn modules_of_other_producers_are_built_for_every_device() {
+    let session = Session::new();
+    if let Err(error) = session.libnvvm() {
+        assert!(std::env::var_os("GRIDLET_REQUIRE_TOOLKIT").is_none(), "{error}");
+        eprintln!("SKIPPED: needs libNVVM: {error}");
+        return;
+    }
+    for file in files("in/modules", "ll") {
+        let context = Context::create();
+        let bytes = std::fs::read(&file).unwrap();
+        let own = Own::read(&context, &name(&file), &bytes).unwrap();
+        // As bitcode too.
+        let bitcode = own.module().write_bitcode_to_memory().as_slice().to_vec();
+        let other = Context::create();
+        let again = Own::read(&other, &name(&file), &bitcode).unwrap();
+        assert!(own.parameter_buffers().eq(again.parameter_buffers()), "{}", file.display());
+
+        let targets = ["sm_90", "sm_100", "cpu"].map(|target| target.parse::<Target>().unwrap());
+        for backend in [Backend::LibNvvm, Backend::Nvptx] {
+            let cuda = BuildOptions { backend, ..BuildOptions::default() };
+            let made =
+                artifact::build_own(&session, &own, &targets, &cuda, &CpuOptions::portable());
+            let made = made.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+            assert_eq!(made.manifest().images.len(), 3);
+        }
+    }
+}
+
+#[test]
+fn a_module_that_only_a_gpu_runs_says_why() {
+    let text = LAUNCH.replace(
+        "  store ptr %p",
+        "  %x = call i32 asm \"mov.u32 $0, %smid;\", \"=r\"()\n  store ptr %p",
+    );
+    let context = Context::create();
+    let own = Own::read(&context, "m.ll", text.as_bytes()).unwrap();
+    let error = own.cpu_program().unwrap_err().to_string();
+    assert!(
+        error.contains("m.ll: the CPU device cannot run this module: function `start`: inline PTX"),
+        "{error}"
+    );
+    assert_eq!(own.launches(), [vec![], vec!["child".to_owned()]]);
+    assert_eq!(own.parameter_buffers().count(), 2);
+}

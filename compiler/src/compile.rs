@@ -204,7 +204,8 @@ fn llvm<'ctx>(
     context: &'ctx Context,
     options: &BuildOptions,
 ) -> Result<inkwell::module::Module<'ctx>> {
-    codegen::build_module(context, &lower(program, options)?)
+    let gpu = codegen::GpuModuleOptions { arch: options.arch };
+    codegen::build_module_for(context, &lower(program, options)?, gpu)
 }
 
 /// Writes a module as NVVM IR in a dialect. In the legacy dialect, the device runtime's

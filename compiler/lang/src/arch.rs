@@ -71,6 +71,12 @@ impl CudaArch {
         self.major >= 8
     }
 
+    /// Whether numbers are converted to `bf16`, and fused multiply-adds of it are computed, by single instructions (PTX ISA,
+    /// "cvt", "fma").
+    pub fn has_bf16(self) -> bool {
+        self.major >= 8
+    }
+
     /// Whether the device runtime's public names stand for CDP2. Below 9.0 they stand for the older
     /// interface, which has no named streams (CUDA Programming Guide, "CUDA Dynamic Parallelism", CDP1).
     pub fn public_names_are_cdp2(self) -> bool {

@@ -13,7 +13,7 @@ use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum, FunctionTy
 use inkwell::values::{FunctionValue, PointerValue};
 
 use super::cpu::CpuTarget;
-use super::{OWN_DATA_LAYOUT, TRIPLE, bug};
+use super::{GpuModuleOptions, OWN_DATA_LAYOUT, TRIPLE, bug};
 use crate::error::{Error, Result};
 use gridlet_lang::ir;
 use gridlet_lang::launch::{self, DeviceFunction};
@@ -44,7 +44,7 @@ pub(super) struct ModuleContext<'ctx, 'ir> {
 /// The target of a module.
 pub(super) enum Target<'ctx> {
     /// A GPU, through libNVVM or LLVM's NVPTX back end.
-    Nvptx,
+    Nvptx(GpuModuleOptions),
     /// The CPU device on the machine that the compiler runs on.
     Cpu(Box<CpuTarget<'ctx>>),
 }
@@ -52,7 +52,11 @@ pub(super) enum Target<'ctx> {
 impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
     /// An empty module, named after the first source file without its folder: a full path would
     /// make the output depend on the source's location.
-    pub(super) fn new(context: &'ctx Context, ir: &'ir ir::Module) -> Result<Self> {
+    pub(super) fn new(
+        context: &'ctx Context,
+        ir: &'ir ir::Module,
+        options: GpuModuleOptions,
+    ) -> Result<Self> {
         let source = ir.sources.files().first().map_or("module", |file| file.name.as_str());
         let name = source.rsplit(['/', '\\']).next().unwrap_or(source);
         let module = context.create_module(name);
@@ -70,16 +74,26 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
             externs: Vec::new(),
             declared: RefCell::default(),
             dynamic_shared: None,
-            target: Target::Nvptx,
+            target: Target::Nvptx(options),
         })
     }
 
     /// The CPU-specific state, if the module is for the CPU.
     pub(super) fn cpu(&self) -> Option<&CpuTarget<'ctx>> {
         match &self.target {
-            Target::Nvptx => None,
+            Target::Nvptx(_) => None,
             Target::Cpu(cpu) => Some(cpu),
         }
+    }
+
+    /// Whether the GPU converts to `bf16` and has fused multiply-adds of it (PTX ISA, "cvt", "fma").
+    pub(super) fn has_bf16(&self) -> bool {
+        matches!(&self.target, Target::Nvptx(options) if options.arch.has_bf16())
+    }
+
+    /// Whether the GPU converts to two narrow floats at once, and computes with them.
+    pub(super) fn has_packed_floats(&self) -> bool {
+        self.has_bf16()
     }
 
     /// A function that the device provides; `None` for those of other modules.
@@ -161,7 +175,7 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
     /// Adds the module's metadata, and verifies the module.
     pub(super) fn finish(self) -> Result<Module<'ctx>> {
         match &self.target {
-            Target::Nvptx => self.finish_nvptx()?,
+            Target::Nvptx(_) => self.finish_nvptx()?,
             Target::Cpu(cpu) => cpu.finish(),
         }
         match self.module.verify() {

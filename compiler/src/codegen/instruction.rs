@@ -84,10 +84,10 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 let ty = self.type_of(base);
                 self.part_of(self.operand(base)?, &ty, *index, &name)?
             }
-            InstKind::Aggregate(parts) => {
-                let parts = self.operands(parts)?;
-                self.aggregate(&parts, &inst.ty)?
-            }
+            InstKind::Aggregate(parts) => match self.packed(parts, &inst.ty)? {
+                Some(pair) => pair,
+                None => self.aggregate(&self.operands(parts)?, &inst.ty)?,
+            },
             InstKind::Call { function, arguments } => {
                 let callee = self.cx.functions.get(function.index());
                 let callee = *callee.ok_or_else(|| bug("a call of a missing function"))?;

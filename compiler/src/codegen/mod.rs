@@ -41,6 +41,7 @@ mod math;
 mod memory;
 mod narrow;
 mod operator;
+mod packed;
 mod printf;
 mod types;
 mod unroll;
@@ -53,6 +54,7 @@ use inkwell::module::Module;
 pub(crate) use linked::link_inputs;
 
 use crate::error::{Error, Result};
+use gridlet_lang::arch::CudaArch;
 use gridlet_lang::ir;
 
 /// The target triple of every module.
@@ -71,14 +73,40 @@ pub const OWN_DATA_LAYOUT: &str = "e-p:64:64:64-p3:32:32:32-i1:8:8-i8:8:8-i16:16
 /// LLVM's number for the `ptx_kernel` calling convention (`llvm/IR/CallingConv.h`).
 pub const PTX_KERNEL: u32 = 71;
 
+/// What a module for GPUs may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GpuModuleOptions {
+    /// The architecture whose instructions it may use.
+    pub arch: CudaArch,
+}
+
+impl Default for GpuModuleOptions {
+    /// For every supported architecture.
+    fn default() -> Self {
+        GpuModuleOptions { arch: CudaArch::SUPPORTED[0] }
+    }
+}
+
+/// Emits `module`, as lowered by the `launch` stage, into `context`, for every architecture.
+///
+/// # Errors
+/// As [`build_module_for`].
+pub fn build_module<'ctx>(context: &'ctx Context, module: &ir::Module) -> Result<Module<'ctx>> {
+    build_module_for(context, module, GpuModuleOptions::default())
+}
+
 /// Emits `module`, as lowered by the `launch` stage, into `context`.
 ///
 /// # Errors
 /// [`Error::Internal`] if the IR breaks its rules or LLVM's verifier rejects the module;
 /// [`Error::Invalid`] if the program gives an item the name of a CUDA function, or has a
 /// variable of 4 GiB or more.
-pub fn build_module<'ctx>(context: &'ctx Context, module: &ir::Module) -> Result<Module<'ctx>> {
-    let mut cx = context::ModuleContext::new(context, module)?;
+pub fn build_module_for<'ctx>(
+    context: &'ctx Context,
+    module: &ir::Module,
+    options: GpuModuleOptions,
+) -> Result<Module<'ctx>> {
+    let mut cx = context::ModuleContext::new(context, module, options)?;
     fill(&mut cx)?;
     cx.finish()
 }

@@ -162,6 +162,10 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     /// Rounds the `f32` with these bits; a NaN becomes a quiet NaN.
     fn round_f32_bits(&self, bits: IntValue<'ctx>, to: Scalar) -> Result<IntValue<'ctx>> {
         let build = self.build();
+        if to == Scalar::Bf16 && self.cx.has_bf16() {
+            let single = self.cx.float_type(Scalar::F32);
+            return self.f32_to_bf16(float(build.build_bit_cast(bits, single, "")?)?);
+        }
         let word = bits.get_type();
         let number = |value: u64| word.const_int(value, false);
         let size = build.build_and(bits, number(0x7fff_ffff), "")?;
@@ -238,6 +242,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                     .map(|argument| Ok(self.bits_to_half(*argument)?.into()))
                     .collect::<Result<Vec<_>>>()?;
                 self.half_to_bits(self.intrinsic("fma", &halves)?)
+            }
+            (MathOp::Fma, &[left, right, added]) if self.cx.has_bf16() => {
+                self.bf16_fma([left, right, added])
             }
             (MathOp::Fma, [left, right, added]) => self.narrow_fma(scalar, *left, *right, *added),
             _ if op.supports(scalar) => {

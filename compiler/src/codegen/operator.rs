@@ -95,6 +95,12 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             let value = self.float_operation(op, left, right)?;
             return if op.is_comparison() { Ok(value) } else { self.half_to_bits(value) };
         }
+        if scalar == Scalar::Bf16
+            && self.cx.has_bf16()
+            && let Some(value) = self.bf16_operation(op, left, right)?
+        {
+            return Ok(value);
+        }
         if self.cx.is_bits(scalar) {
             let left = self.cast_scalar(left, scalar, Scalar::F32)?;
             let right = self.cast_scalar(right, scalar, Scalar::F32)?;

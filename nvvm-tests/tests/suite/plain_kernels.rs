@@ -307,3 +307,74 @@ fn libnvvm_addresses_shared_memory_by_32_bits() {
         );
     }
 }
+
+/// Counts of instructions in kernels for an architecture, through both back ends.
+fn instructions(test: &str, source: &str, arch: &str, kernel: &str, expected: &[(&str, usize)]) {
+    let options =
+        |backend| BuildOptions { backend, ..BuildOptions::for_arch(arch.parse().unwrap()) };
+    let Some(ways) = kernels_with(test, source, options) else { return };
+    for (backend, kernels) in ways {
+        let ptx = &kernels[kernel];
+        for (word, times) in expected {
+            assert_eq!(count(ptx, word), *times, "{word}, {arch}, {backend:?}:\n{ptx}");
+        }
+    }
+}
+
+const NARROW: &str = "
+    kernel one(x: *const f32, wide: *const f64, out: *mut bf16) {
+        out[0] = x[0] as bf16;
+        out[1] = wide[0] as bf16;
+        out[2] = out[3] + out[4];
+        out[5] = fma(out[6], out[7], out[8]);
+    }
+    kernel converted(x: *const f32x2, half: *mut f16x2, brain: *mut bf16x2) {
+        half[0] = f16x2(x[0].x as f16, x[0].y as f16);
+        brain[0] = bf16x2(x[0].x as bf16, x[0].y as bf16);
+    }
+    kernel halves(p: *mut f16x2) {
+        let a = p[1];
+        let b = p[2];
+        p[0] = f16x2(fma(a.x, b.x, a.x) - a.x * b.x + b.x, fma(a.y, b.y, a.y) - a.y * b.y + b.y);
+    }
+    kernel brains(p: *mut bf16x2) {
+        let a = p[1];
+        let b = p[2];
+        p[0] = bf16x2(fma(a.x, b.x, a.x) - a.x * b.x + b.x, fma(a.y, b.y, a.y) - a.y * b.y + b.y);
+    }
+    kernel different(p: *mut f16x2) {
+        let a = p[1];
+        p[0] = f16x2(a.x + a.y, a.x - a.y);
+    }
+";
+
+#[test]
+fn bf16_is_rounded_by_the_gpu_from_sm_80_on() {
+    let test = "bf16_is_rounded_by_the_gpu_from_sm_80_on";
+    for arch in ["sm_80", "sm_90", "sm_100"] {
+        let expected = [("cvt.rn.bf16.f32", 2), ("fma.rn.bf16 ", 2)];
+        instructions(test, NARROW, arch, "one", &expected);
+        let expected = [("cvt.rn.f16x2.f32", 1), ("cvt.rn.bf16x2.f32", 1)];
+        instructions(test, NARROW, arch, "converted", &expected);
+    }
+    instructions(test, NARROW, "sm_75", "one", &[("cvt.rn.bf16", 0), ("fma.rn.bf16", 0)]);
+    instructions(test, NARROW, "sm_75", "converted", &[("cvt.rn.f16.f32", 2)]);
+}
+
+#[test]
+fn pairs_of_narrow_floats_are_computed_at_once() {
+    let test = "pairs_of_narrow_floats_are_computed_at_once";
+    let halves = [
+        ("fma.rn.f16x2", 1),
+        ("sub.rn.f16x2", 1),
+        ("mul.rn.f16x2", 1),
+        ("add.rn.f16x2", 1),
+        ("fma.rn.f16 ", 0),
+        ("mul.rn.f32", 0),
+    ];
+    instructions(test, NARROW, "sm_90", "halves", &halves);
+    let brains = [("fma.rn.bf16x2", 4), ("fma.rn.bf16 ", 0)];
+    instructions(test, NARROW, "sm_90", "brains", &brains);
+    // Two different operations stay apart.
+    instructions(test, NARROW, "sm_90", "different", &[("add.rn.f16x2", 0), ("sub.rn.f16x2", 0)]);
+}

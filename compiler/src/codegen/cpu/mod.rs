@@ -45,7 +45,7 @@ use inkwell::values::AsValueRef;
 use inkwell::values::{BasicValue, FunctionValue, GlobalValue, PointerValue};
 
 use super::context::{ModuleContext, Target};
-use super::fill;
+use super::{GpuModuleOptions, fill};
 use crate::error::{Error, Result};
 use debug::DebugLines;
 use gridlet_lang::ir::{self, KernelId, Space, graph::CallGraph, loops};
@@ -93,7 +93,7 @@ pub fn build_cpu_module<'ctx>(
     machine: &TargetMachine,
     options: &CpuModuleOptions,
 ) -> Result<Module<'ctx>> {
-    let mut cx = ModuleContext::new(context, module)?;
+    let mut cx = ModuleContext::new(context, module, GpuModuleOptions::default())?;
     cx.module.set_triple(&machine.get_triple());
     cx.module.set_data_layout(&machine.get_target_data().get_data_layout());
     let target = CpuTarget::new(&cx, options)?;

@@ -1,0 +1,194 @@
+//! `f16` and `bf16` by instructions that LLVM 7 has no name for: conversions to `bf16`, its fused multiply-add, and
+//! operations on two numbers at once.
+//!
+//! All are pure assembly. Every result is rounded once, so it is the same as in software but for the bits of a NaN: the GPU's
+//! is 0x7fff (PTX ISA, "cvt", "fma", "add"). A sum of `bf16` is `a * 1 + b`, a product `a * b - 0`, because its plain sum and
+//! product are newer than its `fma`.
+
+use inkwell::attributes::{Attribute, AttributeLoc};
+use inkwell::types::BasicTypeEnum;
+use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, FloatValue, IntValue};
+
+use super::bug;
+use super::function::FunctionEmitter;
+use super::values::{int, result};
+use crate::error::Result;
+use gridlet_lang::builtins::{Builtin, MathOp};
+use gridlet_lang::ir::{BinaryOp, InstKind, Operand};
+use gridlet_lang::types::{Scalar, Type};
+
+/// The bits of `bf16` constants.
+const ONE: u64 = 0x3f80;
+const MINUS_ONE: u64 = 0xbf80;
+const MINUS_ZERO: u64 = 0x8000;
+
+/// How many operations of a pair are packed together with those of their operands.
+const MOST_LEVELS: u32 = 8;
+
+impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
+    /// Rounds an `f32` to nearest, ties to even.
+    pub(super) fn f32_to_bf16(&self, value: FloatValue<'ctx>) -> Result<IntValue<'ctx>> {
+        int(self.pure_assembly("cvt.rn.bf16.f32 $0, $1;", 16, &[value.into()])?)
+    }
+
+    /// A sum, difference or product of `bf16`; `None` for other operators.
+    pub(super) fn bf16_operation(
+        &self,
+        op: BinaryOp,
+        left: BasicValueEnum<'ctx>,
+        right: BasicValueEnum<'ctx>,
+    ) -> Result<Option<BasicValueEnum<'ctx>>> {
+        let constant = |bits| self.cx.int_type(16).const_int(bits, false).into();
+        let Some(factors) = bf16_factors(op, left, right, constant) else { return Ok(None) };
+        self.bf16_fma(factors).map(Some)
+    }
+
+    /// `left * right + added`, rounded once.
+    pub(super) fn bf16_fma(
+        &self,
+        factors: [BasicValueEnum<'ctx>; 3],
+    ) -> Result<BasicValueEnum<'ctx>> {
+        self.pure_assembly("fma.rn.bf16 $0, $1, $2, $3;", 16, &factors)
+    }
+
+    /// A vector of two `f16` or `bf16` whose parts are results of the same operation; `None` for other vectors.
+    pub(super) fn packed(
+        &self,
+        parts: &[Operand],
+        ty: &Type,
+    ) -> Result<Option<BasicValueEnum<'ctx>>> {
+        let Type::Vector(scalar @ (Scalar::F16 | Scalar::Bf16), 2) = ty else { return Ok(None) };
+        let [low, high] = parts else { return Ok(None) };
+        if !self.cx.has_packed_floats() {
+            return Ok(None);
+        }
+        let Some(word) = self.packed_operation(*scalar, low, high, MOST_LEVELS)? else {
+            return Ok(None);
+        };
+        Ok(Some(self.build().build_bit_cast(int(word)?, self.cx.value_type(ty)?, "")?))
+    }
+
+    /// Two numbers as one word, computed together where that is possible.
+    fn packed_word(
+        &self,
+        scalar: Scalar,
+        low: &Operand,
+        high: &Operand,
+        levels: u32,
+    ) -> Result<BasicValueEnum<'ctx>> {
+        if let Some(word) = self.packed_operation(scalar, low, high, levels)? {
+            return Ok(word);
+        }
+        let pair =
+            self.aggregate(&[self.operand(low)?, self.operand(high)?], &Type::Vector(scalar, 2))?;
+        Ok(self.build().build_bit_cast(pair, self.cx.int_type(32), "")?)
+    }
+
+    /// Two results of the same operation as one word.
+    fn packed_operation(
+        &self,
+        scalar: Scalar,
+        low: &Operand,
+        high: &Operand,
+        levels: u32,
+    ) -> Result<Option<BasicValueEnum<'ctx>>> {
+        let (Some(first), Some(second), Some(levels)) =
+            (self.kind(low), self.kind(high), levels.checked_sub(1))
+        else {
+            return Ok(None);
+        };
+        let word = |low: &Operand, high: &Operand| self.packed_word(scalar, low, high, levels);
+        let suffix = if scalar == Scalar::F16 { "f16x2" } else { "bf16x2" };
+        let (text, arguments) = match (first, second) {
+            (InstKind::Cast(low), InstKind::Cast(high))
+                if self.type_of(low) == Type::F32 && self.type_of(high) == Type::F32 =>
+            {
+                let text = format!("cvt.rn.{suffix}.f32 $0, $1, $2;");
+                (text, vec![self.operand(high)?, self.operand(low)?])
+            }
+            (InstKind::Binary(op, low_a, low_b), InstKind::Binary(other, high_a, high_b))
+                if op == other && is_packed(*op) =>
+            {
+                let (left, right) = (word(low_a, high_a)?, word(low_b, high_b)?);
+                match scalar {
+                    Scalar::F16 => {
+                        let name = match op {
+                            BinaryOp::Add => "add",
+                            BinaryOp::Sub => "sub",
+                            _ => "mul",
+                        };
+                        (format!("{name}.rn.{suffix} $0, $1, $2;"), vec![left, right])
+                    }
+                    _ => {
+                        let pair =
+                            |bits| self.cx.int_type(32).const_int(bits << 16 | bits, false).into();
+                        let factors = bf16_factors(*op, left, right, pair)
+                            .ok_or_else(|| bug("a packed operator without factors"))?;
+                        (format!("fma.rn.{suffix} $0, $1, $2, $3;"), factors.to_vec())
+                    }
+                }
+            }
+            (
+                InstKind::Builtin { builtin: Builtin::Math(MathOp::Fma), arguments: low, .. },
+                InstKind::Builtin { builtin: Builtin::Math(MathOp::Fma), arguments: high, .. },
+            ) => {
+                let arguments = low.iter().zip(high).map(|(low, high)| word(low, high));
+                (format!("fma.rn.{suffix} $0, $1, $2, $3;"), arguments.collect::<Result<Vec<_>>>()?)
+            }
+            _ => return Ok(None),
+        };
+        self.pure_assembly(&text, 32, &arguments).map(Some)
+    }
+
+    /// What computes an operand.
+    fn kind(&self, operand: &Operand) -> Option<&InstKind> {
+        let Operand::Inst(id) = operand else { return None };
+        self.function.instructions.get(id.index()).map(|inst| &inst.kind)
+    }
+
+    /// Assembly that depends on nothing but its arguments.
+    fn pure_assembly(
+        &self,
+        text: &str,
+        bits: u32,
+        arguments: &[BasicValueEnum<'ctx>],
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let types: Vec<BasicTypeEnum<'ctx>> =
+            arguments.iter().map(|argument| argument.get_type()).collect();
+        let ty = self.cx.function_type(Some(self.cx.int_type(bits).into()), &types);
+        let mut constraints = String::from(if bits == 16 { "=h" } else { "=r" });
+        for argument in &types {
+            constraints += match argument {
+                BasicTypeEnum::FloatType(_) => ",f",
+                BasicTypeEnum::IntType(ty) if ty.get_bit_width() == 16 => ",h",
+                _ => ",r",
+            };
+        }
+        let context = self.cx.context;
+        let assembly =
+            context.create_inline_asm(ty, text.into(), constraints, false, false, None, false);
+        let arguments: Vec<BasicMetadataValueEnum<'ctx>> =
+            arguments.iter().map(|&argument| argument.into()).collect();
+        let call = self.build().build_indirect_call(ty, assembly, &arguments, "")?;
+        for name in ["nounwind", "memory"] {
+            let kind = Attribute::get_named_enum_kind_id(name);
+            call.add_attribute(AttributeLoc::Function, context.create_enum_attribute(kind, 0));
+        }
+        result(call)
+    }
+}
+
+/// Whether two such operations on narrow floats can be one.
+fn is_packed(op: BinaryOp) -> bool {
+    matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul)
+}
+
+/// The factors and the addend that give an operator's result on `bf16`.
+fn bf16_factors<T>(op: BinaryOp, left: T, right: T, constant: impl Fn(u64) -> T) -> Option<[T; 3]> {
+    Some(match op {
+        BinaryOp::Add => [left, constant(ONE), right],
+        BinaryOp::Sub => [right, constant(MINUS_ONE), left],
+        BinaryOp::Mul => [left, right, constant(MINUS_ZERO)],
+        _ => return None,
+    })
+}

@@ -1,142 +1,101 @@
-//! Your own compiler on Gridlet's back end: an inkwell module whose kernel launches another kernel.
-//! Gridlet provides the device runtime's interface and the layout of the arguments, writes the
-//! module in the dialect that libNVVM requires, and links it.
+//! Your own compiler on Gridlet's back end: an inkwell module whose kernels launch kernels, to NVVM IR and to a bundle for
+//! GPUs and the CPU device. The front end is a toy: `parent` launches `child`, which adds to numbers, and then itself.
 //!
 //! `cargo run -p gridlet --example own_module` prints the NVVM IR.
 
 use gridlet::arch::CudaArch;
-use gridlet::compile::{BuildOptions, Session, nvvm_text};
-use gridlet::inkwell::AddressSpace;
-use gridlet::inkwell::builder::BuilderError;
+use gridlet::artifact;
+use gridlet::compile::{BuildOptions, CpuOptions, Session, nvvm_text};
 use gridlet::inkwell::context::Context;
 use gridlet::inkwell::module::Module;
-use gridlet::launch::cdp::symbols::{DIM3_STRUCT, DeviceRuntimeAbi, NamedStream, RuntimeFunction};
-use gridlet::layout::{BufferLayout, ParamLayout, ParamSlot, buffer_layout};
-use gridlet::link::{Cubin, check_parameters};
-use gridlet::types::{Scalar, Structs, Type};
+use gridlet::inkwell::{AddressSpace, IntPredicate};
+use gridlet::modules::{Launch, LaunchStream, Launches, Own, mark_kernel};
+use gridlet::target::Target;
+use gridlet_artifact::Artifact;
 
-/// LLVM's number for the calling convention `ptx_kernel`.
-const PTX_KERNEL: u32 = 71;
+type Made<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// The parameters of `child`: `p: *mut u32, flag: u8, scale: f32`.
-fn parameters() -> [Type; 3] {
-    [Type::pointer_mut(Type::U32), Type::Scalar(Scalar::U8), Type::Scalar(Scalar::F32)]
-}
-
-/// Their layout in the parameter buffer of a launch.
-fn layout() -> BufferLayout {
-    buffer_layout(&parameters(), &Structs::new())
-}
-
-/// Builds a kernel `child` that stores `scale` as an integer if `flag` is not 0, and a kernel
-/// `parent` that launches it with two blocks of 32 threads into the tail stream.
-fn module<'ctx>(context: &'ctx Context, arch: CudaArch) -> Result<Module<'ctx>, BuilderError> {
-    let module = context.create_module("own");
+/// `child(p: ptr, step: i8)` adds `step` to the number of its thread. `parent(p, depth)` launches it with two blocks of
+/// four threads, and itself into the tail stream while `depth` is not 0.
+fn module<'ctx>(context: &'ctx Context, arch: CudaArch) -> Made<Module<'ctx>> {
+    let module = context.create_module("own.toy");
     let builder = context.create_builder();
     let pointer = context.ptr_type(AddressSpace::default());
-    let (word, byte, float) = (context.i32_type(), context.i8_type(), context.f32_type());
-    let nothing = context.void_type();
+    let (word, byte, nothing) = (context.i32_type(), context.i8_type(), context.void_type());
 
-    let parameters = [pointer.into(), byte.into(), float.into()];
-    let child = module.add_function("child", nothing.fn_type(&parameters, false), None);
-    child.set_call_conventions(PTX_KERNEL);
+    let child =
+        module.add_function("child", nothing.fn_type(&[pointer.into(), byte.into()], false), None);
+    mark_kernel(child);
     builder.position_at_end(context.append_basic_block(child, "entry"));
-    let [p, flag, scale] = [0, 1, 2].map(|at| child.get_nth_param(at));
-    if let (Some(p), Some(flag), Some(scale)) = (p, flag, scale) {
-        let flag = builder.build_int_z_extend(flag.into_int_value(), word, "flag")?;
-        let scale = builder.build_float_to_unsigned_int(scale.into_float_value(), word, "scale")?;
-        let product = builder.build_int_mul(flag, scale, "product")?;
-        builder.build_store(p.into_pointer_value(), product)?;
-    }
+    let register = |name: &str| -> Made<_> {
+        let name = format!("llvm.nvvm.read.ptx.sreg.{name}.x");
+        let function = module.get_function(&name);
+        let function =
+            function.unwrap_or_else(|| module.add_function(&name, word.fn_type(&[], false), None));
+        Ok(builder
+            .build_call(function, &[], "")?
+            .try_as_basic_value()
+            .unwrap_basic()
+            .into_int_value())
+    };
+    let first = builder.build_int_mul(register("ctaid")?, register("ntid")?, "first")?;
+    let index = builder.build_int_add(first, register("tid")?, "index")?;
+    let p = child.get_first_param().ok_or("no parameter")?.into_pointer_value();
+    // SAFETY: the number of threads is that of the numbers.
+    let place = unsafe { builder.build_gep(word, p, &[index], "place") }?;
+    let step = child.get_nth_param(1).ok_or("no parameter")?.into_int_value();
+    let step = builder.build_int_s_extend(step, word, "step")?;
+    let old = builder.build_load(word, place, "old")?.into_int_value();
+    builder.build_store(place, builder.build_int_add(old, step, "new")?)?;
     builder.build_return(None)?;
 
-    // The device runtime's names depend on the architecture.
-    let abi = DeviceRuntimeAbi::for_arch(arch);
-    let dim3 = context.opaque_struct_type(DIM3_STRUCT);
-    dim3.set_body(&[word.into(), word.into(), word.into()], false);
-    let get_buffer = module.add_function(
-        &abi.symbol(RuntimeFunction::GetParameterBuffer),
-        pointer.fn_type(&[pointer.into(), dim3.into(), dim3.into(), word.into()], false),
-        None,
-    );
-    let launch = module.add_function(
-        &abi.symbol(RuntimeFunction::LaunchDevice),
-        word.fn_type(&[pointer.into(), pointer.into()], false),
-        None,
-    );
-
-    let parent = module.add_function("parent", nothing.fn_type(&[pointer.into()], false), None);
-    parent.set_call_conventions(PTX_KERNEL);
-    let [entry, launches, end] =
-        ["entry", "launches", "end"].map(|name| context.append_basic_block(parent, name));
+    let parent =
+        module.add_function("parent", nothing.fn_type(&[pointer.into(), word.into()], false), None);
+    mark_kernel(parent);
+    let [entry, again, end] =
+        ["entry", "again", "end"].map(|name| context.append_basic_block(parent, name));
     builder.position_at_end(entry);
-    let one = word.const_int(1, false).into();
-    let extent = |x| dim3.const_named_struct(&[word.const_int(x, false).into(), one, one]).into();
-    let arguments = [
-        child.as_global_value().as_pointer_value().into(),
-        extent(2),
-        extent(32),
-        word.const_zero().into(),
-    ];
-    let buffer = builder.build_call(get_buffer, &arguments, "buffer")?.try_as_basic_value();
-    let buffer = buffer.unwrap_basic().into_pointer_value();
-    // NULL: the pool of pending launches is full.
-    let is_full = builder.build_is_null(buffer, "is_full")?;
-    builder.build_conditional_branch(is_full, end, launches)?;
+    let p = parent.get_first_param().ok_or("no parameter")?;
+    let depth = parent.get_nth_param(1).ok_or("no parameter")?.into_int_value();
+    let number = |value| word.const_int(value, false);
 
-    builder.position_at_end(launches);
-    let p = parent.get_nth_param(0).unwrap_or(pointer.const_null().into());
-    let values = [p, byte.const_int(1, false).into(), float.const_float(7.0).into()];
-    for (slot, value) in layout().slots.iter().zip(values) {
-        let offset = context.i64_type().const_int(slot.offset, false);
-        // SAFETY: the offset is within the buffer, which is as large as the layout.
-        let place = unsafe { builder.build_gep(byte, buffer, &[offset], "argument") }?;
-        builder.build_store(place, value)?;
-    }
-    let stream = context.i64_type().const_int(NamedStream::TailLaunch.handle(), false);
-    let stream = builder.build_int_to_ptr(stream, pointer, "stream")?;
-    builder.build_call(launch, &[buffer.into(), stream.into()], "status")?;
+    // From here on, the launches.
+    let mut launches = Launches::new(&module, arch);
+    let adds = Launch::new(child, &[p, byte.const_int(3, false).into()]);
+    let adds = adds.grid(&[number(2)]).block(&[number(4)]).at("own.toy", 7);
+    launches.emit(&builder, &adds)?;
+    let is_last = builder.build_int_compare(IntPredicate::EQ, depth, number(0), "is_last")?;
+    builder.build_conditional_branch(is_last, end, again)?;
+    builder.position_at_end(again);
+    let less = builder.build_int_sub(depth, number(1), "less")?;
+    let itself = Launch::new(parent, &[p, less.into()]).stream(LaunchStream::Tail).at("own.toy", 9);
+    launches.emit(&builder, &itself)?;
     builder.build_unconditional_branch(end)?;
     builder.position_at_end(end);
     builder.build_return(None)?;
+    launches.finish()?;
     Ok(module)
 }
 
 /// The NVVM IR, in the dialect for the architecture.
-pub(crate) fn text(arch: CudaArch) -> Result<String, Box<dyn std::error::Error>> {
+pub(crate) fn text(arch: CudaArch) -> Made<String> {
     let context = Context::create();
-    let module = module(&context, arch)?;
-    Ok(String::from_utf8(nvvm_text(&module, arch.dialect())?.bytes)?)
+    Ok(String::from_utf8(nvvm_text(&module(&context, arch)?, arch.dialect())?.bytes)?)
 }
 
-/// The machine code, device-linked with `libcudadevrt`, after checking that the launch's parameters
-/// lie where `child` reads them.
-pub(crate) fn cubin(
-    session: &Session,
-    arch: CudaArch,
-) -> Result<Cubin, Box<dyn std::error::Error>> {
+/// A bundle for a GPU and for the CPU device, or for one of them.
+pub(crate) fn bundle(session: &Session, arch: CudaArch, targets: &[Target]) -> Made<Artifact> {
     let context = Context::create();
-    let module = module(&context, arch)?;
-    let options = BuildOptions::for_arch(arch);
-    let (ptx, _log) = session.ptx_of(&module, &options)?;
-    let (cubin, _log) = session.device_link(&ptx, true, &options)?;
-    let slots = layout().slots.into_iter().zip(parameters()).map(|(slot, ty)| ParamSlot {
-        name: String::new(),
-        ty,
-        offset: slot.offset as u32,
-        size: slot.size as u32,
-        alignment: slot.alignment as u32,
-    });
-    let size = layout().size as u32;
-    let child = ParamLayout { kernel: "child".into(), slots: slots.collect(), size };
-    check_parameters(&cubin, [&child])?;
-    Ok(cubin)
+    let own = Own::of(module(&context, arch)?)?;
+    let (cuda, cpu) = (BuildOptions::for_arch(arch), CpuOptions::default());
+    Ok(artifact::build_own(session, &own, targets, &cuda, &cpu)?)
 }
 
 #[allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Made<()> {
     print!("{}", text(CudaArch::DEFAULT)?);
-    let cubin = cubin(&Session::new(), CudaArch::DEFAULT)?;
-    eprintln!("{} bytes of machine code", cubin.0.len());
+    let bundle =
+        bundle(&Session::new(), CudaArch::DEFAULT, &[CudaArch::DEFAULT.into(), Target::Cpu])?;
+    eprintln!("{} bytes for {} images", bundle.to_bytes()?.len(), bundle.manifest().images.len());
     Ok(())
 }

@@ -2,9 +2,8 @@
 //!
 //! [`compile`] is the pipeline in a few calls, and names the stage behind each of them; each stage
 //! can also be used alone. [`nvvm::legacy`] writes LLVM 7 text for libNVVM from any module built
-//! with inkwell. `examples/own_module.rs` does so for a module whose kernel launches another
-//! kernel, with [`launch::cdp::symbols`] for the device runtime, [`layout`] for the arguments and
-//! [`compile::Session`] for libNVVM and the linker. The crate `gridlet-runtime` runs programs, and
+//! with inkwell. [`modules`] is for other compilers: it adds launches to a module that is built through inkwell, reads
+//! NVVM IR of any producer, and makes bundles of both; `examples/own_module.rs` does so. The crate `gridlet-runtime` runs programs, and
 //! needs none of this.
 //!
 //! # Features

@@ -22,8 +22,10 @@
 
 mod buffers;
 mod check;
+mod complete;
 mod import;
 mod kernels;
+mod launch;
 mod layout;
 mod positions;
 mod runtime;
@@ -45,6 +47,7 @@ use crate::error::{Error, Result};
 pub use crate::inputs::read;
 use crate::nvvm;
 use crate::nvvm::legacy::llvm;
+pub use launch::{Launch, LaunchStream, Launches, mark_kernel};
 
 /// The address space of device memory.
 const GLOBAL: u16 = 1;
@@ -93,7 +96,16 @@ impl<'ctx> Own<'ctx> {
             lost_launch_record(&module);
         }
         let text = text.unwrap_or_else(|| module.print_to_string().to_string());
-        let sources = Arc::new(SourceMap::single(name, text));
+        let mut sources = SourceMap::single(name, text);
+        for file in module.get_global_metadata(launch::SOURCES) {
+            for part in file.get_node_values().unwrap_or_default() {
+                if let inkwell::values::BasicMetadataValueEnum::MetadataValue(name) = part {
+                    let name = name.get_string_value().unwrap_or_default();
+                    sources.add(String::from_utf8_lossy(name), "");
+                }
+            }
+        }
+        let sources = Arc::new(sources);
         let view = llvm::Module::new(&module);
         check::kernels(view).map_err(|why| Error::Invalid(format!("{name}: {why}")))?;
         let imported = import::import(view, Arc::clone(&sources))?;

@@ -1,6 +1,6 @@
 //! The device runtime's functions in a module: their signatures, and the launches.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use gridlet_lang::launch::cdp::symbols::{DeviceRuntimeAbi, RuntimeFunction, runtime_function};
 use gridlet_lang::types::Type;
@@ -107,29 +107,39 @@ pub(super) fn launches(module: Module<'_>) -> Vec<Vec<String>> {
     }
     let order: BTreeMap<String, usize> =
         kernels::kernels(module).into_iter().map(name).zip(0..).collect();
-    let reached = |kernel: Value<'_>| {
-        let (mut seen, mut open) = (vec![kernel], vec![kernel]);
-        let mut found = BTreeSet::new();
-        while let Some(function) = open.pop() {
-            found.extend(own.get(&function).into_iter().flatten().cloned());
-            let blocks = function.blocks().into_iter();
-            for called in blocks.flat_map(|block| block.instructions()).filter_map(called) {
-                if !seen.contains(&called) {
-                    seen.push(called);
-                    open.push(called);
-                }
-            }
-        }
-        let mut found: Vec<String> = found.into_iter().collect();
-        found.sort_by_key(|name| order.get(name).copied());
-        found
+    let of_kernel = |kernel: Value<'_>| {
+        let reached = reached(kernel);
+        let mut found: Vec<&String> =
+            reached.iter().filter_map(|function| own.get(function)).flatten().collect();
+        found.sort_by_key(|name| order.get(*name).copied());
+        found.dedup();
+        found.into_iter().cloned().collect()
     };
-    kernels::kernels(module).into_iter().map(reached).collect()
+    kernels::kernels(module).into_iter().map(of_kernel).collect()
+}
+
+/// A function and all functions that it may call directly or indirectly.
+fn reached(function: Value<'_>) -> Vec<Value<'_>> {
+    let (mut seen, mut open) = (HashSet::from([function]), vec![function]);
+    let mut all = vec![];
+    while let Some(function) = open.pop() {
+        all.push(function);
+        let instructions = function.blocks().into_iter().flat_map(|block| block.instructions());
+        open.extend(instructions.filter_map(called).filter(|called| seen.insert(*called)));
+    }
+    all
+}
+
+/// The kernels that may call a function.
+pub(super) fn reaching<'m>(module: Module<'m>, symbol: &str) -> Vec<Value<'m>> {
+    let mut kernels = kernels::kernels(module);
+    kernels.retain(|kernel| reached(*kernel).into_iter().any(|function| name(function) == symbol));
+    kernels
 }
 
 /// The function that an instruction calls directly.
 fn called(instruction: Value<'_>) -> Option<Value<'_>> {
     let is_call = instruction.opcode() == LLVMOpcode::LLVMCall;
     let callee = is_call.then(|| instruction.callee())?;
-    (callee.kind() == Kind::Function && !callee.is_declaration()).then_some(callee)
+    (callee.kind() == Kind::Function).then_some(callee)
 }

@@ -14,6 +14,9 @@ pub(super) fn is_renamed(name: &str) -> bool {
     RENAMED.contains(&name)
 }
 
+/// How the names of functions begin that [`crate::modules::Launches::finish`] adds.
+const OWN_FUNCTIONS: &str = "own.gridlet.";
+
 /// Runs LLVM's verifier, and refuses calls of intrinsics that LLVM does not know: tools take them for functions of that
 /// name, or crash. `is_known_elsewhere` accepts names that the next tool knows and LLVM does not.
 ///
@@ -23,6 +26,11 @@ pub(crate) fn verify(module: &Module<'_>, is_known_elsewhere: impl Fn(&str) -> b
     module.verify().map_err(|log| legacy::invalid(&log.to_string()))?;
     for function in module.get_functions() {
         let name = function.get_name().to_string_lossy();
+        if name.starts_with(OWN_FUNCTIONS) && function.count_basic_blocks() == 0 {
+            return Err(Error::Invalid(
+                "the module has launches that are not complete; call `Launches::finish`".into(),
+            ));
+        }
         if name.starts_with("llvm.")
             && function.get_intrinsic_id() == 0
             && !is_renamed(&name)

@@ -1,14 +1,24 @@
-//! The example for authors of other compilers: its output, and that it links.
+//! The example for authors of other compilers: its output, that it links, and that it runs.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
 
+use std::time::Duration;
+
 use gridlet::arch::CudaArch;
-use gridlet::compile::Session;
-use gridlet::link::cubin::parameter_records;
+use gridlet::compile::{BuildOptions, Session};
+use gridlet::modules::{Launch, Launches, Own, mark_kernel};
+use gridlet::target::Target;
+use gridlet_runtime::{Arg, Buffer, CpuConfig, Device, Error, LaunchConfig, Program};
+use inkwell::AddressSpace;
+use inkwell::context::Context;
+use inkwell::module::Module;
+use inkwell::values::{BasicValueEnum, FunctionValue};
 
 #[path = "../../examples/own_module.rs"]
 #[allow(dead_code, reason = "a program of its own, too")]
 mod example;
+
+const TIME_OUT: Duration = Duration::from_secs(60);
 
 #[test]
 fn the_text_is_of_both_dialects() {
@@ -19,19 +29,110 @@ fn the_text_is_of_both_dialects() {
 }
 
 #[test]
-fn it_links_and_its_parameters_lie_where_the_child_reads_them() {
+fn it_links_for_every_interface_of_the_device_runtime() {
     let session = Session::new();
     if let Err(error) = session.libnvvm() {
-        let text = format!("SKIPPED: it_links_and_its_parameters needs libNVVM: {error}");
+        let text = format!("SKIPPED: needs libNVVM: {error}");
         assert!(std::env::var_os("GRIDLET_REQUIRE_TOOLKIT").is_none(), "{text}");
         eprintln!("{text}");
         return;
     }
-    for arch in [CudaArch::DEFAULT, CudaArch::SUPPORTED[0]] {
-        let cubin = example::cubin(&session, arch).unwrap();
-        let records = parameter_records(&cubin).unwrap();
-        let child = records.iter().find(|records| records.kernel == "child").unwrap();
-        let offsets: Vec<u32> = child.parameters.iter().map(|record| record.offset).collect();
-        assert_eq!(offsets, [0, 8, 12]);
+    for arch in [CudaArch::DEFAULT, CudaArch::SUPPORTED[0], "sm_120".parse().unwrap()] {
+        let bundle = example::bundle(&session, arch, &[arch.into()]).unwrap();
+        let kernels = &bundle.manifest().kernels;
+        assert_eq!(kernels[1].launches, ["child", "parent"]);
+        assert_eq!(bundle.manifest().sources, ["own.toy", "own.toy"]);
     }
+}
+
+#[test]
+fn it_runs_on_the_cpu_device_and_loses_no_launch_in_silence() {
+    let bundle = example::bundle(&Session::new(), CudaArch::DEFAULT, &[Target::Cpu]).unwrap();
+    let run = |depth: i32, pending: Option<u64>| {
+        let device = Device::open_cpu(CpuConfig::default()).unwrap();
+        if let Some(pending) = pending {
+            device.set_pending_launch_limit(pending).unwrap();
+        }
+        let program = Program::load(&device, &bundle).unwrap();
+        let parent = program.kernel("parent").unwrap();
+        let mut numbers = Buffer::<i32>::alloc_zeroed(&device, 8).unwrap();
+        let stream = device.stream().unwrap();
+        let config = LaunchConfig::new(1, 1);
+        stream.launch(&parent, &config, &[Arg::from(&mut numbers), Arg::from(depth)]).unwrap();
+        stream.synchronize(TIME_OUT).map(|()| numbers.to_vec().unwrap())
+    };
+    assert_eq!(run(2, None).unwrap(), [9; 8]);
+    match run(2, Some(1)) {
+        Err(Error::LostLaunches(lost)) => {
+            let lost = lost.to_string();
+            assert!(lost.contains("own.toy:9"), "{lost}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A module with a kernel `child(ptr, i32)` and an open block in a kernel `parent()`.
+fn open<'ctx>(
+    context: &'ctx Context,
+) -> (Module<'ctx>, FunctionValue<'ctx>, inkwell::builder::Builder<'ctx>) {
+    let module = context.create_module("own");
+    let pointer = context.ptr_type(AddressSpace::default());
+    let builder = context.create_builder();
+    let nothing = context.void_type();
+    let parameters = [pointer.into(), context.i32_type().into()];
+    let child = module.add_function("child", nothing.fn_type(&parameters, false), None);
+    mark_kernel(child);
+    builder.position_at_end(context.append_basic_block(child, "entry"));
+    builder.build_return(None).unwrap();
+    let parent = module.add_function("parent", nothing.fn_type(&[], false), None);
+    mark_kernel(parent);
+    builder.position_at_end(context.append_basic_block(parent, "entry"));
+    (module, child, builder)
+}
+
+#[test]
+fn mistakes_are_the_callers() {
+    let context = Context::create();
+    let (module, child, builder) = open(&context);
+    let word = context.i32_type();
+    let null: BasicValueEnum<'_> = context.ptr_type(AddressSpace::default()).const_null().into();
+    let one: BasicValueEnum<'_> = word.const_int(1, false).into();
+    let wide = context.i64_type().const_int(1, false);
+    let big = context.i8_type().array_type(5000);
+    let large =
+        module.add_function("large", context.void_type().fn_type(&[big.into()], false), None);
+    let plain = module.add_function("plain", context.void_type().fn_type(&[], false), None);
+    mark_kernel(large);
+    let cases = [
+        (Launch::new(child, &[null]), "`child` has 2 parameter(s), but is launched with 1"),
+        (Launch::new(child, &[null, wide.into()]), "is `i32`, but the argument is `i64`"),
+        (Launch::new(child, &[null, one]).grid(&[wide]), "are `i32`"),
+        (Launch::new(plain, &[]), "`plain` is not a kernel; call `mark_kernel` on it"),
+        (
+            Launch::new(large, &[big.const_zero().into()]),
+            "take 5000 bytes; a launch passes at most 4096",
+        ),
+    ];
+    let mut launches = Launches::new(&module, CudaArch::DEFAULT);
+    for (launch, wanted) in cases {
+        let error = launches.emit(&builder, &launch).unwrap_err().to_string();
+        assert!(error.starts_with("your module: ") && error.contains(wanted), "{wanted}: {error}");
+    }
+    launches.emit(&builder, &Launch::new(child, &[null, one])).unwrap();
+    builder.build_return(None).unwrap();
+    let error = launches.emit(&builder, &Launch::new(child, &[null, one])).unwrap_err();
+    assert!(error.to_string().contains("not at the end of an open block"), "{error}");
+
+    // Without `finish`, no tool sees the module.
+    let error = Session::new().ptx_of(&module, &BuildOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("call `Launches::finish`"), "{error}");
+    launches.finish().unwrap();
+    // A declaration is enough for a launch, but not for a bundle.
+    let large = module.get_function("large").unwrap();
+    // SAFETY: nothing uses it.
+    unsafe { large.delete() };
+    let own = Own::of(module).unwrap();
+    own.check(CudaArch::DEFAULT).unwrap();
+    let text = own.module().print_to_string().to_string();
+    assert!(!text.contains("turn"), "no launch is into the tail stream: {text}");
 }

@@ -23,6 +23,9 @@ impl<'m> Body<'_, 'm> {
         if let Some(intrinsic) = callee.intrinsic() {
             return self.intrinsic(value, &intrinsic);
         }
+        if super::is_turn(callee) {
+            return Ok(None);
+        }
         let symbol = name(callee);
         if callee.is_declaration() {
             return self.foreign_call(value, &symbol);

@@ -21,12 +21,13 @@ use gridlet_lang::builtins::Builtin;
 use gridlet_lang::ir::build::{BodyBuilder, Signature, build_entry};
 use gridlet_lang::ir::{
     Extern, ExternId, Function, FunctionId, Global, GlobalId, Init, InstKind, Kernel, KernelId,
-    Module, Operand, Parameter, Role, Space, Terminator,
+    Module, Operand, Parameter, Role, Space, Terminator, symbol,
 };
 use gridlet_lang::launch::LOST_LAUNCH_RECORD;
 use gridlet_lang::source::{SourceMap, Span};
 use gridlet_lang::types::Type;
 
+use super::complete::TURNS;
 use super::kernels::{self, name};
 use super::layout::{Extent, Types, bytes, extent};
 use super::positions::Positions;
@@ -75,7 +76,7 @@ enum Memory {
 impl<'m> Importer<'m> {
     fn new(module: llvm::Module<'m>, sources: &SourceMap) -> Self {
         let order: Vec<Value<'m>> =
-            module.functions().into_iter().filter(|function| !function.is_declaration()).collect();
+            module.functions().into_iter().filter(|function| is_imported(*function)).collect();
         let (mut functions, mut kernel_ids, mut next) = (HashMap::new(), HashMap::new(), 0);
         for &function in &order {
             functions.insert(function, FunctionId(next));
@@ -271,6 +272,17 @@ impl<'m> Importer<'m> {
             None => Err(format!("the variable `@{}`", name(variable))),
         }
     }
+}
+
+/// Whether a function is imported: turns are for GPUs.
+fn is_imported(function: Value<'_>) -> bool {
+    !function.is_declaration() && !is_turn(function)
+}
+
+/// Whether a function gives turns to the threads of a block, which the CPU device does not need.
+fn is_turn(function: Value<'_>) -> bool {
+    let name = name(function);
+    TURNS.iter().any(|turn| symbol::internal(turn) == name)
 }
 
 /// A function's name in the module.

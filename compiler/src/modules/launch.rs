@@ -1,0 +1,381 @@
+//! Launches in a module that is built through inkwell.
+//!
+//! [`Launches::emit`] writes at a builder's position what the language writes for `launch`: the call that asks for a
+//! parameter buffer, the test of its result, the stores of the arguments where the child reads them, the launch, and the
+//! record of a launch that fails, with the caller's file and line. Launches into the tail stream need turns, because
+//! CUDA's device runtime hangs otherwise; [`Launches::finish`] adds them once it knows all launches.
+
+use gridlet_lang::arch::CudaArch;
+use gridlet_lang::ir::symbol;
+use gridlet_lang::launch::RECORD_LOST_LAUNCH;
+use gridlet_lang::launch::cdp::symbols::{
+    AWAIT_TURN, DIM3_STRUCT, DeviceRuntimeAbi, END_TURN, ERROR_LAUNCH_PENDING_COUNT_EXCEEDED,
+    NamedStream, RuntimeFunction,
+};
+use gridlet_lang::layout::MAX_PARAMETER_BYTES;
+use inkwell::AddressSpace;
+use inkwell::IntPredicate;
+use inkwell::builder::{Builder, BuilderError};
+use inkwell::module::Module;
+use inkwell::types::{BasicMetadataTypeEnum, FunctionType};
+use inkwell::values::{
+    AsValueRef as _, BasicMetadataValueEnum, BasicValueEnum, FunctionValue, IntValue, PointerValue,
+    StructValue,
+};
+
+use super::{complete, kernels};
+use crate::codegen::PTX_KERNEL;
+use crate::error::{Error, Result};
+use crate::nvvm::legacy::llvm;
+
+/// The named metadata with the files of the caller's positions.
+pub(super) const SOURCES: &str = "gridlet.sources";
+
+/// Marks a function as a kernel. Both dialects write it as they need it.
+pub fn mark_kernel(function: FunctionValue<'_>) {
+    function.set_call_conventions(PTX_KERNEL);
+}
+
+/// The stream of a launch.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub enum LaunchStream<'ctx> {
+    /// CUDA's NULL stream of the block.
+    #[default]
+    Default,
+    /// Starts at once, ordered after nothing.
+    FireAndForget,
+    /// Starts after the grid and everything that it launched.
+    Tail,
+    /// A handle from `cudaStreamCreateWithFlags`.
+    Handle(PointerValue<'ctx>),
+}
+
+/// One launch: of a grid of one block with one thread into the default stream, unless its methods say otherwise.
+#[derive(Clone, Debug)]
+pub struct Launch<'ctx> {
+    kernel: FunctionValue<'ctx>,
+    arguments: Vec<BasicValueEnum<'ctx>>,
+    grid: Vec<IntValue<'ctx>>,
+    block: Vec<IntValue<'ctx>>,
+    shared: Option<IntValue<'ctx>>,
+    stream: LaunchStream<'ctx>,
+    file: String,
+    line: u32,
+}
+
+impl<'ctx> Launch<'ctx> {
+    /// A launch of a kernel of the same module. An argument for a `byval` parameter is the value itself.
+    pub fn new(kernel: FunctionValue<'ctx>, arguments: &[BasicValueEnum<'ctx>]) -> Self {
+        Launch {
+            kernel,
+            arguments: arguments.to_vec(),
+            grid: vec![],
+            block: vec![],
+            shared: None,
+            stream: LaunchStream::Default,
+            file: String::new(),
+            line: 0,
+        }
+    }
+
+    /// The number of blocks along x, y and z, each an `i32`; missing ones are 1.
+    pub fn grid(mut self, blocks: &[IntValue<'ctx>]) -> Self {
+        self.grid = blocks.to_vec();
+        self
+    }
+
+    /// The number of threads per block along x, y and z, each an `i32`; missing ones are 1.
+    pub fn block(mut self, threads: &[IntValue<'ctx>]) -> Self {
+        self.block = threads.to_vec();
+        self
+    }
+
+    /// The dynamic shared memory of a block in bytes, an `i32`.
+    pub fn shared(mut self, bytes: IntValue<'ctx>) -> Self {
+        self.shared = Some(bytes);
+        self
+    }
+
+    /// The stream.
+    pub fn stream(mut self, stream: LaunchStream<'ctx>) -> Self {
+        self.stream = stream;
+        self
+    }
+
+    /// The position in the caller's own source, for the report of a lost launch. Lines count from 1.
+    pub fn at(mut self, file: &str, line: u32) -> Self {
+        self.file = file.into();
+        self.line = line;
+        self
+    }
+}
+
+/// The launches of one module.
+#[must_use = "`finish` completes the launches"]
+pub struct Launches<'m, 'ctx> {
+    module: &'m Module<'ctx>,
+    arch: CudaArch,
+    files: Vec<String>,
+    has_tail: bool,
+}
+
+impl<'m, 'ctx> Launches<'m, 'ctx> {
+    /// The launches of a module for an architecture, on which the device runtime's names depend.
+    pub fn new(module: &'m Module<'ctx>, arch: CudaArch) -> Self {
+        Launches { module, arch, files: vec![], has_tail: false }
+    }
+
+    /// Emits a launch at the builder's position, the end of a block, and leaves the builder behind it. If the launch
+    /// fails, it is recorded for the host.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the function is not a kernel, an argument or an extent has another type than its parameter,
+    /// or the parameters take more than 4,096 bytes.
+    pub fn emit(&mut self, builder: &Builder<'ctx>, launch: &Launch<'ctx>) -> Result<()> {
+        let file = self.file(&launch.file);
+        let (status, function) = self.attempt(builder, launch)?;
+        let context = self.module.get_context();
+        let word = context.i32_type();
+        let emit = || {
+            let [lost, next] = ["launch.lost", "launch.next"]
+                .map(|name| context.append_basic_block(function, name));
+            let zero = word.const_zero();
+            let failed = builder.build_int_compare(IntPredicate::NE, status, zero, "failed")?;
+            builder.build_conditional_branch(failed, lost, next)?;
+            builder.position_at_end(lost);
+            let numbers = [file, launch.line].map(|at| word.const_int(u64::from(at), false).into());
+            let arguments = [status.into(), numbers[0], numbers[1]];
+            let types: [BasicMetadataTypeEnum<'_>; 3] = [word.into(); 3];
+            let record =
+                self.declare(RECORD_LOST_LAUNCH, context.void_type().fn_type(&types, false));
+            builder.build_call(record, &arguments, "")?;
+            builder.build_unconditional_branch(next)?;
+            builder.position_at_end(next);
+            self.turn(builder, END_TURN)
+        };
+        emit().map_err(building)
+    }
+
+    /// Emits a launch as [`Launches::emit`] does, but gives its status, an `i32` with CUDA's error or 0, in place of
+    /// recording a failure.
+    ///
+    /// # Errors
+    /// As [`Launches::emit`].
+    pub fn emit_try(
+        &mut self,
+        builder: &Builder<'ctx>,
+        launch: &Launch<'ctx>,
+    ) -> Result<IntValue<'ctx>> {
+        let (status, _) = self.attempt(builder, launch)?;
+        self.turn(builder, END_TURN).map_err(building)?;
+        Ok(status)
+    }
+
+    /// Completes the launches: adds the functions that they call. A module is not valid before.
+    ///
+    /// # Errors
+    /// Only internal ones.
+    pub fn finish(self) -> Result<()> {
+        let context = self.module.get_context();
+        for file in &self.files {
+            let name = context.metadata_string(file);
+            self.module
+                .add_global_metadata(SOURCES, &context.metadata_node(&[name.into()]))
+                .map_err(|error| Error::internal("modules", error.to_string()))?;
+        }
+        complete::complete(self.module, self.has_tail)
+    }
+
+    /// The number of a file in the record of lost launches. File 0 is the module itself.
+    fn file(&mut self, name: &str) -> u32 {
+        if name.is_empty() {
+            return 0;
+        }
+        let known = self.files.iter().position(|file| file == name);
+        let at = known.unwrap_or_else(|| {
+            self.files.push(name.into());
+            self.files.len() - 1
+        });
+        at as u32 + 1
+    }
+
+    fn declare(&self, name: &str, ty: FunctionType<'ctx>) -> FunctionValue<'ctx> {
+        let name = symbol::internal(name);
+        self.module.get_function(&name).unwrap_or_else(|| self.module.add_function(&name, ty, None))
+    }
+
+    /// Calls a function that gives turns to the threads of a block.
+    fn turn(&self, builder: &Builder<'ctx>, name: &str) -> std::result::Result<(), BuilderError> {
+        let ty = self.module.get_context().void_type().fn_type(&[], false);
+        builder.build_call(self.declare(name, ty), &[], "").map(|_| ())
+    }
+
+    /// Emits the attempt, and gives its status and the function around it.
+    fn attempt(
+        &mut self,
+        builder: &Builder<'ctx>,
+        launch: &Launch<'ctx>,
+    ) -> Result<(IntValue<'ctx>, FunctionValue<'ctx>)> {
+        let offsets = self.check(launch)?;
+        let block = builder.get_insert_block();
+        let Some((block, function)) = block.and_then(|block| Some((block, block.get_parent()?)))
+        else {
+            return Err(yours("the builder has no position for a launch"));
+        };
+        if block.get_terminator().is_some() {
+            return Err(yours("the builder is not at the end of an open block"));
+        }
+        self.has_tail |= launch.stream == LaunchStream::Tail;
+        let status = self.calls(builder, launch, function, &offsets).map_err(building)?;
+        Ok((status, function))
+    }
+
+    /// Checks a launch, and gives the offset of each argument in the parameter buffer.
+    fn check(&self, launch: &Launch<'ctx>) -> Result<Vec<u64>> {
+        let view = llvm::Module::new(self.module);
+        let wanted = launch.kernel.as_value_ref();
+        let kernel = view.functions().into_iter().find(|known| known.raw() == wanted);
+        let name = launch.kernel.get_name().to_string_lossy().into_owned();
+        let kernel =
+            kernel.ok_or_else(|| yours(format!("kernel `{name}` belongs to another module")))?;
+        if !kernels::is_kernel(kernel) {
+            return Err(yours(format!("`{name}` is not a kernel; call `mark_kernel` on it")));
+        }
+        let parameters = kernels::parameters(kernel);
+        if parameters.len() != launch.arguments.len() {
+            return Err(yours(format!(
+                "kernel `{name}` has {} parameter(s), but is launched with {} argument(s)",
+                parameters.len(),
+                launch.arguments.len()
+            )));
+        }
+        let (mut offsets, mut end) = (vec![], 0);
+        for (parameter, argument) in parameters.iter().zip(&launch.arguments) {
+            let given = argument.get_type().print_to_string().to_string();
+            let declared = parameter.ty.print();
+            let declared = declared.split(" = type").next().unwrap_or_default();
+            let given = given.split(" = type").next().unwrap_or_default();
+            if given != declared {
+                return Err(yours(format!(
+                    "parameter `{}` of kernel `{name}` is `{declared}`, but the argument is `{given}`",
+                    parameter.name
+                )));
+            }
+            let extent = parameter.extent().ok_or_else(|| {
+                yours(format!("a launch cannot pass `{}`, a `{declared}`", parameter.name))
+            })?;
+            let offset = u64::next_multiple_of(end, extent.alignment.max(1));
+            offsets.push(offset);
+            end = offset + extent.size;
+        }
+        if end > u64::from(MAX_PARAMETER_BYTES) {
+            return Err(yours(format!(
+                "the parameters of kernel `{name}` take {end} bytes; a launch passes at most {MAX_PARAMETER_BYTES}"
+            )));
+        }
+        let words = launch.grid.iter().chain(&launch.block).chain(&launch.shared);
+        if launch.grid.len() > 3 || launch.block.len() > 3 {
+            return Err(yours("a grid and a block have at most three extents"));
+        }
+        if words.into_iter().any(|value| value.get_type().get_bit_width() != 32) {
+            return Err(yours("the extents and the shared memory of a launch are `i32`"));
+        }
+        Ok(offsets)
+    }
+
+    fn calls(
+        &self,
+        builder: &Builder<'ctx>,
+        launch: &Launch<'ctx>,
+        function: FunctionValue<'ctx>,
+        offsets: &[u64],
+    ) -> std::result::Result<IntValue<'ctx>, BuilderError> {
+        let context = self.module.get_context();
+        let (word, wide) = (context.i32_type(), context.i64_type());
+        let pointer = context.ptr_type(AddressSpace::default());
+        let dim3 = self.module.get_struct_type(DIM3_STRUCT).unwrap_or_else(|| {
+            let ty = context.opaque_struct_type(DIM3_STRUCT);
+            ty.set_body(&[word.into(), word.into(), word.into()], false);
+            ty
+        });
+        let abi = DeviceRuntimeAbi::for_arch(self.arch);
+        let runtime = |function, ty| {
+            let name = abi.symbol(function);
+            self.module
+                .get_function(&name)
+                .unwrap_or_else(|| self.module.add_function(&name, ty, None))
+        };
+        let get_buffer = runtime(
+            RuntimeFunction::GetParameterBuffer,
+            pointer.fn_type(&[pointer.into(), dim3.into(), dim3.into(), word.into()], false),
+        );
+        let launch_device = runtime(
+            RuntimeFunction::LaunchDevice,
+            word.fn_type(&[pointer.into(), pointer.into()], false),
+        );
+        self.turn(builder, AWAIT_TURN)?;
+        let extents = |given: &[IntValue<'ctx>]| {
+            let mut value: StructValue<'ctx> = dim3.get_undef();
+            for axis in 0..3 {
+                let extent = given.get(axis as usize).copied();
+                let extent = extent.unwrap_or_else(|| word.const_int(1, false));
+                let next = builder.build_insert_value(value, extent, axis, "extent")?;
+                value = next.into_struct_value();
+            }
+            Ok::<_, BuilderError>(value)
+        };
+        let arguments: [BasicMetadataValueEnum<'ctx>; 4] = [
+            launch.kernel.as_global_value().as_pointer_value().into(),
+            extents(&launch.grid)?.into(),
+            extents(&launch.block)?.into(),
+            launch.shared.unwrap_or_else(|| word.const_zero()).into(),
+        ];
+        let buffer = builder.build_call(get_buffer, &arguments, "buffer")?;
+        let buffer = buffer.try_as_basic_value().unwrap_basic().into_pointer_value();
+        let [ok, end] =
+            ["launch.ok", "launch.end"].map(|name| context.append_basic_block(function, name));
+        let before = builder.get_insert_block();
+        // NULL: the pool of pending launches is full.
+        let is_full = builder.build_is_null(buffer, "is_full")?;
+        builder.build_conditional_branch(is_full, end, ok)?;
+
+        builder.position_at_end(ok);
+        for (offset, argument) in offsets.iter().zip(&launch.arguments) {
+            let offset = wide.const_int(*offset, false);
+            // SAFETY: the offset is within the buffer, which is as large as the parameters.
+            let place =
+                unsafe { builder.build_gep(context.i8_type(), buffer, &[offset], "argument") }?;
+            builder.build_store(place, *argument)?;
+        }
+        let named =
+            |stream: NamedStream| wide.const_int(stream.handle(), false).const_to_pointer(pointer);
+        let stream = match launch.stream {
+            LaunchStream::Default => pointer.const_null(),
+            LaunchStream::FireAndForget => named(NamedStream::FireAndForget),
+            LaunchStream::Tail => named(NamedStream::TailLaunch),
+            LaunchStream::Handle(handle) => handle,
+        };
+        let status =
+            builder.build_call(launch_device, &[buffer.into(), stream.into()], "status")?;
+        let status = status.try_as_basic_value().unwrap_basic().into_int_value();
+        builder.build_unconditional_branch(end)?;
+
+        builder.position_at_end(end);
+        let result = builder.build_phi(word, "launch_status")?;
+        let full = word.const_int(ERROR_LAUNCH_PENDING_COUNT_EXCEEDED as u64, false);
+        if let Some(before) = before {
+            result.add_incoming(&[(&full, before), (&status, ok)]);
+        }
+        Ok(result.as_basic_value().into_int_value())
+    }
+}
+
+/// A mistake of the caller.
+fn yours(message: impl std::fmt::Display) -> Error {
+    Error::Invalid(format!("your module: {message}"))
+}
+
+fn building(error: BuilderError) -> Error {
+    yours(error)
+}

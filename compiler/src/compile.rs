@@ -73,6 +73,8 @@ pub struct BuildOptions {
     /// Whether kernels record statistics of their run, for `gridlet run --stats`: see
     /// [`launch::instrument`].
     pub statistics: bool,
+    /// Whether `f32` is computed as with nvcc's `-use_fast_math`: faster and less exact. The CPU device computes exactly.
+    pub fast_math: bool,
 }
 
 impl Default for BuildOptions {
@@ -84,6 +86,7 @@ impl Default for BuildOptions {
             backend: Backend::LibNvvm,
             optimize: true,
             statistics: false,
+            fast_math: false,
         }
     }
 }
@@ -204,7 +207,7 @@ fn llvm<'ctx>(
     context: &'ctx Context,
     options: &BuildOptions,
 ) -> Result<inkwell::module::Module<'ctx>> {
-    let gpu = codegen::GpuModuleOptions { arch: options.arch };
+    let gpu = codegen::GpuModuleOptions { arch: options.arch, fast_math: options.fast_math };
     codegen::build_module_for(context, &lower(program, options)?, gpu)
 }
 
@@ -347,7 +350,11 @@ impl Session {
     ) -> Result<(Ptx, String)> {
         let libdevice =
             if codegen::uses_libdevice(module) { Some(self.toolchain.libdevice()?) } else { None };
-        let ptx_options = PtxOptions { opt_level: options.opt_level(), ..PtxOptions::default() };
+        let ptx_options = PtxOptions {
+            opt_level: options.opt_level(),
+            fast_math: options.fast_math,
+            ..PtxOptions::default()
+        };
         match options.backend {
             Backend::Nvptx => {
                 let ptx = ptx::nvptx::compile(module, libdevice, options.arch, &ptx_options)?;

@@ -92,6 +92,10 @@ pub(crate) struct CodeOptions {
     /// Optimisation level [default: 3]
     #[arg(short = 'O', value_enum, value_name = "LEVEL")]
     level: Option<Level>,
+    /// Compute with f32 on GPUs as nvcc's -use_fast_math does: subnormal numbers are zero; division, sqrt, sin, cos,
+    /// tan, exp, log, log2, log10, pow and tanh are approximate
+    #[arg(long)]
+    fast_math: bool,
     /// Emit line tables in CPU images, for debuggers
     #[arg(short = 'g')]
     debug_lines: bool,
@@ -159,6 +163,7 @@ impl CodeOptions {
             },
             optimize: self.optimizes(),
             statistics: false,
+            fast_math: self.fast_math,
         }
     }
 
@@ -176,6 +181,7 @@ impl CodeOptions {
         given([
             ("--dialect", self.dialect != DialectName::Auto),
             ("--backend", self.backend != BackendName::Auto),
+            ("--fast-math", self.fast_math),
         ])
     }
 
@@ -320,6 +326,12 @@ fn refuse_ineffective(kind: FileKind, options: &Options) -> Outcome {
             if !for_gpu {
                 refuse(&options.code.only_for_gpu(), "`--arch` names no GPU")?;
             }
+            if for_cpu && options.code.fast_math {
+                return Err(Failure::call(
+                    "--fast-math: the CPU device computes exactly, so its results would differ from the GPU's; build its image \
+                     by itself",
+                ));
+            }
             refuse_dialect(options)
         }
         FileKind::Nvvm => {
@@ -327,6 +339,7 @@ fn refuse_ineffective(kind: FileKind, options: &Options) -> Outcome {
                 ("--instance", !options.instances.is_empty()),
                 ("--stats", options.stats),
                 ("--launch", options.code.launch != LaunchChoice::Auto),
+                ("--fast-math", options.code.fast_math),
             ]);
             refuse(&more, "NVVM IR is compiled as it is")?;
             if !options.arch.contains(&Target::Cpu) {

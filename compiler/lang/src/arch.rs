@@ -77,6 +77,11 @@ impl CudaArch {
         self.major >= 8
     }
 
+    /// Whether PTX of every version for this architecture has `tanh.approx` (PTX ISA, "tanh").
+    pub fn has_tanh(self) -> bool {
+        self.major >= 8
+    }
+
     /// Whether the device runtime's public names stand for CDP2. Below 9.0 they stand for the older
     /// interface, which has no named streams (CUDA Programming Guide, "CUDA Dynamic Parallelism", CDP1).
     pub fn public_names_are_cdp2(self) -> bool {

@@ -91,6 +91,18 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
         matches!(&self.target, Target::Nvptx(options) if options.arch.has_bf16())
     }
 
+    /// Whether libdevice's function of `f32` is replaced by its approximation.
+    pub(super) fn is_fast_function(&self, name: &str) -> bool {
+        const FAST: [&str; 8] = ["sin", "cos", "tan", "exp", "log", "log2", "log10", "pow"];
+        let Target::Nvptx(options) = &self.target else { return false };
+        options.fast_math && (FAST.contains(&name) || name == "tanh" && options.arch.has_tanh())
+    }
+
+    /// Whether operations on `f32` may be approximate.
+    pub(super) fn is_fast_math(&self) -> bool {
+        matches!(&self.target, Target::Nvptx(options) if options.fast_math)
+    }
+
     /// Whether the GPU converts to two narrow floats at once, and computes with them.
     pub(super) fn has_packed_floats(&self) -> bool {
         self.has_bf16()

@@ -36,6 +36,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             // PTX's min and max return the other value if one is NaN, and order -0 below +0.
             MathOp::Min => self.intrinsic("minnum", arguments),
             MathOp::Max => self.intrinsic("maxnum", arguments),
+            MathOp::Sqrt if scalar == Scalar::F32 && self.cx.is_fast_math() => {
+                self.approximate("sqrt", arguments)
+            }
             MathOp::Sqrt => self.intrinsic("sqrt", arguments),
             MathOp::Floor => self.intrinsic("floor", arguments),
             MathOp::Ceil => self.intrinsic("ceil", arguments),
@@ -100,7 +103,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         float(self.build().build_bit_cast(cleared, ty, "")?)
     }
 
-    /// Calls `__nv_<name>f` or `__nv_<name>`.
+    /// Calls `__nv_<name>f` or `__nv_<name>`; with fast math `__nv_fast_<name>f`, if there is one.
     pub(super) fn libdevice(
         &self,
         name: &str,
@@ -111,9 +114,25 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             return self.cpu_math(name, scalar, arguments);
         }
         let suffix = if scalar == Scalar::F32 { "f" } else { "" };
+        let is_fast = scalar == Scalar::F32 && self.cx.is_fast_function(name);
+        let prefix = if is_fast { "__nv_fast_" } else { "__nv_" };
         let ty = self.cx.scalar_type(scalar);
         let parameters = vec![ty; arguments.len()];
-        let function = self.cx.declare(&format!("__nv_{name}{suffix}"), Some(ty), &parameters)?;
+        let function =
+            self.cx.declare(&format!("{prefix}{name}{suffix}"), Some(ty), &parameters)?;
+        result(self.emit_call(function, arguments, "")?)
+    }
+
+    /// Calls an approximation of `f32` by one instruction.
+    pub(super) fn approximate(
+        &self,
+        name: &str,
+        arguments: &[BasicValueEnum<'ctx>],
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let single = self.cx.scalar_type(Scalar::F32);
+        let parameters = vec![single; arguments.len()];
+        let name = format!("llvm.nvvm.{name}.approx.ftz.f");
+        let function = self.cx.declare(&name, Some(single), &parameters)?;
         result(self.emit_call(function, arguments, "")?)
     }
 

@@ -78,12 +78,14 @@ pub const PTX_KERNEL: u32 = 71;
 pub struct GpuModuleOptions {
     /// The architecture whose instructions it may use.
     pub arch: CudaArch,
+    /// Whether functions of `f32` are the approximate ones that nvcc's `-use_fast_math` takes.
+    pub fast_math: bool,
 }
 
 impl Default for GpuModuleOptions {
     /// For every supported architecture.
     fn default() -> Self {
-        GpuModuleOptions { arch: CudaArch::SUPPORTED[0] }
+        GpuModuleOptions { arch: CudaArch::SUPPORTED[0], fast_math: false }
     }
 }
 

@@ -118,6 +118,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         if op == BinaryOp::Rem {
             return self.libdevice("fmod", scalar, &[left, right]);
         }
+        if op == BinaryOp::Div && scalar == Scalar::F32 && self.cx.is_fast_math() {
+            return self.approximate("div", &[left, right]);
+        }
         self.float_operation(op, float(left)?, float(right)?)
     }
 

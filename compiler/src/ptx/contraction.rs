@@ -22,10 +22,13 @@ const ROUNDED: [(&str, &str, &str); 6] = [
 ];
 
 /// The operations that [`relax`] changes: libNVVM fuses those of `f32` and `f64` alone.
-const RELAXED: [(&str, &str); 6] = [
+const RELAXED: [(&str, &str); 9] = [
     ("add.rn.f32", "add.f32"),
     ("sub.rn.f32", "sub.f32"),
     ("mul.rn.f32", "mul.f32"),
+    ("add.rn.ftz.f32", "add.ftz.f32"),
+    ("sub.rn.ftz.f32", "sub.ftz.f32"),
+    ("mul.rn.ftz.f32", "mul.ftz.f32"),
     ("add.rn.f64", "add.f64"),
     ("sub.rn.f64", "sub.f64"),
     ("mul.rn.f64", "mul.f64"),

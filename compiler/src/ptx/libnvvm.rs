@@ -179,7 +179,7 @@ fn dialect_name(dialect: Dialect) -> &'static str {
 }
 
 fn arguments(arch: CudaArch, options: &PtxOptions) -> Result<Vec<CString>> {
-    let PtxOptions { opt_level, line_info, debug } = *options;
+    let PtxOptions { opt_level, line_info, debug, fast_math } = *options;
     if !matches!(opt_level, 0 | 3) {
         return Err(Error::Invalid(format!(
             "optimisation level {opt_level}: libNVVM supports 0 and 3"
@@ -193,6 +193,9 @@ fn arguments(arch: CudaArch, options: &PtxOptions) -> Result<Vec<CString>> {
         arguments.push("-g".into());
     } else if line_info {
         arguments.push("-generate-line-info".into());
+    }
+    if fast_math {
+        arguments.extend(["-ftz=1", "-prec-div=0", "-prec-sqrt=0"].map(String::from));
     }
     library::c_strings("ptx", arguments)
 }
@@ -290,8 +293,12 @@ mod tests {
         assert_eq!(spelled(&PtxOptions::default()), ["-arch=compute_90", "-opt=3"]);
         let lines = PtxOptions { line_info: true, ..PtxOptions::default() };
         assert_eq!(spelled(&lines), ["-arch=compute_90", "-opt=3", "-generate-line-info"]);
-        let debug = PtxOptions { opt_level: 0, debug: true, line_info: true };
+        let debug =
+            PtxOptions { opt_level: 0, debug: true, line_info: true, ..PtxOptions::default() };
         assert_eq!(spelled(&debug), ["-arch=compute_90", "-opt=0", "-g"]);
+        let fast = PtxOptions { fast_math: true, ..PtxOptions::default() };
+        let expected = ["-arch=compute_90", "-opt=3", "-ftz=1", "-prec-div=0", "-prec-sqrt=0"];
+        assert_eq!(spelled(&fast), expected);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "llvm")]
 mod contraction;
+#[cfg(feature = "llvm")]
+mod fast_math;
 pub mod libnvvm;
 #[cfg(feature = "llvm")]
 pub mod nvptx;
@@ -21,10 +23,12 @@ pub struct PtxOptions {
     pub line_info: bool,
     /// Keep full debug information. Only with `opt_level` 0.
     pub debug: bool,
+    /// Compute with `f32` as nvcc's `-use_fast_math` does: subnormal numbers are zero, divisions and square roots approximate.
+    pub fast_math: bool,
 }
 
 impl Default for PtxOptions {
     fn default() -> Self {
-        PtxOptions { opt_level: 3, line_info: false, debug: false }
+        PtxOptions { opt_level: 3, line_info: false, debug: false, fast_math: false }
     }
 }

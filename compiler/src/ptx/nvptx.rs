@@ -20,7 +20,7 @@ use inkwell::targets::{
     CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine, TargetTriple,
 };
 
-use super::{Ptx, PtxOptions, contraction, workarounds};
+use super::{Ptx, PtxOptions, contraction, fast_math, workarounds};
 use crate::error::{Error, Result};
 use crate::{codegen, fatal, nvvm};
 use gridlet_lang::arch::CudaArch;
@@ -66,6 +66,9 @@ fn of_bitcode(
         .map_err(|message| refused("copying the module", message.to_string()))?;
     if codegen::uses_libdevice(&copy) {
         link_libdevice(&copy, libdevice, &context)?;
+    }
+    if options.fast_math {
+        fast_math::apply(&copy);
     }
     diagnostics.listen_to(&context);
     if options.opt_level > 0 {

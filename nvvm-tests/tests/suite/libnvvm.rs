@@ -193,7 +193,7 @@ fn options_reach_the_tools() {
     let slow = at(&PtxOptions { opt_level: 0, ..PtxOptions::default() });
     assert!(slow.0.len() > fast.0.len(), "level 0 is as short as level 3:\n{}", slow.0);
     at(&PtxOptions { line_info: true, ..PtxOptions::default() });
-    let debug = at(&PtxOptions { opt_level: 0, debug: true, line_info: false });
+    let debug = at(&PtxOptions { opt_level: 0, debug: true, ..PtxOptions::default() });
 
     let cudadevrt = Some(tools.toolchain.cudadevrt().unwrap());
     let options = LinkOptions { opt_level: 0, line_info: true, debug: true };

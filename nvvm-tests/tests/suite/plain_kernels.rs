@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use gridlet::arch::CudaArch;
 use gridlet::compile::{self, Backend, BuildOptions, Session};
 use gridlet::launch::LaunchStrategy;
 use gridlet::source::SourceMap;
@@ -377,4 +378,73 @@ fn pairs_of_narrow_floats_are_computed_at_once() {
     instructions(test, NARROW, "sm_90", "brains", &brains);
     // Two different operations stay apart.
     instructions(test, NARROW, "sm_90", "different", &[("add.rn.f16x2", 0), ("sub.rn.f16x2", 0)]);
+}
+
+const FAST: &str = "
+    kernel k(p: *mut f32, d: *mut f64) {
+        p[0] = p[1] / p[2];
+        p[3] = sqrt(p[4]);
+        p[5] = sin(p[6]) + cos(p[7]);
+        p[8] = exp(p[9]);
+        p[10] = log(p[11]) - log2(p[12]);
+        p[13] = pow(p[14], p[15]);
+        p[16] = tanh(p[17]);
+        p[18] = p[19] * p[20] + p[21];
+        d[0] = d[1] / d[2] + sqrt(d[3]);
+    }
+";
+
+#[test]
+fn fast_math_takes_the_approximations_of_nvcc() {
+    let test = "fast_math_takes_the_approximations_of_nvcc";
+    let exact = |backend| BuildOptions { backend, ..BuildOptions::default() };
+    let fast = |backend| BuildOptions { fast_math: true, ..exact(backend) };
+    let Some(ways) = kernels_with(test, FAST, fast) else { return };
+    for (backend, kernels) in ways {
+        let ptx = &kernels["k"];
+        let expected = [
+            ("div.approx.ftz.f32", 1),
+            ("sqrt.approx.ftz.f32", 1),
+            ("sin.approx.ftz.f32", 1),
+            ("cos.approx.ftz.f32", 1),
+            ("ex2.approx.ftz.f32", 2),
+            ("lg2.approx.ftz.f32", 3),
+            ("tanh.approx.f32", 1),
+            ("div.rn.f64", 1),
+            ("sqrt.rn.f64", 1),
+            // LLVM leaves fusing to ptxas.
+            ("fma.rn.f32", 0),
+            ("mul.rn.", 0),
+        ];
+        for (word, times) in expected {
+            assert_eq!(count(ptx, word), times, "{word}, {backend:?}:\n{ptx}");
+        }
+        let single: Vec<&str> = ptx
+            .lines()
+            .map(str::trim_start)
+            .filter(|line| ["add.", "sub.", "mul."].iter().any(|word| line.starts_with(word)))
+            .filter(|line| line.contains("f32"))
+            .collect();
+        assert!(single.iter().all(|line| line.contains(".ftz.")), "{backend:?}: {single:?}");
+    }
+    let Some(ways) = kernels_with(test, FAST, exact) else { return };
+    for (backend, kernels) in ways {
+        let ptx = &kernels["k"];
+        for word in ["div.approx", "sqrt.approx", "sin.approx", "tanh.approx", "mul.ftz."] {
+            assert_eq!(count(ptx, word), 0, "{word}, {backend:?}:\n{ptx}");
+        }
+    }
+}
+
+#[test]
+fn fast_math_compiles_for_every_architecture() {
+    for arch in CudaArch::SUPPORTED {
+        let options =
+            |backend| BuildOptions { backend, fast_math: true, ..BuildOptions::for_arch(arch) };
+        let test = "fast_math_compiles_for_every_architecture";
+        let Some(ways) = kernels_with(test, FAST, options) else { return };
+        for (backend, kernels) in ways {
+            assert_eq!(count(&kernels["k"], "div.approx.ftz.f32"), 1, "{backend:?}, {arch}");
+        }
+    }
 }

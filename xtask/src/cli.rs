@@ -25,6 +25,8 @@ pub(crate) enum Command {
     /// Compare the libraries' public interfaces with the last release, by cargo-semver-checks
     Semver,
     Fuzz(Fuzz),
+    /// Build the Python package as a wheel, install it into an empty environment, and test it there
+    Wheel,
 }
 
 /// Make this machine ready to build and test Gridlet

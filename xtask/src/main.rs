@@ -21,6 +21,7 @@ mod semver;
 mod setup;
 mod snapshots;
 mod test;
+mod wheel;
 
 use std::process::ExitCode;
 
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Command::Package => package::run(),
         Command::Semver => semver::run(),
         Command::Fuzz(options) => fuzz::run(&options),
+        Command::Wheel => wheel::run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

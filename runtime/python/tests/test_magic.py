@@ -1,4 +1,8 @@
+import json
+import pathlib
+
 import gridlet
+import numpy as np
 import pytest
 from IPython.testing.globalipapp import start_ipython
 
@@ -34,3 +38,26 @@ def test_a_cell_needs_a_name(shell, capsys):
     for line in ["", "1x"]:
         with pytest.raises(UsageError, match="usage: %%gridlet NAME"):
             shell.run_cell_magic("gridlet", line, "kernel node() {}\n")
+
+
+NOTEBOOK = pathlib.Path(__file__).parents[3] / "examples/python/mandelbrot.ipynb"
+
+
+@pytest.mark.skipif(not NOTEBOOK.exists(), reason="needs the repository's examples")
+def test_the_notebook_draws_the_mandelbrot_set(shell, monkeypatch):
+    monkeypatch.chdir(NOTEBOOK.parent)
+    notebook = json.loads(NOTEBOOK.read_text())
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == [], "commit it without outputs"
+            shell.run_cell("".join(cell["source"])).raise_error()
+    image, pixels = shell.user_ns["image"], shell.user_ns["pixels"]
+    assert image.format == "png" and len(image.data) > 10_000
+    re, im = np.meshgrid(np.linspace(-2, 0.5, 512, False), np.linspace(-1.25, 1.25, 512, False))
+    z = c = re + 1j * im
+    for _ in range(200):
+        z = np.where(np.abs(z) < 2, z * z + c, z)
+    black = np.all(pixels == [0, 0, 51], axis=2)
+    # Points near the border need more steps than these.
+    assert np.mean(black == (np.abs(z) < 2)) > 0.98
+    assert 0.1 < black.mean() < 0.4

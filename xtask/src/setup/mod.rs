@@ -14,6 +14,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{cache, cli, report};
 use pins::Pins;
+pub(crate) use pip::find_python;
 use wheels::Check;
 
 /// The environment variables that building Gridlet needs.

@@ -73,7 +73,7 @@ impl Download for Pip {
 }
 
 /// A Python that has pip; installs Debian's if there is none and this user may.
-fn find_python() -> Result<PathBuf> {
+pub(crate) fn find_python() -> Result<PathBuf> {
     // The name may stand for a script that starts Python as a process of its own, which would outlive this one: see
     // `end_with_us`. So Python itself is asked where it is.
     let find = || {

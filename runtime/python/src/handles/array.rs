@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::device::{Device, Opened};
-use super::{drop_detached, share};
+use super::{detached, share};
 use crate::dlpack;
 use crate::dtype::{DType, numpy, numpy_dtype};
 use crate::errors::run_error;
@@ -32,12 +32,11 @@ pub(crate) struct Array {
 
 impl Drop for Array {
     fn drop(&mut self) {
-        self.opened.forget_memory(self.address);
-        let opened = Arc::clone(&self.opened);
-        // SAFETY: nobody uses the field after the drop. Freeing the memory waits for the launches that use it, and would
-        // say nothing of what it finds.
+        // SAFETY: nobody uses the field after the drop.
         let memory = unsafe { ManuallyDrop::take(&mut self.memory) };
-        drop_detached(move || opened.settle(), memory);
+        let memory = memory.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let opened = Arc::clone(&self.opened);
+        detached(memory, move |memory| opened.free(memory));
     }
 }
 
@@ -118,7 +117,7 @@ impl Array {
             true => DeviceMemory::alloc_zeroed(&opened.device, bytes),
             false => DeviceMemory::alloc(&opened.device, bytes),
         };
-        let memory = py.detach(make).map_err(run_error)?;
+        let memory = py.detach(|| opened.allocate(make))?;
         Ok(Array::of_memory(opened, memory, dtype, shape))
     }
 

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use gridlet::source::SourceMap;
-use gridlet_runtime::{CpuConfig, DeviceInfo, DeviceKind, DeviceSelector, Stream as RtStream};
+use gridlet_runtime::{
+    CpuConfig, DeviceInfo, DeviceKind, DeviceMemory, DeviceSelector, Stream as RtStream,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -33,6 +35,10 @@ pub(crate) struct Opened {
     pub(crate) check: bool,
     /// The stream of launches that name none.
     work: OnceLock<Arc<Work>>,
+    /// All streams that Python code has.
+    works: Mutex<Vec<Weak<Work>>>,
+    /// Memory of arrays that were dropped while kernels may have used it.
+    freed: Mutex<Vec<DeviceMemory>>,
     /// Streams that Python code has dropped before it waited for them: the device's next wait reports on them.
     unreported: Mutex<Vec<Arc<Work>>>,
     /// What a wait found that had nobody to tell, because it was for memory to free.
@@ -45,6 +51,10 @@ pub(crate) struct Opened {
 
 /// The most dropped streams that a device keeps for its next wait. Dropping the oldest waits for it.
 const MOST_UNREPORTED: usize = 256;
+
+/// The most dropped arrays, and the most bytes of them, that wait to be freed when another is made.
+const MOST_FREED: usize = 4096;
+const MOST_FREED_BYTES: u64 = 256 << 20;
 
 /// Devices that are open, by their settings: opening one again gives the same one.
 static OPENED: Mutex<Vec<(Settings, Weak<Opened>)>> = Mutex::new(Vec::new());
@@ -76,6 +86,8 @@ impl Opened {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             check,
             work: OnceLock::new(),
+            works: Mutex::default(),
+            freed: Mutex::default(),
             unreported: Mutex::default(),
             untold: Mutex::default(),
             ranges: Mutex::default(),
@@ -99,7 +111,7 @@ impl Opened {
         if let Some(work) = self.work.get() {
             return Ok(Arc::clone(work));
         }
-        let made = Arc::new(Work::new(self.device.stream().map_err(run_error)?));
+        let made = self.new_work(self.device.stream().map_err(run_error)?);
         Ok(Arc::clone(self.work.get_or_init(|| made)))
     }
 
@@ -124,7 +136,28 @@ impl Opened {
         // All of them, also after one that reports something; the first report counts.
         let waits: Vec<_> = waits.collect();
         let rest = self.device.synchronize(timeout);
-        waits.into_iter().chain([rest]).collect()
+        let waited = waits.into_iter().chain([rest]).collect();
+        self.after(&waited);
+        waited
+    }
+
+    /// Frees what was dropped, after a wait.
+    pub(super) fn after(&self, waited: &Result<(), gridlet_runtime::Error>) {
+        use gridlet_runtime::Error::{TimedOut, Unusable};
+        if !matches!(waited, Err(TimedOut { .. } | Unusable { .. })) {
+            self.free_if_idle();
+        }
+    }
+
+    /// A stream of the device, for launches.
+    pub(super) fn new_work(&self, stream: RtStream) -> Arc<Work> {
+        let work = Arc::new(Work::new(stream));
+        let mut works = lock(&self.works);
+        if works.len() == works.capacity() {
+            works.retain(|work| work.strong_count() > 0);
+        }
+        works.push(Arc::downgrade(&work));
+        work
     }
 
     /// The result of a wait, or else what an earlier wait found that had nobody to tell.
@@ -136,10 +169,68 @@ impl Opened {
         }
     }
 
-    /// Waits until the device no longer uses what is about to be freed. The next wait raises what this one finds. Call it
-    /// without the interpreter's lock.
+    /// Frees memory once no kernel can use it: now, if the device is idle, else at a later wait or allocation. A drop
+    /// must not wait, because Python may drop an object in any thread, also in one that a kernel waits for.
+    pub(super) fn free(&self, memory: DeviceMemory) {
+        lock(&self.freed).push(memory);
+        self.free_if_idle();
+    }
+
+    /// Frees what was dropped, if the device is idle.
+    fn free_if_idle(&self) {
+        if !lock(&self.works).iter().any(|work| work.upgrade().is_some_and(|it| it.is_unreported()))
+        {
+            self.free_now();
+        }
+    }
+
+    /// Frees what was dropped; the device has been waited for.
+    fn free_now(&self) {
+        let freed = std::mem::take(&mut *lock(&self.freed));
+        if self.check {
+            let mut ranges = lock(&self.ranges);
+            ranges.retain(|range| freed.iter().all(|memory| memory.address() != range.0));
+        }
+        drop(freed);
+    }
+
+    /// Frees what was dropped, if the device is idle, or if it is so much that the device must be waited for. Whether there was
+    /// anything. Call it without the interpreter's lock.
+    pub(super) fn limit_freed(&self) -> bool {
+        let freed = lock(&self.freed);
+        let (count, bytes) = (freed.len(), freed.iter().map(DeviceMemory::len).sum::<u64>());
+        drop(freed);
+        if count > MOST_FREED || bytes > MOST_FREED_BYTES {
+            self.settle();
+        } else if count > 0 {
+            self.free_if_idle();
+        }
+        count > 0
+    }
+
+    /// Allocates. Call it without the interpreter's lock.
+    pub(super) fn allocate(
+        &self,
+        make: impl Fn() -> Result<DeviceMemory, gridlet_runtime::Error>,
+    ) -> PyResult<DeviceMemory> {
+        let waiting = self.limit_freed();
+        match make() {
+            // The memory may be there already, and only wait to be freed.
+            Err(gridlet_runtime::Error::Cuda(_) | gridlet_runtime::Error::CpuMemory { .. })
+                if waiting =>
+            {
+                self.settle();
+                make()
+            }
+            other => other,
+        }
+        .map_err(|error| self.error(error))
+    }
+
+    /// Waits for the device to free what was dropped. The next wait raises what this one finds. Call it without the
+    /// interpreter's lock.
     pub(super) fn settle(&self) {
-        if let Err(error) = self.device.synchronize(gridlet_runtime::DEFAULT_TIMEOUT) {
+        if let Err(error) = self.wait(gridlet_runtime::DEFAULT_TIMEOUT) {
             lock(&self.untold).get_or_insert(error);
         }
     }
@@ -168,12 +259,6 @@ impl Opened {
     pub(super) fn knows(&self, address: u64, bytes: u64) -> bool {
         let last = address + bytes.max(1) - 1;
         lock(&self.ranges).iter().any(|range| range.0 <= last && address <= range.1)
-    }
-
-    pub(super) fn forget_memory(&self, address: u64) {
-        if self.check {
-            lock(&self.ranges).retain(|range| range.0 != address);
-        }
     }
 }
 

@@ -23,16 +23,13 @@ fn duration(seconds: f64) -> PyResult<Duration> {
     )
 }
 
-/// Drops a value, after `before`, without keeping other Python threads from running: both wait for the device.
-fn drop_detached<T: Send>(before: impl FnOnce() + Send, value: T) {
-    let mut value = Some((before, value));
-    // While Python shuts down, nobody can attach any more; what is left in `value` is dropped all the same.
+/// Ends a value without keeping other Python threads from running.
+fn detached<T: Send>(value: T, end: impl FnOnce(T) + Send) {
+    let mut both = Some((value, end));
+    // While Python shuts down, nobody can attach any more; what is left is dropped all the same.
     let _ = Python::try_attach(|py| {
-        if let Some((before, value)) = value.take() {
-            py.detach(|| {
-                before();
-                drop(value);
-            });
+        if let Some((value, end)) = both.take() {
+            py.detach(|| end(value));
         }
     });
 }

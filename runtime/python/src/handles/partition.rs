@@ -6,7 +6,7 @@ use gridlet_runtime::GreenContext;
 use pyo3::prelude::*;
 
 use super::device::{Device, Opened};
-use super::stream::{Place, Stream, Work, enter, leave};
+use super::stream::{Place, Stream, enter, leave};
 use crate::errors::run_error;
 
 /// A partition of a device's SMs, a green context: `Device.partition` makes one.
@@ -26,7 +26,7 @@ impl Partition {
             Ok((green, stream))
         };
         let (green, stream) = py.detach(make).map_err(run_error)?;
-        let place = Place { opened: Arc::clone(opened), work: Arc::new(Work::new(stream)) };
+        let place = Place { opened: Arc::clone(opened), work: opened.new_work(stream) };
         Ok(Partition { green, place })
     }
 }

@@ -154,10 +154,15 @@ fn finish(
 ) -> PyResult<Array> {
     let bytes = found.bytes();
     if opened.knows(found.address, bytes) {
+        // An array that was dropped may still have it.
+        object.py().detach(|| opened.settle());
+    }
+    if opened.knows(found.address, bytes) {
         return Err(PyValueError::new_err(
             "a checking device sees this memory already; pass the array that was made first",
         ));
     }
+    object.py().detach(|| opened.limit_freed());
     // SAFETY: the other library has described the memory, and `owner` keeps it.
     let memory = unsafe { DeviceMemory::borrow_raw(&opened.device, found.address, bytes, owner) };
     let memory = memory.map_err(run_error)?;

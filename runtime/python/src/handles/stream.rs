@@ -12,7 +12,7 @@ use pyo3::sync::PyOnceLock;
 
 use super::array::Array;
 use super::device::{Device, Opened};
-use super::{drop_detached, duration, share};
+use super::{detached, duration, share};
 use crate::errors::run_error;
 
 /// The most objects that launches of a stream keep alive before one of them waits for the stream.
@@ -86,7 +86,7 @@ impl Work {
 impl Drop for Work {
     fn drop(&mut self) {
         // SAFETY: nobody uses the field after the drop. It waits for the stream's work, which uses what `kept` holds.
-        drop_detached(|| (), unsafe { ManuallyDrop::take(&mut self.stream) });
+        detached(unsafe { ManuallyDrop::take(&mut self.stream) }, drop);
     }
 }
 
@@ -106,7 +106,11 @@ impl Place {
     /// Waits for the stream.
     pub(crate) fn synchronize(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
         let timeout = duration(timeout)?;
-        let waited = py.detach(|| self.work.wait(timeout));
+        let waited = py.detach(|| {
+            let waited = self.work.wait(timeout);
+            self.opened.after(&waited);
+            waited
+        });
         self.opened.reported(waited)
     }
 }
@@ -140,7 +144,7 @@ pub(crate) struct Stream {
 
 impl Stream {
     pub(crate) fn new(opened: &Arc<Opened>, stream: RtStream) -> Stream {
-        Stream { place: Place { opened: Arc::clone(opened), work: Arc::new(Work::new(stream)) } }
+        Stream { place: Place { opened: Arc::clone(opened), work: opened.new_work(stream) } }
     }
 }
 

@@ -56,10 +56,15 @@ pub mod toolchain;
 pub use error::{Error, Result};
 /// The front end, whose stages need neither LLVM nor CUDA.
 pub use gridlet_lang::{
-    arch, builtins, chain, check, diagnostics, float, format, ir, launch, layout, load, operators,
-    program, source, syntax, types,
+    arch, builder, builtins, chain, check, diagnostics, float, format, ir, launch, layout, load,
+    operators, program, source, syntax, types,
 };
 /// Re-exported for the functions that accept any LLVM module: another version of inkwell would
 /// define different types.
 #[cfg(feature = "llvm")]
 pub use inkwell;
+
+/// The guide for implementers, whose code runs as tests.
+#[cfg(all(doctest, feature = "llvm"))]
+#[doc = include_str!("../../docs/implementers.md")]
+struct Implementers;

@@ -27,6 +27,8 @@ pub mod layout;
 
 pub mod program;
 
+pub mod builder;
+
 #[cfg(test)]
 #[path = "../tests/suite/time.rs"]
 mod time;

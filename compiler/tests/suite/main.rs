@@ -9,6 +9,7 @@ mod host_api_cpu;
 mod legacy;
 mod legacy_semantics;
 mod modules;
+mod own_ir;
 mod own_module;
 mod reference_tables;
 mod scale;

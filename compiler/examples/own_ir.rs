@@ -1,0 +1,96 @@
+//! Your own compiler on Gridlet's IR: a toy language whose kernels launch kernels, to a bundle for GPUs and the CPU device,
+//! where `--check` and lost launches name the lines of the toy's own source.
+//!
+//! `cargo run -p gridlet --example own_ir` prints the lowered IR.
+
+use gridlet::artifact;
+use gridlet::builder::{Body, Geometry, ProgramBuilder};
+use gridlet::compile::{self, BuildOptions, Checked, CpuOptions, Session};
+use gridlet::ir::{BinaryOp, KernelId};
+use gridlet::target::Target;
+use gridlet::types::Type;
+use gridlet_artifact::Artifact;
+
+/// The toy's source: `NAME: add N` adds N to the number of each thread, `NAME: run OTHER BLOCKS THREADS` launches.
+pub(crate) const SOURCE: &str = "step: add 3\nmain: run step 2 4\n";
+
+/// A statement of the toy.
+enum Statement<'s> {
+    Add(u32),
+    Run(&'s str, u32, u32),
+}
+
+/// The front end: a name and a statement for each line.
+fn parse(source: &str) -> Result<Vec<(&str, Statement<'_>)>, String> {
+    let line = |line| {
+        let words: Vec<&str> = str::split_whitespace(line).collect();
+        let number = |word: &str| word.parse().map_err(|_| format!("`{word}` is not a number"));
+        match words[..] {
+            [name, "add", step] => Ok((name.trim_end_matches(':'), Statement::Add(number(step)?))),
+            [name, "run", other, blocks, threads] => {
+                let run = Statement::Run(other, number(blocks)?, number(threads)?);
+                Ok((name.trim_end_matches(':'), run))
+            }
+            _ => Err(format!("cannot read `{line}`")),
+        }
+    };
+    source.lines().map(line).collect()
+}
+
+/// The program of a source.
+pub(crate) fn program(source: &str) -> Result<Checked, Box<dyn std::error::Error>> {
+    let statements = parse(source)?;
+
+    // From here on, the builder.
+    let pointer = Type::pointer_mut(Type::U32);
+    let mut program = ProgramBuilder::new("main.toy", source);
+    let mut kernels: Vec<(&str, KernelId)> = vec![];
+    for (line, (name, _)) in (1..).zip(&statements) {
+        let span = program.line(program.first_file(), line);
+        kernels.push((name, program.kernel(name, &[("p", pointer.clone())], span)));
+    }
+    for (line, (_, statement)) in (1..).zip(&statements) {
+        let mut body = Body::new(program.line(program.first_file(), line));
+        let p = Body::parameter(0);
+        match statement {
+            Statement::Add(step) => {
+                let first = body.geometry(Geometry::BlockIndex, 0);
+                let size = body.geometry(Geometry::BlockDim, 0);
+                let first = body.binary(BinaryOp::Mul, first, size, Type::U32);
+                let thread = body.geometry(Geometry::ThreadIndex, 0);
+                let index = body.binary(BinaryOp::Add, first, thread, Type::U32);
+                let place = body.element(p, index, pointer.clone());
+                let old = body.load(place.clone(), Type::U32);
+                let step = body.number(*step);
+                let new = body.binary(BinaryOp::Add, old, step, Type::U32);
+                body.store(place, new);
+            }
+            Statement::Run(other, blocks, threads) => {
+                let found = kernels.iter().find(|(name, _)| name == other);
+                let (_, kernel) = found.ok_or_else(|| format!("no kernel `{other}`"))?;
+                let (blocks, threads) = (body.number(*blocks), body.number(*threads));
+                body.launch(*kernel, &[blocks], &[threads], &[p]);
+            }
+        }
+        body.end();
+        program.define(kernels[line as usize - 1].1, body);
+    }
+    Ok(program.finish()?)
+}
+
+/// A bundle for some targets.
+pub(crate) fn bundle(
+    source: &str,
+    targets: &[Target],
+    cpu: &CpuOptions,
+) -> Result<Artifact, Box<dyn std::error::Error>> {
+    let cuda = BuildOptions::default();
+    Ok(artifact::build_for(&Session::new(), &program(source)?, targets, &cuda, cpu)?)
+}
+
+#[allow(clippy::print_stdout, reason = "a program")]
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let lowered = compile::lower(&program(SOURCE)?, &BuildOptions::default())?;
+    print!("{}", gridlet::ir::print::print(&lowered));
+    Ok(())
+}

@@ -1,0 +1,481 @@
+//! Programs of other front ends: a builder of [`ir::Module`](crate::ir::Module) that ends in a [`Checked`] program, from
+//! which every artifact and the CPU device follow.
+//!
+//! [`ProgramBuilder`] declares kernels and functions, and [`Body`] emits their code at positions in the front end's own
+//! source. Mistakes are the caller's errors ("your module: …"); [`crate::ir`] has the rules.
+//!
+//! ```
+//! use gridlet_lang::builder::{Body, ProgramBuilder};
+//! use gridlet_lang::types::Type;
+//!
+//! let mut program = ProgramBuilder::new("a.toy", "child\nparent launches child\n");
+//! let lines = [1, 2].map(|line| program.line(program.first_file(), line));
+//! let child = program.kernel("child", &[("p", Type::pointer_mut(Type::U32))], lines[0]);
+//! let parent = program.kernel("parent", &[("p", Type::pointer_mut(Type::U32))], lines[1]);
+//! let mut body = Body::new(lines[0]);
+//! let one = body.number(1);
+//! body.store(Body::parameter(0), one);
+//! body.end();
+//! program.define(child, body);
+//! let mut body = Body::new(lines[1]);
+//! let (grid, block) = (body.number(1), body.number(1));
+//! body.launch(child, &[grid], &[block], &[Body::parameter(0)]);
+//! body.end();
+//! program.define(parent, body);
+//! assert_eq!(program.finish()?.parameter_buffers().count(), 2);
+//! # Ok::<(), gridlet_lang::Error>(())
+//! ```
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::ir::build::{BodyBuilder, Signature, build_entry};
+use crate::ir::{
+    BinaryOp, BlockId, Const, Function, FunctionId, Global, GlobalId, Init, InstKind, Kernel,
+    KernelId, Launch, Module, Operand, Parameter, Role, Space, Stream, Terminator, symbol, verify,
+};
+use crate::layout::compute_layouts;
+use crate::program::Checked;
+use crate::source::{FileId, SourceMap, Span};
+use crate::types::{Scalar, Structs, Type};
+
+/// A function under construction: a device function or the body of a kernel.
+enum Draft {
+    Function(FunctionId, Signature),
+    Kernel(KernelId, Signature),
+}
+
+/// A program under construction.
+pub struct ProgramBuilder {
+    sources: SourceMap,
+    structs: Structs,
+    globals: Vec<Global>,
+    drafts: Vec<Draft>,
+    /// The code of each draft.
+    bodies: Vec<Option<Body>>,
+    kernels: Vec<Kernel>,
+    functions: u32,
+}
+
+impl ProgramBuilder {
+    /// A program whose first source file has that name and text. Messages and reports of lost launches show its lines.
+    pub fn new(name: &str, text: &str) -> Self {
+        ProgramBuilder {
+            sources: SourceMap::single(name, text),
+            structs: Structs::new(),
+            globals: vec![],
+            drafts: vec![],
+            bodies: vec![],
+            kernels: vec![],
+            functions: 0,
+        }
+    }
+
+    /// The first source file.
+    pub fn first_file(&self) -> FileId {
+        FileId(0)
+    }
+
+    /// Adds a source file.
+    pub fn source(&mut self, name: &str, text: &str) -> FileId {
+        self.sources.add(name, text)
+    }
+
+    /// A whole line of a source file, counted from 1; the end of the file if it has fewer.
+    pub fn line(&self, file: FileId, line: u32) -> Span {
+        let Some(source) = self.sources.files().get(file.0 as usize) else {
+            return Span::new(file, 0..0);
+        };
+        let mut at = 0;
+        for (number, text) in (1..).zip(source.text.split_inclusive('\n')) {
+            if number == line {
+                return Span::new(file, at..at + text.trim_end().len());
+            }
+            at += text.len();
+        }
+        Span::new(file, source.text.len()..source.text.len())
+    }
+
+    /// The structs, to add to.
+    pub fn structs(&mut self) -> &mut Structs {
+        &mut self.structs
+    }
+
+    /// Adds a variable of which each block has its own; its address is the result.
+    pub fn shared(&mut self, name: &str, ty: Type) -> Operand {
+        self.global(symbol::own(name), Space::Shared, ty, Init::Unset, false)
+    }
+
+    /// Adds a variable in device memory, zero at the start, which the host finds by name; its address is the result.
+    pub fn variable(&mut self, name: &str, ty: Type) -> Operand {
+        self.global(name.into(), Space::Device, ty, Init::Zero, true)
+    }
+
+    fn global(
+        &mut self,
+        name: String,
+        space: Space,
+        ty: Type,
+        init: Init,
+        exported: bool,
+    ) -> Operand {
+        self.globals.push(Global { name, space, ty, init, exported });
+        Operand::Global(GlobalId(self.globals.len() as u32 - 1))
+    }
+
+    /// Declares a kernel.
+    pub fn kernel(&mut self, name: &str, parameters: &[(&str, Type)], span: Span) -> KernelId {
+        let id = KernelId(self.kernels.len() as u32);
+        let body = FunctionId(self.functions);
+        // Its entry follows its body.
+        self.functions += 2;
+        self.kernels.push(Kernel {
+            name: name.into(),
+            parameters: named(parameters),
+            body,
+            entry: FunctionId(body.0 + 1),
+            launch_bounds: None,
+            noalias: false,
+            span,
+        });
+        let name = format!("{name}.body");
+        let signature = signature(name, Role::Body(id), parameters, Type::Unit, span);
+        self.drafts.push(Draft::Kernel(id, signature));
+        self.bodies.push(None);
+        id
+    }
+
+    /// Declares a device function.
+    pub fn function(
+        &mut self,
+        name: &str,
+        parameters: &[(&str, Type)],
+        result: Type,
+        span: Span,
+    ) -> FunctionId {
+        let id = FunctionId(self.functions);
+        self.functions += 1;
+        let signature = signature(symbol::own(name), Role::Device, parameters, result, span);
+        self.drafts.push(Draft::Function(id, signature));
+        self.bodies.push(None);
+        id
+    }
+
+    /// Gives a kernel its code.
+    pub fn define(&mut self, kernel: KernelId, body: Body) {
+        self.set(|draft| matches!(draft, Draft::Kernel(id, _) if *id == kernel), body);
+    }
+
+    /// Gives a function its code.
+    pub fn define_function(&mut self, function: FunctionId, body: Body) {
+        self.set(|draft| matches!(draft, Draft::Function(id, _) if *id == function), body);
+    }
+
+    fn set(&mut self, is: impl Fn(&Draft) -> bool, body: Body) {
+        if let Some(at) = self.drafts.iter().position(is) {
+            self.bodies[at] = Some(body);
+        }
+    }
+
+    /// Checks the program and lays out its parameter buffers.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if it breaks a rule of [`crate::ir`], a name is reserved or used twice, or a body is missing;
+    /// [`Error::Program`], with positions in the caller's source, if parameters or types are too large.
+    pub fn finish(self) -> Result<Checked> {
+        let mut names = BTreeSet::new();
+        let exported = self.globals.iter().filter(|global| global.exported);
+        let mut names_of_host = exported
+            .map(|global| &global.name)
+            .chain(self.kernels.iter().map(|kernel| &kernel.name));
+        if let Some(name) =
+            names_of_host.find(|name| symbol::is_reserved(name) || !names.insert((*name).clone()))
+        {
+            return Err(yours(format!("the name `{name}` is reserved, or used twice")));
+        }
+        let mut functions: Vec<Function> = vec![];
+        for (draft, body) in self.drafts.into_iter().zip(self.bodies) {
+            let (Draft::Function(_, signature) | Draft::Kernel(_, signature)) = &draft;
+            let missing = || yours(format!("`{}` has no body", signature.name));
+            let body = body.ok_or_else(missing)?;
+            if let Some(mistake) = body.mistake {
+                return Err(yours(format!("`{}`: {mistake}", signature.name)));
+            }
+            let function = body.builder.finish(signature.clone());
+            functions.push(function.map_err(theirs)?);
+            if let Draft::Kernel(id, _) = draft {
+                functions.push(build_entry(&self.kernels[id.index()], id)?);
+            }
+        }
+        let is_inside = |span: &Span| {
+            let file = self.sources.files().get(span.file.0 as usize);
+            file.is_some_and(|file| file.text.get(span.range()).is_some())
+        };
+        for function in &functions {
+            let mut spans =
+                function.instructions.iter().map(|inst| inst.span).chain([function.span]);
+            if !spans.all(|span| is_inside(&span)) {
+                let name = &function.name;
+                return Err(yours(format!("a position in `{name}` is not in its source file")));
+            }
+        }
+        let sources = Arc::new(self.sources);
+        let module = Module {
+            sources: Arc::clone(&sources),
+            structs: self.structs,
+            globals: self.globals,
+            externs: vec![],
+            functions,
+            kernels: self.kernels,
+            lowered: false,
+            resident: None,
+        };
+        verify::verify(&module).map_err(theirs)?;
+        let layouts = compute_layouts(&module)?;
+        Ok(Checked { sources, module, layouts, warnings: vec![] })
+    }
+}
+
+fn named(parameters: &[(&str, Type)]) -> Vec<Parameter> {
+    let parameter = |(name, ty): &(&str, Type)| Parameter { name: (*name).into(), ty: ty.clone() };
+    parameters.iter().map(parameter).collect()
+}
+
+/// Every function takes the geometry first.
+fn signature(
+    name: String,
+    role: Role,
+    parameters: &[(&str, Type)],
+    result: Type,
+    span: Span,
+) -> Signature {
+    let mut parameters = named(parameters);
+    parameters.insert(0, Parameter { name: "geometry".into(), ty: Type::GEOMETRY });
+    Signature { name, role, takes_geometry: true, parameters, result, span }
+}
+
+fn yours(message: String) -> Error {
+    Error::Invalid(format!("your module: {message}"))
+}
+
+/// The verifier's message, which is about the caller's module here.
+fn theirs(error: Error) -> Error {
+    match error {
+        Error::Internal { message, .. } => yours(message),
+        other => other,
+    }
+}
+
+/// A field of the geometry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Geometry {
+    /// The thread in its block.
+    ThreadIndex,
+    /// The block in its grid.
+    BlockIndex,
+    /// Threads of a block.
+    BlockDim,
+    /// Blocks of a grid.
+    GridDim,
+}
+
+const FOREIGN: &str = "a block belongs to another function";
+
+/// The code of a function, emitted block by block at the positions that [`Body::at`] sets.
+pub struct Body {
+    builder: BodyBuilder,
+    span: Span,
+    /// The blocks that were made, and whether each is placed.
+    blocks: Vec<(BlockId, bool)>,
+    /// The first mistake with blocks.
+    mistake: Option<&'static str>,
+}
+
+impl Body {
+    /// An empty body, open at its entry.
+    pub fn new(span: Span) -> Self {
+        Body { builder: BodyBuilder::new(), span, blocks: vec![], mistake: None }
+    }
+
+    /// The position of the instructions from now on.
+    pub fn at(&mut self, span: Span) -> &mut Self {
+        self.span = span;
+        self
+    }
+
+    /// A parameter, counted from 0.
+    pub fn parameter(index: u32) -> Operand {
+        Operand::Parameter(index + 1)
+    }
+
+    /// A constant of type `u32`.
+    pub fn number(&self, value: u32) -> Operand {
+        Operand::Const(Const::Int(Scalar::U32, i128::from(value)))
+    }
+
+    /// Any instruction; [`InstKind`] lists them.
+    pub fn emit(&mut self, kind: InstKind, ty: Type) -> Operand {
+        self.builder.emit(kind, ty, self.span)
+    }
+
+    /// Adds a local variable, and returns its address.
+    pub fn local(&mut self, name: &str, ty: Type) -> Operand {
+        self.builder.slot(name, ty)
+    }
+
+    /// Part of the geometry along an axis: 0, 1 or 2. A `u32`.
+    pub fn geometry(&mut self, field: Geometry, axis: u32) -> Operand {
+        let geometry = Operand::Parameter(0);
+        let index = field as u32;
+        let base = self.emit(InstKind::Extract { base: geometry, index }, Type::DIM3);
+        self.emit(InstKind::Extract { base, index: axis }, Type::U32)
+    }
+
+    /// Reads a value through a pointer.
+    pub fn load(&mut self, pointer: Operand, ty: Type) -> Operand {
+        self.emit(InstKind::Load(pointer), ty)
+    }
+
+    /// Writes a value through a pointer.
+    pub fn store(&mut self, pointer: Operand, value: Operand) {
+        self.emit(InstKind::Store { pointer, value }, Type::Unit);
+    }
+
+    /// The address of an element; `ty` is the type of the pointer.
+    pub fn element(&mut self, base: Operand, index: Operand, ty: Type) -> Operand {
+        self.emit(InstKind::ElementAddress { base, index }, ty)
+    }
+
+    /// An operator; `ty` is the type of its value.
+    pub fn binary(&mut self, op: BinaryOp, left: Operand, right: Operand, ty: Type) -> Operand {
+        self.emit(InstKind::Binary(op, left, right), ty)
+    }
+
+    /// A call of a function of the program. The geometry is passed too.
+    pub fn call(&mut self, function: FunctionId, arguments: &[Operand], result: Type) -> Operand {
+        let arguments = [&[Operand::Parameter(0)], arguments].concat();
+        self.emit(InstKind::Call { function, arguments }, result)
+    }
+
+    /// A launch into the default stream; missing extents, which are `u32`, are 1. A launch that fails is recorded for the
+    /// host, with this position.
+    pub fn launch(
+        &mut self,
+        kernel: KernelId,
+        grid: &[Operand],
+        block: &[Operand],
+        arguments: &[Operand],
+    ) {
+        self.launch_into(Stream::Default, kernel, grid, block, arguments);
+    }
+
+    /// A launch into a stream.
+    pub fn launch_into(
+        &mut self,
+        stream: Stream,
+        kernel: KernelId,
+        grid: &[Operand],
+        block: &[Operand],
+        arguments: &[Operand],
+    ) {
+        let launch = self.described(stream, kernel, grid, block, arguments, false);
+        self.emit(launch, Type::Unit);
+    }
+
+    /// A launch that gives its status, an `i32` with CUDA's error or 0, in place of recording a failure.
+    pub fn try_launch_into(
+        &mut self,
+        stream: Stream,
+        kernel: KernelId,
+        grid: &[Operand],
+        block: &[Operand],
+        arguments: &[Operand],
+    ) -> Operand {
+        let launch = self.described(stream, kernel, grid, block, arguments, true);
+        self.emit(launch, Type::I32)
+    }
+
+    fn described(
+        &mut self,
+        stream: Stream,
+        kernel: KernelId,
+        grid: &[Operand],
+        block: &[Operand],
+        arguments: &[Operand],
+        is_try: bool,
+    ) -> InstKind {
+        let mut extents = |given: &[Operand]| {
+            let one = self.number(1);
+            let part = |axis: usize| given.get(axis).cloned().unwrap_or_else(|| one.clone());
+            let parts = vec![part(0), part(1), part(2)];
+            self.emit(InstKind::Aggregate(parts), Type::DIM3)
+        };
+        let (grid, block) = (extents(grid), extents(block));
+        let (shared, arguments) = (self.number(0), arguments.to_vec());
+        InstKind::Launch(Box::new(Launch {
+            kernel,
+            grid,
+            block,
+            shared,
+            stream,
+            arguments,
+            is_try,
+        }))
+    }
+
+    /// Makes a block, to be placed later.
+    pub fn block(&mut self) -> BlockId {
+        let id = self.builder.block(format!("block{}", self.blocks.len() + 1));
+        self.blocks.push((id, false));
+        id
+    }
+
+    /// Continues in a block, once.
+    pub fn place(&mut self, block: BlockId) {
+        match self.blocks.iter_mut().find(|(id, _)| *id == block) {
+            Some((_, placed)) if !*placed => {
+                *placed = true;
+                if self.builder.is_live() {
+                    self.mistake.get_or_insert("a block is open when the next one is placed");
+                }
+                self.builder.place(block);
+            }
+            Some(_) => _ = self.mistake.get_or_insert("a block is placed twice"),
+            None => _ = self.mistake.get_or_insert(FOREIGN),
+        }
+    }
+
+    /// Ends the open block with a jump.
+    pub fn jump(&mut self, target: BlockId) {
+        if self.knows(&[target]) {
+            self.builder.jump(target);
+        }
+    }
+
+    /// Ends the open block with a branch on a `bool`.
+    pub fn branch(&mut self, condition: Operand, then: BlockId, otherwise: BlockId) {
+        if self.knows(&[then, otherwise]) {
+            self.builder.branch(condition, then, otherwise);
+        }
+    }
+
+    fn knows(&mut self, targets: &[BlockId]) -> bool {
+        let knows = |target: &BlockId| self.blocks.iter().any(|(id, _)| id == target);
+        let all = targets.iter().all(knows);
+        if !all {
+            self.mistake.get_or_insert(FOREIGN);
+        }
+        all
+    }
+
+    /// Returns without a value.
+    pub fn end(&mut self) {
+        self.builder.terminate(Terminator::Return(None));
+    }
+
+    /// Returns a value.
+    pub fn give(&mut self, value: Operand) {
+        self.builder.terminate(Terminator::Return(Some(value)));
+    }
+}

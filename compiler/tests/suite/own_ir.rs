@@ -1,0 +1,116 @@
+//! The example for front ends that build IR: its program runs, and what goes wrong is on the lines of the toy.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
+
+use std::time::Duration;
+
+use gridlet::builder::{Body, ProgramBuilder};
+use gridlet::compile::{BuildOptions, CpuOptions, Session};
+use gridlet::ir::{BinaryOp, InstKind, Operand};
+use gridlet::source::{FileId, Span};
+use gridlet::target::Target;
+use gridlet::types::Type;
+use gridlet_runtime::{Arg, Buffer, CpuConfig, Device, Error, LaunchConfig, Program};
+
+#[path = "../../examples/own_ir.rs"]
+#[allow(dead_code, reason = "a program of its own, too")]
+mod example;
+
+/// Runs `main` of a toy program on `numbers` numbers.
+fn run(source: &str, numbers: usize, check: bool, pending: Option<u64>) -> Result<Vec<u32>, Error> {
+    let options = CpuOptions { check, ..CpuOptions::default() };
+    let bundle = example::bundle(source, &[Target::Cpu], &options).unwrap();
+    let device = Device::open_cpu(CpuConfig { check, ..CpuConfig::default() }).unwrap();
+    if let Some(pending) = pending {
+        device.set_pending_launch_limit(pending).unwrap();
+    }
+    let program = Program::load(&device, &bundle).unwrap();
+    let mut numbers = Buffer::<u32>::alloc_zeroed(&device, numbers).unwrap();
+    let stream = device.stream().unwrap();
+    let main = program.kernel("main").unwrap();
+    stream.launch(&main, &LaunchConfig::new(1, 1), &[Arg::from(&mut numbers)]).unwrap();
+    stream.synchronize(Duration::from_secs(60))?;
+    numbers.to_vec()
+}
+
+#[test]
+fn a_toy_program_runs() {
+    assert_eq!(run(example::SOURCE, 8, false, None).unwrap(), [3; 8]);
+    assert_eq!(run(example::SOURCE, 8, true, None).unwrap(), [3; 8]);
+}
+
+#[test]
+fn a_toy_program_becomes_machine_code() {
+    let session = Session::new();
+    if let Err(error) = session.libnvvm() {
+        assert!(std::env::var_os("GRIDLET_REQUIRE_TOOLKIT").is_none(), "{error}");
+        eprintln!("SKIPPED: needs libNVVM: {error}");
+        return;
+    }
+    session.cubin(&example::program(example::SOURCE).unwrap(), &BuildOptions::default()).unwrap();
+}
+
+#[test]
+fn mistakes_of_a_run_are_on_the_toys_lines() {
+    let found = run(example::SOURCE, 7, true, None).unwrap_err().to_string();
+    assert!(found.contains("main.toy:1"), "{found}");
+    let twice = "step: add 3\nmain: run again 9 4\nagain: run step 1 1\n";
+    let lost = run(twice, 8, false, Some(1)).unwrap_err().to_string();
+    assert!(lost.contains("main.toy:3"), "{lost}");
+}
+
+#[test]
+fn mistakes_of_the_caller_are_the_callers() {
+    let nowhere = Span::new(FileId(7), 0..1);
+    let finish = |name: &str, build: &dyn Fn(&mut Body)| {
+        let mut program = ProgramBuilder::new("a.toy", "k\n");
+        let span = program.line(program.first_file(), 1);
+        let kernel = program.kernel(name, &[("p", Type::pointer_mut(Type::U32))], span);
+        let mut body = Body::new(span);
+        build(&mut body);
+        program.define(kernel, body);
+        program.finish().unwrap_err().to_string()
+    };
+    let wrong_type = |body: &mut Body| {
+        let one = body.number(1);
+        body.binary(BinaryOp::Add, Body::parameter(0), one, Type::U32);
+        body.end();
+    };
+    let no_parameter = |body: &mut Body| {
+        body.load(Body::parameter(9), Type::U32);
+        body.end();
+    };
+    let no_slot = |body: &mut Body| {
+        body.emit(InstKind::Load(Operand::Slot(gridlet::ir::SlotId(4))), Type::U32);
+        body.end();
+    };
+    let foreign_block = |body: &mut Body| body.jump(gridlet::ir::BlockId(40));
+    let twice = |body: &mut Body| {
+        let block = body.block();
+        body.jump(block);
+        body.place(block);
+        body.end();
+        body.place(block);
+    };
+    let no_position = |body: &mut Body| {
+        body.at(nowhere).load(Body::parameter(0), Type::U32);
+        body.end();
+    };
+    let cases: [(&str, &dyn Fn(&mut Body)); 8] = [
+        ("k", &wrong_type),
+        ("k", &no_parameter),
+        ("k", &no_slot),
+        ("k", &foreign_block),
+        ("k", &twice),
+        ("k", &no_position),
+        ("k", &|_| ()),
+        ("__k", &|body| body.end()),
+    ];
+    let mut seen = String::new();
+    for (name, build) in cases {
+        let error = finish(name, build);
+        assert!(error.starts_with("your module: "), "{error}");
+        seen.push_str(&format!("{error}\n"));
+    }
+    insta::assert_snapshot!(seen);
+}

@@ -131,10 +131,12 @@ impl Opened {
 
     /// Waits for everything launched on the device. Call it without the interpreter's lock.
     pub(super) fn wait(&self, timeout: Duration) -> Result<(), gridlet_runtime::Error> {
-        let unreported = std::mem::take(&mut *lock(&self.unreported));
-        let waits = self.work.get().into_iter().chain(&unreported).map(|work| work.wait(timeout));
+        let dropped = std::mem::take(&mut *lock(&self.unreported));
+        let works: Vec<_> = lock(&self.works).iter().filter_map(Weak::upgrade).collect();
+        let waits = works.iter().filter(|work| work.is_unreported()).map(|work| work.wait(timeout));
         // All of them, also after one that reports something; the first report counts.
         let waits: Vec<_> = waits.collect();
+        drop(dropped);
         let rest = self.device.synchronize(timeout);
         let waited = waits.into_iter().chain([rest]).collect();
         self.after(&waited);

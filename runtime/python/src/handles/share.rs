@@ -89,7 +89,7 @@ pub(super) fn share(
 /// Whether an object's memory is a GPU's.
 pub(super) fn is_on_gpu(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     if object.hasattr("__dlpack_device__")? {
-        return Ok(dlpack::device_of(object)?.0 == CUDA);
+        return Ok(matches!(dlpack::device_of(object)?.0, CUDA | CUDA_MANAGED));
     }
     object.hasattr("__cuda_array_interface__")
 }

@@ -101,6 +101,8 @@ pub use handles::{
     Confinement, CurrentDevice, CurrentGreenContext, DEFAULT_TIMEOUT, Device, Event, GreenContext,
     Kernel, Program, Stream, resources,
 };
+#[cfg(feature = "async")]
+pub use handles::{EventDone, StreamDone};
 pub use info::{DeviceInfo, DeviceKind, GreenContextFeatures, SmGranularity};
 pub use limits::Limit;
 pub use memory::{Buffer, DeviceMemory};

@@ -90,6 +90,69 @@ fn a_copy_waits_for_this_threads_launches_whatever_others_wait_for() {
     });
 }
 
+/// Runs a future to its end: the simplest executor there is.
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(std::thread::Thread);
+    impl std::task::Wake for Unpark {
+        fn wake(self: std::sync::Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
+    let mut context = std::task::Context::from_waker(&waker);
+    let mut future = std::pin::pin!(future);
+    loop {
+        if let std::task::Poll::Ready(value) = future.as_mut().poll(&mut context) {
+            return value;
+        }
+        std::thread::park();
+    }
+}
+
+#[test]
+fn events_and_streams_can_be_awaited() {
+    // A kernel that spins takes one of the workers.
+    let config = CpuConfig { threads: Some(3), ..CpuConfig::default() };
+    let device = Device::open_cpu(config).unwrap();
+    let program = Program::load(&device, &artifact()).unwrap();
+    let kernel = |name| program.kernel(name).unwrap();
+    let (add, spin, set) = (kernel("add"), kernel("spin"), kernel("set"));
+    let one = LaunchConfig::new(1, 1);
+    let streams: Vec<_> = (0..4).map(|_| device.stream().unwrap()).collect();
+    let mut flag = Buffer::<u32>::alloc_zeroed(&device, 1).unwrap();
+    let mut data = Buffer::from_slice(&device, &[100u32; 1000]).unwrap();
+    let event = Event::new(&device).unwrap();
+
+    // Ready at once: nothing was recorded.
+    block_on(event.done()).unwrap();
+    streams[0].launch(&spin, &one, &[Arg::from(&mut flag)]).unwrap();
+    streams[0].record(&event).unwrap();
+    let spinning = streams[0].done().unwrap();
+    let arguments = [Arg::from(&mut data), Arg::from(1000u32)];
+    streams[1].launch(&add, &LaunchConfig::new(8, 128), &arguments).unwrap();
+    block_on(streams[1].done().unwrap()).unwrap();
+    assert!(!event.is_done().unwrap());
+    streams[2].launch(&set, &one, &[Arg::from(&mut flag)]).unwrap();
+    block_on(async {
+        (&event).await.unwrap();
+        spinning.await.unwrap();
+    });
+    assert_eq!(data.to_vec().unwrap()[999], 1099);
+
+    // One that is dropped ends nothing but the wait.
+    streams[3].launch(&kernel("stop"), &one, &[]).unwrap();
+    drop(streams[3].done().unwrap());
+    let error = block_on(streams[3].done().unwrap()).unwrap_err();
+    assert!(error.to_string().contains("kernel `stop` stopped itself"), "{error}");
+    block_on(streams[3].done().unwrap()).unwrap();
+    streams[3].launch(&kernel("lose"), &LaunchConfig::new(1, 2), &[]).unwrap();
+    let lost = streams[3].done().unwrap();
+    streams[3].launch(&add, &one, &[Arg::null(), Arg::from(0u32)]).unwrap();
+    let error = block_on(lost).unwrap_err();
+    assert!(matches!(error, Error::LostLaunches(_)), "{error}");
+    streams[3].synchronize_default().unwrap();
+}
+
 #[test]
 fn memory_of_the_process_is_borrowed() {
     let (device, program) = cpu();

@@ -5,6 +5,8 @@
 //! folders of this crate; handles without such a cycle belong elsewhere.
 
 mod device;
+#[cfg(feature = "async")]
+mod done;
 mod event;
 mod occupancy;
 mod partition;
@@ -15,6 +17,8 @@ mod stream;
 
 pub use device::{CurrentDevice, DEFAULT_TIMEOUT, Device};
 pub(crate) use device::{DeviceInner, HostVisible, number_of};
+#[cfg(feature = "async")]
+pub use done::{EventDone, StreamDone};
 pub use event::Event;
 pub use partition::{Confinement, CurrentGreenContext, GreenContext};
 pub use program::{Kernel, Program};

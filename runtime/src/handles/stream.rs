@@ -315,9 +315,9 @@ pub(crate) struct StreamInner {
 pub(crate) struct Work {
     /// Launches begun, those of them whose call has returned, and how many a wait has seen end. A wait says nothing of a
     /// launch whose call another thread is still in.
-    submitted: AtomicU64,
-    returned: AtomicU64,
-    finished: AtomicU64,
+    pub(super) submitted: AtomicU64,
+    pub(super) returned: AtomicU64,
+    pub(super) finished: AtomicU64,
 }
 
 impl Work {

@@ -88,9 +88,11 @@ pub(crate) fn bundle(
     Ok(artifact::build_for(&Session::new(), &program(source)?, targets, &cuda, cpu)?)
 }
 
-#[allow(clippy::print_stdout, reason = "a program")]
+#[allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let lowered = compile::lower(&program(SOURCE)?, &BuildOptions::default())?;
     print!("{}", gridlet::ir::print::print(&lowered));
+    let bundle = bundle(SOURCE, &[Target::Cpu], &CpuOptions::default())?;
+    eprintln!("{} kernels for the CPU device", bundle.manifest().kernels.len());
     Ok(())
 }

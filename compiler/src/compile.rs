@@ -38,6 +38,7 @@ use crate::toolchain::{Component, LLVM_VERSION, Toolchain};
 
 /// The choice of libNVVM's input language.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DialectChoice {
     /// The dialect that libNVVM requires for the architecture.
     #[default]

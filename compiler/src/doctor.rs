@@ -32,6 +32,7 @@ pub struct PlaceReport {
 /// The state of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Status {
     /// Found, and it loads or runs.
     Found,

@@ -141,6 +141,20 @@ enum Level {
 }
 
 impl CodeOptions {
+    /// Refuses modules that only a `.grid` program can be linked with.
+    pub(crate) fn refuse_links_to_nvvm(&self) -> Outcome {
+        let is_source = |path: &&PathBuf| {
+            matches!(path.extension().and_then(|ending| ending.to_str()), Some("ll" | "bc" | "c"))
+        };
+        match self.links.iter().find(is_source) {
+            None => Ok(()),
+            Some(path) => Err(Failure::call(format!(
+                "--link {}: NVVM IR links only with PTX and machine code; merge LLVM modules with `llvm-link`",
+                path.display()
+            ))),
+        }
+    }
+
     /// A session that links the modules given with `--link`.
     pub(crate) fn session(&self) -> Result<Session, Failure> {
         let inputs = self.links.iter().map(|path| LinkInput::read(path));
@@ -342,6 +356,7 @@ fn refuse_ineffective(kind: FileKind, options: &Options) -> Outcome {
                 ("--fast-math", options.code.fast_math),
             ]);
             refuse(&more, "NVVM IR is compiled as it is")?;
+            options.code.refuse_links_to_nvvm()?;
             if !options.arch.contains(&Target::Cpu) {
                 refuse(&only_for_cpu, "only CPU images can be built that way; add `--arch cpu`")?;
             }

@@ -213,6 +213,7 @@ fn refuse_ineffective(options: &Options) -> Outcome {
         let is_given = options.code.launch() != LaunchChoice::Auto;
         let given: &[&str] = if is_given { &["--launch"] } else { &[] };
         refuse(given, "NVVM IR is compiled as it is")?;
+        options.code.refuse_links_to_nvvm()?;
         refuse(if options.stats { &["--stats"] } else { &[] }, "NVVM IR is compiled as it is")?;
     }
     match options.device {

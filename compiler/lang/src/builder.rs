@@ -269,6 +269,7 @@ fn theirs(error: Error) -> Error {
 
 /// A field of the geometry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Geometry {
     /// The thread in its block.
     ThreadIndex,

@@ -24,6 +24,7 @@ use crate::{Error, Result};
 
 /// The kind of a linked module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum InputKind {
     /// LLVM IR as text or bitcode, for GPUs or for this machine, according to its target triple.
     Ir,

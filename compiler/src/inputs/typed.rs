@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 
+use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::builder::Builder;
 use inkwell::context::Context;
 use inkwell::llvm_sys::LLVMAtomicOrdering;
@@ -18,8 +19,8 @@ use inkwell::llvm_sys::core::{
 use inkwell::module::Module;
 use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::{
-    AnyValue, AsValueRef, BasicMetadataValueEnum, BasicValue as _, InstructionOpcode,
-    InstructionValue,
+    AnyValue, AsValueRef, BasicMetadataValueEnum, BasicValue as _, FunctionValue,
+    InstructionOpcode, InstructionValue,
 };
 
 /// Whether LLVM text has typed pointers: outside strings and comments, nothing else is written with `*`.
@@ -108,6 +109,7 @@ pub(super) fn keep_meaning<'ctx>(module: &Module<'ctx>, context: &'ctx Context) 
     let builder = context.create_builder();
     let old_shuffle = module.get_function(SHUFFLE);
     for function in module.get_functions() {
+        promise_return(context, function);
         for block in function.get_basic_blocks() {
             let mut next = block.get_first_instruction();
             while let Some(instruction) = next {
@@ -150,6 +152,19 @@ fn fold(cast: InstructionValue<'_>) {
     let is_same = unsafe { LLVMTypeOf(cast.as_value_ref()) == LLVMTypeOf(operand.as_value_ref()) };
     if is_same {
         replace(cast, operand);
+    }
+}
+
+/// In LLVM 7, a function that does not write may be removed if nothing uses its result. LLVM 22 asks for a promise that it
+/// returns.
+fn promise_return(context: &Context, function: FunctionValue<'_>) {
+    let kind = Attribute::get_named_enum_kind_id;
+    let place = AttributeLoc::Function;
+    let Some(memory) = function.get_enum_attribute(place, kind("memory")) else { return };
+    // Two bits for each location: 1 reads, 2 writes.
+    const WRITES: u64 = 0xaaaa_aaaa_aaaa_aaaa;
+    if memory.get_enum_value() & WRITES == 0 {
+        function.add_attribute(place, context.create_enum_attribute(kind("willreturn"), 0));
     }
 }
 

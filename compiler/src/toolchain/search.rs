@@ -8,6 +8,7 @@ use super::cache;
 /// A part of a CUDA toolkit that Gridlet or its tests use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each variant is the part of that name")]
+#[non_exhaustive]
 pub enum Component {
     LibNvvm,
     LibDevice,

@@ -61,8 +61,9 @@ fn mistakes_of_a_run_are_on_the_toys_lines() {
 
 #[test]
 fn mistakes_of_the_caller_are_the_callers() {
+    type Build<'a> = &'a dyn Fn(&mut Body);
     let nowhere = Span::new(FileId(7), 0..1);
-    let finish = |name: &str, build: &dyn Fn(&mut Body)| {
+    let finish = |name: &str, build: Build<'_>| {
         let mut program = ProgramBuilder::new("a.toy", "k\n");
         let span = program.line(program.first_file(), 1);
         let kernel = program.kernel(name, &[("p", Type::pointer_mut(Type::U32))], span);
@@ -96,7 +97,7 @@ fn mistakes_of_the_caller_are_the_callers() {
         body.at(nowhere).load(Body::parameter(0), Type::U32);
         body.end();
     };
-    let cases: [(&str, &dyn Fn(&mut Body)); 8] = [
+    let cases: [(&str, Build<'_>); 8] = [
         ("k", &wrong_type),
         ("k", &no_parameter),
         ("k", &no_slot),

@@ -11,6 +11,7 @@ use gridlet::codegen;
 use gridlet::ir::build::build_ir;
 use gridlet::launch::{self, LaunchOptions, LaunchStrategy};
 use gridlet::layout::compute_layouts;
+use gridlet::modules;
 use gridlet::nvvm::legacy::LegacyOptions;
 use gridlet::nvvm::{self, NvvmModule};
 use gridlet::ptx::libnvvm::compile;
@@ -82,6 +83,33 @@ fn libnvvm_and_ptxas_take_every_module() {
                 assemble(ptxas, &output.ptx, arch, &what);
             }
         }
+    }
+}
+
+/// PTX without comments, which name the module and the compiler's build.
+fn instructions(ptx: &str) -> Vec<&str> {
+    let is_code = |line: &&str| !line.starts_with("//") && !line.is_empty();
+    ptx.lines().map(str::trim).filter(is_code).collect()
+}
+
+#[test]
+fn text_that_is_read_again_means_the_same() {
+    let Some(tools) = Tools::or_skip("legacy") else { return };
+    let options = LegacyOptions::device_runtime();
+    for file in files("compiler/tests/in/llvm", "ll") {
+        let context = Context::create();
+        let bytes = std::fs::read(&file).unwrap();
+        let module = modules::read(&context, "m.ll", &bytes).unwrap();
+        let first = nvvm::text(&module, Dialect::Legacy, &options).unwrap();
+        let other = Context::create();
+        let again = modules::read(&other, "m.ll", &first.bytes).unwrap();
+        let again = nvvm::text(&again, Dialect::Legacy, &options).unwrap();
+        let ptx = |module: &NvvmModule| {
+            let options = PtxOptions { opt_level: 3, ..PtxOptions::default() };
+            compile(&tools.libnvvm, module, None, oldest(&file), &options).unwrap().ptx.0
+        };
+        let (first, again) = (ptx(&first), ptx(&again));
+        assert_eq!(instructions(&first), instructions(&again), "{}", file.display());
     }
 }
 

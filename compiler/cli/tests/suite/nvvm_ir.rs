@@ -94,3 +94,25 @@ fn a_module_that_only_a_gpu_runs_says_why() {
     assert_eq!(output.status, 1, "{output:?}");
     assert!(output.stderr.contains("function `k`: inline PTX"), "{}", output.stderr);
 }
+
+#[test]
+fn options_without_effect_on_a_module_are_refused() {
+    let folder = folder();
+    for name in ["a.ll", "b.ll"] {
+        fs::write(folder.path().join(name), module!("clang.ll")).unwrap();
+    }
+    let run = ["run", "a.ll", "--kernel", "start", "--grid", "1", "--block", "1"];
+    let build = ["build", "a.ll"];
+    for (call, more, said) in [
+        (&run[..], &["--link", "b.ll"][..], "NVVM IR links only with PTX and machine code"),
+        (&build, &["--link", "b.ll"], "NVVM IR links only with PTX and machine code"),
+        (&run, &["--launch", "cdp"], "--launch has no effect"),
+        (&run, &["--stats"], "--stats has no effect"),
+        (&build, &["--native"], "add `--arch cpu`"),
+        (&build, &["--dialect", "modern"], "libNVVM requires the legacy dialect"),
+    ] {
+        let output = Gridlet::new(&folder).run(&[call, more].concat());
+        assert_eq!(output.status, 2, "{more:?}: {output:?}");
+        assert!(output.stderr.contains(said), "{more:?}: {}", output.stderr);
+    }
+}

@@ -136,6 +136,7 @@ pub struct PointeeHint {
 
 /// A position in a function's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HintPlace {
     /// A parameter, counted from 0.
     Parameter(u32),

@@ -13,6 +13,7 @@ use crate::types::{Scalar, Type};
 
 /// A function of CUDA's device runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum RuntimeFunction {
     /// Returns a buffer for the parameters of a launch, or NULL. Takes the kernel's address, the grid, the block and the
     /// dynamic shared memory in bytes.
@@ -160,6 +161,7 @@ pub const MEMCPY_DEVICE_TO_DEVICE: i32 = 3;
 /// Stream handles that name a kind of stream instead of pointing to one. The values are those of the macros
 /// `cudaStream…` of the header; "Streams" in the Guide's chapter describes the kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum NamedStream {
     /// The NULL stream: one for each block.
     Default,

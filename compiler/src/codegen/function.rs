@@ -1,6 +1,6 @@
 //! Functions: their declarations, and the frame in which their instructions are emitted.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 
 use gridlet_artifact::cpu::abi;
 use inkwell::attributes::AttributeLoc;
@@ -226,6 +226,8 @@ pub(super) struct FunctionEmitter<'a, 'ctx, 'ir> {
     pub(super) span: Cell<Span>,
     /// On the CPU, the block's shared memory, if the function uses a shared variable.
     pub(super) shared_base: Option<PointerValue<'ctx>>,
+    /// Which instructions surely give no constant, indexed by `ir::InstId`; computed on first use.
+    pub(super) runtime: OnceCell<Vec<bool>>,
     /// The metadata of loops, by their header blocks.
     pub(super) loops: LoopNodes<'ctx>,
 }
@@ -251,6 +253,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             stored: Vec::new(),
             span: Cell::new(function.span),
             shared_base: None,
+            runtime: OnceCell::new(),
             loops: LoopNodes::default(),
         }
     }

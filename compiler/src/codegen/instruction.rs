@@ -53,9 +53,14 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
                 self.cast(self.operand(value)?, &from, &inst.ty)?
             }
             InstKind::Select(condition, then, otherwise) => {
-                let condition = int(self.operand(condition)?)?;
-                let (then, otherwise) = (self.operand(then)?, self.operand(otherwise)?);
-                self.build().build_select(condition, then, otherwise, &name)?
+                match self.unguarded_quotient(condition, then, otherwise)? {
+                    Some(quotient) => quotient,
+                    None => {
+                        let condition = int(self.operand(condition)?)?;
+                        let (then, otherwise) = (self.operand(then)?, self.operand(otherwise)?);
+                        self.build().build_select(condition, then, otherwise, &name)?
+                    }
+                }
             }
             InstKind::FieldAddress { base, index } => {
                 let base_type = self.type_of(base);

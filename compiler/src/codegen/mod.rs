@@ -29,6 +29,7 @@ mod c_abi;
 mod cast;
 mod context;
 mod cpu;
+mod division;
 mod external;
 mod function;
 mod geometry;

@@ -141,13 +141,13 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     }
 
     /// What computes an operand.
-    fn kind(&self, operand: &Operand) -> Option<&InstKind> {
+    pub(super) fn kind(&self, operand: &Operand) -> Option<&InstKind> {
         let Operand::Inst(id) = operand else { return None };
         self.function.instructions.get(id.index()).map(|inst| &inst.kind)
     }
 
     /// Assembly that depends on nothing but its arguments.
-    fn pure_assembly(
+    pub(super) fn pure_assembly(
         &self,
         text: &str,
         bits: u32,

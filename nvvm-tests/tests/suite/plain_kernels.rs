@@ -448,3 +448,35 @@ fn fast_math_compiles_for_every_architecture() {
         }
     }
 }
+
+#[test]
+fn signed_divisions_by_unknown_numbers_need_no_guard_against_minus_one() {
+    let source = "
+        fn sum(x: i32, n: i32) -> i32 { x / n + x % n }
+        kernel unknown(p: *mut i32) {
+            let value = p[1];
+            let divisor = p[2];
+            let mut total = 0;
+            for k in 0..p[3] { total += value / (divisor + k) + value % (divisor - k); }
+            p[0] = total;
+        }
+        kernel parameter(p: *mut i32, n: i32) { p[0] = p[1] / n; }
+        kernel constant(p: *mut i32) { let n = 7; p[0] = p[1] / n; }
+        kernel argument(p: *mut i32) { p[0] = sum(p[1], 7); }
+        kernel wide(p: *mut i64) { p[0] = p[1] / p[2]; }
+    ";
+    let test = "signed_divisions_by_unknown_numbers_need_no_guard_against_minus_one";
+    let Some(ways) = kernels(test, source) else { return };
+    for (backend, kernels) in ways {
+        let of = |kernel: &str, word| count(&kernels[kernel], word);
+        assert!(of("unknown", "div.s32") > 0 && of("unknown", "rem.s32") > 0, "{backend:?}");
+        for kernel in ["unknown", "parameter"] {
+            assert_eq!(of(kernel, "selp."), 0, "{kernel}, {backend:?}:\n{}", kernels[kernel]);
+        }
+        // LLVM replaces these by multiplications.
+        for kernel in ["constant", "argument"] {
+            assert_eq!(of(kernel, "div."), 0, "{kernel}, {backend:?}:\n{}", kernels[kernel]);
+        }
+        assert!(of("wide", "selp.") > 0, "{backend:?}:\n{}", kernels["wide"]);
+    }
+}

@@ -1,4 +1,12 @@
+"""The programs and devices of the tests.
+
+A machine with a GPU may lack NVIDIA's compiler parts. `python conftest.py FOLDER` elsewhere builds what test_gpu.py needs, and
+`GRIDLET_TEST_BUNDLES=FOLDER` makes it load that.
+"""
+
 import os
+import pathlib
+import sys
 
 import gridlet
 import pytest
@@ -57,9 +65,31 @@ kernel race(sum: *mut u32) { *sum += thread_idx.x; }
 """
 
 
+LOSES = """
+kernel child() {}
+kernel lose() { launch child<<<1, block_dim.x * 2048>>>(); }
+"""
+
+# The programs of test_gpu.py: name, text and options.
+PROGRAMS = {"tests": (PROGRAM, {}), "lose": (LOSES, {"launch": "cdp"})}
+
+
+def compiled(name):
+    bundles = os.environ.get("GRIDLET_TEST_BUNDLES")
+    if bundles:
+        return gridlet.load(pathlib.Path(bundles) / f"{name}.gridlet")
+    text, options = PROGRAMS[name]
+    return gridlet.compile(text, name=f"{name}.grid", **options)
+
+
 @pytest.fixture(scope="session")
 def program():
-    return gridlet.compile(PROGRAM, name="tests.grid")
+    return compiled("tests")
+
+
+@pytest.fixture(scope="session")
+def losing_program():
+    return compiled("lose")
 
 
 @pytest.fixture(scope="session")
@@ -76,3 +106,9 @@ def gpu():
         if os.environ.get("GRIDLET_REQUIRE_GPU"):
             raise
         pytest.skip(f"needs a GPU: {str(error).splitlines()[0]}")
+
+
+if __name__ == "__main__":
+    for name in PROGRAMS:
+        path = pathlib.Path(sys.argv[1]) / f"{name}.gridlet"
+        path.write_bytes(compiled(name).bundle("cpu", "sm_90"))

@@ -9,7 +9,7 @@ import gridlet
 import numpy as np
 import pytest
 
-EXAMPLE = pathlib.Path(__file__).parents[3] / "examples/python/cluster.py"
+EXAMPLE = (pathlib.Path(__file__).parent / "../../../examples/python/cluster.py").resolve()
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.skipif(not EXAMPLE.exists(), reason="needs the repository's examples")
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-FAKE = pathlib.Path(__file__).parents[2] / "tests/suite/fake_driver/fake.c"
+FAKE = (pathlib.Path(__file__).parent / "../../tests/suite/fake_driver/fake.c").resolve()
 pytestmark = [
     pytest.mark.skipif(not FAKE.exists(), reason="needs the repository's fake driver"),
     pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler"),

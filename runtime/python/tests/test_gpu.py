@@ -74,14 +74,9 @@ def test_streams_can_be_awaited_on_the_gpu(program, gpu):
     assert asyncio.run(several()) == [[511]] * 4
 
 
-def test_lost_launches_raise_on_the_gpu(gpu):
-    source = """
-    kernel child() {}
-    kernel lose() { launch child<<<1, block_dim.x * 2048>>>(); }
-    """
-    program = gridlet.compile(source, name="lose.grid", launch="cdp")
+def test_lost_launches_raise_on_the_gpu(losing_program, gpu):
     with gpu:
-        program.lose[1, 1]()
+        losing_program.lose[1, 1]()
     with pytest.raises(gridlet.LostLaunches) as raised:
         gpu.synchronize()
     assert (raised.value.count, raised.value.file) == (1, "lose.grid")

@@ -40,7 +40,7 @@ def test_a_cell_needs_a_name(shell, capsys):
             shell.run_cell_magic("gridlet", line, "kernel node() {}\n")
 
 
-NOTEBOOK = pathlib.Path(__file__).parents[3] / "examples/python/mandelbrot.ipynb"
+NOTEBOOK = (pathlib.Path(__file__).parent / "../../../examples/python/mandelbrot.ipynb").resolve()
 
 
 @pytest.mark.skipif(not NOTEBOOK.exists(), reason="needs the repository's examples")

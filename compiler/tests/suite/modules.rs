@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use gridlet::arch::CudaArch;
 use gridlet::artifact;
-use gridlet::compile::{Backend, BuildOptions, CpuOptions, Session};
+use gridlet::compile::{self, Backend, BuildOptions, CpuOptions, Session};
 use gridlet::modules::{self, Own};
 use gridlet::nvvm::legacy::{self, LegacyOptions};
 use gridlet::target::Target;
@@ -192,6 +192,36 @@ fn damaged_files_are_errors() {
         let at = (seed * 7919) % damaged.len();
         damaged[at] ^= 1 << (seed % 8);
         let _ = modules::read(&context, "m.bc", &damaged);
+    }
+}
+
+#[test]
+fn changed_modules_are_described_or_refused() {
+    let inputs = ["in/modules", "in/llvm"].map(|folder| files(folder, "ll")).concat();
+    for file in inputs {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let count = std::env::var("GRIDLET_CHANGES").map_or(12, |count| count.parse().unwrap());
+        for seed in 0..count {
+            let at = (seed * 7919 + 13) % lines.len();
+            let mut changed = lines.clone();
+            match seed % 3 {
+                0 => _ = changed.remove(at),
+                1 => changed.swap(at, (at * 31 + 7) % lines.len()),
+                _ => changed.insert(at, lines[(at * 17 + 5) % lines.len()]),
+            }
+            let text = changed.join("\n").replace("i32 1", ["i32 1", "i32 0"][seed % 2]);
+            let context = Context::create();
+            let Ok(own) = Own::read(&context, "m.ll", text.as_bytes()) else { continue };
+            let _ = own.check(CudaArch::DEFAULT);
+            let _ = artifact::describe_own(&own);
+            if let Ok(program) = own.cpu_program() {
+                let made = compile::cpu_llvm(program, &CpuOptions::default());
+                if let Err(error @ gridlet::Error::Internal { .. }) = made {
+                    panic!("{}, {seed}: {error}", file.display());
+                }
+            }
+        }
     }
 }
 

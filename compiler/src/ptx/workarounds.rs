@@ -10,6 +10,10 @@
 //! | `neg.s16 %d, %a;` | `not.b16 %d, %a;` `add.s16 %d, %d, 1;` |
 //! | `abs.s16 %d, %a;` | the same, and `max.s16 %d, %a, %d;` |
 //!
+//! ptxas (CUDA 13.0, sm_90) keeps results of a function in the registers that return them from the first `st.param` on. If a
+//! division that becomes a call comes before the last one, the registers are overwritten, and a part of the result that
+//! shares its register with a later part is lost. So all parts are stored together, just before `ret`.
+//!
 //! ptxas tests the divisor of `div.u32` and `rem.u32` once more, and merges only an unsigned comparison with that test:
 //! `setp.ne.s32 %p, %d, 0;` becomes `setp.ne.u32`, which means the same.
 
@@ -20,7 +24,34 @@ use super::reductions;
 
 /// Replaces the instructions that ptxas compiles badly.
 pub(super) fn apply(ptx: String) -> String {
-    reductions::apply(tests_of_divisors(narrow_signs(ptx)))
+    reductions::apply(tests_of_divisors(results_last(narrow_signs(ptx))))
+}
+
+/// Stores the results of functions just before they return. Back ends write each register of a basic block once, so the
+/// stores can move down to its end.
+fn results_last(ptx: String) -> String {
+    let is_result = |line: &str| {
+        let line = line.trim_start();
+        line.starts_with("st.param") && line.contains("[func_retval")
+    };
+    if !ptx.lines().any(is_result) {
+        return ptx;
+    }
+    let mut text = String::with_capacity(ptx.len());
+    let mut results = vec![];
+    for line in ptx.split_inclusive('\n') {
+        if is_result(line) {
+            results.push(line);
+            continue;
+        }
+        let word = line.trim_start();
+        // Every basic block ends in one of these, or before a label.
+        if word.starts_with("ret") || word.starts_with("bra") || word.starts_with(['@', '$', '}']) {
+            text.extend(results.drain(..));
+        }
+        text += line;
+    }
+    text
 }
 
 /// Compares the divisors of unsigned divisions with zero as unsigned numbers.
@@ -99,6 +130,23 @@ mod tests {
         insta::assert_snapshot!(apply(ptx.to_owned()));
         let other = "\tneg.s32 \t%r2, %r1;\n// abs.s16\n";
         assert_eq!(apply(other.to_owned()), other);
+    }
+
+    #[test]
+    fn results_are_stored_together() {
+        let ptx = "\
+\tst.param.b16 \t[func_retval0+0], %rs1;
+\tdiv.u16 \t%rs3, %rs1, %rs2;
+\tst.param.v2.b8 \t[func_retval0+2], {%rs2, %rs3};
+\tmov.b32 \t%r1, 5;
+\tret;
+$L__BB0_2:
+\tst.param.b16 \t[func_retval0+0], %rs4;
+\tst.param.b16 \t[param0+0], %rs4;
+\tadd.s32 \t%r2, %r1, 1;
+\tret;
+";
+        insta::assert_snapshot!(apply(ptx.to_owned()));
     }
 
     #[test]

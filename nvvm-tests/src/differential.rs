@@ -14,13 +14,16 @@ use gridlet::error::Error;
 use gridlet::launch::LaunchStrategy;
 use gridlet::source::SourceMap;
 use gridlet_runtime::{
-    Arg, Artifact, Buffer, CpuConfig, Device, Dim3, LaunchConfig, Program as Loaded,
+    Arg, Artifact, Buffer, CpuConfig, Device, Dim3, LaunchConfig, Limit, Program as Loaded,
 };
 
 use crate::generate::{self, Program};
 
 /// Default time limit of a program: far longer than any takes, even under `--check` on a busy machine.
 const TIME_OUT: Duration = Duration::from_secs(120);
+/// The stack of a thread on a GPU. Without optimisation, the frame of a kernel can have more than the default of 1,024 bytes,
+/// which the driver does not raise for a kernel that calls a recursive function.
+const STACK_BYTES: u64 = 8192;
 /// Launches that may be pending on a GPU.
 const PENDING_LAUNCHES: u64 = 8192;
 
@@ -136,6 +139,13 @@ pub struct Failure {
     pub message: String,
 }
 
+impl Failure {
+    /// Whether the process may be unable to run another program: a device that hit an error stays unusable.
+    pub fn is_fatal(&self) -> bool {
+        self.way.is_some() && !self.differs
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.way {
@@ -169,6 +179,7 @@ impl Runner {
         let arch = CudaArch::for_device(capability.major, capability.minor)
             .with_context(|| format!("Gridlet cannot build for GPUs of capability {capability}"))?;
         device.set_pending_launch_limit(PENDING_LAUNCHES)?;
+        device.set_limit(Limit::StackBytes, STACK_BYTES)?;
         Ok(Runner { gpu: Some((arch, Some(Mutex::new(device)))), ..Runner::new() })
     }
 

@@ -8,10 +8,10 @@
 
 #![expect(clippy::print_stdout, reason = "a program for people")]
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::ops::Range;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -24,8 +24,8 @@ use nvvm_tests::differential::{Failure, Runner, Way};
 use nvvm_tests::generate::{self, Program, reduce};
 use serde_json::{Value, json};
 
-/// Programs per process: enough that starting the process and the GPU costs little.
-const PROGRAMS_EACH: u64 = 25;
+/// The most programs per process: enough that starting the process and the GPU costs little.
+const PROGRAMS_EACH: u64 = 200;
 /// How many smaller programs are tried. Each takes about as long as the program itself and the start of a process.
 const MAX_REDUCTIONS: usize = 2000;
 
@@ -59,15 +59,18 @@ struct Options {
     /// Stop after this many failing programs
     #[arg(long, default_value_t = 5, value_name = "N")]
     failures: usize,
-    /// Compare only this way with the first one, as a failure names it: `libnvvm -O 0`
-    #[arg(long, value_name = "WAY")]
-    way: Option<Way>,
+    /// Compare only this way with the first one, as a failure names it: `libnvvm -O 0`. May be given several times
+    #[arg(long = "way", value_name = "WAY")]
+    ways: Vec<Way>,
     /// Run this text instead of the program of the seed
     #[arg(long, value_name = "FILE")]
     source: Option<PathBuf>,
     /// Run in this process, and write one line of JSON per program
     #[arg(long, hide = true)]
     worker: bool,
+    /// As a worker, run the texts in standard input, each a JSON string on a line, instead of the program of the seed
+    #[arg(long, hide = true, requires = "worker")]
+    texts: bool,
 }
 
 fn main() -> ExitCode {
@@ -99,12 +102,35 @@ fn work(options: &Options, seeds: Range<u64>) -> anyhow::Result<()> {
         None => Runner::new(),
     };
     let runner = runner.with_time_out(Duration::from_secs(options.time_out));
-    let ways = match options.way {
-        Some(way) if way == Way::CPU[0] => vec![way],
-        Some(way) => vec![Way::CPU[0], way],
-        None if options.gpu || options.build.is_some() => [&Way::CPU[..], &Way::GPU].concat(),
-        None => Way::CPU.to_vec(),
+    let reference = Way::CPU[0];
+    let ways = if !options.ways.is_empty() {
+        let others = options.ways.iter().copied().filter(|way| *way != reference);
+        [reference].into_iter().chain(others).collect()
+    } else if options.gpu || options.build.is_some() {
+        [&Way::CPU[..], &Way::GPU].concat()
+    } else {
+        Way::CPU.to_vec()
     };
+    // Prints how a program ended.
+    let print = |program: &Program, result: &Result<(), Failure>| {
+        let failure = result.as_ref().err().map(|failure| {
+            let way = failure.way.map(|way| way.to_string());
+            json!({ "way": way, "differs": failure.differs, "message": failure.message })
+        });
+        println!("{}", json!({ "seed": program.seed, "failure": failure }));
+    };
+    if options.texts {
+        let mut program = generate::program(options.seed);
+        for line in std::io::stdin().lines() {
+            program.source = serde_json::from_str(&line?)?;
+            let result = runner.compare(&program, &ways);
+            print(&program, &result);
+            if result.is_err_and(|failure| failure.is_fatal()) {
+                break;
+            }
+        }
+        return Ok(());
+    }
     for seed in seeds {
         let mut program = generate::program(seed);
         if let Some(path) = &options.source {
@@ -112,11 +138,7 @@ fn work(options: &Options, seeds: Range<u64>) -> anyhow::Result<()> {
                 .with_context(|| format!("cannot read {}", path.display()))?;
         }
         let result = runner.compare(&program, &ways);
-        let failure = result.as_ref().err().map(|failure| {
-            let way = failure.way.map(|way| way.to_string());
-            json!({ "way": way, "differs": failure.differs, "message": failure.message })
-        });
-        println!("{}", json!({ "seed": seed, "failure": failure }));
+        print(&program, &result);
         if result.is_err() {
             break;
         }
@@ -124,28 +146,35 @@ fn work(options: &Options, seeds: Range<u64>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Starts a process for these programs and passes on how each ended, including one that ended the process. Returns the
-/// seeds that remain.
-fn start(
-    options: &Options,
-    seeds: Range<u64>,
-    more: &[String],
-    mut each: impl FnMut(u64, Result<(), Failure>),
-) -> anyhow::Result<Range<u64>> {
+/// The arguments of a process for some programs.
+fn worker(options: &Options, seeds: &Range<u64>) -> anyhow::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     let count = seeds.end - seeds.start;
     command.args(["--worker", "--seed", &seeds.start.to_string(), "--count", &count.to_string()]);
-    command.args(["--time-out", &options.time_out.to_string()]).args(more);
+    command.args(["--time-out", &options.time_out.to_string()]);
     if options.gpu {
         command.arg("--gpu");
     }
     if let Some(arch) = options.build {
         command.args(["--build", &arch.to_string()]);
     }
+    command.stdout(Stdio::piped());
+    Ok(command)
+}
+
+/// Starts a process for these programs and passes on how each ended, including one that ended the process. Returns the
+/// seeds that remain.
+fn start(
+    options: &Options,
+    seeds: Range<u64>,
+    mut each: impl FnMut(u64, Result<(), Failure>),
+) -> anyhow::Result<Range<u64>> {
+    let mut command = worker(options, &seeds)?;
+    command.args(way_arguments(&options.ways));
     if let Some(source) = &options.source {
         command.arg("--source").arg(source);
     }
-    let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start a process")?;
+    let mut child = command.spawn().context("cannot start a process")?;
     let output = child.stdout.take().context("a process without output")?;
     let mut next = seeds.start;
     for line in BufReader::new(output).lines() {
@@ -176,6 +205,7 @@ fn read(failure: &Value) -> anyhow::Result<Failure> {
 fn run(options: &Options, seeds: Range<u64>) -> anyhow::Result<bool> {
     let jobs =
         options.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+    let each = (options.count / (4 * jobs.max(1) as u64)).clamp(1, PROGRAMS_EACH);
     let started = Instant::now();
     let (next, ran) = (AtomicU64::new(seeds.start), AtomicU64::new(0));
     let (stop, failed) = (AtomicBool::new(false), Mutex::new(Vec::new()));
@@ -194,13 +224,13 @@ fn run(options: &Options, seeds: Range<u64>) -> anyhow::Result<bool> {
     };
     let work = || -> anyhow::Result<()> {
         loop {
-            let first = next.fetch_add(PROGRAMS_EACH, Ordering::Relaxed);
-            let mut left = first..seeds.end.min(first.saturating_add(PROGRAMS_EACH));
+            let first = next.fetch_add(each, Ordering::Relaxed);
+            let mut left = first..seeds.end.min(first.saturating_add(each));
             while !left.is_empty() {
                 if stop.load(Ordering::Relaxed) {
                     return Ok(());
                 }
-                left = start(options, left, &way_arguments(options.way), ended)?;
+                left = start(options, left, ended)?;
             }
             if first >= seeds.end {
                 return Ok(());
@@ -224,8 +254,8 @@ fn run(options: &Options, seeds: Range<u64>) -> anyhow::Result<bool> {
     Ok(failed.is_empty())
 }
 
-fn way_arguments(way: Option<Way>) -> Vec<String> {
-    way.map_or(vec![], |way| vec!["--way".to_owned(), way.to_string()])
+fn way_arguments(ways: &[Way]) -> Vec<String> {
+    ways.iter().flat_map(|way| ["--way".to_owned(), way.to_string()]).collect()
 }
 
 fn report(options: &Options, program: &Program, failure: &Failure) {
@@ -244,27 +274,72 @@ fn report(options: &Options, program: &Program, failure: &Failure) {
 
 /// A shrunk version of the program that still fails as `failure` describes.
 fn smaller(options: &Options, program: &Program, failure: &Failure) -> anyhow::Result<String> {
-    let mut file = tempfile::NamedTempFile::new()?;
-    let path = file.path().to_str().context("the temporary folder's name is not UTF-8")?.to_owned();
-    let seeds = program.seed..program.seed + 1;
-    let arguments = [vec!["--source".to_owned(), path], way_arguments(failure.way)].concat();
+    let ways = way_arguments(failure.way.as_slice());
+    let mut runs = Texts { options, seed: program.seed, ways, process: None };
     let mut error = None;
-    let mut fails = |source: &str| -> anyhow::Result<bool> {
-        file.as_file_mut().set_len(0)?;
-        std::io::Seek::rewind(file.as_file_mut())?;
-        file.write_all(source.as_bytes())?;
-        let mut same = false;
-        start(options, seeds.clone(), &arguments, |_, result| {
-            same = result
-                .is_err_and(|found| found.way == failure.way && found.differs == failure.differs);
-        })?;
-        Ok(same)
-    };
-    let source = reduce::reduce(&program.source, MAX_REDUCTIONS, |source| {
-        fails(source).unwrap_or_else(|found| {
+    let source = reduce::reduce(&program.source, MAX_REDUCTIONS, |source| match runs.run(source) {
+        Ok(Err(found)) => found.way == failure.way && found.differs == failure.differs,
+        Ok(Ok(())) => false,
+        Err(found) => {
             error = Some(found);
             false
-        })
+        }
     });
     error.map_or(Ok(source), Err)
+}
+
+/// Runs texts in one process until one of them ends it: starting the GPU takes longer than most programs.
+struct Texts<'a> {
+    options: &'a Options,
+    seed: u64,
+    ways: Vec<String>,
+    process: Option<(Child, Lines<BufReader<ChildStdout>>)>,
+}
+
+impl Texts<'_> {
+    fn run(&mut self, source: &str) -> anyhow::Result<Result<(), Failure>> {
+        let (child, lines) = match &mut self.process {
+            Some(process) => process,
+            none => {
+                let mut command = worker(self.options, &(self.seed..self.seed + 1))?;
+                command.arg("--texts").args(&self.ways).stdin(Stdio::piped());
+                let mut child = command.spawn().context("cannot start a process")?;
+                let output = child.stdout.take().context("a process without output")?;
+                none.insert((child, BufReader::new(output).lines()))
+            }
+        };
+        let input = child.stdin.as_mut().context("a process without input")?;
+        writeln!(input, "{}", json!(source))?;
+        let line = lines.next().transpose()?;
+        let has_ended = line.is_none();
+        let result = match line {
+            Some(line) => {
+                let line: Value = serde_json::from_str(&line)?;
+                if line["failure"].is_null() { Ok(()) } else { Err(read(&line["failure"])?) }
+            }
+            None => {
+                let message = "its process ended".to_owned();
+                Err(Failure { way: None, differs: false, message })
+            }
+        };
+        if has_ended || result.as_ref().is_err_and(Failure::is_fatal) {
+            self.end()?;
+        }
+        Ok(result)
+    }
+
+    fn end(&mut self) -> std::io::Result<()> {
+        if let Some((mut child, _)) = self.process.take() {
+            // It ends at the end of its input.
+            drop(child.stdin.take());
+            child.wait()?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Texts<'_> {
+    fn drop(&mut self) {
+        drop(self.end());
+    }
 }

@@ -15,7 +15,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
     pub(super) fn define_instruction(&self, item: &Extern) -> Result<Option<FunctionValue<'ctx>>> {
         // PTX ISA, "barrier", "fence", "nanosleep", "%tid".
         let (text, constraints) = match item.name.as_str() {
-            BARRIER => ("barrier.sync $0, $1;", "r,r,~{memory}"),
+            BARRIER => ("barrier.sync.aligned $0, $1;", "r,r,~{memory}"),
             FENCE => ("fence.acq_rel.gpu;", "~{memory}"),
             SLEEP => ("nanosleep.u32 $0;", "r,~{memory}"),
             THREAD => ("mov.u32 $0, %tid.x;", "=r"),

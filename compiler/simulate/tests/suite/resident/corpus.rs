@@ -67,7 +67,8 @@ fn self_checking_programs_pass_as_resident_launches() {
         for seed in at..at + 3 {
             let policy = Policy::ALL[seed as usize % Policy::ALL.len()];
             let (weak, lockstep) = (seed % 2 == 1, seed % 3 == 0);
-            let options = Options { policy, weak, lockstep, ..Options::seed(seed) };
+            let seeded = Options::seed(seed);
+            let options = Options { policy, weak, lockstep, max_steps: 200_000_000, ..seeded };
             let result = run(&nested, case.grid, &workers(seed), &options);
             failed.extend(result.err().map(|text| format!("{}: {options:?}: {text}", case.name)));
         }

@@ -32,6 +32,7 @@ pub fn describe(program: &Checked, launch: impl Into<LaunchChoice>) -> Manifest 
     let dynamic_shared = ir::graph::uses_dynamic_shared(module);
     let launched = ir::graph::launched(module);
     let resident = launch::runs_resident(module, strategy);
+    let resident_shared_bytes = launch::resident_shared_bytes(module, strategy);
     for (at, kernel) in module.kernels.iter().enumerate() {
         let buffer = program.layouts.parameters(KernelId(at as u32));
         let parameters = buffer
@@ -54,6 +55,7 @@ pub fn describe(program: &Checked, launch: impl Into<LaunchChoice>) -> Manifest 
             max_threads_per_block: kernel.launch_bounds.map(|bounds| bounds.max_threads),
             min_blocks_per_sm: kernel.launch_bounds.and_then(|bounds| bounds.min_blocks),
             static_shared_bytes: shared_bytes[at],
+            resident_shared_bytes: resident_shared_bytes[at],
             dynamic_shared: dynamic_shared[at],
             barriers: waits[at].block,
             warp_operations: waits[at].warp,

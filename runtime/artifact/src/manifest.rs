@@ -74,6 +74,10 @@ pub struct Kernel {
     pub min_blocks_per_sm: Option<u32>,
     /// Static shared memory of the kernel and the functions that it calls, in bytes.
     pub static_shared_bytes: u64,
+    /// For a kernel that the resident kernel runs, the part of a block's shared memory that its `shared` variables need there,
+    /// in bytes: each variable has one place for all kernels, so there may be gaps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resident_shared_bytes: Option<u32>,
     /// Whether the kernel uses dynamic shared memory.
     pub dynamic_shared: bool,
     /// Whether the kernel or a function that it calls uses block-wide barriers.

@@ -57,6 +57,7 @@ fn kernel(parameters: &[(&str, Type, u32)]) -> Kernel {
         max_threads_per_block: None,
         min_blocks_per_sm: None,
         static_shared_bytes: 0,
+        resident_shared_bytes: None,
         dynamic_shared: false,
         barriers: false,
         warp_operations: false,

@@ -37,6 +37,12 @@ pub(crate) struct ResidentEntry {
     occupancy: Mutex<Vec<(Shape, u32)>>,
 }
 
+/// The part of a block's shared memory that the `shared` variables of a kernel need in the resident kernel, in bytes.
+fn shared_bytes(kernel: &manifest::Kernel) -> u32 {
+    let of_kernel = || u32::try_from(kernel.static_shared_bytes).unwrap_or(u32::MAX);
+    kernel.resident_shared_bytes.unwrap_or_else(of_kernel)
+}
+
 impl ResidentEntry {
     pub(super) fn new(
         loaded: Loaded,
@@ -56,7 +62,7 @@ impl ResidentEntry {
     /// kernel, in units of 16 bytes, besides its own.
     pub(super) fn limits_of(&self, kernel: &manifest::Kernel) -> KernelLimits {
         let own = self.limits.static_shared_bytes.next_multiple_of(16);
-        let of_kernel = u32::try_from(kernel.static_shared_bytes).unwrap_or(u32::MAX);
+        let of_kernel = shared_bytes(kernel);
         KernelLimits {
             launch_bounds: kernel.max_threads_per_block,
             static_shared_bytes: own.saturating_add(of_kernel),
@@ -67,7 +73,7 @@ impl ResidentEntry {
     /// The shape of the entry's blocks for a launch of the kernel, after [`Kernel::check`].
     pub(super) fn shape(&self, kernel: &manifest::Kernel, config: &LaunchConfig) -> Shape {
         let threads = u32::try_from(config.block.count()).unwrap_or(u32::MAX);
-        let own = u32::try_from(kernel.static_shared_bytes).unwrap_or(u32::MAX);
+        let own = shared_bytes(kernel).next_multiple_of(16);
         Shape::new(&self.entry, threads, own.saturating_add(config.shared_bytes))
     }
 

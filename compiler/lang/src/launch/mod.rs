@@ -120,6 +120,15 @@ pub fn runs_resident(module: &Module, strategy: LaunchStrategy) -> Vec<bool> {
     }
 }
 
+/// By kernel of a module whose launches are symbolic, the part of a block's shared memory, in bytes, that its `shared` variables
+/// need in the strategy's own kernel, if that runs it.
+pub fn resident_shared_bytes(module: &Module, strategy: LaunchStrategy) -> Vec<Option<u32>> {
+    match strategy {
+        LaunchStrategy::Cdp => vec![None; module.kernels.len()],
+        LaunchStrategy::Resident => resident::shared_bytes(module),
+    }
+}
+
 /// Whether GPU images of a module whose launches are symbolic must be linked with CUDA's device runtime,
 /// `libcudadevrt.a`.
 pub fn needs_device_runtime(module: &Module, strategy: LaunchStrategy) -> bool {

@@ -29,6 +29,7 @@ fn manifest() -> Manifest {
             max_threads_per_block: Some(128),
             min_blocks_per_sm: None,
             static_shared_bytes: 0,
+            resident_shared_bytes: None,
             dynamic_shared: false,
             barriers: false,
             warp_operations: false,

@@ -123,6 +123,12 @@ pub(super) fn applies(module: &Module) -> bool {
     super::launches(module) || super::uses(module, plan::is_runtime_operation)
 }
 
+/// By kernel of a module whose launches are symbolic, the bytes of its `shared` variables in the resident kernel, if that runs
+/// it.
+pub(super) fn shared_bytes(module: &Module) -> Vec<Option<u32>> {
+    plan::shared_bytes(module)
+}
+
 /// By kernel of a module whose launches are symbolic, whether the resident kernel runs it.
 pub(super) fn nests(module: &Module) -> Vec<bool> {
     plan::nests(module)

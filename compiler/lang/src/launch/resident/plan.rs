@@ -203,6 +203,14 @@ fn constant_product(function: &Function, operand: &Operand) -> Option<u64> {
     parts.iter().map(|part| constant(function, part)).product()
 }
 
+/// By kernel, the end of its `shared` variables in a block's slice, in bytes, if the resident kernel runs it.
+pub(super) fn shared_bytes(module: &Module) -> Vec<Option<u32>> {
+    let nests = nests(module);
+    let ends = shared_layout(module, &nests)
+        .map_or_else(|_| vec![u32::MAX; nests.len()], |(_, ends)| ends);
+    ends.into_iter().zip(nests).map(|(end, nests)| nests.then_some(end)).collect()
+}
+
 /// The offset of each `shared` variable in a block's slice, and by kernel the end of its own. Variables that no kernel
 /// uses together may overlap.
 fn shared_layout(module: &Module, nests: &[bool]) -> Result<(BTreeMap<GlobalId, u32>, Vec<u32>)> {

@@ -3,6 +3,7 @@
 mod corpus;
 mod recycling;
 mod returns;
+mod shared;
 mod trees;
 
 use gridlet_artifact::launch::Dim3;
@@ -10,8 +11,9 @@ use gridlet_artifact::manifest::Resident;
 use gridlet_artifact::resident::{Layout, PARAMETERS_OFFSET, RootGrid, Shape};
 use gridlet_lang::arch::CudaArch;
 use gridlet_lang::diagnostics::render;
-use gridlet_lang::launch::{LOST_LAUNCH_RECORD, LaunchOptions, LaunchStrategy};
-use gridlet_lang::layout::static_shared_bytes;
+use gridlet_lang::launch::{
+    LOST_LAUNCH_RECORD, LaunchOptions, LaunchStrategy, resident_shared_bytes,
+};
 use gridlet_lang::program::{self, Checked};
 use gridlet_lang::source::SourceMap;
 use gridlet_simulate::{Device, Failure, Grid, Options, Outcome, Program};
@@ -22,7 +24,7 @@ struct Nested {
     program: Program,
     resident: Resident,
     /// By kernel, the bytes of its `shared` variables.
-    shared: Vec<u64>,
+    shared: Vec<u32>,
 }
 
 /// The resources of a resident launch.
@@ -57,10 +59,11 @@ impl Nested {
     fn of(checked: Checked) -> Nested {
         let options = LaunchOptions::for_arch(LaunchStrategy::Resident, CudaArch::DEFAULT);
         let lowered = checked.lower(&options).unwrap();
+        let shared = resident_shared_bytes(&checked.module, LaunchStrategy::Resident);
         Nested {
             program: Program::new(&lowered).unwrap(),
             resident: lowered.resident.expect("a program that launches"),
-            shared: static_shared_bytes(&checked.module),
+            shared: shared.into_iter().map(|bytes| bytes.unwrap_or(0)).collect(),
             checked,
         }
     }
@@ -92,7 +95,7 @@ impl Nested {
     ) -> Result<Outcome, Box<Failure>> {
         let number = self.kernel(root.kernel).expect("a kernel");
         let threads = root.grid.block.iter().product();
-        let own_shared = self.shared[number] as u32 + root.grid.shared;
+        let own_shared = self.shared[number].next_multiple_of(16) + root.grid.shared;
         let mut shape = Shape::new(&self.resident, threads, own_shared);
         shape.warps = (shape.warps + workers.more_warps).min(32);
         let [grid, block] = [root.grid.grid, root.grid.block].map(|[x, y, z]| Dim3 { x, y, z });

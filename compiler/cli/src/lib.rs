@@ -2,7 +2,7 @@
 //! [`run`].
 //!
 //! Results go to standard output, everything else to standard error. The exit status tells whether
-//! the program, the command line, the machine or Gridlet is at fault: see [`status`].
+//! the program, the command line, the machine or Gridlet is at fault: `report.rs` says how.
 
 mod arguments;
 mod build;

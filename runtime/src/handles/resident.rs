@@ -37,10 +37,12 @@ pub(crate) struct ResidentEntry {
     occupancy: Mutex<Vec<(Shape, u32)>>,
 }
 
-/// The part of a block's shared memory that the `shared` variables of a kernel need in the resident kernel, in bytes.
+/// The part of a block's shared memory that the `shared` variables of a kernel need in the resident kernel, in bytes. Dynamic
+/// memory begins at a multiple of 16.
 fn shared_bytes(kernel: &manifest::Kernel) -> u32 {
     let of_kernel = || u32::try_from(kernel.static_shared_bytes).unwrap_or(u32::MAX);
-    kernel.resident_shared_bytes.unwrap_or_else(of_kernel)
+    let bytes = kernel.resident_shared_bytes.unwrap_or_else(of_kernel);
+    bytes.checked_next_multiple_of(16).unwrap_or(bytes)
 }
 
 impl ResidentEntry {
@@ -62,10 +64,9 @@ impl ResidentEntry {
     /// kernel, in units of 16 bytes, besides its own.
     pub(super) fn limits_of(&self, kernel: &manifest::Kernel) -> KernelLimits {
         let own = self.limits.static_shared_bytes.next_multiple_of(16);
-        let of_kernel = shared_bytes(kernel);
         KernelLimits {
             launch_bounds: kernel.max_threads_per_block,
-            static_shared_bytes: own.saturating_add(of_kernel),
+            static_shared_bytes: own.saturating_add(shared_bytes(kernel)),
             ..self.limits
         }
     }
@@ -73,8 +74,8 @@ impl ResidentEntry {
     /// The shape of the entry's blocks for a launch of the kernel, after [`Kernel::check`].
     pub(super) fn shape(&self, kernel: &manifest::Kernel, config: &LaunchConfig) -> Shape {
         let threads = u32::try_from(config.block.count()).unwrap_or(u32::MAX);
-        let own = shared_bytes(kernel).next_multiple_of(16);
-        Shape::new(&self.entry, threads, own.saturating_add(config.shared_bytes))
+        let bytes = shared_bytes(kernel).saturating_add(config.shared_bytes);
+        Shape::new(&self.entry, threads, bytes)
     }
 
     /// The number of blocks that fill `sms` SMs. Checks each shape, and asks the driver about it, once.

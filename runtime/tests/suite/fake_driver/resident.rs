@@ -124,7 +124,7 @@ scenario!(a_kernel_that_runs_through_the_entry_has_its_attributes, "full", [], |
         let attributes = kernel.attributes()?;
         say(format!("{} bytes of static shared memory", attributes.static_shared_bytes));
         say(format!("{} blocks for each SM", kernel.max_active_blocks(50, 0)?));
-        let largest = LaunchConfig::new(1, 1).with_shared(232_448 - 1108);
+        let largest = LaunchConfig::new(1, 1).with_shared(232_448 - 1120);
         say(format!("{:?}", kernel.max_active_blocks(1, largest.shared_bytes).is_ok()));
         let larger = largest.with_shared(largest.shared_bytes + 1);
         say(format!("{:?}", kernel.max_active_blocks(1, larger.shared_bytes).map(drop)));

@@ -31,7 +31,6 @@ pub fn describe(program: &Checked, launch: impl Into<LaunchChoice>) -> Manifest 
     let shared_bytes = static_shared_bytes(module);
     let dynamic_shared = ir::graph::uses_dynamic_shared(module);
     let launched = ir::graph::launched(module);
-    let resident = launch::runs_resident(module, strategy);
     let resident_shared_bytes = launch::resident_shared_bytes(module, strategy);
     for (at, kernel) in module.kernels.iter().enumerate() {
         let buffer = program.layouts.parameters(KernelId(at as u32));
@@ -60,7 +59,7 @@ pub fn describe(program: &Checked, launch: impl Into<LaunchChoice>) -> Manifest 
             barriers: waits[at].block,
             warp_operations: waits[at].warp,
             launches: launched[at].iter().map(|&id| module.kernel(id).name.clone()).collect(),
-            resident: resident[at],
+            resident: resident_shared_bytes[at].is_some(),
         });
     }
     let is_static = |global: &&ir::Global| global.exported && global.space == ir::Space::Device;

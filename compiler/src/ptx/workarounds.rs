@@ -10,9 +10,8 @@
 //! | `neg.s16 %d, %a;` | `not.b16 %d, %a;` `add.s16 %d, %d, 1;` |
 //! | `abs.s16 %d, %a;` | the same, and `max.s16 %d, %a, %d;` |
 //!
-//! ptxas (CUDA 13.0, sm_90) keeps results of a function in the registers that return them from the first `st.param` on. If a
-//! division that becomes a call comes before the last one, the registers are overwritten, and a part of the result that
-//! shares its register with a later part is lost. So all parts are stored together, just before `ret`.
+//! ptxas (CUDA 13.0, sm_90) drops a 16-bit part of a function's result if a division that becomes a call comes between its
+//! `st.param` and that of a later part in the same register. So all parts are stored together, just before `ret`.
 //!
 //! ptxas tests the divisor of `div.u32` and `rem.u32` once more, and merges only an unsigned comparison with that test:
 //! `setp.ne.s32 %p, %d, 0;` becomes `setp.ne.u32`, which means the same.

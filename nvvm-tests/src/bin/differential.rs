@@ -181,7 +181,7 @@ fn start(
         let line: Value = serde_json::from_str(&line?)?;
         let seed = line["seed"].as_u64().context("a line without a seed")?;
         next = seed + 1;
-        each(seed, if line["failure"].is_null() { Ok(()) } else { Err(read(&line["failure"])?) });
+        each(seed, outcome(&line)?);
     }
     let status = child.wait()?;
     if !status.success() && next < seeds.end {
@@ -192,13 +192,18 @@ fn start(
     Ok(next..seeds.end)
 }
 
-fn read(failure: &Value) -> anyhow::Result<Failure> {
+/// The outcome in a worker's line.
+fn outcome(line: &Value) -> anyhow::Result<Result<(), Failure>> {
+    let failure = &line["failure"];
+    if failure.is_null() {
+        return Ok(Ok(()));
+    }
     let way = failure["way"].as_str().map(str::parse).transpose();
-    Ok(Failure {
+    Ok(Err(Failure {
         way: way.map_err(|error: String| anyhow!(error))?,
         differs: failure["differs"] == true,
         message: failure["message"].as_str().unwrap_or_default().to_owned(),
-    })
+    }))
 }
 
 /// Runs all programs and prints the failures. Returns whether none failed.
@@ -313,10 +318,7 @@ impl Texts<'_> {
         let line = lines.next().transpose()?;
         let has_ended = line.is_none();
         let result = match line {
-            Some(line) => {
-                let line: Value = serde_json::from_str(&line)?;
-                if line["failure"].is_null() { Ok(()) } else { Err(read(&line["failure"])?) }
-            }
+            Some(line) => outcome(&serde_json::from_str(&line)?)?,
             None => {
                 let message = "its process ended".to_owned();
                 Err(Failure { way: None, differs: false, message })

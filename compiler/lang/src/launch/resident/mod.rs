@@ -27,9 +27,9 @@ pub const ENTRY: &str = "__gridlet_resident";
 
 /// Functions of codegen that `scheduler/state.grid` declares: PTX instructions that the language lacks.
 pub mod instructions {
-    /// `barrier.sync.aligned id, threads`: all threads of a warp come to the same instruction. Without `.aligned`, ptxas first
-    /// makes the threads of a warp meet, and where they come one after another to two such barriers, one thread can pass the
-    /// second barrier for all of its warp, which then waits for it for ever (CUDA 13.0, H200).
+    /// `barrier.sync.aligned id, threads`: all threads of a warp must come to the same instruction. Without `.aligned`, launch
+    /// trees hung: one thread of a warp had passed a second barrier, and the others waited in the code that ptxas adds so that
+    /// diverged threads meet (CUDA 13.0, H200). No smaller program showed it, so the cause is not known.
     pub const BARRIER: &str = "gridlet.hardware_barrier";
     /// `fence.acq_rel.gpu`: lighter than `membar.gl`, the language's `fence_device`, which is sequentially consistent.
     pub const FENCE: &str = "gridlet.hardware_fence";

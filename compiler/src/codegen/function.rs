@@ -19,7 +19,7 @@ use crate::error::Result;
 use gridlet_lang::ir::{
     BlockId, Function, FunctionId, KernelId, Operand, Role, Terminator, graph, loops, symbol,
 };
-use gridlet_lang::launch::resident::stays_out_of_line;
+use gridlet_lang::launch::stays_out_of_line;
 use gridlet_lang::source::Span;
 use gridlet_lang::types::{Scalar, Type};
 

@@ -1,4 +1,4 @@
-//! The PTX of kernels that launch nothing, through both back ends.
+//! The PTX of kernels through both back ends, compared with what nvcc makes of them.
 
 use std::collections::BTreeMap;
 
@@ -42,6 +42,27 @@ fn count(ptx: &str, word: &str) -> usize {
         line.trim_start().starts_with(word)
     };
     ptx.lines().filter(starts).count()
+}
+
+/// nvcc drops the status of a launch. The code that keeps it is a comparison and a call.
+#[test]
+fn lost_launches_are_recorded_out_of_line() {
+    let source = "
+        kernel child(p: *mut u32, n: u32) { p[0] = n; }
+        kernel root(p: *mut u32, n: u32) { if n > 7 { launch child<<<n, 32>>>(p, n); } }";
+    let by_cdp = |backend| BuildOptions {
+        backend,
+        launch: LaunchStrategy::Cdp.into(),
+        ..BuildOptions::default()
+    };
+    let Some(both) = kernels_with("lost_launches_are_recorded_out_of_line", source, by_cdp) else {
+        return;
+    };
+    for (backend, kernels) in both {
+        let root = &kernels["root"];
+        let counts = ["atom", "st.global", "call", "setp"].map(|word| count(root, word));
+        assert_eq!(counts, [0, 0, 3, 3], "{backend:?}\n{root}");
+    }
 }
 
 #[test]

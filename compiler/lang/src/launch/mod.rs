@@ -138,6 +138,11 @@ pub fn needs_device_runtime(module: &Module, strategy: LaunchStrategy) -> bool {
     }
 }
 
+/// Whether a function of a lowered module must not be inlined, because it is called seldom or in many places.
+pub fn stays_out_of_line(function: &str) -> bool {
+    status::stays_out_of_line(function) || resident::stays_out_of_line(function)
+}
+
 /// The device function with a symbol; `None` if no strategy calls it.
 pub fn device_function(symbol: &str) -> Option<DeviceFunction> {
     LaunchStrategy::ALL.into_iter().find_map(|strategy| match strategy {

@@ -10,11 +10,14 @@
 //! ```text
 //!   %5: bool = ne %4, 0i32
 //!   branch %5, launch.lost, launch.next
-//! launch.lost:
-//!   call @gridlet.record_lost_launch(%4, file, line)
+//! launch.lost:                                    ; an attempt that knows that it failed comes here directly
+//!   %6: i32 = load $launch_status
+//!   call @gridlet.record_lost_launch(%6, file, line)
 //!   jump launch.next
 //! launch.next:
 //! ```
+//! The call stays a call ([`stays_out_of_line`]): inlined, it would be a third of a launch's machine code.
+//!
 //! Where launches are counted, the attempt also adds `status == 0` to the count, without a branch.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,13 +44,19 @@ pub const LAUNCHES_MADE: &str = "__gridlet_launches_made";
 /// The function that writes to [`LOST_LAUNCH_RECORD`]. Names in the language never contain a dot.
 pub const RECORD_LOST_LAUNCH: &str = "gridlet.record_lost_launch";
 
+/// Whether a function that this module adds must not be inlined.
+pub(super) fn stays_out_of_line(function: &str) -> bool {
+    function == RECORD_LOST_LAUNCH
+}
+
 /// How a strategy attempts one launch.
 pub(super) trait Attempt: Sized {
     /// How many blocks an attempt adds.
     const BLOCKS: u32;
 
     /// Emits an attempt, starting in the open block: sets the status on every path, counts a success, and jumps to `end`,
-    /// the first block after those that it adds. Closes every block.
+    /// the first block after those that it adds. A path whose status is an error may jump to [`Rewriter::failed`] instead.
+    /// Closes every block.
     fn attempt(&self, to: &mut Rewriter<'_, '_, Self>, launch: &Launch, span: Span, end: BlockId);
 }
 
@@ -110,6 +119,8 @@ pub(super) struct Rewriter<'c, 'f, A> {
     before_end: Vec<bool>,
     /// Whether it does so after the open block.
     ends_soon: bool,
+    /// See [`Rewriter::failed`].
+    failed: BlockId,
 }
 
 impl<'c, 'f, A: Attempt> Rewriter<'c, 'f, A> {
@@ -121,6 +132,7 @@ impl<'c, 'f, A: Attempt> Rewriter<'c, 'f, A> {
             names: function.blocks.iter().map(|block| block.name.clone()).collect(),
             before_end: before_end(function),
             ends_soon: false,
+            failed: BlockId(0),
             function,
             blocks: vec![],
             open: vec![],
@@ -174,6 +186,7 @@ impl<'c, 'f, A: Attempt> Rewriter<'c, 'f, A> {
     fn launch(&mut self, id: InstId, launch: &Launch) {
         let span = self.function.instructions[id.index()].span;
         let [end, lost, next] = [1, 2, 3].map(|at| self.block_after(A::BLOCKS + at));
+        self.failed = if launch.is_try { end } else { lost };
         let attempt = self.context.attempt;
         attempt.attempt(self, launch, span, end);
 
@@ -186,13 +199,14 @@ impl<'c, 'f, A: Attempt> Rewriter<'c, 'f, A> {
         }
         let status = Operand::Inst(id);
         let success = Operand::Const(Const::Int(Scalar::I32, 0));
-        let failed = InstKind::Binary(BinaryOp::Ne, status.clone(), success);
+        let failed = InstKind::Binary(BinaryOp::Ne, status, success);
         let failed = self.emit(failed, Type::BOOL, span);
         self.close(Terminator::Branch { condition: failed, then: lost, otherwise: next });
 
         self.open("launch.lost");
         let number = |value: u32| Operand::Const(Const::Int(Scalar::U32, i128::from(value)));
         let line = self.context.sources.line(span);
+        let status = self.emit(InstKind::Load(self.status.clone()), Type::I32, span);
         let kind = InstKind::Call {
             function: self.context.record_lost_launch,
             arguments: vec![status, number(span.file.0), number(line)],
@@ -205,6 +219,11 @@ impl<'c, 'f, A: Attempt> Rewriter<'c, 'f, A> {
     /// Whether the kernel ends soon after the open launch: no loop follows in this function, which is a kernel's body.
     pub(super) fn ends_soon(&self) -> bool {
         self.ends_soon
+    }
+
+    /// Where the open launch's attempt continues once its status is an error.
+    pub(super) fn failed(&self) -> BlockId {
+        self.failed
     }
 
     /// Stores the status of the launch.

@@ -13,7 +13,7 @@
 //!   jump launch.end
 //! launch.null:
 //!   store $launch_status, 69i32
-//!   jump launch.end
+//!   jump launch.lost                              ; in a `try launch`: launch.end
 //! ```
 //! `launch/status.rs` adds the code from `launch.end` on.
 //!
@@ -97,7 +97,7 @@ impl Attempt for DeviceRuntimeLaunch<'_> {
         to.open("launch.null");
         let error = i128::from(ERROR_LAUNCH_PENDING_COUNT_EXCEEDED);
         to.set_status(Operand::Const(Const::Int(Scalar::I32, error)), span);
-        to.close(Terminator::Jump(end));
+        to.close(Terminator::Jump(to.failed()));
     }
 }
 

@@ -71,8 +71,8 @@ const OUT_OF_LINE: &[&str] = &[
     "donate",
 ];
 
-/// Whether a function of a lowered module must not be inlined.
-pub fn stays_out_of_line(function: &str) -> bool {
+/// Whether a function of the scheduler must not be inlined.
+pub(super) fn stays_out_of_line(function: &str) -> bool {
     function.strip_prefix("gridlet.").is_some_and(|name| OUT_OF_LINE.contains(&name))
 }
 

@@ -518,7 +518,7 @@ impl Session {
     /// Compiles and links a checked program to an image for the CPU device.
     ///
     /// # Errors
-    /// As [`cpu_object`]; [`Error::Missing`] without a C compiler to link with.
+    /// As [`cpu_object`]; [`Error::Missing`] if a module that is linked in needs a C compiler and there is none.
     pub fn cpu_image(&self, program: &Checked, options: &CpuOptions) -> Result<SharedObject> {
         let object = cpu::object(&lower_for_cpu(program, options)?, options, &self.inputs)?;
         cpu::link(&object, &self.inputs)

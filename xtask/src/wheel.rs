@@ -194,7 +194,7 @@ fn exported(text: &str) -> Vec<&str> {
     defined.map(|row| row[7]).collect()
 }
 
-/// Does what a new user does, without anything of this machine but Python and a C compiler. Returns the time.
+/// Does what a new user does, without anything of this machine but Python. Returns the time.
 fn first_use(tools: &Tools, folder: &Path, wheel: &Path) -> Result<Duration> {
     let home = tempfile::tempdir()?;
     let environment = folder.join("venv");
@@ -205,9 +205,8 @@ fn first_use(tools: &Tools, folder: &Path, wheel: &Path) -> Result<Duration> {
     let bin = environment.join("bin");
     let alone = |program: &str| {
         let mut command = Command::new(bin.join(program));
-        // Neither cargo nor LLVM is there, and without this home no toolkit is found.
-        let path = std::env::join_paths([bin.as_path(), "/usr/bin".as_ref(), "/bin".as_ref()]);
-        command.env_clear().env("PATH", path.unwrap_or_default()).env("HOME", home.path());
+        // Neither cargo, LLVM nor a C compiler is there, and without this home no toolkit is found.
+        command.env_clear().env("PATH", &bin).env("HOME", home.path());
         command.current_dir(home.path());
         command
     };

@@ -89,7 +89,7 @@ pub(crate) struct CodeOptions {
     /// The PTX back end; auto is libnvvm
     #[arg(long, value_enum, default_value = "auto")]
     backend: BackendName,
-    /// Optimisation level [default: 3]
+    /// Optimisation level; 1 compiles images for the CPU faster than 3, and GPUs have only 0 and 3 [default: 3]
     #[arg(short = 'O', value_enum, value_name = "LEVEL")]
     level: Option<Level>,
     /// Compute with f32 on GPUs as nvcc's -use_fast_math does: subnormal numbers are zero; division, sqrt, sin, cos,
@@ -136,6 +136,8 @@ enum BackendName {
 enum Level {
     #[value(name = "0")]
     None,
+    #[value(name = "1")]
+    Quick,
     #[value(name = "3")]
     Full,
 }
@@ -187,7 +189,7 @@ impl CodeOptions {
 
     /// The options that were given and have an effect only on CPU images.
     pub(crate) fn only_for_cpu(&self) -> Vec<&'static str> {
-        given([("-g", self.debug_lines)])
+        given([("-g", self.debug_lines), ("-O 1", self.level == Some(Level::Quick))])
     }
 
     /// The options that were given and have an effect only on images for GPUs.
@@ -205,8 +207,8 @@ impl CodeOptions {
             ("-O", self.level.is_some()),
             ("--launch", self.launch != LaunchChoice::Auto),
             ("--link", !self.links.is_empty()),
+            ("-g", self.debug_lines),
         ]);
-        names.extend(self.only_for_cpu());
         names.extend(self.only_for_gpu());
         names
     }
@@ -220,6 +222,7 @@ impl CodeOptions {
     pub(crate) fn cpu_options(&self) -> CpuOptions {
         CpuOptions {
             optimize: self.optimizes(),
+            quick: self.level == Some(Level::Quick),
             debug_lines: self.debug_lines,
             ..CpuOptions::default()
         }

@@ -1,11 +1,12 @@
-//! Runs the system's linker through the C compiler, which knows where the C library is.
+//! Links images. Modules that the C compiler must compile or link take the system's linker through the C compiler; all
+//! others need neither.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::SharedObject;
+use super::{SharedObject, in_process};
 use crate::error::{Error, Result};
 use crate::inputs::LinkInput;
 use crate::temporary;
@@ -31,12 +32,23 @@ const ARGUMENTS: [&str; 7] = [
 /// else the process defines under the same name.
 const INPUT_ARGUMENTS: [&str; 3] = ["-O2", "-fPIC", "-Wl,-Bsymbolic"];
 
-/// Links an object file to a shared object, together with the inputs that the C compiler accepts.
+/// Links an object file to a shared object, together with the inputs that the C compiler accepts. Without such inputs,
+/// the link needs no other program, if the C library is glibc.
 ///
 /// # Errors
-/// [`Error::Missing`] if there is no C compiler, [`Error::Tool`] with its log if compiling or
-/// linking fails.
+/// [`Error::Tool`] with the linker's or the C compiler's log if compiling or linking fails; [`Error::Missing`] if there is
+/// no C compiler where one is needed.
 pub fn link(object: &[u8], inputs: &[LinkInput]) -> Result<SharedObject> {
+    let inputs = inputs.iter().filter(|given| given.is_for_host_link());
+    // A linker refuses objects without code for this machine.
+    let inputs: Vec<_> = inputs.filter(|given| !given.has_nothing_for(false)).collect();
+    match in_process::Libraries::of_this_process().filter(|_| inputs.is_empty()) {
+        Some(libraries) => in_process::link(object, &libraries),
+        None => through_c_compiler(object, &inputs),
+    }
+}
+
+fn through_c_compiler(object: &[u8], inputs: &[&LinkInput]) -> Result<SharedObject> {
     let folder = tempfile::tempdir().map_err(|source| Error::Missing {
         what: format!(
             "cannot create a temporary folder in {}: {}",
@@ -51,9 +63,7 @@ pub fn link(object: &[u8], inputs: &[LinkInput]) -> Result<SharedObject> {
     let mut arguments = vec![];
     // Their paths here, and as the user knows them.
     let mut known = vec![];
-    let inputs = inputs.iter().filter(|given| given.is_for_host_link());
-    // A linker refuses objects without code for this machine.
-    for (at, given) in inputs.filter(|given| !given.has_nothing_for(false)).enumerate() {
+    for (at, given) in inputs.iter().enumerate() {
         // Numbered, because two inputs may have the same name.
         let path = folder.path().join(format!("{at}-{}", given.name));
         std::fs::write(&path, &given.bytes)

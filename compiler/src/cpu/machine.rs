@@ -18,9 +18,10 @@ pub(super) fn host(options: &CpuOptions) -> Result<TargetMachine> {
     } else {
         (BASELINE.to_owned(), String::new())
     };
-    let level = match options.optimize {
-        true => OptimizationLevel::Aggressive,
-        false => OptimizationLevel::None,
+    let level = match (options.optimize, options.quick) {
+        (true, false) => OptimizationLevel::Aggressive,
+        (true, true) => OptimizationLevel::Less,
+        (false, _) => OptimizationLevel::None,
     };
     target
         .create_target_machine(&triple, &name, &features, level, RelocMode::PIC, CodeModel::Default)

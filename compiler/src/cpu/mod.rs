@@ -1,9 +1,10 @@
-//! Images for the CPU device: LLVM's host target writes an object file, the system's linker a
+//! Images for the CPU device: LLVM's host target writes an object file, a linker in this process a
 //! shared object.
 //!
 //! [`codegen::cpu`](crate::codegen) and `gridlet_artifact::cpu::abi` describe the contents of such
 //! an image.
 
+mod in_process;
 mod linker;
 mod machine;
 
@@ -26,6 +27,9 @@ use gridlet_lang::ir;
 pub struct CpuOptions {
     /// Whether to optimise (`-O 3`) or not (`-O 0`).
     pub optimize: bool,
+    /// Whether to optimise only as far as it takes little time (`-O 1`): LLVM's -O1, without vectorising and unrolling
+    /// loops. For programs that are compiled just before they run once. Without `optimize`, it has no effect.
+    pub quick: bool,
     /// Whether the image has line tables for debuggers (`-g`).
     pub debug_lines: bool,
     /// Whether the image reports every access and loop iteration to the device (`--check`).
@@ -42,6 +46,7 @@ impl Default for CpuOptions {
     fn default() -> Self {
         CpuOptions {
             optimize: true,
+            quick: false,
             debug_lines: false,
             check: false,
             statistics: false,
@@ -122,8 +127,14 @@ fn write(module: &Module<'_>, machine: &TargetMachine, options: &CpuOptions) -> 
     module.verify().map_err(|log| refused("verifying", log.to_string()))?;
     let pass_options = PassBuilderOptions::create();
     // clang enables this at -O3, but the C interface does not.
-    pass_options.set_loop_slp_vectorization(true);
-    let passes = if options.optimize { "default<O3>" } else { "default<O0>" };
+    pass_options.set_loop_slp_vectorization(!options.quick);
+    pass_options.set_loop_vectorization(!options.quick);
+    pass_options.set_loop_unrolling(!options.quick);
+    let passes = match (options.optimize, options.quick) {
+        (true, false) => "default<O3>",
+        (true, true) => "default<O1>",
+        (false, _) => "default<O0>",
+    };
     module
         .run_passes(passes, machine, pass_options)
         .map_err(|message| refused("optimising", message.to_string()))?;

@@ -1,4 +1,4 @@
-//! `gridlet build` for the CPU device. Needs a C compiler, as such builds do.
+//! `gridlet build` for the CPU device. Needs a C compiler, for modules in C.
 
 use std::fs;
 
@@ -83,7 +83,8 @@ fn the_c_compiler_may_have_arguments() {
     fs::write(&wrapper, "#!/bin/sh\nexec \"$@\"\n").unwrap();
     fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
-    let call = ["build", "a.grid", "--arch", "cpu"];
+    fs::write(folder.path().join("none.c"), "").unwrap();
+    let call = ["build", "a.grid", "--arch", "cpu", "--link", "none.c"];
     let output = Gridlet::new(&folder).env("PATH", &path).env("CC", "ccache cc").run(&call);
     assert_eq!(output.status, 0, "{output:?}");
 }
@@ -92,14 +93,33 @@ fn the_c_compiler_may_have_arguments() {
 fn a_c_compiler_that_is_not_there_or_fails_is_an_error() {
     let folder = folder();
     fs::write(folder.path().join("a.grid"), SOURCE).unwrap();
+    fs::write(folder.path().join("none.c"), "").unwrap();
     let mut seen = String::new();
     for (name, value) in [("CC", "no-such-cc -m64"), ("PATH", "/no/where"), ("CC", "false")] {
-        let call = ["build", "a.grid", "--arch", "cpu"];
+        let call = ["build", "a.grid", "--arch", "cpu", "--link", "none.c"];
         let output = Gridlet::new(&folder).without_toolkit().env(name, value).run(&call);
         seen.push_str(&format!("{name}={value}: exit {}\n{}\n", output.status, output.stderr));
     }
     insta::assert_snapshot!(seen);
     assert!(!folder.path().join("a.gridlet").exists());
+}
+
+#[test]
+fn a_program_without_c_needs_no_c_compiler() {
+    let folder = folder();
+    let source = "kernel k(out: *mut u32) { launch l<<<1, 1>>>(out); }\n\
+                  kernel l(out: *mut u32) { *out = 42; }";
+    fs::write(folder.path().join("a.grid"), source).unwrap();
+    for level in ["0", "1", "3"] {
+        let call = ["build", "a.grid", "--arch", "cpu", "-g", "-O", level];
+        let alone = Gridlet::new(&folder).env("PATH", "/no/where").env("CC", "false");
+        let output = alone.run(&call);
+        assert_eq!(output.status, 0, "{output:?}");
+        let call = ["run", "a.gridlet", "--kernel", "k", "--grid", "1", "--block", "1"];
+        let call = [&call[..], &["--device", "cpu", "--arg", "[4]", "--print", "out:1"]].concat();
+        let output = Gridlet::new(&folder).run(&call);
+        assert_eq!((output.status, output.stdout.contains("out: [42]")), (0, true), "{output:?}");
+    }
 }
 
 /// A limit of the file size stands for a full disk: the write fails in the middle.
@@ -135,6 +155,7 @@ fn a_build_that_a_signal_ends_leaves_nothing() {
     // The linker waits until it is told to go on; the signal arrives before.
     fs::write(at("cc"), "#!/bin/sh\ntouch started\nread line < go\n").unwrap();
     fs::set_permissions(at("cc"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(at("none.c"), "").unwrap();
     fs::create_dir(at("tmp")).unwrap();
     assert!(Command::new("mkfifo").arg(at("go")).status().unwrap().success());
     for (signal, status) in [("TERM", 15), ("HUP", 1)] {
@@ -142,7 +163,7 @@ fn a_build_that_a_signal_ends_leaves_nothing() {
         let program =
             std::env::var_os("GRIDLET_BIN").unwrap_or(env!("CARGO_BIN_EXE_gridlet").into());
         let mut build = Command::new(program)
-            .args(["build", "a.grid", "--arch", "cpu"])
+            .args(["build", "a.grid", "--arch", "cpu", "--link", "none.c"])
             .current_dir(folder.path())
             .env("TMPDIR", at("tmp"))
             .env("CC", at("cc"))

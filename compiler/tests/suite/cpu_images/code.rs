@@ -6,17 +6,23 @@ use gridlet_runtime::cpu::abi;
 
 use super::host::{Heard, Image, Mode, Parameters};
 
-const CHECKED: CpuOptions =
-    CpuOptions { optimize: true, debug_lines: false, check: true, statistics: false, native: true };
+const CHECKED: CpuOptions = CpuOptions {
+    optimize: true,
+    quick: false,
+    debug_lines: false,
+    check: true,
+    statistics: false,
+    native: true,
+};
 
 fn every_option() -> Vec<CpuOptions> {
     let mut all = Vec::new();
-    for optimize in [false, true] {
+    for (optimize, quick) in [(false, false), (true, true), (true, false)] {
         for debug_lines in [false, true] {
             for check in [false, true] {
                 let native = optimize;
                 let statistics = check;
-                all.push(CpuOptions { optimize, debug_lines, check, statistics, native });
+                all.push(CpuOptions { optimize, quick, debug_lines, check, statistics, native });
             }
         }
     }

@@ -158,7 +158,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         if !is_double && !is_wide {
             return Ok(number);
         }
-        let is_nan = build.build_float_compare(FloatPredicate::UNO, value, value, "")?;
+        let is_nan = self.is_ordered(FloatPredicate::UNO, value)?;
         int(build.build_select(is_nan, number.get_type().const_zero(), number, "")?)
     }
 
@@ -187,7 +187,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let bound = |bound: f64| value.get_type().const_float(bound);
         let is_low = build.build_float_compare(FloatPredicate::OLT, value, bound(low), "")?;
         let is_high = build.build_float_compare(FloatPredicate::OGE, value, bound(high), "")?;
-        let is_nan = build.build_float_compare(FloatPredicate::UNO, value, value, "")?;
+        let is_nan = self.is_ordered(FloatPredicate::UNO, value)?;
         let result = build.build_select(is_low, ty.const_int(least, false), converted, "")?;
         let result = build.build_select(is_high, ty.const_int(most, false), int(result)?, "")?;
         int(build.build_select(is_nan, ty.const_zero(), int(result)?, "")?)

@@ -93,6 +93,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         right: BasicValueEnum<'ctx>,
         scalar: Scalar,
     ) -> Result<BasicValueEnum<'ctx>> {
+        if op.is_comparison() && left == right {
+            return Ok(self.compare_with_itself(op, left, scalar)?.into());
+        }
         if self.cx.has_half(scalar) && !matches!(op, BinaryOp::Mul | BinaryOp::Rem) {
             let (left, right) = (self.bits_to_half(left)?, self.bits_to_half(right)?);
             let value = self.float_operation(op, left, right)?;
@@ -153,6 +156,39 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let single = self.cx.scalar_type(Scalar::F32);
         let function = self.cx.declare("llvm.nvvm.mul.rn.f", Some(single), &[single; 2])?;
         result(self.emit_call(function, &[left, right], "")?)
+    }
+
+    /// `x == x` and the like, which only ask whether `x` is a NaN. Asked by a comparison with a number, because libNVVM
+    /// 13.0 takes `fcmp oeq %x, %x` for true where constants alone produce `%x`, even if they produce a NaN.
+    fn compare_with_itself(
+        &self,
+        op: BinaryOp,
+        value: BasicValueEnum<'ctx>,
+        scalar: Scalar,
+    ) -> Result<IntValue<'ctx>> {
+        let predicate = match op {
+            BinaryOp::Eq | BinaryOp::Le | BinaryOp::Ge => FloatPredicate::ORD,
+            BinaryOp::Ne => FloatPredicate::UNO,
+            _ => return Ok(self.cx.context.bool_type().const_zero()),
+        };
+        let value = if self.cx.has_half(scalar) {
+            self.bits_to_half(value)?
+        } else if self.cx.is_bits(scalar) {
+            float(self.cast_scalar(value, scalar, Scalar::F32)?)?
+        } else {
+            float(value)?
+        };
+        self.is_ordered(predicate, value)
+    }
+
+    /// Whether a value is a NaN ([`FloatPredicate::UNO`]) or a number ([`FloatPredicate::ORD`]).
+    pub(super) fn is_ordered(
+        &self,
+        predicate: FloatPredicate,
+        value: FloatValue<'ctx>,
+    ) -> Result<IntValue<'ctx>> {
+        let zero = value.get_type().const_zero();
+        Ok(self.build().build_float_compare(predicate, value, zero, "")?)
     }
 
     fn compare_floats(

@@ -151,9 +151,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let word = self.cx.int_type(32);
         let bit = self.build().build_int_z_extend(int(predicate)?, word, "")?;
         let (name, result, after) = match op {
-            BlockReduceOp::Count => ("popc.u32", "$0", ""),
-            BlockReduceOp::And => ("and.pred", "q", " selp.u32 $0, 1, 0, q;"),
-            BlockReduceOp::Or => ("or.pred", "q", " selp.u32 $0, 1, 0, q;"),
+            BlockReduceOp::Count => ("popc.aligned.u32", "$0", ""),
+            BlockReduceOp::And => ("and.aligned.pred", "q", " selp.u32 $0, 1, 0, q;"),
+            BlockReduceOp::Or => ("or.aligned.pred", "q", " selp.u32 $0, 1, 0, q;"),
         };
         let text = format!(
             "{{ .reg .pred p, q; setp.ne.u32 p, $1, 0; barrier.red.{name} {result}, 0, p;{after} }}"

@@ -20,7 +20,7 @@ use inkwell::targets::{
     CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine, TargetTriple,
 };
 
-use super::{Ptx, PtxOptions, contraction, fast_math, workarounds};
+use super::{Ptx, PtxOptions, contraction, fast_math, minimum, workarounds};
 use crate::error::{Error, Result};
 use crate::{codegen, fatal, nvvm};
 use gridlet_lang::arch::CudaArch;
@@ -70,6 +70,7 @@ fn of_bitcode(
     if options.fast_math {
         fast_math::apply(&copy);
     }
+    minimum::of_numbers(&copy);
     diagnostics.listen_to(&context);
     if options.opt_level > 0 {
         contraction::keep_rounded(&copy)?;

@@ -13,6 +13,10 @@
 //! ptxas (CUDA 13.0, sm_90) drops a 16-bit part of a function's result if a division that becomes a call comes between its
 //! `st.param` and that of a later part in the same register. So all parts are stored together, just before `ret`.
 //!
+//! ptxas (CUDA 13.0, sm_90) converts where PTX asks for bits: `st.b32 [%d], %a;` stores a 64-bit register's lower half, but
+//! if an instruction with a float result wrote the register, ptxas converts the float to an integer and stores that. A `mov`
+//! in between keeps the bits.
+//!
 //! ptxas tests the divisor of `div.u32` and `rem.u32` once more, and merges only an unsigned comparison with that test:
 //! `setp.ne.s32 %p, %d, 0;` becomes `setp.ne.u32`, which means the same.
 
@@ -23,7 +27,7 @@ use super::reductions;
 
 /// Replaces the instructions that ptxas compiles badly.
 pub(super) fn apply(ptx: String) -> String {
-    reductions::apply(tests_of_divisors(results_last(narrow_signs(ptx))))
+    reductions::apply(tests_of_divisors(results_last(parts_of_floats(narrow_signs(ptx)))))
 }
 
 /// Stores the results of functions just before they return. Back ends write each register of a basic block once, so the
@@ -51,6 +55,74 @@ fn results_last(ptx: String) -> String {
         text += line;
     }
     text
+}
+
+/// Copies floats of which a store takes only the lower bits.
+fn parts_of_floats(ptx: String) -> String {
+    let mut text = String::with_capacity(ptx.len());
+    let mut floats = BTreeSet::new();
+    let mut lines = ptx.split_inclusive('\n').peekable();
+    while let Some(line) = lines.next() {
+        // Each function numbers its registers anew.
+        if line.starts_with('{') {
+            let body = lines.clone().take_while(|line| !line.starts_with('}'));
+            floats = body.filter_map(float_result).collect();
+        }
+        match part_of_float(line, &floats) {
+            Some(rewritten) => text += &rewritten,
+            None => text += line,
+        }
+    }
+    text
+}
+
+/// The register that an instruction with a float result writes.
+fn float_result(line: &str) -> Option<&str> {
+    let (word, operands) = line.trim_start().split_once(char::is_whitespace)?;
+    let mut suffixes = word.split('.');
+    let name = suffixes.next()?;
+    let is_type = |text: &&str| {
+        let digits = text.trim_start_matches("bf").trim_start_matches(['f', 'b', 's', 'u']);
+        digits.len() < text.len() && digits.starts_with(|digit: char| digit.is_ascii_digit())
+    };
+    // The first type is that of the result.
+    let ty = suffixes.find(is_type)?;
+    let is_float = ty.starts_with('f') || ty.starts_with("bf");
+    let writes = !matches!(name, "st" | "setp" | "red" | "testp");
+    (is_float && writes).then(|| operands.split([',', ';']).next().unwrap_or_default().trim())
+}
+
+/// A store of the lower bits of floats, rewritten.
+fn part_of_float(line: &str, floats: &BTreeSet<&str>) -> Option<String> {
+    let rest = line.trim_start();
+    let indent = &line[..line.len() - rest.len()];
+    let (word, operands) = rest.split_once(char::is_whitespace)?;
+    let bits: u32 = word.strip_prefix("st.")?.rsplit_once(".b")?.1.parse().ok()?;
+    let (address, values) = operands.split_once("],")?;
+    let (values, end) = values.split_once(';')?;
+    let (mut copies, mut stored) = (String::new(), String::new());
+    for value in values.split_inclusive(['{', '}', ',']) {
+        let register = value.trim_end_matches(['{', '}', ',']).trim();
+        let width = match register.trim_end_matches(|digit: char| digit.is_ascii_digit()) {
+            "%rd" => 64,
+            "%r" => 32,
+            "%rs" => 16,
+            _ => 0,
+        };
+        if width <= bits || !floats.contains(register) {
+            stored += value;
+            continue;
+        }
+        let copy = register.replace('%', "%bits_");
+        stored += &value.replace(register, &copy);
+        let declaration = format!("{indent}.reg .b{width} {copy};\n");
+        if !copies.contains(&declaration) {
+            copies += &format!("{declaration}{indent}mov.b{width} \t{copy}, {register};\n");
+        }
+    }
+    (!copies.is_empty()).then(|| {
+        format!("{indent}{{\n{copies}{indent}{word} {address}],{stored};{end}{indent}}}\n")
+    })
 }
 
 /// Compares the divisors of unsigned divisions with zero as unsigned numbers.
@@ -144,6 +216,32 @@ $L__BB0_2:
 \tst.param.b16 \t[param0+0], %rs4;
 \tadd.s32 \t%r2, %r1, 1;
 \tret;
+";
+        insta::assert_snapshot!(apply(ptx.to_owned()));
+    }
+
+    #[test]
+    fn parts_of_floats_are_copied() {
+        let ptx = "\
+.visible .entry k(
+\t.param .u64 k_param_0
+)
+{
+\tcvt.rn.f64.u32 \t%rd1, %r1;
+\tcvt.rn.f16x2.f32 \t%r2, %r3, %r4;
+\tadd.rn.bf16 \t%rs1, %rs2, %rs3;
+\tcvt.rzi.u32.f32 \t%r5, %r6;
+\tsetp.lt.f32 \t%p1, %r5, %r6;
+\tst.shared.b32 \t[%r7], %rd1; // why
+\tst.global.v4.b8 \t[%rd8], {%rs1, %r5, %r2, %rs1};
+\tst.global.b64 \t[%rd8+8], %rd1;
+\tst.global.b16 \t[%rd8], %r5;
+}
+.visible .entry l(
+)
+{
+\tst.global.b16 \t[%rd8], %r2;
+}
 ";
         insta::assert_snapshot!(apply(ptx.to_owned()));
     }

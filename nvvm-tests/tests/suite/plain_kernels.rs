@@ -501,3 +501,37 @@ fn signed_divisions_by_unknown_numbers_need_no_guard_against_minus_one() {
         assert!(of("wide", "selp.") > 0, "{backend:?}:\n{}", kernels["wide"]);
     }
 }
+
+/// libNVVM takes a NaN for a number if constants alone produce it and it is compared with itself; LLVM takes `minnum` of a
+/// signalling NaN for a NaN.
+#[test]
+fn nan_is_no_number_where_constants_produce_it() {
+    let source = "
+        kernel itself(out: *mut u32, doubles: *mut i64) {
+            let zero = 0.0f32;
+            let x = zero / zero;
+            let wide = (x as f64) + 1.0;
+            let half = (x as f16) + 1.0f16;
+            out[0] = if x == x { 1 } else { 2 };
+            out[1] = if x != x { 3 } else { 4 };
+            out[2] = if wide <= wide { 5 } else { 6 };
+            out[3] = if half >= half { 7 } else { 8 };
+            out[4] = if x < x || x > x { 9 } else { 10 };
+            doubles[0] = wide as i64;
+        }
+        kernel smallest(out: *mut f64, x: f64) {
+            out[0] = min(2.0, min(x, bitcast::<f64>(0x7ff0_0000_0000_0001u64)));
+        }";
+    let Some(kernels) = kernels("nan", source) else { return };
+    for (backend, ptx) in kernels {
+        let itself = &ptx["itself"];
+        // Computed, or folded to the results of a NaN.
+        for (right, wrong) in [(2, 1), (3, 4), (6, 5), (8, 7), (10, 9)] {
+            let computed = itself.contains(&format!("{wrong}, {right}, "))
+                || itself.contains(&format!("{right}, {wrong}, "));
+            let folded = itself.contains(&format!(", {right};"));
+            assert!(computed || folded, "{backend:?}: {right}: {itself}");
+        }
+        assert_eq!(count(&ptx["smallest"], "min.f64"), 1, "{backend:?}: {}", ptx["smallest"]);
+    }
+}

@@ -200,9 +200,9 @@ fn atomic_accesses_have_the_order_that_they_say() {
 #[test]
 fn barriers_reduce() {
     for (op, ty, instruction) in [
-        (BlockReduceOp::Count, U32, "barrier.red.popc.u32"),
-        (BlockReduceOp::And, Type::BOOL, "barrier.red.and.pred"),
-        (BlockReduceOp::Or, Type::BOOL, "barrier.red.or.pred"),
+        (BlockReduceOp::Count, U32, "barrier.red.popc.aligned.u32"),
+        (BlockReduceOp::And, Type::BOOL, "barrier.red.and.aligned.pred"),
+        (BlockReduceOp::Or, Type::BOOL, "barrier.red.or.aligned.pred"),
     ] {
         check(Builtin::SyncThreadsReduce(op), &[Type::BOOL], ty, &[instruction]);
     }

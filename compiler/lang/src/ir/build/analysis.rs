@@ -81,6 +81,17 @@ pub(super) fn is_place(expr: &Expr) -> bool {
     }
 }
 
+/// Whether two expressions read the same variable, or the same field of one.
+pub(super) fn is_same_variable(left: &Expr, right: &Expr) -> bool {
+    match (&left.kind, &right.kind) {
+        (ExprKind::Local(left), ExprKind::Local(right)) => left == right,
+        (ExprKind::Field { base: left, index }, ExprKind::Field { base: right, index: other }) => {
+            index == other && is_same_variable(left, right)
+        }
+        _ => false,
+    }
+}
+
 /// The maximum number of operators to speculate in order to avoid a branch.
 const SPECULATION_LIMIT: u32 = 2;
 

@@ -1,6 +1,6 @@
 //! Expressions: their values, and conditions as control flow.
 
-use super::analysis::{is_place, is_worth_speculation, local_of_place};
+use super::analysis::{is_place, is_same_variable, is_worth_speculation, local_of_place};
 use super::function::{FunctionBuilder, Storage};
 use crate::check::tree::{Block, Expr, ExprKind, FunctionId, GeometryField, UnaryOp};
 use crate::error::Result;
@@ -203,7 +203,11 @@ impl FunctionBuilder<'_, '_> {
         };
         match (&node.kind, link) {
             (ExprKind::Binary(op, left, right), _) => {
-                let right_value = self.value(right)?;
+                // Back ends recognise `x == x`, a test for NaN, by its equal operands.
+                let right_value = match is_same_variable(left, right) {
+                    true => left_value.clone(),
+                    false => self.value(right)?,
+                };
                 let left = (left_value, &left.ty);
                 self.binary(*op, left, (right_value, right), &node.ty, node.span)
             }

@@ -32,7 +32,7 @@ pub const VARIANTS: [Variant; 4] = [
 pub struct Variant {
     /// The largest block of the tree, which decides how large the blocks of a resident kernel are.
     pub max_threads: u32,
-    /// Whether there are tail launches. Programs with them launch in turns.
+    /// Whether there are tail launches. Kernels with them launch in turns.
     pub tails: bool,
     /// The dynamic shared memory of all launches that have some. Without a constant, each worker reserves 32 KiB, and an SM
     /// runs few.

@@ -3,7 +3,7 @@
 //! `launches.rs` replaces launches by calls, `runtime.rs` the other operations of the device runtime; only `symbols.rs`
 //! spells the names and signatures. Before them, two passes work around bugs of the device runtime on GPUs: `launch/fill.rs`
 //! turns `memset_async` into a launch of a kernel, and `turns.rs` makes the threads of a block launch in
-//! turns, in programs with tail launches.
+//! turns, in kernels with tail launches.
 
 mod launches;
 mod runtime;
@@ -27,7 +27,7 @@ pub struct Options {
     /// Whether `memset_async` launches a kernel, [`fill::FILL_KERNEL`], instead of calling the device runtime's
     /// `cudaMemsetAsync`, which writes zeros whatever the value.
     pub fill_by_kernel: bool,
-    /// Whether the threads of a block launch in turns, in programs that launch into the tail stream. Without turns,
+    /// Whether the threads of a block launch in turns, in kernels that launch into the tail stream. Without turns,
     /// CUDA's device runtime hangs.
     pub turns: bool,
 }

@@ -1,4 +1,4 @@
-//! Turns: in programs that launch into the tail stream, one thread of a block launches at a time.
+//! Turns: in kernels that launch into the tail stream, one thread of a block launches at a time.
 //!
 //! The device runtime hangs if diverged lanes of a warp launch at the same time and one of them launches into the tail
 //! stream: both wait in `cudaGetParameterBufferV2` for ever (seen on an H200 with driver 580.159.04, with code of both
@@ -9,9 +9,12 @@
 //!   launch child<<<…, stream = tail>>>(…)
 //!   call @gridlet.end_turn()
 //! ```
-//! A word of shared memory tells whether a thread is launching. Every kernel that may launch clears it first, with
-//! `call @gridlet.open_turns()`. A thread that waits does not block the others of its warp: sm_70 and later guarantee it
-//! (CUDA C++ Programming Guide, "Independent Thread Scheduling").
+//! A word of shared memory tells whether a thread is launching. A thread that waits does not block the others of its warp:
+//! sm_70 and later guarantee it (CUDA C++ Programming Guide, "Independent Thread Scheduling").
+//!
+//! All lanes of a warp run the same kernel. The launches of a kernel therefore need turns only if the kernel, or a function
+//! that it may call, launches into the tail stream. Such a function takes turns whichever kernel calls it, and every kernel that
+//! may call one clears the word first, with `call @gridlet.open_turns()`.
 //!
 //! The pass runs before launches are lowered.
 
@@ -19,6 +22,7 @@ use super::symbols::{AWAIT_TURN, END_TURN, OPEN_TURNS, TURN};
 use crate::builtins::{AtomicOp, Builtin, Scope};
 use crate::error::Result;
 use crate::ir::build::{BodyBuilder, Signature};
+use crate::ir::graph::CallGraph;
 use crate::ir::{
     BinaryOp, Const, Function, FunctionId, Global, GlobalId, Init, Inst, InstId, InstKind, Module,
     Operand, Role, Space, Stream, Terminator,
@@ -26,19 +30,29 @@ use crate::ir::{
 use crate::source::{FileId, Span};
 use crate::types::{Scalar, Type};
 
-/// Whether a module whose launches are symbolic launches into the tail stream.
-fn launches_into_tail(module: &Module) -> bool {
-    let mut instructions = module.functions.iter().flat_map(|function| &function.instructions);
-    instructions
-        .any(|inst| matches!(&inst.kind, InstKind::Launch(launch) if launch.stream == Stream::Tail))
+/// By function, whether its launches need turns: a kernel that launches into the tail stream may call it.
+fn need_turns(module: &Module, calls: &CallGraph) -> Vec<bool> {
+    let is_tail = |inst: &Inst| matches!(&inst.kind, InstKind::Launch(launch) if launch.stream == Stream::Tail);
+    let launches_into_tail =
+        calls.may_reach(|id| module.function(id).instructions.iter().any(is_tail));
+    let bodies = launches_into_tail.into_iter().zip(&module.functions);
+    let bodies = bodies.map(|(tail, function)| tail && matches!(function.role, Role::Body(_)));
+    calls.reached_from(&bodies.collect::<Vec<_>>())
 }
 
-/// Makes the threads of a block launch in turns, if the module launches into the tail stream.
+/// Makes the threads of a block launch in turns, in kernels that launch into the tail stream.
 pub(super) fn take_turns(module: &mut Module) -> Result<()> {
-    if !launches_into_tail(module) {
+    let calls = CallGraph::of(module);
+    let need_turns = need_turns(module, &calls);
+    let launches = |function: &Function| {
+        function.instructions.iter().any(|inst| matches!(inst.kind, InstKind::Launch(_)))
+    };
+    let take_turns: Vec<bool> =
+        need_turns.iter().zip(&module.functions).map(|(need, it)| *need && launches(it)).collect();
+    if !take_turns.contains(&true) {
         return Ok(());
     }
-    let may_launch = crate::launch::may_launch(module);
+    let may_take_turns = calls.may_reach(|id| take_turns[id.index()]);
     module.globals.push(Global {
         name: TURN.into(),
         space: Space::Shared,
@@ -48,9 +62,11 @@ pub(super) fn take_turns(module: &mut Module) -> Result<()> {
     });
     let turn = Operand::Global(GlobalId(module.globals.len() as u32 - 1));
     let [open, wait, end] = [0, 1, 2].map(|at| FunctionId((module.functions.len() + at) as u32));
-    for (function, may_launch) in module.functions.iter_mut().zip(may_launch) {
-        enclose_launches(function, wait, end);
-        if may_launch && matches!(function.role, Role::Body(_)) {
+    for (at, function) in module.functions.iter_mut().enumerate() {
+        if take_turns[at] {
+            enclose_launches(function, wait, end);
+        }
+        if may_take_turns[at] && matches!(function.role, Role::Body(_)) {
             let call = call(function, open, function.span);
             function.blocks[0].instructions.insert(0, call);
         }

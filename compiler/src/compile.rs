@@ -271,6 +271,11 @@ impl Session {
         self
     }
 
+    /// Adds a module to those of [`Session::linking`].
+    pub fn link(&mut self, input: LinkInput) {
+        self.inputs.push(input);
+    }
+
     /// The toolchain.
     pub fn toolchain(&self) -> &Toolchain {
         &self.toolchain
@@ -296,10 +301,13 @@ impl Session {
     /// appears once, however many images it came with.
     pub fn tool_warnings(&self) -> Vec<Diagnostic> {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        let warning = |(tool, text): &(&str, String)| {
-            Diagnostic::general_warning(ids::TOOL_WARNING, format!("{tool} says: {text}"))
-        };
-        said.iter().map(warning).collect()
+        as_warnings(&said)
+    }
+
+    /// As [`Session::tool_warnings`], but forgets them, for a session that compiles one program after another.
+    pub fn take_tool_warnings(&self) -> Vec<Diagnostic> {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        as_warnings(&std::mem::take(&mut *said))
     }
 
     fn note(&self, tool: &'static str, log: &str) {
@@ -530,6 +538,14 @@ impl Default for Session {
     fn default() -> Self {
         Session::new()
     }
+}
+
+/// The messages of tools as warnings.
+fn as_warnings(said: &[(&'static str, String)]) -> Vec<Diagnostic> {
+    let warning = |(tool, text): &(&str, String)| {
+        Diagnostic::general_warning(ids::TOOL_WARNING, format!("{tool} says: {text}"))
+    };
+    said.iter().map(warning).collect()
 }
 
 /// `OnceLock::get_or_try_init`, which is not stable yet: a failure is not cached.

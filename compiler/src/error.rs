@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gridlet_lang::diagnostics::Diagnostic;
+use gridlet_lang::diagnostics::{Diagnostic, ids};
 
 /// An error of a stage.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +41,14 @@ pub enum Error {
     /// The input or an option is invalid.
     #[error("{0}")]
     Invalid(String),
+    /// A module of another front end or compiler is wrong.
+    #[error("{message}")]
+    Module {
+        /// The id of the message, from [`gridlet_lang::diagnostics::ids`].
+        id: &'static str,
+        /// The description, with the module's name.
+        message: String,
+    },
     /// A source file is not text.
     #[error("{0}")]
     Unreadable(String),
@@ -64,6 +72,31 @@ impl Error {
     /// A bug in Gridlet, found in `stage`.
     pub fn internal(stage: &'static str, message: impl Into<String>) -> Self {
         Error::Internal { stage, message: message.into() }
+    }
+
+    /// An error about a module of NVVM IR: the module is at fault if a stage or a tool refuses it.
+    pub fn in_nvvm_ir(error: Error) -> Self {
+        match error {
+            Error::Tool { .. } | Error::Invalid(_) => {
+                Error::Module { id: ids::NVVM_IR, message: error.to_string() }
+            }
+            other => other,
+        }
+    }
+
+    /// The id under which the reference of messages explains it. [`Error::Program`] has an id for each diagnostic.
+    pub fn id(&self) -> &'static str {
+        match self {
+            Error::Program(_) => ids::PROGRAM,
+            Error::Unreadable(_) => ids::UNREADABLE_SOURCE,
+            Error::Module { id, .. } => id,
+            Error::Input { .. } => ids::LINKED_SOURCE,
+            Error::Internal { .. } => ids::INTERNAL_ERROR,
+            Error::Tool { .. } => ids::TOOL_FAILED,
+            Error::Missing { .. } => ids::MISSING_TOOL,
+            Error::Invalid(_) => ids::WRONG_CALL,
+            Error::Io { .. } => ids::FILE,
+        }
     }
 }
 

@@ -41,9 +41,7 @@ pub(crate) fn caught<T: Send + 'static>(
     operation: &str,
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
-    static INSTALL: Once = Once::new();
-    // SAFETY: the handler has LLVM's type, and is a function of this program.
-    INSTALL.call_once(|| unsafe { LLVMInstallFatalErrorHandler(Some(on_fatal_error)) });
+    install();
     let failed = |log: String| Error::Tool { tool: "LLVM", operation: operation.into(), log };
     let (sender, receiver) = mpsc::channel();
     let run = move || {
@@ -67,6 +65,18 @@ pub(crate) fn caught<T: Send + 'static>(
         Ok(End::Fatal(text)) => Err(failed(text.trim().to_owned())),
         Err(_) => Err(Error::internal("fatal", "the thread ended without a result")),
     }
+}
+
+/// Installs LLVM's handler for this process.
+pub(crate) fn install() {
+    static INSTALL: Once = Once::new();
+    // SAFETY: the handler has LLVM's type, and is a function of this program.
+    INSTALL.call_once(|| unsafe { LLVMInstallFatalErrorHandler(Some(on_fatal_error)) });
+}
+
+/// Sets the receiver of a fatal error on this thread, for a child process, which ends with it.
+pub(crate) fn report_to(report: impl Fn(String) + 'static) {
+    REPORT.set(Some(Box::new(report)));
 }
 
 /// LLVM's handler. On threads that do not run [`caught`], LLVM goes on as if it had none: it ends the process.

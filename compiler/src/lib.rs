@@ -34,6 +34,8 @@ pub mod compile;
 pub mod cpu;
 pub mod disk;
 pub mod doctor;
+#[cfg(feature = "llvm")]
+pub mod emit;
 pub mod error;
 #[cfg(feature = "llvm")]
 mod fatal;

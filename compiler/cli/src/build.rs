@@ -7,20 +7,19 @@ use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use gridlet::arch::{CudaArch, Dialect};
 use gridlet::compile::{
-    self, Backend, BuildOptions, Checked, CpuOptions, DialectChoice, KernelName, LinkInput, Session,
+    Backend, BuildOptions, CpuOptions, DialectChoice, KernelName, LinkInput, Session,
 };
-use gridlet::diagnostics::ids;
+use gridlet::emit::{self, Input, Kind};
 use gridlet::inkwell::context::Context;
 use gridlet::launch::{LaunchChoice, LaunchStrategy};
-use gridlet::modules::Own;
 use gridlet::source::SourceMap;
 use gridlet::target::Target;
-use gridlet::{Error, artifact, ir, modules, nvvm};
+use gridlet::{Error, modules};
 
 use super::input::{self, FileKind};
+use crate::files;
 use crate::output::{print, write_out};
 use crate::report::{Failure, Outcome, Reporter};
-use crate::{files, layout, status};
 
 /// Options of `gridlet build`.
 #[derive(clap::Args)]
@@ -40,8 +39,8 @@ pub(crate) struct Options {
     #[arg(long = "instance", value_name = "KERNEL")]
     instances: Vec<KernelName>,
     /// Outputs to write, separated by commas
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "bundle", value_name = "KIND")]
-    emit: Vec<Emit>,
+    #[arg(long, value_parser = kinds(), value_delimiter = ',', default_value = "bundle", value_name = "KIND")]
+    emit: Vec<Kind>,
     /// Instrument CPU images: report every access and loop iteration, for `gridlet run --check`
     #[arg(long)]
     check: bool,
@@ -244,59 +243,38 @@ pub(crate) fn refuse(names: &[&str], why: &str) -> Outcome {
     Err(Failure::call(format!("{} {verb} no effect: {why}", names.join(", "))))
 }
 
-/// An output of a build.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Emit {
-    /// The IR with lowered launches, as text
-    Ir,
-    /// The parameter buffers, as JSON
-    Layout,
-    /// NVVM IR, as text; for cpu, LLVM IR
-    Nvvm,
-    /// NVVM IR, as LLVM bitcode (modern dialect)
-    Bitcode,
-    /// PTX, before device linking
-    Ptx,
-    /// Machine code, device-linked
-    Cubin,
-    /// Object file, before linking (cpu)
-    Object,
-    /// Machine code, linked (cpu)
-    SharedObject,
-    /// The manifest, as JSON
-    Manifest,
-    /// Manifest and images in one file
-    Bundle,
+/// The values of `--emit`.
+fn kinds() -> impl TypedValueParser<Value = Kind> {
+    let value = |kind: Kind| {
+        PossibleValue::new(kind.name()).help(match kind {
+            Kind::Ir => "The IR with lowered launches, as text",
+            Kind::Layout => "The parameter buffers, as JSON",
+            Kind::Nvvm => "NVVM IR, as text; for cpu, LLVM IR",
+            Kind::Bitcode => "NVVM IR, as LLVM bitcode (modern dialect)",
+            Kind::Ptx => "PTX, before device linking",
+            Kind::Cubin => "Machine code, device-linked",
+            Kind::Object => "Object file, before linking (cpu)",
+            Kind::SharedObject => "Machine code, linked (cpu)",
+            Kind::Manifest => "The manifest, as JSON",
+            _ => "Manifest and images in one file",
+        })
+    };
+    PossibleValuesParser::new(Kind::ALL.map(value)).try_map(|name| name.parse::<Kind>())
 }
 
-impl Emit {
-    fn ending(self) -> &'static str {
-        match self {
-            Emit::Ir => "gir",
-            Emit::Layout => "layout.json",
-            Emit::Nvvm => "ll",
-            Emit::Bitcode => "bc",
-            Emit::Ptx => "ptx",
-            Emit::Cubin => "cubin",
-            Emit::Object => "o",
-            Emit::SharedObject => "so",
-            Emit::Manifest => "json",
-            Emit::Bundle => "gridlet",
-        }
-    }
-
-    /// Whether each architecture has its own file.
-    fn per_arch(self) -> bool {
-        !matches!(self, Emit::Layout | Emit::Manifest | Emit::Bundle)
-    }
-
-    fn is_text(self) -> bool {
-        matches!(self, Emit::Ir | Emit::Layout | Emit::Nvvm | Emit::Ptx | Emit::Manifest)
-    }
-
-    /// The name on the command line.
-    fn value(self) -> String {
-        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+/// The ending of an output's file.
+fn ending(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Ir => "gir",
+        Kind::Layout => "layout.json",
+        Kind::Nvvm => "ll",
+        Kind::Bitcode => "bc",
+        Kind::Ptx => "ptx",
+        Kind::Cubin => "cubin",
+        Kind::Object => "o",
+        Kind::SharedObject => "so",
+        Kind::Manifest => "json",
+        _ => "gridlet",
     }
 }
 
@@ -315,7 +293,9 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     let outputs = match kind {
         FileKind::Source => {
             let program = input::checked(&options.file, &options.instances, reporter)?;
-            source_outputs(&session, &program, options, reporter)?
+            // Errors found while linking concern the source too.
+            each_output(&session, Input::Program(&program), options)
+                .map_err(|error| reporter.program(error, &program.sources))?
         }
         FileKind::Nvvm => nvvm_outputs(&session, options)?,
         FileKind::Artifact => {
@@ -373,7 +353,7 @@ fn refuse_ineffective(kind: FileKind, options: &Options) -> Outcome {
 fn refuse_dialect(options: &Options) -> Outcome {
     let code = &options.code;
     let needs_libnvvm =
-        |emit: &Emit| matches!(emit, Emit::Ptx | Emit::Cubin | Emit::Manifest | Emit::Bundle);
+        |kind: &Kind| matches!(kind, Kind::Ptx | Kind::Cubin | Kind::Manifest | Kind::Bundle);
     if code.backend == BackendName::Nvptx || !options.emit.iter().any(needs_libnvvm) {
         return Ok(());
     }
@@ -391,219 +371,52 @@ fn refuse_dialect(options: &Options) -> Outcome {
     Ok(())
 }
 
-fn name(stem: &Path, emit: Emit, arch: Option<Target>) -> PathBuf {
-    let stem = stem.display();
+fn name(stem: &Path, kind: Kind, arch: Option<Target>) -> PathBuf {
+    let (stem, ending) = (stem.display(), ending(kind));
     match arch {
-        Some(arch) => format!("{stem}.{arch}.{}", emit.ending()).into(),
-        None => format!("{stem}.{}", emit.ending()).into(),
+        Some(arch) => format!("{stem}.{arch}.{ending}").into(),
+        None => format!("{stem}.{ending}").into(),
     }
-}
-
-/// Every requested output of a source program, in the order of `--emit`, then of `--arch`.
-fn source_outputs(
-    session: &Session,
-    program: &Checked,
-    options: &Options,
-    reporter: &Reporter,
-) -> Result<Vec<Output>, Failure> {
-    // Errors found while linking concern the source too.
-    let shown = |error: Error| reporter.program(error, &program.sources);
-    let stem = input::stem(&options.file);
-    let several = options.arch.len() > 1;
-    let mut outputs = Vec::new();
-    for &emit in &options.emit {
-        if emit.per_arch() {
-            for &target in &options.arch {
-                let bytes = match target {
-                    Target::Cuda(arch) => {
-                        let build = options.cuda_options(arch);
-                        cuda_output(session, program, emit, &build, &shown)?
-                    }
-                    Target::Cpu => {
-                        cpu_output(session, program, emit, &options.cpu_options(), &shown)?
-                    }
-                };
-                let name = name(&stem, emit, several.then_some(target));
-                outputs.push(Output { name, bytes, is_text: emit.is_text() });
-            }
-            continue;
-        }
-        // The manifest holds the images' hashes, so the images are built first.
-        let artifact = || {
-            let (cuda, cpu) = (CudaArch::DEFAULT, options.cpu_options());
-            let cuda = options.cuda_options(cuda);
-            artifact::build_for(session, program, &options.arch, &cuda, &cpu).map_err(shown)
-        };
-        let bytes = match emit {
-            Emit::Layout => {
-                let buffers: Vec<_> = program.parameter_buffers().collect();
-                json_bytes(&layout::to_json(&buffers, &program.module.structs))?
-            }
-            Emit::Manifest => json_bytes(artifact()?.manifest())?,
-            _ => artifact()?.to_bytes()?,
-        };
-        outputs.push(Output { name: name(&stem, emit, None), bytes, is_text: emit.is_text() });
-    }
-    Ok(outputs)
-}
-
-/// An output for a GPU.
-fn cuda_output(
-    session: &Session,
-    program: &Checked,
-    emit: Emit,
-    build: &BuildOptions,
-    shown: &dyn Fn(Error) -> Failure,
-) -> Result<Vec<u8>, Failure> {
-    Ok(match emit {
-        Emit::Ir => ir::print::print(&compile::lower(program, build)?).into_bytes(),
-        Emit::Nvvm => compile::nvvm(program, build)?.bytes,
-        Emit::Bitcode => compile::bitcode(program, build)?,
-        Emit::Ptx => session.ptx(program, build).map_err(shown)?.0.0.into_bytes(),
-        Emit::Cubin => session.cubin(program, build).map_err(shown)?.cubin.0,
-        _ => return Err(wrong_target(emit, build.arch.into())),
-    })
-}
-
-/// An output for the CPU device.
-fn cpu_output(
-    session: &Session,
-    program: &Checked,
-    emit: Emit,
-    build: &CpuOptions,
-    shown: &dyn Fn(Error) -> Failure,
-) -> Result<Vec<u8>, Failure> {
-    Ok(match emit {
-        Emit::Ir => ir::print::print(&compile::lower_for_cpu(program, build)?).into_bytes(),
-        Emit::Nvvm => compile::cpu_llvm(program, build)?.into_bytes(),
-        Emit::Object => compile::cpu_object(program, build)?,
-        Emit::SharedObject => session.cpu_image(program, build).map_err(shown)?.0,
-        _ => return Err(wrong_target(emit, Target::Cpu)),
-    })
-}
-
-fn wrong_target(emit: Emit, target: Target) -> Failure {
-    let kinds = match target {
-        Target::Cuda(_) => "ir, nvvm, bitcode, ptx and cubin",
-        Target::Cpu => "ir, nvvm, object and shared-object",
-    };
-    Failure::call(format!("--arch {target} gives {kinds}, not `{}`", emit.value()))
-}
-
-fn json_bytes(value: &impl serde::Serialize) -> Result<Vec<u8>, Failure> {
-    let mut bytes = serde_json::to_vec_pretty(value)
-        .map_err(|error| Failure::new(status::INTERNAL, ids::INTERNAL_ERROR, error.to_string()))?;
-    bytes.push(b'\n');
-    Ok(bytes)
 }
 
 /// Every requested output of a module of NVVM IR.
 fn nvvm_outputs(session: &Session, options: &Options) -> Result<Vec<Output>, Failure> {
     let path = &options.file;
     let context = Context::create();
-    let needs_kernels =
-        |emit: &Emit| !matches!(emit, Emit::Nvvm | Emit::Bitcode | Emit::Ptx | Emit::Cubin);
-    let is_program = options.emit.iter().any(needs_kernels) || options.arch.contains(&Target::Cpu);
-    if is_program {
-        return own_outputs(session, &input::module(&context, path)?, options);
+    let needs_kernels = options.emit.iter().any(|kind| kind.needs_kernels());
+    if needs_kernels || options.arch.contains(&Target::Cpu) {
+        let own = input::module(&context, path)?;
+        return Ok(each_output(session, Input::Own(&own), options)?);
     }
     // A library has no kernels.
     let bytes = fs::read(path).map_err(|source| Error::Io { path: path.clone(), source })?;
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
-    let module = modules::read(&context, &name, &bytes).map_err(input::foreign)?;
-    each_output(options, |emit, target| {
-        let Target::Cuda(arch) = target else { return Err(wrong_target(emit, target)) };
-        let build = options.code.build_options(arch);
-        let ptx = || {
-            modules::check(&module, arch)?;
-            session.ptx_of(&module, &build)
-        };
-        let made = match emit {
-            Emit::Nvvm => compile::nvvm_text(&module, build.dialect()).map(|nvvm| nvvm.bytes),
-            Emit::Bitcode => nvvm::modern_bitcode(&module).map(|nvvm| nvvm.bytes),
-            Emit::Ptx => ptx().map(|(ptx, _)| ptx.0.into_bytes()),
-            _ => ptx().and_then(|(ptx, _)| {
-                session.device_link(&ptx, false, &build).map(|(cubin, _)| cubin.0)
-            }),
-        };
-        made.map_err(|error| input::foreign(modules::at(&name, error)))
-    })
-}
-
-/// Every requested output of a module with kernels.
-fn own_outputs(
-    session: &Session,
-    own: &Own<'_>,
-    options: &Options,
-) -> Result<Vec<Output>, Failure> {
-    let artifact = || {
-        let (cuda, cpu) = (options.cuda_options(CudaArch::DEFAULT), options.cpu_options());
-        artifact::build_own(session, own, &options.arch, &cuda, &cpu).map_err(input::foreign)
-    };
-    each_output(options, |emit, target| {
-        let build = |arch| options.code.build_options(arch);
-        let cpu = options.cpu_options();
-        let made = match (emit, target) {
-            (Emit::Layout, _) => {
-                let buffers: Vec<_> = own.parameter_buffers().collect();
-                return json_bytes(&layout::to_json(&buffers, &own.program().module.structs));
-            }
-            (Emit::Manifest, _) => return json_bytes(artifact()?.manifest()),
-            (Emit::Bundle, _) => return Ok(artifact()?.to_bytes()?),
-            (Emit::Nvvm, Target::Cuda(arch)) => {
-                compile::nvvm_text(own.module(), build(arch).dialect()).map(|nvvm| nvvm.bytes)
-            }
-            (Emit::Bitcode, Target::Cuda(_)) => {
-                nvvm::modern_bitcode(own.module()).map(|nvvm| nvvm.bytes)
-            }
-            (Emit::Ptx, Target::Cuda(arch)) => own
-                .check(arch)
-                .and_then(|()| session.ptx_of(own.module(), &build(arch)))
-                .map(|(ptx, _)| ptx.0.into_bytes()),
-            (Emit::Cubin, Target::Cuda(arch)) => {
-                session.own_cubin(own, &build(arch)).map(|cubin| cubin.0)
-            }
-            (Emit::Ir, Target::Cpu) => own
-                .cpu_program()
-                .and_then(|program| compile::lower_for_cpu(program, &cpu))
-                .map(|module| ir::print::print(&module).into_bytes()),
-            (Emit::Nvvm, Target::Cpu) => own
-                .cpu_program()
-                .and_then(|program| compile::cpu_llvm(program, &cpu))
-                .map(String::into_bytes),
-            (Emit::Object, Target::Cpu) => {
-                own.cpu_program().and_then(|program| compile::cpu_object(program, &cpu))
-            }
-            (Emit::SharedObject, Target::Cpu) => own
-                .cpu_program()
-                .and_then(|program| session.cpu_image(program, &cpu))
-                .map(|image| image.0),
-            (Emit::Ir, Target::Cuda(_)) => {
-                return Err(Failure::call(
-                    "NVVM IR has no `ir` for GPUs, because it is compiled as it is; `--arch cpu` shows what the CPU \
-                     device runs",
-                ));
-            }
-            _ => return Err(wrong_target(emit, target)),
-        };
-        made.map_err(input::foreign)
-    })
+    let module = modules::read(&context, &name, &bytes).map_err(Error::in_nvvm_ir)?;
+    Ok(each_output(session, Input::Library(&module), options)?)
 }
 
 /// Makes each requested output, in the order of `--emit`, then of `--arch`.
 fn each_output(
+    session: &Session,
+    input: Input<'_, '_>,
     options: &Options,
-    make: impl Fn(Emit, Target) -> Result<Vec<u8>, Failure>,
-) -> Result<Vec<Output>, Failure> {
+) -> gridlet::Result<Vec<Output>> {
     let stem = input::stem(&options.file);
     let several = options.arch.len() > 1;
+    let (cuda, cpu) = (options.cuda_options(CudaArch::DEFAULT), options.cpu_options());
     let mut outputs = Vec::new();
-    for &emit in &options.emit {
-        let targets = if emit.per_arch() { &options.arch[..] } else { &options.arch[..1] };
-        for &target in targets {
-            let bytes = make(emit, target)?;
-            let shown = (emit.per_arch() && several).then_some(target);
-            outputs.push(Output { name: name(&stem, emit, shown), bytes, is_text: emit.is_text() });
+    for &kind in &options.emit {
+        let mut add = |targets: &[Target], shown: Option<Target>| -> gridlet::Result<()> {
+            let bytes = emit::emit(session, input, kind, targets, &cuda, &cpu)?;
+            let name = name(&stem, kind, shown);
+            outputs.push(Output { name, bytes, is_text: kind.is_text() });
+            Ok(())
+        };
+        match kind.per_target() {
+            true => options.arch.iter().try_for_each(|target| {
+                add(std::slice::from_ref(target), several.then_some(*target))
+            })?,
+            false => add(&options.arch, None)?,
         }
     }
     Ok(outputs)

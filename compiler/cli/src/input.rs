@@ -5,12 +5,10 @@ use std::path::{Path, PathBuf};
 
 use gridlet::Error;
 use gridlet::compile::{self, Checked, KernelName};
-use gridlet::diagnostics::ids;
 use gridlet::inkwell::context::Context;
 use gridlet::modules::Own;
 
 use super::report::{Failure, Reporter};
-use super::status;
 
 /// Reads and checks a `.grid` file and the files that it uses, and shows the messages. `wanted` are
 /// kernel instances to compile in addition to those that the program launches.
@@ -48,12 +46,7 @@ pub(crate) fn module<'ctx>(context: &'ctx Context, path: &Path) -> Result<Own<'c
 
 /// When a module that the user supplied is refused, the module is at fault.
 pub(crate) fn foreign(error: Error) -> Failure {
-    match error {
-        Error::Tool { .. } | Error::Invalid(_) => {
-            Failure::new(status::PROGRAM, ids::NVVM_IR, error.to_string())
-        }
-        other => other.into(),
-    }
+    Error::in_nvvm_ir(error).into()
 }
 
 /// The kind of a file, by its extension.

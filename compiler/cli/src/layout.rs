@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use comfy_table::{CellAlignment, Table, presets::UTF8_FULL_CONDENSED};
 use gridlet::compile::{Checked, KernelName};
 use gridlet::inkwell::context::Context;
-use gridlet::layout::{MAX_PARAMETER_BYTES, ParamLayout};
+use gridlet::layout::{MAX_PARAMETER_BYTES, ParamLayout, to_json};
 use gridlet::types::Structs;
-use serde_json::json;
 
 use crate::input::{self, FileKind};
 use crate::output::{print, print_json};
@@ -71,20 +70,6 @@ fn choose<'a>(program: &'a Checked, kernel: Option<&KernelName>) -> Vec<&'a Para
     let name = kernel.map(KernelName::to_string);
     let is_chosen = |layout: &&ParamLayout| name.as_ref().is_none_or(|name| layout.kernel == *name);
     program.parameter_buffers().filter(is_chosen).collect()
-}
-
-/// JSON of layouts: offsets, sizes and alignments in bytes.
-pub(crate) fn to_json(layouts: &[&ParamLayout], structs: &Structs) -> serde_json::Value {
-    let kernels = layouts.iter().map(|layout| {
-        let parameters = layout.slots.iter().map(|slot| {
-            json!({
-                "name": slot.name, "type": slot.ty.display(structs).to_string(),
-                "offset": slot.offset, "size": slot.size, "alignment": slot.alignment,
-            })
-        });
-        json!({"kernel": layout.kernel, "size": layout.size, "parameters": parameters.collect::<Vec<_>>()})
-    });
-    json!({"limit": MAX_PARAMETER_BYTES, "kernels": kernels.collect::<Vec<_>>()})
 }
 
 /// A layout as a table, with its padding.

@@ -75,18 +75,17 @@ fn is_full(error: &std::io::Error) -> bool {
 /// For errors that are shown without source; `Program` errors go through [`Reporter::program`].
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let (status, id) = match &error {
-            Error::Program(_) => (status::PROGRAM, ids::PROGRAM),
-            Error::Unreadable(_) => (status::PROGRAM, ids::UNREADABLE_SOURCE),
-            Error::Input { .. } => (status::PROGRAM, ids::LINKED_SOURCE),
-            Error::Internal { .. } => (status::INTERNAL, ids::INTERNAL_ERROR),
-            Error::Tool { .. } => (status::MISSING, ids::TOOL_FAILED),
-            Error::Missing { .. } => (status::MISSING, ids::MISSING_TOOL),
-            Error::Invalid(_) => (status::CALL, ids::WRONG_CALL),
-            Error::Io { source, .. } if is_full(source) => (status::MISSING, ids::FILE),
-            Error::Io { .. } => (status::CALL, ids::FILE),
+        let status = match &error {
+            Error::Program(_)
+            | Error::Unreadable(_)
+            | Error::Module { .. }
+            | Error::Input { .. } => status::PROGRAM,
+            Error::Internal { .. } => status::INTERNAL,
+            Error::Tool { .. } | Error::Missing { .. } => status::MISSING,
+            Error::Io { source, .. } if is_full(source) => status::MISSING,
+            Error::Invalid(_) | Error::Io { .. } => status::CALL,
         };
-        Failure::new(status, id, error.to_string())
+        Failure::new(status, error.id(), error.to_string())
     }
 }
 

@@ -3,6 +3,9 @@
 //! A test of `nvvm-tests` calls the same functions with the files in `corpus/`, which hold a small
 //! sample of every kind of input and every input that ever failed.
 
+#[path = "../../c/tests/calls/mod.rs"]
+mod calls;
+
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
@@ -17,6 +20,7 @@ use gridlet::layout::compute_layouts;
 use gridlet::link::{Cubin, cubin};
 use gridlet::source::{FileId, SourceMap};
 use gridlet::{arch::Dialect, check::parse_and_check, syntax};
+use gridlet_compiler_c::gridlet_compile_status;
 use gridlet_runtime::Artifact;
 use nvvm_tests::generate;
 
@@ -24,13 +28,14 @@ use nvvm_tests::generate;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 7] = [
     ("parse", parse),
     ("format", format),
     ("check", check),
     ("generated", generated),
     ("artifact", artifact),
     ("cubin", cubin),
+    ("c_api", c_api),
 ];
 
 /// Runs lexer and parser.
@@ -93,6 +98,34 @@ pub fn cubin(data: &[u8]) {
     // Errors are valid results.
     let _ = cubin::parameter_records(&cubin);
     let _ = cubin::kernel_resources(&cubin);
+}
+
+/// Gives a program of any form, or a module to link, to the C API of the compiler, and asks for outputs that need none of NVIDIA's
+/// compiler parts. The first byte chooses the form.
+pub fn c_api(data: &[u8]) {
+    const FORMS: [&str; 4] = ["a.grid", "a.gir", "a.ll", "a.bc"];
+    const LINKS: [&str; 6] = ["a.o", "a.a", "a.cubin", "a.fatbin", "a.ptx", "a.ll"];
+    let Some((form, data)) = data.split_first() else { return };
+    let form = usize::from(*form) % (FORMS.len() + LINKS.len());
+    let answer = |program, link, kind, target| {
+        let ((status, error), _) = calls::build(program, link, kind, target);
+        assert!(status != gridlet_compile_status::Internal, "{error:?}");
+        assert!((status == gridlet_compile_status::Ok) == error.is_none(), "{error:?}");
+        error.is_none()
+    };
+    match FORMS.get(form) {
+        None => {
+            let link = Some((LINKS[form - FORMS.len()], data));
+            answer(("a.grid", b"kernel k() {}"), link, c"layout", c"cpu");
+        }
+        Some(name) => {
+            if answer((name, data), None, c"layout", c"cpu") {
+                for target in [c"sm_90", c"sm_100", c"cpu"] {
+                    answer((name, data), None, c"nvvm", target);
+                }
+            }
+        }
+    }
 }
 
 /// Words that `generated` inserts at random.

@@ -29,11 +29,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::diagnostics::{Diagnostic, ids};
 use crate::error::{Error, Result};
 use crate::ir::build::{BodyBuilder, Signature, build_entry};
 use crate::ir::{
     BinaryOp, BlockId, Const, Function, FunctionId, Global, GlobalId, Init, InstKind, Kernel,
-    KernelId, Launch, Module, Operand, Parameter, Role, Space, Stream, Terminator, symbol, verify,
+    KernelId, Launch, Module, Operand, Parameter, Role, Space, Stream, Terminator, parse, symbol,
+    verify,
 };
 use crate::layout::compute_layouts;
 use crate::program::Checked;
@@ -184,16 +186,6 @@ impl ProgramBuilder {
     /// [`Error::Invalid`] if it breaks a rule of [`crate::ir`], a name is reserved or used twice, or a body is missing;
     /// [`Error::Program`], with positions in the caller's source, if parameters or types are too large.
     pub fn finish(self) -> Result<Checked> {
-        let mut names = BTreeSet::new();
-        let exported = self.globals.iter().filter(|global| global.exported);
-        let mut names_of_host = exported
-            .map(|global| &global.name)
-            .chain(self.kernels.iter().map(|kernel| &kernel.name));
-        if let Some(name) =
-            names_of_host.find(|name| symbol::is_reserved(name) || !names.insert((*name).clone()))
-        {
-            return Err(yours(format!("the name `{name}` is reserved, or used twice")));
-        }
         let mut functions: Vec<Function> = vec![];
         for (draft, body) in self.drafts.into_iter().zip(self.bodies) {
             let (Draft::Function(_, signature) | Draft::Kernel(_, signature)) = &draft;
@@ -220,9 +212,8 @@ impl ProgramBuilder {
                 return Err(yours(format!("a position in `{name}` is not in its source file")));
             }
         }
-        let sources = Arc::new(self.sources);
-        let module = Module {
-            sources: Arc::clone(&sources),
+        complete(Module {
+            sources: Arc::new(self.sources),
             structs: self.structs,
             globals: self.globals,
             externs: vec![],
@@ -230,11 +221,48 @@ impl ProgramBuilder {
             kernels: self.kernels,
             lowered: false,
             resident: None,
-        };
-        verify::verify(&module).map_err(theirs)?;
-        let layouts = compute_layouts(&module)?;
-        Ok(Checked { sources, module, layouts, warnings: vec![] })
+        })
     }
+}
+
+/// Reads a program from the text form of the IR, whose grammar is at the top of [`crate::ir::print`]. Any instruction may end
+/// in a position in the front end's own source, `; line 3` or `; other.toy:3`. `name` is that of the program's first file.
+///
+/// # Errors
+/// [`Error::Program`] with the first violation of the grammar, at its place in a [`SourceMap`] of this text alone, or if the
+/// parameters of a launched kernel take more than 4,096 bytes; [`Error::Invalid`] with the first violation of the IR's
+/// rules.
+pub fn read(name: &str, text: &str) -> Result<Checked> {
+    let module = parse::parse_as(name, text).map_err(|error| {
+        let lines = text.split_inclusive('\n').take(error.position.line as usize - 1);
+        let before: usize = lines.map(str::len).sum();
+        let characters = text[before..].chars().take(error.position.column as usize - 1);
+        let at = before + characters.map(char::len_utf8).sum::<usize>();
+        let span = Span::new(FileId(0), at..at);
+        Error::Program(vec![Diagnostic::error(ids::GRIDLET_IR, span, error.message)])
+    })?;
+    if module.lowered {
+        return Err(yours("its launches are lowered; only `launches symbolic` can be read".into()));
+    }
+    if let Some(function) = module.externs.iter().find(|function| function.span.is_none()) {
+        let name = &function.name;
+        return Err(yours(format!("`extern @{name}` lacks its `fn`")));
+    }
+    complete(module)
+}
+
+/// Checks the names that the host uses, and the rules of the IR.
+fn complete(module: Module) -> Result<Checked> {
+    let exported = module.globals.iter().filter(|global| global.exported);
+    let kernels = module.kernels.iter().map(|kernel| &kernel.name);
+    let mut names = BTreeSet::new();
+    let mut of_host = exported.map(|global| &global.name).chain(kernels);
+    if let Some(name) = of_host.find(|name| symbol::is_reserved(name) || !names.insert(*name)) {
+        return Err(yours(format!("the name `{name}` is reserved, or used twice")));
+    }
+    verify::verify(&module).map_err(theirs)?;
+    let layouts = compute_layouts(&module)?;
+    Ok(Checked { sources: Arc::clone(&module.sources), module, layouts, warnings: vec![] })
 }
 
 fn named(parameters: &[(&str, Type)]) -> Vec<Parameter> {

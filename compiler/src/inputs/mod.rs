@@ -1,6 +1,8 @@
 //! User-supplied modules to link, which define the program's `extern fn`s.
 
 #[cfg(feature = "llvm")]
+mod child;
+#[cfg(feature = "llvm")]
 pub(crate) mod externs;
 #[cfg(feature = "llvm")]
 mod read;
@@ -17,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use object::elf::{EM_CUDA, ET_REL, FileHeader64};
 use object::read::archive::ArchiveFile;
-use object::read::elf::FileHeader;
+use object::read::elf::{FileHeader, SectionHeader as _};
 use object::{LittleEndian, elf};
 
 use crate::{Error, Result};
@@ -93,6 +95,14 @@ impl LinkInput {
             && let Err(why) = object_file(&bytes)
         {
             return refuse(why);
+        }
+        // nvJitLink crashes on machine code that is cut short.
+        if kind == InputKind::Cubin
+            && !object_file(&bytes).is_ok_and(|found| found.machine == EM_CUDA)
+        {
+            return refuse(
+                "not a cubin, or cut short; build it again with `nvcc -rdc=true -cubin`",
+            );
         }
         if kind == InputKind::Archive && ArchiveFile::parse(&*bytes).is_err() {
             return refuse("not an archive; make one from object files with `ar rcs`");
@@ -177,6 +187,11 @@ fn object_file(bytes: &[u8]) -> std::result::Result<ObjectFile, &'static str> {
         );
     }
     let sections = header.sections(LittleEndian, bytes).map_err(|_| REMAKE)?;
+    // Their names and contents may lie behind the end of a file that is cut short.
+    for section in sections.iter() {
+        section.data(LittleEndian, bytes).map_err(|_| REMAKE)?;
+    }
+    header.program_headers(LittleEndian, bytes).map_err(|_| REMAKE)?;
     let is_device_code =
         |name: &[u8]| name.starts_with(b".nv_fatbin") || name.starts_with(b"__nv_relfatbin");
     let mut names =

@@ -1,5 +1,7 @@
 //! Reads a module from text or bitcode, in either dialect.
 
+use std::sync::Once;
+
 use inkwell::context::Context;
 use inkwell::llvm_sys::LLVMDiagnosticSeverity;
 use inkwell::llvm_sys::core::{LLVMContextSetDiagnosticHandler, LLVMGetDiagInfoSeverity};
@@ -7,6 +9,7 @@ use inkwell::llvm_sys::prelude::LLVMDiagnosticInfoRef;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::Module;
 
+use super::child::{self, End};
 use super::typed;
 use crate::error::{Error, Result};
 use crate::fatal;
@@ -31,6 +34,15 @@ pub fn read<'ctx>(context: &'ctx Context, name: &str, bytes: &[u8]) -> Result<Mo
 /// # Errors
 /// As [`read()`].
 pub(crate) fn bitcode(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
+    if bytes.starts_with(b"BC\xc0\xde") || bytes.starts_with(b"\xde\xc0\x17\x0b") {
+        fatal::install();
+        warm_up();
+        let read = || clean(name, bytes).map_err(|error| error.to_string());
+        return match child::run(read)? {
+            End::Done(result) => result.map_err(Error::Invalid),
+            End::Died(how) => Err(unreadable(name, &format!("the file is damaged ({how})"))),
+        };
+    }
     let (owned_name, owned) = (name.to_owned(), bytes.to_vec());
     // Damaged bitcode can end in a fatal error.
     fatal::caught("reading a module", move || clean(&owned_name, &owned)).map_err(|error| {
@@ -39,6 +51,19 @@ pub(crate) fn bitcode(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
             other => other,
         }
     })
+}
+
+/// Reads a module, and a file that is not one, for the first time in this process. LLVM then registers destructors, under a
+/// lock of the C library that another thread may hold when a child process starts, and which the child would wait for in
+/// vain.
+fn warm_up() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let context = Context::create();
+        let buffer = context.create_module("").write_bitcode_to_memory();
+        let _ = clean("", buffer.as_slice());
+        let _ = clean("", b"BC\xc0\xde    ");
+    });
 }
 
 fn unreadable(name: &str, message: &str) -> Error {

@@ -5,10 +5,12 @@
 
 #![allow(non_camel_case_types, reason = "names of C")]
 
-use std::cell::RefCell;
-use std::ffi::{CStr, CString, c_char, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+mod boundary;
+
+use std::ffi::{c_char, c_void};
 use std::time::Duration;
+
+use boundary::{Status, close, give, guard, invalid, null, text, value};
 
 use gridlet_runtime::{
     Arg, Device, DeviceMemory, Dim3, Error, Kernel, LaunchConfig, Program, Stream, manifest::Type,
@@ -71,14 +73,13 @@ pub struct gridlet_launch_config {
     pub reserved: [u32; 8],
 }
 
-thread_local! {
-    static LAST_ERROR: RefCell<CString> = RefCell::new(CString::default());
+impl Status for gridlet_status {
+    const OK: Self = gridlet_status::Ok;
+    const INVALID_ARGUMENT: Self = gridlet_status::InvalidArgument;
+    const PANIC: Self = gridlet_status::Panic;
 }
 
-struct Failure {
-    status: gridlet_status,
-    message: String,
-}
+type Failure = boundary::Failure<gridlet_status>;
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
@@ -104,118 +105,17 @@ impl From<Error> for Failure {
     }
 }
 
-fn invalid(message: String) -> Failure {
-    Failure { status: gridlet_status::InvalidArgument, message }
-}
-
-fn null(what: &str) -> Failure {
-    invalid(format!("`{what}` is NULL"))
-}
-
-/// Runs a call, stores the message of a failure, and catches panics.
-fn guard(call: impl FnOnce() -> Result<(), Failure>) -> gridlet_status {
-    let failure = match catch_unwind(AssertUnwindSafe(call)) {
-        Ok(Ok(())) => return gridlet_status::Ok,
-        Ok(Err(failure)) => failure,
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text =
-                text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-            let message = format!("Gridlet panicked, which is a bug: {text}");
-            // Dropping the panic's value may itself panic.
-            std::mem::forget(panic);
-            Failure { status: gridlet_status::Panic, message }
-        }
-    };
-    let text = CString::new(failure.message.replace('\0', "?")).unwrap_or_default();
-    // On a thread that is ending, the thread-local is gone.
-    let _ = LAST_ERROR.try_with(|last| *last.borrow_mut() = text);
-    failure.status
-}
-
-/// # Safety
-/// `text` must be NULL or a string that lives through the call.
-unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str, Failure> {
-    if text.is_null() {
-        return Err(null(what));
-    }
-    // SAFETY: passed on to the caller.
-    let text = unsafe { CStr::from_ptr(text) };
-    text.to_str().map_err(|_| invalid(format!("`{what}` is not UTF-8 text")))
-}
-
-/// # Safety
-/// `pointer` must be NULL or point to a value that lives through the call.
-unsafe fn value<'a, T>(pointer: *const T, what: &str) -> Result<&'a T, Failure> {
-    // SAFETY: passed on to the caller.
-    unsafe { pointer.as_ref() }.ok_or_else(|| null(what))
-}
-
-/// The bytes at an address; with `count` 0, the address may be NULL.
-///
-/// # Safety
-/// `first` must be NULL or point to `count` bytes that live through the call.
-unsafe fn bytes<'a>(first: *const c_void, count: usize, what: &str) -> Result<&'a [u8], Failure> {
-    if count == 0 {
-        return Ok(&[]);
-    }
-    if first.is_null() {
-        return Err(null(what));
-    }
-    if isize::try_from(count).is_err() {
-        return Err(invalid(format!("`{what}` cannot have {count} bytes")));
-    }
-    // SAFETY: passed on to the caller; the length was checked against the largest possible slice.
-    Ok(unsafe { std::slice::from_raw_parts(first.cast(), count) })
-}
-
 /// Refuses a copy whose length differs from the memory's, before anything is read or written.
 fn check_length(memory: &DeviceMemory, given: usize) -> Result<(), Failure> {
     let (expected, given) = (memory.len(), given as u64);
     if expected == given { Ok(()) } else { Err(Error::Length { expected, given }.into()) }
 }
 
-/// Creates a handle and stores it in `to`; stores NULL on failure.
-///
-/// # Safety
-/// `to` must be NULL or have room for a pointer.
-unsafe fn give<T>(
-    to: *mut *mut T,
-    what: &str,
-    make: impl FnOnce() -> Result<T, Failure>,
-) -> gridlet_status {
-    guard(|| {
-        if to.is_null() {
-            return Err(null(what));
-        }
-        // SAFETY: passed on to the caller.
-        unsafe { to.write(std::ptr::null_mut()) };
-        let made = Box::into_raw(Box::new(make()?));
-        // SAFETY: as above.
-        unsafe { to.write(made) };
-        Ok(())
-    })
-}
-
-/// Drops a handle.
-///
-/// # Safety
-/// `handle` must be NULL, or come from [`give`] and not be used again.
-unsafe fn close<T>(handle: *mut T) {
-    if !handle.is_null() {
-        guard(|| {
-            // SAFETY: passed on to the caller.
-            drop(unsafe { Box::from_raw(handle) });
-            Ok(())
-        });
-    }
-}
-
 /// The message of the last failure on this thread; empty if there was none. Valid until the next failing call on
 /// this thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn gridlet_last_error() -> *const c_char {
-    LAST_ERROR.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
+    boundary::last_error()
 }
 
 /// Opens a device by name: `cuda:0`, `cpu`, or `auto` (the first GPU, or else the CPU).
@@ -277,7 +177,7 @@ pub unsafe extern "C" fn gridlet_device_set_launch_memory(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gridlet_device_close(device: *mut gridlet_device) {
     // SAFETY: passed on to the caller.
-    unsafe { close(device) }
+    unsafe { close::<_, gridlet_status>(device) }
 }
 
 /// Loads a bundle from a file.
@@ -314,7 +214,7 @@ pub unsafe extern "C" fn gridlet_program_load_bytes(
     unsafe {
         give(program, "program", || {
             let device = value(device, "device")?;
-            let bundle = self::bytes(bundle, bytes, "bundle")?;
+            let bundle = boundary::bytes(bundle, bytes, "bundle")?;
             Ok(gridlet_program(Program::from_bundle(&device.0, bundle)?))
         })
     }
@@ -327,7 +227,7 @@ pub unsafe extern "C" fn gridlet_program_load_bytes(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gridlet_program_unload(program: *mut gridlet_program) {
     // SAFETY: passed on to the caller.
-    unsafe { close(program) }
+    unsafe { close::<_, gridlet_status>(program) }
 }
 
 /// Looks up a kernel by name.
@@ -356,7 +256,7 @@ pub unsafe extern "C" fn gridlet_kernel_open(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gridlet_kernel_close(kernel: *mut gridlet_kernel) {
     // SAFETY: passed on to the caller.
-    unsafe { close(kernel) }
+    unsafe { close::<_, gridlet_status>(kernel) }
 }
 
 /// Creates a stream: its work runs in launch order.
@@ -379,7 +279,7 @@ pub unsafe extern "C" fn gridlet_stream_create(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gridlet_stream_destroy(stream: *mut gridlet_stream) {
     // SAFETY: passed on to the caller.
-    unsafe { close(stream) }
+    unsafe { close::<_, gridlet_status>(stream) }
 }
 
 /// Allocates zeroed device memory.
@@ -408,7 +308,7 @@ pub unsafe extern "C" fn gridlet_memory_alloc(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gridlet_memory_free(memory: *mut gridlet_memory) {
     // SAFETY: passed on to the caller.
-    unsafe { close(memory) }
+    unsafe { close::<_, gridlet_status>(memory) }
 }
 
 /// The device address, for pointer parameters; 0 for NULL.
@@ -436,7 +336,7 @@ pub unsafe extern "C" fn gridlet_memory_write(
         unsafe {
             let memory = memory.as_mut().ok_or_else(|| null("memory"))?;
             check_length(&memory.0, bytes)?;
-            Ok(memory.0.copy_from_host(self::bytes(from, bytes, "from")?)?)
+            Ok(memory.0.copy_from_host(boundary::bytes(from, bytes, "from")?)?)
         }
     })
 }
@@ -541,18 +441,4 @@ pub unsafe extern "C" fn gridlet_synchronize(
         let stream = unsafe { value(stream, "stream") }?;
         Ok(stream.0.synchronize(Duration::from_millis(milliseconds.into()))?)
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_panic_is_a_status() {
-        let status = guard(|| panic!("no {}", "way"));
-        assert_eq!(status, gridlet_status::Panic);
-        // SAFETY: a string of this thread.
-        let text = unsafe { CStr::from_ptr(gridlet_last_error()) };
-        assert_eq!(text.to_str(), Ok("Gridlet panicked, which is a bug: no way"));
-    }
 }

@@ -81,6 +81,7 @@ pub(crate) fn compile_error(error: gridlet::Error, sources: &SourceMap) -> PyErr
         gridlet::Error::Tool { .. }
         | gridlet::Error::Invalid(_)
         | gridlet::Error::Unreadable(_)
+        | gridlet::Error::Module { .. }
         | gridlet::Error::Input { .. } => exception(py, "CompileError", &error.to_string(), &[]),
     })
 }

@@ -124,6 +124,7 @@ ids! {
     UNREADABLE_SOURCE = "unreadable-source": "a source file that cannot be read as text",
     LINKED_SOURCE = "linked-source": "a module given with `--link` that the C compiler refuses",
     NVVM_IR = "nvvm-ir": "a module of NVVM IR that cannot be compiled",
+    GRIDLET_IR = "gridlet-ir": "a module of Gridlet's IR that breaks its rules",
     NOT_FORMATTED = "not-formatted": "a source file that `gridlet fmt --check` would change",
     WRONG_CALL = "wrong-call": "a command line that is wrong, or does not fit the program",
     FILE = "file": "a file that cannot be read or written",

@@ -24,12 +24,14 @@ mod module;
 
 pub use module::{Layouts, compute_layouts, static_shared_bytes};
 
-use crate::types::Type;
+use serde_json::{Value, json};
+
 pub use crate::types::layout::{
     BufferLayout, BufferSlot, MAX_TYPE_BYTES, POINTER_BYTES, TypeLayout, array_stride,
     buffer_layout, field_offset, type_layout, vector_element_offset,
 };
 pub use crate::types::leaves::{Leaf, Leaves, leaves};
+use crate::types::{Structs, Type};
 
 /// The maximum size of the parameters of a device-side launch, in bytes ("The maximum size of the parameter
 /// buffer is 4KB": see the module's documentation).
@@ -59,6 +61,21 @@ pub struct ParamLayout {
     pub slots: Vec<ParamSlot>,
     /// Size in bytes, from 0 to the end of the last parameter.
     pub size: u32,
+}
+
+/// JSON of layouts: offsets, sizes and alignments in bytes.
+pub fn to_json(layouts: &[&ParamLayout], structs: &Structs) -> Value {
+    let kernels = layouts.iter().map(|layout| {
+        let parameters = layout.slots.iter().map(|slot| {
+            json!({
+                "name": slot.name, "type": slot.ty.display(structs).to_string(),
+                "offset": slot.offset, "size": slot.size, "alignment": slot.alignment,
+            })
+        });
+        let parameters: Vec<Value> = parameters.collect();
+        json!({"kernel": layout.kernel, "size": layout.size, "parameters": parameters})
+    });
+    json!({"limit": MAX_PARAMETER_BYTES, "kernels": kernels.collect::<Vec<Value>>()})
 }
 
 #[cfg(test)]

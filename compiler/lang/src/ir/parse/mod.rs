@@ -53,13 +53,21 @@ type Result<T> = std::result::Result<T, ParseError>;
 /// # Errors
 /// The first violation of the grammar, or the first name that is undeclared or declared twice.
 pub fn parse(text: &str) -> Result<Module> {
+    parse_as(FIRST_FILE, text)
+}
+
+/// As [`parse`], with a name for the program's first file, in which positions such as `line 3` are.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_as(first_file: &str, text: &str) -> Result<Module> {
     let names = Names::declared(text)?;
     let mut parser = Parser {
         cursor: Cursor::new(text),
         names,
         globals: BTreeMap::new(),
         externs: BTreeMap::new(),
-        files: vec![(FIRST_FILE, 0)],
+        files: vec![(first_file, 0)],
         module: Module {
             sources: Arc::default(),
             structs: Structs::new(),
@@ -375,14 +383,11 @@ impl<'t> Parser<'t> {
         let at = match file {
             None => 0,
             Some(file) => {
-                let known = self.files.iter().skip(1).position(|(name, _)| *name == file);
-                known.map_or_else(
-                    || {
-                        self.files.push((file, 0));
-                        self.files.len() - 1
-                    },
-                    |at| at + 1,
-                )
+                let known = self.files.iter().position(|(name, _)| *name == file);
+                known.unwrap_or_else(|| {
+                    self.files.push((file, 0));
+                    self.files.len() - 1
+                })
             }
         };
         let lines = &mut self.files[at].1;

@@ -1,0 +1,272 @@
+//! Every output of the compiler, by name: the command line and the C API choose among them.
+
+use std::str::FromStr;
+
+use gridlet_artifact::Artifact;
+use gridlet_lang::ir;
+use gridlet_lang::layout::{self, ParamLayout};
+use inkwell::module::Module;
+use serde::Serialize;
+
+use crate::artifact;
+use crate::compile::{self, BuildOptions, Checked, CpuOptions, Session};
+use crate::error::{Error, Result};
+use crate::modules::{self, Own};
+use crate::nvvm;
+use crate::target::Target;
+
+/// The kind of an output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The IR with lowered launches, as text.
+    Ir,
+    /// The parameter buffers, as JSON.
+    Layout,
+    /// NVVM IR, as text; for the CPU, LLVM IR.
+    Nvvm,
+    /// NVVM IR, as LLVM bitcode of the modern dialect.
+    Bitcode,
+    /// PTX, before device linking.
+    Ptx,
+    /// Machine code for a GPU, device-linked.
+    Cubin,
+    /// An object file for the CPU, before linking.
+    Object,
+    /// Machine code for the CPU, linked.
+    SharedObject,
+    /// The manifest, as JSON.
+    Manifest,
+    /// Manifest and images in one file.
+    Bundle,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Kind; 10] = [
+        Kind::Ir,
+        Kind::Layout,
+        Kind::Nvvm,
+        Kind::Bitcode,
+        Kind::Ptx,
+        Kind::Cubin,
+        Kind::Object,
+        Kind::SharedObject,
+        Kind::Manifest,
+        Kind::Bundle,
+    ];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Ir => "ir",
+            Kind::Layout => "layout",
+            Kind::Nvvm => "nvvm",
+            Kind::Bitcode => "bitcode",
+            Kind::Ptx => "ptx",
+            Kind::Cubin => "cubin",
+            Kind::Object => "object",
+            Kind::SharedObject => "shared-object",
+            Kind::Manifest => "manifest",
+            Kind::Bundle => "bundle",
+        }
+    }
+
+    /// Whether each target has its own output. The others are of all targets together.
+    pub fn per_target(self) -> bool {
+        !matches!(self, Kind::Layout | Kind::Manifest | Kind::Bundle)
+    }
+
+    /// Whether it is text.
+    pub fn is_text(self) -> bool {
+        matches!(self, Kind::Ir | Kind::Layout | Kind::Nvvm | Kind::Ptx | Kind::Manifest)
+    }
+
+    /// Whether a module of NVVM IR must have kernels for it.
+    pub fn needs_kernels(self) -> bool {
+        !matches!(self, Kind::Nvvm | Kind::Bitcode | Kind::Ptx | Kind::Cubin)
+    }
+}
+
+impl FromStr for Kind {
+    type Err = String;
+
+    fn from_str(name: &str) -> std::result::Result<Self, String> {
+        let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
+        kind.ok_or_else(|| format!("there is no output `{name}`"))
+    }
+}
+
+/// The input of an output.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub enum Input<'a, 'ctx> {
+    /// A program of the language, or of a front end that builds its IR.
+    Program(&'a Checked),
+    /// A module of another compiler with kernels.
+    Own(&'a Own<'ctx>),
+    /// A module of another compiler, which may be a library without kernels. It has the outputs of which
+    /// [`Kind::needs_kernels`] is false, for GPUs.
+    Library(&'a Module<'ctx>),
+}
+
+/// Makes an output of `input` for `targets`. If [`Kind::per_target`] holds, there must be one target.
+///
+/// # Errors
+/// [`Error::Invalid`] if the target or the input lacks this kind, or with fast mathematics for the CPU; [`Error::Module`] if the module of another compiler is
+/// wrong; otherwise as the functions of [`compile`], [`Session`] and [`artifact`].
+pub fn emit(
+    session: &Session,
+    input: Input<'_, '_>,
+    kind: Kind,
+    targets: &[Target],
+    cuda: &BuildOptions,
+    cpu: &CpuOptions,
+) -> Result<Vec<u8>> {
+    if cuda.fast_math && targets.contains(&Target::Cpu) {
+        let message = "the CPU device computes exactly, so its results would differ from those of fast mathematics on GPUs";
+        return Err(Error::Invalid(message.into()));
+    }
+    let target = match targets {
+        [target] => *target,
+        [first, ..] if !kind.per_target() => *first,
+        _ => {
+            let count = targets.len();
+            let message = format!("`{}` is made for one target, not {count}", kind.name());
+            return Err(Error::Invalid(message));
+        }
+    };
+    match (kind, input) {
+        (Kind::Layout, Input::Program(program)) => layout_json(program),
+        (Kind::Layout, Input::Own(own)) => layout_json(own.program()),
+        (Kind::Manifest | Kind::Bundle, Input::Program(program)) => {
+            packed(kind, artifact::build_for(session, program, targets, cuda, cpu)?)
+        }
+        (Kind::Manifest | Kind::Bundle, Input::Own(own)) => {
+            let built = artifact::build_own(session, own, targets, cuda, cpu);
+            packed(kind, built.map_err(Error::in_nvvm_ir)?)
+        }
+        (_, Input::Program(program)) => match target {
+            Target::Cuda(arch) => for_gpu(session, program, kind, &BuildOptions { arch, ..*cuda }),
+            Target::Cpu => for_cpu(session, program, kind, cpu),
+        },
+        (_, Input::Own(own)) => match target {
+            Target::Cuda(arch) => own_for_gpu(session, own, kind, &BuildOptions { arch, ..*cuda }),
+            Target::Cpu => own
+                .cpu_program()
+                .and_then(|program| for_cpu(session, program, kind, cpu))
+                .map_err(Error::in_nvvm_ir),
+        },
+        (_, Input::Library(module)) => match target {
+            Target::Cuda(arch) if !kind.needs_kernels() => {
+                let name = module.get_name().to_string_lossy();
+                library_for_gpu(session, module, kind, &BuildOptions { arch, ..*cuda })
+                    .map_err(|error| Error::in_nvvm_ir(modules::at(&name, error)))
+            }
+            _ => Err(lacks(kind, target)),
+        },
+    }
+}
+
+/// The error for a target without this kind.
+fn lacks(kind: Kind, target: Target) -> Error {
+    let kinds = match target {
+        Target::Cuda(_) => "ir, nvvm, bitcode, ptx and cubin",
+        Target::Cpu => "ir, nvvm, object and shared-object",
+    };
+    Error::Invalid(format!("the target {target} gives {kinds}, not `{}`", kind.name()))
+}
+
+fn for_gpu(
+    session: &Session,
+    program: &Checked,
+    kind: Kind,
+    options: &BuildOptions,
+) -> Result<Vec<u8>> {
+    Ok(match kind {
+        Kind::Ir => ir::print::print(&compile::lower(program, options)?).into_bytes(),
+        Kind::Nvvm => compile::nvvm(program, options)?.bytes,
+        Kind::Bitcode => compile::bitcode(program, options)?,
+        Kind::Ptx => session.ptx(program, options)?.0.0.into_bytes(),
+        Kind::Cubin => session.cubin(program, options)?.cubin.0,
+        _ => return Err(lacks(kind, options.arch.into())),
+    })
+}
+
+fn for_cpu(
+    session: &Session,
+    program: &Checked,
+    kind: Kind,
+    options: &CpuOptions,
+) -> Result<Vec<u8>> {
+    Ok(match kind {
+        Kind::Ir => ir::print::print(&compile::lower_for_cpu(program, options)?).into_bytes(),
+        Kind::Nvvm => compile::cpu_llvm(program, options)?.into_bytes(),
+        Kind::Object => compile::cpu_object(program, options)?,
+        Kind::SharedObject => session.cpu_image(program, options)?.0,
+        _ => return Err(lacks(kind, Target::Cpu)),
+    })
+}
+
+fn own_for_gpu(
+    session: &Session,
+    own: &Own<'_>,
+    kind: Kind,
+    options: &BuildOptions,
+) -> Result<Vec<u8>> {
+    if kind == Kind::Ir {
+        return Err(Error::Invalid(
+            "NVVM IR has no `ir` for GPUs, because it is compiled as it is; the target cpu shows what the CPU device runs"
+                .into(),
+        ));
+    }
+    let module = own.module();
+    let made = match kind {
+        Kind::Ptx => own.check(options.arch).and_then(|()| ptx(session, module, options)),
+        Kind::Cubin => session.own_cubin(own, options).map(|cubin| cubin.0),
+        Kind::Nvvm | Kind::Bitcode => library_for_gpu(session, module, kind, options),
+        _ => return Err(lacks(kind, options.arch.into())),
+    };
+    made.map_err(Error::in_nvvm_ir)
+}
+
+fn library_for_gpu(
+    session: &Session,
+    module: &Module<'_>,
+    kind: Kind,
+    options: &BuildOptions,
+) -> Result<Vec<u8>> {
+    let checked = || {
+        modules::check(module, options.arch)?;
+        session.ptx_of(module, options)
+    };
+    Ok(match kind {
+        Kind::Nvvm => compile::nvvm_text(module, options.dialect())?.bytes,
+        Kind::Bitcode => nvvm::modern_bitcode(module)?.bytes,
+        Kind::Ptx => checked()?.0.0.into_bytes(),
+        _ => session.device_link(&checked()?.0, false, options)?.0.0,
+    })
+}
+
+fn ptx(session: &Session, module: &Module<'_>, options: &BuildOptions) -> Result<Vec<u8>> {
+    Ok(session.ptx_of(module, options)?.0.0.into_bytes())
+}
+
+fn layout_json(program: &Checked) -> Result<Vec<u8>> {
+    let buffers: Vec<&ParamLayout> = program.parameter_buffers().collect();
+    json(&layout::to_json(&buffers, &program.module.structs))
+}
+
+fn packed(kind: Kind, artifact: Artifact) -> Result<Vec<u8>> {
+    if kind == Kind::Manifest {
+        return json(artifact.manifest());
+    }
+    artifact.to_bytes().map_err(|error| Error::internal("emit", error.to_string()))
+}
+
+fn json(value: &impl Serialize) -> Result<Vec<u8>> {
+    let mut bytes = serde_json::to_vec_pretty(value)
+        .map_err(|error| Error::internal("emit", error.to_string()))?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}

@@ -1,0 +1,51 @@
+//! C programs that use a library of this workspace; the tests of both C APIs contain this file.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The header that cbindgen writes for source files of a package, which the file at `header` must be. `INSTA_UPDATE=always`
+/// accepts it.
+pub(crate) fn assert_header(package: &Path, sources: &[&str], header: &str) {
+    let config = cbindgen::Config::from_file(package.join("cbindgen.toml")).unwrap();
+    let mut builder = cbindgen::Builder::new().with_config(config);
+    for source in sources {
+        builder = builder.with_src(package.join(source));
+    }
+    let mut written = vec![];
+    builder.generate().unwrap().write(&mut written);
+    let written = String::from_utf8(written).unwrap();
+    let path = package.join(header);
+    if std::env::var_os("INSTA_UPDATE").is_some_and(|value| value == "always") {
+        std::fs::write(&path, &written).unwrap();
+    }
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(stored, written, "INSTA_UPDATE=always accepts it");
+}
+
+/// The folder of the library, which cargo puts beside this test.
+fn library_folder() -> PathBuf {
+    std::env::current_exe().unwrap().parent().unwrap().to_path_buf()
+}
+
+/// Compiles a C program with the header in `include` and the library.
+pub(crate) fn compile(source: &Path, include: &Path, library: &str, program: &Path) {
+    let libraries = library_folder();
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-o"]).arg(program).arg(source);
+    cc.arg("-I").arg(include);
+    cc.arg("-L")
+        .arg(&libraries)
+        .args([&format!("-l{library}"), "-lpthread"])
+        .arg(format!("-Wl,-rpath,{}", libraries.display()));
+    assert!(cc.status().unwrap().success());
+}
+
+/// The command to run a program. Cargo puts `target/debug` on `LD_LIBRARY_PATH`, which may hold an older library.
+pub(crate) fn command(program: &Path) -> Command {
+    let mut folders = vec![library_folder()];
+    let others = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    folders.extend(std::env::split_paths(&others));
+    let mut command = Command::new(program);
+    command.env("LD_LIBRARY_PATH", std::env::join_paths(folders).unwrap());
+    command
+}

@@ -6,6 +6,7 @@
 //! A [`Session`] finds and loads the toolchain, libNVVM and nvJitLink once, for every program that it compiles. A
 //! [`Checked`] program is independent of the target; every image starts from it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -19,6 +20,7 @@ pub use gridlet_lang::program::{Checked, KernelName};
 use gridlet_lang::source::SourceMap;
 use inkwell::context::Context;
 
+use crate::cache::{Cache, Entry, key::Key};
 use crate::codegen;
 use crate::cpu;
 pub use crate::cpu::{CpuOptions, SharedObject};
@@ -236,6 +238,9 @@ pub struct Built {
 pub struct Session {
     toolchain: Toolchain,
     inputs: Vec<LinkInput>,
+    cache: Option<Cache>,
+    /// The tools that made what came from the cache.
+    recalled: Mutex<BTreeMap<String, String>>,
     libnvvm: OnceLock<LibNvvm>,
     nvjitlink: OnceLock<NvJitLink>,
     /// Set once ptxas has assembled a program.
@@ -255,6 +260,8 @@ impl Session {
         Session {
             toolchain,
             inputs: vec![],
+            cache: None,
+            recalled: Mutex::default(),
             libnvvm: OnceLock::new(),
             nvjitlink: OnceLock::new(),
             assembled: OnceLock::new(),
@@ -274,6 +281,13 @@ impl Session {
     /// Adds a module to those of [`Session::linking`].
     pub fn link(&mut self, input: LinkInput) {
         self.inputs.push(input);
+    }
+
+    /// Takes cubins and images for the CPU device from a cache, and adds those that it compiles. Those with warnings of tools
+    /// are compiled each time, and so are images for the CPU device with modules in C or machine code.
+    pub fn cached(mut self, cache: Option<Cache>) -> Self {
+        self.cache = cache;
+        self
     }
 
     /// The toolchain.
@@ -334,7 +348,34 @@ impl Session {
             ("nvjitlink", nvjitlink),
             ("ptxas", ptxas),
         ];
-        found.into_iter().filter_map(|(name, version)| Some((name.to_owned(), version?))).collect()
+        let found =
+            found.into_iter().filter_map(|(name, version)| Some((name.to_owned(), version?)));
+        let mut all = self.recalled.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        all.extend(found);
+        all.into_iter().collect()
+    }
+
+    /// The parts of a compilation from the cache, or else from `make`, which also tells whether the cache may keep them.
+    fn recall<T>(
+        &self,
+        key: impl FnOnce() -> Option<Key>,
+        read: impl FnOnce(Vec<Vec<u8>>) -> Option<T>,
+        make: impl FnOnce() -> Result<T>,
+        parts: impl FnOnce(&T) -> Option<Vec<Vec<u8>>>,
+    ) -> Result<T> {
+        let cached = self.cache.as_ref().and_then(|cache| Some((cache, key()?)));
+        let Some((cache, key)) = cached else { return make() };
+        if let Some(Entry { tools, parts }) = cache.get(&key)
+            && let Some(value) = read(parts)
+        {
+            self.recalled.lock().unwrap_or_else(PoisonError::into_inner).extend(tools);
+            return Ok(value);
+        }
+        let value = make()?;
+        if let Some(parts) = parts(&value) {
+            cache.put(&key, &Entry { tools: self.versions(), parts });
+        }
+        Ok(value)
     }
 
     /// Compiles a checked program to PTX.
@@ -476,6 +517,22 @@ impl Session {
     /// defines an `extern fn` that is called, or if the definition has another signature;
     /// [`Error::Internal`] if a record differs.
     pub fn cubin(&self, program: &Checked, options: &BuildOptions) -> Result<Built> {
+        self.recall(
+            || Key::of_cubin(program, options, &self.inputs, &self.toolchain),
+            |parts| {
+                let [ptx, cubin] = parts.try_into().ok()?;
+                let ptx = Ptx(String::from_utf8(ptx).ok()?);
+                Some(Built { ptx, cubin: Cubin(cubin), log: String::new() })
+            },
+            || self.make_cubin(program, options),
+            |built| {
+                let parts = || vec![built.ptx.0.clone().into_bytes(), built.cubin.0.clone()];
+                built.log.trim().is_empty().then(parts)
+            },
+        )
+    }
+
+    fn make_cubin(&self, program: &Checked, options: &BuildOptions) -> Result<Built> {
         let strategy = options.strategy(program);
         let device_runtime = program.needs_device_runtime(strategy);
         let (ptx, mut log) = std::thread::scope(|scope| {
@@ -528,6 +585,15 @@ impl Session {
     /// # Errors
     /// As [`cpu_object`]; [`Error::Missing`] if a module that is linked in needs a C compiler and there is none.
     pub fn cpu_image(&self, program: &Checked, options: &CpuOptions) -> Result<SharedObject> {
+        self.recall(
+            || Key::of_image(program, options, &self.inputs),
+            |parts| <[_; 1]>::try_from(parts).ok().map(|[image]| SharedObject(image)),
+            || self.make_image(program, options),
+            |image| Some(vec![image.0.clone()]),
+        )
+    }
+
+    fn make_image(&self, program: &Checked, options: &CpuOptions) -> Result<SharedObject> {
         let object = cpu::object(&lower_for_cpu(program, options)?, options, &self.inputs)?;
         cpu::link(&object, &self.inputs)
             .map_err(|error| inputs::externs::explain(error, &program.module, &self.inputs, false))

@@ -27,6 +27,8 @@
 #[cfg(feature = "llvm")]
 pub mod artifact;
 #[cfg(feature = "llvm")]
+pub mod cache;
+#[cfg(feature = "llvm")]
 pub mod codegen;
 #[cfg(feature = "llvm")]
 pub mod compile;

@@ -241,6 +241,8 @@ fn test(folder: &Path) -> Result<()> {
     pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "--doctest-glob=*.md"]);
     pytest.arg(package.join("tests")).arg(process::workspace().join("docs/python.md"));
     report::step(&process::shown(&pytest));
+    // Tests compile, and leave the user's cache alone.
+    pytest.env("GRIDLET_CACHE_SIZE", "0");
     process::run(pytest.current_dir(folder).env("PYTHONDONTWRITEBYTECODE", "1"))
 }
 

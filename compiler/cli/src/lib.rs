@@ -6,6 +6,7 @@
 
 mod arguments;
 mod build;
+mod cache;
 mod check;
 mod device;
 mod doctor;
@@ -58,6 +59,8 @@ enum Command {
     Probe(probe::Options),
     /// Explain a message and how to resolve it
     Explain(explain::Options),
+    /// Show or clear the cache of compiled programs
+    Cache(cache::Options),
     /// Show which compiler parts were found, and how to install missing ones
     Doctor(doctor::Options),
 }
@@ -85,6 +88,7 @@ pub fn run(arguments: Vec<OsString>, restart: Option<Vec<OsString>>) -> u8 {
         Command::Device(options) => device::run(&options),
         Command::Probe(options) => probe::run(&options, &reporter),
         Command::Explain(options) => explain::run(&options),
+        Command::Cache(options) => cache::run(&options),
         Command::Doctor(options) => doctor::run(&options),
     };
     match outcome {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use gridlet::arch::CudaArch;
 use gridlet::artifact;
+use gridlet::cache::Cache;
 use gridlet::compile::{Checked, KernelName};
 use gridlet::cpu::CpuOptions;
 use gridlet::diagnostics::ids;
@@ -165,7 +166,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
         Input::Artifact(_) => None,
     };
     let device = open(options)?;
-    let session = options.code.session()?;
+    let session = options.code.session()?.cached(Cache::of_user());
     let shown = |error, program: &Checked| reporter.program(error, &program.sources);
     let cpu = CpuOptions {
         check: options.check,

@@ -1,6 +1,9 @@
 import json
+import os
 import pathlib
 import pickle
+import subprocess
+import sys
 
 import gridlet
 import numpy as np
@@ -157,6 +160,22 @@ def test_unoptimized_programs_run(device):
     out = device.zeros(1, np.uint32)
     gridlet.compile(SOURCE, optimize=False, launch="cdp").k[1, 1](out)
     assert out.tolist() == [7]
+
+
+def test_another_process_takes_the_image_of_the_first(tmp_path):
+    code = f"""
+import gridlet
+device = gridlet.Device("cpu")
+out = device.zeros(1, "u4")
+gridlet.compile({SOURCE!r}).k[1, 1](out)
+assert out.tolist() == [7]
+"""
+    environment = {**os.environ, "GRIDLET_CACHE": str(tmp_path), "GRIDLET_CACHE_SIZE": "1000000"}
+    seen = []
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", code], check=True, env=environment, timeout=120)
+        seen.append([(entry.name, entry.stat().st_ino) for entry in (tmp_path / "compiled").iterdir()])
+    assert len(seen[0]) == 1 and seen[0] == seen[1]
 
 
 def test_the_stubs_name_everything():

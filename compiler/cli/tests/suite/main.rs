@@ -2,6 +2,7 @@
 
 mod build_cpu;
 mod c_structs;
+mod cache;
 mod calls;
 mod fake_driver;
 mod fmt;

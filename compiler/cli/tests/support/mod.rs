@@ -34,6 +34,8 @@ impl Gridlet {
             .map_or_else(|| env!("CARGO_BIN_EXE_gridlet").into(), PathBuf::from);
         let mut command = Command::new(program);
         command.current_dir(folder.path()).stdin(Stdio::null()).env("NO_COLOR", "1");
+        // Tests compile, and leave the user's cache alone.
+        command.env("GRIDLET_CACHE_SIZE", "0");
         Gridlet { command, folder: folder.path().into() }
     }
 

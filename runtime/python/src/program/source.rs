@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use gridlet::cache::Cache;
 use gridlet::compile::{self as compiler, LinkInput, Session};
 use gridlet::launch::LaunchChoice;
 use gridlet::source::SourceMap;
@@ -33,7 +34,8 @@ fn session(py: Python<'_>) -> PyResult<Arc<Session>> {
         (_, value) => value,
     };
     let search = Search::from_variables(variable, Path::new("/usr/local/cuda"));
-    let made = Arc::new(Session::with_toolchain(Toolchain::search(search)));
+    let made = Session::with_toolchain(Toolchain::search(search)).cached(Cache::of_user());
+    let made = Arc::new(made);
     Ok(Arc::clone(SESSION.get_or_init(|| made)))
 }
 
@@ -68,7 +70,7 @@ pub(crate) fn compile(
                 LinkInput::read(path).map_err(|error| compile_error(error, &SourceMap::default()))
             };
             let inputs = link.iter().map(read).collect::<PyResult<Vec<_>>>()?;
-            let own = Session::with_toolchain(session.toolchain().clone());
+            let own = Session::with_toolchain(session.toolchain().clone()).cached(Cache::of_user());
             session = Arc::new(own.linking(inputs));
         }
         let sources = input.load()?;

@@ -611,6 +611,9 @@ fn as_warnings(said: &[(&'static str, String)]) -> Vec<Diagnostic> {
     let warning = |(tool, text): &(&str, String)| {
         Diagnostic::general_warning(ids::TOOL_WARNING, format!("{tool} says: {text}"))
     };
+    // Images that are built at the same time give them in any order.
+    let mut said = said.to_vec();
+    said.sort();
     said.iter().map(warning).collect()
 }
 

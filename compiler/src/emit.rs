@@ -13,7 +13,7 @@ use crate::compile::{self, BuildOptions, Checked, CpuOptions, Session};
 use crate::error::{Error, Result};
 use crate::modules::{self, Own};
 use crate::nvvm;
-use crate::target::Target;
+use crate::target::{self, Target};
 
 /// The kind of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,6 +165,31 @@ pub fn emit(
             }
             _ => Err(lacks(kind, target)),
         },
+    }
+}
+
+/// Makes an output for each target, for a kind of which [`Kind::per_target`] holds. Those of a program are made several at
+/// a time; modules of other compilers belong to one thread.
+///
+/// # Errors
+/// As [`emit`], for the first target that fails.
+pub fn emit_each(
+    session: &Session,
+    input: Input<'_, '_>,
+    kind: Kind,
+    targets: &[Target],
+    cuda: &BuildOptions,
+    cpu: &CpuOptions,
+) -> Result<Vec<Vec<u8>>> {
+    let one = std::slice::from_ref;
+    match input {
+        Input::Program(program) => target::for_each(targets, |target| {
+            emit(session, Input::Program(program), kind, one(target), cuda, cpu)
+        }),
+        _ => {
+            let make = |target| emit(session, input, kind, one(target), cuda, cpu);
+            targets.iter().map(make).collect()
+        }
     }
 }
 

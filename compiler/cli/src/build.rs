@@ -406,17 +406,17 @@ fn each_output(
     let (cuda, cpu) = (options.cuda_options(CudaArch::DEFAULT), options.cpu_options());
     let mut outputs = Vec::new();
     for &kind in &options.emit {
-        let mut add = |targets: &[Target], shown: Option<Target>| -> gridlet::Result<()> {
-            let bytes = emit::emit(session, input, kind, targets, &cuda, &cpu)?;
+        let mut add = |bytes, shown: Option<Target>| {
             let name = name(&stem, kind, shown);
             outputs.push(Output { name, bytes, is_text: kind.is_text() });
-            Ok(())
         };
-        match kind.per_target() {
-            true => options.arch.iter().try_for_each(|target| {
-                add(std::slice::from_ref(target), several.then_some(*target))
-            })?,
-            false => add(&options.arch, None)?,
+        if kind.per_target() {
+            let all = emit::emit_each(session, input, kind, &options.arch, &cuda, &cpu)?;
+            for (bytes, target) in all.into_iter().zip(&options.arch) {
+                add(bytes, several.then_some(*target));
+            }
+        } else {
+            add(emit::emit(session, input, kind, &options.arch, &cuda, &cpu)?, None);
         }
     }
     Ok(outputs)

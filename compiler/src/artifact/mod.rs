@@ -10,7 +10,7 @@ use gridlet_artifact::{Artifact, cpu_arch, describe_image};
 use crate::compile::{BuildOptions, Checked, CpuOptions, Session};
 use crate::error::{Error, Result};
 use crate::modules::Own;
-use crate::target::Target;
+use crate::target::{self, Target};
 use gridlet_lang::arch::CudaArch;
 use gridlet_lang::ir::{self, KernelId};
 use gridlet_lang::launch::{
@@ -136,7 +136,7 @@ pub fn build_cpu(session: &Session, program: &Checked, options: &CpuOptions) -> 
     pack(session, program, vec![(Target::Cpu, image)], &described)
 }
 
-/// Builds an image for each target and packs them with their manifest. Kernels are instrumented if
+/// Builds an image for each target, several at a time, and packs them with their manifest. Kernels are instrumented if
 /// `cuda` or `cpu` requests statistics.
 ///
 /// # Errors
@@ -149,8 +149,7 @@ pub fn build_for(
     cpu: &CpuOptions,
 ) -> Result<Artifact> {
     let statistics = cuda.statistics || cpu.statistics;
-    let mut images = Vec::new();
-    for &target in targets {
+    let images = target::for_each(targets, |&target| {
         let image = match target {
             Target::Cuda(arch) => {
                 let options = BuildOptions { arch, statistics, ..*cuda };
@@ -161,8 +160,8 @@ pub fn build_for(
                 session.cpu_image(program, &options)?.0
             }
         };
-        images.push((target, image));
-    }
+        Result::Ok((target, image))
+    })?;
     pack(session, program, images, &cuda.with_statistics(statistics))
 }
 

@@ -41,6 +41,7 @@ use gridlet_artifact::manifest::ImageKind;
 use crate::artifact::{self, NewImage};
 use crate::compile::{self, Backend, BuildOptions, Checked, CpuOptions, KernelName, Session};
 use crate::error::Error;
+use crate::target;
 use gridlet_lang::arch::CudaArch;
 use gridlet_lang::diagnostics;
 use gridlet_lang::launch::LaunchChoice;
@@ -202,9 +203,11 @@ impl Build {
             NewImage { kind, arch, file, bytes }
         };
         let mut images = vec![];
-        for &arch in &self.archs {
-            let cubin = session.cubin(program, &BuildOptions { arch, ..options })?.cubin.0;
-            images.push(image(ImageKind::Cubin, arch.sm(), "cubin", cubin));
+        let cubins = target::for_each(&self.archs, |&arch| {
+            session.cubin(program, &BuildOptions { arch, ..options })
+        })?;
+        for (arch, built) in self.archs.iter().zip(cubins) {
+            images.push(image(ImageKind::Cubin, arch.sm(), "cubin", built.cubin.0));
         }
         if let Some(arch) = self.ptx {
             if program.needs_device_runtime(options.strategy(program)) {

@@ -6,6 +6,7 @@
 
 pub mod arch;
 pub mod chain;
+pub mod deep;
 pub mod operators;
 pub mod source;
 

@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 
 pub use crate::check::KernelName;
 use crate::check::{self, tree};
+use crate::deep;
 use crate::diagnostics::{Diagnostic, Severity};
 use crate::error::{Error, Result};
 use crate::ir;
@@ -47,6 +48,12 @@ pub fn check(sources: SourceMap) -> Result<Checked> {
 /// As [`check()`], and also if a kernel does not accept the arguments; [`Error::Invalid`] if there is no such
 /// kernel.
 pub fn check_for(sources: SourceMap, wanted: &[KernelName]) -> Result<Checked> {
+    let sources = Arc::new(sources);
+    deep::with_room(&sources, || check_here(Arc::clone(&sources), wanted))
+}
+
+/// As [`check_for`], on this thread.
+fn check_here(sources: Arc<SourceMap>, wanted: &[KernelName]) -> Result<Checked> {
     let (program, diagnostics) = check::parse_and_check_for(&sources, wanted);
     let Some(program) = program else {
         return Err(Error::Program(diagnostics));
@@ -56,7 +63,6 @@ pub fn check_for(sources: SourceMap, wanted: &[KernelName]) -> Result<Checked> {
             return Err(Error::Invalid(unknown_kernel(&name, &program)));
         }
     }
-    let sources = Arc::new(sources);
     let module = ir::build::build_ir(&program, Arc::clone(&sources))?;
     ir::verify::verify(&module)?;
     let layouts = layout::compute_layouts(&module).map_err(|error| match error {

@@ -5,7 +5,7 @@ use super::types::{MAX_LEAVES, builtin_type};
 use super::{Context, StructItem};
 use crate::diagnostics::{Diagnostic, ids};
 use crate::source::Span;
-use crate::syntax::ast::{self, MAX_HEIGHT};
+use crate::syntax::ast::{self, MAX_BLOCKS};
 use crate::types::{Field, Struct, StructId, Type};
 
 impl<'a> Context<'a> {
@@ -111,13 +111,13 @@ impl<'a> Context<'a> {
             self.struct_items[id.0 as usize].leaves = 1;
             self.report_size(span);
         }
-        if height >= u32::from(MAX_HEIGHT) {
+        if height >= u32::from(MAX_BLOCKS) {
             // So that enclosing structs are not reported too, and walks down them terminate.
             self.struct_items[id.0 as usize].height = 1;
             let item = self.structs.get_mut(id);
             item.fields.iter_mut().for_each(|field| field.ty = Type::Unit);
             let name = item.name.clone();
-            let message = format!("the struct `{name}` is nested over {MAX_HEIGHT} levels deep");
+            let message = format!("the struct `{name}` is nested over {MAX_BLOCKS} levels deep");
             self.report(Diagnostic::error(ids::NESTING_TOO_DEEP, span, message));
         }
     }

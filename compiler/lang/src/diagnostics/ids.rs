@@ -28,7 +28,7 @@ ids! {
     INVALID_NUMBER = "invalid-number": "a number with a wrong digit, suffix or exponent",
     SYNTAX_ERROR = "syntax-error": "unexpected syntax",
     UNCLOSED_DELIMITER = "unclosed-delimiter": "a bracket, brace or parenthesis that is never closed",
-    NESTING_TOO_DEEP = "nesting-too-deep": "code or types nested over 256 levels deep",
+    NESTING_TOO_DEEP = "nesting-too-deep": "expressions nested over 10,000 levels deep, or blocks or types nested over 256",
     CHAINED_COMPARISON = "chained-comparison": "comparisons do not chain: `a < b < c`",
     TOO_MANY_ERRORS = "too-many-errors": "only the first errors are shown",
     TOO_MANY_WARNINGS = "too-many-warnings": "only the first warnings are shown",

@@ -15,6 +15,7 @@ mod document;
 mod print;
 mod trivia;
 
+use crate::deep;
 use crate::diagnostics::Severity;
 use crate::error::{Error, Result};
 use crate::source::{FileId, SourceMap};
@@ -27,6 +28,8 @@ pub const WIDTH: usize = 100;
 
 /// Spaces per level of indentation.
 const INDENT: usize = 4;
+/// The most spaces before a line.
+const MAX_INDENT: usize = 256 * INDENT;
 
 /// Formats the first file of a map.
 ///
@@ -36,6 +39,11 @@ const INDENT: usize = 4;
 /// # Errors
 /// [`Error::Program`] if the file has syntax errors, because its tokens cannot be trusted then.
 pub fn format(sources: &SourceMap) -> Result<String> {
+    deep::with_room(sources, || format_here(sources))
+}
+
+/// As [`format`], on this thread.
+fn format_here(sources: &SourceMap) -> Result<String> {
     let (_, diagnostics) = crate::syntax::parse(sources, FileId(0));
     if diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
         return Err(Error::Program(diagnostics));

@@ -2,7 +2,7 @@
 
 use super::document::{Break, BreakKind, Document, GroupId, Part};
 use super::trivia::{Comment, Source, trim, trim_end};
-use super::{INDENT, WIDTH};
+use super::{INDENT, MAX_INDENT, WIDTH};
 use crate::syntax::Token;
 
 /// Prints a document.
@@ -229,8 +229,9 @@ impl Printer<'_> {
 
     fn set_indent(&mut self, indent: usize) {
         self.fresh = true;
-        self.line_indent = indent;
-        self.column = indent;
+        // Without a limit, the text would grow with the square of the nesting.
+        self.line_indent = indent.min(MAX_INDENT);
+        self.column = self.line_indent;
     }
 
     /// Writes text without line breaks.

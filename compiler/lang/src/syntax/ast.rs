@@ -8,9 +8,11 @@ use crate::types::Scalar;
 
 pub use crate::operators::{BinaryOp, UnaryOp};
 
-/// The maximum height of a tree, and nesting depth of delimiters. The links of an operator chain count as
-/// siblings (see [`crate::chain`]), as do the branches of an `if`.
-pub const MAX_HEIGHT: u16 = 256;
+/// The maximum height of a tree, and nesting depth of delimiters, where there is room ([`crate::deep`]). The links of an
+/// operator chain count as siblings (see [`crate::chain`]), as do the branches of an `if`.
+pub use crate::deep::MAX_HEIGHT;
+/// The maximum nesting of blocks, of array literals, and of types, which later stages and LLVM walk on any thread.
+pub const MAX_BLOCKS: u16 = crate::deep::SHALLOW;
 
 /// A source file, or several of one program after [`File::extend`].
 #[derive(Clone, Debug)]

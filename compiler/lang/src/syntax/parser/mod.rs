@@ -12,9 +12,10 @@ mod types;
 
 pub(crate) use expressions::infix_power;
 
-use super::ast::{Expr, ExprKind, MAX_HEIGHT, Name};
+use super::ast::{Expr, ExprKind, MAX_BLOCKS, Name};
 use super::lexer::Lexeme;
 use super::token::Token;
+use crate::deep;
 use crate::diagnostics::{Collector, Diagnostic, ids};
 use crate::source::{FileId, Span};
 
@@ -32,6 +33,8 @@ pub(super) struct Parser<'a> {
     unreported: usize,
     /// Open delimiters.
     depth: u16,
+    /// Open blocks and array literals.
+    blocks: u16,
     /// Whether `Name {` starts a struct literal. It does not in the head of an `if` or a loop.
     struct_literals: bool,
     diagnostics: &'a mut Collector,
@@ -52,6 +55,7 @@ impl<'a> Parser<'a> {
             last_error: None,
             unreported: 0,
             depth: 0,
+            blocks: 0,
             struct_literals: true,
             diagnostics,
         }
@@ -175,8 +179,8 @@ impl<'a> Parser<'a> {
     }
 
     /// Reports nesting beyond the limit, once, and stops parsing: further errors would be noise.
-    fn too_deep(&mut self, span: Span) {
-        let message = format!("this is nested over {MAX_HEIGHT} levels deep");
+    fn too_deep(&mut self, span: Span, limit: u16) {
+        let message = format!("this is nested over {limit} levels deep");
         let error = Diagnostic::error(ids::NESTING_TOO_DEEP, span, message);
         self.report(error.hint("give parts of it names, with `let` or `fn`"));
         self.at = self.tokens.len() - 1;
@@ -229,11 +233,21 @@ impl<'a> Parser<'a> {
 
     /// Counts an opened delimiter; the caller decrements `depth` again.
     fn enter(&mut self, opened: Span) -> Option<()> {
-        if self.depth >= MAX_HEIGHT {
-            self.too_deep(opened);
+        if self.depth >= deep::limit() {
+            self.too_deep(opened, deep::limit());
             return None;
         }
         self.depth += 1;
+        Some(())
+    }
+
+    /// Counts an opened block or array literal; the caller decrements `blocks` again.
+    fn enter_block(&mut self, opened: Span) -> Option<()> {
+        if self.blocks >= MAX_BLOCKS {
+            self.too_deep(opened, MAX_BLOCKS);
+            return None;
+        }
+        self.blocks += 1;
         Some(())
     }
 
@@ -364,8 +378,8 @@ impl<'a> Parser<'a> {
     /// Makes a node, unless the tree would become too high.
     fn node(&mut self, kind: ExprKind, span: Span) -> Option<Expr> {
         let height = kind.height();
-        if height > MAX_HEIGHT {
-            self.too_deep(span);
+        if height > deep::limit() {
+            self.too_deep(span, deep::limit());
             return None;
         }
         let literal = kind.literal();

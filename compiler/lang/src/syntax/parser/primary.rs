@@ -119,6 +119,14 @@ impl Parser<'_> {
 
     /// `[a, b, c]` or `[e; n]`
     fn array(&mut self) -> Option<Expr> {
+        let opened = self.span();
+        self.enter_block(opened)?;
+        let array = self.array_in_block();
+        self.blocks -= 1;
+        array
+    }
+
+    fn array_in_block(&mut self) -> Option<Expr> {
         let (kind, span) = self.delimited(Token::LeftBracket, Token::RightBracket, |parser| {
             if parser.peek() == Token::RightBracket {
                 return Some(ExprKind::Array(vec![]));

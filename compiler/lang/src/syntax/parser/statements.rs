@@ -1,11 +1,11 @@
 //! Blocks and statements.
 
 use super::Parser;
+use crate::deep;
 use crate::diagnostics::{Diagnostic, ids, nearest};
 use crate::source::Span;
 use crate::syntax::ast::{
-    Attribute, BinaryOp, Block, Expr, ExprKind, Loop, LoopHead, MAX_HEIGHT, Name, Statement,
-    StatementKind,
+    Attribute, BinaryOp, Block, Expr, ExprKind, Loop, LoopHead, Name, Statement, StatementKind,
 };
 use crate::syntax::token::Token;
 
@@ -14,6 +14,10 @@ impl Parser<'_> {
     pub(super) fn block(&mut self) -> Option<Block> {
         let opened = self.expect(Token::LeftBrace)?;
         self.enter(opened)?;
+        if self.enter_block(opened).is_none() {
+            self.depth -= 1;
+            return None;
+        }
         let struct_literals = std::mem::replace(&mut self.struct_literals, true);
         let mut block = Block { statements: vec![], value: None, span: opened, height: 0 };
         while !matches!(self.peek(), Token::RightBrace | Token::End) && !self.peek().starts_item() {
@@ -25,10 +29,11 @@ impl Parser<'_> {
         }
         self.struct_literals = struct_literals;
         self.depth -= 1;
+        self.blocks -= 1;
         let closed = self.close(opened, Token::RightBrace).unwrap_or_else(|| self.previous_span());
         block.span = opened.to(closed);
-        if block.height >= MAX_HEIGHT {
-            self.too_deep(block.span);
+        if block.height >= deep::limit() {
+            self.too_deep(block.span, deep::limit());
             block = Block { statements: vec![], value: None, span: block.span, height: 0 };
         }
         Some(block)
@@ -228,8 +233,8 @@ impl Parser<'_> {
         };
         let body = self.block()?;
         let item = StatementKind::Loop(Box::new(Loop { label, unroll: None, head, body }));
-        if item.height() > MAX_HEIGHT {
-            self.too_deep(self.previous_span());
+        if item.height() > deep::limit() {
+            self.too_deep(self.previous_span(), deep::limit());
             return None;
         }
         Some(item)

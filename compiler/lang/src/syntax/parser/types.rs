@@ -2,7 +2,7 @@
 
 use super::Parser;
 use crate::source::Span;
-use crate::syntax::ast::{MAX_HEIGHT, TypeExpr, TypeExprKind};
+use crate::syntax::ast::{MAX_BLOCKS, TypeExpr, TypeExprKind};
 use crate::syntax::token::Token;
 
 impl Parser<'_> {
@@ -72,8 +72,8 @@ impl Parser<'_> {
     }
 
     fn type_node(&mut self, kind: TypeExprKind, span: Span, inner: u16) -> Option<TypeExpr> {
-        if inner >= MAX_HEIGHT {
-            self.too_deep(span);
+        if inner >= MAX_BLOCKS {
+            self.too_deep(span, MAX_BLOCKS);
             return None;
         }
         Some(TypeExpr { kind, span, height: inner + 1 })

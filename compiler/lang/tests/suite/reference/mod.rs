@@ -213,7 +213,10 @@ fn the_code_in_the_page_matches_its_tags() {
 fn the_limits_are_those_of_the_compiler() {
     let page = page::text();
     let has = |text: &str| assert!(page.contains(text), "no `{text}` in the page");
-    has(&format!("| Nesting of code and types | {} levels |", syntax::ast::MAX_HEIGHT));
+    let height = syntax::ast::MAX_HEIGHT;
+    has(&format!("| Nesting of expressions | {},{:03} levels |", height / 1000, height % 1000));
+    let blocks = syntax::ast::MAX_BLOCKS;
+    has(&format!("| Nesting of blocks, array literals and types | {blocks} levels |"));
     has(&format!("| Files of a program | {} |", gridlet_lang::load::MAX_FILES));
     has(&format!("| A source file | {} MiB |", syntax::MAX_FILE_BYTES >> 20));
     has(&format!(

@@ -228,6 +228,8 @@ pub(super) struct FunctionEmitter<'a, 'ctx, 'ir> {
     pub(super) shared_base: Option<PointerValue<'ctx>>,
     /// Which instructions surely give no constant, indexed by `ir::InstId`; computed on first use.
     pub(super) runtime: OnceCell<Vec<bool>>,
+    /// See `copies.rs`, indexed by `ir::InstId`; computed on first use.
+    pub(super) copied: OnceCell<Vec<bool>>,
     /// The metadata of loops, by their header blocks.
     pub(super) loops: LoopNodes<'ctx>,
 }
@@ -254,6 +256,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             span: Cell::new(function.span),
             shared_base: None,
             runtime: OnceCell::new(),
+            copied: OnceCell::new(),
             loops: LoopNodes::default(),
         }
     }

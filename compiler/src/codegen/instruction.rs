@@ -22,13 +22,16 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         let name = self.name_of(&inst.kind);
         self.check_accesses(inst)?;
         let value = match &inst.kind {
-            InstKind::Load(from) => match self.load_chosen(from, &inst.ty, &name)? {
-                Some(value) => value,
-                None => {
+            InstKind::Load(from) => {
+                if let Some(value) = self.load_copied(id, from, &name)? {
+                    value
+                } else if let Some(value) = self.load_chosen(from, &inst.ty, &name)? {
+                    value
+                } else {
                     let from = pointer(self.operand(from)?)?;
                     self.load_part(from, 0, &inst.ty, &name, false)?
                 }
-            },
+            }
             InstKind::Store { pointer: to, value } => {
                 let ty = self.type_of(value);
                 let value = self.operand(value)?;

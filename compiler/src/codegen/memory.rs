@@ -68,7 +68,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         }
     }
 
-    fn load_leaf(
+    pub(super) fn load_leaf(
         &self,
         base: PointerValue<'ctx>,
         offset: u64,

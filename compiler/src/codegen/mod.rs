@@ -28,6 +28,7 @@ mod builtin;
 mod c_abi;
 mod cast;
 mod context;
+mod copies;
 mod cpu;
 mod division;
 mod external;

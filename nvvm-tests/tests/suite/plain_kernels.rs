@@ -65,6 +65,56 @@ fn lost_launches_are_recorded_out_of_line() {
     }
 }
 
+/// As with CUDA's `float4`, a copy of a vector counts as one instruction when libNVVM decides how often to unroll.
+#[test]
+fn copies_of_vectors_do_not_count_for_each_lane() {
+    let source = "
+        kernel copied(out: *mut f32, bodies: *const f32x4) {
+            let own = bodies[thread_idx.x];
+            let mut sum = f32x3(0.0, 0.0, 0.0);
+            for j in 0u32..256 {
+                let other = bodies[j];
+                let x = other.x - own.x;
+                let y = other.y - own.y;
+                let z = other.z - own.z;
+                let inverse = rsqrt(x * x + y * y + z * z + 0.01);
+                let strength = other.w * inverse * inverse * inverse;
+                sum.x += x * strength;
+                sum.y += y * strength;
+                sum.z += z * strength;
+            }
+            out[0] = sum.x + sum.y + sum.z;
+        }
+        fn product(a: f32x4, b: f32x4) -> f32x4 {
+            f32x4(a.x * b.x, a.y * b.y, a.z * b.z, a.w * b.w)
+        }
+        kernel kept(out: *mut f32x4, bodies: *const f32x4) {
+            let mut all = bodies[0];
+            for j in 1u32..256 { all = product(all, bodies[j]); }
+            out[0] = all;
+            out[1] = bodies[7];
+        }";
+    let Some(both) = kernels("copies_of_vectors_do_not_count_for_each_lane", source) else {
+        return;
+    };
+    let (_, by_libnvvm) = &both[0];
+    let copied = &by_libnvvm["copied"];
+    assert_eq!(count(copied, "rsqrt.approx.f32"), 8, "{copied}");
+    for (backend, kernels) in &both {
+        for kernel in ["copied", "kept"] {
+            let ptx = &kernels[kernel];
+            // All loads and stores of a vector stay one access.
+            assert_eq!(
+                count(ptx, "ld.global.f32") + count(ptx, "ld.global.b32"),
+                0,
+                "{backend:?}:\n{ptx}"
+            );
+            assert!(count(ptx, "ld.global.v4") > 0, "{backend:?}:\n{ptx}");
+        }
+        assert_eq!(count(&kernels["kept"], "st.global.v4"), 2, "{backend:?}");
+    }
+}
+
 #[test]
 fn loops_with_a_constant_step_are_unrolled() {
     let source = "

@@ -5,7 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
-use gridlet::compile::{self, BuildOptions, Session};
+use gridlet::arch::CudaArch;
+use gridlet::artifact;
+use gridlet::cache::Cache;
+use gridlet::compile::{self, BuildOptions, CpuOptions, Session};
+use gridlet::source::SourceMap;
 use gridlet::toolchain::Component;
 use gridlet_examples::{EXAMPLES, quicksort};
 
@@ -40,6 +44,53 @@ pub(crate) fn compile_times(
     Ok(())
 }
 
+/// Two kernels, one of which launches the other: what a program compiles that makes its kernels as it runs.
+const TWO_KERNELS: &str = "\
+kernel child(data: *mut f32, n: u32) {
+    let i = block_idx.x * block_dim.x + thread_idx.x;
+    if i < n { data[i] = sin(data[i]) * 2.0; }
+}
+kernel parent(data: *mut f32, n: u32) {
+    if thread_idx.x == 0 { launch child<<<(n + 127) / 128, 128>>>(data, n); }
+}
+";
+
+/// Source to images in this process for a small program, at each level, from the cache, and for several architectures.
+pub(crate) fn small_program_times(
+    session: &Session,
+    options: &Options,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    let checked = || compile::check(SourceMap::single("two.grid", TWO_KERNELS));
+    let full = CpuOptions::default();
+    let levels = [
+        ("-O 3", full),
+        ("-O 1", CpuOptions { quick: true, ..full }),
+        ("-O 0", CpuOptions { optimize: false, ..full }),
+    ];
+    for (level, cpu) in levels {
+        let image = || Ok(session.cpu_image(&checked()?, &cpu)?);
+        let time = median(options.repeat, || Ok(timed(image)?.0))?;
+        report.add(format!("two kernels to an image for the CPU, {level}"), time, "ms");
+    }
+    let folder = tempfile::tempdir()?;
+    let cached = Session::new().cached(Some(Cache::new(folder.path())));
+    let (program, cuda) = (checked()?, BuildOptions::default());
+    // The first ones fill the cache.
+    cached.cpu_image(&program, &full)?;
+    cached.cubin(&program, &cuda)?;
+    let image = median(options.repeat, || Ok(timed(|| Ok(cached.cpu_image(&program, &full)?))?.0))?;
+    report.add("  the image from the cache", image, "ms");
+    let cubin = median(options.repeat, || Ok(timed(|| Ok(cached.cubin(&program, &cuda)?))?.0))?;
+    report.add("  a cubin from the cache", cubin, "ms");
+    for archs in [&[CudaArch::DEFAULT][..], &CudaArch::SUPPORTED[..]] {
+        let build = || Ok(artifact::build(session, &program, archs, &cuda)?);
+        let time = median(options.repeat, || Ok(timed(build)?.0))?;
+        report.add(format!("two kernels to cubins, architectures: {}", archs.len()), time, "ms");
+    }
+    Ok(())
+}
+
 /// Whole commands: `gridlet build` against nvcc and nvlink, to the same kind of file.
 pub(crate) fn command_times(
     session: &Session,
@@ -53,6 +104,10 @@ pub(crate) fn command_times(
     fs::write(&cu, include_str!("../../../baselines/quicksort.cu"))?;
 
     let gridlet = beside_this_program("gridlet")?;
+    let start = median(options.repeat, || {
+        Ok(timed(|| succeed(Command::new(&gridlet).arg("--version")))?.0)
+    })?;
+    report.add("`gridlet --version`, whole command", start, "ms");
     let ours = median(options.repeat, || {
         let mut command = Command::new(&gridlet);
         command

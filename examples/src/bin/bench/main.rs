@@ -58,6 +58,7 @@ fn bench(options: &Options) -> anyhow::Result<()> {
     }
     if options.measures(Part::Compile) {
         compile::compile_times(&session, options, &mut report)?;
+        compile::small_program_times(&session, options, &mut report)?;
         compile::command_times(&session, options, &mut report)?;
     }
     if options.measures(Part::Gpu) {

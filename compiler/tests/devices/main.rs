@@ -4,6 +4,7 @@
 mod built_ins;
 mod corpus;
 mod edge_values;
+mod fast_math;
 mod gpu;
 mod language;
 mod settings;

@@ -77,7 +77,12 @@ fn of_bitcode(
     }
     let machine = target_machine(arch, options)?;
     copy.set_data_layout(&machine.get_target_data().get_data_layout());
-    let passes = if options.opt_level == 0 { "globaldce,default<O0>" } else { "default<O3>" };
+    let passes = match options.opt_level {
+        0 => "globaldce,default<O0>",
+        // The tests of a divisor divide a loop into blocks. ptxas computes the reciprocal of a divisor before the loop only if all
+        // divisions are in one block.
+        _ => "default<O3>,function(sink,simplifycfg)",
+    };
     copy.run_passes(passes, &machine, PassBuilderOptions::create())
         .map_err(|message| refused("optimising", message.to_string()))?;
     let ptx = machine

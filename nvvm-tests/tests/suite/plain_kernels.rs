@@ -65,6 +65,31 @@ fn lost_launches_are_recorded_out_of_line() {
     }
 }
 
+/// ptxas computes the reciprocal of the divisor before the loop only then.
+#[test]
+fn divisions_by_the_same_number_follow_all_tests_of_it() {
+    let source = "
+        kernel k(out: *mut u32, rounds: u32, value: u32, divisors: *const u32) {
+            let divisor = divisors[thread_idx.x];
+            let mut sum: u32 = 0;
+            for k in 0..rounds { sum += (value + k) / divisor; }
+            out[0] = sum;
+        }";
+    let Some(both) = kernels("divisions_by_the_same_number_follow_all_tests_of_it", source) else {
+        return;
+    };
+    for (backend, kernels) in both {
+        let ptx = &kernels["k"];
+        let words: Vec<&str> = ptx
+            .lines()
+            .map(str::trim)
+            .filter(|line| *line == "trap;" || line.starts_with("div."))
+            .collect();
+        let unrolled = words.split(|word| *word == "trap;").any(|divisions| divisions.len() == 4);
+        assert!(unrolled, "{backend:?}:\n{ptx}");
+    }
+}
+
 /// As with CUDA's `float4`, a copy of a vector counts as one instruction when libNVVM decides how often to unroll.
 #[test]
 fn copies_of_vectors_do_not_count_for_each_lane() {

@@ -173,7 +173,7 @@ impl gridlet_diagnostics {
         let start = sources.position(span);
         let end = sources.position(Span { start: span.end, ..span });
         gridlet_place {
-            file: self.string(&sources.shown_name(sources.file(span.file))),
+            file: self.string(&sources.shown_name_of(span)),
             line: start.line,
             column: start.column,
             end_line: end.line,

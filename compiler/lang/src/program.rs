@@ -5,6 +5,7 @@
 //! ```
 //! A [`Checked`] program is independent of the target; every image starts from it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::ir;
 use crate::launch::{self, LaunchOptions, LaunchStrategy};
 use crate::layout::{self, Layouts, ParamLayout};
-use crate::source::SourceMap;
+use crate::source::{FileId, SourceMap, Span};
 
 /// A program that passed all checks of the front end, with its IR and layouts.
 #[derive(Clone, Debug)]
@@ -63,14 +64,57 @@ fn check_here(sources: Arc<SourceMap>, wanted: &[KernelName]) -> Result<Checked>
             return Err(Error::Invalid(unknown_kernel(&name, &program)));
         }
     }
-    let module = ir::build::build_ir(&program, Arc::clone(&sources))?;
+    let mut module = ir::build::build_ir(&program, Arc::clone(&sources))?;
     ir::verify::verify(&module)?;
     let layouts = layout::compute_layouts(&module).map_err(|error| match error {
         Error::Program(more) => Error::Program(diagnostics.iter().cloned().chain(more).collect()),
         other => other,
     })?;
+    if module.sources.has_directives() {
+        to_origins(&mut module);
+    }
+    let sources = Arc::clone(&module.sources);
     debug_assert!(diagnostics.iter().all(|diagnostic| diagnostic.severity == Severity::Warning));
     Ok(Checked { sources, module, layouts, warnings: diagnostics })
+}
+
+/// Moves the positions of instructions and functions into the files that `#line` names. They become source files, in which
+/// each line that was mentioned has the text that was generated from it.
+fn to_origins(module: &mut ir::Module) {
+    let old = Arc::clone(&module.sources);
+    let mut spans: Vec<&mut Span> = vec![];
+    for function in &mut module.functions {
+        spans.push(&mut function.span);
+        spans.extend(function.instructions.iter_mut().map(|inst| &mut inst.span));
+    }
+    spans.retain(|span| old.is_generated(**span));
+    let mut generated: BTreeMap<&str, BTreeMap<u32, &str>> = BTreeMap::new();
+    for span in &spans {
+        let lines = generated.entry(old.name(**span)).or_default();
+        lines.entry(old.line(**span)).or_insert_with(|| old.line_text(**span));
+    }
+    let mut sources = (*old).clone();
+    // By file and line: the file's id, and the line's range.
+    let mut places = BTreeMap::new();
+    for (name, lines) in generated {
+        let (mut text, mut next) = (String::new(), 1);
+        let id = FileId(sources.files().len() as u32);
+        for (line, shown) in lines {
+            text.extend(std::iter::repeat_n('\n', (line - next) as usize));
+            next = line;
+            let start = text.len() as u32;
+            text.push_str(shown);
+            places.insert((name, line), (id, start, text.len() as u32));
+        }
+        sources.add(name, text);
+    }
+    for span in spans {
+        let (file, start, end) = places[&(old.name(*span), old.line(*span))];
+        let at = (start + old.bytes_before(*span)).min(end) as usize;
+        let at = sources.file(file).text.floor_char_boundary(at);
+        *span = Span::new(file, at..at);
+    }
+    module.sources = Arc::new(sources);
 }
 
 /// The message for a kernel that a program does not have.
@@ -128,5 +172,61 @@ impl Checked {
         let module = launch::instrument(&self.module)?;
         let layouts = layout::compute_layouts(&module)?;
         launch::lower(&module, &layouts, options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostics::{ids, render};
+    use crate::format::format;
+
+    const GENERATED: &str = "kernel c(p: *mut u32) { *p = 1; }
+#line 7 \"model.toy\"
+kernel k(p: *mut u32) {
+    assert(*p == 0);
+    launch c<<<1, 1>>>(p);
+#line 90 \"other.toy\"
+    launch c<<<1, 2>>>(p);
+}
+";
+
+    #[test]
+    fn generated_lines_are_those_of_the_generator_in_the_ir() {
+        let checked = check(SourceMap::single("a.grid", GENERATED)).unwrap();
+        let names: Vec<&str> =
+            checked.sources.files().iter().map(|file| file.name.as_str()).collect();
+        assert_eq!(names, ["a.grid", "model.toy", "other.toy"]);
+        let text = ir::print::print(&checked.module);
+        let launches: Vec<&str> = text.lines().filter(|line| line.contains("launch @")).collect();
+        assert!(launches[0].ends_with("; model.toy:9"), "{text}");
+        assert!(launches[1].ends_with("; other.toy:90"), "{text}");
+        assert!(text.contains("call @c.body(%0, %p)  ; line 1"), "{text}");
+        ir::verify::verify(&checked.module).unwrap();
+    }
+
+    #[test]
+    fn messages_name_the_generators_file_and_line() {
+        let sources = SourceMap::single("a.grid", GENERATED.replace("1, 2", "1, x"));
+        let Err(Error::Program(messages)) = check(sources.clone()) else { panic!("no error") };
+        let shown = render(&messages, &sources, false);
+        assert!(shown.contains("other.toy:90:19"), "{shown}");
+        assert!(shown.contains("90 │     launch c<<<1, x>>>(p);"), "{shown}");
+        let json = crate::diagnostics::to_json(&messages[0], &sources);
+        assert_eq!((&json["file"], &json["line"]), (&"other.toy".into(), &90.into()));
+    }
+
+    #[test]
+    fn directives_are_whole_lines_and_survive_the_formatter() {
+        for wrong in ["#line x\n", "let y = 1; #line 3\n", "#line 3 4\n"] {
+            let text = GENERATED.replace("#line 90 \"other.toy\"\n", wrong);
+            let Err(Error::Program(messages)) = check(SourceMap::single("a.grid", text)) else {
+                panic!("{wrong} is accepted")
+            };
+            assert_eq!(messages[0].id, ids::SYNTAX_ERROR, "{wrong}");
+        }
+        let formatted = format(&SourceMap::single("a.grid", GENERATED)).unwrap();
+        assert!(formatted.contains("\n#line 7 \"model.toy\"\n"), "{formatted}");
+        assert!(formatted.contains("    #line 90 \"other.toy\"\n    launch"), "{formatted}");
     }
 }

@@ -48,6 +48,35 @@ pub struct SourceFile {
     line_starts: Vec<u32>,
     /// The number of characters that start before each multiple of [`CHECKPOINT`] bytes.
     checkpoints: Vec<u32>,
+    /// The `#line` directives, in the order of the text.
+    directives: Vec<Directive>,
+}
+
+/// A `#line` directive: the position of the following lines in the text that they were generated from.
+#[derive(Clone, Debug)]
+struct Directive {
+    /// The first line after it, counted from 0.
+    first: usize,
+    /// The number of that line in the other text, counted from 1.
+    line: u32,
+    /// The other text's name; `None` for that of the file itself.
+    name: Option<String>,
+}
+
+/// The most lines of a text that others are generated from.
+pub const MAX_LINES: u32 = 1_000_000;
+
+/// The number and the name in a `#line` directive, if the text is one.
+pub(crate) fn line_directive(text: &str) -> Option<(u32, Option<&str>)> {
+    let rest = text.trim().strip_prefix("#line")?;
+    let (number, name) = match rest.split_once('"') {
+        Some((number, rest)) => {
+            (number, Some(rest.strip_suffix('"').filter(|name| !name.contains('"'))?))
+        }
+        None => (rest, None),
+    };
+    let line = number.strip_prefix([' ', '\t'])?.trim().parse().ok()?;
+    ((1..=MAX_LINES).contains(&line) && name != Some("")).then_some((line, name))
 }
 
 /// A position as an editor shows it.
@@ -91,7 +120,7 @@ impl SourceMap {
     /// Adds a file and returns its id.
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> FileId {
         let text = text.into();
-        let line_starts = std::iter::once(0)
+        let line_starts: Vec<u32> = std::iter::once(0)
             .chain(
                 text.match_indices('\n').map(|(at, _)| u32::try_from(at + 1).unwrap_or(u32::MAX)),
             )
@@ -101,7 +130,16 @@ impl SourceMap {
         });
         let checkpoints = checkpoints.collect();
         let id = FileId(self.files.len() as u32);
-        self.files.push(SourceFile { name: name.into(), text, line_starts, checkpoints });
+        let mut directives = vec![];
+        if text.contains("#line") {
+            for (at, line) in text.split('\n').enumerate() {
+                if let Some((line, name)) = line_directive(line) {
+                    directives.push(Directive { first: at + 1, line, name: name.map(Into::into) });
+                }
+            }
+        }
+        let name = name.into();
+        self.files.push(SourceFile { name, text, line_starts, checkpoints, directives });
         id
     }
 
@@ -141,17 +179,54 @@ impl SourceMap {
         &self.file(span.file).text[span.range()]
     }
 
-    /// The line and column at which a span starts.
+    /// The line and column at which a span starts; the line is that of the text which `#line` names.
     pub fn position(&self, span: Span) -> LineColumn {
         let file = self.file(span.file);
         let line = file.line_of(span.start);
         let column = file.starts_before(span.start) - file.starts_before(file.line_starts[line]);
-        LineColumn { line: line as u32 + 1, column: column + 1 }
+        LineColumn { line: file.origin(line).1, column: column + 1 }
     }
 
-    /// The line, counted from 1, at which a span starts.
+    /// The line, counted from 1, at which a span starts: that of the text which `#line` names.
     pub fn line(&self, span: Span) -> u32 {
-        self.file(span.file).line_of(span.start) as u32 + 1
+        let file = self.file(span.file);
+        file.origin(file.line_of(span.start)).1
+    }
+
+    /// The name of the file of a span: the one that `#line` names.
+    pub fn name(&self, span: Span) -> &str {
+        let file = self.file(span.file);
+        file.origin(file.line_of(span.start)).0
+    }
+
+    /// As [`SourceMap::name`], for messages.
+    pub fn shown_name_of(&self, span: Span) -> String {
+        self.folder.join(self.name(span)).display().to_string()
+    }
+
+    /// The line at which a span starts, without its line break.
+    pub(crate) fn line_text(&self, span: Span) -> &str {
+        let file = self.file(span.file);
+        let range = file.line_range(file.line_of(span.start));
+        range.map_or("", |range| file.text[range].trim_end())
+    }
+
+    /// The bytes between the start of the line and the start of a span.
+    pub(crate) fn bytes_before(&self, span: Span) -> u32 {
+        let file = self.file(span.file);
+        span.start - file.line_starts[file.line_of(span.start)]
+    }
+
+    /// Whether a `#line` directive precedes a span in its file.
+    pub(crate) fn is_generated(&self, span: Span) -> bool {
+        let file = self.file(span.file);
+        let line = file.line_of(span.start);
+        file.directives.first().is_some_and(|directive| directive.first <= line)
+    }
+
+    /// Whether a file has a `#line` directive.
+    pub(crate) fn has_directives(&self) -> bool {
+        self.files.iter().any(|file| !file.directives.is_empty())
     }
 }
 
@@ -167,6 +242,18 @@ impl SourceFile {
     /// The line of a byte, counted from 0; the last line for a position past the end.
     pub(crate) fn line_of(&self, at: u32) -> usize {
         self.line_starts.partition_point(|&start| start <= at).max(1) - 1
+    }
+
+    /// The file and line, counted from 1, of a line counted from 0, as `#line` says.
+    pub(crate) fn origin(&self, line: usize) -> (&str, u32) {
+        let before = self.directives.partition_point(|directive| directive.first <= line);
+        match before.checked_sub(1).map(|at| &self.directives[at]) {
+            None => (&self.name, line as u32 + 1),
+            Some(directive) => {
+                let number = directive.line.saturating_add((line - directive.first) as u32);
+                (directive.name.as_deref().unwrap_or(&self.name), number.min(MAX_LINES))
+            }
+        }
     }
 
     /// The bytes of a line, counted from 0, with its line break.
@@ -216,5 +303,34 @@ mod tests {
             assert_eq!(map.position(span), LineColumn { line, column }, "at {at}");
             assert_eq!(map.line(span), line);
         }
+    }
+
+    #[test]
+    fn line_directives_name_another_file_and_line() {
+        let text = "a\n#line 12 \"m.toy\"\nb\nc\n  #line 3\nd\n#line x\ne";
+        let map = SourceMap::single("a.grid", text);
+        let of = |part: &str| {
+            let at = text.find(part).unwrap();
+            let span = Span::new(FileId(0), at..at + 1);
+            (map.name(span), map.line(span), map.position(span).line)
+        };
+        assert_eq!(of("a\n"), ("a.grid", 1, 1));
+        assert_eq!(of("b\n"), ("m.toy", 12, 12));
+        assert_eq!(of("c\n"), ("m.toy", 13, 13));
+        assert_eq!(of("d\n"), ("a.grid", 3, 3));
+        // Not a directive: the lexer reports it.
+        assert_eq!(text.rfind('e').map(|at| map.line(Span::new(FileId(0), at..at))), Some(5));
+        for wrong in [
+            "#line",
+            "#line 0",
+            "#line12",
+            "#line 1 \"a",
+            "#line 1 a",
+            "#line 2000000",
+            "#line 1 \"\"",
+        ] {
+            assert_eq!(line_directive(wrong), None, "{wrong}");
+        }
+        assert_eq!(line_directive("\t#line\t7 \"a b.toy\" \r"), Some((7, Some("a b.toy"))));
     }
 }

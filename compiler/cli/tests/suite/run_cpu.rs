@@ -22,6 +22,30 @@ fn lost_launches_are_counted_and_placed() {
 }
 
 #[test]
+fn reports_name_the_lines_that_a_program_was_generated_from() {
+    let folder = program(
+        "kernel child(p: *mut u32) { *p = 1; }\n\
+         #line 30 \"model.toy\"\n\
+         kernel lose(p: *mut u32, n: u32) { launch child<<<1, n>>>(p); }\n\
+         kernel race(p: *mut u32) { *p = thread_idx.x; }\n\
+         kernel fail(p: *mut u32) { assert(*p == 9); }\n",
+    );
+    for (call, place) in [
+        ("--kernel lose --block 1 --arg [4] --arg 5000", "model.toy:30"),
+        ("--kernel race --block 32 --arg [4] --check", "model.toy:31"),
+        ("--kernel fail --block 1 --arg [4]", "model.toy:32"),
+        ("--kernel fail --block 1 --arg [4] --check", "model.toy:32"),
+    ] {
+        let output = run(&folder, &format!("{call} --grid 1"));
+        let said = format!("{}{}", output.stdout, output.stderr);
+        assert_ne!(output.status, 0, "{call}: {said}");
+        assert!(said.contains(place) && !said.contains("p.grid:"), "{call}: {said}");
+        let has_line = said.contains("31 | kernel race(p: *mut u32) { *p = thread_idx.x; }");
+        assert_eq!(has_line, call.contains("race"), "{call}: {said}");
+    }
+}
+
+#[test]
 fn try_launch_hands_the_status_to_the_program() {
     CPU.gives_statuses_to_try_launch();
 }

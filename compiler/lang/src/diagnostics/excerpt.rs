@@ -30,6 +30,8 @@ const MAX_LINES: usize = 1000;
 /// codespan-reporting are positions in the excerpt.
 pub(super) struct View<'s> {
     sources: &'s SourceMap,
+    /// The place of the message, whose file is named.
+    place: Option<Span>,
     excerpts: BTreeMap<FileId, Excerpt>,
 }
 
@@ -83,7 +85,9 @@ impl<'s> View<'s> {
             };
             lines.keys().any(is_changed).then(|| (id, Excerpt::new(file, &lines)))
         });
-        View { sources, excerpts: excerpts.collect() }
+        let primary = diagnostic.labels.iter().find(|label| label.primary);
+        let place = primary.map(|label| label.span);
+        View { sources, place, excerpts: excerpts.collect() }
     }
 
     /// A span as a range of the shown text.
@@ -106,7 +110,12 @@ impl<'a> Files<'a> for View<'_> {
     type Source = &'a str;
 
     fn name(&'a self, id: FileId) -> Result<String, Error> {
-        Ok(self.sources.shown_name(self.file(id)?))
+        let file = self.file(id)?;
+        let place = self.place.filter(|place| place.file == id);
+        Ok(match place {
+            Some(place) => self.sources.shown_name_of(place),
+            None => self.sources.shown_name(file),
+        })
     }
 
     fn source(&'a self, id: FileId) -> Result<&'a str, Error> {
@@ -121,6 +130,10 @@ impl<'a> Files<'a> for View<'_> {
             Some(excerpt) => Ok(excerpt.line(at).map_or(0, |line| line.index)),
             None => Ok(self.file(id)?.line_of(u32::try_from(at).unwrap_or(u32::MAX))),
         }
+    }
+
+    fn line_number(&'a self, id: FileId, line: usize) -> Result<usize, Error> {
+        Ok(self.file(id)?.origin(line).1 as usize)
     }
 
     fn column_number(&'a self, id: FileId, _line: usize, at: usize) -> Result<usize, Error> {

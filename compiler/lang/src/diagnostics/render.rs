@@ -84,7 +84,7 @@ fn position(span: Span, sources: &SourceMap) -> Value {
     let start = sources.position(span);
     let end = sources.position(Span { start: span.end, ..span });
     json!({
-        "file": sources.shown_name(sources.file(span.file)),
+        "file": sources.shown_name_of(span),
         "line": start.line,
         "column": start.column,
         "end_line": end.line,

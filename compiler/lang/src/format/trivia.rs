@@ -123,7 +123,7 @@ fn pieces_of(text: &str, range: std::ops::Range<usize>, pieces: &mut Vec<Piece>)
                 pieces.push(Piece::Newline);
                 at += 1;
             }
-            [b'/', b'/', ..] => {
+            [b'/', b'/', ..] | [b'#', b'l', ..] => {
                 at += bytes[at..].iter().take_while(|byte| **byte != b'\n').count();
                 pieces.push(Piece::Comment(start, at));
             }

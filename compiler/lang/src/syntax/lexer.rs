@@ -106,6 +106,11 @@ fn broken_token(error: LexError, span: Span) -> Diagnostic {
             let message = "this byte has no closing quote on its line";
             Diagnostic::error(ids::UNTERMINATED_STRING, span, message).hint("write it as `b'a'`")
         }
+        LexError::LineDirective => {
+            let message = "this `#line` is not a directive";
+            Diagnostic::error(ids::SYNTAX_ERROR, span, message)
+                .hint("write `#line 12` or `#line 12 \"file\"` on a line of its own")
+        }
         LexError::Character | LexError::UnexpectedCharacter => {
             let message = "the language has no character literals";
             Diagnostic::error(ids::UNEXPECTED_CHARACTER, span, message)

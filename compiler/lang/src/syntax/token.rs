@@ -2,6 +2,8 @@
 
 use logos::{FilterResult, Lexer, Logos};
 
+use crate::source::line_directive;
+
 /// Why no token could be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LexError {
@@ -16,6 +18,8 @@ pub(crate) enum LexError {
     Character,
     /// `b'` without its closing quote.
     UnterminatedByte,
+    /// `#line` with something else than a number and a file, or behind other text.
+    LineDirective,
 }
 
 /// Declares the tokens with a fixed spelling, and this spelling for messages.
@@ -51,6 +55,7 @@ macro_rules! tokens {
             #[regex(r"[ \t\r\n\x0C]+")]
             #[regex(r"//[^\n]*", allow_greedy = true)]
             #[token("/*", block_comment)]
+            #[regex(r"#line[^\n]*", directive, allow_greedy = true)]
             Skipped,
             /// The end of the file.
             End,
@@ -215,6 +220,16 @@ fn byte(lexer: &mut Lexer<'_, Token>) -> FilterResult<(), LexError> {
         }
     }
     FilterResult::Error(LexError::UnterminatedByte)
+}
+
+/// Accepts a `#line` directive on a line of its own.
+fn directive(lexer: &mut Lexer<'_, Token>) -> FilterResult<(), LexError> {
+    let before = lexer.source()[..lexer.span().start].trim_start_matches('\u{feff}');
+    let line = before.rsplit('\n').next().unwrap_or(before);
+    match line.trim().is_empty() && line_directive(lexer.slice()).is_some() {
+        true => FilterResult::Emit(()),
+        false => FilterResult::Error(LexError::LineDirective),
+    }
 }
 
 /// Consumes a comment. Comments nest, as in Rust.

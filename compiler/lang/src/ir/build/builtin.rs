@@ -67,10 +67,10 @@ impl FunctionBuilder<'_, '_> {
             return vec![];
         }
         let sources = self.program.sources.clone();
-        let file = &sources.file(span.file).name;
+        let file = sources.name(span).to_owned();
         let line = Operand::Const(Const::Int(Scalar::U32, sources.line(span).into()));
         let message = self.string_address(message.unwrap_or_default(), span);
-        let file = self.string_address(file, span);
+        let file = self.string_address(&file, span);
         let function = self.string_address(&self.source.name, span);
         vec![message, file, line, function]
     }

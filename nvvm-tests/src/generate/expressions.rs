@@ -4,6 +4,9 @@ use gridlet::types::{Scalar, Type};
 
 use super::Generator;
 
+/// The most levels of indices in indices: their number could grow without end.
+const MAX_INDICES: u32 = 3;
+
 /// The height of an expression that is generated for a statement.
 pub(super) const LEVELS: u32 = 3;
 
@@ -135,11 +138,14 @@ impl Generator {
             let digits = part.find(']').unwrap_or(part.len());
             let (length, rest) = part.split_at(digits);
             let length: u64 = length.parse().unwrap_or(1);
-            let index = if self.random.percent(50) {
+            let index = if self.random.percent(50) || self.indices == MAX_INDICES {
                 self.random.below(length as usize).to_string()
             } else {
                 let word = if self.random.percent(70) { Scalar::U32 } else { Scalar::U64 };
-                format!("{} % {length}", self.scalar_expression(word, 1))
+                self.indices += 1;
+                let index = format!("{} % {length}", self.scalar_expression(word, 1));
+                self.indices -= 1;
+                index
             };
             text.push_str(&index);
             text.push_str(rest);

@@ -138,6 +138,8 @@ struct Generator {
     /// The const parameters of the current function.
     constants: Constants,
     place: Place,
+    /// Levels of indices in indices.
+    indices: u32,
     /// Steps of one call of the current function.
     cost: u64,
     /// The limit of these steps.
@@ -175,6 +177,7 @@ impl Generator {
                 result: None,
                 full_warps: false,
             },
+            indices: 0,
             cost: 0,
             budget: 0,
             shared: vec![],

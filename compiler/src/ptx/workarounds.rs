@@ -17,6 +17,10 @@
 //! if an instruction with a float result wrote the register, ptxas converts the float to an integer and stores that. A `mov`
 //! in between keeps the bits.
 //!
+//! ptxas (CUDA 13.0, sm_90) takes `min.u16 %d, %a, %b;` and `setp.eq.u16 %p, %d, %b;` for one instruction, of two halves of a
+//! register, both of which write `%p`: the upper half, which is no number of the program, wins. The same goes for `max`, for signed
+//! numbers, and for a result that is widened before the comparison. `setp.ne` and `not` are left alone.
+//!
 //! ptxas tests the divisor of `div.u32` and `rem.u32` once more, and merges only an unsigned comparison with that test:
 //! `setp.ne.s32 %p, %d, 0;` becomes `setp.ne.u32`, which means the same.
 
@@ -27,7 +31,8 @@ use super::reductions;
 
 /// Replaces the instructions that ptxas compiles badly.
 pub(super) fn apply(ptx: String) -> String {
-    reductions::apply(tests_of_divisors(results_last(parts_of_floats(narrow_signs(ptx)))))
+    let ptx = parts_of_floats(narrow_signs(ptx));
+    reductions::apply(tests_of_divisors(tests_of_extremes(results_last(ptx))))
 }
 
 /// Stores the results of functions just before they return. Back ends write each register of a basic block once, so the
@@ -123,6 +128,52 @@ fn part_of_float(line: &str, floats: &BTreeSet<&str>) -> Option<String> {
     (!copies.is_empty()).then(|| {
         format!("{indent}{{\n{copies}{indent}{word} {address}],{stored};{end}{indent}}}\n")
     })
+}
+
+/// Asks whether the results of 16-bit `min` and `max` differ from a number instead of whether they equal it.
+fn tests_of_extremes(ptx: String) -> String {
+    let is_extreme = |word: &str| matches!(word, "min.u16" | "min.s16" | "max.u16" | "max.s16");
+    if !ptx.lines().any(|line| line.split_whitespace().next().is_some_and(is_extreme)) {
+        return ptx;
+    }
+    let mut extremes = BTreeSet::new();
+    let mut text = String::with_capacity(ptx.len());
+    for line in ptx.split_inclusive('\n') {
+        // Each function numbers its registers anew.
+        if line.starts_with('{') {
+            extremes.clear();
+        }
+        let rest = line.trim_start();
+        let parsed = rest.split_once(';').and_then(|(instruction, end)| {
+            let (word, operands) = instruction.split_once(char::is_whitespace)?;
+            Some((word, operands.split(',').map(str::trim).collect::<Vec<_>>(), end))
+        });
+        match parsed {
+            Some((word, operands, _)) if is_extreme(word) => {
+                extremes.insert(operands[0]);
+            }
+            Some((word, operands, _))
+                if matches!(operands[..], [_, from] if extremes.contains(from))
+                    && (word.starts_with("cvt.") || word.starts_with("mov.")) =>
+            {
+                extremes.insert(operands[0]);
+            }
+            Some((word, operands, end))
+                if word.starts_with("setp.eq.")
+                    && operands[1..].iter().any(|operand| extremes.contains(operand)) =>
+            {
+                let indent = &line[..line.len() - rest.len()];
+                let (result, tested) = (operands[0], operands[1..].join(", "));
+                let word = word.replacen("eq", "ne", 1);
+                text += &format!("{indent}{word} \t{result}, {tested};\n");
+                text += &format!("{indent}not.pred \t{result}, {result};{end}");
+                continue;
+            }
+            _ => {}
+        }
+        text += line;
+    }
+    text
 }
 
 /// Compares the divisors of unsigned divisions with zero as unsigned numbers.
@@ -241,6 +292,26 @@ $L__BB0_2:
 )
 {
 \tst.global.b16 \t[%rd8], %r2;
+}
+";
+        insta::assert_snapshot!(apply(ptx.to_owned()));
+    }
+
+    #[test]
+    fn extremes_are_tested_for_difference() {
+        let ptx = "\
+{
+\tmin.u16 \t%rs2, %rs1, 8;
+\tcvt.u32.u16 \t%r1, %rs2;
+\tsetp.eq.s16 \t%p1, %rs2, 8; // why
+\tsetp.eq.b32 \t%p2, %r1, 8;
+\tsetp.gt.s16 \t%p3, %rs2, 8;
+\tsetp.eq.s16 \t%p4, %rs1, 8;
+\tmin.u32 \t%r2, %r1, 8;
+\tsetp.eq.u32 \t%p5, %r2, 8;
+}
+{
+\tsetp.eq.s16 \t%p1, %rs2, 8;
 }
 ";
         insta::assert_snapshot!(apply(ptx.to_owned()));

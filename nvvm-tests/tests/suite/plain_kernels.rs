@@ -610,3 +610,21 @@ fn nan_is_no_number_where_constants_produce_it() {
         assert_eq!(count(&ptx["smallest"], "min.f64"), 1, "{backend:?}: {}", ptx["smallest"]);
     }
 }
+
+/// ptxas takes a 16-bit `min` and a test for equality for one instruction, and reads its result from the wrong half.
+#[test]
+fn extremes_of_16_bits_are_not_tested_for_equality() {
+    let source = "kernel extremes(out: *mut u32, x: *const u16) {
+        let i = thread_idx.x;
+        let most = clamp(x[i], 3, 8) % 16;
+        out[i] = if most == 0 { 7 } else if most == 2 { 62534 } else if most == 4 { i } else if most == 6 { 3 }
+            else if most == 8 { 21535 } else if most == 10 { 14 } else if most == 12 { 15 } else { 2 };
+    }";
+    let Some(kernels) = kernels("extremes", source) else { return };
+    let [(_, ptx), _] = kernels;
+    let ptx = &ptx["extremes"];
+    // LLVM's own back end tests the operands instead.
+    assert_eq!(count(ptx, "min.u16"), 1, "{ptx}");
+    assert_eq!(count(ptx, "setp.eq"), 0, "{ptx}");
+    assert!(count(ptx, "not.pred") > 3, "{ptx}");
+}

@@ -1,7 +1,7 @@
 //! The cache of compilations: images by the hash of all that they are made from.
 //!
 //! [`Session::cached`](crate::compile::Session::cached) uses it. An entry is a file whose name is its key
-//! ([`key`]). It is written under another name and renamed, so any number of processes may use the folder at once.
+//! (`cache/key.rs`). It is written under another name and renamed, so any number of processes may use the folder at once.
 //! A file that is not a whole entry is no entry. When the entries exceed the limit, those that were unused for longest
 //! are removed.
 //!

@@ -5,6 +5,7 @@ mod contraction;
 #[cfg(feature = "llvm")]
 mod fast_math;
 pub mod libnvvm;
+#[cfg(feature = "llvm")]
 mod minimum;
 #[cfg(feature = "llvm")]
 pub mod nvptx;

@@ -109,6 +109,16 @@ fn a_correct_launch_has_no_findings() {
     }
 }
 
+/// The padding of a struct that is passed by value is not stored.
+#[test]
+fn a_struct_may_have_padding() {
+    let text = LAUNCH.replace("ptr %p, i32 %n)", "ptr %p, ptr byval([16 x i8]) align 8 %n)");
+    assert_eq!(findings(&text, "sm_90"), "");
+    let nothing = text.replace("  store i32 7, ptr %n\n", "");
+    let found = findings(&nothing, "sm_90");
+    assert!(found.contains("does not store the parameter `n`, bytes 8 to 23"), "{found}");
+}
+
 #[test]
 fn mistakes_that_no_tool_notices_are_found() {
     let without_kernels = LAUNCH.replace("ptx_kernel ", "");

@@ -80,7 +80,7 @@ fn launch(buffer: Value<'_>, target: Value<'_>, launchers: &[Value<'_>]) -> Opti
             |byte: u64| stores.iter().any(|(_, (from, to))| (*from..*to).contains(&byte));
         // The type of a struct, `[64 x i8]` in some modules, does not tell its padding, which nobody stores.
         let (all, any) = ((*start..*end).all(is_stored), (*start..*end).any(is_stored));
-        if !all && !(any && has_padding) {
+        if !(all || any && has_padding) {
             return Some(format!(
                 "{at}, and does not store the parameter `{name}`, bytes {start} to {}\n  {}",
                 end - 1,

@@ -18,8 +18,8 @@
 //! in between keeps the bits.
 //!
 //! ptxas (CUDA 13.0, sm_90) takes `min.u16 %d, %a, %b;` and `setp.eq.u16 %p, %d, %b;` for one instruction, of two halves of a
-//! register, both of which write `%p`: the upper half, which is no number of the program, wins. The same goes for `max`, for signed
-//! numbers, and for a result that is widened before the comparison. `setp.ne` and `not` are left alone.
+//! register, both of which write `%p`, and the comparison gives wrong results. The same goes for `max`, for signed numbers, and for a
+//! result that is widened before the comparison. `setp.ne` and `not` become two instructions.
 //!
 //! ptxas tests the divisor of `div.u32` and `rem.u32` once more, and merges only an unsigned comparison with that test:
 //! `setp.ne.s32 %p, %d, 0;` becomes `setp.ne.u32`, which means the same.
@@ -31,8 +31,18 @@ use super::reductions;
 
 /// Replaces the instructions that ptxas compiles badly.
 pub(super) fn apply(ptx: String) -> String {
-    let ptx = parts_of_floats(narrow_signs(ptx));
-    reductions::apply(tests_of_divisors(tests_of_extremes(results_last(ptx))))
+    // Results move first: a copy of one stands in a block of its own, beyond which it could not move.
+    let ptx = parts_of_floats(results_last(narrow_signs(ptx)));
+    reductions::apply(tests_of_divisors(tests_of_extremes(ptx)))
+}
+
+/// The indentation, word and operands of a line with an instruction, and what follows its semicolon.
+fn instruction(line: &str) -> Option<[&str; 4]> {
+    let rest = line.trim_start();
+    let indent = &line[..line.len() - rest.len()];
+    let (instruction, end) = rest.split_once(';')?;
+    let (word, operands) = instruction.split_once(char::is_whitespace)?;
+    Some([indent, word, operands, end])
 }
 
 /// Stores the results of functions just before they return. Back ends write each register of a basic block once, so the
@@ -66,7 +76,7 @@ fn results_last(ptx: String) -> String {
 fn parts_of_floats(ptx: String) -> String {
     let mut text = String::with_capacity(ptx.len());
     let mut floats = BTreeSet::new();
-    let mut lines = ptx.split_inclusive('\n').peekable();
+    let mut lines = ptx.split_inclusive('\n');
     while let Some(line) = lines.next() {
         // Each function numbers its registers anew.
         if line.starts_with('{') {
@@ -99,12 +109,9 @@ fn float_result(line: &str) -> Option<&str> {
 
 /// A store of the lower bits of floats, rewritten.
 fn part_of_float(line: &str, floats: &BTreeSet<&str>) -> Option<String> {
-    let rest = line.trim_start();
-    let indent = &line[..line.len() - rest.len()];
-    let (word, operands) = rest.split_once(char::is_whitespace)?;
+    let [indent, word, operands, end] = instruction(line)?;
     let bits: u32 = word.strip_prefix("st.")?.rsplit_once(".b")?.1.parse().ok()?;
     let (address, values) = operands.split_once("],")?;
-    let (values, end) = values.split_once(';')?;
     let (mut copies, mut stored) = (String::new(), String::new());
     for value in values.split_inclusive(['{', '}', ',']) {
         let register = value.trim_end_matches(['{', '}', ',']).trim();
@@ -143,26 +150,24 @@ fn tests_of_extremes(ptx: String) -> String {
         if line.starts_with('{') {
             extremes.clear();
         }
-        let rest = line.trim_start();
-        let parsed = rest.split_once(';').and_then(|(instruction, end)| {
-            let (word, operands) = instruction.split_once(char::is_whitespace)?;
-            Some((word, operands.split(',').map(str::trim).collect::<Vec<_>>(), end))
+        let parsed = instruction(line).map(|[indent, word, operands, end]| {
+            let operands: Vec<&str> = operands.split(',').map(str::trim).collect();
+            (indent, word, operands, end)
         });
         match parsed {
-            Some((word, operands, _)) if is_extreme(word) => {
+            Some((_, word, operands, _)) if is_extreme(word) => {
                 extremes.insert(operands[0]);
             }
-            Some((word, operands, _))
+            Some((_, word, operands, _))
                 if matches!(operands[..], [_, from] if extremes.contains(from))
                     && (word.starts_with("cvt.") || word.starts_with("mov.")) =>
             {
                 extremes.insert(operands[0]);
             }
-            Some((word, operands, end))
+            Some((indent, word, operands, end))
                 if word.starts_with("setp.eq.")
                     && operands[1..].iter().any(|operand| extremes.contains(operand)) =>
             {
-                let indent = &line[..line.len() - rest.len()];
                 let (result, tested) = (operands[0], operands[1..].join(", "));
                 let word = word.replacen("eq", "ne", 1);
                 text += &format!("{indent}{word} \t{result}, {tested};\n");
@@ -219,10 +224,7 @@ fn line(line: &str) -> Cow<'_, str> {
 /// each with a result register of its own; only because of that may the replacement write the
 /// register twice.
 fn replacement(line: &str) -> Option<String> {
-    let rest = line.trim_start();
-    let indent = &line[..line.len() - rest.len()];
-    let (instruction, end) = rest.split_once(';')?;
-    let (word, operands) = instruction.split_once(char::is_whitespace)?;
+    let [indent, word, operands, end] = instruction(line)?;
     let (result, operand) = operands.split_once(',')?;
     let (result, operand) = (result.trim(), operand.trim());
     if !matches!(word, "neg.s16" | "abs.s16") || result == operand {
@@ -292,6 +294,21 @@ $L__BB0_2:
 )
 {
 \tst.global.b16 \t[%rd8], %r2;
+}
+";
+        insta::assert_snapshot!(apply(ptx.to_owned()));
+    }
+
+    /// The copy is declared in a block, so the result must have moved before.
+    #[test]
+    fn parts_of_floats_that_are_results_are_stored_last() {
+        let ptx = "\
+{
+\tadd.rn.f16 \t%rs1, %rs2, %rs3;
+\tst.param.b8 \t[func_retval0+0], %rs1;
+\tdiv.u16 \t%rs4, %rs5, %rs6;
+\tst.param.b16 \t[func_retval0+2], %rs4;
+\tret;
 }
 ";
         insta::assert_snapshot!(apply(ptx.to_owned()));

@@ -7,9 +7,9 @@ use gridlet_lang::layout::MAX_PARAMETER_BYTES;
 use inkwell::llvm_sys::LLVMOpcode;
 
 use super::kernels::{self, name};
-use super::layout::{Offset, extent, offsets};
+use super::layout::{Offset, extent, is_padding, offsets};
 use super::runtime::calls;
-use crate::nvvm::legacy::llvm::{Kind, Value};
+use crate::nvvm::legacy::llvm::{Kind, Shape, Value};
 
 /// Bytes of a parameter buffer, from the first to one past the last.
 type Bytes = (u64, u64);
@@ -43,13 +43,13 @@ fn launch(buffer: Value<'_>, target: Value<'_>, launchers: &[Value<'_>]) -> Opti
         ));
     }
     let mut parameters: Vec<(String, Bytes)> = vec![];
-    let mut has_padding = vec![];
+    let mut types = vec![];
     let mut end = 0;
     for parameter in kernels::parameters(target) {
         let extent = parameter.extent()?;
         let start = u64::next_multiple_of(end, extent.alignment.max(1));
         end = start + extent.size;
-        has_padding.push(parameter.is_copied);
+        types.push((parameter.ty, parameter.is_copied));
         parameters.push((parameter.name, (start, end)));
     }
     if end > u64::from(MAX_PARAMETER_BYTES) {
@@ -73,14 +73,18 @@ fn launch(buffer: Value<'_>, target: Value<'_>, launchers: &[Value<'_>]) -> Opti
             ));
         }
     }
-    for ((name, (start, end)), has_padding) in
-        parameters.iter().zip(has_padding).filter(|_| is_whole)
+    for ((name, (start, end)), (ty, is_copied)) in parameters.iter().zip(types).filter(|_| is_whole)
     {
         let is_stored =
             |byte: u64| stores.iter().any(|(_, (from, to))| (*from..*to).contains(&byte));
-        // The type of a struct, `[64 x i8]` in some modules, does not tell its padding, which nobody stores.
-        let (all, any) = ((*start..*end).all(is_stored), (*start..*end).any(is_stored));
-        if !(all || any && has_padding) {
+        // `[64 x i8]`, a struct of unknown fields, has padding that nobody stores.
+        let is_unknown = is_copied
+            && matches!(ty.shape(), Shape::Array(element, _) if matches!(element.shape(), Shape::Int(8)));
+        let passes = match is_unknown {
+            true => start == end || (*start..*end).any(is_stored),
+            false => (*start..*end).all(|byte| is_stored(byte) || is_padding(ty, byte - start)),
+        };
+        if !passes {
             return Some(format!(
                 "{at}, and does not store the parameter `{name}`, bytes {start} to {}\n  {}",
                 end - 1,

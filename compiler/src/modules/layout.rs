@@ -65,6 +65,32 @@ pub(super) fn field_offset(ty: LlvmType<'_>, index: usize) -> Option<u64> {
     None
 }
 
+/// Whether a byte of a type in memory belongs to none of its numbers.
+pub(super) fn is_padding(ty: LlvmType<'_>, at: u64) -> bool {
+    match ty.shape() {
+        Shape::Struct => {
+            let mut end = 0_u64;
+            for field in ty.fields() {
+                let Some(known) = extent(field) else { return false };
+                let start = end.next_multiple_of(if ty.is_packed() { 1 } else { known.alignment });
+                end = start + known.size;
+                if (start..end).contains(&at) {
+                    return is_padding(field, at - start);
+                }
+            }
+            true
+        }
+        Shape::Array(element, _) => extent(element)
+            .filter(|known| known.size > 0)
+            .is_some_and(|known| is_padding(element, at % known.size)),
+        Shape::Vector(element, count) => match element.shape() {
+            Shape::Int(width) => at * 8 >= u64::from(width) * u64::from(count),
+            _ => extent(element).is_some_and(|known| at >= known.size * u64::from(count)),
+        },
+        _ => false,
+    }
+}
+
 /// Part of an offset: bytes, or a number of elements of so many bytes.
 pub(super) enum Offset<'m> {
     Bytes(i64),

@@ -114,6 +114,16 @@ fn a_correct_launch_has_no_findings() {
 fn a_struct_may_have_padding() {
     let text = LAUNCH.replace("ptr %p, i32 %n)", "ptr %p, ptr byval([16 x i8]) align 8 %n)");
     assert_eq!(findings(&text, "sm_90"), "");
+    let fields = LAUNCH
+        .replace("ptr %p, i32 %n)", "ptr %p, ptr byval({ i32, double }) align 8 %n)")
+        .replace(
+            "  %r = call",
+            "  %d = getelementptr i8, ptr %b, i64 16\n  store double 1.0, ptr %d\n  %r = call",
+        );
+    assert_eq!(findings(&fields, "sm_90"), "");
+    let forgotten = fields.replace("  store double 1.0, ptr %d\n", "");
+    let found = findings(&forgotten, "sm_90");
+    assert!(found.contains("does not store the parameter `n`, bytes 8 to 23"), "{found}");
     let nothing = text.replace("  store i32 7, ptr %n\n", "");
     let found = findings(&nothing, "sm_90");
     assert!(found.contains("does not store the parameter `n`, bytes 8 to 23"), "{found}");

@@ -60,7 +60,15 @@ pub enum Backend {
 }
 
 /// Build options for GPUs. The defaults are those of `gridlet build`.
+///
+/// ```
+/// use gridlet::compile::{Backend, BuildOptions};
+///
+/// let options = BuildOptions::default().with_backend(Backend::Nvptx).with_optimize(false);
+/// # assert!(!options.optimize);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BuildOptions {
     /// The architecture.
     pub arch: CudaArch,
@@ -100,9 +108,14 @@ impl BuildOptions {
         BuildOptions { arch, ..BuildOptions::default() }
     }
 
-    /// These options, with or without statistics.
-    pub fn with_statistics(self, statistics: bool) -> Self {
-        BuildOptions { statistics, ..self }
+    gridlet_artifact::setters! {
+        with_arch: arch: CudaArch,
+        with_launch: launch: LaunchChoice,
+        with_dialect: dialect: DialectChoice,
+        with_backend: backend: Backend,
+        with_optimize: optimize: bool,
+        with_statistics: statistics: bool,
+        with_fast_math: fast_math: bool,
     }
 
     /// The launch strategy for a program.
@@ -153,10 +166,8 @@ pub fn check_for(sources: SourceMap, wanted: &[KernelName]) -> Result<Checked> {
 /// # Errors
 /// Only internal ones.
 pub fn lower(program: &Checked, options: &BuildOptions) -> Result<ir::Module> {
-    let launch_options = LaunchOptions {
-        count_launches: options.statistics,
-        ..LaunchOptions::for_arch(options.strategy(program), options.arch)
-    };
+    let launch_options = LaunchOptions::for_arch(options.strategy(program), options.arch)
+        .with_count_launches(options.statistics);
     Ok(program.lower(&launch_options)?)
 }
 
@@ -185,8 +196,7 @@ pub fn bitcode(program: &Checked, options: &BuildOptions) -> Result<Vec<u8>> {
 /// # Errors
 /// Only internal ones.
 pub fn lower_for_cpu(program: &Checked, options: &CpuOptions) -> Result<ir::Module> {
-    Ok(program
-        .lower(&LaunchOptions { count_launches: options.statistics, ..LaunchOptions::CPU })?)
+    Ok(program.lower(&LaunchOptions::CPU.with_count_launches(options.statistics))?)
 }
 
 /// The module for the CPU as unoptimised LLVM text.
@@ -225,6 +235,7 @@ pub fn nvvm_text(module: &inkwell::module::Module<'_>, dialect: Dialect) -> Resu
 
 /// A cubin with the output of the tools that made it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Built {
     /// The PTX it was linked from.
     pub ptx: Ptx,

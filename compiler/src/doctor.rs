@@ -11,6 +11,7 @@ use crate::toolchain::{Component, LLVM_VERSION, Toolchain, Version, library};
 
 /// The data that `gridlet doctor` prints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Report {
     /// The places searched, in order.
     pub places: Vec<PlaceReport>,
@@ -20,6 +21,7 @@ pub struct Report {
 
 /// One entry of the search order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct PlaceReport {
     /// The name of the entry: `CUDA_HOME`, for example.
     pub origin: String,
@@ -46,6 +48,7 @@ pub enum Status {
 
 /// A part of the toolchain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ComponentReport {
     /// Its name.
     pub name: &'static str,

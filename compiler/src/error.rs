@@ -6,6 +6,7 @@ use gridlet_lang::diagnostics::{Diagnostic, ids};
 
 /// An error of a stage.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The program is wrong. The diagnostics may include warnings.
     #[error("the program has {} error(s)", .0.len())]
@@ -108,6 +109,7 @@ impl From<gridlet_lang::Error> for Error {
             gridlet_lang::Error::Invalid(message) => Error::Invalid(message),
             gridlet_lang::Error::Unreadable(message) => Error::Unreadable(message),
             gridlet_lang::Error::Io { path, source } => Error::Io { path, source },
+            other => Error::Invalid(other.to_string()),
         }
     }
 }

@@ -30,7 +30,7 @@ fn with_seed(seed: Option<u64>) -> Device {
 fn build(example: &Example, check: bool) -> Artifact {
     let sources = SourceMap::single(format!("{}.grid", example.name), example.source);
     let program = compile::check(sources).unwrap();
-    let options = CpuOptions { check, ..CpuOptions::default() };
+    let options = CpuOptions::default().with_check(check);
     gridlet::artifact::build_cpu(&Session::new(), &program, &options).unwrap()
 }
 
@@ -130,7 +130,7 @@ fn suite_is_right(program: &Nested) {
     let sources = SourceMap::single(format!("{}.grid", program.name), program.source);
     let checked = compile::check(sources).unwrap();
     for (seed, check) in [(None, false), (Some(1), false), (Some(2), true)] {
-        let options = CpuOptions { check, ..CpuOptions::default() };
+        let options = CpuOptions::default().with_check(check);
         let artifact = gridlet::artifact::build_cpu(&Session::new(), &checked, &options).unwrap();
         let device = open(CpuConfig { seed, check, ..CpuConfig::default() });
         device.set_pending_launch_limit(program.pending_launches).unwrap();
@@ -174,7 +174,7 @@ fn the_plain_kernels_are_right() {
         let sources = SourceMap::single(format!("{}.grid", plain.name), plain.source);
         let checked = compile::check(sources).unwrap();
         let mut run = |seeds: &[Option<u64>], check: bool| {
-            let options = CpuOptions { check, ..CpuOptions::default() };
+            let options = CpuOptions::default().with_check(check);
             let artifact = gridlet::artifact::build_cpu(&Session::new(), &checked, &options);
             let artifact = artifact.unwrap();
             for &seed in seeds {

@@ -37,7 +37,7 @@ fn run_all(device: &Device, stream: &Stream) {
         let sources = SourceMap::single(format!("{}.grid", example.name), example.source);
         let program = compile::check(sources).unwrap();
         for launch in LaunchStrategy::ALL {
-            let options = BuildOptions { launch: launch.into(), ..BuildOptions::default() };
+            let options = BuildOptions::default().with_launch(launch.into());
             let artifact = gridlet::artifact::build(&session, &program, &[arch], &options).unwrap();
             let program = Program::load(device, &artifact).unwrap();
             let pictures = pictures.path();

@@ -231,7 +231,7 @@ impl Runner {
     ) -> anyhow::Result<Option<Outcome>> {
         match way {
             Way::Cpu { optimize, check } => {
-                let options = CpuOptions { optimize, check, ..CpuOptions::default() };
+                let options = CpuOptions::default().with_optimize(optimize).with_check(check);
                 let built = artifact::build_cpu(&self.session, checked, &options)?;
                 // Each way uses its own order of threads, blocks and grids.
                 let seed = Some(program.seed * 4 + u64::from(optimize) * 2 + u64::from(check));
@@ -241,8 +241,10 @@ impl Runner {
             Way::Gpu { backend, optimize, launch } => {
                 let (arch, device) = self.gpu.as_ref().context("the runner is for no GPU")?;
                 let launch = launch.into();
-                let options =
-                    BuildOptions { backend, optimize, launch, ..BuildOptions::for_arch(*arch) };
+                let options = BuildOptions::for_arch(*arch)
+                    .with_backend(backend)
+                    .with_optimize(optimize)
+                    .with_launch(launch);
                 let built = artifact::build(&self.session, checked, &[*arch], &options)?;
                 let Some(device) = device else { return Ok(None) };
                 let device = device.lock().unwrap_or_else(PoisonError::into_inner);

@@ -434,6 +434,7 @@ impl From<CudaVersion> for String {
 /// A driver call that failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{call}` failed with {name} ({code}): {message}{}", log_text(log))]
+#[non_exhaustive]
 pub struct CudaError {
     /// The driver call.
     pub call: &'static str,
@@ -451,6 +452,7 @@ pub struct CudaError {
 /// (driver API, `CUresult`).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{} [{name} ({code}), seen by `{call}`]", explain_fault(*code), kernels_text(kernels))]
+#[non_exhaustive]
 pub struct Fault {
     /// The driver call that reported the fault, which happened earlier.
     pub call: &'static str,
@@ -469,6 +471,7 @@ pub struct Fault {
     if *count == 1 { "" } else { "es" },
     lost_launch_hint(*error, *full_pool)
 )]
+#[non_exhaustive]
 pub struct LostLaunches {
     /// The program's name in its manifest.
     pub program: String,
@@ -489,6 +492,7 @@ pub struct LostLaunches {
 /// The errors that a device's checks found since the last wait.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", render_all(reports, *further, &|_, _| None).trim_end())]
+#[non_exhaustive]
 pub struct Findings {
     /// The first error of each kind and line.
     pub reports: Vec<Report>,

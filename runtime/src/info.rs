@@ -17,6 +17,7 @@ pub enum DeviceKind {
 
 /// The properties of a device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct DeviceInfo {
     /// Its kind.
     pub kind: DeviceKind,
@@ -66,6 +67,7 @@ pub struct DeviceInfo {
 
 /// Green-context features of newer drivers (driver API, Green Contexts).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct GreenContextFeatures {
     /// `cuGreenCtxGetId`, since CUDA 13.0: [`GreenContext::id`](crate::GreenContext::id).
     pub ids: bool,
@@ -79,6 +81,7 @@ pub struct GreenContextFeatures {
 
 /// The sizes into which a device's SMs can be partitioned (driver API, Green Contexts, SMs).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct SmGranularity {
     /// SMs of the smallest partition.
     pub minimum: u32,

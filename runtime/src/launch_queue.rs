@@ -22,6 +22,7 @@ use crate::unified::{HostBuffer, HostFlags};
 
 /// The parameters of [`probe`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct QueueProbe {
     /// Number of streams, each fed by its own thread.
     pub streams: u32,
@@ -54,8 +55,21 @@ impl Default for QueueProbe {
     }
 }
 
+impl QueueProbe {
+    gridlet_artifact::setters! {
+        with_streams: streams: u32,
+        with_grid: grid: u32,
+        with_block: block: u32,
+        with_pending_launches: pending_launches: Option<u64>,
+        with_most: most: u64,
+        with_patience: patience: Duration,
+        with_rounds: rounds: u32,
+    }
+}
+
 /// The result of [`probe`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct QueueDepth {
     /// Launches that returned before the host blocked, over all streams. The first in each channel runs; the
     /// others wait in the queue.

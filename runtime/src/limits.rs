@@ -2,6 +2,7 @@
 
 /// A device limit (`CUlimit`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Limit {
     /// Device-side launches that may be pending, that is, not yet running: the device runtime's pool, 2,048 by
     /// default (`CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT`). The only limit that the CPU device has.

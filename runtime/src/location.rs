@@ -2,6 +2,7 @@
 
 /// Where managed memory can reside (`CUmemLocation`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Location {
     /// The memory of the GPU with this ordinal.
     Device(u32),
@@ -16,6 +17,7 @@ pub enum Location {
 /// A processor that accesses memory. Access advice does not take NUMA nodes ("All other location types are
 /// invalid").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Processor {
     /// The host.
     Host,

@@ -30,6 +30,7 @@ pub const TARGET: &str = "gridlet_runtime";
 
 /// Conditions that cannot be returned as errors; each is a warning once per process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Unseen {
     /// A program that launches from the device runs in a green context, and its child grids leave it.
     ChildrenLeave,

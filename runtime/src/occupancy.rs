@@ -44,6 +44,7 @@ pub(crate) fn version(number: u32) -> ComputeCapability {
 
 /// How much of an SM's L1 cache to use as shared memory; a hint (`CUshared_carveout`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Carveout {
     /// The driver's choice.
     #[default]
@@ -67,6 +68,7 @@ impl Carveout {
 
 /// How clusters are scheduled on SMs (`CUclusterSchedulingPolicy`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ClusterScheduling {
     /// The driver's choice.
     #[default]
@@ -97,6 +99,7 @@ impl ClusterScheduling {
 
 /// The launch configuration with the highest occupancy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BestBlock {
     /// Threads per block.
     pub threads: u32,

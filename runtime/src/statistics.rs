@@ -7,6 +7,7 @@ use gridlet_artifact::manifest::DEPTH_WORDS;
 /// Statistics that a program's kernels recorded since it was loaded: see
 /// [`Program::statistics`](crate::Program::statistics).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Statistics {
     /// Successful launches by kernels.
     pub launches_made: u64,

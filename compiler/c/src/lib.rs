@@ -92,7 +92,7 @@ fn status(error: &Error) -> gridlet_compile_status {
         Error::Tool { .. } => gridlet_compile_status::Tool,
         Error::Invalid(_) => gridlet_compile_status::InvalidArgument,
         Error::Io { .. } => gridlet_compile_status::File,
-        Error::Internal { .. } => gridlet_compile_status::Internal,
+        _ => gridlet_compile_status::Internal,
     }
 }
 

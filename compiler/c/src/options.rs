@@ -22,7 +22,7 @@ const DEFAULT_TARGETS: &[Target] = &[Target::Cuda(CudaArch::DEFAULT)];
 
 impl Default for gridlet_options {
     fn default() -> Self {
-        let cuda = BuildOptions { launch: LaunchChoice::Auto, ..BuildOptions::default() };
+        let cuda = BuildOptions::default().with_launch(LaunchChoice::Auto);
         gridlet_options { targets: vec![], instances: vec![], cuda, cpu: CpuOptions::portable() }
     }
 }

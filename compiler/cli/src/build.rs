@@ -58,12 +58,11 @@ pub(crate) struct Options {
 impl Options {
     /// CPU options for images that are kept.
     fn cpu_options(&self) -> CpuOptions {
-        CpuOptions {
-            check: self.check,
-            native: self.native,
-            statistics: self.stats,
-            ..self.code.cpu_options()
-        }
+        self.code
+            .cpu_options()
+            .with_check(self.check)
+            .with_native(self.native)
+            .with_statistics(self.stats)
     }
 
     /// Options for a GPU.
@@ -164,22 +163,20 @@ impl CodeOptions {
 
     /// Converts to the library's options for a GPU.
     pub(crate) fn build_options(&self, arch: CudaArch) -> BuildOptions {
-        BuildOptions {
-            arch,
-            launch: self.launch,
-            dialect: match self.dialect {
+        BuildOptions::for_arch(arch)
+            .with_launch(self.launch)
+            .with_dialect(match self.dialect {
                 DialectName::Auto => DialectChoice::Auto,
                 DialectName::Legacy => DialectChoice::Fixed(Dialect::Legacy),
                 DialectName::Modern => DialectChoice::Fixed(Dialect::Modern),
-            },
-            backend: match self.backend {
+            })
+            .with_backend(match self.backend {
                 BackendName::Auto | BackendName::Libnvvm => Backend::LibNvvm,
                 BackendName::Nvptx => Backend::Nvptx,
-            },
-            optimize: self.optimizes(),
-            statistics: false,
-            fast_math: self.fast_math,
-        }
+            })
+            .with_optimize(self.optimizes())
+            .with_statistics(false)
+            .with_fast_math(self.fast_math)
     }
 
     fn optimizes(&self) -> bool {
@@ -219,12 +216,10 @@ impl CodeOptions {
 
     /// Converts to the library's options for the CPU device, for an image that runs at once.
     pub(crate) fn cpu_options(&self) -> CpuOptions {
-        CpuOptions {
-            optimize: self.optimizes(),
-            quick: self.level == Some(Level::Quick),
-            debug_lines: self.debug_lines,
-            ..CpuOptions::default()
-        }
+        CpuOptions::default()
+            .with_optimize(self.optimizes())
+            .with_quick(self.level == Some(Level::Quick))
+            .with_debug_lines(self.debug_lines)
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
 }
 
 fn describe(cache: &Cache, contents: Contents, cleared: bool) -> String {
-    let Contents { entries, bytes } = contents;
+    let Contents { entries, bytes, .. } = contents;
     let images = if entries == 1 { "image" } else { "images" };
     let held = format!("{entries} {images}, {} KiB", bytes.div_ceil(1024));
     let folder = cache.folder().display();

@@ -83,7 +83,8 @@ impl From<Error> for Failure {
             Error::Internal { .. } => status::INTERNAL,
             Error::Tool { .. } | Error::Missing { .. } => status::MISSING,
             Error::Io { source, .. } if is_full(source) => status::MISSING,
-            Error::Invalid(_) | Error::Io { .. } => status::CALL,
+            // The command line, or a file that it names.
+            _ => status::CALL,
         };
         Failure::new(status, error.id(), error.to_string())
     }

@@ -9,7 +9,6 @@ use gridlet::arch::CudaArch;
 use gridlet::artifact;
 use gridlet::cache::Cache;
 use gridlet::compile::{Checked, KernelName};
-use gridlet::cpu::CpuOptions;
 use gridlet::diagnostics::ids;
 use gridlet::inkwell::context::Context;
 use gridlet::launch::{LaunchChoice, LaunchStrategy};
@@ -168,11 +167,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     let device = open(options)?;
     let session = options.code.session()?.cached(Cache::of_user());
     let shown = |error, program: &Checked| reporter.program(error, &program.sources);
-    let cpu = CpuOptions {
-        check: options.check,
-        statistics: options.stats,
-        ..options.code.cpu_options()
-    };
+    let cpu = options.code.cpu_options().with_check(options.check).with_statistics(options.stats);
     let cuda = |target| match target {
         Target::Cuda(arch) => options.code.build_options(arch).with_statistics(options.stats),
         // Only the manifest tells of options for GPUs.

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 /// Appends the statistics as text.
 pub(crate) fn describe(noted: &Statistics, kind: DeviceKind, text: &mut String) {
-    let Statistics { launches_made, deepest_nesting, may_be_deeper, host_sms, kernel_sms } = noted;
+    let Statistics { launches_made, deepest_nesting, may_be_deeper, host_sms, kernel_sms, .. } =
+        noted;
     let (at_least, why) = match may_be_deeper {
         false => ("", ""),
         true => ("at least ", " (the parameters of a kernel leave no room for the counter)"),

@@ -234,11 +234,10 @@ fn through_ir(sources: &SourceMap) -> Option<Checked> {
 /// Builds the LLVM modules of both back ends.
 fn through_llvm(checked: &Checked) {
     for dialect in [Dialect::Legacy, Dialect::Modern] {
-        let options =
-            BuildOptions { dialect: DialectChoice::Fixed(dialect), ..BuildOptions::default() };
+        let options = BuildOptions::default().with_dialect(DialectChoice::Fixed(dialect));
         accept(compile::nvvm(checked, &options));
     }
-    accept(compile::cpu_llvm(checked, &CpuOptions { check: true, ..CpuOptions::default() }));
+    accept(compile::cpu_llvm(checked, &CpuOptions::default().with_check(true)));
 }
 
 /// The user's errors are valid results; internal errors are bugs.

@@ -6,6 +6,7 @@ use crate::diagnostics::Diagnostic;
 
 /// Why a stage failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The program is wrong. The messages may include warnings.
     #[error("the program has {} error(s)", .0.len())]

@@ -105,10 +105,8 @@ fn resident_entry(
     if strategy != LaunchStrategy::Resident {
         return None;
     }
-    let options = LaunchOptions {
-        count_launches: statistics,
-        ..LaunchOptions::for_arch(strategy, CudaArch::DEFAULT)
-    };
+    let options =
+        LaunchOptions::for_arch(strategy, CudaArch::DEFAULT).with_count_launches(statistics);
     program.lower(&options).ok()?.resident
 }
 

@@ -50,6 +50,7 @@ pub struct Cache {
 
 /// What a cache holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Contents {
     /// The number of entries.
     pub entries: u64,

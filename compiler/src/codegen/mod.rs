@@ -77,6 +77,7 @@ pub const PTX_KERNEL: u32 = 71;
 
 /// What a module for GPUs may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct GpuModuleOptions {
     /// The architecture whose instructions it may use.
     pub arch: CudaArch,

@@ -24,6 +24,7 @@ use gridlet_lang::ir;
 
 /// Build options for the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CpuOptions {
     /// Whether to optimise (`-O 3`) or not (`-O 0`).
     pub optimize: bool,
@@ -59,6 +60,15 @@ impl CpuOptions {
     /// Options for an image to keep: it runs on every processor of the architecture.
     pub fn portable() -> Self {
         CpuOptions { native: false, ..CpuOptions::default() }
+    }
+
+    gridlet_artifact::setters! {
+        with_optimize: optimize: bool,
+        with_quick: quick: bool,
+        with_debug_lines: debug_lines: bool,
+        with_check: check: bool,
+        with_statistics: statistics: bool,
+        with_native: native: bool,
     }
 
     fn module_options(&self) -> CpuModuleOptions {

@@ -46,6 +46,7 @@ pub enum InputKind {
 
 /// A user-supplied module.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LinkInput {
     /// Its file name, for messages.
     pub name: String,

@@ -102,6 +102,7 @@ impl NvJitLink {
 
 /// Options of a device link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LinkOptions {
     /// The assembler's optimisation level: 0 or 3.
     pub opt_level: u8,
@@ -118,6 +119,12 @@ impl Default for LinkOptions {
 }
 
 impl LinkOptions {
+    gridlet_artifact::setters! {
+        with_opt_level: opt_level: u8,
+        with_line_info: line_info: bool,
+        with_debug: debug: bool,
+    }
+
     /// As arguments, which are the same for nvJitLink and ptxas.
     pub(super) fn arguments(&self, arch: CudaArch) -> Result<Vec<String>> {
         if !matches!(self.opt_level, 0 | 3) {
@@ -139,6 +146,7 @@ impl LinkOptions {
 
 /// The result of a device link.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LinkOutput {
     /// The linked machine code.
     pub cubin: Cubin,

@@ -22,6 +22,7 @@ pub use write::{modern_bitcode, modern_text, text};
 
 /// A module for libNVVM.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NvvmModule {
     /// Its name, for messages.
     pub name: String,
@@ -29,4 +30,11 @@ pub struct NvvmModule {
     pub dialect: Dialect,
     /// Text or bitcode.
     pub bytes: Vec<u8>,
+}
+
+impl NvvmModule {
+    /// A module that another program wrote. `name` is for messages.
+    pub fn new(name: impl Into<String>, dialect: Dialect, bytes: impl Into<Vec<u8>>) -> Self {
+        NvvmModule { name: name.into(), dialect, bytes: bytes.into() }
+    }
 }

@@ -117,6 +117,7 @@ impl LibNvvm {
 
 /// The result of a compilation.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PtxOutput {
     /// The PTX.
     pub ptx: Ptx,

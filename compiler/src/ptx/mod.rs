@@ -18,6 +18,7 @@ pub struct Ptx(pub String);
 
 /// Options for compiling to PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PtxOptions {
     /// Optimisation level: 0 or 3.
     pub opt_level: u8,
@@ -32,5 +33,14 @@ pub struct PtxOptions {
 impl Default for PtxOptions {
     fn default() -> Self {
         PtxOptions { opt_level: 3, line_info: false, debug: false, fast_math: false }
+    }
+}
+
+impl PtxOptions {
+    gridlet_artifact::setters! {
+        with_opt_level: opt_level: u8,
+        with_line_info: line_info: bool,
+        with_debug: debug: bool,
+        with_fast_math: fast_math: bool,
     }
 }

@@ -122,6 +122,7 @@ impl Component {
 
 /// One entry of the search order.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Place {
     /// The name of the entry: an environment variable, or `Gridlet's cache`.
     pub origin: String,

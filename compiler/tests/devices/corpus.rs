@@ -161,8 +161,7 @@ fn run_on_cpu(devices: &[Vec<Device>], case: &Case) -> String {
     let session = Session::new();
     let mut wrong = String::new();
     for (way, devices) in WAYS.iter().zip(devices) {
-        let options =
-            CpuOptions { optimize: way.optimize, check: way.check, ..CpuOptions::default() };
+        let options = CpuOptions::default().with_optimize(way.optimize).with_check(way.check);
         let artifact = artifact::build_cpu(&session, &case.checked, &options).unwrap();
         for (seed, device) in way.seeds.iter().zip(devices) {
             if let Err(error) = case.run(device, &artifact) {
@@ -202,7 +201,7 @@ fn programs_pass_on_a_gpu() {
         {
             continue;
         }
-        let options = BuildOptions { launch: (*strategy).into(), ..BuildOptions::for_arch(arch) };
+        let options = BuildOptions::for_arch(arch).with_launch((*strategy).into());
         let artifact = artifact::build(&session, &case.checked, &[arch], &options).unwrap();
         let Err(error) = case.run(&device, &artifact) else { continue };
         // After a fault this process cannot use the GPU any more, so another process continues with

@@ -217,7 +217,7 @@ fn fast_math_keeps_its_bounds_on_a_gpu() {
     let Some((device, arch)) = gpu_or_skip("fast_math") else { return };
     let session = Session::new();
     for backend in [Backend::LibNvvm, Backend::Nvptx] {
-        let options = BuildOptions { backend, fast_math: true, ..BuildOptions::for_arch(arch) };
+        let options = BuildOptions::for_arch(arch).with_backend(backend).with_fast_math(true);
         let build =
             |program: &Checked| artifact::build(&session, program, &[arch], &options).unwrap();
         check(&format!("{backend:?}"), &run(&device, build, &approximations()));

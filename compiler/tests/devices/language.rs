@@ -87,7 +87,7 @@ fn run(device: &Device, program: &Checked, artifact: &Artifact, text: &str) -> V
 
 fn on_cpu(name: &str, text: &str, seed: Option<u64>, optimize: bool) -> Vec<Vec<u8>> {
     let program = check(name, text);
-    let options = CpuOptions { optimize, ..CpuOptions::default() };
+    let options = CpuOptions::default().with_optimize(optimize);
     let artifact = artifact::build_cpu(&Session::new(), &program, &options).unwrap();
     let device = Device::open_cpu(CpuConfig { seed, ..CpuConfig::default() }).unwrap();
     run(&device, &program, &artifact, text)

@@ -53,7 +53,7 @@ impl Case {
     fn of(name: &str, text: &str) -> Case {
         let sources = SourceMap::single(name, text);
         let checked = compile::check(sources).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let options = CpuOptions { check: true, ..CpuOptions::default() };
+        let options = CpuOptions::default().with_check(true);
         let image = Session::new().cpu_image(&checked, &options).unwrap().0;
         let stem = name.trim_end_matches(".grid").to_owned();
         Case { stem, text: text.to_owned(), checked, image }
@@ -305,7 +305,7 @@ fn right_kernels_have_no_findings() {
 /// The program without the code that stores one argument of the first launch in kernel `k`: that of
 /// the parameter at `offset`.
 fn without_argument(source: &str, offset: u32) -> Case {
-    let options = CpuOptions { check: true, ..CpuOptions::default() };
+    let options = CpuOptions::default().with_check(true);
     let sources = SourceMap::single("p.grid", source);
     let checked = compile::check(sources).unwrap();
     let mut module = compile::lower_for_cpu(&checked, &options).unwrap();

@@ -32,7 +32,7 @@ fn session() -> Option<Session> {
 fn ways() -> Vec<BuildOptions> {
     let archs = ["sm_90", "sm_100"].map(|arch| arch.parse::<CudaArch>().unwrap());
     let backends = [Backend::LibNvvm, Backend::Nvptx];
-    let way = |arch, backend| BuildOptions { backend, ..BuildOptions::for_arch(arch) };
+    let way = |arch, backend| BuildOptions::for_arch(arch).with_backend(backend);
     archs.into_iter().flat_map(|arch| backends.map(|backend| way(arch, backend))).collect()
 }
 
@@ -60,7 +60,7 @@ fn an_intrinsic_of_another_target_is_an_error() {
         }";
     let context = Context::create();
     let module = module(&context, text);
-    let options = BuildOptions { backend: Backend::Nvptx, ..BuildOptions::default() };
+    let options = BuildOptions::default().with_backend(Backend::Nvptx);
     // Twice, because LLVM never returns from the first.
     for _ in 0..2 {
         let error = Session::new().ptx_of(&module, &options).unwrap_err().to_string();

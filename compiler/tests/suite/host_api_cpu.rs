@@ -290,7 +290,7 @@ fn checks_know_all_kinds_of_memory() {
     const SOURCE: &str = "kernel next(x: *const u32, y: *mut u32) { y[0] = x[0] + 1; }";
 
     let program = compile::check(SourceMap::single("next.grid", SOURCE)).unwrap();
-    let options = CpuOptions { check: true, ..CpuOptions::default() };
+    let options = CpuOptions::default().with_check(true);
     let artifact = gridlet::artifact::build_cpu(&Session::new(), &program, &options).unwrap();
     let device = Device::open_cpu(CpuConfig { check: true, ..CpuConfig::default() }).unwrap();
     let kernel = Program::load(&device, &artifact).unwrap().kernel("next").unwrap();

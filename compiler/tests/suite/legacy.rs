@@ -65,8 +65,7 @@ fn modules_that_llvm_7_cannot_express_are_refused() {
 #[test]
 fn debug_information_can_be_dropped() {
     let file = inputs("refused").into_iter().find(|file| stem(file) == "debug-info").unwrap();
-    let text =
-        write(&file, &LegacyOptions { drop_debug_info: true, ..LegacyOptions::default() }).unwrap();
+    let text = write(&file, &LegacyOptions::default().with_drop_debug_info(true)).unwrap();
     assert!(!text.contains("dbg") && !text.contains("DI"), "{text}");
 }
 

@@ -265,7 +265,7 @@ fn modules_of_other_producers_are_built_for_every_device() {
 
         let targets = ["sm_90", "sm_100", "cpu"].map(|target| target.parse::<Target>().unwrap());
         for backend in [Backend::LibNvvm, Backend::Nvptx] {
-            let cuda = BuildOptions { backend, ..BuildOptions::default() };
+            let cuda = BuildOptions::default().with_backend(backend);
             let made =
                 artifact::build_own(&session, &own, &targets, &cuda, &CpuOptions::portable());
             let made = made.unwrap_or_else(|error| panic!("{}: {error}", file.display()));

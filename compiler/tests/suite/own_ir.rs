@@ -18,7 +18,7 @@ mod example;
 
 /// Runs `main` of a toy program on `numbers` numbers.
 fn run(source: &str, numbers: usize, check: bool, pending: Option<u64>) -> Result<Vec<u32>, Error> {
-    let options = CpuOptions { check, ..CpuOptions::default() };
+    let options = CpuOptions::default().with_check(check);
     let bundle = example::bundle(source, &[Target::Cpu], &options).unwrap();
     let device = Device::open_cpu(CpuConfig { check, ..CpuConfig::default() }).unwrap();
     if let Some(pending) = pending {

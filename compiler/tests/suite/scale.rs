@@ -23,12 +23,12 @@ fn compile(name: &str, text: String) {
     assert_eq!(manifest.kernels.len(), checked.module.kernels.len());
     passed("the manifest");
     for is_checked in [false, true] {
-        let options = CpuOptions { check: is_checked, ..CpuOptions::default() };
+        let options = CpuOptions::default().with_check(is_checked);
         cpu_llvm(&checked, &options).expect("a module for the CPU");
         passed("the CPU's module");
     }
     let legacy = DialectChoice::Fixed(Dialect::Legacy);
-    let options = BuildOptions { dialect: legacy, ..BuildOptions::default() };
+    let options = BuildOptions::default().with_dialect(legacy);
     nvvm(&checked, &options).expect("a module for a GPU");
     passed("the legacy dialect");
     lower(&checked, &options.with_statistics(true)).expect("launches are lowered");

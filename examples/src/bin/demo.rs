@@ -98,7 +98,7 @@ struct Compiled {
 }
 
 fn build_options(arch: CudaArch, launch: LaunchStrategy) -> BuildOptions {
-    BuildOptions { launch: launch.into(), ..BuildOptions::for_arch(arch) }
+    BuildOptions::for_arch(arch).with_launch(launch.into())
 }
 
 /// Compiles one example and prints a description of the result.

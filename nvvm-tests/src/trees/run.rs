@@ -310,13 +310,13 @@ fn build(
     let checked = differential::check(source)?;
     Ok(match image {
         Image::Cpu { check } => {
-            let options = CpuOptions { optimize: true, check, ..CpuOptions::default() };
+            let options = CpuOptions::default().with_optimize(true).with_check(check);
             artifact::build_cpu(session, &checked, &options)?
         }
         Image::Gpu(strategy) => {
             let launch = strategy.into();
             let backend = Backend::LibNvvm;
-            let options = BuildOptions { backend, launch, ..BuildOptions::for_arch(arch) };
+            let options = BuildOptions::for_arch(arch).with_backend(backend).with_launch(launch);
             artifact::build(session, &checked, &[arch], &options)?
         }
     })

@@ -57,7 +57,7 @@ fn every_stage_takes_what_the_one_before_made() {
             verify(&compile::lower_for_cpu(&checked, &CpuOptions::default())?)?;
             for dialect in [Dialect::Legacy, Dialect::Modern] {
                 let dialect = DialectChoice::Fixed(dialect);
-                let options = BuildOptions { dialect, ..BuildOptions::default() };
+                let options = BuildOptions::default().with_dialect(dialect);
                 verify(&compile::lower(&checked, &options)?)?;
                 // This includes LLVM's verifier.
                 compile::nvvm(&checked, &options)?;
@@ -86,7 +86,8 @@ fn every_back_end_takes_the_programs() {
             (Backend::Nvptx, true, CudaArch::DEFAULT),
             (Backend::LibNvvm, true, CudaArch::for_device(10, 0).ok_or("no sm_100")?),
         ] {
-            let options = BuildOptions { backend, optimize, ..BuildOptions::for_arch(arch) };
+            let options =
+                BuildOptions::for_arch(arch).with_backend(backend).with_optimize(optimize);
             session.cubin(&checked, &options).map_err(|error| error.to_string())?;
         }
         Ok(())

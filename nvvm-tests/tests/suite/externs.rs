@@ -57,7 +57,7 @@ fn functions_of_cuda_are_linked_in_whatever_they_were_compiled_to() {
             let session = Session::with_toolchain(Toolchain::discover()).linking(vec![given]);
             for backend in [Backend::LibNvvm, Backend::Nvptx] {
                 let what = format!("{ending} for {arch} by {backend:?}");
-                let options = BuildOptions { backend, ..BuildOptions::for_arch(arch) };
+                let options = BuildOptions::for_arch(arch).with_backend(backend);
                 let built = session.cubin(&program, &options);
                 let built = built.unwrap_or_else(|error| match error {
                     Error::Program(messages) => {
@@ -141,7 +141,7 @@ fn llvm_ir_is_linked_before_it_is_compiled() {
     let session = Session::with_toolchain(toolchain).linking(vec![given]);
     for arch in arches() {
         for backend in [Backend::LibNvvm, Backend::Nvptx] {
-            let options = BuildOptions { backend, ..BuildOptions::for_arch(arch) };
+            let options = BuildOptions::for_arch(arch).with_backend(backend);
             let built = session.cubin(&program, &options).unwrap();
             // The function was inlined, so no call remains.
             assert!(!built.ptx.0.contains(".extern .func"), "{arch} {backend:?}: {}", built.ptx.0);
@@ -160,7 +160,7 @@ fn pointers_to_shared_memory_keep_their_size_in_linked_llvm_ir() {
     let session = Session::with_toolchain(toolchain).linking(vec![given]);
     for arch in arches() {
         for backend in [Backend::LibNvvm, Backend::Nvptx] {
-            let options = BuildOptions { backend, ..BuildOptions::for_arch(arch) };
+            let options = BuildOptions::for_arch(arch).with_backend(backend);
             let (ptx, _) = session.ptx(&program, &options).unwrap();
             assert!(ptx.0.contains(", 8;"), "{arch} {backend:?}: {}", ptx.0);
         }

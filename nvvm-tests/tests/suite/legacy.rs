@@ -76,7 +76,7 @@ fn libnvvm_and_ptxas_take_every_module() {
         for arch in legacy_arches().filter(|&arch| arch >= oldest(&file)) {
             for opt_level in [0, 3] {
                 let what = format!("{} for {arch} at -O {opt_level}", file.display());
-                let options = PtxOptions { opt_level, ..PtxOptions::default() };
+                let options = PtxOptions::default().with_opt_level(opt_level);
                 let output = compile(&tools.libnvvm, &written, None, arch, &options)
                     .unwrap_or_else(|error| panic!("{what}: {error}"));
                 assert_eq!(output.log, "", "{what}");
@@ -105,7 +105,7 @@ fn text_that_is_read_again_means_the_same() {
         let again = modules::read(&other, "m.ll", &first.bytes).unwrap();
         let again = nvvm::text(&again, Dialect::Legacy, &options).unwrap();
         let ptx = |module: &NvvmModule| {
-            let options = PtxOptions { opt_level: 3, ..PtxOptions::default() };
+            let options = PtxOptions::default().with_opt_level(3);
             compile(&tools.libnvvm, module, None, oldest(&file), &options).unwrap().ptx.0
         };
         let (first, again) = (ptx(&first), ptx(&again));
@@ -142,7 +142,7 @@ fn every_program_becomes_a_cubin_by_way_of_the_legacy_dialect() {
             assert_eq!(module.dialect, Dialect::Legacy);
             let libdevice = uses_libdevice.then(|| tools.toolchain.libdevice().unwrap());
             let opt_level = if (at + turn).is_multiple_of(2) { 0 } else { 3 };
-            let options = PtxOptions { opt_level, ..PtxOptions::default() };
+            let options = PtxOptions::default().with_opt_level(opt_level);
             let output = compile(&tools.libnvvm, &module, libdevice, arch, &options)
                 .unwrap_or_else(|error| panic!("{what} at -O {opt_level}: {error}"));
             tools

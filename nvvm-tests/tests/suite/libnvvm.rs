@@ -22,7 +22,7 @@ const LEGACY: &str = include_str!("ir/launch_legacy.ll");
 const MODERN: &str = include_str!("ir/launch_modern.ll");
 
 fn module(dialect: Dialect, text: &str) -> NvvmModule {
-    NvvmModule { name: "launch.ll".into(), dialect, bytes: text.into() }
+    NvvmModule::new("launch.ll", dialect, text)
 }
 
 /// The module that launches, as `arch` takes it. Below 9.0 the second version of the device runtime has
@@ -190,13 +190,13 @@ fn options_reach_the_tools() {
             .ptx
     };
     let fast = at(&PtxOptions::default());
-    let slow = at(&PtxOptions { opt_level: 0, ..PtxOptions::default() });
+    let slow = at(&PtxOptions::default().with_opt_level(0));
     assert!(slow.0.len() > fast.0.len(), "level 0 is as short as level 3:\n{}", slow.0);
-    at(&PtxOptions { line_info: true, ..PtxOptions::default() });
-    let debug = at(&PtxOptions { opt_level: 0, debug: true, ..PtxOptions::default() });
+    at(&PtxOptions::default().with_line_info(true));
+    let debug = at(&PtxOptions::default().with_opt_level(0).with_debug(true));
 
     let cudadevrt = Some(tools.toolchain.cudadevrt().unwrap());
-    let options = LinkOptions { opt_level: 0, line_info: true, debug: true };
+    let options = LinkOptions::default().with_opt_level(0).with_line_info(true).with_debug(true);
     let linked = device_link(&tools.nvjitlink, &debug, cudadevrt, &[], arch, &options).unwrap();
     assert!(
         parameter_records(&linked.cubin).unwrap().iter().any(|records| records.kernel == "parent")

@@ -11,7 +11,7 @@ use nvvm_tests::toolchain_or_skip;
 
 /// The PTX of each kernel of a program, by its name, through each back end; `None` if the test is skipped.
 fn kernels(test: &str, source: &str) -> Option<[(Backend, BTreeMap<String, String>); 2]> {
-    kernels_with(test, source, |backend| BuildOptions { backend, ..BuildOptions::default() })
+    kernels_with(test, source, |backend| BuildOptions::default().with_backend(backend))
 }
 
 fn kernels_with(
@@ -50,10 +50,8 @@ fn lost_launches_are_recorded_out_of_line() {
     let source = "
         kernel child(p: *mut u32, n: u32) { p[0] = n; }
         kernel root(p: *mut u32, n: u32) { if n > 7 { launch child<<<n, 32>>>(p, n); } }";
-    let by_cdp = |backend| BuildOptions {
-        backend,
-        launch: LaunchStrategy::Cdp.into(),
-        ..BuildOptions::default()
+    let by_cdp = |backend| {
+        BuildOptions::default().with_backend(backend).with_launch(LaunchStrategy::Cdp.into())
     };
     let Some(both) = kernels_with("lost_launches_are_recorded_out_of_line", source, by_cdp) else {
         return;
@@ -338,10 +336,8 @@ fn pointers_that_do_not_overlap_are_read_once_and_without_coherence() {
 #[test]
 fn kernels_that_run_resident_read_coherently() {
     let test = "kernels_that_run_resident_read_coherently";
-    let resident = |backend| BuildOptions {
-        backend,
-        launch: LaunchStrategy::Resident.into(),
-        ..BuildOptions::default()
+    let resident = |backend| {
+        BuildOptions::default().with_backend(backend).with_launch(LaunchStrategy::Resident.into())
     };
     let Some(ways) = kernels_with(test, NOALIAS, resident) else { return };
     for (backend, kernels) in ways {
@@ -392,8 +388,7 @@ fn libnvvm_addresses_shared_memory_by_32_bits() {
     ";
     let test = "libnvvm_addresses_shared_memory_by_32_bits";
     for arch in ["sm_75", "sm_90", "sm_100"] {
-        let options =
-            |backend| BuildOptions { backend, ..BuildOptions::for_arch(arch.parse().unwrap()) };
+        let options = |backend| BuildOptions::for_arch(arch.parse().unwrap()).with_backend(backend);
         let Some([(_, kernels), _]) = kernels_with(test, source, options) else { return };
         let ptx = &kernels["k"];
         let loads: Vec<&str> = ptx.lines().filter(|line| line.contains("ld.shared.")).collect();
@@ -407,8 +402,7 @@ fn libnvvm_addresses_shared_memory_by_32_bits() {
 
 /// Counts of instructions in kernels for an architecture, through both back ends.
 fn instructions(test: &str, source: &str, arch: &str, kernel: &str, expected: &[(&str, usize)]) {
-    let options =
-        |backend| BuildOptions { backend, ..BuildOptions::for_arch(arch.parse().unwrap()) };
+    let options = |backend| BuildOptions::for_arch(arch.parse().unwrap()).with_backend(backend);
     let Some(ways) = kernels_with(test, source, options) else { return };
     for (backend, kernels) in ways {
         let ptx = &kernels[kernel];
@@ -493,8 +487,8 @@ const FAST: &str = "
 #[test]
 fn fast_math_takes_the_approximations_of_nvcc() {
     let test = "fast_math_takes_the_approximations_of_nvcc";
-    let exact = |backend| BuildOptions { backend, ..BuildOptions::default() };
-    let fast = |backend| BuildOptions { fast_math: true, ..exact(backend) };
+    let exact = |backend| BuildOptions::default().with_backend(backend);
+    let fast = |backend| exact(backend).with_fast_math(true);
     let Some(ways) = kernels_with(test, FAST, fast) else { return };
     for (backend, kernels) in ways {
         let ptx = &kernels["k"];
@@ -536,7 +530,7 @@ fn fast_math_takes_the_approximations_of_nvcc() {
 fn fast_math_compiles_for_every_architecture() {
     for arch in CudaArch::SUPPORTED {
         let options =
-            |backend| BuildOptions { backend, fast_math: true, ..BuildOptions::for_arch(arch) };
+            |backend| BuildOptions::for_arch(arch).with_backend(backend).with_fast_math(true);
         let test = "fast_math_compiles_for_every_architecture";
         let Some(ways) = kernels_with(test, FAST, options) else { return };
         for (backend, kernels) in ways {

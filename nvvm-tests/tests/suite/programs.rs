@@ -37,8 +37,7 @@ fn checked(path: &Path) -> (String, Checked) {
 }
 
 fn text(program: &Checked, arch: CudaArch, dialect: Dialect) -> String {
-    let options =
-        BuildOptions { arch, dialect: DialectChoice::Fixed(dialect), ..BuildOptions::default() };
+    let options = BuildOptions::for_arch(arch).with_dialect(DialectChoice::Fixed(dialect));
     let module = compile::nvvm(program, &options).unwrap();
     assert_eq!(module.dialect, dialect);
     String::from_utf8(module.bytes).unwrap()
@@ -103,7 +102,7 @@ fn build_scripts_get_machine_code_for_each_architecture() {
     let (session, program) = (Session::new(), checked(&file).1);
     for ((image, bytes), arch) in artifact.images().zip(archs) {
         assert_eq!((image.kind, &image.arch), (ImageKind::Cubin, &arch.sm()));
-        let options = BuildOptions { launch: LaunchChoice::Auto, ..BuildOptions::for_arch(arch) };
+        let options = BuildOptions::for_arch(arch).with_launch(LaunchChoice::Auto);
         let cubin = session.cubin(&program, &options).unwrap().cubin;
         assert!(bytes == cubin.0, "not the machine code for {arch}");
     }
@@ -169,7 +168,11 @@ fn nvidia_takes_every_program(test: &str, backend: Backend) {
                 );
                 let launch = launch.into();
                 let for_arch = BuildOptions::for_arch(arch);
-                let options = BuildOptions { backend, optimize, statistics, launch, ..for_arch };
+                let options = for_arch
+                    .with_backend(backend)
+                    .with_optimize(optimize)
+                    .with_statistics(statistics)
+                    .with_launch(launch);
                 // This compares the cubin's parameter records with the layout pass.
                 let built = session.cubin(&program, &options);
                 let built = built.unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -192,7 +195,7 @@ fn libdevice_is_linked_only_when_used() {
     let session = Session::with_toolchain(toolchain);
     let ptx = |source: &str, backend| {
         let program = compile::check(gridlet::source::SourceMap::single("a.grid", source)).unwrap();
-        let options = BuildOptions { backend, optimize: false, ..BuildOptions::default() };
+        let options = BuildOptions::default().with_backend(backend).with_optimize(false);
         session.ptx(&program, &options).unwrap().0.0
     };
     for backend in [Backend::LibNvvm, Backend::Nvptx] {
@@ -233,7 +236,7 @@ fn programs_that_need_no_linking_are_assembled_whole() {
 
     let build = |session: &Session, source: &str, launch: LaunchStrategy| {
         let program = compile::check(gridlet::source::SourceMap::single("a.grid", source)).unwrap();
-        let options = BuildOptions { launch: launch.into(), ..BuildOptions::default() };
+        let options = BuildOptions::default().with_launch(launch.into());
         let built = session.cubin(&program, &options).unwrap();
         assert_eq!(built.log, "");
         built

@@ -298,8 +298,7 @@ fn the_program_of_the_trees_builds_for_gpus() {
     }
     // For `resident` only up to NVVM IR, because assembling takes long.
     let checked = differential::check(&VARIANTS[2].source()).unwrap();
-    let options =
-        |launch: LaunchStrategy| BuildOptions { launch: launch.into(), ..BuildOptions::default() };
+    let options = |launch: LaunchStrategy| BuildOptions::default().with_launch(launch.into());
     Session::new().cubin(&checked, &options(LaunchStrategy::Cdp)).unwrap();
     gridlet::compile::nvvm(&checked, &options(LaunchStrategy::Resident)).unwrap();
 }

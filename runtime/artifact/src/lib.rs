@@ -16,6 +16,7 @@ mod error;
 pub mod launch;
 pub mod manifest;
 pub mod resident;
+mod setters;
 mod strategy;
 mod types;
 

@@ -78,11 +78,7 @@ pub(crate) fn compile_error(error: gridlet::Error, sources: &SourceMap) -> PyErr
         }
         gridlet::Error::Missing { .. } => exception(py, "MissingError", &error.to_string(), &[]),
         gridlet::Error::Internal { .. } => exception(py, "Error", &error.to_string(), &[]),
-        gridlet::Error::Tool { .. }
-        | gridlet::Error::Invalid(_)
-        | gridlet::Error::Unreadable(_)
-        | gridlet::Error::Module { .. }
-        | gridlet::Error::Input { .. } => exception(py, "CompileError", &error.to_string(), &[]),
+        _ => exception(py, "CompileError", &error.to_string(), &[]),
     })
 }
 

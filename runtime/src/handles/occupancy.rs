@@ -118,7 +118,8 @@ impl Kernel {
     /// # Errors
     /// The errors of [`Kernel::max_active_blocks`].
     pub fn max_cluster_blocks(&self, config: &LaunchConfig) -> Result<u32> {
-        let config = LaunchConfig { cluster: None, ..*config };
+        let mut config = *config;
+        config.cluster = None;
         self.check(&config)?;
         self.has_clusters()?;
         let kernel = self.entry.handle().cuda(OCCUPANCY)?;

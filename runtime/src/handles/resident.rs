@@ -220,11 +220,9 @@ impl<'a> ResidentLaunch<'a> {
         }
         // The artifact was checked: no kernel has more parameters than the entry has room for.
         block[PARAMETERS_OFFSET..][..parameters.len()].copy_from_slice(parameters);
-        let launched = LaunchConfig {
-            priority: config.priority,
-            ..LaunchConfig::new(self.layout.workers, self.shape.threads())
-                .with_shared(self.shape.shared_bytes)
-        };
+        let mut launched = LaunchConfig::new(self.layout.workers, self.shape.threads())
+            .with_shared(self.shape.shared_bytes);
+        launched.priority = config.priority;
         // SAFETY: kernel and stream are live and on one device; the parameters are the entry's, whose types
         // `Program::kernel` compared with the image, and the caller guarantees the root grid's.
         unsafe { stream.handle.launch(&self.entry.loaded.handle, &launched, block, entered) }

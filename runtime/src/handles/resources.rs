@@ -45,6 +45,7 @@ pub(crate) enum Origin {
 
 /// Options of [`SmResource::split_by_count`] (`CU_DEV_SM_RESOURCE_SPLIT_*`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SplitFlags {
     /// `IGNORE_SM_COSCHEDULING`: smaller minimum and finer alignment, "at the cost of advanced features (such as
     /// large clusters on compute capability 9.0+)".
@@ -55,6 +56,11 @@ pub struct SplitFlags {
 }
 
 impl SplitFlags {
+    gridlet_artifact::setters! {
+        with_ignore_coscheduling: ignore_coscheduling: bool,
+        with_max_potential_cluster_size: max_potential_cluster_size: bool,
+    }
+
     fn bits(self) -> u32 {
         u32::from(self.ignore_coscheduling) | u32::from(self.max_potential_cluster_size) << 1
     }
@@ -62,6 +68,7 @@ impl SplitFlags {
 
 /// One group of [`SmResource::split`] (`CU_DEV_SM_RESOURCE_GROUP_PARAMS`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SmGroup {
     /// SMs in the group; 0 asks the driver for as many as the other fields allow (discovery).
     pub sm_count: u32,
@@ -74,8 +81,22 @@ pub struct SmGroup {
     pub backfill: bool,
 }
 
+impl SmGroup {
+    /// A group of `sm_count` SMs; 0 asks for as many as possible.
+    pub fn new(sm_count: u32) -> Self {
+        SmGroup { sm_count, ..SmGroup::default() }
+    }
+
+    gridlet_artifact::setters! {
+        with_coscheduled: coscheduled: u32,
+        with_preferred_coscheduled: preferred_coscheduled: u32,
+        with_backfill: backfill: bool,
+    }
+}
+
 /// The result of a split.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Split {
     /// The groups.
     pub groups: Vec<SmResource>,
@@ -280,6 +301,7 @@ impl SmResource {
 
 /// How workqueues are shared (`CUdevWorkqueueConfigScope`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WorkqueueScope {
     /// All contexts share all workqueues: the driver's default.
     DeviceContext,
@@ -338,6 +360,7 @@ pub struct WorkqueueResource {
 
 /// A resource of a [`ResourceDescriptor`].
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Resource {
     /// SMs.
     Sm(SmResource),

@@ -12,10 +12,15 @@ use crate::handles::{DEFAULT_TIMEOUT, Device, DeviceInner, HostVisible};
 
 /// Options for allocating host memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HostFlags {
     /// `CU_MEMHOSTALLOC_WRITECOMBINED`: faster for the device to read, very slow for the host to read. Its device
     /// address differs from its host address.
     pub write_combined: bool,
+}
+
+impl HostFlags {
+    gridlet_artifact::setters! { with_write_combined: write_combined: bool }
 }
 
 /// Elements in page-locked host memory (`cuMemHostAlloc`), which kernels of all devices can access.
@@ -107,9 +112,14 @@ impl<T: DeviceCopy> Drop for HostBuffer<T> {
 
 /// Options for registering host memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RegisterFlags {
     /// `CU_MEMHOSTREGISTER_READ_ONLY`: devices only read it.
     pub read_only: bool,
+}
+
+impl RegisterFlags {
+    gridlet_artifact::setters! { with_read_only: read_only: bool }
 }
 
 /// A host vector registered with a device (`cuMemHostRegister`), so that kernels can access it. It owns the

@@ -132,6 +132,7 @@ impl<'a, T: DeviceCopy> From<&'a mut ManagedBuffer<T>> for Arg<'a> {
 
 /// Advice on how managed memory will be used (`CUmem_advise`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Advice {
     /// Mostly read: each processor that reads it gets a copy.
     ReadMostly,

@@ -6,6 +6,7 @@ use crate::memory::DeviceMemory;
 
 /// Access of one GPU to another GPU's memory (`CUdevice_P2PAttribute`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PeerAttributes {
     /// The relative performance of the link; lower is faster.
     pub performance_rank: u32,

@@ -63,6 +63,7 @@ impl MemoryType {
 /// Tokens for the Linux kernel's `nv-p2p.h` (`CUDA_POINTER_ATTRIBUTE_P2P_TOKENS`).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct P2pTokens {
     /// `p2pToken`
     pub p2p: u64,
@@ -72,6 +73,7 @@ pub struct P2pTokens {
 
 /// The ways to share an allocation with other processes (`CUmemAllocationHandleType`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HandleTypes {
     /// A file descriptor.
     pub posix_file_descriptor: bool,

@@ -17,6 +17,7 @@ const LAST_PREFETCH_LOCATION_ID: u32 = 8;
 
 /// All attributes of a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RangeAttributes {
     /// [`ManagedRange::is_read_mostly`]
     pub read_mostly: bool,

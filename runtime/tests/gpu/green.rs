@@ -82,12 +82,12 @@ fn sms_are_split_as_the_driver_says() {
         assert!(sizes.iter().all(|size| *size == granularity.round_up(asked)), "{sizes:?}");
         assert_eq!(sizes.iter().sum::<u32>() + rest, all.sm_count());
     }
-    let fine = SplitFlags { ignore_coscheduling: true, ..flags };
+    let fine = flags.with_ignore_coscheduling(true);
     let finer = all.count_groups(1, fine).unwrap();
     note(format!("without co-scheduling: {finer} groups"));
     assert!(finer >= all.count_groups(1, flags).unwrap());
     if device.info().compute_capability.major >= 9 {
-        let clusters = SplitFlags { max_potential_cluster_size: true, ..flags };
+        let clusters = flags.with_max_potential_cluster_size(true);
         assert!(all.count_groups(16, clusters).unwrap() > 0);
     }
     let odd = granularity.minimum + granularity.alignment / 2;
@@ -237,7 +237,7 @@ fn what_a_driver_lacks_is_an_error_that_names_the_version() {
     let found = device.info().driver_version;
     if found < NEWEST {
         let errors = [
-            all.split(&[SmGroup { sm_count: 16, ..SmGroup::default() }]).unwrap_err(),
+            all.split(&[SmGroup::new(16)]).unwrap_err(),
             green.stream().unwrap().sm_resource().unwrap_err(),
             device.workqueue_config().unwrap_err(),
             device.context_workqueue().unwrap_err(),
@@ -250,10 +250,7 @@ fn what_a_driver_lacks_is_an_error_that_names_the_version() {
         }
         return;
     }
-    let groups = [
-        SmGroup { sm_count: 16, ..SmGroup::default() },
-        SmGroup { coscheduled: 2, backfill: true, ..SmGroup::default() },
-    ];
+    let groups = [SmGroup::new(16), SmGroup::new(0).with_coscheduled(2).with_backfill(true)];
     let (discovered, rest) = all.discover(&groups).unwrap();
     note(format!("{discovered:?}, {rest} left"));
     let split = all.split(&groups).unwrap();

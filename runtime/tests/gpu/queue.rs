@@ -48,7 +48,7 @@ fn a_launch_that_would_block_says_so() {
 #[test]
 fn the_queue_is_as_deep_as_documented() {
     let output = in_a_process("queue::the_queue_is_as_deep_as_documented", |device: &Device| {
-        let depth = probe(device, &QueueProbe { streams: 2, ..QueueProbe::default() }).unwrap();
+        let depth = probe(device, &QueueProbe::default().with_streams(2)).unwrap();
         // The capacity that `Stream::try_launch` assumes.
         assert!(depth.per_stream.iter().all(|launches| *launches >= 958), "{depth:?}");
         vec![format!("{depth:?}")]

@@ -199,7 +199,7 @@ fn host_memory_is_used_by_kernels() {
     let plain = HostFlags::default();
     let mut x = HostBuffer::<f32>::alloc_zeroed(&device, n as usize, plain).unwrap();
     x.host().unwrap().copy_from_slice(&values);
-    let combined = HostFlags { write_combined: true };
+    let combined = HostFlags::default().with_write_combined(true);
     let mut y = HostBuffer::<f32>::alloc_zeroed(&device, n as usize, combined).unwrap();
     y.host().unwrap().copy_from_slice(&values);
     assert!(y.is_write_combined().unwrap() && !x.is_write_combined().unwrap());
@@ -233,7 +233,7 @@ fn host_memory_is_used_by_kernels() {
     assert_eq!(device.pointer(at).info().unwrap(), None);
     let nothing = RegisteredMemory::<f32>::new(&device, vec![], RegisterFlags::default());
     assert!(matches!(nothing.map(drop), Err(Error::Cuda(_))));
-    match RegisteredMemory::new(&device, values, RegisterFlags { read_only: true }) {
+    match RegisteredMemory::new(&device, values, RegisterFlags::default().with_read_only(true)) {
         Ok(read_only) => assert_eq!(read_only.len(), n as usize),
         Err(error) => note(format!("read-only registration: {error}")),
     }

@@ -99,7 +99,11 @@ impl FromStr for Order {
             numbers.split(',').map(str::parse).collect::<Result<_, _>>().map_err(|_| wrong())?;
         let &[streams, grid, block, pending] = numbers.as_slice() else { return Err(wrong()) };
         let pending_launches = (pending > 0).then_some(u64::from(pending));
-        let probe = QueueProbe { streams, grid, block, pending_launches, ..QueueProbe::default() };
+        let probe = QueueProbe::default()
+            .with_streams(streams)
+            .with_grid(grid)
+            .with_block(block)
+            .with_pending_launches(pending_launches);
         Ok(Order { device: device.parse()?, probe })
     }
 }

@@ -37,6 +37,7 @@ pub enum Lowering {
 
 /// The options of the launch stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LaunchOptions {
     /// How launches are lowered.
     pub lowering: Lowering,
@@ -65,6 +66,8 @@ impl LaunchOptions {
             instructions: Instructions { redux: arch.has_redux(), ..Instructions::GPU },
         }
     }
+
+    gridlet_artifact::setters! { with_count_launches: count_launches: bool }
 }
 
 /// Replaces every launch in a module. A module without launches only becomes [`Module::lowered`].

@@ -152,7 +152,7 @@ fn the_text_is_a_function_of_the_source() {
 #[test]
 fn printed_ir_is_read_back() {
     let gpu = LaunchOptions::for_arch(LaunchStrategy::Cdp, CudaArch::DEFAULT);
-    let counting = LaunchOptions { count_launches: true, ..gpu };
+    let counting = gpu.with_count_launches(true);
     let old_gpu =
         LaunchOptions::for_arch(LaunchStrategy::Cdp, "sm_75".parse().expect("an architecture"));
     for path in all_programs() {

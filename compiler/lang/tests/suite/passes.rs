@@ -28,7 +28,7 @@ fn run(pass: &str, module: &Module) -> Result<Module> {
             LaunchOptions::for_arch(LaunchStrategy::Cdp, arch.parse().expect("an architecture"))
         }
     };
-    launch::lower(module, &compute_layouts(module)?, &LaunchOptions { count_launches, ..options })
+    launch::lower(module, &compute_layouts(module)?, &options.with_count_launches(count_launches))
 }
 
 #[test]

@@ -53,6 +53,7 @@ use memory::SharedMemory;
 
 /// Options for emitting a module for the CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CpuModuleOptions {
     /// Whether accesses and loops call the device, for `--check`.
     pub check: bool,

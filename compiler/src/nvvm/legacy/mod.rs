@@ -99,6 +99,7 @@ pub(crate) use writer::foreign_layout;
 
 /// Options for the legacy writer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LegacyOptions {
     /// Parameters and results that the text declares as pointers to opaque structures.
     pub pointees: Vec<PointeeHint>,
@@ -110,13 +111,16 @@ impl LegacyOptions {
     /// The options for a module that may launch kernels: the device runtime's functions are
     /// declared as in CUDA's header, with stream handles as pointers to `%struct.CUstream_st`.
     pub fn device_runtime() -> Self {
-        let hint = |(function, parameter, structure): (String, u32, &str)| PointeeHint {
-            function,
-            place: HintPlace::Parameter(parameter),
-            structure: structure.to_owned(),
+        let hint = |(function, parameter, structure): (String, u32, &str)| {
+            PointeeHint::new(function, HintPlace::Parameter(parameter), structure)
         };
         let pointees = struct_pointers().into_iter().map(hint).collect();
         LegacyOptions { pointees, drop_debug_info: false }
+    }
+
+    gridlet_artifact::setters! {
+        with_pointees: pointees: Vec<PointeeHint>,
+        with_drop_debug_info: drop_debug_info: bool,
     }
 }
 
@@ -124,6 +128,7 @@ impl LegacyOptions {
 /// C header does: `declare i32 @cudaLaunchDeviceV2(i8*, %struct.CUstream_st*)`. Calls cast their
 /// arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PointeeHint {
     /// The function's name.
     pub function: String,
@@ -132,6 +137,17 @@ pub struct PointeeHint {
     /// The structure's name, without `%`: `struct.CUstream_st`. The text declares it as opaque, unless the
     /// module has a structure of that name.
     pub structure: String,
+}
+
+impl PointeeHint {
+    /// The pointer at `place` in the type of `function` points to `structure`.
+    pub fn new(
+        function: impl Into<String>,
+        place: HintPlace,
+        structure: impl Into<String>,
+    ) -> Self {
+        PointeeHint { function: function.into(), place, structure: structure.into() }
+    }
 }
 
 /// A position in a function's type.

@@ -89,7 +89,7 @@ fn check_on_cpu(cases: &[Case], ways: &[CpuOptions]) {
 
 /// For this machine's processor, optimised and not.
 fn native() -> [CpuOptions; 2] {
-    [true, false].map(|optimize| CpuOptions { optimize, ..CpuOptions::default() })
+    [true, false].map(|optimize| CpuOptions::default().with_optimize(optimize))
 }
 
 fn check_on_gpu(test: &str, cases: &[Case]) {
@@ -98,7 +98,7 @@ fn check_on_gpu(test: &str, cases: &[Case]) {
     for (backend, optimize) in
         [(Backend::LibNvvm, true), (Backend::LibNvvm, false), (Backend::Nvptx, true)]
     {
-        let options = BuildOptions { backend, optimize, ..BuildOptions::for_arch(arch) };
+        let options = BuildOptions::for_arch(arch).with_backend(backend).with_optimize(optimize);
         let build =
             |program: &Checked| artifact::build(&session, program, &[arch], &options).unwrap();
         check(&format!("{backend:?}, optimize: {optimize}"), run(&device, build, cases, true));
@@ -128,7 +128,7 @@ fn every_half_matches_the_reference_on_a_gpu() {
 #[test]
 fn nested_expressions_match_the_reference_on_the_cpu() {
     // Checked images compute one value at a time, the others many at once.
-    let checked = CpuOptions { check: true, ..CpuOptions::default() };
+    let checked = CpuOptions::default().with_check(true);
     let [optimized, plain] = native();
     check_on_cpu(&nested::all(), &[optimized, plain, checked, CpuOptions::portable()]);
 }

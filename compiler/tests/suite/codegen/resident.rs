@@ -7,7 +7,7 @@ use gridlet::source::SourceMap;
 fn ptx(source: &str) -> String {
     let program = compile::check(SourceMap::single("a.grid", source)).expect("a right program");
     let launch = LaunchStrategy::Resident.into();
-    let options = BuildOptions { backend: Backend::Nvptx, launch, ..BuildOptions::default() };
+    let options = BuildOptions::default().with_backend(Backend::Nvptx).with_launch(launch);
     Session::new().ptx(&program, &options).expect("PTX").0.0
 }
 

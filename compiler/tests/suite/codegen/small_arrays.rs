@@ -11,7 +11,7 @@ fn ptx(element: &str, length: u32) -> String {
          kernel k(s: S, out: *mut {element}) {{ out[thread_idx.x] = get(s, thread_idx.x); }}"
     );
     let program = compile::check(SourceMap::single("a.grid", source)).expect("a right program");
-    let options = BuildOptions { backend: Backend::Nvptx, ..BuildOptions::default() };
+    let options = BuildOptions::default().with_backend(Backend::Nvptx);
     Session::new().ptx(&program, &options).expect("PTX").0.0
 }
 

@@ -61,7 +61,7 @@ fn only_kernels_on_gpus_define_symbols_that_a_name_can_spell() {
         }
         let host = lowered(&program, &LaunchOptions::CPU);
         for check in [false, true] {
-            let options = CpuOptions { check, ..CpuOptions::default() };
+            let options = CpuOptions::default().with_check(check);
             let text = cpu::llvm_text(&host, &options).expect("a module");
             for name in defined(&text) {
                 assert!(is_apart(name), "{}: {name}, for the CPU", path.display());

@@ -6,14 +6,9 @@ use gridlet_runtime::cpu::abi;
 
 use super::host::{Heard, Image, Mode, Parameters};
 
-const CHECKED: CpuOptions = CpuOptions {
-    optimize: true,
-    quick: false,
-    debug_lines: false,
-    check: true,
-    statistics: false,
-    native: true,
-};
+fn checked() -> CpuOptions {
+    CpuOptions::default().with_check(true)
+}
 
 fn every_option() -> Vec<CpuOptions> {
     let mut all = Vec::new();
@@ -22,7 +17,15 @@ fn every_option() -> Vec<CpuOptions> {
             for check in [false, true] {
                 let native = optimize;
                 let statistics = check;
-                all.push(CpuOptions { optimize, quick, debug_lines, check, statistics, native });
+                all.push(
+                    CpuOptions::default()
+                        .with_optimize(optimize)
+                        .with_quick(quick)
+                        .with_debug_lines(debug_lines)
+                        .with_check(check)
+                        .with_statistics(statistics)
+                        .with_native(native),
+                );
             }
         }
     }
@@ -63,7 +66,7 @@ fn every_correct_program_becomes_an_image() {
 #[test]
 fn the_same_source_gives_the_same_image() {
     let source = "kernel k(out: *mut u32) { out[thread_idx.x] = block_idx.y; }";
-    let options = CpuOptions { debug_lines: true, ..CHECKED };
+    let options = checked().with_debug_lines(true);
     assert!(Image::of(source, &options).bytes == Image::of(source, &options).bytes);
 }
 
@@ -77,7 +80,7 @@ fn threads_of_a_block_run_in_the_order_of_x_then_y_then_z() {
             *count = at + 1;
         }";
     for optimize in [false, true] {
-        let image = Image::of(source, &CpuOptions { optimize, ..CpuOptions::default() });
+        let image = Image::of(source, &CpuOptions::default().with_optimize(optimize));
         let (mut out, mut count) = ([0_u32; 12], [0_u32]);
         let parameters = Parameters::default().pointer(&mut out).pointer(&mut count).0;
         image.run_block("k", Mode::Serial, [2, 3, 2], [7, 0, 0], [9, 1, 1], &parameters);
@@ -141,7 +144,7 @@ fn built_ins_call_the_device() {
     for optimize in [false, true] {
         let mut out = [0_u64; 15];
         let parameters = Parameters::default().pointer(&mut out).0;
-        let options = CpuOptions { optimize, ..CpuOptions::default() };
+        let options = CpuOptions::default().with_optimize(optimize);
         let heard = run(source, &options, &parameters);
         let wide = 0x1234_5678_9abc_def0 + (1 << 40);
         assert_eq!(out[..10], [1 << 50, 2 << 50, 3, 0x1234, 5, wide, 1, 11, 17, 0]);
@@ -280,7 +283,7 @@ fn checked_images_report_accesses_and_loops() {
             let both = *(data as *const u32x2); // vector
             data[0] = both.x;
         }";
-    let image = Image::of(source, &CHECKED);
+    let image = Image::of(source, &checked());
     let (mut data, mut pairs, mut large) = ([1_u32; 6], [[1_u64; 2]; 2], [[1_u32; 100]; 2]);
     let parameters = Parameters::default().pointer(&mut data).pointer(&mut pairs);
     let heard = image.run("k", Mode::Serial, [1; 3], &parameters.pointer(&mut large).0);
@@ -321,7 +324,7 @@ fn checked_images_report_the_orders_of_atomics() {
             p[1] = atomic_load(p, relaxed); p[1] = atomic_load(p, acquire);
         }";
     let mut p = [0_u32; 2];
-    let heard = run(source, &CHECKED, &Parameters::default().pointer(&mut p).0);
+    let heard = run(source, &checked(), &Parameters::default().pointer(&mut p).0);
     let kinds: Vec<u32> = heard.accesses.iter().map(|access| access.2).collect();
     let (load, store) = (abi::ACCESS_ATOMIC_LOAD, abi::ACCESS_ATOMIC_STORE);
     let (acquire, release, write) = (abi::ACCESS_ACQUIRE, abi::ACCESS_RELEASE, abi::ACCESS_WRITE);
@@ -334,7 +337,7 @@ fn checked_images_report_the_orders_of_atomics() {
 #[test]
 fn arguments_of_launches_are_checked_accesses() {
     let source = "kernel k(n: u32) { launch k<<<1, 1>>>(n + 1); }";
-    let mut image = Image::of(source, &CHECKED);
+    let mut image = Image::of(source, &checked());
     let heard = image.run("k", Mode::Serial, [1; 3], &41_u32.to_le_bytes());
     let kinds: Vec<_> = heard.accesses.iter().map(|access| (access.1, access.2)).collect();
     assert_eq!((kinds, heard.launches.len()), (vec![(4, abi::ACCESS_WRITE)], 1));
@@ -395,7 +398,7 @@ fn checked_images_poll_in_loops_that_may_not_end() {
         kernel tries(p: *mut u32) { for i in 0u32..2 { if atomic_load(p, relaxed) == 1 { break; } } }
         kernel within(p: *mut u32) { while p[3] < 2 { for i in 0u32..2 { p[1] = scan(p); } p[3] += 1; } }
     ";
-    let (image, mut told) = (Image::of(source, &CHECKED), Vec::new());
+    let (image, mut told) = (Image::of(source, &checked()), Vec::new());
     for name in image.names() {
         let mut p = [0_u32, 0, 1, 0];
         let parameters = Parameters::default().pointer(&mut p).0;
@@ -457,6 +460,6 @@ kernel k(data: *mut u32) {
     }
 }
 ";
-    let options = CpuOptions { debug_lines: true, ..CHECKED };
+    let options = checked().with_debug_lines(true);
     insta::assert_snapshot!(text(source, &options));
 }

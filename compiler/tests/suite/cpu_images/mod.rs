@@ -12,7 +12,7 @@ use host::{Image, Mode, Parameters};
 const PROGRAMS: [&str; 4] = ["launch_cost", "mandelbrot", "quicksort", "segment_sum"];
 
 fn options(optimize: bool) -> CpuOptions {
-    CpuOptions { optimize, ..CpuOptions::default() }
+    CpuOptions::default().with_optimize(optimize)
 }
 
 fn program(name: &str) -> String {

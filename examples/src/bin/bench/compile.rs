@@ -63,11 +63,8 @@ pub(crate) fn small_program_times(
 ) -> anyhow::Result<()> {
     let checked = || compile::check(SourceMap::single("two.grid", TWO_KERNELS));
     let full = CpuOptions::default();
-    let levels = [
-        ("-O 3", full),
-        ("-O 1", CpuOptions { quick: true, ..full }),
-        ("-O 0", CpuOptions { optimize: false, ..full }),
-    ];
+    let levels =
+        [("-O 3", full), ("-O 1", full.with_quick(true)), ("-O 0", full.with_optimize(false))];
     for (level, cpu) in levels {
         let image = || Ok(session.cpu_image(&checked()?, &cpu)?);
         let time = median(options.repeat, || Ok(timed(image)?.0))?;

@@ -98,7 +98,7 @@ fn checks(
     let pictures = tempfile::tempdir()?;
     let mut bests = Vec::with_capacity(2);
     for check in [false, true] {
-        let built = CpuOptions { check, ..CpuOptions::default() };
+        let built = CpuOptions::default().with_check(check);
         let image = artifact::build_cpu(session, &program, &built)?;
         let device = Device::open_cpu(CpuConfig { check, ..CpuConfig::default() })?;
         device.set_pending_launch_limit(PENDING_LAUNCHES)?;

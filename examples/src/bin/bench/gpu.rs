@@ -42,7 +42,7 @@ pub(crate) fn gpu_times(
         for example in &EXAMPLES {
             let checked = checked(example)?;
             for launch in LaunchStrategy::ALL {
-                let build = BuildOptions { launch: launch.into(), ..build };
+                let build = build.with_launch(launch.into());
                 let artifact = artifact::build(session, &checked, &[arch], &build)?;
                 let program = Program::load(&device, &artifact)?;
                 let run = Run {
@@ -76,7 +76,7 @@ fn launch_costs(
 ) -> anyhow::Result<()> {
     let stream = device.stream()?;
     let program = compile::check(SourceMap::single("launch_cost.grid", PATTERNS))?;
-    let build = BuildOptions { launch: launch.into(), ..BuildOptions::for_arch(arch) };
+    let build = BuildOptions::for_arch(arch).with_launch(launch.into());
     let patterns = Program::load(device, &artifact::build(session, &program, &[arch], &build)?)?;
     let mut done = Buffer::from_slice(device, &[0u32])?;
     let run =
@@ -132,7 +132,7 @@ fn nvcc_quicksort(
     };
     let program = checked(&quicksort::EXAMPLE)?;
     let launch = LaunchStrategy::Cdp.into();
-    let build = BuildOptions { launch, ..BuildOptions::for_arch(arch) };
+    let build = BuildOptions::for_arch(arch).with_launch(launch);
     let packed = artifact::pack(session, &program, vec![(arch, cubin)], &build)?;
     // nvcc's code does not record lost launches.
     let manifest = Manifest { device_runtime: None, ..packed.manifest().clone() };

@@ -59,6 +59,7 @@ impl fmt::Display for Dim3 {
 
 /// The configuration of a kernel launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct LaunchConfig {
     /// Blocks of the grid.
     pub grid: Dim3,

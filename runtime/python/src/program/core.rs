@@ -103,11 +103,7 @@ impl Core {
     fn source(&self) -> PyResult<(&Checked, &Session, BuildOptions)> {
         match &self.origin {
             Origin::Source { program, session, launch, optimize, .. } => {
-                let options = BuildOptions {
-                    launch: *launch,
-                    optimize: *optimize,
-                    ..BuildOptions::default()
-                };
+                let options = BuildOptions::default().with_launch(*launch).with_optimize(*optimize);
                 Ok((program, session, options))
             }
             Origin::Bundle(_) => {
@@ -153,7 +149,7 @@ impl Core {
         if let Some((_, artifact)) = built.iter().find(|(known, _)| *known == image) {
             return Ok(artifact.clone());
         }
-        let cpu = |check| CpuOptions { optimize: options.optimize, check, ..CpuOptions::default() };
+        let cpu = |check| CpuOptions::default().with_optimize(options.optimize).with_check(check);
         let (target, check) = match image {
             Image::Gpu(arch) => (Target::Cuda(arch), false),
             Image::Cpu { check } => (Target::Cpu, check),
@@ -167,7 +163,7 @@ impl Core {
     fn options(&self, arch: &str) -> PyResult<(&Checked, &Session, BuildOptions)> {
         let (program, session, options) = self.source()?;
         let arch = arch.parse().map_err(PyValueError::new_err)?;
-        Ok((program, session, BuildOptions { arch, ..options }))
+        Ok((program, session, options.with_arch(arch)))
     }
 
     pub(super) fn nvvm(&self, arch: &str) -> PyResult<String> {
@@ -201,7 +197,7 @@ impl Core {
         if all.is_empty() {
             return Err(PyValueError::new_err("targets: give at least one, such as \"sm_90\""));
         }
-        let cpu = CpuOptions { optimize: options.optimize, ..CpuOptions::portable() };
+        let cpu = CpuOptions::portable().with_optimize(options.optimize);
         artifact::build_for(session, program, &all, &options, &cpu)
             .map_err(|error| compile_error(error, &program.sources))?
             .to_bytes()

@@ -124,8 +124,8 @@ scenario!(a_device_is_split_by_count, "full", [], || {
     say(format!("{} SMs, {:?}", all.sm_count(), all.granularity()));
     let flags = SplitFlags::default();
     say(format!("{} groups of 16", all.count_groups(16, flags)?));
-    let fine = SplitFlags { ignore_coscheduling: true, ..flags };
-    let large = SplitFlags { max_potential_cluster_size: true, ..fine };
+    let fine = flags.with_ignore_coscheduling(true);
+    let large = fine.with_max_potential_cluster_size(true);
     all.count_groups(2, fine)?;
     all.count_groups(2, large)?;
     let split = all.split_by_count(3, 20, flags)?;
@@ -188,7 +188,7 @@ scenario!(events_and_priorities_of_green_contexts, "full", [], || {
 scenario!(what_came_with_13_1_is_an_error_before, "full", ["FAKE_VERSION" = "13000"], || {
     let device = Device::open(0)?;
     let all = device.sm_resource()?;
-    say(all.split(&[SmGroup { sm_count: 16, ..SmGroup::default() }]).unwrap_err());
+    say(all.split(&[SmGroup::new(16)]).unwrap_err());
     say(all.discover(&[SmGroup::default()]).unwrap_err());
     say(device.workqueue_config().unwrap_err());
     say(device.context_workqueue_config().unwrap_err());
@@ -204,8 +204,8 @@ scenario!(structured_splits_and_workqueues, "newest", ["FAKE_VERSION" = "13010"]
     let device = Device::open(0)?;
     let all = device.sm_resource()?;
     let groups = [
-        SmGroup { sm_count: 32, coscheduled: 16, preferred_coscheduled: 32, backfill: false },
-        SmGroup { sm_count: 18, coscheduled: 4, preferred_coscheduled: 0, backfill: true },
+        SmGroup::new(32).with_coscheduled(16).with_preferred_coscheduled(32),
+        SmGroup::new(18).with_coscheduled(4).with_backfill(true),
         SmGroup::default(),
     ];
     let (found, rest) = all.discover(&groups)?;
@@ -215,20 +215,20 @@ scenario!(structured_splits_and_workqueues, "newest", ["FAKE_VERSION" = "13010"]
     say(format!("{sizes:?}"));
     // A remainder can be split again, a group cannot.
     let rest = split.remainder.as_ref().expect("2 SMs are left");
-    rest.split(&[SmGroup { sm_count: 2, coscheduled: 2, ..SmGroup::default() }])?;
+    rest.split(&[SmGroup::new(2).with_coscheduled(2)])?;
     say(split.groups[0].split(&groups).unwrap_err());
     for wrong in [
-        SmGroup { sm_count: 17, ..SmGroup::default() },
-        SmGroup { sm_count: 12, ..SmGroup::default() },
-        SmGroup { sm_count: 1, backfill: true, ..SmGroup::default() },
-        SmGroup { sm_count: 6, coscheduled: 8, backfill: true, ..SmGroup::default() },
-        SmGroup { coscheduled: 64, ..SmGroup::default() },
-        SmGroup { coscheduled: 8, preferred_coscheduled: 12, ..SmGroup::default() },
-        SmGroup { sm_count: 134, ..SmGroup::default() },
+        SmGroup::new(17),
+        SmGroup::new(12),
+        SmGroup::new(1).with_backfill(true),
+        SmGroup::new(6).with_coscheduled(8).with_backfill(true),
+        SmGroup::new(0).with_coscheduled(64),
+        SmGroup::new(0).with_coscheduled(8).with_preferred_coscheduled(12),
+        SmGroup::new(134),
     ] {
         say(all.split(&[wrong]).unwrap_err());
     }
-    let half = SmGroup { sm_count: 72, ..SmGroup::default() };
+    let half = SmGroup::new(72);
     say(all.split(&[half, half]).unwrap_err());
     say(all.split(&[]).unwrap_err());
 
@@ -305,12 +305,16 @@ scenario!(ranges_and_pointers_are_asked_singly_and_in_batches, "full", [], || {
 
 scenario!(host_memory_has_an_address_on_each_side, "full", [], || {
     let device = Device::open(0)?;
-    let mut host = HostBuffer::<u32>::alloc_zeroed(&device, 3, HostFlags { write_combined: true })?;
+    let mut host = HostBuffer::<u32>::alloc_zeroed(
+        &device,
+        3,
+        HostFlags::default().with_write_combined(true),
+    )?;
     host.host()?[1] = 4;
     say(format!("{:?}", host.host()?));
     say(format!("{:#x} apart", host.address() - host.host_address()));
     say(format!("write-combined: {}", host.is_write_combined()?));
-    let flags = RegisterFlags { read_only: true };
+    let flags = RegisterFlags::default().with_read_only(true);
     let registered = RegisteredMemory::new(&device, vec![1u8, 2], flags)?;
     say(format!("{:#x} apart", registered.address() - registered.host_address()));
     say(format!("{:?}", registered.into_vec()?));

@@ -20,11 +20,11 @@ scenario!(
     || {
         let device = Device::open(0)?;
         let all = device.sm_resource()?;
-        let clusters = SplitFlags { max_potential_cluster_size: true, ..SplitFlags::default() };
+        let clusters = SplitFlags::default().with_max_potential_cluster_size(true);
         say(all.count_groups(8, clusters).unwrap_err());
         say(all.split_by_count(1, 8, clusters).unwrap_err());
-        say(all.split(&[SmGroup { coscheduled: 4, ..SmGroup::default() }]).unwrap_err());
-        all.split(&[SmGroup { coscheduled: 2, ..SmGroup::default() }])?;
+        say(all.split(&[SmGroup::new(0).with_coscheduled(4)]).unwrap_err());
+        all.split(&[SmGroup::new(0).with_coscheduled(2)])?;
         let kernel = Program::load(&device, &common::artifact()?)?.kernel("lose")?;
         let config = LaunchConfig::new(8, 32);
         say(kernel.max_cluster_blocks(&config).unwrap_err());
@@ -56,7 +56,7 @@ scenario!(
 scenario!(groups_of_one_split_are_put_together, "newest", ["FAKE_VERSION" = "13010"], || {
     let device = Device::open(0)?;
     let all = device.sm_resource()?;
-    let group = |coscheduled| SmGroup { sm_count: 16, coscheduled, ..SmGroup::default() };
+    let group = |coscheduled| SmGroup::new(16).with_coscheduled(coscheduled);
     let split = all.split(&[group(8), group(8), group(4)])?;
     let [first, second, other] = &split.groups[..] else { panic!("three groups") };
     say(ResourceDescriptor::new([first.clone(), other.clone()]).unwrap_err());

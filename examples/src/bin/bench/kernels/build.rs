@@ -58,7 +58,7 @@ fn one(
         Way::LibNvvm | Way::Nvcc => Backend::LibNvvm,
         Way::Nvptx => Backend::Nvptx,
     };
-    let options = BuildOptions { backend, ..BuildOptions::for_arch(arch) };
+    let options = BuildOptions::for_arch(arch).with_backend(backend);
     let cubin = if way == Way::Nvcc {
         let source = folder.join(format!("{}.cu", plain.name));
         fs::write(&source, plain.cuda)?;

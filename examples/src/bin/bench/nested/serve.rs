@@ -47,7 +47,7 @@ fn prepare(program: &Nested, launch: &str) -> anyhow::Result<Place> {
         device.set_pending_launch_limit(program.pending_launches)?;
     }
     let sources = SourceMap::single(format!("{}.grid", program.name), program.source);
-    let build = BuildOptions { launch: strategy, ..BuildOptions::for_arch(arch) };
+    let build = BuildOptions::for_arch(arch).with_launch(strategy);
     let artifact = artifact::build(&Session::new(), &compile::check(sources)?, &[arch], &build)?;
     let stream = device.stream()?;
     Ok(Place { program: Program::load(&device, &artifact)?, device, stream })

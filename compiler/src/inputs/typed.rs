@@ -19,7 +19,7 @@ use inkwell::llvm_sys::core::{
 use inkwell::module::Module;
 use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::{
-    AnyValue, AsValueRef, BasicMetadataValueEnum, BasicValue as _, FunctionValue,
+    AnyValue, AnyValueEnum, AsValueRef, BasicMetadataValueEnum, BasicValue as _, FunctionValue,
     InstructionOpcode, InstructionValue,
 };
 
@@ -108,6 +108,7 @@ pub(super) fn keep_meaning<'ctx>(module: &Module<'ctx>, context: &'ctx Context) 
     let device = unsafe { LLVMGetSyncScopeID(context.raw(), c"device".as_ptr(), 6) };
     let builder = context.create_builder();
     let old_shuffle = module.get_function(SHUFFLE);
+    rename_barrier(module, context, &builder);
     for function in module.get_functions() {
         promise_return(context, function);
         for block in function.get_basic_blocks() {
@@ -130,6 +131,36 @@ pub(super) fn keep_meaning<'ctx>(module: &Module<'ctx>, context: &'ctx Context) 
     {
         // SAFETY: nothing uses it.
         unsafe { function.delete() };
+    }
+}
+
+/// The first name of `__syncthreads`, which NVVM IR still has and LLVM never had.
+const OLD_BARRIER: &str = "llvm.cuda.syncthreads";
+
+/// Replaces [`OLD_BARRIER`] by LLVM's intrinsic.
+fn rename_barrier<'ctx>(module: &Module<'ctx>, context: &'ctx Context, builder: &Builder<'ctx>) {
+    let Some(old) = module.get_function(OLD_BARRIER) else { return };
+    let word = context.i32_type();
+    let name = "llvm.nvvm.barrier.cta.sync.aligned.all";
+    let barrier = module.get_function(name).unwrap_or_else(|| {
+        module.add_function(name, context.void_type().fn_type(&[word.into()], false), None)
+    });
+    let address = old.as_global_value().as_pointer_value();
+    let mut next = address.get_first_use();
+    while let Some(user) = next {
+        next = user.get_next_use();
+        let AnyValueEnum::InstructionValue(call) = user.get_user().as_any_value_enum() else {
+            continue;
+        };
+        builder.position_before(&call);
+        if builder.build_call(barrier, &[word.const_zero().into()], "").is_ok() {
+            // SAFETY: it is a call without a result, because a use as an operand is not verified.
+            unsafe { LLVMInstructionEraseFromParent(call.as_value_ref()) };
+        }
+    }
+    if address.get_first_use().is_none() {
+        // SAFETY: nothing uses it.
+        unsafe { old.delete() };
     }
 }
 

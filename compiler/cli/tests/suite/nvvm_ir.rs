@@ -65,6 +65,39 @@ fn a_module_runs_on_the_cpu_device() {
 }
 
 #[test]
+fn a_module_in_the_style_of_nvidias_samples_runs() {
+    let folder = folder();
+    fs::write(folder.path().join("a.ll"), module!("nvvm_samples.ll")).unwrap();
+    for command in ["check", "layout"] {
+        let output = Gridlet::new(&folder).run(&[command, "a.ll"]);
+        assert_eq!((output.status, output.stderr.as_str()), (0, ""));
+    }
+    let launch =
+        ["--kernel", "countdown", "--grid", "1", "--block", "4", "--arg", "2", "--arg", "[1]"];
+    let run = ["run", "a.ll", "--device", "cpu", "--check", "--print", "total"];
+    let output = Gridlet::new(&folder).run(&[&run[..], &launch].concat());
+    let printed = "2 left,  3.0 so far\n1 left,  6.0 so far\n0 left,  9.0 so far\n";
+    assert!(output.stdout.contains(printed), "{output:?}");
+    assert!(output.stdout.contains("total: [9.0]"), "{output:?}");
+}
+
+#[test]
+fn a_format_that_is_unknown_needs_a_gpu() {
+    let folder = folder();
+    let from_memory =
+        module!("nvvm_samples.ll").replace("private addrspace(1) constant", "addrspace(1) global");
+    let unknown = module!("nvvm_samples.ll").replace("%4.1f", "%4.1y");
+    for (text, why) in [
+        (from_memory, "`vprintf` whose format is not a constant string"),
+        (unknown, "`vprintf` with the format \"%d left, %4.1y so far\\n\""),
+    ] {
+        fs::write(folder.path().join("a.ll"), text).unwrap();
+        let build = Gridlet::new(&folder).run(&["build", "a.ll", "--arch", "cpu"]);
+        assert!(build.stderr.contains(why), "{}", build.stderr);
+    }
+}
+
+#[test]
 fn findings_of_a_checked_run_name_lines_of_the_module() {
     let folder = folder();
     // The barrier is missing: the sum races with the stores.

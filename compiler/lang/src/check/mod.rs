@@ -26,7 +26,7 @@ mod literals;
 mod mismatch;
 mod operators;
 mod places;
-mod printf;
+pub mod printf;
 mod statements;
 mod statics;
 mod structs;

@@ -102,6 +102,20 @@ fn conversions(format: &str) -> (Vec<Conversion>, Vec<(std::ops::Range<usize>, S
     (found, wrong)
 }
 
+/// The types that C passes for the conversions of a format, in order; `None` if one of them is invalid.
+pub fn passed_types(format: &str) -> Option<Vec<Type>> {
+    let (found, wrong) = conversions(format);
+    let ty = |conversion: &Conversion| match conversion.wanted {
+        Wanted::Width | Wanted::Signed(false) | Wanted::Character => Type::I32,
+        Wanted::Signed(true) => Type::I64,
+        Wanted::Unsigned(false) | Wanted::Bits(false) => Type::U32,
+        Wanted::Unsigned(true) | Wanted::Bits(true) => Type::U64,
+        Wanted::Float => Type::F64,
+        Wanted::Pointer | Wanted::Text => Type::pointer_const(Type::Scalar(Scalar::U8)),
+    };
+    wrong.is_empty().then(|| found.iter().map(ty).collect())
+}
+
 impl Wanted {
     /// Its name in messages.
     fn describe(self) -> &'static str {

@@ -64,6 +64,9 @@ impl<'m> Body<'_, 'm> {
             let wanted = self.type_of(value)?;
             return Ok(Some(self.cast(result, &given, &wanted)));
         }
+        if symbol == "vprintf" {
+            return self.vprintf(value).map(Some);
+        }
         let builtin = match symbol {
             "malloc" => Some(Builtin::Malloc),
             "free" => Some(Builtin::Free),

@@ -13,6 +13,7 @@ mod calls;
 mod constants;
 mod intrinsics;
 mod memory;
+mod printf;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

@@ -25,9 +25,7 @@ use crate::codegen;
 use crate::cpu;
 pub use crate::cpu::{CpuOptions, SharedObject};
 use crate::disk::Disk;
-#[cfg(doc)]
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::inputs;
 pub use crate::inputs::LinkInput;
 use crate::link::{self, Cubin, LinkOptions, NvJitLink};
@@ -507,7 +505,8 @@ impl Session {
         let launch = LaunchStrategy::Cdp.into();
         let alone = BuildOptions { launch, statistics: false, ..*options };
         let (ptx, _) = self.ptx(program, &alone)?;
-        let object = link::ptxas::compile(ptxas, &ptx, options.arch)?;
+        let assembled = LinkOptions::default();
+        let object = link::ptxas::compile(ptxas, &ptx, options.arch, &assembled)?.cubin;
         let launches = ir::graph::launched(&program.module);
         let kernels = program.module.kernels.iter().zip(launches).zip(nests);
         let named: Vec<_> = kernels
@@ -568,15 +567,49 @@ impl Session {
             self.device_link(&ptx, device_runtime, options).map_err(|error| {
                 inputs::externs::explain(error, &program.module, &self.inputs, true)
             })?;
-        if options.statistics || launch::adds_kernels(&program.module, strategy) {
-            // Both add kernels to those of the program.
-            let layouts = layout::compute_layouts(&lower(program, options)?)?;
-            link::check_parameters(&cubin, &layouts.kernels)?;
-        } else {
-            link::check_parameters(&cubin, program.parameter_buffers())?;
-        }
+        check_records(program, &cubin, options)?;
         log.push_str(&link_log);
         Ok(Built { ptx, cubin, log })
+    }
+
+    /// Compiles a checked program to a relocatable object for a GPU, which `nvcc -dlink` and other device linkers link with
+    /// CUDA code that launches its kernels. Its own kernels launch through CUDA's device runtime.
+    ///
+    /// # Errors
+    /// As [`Session::ptx`]; [`Error::Missing`] without ptxas; [`Error::Invalid`] if the options ask for statistics, which add
+    /// parameters to kernels, or for another launch strategy; [`Error::Internal`] if a parameter record differs.
+    pub fn object(&self, program: &Checked, options: &BuildOptions) -> Result<Cubin> {
+        let refused = match options.launch {
+            _ if options.statistics => {
+                Some("statistics, because only Gridlet's runtime launches such kernels")
+            }
+            LaunchChoice::Fixed(LaunchStrategy::Resident) => Some(
+                "resident launches, because it is linked with other CUDA code; use `--launch cdp`",
+            ),
+            LaunchChoice::Auto | LaunchChoice::Fixed(LaunchStrategy::Cdp) => None,
+        };
+        if let Some(why) = refused {
+            return Err(Error::Invalid(format!("an object for a GPU has no {why}")));
+        }
+        let options = options.with_launch(LaunchStrategy::Cdp.into());
+        let (ptx, _) = self.ptx(program, &options)?;
+        let object = self.assemble_object(&ptx, &options)?;
+        check_records(program, &object, &options)?;
+        Ok(object)
+    }
+
+    /// Assembles PTX to a relocatable object.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] without ptxas, [`Error::Tool`] if it refuses the PTX.
+    pub fn assemble_object(&self, ptx: &Ptx, options: &BuildOptions) -> Result<Cubin> {
+        let ptxas = self.toolchain.path(Component::Ptxas)?;
+        let ptx = link::ptxas::share_added_symbols(ptx);
+        let link_options = LinkOptions::default().with_opt_level(options.opt_level());
+        let output = link::ptxas::compile(ptxas, &ptx, options.arch, &link_options)?;
+        self.assembled.get_or_init(|| ());
+        self.note("ptxas", &output.log);
+        Ok(output.cubin)
     }
 
     /// Checks, compiles and links a module of another compiler, and compares the cubin's parameter records with the layouts.
@@ -615,6 +648,16 @@ impl Default for Session {
     fn default() -> Self {
         Session::new()
     }
+}
+
+/// Compares the parameter records of an image with the layout pass.
+fn check_records(program: &Checked, image: &Cubin, options: &BuildOptions) -> Result<()> {
+    if options.statistics || launch::adds_kernels(&program.module, options.strategy(program)) {
+        // Both add kernels to those of the program.
+        let layouts = layout::compute_layouts(&lower(program, options)?)?;
+        return link::check_parameters(image, &layouts.kernels);
+    }
+    link::check_parameters(image, program.parameter_buffers())
 }
 
 /// The messages of tools as warnings.

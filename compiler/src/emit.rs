@@ -31,7 +31,7 @@ pub enum Kind {
     Ptx,
     /// Machine code for a GPU, device-linked.
     Cubin,
-    /// An object file for the CPU, before linking.
+    /// An object file, before linking. For GPUs it is relocatable device code.
     Object,
     /// Machine code for the CPU, linked.
     SharedObject,
@@ -84,7 +84,7 @@ impl Kind {
 
     /// Whether a module of NVVM IR must have kernels for it.
     pub fn needs_kernels(self) -> bool {
-        !matches!(self, Kind::Nvvm | Kind::Bitcode | Kind::Ptx | Kind::Cubin)
+        !matches!(self, Kind::Nvvm | Kind::Bitcode | Kind::Ptx | Kind::Cubin | Kind::Object)
     }
 }
 
@@ -196,7 +196,7 @@ pub fn emit_each(
 /// The error for a target without this kind.
 fn lacks(kind: Kind, target: Target) -> Error {
     let kinds = match target {
-        Target::Cuda(_) => "ir, nvvm, bitcode, ptx and cubin",
+        Target::Cuda(_) => "ir, nvvm, bitcode, ptx, cubin and object",
         Target::Cpu => "ir, nvvm, object and shared-object",
     };
     Error::Invalid(format!("the target {target} gives {kinds}, not `{}`", kind.name()))
@@ -214,6 +214,7 @@ fn for_gpu(
         Kind::Bitcode => compile::bitcode(program, options)?,
         Kind::Ptx => session.ptx(program, options)?.0.0.into_bytes(),
         Kind::Cubin => session.cubin(program, options)?.cubin.0,
+        Kind::Object => session.object(program, options)?.0,
         _ => return Err(lacks(kind, options.arch.into())),
     })
 }
@@ -250,6 +251,9 @@ fn own_for_gpu(
         Kind::Ptx => own.check(options.arch).and_then(|()| ptx(session, module, options)),
         Kind::Cubin => session.own_cubin(own, options).map(|cubin| cubin.0),
         Kind::Nvvm | Kind::Bitcode => library_for_gpu(session, module, kind, options),
+        Kind::Object => {
+            own.check(options.arch).and_then(|()| library_for_gpu(session, module, kind, options))
+        }
         _ => return Err(lacks(kind, options.arch.into())),
     };
     made.map_err(Error::in_nvvm_ir)
@@ -269,6 +273,7 @@ fn library_for_gpu(
         Kind::Nvvm => compile::nvvm_text(module, options.dialect())?.bytes,
         Kind::Bitcode => nvvm::modern_bitcode(module)?.bytes,
         Kind::Ptx => checked()?.0.0.into_bytes(),
+        Kind::Object => session.assemble_object(&checked()?.0, options)?.0,
         _ => session.device_link(&checked()?.0, false, options)?.0.0,
     })
 }

@@ -248,7 +248,7 @@ fn kinds() -> impl TypedValueParser<Value = Kind> {
             Kind::Bitcode => "NVVM IR, as LLVM bitcode (modern dialect)",
             Kind::Ptx => "PTX, before device linking",
             Kind::Cubin => "Machine code, device-linked",
-            Kind::Object => "Object file, before linking (cpu)",
+            Kind::Object => "Object file, before linking; for GPUs, relocatable device code",
             Kind::SharedObject => "Machine code, linked (cpu)",
             Kind::Manifest => "The manifest, as JSON",
             _ => "Manifest and images in one file",
@@ -258,8 +258,10 @@ fn kinds() -> impl TypedValueParser<Value = Kind> {
 }
 
 /// The ending of an output's file.
-fn ending(kind: Kind) -> &'static str {
+fn ending(kind: Kind, target: Target) -> &'static str {
     match kind {
+        // nvcc takes device code by this ending, and `.o` as an object for the host.
+        Kind::Object if target != Target::Cpu => "object.cubin",
         Kind::Ir => "gir",
         Kind::Layout => "layout.json",
         Kind::Nvvm => "ll",
@@ -347,8 +349,9 @@ fn refuse_ineffective(kind: FileKind, options: &Options) -> Outcome {
 /// Refuses a dialect that libNVVM does not read for an architecture, if it has to.
 fn refuse_dialect(options: &Options) -> Outcome {
     let code = &options.code;
-    let needs_libnvvm =
-        |kind: &Kind| matches!(kind, Kind::Ptx | Kind::Cubin | Kind::Manifest | Kind::Bundle);
+    let needs_libnvvm = |kind: &Kind| {
+        matches!(kind, Kind::Ptx | Kind::Cubin | Kind::Object | Kind::Manifest | Kind::Bundle)
+    };
     if code.backend == BackendName::Nvptx || !options.emit.iter().any(needs_libnvvm) {
         return Ok(());
     }
@@ -366,8 +369,8 @@ fn refuse_dialect(options: &Options) -> Outcome {
     Ok(())
 }
 
-fn name(stem: &Path, kind: Kind, arch: Option<Target>) -> PathBuf {
-    let (stem, ending) = (stem.display(), ending(kind));
+fn name(stem: &Path, kind: Kind, target: Target, arch: Option<Target>) -> PathBuf {
+    let (stem, ending) = (stem.display(), ending(kind, target));
     match arch {
         Some(arch) => format!("{stem}.{arch}.{ending}").into(),
         None => format!("{stem}.{ending}").into(),
@@ -401,17 +404,18 @@ fn each_output(
     let (cuda, cpu) = (options.cuda_options(CudaArch::DEFAULT), options.cpu_options());
     let mut outputs = Vec::new();
     for &kind in &options.emit {
-        let mut add = |bytes, shown: Option<Target>| {
-            let name = name(&stem, kind, shown);
+        let mut add = |bytes, target: Target, shown: Option<Target>| {
+            let name = name(&stem, kind, target, shown);
             outputs.push(Output { name, bytes, is_text: kind.is_text() });
         };
         if kind.per_target() {
             let all = emit::emit_each(session, input, kind, &options.arch, &cuda, &cpu)?;
             for (bytes, target) in all.into_iter().zip(&options.arch) {
-                add(bytes, several.then_some(*target));
+                add(bytes, *target, several.then_some(*target));
             }
         } else {
-            add(emit::emit(session, input, kind, &options.arch, &cuda, &cpu)?, None);
+            let bytes = emit::emit(session, input, kind, &options.arch, &cuda, &cpu)?;
+            add(bytes, options.arch.first().copied().unwrap_or(Target::Cpu), None);
         }
     }
     Ok(outputs)

@@ -53,11 +53,32 @@ pub(crate) fn assemble(
 ///
 /// # Errors
 /// As [`assemble`].
-pub(crate) fn compile(ptxas: &Path, ptx: &Ptx, arch: CudaArch) -> Result<Cubin> {
-    let mut arguments = LinkOptions::default().arguments(arch)?;
+pub(crate) fn compile(
+    ptxas: &Path,
+    ptx: &Ptx,
+    arch: CudaArch,
+    options: &LinkOptions,
+) -> Result<LinkOutput> {
+    let mut arguments = options.arguments(arch)?;
     arguments.push("--compile-only".into());
-    Ok(run(ptxas, ptx, arguments)?.cubin)
+    run(ptxas, ptx, arguments)
 }
+
+/// Makes the kernels and variables that Gridlet adds to every program weak: objects of several programs define them, and
+/// the linker keeps one.
+pub(crate) fn share_added_symbols(ptx: &Ptx) -> Ptx {
+    const VISIBLE: &str = ".visible ";
+    let line = |line: &str| match line.strip_prefix(VISIBLE) {
+        Some(rest) if rest.split(['[', '(', ' ', '\n']).any(|word| word.starts_with(ADDED)) => {
+            format!(".weak {rest}")
+        }
+        _ => line.to_owned(),
+    };
+    Ptx(ptx.0.split_inclusive('\n').map(line).collect())
+}
+
+/// How the names start that Gridlet adds to a program.
+const ADDED: &str = "__gridlet_";
 
 fn run(ptxas: &Path, ptx: &Ptx, arguments: Vec<String>) -> Result<LinkOutput> {
     let io = |source| Error::Io { path: ptxas.to_path_buf(), source };
@@ -108,6 +129,14 @@ mod tests {
             ".extern .func free\n(\n)\n;\n.extern .func  (.param .b32 r) other(.param .b32 a);"
         ));
         assert!(!whole(".extern .func free_all;"));
+    }
+
+    #[test]
+    fn added_symbols_are_weak() {
+        let added = ".visible .global .align 4 .b8 __gridlet_lost_launches[16];\n.visible .entry __gridlet_fill(\n";
+        let own = ".visible .entry k(\n.func __gridlet_own(\n\tcall __gridlet_fill;\n";
+        let shared = share_added_symbols(&Ptx(format!("{added}{own}"))).0;
+        assert_eq!(shared, format!("{}{own}", added.replace(".visible", ".weak")));
     }
 
     #[test]

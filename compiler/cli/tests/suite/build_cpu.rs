@@ -59,7 +59,7 @@ fn what_a_target_does_not_have_is_a_wrong_call() {
     let mut seen = String::new();
     for call in [
         ["build", "a.grid", "--arch", "cpu", "--emit", "ptx"],
-        ["build", "a.grid", "--arch", "sm_90", "--emit", "object"],
+        ["build", "a.grid", "--arch", "sm_90", "--emit", "shared-object"],
         ["build", "a.ll", "--arch", "cpu", "--emit", "nvvm"],
         ["build", "a.grid", "--arch", "cpu,sm_90", "--emit", "shared-object"],
     ] {

@@ -40,6 +40,8 @@ pub struct Options {
     pub policy: Policy,
     /// The number of operations, over all threads, after which a grid counts as endless.
     pub max_steps: u64,
+    /// Operations, over all threads, in a tick of `clock64` and `global_timer`. With `u64::MAX` they stand still.
+    pub tick: u64,
     /// The number of blocks that run at a time: the others start when these end. 0 for all.
     pub running_blocks: u32,
     /// Whether the lanes of a warp run together, one access each, like a warp that has not diverged.
@@ -57,6 +59,7 @@ impl Options {
             seed,
             policy: Policy::Any,
             max_steps: 50_000_000,
+            tick: 1,
             running_blocks: 0,
             lockstep: false,
             races: false,

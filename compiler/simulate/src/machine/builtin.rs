@@ -80,7 +80,7 @@ impl Runner<'_> {
             Builtin::ActiveMask => return Ok(Some(self.wait(call.to, Wait::Active))),
             Builtin::LaneId => self.thread.lane().into(),
             Builtin::SmId => self.thread.block as u64,
-            Builtin::Clock64 | Builtin::GlobalTimer => self.steps,
+            Builtin::Clock64 | Builtin::GlobalTimer => self.steps / self.tick,
             Builtin::Trap => return Err(Fault::Trap),
             Builtin::Assert => {
                 let message = self.memory.string(first).unwrap_or_default();

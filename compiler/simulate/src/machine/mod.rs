@@ -44,6 +44,7 @@ pub(crate) struct Machine<'c> {
     places: Vec<Option<usize>>,
     printed: String,
     steps: u64,
+    tick: u64,
     random: Random,
     races: Option<race::Races>,
 }
@@ -84,6 +85,7 @@ pub(crate) fn run(
         places: vec![None; running * block_threads],
         printed: String::new(),
         steps: 0,
+        tick: options.tick,
         random: Random::new(random.next()),
         races: options.races.then(|| race::Races::new(running * block_threads)),
     };

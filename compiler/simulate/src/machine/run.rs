@@ -52,8 +52,10 @@ pub(super) struct Runner<'m> {
     pub(super) number: usize,
     pub(super) printed: &'m mut String,
     pub(super) races: Option<&'m mut Races>,
-    /// The number of operations so far, which is also the clock.
+    /// The number of operations so far.
     pub(super) steps: u64,
+    /// Operations in a tick of the clock.
+    pub(super) tick: u64,
 }
 
 impl Machine<'_> {
@@ -69,6 +71,7 @@ impl Machine<'_> {
             printed: &mut self.printed,
             races: self.races.as_mut(),
             steps: self.steps,
+            tick: self.tick,
         };
         let stop = runner.run(budget);
         self.steps = runner.steps;

@@ -63,6 +63,7 @@ const TAILS: u32 = 2;
 pub(super) const DEFAULTS: u32 = 4;
 const BARRIERS: u32 = 8;
 const RETURNS_EARLY: u32 = 16;
+const APART: u32 = 32;
 
 impl Plan {
     /// Plans for a module whose launches are symbolic.
@@ -96,14 +97,18 @@ impl Plan {
         let sizes = nests.iter().zip(&layouts.kernels).filter(|(nests, _)| **nests);
         let parameters = sizes.map(|(_, layout)| layout.size).max().unwrap_or(0);
         let early = returns_before(module);
-        let flags = flags(module, &early);
+        let mut flags = flags(module, &early);
         let early_in_warps: Vec<bool> = early
             .iter()
             .zip(&nests)
             .map(|(early, nests)| early.warp_operations && *nests)
             .collect();
+        let apart = apart(module, &flags);
+        for (flags, _) in flags.iter_mut().zip(&apart).filter(|(_, apart)| **apart) {
+            *flags |= APART;
+        }
         Ok(Plan {
-            apart: apart(module, &flags),
+            apart,
             meets: meets(module, &early_in_warps),
             early_in_warps,
             has_scopes: flags.iter().any(|flags| flags & (TAILS | DEFAULTS) != 0),

@@ -67,8 +67,10 @@ fn self_checking_programs_pass_as_resident_launches() {
         for seed in at..at + 3 {
             let policy = Policy::ALL[seed as usize % Policy::ALL.len()];
             let (weak, lockstep) = (seed % 2 == 1, seed % 3 == 0);
+            let tick = [1, 100, u64::MAX][seed as usize % 3];
             let seeded = Options::seed(seed);
-            let options = Options { policy, weak, lockstep, max_steps: 200_000_000, ..seeded };
+            let options =
+                Options { policy, weak, lockstep, tick, max_steps: 200_000_000, ..seeded };
             let result = run(&nested, case.grid, &workers(seed), &options);
             failed.extend(result.err().map(|text| format!("{}: {options:?}: {text}", case.name)));
         }
@@ -82,7 +84,9 @@ fn nothing_in_the_scheduler_is_unordered() {
     for case in cases() {
         let nested = Nested::of(case.checked);
         for seed in 0..3 {
-            let options = Options { races: true, max_steps: 1_000_000, ..Options::seed(seed) };
+            let tick = [1, 100, u64::MAX][seed as usize % 3];
+            let options =
+                Options { races: true, tick, max_steps: 1_000_000, ..Options::seed(seed) };
             let races = run(&nested, case.grid, &workers(seed), &options);
             let races = races.unwrap_or_else(|text| panic!("{}: {options:?}: {text}", case.name));
             found.extend(races.into_iter().map(|race| format!("{} {seed}: {race}", case.name)));

@@ -411,6 +411,8 @@ fn random_trees_run_in_order() {
             lockstep: random.below(2) == 0,
             // Some workers may start only when others have left.
             running_blocks: random.below(4),
+            // The time that a round takes decides how many blocks the next one has.
+            tick: [1, 100, u64::MAX][random.below(3) as usize],
             ..Options::seed(seed)
         };
         match run(&nested, &tree, &workers, &options) {

@@ -1,0 +1,70 @@
+//! Rounds in which a worker runs many grids one after another.
+
+use gridlet_simulate::{Device, Grid, Options, Policy};
+
+use super::{Nested, Root, Workers};
+
+/// Each node has a grid that it launches, and one that must find it complete, with all threads of its blocks.
+const NODES: &str = "
+kernel leaf(ran: *mut u32) { atomic_add(ran, 1); }
+kernel after(ran: *mut u32, early: *mut u32, expected: u32) {
+    if atomic_load(ran, relaxed) != expected { atomic_add(early, 1); }
+    atomic_add(ran, 1);
+}
+kernel node(counts: *mut u32, early: *mut u32, number: u32) {
+    let ran = counts + number;
+    let blocks = grid_dim.x * grid_dim.y;
+    if thread_idx.x == 0 && number % 3 != 0 {
+        launch leaf<<<1 + number % 2, 2, stream = fire_and_forget>>>(ran);
+    }
+    if thread_idx.x == 0 && block_idx.x == 0 && block_idx.y == 0 {
+        let launched = if number % 3 != 0 { blocks * (2 + number % 2 * 2) } else { 0 };
+        launch after<<<1, 1, stream = tail>>>(ran, early, blocks * block_dim.x + launched);
+    }
+    atomic_add(ran, 1);
+}
+kernel root(counts: *mut u32, early: *mut u32, nodes: u32) {
+    for i in 0..nodes {
+        let shape = dim3(1 + i % 5, 1 + i % 2, 1);
+        launch node<<<shape, 3, stream = fire_and_forget>>>(counts, early, i);
+    }
+}
+";
+
+/// The threads that run for a node.
+fn threads(number: u32) -> u32 {
+    let blocks = (1 + number % 5) * (1 + number % 2);
+    let leaves = if number.is_multiple_of(3) { 0 } else { blocks * (2 + number % 2 * 2) };
+    blocks * 3 + leaves + 1
+}
+
+#[test]
+fn grids_of_a_list_are_complete_when_all_that_they_launched_is() {
+    let nested = Nested::new(NODES);
+    let nodes = 60_u32;
+    for seed in 0..12_u64 {
+        let policy = Policy::ALL[seed as usize % Policy::ALL.len()];
+        // If the clock stands still, rounds seem to take no time, and grow.
+        let tick = if seed % 4 == 3 { 1 } else { u64::MAX };
+        let options = Options { policy, tick, weak: seed % 2 == 1, ..Options::seed(seed) };
+        let workers = Workers {
+            count: 1 + seed as u32 % 3,
+            more_warps: [0, 3][seed as usize % 2],
+            more_records: 2000,
+        };
+        let mut device = Device::new(&nested.program);
+        let counts = device.allocate(nodes as usize * 4);
+        let early = device.allocate(4);
+        let memory = nested.memory(&mut device, &workers);
+        let mut parameters = counts.to_le_bytes().to_vec();
+        parameters.extend(early.to_le_bytes());
+        parameters.extend(nodes.to_le_bytes());
+        let root = Root { kernel: "root", grid: Grid::new(1, 1), parameters: &parameters };
+        let launched = nested.launch(&mut device, memory, &root, &workers, &options);
+        launched.unwrap_or_else(|failure| panic!("{options:?}, {workers:?}: {failure}"));
+        let expected: Vec<u32> = (0..nodes).map(threads).collect();
+        assert_eq!(device.read_words(counts, nodes as usize), expected, "{options:?}");
+        assert_eq!(device.read_words(early, 1), [0], "{options:?}, {workers:?}");
+        assert_eq!(nested.lost(&device)[0], 0, "{options:?}, {workers:?}");
+    }
+}

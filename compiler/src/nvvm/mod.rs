@@ -4,6 +4,7 @@
 //! modern LLVM IR from there on. [`modern_text`] and [`modern_bitcode`] give a module as LLVM 22
 //! writes it; [`legacy::write`] writes it in LLVM 7's language, which LLVM 22 can no longer write.
 
+pub(crate) mod halves;
 #[cfg(feature = "llvm")]
 pub mod legacy;
 #[cfg(feature = "llvm")]

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::ptr;
 
 use super::{Ptx, PtxOptions, workarounds};
-use crate::nvvm::NvvmModule;
+use crate::nvvm::{NvvmModule, halves};
 use crate::toolchain::Version;
 use crate::toolchain::library::{self, Handle as Program, NvidiaLibrary, ReadFn, SizeFn, Status};
 use crate::{Error, Result};
@@ -154,10 +154,31 @@ pub fn compile(
         None => None,
     };
 
+    let compiled = compile_once(library, module, libdevice.as_deref(), &arguments);
+    let is_refused =
+        |error: &Error| matches!(error, Error::Tool { log, .. } if log.contains(halves::REFUSAL));
+    if module.dialect == Dialect::Legacy
+        && compiled.as_ref().is_err_and(is_refused)
+        && let Ok(text) = str::from_utf8(&module.bytes)
+        && let Some(hidden) = halves::hide(text)
+    {
+        let hidden = NvvmModule { bytes: hidden.into_bytes(), ..module.clone() };
+        return compile_once(library, &hidden, libdevice.as_deref(), &arguments);
+    }
+    compiled
+}
+
+/// Verifies and compiles a module with checked arguments.
+fn compile_once(
+    library: &LibNvvm,
+    module: &NvvmModule,
+    libdevice: Option<&[u8]>,
+    arguments: &[CString],
+) -> Result<PtxOutput> {
     let session = Session::new(library)?;
     let name = CString::new(module.name.replace('\0', "")).unwrap_or_default();
     session.add_module("reading the module", library.functions.add_module, &module.bytes, &name)?;
-    if let Some(bytes) = &libdevice {
+    if let Some(bytes) = libdevice {
         session.add_module(
             "reading libdevice",
             library.functions.lazy_add_module,
@@ -167,8 +188,8 @@ pub fn compile(
     }
     // The compiler does not check its input, and may crash on a module that the verifier would
     // refuse.
-    session.with_options("verification", library.functions.verify_program, &arguments)?;
-    session.with_options("compilation", library.functions.compile_program, &arguments)?;
+    session.with_options("verification", library.functions.verify_program, arguments)?;
+    session.with_options("compilation", library.functions.compile_program, arguments)?;
     Ok(PtxOutput { ptx: Ptx(workarounds::apply(session.result()?)), log: session.log() })
 }
 

@@ -10,6 +10,7 @@ mod minimum;
 #[cfg(feature = "llvm")]
 pub mod nvptx;
 mod reductions;
+mod shared_atomics;
 mod workarounds;
 
 /// PTX text.

@@ -27,17 +27,19 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::reductions;
+use super::{reductions, shared_atomics};
 
 /// Replaces the instructions that ptxas compiles badly.
 pub(super) fn apply(ptx: String) -> String {
     // Results move first: a copy of one stands in a block of its own, beyond which it could not move.
     let ptx = parts_of_floats(results_last(narrow_signs(ptx)));
-    reductions::apply(tests_of_divisors(tests_of_extremes(ptx)))
+    let ptx = reductions::apply(tests_of_divisors(tests_of_extremes(ptx)));
+    // Of a loop, nothing can tell that its result is unused.
+    shared_atomics::apply(ptx)
 }
 
 /// The indentation, word and operands of a line with an instruction, and what follows its semicolon.
-fn instruction(line: &str) -> Option<[&str; 4]> {
+pub(super) fn instruction(line: &str) -> Option<[&str; 4]> {
     let rest = line.trim_start();
     let indent = &line[..line.len() - rest.len()];
     let (instruction, end) = rest.split_once(';')?;

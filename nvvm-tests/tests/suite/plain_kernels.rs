@@ -622,3 +622,22 @@ fn extremes_of_16_bits_are_not_tested_for_equality() {
     assert_eq!(count(ptx, "setp.eq"), 0, "{ptx}");
     assert!(count(ptx, "not.pred") > 3, "{ptx}");
 }
+
+/// libNVVM makes a vector of eight halves of these stores, which its back end lacks.
+#[test]
+fn eight_halves_in_a_row_are_stored() {
+    let source = "
+        struct Wide { bits: u64x2, halves: [f16; 8] }
+        static wide: Wide = Wide { bits: u64x2(0, 0), halves: [0.0; 8] };
+        kernel k(x: *const f32) {
+            let first = (x[0] * 2.0) as f16;
+            let second = (x[1] + 3.0) as f16;
+            #[unroll] for i in 0..4 { wide.halves[2 * i] = first; wide.halves[2 * i + 1] = second; }
+        }";
+    let Some(both) = kernels("eight_halves_in_a_row_are_stored", source) else { return };
+    for (backend, kernels) in both {
+        let ptx = &kernels["k"];
+        let stores = if backend == Backend::LibNvvm { 1 } else { 8 };
+        assert_eq!(count(ptx, "st.global."), stores, "{backend:?}\n{ptx}");
+    }
+}

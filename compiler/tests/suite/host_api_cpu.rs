@@ -153,6 +153,70 @@ fn events_and_streams_can_be_awaited() {
     streams[3].synchronize_default().unwrap();
 }
 
+/// Polls futures in turns, all with one waker, as executors with many tasks on one thread do.
+fn block_on_all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
+    let mut futures: Vec<_> = futures.into_iter().map(|it| Some(Box::pin(it))).collect();
+    let mut values: Vec<_> = futures.iter().map(|_| None).collect();
+    block_on(std::future::poll_fn(|context| {
+        for (future, value) in futures.iter_mut().zip(&mut values) {
+            if let Some(std::task::Poll::Ready(ended)) =
+                future.as_mut().map(|it| it.as_mut().poll(context))
+            {
+                (*future, *value) = (None, Some(ended));
+            }
+        }
+        match futures.iter().all(Option::is_none) {
+            true => std::task::Poll::Ready(()),
+            false => std::task::Poll::Pending,
+        }
+    }));
+    values.into_iter().flatten().collect()
+}
+
+/// The number of threads of this process that wake those who wait.
+#[cfg(target_os = "linux")]
+fn wakers() -> usize {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    let names = threads.filter_map(|it| std::fs::read_to_string(it.ok()?.path().join("comm")).ok());
+    names.filter(|name| name.trim() == "gridlet-await").count()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn one_thread_wakes_all_who_wait() {
+    let config = CpuConfig { threads: Some(2), ..CpuConfig::default() };
+    let device = Device::open_cpu(config).unwrap();
+    let program = Program::load(&device, &artifact()).unwrap();
+    let kernel = |name| program.kernel(name).unwrap();
+    let (one, mut flag) =
+        (LaunchConfig::new(1, 1), Buffer::<u32>::alloc_zeroed(&device, 1).unwrap());
+    let spinning = device.stream().unwrap();
+    spinning.launch(&kernel("spin"), &one, &[Arg::from(&mut flag)]).unwrap();
+    let streams: Vec<_> = (0..64).map(|_| device.stream().unwrap()).collect();
+    let event = Event::new(&device).unwrap();
+    spinning.record(&event).unwrap();
+    // They wait for the kernel that spins, and so are woken many times.
+    let waiting = streams.iter().map(|stream| {
+        stream.wait_event(&event).unwrap();
+        stream.launch(&kernel("add"), &one, &[Arg::null(), Arg::from(0u32)]).unwrap();
+        stream.done().unwrap()
+    });
+    let waiting: Vec<_> = waiting.collect();
+    let ended = std::thread::scope(|scope| {
+        let all = scope.spawn(|| block_on_all(waiting));
+        while wakers() == 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!(wakers(), 1);
+        let setting = device.stream().unwrap();
+        setting.launch(&kernel("set"), &one, &[Arg::from(&mut flag)]).unwrap();
+        all.join().unwrap()
+    });
+    assert_eq!(ended.len(), 64);
+    assert!(ended.iter().all(Result::is_ok), "{ended:?}");
+    assert_eq!(wakers(), 1);
+}
+
 #[test]
 fn memory_of_the_process_is_borrowed() {
     let (device, program) = cpu();

@@ -6,6 +6,8 @@ A machine with a GPU may lack NVIDIA's compiler parts. `python conftest.py FOLDE
 
 import os
 import pathlib
+import shutil
+import subprocess
 import sys
 
 import gridlet
@@ -62,6 +64,11 @@ kernel child() {}
 kernel lose() { launch child<<<1, block_dim.x * 2048>>>(); }
 kernel spin(flag: *mut u32) { while atomic_add(flag, 0) == 0 {} }
 kernel race(sum: *mut u32) { *sum += thread_idx.x; }
+kernel places(seen: *mut u32) {
+    let start = clock64();
+    while clock64() - start < 20000 {}
+    seen[sm_id()] = 1;
+}
 """
 
 
@@ -88,6 +95,13 @@ def program():
 
 
 @pytest.fixture(scope="session")
+def cubin():
+    """The machine code of `program`, for a GPU of compute capability 9.0."""
+    bundles = os.environ.get("GRIDLET_TEST_BUNDLES")
+    return (pathlib.Path(bundles) / "tests.cubin").read_bytes() if bundles else compiled("tests").cubin()
+
+
+@pytest.fixture(scope="session")
 def losing_program():
     return compiled("lose")
 
@@ -108,7 +122,25 @@ def gpu():
         pytest.skip(f"needs a GPU: {str(error).splitlines()[0]}")
 
 
+FAKE = (pathlib.Path(__file__).parent / "../../tests/suite/fake_driver/fake.c").resolve()
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory):
+    """A folder with the runtime's fake driver, for `LD_LIBRARY_PATH`."""
+    if not FAKE.exists():
+        pytest.skip("needs the repository's fake driver")
+    if not shutil.which("cc"):
+        pytest.skip("needs a C compiler")
+    folder = tmp_path_factory.mktemp("driver")
+    for name in ["libcuda.so", "libcuda.so.1"]:
+        command = ["cc", "-shared", "-fPIC", "-w", "-o", str(folder / name), str(FAKE)]
+        subprocess.run(command, check=True)
+    return folder
+
+
 if __name__ == "__main__":
     for name in PROGRAMS:
         path = pathlib.Path(sys.argv[1]) / f"{name}.gridlet"
         path.write_bytes(compiled(name).bundle("cpu", "sm_90"))
+    path.with_name("tests.cubin").write_bytes(compiled("tests").cubin())

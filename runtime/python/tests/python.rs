@@ -9,8 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What the tests import. ml_dtypes has bfloat16, which NumPy lacks; Ray is for the example of many devices.
-const PACKAGES: [&str; 5] = ["numpy", "pytest>=8", "ipython>=8", "ml_dtypes", "ray"];
+/// What the tests import. ml_dtypes has bfloat16, which NumPy lacks; Ray is for the examples on many devices; JAX shares its memory.
+const PACKAGES: [&str; 6] = ["numpy", "pytest>=8", "ipython>=8", "ml_dtypes", "ray", "jax"];
 
 #[test]
 fn the_python_tests_pass() {

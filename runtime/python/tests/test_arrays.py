@@ -1,3 +1,5 @@
+import ctypes
+
 import gridlet
 import ml_dtypes
 import numpy as np
@@ -172,6 +174,80 @@ def test_memory_that_cannot_be_shared_is_refused(device):
 
     with pytest.raises(TypeError, match=r"DLPack's device 2:0 is not in the memory of cpu; copy it"):
         device.share(Elsewhere())
+
+
+class Described:
+    """Describes an array by its interface alone."""
+
+    def __init__(self, array, **changed):
+        self.array = array
+        parts = {**array.__array_interface__, **changed}
+        self.__array_interface__ = {name: part for name, part in parts.items() if part != "none"}
+
+
+def test_wrong_descriptions_are_refused(device):
+    values = np.zeros(4, np.uint32)
+    assert device.share(Described(values)).address == values.ctypes.data
+    for changed, error, text in [
+        ({"typestr": "none"}, TypeError, "its array interface has no `typestr`"),
+        ({"data": "none"}, TypeError, "its array interface has no `data`"),
+        ({"shape": "none"}, TypeError, "its array interface has no `shape`"),
+        ({"strides": (8,)}, ValueError, "not contiguous"),
+        ({"typestr": ">u4"}, TypeError, "another byte order"),
+    ]:
+        with pytest.raises(error, match=text):
+            device.share(Described(values, **changed))
+
+    class Capsule(Plain):
+        def __dlpack__(self, **_):
+            return self.array
+
+    class Newer(Plain):
+        """Lends with a version of DLPack that nobody knows."""
+
+        def __dlpack__(self, **_):
+            capsule = self.array.__dlpack__(max_version=(1, 0))
+            pointer = ctypes.pythonapi.PyCapsule_GetPointer
+            pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+            major = ctypes.c_uint32.from_address(pointer(capsule, b"dltensor_versioned"))
+            assert major.value == 1
+            major.value = 2
+            return capsule
+
+    with pytest.raises(TypeError, match="`__dlpack__` returned no DLPack capsule"):
+        device.share(Capsule(values))
+    with pytest.raises(BufferError, match="the object's version of DLPack is too new"):
+        device.share(Newer(values))
+
+
+def test_jax_shares_memory(program, device):
+    jax = pytest.importorskip("jax")
+    cpu = jax.devices("cpu")[0]
+    theirs = jax.device_put(np.arange(4, dtype=np.uint32), cpu)
+    ours = device.share(theirs)
+    assert ours.address == theirs.unsafe_buffer_pointer()
+    assert (ours.shape, ours.dtype) == ((4,), np.uint32)
+    out = device.zeros(16, np.uint32)
+    program.reads[1, 1](theirs, out)
+    program.add[1, 16](out, 16)
+    back = jax.dlpack.from_dlpack(out, copy=False)
+    assert back.unsafe_buffer_pointer() == out.address
+    assert back.tolist() == list(range(16))
+    address = out.address
+    del out
+    assert back.unsafe_buffer_pointer() == address and back.tolist() == list(range(16))
+    assert device.array(theirs).tolist() == [0, 1, 2, 3]
+
+
+def test_pytorch_shares_memory(program, device):
+    torch = pytest.importorskip("torch")
+    theirs = torch.zeros(4, dtype=torch.int32).view(torch.uint32)
+    program.add[1, 4](theirs, 4)
+    device.synchronize()
+    assert theirs.tolist() == [0, 1, 2, 3]
+    assert device.share(theirs).address == theirs.data_ptr()
+    out = device.zeros(4, np.uint32)
+    assert torch.from_dlpack(out).data_ptr() == out.address
 
 
 def test_structured_arrays_are_shared(program, device):

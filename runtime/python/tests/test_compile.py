@@ -1,6 +1,5 @@
 import json
 import os
-import pathlib
 import pickle
 import subprocess
 import sys
@@ -52,6 +51,9 @@ def test_wrong_files_raise_os_errors(tmp_path):
     [
         ({"source": 7}, TypeError, "source: expected a path or the text of a program"),
         ({"source": SOURCE, "launch": "nvcc"}, ValueError, "launch: unknown launch strategy"),
+        ({"source": SOURCE, "opt_level": 2}, ValueError, "opt_level: there is no level 2; there are 0, 1 and 3"),
+        ({"source": SOURCE, "backend": "gcc"}, ValueError, "backend: there is no `gcc`; there are `auto`, `libnvvm`"),
+        ({"source": SOURCE, "dialect": "old"}, ValueError, "dialect: there is no `old`; there are `auto`, `legacy`"),
         ({"source": SOURCE, "instances": ["k::"]}, ValueError, "is not a kernel name"),
         ({"source": SOURCE, "instances": ["none"]}, gridlet.CompileError, "no kernel `none`"),
         ({"source": SOURCE, "link": ["none.ll"]}, FileNotFoundError, "none.ll"),
@@ -82,6 +84,27 @@ def test_kernels_are_attributes(program):
         program.add(1, 2)
 
 
+def test_programs_without_structs_have_no_dtypes():
+    program = gridlet.compile(SOURCE)
+    with pytest.raises(KeyError, match="no struct `S`: the kernels' parameters have no structs"):
+        program.dtype("S")
+
+
+def test_missing_tools_are_named(tmp_path):
+    code = f"""
+import gridlet
+program = gridlet.compile({SOURCE!r})
+try:
+    program.ptx()
+except gridlet.MissingError as error:
+    print(error)
+"""
+    environment = {**os.environ, "GRIDLET_TOOLKIT": str(tmp_path / "none"), "LD_LIBRARY_PATH": ""}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment, timeout=120)
+    assert "libnvvm" in done.stdout.lower() and str(tmp_path) in done.stdout
+
+
 def test_warnings_are_kept():
     program = gridlet.compile("kernel k() { let unused = 1; }\n")
     (warning,) = program.warnings
@@ -92,6 +115,10 @@ def test_warnings_are_kept():
 
 def test_layouts_are_those_of_the_layout_pass(program):
     layout = gridlet.layout("kernel k(a: u8, b: *mut u32, c: f32x2) {}\n")
+    with pytest.raises(gridlet.CompileError, match="k.grid:1:"):
+        gridlet.layout("kernel k( {", name="k.grid")
+    instance = "kernel k<const N: u32>(a: [u8; N]) {}\n"
+    assert gridlet.layout(instance, instances=["k::<8>"])["kernels"][0]["size"] == 8
     assert layout["limit"] == 4096
     (kernel,) = layout["kernels"]
     assert (kernel["kernel"], kernel["size"]) == ("k", 24)
@@ -156,10 +183,61 @@ def test_extern_functions_are_linked(tmp_path, device):
         gridlet.compile(source).build(device)
 
 
-def test_unoptimized_programs_run(device):
+LOOP = """
+kernel k(p: *mut f32, n: u32) {
+    for i in 0..n { p[i] = sqrt(p[i]) / 3.0; }
+}
+"""
+
+
+@pytest.mark.parametrize("level", [0, 1, 3])
+def test_programs_run_at_every_level(device, level):
+    out = device.array([9.0, 36.0], np.float32)
+    program = gridlet.compile(LOOP, opt_level=level, debug_lines=True)
+    program.k[1, 1](out, 2)
+    assert out.tolist() == [1, 2]
+
+
+def test_levels_differ(tmp_path):
+    images = [gridlet.compile(LOOP, opt_level=level).bundle("cpu") for level in [0, 1, 3]]
+    assert len(set(images)) == 3
+    cubins = [gridlet.compile(LOOP, opt_level=level).cubin() for level in [0, 1, 3]]
+    assert cubins[0] != cubins[1] == cubins[2]
+
+
+def test_code_for_gpus_has_options():
+    assert ".approx" not in gridlet.compile(LOOP).ptx()
+    assert "sqrt.approx.ftz.f32" in gridlet.compile(LOOP, fast_math=True).ptx()
+    assert "LLVM NVPTX" in gridlet.compile(LOOP, backend="nvptx").ptx()
+    libnvvm = [gridlet.compile(LOOP, backend=name).ptx() for name in ["auto", "libnvvm"]]
+    assert libnvvm[0] == libnvvm[1] and "NVIDIA NVVM Compiler" in libnvvm[0]
+    legacy, modern = (gridlet.compile(LOOP, dialect=name).nvvm() for name in ["legacy", "modern"])
+    assert "float*" in legacy and "float*" not in modern
+    assert gridlet.compile(LOOP, dialect="auto").nvvm() == legacy
+    nodes = "kernel node(n: u32) { if n > 0 { launch node<<<1, 1, stream = fire_and_forget>>>(n - 1); } }"
+    for launch in ["cdp", "resident"]:
+        manifest = gridlet.compile(nodes, launch=launch).manifest
+        assert manifest["launch_strategy"] == launch
+
+
+def test_bundles_can_be_checked_and_native(tmp_path):
+    program = gridlet.compile("kernel k(p: *mut u32) { *p += thread_idx.x; }")
+    path = tmp_path / "k.gridlet"
+    path.write_bytes(program.bundle("cpu", check=True))
+    checking = gridlet.Device("cpu", check=True)
+    gridlet.load(path).k[1, 64](checking.zeros(1, np.uint32))
+    with pytest.raises(gridlet.CheckError, match=r"error\[race\]"):
+        checking.synchronize()
+    path.write_bytes(program.bundle("cpu"))
+    with pytest.raises(gridlet.Error, match="built without --check"):
+        gridlet.load(path).k[1, 64](checking.zeros(1, np.uint32))
+    native = program.bundle("cpu", native=True)
+    assert native != program.bundle("cpu")
+    path.write_bytes(native)
+    device = gridlet.Device("cpu")
     out = device.zeros(1, np.uint32)
-    gridlet.compile(SOURCE, optimize=False, launch="cdp").k[1, 1](out)
-    assert out.tolist() == [7]
+    gridlet.load(path).k[1, 1](out)
+    assert out.tolist() == [0]
 
 
 def test_another_process_takes_the_image_of_the_first(tmp_path):
@@ -176,17 +254,13 @@ assert out.tolist() == [7]
         subprocess.run([sys.executable, "-c", code], check=True, env=environment, timeout=120)
         seen.append([(entry.name, entry.stat().st_ino) for entry in (tmp_path / "compiled").iterdir()])
     assert len(seen[0]) == 1 and seen[0] == seen[1]
+    environment["GRIDLET_CACHE"] = str(tmp_path / "unused")
+    code = code.replace(").k[1, 1]", ", cache=False).k[1, 1]")
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment, timeout=120)
+    assert not (tmp_path / "unused").exists()
 
 
-def test_the_stubs_name_everything():
-    package = pathlib.Path(gridlet.__file__).parent
-    stub = (package / "__init__.pyi").read_text()
-    for name in gridlet.__all__:
-        assert f"class {name}" in stub or f"def {name}(" in stub, name
-        public = getattr(gridlet, name)
-        assert public.__doc__, name
-        if isinstance(public, type) and not issubclass(public, Exception):
-            for member, value in vars(public).items():
-                if not member.startswith("_"):
-                    assert f"def {member}(" in stub, f"{name}.{member}"
-                    assert value.__doc__, f"{name}.{member}"
+def test_the_cache_can_be_left_out(device):
+    out = device.zeros(1, np.uint32)
+    gridlet.compile(SOURCE, cache=False).k[1, 1](out)
+    assert out.tolist() == [7]

@@ -2,18 +2,8 @@
 and a launch prints its parameters."""
 
 import os
-import pathlib
-import shutil
 import subprocess
 import sys
-
-import pytest
-
-FAKE = (pathlib.Path(__file__).parent / "../../tests/suite/fake_driver/fake.c").resolve()
-pytestmark = [
-    pytest.mark.skipif(not FAKE.exists(), reason="needs the repository's fake driver"),
-    pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler"),
-]
 
 BEGIN = """
 import gridlet, numpy as np
@@ -46,15 +36,6 @@ class Interface:
 def bytes_of(address):
     return " ".join(f"{byte:02x}" for byte in address.to_bytes(8, "little"))
 """
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("driver")
-    for name in ["libcuda.so", "libcuda.so.1"]:
-        command = ["cc", "-shared", "-fPIC", "-w", "-o", str(folder / name), str(FAKE)]
-        subprocess.run(command, check=True)
-    return folder
 
 
 def run(driver, code, **settings):
@@ -150,7 +131,21 @@ class Core:
     def __cuda_stream__(self):
         return 0, Theirs.cuda_stream
 
-for theirs in [Theirs, Cupy, Core(), Theirs.cuda_stream, gridlet.Device().stream()]:
+import ctypes
+
+class Numba:
+    handle = ctypes.c_void_p(Theirs.cuda_stream)
+
+class Bindings:
+    '''A handle of NVIDIA's Python bindings.'''
+
+    def __int__(self):
+        return Theirs.cuda_stream
+
+class NewNumba:
+    handle = Bindings()
+
+for theirs in [Theirs, Cupy, Core(), Numba, NewNumba, Theirs.cuda_stream, gridlet.Device().stream()]:
     stream = device.external_stream(theirs)
     program.k[1, 1](array, stream=stream)
     stream.synchronize()

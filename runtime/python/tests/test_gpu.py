@@ -1,6 +1,12 @@
 """Tests that need a GPU. `GRIDLET_REQUIRE_GPU=1` makes a missing one a failure."""
 
 import asyncio
+import ctypes
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
 import time
 
 import gridlet
@@ -35,6 +41,33 @@ def test_pytorch_shares_its_memory(program, gpu):
     assert back.data_ptr() == ours.address
     assert torch.as_tensor(ours, device="cuda").data_ptr() == ours.address
     assert gpu.array(theirs).tolist() == theirs.cpu().tolist()
+    # Kernels that launch kernels, there too.
+    count = torch.zeros(1, dtype=torch.int32, device="cuda").view(torch.uint32)
+    with partition:
+        program.node[1, 1](count, 9)
+    partition.synchronize()
+    assert count.item() == 1023
+
+
+def test_partitions_share_no_sms(program, gpu):
+    count, whole = gpu.count_partitions(sms=16), gpu.info["sm_count"]
+    assert 2 <= count <= whole // 16
+    found = []
+    for index in range(count):
+        seen = gpu.zeros(1024, np.uint32)
+        with gpu.partition(sms=16, index=index) as partition:
+            program.places[4 * whole, 128](seen)
+        partition.synchronize()
+        assert partition.sms == 16
+        found.append(set(np.flatnonzero(seen.numpy()).tolist()))
+    print("\nSMs of partitions of 16:", found)
+    # All partitions may use the same 2 more, after a program with CUDA's device runtime was loaded.
+    everywhere = set.intersection(*found)
+    assert len(everywhere) <= 2 and all(len(sms) <= 18 for sms in found)
+    assert sum(len(sms - everywhere) for sms in found) == len(set.union(*found) - everywhere)
+    with pytest.raises(gridlet.LaunchError, match=f"has {count} partitions of 16 SMs"):
+        gpu.partition(sms=16, index=count)
+    assert gpu.count_partitions(sms=whole) == 1
 
 
 def test_launches_follow_pytorchs_stream(program, gpu):
@@ -62,6 +95,69 @@ def test_cupy_shares_its_memory(program, gpu):
     assert cupy.from_dlpack(ours).data.ptr == ours.address
 
 
+def test_jax_shares_its_memory(program, gpu):
+    # Otherwise it takes most of the memory.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    jax = pytest.importorskip("jax")
+    if jax.default_backend() != "gpu":
+        pytest.skip("needs JAX for GPUs")
+    theirs = jax.numpy.zeros(64, jax.numpy.uint32)
+    theirs.block_until_ready()
+    ours = gpu.share(theirs)
+    assert ours.address == theirs.unsafe_buffer_pointer()
+    assert (ours.shape, ours.dtype) == ((64,), np.uint32)
+    # The values of JAX's arrays never change, so kernels only read them.
+    copy = gpu.zeros(1, np.uint32)
+    program.reads[1, 1](theirs, copy)
+    assert copy.tolist() == [0]
+    made = gpu.zeros(64, np.uint32)
+    program.add[1, 64](made, 64)
+    back = jax.dlpack.from_dlpack(made)
+    assert back.unsafe_buffer_pointer() == made.address
+    assert jax.numpy.sum(back).item() == sum(range(64))
+    # JAX's work comes before launches that get its results.
+    many = jax.numpy.arange(1 << 22, dtype=jax.numpy.uint32)
+    for step in range(20):
+        many = many + jax.numpy.uint32(1)
+        program.reads[1, 1](many, copy)
+        assert copy.tolist() == [step + 1]
+    address = made.address
+    del made
+    assert back.unsafe_buffer_pointer() == address and back[63].item() == 63
+
+
+def test_numba_shares_its_memory(program, gpu):
+    cuda = pytest.importorskip("numba.cuda", exc_type=ImportError)
+    if not cuda.is_available():
+        pytest.skip("needs Numba for GPUs")
+    theirs = cuda.to_device(np.zeros(64, np.uint32))
+    ours = gpu.share(theirs)
+    assert ours.address == theirs.__cuda_array_interface__["data"][0]
+    program.add[1, 64](ours, 64)
+    program.add[1, 64](theirs, 64)
+    gpu.synchronize()
+    assert theirs.copy_to_host().tolist() == [2 * i for i in range(64)]
+    back = cuda.as_cuda_array(ours)
+    assert back.__cuda_array_interface__["data"][0] == ours.address
+    assert back.copy_to_host().tolist() == [2 * i for i in range(64)]
+    mine = cuda.stream()
+    program.add[1, 64](theirs, 64, stream=gpu.external_stream(mine))
+    mine.synchronize()
+    assert theirs.copy_to_host().tolist() == [3 * i for i in range(64)]
+
+
+def test_cuda_core_shares_its_streams(program, gpu):
+    core = pytest.importorskip("cuda.core", exc_type=ImportError)
+    if not hasattr(core, "Device"):
+        core = pytest.importorskip("cuda.core.experimental", exc_type=ImportError)
+    device = core.Device(0)
+    device.set_current()
+    theirs, out = device.create_stream(), gpu.zeros(64, np.uint32)
+    program.add[1, 64](out, 64, stream=gpu.external_stream(theirs))
+    theirs.sync()
+    assert out.tolist() == list(range(64))
+
+
 def test_streams_can_be_awaited_on_the_gpu(program, gpu):
     async def several():
         streams = [gpu.stream() for _ in range(4)]
@@ -82,16 +178,36 @@ def test_lost_launches_raise_on_the_gpu(losing_program, gpu):
     assert (raised.value.count, raised.value.file) == (1, "lose.grid")
 
 
-def test_a_launch_costs_little(program, gpu):
-    """Prints the time of a launch from Python: the issue's limit is 3 µs over the bare driver's 3 to 4 µs."""
+def test_a_launch_costs_little(program, cubin, gpu, tmp_path):
+    """A launch from Python costs at most 3 µs more than the driver's own, made in C for the same kernel in the same run."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        pytest.skip("needs a C compiler, for launches without Python")
+    source, library = pathlib.Path(__file__).parent / "bare_launch.c", tmp_path / "libbare.so"
+    subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    bare = ctypes.CDLL(str(library))
+    bare.seconds_per_launch.restype = ctypes.c_double
+    bare.seconds_per_launch.argtypes = [ctypes.c_uint64, ctypes.c_uint32, ctypes.c_int]
     out, stream = gpu.zeros(1, np.uint32), gpu.stream()
-    launch = program.add[1, 1]
-    best = float("inf")
-    for _ in range(50):
+    assert bare.load(int(gpu.name.removeprefix("cuda:")), cubin, b"add") == 0
+    launch, count = program.add[1, 1], 200
+
+    def from_python():
         start = time.perf_counter()
-        for _ in range(200):
+        for _ in range(count):
             launch(out, 1, stream=stream)
-        best = min(best, (time.perf_counter() - start) / 200)
+        took = (time.perf_counter() - start) / count
         stream.synchronize()
-    print(f"\na launch from Python: {best * 1e6:.2f} µs")
-    assert best < 20e-6
+        return took
+
+    def from_c():
+        took = bare.seconds_per_launch(out.address, 1, count)
+        assert took > 0, took
+        return took
+
+    # In turns, so that both meet the same machine.
+    rounds = [(from_python(), from_c()) for _ in range(100)]
+    for name, pick in [("best", min), ("median", statistics.median)]:
+        python, c = (pick(times) * 1e6 for times in zip(*rounds))
+        print(f"\n{name} of 100 rounds: from Python {python:.2f} µs, the driver {c:.2f} µs, over it {python - c:.2f} µs")
+        assert python - c <= 3

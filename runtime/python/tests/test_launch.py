@@ -1,3 +1,5 @@
+import weakref
+
 import gridlet
 import numpy as np
 import pytest
@@ -31,6 +33,8 @@ def test_grids_and_blocks_have_three_extents(program, device):
         (((1, 1, 1, 1), 1), "grid: expected a number"),
         ((1, -1), "block: expected a number"),
         ((1, "x"), "block: expected a number"),
+        ((1, 1, -1), "shared: expected a number of bytes from 0 to 4294967295"),
+        ((1, 1, "x"), "shared: expected a number of bytes from 0 to 4294967295"),
         ((1, 1, 0, "x"), "stream: expected a gridlet.Stream"),
     ],
 )
@@ -47,6 +51,10 @@ def test_limits_are_kept(program, device):
             program.child[0, 1]()
         with pytest.raises(TypeError, match="stream: expected a gridlet.Stream"):
             program.child[1, 1](stream=7)
+        with pytest.raises(TypeError, match="shared: expected a number of bytes"):
+            program.child[1, 1](shared=1 << 32)
+        with pytest.raises(gridlet.LaunchError, match="kernel `child`"):
+            program.child[1, 1](shared=1 << 30)
 
 
 def test_shared_memory_is_given_twice(program, device):
@@ -207,6 +215,40 @@ def test_faults_of_dropped_streams_raise(program, device):
     with pytest.raises(gridlet.Fault, match="kernel `stop`"):
         device.synchronize()
     device.synchronize()
+
+
+REPORTS = """
+kernel child() {}
+kernel stop() { trap(); }
+kernel lose() { launch child<<<1, block_dim.x * 2048>>>(); }
+kernel race() { shared sum: u32; sum += thread_idx.x; }
+"""
+
+
+@pytest.mark.parametrize(
+    "name, error", [("stop", gridlet.Fault), ("lose", gridlet.LostLaunches), ("race", gridlet.CheckError)]
+)
+def test_reports_of_dropped_programs_raise(name, error):
+    """Also if Python frees the program before the wait."""
+    device = gridlet.Device("cpu", check=name == "race")
+    for place in [device, device.stream(), device.partition(sms=1)]:
+        with place:
+            gridlet.compile(REPORTS)[name][1, 64]()
+        with pytest.raises(error):
+            place.synchronize()
+        place.synchronize()
+
+
+def test_programs_of_many_launches_are_unloaded(device):
+    """Without a wait of its own: a stream waits when it has kept many."""
+    died, out = [], device.zeros(1, np.uint32)
+    for number in range(200):
+        program = gridlet.compile("kernel k(p: *mut u32) { atomic_add(p, 1); }")
+        program.k[1, 1](out)
+        died.append(weakref.ref(program))
+    del program
+    assert all(program() is None for program in died)
+    assert out.tolist() == [200]
 
 
 def test_faults_of_freed_arrays_raise(program, device):

@@ -1,10 +1,13 @@
 import gc
+import subprocess
 import sys
+import sysconfig
 import threading
 import weakref
 
 import gridlet
 import numpy as np
+import pytest
 
 SOURCE = "kernel k(p: *mut u32) { atomic_add(p, 1); }\n"
 
@@ -96,49 +99,129 @@ def test_everything_can_die_in_any_order():
     assert kernel.name == "k"
 
 
-def test_threads_share_a_program(device):
-    program = gridlet.compile(SOURCE)
-    total, failures = device.zeros(1, np.uint32), []
+def at_once(work, count=8):
+    """Runs `work(number)` in threads that start together, and raises what one of them raised."""
+    failures, start = [], threading.Barrier(count)
 
-    def work():
+    def run(number):
         try:
-            stream = device.stream()
-            for _ in range(200):
-                program.k[1, 1](total, stream=stream)
-            stream.synchronize()
-            own = device.zeros(1, np.uint32)
-            program.k[2, 2](own)
-            assert own.tolist() == [4]
+            start.wait()
+            work(number)
         except BaseException as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=work) for _ in range(16)]
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert not failures
+    if failures:
+        raise failures[0]
+
+
+def test_threads_share_a_program(device):
+    program = gridlet.compile(SOURCE)
+    total = device.zeros(1, np.uint32)
+
+    def work(_):
+        stream = device.stream()
+        for _ in range(200):
+            program.k[1, 1](total, stream=stream)
+        stream.synchronize()
+        own = device.zeros(1, np.uint32)
+        program.k[2, 2](own)
+        assert own.tolist() == [4]
+
+    at_once(work, 16)
     assert total.tolist() == [16 * 200]
 
 
-def test_threads_compile_at_once(device):
-    failures = []
+def test_threads_share_every_object(program):
+    """One of each, without anything of a thread's own: the interpreter's lock, if it has one, is the only help."""
+    device = gridlet.Device("cpu", threads=2, seed=8)
+    stream, partition, event = device.stream(), device.partition(sms=1), device.stream().record()
+    total, theirs = device.zeros(1, np.uint32), np.zeros(8, np.uint32)
+    fresh = gridlet.compile(SOURCE, name="fresh.grid")
+    launch, struct = fresh.k[1, 1, 0, stream], program.dtype("Outer")
 
     def work(number):
-        try:
-            program = gridlet.compile(f"kernel k(p: *mut u32) {{ *p = {number}; }}\n")
-            out = device.zeros(1, np.uint32)
-            program.k[1, 1](out)
-            assert out.tolist() == [number]
-        except BaseException as error:
-            failures.append(error)
+        for turn in range(100):
+            launch(total)
+            program.add[1, 8](theirs, 8, stream=stream)
+            with partition:
+                program.outer[1, 1](np.zeros((), struct), device.zeros(4, np.float64))
+            assert np.asarray(device.share(theirs)).ctypes.data == theirs.ctypes.data
+            assert np.from_dlpack(total).shape == total.shape
+            assert gridlet.Device("cpu", threads=2, seed=8) == device
+            stream.record(), event.is_done, stream.wait(event), repr(total), program.layout()
+            with pytest.raises(TypeError):
+                launch(theirs, theirs)
+            if turn % 10 == number:
+                stream.synchronize()
+                partition.synchronize()
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    at_once(work)
+    device.synchronize()
+    assert total.tolist() == [800]
+    assert theirs.tolist() == [800 * i for i in range(8)]
+
+
+def test_threads_drop_what_others_use(program, device):
+    """The last reference to an array, stream or program may go in any thread."""
+    shared = [None] * 4
+
+    def work(number):
+        for turn in range(200):
+            stream, array = device.stream(), device.array([0], np.uint32)
+            program.add[1, 1](array, 1, stream=stream)
+            shared[turn % 4] = stream, array, np.asarray(array), gridlet.compile(SOURCE)
+            taken = shared[(turn + number) % 4]
+            if taken:
+                taken[0].launches, taken[1].shape, taken[2].shape, taken[3].kernels
+
+    at_once(work)
+    device.synchronize()
+
+
+def test_waits_of_threads_raise_once(program):
+    """A fault is reported to one of the threads that wait for its stream, and to no more than those."""
+    device = gridlet.Device("cpu", threads=2, seed=9)
+    stream, raised = device.stream(), []
+
+    def work(number):
+        for _ in range(50):
+            try:
+                stream.synchronize()
+            except gridlet.Fault:
+                raised.append(number)
+
+    def start_and_wait(number):
+        if number == 0:
+            program.stop[1, 1](stream=stream)
+        work(number)
+
+    at_once(start_and_wait)
+    assert 1 <= len(raised) <= 8
+    stream.synchronize()
+
+
+def test_the_module_needs_no_lock():
+    """An interpreter without the lock must not turn it on for this module."""
+    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
+        pytest.skip("needs a free-threaded Python")
+    code = "import sys, gridlet; gridlet.Device('cpu').zeros(1); print(sys._is_gil_enabled())"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == "False\n" and done.stderr == "", done
+
+
+def test_threads_compile_at_once(device):
+    def work(number):
+        program = gridlet.compile(f"kernel k(p: *mut u32) {{ *p = {number}; }}\n")
+        out = device.zeros(1, np.uint32)
+        program.k[1, 1](out)
+        assert out.tolist() == [number]
+
+    at_once(work)
 
 
 def test_freeing_an_array_does_not_wait(program):

@@ -51,6 +51,38 @@ def test_partitions_run_kernels(program):
         device.partition(sms=3)
 
 
+def test_partitions_can_share_no_processors(program):
+    device = gridlet.Device("cpu", threads=4)
+    assert [device.count_partitions(sms=sms) for sms in [1, 2, 3, 4]] == [4, 2, 1, 1]
+    out = device.zeros(4, np.uint32)
+    for index in range(2):
+        with device.partition(sms=2, index=index) as partition:
+            program.add[1, 4](out, 4)
+        partition.synchronize()
+        assert partition.sms == 2
+    assert device.partition(sms=4, index=0).sms == 4
+    assert out.tolist() == [0, 2, 4, 6]
+    with pytest.raises(gridlet.LaunchError, match="index: cpu has 2 partitions of 2 SMs"):
+        device.partition(sms=2, index=2)
+    for wrong in [0, 5]:
+        with pytest.raises(gridlet.LaunchError):
+            device.count_partitions(sms=wrong)
+
+
+def test_objects_are_of_public_types(program, device):
+    for value, kind in [
+        (program.add, gridlet.Kernel),
+        (program.add[1, 1], gridlet.Launcher),
+        (device.partition(sms=1), gridlet.Partition),
+        (device.stream().record(), gridlet.Event),
+        (device.share(np.zeros(1), stream=device.stream()), gridlet.Array),
+    ]:
+        assert type(value) is kind
+        with pytest.raises(TypeError, match="cannot create|No constructor"):
+            kind()
+    assert repr(program.add[(2, 3), 4, 5]) == "<gridlet.Launcher add[(2, 3, 1), (4, 1, 1), 5]>"
+
+
 def test_with_blocks_nest(program):
     one, two = gridlet.Device("cpu", threads=1), gridlet.Device("cpu", threads=2)
     with one:

@@ -12,7 +12,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::array::Array;
-use super::partition::Partition;
+use super::partition::{Partition, count_groups};
 use super::stream::{Place, Stream, Work, enter, leave};
 use super::{duration, share};
 use crate::errors::{run_error, run_error_in, to_python};
@@ -395,7 +395,7 @@ impl Device {
     }
 
     /// A stream of another library, with which launches are ordered: an object with `__cuda_stream__` (cuda.core),
-    /// `cuda_stream` (PyTorch) or `ptr` (CuPy), or the driver's handle as a number.
+    /// `cuda_stream` (PyTorch), `ptr` (CuPy) or `handle` (Numba), or the driver's handle as a number.
     fn external_stream(&self, stream: &Bound<'_, PyAny>) -> PyResult<Stream> {
         let handle = share::stream_handle(stream)?;
         let owner = stream.clone().unbind();
@@ -405,10 +405,17 @@ impl Device {
         Ok(Stream::new(&self.inner, stream.map_err(run_error)?))
     }
 
-    /// A partition of at least `sms` SMs, a green context; on the CPU device, of that many worker threads.
+    /// A partition of at least `sms` SMs, a green context; on the CPU device, of that many worker threads. Two may have the
+    /// same SMs, unless they have different values of `index`, which is less than `count_partitions`.
+    #[pyo3(signature = (*, sms, index=None))]
+    fn partition(&self, py: Python<'_>, sms: u32, index: Option<u32>) -> PyResult<Partition> {
+        Partition::new(py, &self.inner, sms, index)
+    }
+
+    /// The number of partitions of at least `sms` SMs that share none, in any process.
     #[pyo3(signature = (*, sms))]
-    fn partition(&self, py: Python<'_>, sms: u32) -> PyResult<Partition> {
-        Partition::new(py, &self.inner, sms)
+    fn count_partitions(&self, py: Python<'_>, sms: u32) -> PyResult<u32> {
+        py.detach(|| count_groups(&self.inner.device, sms)).map_err(run_error)
     }
 
     /// Waits for everything launched on the device. Lost launches, faults, findings and time-outs raise.

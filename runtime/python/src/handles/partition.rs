@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use gridlet_runtime::GreenContext;
+use gridlet_runtime::{
+    Device as RtDevice, Error, GreenContext, ResourceDescriptor, SmResource, SplitFlags,
+};
 use pyo3::prelude::*;
 
 use super::device::{Device, Opened};
 use super::stream::{Place, Stream, enter, leave};
-use crate::errors::run_error;
+use crate::errors::{raise, run_error};
 
 /// A partition of a device's SMs, a green context: `Device.partition` makes one.
 ///
@@ -19,16 +21,60 @@ pub(crate) struct Partition {
 }
 
 impl Partition {
-    pub(super) fn new(py: Python<'_>, opened: &Arc<Opened>, sms: u32) -> PyResult<Partition> {
+    /// One of at least `sms` SMs; with an index, that one of those which share no SMs.
+    pub(super) fn new(
+        py: Python<'_>,
+        opened: &Arc<Opened>,
+        sms: u32,
+        index: Option<u32>,
+    ) -> PyResult<Partition> {
+        let device = &opened.device;
         let make = || {
-            let green = GreenContext::with_sms(&opened.device, sms)?;
+            let green = match index {
+                None => GreenContext::with_sms(device, sms)?,
+                Some(index) => match group(device, sms, index)? {
+                    Ok(group) => GreenContext::new(&ResourceDescriptor::new([group])?)?,
+                    Err(count) => return Ok(Err(count)),
+                },
+            };
             let stream = green.stream()?;
-            Ok((green, stream))
+            Ok(Ok((green, stream)))
         };
-        let (green, stream) = py.detach(make).map_err(run_error)?;
+        let (green, stream) = py.detach(make).map_err(run_error)?.map_err(|count| {
+            let text = format!("index: {device} has {count} partitions of {sms} SMs");
+            raise("LaunchError", text)
+        })?;
         let place = Place { opened: Arc::clone(opened), work: opened.new_work(stream) };
         Ok(Partition { green, place })
     }
+}
+
+/// The number of groups of at least `sms` SMs that share none.
+pub(super) fn count_groups(device: &RtDevice, sms: u32) -> Result<u32, Error> {
+    let all = device.sm_resource()?;
+    let (available, granularity) = (all.sm_count(), all.granularity());
+    if sms == 0 || sms > available {
+        let (minimum, alignment) = (granularity.minimum, granularity.alignment);
+        return Err(Error::Partition { asked: sms, available, minimum, alignment });
+    }
+    match granularity.round_up(sms) > available {
+        // The whole device, as `GreenContext::with_sms` has it.
+        true => Ok(1),
+        false => all.count_groups(sms, SplitFlags::default()),
+    }
+}
+
+/// One of these groups, or their number if there are not so many.
+fn group(device: &RtDevice, sms: u32, index: u32) -> Result<Result<SmResource, u32>, Error> {
+    let (all, count) = (device.sm_resource()?, count_groups(device, sms)?);
+    if index >= count {
+        return Ok(Err(count));
+    }
+    if all.granularity().round_up(sms) > all.sm_count() {
+        return Ok(Ok(all));
+    }
+    let groups = all.split_by_count(count, sms, SplitFlags::default())?.groups;
+    Ok(groups.into_iter().nth(index as usize).ok_or(count))
 }
 
 #[pymethods]

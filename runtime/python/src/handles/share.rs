@@ -183,7 +183,12 @@ pub(super) fn stream_handle(stream: &Bound<'_, PyAny>) -> PyResult<u64> {
             return handle.extract();
         }
     }
+    // Numba's is a `ctypes.c_void_p`, whose value for the default stream is None, or an object of NVIDIA's bindings.
+    if let Ok(handle) = stream.getattr("handle") {
+        let value = handle.getattr("value").unwrap_or(handle);
+        return if value.is_none() { Ok(0) } else { value.call_method0("__int__")?.extract() };
+    }
     Err(PyTypeError::new_err(
-        "stream: expected an object with `__cuda_stream__`, `cuda_stream` or `ptr`, or a handle",
+        "stream: expected an object with `__cuda_stream__`, `cuda_stream`, `ptr` or `handle`, or a handle",
     ))
 }

@@ -1,9 +1,11 @@
 //! Streams, events, and the stream that launches use.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::mem::{self, ManuallyDrop};
+use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gridlet_runtime::{Error, Stream as RtStream};
@@ -18,11 +20,19 @@ use crate::errors::run_error;
 /// The most objects that launches of a stream keep alive before one of them waits for the stream.
 const MOST_KEPT: usize = 1024;
 
+/// The most programs that launches of a stream keep alive before one of them waits for the stream.
+const MOST_PROGRAMS: usize = 64;
+
+/// A program that was launched, and the number of its last launch in the stream.
+type Launched = (Arc<dyn Any + Send + Sync>, u64);
+
 /// A stream of the runtime, and what its launches use.
 pub(crate) struct Work {
     pub(crate) stream: ManuallyDrop<RtStream>,
     /// Arrays on other libraries' memory, which must not be freed before the launches have ended.
     kept: Mutex<Vec<Py<Array>>>,
+    /// What a wait reports belongs to a program, and is gone with it.
+    programs: Mutex<Vec<Launched>>,
     /// The number of launches, and how many of them a wait has reported on.
     launches: AtomicU64,
     reported: AtomicU64,
@@ -32,15 +42,30 @@ impl Work {
     pub(crate) fn new(stream: RtStream) -> Work {
         let stream = ManuallyDrop::new(stream);
         let (launches, reported) = (AtomicU64::new(0), AtomicU64::new(0));
-        Work { stream, kept: Mutex::default(), launches, reported }
+        let (kept, programs) = (Mutex::default(), Mutex::default());
+        Work { stream, kept, programs, launches, reported }
     }
 
-    pub(crate) fn note_launch(&self) {
-        self.launches.fetch_add(1, Ordering::AcqRel);
+    /// Notes a launch, and keeps its program until a wait has reported on it; whether the stream should be waited for,
+    /// because it keeps many.
+    pub(crate) fn note_launch<T: Any + Send + Sync>(&self, program: &Arc<T>) -> bool {
+        let mut programs = self.programs();
+        let number = self.launches.fetch_add(1, Ordering::AcqRel) + 1;
+        let same =
+            |known: &&mut Launched| ptr::addr_eq(Arc::as_ptr(&known.0), Arc::as_ptr(program));
+        match programs.iter_mut().find(same) {
+            Some((_, last)) => *last = number,
+            None => programs.push((Arc::<T>::clone(program), number)),
+        }
+        programs.len() >= MOST_PROGRAMS
     }
 
-    fn kept(&self) -> std::sync::MutexGuard<'_, Vec<Py<Array>>> {
+    fn kept(&self) -> MutexGuard<'_, Vec<Py<Array>>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn programs(&self) -> MutexGuard<'_, Vec<Launched>> {
+        self.programs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The array that an earlier launch made for the object.
@@ -66,20 +91,23 @@ impl Work {
     pub(super) fn wait(&self, timeout: Duration) -> Result<(), Error> {
         let launches = self.launches.load(Ordering::Acquire);
         let waited = self.stream.synchronize(timeout);
-        self.settled(&waited);
+        if !matches!(waited, Err(Error::TimedOut { .. } | Error::Unusable { .. })) {
+            self.give_back(launches);
+        }
         self.reported.fetch_max(launches, Ordering::AcqRel);
         waited
     }
 
-    /// Gives back what launches kept, after a wait.
-    pub(crate) fn settled(&self, waited: &Result<(), Error>) {
-        if !matches!(waited, Err(Error::TimedOut { .. } | Error::Unusable { .. })) {
-            let kept = mem::take(&mut *self.kept());
-            // Dropping a Python object without the lock only notes that it is to be dropped.
-            if !kept.is_empty() {
-                let _ = Python::try_attach(|_| drop(kept));
-            }
+    /// Gives back what launches kept, after a wait for the first `launches` of them.
+    fn give_back(&self, launches: u64) {
+        let kept = mem::take(&mut *self.kept());
+        // Dropping a Python object without the lock only notes that it is to be dropped.
+        if !kept.is_empty() {
+            let _ = Python::try_attach(|_| drop(kept));
         }
+        // Unloading a program takes time, and so must not hold up launches.
+        let ended: Vec<_> = self.programs().extract_if(.., |(_, last)| *last <= launches).collect();
+        drop(ended);
     }
 }
 

@@ -7,7 +7,6 @@ use gridlet::arch::CudaArch;
 use gridlet::artifact;
 use gridlet::compile::{self, BuildOptions, Checked, CpuOptions, Session};
 use gridlet::diagnostics;
-use gridlet::launch::LaunchChoice;
 use gridlet::source::SourceMap;
 use gridlet::target::Target;
 use gridlet_runtime::manifest::{Manifest, Type};
@@ -26,13 +25,21 @@ enum Origin {
     Source {
         program: Box<Checked>,
         session: Arc<Session>,
-        launch: LaunchChoice,
-        optimize: bool,
+        options: Options,
         /// Images that were built.
         built: Mutex<Vec<(Image, Artifact)>>,
     },
     /// A bundle.
     Bundle(Artifact),
+}
+
+/// The options of a program's images.
+#[derive(Clone, Copy)]
+pub(super) struct Options {
+    /// For GPUs, whatever the architecture.
+    pub(super) cuda: BuildOptions,
+    /// For the CPU device.
+    pub(super) cpu: CpuOptions,
 }
 
 /// What an image was built for.
@@ -66,18 +73,10 @@ impl Core {
         Core { wanted: wanted.collect(), origin, manifest, loaded: Mutex::default() }
     }
 
-    pub(super) fn of_source(
-        program: Checked,
-        session: Arc<Session>,
-        launch: LaunchChoice,
-        optimize: bool,
-    ) -> Core {
-        let manifest = artifact::describe(&program, launch);
+    pub(super) fn of_source(program: Checked, session: Arc<Session>, options: Options) -> Core {
+        let manifest = artifact::describe(&program, options.cuda.launch);
         let program = Box::new(program);
-        Core::new(
-            Origin::Source { program, session, launch, optimize, built: Mutex::default() },
-            manifest,
-        )
+        Core::new(Origin::Source { program, session, options, built: Mutex::default() }, manifest)
     }
 
     pub(super) fn of_bundle(path: &Path) -> PyResult<Core> {
@@ -100,12 +99,9 @@ impl Core {
         }
     }
 
-    fn source(&self) -> PyResult<(&Checked, &Session, BuildOptions)> {
+    fn source(&self) -> PyResult<(&Checked, &Session, &Options)> {
         match &self.origin {
-            Origin::Source { program, session, launch, optimize, .. } => {
-                let options = BuildOptions::default().with_launch(*launch).with_optimize(*optimize);
-                Ok((program, session, options))
-            }
+            Origin::Source { program, session, options, .. } => Ok((program, session, options)),
             Origin::Bundle(_) => {
                 Err(raise("Error", "the program was loaded from a bundle, which has no source"))
             }
@@ -149,12 +145,12 @@ impl Core {
         if let Some((_, artifact)) = built.iter().find(|(known, _)| *known == image) {
             return Ok(artifact.clone());
         }
-        let cpu = |check| CpuOptions::default().with_optimize(options.optimize).with_check(check);
         let (target, check) = match image {
             Image::Gpu(arch) => (Target::Cuda(arch), false),
             Image::Cpu { check } => (Target::Cpu, check),
         };
-        let artifact = artifact::build_for(session, program, &[target], &options, &cpu(check))
+        let cpu = options.cpu.with_check(check);
+        let artifact = artifact::build_for(session, program, &[target], &options.cuda, &cpu)
             .map_err(|error| compile_error(error, &program.sources))?;
         built.push((image, artifact.clone()));
         Ok(artifact)
@@ -163,7 +159,7 @@ impl Core {
     fn options(&self, arch: &str) -> PyResult<(&Checked, &Session, BuildOptions)> {
         let (program, session, options) = self.source()?;
         let arch = arch.parse().map_err(PyValueError::new_err)?;
-        Ok((program, session, options.with_arch(arch)))
+        Ok((program, session, options.cuda.with_arch(arch)))
     }
 
     pub(super) fn nvvm(&self, arch: &str) -> PyResult<String> {
@@ -185,7 +181,12 @@ impl Core {
         Ok(made.map_err(|error| compile_error(error, &program.sources))?.cubin.0)
     }
 
-    pub(super) fn bundle(&self, targets: &[String]) -> PyResult<Vec<u8>> {
+    pub(super) fn bundle(
+        &self,
+        targets: &[String],
+        check: bool,
+        native: bool,
+    ) -> PyResult<Vec<u8>> {
         let (program, session, options) = self.source()?;
         let mut all = Vec::new();
         for target in targets {
@@ -197,8 +198,8 @@ impl Core {
         if all.is_empty() {
             return Err(PyValueError::new_err("targets: give at least one, such as \"sm_90\""));
         }
-        let cpu = CpuOptions::portable().with_optimize(options.optimize);
-        artifact::build_for(session, program, &all, &options, &cpu)
+        let cpu = options.cpu.with_check(check).with_native(native);
+        artifact::build_for(session, program, &all, &options.cuda, &cpu)
             .map_err(|error| compile_error(error, &program.sources))?
             .to_bytes()
             .map_err(|error| run_error(gridlet_runtime::Error::from(error)))

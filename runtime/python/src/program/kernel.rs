@@ -66,6 +66,13 @@ fn extent(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Dim3> {
     Ok(Dim3::new(object.extract().map_err(|_| wrong())?, 1, 1))
 }
 
+/// The dynamic shared memory of a block in bytes.
+fn shared_bytes(object: &Bound<'_, PyAny>) -> PyResult<u32> {
+    object.extract().map_err(|_| {
+        PyTypeError::new_err("shared: expected a number of bytes from 0 to 4294967295")
+    })
+}
+
 /// The stream that an argument names.
 fn place(stream: &Bound<'_, PyAny>) -> PyResult<Option<Place>> {
     if stream.is_none() {
@@ -109,7 +116,7 @@ impl Kernel {
             extent(&key.get_item(1)?, "block")?,
         );
         if count > 2 {
-            config.shared_bytes = key.get_item(2)?.extract()?;
+            config.shared_bytes = shared_bytes(&key.get_item(2)?)?;
         }
         let stream = if count > 3 { key.get_item(3)? } else { none.into_bound(slf.py()) };
         Ok(Launcher { kernel: slf.clone().unbind(), config, place: place(&stream)? })
@@ -150,7 +157,7 @@ impl Launcher {
         &self,
         py: Python<'_>,
         arguments: &Bound<'_, PyTuple>,
-        shared: Option<u32>,
+        shared: Option<&Bound<'_, PyAny>>,
         stream: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let kernel = self.kernel.get();
@@ -182,7 +189,7 @@ impl Launcher {
         let (values, kept) = packer.pack(arguments)?;
         let mut config = self.config;
         if let Some(shared) = shared {
-            config.shared_bytes = shared;
+            config.shared_bytes = shared_bytes(shared)?;
         }
         place.opened.note_sources(kernel.core.sources());
         py.detach(|| {
@@ -190,8 +197,11 @@ impl Launcher {
             place.work.stream.launch(&loaded, &config, &arguments)
         })
         .map_err(|error| place.opened.error(error))?;
-        place.work.note_launch();
-        if !kept.is_empty() && place.work.keep(kept) {
+        let mut is_full = place.work.note_launch(&kernel.core);
+        if !kept.is_empty() {
+            is_full |= place.work.keep(kept);
+        }
+        if is_full {
             place.synchronize(py, gridlet_runtime::DEFAULT_TIMEOUT.as_secs_f64())?;
         }
         Ok(())

@@ -141,9 +141,18 @@ impl Program {
     }
 
     /// A bundle for `gridlet.load`, `gridlet run` and hosts in Rust and C, with an image for each target: `"sm_90"`, `"cpu"`.
-    #[pyo3(signature = (*targets))]
-    fn bundle<'py>(&self, py: Python<'py>, targets: Vec<String>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = py.detach(|| self.core.bundle(&targets))?;
+    ///
+    /// An image for the CPU runs on every processor of the architecture, or, with `native`, only on those that have all
+    /// features of this one. With `check` it is for checking devices.
+    #[pyo3(signature = (*targets, check=false, native=false))]
+    fn bundle<'py>(
+        &self,
+        py: Python<'py>,
+        targets: Vec<String>,
+        check: bool,
+        native: bool,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = py.detach(|| self.core.bundle(&targets, check, native))?;
         Ok(PyBytes::new(py, &bytes))
     }
 

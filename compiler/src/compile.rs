@@ -84,6 +84,8 @@ pub struct BuildOptions {
     pub statistics: bool,
     /// Whether `f32` is computed as with nvcc's `-use_fast_math`: faster and less exact. The CPU device computes exactly.
     pub fast_math: bool,
+    /// Whether images have line tables, for debuggers and profilers (`-g`). Optimised code does not change.
+    pub debug_lines: bool,
 }
 
 impl Default for BuildOptions {
@@ -96,6 +98,7 @@ impl Default for BuildOptions {
             optimize: true,
             statistics: false,
             fast_math: false,
+            debug_lines: false,
         }
     }
 }
@@ -114,11 +117,17 @@ impl BuildOptions {
         with_optimize: optimize: bool,
         with_statistics: statistics: bool,
         with_fast_math: fast_math: bool,
+        with_debug_lines: debug_lines: bool,
     }
 
     /// The launch strategy for a program.
     pub fn strategy(&self, program: &Checked) -> LaunchStrategy {
         self.launch.resolve(&program.module).0
+    }
+
+    fn link_options(&self) -> LinkOptions {
+        let options = LinkOptions::default().with_opt_level(self.opt_level());
+        options.with_line_info(self.debug_lines)
     }
 
     fn opt_level(&self) -> u8 {
@@ -218,17 +227,22 @@ fn llvm<'ctx>(
     context: &'ctx Context,
     options: &BuildOptions,
 ) -> Result<inkwell::module::Module<'ctx>> {
-    let gpu = codegen::GpuModuleOptions { arch: options.arch, fast_math: options.fast_math };
+    let gpu = codegen::GpuModuleOptions {
+        arch: options.arch,
+        fast_math: options.fast_math,
+        debug_lines: options.debug_lines,
+        optimize: options.optimize,
+    };
     codegen::build_module_for(context, &lower(program, options)?, gpu)
 }
 
 /// Writes a module as NVVM IR in a dialect. In the legacy dialect, the device runtime's
-/// declarations follow NVIDIA's documents.
+/// declarations follow NVIDIA's documents, and of debug information the lines remain.
 ///
 /// # Errors
 /// As [`nvvm::legacy::write`]: LLVM 7 cannot express part of the module.
 pub fn nvvm_text(module: &inkwell::module::Module<'_>, dialect: Dialect) -> Result<NvvmModule> {
-    nvvm::text(module, dialect, &LegacyOptions::device_runtime())
+    nvvm::text(module, dialect, &LegacyOptions::device_runtime().with_debug_lines(true))
 }
 
 /// A cubin with the output of the tools that made it.
@@ -412,6 +426,7 @@ impl Session {
         let ptx_options = PtxOptions {
             opt_level: options.opt_level(),
             fast_math: options.fast_math,
+            line_info: options.debug_lines,
             ..PtxOptions::default()
         };
         match options.backend {
@@ -447,7 +462,7 @@ impl Session {
         device_runtime: bool,
         options: &BuildOptions,
     ) -> Result<(Cubin, String)> {
-        let link_options = LinkOptions { opt_level: options.opt_level(), ..LinkOptions::default() };
+        let link_options = options.link_options();
         if let Some(ptxas) = self.assembler(device_runtime)
             && link::ptxas::is_whole(ptx)
         {
@@ -605,8 +620,7 @@ impl Session {
     pub fn assemble_object(&self, ptx: &Ptx, options: &BuildOptions) -> Result<Cubin> {
         let ptxas = self.toolchain.path(Component::Ptxas)?;
         let ptx = link::ptxas::share_added_symbols(ptx);
-        let link_options = LinkOptions::default().with_opt_level(options.opt_level());
-        let output = link::ptxas::compile(ptxas, &ptx, options.arch, &link_options)?;
+        let output = link::ptxas::compile(ptxas, &ptx, options.arch, &options.link_options())?;
         self.assembled.get_or_init(|| ());
         self.note("ptxas", &output.log);
         Ok(output.cubin)

@@ -293,7 +293,7 @@ pub unsafe extern "C" fn gridlet_options_set_native(
     }
 }
 
-/// Sets whether images for the CPU device have line tables for debuggers.
+/// Sets whether images have line tables, for debuggers and profilers.
 ///
 /// # Safety
 /// `options` must be alive and not in use elsewhere.
@@ -306,6 +306,7 @@ pub unsafe extern "C" fn gridlet_options_set_debug_lines(
     unsafe {
         switch(options, on, |options, on| {
             options.cpu.debug_lines = on;
+            options.cuda.debug_lines = on;
         })
     }
 }

@@ -94,7 +94,7 @@ pub(crate) struct CodeOptions {
     /// tan, exp, log, log2, log10, pow and tanh are approximate
     #[arg(long)]
     fast_math: bool,
-    /// Emit line tables in CPU images, for debuggers
+    /// Emit line tables, for debuggers and profilers
     #[arg(short = 'g')]
     debug_lines: bool,
 }
@@ -177,6 +177,7 @@ impl CodeOptions {
             .with_optimize(self.optimizes())
             .with_statistics(false)
             .with_fast_math(self.fast_math)
+            .with_debug_lines(self.debug_lines)
     }
 
     fn optimizes(&self) -> bool {
@@ -185,7 +186,7 @@ impl CodeOptions {
 
     /// The options that were given and have an effect only on CPU images.
     pub(crate) fn only_for_cpu(&self) -> Vec<&'static str> {
-        given([("-g", self.debug_lines), ("-O 1", self.level == Some(Level::Quick))])
+        given([("-O 1", self.level == Some(Level::Quick))])
     }
 
     /// The options that were given and have an effect only on images for GPUs.

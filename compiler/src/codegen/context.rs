@@ -13,6 +13,7 @@ use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum, FunctionTy
 use inkwell::values::{FunctionValue, PointerValue};
 
 use super::cpu::CpuTarget;
+use super::debug::DebugLines;
 use super::{GpuModuleOptions, OWN_DATA_LAYOUT, TRIPLE, bug};
 use crate::error::{Error, Result};
 use gridlet_lang::ir;
@@ -37,6 +38,8 @@ pub(super) struct ModuleContext<'ctx, 'ir> {
     declared: RefCell<BTreeMap<String, FunctionValue<'ctx>>>,
     /// Generic address of the block's dynamic shared memory, if the module uses it.
     pub(super) dynamic_shared: Option<PointerValue<'ctx>>,
+    /// The source lines, if the module records them.
+    pub(super) debug: Option<DebugLines<'ctx>>,
     /// The target.
     pub(super) target: Target<'ctx>,
 }
@@ -74,6 +77,7 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
             externs: Vec::new(),
             declared: RefCell::default(),
             dynamic_shared: None,
+            debug: None,
             target: Target::Nvptx(options),
         })
     }
@@ -188,7 +192,10 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
     pub(super) fn finish(self) -> Result<Module<'ctx>> {
         match &self.target {
             Target::Nvptx(_) => self.finish_nvptx()?,
-            Target::Cpu(cpu) => cpu.finish(),
+            Target::Cpu(_) => {}
+        }
+        if let Some(debug) = &self.debug {
+            debug.finish();
         }
         match self.module.verify() {
             Ok(()) => Ok(self.module),
@@ -199,7 +206,12 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
     fn finish_nvptx(&self) -> Result<()> {
         self.strip_intrinsic_attributes();
         let number = |value: u64| self.int_type(32).const_int(value, false).into();
-        let version = self.context.metadata_node(&[number(2), number(0)]);
+        let mut version = vec![number(2), number(0)];
+        if self.debug.is_some() {
+            // The version of the debug information in the modern dialect, as `nvvmIRVersion` gives it.
+            version.extend([number(3), number(2)]);
+        }
+        let version = self.context.metadata_node(&version);
         self.module
             .add_global_metadata("nvvmir.version", &version)
             .map_err(|error| bug(format!("nvvmir.version: {error}")))

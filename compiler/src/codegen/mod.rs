@@ -30,6 +30,7 @@ mod cast;
 mod context;
 mod copies;
 mod cpu;
+mod debug;
 mod division;
 mod external;
 mod function;
@@ -52,10 +53,12 @@ mod warp;
 
 pub use cpu::{CpuModuleOptions, build_cpu_module};
 use inkwell::context::Context;
+use inkwell::debug_info::DWARFEmissionKind;
 use inkwell::module::Module;
 pub(crate) use linked::link_inputs;
 
 use crate::error::{Error, Result};
+use debug::DebugLines;
 use gridlet_lang::arch::CudaArch;
 use gridlet_lang::ir;
 
@@ -83,12 +86,21 @@ pub struct GpuModuleOptions {
     pub arch: CudaArch,
     /// Whether functions of `f32` are the approximate ones that nvcc's `-use_fast_math` takes.
     pub fast_math: bool,
+    /// Whether the module records the source line of each instruction, for debuggers and profilers.
+    pub debug_lines: bool,
+    /// Whether the module will be optimised, as recorded in the debug information.
+    pub optimize: bool,
 }
 
 impl Default for GpuModuleOptions {
     /// For every supported architecture.
     fn default() -> Self {
-        GpuModuleOptions { arch: CudaArch::SUPPORTED[0], fast_math: false }
+        GpuModuleOptions {
+            arch: CudaArch::SUPPORTED[0],
+            fast_math: false,
+            debug_lines: false,
+            optimize: true,
+        }
     }
 }
 
@@ -112,8 +124,11 @@ pub fn build_module_for<'ctx>(
     options: GpuModuleOptions,
 ) -> Result<Module<'ctx>> {
     let mut cx = context::ModuleContext::new(context, module, options)?;
+    let lines = DWARFEmissionKind::LineTablesOnly;
+    cx.debug = options.debug_lines.then(|| DebugLines::new(&cx, lines, options.optimize));
     fill(&mut cx)?;
-    cx.finish()
+    let module = cx.finish()?;
+    if options.debug_lines { debug::directives_only(&module, context) } else { Ok(module) }
 }
 
 /// Emits the globals and functions of the IR.

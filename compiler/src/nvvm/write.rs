@@ -14,8 +14,8 @@ use gridlet_lang::arch::Dialect;
 /// The named metadata with the version of NVVM IR (NVVM IR Specification, "NVVM IR Version").
 const VERSION_METADATA: &str = "nvvmir.version";
 
-/// The version of NVVM IR that we write.
-const VERSION: [u64; 2] = [2, 0];
+/// The version of NVVM IR that we write, and of debug information in the modern dialect.
+const VERSION: [u64; 4] = [2, 0, 3, 2];
 
 /// The module in modern text.
 ///
@@ -66,8 +66,10 @@ fn complete(
     }
     if !has_version {
         let context = copy.get_context();
+        let has_lines = copy.get_global_metadata_size("llvm.dbg.cu") > 0;
         let numbers = VERSION.map(|number| context.i32_type().const_int(number, false).into());
-        copy.add_global_metadata(VERSION_METADATA, &context.metadata_node(&numbers))
+        let numbers = if has_lines { &numbers[..] } else { &numbers[..2] };
+        copy.add_global_metadata(VERSION_METADATA, &context.metadata_node(numbers))
             .map_err(|error| Error::internal("nvvm", error.to_string()))?;
     }
     names::make_old(&copy)?;

@@ -8,6 +8,7 @@ mod fuzz_corpus;
 mod layout_oracles;
 mod legacy;
 mod libnvvm;
+mod lines;
 mod objects;
 mod plain_kernels;
 mod programs;

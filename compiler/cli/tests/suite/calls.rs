@@ -67,7 +67,7 @@ fn wrong_calls_exit_2_and_say_what_would_be_right() {
         vec!["build", "a.grid", "--emit", "elf"],
         vec!["build", "a.gridlet"],
         vec!["compile", "a.grid"],
-        vec!["build", "a.grid", "--check", "--native", "-g"],
+        vec!["build", "a.grid", "--check", "--native", "-O", "1"],
         vec!["build", "a.grid", "--arch", "cpu", "--backend", "nvptx", "--dialect", "legacy"],
         vec!["build", "a.grid", "--arch", "sm_90,cpu", "--fast-math"],
         vec!["build", "a.grid", "--arch", "cpu", "--fast-math"],
@@ -77,7 +77,7 @@ fn wrong_calls_exit_2_and_say_what_would_be_right() {
         vec!["build", "a.grid", "--arch", "sm_90", "--dialect", "modern", "--emit", "ptx"],
         vec!["build", "a.ll", "--instance", "k::<1>", "--stats", "--native"],
         [&run[..], &["--kernel", "k", "--device", "cpu", "--backend", "nvptx"]].concat(),
-        [&run[..], &["--kernel", "k", "--device", "cuda", "-g"]].concat(),
+        [&run[..], &["--kernel", "k", "--device", "cuda", "-O", "1"]].concat(),
         vec![
             "run",
             "a.gridlet",

@@ -17,13 +17,12 @@
 //! - **Checks** (`check.rs`). A checked image reports every access and loop iteration to the
 //!   device, and registers the local variables that pointers may reach (`locals.rs`); each variable
 //!   ends in a red zone, a static also starts with one, and a table lists all of them (`variables.rs`).
-//! - **Source lines** (`debug.rs`), for debuggers. Traps, launches and checks always carry their
+//! - **Source lines** (`codegen/debug.rs`), for debuggers. Traps, launches and checks always carry their
 //!   position.
 
 mod blocks;
 mod callbacks;
 mod check;
-mod debug;
 mod entries;
 mod locals;
 mod math;
@@ -35,6 +34,7 @@ use gridlet_artifact::cpu::abi;
 use inkwell::GlobalVisibility;
 use inkwell::attributes::AttributeLoc;
 use inkwell::context::Context;
+use inkwell::debug_info::DWARFEmissionKind;
 use inkwell::llvm_sys::core::{LLVMAddAlias2, LLVMSetLinkage, LLVMSetVisibility};
 use inkwell::llvm_sys::{LLVMLinkage, LLVMVisibility};
 use inkwell::module::{Linkage, Module};
@@ -45,9 +45,9 @@ use inkwell::values::AsValueRef;
 use inkwell::values::{BasicValue, FunctionValue, GlobalValue, PointerValue};
 
 use super::context::{ModuleContext, Target};
+use super::debug::DebugLines;
 use super::{GpuModuleOptions, fill};
 use crate::error::{Error, Result};
-use debug::DebugLines;
 use gridlet_lang::ir::{self, KernelId, Space, graph::CallGraph, loops};
 use memory::SharedMemory;
 
@@ -79,7 +79,6 @@ pub(super) struct CpuTarget<'ctx> {
     kernels: GlobalValue<'ctx>,
     descriptor: StructType<'ctx>,
     shared: SharedMemory,
-    debug: Option<DebugLines<'ctx>>,
 }
 
 /// Emits `module`, as lowered by the `launch` stage with the device runtime's public names, into
@@ -99,6 +98,8 @@ pub fn build_cpu_module<'ctx>(
     cx.module.set_data_layout(&machine.get_target_data().get_data_layout());
     let target = CpuTarget::new(&cx, options)?;
     check_statics(&cx, &target)?;
+    let full = DWARFEmissionKind::Full;
+    cx.debug = options.debug_lines.then(|| DebugLines::new(&cx, full, options.optimize));
     cx.target = Target::Cpu(Box::new(target));
     fill(&mut cx)?;
     cx.define_descriptors()?;
@@ -183,7 +184,6 @@ impl<'ctx> CpuTarget<'ctx> {
             kernels,
             descriptor,
             shared: SharedMemory::of(cx.ir, red_zone(options.check))?,
-            debug: options.debug_lines.then(|| DebugLines::new(cx, options.optimize)),
         })
     }
 
@@ -203,13 +203,6 @@ impl<'ctx> CpuTarget<'ctx> {
         // SAFETY: inkwell marks this unsafe because LLVM accepts any indices; one i64 is
         // well-typed, and the callers' kernels are the array's.
         unsafe { array.const_in_bounds_gep(self.descriptor, &[index]) }
-    }
-
-    /// Completes the debug information.
-    pub(super) fn finish(&self) {
-        if let Some(debug) = &self.debug {
-            debug.finish();
-        }
     }
 }
 
@@ -250,7 +243,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
     }
 
     /// Adds the attributes of every function on the CPU.
-    fn add_cpu_attributes(&self, function: FunctionValue<'ctx>) {
+    pub(in crate::codegen) fn add_cpu_attributes(&self, function: FunctionValue<'ctx>) {
         // A coroutine's stack ends in a guard page, which a large frame must not skip.
         let probe = self.context.create_string_attribute("probe-stack", "inline-asm");
         function.add_attribute(AttributeLoc::Function, probe);

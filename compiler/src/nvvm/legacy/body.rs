@@ -15,6 +15,7 @@ use crate::error::Result;
 
 use super::constants::{constant_index, is_pointer};
 use super::functions::{Signature, at_function};
+use super::lines::Subprogram;
 use super::llvm::{Block, Shape, Type, Value};
 use super::names::{Names, label, spell};
 use super::refusal::{Written, refuse};
@@ -164,7 +165,11 @@ impl<'w, 'm, 'o> Body<'w, 'm, 'o> {
     }
 
     /// Writes the lines between the braces.
-    pub(super) fn write(mut self, function: Value<'m>) -> Result<Vec<String>> {
+    pub(super) fn write(
+        mut self,
+        function: Value<'m>,
+        subprogram: Option<Subprogram>,
+    ) -> Result<Vec<String>> {
         for (index, block) in function.blocks().into_iter().enumerate() {
             self.casts.clear();
             let name = self.block(block);
@@ -179,8 +184,17 @@ impl<'w, 'm, 'o> Body<'w, 'm, 'o> {
                 }
             }
             for instruction in block.instructions() {
+                let first = self.lines.len();
                 self.instruction(instruction)
                     .map_err(|refusal| at_function(refusal, function, &instruction.print()))?;
+                if let Some(subprogram) = subprogram {
+                    let position = self.writer.position(instruction, subprogram);
+                    // Labels are not indented.
+                    let lines = self.lines.iter_mut().skip(first);
+                    for line in lines.filter(|line| line.text.starts_with(' ')) {
+                        line.text += &format!(", !dbg !{position}");
+                    }
+                }
             }
         }
         let Body { lines, used, .. } = self;

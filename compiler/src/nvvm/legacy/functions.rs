@@ -164,6 +164,7 @@ impl<'m> Writer<'m, '_> {
         let linkage = linkage_word(function.linkage()).map_err(at)?;
         self.annotate_kernel(function, &signature).map_err(at)?;
 
+        let subprogram = self.subprogram(function);
         let body = Body::new(self, function, &signature)?;
         let parameters: Vec<String> = function
             .parameters()
@@ -173,11 +174,12 @@ impl<'m> Writer<'m, '_> {
             .collect();
         let result = result_text(&signature);
         let address = function.unnamed_address();
+        let debug = subprogram.map_or_else(String::new, |own| format!(" !dbg !{}", own.number));
         let mut lines = vec![format!(
-            "define{linkage} {result} {name}({}){address}{words} {{",
+            "define{linkage} {result} {name}({}){address}{words}{debug} {{",
             parameters.join(", ")
         )];
-        lines.extend(body.write(function)?);
+        lines.extend(body.write(function, subprogram)?);
         lines.push("}".to_owned());
         Ok(lines)
     }

@@ -17,7 +17,7 @@ mod instruction;
 mod metadata;
 mod types;
 
-pub(crate) use metadata::Meta;
+pub(crate) use metadata::{Meta, Position};
 
 /// The module.
 #[derive(Clone, Copy)]

@@ -51,7 +51,7 @@
 //! | `llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)` | `llvm.nvvm.barrier0()` |
 //! | `llvm.nvvm.activemask`, `redux.sync.*`, `nanosleep`, clusters, … | the PTX instruction in assembly (see `ptx`) |
 //! | local symbols that PTX cannot spell | renamed |
-//! | debug information | refused, or left out with [`LegacyOptions::drop_debug_info`] |
+//! | debug information | refused, left out with [`LegacyOptions::drop_debug_info`], or its lines kept with [`LegacyOptions::debug_lines`] |
 //!
 //! Dropped, because they only inform an optimiser: `nuw` and `nusw` of `getelementptr`, `nneg`,
 //! `disjoint`, `samesign`, flags of `trunc`, fast-math flags of `select` and `phi`, aliasing
@@ -85,6 +85,7 @@ mod functions;
 mod globals;
 mod instructions;
 mod intrinsics;
+mod lines;
 pub(crate) mod llvm;
 mod memory;
 mod metadata;
@@ -105,6 +106,8 @@ pub struct LegacyOptions {
     pub pointees: Vec<PointeeHint>,
     /// Whether to drop debug information. Otherwise a module that has some is refused.
     pub drop_debug_info: bool,
+    /// Whether to keep the source lines of a module that has debug information, and drop the rest of it.
+    pub debug_lines: bool,
 }
 
 impl LegacyOptions {
@@ -115,12 +118,13 @@ impl LegacyOptions {
             PointeeHint::new(function, HintPlace::Parameter(parameter), structure)
         };
         let pointees = struct_pointers().into_iter().map(hint).collect();
-        LegacyOptions { pointees, drop_debug_info: false }
+        LegacyOptions { pointees, ..LegacyOptions::default() }
     }
 
     gridlet_artifact::setters! {
         with_pointees: pointees: Vec<PointeeHint>,
         with_drop_debug_info: drop_debug_info: bool,
+        with_debug_lines: debug_lines: bool,
     }
 }
 

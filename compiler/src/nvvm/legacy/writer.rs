@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use super::LegacyOptions;
 use super::attributes::Attributes;
 use super::functions::Signature;
+use super::lines::Lines;
 use super::llvm::{Module, Value};
 use super::metadata::Nodes;
 use super::names::{Names, spell};
@@ -68,6 +69,7 @@ pub(super) struct Writer<'m, 'o> {
     pub(super) types: Types<'m>,
     pub(super) attributes: Attributes,
     pub(super) nodes: Nodes<'m>,
+    pub(super) lines: Lines,
     /// The nodes of `!nvvm.annotations`.
     pub(super) annotations: Vec<usize>,
     pub(super) signatures: HashMap<Value<'m>, Rc<Signature>>,
@@ -107,6 +109,7 @@ impl<'m, 'o> Writer<'m, 'o> {
             types: Types::default(),
             attributes: Attributes::new(),
             nodes: Nodes::default(),
+            lines: Lines::default(),
             annotations: Vec::new(),
             signatures: HashMap::new(),
             declarations: BTreeMap::new(),
@@ -226,10 +229,10 @@ impl<'m, 'o> Writer<'m, 'o> {
             .iter()
             .any(|list| list.name == "llvm.dbg.cu" && !list.nodes.is_empty())
             || self.module.functions().iter().any(|function| function.has_subprogram());
-        if found && !self.options.drop_debug_info {
+        if found && !self.options.drop_debug_info && !self.options.debug_lines {
             return Err(Error::Invalid(
                 "the module has debug information (`!llvm.dbg.cu`), which the legacy dialect writer does not support; \
-                 set `LegacyOptions::drop_debug_info` to write the module without it"
+                 set `LegacyOptions::drop_debug_info` to write the module without it, or `debug_lines` to keep its lines"
                     .to_owned(),
             ));
         }
@@ -257,10 +260,19 @@ impl<'m, 'o> Writer<'m, 'o> {
                 _ => {}
             }
         }
-        let version = self.nodes.add("!{i32 2, i32 0}");
+        let mut units = vec![];
+        let mut version = "!{i32 2, i32 0}";
+        if let Some(unit) = self.lines.unit() {
+            units.push(unit);
+            flags.push(self.nodes.add("!{i32 2, !\"Debug Info Version\", i32 3}"));
+            // The version of the debug information in this dialect follows.
+            version = "!{i32 2, i32 0, i32 3, i32 1}";
+        }
+        let version = self.nodes.add(version);
         let annotations = std::mem::take(&mut self.annotations);
         let lists = [
             ("nvvm.annotations", annotations),
+            ("llvm.dbg.cu", units),
             ("llvm.module.flags", flags),
             ("nvvmir.version", vec![version]),
         ];

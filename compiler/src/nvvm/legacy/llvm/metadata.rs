@@ -4,7 +4,11 @@ use std::ffi::{CString, c_uint};
 use std::marker::PhantomData;
 
 use inkwell::llvm_sys::core::*;
-use inkwell::llvm_sys::debuginfo::LLVMGetSubprogram;
+use inkwell::llvm_sys::debuginfo::{
+    LLVMDIFileGetDirectory, LLVMDIFileGetFilename, LLVMDILocationGetColumn, LLVMDILocationGetLine,
+    LLVMDILocationGetScope, LLVMDIScopeGetFile, LLVMDISubprogramGetLine, LLVMGetSubprogram,
+    LLVMInstructionGetDebugLoc,
+};
 use inkwell::llvm_sys::prelude::*;
 
 use super::{Module, Value, text};
@@ -85,6 +89,62 @@ impl<'m> Value<'m> {
     pub(crate) fn has_subprogram(self) -> bool {
         // SAFETY: only called for functions.
         unsafe { !LLVMGetSubprogram(self.0).is_null() }
+    }
+}
+
+/// A position in a source file.
+pub(crate) struct Position {
+    pub(crate) file: String,
+    pub(crate) folder: String,
+    pub(crate) line: u32,
+    /// 0 if unknown.
+    pub(crate) column: u32,
+}
+
+impl Value<'_> {
+    /// The position of an instruction, if it has one with a line.
+    pub(crate) fn position(self) -> Option<Position> {
+        // SAFETY: only called for instructions; LLVM returns null if there is none.
+        unsafe {
+            let at = LLVMInstructionGetDebugLoc(self.0);
+            if at.is_null() {
+                return None;
+            }
+            let (line, column) = (LLVMDILocationGetLine(at), LLVMDILocationGetColumn(at));
+            place(LLVMDILocationGetScope(at), line, column).filter(|_| line > 0)
+        }
+    }
+
+    /// The position of a function, if it has a subprogram.
+    pub(crate) fn subprogram(self) -> Option<Position> {
+        // SAFETY: only called for functions; LLVM returns null if there is none.
+        unsafe {
+            let subprogram = LLVMGetSubprogram(self.0);
+            if subprogram.is_null() {
+                return None;
+            }
+            place(subprogram, LLVMDISubprogramGetLine(subprogram), 0)
+        }
+    }
+}
+
+/// A position in the file of a scope.
+///
+/// # Safety
+/// The scope must be alive.
+unsafe fn place(scope: LLVMMetadataRef, line: u32, column: u32) -> Option<Position> {
+    // SAFETY: the scope is alive, and so is its file; LLVM sets the lengths of both strings.
+    unsafe {
+        let file = LLVMDIScopeGetFile(scope);
+        if file.is_null() {
+            return None;
+        }
+        let mut length: c_uint = 0;
+        let name = LLVMDIFileGetFilename(file, &mut length);
+        let name = text(name, length as usize);
+        let folder = LLVMDIFileGetDirectory(file, &mut length);
+        let folder = text(folder, length as usize);
+        Some(Position { file: name, folder, line, column })
     }
 }
 

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::artifact;
 use crate::compile::{self, BuildOptions, Checked, CpuOptions, Session};
 use crate::error::{Error, Result};
+use crate::host;
 use crate::modules::{self, Own};
 use crate::nvvm;
 use crate::target::{self, Target};
@@ -39,11 +40,15 @@ pub enum Kind {
     Manifest,
     /// Manifest and images in one file.
     Bundle,
+    /// The bundle as an object file for programs on this machine.
+    HostObject,
+    /// The header of [`Kind::HostObject`], for C and C++.
+    Header,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 10] = [
+    pub const ALL: [Kind; 12] = [
         Kind::Ir,
         Kind::Layout,
         Kind::Nvvm,
@@ -54,6 +59,8 @@ impl Kind {
         Kind::SharedObject,
         Kind::Manifest,
         Kind::Bundle,
+        Kind::HostObject,
+        Kind::Header,
     ];
 
     /// Its name on the command line.
@@ -69,17 +76,25 @@ impl Kind {
             Kind::SharedObject => "shared-object",
             Kind::Manifest => "manifest",
             Kind::Bundle => "bundle",
+            Kind::HostObject => "host-object",
+            Kind::Header => "header",
         }
     }
 
     /// Whether each target has its own output. The others are of all targets together.
     pub fn per_target(self) -> bool {
-        !matches!(self, Kind::Layout | Kind::Manifest | Kind::Bundle)
+        !matches!(
+            self,
+            Kind::Layout | Kind::Manifest | Kind::Bundle | Kind::HostObject | Kind::Header
+        )
     }
 
     /// Whether it is text.
     pub fn is_text(self) -> bool {
-        matches!(self, Kind::Ir | Kind::Layout | Kind::Nvvm | Kind::Ptx | Kind::Manifest)
+        matches!(
+            self,
+            Kind::Ir | Kind::Layout | Kind::Nvvm | Kind::Ptx | Kind::Manifest | Kind::Header
+        )
     }
 
     /// Whether a module of NVVM IR must have kernels for it.
@@ -139,12 +154,21 @@ pub fn emit(
     match (kind, input) {
         (Kind::Layout, Input::Program(program)) => layout_json(program),
         (Kind::Layout, Input::Own(own)) => layout_json(own.program()),
-        (Kind::Manifest | Kind::Bundle, Input::Program(program)) => {
-            packed(kind, artifact::build_for(session, program, targets, cuda, cpu)?)
+        (Kind::Header, Input::Program(program)) => {
+            let manifest = artifact::describe(program, cuda.launch);
+            Ok(host::c_header(&program.name(), &manifest)?.into_bytes())
         }
-        (Kind::Manifest | Kind::Bundle, Input::Own(own)) => {
+        (Kind::Header, Input::Own(own)) => {
+            let name = own.program().name();
+            Ok(host::c_header(&name, &artifact::describe_own(own))?.into_bytes())
+        }
+        (Kind::Manifest | Kind::Bundle | Kind::HostObject, Input::Program(program)) => {
+            let built = artifact::build_for(session, program, targets, cuda, cpu)?;
+            packed(kind, &program.name(), built)
+        }
+        (Kind::Manifest | Kind::Bundle | Kind::HostObject, Input::Own(own)) => {
             let built = artifact::build_own(session, own, targets, cuda, cpu);
-            packed(kind, built.map_err(Error::in_nvvm_ir)?)
+            packed(kind, &own.program().name(), built.map_err(Error::in_nvvm_ir)?)
         }
         (_, Input::Program(program)) => match target {
             Target::Cuda(arch) => for_gpu(session, program, kind, &BuildOptions { arch, ..*cuda }),
@@ -287,11 +311,12 @@ fn layout_json(program: &Checked) -> Result<Vec<u8>> {
     json(&layout::to_json(&buffers, &program.module.structs))
 }
 
-fn packed(kind: Kind, artifact: Artifact) -> Result<Vec<u8>> {
+fn packed(kind: Kind, name: &str, artifact: Artifact) -> Result<Vec<u8>> {
     if kind == Kind::Manifest {
         return json(artifact.manifest());
     }
-    artifact.to_bytes().map_err(|error| Error::internal("emit", error.to_string()))
+    let bundle = artifact.to_bytes().map_err(|error| Error::internal("emit", error.to_string()))?;
+    if kind == Kind::HostObject { host::object(name, &bundle) } else { Ok(bundle) }
 }
 
 fn json(value: &impl Serialize) -> Result<Vec<u8>> {

@@ -298,9 +298,9 @@ pub unsafe extern "C" fn gridlet_module_free(module: *mut gridlet_module) {
     unsafe { close::<_, gridlet_compile_status>(module) }
 }
 
-/// Makes an output: `bundle`, `manifest` (JSON), `layout` (JSON), `ir`, `nvvm`, `bitcode`, `ptx`, `cubin`, `object` or
-/// `shared-object`, as `gridlet build --emit` does. A bundle and its manifest are of all targets of the options; the others, except
-/// `layout`, need options with one target. `options` may be NULL for the defaults. `diagnostics` as for `gridlet_module_read`;
+/// Makes an output: `bundle`, `host-object`, `header`, `manifest` (JSON), `layout` (JSON), `ir`, `nvvm`, `bitcode`, `ptx`, `cubin`, `object` or
+/// `shared-object`, as `gridlet build --emit` does. Bundles, host objects and manifests are of all targets of the options; the others,
+/// except `layout` and `header`, need options with one target. `options` may be NULL for the defaults. `diagnostics` as for `gridlet_module_read`;
 /// warnings are those of NVIDIA's tools.
 ///
 /// # Safety

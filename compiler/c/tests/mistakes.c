@@ -73,7 +73,7 @@ int main(void) {
 
     printf("outputs\n");
     show(gridlet_module_emit(compiler, module, "exe", NULL, &output, NULL));
-    show(gridlet_module_emit(compiler, module, "object", NULL, &output, NULL));
+    show(gridlet_module_emit(compiler, module, "shared-object", NULL, &output, NULL));
     show(gridlet_module_emit(compiler, NULL, "ptx", NULL, &output, NULL));
     show(gridlet_module_emit(NULL, module, "ptx", NULL, &output, NULL));
     show(gridlet_module_emit(compiler, module, NULL, NULL, &output, NULL));

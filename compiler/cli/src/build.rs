@@ -252,6 +252,10 @@ fn kinds() -> impl TypedValueParser<Value = Kind> {
             Kind::Object => "Object file, before linking; for GPUs, relocatable device code",
             Kind::SharedObject => "Machine code, linked (cpu)",
             Kind::Manifest => "The manifest, as JSON",
+            Kind::HostObject => {
+                "The bundle as an object file for C and C++ programs on this machine"
+            }
+            Kind::Header => "The header of host-object",
             _ => "Manifest and images in one file",
         })
     };
@@ -272,6 +276,8 @@ fn ending(kind: Kind, target: Target) -> &'static str {
         Kind::Object => "o",
         Kind::SharedObject => "so",
         Kind::Manifest => "json",
+        Kind::HostObject => "bundle.o",
+        Kind::Header => "h",
         _ => "gridlet",
     }
 }
@@ -351,7 +357,15 @@ fn refuse_ineffective(kind: FileKind, options: &Options) -> Outcome {
 fn refuse_dialect(options: &Options) -> Outcome {
     let code = &options.code;
     let needs_libnvvm = |kind: &Kind| {
-        matches!(kind, Kind::Ptx | Kind::Cubin | Kind::Object | Kind::Manifest | Kind::Bundle)
+        matches!(
+            kind,
+            Kind::Ptx
+                | Kind::Cubin
+                | Kind::Object
+                | Kind::Manifest
+                | Kind::Bundle
+                | Kind::HostObject
+        )
     };
     if code.backend == BackendName::Nvptx || !options.emit.iter().any(needs_libnvvm) {
         return Ok(());

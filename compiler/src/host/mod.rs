@@ -25,6 +25,7 @@
 //! and [`Build::cpu`] do not, but PTX serves no programs that launch through CUDA's
 //! device runtime.
 
+mod c;
 mod docs;
 mod names;
 mod rust;
@@ -47,6 +48,7 @@ use gridlet_lang::diagnostics;
 use gridlet_lang::launch::LaunchChoice;
 use gridlet_lang::source::SourceMap;
 
+pub use c::{c_header, object};
 pub use docs::kernel_docs;
 pub use rust::generate;
 

@@ -29,9 +29,20 @@ fn library_folder() -> PathBuf {
 
 /// Compiles a C program with the header in `include` and the library.
 pub(crate) fn compile(source: &Path, include: &Path, library: &str, program: &Path) {
+    compile_as(&["-std=c99"], &[source], include, library, program);
+}
+
+/// Compiles sources and objects with further arguments of the C compiler.
+pub(crate) fn compile_as(
+    arguments: &[&str],
+    sources: &[&Path],
+    include: &Path,
+    library: &str,
+    program: &Path,
+) {
     let libraries = library_folder();
     let mut cc = Command::new("cc");
-    cc.args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-o"]).arg(program).arg(source);
+    cc.args(["-Wall", "-Wextra", "-Werror"]).args(arguments).arg("-o").arg(program).args(sources);
     cc.arg("-I").arg(include);
     cc.arg("-L")
         .arg(&libraries)

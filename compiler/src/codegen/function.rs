@@ -1,5 +1,6 @@
 //! Functions: their declarations, and the frame in which their instructions are emitted.
 
+use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
 
 use gridlet_artifact::cpu::abi;
@@ -14,7 +15,7 @@ use super::context::ModuleContext;
 use super::types::Carrier;
 use super::unroll::LoopNodes;
 use super::values::{int, pointer};
-use super::{PTX_KERNEL, bug};
+use super::{PTX_KERNEL, bug, places};
 use crate::error::Result;
 use gridlet_lang::ir::{
     BlockId, Function, FunctionId, KernelId, Operand, Role, Terminator, graph, loops, symbol,
@@ -230,6 +231,8 @@ pub(super) struct FunctionEmitter<'a, 'ctx, 'ir> {
     pub(super) runtime: OnceCell<Vec<bool>>,
     /// See `copies.rs`, indexed by `ir::InstId`; computed on first use.
     pub(super) copied: OnceCell<Vec<bool>>,
+    /// How often each instruction is used, indexed by `ir::InstId`; computed on first use.
+    uses: OnceCell<Vec<u32>>,
     /// The metadata of loops, by their header blocks.
     pub(super) loops: LoopNodes<'ctx>,
 }
@@ -257,6 +260,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             shared_base: None,
             runtime: OnceCell::new(),
             copied: OnceCell::new(),
+            uses: OnceCell::new(),
             loops: LoopNodes::default(),
         }
     }
@@ -355,7 +359,14 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
         if let Some(kind) = poll {
             self.emit_poll(block, kind)?;
         }
-        for &inst in &block.instructions {
+        let order = match self.cx.cpu() {
+            Some(_) => Cow::Borrowed(&block.instructions),
+            None => {
+                let uses = self.uses.get_or_init(|| places::uses(function));
+                Cow::Owned(places::order(function, block, uses))
+            }
+        };
+        for &inst in order.iter() {
             self.enter_instruction(inst);
             let value = self.emit_instruction(inst)?;
             self.values[inst.index()] = value;

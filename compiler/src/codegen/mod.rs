@@ -45,6 +45,7 @@ mod memory;
 mod narrow;
 mod operator;
 mod packed;
+mod places;
 mod printf;
 mod types;
 mod unroll;

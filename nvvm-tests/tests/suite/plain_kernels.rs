@@ -641,3 +641,17 @@ fn eight_halves_in_a_row_are_stored() {
         assert_eq!(count(ptx, "st.global."), stores, "{backend:?}\n{ptx}");
     }
 }
+
+/// libNVVM keeps the order of the IR, and ptxas schedules loads worse around an address that only the store needs.
+#[test]
+fn places_are_computed_after_values() {
+    let source = "
+        #[noalias]
+        kernel k(from: *const f32, to: *mut f32, at: u32) { to[at] = from[at] + from[at + 5]; }";
+    let Some(both) = kernels("places_are_computed_after_values", source) else { return };
+    for (backend, kernels) in both {
+        let ptx = &kernels["k"];
+        let after = ptx.rsplit_once("ld.global.nc").unwrap().1;
+        assert_eq!(count(after, "add.s64"), 1, "{backend:?}\n{ptx}");
+    }
+}

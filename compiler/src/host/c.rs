@@ -50,7 +50,7 @@ pub fn object(name: &str, bundle: &[u8]) -> Result<Vec<u8>> {
     file.write().map_err(|error| Error::internal("host", error.to_string()))
 }
 
-/// The header of [`object`], for C from C99 and for C++ from C++11, over `gridlet.h`: it declares the bundle, and has a function
+/// The header of [`object()`], for C from C99 and for C++ from C++11, over `gridlet.h`: it declares the bundle, and has a function
 /// that loads it, one for each kernel that opens it, one that launches it, and the structs that kernels take.
 ///
 /// # Errors

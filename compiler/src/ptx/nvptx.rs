@@ -29,7 +29,7 @@ use gridlet_lang::arch::CudaArch;
 /// which every later ptxas reads. `libdevice` is `libdevice.10.bc`, for modules that use its
 /// functions.
 ///
-/// Only the level in `options` matters: codegen's modules carry no debug information yet.
+/// Only the level and fast mathematics in `options` matter: a module's source lines stay, as its compile unit says.
 ///
 /// With optimisation, ptxas may fuse products and sums, as in libNVVM's PTX.
 ///

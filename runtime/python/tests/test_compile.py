@@ -209,6 +209,8 @@ def test_code_for_gpus_has_options():
     assert ".approx" not in gridlet.compile(LOOP).ptx()
     assert "sqrt.approx.ftz.f32" in gridlet.compile(LOOP, fast_math=True).ptx()
     assert "LLVM NVPTX" in gridlet.compile(LOOP, backend="nvptx").ptx()
+    assert ".loc" not in gridlet.compile(LOOP).ptx()
+    assert ".loc" in gridlet.compile(LOOP, debug_lines=True).ptx()
     libnvvm = [gridlet.compile(LOOP, backend=name).ptx() for name in ["auto", "libnvvm"]]
     assert libnvvm[0] == libnvvm[1] and "NVIDIA NVVM Compiler" in libnvvm[0]
     legacy, modern = (gridlet.compile(LOOP, dialect=name).nvvm() for name in ["legacy", "modern"])

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "llvm")]
 mod contraction;
+mod division_traps;
 #[cfg(feature = "llvm")]
 mod fast_math;
 pub mod libnvvm;

@@ -655,3 +655,15 @@ fn places_are_computed_after_values() {
         assert_eq!(count(after, "add.s64"), 1, "{backend:?}\n{ptx}");
     }
 }
+
+/// Each test would end a block, and ptxas does not move divisions between blocks.
+#[test]
+fn tests_of_divisors_share_a_trap() {
+    let source = "
+        kernel k(p: *mut i32, a: i32, b: i32, c: i32) { p[0] = a / b + a % c; }";
+    let Some(both) = kernels("tests_of_divisors_share_a_trap", source) else { return };
+    for (backend, kernels) in both {
+        let ptx = &kernels["k"];
+        assert_eq!(count(ptx, "trap;"), 1, "{backend:?}\n{ptx}");
+    }
+}

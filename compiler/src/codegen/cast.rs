@@ -2,8 +2,8 @@
 //! own type; floats saturate to integers and NaN becomes 0; every other conversion rounds to
 //! nearest, ties to even.
 
-use inkwell::FloatPredicate;
 use inkwell::values::{BasicValueEnum, FloatValue, IntValue};
+use inkwell::{FloatPredicate, IntPredicate};
 
 use super::bug;
 use super::function::FunctionEmitter;
@@ -95,12 +95,47 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             return Ok(self.int_to_narrow(value, from, to)?.into());
         }
         let ty = self.cx.float_type(to);
-        let value = if from.is_signed() {
-            self.build().build_signed_int_to_float(value, ty, "")?.into()
+        let converted = if from.is_signed() {
+            self.build().build_signed_int_to_float(value, ty, "")?
         } else {
-            self.build().build_unsigned_int_to_float(value, ty, "")?.into()
+            self.build().build_unsigned_int_to_float(value, ty, "")?
         };
-        if self.cx.has_half(to) { self.half_to_bits(value) } else { Ok(value) }
+        if self.cx.has_half(to) {
+            self.half_to_bits(self.infinite_above_halves(value, from, converted)?)
+        } else {
+            Ok(converted.into())
+        }
+    }
+
+    /// An integer as `half`, where those that round to more than the greatest one are infinite whatever LLVM makes of the
+    /// conversion: it turns `(n as f16) as f32` into `n as f32` if `n` has few significant bits, however great it is
+    /// (`isKnownExactCastIntToFP` of InstCombine, LLVM 22).
+    fn infinite_above_halves(
+        &self,
+        value: IntValue<'ctx>,
+        from: Scalar,
+        converted: FloatValue<'ctx>,
+    ) -> Result<BasicValueEnum<'ctx>> {
+        // Rounds to 65,504; the next integer rounds to 65,536, which is too great.
+        const GREATEST: u64 = 65_519;
+        let (ty, half) = (value.get_type(), converted.get_type());
+        let mut result = converted.into();
+        if ty.get_bit_width() < 16 || from == Scalar::I16 {
+            return Ok(result);
+        }
+        let build = self.build();
+        let infinity = half.const_float(f64::INFINITY);
+        let greatest = ty.const_int(GREATEST, false);
+        let above = if from.is_signed() { IntPredicate::SGT } else { IntPredicate::UGT };
+        let is_above = build.build_int_compare(above, value, greatest, "")?;
+        result = build.build_select(is_above, infinity.into(), result, "")?;
+        if from.is_signed() {
+            let least = build.build_int_neg(greatest, "")?;
+            let is_below = build.build_int_compare(IntPredicate::SLT, value, least, "")?;
+            let negative = half.const_float(f64::NEG_INFINITY);
+            result = build.build_select(is_below, negative.into(), result, "")?;
+        }
+        Ok(result)
     }
 
     fn cast_float(

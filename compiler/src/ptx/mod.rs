@@ -8,6 +8,7 @@ mod fast_math;
 pub mod libnvvm;
 #[cfg(feature = "llvm")]
 mod minimum;
+mod negations;
 #[cfg(feature = "llvm")]
 pub mod nvptx;
 mod reductions;

@@ -667,3 +667,40 @@ fn tests_of_divisors_share_a_trap() {
         assert_eq!(count(ptx, "trap;"), 1, "{backend:?}\n{ptx}");
     }
 }
+
+/// LLVM takes `(n as f16) as f32` for `n as f32` if `n` has few significant bits, though 65,520 and more are infinities.
+#[test]
+fn integers_too_great_for_halves_become_infinite() {
+    let source = "
+        kernel unsigned(n: u32, out: *mut f32) { out[0] = (n << 28) as f16 as f32; }
+        kernel signed(n: i64, out: *mut f32) { out[0] = (n << 60) as f16 as f32; }";
+    let Some(both) = kernels("integers_too_great_for_halves_become_infinite", source) else {
+        return;
+    };
+    for (backend, kernels) in both {
+        for (name, limits) in [("unsigned", 1), ("signed", 2)] {
+            let ptx = &kernels[name];
+            assert_eq!(count(ptx, "selp."), limits, "{backend:?}\n{ptx}");
+        }
+    }
+}
+
+/// ptxas forgets a negation when it makes one instruction of two `max` or `min`.
+#[test]
+fn extremes_of_negations_keep_the_sign() {
+    let source = "
+        kernel absolute(a: *const i32, out: *mut i32) { out[0] = max(a[0], abs(a[1])); }
+        kernel negated(a: *const i32, out: *mut i32) { out[0] = min(a[0], min(a[1], -a[2])); }
+        kernel alone(a: *const i32, out: *mut i32) { out[0] = -a[0]; }";
+    let Some(both) = kernels("extremes_of_negations_keep_the_sign", source) else { return };
+    for (backend, kernels) in both {
+        for (name, words) in [("absolute", ["abs.s32", ""]), ("negated", ["not.b32", "add.s32"])] {
+            let ptx = &kernels[name];
+            assert_eq!(count(ptx, "neg.s32"), 0, "{backend:?}\n{ptx}");
+            for word in words {
+                assert!(word.is_empty() || count(ptx, word) == 1, "{backend:?}, {word}\n{ptx}");
+            }
+        }
+        assert_eq!(count(&kernels["alone"], "neg.s32"), 1, "{backend:?}");
+    }
+}

@@ -242,7 +242,8 @@ def test_jax_shares_memory(program, device):
 def test_pytorch_shares_memory(program, device):
     torch = pytest.importorskip("torch")
     theirs = torch.zeros(4, dtype=torch.int32).view(torch.uint32)
-    program.add[1, 4](theirs, 4)
+    with device:
+        program.add[1, 4](theirs, 4)
     device.synchronize()
     assert theirs.tolist() == [0, 1, 2, 3]
     assert device.share(theirs).address == theirs.data_ptr()

@@ -96,7 +96,7 @@ def test_scalars_are_converted(program, device):
 def test_wrong_arguments_name_the_parameter(program, device, at, value, error, text):
     arguments = [1, 1, 1.0, 1.0, True, device.zeros(5, np.float64)]
     arguments[at] = value
-    with pytest.raises(error, match="kernel `scalars`, " + text):
+    with device, pytest.raises(error, match="kernel `scalars`, " + text):
         program.scalars[1, 1](*arguments)
 
 

@@ -20,7 +20,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::workarounds::instruction;
+use super::workarounds::{instruction, is_no_instruction};
 
 /// Instructions that only compute.
 const COMPUTATIONS: [&str; 29] = [
@@ -31,7 +31,7 @@ const COMPUTATIONS: [&str; 29] = [
 
 /// A part of a function.
 enum Piece<'a> {
-    /// A computation, a comment or an empty line.
+    /// A computation, or a line without an instruction.
     Line(&'a str),
     /// A branch around a trap, with the trap and the label.
     Guard { lines: &'a [&'a str], predicate: &'a str, is_negated: bool },
@@ -95,12 +95,11 @@ fn body(lines: &[&str], combined: &mut usize) -> String {
 fn guard<'a>(lines: &'a [&'a str], labels: &BTreeMap<&str, usize>) -> Option<(Piece<'a>, usize)> {
     let (predicate, target) = lines[0].trim().strip_prefix('@')?.split_once(" bra")?;
     let target = target.trim().strip_suffix(';')?;
-    let is_nothing = |line: &str| line.is_empty() || line.starts_with("//");
     let mut has_trap = false;
     for (at, line) in lines.iter().enumerate().skip(1) {
         match line.trim() {
             "trap;" if !has_trap => has_trap = true,
-            line if is_nothing(line) => {}
+            line if is_no_instruction(line) => {}
             line => {
                 // No other branch goes to the label.
                 let is_end =
@@ -118,11 +117,11 @@ fn guard<'a>(lines: &'a [&'a str], labels: &BTreeMap<&str, usize>) -> Option<(Pi
     None
 }
 
-/// Whether a line is a computation, a comment or empty.
+/// Whether a line is a computation or has no instruction.
 fn computes(line: &str) -> bool {
     let line = line.trim();
     let word = line.split(['.', ' ', '\t']).next().unwrap_or_default();
-    line.is_empty() || line.starts_with("//") || COMPUTATIONS.contains(&word)
+    is_no_instruction(line) || COMPUTATIONS.contains(&word)
 }
 
 /// By predicate, the comparison that gives it, of registers that one instruction writes.
@@ -203,9 +202,11 @@ mod tests {
 \t// end inline asm
 
 $L__BB0_4:
+\t.loc 1 4 9
 \tdiv.s32 \t%r3, %r2, %r1;
 \tsetp.eq.s32 \t%p2, %r4, 0;
 \t@!%p2 bra \t$L__BB0_6;
+\t.loc 1 4 2
 \ttrap;
 $L__BB0_6:
 \tdiv.s32 \t%r5, %r3, %r4;

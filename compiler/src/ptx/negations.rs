@@ -7,11 +7,11 @@
 //! | PTX | becomes |
 //! |---|---|
 //! | `neg.s32 %n, %a;`, if a `max.s32` or `min.s32` reads `%n` | `not.b32 %n, %a;` `add.s32 %n, %n, 1;` |
-//! | a `max.s32 %d, %a, %n;` on the next line | `abs.s32 %d, %a;` |
+//! | a `max.s32 %d, %a, %n;` as the next instruction | `abs.s32 %d, %a;` |
 
 use std::collections::BTreeSet;
 
-use super::workarounds::instruction;
+use super::workarounds::{instruction, is_no_instruction};
 
 /// Rewrites the negations of which ptxas might take the minimum or the maximum.
 pub(super) fn apply(ptx: String) -> String {
@@ -21,7 +21,7 @@ pub(super) fn apply(ptx: String) -> String {
     let mut text = String::with_capacity(ptx.len());
     let mut compared = BTreeSet::new();
     let mut lines = ptx.split_inclusive('\n');
-    // The result and the operand of the line before, if that is a negation.
+    // The result and the operand of the instruction before, if that is a negation.
     let mut negation = None;
     while let Some(line) = lines.next() {
         // Each function numbers its registers anew.
@@ -31,6 +31,9 @@ pub(super) fn apply(ptx: String) -> String {
             compared = extremes.flat_map(|[_, left, right]| [left, right]).collect();
         }
         let previous = negation.take();
+        if is_no_instruction(line) {
+            negation = previous;
+        }
         if let Some([result, operand]) = operands(line, &["neg.s32"]) {
             negation = Some([result, operand]);
             if result != operand && compared.contains(result) {
@@ -80,6 +83,7 @@ mod tests {
 \tmax.s32 \t%r5, %r1, %r4;
 \tmax.s32 \t%r6, %r5, %r2;
 \tneg.s32 \t%r7, %r6;
+\t.loc 1 2 3
 \tmax.s32 \t%r8, %r6, %r7;
 \tneg.s32 \t%r9, %r8;
 \tadd.s32 \t%r10, %r9, %r6;

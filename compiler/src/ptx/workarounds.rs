@@ -48,6 +48,12 @@ pub(super) fn instruction(line: &str) -> Option<[&str; 4]> {
     Some([indent, word, operands, end])
 }
 
+/// Whether a line is empty, a comment or the place of the next instruction in the source.
+pub(super) fn is_no_instruction(line: &str) -> bool {
+    let line = line.trim_start();
+    line.is_empty() || line.starts_with("//") || line.starts_with(".loc")
+}
+
 /// Stores the results of functions just before they return. Back ends write each register of a basic block once, so the
 /// stores can move down to its end.
 fn results_last(ptx: String) -> String {

@@ -3,6 +3,7 @@
 
 pub mod differential;
 pub mod generate;
+pub mod layouts;
 pub mod trees;
 
 use gridlet::arch::CudaArch;

@@ -11,11 +11,12 @@ use crate::process;
 use crate::setup::Environment;
 
 /// Programs, by package and name; they go to `bin`.
-const PROGRAMS: [(&str, &str); 5] = [
+const PROGRAMS: [(&str, &str); 6] = [
     ("gridlet-cli", "gridlet"),
     ("gridlet-examples", "demo"),
     ("gridlet-examples", "bench"),
     ("nvvm-tests", "differential"),
+    ("nvvm-tests", "layouts"),
     ("nvvm-tests", "trees"),
 ];
 /// The tests that need a GPU, by package and name of the test; they go to `tests/<package>-<name>`.

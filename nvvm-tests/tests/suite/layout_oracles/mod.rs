@@ -1,102 +1,45 @@
-//! The layout pass against three oracles: the parameters that both back ends declare in PTX, the parameter records that
-//! NVIDIA's assembler writes into a cubin, and nvcc's layout of the same types in CUDA C++.
+//! The layout pass against four oracles: the parameters that both back ends declare in PTX, the parameter records that
+//! NVIDIA's assembler writes into a cubin, nvcc's layout of the same types in CUDA C++, and what the driver says of the loaded
+//! kernels.
 //!
 //! `GRIDLET_SIGNATURES=100000` asks for that many random signatures.
 
 mod cpp;
 mod ptx;
-mod shape;
 
 use std::cell::Cell;
 use std::process::Command;
-use std::sync::Arc;
 
 use gridlet::arch::CudaArch;
 
 use gridlet::codegen::build_module;
-use gridlet::compile::nvvm_text;
-use gridlet::ir::verify::verify;
-use gridlet::ir::{
-    self, Block, Function, FunctionId, Kernel, KernelId, Parameter, Role, Terminator,
-};
-use gridlet::layout::{Layouts, ParamSlot, compute_layouts};
+use gridlet::compile::{Session, nvvm_text};
+use gridlet::ir::{self, Parameter};
+use gridlet::layout::{Layouts, ParamSlot};
 use gridlet::link::cubin::parameter_records;
 use gridlet::link::{Cubin, LinkOptions, check_parameters, device_link};
 use gridlet::ptx::{Ptx, PtxOptions, nvptx};
-use gridlet::source::{FileId, SourceMap, Span};
 use gridlet::toolchain::{Component, Toolchain};
-use gridlet::types::{Scalar, Structs, Type};
+use gridlet::types::Scalar;
 use inkwell::context::Context;
+use nvvm_tests::layouts::driver::{self, Driver};
+use nvvm_tests::layouts::shape::{self, Family, Shape, Signature, describe, edges};
+use nvvm_tests::layouts::{self, Image};
 use nvvm_tests::{Tools, toolchain_or_skip};
+use proptest::prelude::{Strategy, any};
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
-use shape::{Family, Shape, Signature, describe, edges, parameters, signatures};
 
 const KERNELS_OF_A_MODULE: usize = 250;
 const KERNELS_FOR_NVCC: usize = 256;
 
-/// A module of kernels that do nothing, one for each list of parameters.
-fn module(kernels: &[Vec<Parameter>], structs: Structs) -> ir::Module {
-    let span = Span::new(FileId(0), 0..0);
-    let mut module = ir::Module {
-        sources: Arc::new(SourceMap::single("oracle.grid", "")),
-        structs,
-        globals: vec![],
-        externs: vec![],
-        functions: vec![],
-        kernels: vec![],
-        lowered: true,
-        resident: None,
-    };
-    for (at, list) in kernels.iter().enumerate() {
-        let function = |name: String, role, takes_geometry, parameters| Function {
-            name,
-            role,
-            takes_geometry,
-            parameters,
-            result: Type::Unit,
-            slots: vec![],
-            instructions: vec![],
-            blocks: vec![Block {
-                name: "entry".into(),
-                instructions: vec![],
-                terminator: Terminator::Return(None),
-                unroll: None,
-            }],
-            span,
-        };
-        let (id, next) = (KernelId(at as u32), module.functions.len() as u32);
-        let name = format!("k{at}");
-        let geometry = Parameter { name: "geometry".into(), ty: Type::GEOMETRY };
-        let body_parameters = std::iter::once(geometry).chain(list.iter().cloned()).collect();
-        module.functions.push(function(
-            format!("{name}.body"),
-            Role::Body(id),
-            true,
-            body_parameters,
-        ));
-        module.functions.push(function(name.clone(), Role::Entry(id), false, list.clone()));
-        module.kernels.push(Kernel {
-            name,
-            parameters: list.clone(),
-            body: FunctionId(next),
-            entry: FunctionId(next + 1),
-            launch_bounds: None,
-            noalias: false,
-            span,
-        });
-    }
-    module
-}
-
 /// The signatures as a module with its layouts.
 fn build(signatures: &[Signature]) -> (ir::Module, Layouts) {
-    let mut structs = Structs::new();
-    let lists: Vec<Vec<Parameter>> =
-        signatures.iter().map(|signature| parameters(signature, &mut structs)).collect();
-    let module = module(&lists, structs);
-    verify(&module).unwrap();
-    let layouts = compute_layouts(&module).unwrap();
-    (module, layouts)
+    layouts::build(signatures).unwrap()
+}
+
+/// Lists of random signatures.
+fn signatures(family: Family, count: usize) -> impl Strategy<Value = Vec<Signature>> {
+    any::<u64>().prop_map(move |seed| shape::signatures(family, count, seed))
 }
 
 /// The number of random signatures, if it is given.
@@ -192,6 +135,28 @@ fn the_cubin_has_every_parameter_where_the_layout_pass_puts_it() {
     });
     finish(outcome);
     assert_eq!(next.get(), modules);
+}
+
+/// On a GPU: the driver's records of 1,000 random signatures, or as many as are asked for. The program `layouts` compares more, in
+/// parallel.
+#[test]
+fn the_driver_has_every_parameter_where_the_layout_pass_puts_it() {
+    let test = "the_driver_has_every_parameter_where_the_layout_pass_puts_it";
+    let Some(_) = toolchain_or_skip(test, &[Component::Ptxas]) else { return };
+    let driver = match Driver::open() {
+        Ok(driver) => driver,
+        Err(error) => return eprintln!("SKIPPED: {test} needs an NVIDIA GPU: {error:#}"),
+    };
+    let session = Session::new();
+    for seed in 0..wanted().unwrap_or(1000).div_ceil(KERNELS_OF_A_MODULE) as u64 {
+        let (module, layouts) =
+            build(&shape::signatures(Family::Gridlet, KERNELS_OF_A_MODULE, seed));
+        for image in [Image::Cubin, Image::Ptx] {
+            let image = layouts::compile(&session, &module, driver.arch(), image).unwrap();
+            let found = driver.parameters(&image, &layouts.kernels).unwrap();
+            assert_eq!(driver::difference(&found, &layouts), None, "seed {seed}");
+        }
+    }
 }
 
 #[test]

@@ -2,12 +2,12 @@
 
 use gridlet::ir::Parameter;
 use gridlet::types::{Field, Scalar, Struct, StructId, Structs, Type};
-use proptest::prelude::*;
-use proptest::test_runner::TestRng;
+
+use crate::generate::random::Random;
 
 /// A type without names: structs are written out.
 #[derive(Clone, Debug)]
-pub(crate) enum Shape {
+pub enum Shape {
     /// A scalar.
     Scalar(Scalar),
     /// A vector of 2 to 4.
@@ -23,32 +23,32 @@ pub(crate) enum Shape {
 }
 
 /// The parameters of one kernel.
-pub(crate) type Signature = Vec<Shape>;
+pub type Signature = Vec<Shape>;
 
 /// The most bytes that a signature may take.
 const LIMIT_BYTES: u64 = 4096;
 
 /// The set of types to draw from.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Family {
+pub enum Family {
     /// All types of the language.
     Gridlet,
     /// Types that CUDA C++ has as well: its headers have no vectors of 3 or 4 `__half` or `__nv_bfloat16`.
     Cuda,
 }
 
-/// Signatures, drawn from proptest's generator by plain functions, so that they are not shrunk.
-pub(crate) fn signatures(family: Family, count: usize) -> impl Strategy<Value = Vec<Signature>> {
-    Just(())
-        .prop_perturb(move |(), mut rng| (0..count).map(|_| signature(family, &mut rng)).collect())
+/// Random signatures; the same seed gives the same ones.
+pub fn signatures(family: Family, count: usize, seed: u64) -> Vec<Signature> {
+    let mut random = Random::new(seed);
+    (0..count).map(|_| signature(family, &mut random)).collect()
 }
 
 /// Up to 13 parameters, cut where they would pass the limit.
-fn signature(family: Family, rng: &mut TestRng) -> Signature {
+fn signature(family: Family, random: &mut Random) -> Signature {
     let mut bytes = 0;
     let mut all = Vec::new();
-    for _ in 0..rng.random_range(0..14) {
-        let mut shape = shape(family, 4, rng);
+    for _ in 0..random.below(14) {
+        let mut shape = shape(family, 4, random);
         if family == Family::Cuda && matches!(shape, Shape::Array(..)) {
             // As a parameter, a C++ array is a pointer.
             shape = Shape::Struct(vec![shape]);
@@ -64,34 +64,34 @@ fn signature(family: Family, rng: &mut TestRng) -> Signature {
 }
 
 /// Any type, nested at most `depth` deep; now and then an array of hundreds.
-fn shape(family: Family, depth: u32, rng: &mut TestRng) -> Shape {
-    match rng.random_range(0..if depth == 0 { 12 } else { 20 }) {
-        0..6 => Shape::Scalar(scalar(rng)),
-        6..10 => vector(family, rng),
+fn shape(family: Family, depth: u32, random: &mut Random) -> Shape {
+    match random.below(if depth == 0 { 12 } else { 20 }) {
+        0..6 => Shape::Scalar(scalar(random)),
+        6..10 => vector(family, random),
         10 => Shape::Pointer,
         11 => Shape::Stream,
         12..17 => {
-            let fields = rng.random_range(0..6);
-            Shape::Struct((0..fields).map(|_| shape(family, depth - 1, rng)).collect())
+            let fields = random.below(6);
+            Shape::Struct((0..fields).map(|_| shape(family, depth - 1, random)).collect())
         }
         17..19 => {
-            let count = rng.random_range(1..6);
-            Shape::Array(Box::new(shape(family, depth - 1, rng)), count)
+            let count = 1 + random.below(5) as u64;
+            Shape::Array(Box::new(shape(family, depth - 1, random)), count)
         }
         _ => {
-            let element = shape(family, 0, rng);
-            Shape::Array(Box::new(element), rng.random_range(1..600))
+            let element = shape(family, 0, random);
+            Shape::Array(Box::new(element), 1 + random.below(599) as u64)
         }
     }
 }
 
-fn scalar(rng: &mut TestRng) -> Scalar {
-    Scalar::ALL[rng.random_range(0..Scalar::ALL.len())]
+fn scalar(random: &mut Random) -> Scalar {
+    random.pick(&Scalar::ALL)
 }
 
-fn vector(family: Family, rng: &mut TestRng) -> Shape {
+fn vector(family: Family, random: &mut Random) -> Shape {
     loop {
-        let (scalar, count) = (scalar(rng), rng.random_range(2..5));
+        let (scalar, count) = (scalar(random), 2 + random.below(3) as u8);
         let is_half = matches!(scalar, Scalar::F16 | Scalar::Bf16);
         if scalar != Scalar::Bool && (family == Family::Gridlet || !is_half || count == 2) {
             return Shape::Vector(scalar, count);
@@ -100,7 +100,7 @@ fn vector(family: Family, rng: &mut TestRng) -> Shape {
 }
 
 /// Signatures at the limits of a launch.
-pub(crate) fn edges() -> Vec<Signature> {
+pub fn edges() -> Vec<Signature> {
     let byte = || Shape::Scalar(Scalar::U8);
     let array = |element: Shape, count| Shape::Array(Box::new(element), count);
     vec![
@@ -139,7 +139,7 @@ impl Shape {
     }
 
     /// As a type of the language; structs are added to the table.
-    pub(crate) fn to_type(&self, structs: &mut Structs) -> Type {
+    pub fn to_type(&self, structs: &mut Structs) -> Type {
         match self {
             Shape::Scalar(scalar) => Type::Scalar(*scalar),
             Shape::Vector(scalar, count) => Type::Vector(*scalar, *count),
@@ -160,13 +160,13 @@ impl Shape {
 }
 
 /// A signature as parameters `p0`, `p1`, ….
-pub(crate) fn parameters(signature: &Signature, structs: &mut Structs) -> Vec<Parameter> {
+pub fn parameters(signature: &Signature, structs: &mut Structs) -> Vec<Parameter> {
     let types: Vec<Type> = signature.iter().map(|shape| shape.to_type(structs)).collect();
     types.into_iter().enumerate().map(|(at, ty)| Parameter { name: format!("p{at}"), ty }).collect()
 }
 
 /// A signature with its structs written out, for messages.
-pub(crate) fn describe(parameters: &[Parameter], structs: &Structs) -> String {
+pub fn describe(parameters: &[Parameter], structs: &Structs) -> String {
     let mut seen = Vec::new();
     for parameter in parameters {
         collect_structs(&parameter.ty, structs, &mut seen);

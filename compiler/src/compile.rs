@@ -14,7 +14,7 @@ use gridlet_lang::arch::{CudaArch, Dialect};
 use gridlet_lang::diagnostics::{Diagnostic, ids};
 use gridlet_lang::ir;
 use gridlet_lang::launch::{self, LaunchChoice, LaunchOptions, LaunchStrategy, cdp};
-use gridlet_lang::layout;
+use gridlet_lang::layout::{self, ParamLayout};
 use gridlet_lang::load;
 pub use gridlet_lang::program::{Checked, KernelName};
 use gridlet_lang::source::SourceMap;
@@ -539,7 +539,8 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::ptx`] and [`Session::device_link`]; [`Error::Program`] if no linked module
-    /// defines an `extern fn` that is called, or if the definition has another signature;
+    /// defines an `extern fn` that is called or an `extern kernel` that is launched, or if the definition differs from the
+    /// declaration;
     /// [`Error::Internal`] if a record differs.
     pub fn cubin(&self, program: &Checked, options: &BuildOptions) -> Result<Built> {
         self.recall(
@@ -583,6 +584,7 @@ impl Session {
                 inputs::externs::explain(error, &program.module, &self.inputs, true)
             })?;
         check_records(program, &cubin, options)?;
+        inputs::externs::check_kernels(program, &cubin, &self.inputs)?;
         log.push_str(&link_log);
         Ok(Built { ptx, cubin, log })
     }
@@ -664,14 +666,16 @@ impl Default for Session {
     }
 }
 
-/// Compares the parameter records of an image with the layout pass.
+/// Compares the parameter records of an image with the layout pass, except those of `extern kernel`s.
 fn check_records(program: &Checked, image: &Cubin, options: &BuildOptions) -> Result<()> {
+    let others: Vec<&str> = program.module.extern_kernels().map(|kernel| &*kernel.name).collect();
+    let is_own = |layout: &&ParamLayout| !others.contains(&layout.kernel.as_str());
     if options.statistics || launch::adds_kernels(&program.module, options.strategy(program)) {
         // Both add kernels to those of the program.
         let layouts = layout::compute_layouts(&lower(program, options)?)?;
-        return link::check_parameters(image, &layouts.kernels);
+        return link::check_parameters(image, layouts.kernels.iter().filter(is_own));
     }
-    link::check_parameters(image, program.parameter_buffers())
+    link::check_parameters(image, program.parameter_buffers().filter(is_own))
 }
 
 /// The messages of tools as warnings.

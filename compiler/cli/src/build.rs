@@ -74,7 +74,7 @@ impl Options {
 /// Code generation options, shared with `run`.
 #[derive(clap::Args)]
 pub(crate) struct CodeOptions {
-    /// A module that defines functions declared in the program as `extern fn`: .ll, .bc, .ptx,
+    /// A module that defines functions declared in the program as `extern fn` or `extern kernel`: .ll, .bc, .ptx,
     /// .cubin, .fatbin, .o, .a or .c; may be repeated
     #[arg(long = "link", value_name = "FILE")]
     links: Vec<PathBuf>,

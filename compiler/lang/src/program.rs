@@ -60,7 +60,7 @@ fn check_here(sources: Arc<SourceMap>, wanted: &[KernelName]) -> Result<Checked>
         return Err(Error::Program(diagnostics));
     };
     for name in wanted.iter().map(KernelName::to_string) {
-        if !program.functions.iter().any(|f| f.kernel.is_some() && f.name == name) {
+        if !program.functions.iter().any(|f| is_defined_kernel(f) && f.name == name) {
             return Err(Error::Invalid(unknown_kernel(&name, &program)));
         }
     }
@@ -119,9 +119,14 @@ fn to_origins(module: &mut ir::Module) {
 
 /// The message for a kernel that a program does not have.
 fn unknown_kernel(name: &str, program: &tree::Program) -> String {
-    let kernels = program.functions.iter().filter(|function| function.kernel.is_some());
+    let kernels = program.functions.iter().filter(|function| is_defined_kernel(function));
     let known: Vec<&str> = kernels.map(|kernel| kernel.name.as_str()).collect();
     format!("no kernel `{name}`; the program has {}", known.join(", "))
+}
+
+/// Whether the host can ask for a function: a kernel that the program defines.
+fn is_defined_kernel(function: &tree::Function) -> bool {
+    function.kernel.is_some_and(|kernel| !kernel.is_extern)
 }
 
 impl Checked {
@@ -155,7 +160,7 @@ impl Checked {
         launch::needs_device_runtime(&self.module, strategy)
     }
 
-    /// The parameter buffer of every kernel, in source order.
+    /// The parameter buffer of every kernel, `extern kernel`s included, in source order.
     pub fn parameter_buffers(&self) -> impl Iterator<Item = &ParamLayout> {
         self.layouts.kernels.iter()
     }
@@ -164,7 +169,7 @@ impl Checked {
     /// launches.
     ///
     /// # Errors
-    /// Only internal errors.
+    /// [`Error::Invalid`] if the strategy cannot launch an `extern kernel`; otherwise only internal errors.
     pub fn lower(&self, options: &LaunchOptions) -> Result<ir::Module> {
         if !options.count_launches {
             return launch::lower(&self.module, &self.layouts, options);

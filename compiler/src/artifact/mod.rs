@@ -32,7 +32,8 @@ pub fn describe(program: &Checked, launch: impl Into<LaunchChoice>) -> Manifest 
     let dynamic_shared = ir::graph::uses_dynamic_shared(module);
     let launched = ir::graph::launched(module);
     let resident_shared_bytes = launch::resident_shared_bytes(module, strategy);
-    for (at, kernel) in module.kernels.iter().enumerate() {
+    for (at, kernel) in module.kernels.iter().enumerate().filter(|(_, kernel)| !kernel.is_extern())
+    {
         let buffer = program.layouts.parameters(KernelId(at as u32));
         let parameters = buffer
             .slots

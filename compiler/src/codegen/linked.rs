@@ -6,9 +6,9 @@ use inkwell::module::{Linkage, Module};
 use inkwell::targets::TargetData;
 use inkwell::values::FunctionValue;
 
-use super::{DATA_LAYOUT, OWN_DATA_LAYOUT, bug};
+use super::{DATA_LAYOUT, OWN_DATA_LAYOUT, PTX_KERNEL, bug};
 use crate::error::{Error, Result};
-use crate::inputs::externs::{called, mismatch};
+use crate::inputs::externs::{called, launched, mismatch, not_a_kernel};
 use crate::inputs::{self, InputKind, LinkInput};
 use gridlet_lang::ir;
 
@@ -17,8 +17,8 @@ use gridlet_lang::ir;
 ///
 /// # Errors
 /// [`Error::Invalid`] if an input is not an LLVM module or repeats a definition, [`Error::Program`]
-/// if it defines an `extern fn` with another signature than declared, [`Error::Tool`] if LLVM
-/// cannot link it.
+/// if it defines an `extern fn` with another signature than declared, or an `extern kernel` as a device
+/// function, [`Error::Tool`] if LLVM cannot link it.
 pub(crate) fn link_inputs(
     module: &Module<'_>,
     ir: &ir::Module,
@@ -94,7 +94,14 @@ fn check(
         };
         let (declared, defined) = (signature(&declared), signature(&defined));
         if declared != defined {
-            wrong.push(mismatch(&item.name, span, &input.name, &declared, &defined));
+            let file = format!("`{}`", input.name);
+            wrong.push(mismatch(&item.name, span, &file, &declared, &defined));
+        }
+    }
+    for (kernel, _) in launched(ir) {
+        let defined = linked.get_function(&ir::symbol::external(&kernel.name)).filter(is_defined);
+        if defined.is_some_and(|defined| defined.get_call_conventions() != PTX_KERNEL) {
+            wrong.push(not_a_kernel(kernel));
         }
     }
     if wrong.is_empty() { Ok(()) } else { Err(Error::Program(wrong)) }

@@ -20,7 +20,8 @@
 //! - **`bf16`**, and on the CPU **`f16`**, is carried as its bits in an `i16` and computed in
 //!   `f32`; see `narrow.rs`.
 //! - Kernels' entries have the `ptx_kernel` calling convention and, for launch bounds, the
-//!   attributes `nvvm.maxntid` and `nvvm.minctasm`. Bodies are internal and `alwaysinline`.
+//!   attributes `nvvm.maxntid` and `nvvm.minctasm`. Bodies are internal and `alwaysinline`. An
+//!   `extern kernel` is the declaration of an entry.
 
 mod atomic;
 mod atomic_ptx;
@@ -56,6 +57,7 @@ pub use cpu::{CpuModuleOptions, build_cpu_module};
 use inkwell::context::Context;
 use inkwell::debug_info::DWARFEmissionKind;
 use inkwell::module::Module;
+use inkwell::values::BasicValue;
 pub(crate) use linked::link_inputs;
 
 use crate::error::{Error, Result};
@@ -139,8 +141,21 @@ fn fill(cx: &mut context::ModuleContext<'_, '_>) -> Result<()> {
     }
     cx.add_globals()?;
     cx.declare_functions()?;
-    for (at, value) in cx.functions.iter().enumerate() {
+    for (function, (at, value)) in cx.ir.functions.iter().zip(cx.functions.iter().enumerate()) {
+        if let ir::Role::Entry(kernel) = function.role
+            && cx.ir.kernel(kernel).is_extern()
+        {
+            continue;
+        }
         function::define(cx, ir::FunctionId(at as u32), *value)?;
+    }
+    // A declaration that nothing mentions would still need a definition.
+    for kernel in cx.ir.extern_kernels() {
+        let entry = cx.functions[kernel.entry.index()];
+        if entry.as_global_value().as_pointer_value().get_first_use().is_none() {
+            // SAFETY: nothing in the module refers to it, and `cx` does not use it again.
+            unsafe { entry.delete() };
+        }
     }
     Ok(())
 }

@@ -1,12 +1,16 @@
-//! Checks that each `extern fn` has a definition, and that the definition has the declared
-//! signature where the input shows it.
+//! Checks that each `extern fn` and `extern kernel` has a definition, and that the definition has the declared
+//! signature: that of a function where the input shows it, that of a kernel by the records in the linked image.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{InputKind, LinkInput};
 use crate::error::{Error, Result};
+use crate::link::Cubin;
+use crate::link::cubin::parameter_records;
+use crate::link::difference;
 use gridlet_lang::diagnostics::{Diagnostic, ids};
-use gridlet_lang::ir::{Extern, InstKind, Module};
+use gridlet_lang::ir::{Extern, InstKind, Kernel, KernelId, Module, symbol};
+use gridlet_lang::program::Checked;
 use gridlet_lang::source::Span;
 
 /// The `extern fn`s that a module calls, in source order.
@@ -23,7 +27,113 @@ pub(crate) fn called(module: &Module) -> Vec<&Extern> {
     externs.filter(|(item, called)| *called && item.span.is_some()).map(|(item, _)| item).collect()
 }
 
-/// The error for a function without a definition. Its notes name the inputs that have no code for
+/// The `extern kernel`s that a module launches, in source order.
+pub(crate) fn launched(module: &Module) -> Vec<(&Kernel, KernelId)> {
+    let mut launched = vec![false; module.kernels.len()];
+    for inst in module.functions.iter().flat_map(|function| &function.instructions) {
+        if let InstKind::Launch(launch) = &inst.kind
+            && let Some(launched) = launched.get_mut(launch.kernel.index())
+        {
+            *launched = true;
+        }
+    }
+    let kernels = (0..).map(KernelId).zip(&module.kernels).zip(launched);
+    let kernels = kernels.filter(|((_, kernel), launched)| *launched && kernel.is_extern());
+    kernels.map(|((id, kernel), _)| (kernel, id)).collect()
+}
+
+/// The names and places of everything that linked modules must define.
+fn needed(module: &Module) -> Vec<(&str, Span)> {
+    let functions =
+        called(module).into_iter().filter_map(|item| Some((item.name.as_str(), item.span?)));
+    let kernels =
+        launched(module).into_iter().map(|(kernel, _)| (kernel.name.as_str(), kernel.span));
+    functions.chain(kernels).collect()
+}
+
+/// Compares the kernels that a program launches and other modules define with their declarations, by the records of the linked
+/// image.
+///
+/// # Errors
+/// [`Error::Program`] for each kernel that the image lacks or that has other parameters; [`Error::Invalid`] if the image cannot
+/// be read.
+pub(crate) fn check_kernels(program: &Checked, image: &Cubin, inputs: &[LinkInput]) -> Result<()> {
+    let kernels = launched(&program.module);
+    if kernels.is_empty() {
+        return Ok(());
+    }
+    let records = parameter_records(image)?;
+    let mut wrong = vec![];
+    for (kernel, id) in kernels {
+        let symbol = symbol::external(&kernel.name);
+        let Some(found) = records.iter().find(|records| records.kernel == symbol) else {
+            wrong.push(not_a_kernel(kernel));
+            continue;
+        };
+        let layout = program.layouts.parameters(id);
+        let Some(difference) = difference(found, layout, ["the definition", "the declaration"])
+        else {
+            continue;
+        };
+        let structs = &program.module.structs;
+        let declared = layout.slots.iter().map(|slot| {
+            let ty = slot.ty.display(structs);
+            format!("{} (`{}: {ty}`)", bytes(slot.offset, slot.size), slot.name)
+        });
+        let defined = found.parameters.iter();
+        let defined = defined.map(|record| bytes(record.offset, record.size));
+        let list = |all: Vec<String>| match all.is_empty() {
+            true => "no parameters".to_owned(),
+            false => format!("bytes {}", all.join(", ")),
+        };
+        let file = defining_file(&symbol, inputs);
+        let file = file.map_or("a linked module".into(), |name| format!("`{name}`"));
+        let (declared, defined) = (list(declared.collect()), list(defined.collect()));
+        let error = mismatch(&kernel.name, kernel.span, &file, &declared, &defined);
+        wrong.push(error.note(difference));
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(Error::Program(wrong)) }
+}
+
+/// The bytes of a parameter buffer: `8..12`.
+fn bytes(offset: u32, size: u32) -> String {
+    format!("{offset}..{}", offset.saturating_add(size))
+}
+
+/// The input that evidently defines a kernel.
+fn defining_file<'i>(symbol: &str, inputs: &'i [LinkInput]) -> Option<&'i str> {
+    let defines = |input: &&LinkInput| match input.kind {
+        InputKind::Cubin => parameter_records(&Cubin(input.bytes.clone()))
+            .is_ok_and(|records| records.iter().any(|records| records.kernel == symbol)),
+        InputKind::Ptx => entries(&String::from_utf8_lossy(&input.bytes), false).contains(symbol),
+        _ => false,
+    };
+    inputs.iter().find(defines).map(|input| input.name.as_str())
+}
+
+/// The error for a device function in place of a kernel.
+pub(crate) fn not_a_kernel(kernel: &Kernel) -> Diagnostic {
+    undefined(&kernel.name, kernel.span, &[], true)
+        .note("a linked module defines a function of that name, which is not a kernel")
+}
+
+/// The kernels that PTX declares (`.extern`) or defines.
+fn entries(ptx: &str, is_declared: bool) -> HashSet<&str> {
+    let mut all = HashSet::new();
+    for (at, directive) in ptx.match_indices(".entry") {
+        let line = ptx[..at].rfind('\n').map_or(0, |end| end + 1);
+        let before = &ptx[line..at];
+        if before.contains("//") || before.contains(".extern") != is_declared {
+            continue;
+        }
+        let name = ptx[at + directive.len()..].trim_start();
+        let end = name.find(|c: char| !c.is_ascii_alphanumeric() && !"_$".contains(c));
+        all.insert(&name[..end.unwrap_or(name.len())]);
+    }
+    all
+}
+
+/// The error for a function or kernel without a definition. Its notes name the inputs that have no code for
 /// the target: GPUs or this machine.
 fn undefined(name: &str, span: Span, inputs: &[LinkInput], gpu: bool) -> Diagnostic {
     let message = format!("no linked module defines `{name}`");
@@ -36,7 +146,7 @@ fn undefined(name: &str, span: Span, inputs: &[LinkInput], gpu: bool) -> Diagnos
     error.hint("link the file that defines it: `--link FILE`")
 }
 
-/// The error for a function whose definition differs from its declaration.
+/// The error for a function or kernel whose definition, in a file named with its quotes, differs from its declaration.
 pub(crate) fn mismatch(
     name: &str,
     span: Span,
@@ -44,17 +154,17 @@ pub(crate) fn mismatch(
     declared: &str,
     defined: &str,
 ) -> Diagnostic {
-    let message = format!("the definition of `{name}` in `{file}` differs from its declaration");
+    let message = format!("the definition of `{name}` in {file} differs from its declaration");
     Diagnostic::error(ids::UNDEFINED_EXTERN, span, message)
         .at_caret("declared here")
         .note(format!("declared: {declared}\ndefined:  {defined}"))
         .hint("make the declaration match the definition")
 }
 
-/// Checks the definition of each `extern fn` that the PTX of a program leaves unresolved.
+/// Checks the definition of each `extern fn` and `extern kernel` that the PTX of a program leaves unresolved.
 ///
 /// # Errors
-/// [`Error::Program`] if no input can define it, or if a PTX input defines it with another
+/// [`Error::Program`] if no input can define it, or if a PTX input defines a function with another
 /// signature.
 pub(crate) fn check_ptx(module: &Module, ptx: &str, inputs: &[LinkInput]) -> Result<()> {
     let mut wrong = vec![];
@@ -72,7 +182,7 @@ pub(crate) fn check_ptx(module: &Module, ptx: &str, inputs: &[LinkInput]) -> Res
         let found = texts.iter().find_map(|(file, defined)| Some((file, defined.get(&item.name)?)));
         match found {
             Some((file, defined)) if defined != declared => {
-                wrong.push(mismatch(&item.name, span, file, declared, defined));
+                wrong.push(mismatch(&item.name, span, &format!("`{file}`"), declared, defined));
             }
             None if !inputs.iter().any(LinkInput::is_opaque) => {
                 wrong.push(undefined(&item.name, span, inputs, true));
@@ -80,22 +190,41 @@ pub(crate) fn check_ptx(module: &Module, ptx: &str, inputs: &[LinkInput]) -> Res
             _ => {}
         }
     }
+    let open = entries(ptx, true);
+    let unseen = || !inputs.iter().any(LinkInput::is_opaque);
+    for (kernel, _) in launched(module) {
+        let symbol = symbol::external(&kernel.name);
+        let is_open = open.contains(symbol.as_str());
+        if is_open && unseen() && defining_file(&symbol, inputs).is_none() {
+            wrong.push(undefined(&kernel.name, kernel.span, inputs, true));
+        }
+    }
     if wrong.is_empty() { Ok(()) } else { Err(Error::Program(wrong)) }
 }
 
-/// Turns a linker's error about an `extern fn` into a diagnostic that names the function. `gpu`:
+/// Turns a linker's error about an `extern fn` or `extern kernel` into a diagnostic that names it. `gpu`:
 /// whether the link was for GPUs.
 pub(crate) fn explain(error: Error, module: &Module, inputs: &[LinkInput], gpu: bool) -> Error {
     let Error::Tool { log, .. } = &error else { return error };
-    let lines = log.lines().filter(|line| line.to_ascii_lowercase().contains("undefined"));
-    let words: HashSet<&str> = lines
-        .flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'))
-        .collect();
-    let wrong: Vec<Diagnostic> = called(module)
+    let words = |what: &str| -> HashSet<&str> {
+        let lines = log.lines().filter(|line| line.to_ascii_lowercase().contains(what));
+        lines
+            .flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'))
+            .collect()
+    };
+    // nvJitLink: "Function 'f' not declared __global__ in all source files".
+    let not_kernels = words("not declared __global__");
+    let words = words("undefined");
+    let wrong: Vec<Diagnostic> = needed(module)
         .into_iter()
-        .filter(|item| words.contains(item.name.as_str()))
-        .filter_map(|item| Some(undefined(&item.name, item.span?, inputs, gpu)))
+        .filter(|(name, _)| words.contains(symbol::external(name).as_str()))
+        .map(|(name, span)| undefined(name, span, inputs, gpu))
         .collect();
+    let not_kernels = launched(module)
+        .into_iter()
+        .filter(|(kernel, _)| not_kernels.contains(symbol::external(&kernel.name).as_str()))
+        .map(|(kernel, _)| not_a_kernel(kernel));
+    let wrong: Vec<Diagnostic> = wrong.into_iter().chain(not_kernels).collect();
     if wrong.is_empty() { error } else { Error::Program(wrong) }
 }
 

@@ -28,7 +28,7 @@ pub fn check_parameters<'a>(
         let found = found.ok_or_else(|| {
             Error::internal("link", format!("the cubin has no kernel `{}`", layout.kernel))
         })?;
-        if let Some(difference) = difference(found, layout) {
+        if let Some(difference) = difference(found, layout, ["the cubin", "the layout pass"]) {
             return Err(Error::internal(
                 "link",
                 format!("kernel `{}`: {difference}", layout.kernel),
@@ -38,10 +38,15 @@ pub fn check_parameters<'a>(
     Ok(())
 }
 
-fn difference(records: &KernelRecords, layout: &ParamLayout) -> Option<String> {
+/// The first difference between the records of a kernel and its layout, which the message calls `theirs` and `ours`.
+pub(crate) fn difference(
+    records: &KernelRecords,
+    layout: &ParamLayout,
+    [theirs, ours]: [&str; 2],
+) -> Option<String> {
     if records.parameters.len() != layout.slots.len() {
         return Some(format!(
-            "the cubin has {} parameters, the layout pass {}",
+            "{theirs} has {} parameters, {ours} {}",
             records.parameters.len(),
             layout.slots.len()
         ));
@@ -52,10 +57,10 @@ fn difference(records: &KernelRecords, layout: &ParamLayout) -> Option<String> {
             ("offset", record.offset, slot.offset),
             ("size", record.size, slot.size),
         ];
-        for (what, cubin, ours) in values {
-            if cubin != ours {
+        for (what, found, wanted) in values {
+            if found != wanted {
                 return Some(format!(
-                    "parameter {ordinal} `{}` has {what} {cubin} in the cubin, but {ours} in the layout pass",
+                    "parameter {ordinal} `{}` has {what} {found} in {theirs}, but {wanted} in {ours}",
                     slot.name
                 ));
             }
@@ -63,7 +68,7 @@ fn difference(records: &KernelRecords, layout: &ParamLayout) -> Option<String> {
     }
     (records.parameter_bytes != layout.size).then(|| {
         format!(
-            "the parameters take {} bytes in the cubin, but {} in the layout pass",
+            "the parameters take {} bytes in {theirs}, but {} in {ours}",
             records.parameter_bytes, layout.size
         )
     })
@@ -75,6 +80,10 @@ mod tests {
     use crate::link::cubin::ParameterRecord;
     use gridlet_lang::layout::ParamSlot;
     use gridlet_lang::types::Type;
+
+    fn difference(records: &KernelRecords, layout: &ParamLayout) -> Option<String> {
+        super::difference(records, layout, ["the cubin", "the layout pass"])
+    }
 
     fn layout() -> ParamLayout {
         let slot = |name: &str, ty, offset, size| ParamSlot {

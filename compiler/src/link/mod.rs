@@ -11,6 +11,8 @@ mod stderr;
 
 pub use crate::inputs::{InputKind, LinkInput};
 pub use check::check_parameters;
+#[cfg(feature = "llvm")]
+pub(crate) use check::difference;
 pub use nvjitlink::{LinkOptions, LinkOutput, NvJitLink, device_link};
 
 /// Machine code for one architecture: an ELF file.

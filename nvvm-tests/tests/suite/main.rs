@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod differential;
+mod extern_kernels;
 mod externs;
 mod fuzz_corpus;
 mod layout_oracles;

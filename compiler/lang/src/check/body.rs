@@ -187,7 +187,10 @@ impl<'c, 'a> Body<'c, 'a> {
         self.result = signature.result.clone();
         self.is_kernel = signature.kernel.is_some();
         self.result_span = item.result.as_ref().map_or(item.name.span, |ty| ty.span);
-        let body = self.function_block(item, item.body.as_ref()?);
+        let body = match &item.body {
+            Some(body) => self.function_block(item, body),
+            None => Some(Block { statements: vec![], value: None }),
+        };
         self.unused_dynamic_shared();
         Some(Function {
             name: signature.name.clone(),

@@ -1,10 +1,11 @@
-//! `extern fn`: functions that a linked module defines.
+//! `extern fn` and `extern kernel`: functions and kernels that a linked module defines.
 //!
 //! Such a function has the symbol and the calling convention that CUDA C++ gives an `extern "C" __device__`
 //! function: numbers, `bool` and pointers directly, integers below 32 bits sign- or zero-extended; structs
 //! and vectors as a copy of their bytes, in their usual layout (PTX ISA, "Parameter State Space"; CUDA's
 //! vectors are structs with their own alignment). On the CPU, it is C's convention for the same types. Types
-//! that C lacks, or that compilers pass in different ways, are rejected.
+//! that C lacks, or that compilers pass in different ways, are rejected. The parameters of kernels have any type: their
+//! layout is that of C++.
 
 use super::Context;
 use super::tree::{Extern, ExternId};
@@ -13,7 +14,7 @@ use crate::source::Span;
 use crate::types::{Scalar, Type};
 
 impl Context<'_> {
-    /// Registers a function that another module defines.
+    /// Registers a function that another module defines. A kernel is an instance like any other.
     pub(super) fn add_extern(&mut self, function: usize, wrong: bool) {
         let before = self.diagnostics.len();
         let (item, signature) = {
@@ -21,9 +22,16 @@ impl Context<'_> {
             (function.item, std::rc::Rc::clone(&function.signature))
         };
         if let Some(first) = item.const_parameters.first() {
-            let message = "an `extern fn` has no const parameters: its module is compiled already";
+            let item = if item.is_kernel { "kernel" } else { "fn" };
+            let message = format!(
+                "an `extern {item}` has no const parameters: its module is compiled already"
+            );
             let error = Diagnostic::error(ids::EXTERN_SIGNATURE, first.name.span, message);
             self.report(error.hint("make it a parameter"));
+            self.functions[function].wrong = true;
+        }
+        if item.is_kernel {
+            return;
         }
         for (parameter, source) in signature.parameters.iter().zip(&item.parameters) {
             if let Some(ty) = &parameter.ty {

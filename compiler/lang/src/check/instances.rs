@@ -111,7 +111,11 @@ impl<'a> Context<'a> {
             self.functions.push(FunctionItem { item, constants: types, signature, wrong });
             if item.body.is_none() {
                 self.add_extern(function, wrong);
-            } else if item.const_parameters.is_empty() {
+            }
+            if item.body.is_none() && !item.is_kernel {
+                continue;
+            }
+            if item.const_parameters.is_empty() {
                 self.instance(function, vec![], None);
             }
         }
@@ -260,7 +264,8 @@ impl<'a> Context<'a> {
         let item = self.functions.get(function)?;
         let (source, wrong) = (item.item, item.wrong);
         let is_generic = !source.const_parameters.is_empty();
-        if source.body.is_none() || (wrong && is_generic) {
+        let is_function = source.body.is_none() && !source.is_kernel;
+        if is_function || (wrong && is_generic) {
             return None;
         }
         let key = (function, arguments);

@@ -163,6 +163,7 @@ impl<'a> Context<'a> {
                 }
             }
         }
+        attributes.is_extern = item.body.is_none();
         item.is_kernel.then_some(attributes)
     }
 

@@ -233,7 +233,9 @@ impl<'a> Context<'a> {
         let statics = self.evaluate_statics();
         self.resolve_functions(&items.functions);
         let functions = self.check_functions(wanted);
-        if self.diagnostics.is_empty() && items.functions.iter().all(|item| !item.is_kernel) {
+        if self.diagnostics.is_empty()
+            && items.functions.iter().all(|item| !item.is_kernel || item.body.is_none())
+        {
             self.report_empty(file);
         }
         let look_further = all_read && self.diagnostics.is_empty();

@@ -114,6 +114,8 @@ pub struct KernelAttributes {
     pub launch_bounds: Option<LaunchBounds>,
     /// `#[noalias]`.
     pub noalias: bool,
+    /// Whether it is an `extern kernel`, which another module defines. Its body is empty.
+    pub is_extern: bool,
 }
 
 /// `#[launch_bounds(max_threads, min_blocks)]`.

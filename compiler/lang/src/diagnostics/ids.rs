@@ -45,8 +45,8 @@ ids! {
     MISPLACED_ATTRIBUTE = "misplaced-attribute": "an attribute where it does not apply",
     INVALID_LAUNCH_BOUNDS = "invalid-launch-bounds": "`#[launch_bounds]` with wrong or missing values",
     INVALID_UNROLL = "invalid-unroll": "`#[unroll]` with a wrong value, or given twice",
-    EXTERN_SIGNATURE = "extern-signature": "an `extern fn` with types that C lacks, or with const parameters",
-    UNDEFINED_EXTERN = "undefined-extern": "an `extern fn` that no linked module defines, or defines with another signature",
+    EXTERN_SIGNATURE = "extern-signature": "an `extern fn` with types that C lacks, or an `extern` item with const parameters",
+    UNDEFINED_EXTERN = "undefined-extern": "an `extern fn` or `extern kernel` that no linked module defines, or defines with another signature",
     KERNEL_RESULT = "kernel-result": "a kernel that returns a value",
 
     // Types

@@ -11,14 +11,15 @@
 //! 3. **Slots** are the function's local variables, in memory, uninitialised at entry. `Operand::Slot` is the
 //!    address of a slot, of type `*mut T`.
 //! 4. **Blocks** end in one [`Terminator`]. Block 0 is the entry and is never branched to; every other block
-//!    is reachable from it. Every instruction belongs to exactly one block.
+//!    is reachable from it. Every instruction belongs to exactly one block. Only entries of `extern kernel`s have no blocks.
 //! 5. **Memory** is accessed by [`InstKind::Load`] and [`InstKind::Store`] through generic pointers. Only
 //!    [`InstKind::ByteOffset`] contains an offset in bytes; field and element addresses are symbolic, and
 //!    `layout` resolves them.
 //! 6. **Kernels are entry points over bodies.** A [`Kernel`] has a body function with [`Role::Body`] that
 //!    does the work, and an entry function with [`Role::Entry`] that is only a wrapper: it reads the geometry
 //!    from the hardware and calls the body. Other wrappers over the same body are added as further functions, never by
-//!    editing the body; the `launch` stage may add device functions that call bodies.
+//!    editing the body; the `launch` stage may add device functions that call bodies. An `extern kernel`, which another
+//!    module defines, has only an entry, a function without blocks, and [`Kernel::body`] is that entry too.
 //! 7. **Geometry is an argument.** A function with `takes_geometry` has [`Type::GEOMETRY`] as its first
 //!    parameter. Bodies always take it; a device function takes it if it, or a function that it calls,
 //!    reads it. Only entry functions may use [`InstKind::HardwareGeometry`].
@@ -184,7 +185,7 @@ pub struct Kernel {
     pub name: String,
     /// Its parameters, without the geometry.
     pub parameters: Vec<Parameter>,
-    /// The function that does the work.
+    /// The function that does the work; the entry if another module defines the kernel ([`Kernel::is_extern`]).
     pub body: FunctionId,
     /// The ordinary entry point.
     pub entry: FunctionId,
@@ -195,6 +196,28 @@ pub struct Kernel {
     pub noalias: bool,
     /// The name in its declaration.
     pub span: Span,
+}
+
+impl Kernel {
+    /// Whether this is an `extern kernel`: another module defines it, and this one only launches it.
+    pub fn is_extern(&self) -> bool {
+        self.body == self.entry
+    }
+
+    /// The entry of an `extern kernel`, which is only declared.
+    pub(crate) fn declared_entry(&self, id: KernelId) -> Function {
+        Function {
+            name: self.name.clone(),
+            role: Role::Entry(id),
+            takes_geometry: false,
+            parameters: self.parameters.clone(),
+            result: Type::Unit,
+            slots: vec![],
+            instructions: vec![],
+            blocks: vec![],
+            span: self.span,
+        }
+    }
 }
 
 /// A parameter.
@@ -543,6 +566,11 @@ impl Module {
     /// The kernel with an id.
     pub fn kernel(&self, id: KernelId) -> &Kernel {
         &self.kernels[id.index()]
+    }
+
+    /// The kernels that another module defines, in source order.
+    pub fn extern_kernels(&self) -> impl Iterator<Item = &Kernel> {
+        self.kernels.iter().filter(|kernel| kernel.is_extern())
     }
 
     /// The type of a value used in `function`.

@@ -6,6 +6,7 @@
 //! global   = ("shared" | "device" | "constant") "@"NAME ":" TYPE ("= zero" | "=" STRING)? "exported"?
 //! extern   = "extern" "fn"? "@"NAME "(" TYPE, … ")" ("->" TYPE)?
 //! kernel   = "kernel" "@"NAME "(" NAME ":" TYPE, … ")" ("launch_bounds(" THREADS ("," BLOCKS)? ")")? "noalias"? "body" "@"NAME
+//!          | "extern" "kernel" "@"NAME "(" NAME ":" TYPE, … ")"
 //! function = ("fn" | "body" | "entry") "@"NAME "(" "%"NAME ":" TYPE, … ")" ("->" TYPE)? "{" slot* block* "}"
 //! slot     = "slot" "$"NAME ":" TYPE ("," "unset")?
 //! block    = NAME ":" ("unroll" ("(" COUNT ")")?)? instruction* terminator
@@ -19,6 +20,7 @@
 //! - `field_address` and `extract` name the field, `.re`, or the element of an array, `#3`.
 //! - If slots or parameters share a name, the later ones get a number: `$sum.2`.
 //! - An `extern fn` is declared by the program; without `fn`, the compiler itself needs the function.
+//! - An `extern kernel` is defined by another module; its entry is left out.
 //! - Built-in structs are left out. Launches and calls end in a comment with their source line, `; line 38`,
 //!   or `; other.grid:38` outside the first file.
 
@@ -66,7 +68,11 @@ fn print_module(module: &Module, out: &mut String) -> fmt::Result {
     if !declarations.is_empty() {
         write!(out, "\n{declarations}")?;
     }
-    for function in &module.functions {
+    let is_declaration = |function: &Function| match function.role {
+        Role::Entry(id) => module.kernels.get(id.index()).is_some_and(Kernel::is_extern),
+        Role::Device | Role::Body(_) => false,
+    };
+    for function in module.functions.iter().filter(|function| !is_declaration(function)) {
         out.push('\n');
         FunctionPrinter::new(module, function).print(out)?;
     }
@@ -91,7 +97,12 @@ fn print_global(module: &Module, global: &Global, out: &mut String) -> fmt::Resu
 
 fn print_kernel(module: &Module, kernel: &Kernel, out: &mut String) -> fmt::Result {
     let parameters = kernel.parameters.iter().map(|parameter| (&parameter.name, &parameter.ty));
+    out.push_str(if kernel.is_extern() { "extern " } else { "" });
     write!(out, "kernel @{}({})", kernel.name, named(module, "", parameters))?;
+    if kernel.is_extern() {
+        out.push('\n');
+        return Ok(());
+    }
     if let Some(bounds) = kernel.launch_bounds {
         write!(out, " launch_bounds({}", bounds.max_threads)?;
         if let Some(blocks) = bounds.min_blocks {

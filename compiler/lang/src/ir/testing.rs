@@ -97,7 +97,7 @@ impl FunctionParts for Function {
 
     fn bounds(mut self, max_threads: u32, min_blocks: Option<u32>) -> Self {
         let launch_bounds = Some(LaunchBounds { max_threads, min_blocks });
-        self.kernel = Some(KernelAttributes { launch_bounds, noalias: false });
+        self.kernel = Some(KernelAttributes { launch_bounds, ..Default::default() });
         self
     }
 

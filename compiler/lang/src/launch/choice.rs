@@ -8,7 +8,7 @@ use gridlet_artifact::UnknownStrategy;
 use super::LaunchStrategy;
 use crate::ir::graph::of_kernels;
 use crate::ir::uniform::returns_before;
-use crate::ir::{InstKind, Module};
+use crate::ir::{InstKind, Kernel, Module};
 
 /// How to choose the launch strategy of a build.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -30,7 +30,7 @@ impl LaunchChoice {
     /// because all images of a bundle have the same strategy.
     ///
     /// [`LaunchChoice::Auto`] is [`LaunchStrategy::Resident`] for programs that launch, except where a kernel that it would
-    /// run calls functions of other modules, whose barriers and shared memory would be those of the hardware's block, or
+    /// run is an `extern kernel`, calls functions of other modules, whose barriers and shared memory would be those of the hardware's block, or
     /// has warp operations that some threads reach after others of the warp have returned.
     pub fn resolve(self, module: &Module) -> (LaunchStrategy, &'static str) {
         match self {
@@ -52,6 +52,10 @@ fn automatic(module: &Module) -> (LaunchStrategy, &'static str) {
     let nests = super::resident::nests(module);
     if !super::launches(module) {
         return (LaunchStrategy::Cdp, "the program launches nothing");
+    }
+    let is_extern = |(kernel, nests): (&Kernel, &bool)| kernel.is_extern() && *nests;
+    if module.kernels.iter().zip(&nests).any(is_extern) {
+        return (LaunchStrategy::Cdp, "the program launches kernels of other modules");
     }
     let any = |is: Vec<bool>| nests.iter().zip(is).any(|(nests, is)| *nests && is);
     let calls_others = of_kernels(module, |function| {
@@ -108,6 +112,8 @@ mod tests {
         assert_eq!(plain, (LaunchStrategy::Resident, "the program launches kernels"));
         let other = chosen("extern fn f(p: *mut u32);\nkernel b(p: *mut u32) { f(p); }");
         assert_eq!(other.0, LaunchStrategy::Cdp);
+        let others = chosen("extern kernel b(p: *mut u32);");
+        assert_eq!(others, (LaunchStrategy::Cdp, "the program launches kernels of other modules"));
         let early = chosen(
             "kernel b(p: *mut u32) {
                 if thread_idx.x > 20 { return; }

@@ -76,8 +76,8 @@ impl LaunchOptions {
 /// [`adds_kernels`].
 ///
 /// # Errors
-/// [`Error::Internal`] if the module is lowered already, breaks the rules of [`crate::ir`], or has other
-/// kernels than `layouts`.
+/// [`Error::Invalid`] if the strategy cannot launch an `extern kernel`; [`Error::Internal`] if the module is lowered already,
+/// breaks the rules of [`crate::ir`], or has other kernels than `layouts`.
 pub fn lower(module: &Module, layouts: &Layouts, options: &LaunchOptions) -> Result<Module> {
     if module.lowered {
         return Err(Error::internal("launch", "the launches are lowered already"));

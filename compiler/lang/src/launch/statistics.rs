@@ -69,7 +69,7 @@ pub fn instrument(module: &Module) -> Result<Module> {
 
     let note = FunctionId(out.functions.len() as u32);
     out.functions.push(build_note_block(statistics)?);
-    for at in 0..module.kernels.len() {
+    for (at, _) in module.kernels.iter().enumerate().filter(|(_, kernel)| !kernel.is_extern()) {
         wrap_kernel(&mut out, KernelId(at as u32), note, &passes_depth)?;
     }
     for (kernel, nested) in module.kernels.iter().zip(&nested) {
@@ -89,12 +89,15 @@ struct Nested {
     has_depth: bool,
 }
 
-/// For each kernel, the kernel that replaces it in launches; `None` if nothing launches it.
+/// For each kernel, the kernel that replaces it in launches; `None` if nothing launches it, or if another module defines it.
 fn nested_kernels(module: &Module) -> Vec<Option<Nested>> {
     let mut nested = vec![None; module.kernels.len()];
     let mut next = module.kernels.len() as u32;
     for inst in module.functions.iter().flat_map(|function| &function.instructions) {
         let InstKind::Launch(launch) = &inst.kind else { continue };
+        if module.kernel(launch.kernel).is_extern() {
+            continue;
+        }
         nested[launch.kernel.index()] = Some(Nested { id: KernelId(0), has_depth: false });
     }
     // In source order, not in the order of the launches.

@@ -68,7 +68,7 @@ pub enum Item {
     Static(Static),
     /// `struct Name { … }`
     Struct(Struct),
-    /// `fn`, `kernel` or `extern fn`.
+    /// `fn`, `kernel`, `extern fn` or `extern kernel`.
     Function(Box<Function>),
     /// An item whose name was read but whose rest was not. Its error is reported; uses of the name cause no
     /// further errors.
@@ -128,7 +128,7 @@ pub struct Field {
     pub ty: TypeExpr,
 }
 
-/// `fn`, `kernel` or `extern fn`.
+/// `fn`, `kernel`, `extern fn` or `extern kernel`.
 #[derive(Clone, Debug)]
 pub struct Function {
     /// Its name.
@@ -143,7 +143,7 @@ pub struct Function {
     pub parameters: Vec<Parameter>,
     /// The type after `->`.
     pub result: Option<TypeExpr>,
-    /// Its body; `None` for an `extern fn`, which another module defines.
+    /// Its body; `None` for an `extern fn` or `extern kernel`, which another module defines.
     pub body: Option<Block>,
     /// Whether part of it could not be parsed.
     pub damaged: bool,

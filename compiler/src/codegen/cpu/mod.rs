@@ -48,6 +48,7 @@ use super::context::{ModuleContext, Target};
 use super::debug::DebugLines;
 use super::{GpuModuleOptions, fill};
 use crate::error::{Error, Result};
+use gridlet_lang::diagnostics::{Diagnostic, ids};
 use gridlet_lang::ir::{self, KernelId, Space, graph::CallGraph, loops};
 use memory::SharedMemory;
 
@@ -85,14 +86,26 @@ pub(super) struct CpuTarget<'ctx> {
 /// `context` for `machine`.
 ///
 /// # Errors
-/// As [`super::build_module`], and [`Error::Invalid`](crate::Error::Invalid) if the program uses a
-/// feature that the CPU device lacks.
+/// As [`super::build_module`]; [`Error::Invalid`] if the program uses a feature that the CPU device lacks, and
+/// [`Error::Program`] at each `extern kernel`.
 pub fn build_cpu_module<'ctx>(
     context: &'ctx Context,
     module: &ir::Module,
     machine: &TargetMachine,
     options: &CpuModuleOptions,
 ) -> Result<Module<'ctx>> {
+    let absent = module.extern_kernels().map(|kernel| {
+        let message =
+            format!("images for the CPU device have no `extern kernel`: `{}`", kernel.name);
+        Diagnostic::error(ids::UNDEFINED_EXTERN, kernel.span, message)
+            .at_caret("declared here")
+            .note("only modules for GPUs have kernels that can be linked")
+            .hint("build for GPUs alone: `--arch sm_90`")
+    });
+    let absent: Vec<Diagnostic> = absent.collect();
+    if !absent.is_empty() {
+        return Err(Error::Program(absent));
+    }
     let mut cx = ModuleContext::new(context, module, GpuModuleOptions::default())?;
     cx.module.set_triple(&machine.get_triple());
     cx.module.set_data_layout(&machine.get_target_data().get_data_layout());

@@ -157,6 +157,10 @@ impl<'m> Writer<'m, '_> {
             || function.linkage() == Linkage::LLVMAvailableExternallyLinkage;
         let words = self.checked_words(function, declared).map_err(at)?;
         if declared {
+            // libNVVM refuses to launch a declared function that is not marked.
+            if function.calling_convention() == KERNEL {
+                self.annotate_kernel(function, &signature).map_err(at)?;
+            }
             let parameters: Vec<String> = signature.parameters.iter().map(Slot::worded).collect();
             let result = result_text(&signature);
             return Ok(vec![format!("declare {result} {name}({}){words}", parameters.join(", "))]);
@@ -220,7 +224,7 @@ impl<'m> Writer<'m, '_> {
     /// Adds a node to `!nvvm.annotations` for a kernel or a function with its own launch bounds.
     fn annotate_kernel(&mut self, function: Value<'m>, signature: &Signature) -> Written<()> {
         let mut properties = String::new();
-        if function.calling_convention() == LLVMCallConv::LLVMPTXKernelCallConv as u32 {
+        if function.calling_convention() == KERNEL {
             properties.push_str(", !\"kernel\", i32 1");
         }
         for (attribute, annotations) in BOUNDS {
@@ -261,6 +265,9 @@ impl<'m> Writer<'m, '_> {
         Ok(())
     }
 }
+
+/// The calling convention of kernels.
+const KERNEL: u32 = LLVMCallConv::LLVMPTXKernelCallConv as u32;
 
 fn result_text(signature: &Signature) -> String {
     // LLVM 7 puts a result's attributes before its type.

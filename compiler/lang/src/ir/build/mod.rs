@@ -40,6 +40,22 @@ pub fn build_ir(program: &tree::Program, sources: Arc<SourceMap>) -> Result<Modu
     let mut functions = vec![];
     let mut kernels = vec![];
     for index in 0..program.tree.functions.len() {
+        let source = &program.tree.functions[index];
+        if let (Some(id), true) = (program.targets[index].kernel, is_extern(source)) {
+            let entry = program.targets[index].function;
+            let item = Kernel {
+                name: source.name.clone(),
+                parameters: parameters_of(source),
+                body: entry,
+                entry,
+                launch_bounds: None,
+                noalias: false,
+                span: source.span,
+            };
+            functions.push(item.declared_entry(id));
+            kernels.push(item);
+            continue;
+        }
         program.add_shared(index);
         let body = function::build(&mut program, index)?;
         let Some(kernel) = program.targets[index].kernel else {
@@ -72,6 +88,11 @@ pub fn build_ir(program: &tree::Program, sources: Arc<SourceMap>) -> Result<Modu
     })
 }
 
+/// Whether a function is an `extern kernel`.
+fn is_extern(function: &tree::Function) -> bool {
+    function.kernel.is_some_and(|kernel| kernel.is_extern)
+}
+
 /// The declaration of an `extern fn`, which keeps its name.
 fn declaration(item: &tree::Extern) -> Extern {
     Extern {
@@ -86,7 +107,7 @@ fn declaration(item: &tree::Extern) -> Extern {
 struct Target {
     /// Its symbol.
     name: String,
-    /// The function, or the kernel's body; a kernel's entry directly follows its body.
+    /// The function, or the kernel's body, which its entry directly follows, or the entry of an `extern kernel`.
     function: FunctionId,
     kernel: Option<KernelId>,
     takes_geometry: bool,
@@ -158,7 +179,7 @@ impl<'t> ProgramBuilder<'t> {
                 takes_geometry,
                 shared: vec![],
             });
-            next_function += if kernel.is_some() { 2 } else { 1 };
+            next_function += if kernel.is_some() && !is_extern(function) { 2 } else { 1 };
             next_kernel += u32::from(kernel.is_some());
         }
         Ok(program)

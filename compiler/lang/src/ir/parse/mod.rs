@@ -111,11 +111,22 @@ impl<'t> Names<'t> {
             if cursor.is_at_end() {
                 return Ok(names);
             }
+            let is_extern = cursor.peek_word() == "extern" && {
+                let mut ahead = cursor.clone();
+                ahead.eat_word("extern") && ahead.peek_word() == "kernel"
+            };
+            if is_extern {
+                cursor.eat_word("extern");
+            }
             let keyword = cursor.peek_word();
             let is_struct = keyword == "struct";
             if is_struct || matches!(keyword, "kernel" | "fn" | "body" | "entry") {
                 cursor.eat_word(keyword);
                 if is_struct || cursor.eat("@") {
+                    if is_extern {
+                        // Its entry.
+                        names.declare("entry", &mut cursor.clone())?;
+                    }
                     names.declare(keyword, &mut cursor)?;
                 }
             }
@@ -182,10 +193,21 @@ impl<'t> Parser<'t> {
             self.global(space)?;
         }
         while self.declaration("extern") {
+            if self.cursor.eat_word("kernel") {
+                self.declared_kernel()?;
+                break;
+            }
             self.declared_function()?;
         }
-        while self.declaration("kernel") {
-            self.kernel()?;
+        loop {
+            if self.declaration("kernel") {
+                self.kernel()?;
+            } else if self.declaration("extern") {
+                self.cursor.expect_word("kernel")?;
+                self.declared_kernel()?;
+            } else {
+                break;
+            }
         }
         loop {
             self.cursor.skip_blank_lines();
@@ -271,6 +293,32 @@ impl<'t> Parser<'t> {
         let id = super::ExternId(self.module.externs.len() as u32);
         self.externs.entry(name).or_insert(id);
         self.module.externs.push(Extern { name: name.into(), parameters, result, span });
+        Ok(())
+    }
+
+    fn declared_kernel(&mut self) -> Result<()> {
+        self.cursor.rest();
+        let start = self.cursor.clone();
+        let name = self.symbol()?;
+        self.cursor.expect("(")?;
+        let parameters = self.parameters("", ")")?;
+        self.cursor.end_of_line()?;
+        let id = KernelId(self.module.kernels.len() as u32);
+        let entry = FunctionId(self.module.functions.len() as u32);
+        if self.names.functions.get(name) != Some(&entry) {
+            return Err(start.error(format!("`extern kernel @{name}` does not start its line")));
+        }
+        let kernel = Kernel {
+            name: name.into(),
+            parameters,
+            body: entry,
+            entry,
+            launch_bounds: None,
+            noalias: false,
+            span: NOWHERE,
+        };
+        self.module.functions.push(kernel.declared_entry(id));
+        self.module.kernels.push(kernel);
         Ok(())
     }
 

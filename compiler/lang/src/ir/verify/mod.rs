@@ -186,7 +186,9 @@ fn check_kernel(module: &Module, id: KernelId, kernel: &Kernel) -> Checked {
     let Some(entry) = module.functions.get(kernel.entry.index()) else {
         return Err(format!("its entry, function {}, does not exist", kernel.entry.0));
     };
-    require!(body.role == Role::Body(id), "its body `{}` has another role", body.name);
+    let is_extern = kernel.is_extern();
+    let has_role = is_extern || body.role == Role::Body(id);
+    require!(has_role, "its body `{}` has another role", body.name);
     require!(entry.role == Role::Entry(id), "its entry `{}` has another role", entry.name);
     require!(entry.name == kernel.name, "its entry is called `{}`", entry.name);
     let types = |parameters: &[Parameter]| -> Vec<Type> {
@@ -194,6 +196,13 @@ fn check_kernel(module: &Module, id: KernelId, kernel: &Kernel) -> Checked {
     };
     let wanted = types(&kernel.parameters);
     require!(types(&entry.parameters) == wanted, "its entry has other parameters");
+    if is_extern {
+        require!(entry.blocks.is_empty(), "its body is its entry, which has blocks");
+        require!(entry.instructions.is_empty(), "it is declared, but has instructions");
+        require!(kernel.launch_bounds.is_none(), "it is declared, but has launch bounds");
+        require!(!kernel.noalias, "it is declared, but promises `noalias`");
+        return Ok(());
+    }
     let without_geometry = body.parameters.get(1..).unwrap_or_default();
     require!(types(without_geometry) == wanted, "its body has other parameters");
     Ok(())

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::builtins::{AtomicOp, Builtin, MathOp, ShuffleMode};
-use crate::check::tree::{GeometryField, StreamExpr};
+use crate::check::tree::{GeometryField, LaunchBounds, StreamExpr};
 use crate::ir::testing::*;
 use crate::ir::{
     BinaryOp, BlockId, ExternId, FunctionId, GlobalId, Inst, InstId, InstKind, SlotId, Stream,
@@ -46,6 +46,13 @@ fn sound() -> Module {
             do_(launch(7, 1, StreamExpr::Tail, vec![local(0, pair), pointer()], true)),
         ]);
     build(structs, vec![f, k])
+}
+
+/// Makes the kernel an `extern kernel`, and forgets its body.
+fn declare(module: &mut Module) {
+    module.functions[ENTRY].blocks.clear();
+    module.functions[ENTRY].instructions.clear();
+    module.kernels[0].body = module.kernels[0].entry;
 }
 
 const F: usize = 0;
@@ -113,6 +120,12 @@ const BREAKS: &[Break] = &[
     ("a vector of one", |m| m.globals[0].ty = Type::Vector(Scalar::F32, 1)),
     ("a kernel without a body", |m| m.kernels[0].body = FunctionId(7)),
     ("an entry as body", |m| m.kernels[0].body = FunctionId(2)),
+    ("a declared kernel with a body", |m| declare(m)),
+    ("a declared kernel with launch bounds", |m| {
+        declare(m);
+        let bounds = LaunchBounds { max_threads: 32, min_blocks: None };
+        m.kernels[0].launch_bounds = Some(bounds);
+    }),
     ("another entry", |m| m.kernels[0].name = "l".into()),
     ("other parameters", |m| m.kernels[0].parameters[1].ty = Type::U32),
     ("a kernel with a result", |m| {

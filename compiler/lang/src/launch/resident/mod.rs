@@ -16,7 +16,7 @@ mod plan;
 mod tests;
 
 use super::{fill, merge};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ir::verify::verify;
 use crate::ir::{Module, symbol};
 use crate::layout::{Layouts, compute_layouts};
@@ -93,9 +93,21 @@ const SCHEDULER: &str = concat!(
 );
 
 /// Replaces launches and the other operations of the device runtime in a module. A module without them does not change.
+///
+/// # Errors
+/// [`Error::Invalid`] if the module launches an `extern kernel`; otherwise only internal errors.
 pub(super) fn lower(module: &mut Module, layouts: &Layouts, count_launches: bool) -> Result<()> {
     if !applies(module) {
         return Ok(());
+    }
+    let nests = nests(module);
+    let mut launched = module.kernels.iter().zip(&nests).filter(|(_, nests)| **nests);
+    if let Some((kernel, _)) = launched.find(|(kernel, _)| kernel.is_extern()) {
+        return Err(Error::Invalid(format!(
+            "`{}` is an `extern kernel`, which cannot be launched with `--launch resident`: one kernel runs all grids, and \
+             the code of this one is in another module; use `--launch cdp` or `--launch auto`",
+            kernel.name
+        )));
     }
     let own_kernels = module.kernels.len();
     fill::by_kernels(module, true)?;

@@ -278,22 +278,22 @@ impl Parser<'_> {
         self.expect(Token::Const).map(drop)
     }
 
-    /// `extern fn name(…) -> T;`
+    /// `extern fn name(…) -> T;` or `extern kernel name(…);`
     fn extern_item(&mut self, file: &mut File) -> Option<()> {
         let errors = self.error_count();
         self.bump();
-        let is_function = self.expect(Token::Fn).is_some();
-        if !is_function && !self.eat(Token::Kernel) {
+        let is_kernel = self.eat(Token::Kernel);
+        if !is_kernel && !self.eat(Token::Fn) {
+            self.expected("`fn` or `kernel`");
             return None;
         }
         let name = self.name()?;
-        let signature = self.signature(name, false).filter(|_| is_function);
-        let Some(mut function) = signature else {
+        let Some(mut function) = self.signature(name, is_kernel) else {
             file.items.push(Item::Opaque(name));
             return None;
         };
         let end = match self.peek() {
-            Token::LeftBrace => self.extern_body(),
+            Token::LeftBrace => self.extern_body(is_kernel),
             _ => self.expect(Token::Semicolon).map(drop),
         };
         function.damaged = self.error_count() > errors;
@@ -301,9 +301,12 @@ impl Parser<'_> {
         end
     }
 
-    /// `{ … }` after the head of an `extern fn`.
-    fn extern_body(&mut self) -> Option<()> {
-        let message = "an `extern fn` has no body: another module defines it";
+    /// `{ … }` after the head of an `extern fn` or `extern kernel`.
+    fn extern_body(&mut self, is_kernel: bool) -> Option<()> {
+        let message = match is_kernel {
+            true => "an `extern kernel` has no body: another module defines it",
+            false => "an `extern fn` has no body: another module defines it",
+        };
         let error = Diagnostic::error(ids::SYNTAX_ERROR, self.span(), message);
         self.report(error.hint("put a `;` here, or remove `extern`"));
         self.block().map(drop)

@@ -59,6 +59,7 @@ use inkwell::debug_info::DWARFEmissionKind;
 use inkwell::module::Module;
 use inkwell::values::BasicValue;
 pub(crate) use linked::link_inputs;
+pub(crate) use unroll::{hint, loop_node};
 
 use crate::error::{Error, Result};
 use debug::DebugLines;

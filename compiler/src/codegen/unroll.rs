@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+use inkwell::context::Context;
 use inkwell::llvm_sys::core::{LLVMMDNodeInContext2, LLVMMetadataAsValue, LLVMValueAsMetadata};
 use inkwell::llvm_sys::debuginfo::{LLVMMetadataReplaceAllUsesWith, LLVMTemporaryMDNode};
 use inkwell::llvm_sys::prelude::LLVMMetadataRef;
@@ -30,6 +31,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         for to in terminator.successors().filter(|to| *to <= from) {
             let head = self.function.blocks.get(to.index());
             let Some(unroll) = head.and_then(|head| head.unroll) else { continue };
+            if unroll == Unroll::Known && self.cx.cpu().is_some() {
+                continue;
+            }
             let known = self.loops.borrow().get(&to).copied();
             let node = match known {
                 Some(node) => node,
@@ -47,30 +51,44 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
 }
 
 impl<'ctx> ModuleContext<'ctx, '_> {
-    /// A self-referential node, which gives the loop its identity, with the hint.
     fn loop_node(&self, unroll: Unroll) -> MetadataValue<'ctx> {
-        let name = |text: &str| -> BasicMetadataValueEnum<'ctx> {
-            self.context.metadata_string(text).into()
-        };
         let hint = match unroll {
-            Unroll::Full => self.context.metadata_node(&[name("llvm.loop.unroll.full")]),
-            Unroll::Count(1) => self.context.metadata_node(&[name("llvm.loop.unroll.disable")]),
-            Unroll::Count(count) => {
-                let count = self.int_type(32).const_int(u64::from(count), false);
-                self.context.metadata_node(&[name("llvm.loop.unroll.count"), count.into()])
-            }
+            Unroll::Full => hint(self.context, "full", None),
+            Unroll::Known => hint(self.context, "runtime.disable", None),
+            Unroll::Count(1) => hint(self.context, "disable", None),
+            Unroll::Count(count) => hint(self.context, "count", Some(count)),
         };
-        let context = self.context.raw();
-        // SAFETY: all values are of this living context. The temporary node is freed when all its
-        // uses are replaced, and is not used after. The result is a node, which is what
-        // `MetadataValue` holds.
-        unsafe {
-            let hint = LLVMValueAsMetadata(hint.as_value_ref());
-            let own: LLVMMetadataRef = LLVMTemporaryMDNode(context, std::ptr::null_mut(), 0);
-            let mut operands = [own, hint];
-            let node = LLVMMDNodeInContext2(context, operands.as_mut_ptr(), operands.len());
-            LLVMMetadataReplaceAllUsesWith(own, node);
-            MetadataValue::new(LLVMMetadataAsValue(context, node))
-        }
+        loop_node(self.context, &[hint])
+    }
+}
+
+/// The hint `llvm.loop.unroll.NAME`.
+pub(crate) fn hint<'ctx>(
+    context: &'ctx Context,
+    name: &str,
+    number: Option<u32>,
+) -> MetadataValue<'ctx> {
+    let mut operands: Vec<BasicMetadataValueEnum<'ctx>> =
+        vec![context.metadata_string(&format!("llvm.loop.unroll.{name}")).into()];
+    let number = number.map(|number| context.i32_type().const_int(u64::from(number), false));
+    operands.extend(number.map(BasicMetadataValueEnum::from));
+    context.metadata_node(&operands)
+}
+
+/// A self-referential node, which gives a loop its identity, with operands.
+pub(crate) fn loop_node<'ctx>(
+    context: &'ctx Context,
+    operands: &[MetadataValue<'ctx>],
+) -> MetadataValue<'ctx> {
+    let context = context.raw();
+    // SAFETY: all values are of this living context. The temporary node is freed when all its uses are
+    // replaced, and is not used after. The result is a node, which is what `MetadataValue` holds.
+    unsafe {
+        let own: LLVMMetadataRef = LLVMTemporaryMDNode(context, std::ptr::null_mut(), 0);
+        let operands = operands.iter().map(|operand| LLVMValueAsMetadata(operand.as_value_ref()));
+        let mut operands: Vec<LLVMMetadataRef> = std::iter::once(own).chain(operands).collect();
+        let node = LLVMMDNodeInContext2(context, operands.as_mut_ptr(), operands.len());
+        LLVMMetadataReplaceAllUsesWith(own, node);
+        MetadataValue::new(LLVMMetadataAsValue(context, node))
     }
 }

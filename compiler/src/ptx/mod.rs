@@ -13,6 +13,8 @@ mod negations;
 pub mod nvptx;
 mod reductions;
 mod shared_atomics;
+#[cfg(feature = "llvm")]
+mod unrolling;
 mod workarounds;
 
 /// PTX text.

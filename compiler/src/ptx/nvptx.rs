@@ -20,7 +20,7 @@ use inkwell::targets::{
     CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine, TargetTriple,
 };
 
-use super::{Ptx, PtxOptions, contraction, fast_math, minimum, workarounds};
+use super::{Ptx, PtxOptions, contraction, fast_math, minimum, unrolling, workarounds};
 use crate::error::{Error, Result};
 use crate::{codegen, fatal, nvvm};
 use gridlet_lang::arch::CudaArch;
@@ -77,14 +77,23 @@ fn of_bitcode(
     }
     let machine = target_machine(arch, options)?;
     copy.set_data_layout(&machine.get_target_data().get_data_layout());
-    let passes = match options.opt_level {
-        0 => "globaldce,default<O0>",
+    let run = |passes: &str| {
+        copy.run_passes(passes, &machine, PassBuilderOptions::create())
+            .map_err(|message| refused("optimising", message.to_string()))
+    };
+    if options.opt_level == 0 {
+        run("globaldce,default<O0>")?;
+    } else {
+        unrolling::mark_hints(&copy, &context)?;
+        run("default<O3>")?;
+        if unrolling::unroll_more(&copy, &context)? {
+            run("function(loop-unroll<O3>,instcombine,simplifycfg)")?;
+            unrolling::forget(&copy, &context)?;
+        }
         // The tests of a divisor divide a loop into blocks. ptxas computes the reciprocal of a divisor before the loop only if all
         // divisions are in one block.
-        _ => "default<O3>,function(sink,simplifycfg)",
-    };
-    copy.run_passes(passes, &machine, PassBuilderOptions::create())
-        .map_err(|message| refused("optimising", message.to_string()))?;
+        run("function(sink,simplifycfg)")?;
+    }
     let ptx = machine
         .write_to_memory_buffer(&copy, FileType::Assembly)
         .map_err(|message| refused(WRITING, message.to_string()))?;

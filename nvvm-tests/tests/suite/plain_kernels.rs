@@ -138,6 +138,62 @@ fn copies_of_vectors_do_not_count_for_each_lane() {
     }
 }
 
+/// ptxas unrolls such a loop better: the remainder of libNVVM's runs one iteration after another.
+#[test]
+fn loops_over_rows_of_a_sparse_matrix_are_left_to_ptxas() {
+    let source = "
+        kernel rows(out: *mut f32, x: *const f32, offsets: *const u32) {
+            let first = offsets[block_idx.x];
+            let end = offsets[block_idx.x + 1];
+            let mut sum = 0.0f32;
+            for i in (first + thread_idx.x..end).step(32) { sum += x[i]; }
+            out[thread_idx.x] = sum;
+        }
+        kernel asked(out: *mut f32, x: *const f32, offsets: *const u32) {
+            let mut sum = 0.0f32;
+            #[unroll(2)]
+            for i in (offsets[0]..offsets[1]).step(32) { sum += x[i]; }
+            out[thread_idx.x] = sum;
+        }";
+    let test = "loops_over_rows_of_a_sparse_matrix_are_left_to_ptxas";
+    let Some([(_, by_libnvvm), _]) = kernels(test, source) else { return };
+    let loads = ["rows", "asked"].map(|kernel| count(&by_libnvvm[kernel], "ld.global.f32"));
+    assert_eq!(loads, [1, 3], "{}\n{}", by_libnvvm["rows"], by_libnvvm["asked"]);
+}
+
+#[test]
+fn llvm_unrolls_loops_as_far_as_libnvvm() {
+    let source = "
+        kernel far(out: *mut f32, x: *const f32) {
+            let mut sum = 0.0f32;
+            for j in 0u32..256 {
+                let a = x[j] - sum;
+                let b = x[j + 256] - a * sum;
+                let c = x[j + 512] - a * b;
+                sum += rsqrt(a * a + b * b + c * c + 0.01);
+            }
+            out[0] = sum;
+        }
+        kernel asked(out: *mut f32, x: *const f32) {
+            let mut sum = 0.0f32;
+            #[unroll(2)]
+            for j in 0u32..256 { sum += rsqrt(x[j] - sum); }
+            out[0] = sum;
+        }
+        kernel divided(out: *mut i64, x: *const i64) {
+            let mut sum = 1i64;
+            for j in 0u32..256 { sum = (sum ^ x[j]) / x[j + 256]; }
+            out[0] = sum;
+        }";
+    let Some([_, (_, by_llvm)]) = kernels("llvm_unrolls_loops_as_far_as_libnvvm", source) else {
+        return;
+    };
+    let roots = ["far", "asked"].map(|kernel| count(&by_llvm[kernel], "rsqrt"));
+    assert_eq!(roots, [8, 2], "{}\n{}", by_llvm["far"], by_llvm["asked"]);
+    // A division of 64 bits is a call, and LLVM itself unrolls by four.
+    assert!(count(&by_llvm["divided"], "div.s64") <= 4, "{}", by_llvm["divided"]);
+}
+
 #[test]
 fn loops_with_a_constant_step_are_unrolled() {
     let source = "

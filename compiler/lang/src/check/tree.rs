@@ -127,11 +127,13 @@ pub struct LaunchBounds {
     pub min_blocks: Option<u32>,
 }
 
-/// `#[unroll]` or `#[unroll(n)]`.
+/// How to unroll a loop: `#[unroll]`, `#[unroll(n)]`, or what the compiler itself knows of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unroll {
     /// All iterations, if their number is known at compile time.
     Full,
+    /// Only if the number of iterations is known at compile time.
+    Known,
     /// This many iterations at a time; 1 keeps the loop as it is.
     Count(u32),
 }

@@ -170,6 +170,7 @@ impl<'m> FunctionPrinter<'m> {
             match block.unroll {
                 None => writeln!(out, "{}:", block.name)?,
                 Some(Unroll::Full) => writeln!(out, "{}: unroll", block.name)?,
+                Some(Unroll::Known) => writeln!(out, "{}: unroll(known)", block.name)?,
                 Some(Unroll::Count(count)) => writeln!(out, "{}: unroll({count})", block.name)?,
             }
             for id in &block.instructions {

@@ -23,7 +23,12 @@ pub struct BodyBuilder {
     current: Option<BlockId>,
     /// The number of constructs of each kind.
     constructs: BTreeMap<&'static str, u32>,
+    /// By local variable, the value stored last.
+    stored: BTreeMap<SlotId, Operand>,
 }
+
+/// Maximum number of operations between a value and a load that it depends on.
+const MAX_DEPTH: u32 = 8;
 
 #[derive(Debug)]
 struct Draft {
@@ -97,6 +102,41 @@ impl BodyBuilder {
         self.blocks[head.index()].unroll = unroll;
     }
 
+    /// Whether a value was computed from memory other than local variables.
+    pub fn is_from_memory(&self, value: &Operand) -> bool {
+        self.depends_on_memory(value, 0)
+    }
+
+    fn depends_on_memory(&self, value: &Operand, depth: u32) -> bool {
+        let Operand::Inst(id) = value else { return false };
+        if depth >= MAX_DEPTH {
+            return false;
+        }
+        let depends = |value| self.depends_on_memory(value, depth + 1);
+        match self.instructions.get(id.index()).map(|inst| &inst.kind) {
+            Some(InstKind::Load(Operand::Slot(slot))) => self.stored.get(slot).is_some_and(depends),
+            Some(InstKind::Load(address)) => !self.is_local(address),
+            Some(InstKind::Binary(_, left, right)) => depends(left) || depends(right),
+            Some(InstKind::Unary(_, value) | InstKind::Cast(value)) => depends(value),
+            _ => false,
+        }
+    }
+
+    /// Whether an address is that of a local variable or a part of it.
+    fn is_local<'b>(&'b self, mut address: &'b Operand) -> bool {
+        while let Operand::Inst(id) = address {
+            match self.instructions.get(id.index()).map(|inst| &inst.kind) {
+                Some(
+                    InstKind::FieldAddress { base, .. }
+                    | InstKind::ElementAddress { base, .. }
+                    | InstKind::ByteOffset { base, .. },
+                ) => address = base,
+                _ => return false,
+            }
+        }
+        matches!(address, Operand::Slot(_))
+    }
+
     /// Whether emitted code is reachable.
     pub fn is_live(&self) -> bool {
         self.current.is_some()
@@ -120,6 +160,9 @@ impl BodyBuilder {
 
     /// Writes a value.
     pub fn store(&mut self, pointer: Operand, value: Operand, span: Span) {
+        if let Operand::Slot(slot) = &pointer {
+            self.stored.insert(*slot, value.clone());
+        }
         self.emit(InstKind::Store { pointer, value }, Type::Unit, span);
     }
 

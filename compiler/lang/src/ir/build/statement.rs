@@ -144,6 +144,11 @@ impl FunctionBuilder<'_, '_> {
                 Ok(())
             }
             Stride::Positive | Stride::Unknown => {
+                // Rows of a sparse matrix and lists of neighbours are often shorter than the steps of a warp, and the
+                // remainder of a loop unrolled here would run one iteration after another. ptxas unrolls such a loop better.
+                let is_short = self.body.is_from_memory(&first) && self.body.is_from_memory(&limit);
+                let unroll =
+                    unroll.or((is_short && stride == Stride::Positive).then_some(Unroll::Known));
                 let bound = self.last_bound(&counter, &limit, stride);
                 let [inside, next, again, after] =
                     self.body.blocks("for", ["body", "next", "again", "end"]);

@@ -155,9 +155,13 @@ impl<'t> Parser<'t> {
         let unroll = if !self.cursor.eat_word("unroll") {
             None
         } else if self.cursor.eat("(") {
-            let count = self.cursor.number("a number of iterations")?;
+            let unroll = if self.cursor.eat_word("known") {
+                Unroll::Known
+            } else {
+                Unroll::Count(self.cursor.number("a number of iterations")?)
+            };
             self.cursor.expect(")")?;
-            Some(Unroll::Count(count))
+            Some(unroll)
         } else {
             Some(Unroll::Full)
         };

@@ -6,6 +6,8 @@ pub mod generate;
 pub mod layouts;
 pub mod trees;
 
+use std::process::{Command, Output};
+
 use gridlet::arch::CudaArch;
 use gridlet::link::{LinkOptions, LinkOutput, NvJitLink, device_link};
 use gridlet::nvvm::NvvmModule;
@@ -29,6 +31,27 @@ pub fn toolchain_or_skip(test: &str, needed: &[Component]) -> Option<Toolchain> 
         }
     }
     Some(toolchain)
+}
+
+/// The output of nvdisasm for a cubin.
+///
+/// # Panics
+/// If it fails.
+pub fn nvdisasm(toolchain: &Toolchain, arguments: &[&str], cubin: &[u8]) -> String {
+    let run = || -> anyhow::Result<Output> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("a.cubin");
+        std::fs::write(&path, cubin)?;
+        let tools = toolchain.path(Component::Cuobjdump)?.with_file_name("nvdisasm");
+        Ok(Command::new(tools).args(arguments).arg(&path).output()?)
+    };
+    match run() {
+        Ok(output) if output.status.success() => {
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        }
+        Ok(output) => panic!("nvdisasm: {}", String::from_utf8_lossy(&output.stderr)),
+        Err(error) => panic!("nvdisasm: {error:#}"),
+    }
 }
 
 /// The loaded tools that turn NVVM IR into a cubin.

@@ -1,14 +1,12 @@
 //! Line tables of cubins (`-g`), as NVIDIA's disassembler reads them.
 
-use std::process::Command;
-
 use gridlet::arch::{CudaArch, Dialect};
 use gridlet::compile::{self, Backend, BuildOptions, Session};
 use gridlet::modules;
 use gridlet::source::SourceMap;
 use gridlet::toolchain::{Component, Toolchain};
 use inkwell::context::Context;
-use nvvm_tests::toolchain_or_skip;
+use nvvm_tests::{nvdisasm, toolchain_or_skip};
 use object::{Object, ObjectSection};
 
 const SOURCE: &str = "\
@@ -30,13 +28,7 @@ kernel parent(p: *mut u32, n: u32) {
 
 /// The lines of a function's table, as nvdisasm prints them.
 fn lines(toolchain: &Toolchain, cubin: &[u8]) -> Vec<u32> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.cubin");
-    std::fs::write(&path, cubin).unwrap();
-    let tools = toolchain.path(Component::Cuobjdump).unwrap().parent().unwrap();
-    let output = Command::new(tools.join("nvdisasm")).arg("-g").arg(&path).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let text = nvdisasm(toolchain, &["-g"], cubin);
     let line = |text: &str| {
         let number = text.split("lines.grid\", line ").nth(1)?;
         let digits = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());

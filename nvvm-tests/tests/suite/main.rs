@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod barriers;
 mod differential;
 mod extern_kernels;
 mod externs;

@@ -242,11 +242,10 @@ impl FunctionBuilder<'_, '_> {
         branches: &[(Expr, Block)],
         otherwise: Option<&Block>,
     ) -> Result<Option<Operand>> {
-        let has_value = expr.ty != Type::Unit;
-        // The continuation of each `else`, outermost first: the slot of its value, and the block after it.
-        let mut open: Vec<(Option<Operand>, BlockId, Span)> = vec![];
+        // All branches end in one block. ptxas has convergence barriers for only 12 blocks that lanes wait in at a time.
+        let mut join: Option<(Option<Operand>, BlockId)> = None;
         let mut rest = branches;
-        let mut value = loop {
+        let last = loop {
             let Some(((condition, then), more)) = rest.split_first() else {
                 break match otherwise {
                     Some(block) => self.block(block)?,
@@ -254,9 +253,9 @@ impl FunctionBuilder<'_, '_> {
                 };
             };
             // The span of an `else if` starts at its condition.
-            let start = if open.is_empty() { expr.span.start } else { condition.span.start };
+            let start = if join.is_none() { expr.span.start } else { condition.span.start };
             let span = Span { start, ..expr.span };
-            let plain = otherwise.filter(|_| more.is_empty() && has_value);
+            let plain = otherwise.filter(|_| more.is_empty() && expr.ty != Type::Unit);
             if let (Some(yes), Some(no)) = (simple_value(then), plain.and_then(simple_value)) {
                 let condition = self.value(condition)?;
                 let yes = self.value(yes)?;
@@ -264,15 +263,16 @@ impl FunctionBuilder<'_, '_> {
                 let kind = InstKind::Select(condition, yes, no);
                 break Some(self.body.emit(kind, expr.ty.clone(), span));
             }
-            let slot = has_value.then(|| self.body.slot("if", expr.ty.clone()));
             let [yes, other, end] = self.body.blocks("if", ["then", "else", "end"]);
+            let mut slot =
+                || (expr.ty != Type::Unit).then(|| self.body.slot("if", expr.ty.clone()));
+            let (slot, end) = join.get_or_insert_with(|| (slot(), end)).clone();
             let has_else = !more.is_empty() || otherwise.is_some();
             let no = if has_else { other } else { end };
             self.condition(condition, yes, no)?;
             self.body.place(yes);
             let value = self.block(then)?;
             self.leave(&slot, value, expr, span, end)?;
-            open.push((slot, end, span));
             if !has_else {
                 break None;
             }
@@ -282,12 +282,10 @@ impl FunctionBuilder<'_, '_> {
             }
             rest = more;
         };
-        for (slot, end, span) in open.into_iter().rev() {
-            self.leave(&slot, value, expr, span, end)?;
-            self.body.place(end);
-            value = slot.map(|slot| self.body.load(slot, &expr.ty, span));
-        }
-        Ok(value)
+        let Some((slot, end)) = join else { return Ok(last) };
+        self.leave(&slot, last, expr, expr.span, end)?;
+        self.body.place(end);
+        Ok(slot.map(|slot| self.body.load(slot, &expr.ty, expr.span)))
     }
 
     /// Ends a branch of an `if` with its value, if its end is reachable.

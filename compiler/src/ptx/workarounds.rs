@@ -34,9 +34,7 @@ pub(super) fn apply(ptx: String) -> String {
     // Results move first: a copy of one stands in a block of its own, beyond which it could not move.
     let ptx = parts_of_floats(results_last(narrow_signs(negations::apply(ptx))));
     let ptx = division_traps::combine(ptx);
-    let ptx = reductions::apply(tests_of_divisors(tests_of_extremes(ptx)));
-    // Of a loop, nothing can tell that its result is unused.
-    shared_atomics::apply(ptx)
+    shared_atomics::apply(reductions::apply(tests_of_divisors(tests_of_extremes(ptx))))
 }
 
 /// The indentation, word and operands of a line with an instruction, and what follows its semicolon.

@@ -15,10 +15,10 @@ use crate::error::{Error, Result};
 use crate::info::DeviceInfo;
 use crate::limits::Limit;
 
-/// How long to poll without sleeping; most waits are short.
-const SPIN: Duration = Duration::from_micros(100);
-/// The first sleep between polls; each is twice the previous one, up to [`LONGEST_SLEEP`].
-const FIRST_SLEEP: Duration = Duration::from_micros(50);
+/// How long to poll without sleeping. Linux prolongs a sleep by about 50 µs, so an earlier one would be noticed.
+const SPIN: Duration = Duration::from_millis(10);
+/// Then a sleep is this part of the time waited so far, which bounds what it adds to the work's time.
+const SLEEP_PART: u32 = 100;
 const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 
 /// Lists the GPUs; empty if the driver finds none.
@@ -257,7 +257,6 @@ pub(super) fn poll(
     timeout: Duration,
 ) -> Result<bool, Failed> {
     let start = Instant::now();
-    let mut sleep = FIRST_SLEEP;
     loop {
         if done()? {
             return Ok(true);
@@ -266,13 +265,16 @@ pub(super) fn poll(
         if waited >= timeout {
             return Ok(false);
         }
-        if waited < SPIN {
-            std::hint::spin_loop();
-        } else {
-            thread::sleep(sleep.min(timeout - waited));
-            sleep = (sleep * 2).min(LONGEST_SLEEP);
+        match pause(waited) {
+            None => thread::yield_now(),
+            Some(pause) => thread::sleep(pause.min(timeout - waited)),
         }
     }
+}
+
+/// How long to sleep after a wait of this length.
+fn pause(waited: Duration) -> Option<Duration> {
+    (waited >= SPIN).then(|| (waited / SLEEP_PART).min(LONGEST_SLEEP))
 }
 
 #[cfg(test)]
@@ -290,6 +292,24 @@ mod tests {
             Duration::from_secs(60),
         );
         assert_eq!((done, polls), (Ok(true), 5));
+    }
+
+    #[test]
+    fn sleeping_adds_little_to_the_wait() {
+        let mut waited = Duration::ZERO;
+        let mut polls = 0;
+        while waited < Duration::from_secs(1) {
+            let step = pause(waited)
+                .map_or(Duration::from_micros(1), |sleep| sleep + Duration::from_micros(50));
+            assert!(
+                step <= waited / 50 || step <= Duration::from_micros(1),
+                "{step:?} after {waited:?}"
+            );
+            waited += step;
+            polls += 1;
+        }
+        // Long waits leave the processor to others.
+        assert!(polls < 13_000, "{polls}");
     }
 
     #[test]

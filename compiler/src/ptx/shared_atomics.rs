@@ -52,11 +52,16 @@ fn rewritten(line: &str) -> Option<String> {
 
 /// Whether ptxas expands an instruction to a loop of one block: a relaxed atomic operation on shared memory.
 fn becomes_one_block(word: &str) -> bool {
-    let Some(rest) = word.strip_prefix("atom.").or_else(|| word.strip_prefix("red.")) else { return false };
+    let Some(rest) = word.strip_prefix("atom.").or_else(|| word.strip_prefix("red.")) else {
+        return false;
+    };
     let rest = rest.strip_prefix("relaxed.").unwrap_or(rest);
     let scopes = ["cta.", "cluster.", "gpu.", "sys."];
     let rest = scopes.iter().find_map(|scope| rest.strip_prefix(scope)).unwrap_or(rest);
-    let Some((operation, ty)) = rest.strip_prefix("shared.").and_then(|rest| rest.split_once('.')) else { return false };
+    let Some((operation, ty)) = rest.strip_prefix("shared.").and_then(|rest| rest.split_once('.'))
+    else {
+        return false;
+    };
     match operation {
         "add" => matches!(ty, "u64" | "s64" | "f32" | "f64"),
         "and" | "or" | "xor" => ty == "b64",

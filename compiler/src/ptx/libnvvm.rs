@@ -8,7 +8,7 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::path::Path;
 use std::ptr;
 
-use super::{Ptx, PtxOptions, workarounds};
+use super::{Ptx, PtxOptions, quotients, workarounds};
 use crate::nvvm::{NvvmModule, halves};
 use crate::toolchain::Version;
 use crate::toolchain::library::{self, Handle as Program, NvidiaLibrary, ReadFn, SizeFn, Status};
@@ -154,7 +154,7 @@ pub fn compile(
         None => None,
     };
 
-    let compiled = compile_once(library, module, libdevice.as_deref(), &arguments);
+    let mut compiled = compile_once(library, module, libdevice.as_deref(), &arguments);
     let is_refused =
         |error: &Error| matches!(error, Error::Tool { log, .. } if log.contains(halves::REFUSAL));
     if module.dialect == Dialect::Legacy
@@ -163,9 +163,12 @@ pub fn compile(
         && let Some(hidden) = halves::hide(text)
     {
         let hidden = NvvmModule { bytes: hidden.into_bytes(), ..module.clone() };
-        return compile_once(library, &hidden, libdevice.as_deref(), &arguments);
+        compiled = compile_once(library, &hidden, libdevice.as_deref(), &arguments);
     }
-    compiled
+    compiled.map(|PtxOutput { ptx: Ptx(ptx), log }| {
+        let ptx = if options.opt_level > 0 { quotients::expand(ptx) } else { ptx };
+        PtxOutput { ptx: Ptx(ptx), log }
+    })
 }
 
 /// Verifies and compiles a module with checked arguments.

@@ -11,6 +11,7 @@ mod minimum;
 mod negations;
 #[cfg(feature = "llvm")]
 pub mod nvptx;
+mod quotients;
 mod reductions;
 mod shared_atomics;
 #[cfg(feature = "llvm")]

@@ -20,7 +20,7 @@ use inkwell::targets::{
     CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine, TargetTriple,
 };
 
-use super::{Ptx, PtxOptions, contraction, fast_math, minimum, unrolling, workarounds};
+use super::{Ptx, PtxOptions, contraction, fast_math, minimum, quotients, unrolling, workarounds};
 use crate::error::{Error, Result};
 use crate::{codegen, fatal, nvvm};
 use gridlet_lang::arch::CudaArch;
@@ -105,7 +105,8 @@ fn of_bitcode(
     if options.opt_level > 0 {
         ptx = contraction::relax(&ptx);
     }
-    Ok(Ptx(workarounds::apply(ptx)))
+    let ptx = workarounds::apply(ptx);
+    Ok(Ptx(if options.opt_level > 0 { quotients::expand(ptx) } else { ptx }))
 }
 
 fn refused(operation: &str, log: String) -> Error {

@@ -1,13 +1,15 @@
-//! Divisions of 32 bits without ptxas's own test of the divisor.
+//! Integer divisions without ptxas's own test of the divisor.
 //!
-//! The result of `div.u32`, `rem.u32`, `div.s32` and `rem.s32` for a divisor of zero is unspecified, but ptxas tests each divisor and
-//! then returns all ones. A program has tested it already, so two of some twenty instructions are wasted. Here, the
-//! steps that ptxas takes are written down without that test, in the same way for all architectures:
+//! The result of PTX's divisions for a divisor of zero is unspecified, but ptxas tests each divisor and then returns all ones. A
+//! program has tested it already, so two of some twenty instructions are wasted with 32 bits, four with 64, where ptxas
+//! also calls a function. Here, the steps that ptxas takes are written down without that test, in the same way for all architectures.
+//! With numbers of `w` bits:
 //!
-//! - `r = 0x0ffffffe + bits(1 / d)` as a float is a little less than `2^32 / d`, because `d` is rounded up and the reciprocal has an error
-//!   of at most one in its last bit.
-//! - One step of Newton's method makes `2^32 / d - 2 < r <= 2^32 / d` of it. (A program verified that for every `d` and every such error.)
-//! - So `n * r / 2^32` is the quotient or up to 2 less, and two comparisons correct it.
+//! - The reciprocal of `d` as a float, times about `2^w` by addition to its exponent, is a little less than `2^w / d`: `d` is rounded up,
+//!   the addend is less than that factor by 2 in the last bit, and the reciprocal has an error of at most 1 there.
+//! - Newton's method makes `2^w / d - 2 < r <= 2^w / d` of it, in one step for 32 bits and in two for 64. (For 32 bits, a program verified
+//!   that for every `d` and every such error; with 64 bits the same floats are scaled.)
+//! - So `n * r / 2^w` is the quotient or up to 2 less, and two comparisons correct it.
 //!
 //! Signed divisions divide magnitudes, as unsigned numbers, and set the sign. For the smallest number and -1 that gives the smallest number
 //! and a remainder of 0.
@@ -29,11 +31,13 @@ pub(super) fn expand(ptx: String) -> String {
     text
 }
 
-/// `div` or `rem` of 32 bits.
+/// `div` or `rem`.
 struct Division<'a> {
     indent: &'a str,
     is_quotient: bool,
     is_signed: bool,
+    /// 32 or 64.
+    bits: u32,
     result: &'a str,
     dividend: &'a str,
     divisor: &'a str,
@@ -42,52 +46,70 @@ struct Division<'a> {
 /// The division in a line.
 fn division(line: &str) -> Option<Division<'_>> {
     let [indent, word, operands, end] = instruction(line)?;
-    let (is_quotient, is_signed) = match word {
-        "div.u32" => (true, false),
-        "rem.u32" => (false, false),
-        "div.s32" => (true, true),
-        "rem.s32" => (false, true),
+    let (is_quotient, ty) = match word.split_once('.')? {
+        ("div", ty) => (true, ty),
+        ("rem", ty) => (false, ty),
+        _ => return None,
+    };
+    let (is_signed, bits) = match ty {
+        "u32" => (false, 32),
+        "s32" => (true, 32),
+        "u64" => (false, 64),
+        "s64" => (true, 64),
         _ => return None,
     };
     let [result, dividend, divisor] =
         operands.split(',').map(str::trim).collect::<Vec<_>>().try_into().ok()?;
     let is_plain = end.trim().is_empty() && divisor.starts_with('%');
-    is_plain.then_some(Division { indent, is_quotient, is_signed, result, dividend, divisor })
+    is_plain.then_some(Division { indent, is_quotient, is_signed, bits, result, dividend, divisor })
 }
 
 impl Division<'_> {
     /// The instructions, in a scope of their own.
     fn steps(&self) -> String {
-        let Division { result, dividend, divisor, .. } = *self;
+        let Division { result, dividend, divisor, bits, .. } = *self;
         let (n, d) =
             if self.is_signed { ("%gridlet_n", "%gridlet_d") } else { (dividend, divisor) };
         let mut lines = vec![
             "{".to_owned(),
             ".reg .pred %gridlet_p;".to_owned(),
             ".reg .f32 %gridlet_f;".to_owned(),
-            ".reg .b32 %gridlet_n, %gridlet_d, %gridlet_r, %gridlet_e, %gridlet_q, %gridlet_m;"
-                .to_owned(),
+            ".reg .b32 %gridlet_b;".to_owned(),
+            format!(
+                ".reg .b{bits} %gridlet_n, %gridlet_d, %gridlet_r, %gridlet_e, %gridlet_q, %gridlet_m;"
+            ),
         ];
         if self.is_signed {
-            lines.push(format!("abs.s32 {n}, {dividend};"));
-            lines.push(format!("abs.s32 {d}, {divisor};"));
+            lines.push(format!("abs.s{bits} {n}, {dividend};"));
+            lines.push(format!("abs.s{bits} {d}, {divisor};"));
         }
-        let compared = format!("setp.ge.u32 %gridlet_p, %gridlet_m, {d};");
-        let less = format!("@%gridlet_p sub.u32 %gridlet_m, %gridlet_m, {d};");
-        let more = "@%gridlet_p add.u32 %gridlet_q, %gridlet_q, 1;".to_owned();
+        // The exponent of the factor is the number of bits.
+        let (scale, to_integer) = match bits {
+            32 => ("0x0ffffffe", "cvt.rzi.ftz.u32.f32"),
+            _ => ("0x1ffffffe", "cvt.rzi.u64.f32"),
+        };
         lines.extend([
-            format!("cvt.rp.f32.u32 %gridlet_f, {d};"),
+            format!("cvt.rp.f32.u{bits} %gridlet_f, {d};"),
             "rcp.approx.ftz.f32 %gridlet_f, %gridlet_f;".to_owned(),
-            "mov.b32 %gridlet_r, %gridlet_f;".to_owned(),
-            "add.u32 %gridlet_r, %gridlet_r, 0x0ffffffe;".to_owned(),
-            "mov.b32 %gridlet_f, %gridlet_r;".to_owned(),
-            "cvt.rzi.ftz.u32.f32 %gridlet_r, %gridlet_f;".to_owned(),
-            "neg.s32 %gridlet_e, %gridlet_r;".to_owned(),
-            format!("mul.lo.u32 %gridlet_e, %gridlet_e, {d};"),
-            "mad.hi.u32 %gridlet_r, %gridlet_r, %gridlet_e, %gridlet_r;".to_owned(),
-            format!("mul.hi.u32 %gridlet_q, %gridlet_r, {n};"),
-            "neg.s32 %gridlet_e, %gridlet_q;".to_owned(),
-            format!("mad.lo.u32 %gridlet_m, %gridlet_e, {d}, {n};"),
+            "mov.b32 %gridlet_b, %gridlet_f;".to_owned(),
+            format!("add.u32 %gridlet_b, %gridlet_b, {scale};"),
+            "mov.b32 %gridlet_f, %gridlet_b;".to_owned(),
+            format!("{to_integer} %gridlet_r, %gridlet_f;"),
+        ]);
+        for _ in 0..bits / 32 {
+            lines.extend([
+                format!("neg.s{bits} %gridlet_e, %gridlet_r;"),
+                format!("mul.lo.u{bits} %gridlet_e, %gridlet_e, {d};"),
+                format!("mad.hi.u{bits} %gridlet_r, %gridlet_r, %gridlet_e, %gridlet_r;"),
+            ]);
+        }
+        let compared = format!("setp.ge.u{bits} %gridlet_p, %gridlet_m, {d};");
+        let less = format!("@%gridlet_p sub.u{bits} %gridlet_m, %gridlet_m, {d};");
+        let more = format!("@%gridlet_p add.u{bits} %gridlet_q, %gridlet_q, 1;");
+        lines.extend([
+            format!("mul.hi.u{bits} %gridlet_q, %gridlet_r, {n};"),
+            format!("neg.s{bits} %gridlet_e, %gridlet_q;"),
+            format!("mad.lo.u{bits} %gridlet_m, %gridlet_e, {d}, {n};"),
             compared.clone(),
             less.clone(),
         ]);
@@ -101,15 +123,15 @@ impl Division<'_> {
         if self.is_signed {
             // The sign of the quotient, or of the dividend.
             let sign = if self.is_quotient {
-                lines.push(format!("xor.b32 %gridlet_e, {dividend}, {divisor};"));
+                lines.push(format!("xor.b{bits} %gridlet_e, {dividend}, {divisor};"));
                 "%gridlet_e"
             } else {
                 dividend
             };
-            lines.push(format!("setp.lt.s32 %gridlet_p, {sign}, 0;"));
-            lines.push(format!("@%gridlet_p neg.s32 {magnitude}, {magnitude};"));
+            lines.push(format!("setp.lt.s{bits} %gridlet_p, {sign}, 0;"));
+            lines.push(format!("@%gridlet_p neg.s{bits} {magnitude}, {magnitude};"));
         }
-        lines.push(format!("mov.b32 {result}, {magnitude};"));
+        lines.push(format!("mov.b{bits} {result}, {magnitude};"));
         lines.push("}".to_owned());
         lines.iter().map(|line| format!("{}{line}\n", self.indent)).collect()
     }
@@ -122,7 +144,7 @@ mod tests {
     use super::expand;
 
     /// What the instructions give for a dividend and a divisor, if the reciprocal is off by `error` in its last bit.
-    fn run(instruction: &str, dividend: u32, divisor: u32, error: i32) -> u32 {
+    fn run(instruction: &str, dividend: u64, divisor: u64, error: i32) -> u64 {
         let text = expand(format!("{instruction} %r3, %r1, %r2;\n"));
         let mut registers = BTreeMap::from([("%r1", dividend), ("%r2", divisor)]);
         for line in text.lines().filter(|line| line.ends_with(';') && !line.starts_with(".reg")) {
@@ -136,58 +158,88 @@ mod tests {
             let (word, operands) = line.trim_end_matches(';').split_once(' ').unwrap();
             let operands: Vec<&str> = operands.split(", ").collect();
             let number = |at: usize| match operands[at].strip_prefix("0x") {
-                Some(digits) => u32::from_str_radix(digits, 16).unwrap(),
+                Some(digits) => u64::from_str_radix(digits, 16).unwrap(),
                 None => operands[at].parse().unwrap_or_else(|_| registers[operands[at]]),
             };
-            let high = |a: u32, b: u32| ((u64::from(a) * u64::from(b)) >> 32) as u32;
-            let value = match word {
-                "abs.s32" => (number(1) as i32).unsigned_abs(),
-                "cvt.rp.f32.u32" => {
+            let float = |at: usize| f32::from_bits(number(at) as u32);
+            let is_wide = word.ends_with("64") || word == "cvt.rzi.u64.f32";
+            let shift = if is_wide { 0 } else { 32 };
+            let signed = |at: usize| (number(at) << shift) as i64 >> shift;
+            let high = || {
+                let product = u128::from(number(1)) * u128::from(number(2));
+                (product >> if is_wide { 64 } else { 32 }) as u64
+            };
+            let value = match word.trim_end_matches("32").trim_end_matches("64") {
+                "abs.s" => signed(1).unsigned_abs(),
+                "cvt.rp.f32.u" => {
                     let float = number(1) as f32;
-                    let is_less = f64::from(float) < f64::from(number(1));
-                    float.to_bits() + u32::from(is_less)
+                    let is_less = (float as u128) < u128::from(number(1));
+                    u64::from(float.to_bits() + u32::from(is_less))
                 }
-                "rcp.approx.ftz.f32" => {
-                    let reciprocal = 1.0 / f64::from(f32::from_bits(number(1)));
-                    (reciprocal as f32).to_bits().wrapping_add_signed(error)
+                "rcp.approx.ftz.f" => {
+                    let reciprocal = (1.0 / f64::from(float(1))) as f32;
+                    u64::from(reciprocal.to_bits().wrapping_add_signed(error))
                 }
-                "cvt.rzi.ftz.u32.f32" => f32::from_bits(number(1)) as u32,
-                "mov.b32" => number(1),
-                "neg.s32" => number(1).wrapping_neg(),
-                "add.u32" => number(1).wrapping_add(number(2)),
-                "sub.u32" => number(1).wrapping_sub(number(2)),
-                "xor.b32" => number(1) ^ number(2),
-                "mul.lo.u32" => number(1).wrapping_mul(number(2)),
-                "mul.hi.u32" => high(number(1), number(2)),
-                "mad.lo.u32" => number(1).wrapping_mul(number(2)).wrapping_add(number(3)),
-                "mad.hi.u32" => high(number(1), number(2)).wrapping_add(number(3)),
-                "setp.ge.u32" => u32::from(number(1) >= number(2)),
-                "setp.lt.s32" => u32::from((number(1) as i32) < number(2) as i32),
+                "cvt.rzi.ftz.u32.f" => u64::from(float(1) as u32),
+                "cvt.rzi.u64.f" => float(1) as u64,
+                "mov.b" => number(1),
+                "neg.s" => number(1).wrapping_neg(),
+                "add.u" => number(1).wrapping_add(number(2)),
+                "sub.u" => number(1).wrapping_sub(number(2)),
+                "xor.b" => number(1) ^ number(2),
+                "mul.lo.u" => number(1).wrapping_mul(number(2)),
+                "mul.hi.u" => high(),
+                "mad.lo.u" => number(1).wrapping_mul(number(2)).wrapping_add(number(3)),
+                "mad.hi.u" => high().wrapping_add(number(3)),
+                "setp.ge.u" => u64::from(number(1) >= number(2)),
+                "setp.lt.s" => u64::from(signed(1) < signed(2)),
                 _ => panic!("{line}"),
             };
-            registers.insert(operands[0], value);
+            registers.insert(operands[0], value << shift >> shift);
         }
         registers["%r3"]
     }
 
+    /// Numbers of all magnitudes and those beside powers of two, but zero.
+    fn numbers(bits: u32) -> Vec<u64> {
+        let edges = (0..bits)
+            .flat_map(|bit| [-3, -1, 0, 1, 5].map(|by| (1u64 << bit).wrapping_add_signed(by)));
+        let random = (1..60u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (i % 57));
+        let all = edges.chain(random).chain([u64::MAX, u64::MAX - 1]);
+        all.map(|number| number << (64 - bits) >> (64 - bits)).filter(|it| *it != 0).collect()
+    }
+
     #[test]
     fn results_are_right_for_every_error_of_the_reciprocal() {
-        let edges = [1, 2, 3, 7, 255, 65_535, 65_537, (1 << 24) - 1, (1 << 24) + 1, 0x7fff_ffff];
-        let edges = edges.into_iter().flat_map(|edge: u32| [edge, edge.wrapping_neg(), !edge]);
-        let random = (1..100u32).map(|i| i.wrapping_mul(0x9e37_79b9) >> (i % 29));
-        let numbers: Vec<u32> =
-            edges.chain([0x8000_0000, 0xffff_ffff]).chain(random).filter(|it| *it != 0).collect();
-        for &n in numbers.iter().chain([&0]) {
-            for &d in &numbers {
-                for error in -1..=1 {
-                    let (s, t) = (n as i32, d as i32);
-                    let expected = [
-                        ("div.u32", n / d),
-                        ("rem.u32", n % d),
-                        ("div.s32", s.wrapping_div(t) as u32),
-                        ("rem.s32", s.wrapping_rem(t) as u32),
-                    ];
-                    for (word, expected) in expected {
+        for &n in numbers(32).iter().step_by(11).chain([&0]) {
+            for &d in &numbers(32) {
+                let (n, d) = (n as u32, d as u32);
+                let (s, t) = (n as i32, d as i32);
+                let expected = [
+                    ("div.u32", n / d),
+                    ("rem.u32", n % d),
+                    ("div.s32", s.wrapping_div(t) as u32),
+                    ("rem.s32", s.wrapping_rem(t) as u32),
+                ];
+                for (word, expected) in expected {
+                    for error in -1..=1 {
+                        let found = run(word, n.into(), d.into(), error);
+                        assert_eq!(found, u64::from(expected), "{word} {n} {d} {error}");
+                    }
+                }
+            }
+        }
+        for &n in numbers(64).iter().step_by(29).chain([&0, &(1 << 63)]) {
+            for &d in &numbers(64) {
+                let (s, t) = (n as i64, d as i64);
+                let expected = [
+                    ("div.u64", n / d),
+                    ("rem.u64", n % d),
+                    ("div.s64", s.wrapping_div(t) as u64),
+                    ("rem.s64", s.wrapping_rem(t) as u64),
+                ];
+                for (word, expected) in expected {
+                    for error in -1..=1 {
                         assert_eq!(run(word, n, d, error), expected, "{word} {n} {d} {error}");
                     }
                 }

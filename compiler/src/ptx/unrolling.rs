@@ -172,7 +172,7 @@ impl<'ctx> Innermost<'ctx> {
     }
 }
 
-/// The number of machine instructions, roughly.
+/// The weight of an instruction: of libNVVM, which unrolls loops with divisions of 32 bits far, those of 64 bits less.
 fn weight(instruction: InstructionValue<'_>) -> u64 {
     match instruction.get_opcode() {
         InstructionOpcode::Phi
@@ -183,8 +183,7 @@ fn weight(instruction: InstructionValue<'_>) -> u64 {
         | InstructionOpcode::SRem
         | InstructionOpcode::UDiv
         | InstructionOpcode::URem => match instruction.get_type() {
-            // A call.
-            AnyTypeEnum::IntType(ty) if ty.get_bit_width() > 32 => 32,
+            AnyTypeEnum::IntType(ty) if ty.get_bit_width() > 32 => 60,
             _ => 4,
         },
         _ => 1,

@@ -12,3 +12,17 @@ pub(crate) const MISSING: u8 = 3;
 pub(crate) const RUN: u8 = 4;
 /// A bug of Gridlet (`EX_SOFTWARE` of sysexits).
 pub(crate) const INTERNAL: u8 = 70;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_lists_every_status() {
+        let page = include_str!("../../../docs/command-line.md");
+        for status in [SUCCESS, PROGRAM, CALL, MISSING, RUN, INTERNAL] {
+            assert!(page.contains(&format!("\n| {status} | ")), "{status}");
+        }
+        assert!(page.contains("134 (`SIGABRT`)"));
+    }
+}

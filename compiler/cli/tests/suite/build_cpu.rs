@@ -125,24 +125,23 @@ fn a_program_without_c_needs_no_c_compiler() {
 /// A limit of the file size stands for a full disk: the write fails in the middle.
 #[test]
 fn a_failed_write_leaves_the_old_file() {
-    let folder = folder();
-    fs::write(folder.path().join("a.grid"), SOURCE).unwrap();
-    let path = folder.path().join("a.ll");
-    fs::write(&path, "old").unwrap();
-    let call = ["build", "a.grid", "--arch", "cpu", "--emit", "nvvm", "-o", "a.ll"];
-    let output = Gridlet::new(&folder).in_shell("trap '' XFSZ; ulimit -f 1").run(&call);
-    assert_eq!(output.status, 3, "{output:?}");
-    assert!(output.stderr.starts_with("error: a.ll: "), "{output:?}");
-    assert_eq!(fs::read_to_string(&path).unwrap(), "old");
-    let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
-    let mut names: Vec<_> = names.collect();
-    names.sort();
-    assert_eq!(names, ["a.grid", "a.ll"]);
-    let output = Gridlet::new(&folder).run(&call);
-    assert!(
-        output.status == 0 && fs::read_to_string(&path).unwrap().contains("define"),
-        "{output:?}"
-    );
+    for (emit, name) in [("nvvm", "a.ll"), ("bundle", "a.gridlet")] {
+        let folder = folder();
+        fs::write(folder.path().join("a.grid"), SOURCE).unwrap();
+        let path = folder.path().join(name);
+        fs::write(&path, "old").unwrap();
+        let call = ["build", "a.grid", "--arch", "cpu", "--emit", emit, "-o", name];
+        let output = Gridlet::new(&folder).in_shell("trap '' XFSZ; ulimit -f 1").run(&call);
+        assert_eq!(output.status, 3, "{output:?}");
+        assert!(output.stderr.starts_with(&format!("error: {name}: ")), "{output:?}");
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        assert_eq!(names, ["a.grid", name]);
+        let output = Gridlet::new(&folder).run(&call);
+        assert!(output.status == 0 && fs::read(&path).unwrap().len() > 1024, "{output:?}");
+    }
 }
 
 #[test]

@@ -136,3 +136,29 @@ fn json_is_one_object_a_message_also_for_wrong_calls() {
     let help = Gridlet::new(&folder).run(&["--message-format", "json", "--help"]);
     assert!(help.status == 0 && help.stdout.contains("Usage"), "{help:?}");
 }
+
+#[test]
+fn explain_knows_the_id_of_every_failure() {
+    let folder = program(
+        "kernel trapped(p: *mut u32) { trap(); }\nkernel beyond(p: *mut u32) { p[64] = 1; }\n",
+    );
+    let run = "run p.grid --device cpu --grid 1 --block 1 --arg [1] --kernel";
+    for (call, status, id) in [
+        ("check none.grid", 2, "file"),
+        ("fmt none.grid", 2, "file"),
+        (&format!("{run} none"), 2, "wrong-call"),
+        (&format!("{run} trapped"), 4, "run-failed"),
+        (&format!("{run} beyond --check"), 4, "out-of-bounds"),
+    ] {
+        let call: Vec<&str> =
+            ["--message-format", "json"].into_iter().chain(call.split(' ')).collect();
+        let output = Gridlet::new(&folder).run(&call);
+        assert_eq!((output.status, output.stdout.as_str()), (status, ""), "{output:?}");
+        let messages = output.stderr.lines().map(|line| serde_json::from_str(line).unwrap());
+        let errors: Vec<serde_json::Value> =
+            messages.filter(|message: &serde_json::Value| message["severity"] == "error").collect();
+        assert!(errors.len() == 1 && errors[0]["id"] == id, "{output:?}");
+        let explained = Gridlet::new(&folder).run(&["explain", id]);
+        assert!(explained.status == 0 && explained.stdout.contains(id), "{explained:?}");
+    }
+}

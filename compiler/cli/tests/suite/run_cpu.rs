@@ -564,6 +564,17 @@ fn findings_are_json_lines() {
     assert!(reference::entry(finding["id"].as_str().unwrap()).is_some());
 }
 
+#[test]
+fn what_kernels_print_is_not_in_the_json() {
+    let folder = program("kernel k(p: *mut u32) { printf(\"printed %u\\n\", p[0]); p[0] = 7; }");
+    for more in ["", "--check"] {
+        let call = "--kernel k --grid 1 --block 1 --arg [1] --print p --json";
+        let output = run(&folder, &format!("{call} {more}"));
+        assert_eq!((output.status, output.stderr.as_str()), (0, "printed 0\n"), "{output:?}");
+        assert_eq!(json(&output)["buffers"]["p"], serde_json::json!([7]));
+    }
+}
+
 fn is_finding(id: &str) -> bool {
     gridlet_artifact::cpu::findings::Kind::ALL.iter().any(|kind| kind.id() == id)
 }

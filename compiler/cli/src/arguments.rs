@@ -425,30 +425,25 @@ mod tests {
 
     fn manifest() -> Manifest {
         let field = |name: &str, ty, offset| Field { name: name.into(), ty, offset };
-        Manifest {
-            structs: vec![
-                Struct {
-                    name: "Segments".into(),
-                    size: 16,
-                    alignment: 8,
-                    fields: vec![
-                        field("values", pointer(scalar("f32")), 0),
-                        field("count", scalar("u32"), 8),
-                    ],
-                },
-                Struct {
-                    name: "Pair".into(),
-                    size: 8,
-                    alignment: 4,
-                    fields: vec![field("key", scalar("u8"), 0), field("value", scalar("f32"), 4)],
-                },
-            ],
-            ..serde_json::from_value(serde_json::json!({
-                "manifest_version": 1, "program": "p", "sources": [], "source_sha256": "", "launch_strategy": "cdp",
-                "kernels": [], "structs": []
-            }))
-            .unwrap()
-        }
+        let mut manifest = Manifest::new("p");
+        manifest.structs = vec![
+            Struct {
+                name: "Segments".into(),
+                size: 16,
+                alignment: 8,
+                fields: vec![
+                    field("values", pointer(scalar("f32")), 0),
+                    field("count", scalar("u32"), 8),
+                ],
+            },
+            Struct {
+                name: "Pair".into(),
+                size: 8,
+                alignment: 4,
+                fields: vec![field("key", scalar("u8"), 0), field("value", scalar("f32"), 4)],
+            },
+        ];
+        manifest
     }
 
     fn plan(text: &str, ty: Type) -> Result<ArgumentPlan, Refused> {

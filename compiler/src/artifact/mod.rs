@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gridlet_artifact::manifest::{self, ImageKind, MANIFEST_VERSION, Manifest, STATISTICS_SMS};
+use gridlet_artifact::manifest::{self, ImageKind, Manifest, STATISTICS_SMS};
 use gridlet_artifact::{Artifact, cpu_arch, describe_image};
 
 use crate::compile::{BuildOptions, Checked, CpuOptions, Session};
@@ -46,22 +46,22 @@ pub fn describe(program: &Checked, launch: impl Into<LaunchChoice>) -> Manifest 
                 alignment: slot.alignment,
             })
             .collect();
-        kernels.push(manifest::Kernel {
-            name: kernel.name.clone(),
-            symbol: Some(ir::symbol::external(&kernel.name))
-                .filter(|symbol| *symbol != kernel.name),
-            parameters,
-            parameter_bytes: buffer.size,
-            max_threads_per_block: kernel.launch_bounds.map(|bounds| bounds.max_threads),
-            min_blocks_per_sm: kernel.launch_bounds.and_then(|bounds| bounds.min_blocks),
-            static_shared_bytes: shared_bytes[at],
-            resident_shared_bytes: resident_shared_bytes[at],
-            dynamic_shared: dynamic_shared[at],
-            barriers: waits[at].block,
-            warp_operations: waits[at].warp,
-            launches: launched[at].iter().map(|&id| module.kernel(id).name.clone()).collect(),
-            resident: resident_shared_bytes[at].is_some(),
-        });
+        let mut described = manifest::Kernel::new(&kernel.name);
+        described.symbol =
+            Some(ir::symbol::external(&kernel.name)).filter(|symbol| *symbol != kernel.name);
+        described.parameters = parameters;
+        described.parameter_bytes = buffer.size;
+        described.max_threads_per_block = kernel.launch_bounds.map(|bounds| bounds.max_threads);
+        described.min_blocks_per_sm = kernel.launch_bounds.and_then(|bounds| bounds.min_blocks);
+        described.static_shared_bytes = shared_bytes[at];
+        described.resident_shared_bytes = resident_shared_bytes[at];
+        described.dynamic_shared = dynamic_shared[at];
+        described.barriers = waits[at].block;
+        described.warp_operations = waits[at].warp;
+        described.launches =
+            launched[at].iter().map(|&id| module.kernel(id).name.clone()).collect();
+        described.resident = resident_shared_bytes[at].is_some();
+        kernels.push(described);
     }
     let is_static = |global: &&ir::Global| global.exported && global.space == ir::Space::Device;
     let mut statics = Vec::new();
@@ -79,22 +79,17 @@ pub fn describe(program: &Checked, launch: impl Into<LaunchChoice>) -> Manifest 
         lost_launch_record: LOST_LAUNCH_RECORD.into(),
         launches_made: None,
     };
-    Manifest {
-        manifest_version: MANIFEST_VERSION,
-        program: program.name(),
-        sources: program.sources.files().iter().map(|file| file.name.clone()).collect(),
-        source_sha256: program.source_sha256(),
-        launch_strategy: strategy,
-        launch_reason: Some(reason.into()),
-        kernels,
-        statics,
-        structs: structs.finish(),
-        device_runtime: launch::makes_grids(module, strategy).then_some(device_runtime),
-        statistics: None,
-        resident: resident_entry(program, strategy, false),
-        images: Vec::new(),
-        toolchain: Vec::new(),
-    }
+    let mut manifest = Manifest::new(program.name());
+    manifest.sources = program.sources.files().iter().map(|file| file.name.clone()).collect();
+    manifest.source_sha256 = program.source_sha256();
+    manifest.launch_strategy = strategy;
+    manifest.launch_reason = Some(reason.into());
+    manifest.kernels = kernels;
+    manifest.statics = statics;
+    manifest.structs = structs.finish();
+    manifest.device_runtime = launch::makes_grids(module, strategy).then_some(device_runtime);
+    manifest.resident = resident_entry(program, strategy, false);
+    manifest
 }
 
 /// The entry of resident launches. Instrumented kernels have more parameters.

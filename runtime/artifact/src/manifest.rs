@@ -13,8 +13,9 @@ pub const MANIFEST_FILE: &str = "manifest.json";
 /// The version that this crate writes, and the newest that it reads.
 pub const MANIFEST_VERSION: u32 = 1;
 
-/// Description of a compiled program.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Description of a compiled program. Make one by [`Manifest::new`], and set its fields.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Manifest {
     /// [`MANIFEST_VERSION`] of the writer.
     pub manifest_version: u32,
@@ -54,8 +55,17 @@ pub struct Manifest {
     pub toolchain: Vec<(String, String)>,
 }
 
-/// A kernel.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+impl Manifest {
+    /// The manifest of a program without kernels, in this version.
+    pub fn new(program: impl Into<String>) -> Self {
+        let program = program.into();
+        Manifest { manifest_version: MANIFEST_VERSION, program, ..Manifest::default() }
+    }
+}
+
+/// A kernel. Make one by [`Kernel::new`], and set its fields.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Kernel {
     /// Name: `k`, or `k::<8>` for a kernel with const parameters.
     pub name: String,
@@ -92,6 +102,13 @@ pub struct Kernel {
     /// launches kernels or is launched by one. Its own symbol in the image then traps.
     #[serde(default, skip_serializing_if = "is_false")]
     pub resident: bool,
+}
+
+impl Kernel {
+    /// A kernel without parameters.
+    pub fn new(name: impl Into<String>) -> Self {
+        Kernel { name: name.into(), ..Kernel::default() }
+    }
 }
 
 fn is_false(value: &bool) -> bool {
@@ -277,8 +294,9 @@ pub enum ImageKind {
     SharedObject,
 }
 
-/// One compiled image.
+/// One compiled image, as [`describe_image`](crate::describe_image) describes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Image {
     /// Format.
     pub kind: ImageKind,

@@ -49,21 +49,10 @@ fn kernel(parameters: &[(&str, Type, u32)]) -> Kernel {
             }
         })
         .collect();
-    Kernel {
-        name: "k".into(),
-        symbol: None,
-        parameter_bytes: parameters.last().map_or(0, |p| p.offset + p.size),
-        parameters,
-        max_threads_per_block: None,
-        min_blocks_per_sm: None,
-        static_shared_bytes: 0,
-        resident_shared_bytes: None,
-        dynamic_shared: false,
-        barriers: false,
-        warp_operations: false,
-        launches: vec![],
-        resident: false,
-    }
+    let mut kernel = Kernel::new("k");
+    kernel.parameter_bytes = parameters.last().map_or(0, |p| p.offset + p.size);
+    kernel.parameters = parameters;
+    kernel
 }
 
 fn one(ty: Type) -> Kernel {

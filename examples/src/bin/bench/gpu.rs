@@ -10,7 +10,6 @@ use gridlet::compile::{self, BuildOptions, Session};
 use gridlet::launch::LaunchStrategy;
 use gridlet::source::SourceMap;
 use gridlet_examples::{EXAMPLES, PENDING_LAUNCHES, Run, quicksort};
-use gridlet_runtime::manifest::Manifest;
 use gridlet_runtime::{Arg, Artifact, Buffer, Device, GreenContext, LaunchConfig, Program};
 
 use crate::compile::nvcc_cubin;
@@ -135,7 +134,8 @@ fn nvcc_quicksort(
     let build = BuildOptions::for_arch(arch).with_launch(launch);
     let packed = artifact::pack(session, &program, vec![(arch, cubin)], &build)?;
     // nvcc's code does not record lost launches.
-    let manifest = Manifest { device_runtime: None, ..packed.manifest().clone() };
+    let mut manifest = packed.manifest().clone();
+    manifest.device_runtime = None;
     let images = packed.images().map(|(_, bytes)| bytes.to_vec()).collect();
     let program = Program::load(device, &Artifact::new(manifest, images)?)?;
     let stream = device.stream()?;

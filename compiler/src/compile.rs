@@ -474,8 +474,8 @@ impl Session {
         // Machine code does not tell whether it launches; an archive that nothing calls adds nothing.
         let calls = cdp::symbols::declares_any(link::ptxas::extern_functions(ptx));
         let cudadevrt = match device_runtime || calls {
-            true => Some(self.toolchain.cudadevrt()?),
-            false => self.toolchain.cudadevrt().ok().filter(|_| self.links_machine_code()),
+            true => Some(self.toolchain.linkable_cudadevrt()?),
+            false => self.toolchain.linkable_cudadevrt().ok().filter(|_| self.links_machine_code()),
         };
         let output = link::device_link(
             self.nvjitlink()?,
@@ -584,7 +584,7 @@ impl Session {
                 inputs::externs::explain(error, &program.module, &self.inputs, true)
             })?;
         check_records(program, &cubin, options)?;
-        inputs::externs::check_kernels(program, &cubin, &self.inputs)?;
+        link::extern_kernels::check(program, &cubin, &self.inputs)?;
         log.push_str(&link_log);
         Ok(Built { ptx, cubin, log })
     }

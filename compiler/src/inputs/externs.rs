@@ -5,12 +5,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::{InputKind, LinkInput};
 use crate::error::{Error, Result};
-use crate::link::Cubin;
-use crate::link::cubin::parameter_records;
-use crate::link::difference;
 use gridlet_lang::diagnostics::{Diagnostic, ids};
 use gridlet_lang::ir::{Extern, InstKind, Kernel, KernelId, Module, symbol};
-use gridlet_lang::program::Checked;
 use gridlet_lang::source::Span;
 
 /// The `extern fn`s that a module calls, in source order.
@@ -51,70 +47,16 @@ fn needed(module: &Module) -> Vec<(&str, Span)> {
     functions.chain(kernels).collect()
 }
 
-/// Compares the kernels that a program launches and other modules define with their declarations, by the records of the linked
-/// image.
-///
-/// # Errors
-/// [`Error::Program`] for each kernel that the image lacks or that has other parameters; [`Error::Invalid`] if the image cannot
-/// be read.
-pub(crate) fn check_kernels(program: &Checked, image: &Cubin, inputs: &[LinkInput]) -> Result<()> {
-    let kernels = launched(&program.module);
-    if kernels.is_empty() {
-        return Ok(());
-    }
-    let records = parameter_records(image)?;
-    let mut wrong = vec![];
-    for (kernel, id) in kernels {
-        let symbol = symbol::external(&kernel.name);
-        let Some(found) = records.iter().find(|records| records.kernel == symbol) else {
-            wrong.push(not_a_kernel(kernel));
-            continue;
-        };
-        let layout = program.layouts.parameters(id);
-        let Some(difference) = difference(found, layout, ["the definition", "the declaration"])
-        else {
-            continue;
-        };
-        let structs = &program.module.structs;
-        let declared = layout.slots.iter().map(|slot| {
-            let ty = slot.ty.display(structs);
-            format!("{} (`{}: {ty}`)", bytes(slot.offset, slot.size), slot.name)
-        });
-        let defined = found.parameters.iter();
-        let defined = defined.map(|record| bytes(record.offset, record.size));
-        let list = |all: Vec<String>| match all.is_empty() {
-            true => "no parameters".to_owned(),
-            false => format!("bytes {}", all.join(", ")),
-        };
-        let file = defining_file(&symbol, inputs);
-        let file = file.map_or("a linked module".into(), |name| format!("`{name}`"));
-        let (declared, defined) = (list(declared.collect()), list(defined.collect()));
-        let error = mismatch(&kernel.name, kernel.span, &file, &declared, &defined);
-        wrong.push(error.note(difference));
-    }
-    if wrong.is_empty() { Ok(()) } else { Err(Error::Program(wrong)) }
-}
-
-/// The bytes of a parameter buffer: `8..12`.
-fn bytes(offset: u32, size: u32) -> String {
-    format!("{offset}..{}", offset.saturating_add(size))
-}
-
-/// The input that evidently defines a kernel.
-fn defining_file<'i>(symbol: &str, inputs: &'i [LinkInput]) -> Option<&'i str> {
-    let defines = |input: &&LinkInput| match input.kind {
-        InputKind::Cubin => parameter_records(&Cubin(input.bytes.clone()))
-            .is_ok_and(|records| records.iter().any(|records| records.kernel == symbol)),
-        InputKind::Ptx => entries(&String::from_utf8_lossy(&input.bytes), false).contains(symbol),
-        _ => false,
-    };
-    inputs.iter().find(defines).map(|input| input.name.as_str())
-}
-
 /// The error for a device function in place of a kernel.
 pub(crate) fn not_a_kernel(kernel: &Kernel) -> Diagnostic {
     undefined(&kernel.name, kernel.span, &[], true)
         .note("a linked module defines a function of that name, which is not a kernel")
+}
+
+/// Whether an input is PTX that defines a kernel.
+pub(crate) fn defines_entry(input: &LinkInput, symbol: &str) -> bool {
+    input.kind == InputKind::Ptx
+        && entries(&String::from_utf8_lossy(&input.bytes), false).contains(symbol)
 }
 
 /// The kernels that PTX declares (`.extern`) or defines.
@@ -192,10 +134,11 @@ pub(crate) fn check_ptx(module: &Module, ptx: &str, inputs: &[LinkInput]) -> Res
     }
     let open = entries(ptx, true);
     let unseen = || !inputs.iter().any(LinkInput::is_opaque);
+    let defines = |symbol: &str| inputs.iter().any(|input| defines_entry(input, symbol));
     for (kernel, _) in launched(module) {
         let symbol = symbol::external(&kernel.name);
         let is_open = open.contains(symbol.as_str());
-        if is_open && unseen() && defining_file(&symbol, inputs).is_none() {
+        if is_open && unseen() && !defines(symbol.as_str()) {
             wrong.push(undefined(&kernel.name, kernel.span, inputs, true));
         }
     }

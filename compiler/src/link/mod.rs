@@ -2,6 +2,8 @@
 
 mod check;
 pub mod cubin;
+#[cfg(feature = "llvm")]
+pub(crate) mod extern_kernels;
 mod nvjitlink;
 #[cfg(feature = "llvm")]
 pub(crate) mod ptxas;
@@ -11,8 +13,6 @@ mod stderr;
 
 pub use crate::inputs::{InputKind, LinkInput};
 pub use check::check_parameters;
-#[cfg(feature = "llvm")]
-pub(crate) use check::difference;
 pub use nvjitlink::{LinkOptions, LinkOutput, NvJitLink, device_link};
 
 /// Machine code for one architecture: an ELF file.

@@ -85,8 +85,10 @@ fn run(ptxas: &Path, ptx: &Ptx, arguments: Vec<String>) -> Result<LinkOutput> {
     let mut command = Command::new(ptxas);
     // Recursive functions are no mistake: the runtime sizes the stack.
     command.args(arguments).arg("--suppress-stack-size-warning");
-    // Pipes, because ptxas writes the input's name into the cubin, which must not change from build to build.
-    command.args(["/dev/stdin", "-o", "/dev/stdout"]).env("LC_ALL", "C");
+    // Pipes, because ptxas writes the input's name into the cubin, which must not change from build to build. The output is
+    // not called `/dev/stdout`, because root could replace that. ptxas of CUDA 12.8, 13.0 and 13.5 writes in place, and leaves
+    // the file when a signal ends it.
+    command.args(["/dev/stdin", "-o", "/proc/self/fd/1"]).env("LC_ALL", "C");
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -118,6 +118,31 @@ impl Toolchain {
         self.path(Component::CudaDevRt)
     }
 
+    /// As [`Toolchain::cudadevrt`], for nvJitLink, which must be of the same toolkit or a newer one: nvJitLink 12.8 crashes on the
+    /// archive of CUDA 13.0.
+    ///
+    /// # Errors
+    /// As [`Toolchain::path`], and if the archive is newer than nvJitLink.
+    #[cfg(feature = "llvm")]
+    pub(crate) fn linkable_cudadevrt(&self) -> Result<&Path> {
+        let archive = self.cudadevrt()?;
+        let version = |component| self.toolkit_version(component);
+        let versions = version(Component::CudaDevRt).zip(version(Component::NvJitLink));
+        let release = |version: Version| (version.major, version.minor);
+        match versions {
+            Some((of_archive, linker)) if release(of_archive) > release(linker) => Err(Error::Missing {
+                what: format!(
+                    "libcudadevrt at {} is from CUDA {of_archive}, which nvJitLink of CUDA {linker} cannot link.",
+                    archive.display()
+                ),
+                help: "Set GRIDLET_TOOLKIT to a CUDA toolkit with both, or use `--launch resident`, which needs no \
+                       libcudadevrt."
+                    .into(),
+            }),
+            _ => Ok(archive),
+        }
+    }
+
     /// The places searched, in order.
     pub fn places(&self) -> &[Place] {
         &self.search.places

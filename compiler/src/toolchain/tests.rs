@@ -137,6 +137,21 @@ fn the_cache_counts_only_what_is_complete_and_prefers_the_newest() {
     assert_eq!(disk.inside(found.libnvvm().unwrap()), expected);
 }
 
+#[cfg(feature = "llvm")]
+#[test]
+fn an_archive_that_nvjitlink_cannot_link_is_refused() {
+    let disk = Disk::new();
+    disk.toolkit("home", "12.8.1", &INSTALLED[..3]);
+    disk.toolkit("usr/local/cuda", "13.0", &INSTALLED);
+    let error = disk.discover(&[("CUDA_HOME", "home")]).linkable_cudadevrt().unwrap_err();
+    let shown = disk.shown(&error);
+    assert!(shown.contains("13.0, which nvJitLink of CUDA 12.8.1 cannot link"), "{shown}");
+    // Of one release, whatever is known of the last number.
+    disk.toolkit("home", "13.0", &INSTALLED[..3]);
+    disk.toolkit("usr/local/cuda", "13.0.1", &INSTALLED);
+    assert!(disk.discover(&[("CUDA_HOME", "home")]).linkable_cudadevrt().is_ok());
+}
+
 #[test]
 fn the_cache_folder_follows_the_variables() {
     let folder = |variables: &[(&str, &str)]| {

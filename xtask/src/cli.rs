@@ -24,6 +24,7 @@ pub(crate) enum Command {
     Package,
     /// Compare the libraries' public interfaces with the last release, by cargo-semver-checks
     Semver,
+    Conformance(Conformance),
     Fuzz(Fuzz),
     /// Build the Python package as a wheel, install it into an empty environment, and test it there
     Wheel,
@@ -91,6 +92,18 @@ pub(crate) struct Bundle {
     /// Make a bundle of the fuzz targets and their corpora instead, with the script `run-fuzz`, which needs no GPU
     #[arg(long)]
     pub(crate) fuzz: bool,
+}
+
+/// Compile every program of the corpora with the toolkits that Gridlet claims to work with
+///
+/// Fetches the oldest and the newest of them, which xtask/conformance pins, and the pinned toolkit of `setup` through pip: about
+/// 400 MB at the first time, and 1 GB in the cache. Each program goes through libNVVM, ptxas and, where a toolkit has all
+/// its parts, nvJitLink, in both dialects; the parameter records are compared with the layouts.
+#[derive(clap::Args)]
+pub(crate) struct Conformance {
+    /// These toolkits instead, by their folders
+    #[arg(value_name = "FOLDER")]
+    pub(crate) toolkits: Vec<PathBuf>,
 }
 
 /// Run the fuzz targets, which feed random bytes to everything that reads files

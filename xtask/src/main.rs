@@ -12,6 +12,7 @@ mod bundle;
 )]
 mod cache;
 mod cli;
+mod conformance;
 mod fuzz;
 mod package;
 mod process;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Command::Bundle(options) => bundle::run(&options),
         Command::Package => package::run(),
         Command::Semver => semver::run(),
+        Command::Conformance(options) => conformance::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Wheel => wheel::run(),
     };

@@ -14,4 +14,5 @@ mod lines;
 mod objects;
 mod plain_kernels;
 mod programs;
+mod toolkits;
 mod trees;

@@ -8,6 +8,7 @@ mod toolkit;
 mod wheels;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -65,7 +66,7 @@ fn set_up(options: &cli::Setup, tell: bool) -> Result<Environment> {
 }
 
 /// The folder of a toolkit with every part.
-fn ensure_toolkit(options: &cli::Setup, tell: bool) -> Result<std::path::PathBuf> {
+fn ensure_toolkit(options: &cli::Setup, tell: bool) -> Result<PathBuf> {
     if !options.pinned
         && let Some(found) = toolkit::find(tell)?
     {
@@ -78,10 +79,7 @@ fn ensure_toolkit(options: &cli::Setup, tell: bool) -> Result<std::path::PathBuf
         return Ok(found.root);
     }
     let pins = Pins::read(std::env::consts::ARCH)?;
-    let cache = cache::cache_dir().context(
-        "there is no folder for the cache: set GRIDLET_CACHE to one, or HOME, or CUDA_HOME to a CUDA toolkit",
-    )?;
-    let cache = std::path::absolute(&cache)?;
+    let cache = cache_folder()?;
     let check = if options.verify { Check::Hashes } else { Check::Sizes };
     let installed = wheels::install(&cache, &pins, check, &mut pip::Pip::default())?;
     let root = installed.folder.join(cache::TOOLKIT_ROOT);
@@ -99,4 +97,25 @@ fn ensure_toolkit(options: &cli::Setup, tell: bool) -> Result<std::path::PathBuf
         );
     }
     Ok(root)
+}
+
+fn cache_folder() -> Result<PathBuf> {
+    let cache = cache::cache_dir().context(
+        "there is no folder for the cache: set GRIDLET_CACHE to one, or HOME, or CUDA_HOME to a CUDA toolkit",
+    )?;
+    Ok(std::path::absolute(&cache)?)
+}
+
+/// The toolkits for `cargo xtask conformance`, the oldest first, fetched where they are missing. Those that only this command
+/// uses have a folder of their own in the cache, in which the compiler does not search.
+pub(crate) fn conformance_toolkits() -> Result<Vec<PathBuf>> {
+    let pinned = ensure_toolkit(&cli::Setup { pinned: true, verify: false }, false)?;
+    let cache = cache_folder()?.join("conformance");
+    let mut found = Vec::new();
+    for pins in Pins::conformance(std::env::consts::ARCH)? {
+        let installed = wheels::install(&cache, &pins, Check::Sizes, &mut pip::Pip::default())?;
+        found.push(installed.folder.join(cache::TOOLKIT_ROOT));
+    }
+    found.insert(1, pinned);
+    Ok(found)
 }

@@ -1,10 +1,14 @@
-//! `xtask/toolkit.txt`: packages, versions and hashes.
+//! `xtask/toolkit.txt` and the files of `xtask/conformance`: packages, versions and hashes.
 
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
-/// The file, as it was when xtask was built.
-pub(crate) const TEXT: &str = include_str!("../../toolkit.txt");
+/// The files, as they were when xtask was built: name and text.
+const TOOLKIT: (&str, &str) = ("xtask/toolkit.txt", include_str!("../../toolkit.txt"));
+const CONFORMANCE: [(&str, &str); 2] = [
+    ("xtask/conformance/cuda-12.8.txt", include_str!("../../conformance/cuda-12.8.txt")),
+    ("xtask/conformance/cuda-13.5.txt", include_str!("../../conformance/cuda-13.5.txt")),
+];
 /// The machines that the file has wheels for, in the order of its hashes and sizes.
 const MACHINES: [&str; 2] = ["x86_64", "aarch64"];
 
@@ -17,6 +21,10 @@ pub(crate) struct Pins {
     pub(crate) machine: String,
     /// In the order of the file.
     pub(crate) wheels: Vec<Wheel>,
+    /// The file, from the workspace's folder.
+    pub(crate) file: &'static str,
+    /// Its text: a requirements file of pip.
+    pub(crate) text: &'static str,
 }
 
 /// One package for one kind of machine.
@@ -35,13 +43,23 @@ pub(crate) struct Wheel {
 impl Pins {
     /// The pins for `machine`, as `std::env::consts::ARCH` names it.
     pub(crate) fn read(machine: &str) -> Result<Pins> {
+        Pins::of(TOOLKIT, machine)
+    }
+
+    /// The pins of the toolkits for `cargo xtask conformance`, beside [`Pins::read`], the oldest first.
+    pub(crate) fn conformance(machine: &str) -> Result<Vec<Pins>> {
+        CONFORMANCE.into_iter().map(|source| Pins::of(source, machine)).collect()
+    }
+
+    fn of((file, text): (&'static str, &'static str), machine: &str) -> Result<Pins> {
         let Some(column) = MACHINES.iter().position(|name| *name == machine) else {
             bail!(
-                "xtask/toolkit.txt has NVIDIA's parts for {}, not for {machine}: install a CUDA toolkit and set CUDA_HOME",
+                "{file} has NVIDIA's parts for {}, not for {machine}: install a CUDA toolkit and set CUDA_HOME",
                 MACHINES.join(" and ")
             );
         };
-        parse(TEXT, machine, column).context("xtask/toolkit.txt")
+        let pins = parse(text, machine, column).context(file)?;
+        Ok(Pins { file, text, ..pins })
     }
 
     /// A hash over the pinned wheels and over `also`, which describes how the caller unpacks them.
@@ -106,7 +124,8 @@ fn parse(text: &str, machine: &str, column: usize) -> Result<Pins> {
             });
         }
     }
-    Ok(Pins { name: name.context("no `# toolkit:`")?, machine: machine.into(), wheels })
+    let name = name.context("no `# toolkit:`")?;
+    Ok(Pins { name, machine: machine.into(), wheels, file: "", text: "" })
 }
 
 /// `bytes` in lower-case hexadecimal.
@@ -130,6 +149,14 @@ mod tests {
         }
         assert_eq!(x86.wheels[0].file_start(), "nvidia_nvvm-13.0.88-");
         assert!(Pins::read("riscv64").unwrap_err().to_string().contains("CUDA_HOME"));
+    }
+
+    #[test]
+    fn the_pins_for_conformance_are_of_other_toolkits() {
+        let pins = Pins::conformance("x86_64").unwrap();
+        let names: Vec<&str> = pins.iter().map(|pins| pins.name.as_str()).collect();
+        assert_eq!(names, ["cuda-12.8.93-1", "cuda-13.5.37-1"]);
+        assert!(Pins::conformance("aarch64").is_err());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use super::apt::Apt;
-use super::pins::{Pins, TEXT};
+use super::pins::Pins;
 use super::wheels::Download;
 use crate::{process, report};
 
@@ -34,7 +34,7 @@ impl Download for Pip {
         let [temporary, requirements, log] =
             ["temporary", "requirements.txt", "pip.log"].map(|name| folder.join(name));
         std::fs::create_dir_all(&temporary)?;
-        File::create(&requirements)?.write_all(TEXT.as_bytes())?;
+        File::create(&requirements)?.write_all(pins.text.as_bytes())?;
         let mut pip = Command::new(python);
         pip.args(["-m", "pip", "download", "--no-deps", "--require-hashes", "--only-binary=:all:"]);
         for tag in ["manylinux_2_17", "manylinux2014", "manylinux_2_12", "manylinux2010"] {

@@ -117,7 +117,7 @@ fn state(folder: &Path, pins: &Pins, check: Check) -> Result<State> {
         return Ok(State::Damaged("its set-up was interrupted".into()));
     };
     if complete.trim() != pins.hash(&SKIPPED) {
-        return Ok(State::Damaged("it is not what xtask/toolkit.txt pins".into()));
+        return Ok(State::Damaged(format!("it is not what {} pins", pins.file)));
     }
     let Ok(manifest) = std::fs::read_to_string(folder.join(MANIFEST)) else {
         return Ok(State::Damaged("its manifest cannot be read".into()));
@@ -214,11 +214,11 @@ fn fetch(pins: &Pins, folder: &Path, download: &mut dyn Download) -> Result<Vec<
     for entry in std::fs::read_dir(folder.join("wheels"))? {
         files.push(entry?.path());
     }
-    pins.wheels.iter().map(|wheel| find_wheel(wheel, &files)).collect()
+    pins.wheels.iter().map(|wheel| find_wheel(wheel, &files, pins.file)).collect()
 }
 
-/// The file of `wheel`. The downloader checks the hash too, but these files are programs that will run here.
-fn find_wheel(wheel: &Wheel, files: &[PathBuf]) -> Result<PathBuf> {
+/// The file of `wheel`, which `pinned` names. The downloader checks the hash too, but these files are programs that will run here.
+fn find_wheel(wheel: &Wheel, files: &[PathBuf], pinned: &str) -> Result<PathBuf> {
     let start = wheel.file_start();
     let file = files
         .iter()
@@ -236,7 +236,7 @@ fn find_wheel(wheel: &Wheel, files: &[PathBuf]) -> Result<PathBuf> {
     let sha256 = hex(&hash.finalize());
     ensure!(
         sha256 == wheel.sha256 && bytes == wheel.bytes,
-        "{} {} came damaged: {bytes} bytes with sha256 {sha256}, but xtask/toolkit.txt pins {} bytes with {}",
+        "{} {} came damaged: {bytes} bytes with sha256 {sha256}, but {pinned} pins {} bytes with {}",
         wheel.package,
         wheel.version,
         wheel.bytes,
@@ -260,12 +260,12 @@ fn unpack(file: &Path, folder: &Path, lines: &mut Vec<Line>) -> Result<()> {
         let Some(path) = entry.enclosed_name() else {
             bail!("it has an entry that would lie outside of the folder")
         };
-        let name = path.to_str().context("it has an entry whose name is not UTF-8")?.to_string();
+        let name = rooted(path.to_str().context("it has an entry whose name is not UTF-8")?);
         if entry.is_dir() || !is_wanted(&name) {
             continue;
         }
         ensure!(!entry.is_symlink(), "{name} is a link");
-        let target = folder.join(&path);
+        let target = folder.join(&name);
         if let Some(parent) = target.parent() {
             std::fs::create_dir_all(parent)?;
         }
@@ -286,6 +286,15 @@ fn unpack(file: &Path, folder: &Path, lines: &mut Vec<Line>) -> Result<()> {
         lines.push(Line { sha256: hex(&hash.finalize()), bytes, path: name });
     }
     Ok(())
+}
+
+/// The place of a wheel's file below the toolkit's folder. Each package of CUDA 12 has a folder of its own in place of
+/// [`cache::TOOLKIT_ROOT`].
+fn rooted(path: &str) -> String {
+    match path.strip_prefix("nvidia/").and_then(|rest| rest.split_once('/')) {
+        Some((_, rest)) => format!("{}/{rest}", cache::TOOLKIT_ROOT),
+        None => path.to_owned(),
+    }
 }
 
 /// Whether a path is one of the toolkit's files or licences, and not Python's metadata.

@@ -25,7 +25,8 @@ fn wheels() -> Vec<(&'static str, Vec<u8>)> {
         ("nvidia_nvvm-1.0.dist-info/METADATA", b"skipped", 0o644),
         ("nvidia_nvvm-1.0.dist-info/licenses/License.txt", b"a licence", 0o644),
     ]);
-    let nvcc = wheel(&[("nvidia/cu13/bin/ptxas", b"a program", 0o744)]);
+    // As the packages of CUDA 12 are laid out.
+    let nvcc = wheel(&[("nvidia/cuda_nvcc/bin/ptxas", b"a program", 0o744)]);
     vec![("nvidia-nvvm", nvvm), ("nvidia-cuda-nvcc", nvcc)]
 }
 
@@ -36,7 +37,8 @@ fn pins() -> Pins {
         sha256: hex(&Sha256::digest(&content)),
         bytes: content.len() as u64,
     });
-    Pins { name: "cuda-1.0-1".into(), machine: "x86_64".into(), wheels: wheels.collect() }
+    let (name, machine) = ("cuda-1.0-1".into(), "x86_64".into());
+    Pins { name, machine, wheels: wheels.collect(), file: "xtask/toolkit.txt", text: "" }
 }
 
 /// Hands out [`wheels`], after `spoil` has changed them for the call of that number, counted from 1.

@@ -133,7 +133,9 @@ impl Division<'_> {
         }
         lines.push(format!("mov.b{bits} {result}, {magnitude};"));
         lines.push("}".to_owned());
-        lines.iter().map(|line| format!("{}{line}\n", self.indent)).collect()
+        // A brace at the start of a line would end the function.
+        let indent = if self.indent.is_empty() { "\t" } else { self.indent };
+        lines.iter().map(|line| format!("{indent}{line}\n")).collect()
     }
 }
 

@@ -5,15 +5,19 @@
 //! Loops with a hint in the program stay as that hint says.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ptr;
 
 use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
 use inkwell::context::Context;
+use inkwell::llvm_sys::LLVMValueKind;
+use inkwell::llvm_sys::core::{LLVMGetMDNodeNumOperands, LLVMGetMDNodeOperands, LLVMGetValueKind};
+use inkwell::llvm_sys::prelude::LLVMValueRef;
 use inkwell::module::Module;
 use inkwell::types::AnyTypeEnum;
 use inkwell::values::{
-    AsValueRef, BasicMetadataValueEnum, BasicValue, BasicValueEnum, FunctionValue,
-    InstructionOpcode, InstructionValue, MetadataValue, PhiValue,
+    AsValueRef, BasicValue, BasicValueEnum, FunctionValue, InstructionOpcode, InstructionValue,
+    MetadataValue, PhiValue,
 };
 
 use crate::codegen::{hint, loop_node};
@@ -89,23 +93,33 @@ fn set<'ctx>(
 
 /// The operands of a loop's node, but for the node itself.
 fn operands(node: MetadataValue<'_>) -> Vec<MetadataValue<'_>> {
-    let all = node.get_node_values().unwrap_or_default().into_iter().skip(1);
-    all.filter_map(|operand| match operand {
-        BasicMetadataValueEnum::MetadataValue(operand) => Some(operand),
-        _ => None,
-    })
-    .collect()
+    parts(node).into_iter().filter(|part| part.as_value_ref() != node.as_value_ref()).collect()
+}
+
+/// The operands of a node that are metadata. Other compilers' modules may have null among them.
+fn parts(node: MetadataValue<'_>) -> Vec<MetadataValue<'_>> {
+    if !node.is_node() {
+        return vec![];
+    }
+    // SAFETY: the value is a node, and the buffer has room for all its operands. Those that are kept are metadata of the same
+    // context.
+    unsafe {
+        let count = LLVMGetMDNodeNumOperands(node.as_value_ref()) as usize;
+        let mut parts: Vec<LLVMValueRef> = vec![ptr::null_mut(); count];
+        LLVMGetMDNodeOperands(node.as_value_ref(), parts.as_mut_ptr());
+        let is_metadata = |part: &LLVMValueRef| {
+            !part.is_null()
+                && LLVMGetValueKind(*part) == LLVMValueKind::LLVMMetadataAsValueValueKind
+        };
+        parts.into_iter().filter(is_metadata).map(|part| MetadataValue::new(part)).collect()
+    }
 }
 
 /// Whether a loop's node has an operand of this name.
 fn has(node: MetadataValue<'_>, name: &str) -> bool {
-    operands(node).into_iter().any(|operand| {
-        let parts = operand.get_node_values().unwrap_or_default();
-        matches!(
-            parts.as_slice(),
-            [BasicMetadataValueEnum::MetadataValue(text)]
-                if text.get_string_value().is_some_and(|text| *text == *name.as_bytes())
-        )
+    operands(node).into_iter().any(|operand| match parts(operand).as_slice() {
+        [text] if text.is_string() => text.get_string_value() == Some(name.as_bytes()),
+        _ => false,
     })
 }
 

@@ -9,6 +9,7 @@ use gridlet::artifact;
 use gridlet::compile::{self, Backend, BuildOptions, CpuOptions, Session};
 use gridlet::modules::{self, Own};
 use gridlet::nvvm::legacy::{self, LegacyOptions};
+use gridlet::ptx::{PtxOptions, nvptx};
 use gridlet::target::Target;
 use inkwell::context::Context;
 
@@ -289,4 +290,30 @@ fn a_module_that_only_a_gpu_runs_says_why() {
     );
     assert_eq!(own.launches(), [vec![], vec!["child".to_owned()]]);
     assert_eq!(own.parameter_buffers().count(), 2);
+}
+
+#[test]
+fn loops_may_have_any_metadata() {
+    let text = "
+        target triple = \"nvptx64-nvidia-cuda\"
+        define ptx_kernel void @k(ptr %p) {
+        entry:
+          br label %again
+        again:
+          %i = phi i32 [ 0, %entry ], [ %next, %again ]
+          store volatile i32 %i, ptr %p
+          %next = add i32 %i, 1
+          %ends = icmp eq i32 %next, 1024
+          br i1 %ends, label %end, label %again, !llvm.loop !0
+        end:
+          ret void
+        }
+        !0 = distinct !{!0, null, !1, !2}
+        !1 = !{null}
+        !2 = !{!\"llvm.loop.mustprogress\"}";
+    let context = Context::create();
+    let module = modules::read(&context, "m.ll", text.as_bytes()).unwrap();
+    let options = PtxOptions::default();
+    let ptx = nvptx::compile(&module, None, CudaArch::DEFAULT, &options).unwrap().0;
+    assert!(ptx.contains("st.volatile"), "{ptx}");
 }

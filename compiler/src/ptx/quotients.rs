@@ -148,8 +148,10 @@ mod tests {
     /// What the instructions give for a dividend and a divisor, if the reciprocal is off by `error` in its last bit.
     fn run(instruction: &str, dividend: u64, divisor: u64, error: i32) -> u64 {
         let text = expand(format!("{instruction} %r3, %r1, %r2;\n"));
+        assert!(!text.contains("\n}"), "{text}");
         let mut registers = BTreeMap::from([("%r1", dividend), ("%r2", divisor)]);
-        for line in text.lines().filter(|line| line.ends_with(';') && !line.starts_with(".reg")) {
+        let lines = text.lines().map(str::trim);
+        for line in lines.filter(|line| line.ends_with(';') && !line.starts_with(".reg")) {
             let (condition, line) = match line.strip_prefix('@') {
                 Some(rest) => rest.split_once(' ').unwrap(),
                 None => ("", line),

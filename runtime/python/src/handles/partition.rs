@@ -51,7 +51,10 @@ impl Partition {
 
 /// The number of groups of at least `sms` SMs that share none.
 pub(super) fn count_groups(device: &RtDevice, sms: u32) -> Result<u32, Error> {
-    let all = device.sm_resource()?;
+    count_groups_of(&device.sm_resource()?, sms)
+}
+
+fn count_groups_of(all: &SmResource, sms: u32) -> Result<u32, Error> {
     let (available, granularity) = (all.sm_count(), all.granularity());
     if sms == 0 || sms > available {
         let (minimum, alignment) = (granularity.minimum, granularity.alignment);
@@ -66,7 +69,8 @@ pub(super) fn count_groups(device: &RtDevice, sms: u32) -> Result<u32, Error> {
 
 /// One of these groups, or their number if there are not so many.
 fn group(device: &RtDevice, sms: u32, index: u32) -> Result<Result<SmResource, u32>, Error> {
-    let (all, count) = (device.sm_resource()?, count_groups(device, sms)?);
+    let all = device.sm_resource()?;
+    let count = count_groups_of(&all, sms)?;
     if index >= count {
         return Ok(Err(count));
     }

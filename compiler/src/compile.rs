@@ -227,13 +227,22 @@ fn llvm<'ctx>(
     context: &'ctx Context,
     options: &BuildOptions,
 ) -> Result<inkwell::module::Module<'ctx>> {
+    llvm_of(&lower(program, options)?, context, options)
+}
+
+/// The LLVM module of lowered IR.
+fn llvm_of<'ctx>(
+    lowered: &ir::Module,
+    context: &'ctx Context,
+    options: &BuildOptions,
+) -> Result<inkwell::module::Module<'ctx>> {
     let gpu = codegen::GpuModuleOptions {
         arch: options.arch,
         fast_math: options.fast_math,
         debug_lines: options.debug_lines,
         optimize: options.optimize,
     };
-    codegen::build_module_for(context, &lower(program, options)?, gpu)
+    codegen::build_module_for(context, lowered, gpu)
 }
 
 /// Writes a module as NVVM IR in a dialect. In the legacy dialect, the device runtime's
@@ -406,8 +415,17 @@ impl Session {
     /// # Errors
     /// [`Error::Missing`] without libNVVM, [`Error::Tool`] if a tool refuses the module.
     pub fn ptx(&self, program: &Checked, options: &BuildOptions) -> Result<(Ptx, String)> {
+        self.ptx_of_lowered(program, &lower(program, options)?, options)
+    }
+
+    fn ptx_of_lowered(
+        &self,
+        program: &Checked,
+        lowered: &ir::Module,
+        options: &BuildOptions,
+    ) -> Result<(Ptx, String)> {
         let context = Context::create();
-        let module = llvm(program, &context, options)?;
+        let module = llvm_of(lowered, &context, options)?;
         codegen::link_inputs(&module, &program.module, &self.inputs)?;
         self.ptx_of(&module, options)
     }
@@ -609,7 +627,9 @@ impl Session {
             return Err(Error::Invalid(format!("an object for a GPU has no {why}")));
         }
         let options = options.with_launch(LaunchStrategy::Cdp.into());
-        let (ptx, _) = self.ptx(program, &options)?;
+        let mut lowered = lower(program, &options)?;
+        launch::mark_linked(&mut lowered);
+        let (ptx, _) = self.ptx_of_lowered(program, &lowered, &options)?;
         let object = self.assemble_object(&ptx, &options)?;
         check_records(program, &object, &options)?;
         Ok(object)

@@ -74,6 +74,23 @@ fn cuda_launches_kernels_of_objects() {
     }
 }
 
+/// The file's number goes into the record as a constant.
+#[test]
+fn lost_launches_of_objects_are_told_from_those_of_the_program_that_links() {
+    let test = "lost_launches_of_objects_are_told_from_those_of_the_program_that_links";
+    let Some(toolchain) = tools(test) else { return };
+    let session = Session::with_toolchain(Toolchain::discover());
+    let program = compile::load(&input("count.grid")).and_then(compile::check).unwrap();
+    let object = session.object(&program, &BuildOptions::default()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("count.cubin");
+    std::fs::write(&file, &object.0).unwrap();
+    let disassembler = toolchain.path(Component::Nvdisasm).unwrap();
+    let output = Command::new(disassembler).arg(&file).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("0x80000000"), "{text}");
+}
+
 #[test]
 fn an_object_cannot_have_everything() {
     let program = compile::load(&input("fill.grid")).and_then(compile::check).unwrap();

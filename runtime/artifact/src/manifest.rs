@@ -267,6 +267,9 @@ pub const fn statistics_words(sms: u32) -> u32 {
     DEPTH_WORDS + 2 * (sms / 32)
 }
 
+/// The bit in [`LostLaunchRecord::file`] for files of a program that was linked in as an object, which has no manifest.
+pub const LINKED_SOURCE: u32 = 1 << 31;
+
 /// The record in device memory that a failed plain launch writes: four 32-bit words, little-endian, in this order,
 /// zero before the first lost launch.
 #[repr(C)]
@@ -276,7 +279,8 @@ pub struct LostLaunchRecord {
     pub count: u32,
     /// `cudaError` of the first lost launch.
     pub error: i32,
-    /// Source file of the first lost launch, an index into [`Manifest::sources`].
+    /// Source file of the first lost launch, an index into [`Manifest::sources`]; with [`LINKED_SOURCE`], into those of a
+    /// program that was linked in as an object.
     pub file: u32,
     /// Source line of the first lost launch, from 1.
     pub line: u32,

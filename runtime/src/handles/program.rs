@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use gridlet_artifact::manifest::{self, LostLaunchRecord};
+use gridlet_artifact::manifest::{self, LINKED_SOURCE, LostLaunchRecord};
 use gridlet_artifact::{Artifact, ArtifactError, ArtifactProblem, KernelLimits};
 use gridlet_cpu::sync::lock;
 
@@ -445,13 +445,17 @@ fn lost_launches(
     count: u32,
 ) -> LostLaunches {
     let manifest = artifact.manifest();
-    let file = manifest.sources.get(lost.file as usize);
+    let file = manifest.sources.get(lost.file as usize).cloned();
+    let unknown = || match lost.file & LINKED_SOURCE {
+        0 => format!("source {}", lost.file),
+        _ => format!("source {} of a linked object", lost.file & !LINKED_SOURCE),
+    };
     LostLaunches {
         program: manifest.program.clone(),
         count,
         error: lost.error,
         name: cuda_error_name(lost.error).into(),
-        file: file.cloned().unwrap_or_else(|| format!("source {}", lost.file)),
+        file: file.unwrap_or_else(unknown),
         line: lost.line,
         full_pool: strategy::full_pool(manifest.launch_strategy, on_cpu, lost.error),
     }

@@ -24,7 +24,7 @@ use crate::ir::{InstKind, Module, Role, graph::CallGraph, verify::verify};
 use crate::layout::Layouts;
 pub use device::{CpuArgument, CpuCall, DeviceFunction};
 pub use statistics::{STATISTICS, instrument};
-pub use status::{LAUNCHES_MADE, LOST_LAUNCH_RECORD, RECORD_LOST_LAUNCH};
+pub use status::{LAUNCHES_MADE, LOST_LAUNCH_RECORD, RECORD_LOST_LAUNCH, mark_linked};
 
 /// A strategy with its options for one target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,6 +22,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gridlet_artifact::manifest::LINKED_SOURCE;
+
 use crate::builtins::{AtomicOp, Builtin, Scope};
 use crate::error::Result;
 use crate::ir::build::{BodyBuilder, Signature};
@@ -296,6 +298,21 @@ fn before_end(function: &Function) -> Vec<bool> {
     let edges = next.iter().enumerate().flat_map(|(from, to)| to.iter().map(move |&to| (from, to)));
     let loops = (0..next.len()).filter(|&at| in_loop[at]);
     reach::leading_to(next.len(), edges, loops).into_iter().map(|leads| !leads).collect()
+}
+
+/// Marks the files in the records of lost launches of a lowered module as those of an object that will be linked with other
+/// programs: see [`LINKED_SOURCE`].
+pub fn mark_linked(module: &mut Module) {
+    let record = module.functions.iter().position(|function| function.name == RECORD_LOST_LAUNCH);
+    let Some(record) = record else { return };
+    for inst in module.functions.iter_mut().flat_map(|function| &mut function.instructions) {
+        if let InstKind::Call { function, arguments } = &mut inst.kind
+            && function.index() == record
+            && let Some(Operand::Const(Const::Int(_, file))) = arguments.get_mut(1)
+        {
+            *file |= i128::from(LINKED_SOURCE);
+        }
+    }
 }
 
 /// `gridlet.record_lost_launch(error: i32, file: u32, line: u32)`: counts a lost launch, and records error and position of

@@ -239,3 +239,21 @@ fn the_cpu_fills_by_itself() {
     assert_eq!(lowered.kernels.len(), 1);
     assert!(lowered.globals.iter().any(|global| global.name == LOST_LAUNCH_RECORD));
 }
+
+#[test]
+fn lost_launches_of_objects_are_marked() {
+    let mut lowered = lower_for(&launching(&[(StreamExpr::Default, false)]), "sm_90");
+    let before = print(&lowered);
+    mark_linked(&mut lowered);
+    let after = print(&lowered);
+    let call = |text: &str| {
+        let calls =
+            text.lines().filter_map(|line| line.split_once("call @gridlet.record_lost_launch("));
+        calls
+            .map(|(_, arguments)| arguments.split_once(", ").unwrap().1.to_owned())
+            .collect::<Vec<_>>()
+    };
+    let line = call(&before)[0].trim_start_matches("0u32").to_owned();
+    assert_eq!(call(&before), [format!("0u32{line}")]);
+    assert_eq!(call(&after), [format!("2147483648u32{line}")]);
+}

@@ -27,3 +27,17 @@ fn an_unknown_kernel_lists_the_known() {
     let error = unknown_kernel(&artifact, "j");
     assert_eq!(error.to_string(), "no kernel `j`: the program has `k`");
 }
+
+#[test]
+fn lost_launches_of_linked_objects_name_no_file_of_the_program() {
+    let mut manifest = manifest::Manifest::new("p");
+    manifest.sources = vec!["p.grid".into()];
+    let artifact = Artifact::new(manifest, vec![]).unwrap();
+    let file = |file| {
+        let record = LostLaunchRecord { count: 1, error: 69, file, line: 7 };
+        lost_launches(&artifact, false, record, 1).file
+    };
+    assert_eq!(file(0), "p.grid");
+    assert_eq!(file(1), "source 1");
+    assert_eq!(file(LINKED_SOURCE), "source 0 of a linked object");
+}

@@ -71,6 +71,34 @@ fn atomic_operations_of_the_legacy_dialect_have_device_scope() {
     assert!(read.contains("define ptx_kernel void @k"), "{read}");
 }
 
+/// A pointer that leads either to a variable or to a constant table, as LLVM makes one of a `switch`. LLVM's inference of address
+/// spaces crashes on it while the table has none.
+#[test]
+fn tables_without_an_address_space_are_compiled_by_llvm() {
+    let text = "target triple = \"nvptx64-nvidia-cuda\"
+        @words = addrspace(1) global [8 x i64] zeroinitializer
+        @table = private unnamed_addr constant [3 x i64] [i64 16, i64 5, i64 -1]
+        define ptx_kernel void @choose(ptr %out, i64 %key) {
+        entry:
+          %large = icmp ugt i64 %key, 2
+          br i1 %large, label %end, label %small
+        small:
+          %in_table = getelementptr inbounds i64, ptr @table, i64 %key
+          br label %end
+        end:
+          %from = phi ptr [ getelementptr (i8, ptr addrspacecast (ptr addrspace(1) @words to ptr), i64 24), %entry ],
+                          [ %in_table, %small ]
+          %value = load i64, ptr %from
+          store i64 %value, ptr %out
+          ret void
+        }";
+    let context = Context::create();
+    let module = modules::read(&context, "m.ll", text.as_bytes()).unwrap();
+    let options = PtxOptions::default();
+    let ptx = nvptx::compile(&module, None, CudaArch::DEFAULT, &options).unwrap().0;
+    assert!(ptx.contains("ld.global"), "{ptx}");
+}
+
 /// A module whose kernel `start` launches `child`.
 const LAUNCH: &str = r#"target triple = "nvptx64-nvidia-cuda"
 %struct.dim3 = type { i32, i32, i32 }

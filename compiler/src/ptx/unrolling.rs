@@ -91,9 +91,13 @@ fn set<'ctx>(
         .map_err(|error| Error::internal("ptx", format!("llvm.loop: {error}")))
 }
 
-/// The operands of a loop's node, but for the node itself.
+/// The operands of a loop's node, but for the node itself and nodes without operands, in which LLVM would look for the first.
 fn operands(node: MetadataValue<'_>) -> Vec<MetadataValue<'_>> {
-    parts(node).into_iter().filter(|part| part.as_value_ref() != node.as_value_ref()).collect()
+    let is_hint = |part: &MetadataValue<'_>| {
+        let is_empty = part.get_node_size() == Some(0);
+        !is_empty && part.as_value_ref() != node.as_value_ref()
+    };
+    parts(node).into_iter().filter(is_hint).collect()
 }
 
 /// The operands of a node that are metadata. Other compilers' modules may have null among them.

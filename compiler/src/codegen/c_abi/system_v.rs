@@ -84,8 +84,12 @@ fn register(parts: &[Part], start: u64, size: u64) -> Register {
 }
 
 /// The floats of an eightbyte as clang loads them. `float` returns the float at an offset, if there
-/// is one.
+/// is one. A `bf16` goes into the register as `f16`: without AVX512-BF16, LLVM passes a `bfloat` by way of `f32`, and rounds it by
+/// `__truncsfbf2`, which GCC 12's library lacks.
 fn floats(float: impl Fn(u64) -> Option<Scalar>, start: u64, size: u64) -> Register {
+    let float = |offset| {
+        float(offset).map(|scalar| if scalar == Scalar::Bf16 { Scalar::F16 } else { scalar })
+    };
     let Some(first) = float(start).filter(|first| *first != Scalar::F64) else {
         return Register::Float(Scalar::F64);
     };

@@ -82,6 +82,12 @@ impl CudaArch {
         self.major >= 8
     }
 
+    /// Whether there are fences that only acquire or only release (PTX ISA, "fence"). LLVM's back end uses them from 9.0 on;
+    /// ptxas of CUDA 12.8 takes them in PTX of every version.
+    pub fn has_split_fences(self) -> bool {
+        self.major >= 9
+    }
+
     /// Whether the device runtime's public names stand for CDP2. Below 9.0 they stand for the older
     /// interface, which has no named streams (CUDA Programming Guide, "CUDA Dynamic Parallelism", CDP1).
     pub fn public_names_are_cdp2(self) -> bool {

@@ -4,19 +4,29 @@ use inkwell::attributes::AttributeLoc;
 use inkwell::module::Linkage;
 use inkwell::values::{BasicMetadataValueEnum, FunctionValue};
 
-use super::context::ModuleContext;
+use super::context::{ModuleContext, Target};
 use super::{bug, values::result};
 use crate::error::Result;
 use gridlet_lang::ir::Extern;
-use gridlet_lang::launch::resident::instructions::{BARRIER, FENCE, SHARED, SLEEP, THREAD};
+use gridlet_lang::launch::resident::instructions::{
+    ACQUIRE, ACQUIRE_BLOCK, BARRIER, FENCE_BLOCK, RELEASE, RELEASE_BLOCK, SHARED, SLEEP, THREAD,
+};
 
 impl<'ctx> ModuleContext<'ctx, '_> {
     /// Defines the function that stands for an instruction; `None` if `item` is no such function.
     pub(super) fn define_instruction(&self, item: &Extern) -> Result<Option<FunctionValue<'ctx>>> {
+        // Older GPUs lack fences of one direction.
+        let split =
+            matches!(&self.target, Target::Nvptx(options) if options.arch.has_split_fences());
+        let fence = |one, both| if split { one } else { both };
         // PTX ISA, "barrier", "fence", "nanosleep", "%tid".
         let (text, constraints) = match item.name.as_str() {
             BARRIER => ("barrier.sync.aligned $0, $1;", "r,r,~{memory}"),
-            FENCE => ("fence.acq_rel.gpu;", "~{memory}"),
+            ACQUIRE => (fence("fence.acquire.gpu;", "fence.acq_rel.gpu;"), "~{memory}"),
+            RELEASE => (fence("fence.release.gpu;", "fence.acq_rel.gpu;"), "~{memory}"),
+            ACQUIRE_BLOCK => (fence("fence.acquire.cta;", "fence.acq_rel.cta;"), "~{memory}"),
+            RELEASE_BLOCK => (fence("fence.release.cta;", "fence.acq_rel.cta;"), "~{memory}"),
+            FENCE_BLOCK => ("fence.acq_rel.cta;", "~{memory}"),
             SLEEP => ("nanosleep.u32 $0;", "r,~{memory}"),
             THREAD => ("mov.u32 $0, %tid.x;", "=r"),
             SHARED => ("", ""),

@@ -356,7 +356,7 @@ impl Decoder<'_> {
             }
             InstKind::CallExtern { function, arguments } => {
                 match device_function(&self.module.externs[function.index()]) {
-                    Callee::Fence => Op::Fence { block_only: false },
+                    Callee::Fence { acquires, releases } => Op::Fence { acquires, releases },
                     callee => self.call(callee, arguments, to, inst, 0),
                 }
             }
@@ -402,7 +402,11 @@ impl Decoder<'_> {
                 let (pointer, value) = (self.place(pointer), self.place(value));
                 Op::AtomicStore { pointer, value, bytes, release: order == Order::Release }
             }
-            (Builtin::Fence(scope), []) => Op::Fence { block_only: scope == Scope::Block },
+            (Builtin::Fence(scope), []) => {
+                // A block sees its own accesses in any case.
+                let is_wide = scope != Scope::Block;
+                Op::Fence { acquires: is_wide, releases: is_wide }
+            }
             (Builtin::Bitcast, [value]) => {
                 let from = self.place(value);
                 Op::Get { to, from, bytes }
@@ -476,7 +480,12 @@ fn scalar_of(ty: &Type) -> Option<Scalar> {
 fn device_function(item: &Extern) -> Callee {
     match (item.span, item.name.as_str()) {
         (None, instructions::BARRIER) => Callee::NamedBarrier,
-        (None, instructions::FENCE) => Callee::Fence,
+        (None, instructions::ACQUIRE) => Callee::Fence { acquires: true, releases: false },
+        (None, instructions::RELEASE) => Callee::Fence { acquires: false, releases: true },
+        (
+            None,
+            instructions::ACQUIRE_BLOCK | instructions::RELEASE_BLOCK | instructions::FENCE_BLOCK,
+        ) => Callee::Fence { acquires: false, releases: false },
         (None, instructions::SLEEP) => Callee::Sleep,
         (None, instructions::THREAD) => Callee::HardwareThread,
         (None, instructions::SHARED) => Callee::DynamicShared,

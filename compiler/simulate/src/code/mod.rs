@@ -148,8 +148,10 @@ pub(crate) enum Op {
         bytes: u32,
         release: bool,
     },
+    /// Between blocks. A block sees its own accesses without.
     Fence {
-        block_only: bool,
+        acquires: bool,
+        releases: bool,
     },
     /// Index into [`Function::calls`].
     Call(u32),
@@ -186,8 +188,11 @@ pub(crate) enum Callee {
     Builtin(Builtin),
     /// `gridlet.hardware_barrier(id, threads)`
     NamedBarrier,
-    /// `gridlet.hardware_fence()`
-    Fence,
+    /// `gridlet.hardware_acquire()`, `gridlet.hardware_release()`, and those of a block.
+    Fence {
+        acquires: bool,
+        releases: bool,
+    },
     /// `gridlet.hardware_sleep(ns)`
     Sleep,
     /// `gridlet.hardware_thread()`

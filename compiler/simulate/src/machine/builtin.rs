@@ -31,7 +31,7 @@ impl Runner<'_> {
                     Wait::Barrier { id: first as u32, threads: Some(second as u32), reduce: None };
                 return Ok(Some(self.wait(call.to, wait)));
             }
-            Callee::Fence => return wrong("a fence is an operation of its own"),
+            Callee::Fence { .. } => return wrong("a fence is an operation of its own"),
             Callee::Sleep => return Ok(Some(Stop::Yield)),
             Callee::HardwareThread => {
                 let [x, ..] = self.block.block_dim;

@@ -308,9 +308,11 @@ impl Runner<'_> {
                 }
                 self.write_word(pointer, bytes, value, Access::Atomic)?;
             }
-            Op::Fence { block_only } => {
-                if !block_only {
+            Op::Fence { acquires, releases } => {
+                if releases {
                     self.memory.release(self.thread.block);
+                }
+                if acquires {
                     self.memory.acquire(self.thread.block);
                 }
             }

@@ -31,8 +31,18 @@ pub mod instructions {
     /// trees hung: one thread of a warp had passed a second barrier, and the others waited in the code that ptxas adds so that
     /// diverged threads meet (CUDA 13.0, H200). No smaller program showed it, so the cause is not known.
     pub const BARRIER: &str = "gridlet.hardware_barrier";
-    /// `fence.acq_rel.gpu`: lighter than `membar.gl`, the language's `fence_device`, which is sequentially consistent.
-    pub const FENCE: &str = "gridlet.hardware_fence";
+    /// `fence.acquire.gpu`: later loads see what came before the release that this thread has seen. It only empties the L1 cache,
+    /// and waits for nothing. The language's `fence_device` is sequentially consistent: it waits for all stores, and empties the
+    /// cache.
+    pub const ACQUIRE: &str = "gridlet.hardware_acquire";
+    /// `fence.release.gpu`: waits until others can see what came before. It keeps the L1 cache.
+    pub const RELEASE: &str = "gridlet.hardware_release";
+    /// `fence.acquire.cta`, which needs no instruction.
+    pub const ACQUIRE_BLOCK: &str = "gridlet.hardware_acquire_block";
+    /// `fence.release.cta`
+    pub const RELEASE_BLOCK: &str = "gridlet.hardware_release_block";
+    /// `fence.acq_rel.cta`
+    pub const FENCE_BLOCK: &str = "gridlet.hardware_fence_block";
     /// `nanosleep.u32`
     pub const SLEEP: &str = "gridlet.hardware_sleep";
     /// `%tid.x`

@@ -519,7 +519,7 @@ impl Session {
     }
 
     /// Whether modules are linked in after code generation.
-    fn links_machine_code(&self) -> bool {
+    pub(crate) fn links_machine_code(&self) -> bool {
         self.inputs.iter().any(LinkInput::is_for_device_link)
     }
 

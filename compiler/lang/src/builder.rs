@@ -42,10 +42,11 @@ use crate::program::Checked;
 use crate::source::{FileId, SourceMap, Span};
 use crate::types::{Scalar, Structs, Type};
 
-/// A function under construction: a device function or the body of a kernel.
+/// A function under construction: a device function, the body of a kernel, or a kernel that is only declared.
 enum Draft {
     Function(FunctionId, Signature),
     Kernel(KernelId, Signature),
+    Extern(KernelId),
 }
 
 /// A program under construction.
@@ -128,24 +129,51 @@ impl ProgramBuilder {
 
     /// Declares a kernel.
     pub fn kernel(&mut self, name: &str, parameters: &[(&str, Type)], span: Span) -> KernelId {
-        let id = KernelId(self.kernels.len() as u32);
         let body = FunctionId(self.functions);
         // Its entry follows its body.
         self.functions += 2;
-        self.kernels.push(Kernel {
-            name: name.into(),
-            parameters: named(parameters),
-            body,
-            entry: FunctionId(body.0 + 1),
-            launch_bounds: None,
-            noalias: false,
-            span,
-        });
+        let id = self.add_kernel(name, parameters, (body, FunctionId(body.0 + 1)), span);
         let name = format!("{name}.body");
         let signature = signature(name, Role::Body(id), parameters, Type::Unit, span);
         self.drafts.push(Draft::Kernel(id, signature));
         self.bodies.push(None);
         id
+    }
+
+    /// Declares a kernel that another module defines: one of CUDA C++ (`extern "C"`), or of a program that is compiled apart. It
+    /// has no code here, and the program only launches it, by `cdp`. The build is given that module, and compares the
+    /// declared parameters with its machine code.
+    pub fn extern_kernel(
+        &mut self,
+        name: &str,
+        parameters: &[(&str, Type)],
+        span: Span,
+    ) -> KernelId {
+        let entry = FunctionId(self.functions);
+        self.functions += 1;
+        let id = self.add_kernel(name, parameters, (entry, entry), span);
+        self.drafts.push(Draft::Extern(id));
+        self.bodies.push(None);
+        id
+    }
+
+    fn add_kernel(
+        &mut self,
+        name: &str,
+        parameters: &[(&str, Type)],
+        (body, entry): (FunctionId, FunctionId),
+        span: Span,
+    ) -> KernelId {
+        self.kernels.push(Kernel {
+            name: name.into(),
+            parameters: named(parameters),
+            body,
+            entry,
+            launch_bounds: None,
+            noalias: false,
+            span,
+        });
+        KernelId(self.kernels.len() as u32 - 1)
     }
 
     /// Declares a device function.
@@ -164,9 +192,10 @@ impl ProgramBuilder {
         id
     }
 
-    /// Gives a kernel its code.
+    /// Gives a kernel its code. One that another module defines has none.
     pub fn define(&mut self, kernel: KernelId, body: Body) {
-        self.set(|draft| matches!(draft, Draft::Kernel(id, _) if *id == kernel), body);
+        let is_it = |draft: &Draft| matches!(draft, Draft::Kernel(id, _) | Draft::Extern(id) if *id == kernel);
+        self.set(is_it, body);
     }
 
     /// Gives a function its code.
@@ -188,7 +217,20 @@ impl ProgramBuilder {
     pub fn finish(self) -> Result<Checked> {
         let mut functions: Vec<Function> = vec![];
         for (draft, body) in self.drafts.into_iter().zip(self.bodies) {
-            let (Draft::Function(_, signature) | Draft::Kernel(_, signature)) = &draft;
+            let signature = match &draft {
+                Draft::Function(_, signature) | Draft::Kernel(_, signature) => signature,
+                Draft::Extern(id) => {
+                    let kernel = &self.kernels[id.index()];
+                    if body.is_some() {
+                        let name = &kernel.name;
+                        return Err(yours(format!(
+                            "`{name}` has a body, but another module defines it"
+                        )));
+                    }
+                    functions.push(kernel.declared_entry(*id));
+                    continue;
+                }
+            };
             let missing = || yours(format!("`{}` has no body", signature.name));
             let body = body.ok_or_else(missing)?;
             if let Some(mistake) = body.mistake {

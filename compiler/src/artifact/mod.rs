@@ -9,6 +9,8 @@ use gridlet_artifact::{Artifact, cpu_arch, describe_image};
 
 use crate::compile::{BuildOptions, Checked, CpuOptions, Session};
 use crate::error::{Error, Result};
+use crate::link::Cubin;
+use crate::link::cubin::{defines, kernel_resources};
 use crate::modules::Own;
 use crate::target::{self, Target};
 use gridlet_lang::arch::CudaArch;
@@ -20,7 +22,8 @@ use gridlet_lang::launch::{
 use gridlet_lang::layout::{field_offset, static_shared_bytes, type_layout};
 use gridlet_lang::types::{StructId, Structs, Type};
 
-/// Describes a checked program whose launch strategy is chosen by `launch`, without images.
+/// Describes a checked program whose launch strategy is chosen by `launch`, without images. It lists all kernels that the
+/// program declares (`extern kernel`); a bundle's manifest only those that its images define.
 pub fn describe(program: &Checked, launch: impl Into<LaunchChoice>) -> Manifest {
     let module = &program.module;
     let (strategy, reason) = launch.into().resolve(module);
@@ -32,8 +35,10 @@ pub fn describe(program: &Checked, launch: impl Into<LaunchChoice>) -> Manifest 
     let dynamic_shared = ir::graph::uses_dynamic_shared(module);
     let launched = ir::graph::launched(module);
     let resident_shared_bytes = launch::resident_shared_bytes(module, strategy);
-    for (at, kernel) in module.kernels.iter().enumerate().filter(|(_, kernel)| !kernel.is_extern())
-    {
+    // Resident launches know kernels by their index in the manifest, so those of other modules come last.
+    let (others, own): (Vec<_>, Vec<_>) =
+        module.kernels.iter().enumerate().partition(|(_, kernel)| kernel.is_extern());
+    for (at, kernel) in own.into_iter().chain(others) {
         let buffer = program.layouts.parameters(KernelId(at as u32));
         let parameters = buffer
             .slots
@@ -61,6 +66,7 @@ pub fn describe(program: &Checked, launch: impl Into<LaunchChoice>) -> Manifest 
         described.launches =
             launched[at].iter().map(|&id| module.kernel(id).name.clone()).collect();
         described.resident = resident_shared_bytes[at].is_some();
+        described.external = kernel.is_extern();
         kernels.push(described);
     }
     let is_static = |global: &&ir::Global| global.exported && global.space == ir::Space::Device;
@@ -75,10 +81,6 @@ pub fn describe(program: &Checked, launch: impl Into<LaunchChoice>) -> Manifest 
             alignment: layout.alignment,
         });
     }
-    let device_runtime = manifest::DeviceRuntime {
-        lost_launch_record: LOST_LAUNCH_RECORD.into(),
-        launches_made: None,
-    };
     let mut manifest = Manifest::new(program.name());
     manifest.sources = program.sources.files().iter().map(|file| file.name.clone()).collect();
     manifest.source_sha256 = program.source_sha256();
@@ -87,7 +89,7 @@ pub fn describe(program: &Checked, launch: impl Into<LaunchChoice>) -> Manifest 
     manifest.kernels = kernels;
     manifest.statics = statics;
     manifest.structs = structs.finish();
-    manifest.device_runtime = launch::makes_grids(module, strategy).then_some(device_runtime);
+    manifest.device_runtime = launch::makes_grids(module, strategy).then(device_runtime);
     manifest.resident = resident_entry(program, strategy, false);
     manifest
 }
@@ -190,12 +192,44 @@ pub fn describe_own(own: &Own<'_>) -> Manifest {
         kernel.launches.clone_from(launches);
     }
     manifest.statics.clear();
-    let device_runtime = manifest::DeviceRuntime {
-        lost_launch_record: LOST_LAUNCH_RECORD.into(),
-        launches_made: None,
-    };
-    manifest.device_runtime = own.uses_device_runtime().then_some(device_runtime);
+    manifest.device_runtime = own.uses_device_runtime().then(device_runtime);
     manifest
+}
+
+/// Completes a manifest by what modules that were linked in brought along: keeps those of their kernels that every image defines,
+/// and notes the lost-launch record if they launch.
+fn settle_linked(manifest: &mut Manifest, images: &[NewImage]) -> Result<()> {
+    let mut of_images = Vec::new();
+    for image in images {
+        // The others are not linked with machine code for GPUs.
+        if image.kind != ImageKind::Cubin {
+            of_images.push(vec![]);
+            continue;
+        }
+        let cubin = Cubin(image.bytes.clone());
+        of_images.push(kernel_resources(&cubin)?);
+        if manifest.device_runtime.is_none() && defines(&cubin, LOST_LAUNCH_RECORD)? {
+            manifest.device_runtime = Some(device_runtime());
+        }
+    }
+    manifest.kernels.retain_mut(|kernel| {
+        if !kernel.external {
+            return true;
+        }
+        let symbol = kernel.symbol.as_ref().unwrap_or(&kernel.name);
+        for kernels in &of_images {
+            let Some(found) = kernels.iter().find(|found| found.kernel == *symbol) else {
+                return false;
+            };
+            kernel.static_shared_bytes = kernel.static_shared_bytes.max(found.static_shared_bytes);
+        }
+        !of_images.is_empty()
+    });
+    Ok(())
+}
+
+fn device_runtime() -> manifest::DeviceRuntime {
+    manifest::DeviceRuntime { lost_launch_record: LOST_LAUNCH_RECORD.into(), launches_made: None }
 }
 
 /// Packs finished images. `options` are those that they were built with: the manifest records the launch strategy and
@@ -254,6 +288,9 @@ pub fn assemble(
         manifest.statistics =
             Some(manifest::Statistics { symbol: STATISTICS.into(), sms: STATISTICS_SMS });
         manifest.resident = resident_entry(program, manifest.launch_strategy, true);
+    }
+    if session.links_machine_code() || manifest.kernels.iter().any(|kernel| kernel.external) {
+        settle_linked(&mut manifest, &images)?;
     }
     pack_into(manifest, session, images)
 }

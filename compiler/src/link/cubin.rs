@@ -161,6 +161,15 @@ pub fn kernel_resources(cubin: &Cubin) -> Result<Vec<KernelResources>> {
     Ok(all)
 }
 
+/// Whether a cubin defines a symbol of that name.
+///
+/// # Errors
+/// `Invalid` if the file is not a cubin or is damaged.
+pub(crate) fn defines(cubin: &Cubin, symbol: &str) -> Result<bool> {
+    let file = Reader::open(cubin)?.file;
+    Ok(file.symbols().any(|found| !found.is_undefined() && found.name() == Ok(symbol)))
+}
+
 fn damaged(why: impl std::fmt::Display) -> Error {
     Error::Invalid(format!("the cubin is damaged: {why}"))
 }

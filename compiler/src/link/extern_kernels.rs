@@ -1,30 +1,34 @@
-//! Compares the kernels that a program launches and that other modules define with their declarations.
+//! Compares the kernels that a program declares and other modules define with their declarations.
 
 use super::cubin::parameter_records;
 use super::{Cubin, check::difference};
 use crate::error::{Error, Result};
 use crate::inputs::externs::{defines_entry, launched, mismatch, not_a_kernel};
 use crate::inputs::{InputKind, LinkInput};
-use gridlet_lang::ir::symbol;
+use gridlet_lang::ir::{KernelId, symbol};
 use gridlet_lang::program::Checked;
 
-/// Compares the kernels that a program launches and other modules define with their declarations, by the records of the linked
-/// image.
+/// Compares the kernels that a program declares and other modules define with their declarations, by the records of the linked
+/// image. One that the program does not launch may be missing: then the host cannot launch it either.
 ///
 /// # Errors
-/// [`Error::Program`] for each kernel that the image lacks or that has other parameters; [`Error::Invalid`] if the image cannot
-/// be read.
+/// [`Error::Program`] for each kernel that is launched and the image lacks, or that has other parameters; [`Error::Invalid`] if
+/// the image cannot be read.
 pub(crate) fn check(program: &Checked, image: &Cubin, inputs: &[LinkInput]) -> Result<()> {
-    let kernels = launched(&program.module);
-    if kernels.is_empty() {
+    let module = &program.module;
+    if module.extern_kernels().next().is_none() {
         return Ok(());
     }
+    let launched = launched(module);
     let records = parameter_records(image)?;
     let mut wrong = vec![];
-    for (kernel, id) in kernels {
+    let kernels = (0..).map(KernelId).zip(&module.kernels);
+    for (id, kernel) in kernels.filter(|(_, kernel)| kernel.is_extern()) {
         let symbol = symbol::external(&kernel.name);
         let Some(found) = records.iter().find(|records| records.kernel == symbol) else {
-            wrong.push(not_a_kernel(kernel));
+            if launched.iter().any(|(_, other)| *other == id) {
+                wrong.push(not_a_kernel(kernel));
+            }
             continue;
         };
         let layout = program.layouts.parameters(id);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use gridlet::builder::{Body, ProgramBuilder};
 use gridlet::compile::{BuildOptions, CpuOptions, Session};
+use gridlet::ir::print::print;
 use gridlet::ir::{BinaryOp, InstKind, Operand};
 use gridlet::source::{FileId, Span};
 use gridlet::target::Target;
@@ -114,4 +115,33 @@ fn mistakes_of_the_caller_are_the_callers() {
         seen.push_str(&format!("{error}\n"));
     }
     insta::assert_snapshot!(seen);
+}
+
+#[test]
+fn kernels_of_other_modules_are_declared_and_launched() {
+    let mut program = ProgramBuilder::new("a.toy", "far\nk\n");
+    let line = |program: &ProgramBuilder, line| program.line(program.first_file(), line);
+    let pointer = Type::pointer_mut(Type::U32);
+    let at = line(&program, 1);
+    let far = program.extern_kernel("far", &[("p", pointer.clone())], at);
+    let at = line(&program, 2);
+    let k = program.kernel("k", &[("p", pointer)], at);
+    let mut body = Body::new(at);
+    let (grid, block) = (body.number(1), body.number(32));
+    body.launch(far, &[grid], &[block], &[Body::parameter(0)]);
+    body.end();
+    program.define(k, body);
+    let program = program.finish().unwrap();
+    let ir = print(&program.module);
+    assert!(ir.contains("extern kernel @far(p: *mut u32)"), "{ir}");
+    assert_eq!(print(&gridlet::builder::read("a.gir", &ir).unwrap().module), ir);
+
+    let mut program = ProgramBuilder::new("a.toy", "far\n");
+    let at = line(&program, 1);
+    let far = program.extern_kernel("far", &[], at);
+    let mut body = Body::new(at);
+    body.end();
+    program.define(far, body);
+    let error = program.finish().err().unwrap().to_string();
+    assert_eq!(error, "your module: `far` has a body, but another module defines it");
 }

@@ -11,6 +11,7 @@ use gridlet::launch::LaunchChoice;
 use gridlet::link::cubin::parameter_records;
 use gridlet::source::SourceMap;
 use gridlet::toolchain::{Component, Toolchain};
+use gridlet_runtime::manifest::Manifest;
 use nvvm_tests::toolchain_or_skip;
 
 fn input(name: &str) -> PathBuf {
@@ -147,14 +148,82 @@ fn the_definition_of_a_kernel_must_have_the_declared_parameters() {
     assert!(ir.contains("a linked module defines a function of that name"), "{ir}");
 }
 
+/// The names of a manifest's kernels, and whether other modules define them.
+fn kernels(manifest: &Manifest) -> Vec<(&str, bool)> {
+    manifest.kernels.iter().map(|kernel| (kernel.name.as_str(), kernel.external)).collect()
+}
+
+#[test]
+fn the_host_launches_declared_kernels_that_all_images_define() {
+    let needed = [Component::LibNvvm, Component::NvJitLink, Component::CudaDevRt, Component::Ptxas];
+    let test = "the_host_launches_declared_kernels_that_all_images_define";
+    let Some(toolchain) = toolchain_or_skip(test, &needed) else { return };
+    let apart = compile::check(SourceMap::single("apart.grid", APART)).unwrap();
+    let object = |arch: &str| {
+        let options = options(arch, Backend::LibNvvm);
+        let object = linking(vec![]).object(&apart, &options).unwrap();
+        LinkInput::new(format!("apart.{arch}.cubin"), object.0).unwrap()
+    };
+    let built = |source: &str, archs: &[&str], inputs: Vec<LinkInput>| {
+        let program = compile::check(SourceMap::single("main.grid", source)).unwrap();
+        let session = Session::with_toolchain(toolchain.clone()).linking(inputs);
+        let archs: Vec<CudaArch> = archs.iter().map(|arch| arch.parse().unwrap()).collect();
+        let options = options("sm_90", Backend::LibNvvm);
+        let built = gridlet::artifact::build(&session, &program, &archs, &options);
+        built.map(|artifact| artifact.manifest().clone())
+    };
+
+    // This program launches nothing itself; the kernel of the other one may lose launches.
+    let source = "extern kernel tile(p: *mut u32, n: u32); extern kernel absent(p: *mut u32);
+        kernel own(p: *mut u32) { *p = 1; }";
+    let manifest = built(source, &["sm_90"], vec![object("sm_90")]).unwrap();
+    assert_eq!(kernels(&manifest), [("own", false), ("tile", true)]);
+    let tile = &manifest.kernels[1];
+    let parameters: Vec<_> = tile.parameters.iter().map(|slot| (slot.offset, slot.size)).collect();
+    assert_eq!((parameters, tile.static_shared_bytes), (vec![(0, 8), (8, 4)], 256));
+    assert!(manifest.device_runtime.is_some());
+
+    let only_90 = source.replace("absent", "only_90");
+    let more = LinkInput::new("more.ptx", ptx(".entry", ".param .u64 p"));
+    let text = String::from_utf8(more.unwrap().bytes).unwrap().replace("far", "only_90");
+    let more = || LinkInput::new("more.ptx", text.clone().into_bytes()).unwrap();
+    let manifest = built(&only_90, &["sm_90"], vec![object("sm_90"), more()]).unwrap();
+    assert_eq!(kernels(&manifest), [("own", false), ("tile", true), ("only_90", true)]);
+
+    // Nothing that is linked launches or is declared.
+    let plain = "kernel own(p: *mut u32) { *p = 1; }";
+    let manifest = built(plain, &["sm_90"], vec![more()]).unwrap();
+    assert_eq!(kernels(&manifest), [("own", false)]);
+    assert_eq!(manifest.device_runtime, None);
+
+    // A declaration for the host alone is compared, too.
+    let wrong = source.replace("n: u32", "n: u64");
+    let Err(Error::Program(messages)) = built(&wrong, &["sm_90"], vec![object("sm_90")]) else {
+        panic!("a wrong declaration passed")
+    };
+    assert!(messages[0].message.contains("the definition of `tile`"), "{messages:?}");
+}
+
+/// A program whose kernel the host of another one launches.
+const APART: &str = "kernel tile(p: *mut u32, n: u32) {
+    shared part: [u32; 64];
+    part[thread_idx.x] = n;
+    sync_threads();
+    p[thread_idx.x] = part[63 - thread_idx.x];
+    if n > 0 {
+        launch tile<<<1, 64>>>(p, n - 1);
+    }
+}
+";
+
 #[test]
 fn only_launches_by_the_device_runtime_reach_other_modules() {
     let program = compile::check(SourceMap::single("main.grid", LAUNCHER)).unwrap();
     let manifest = gridlet::artifact::describe(&program, LaunchChoice::Auto);
     let reason = "the program launches kernels of other modules";
     assert_eq!(manifest.launch_reason.as_deref(), Some(reason));
-    let kernels: Vec<_> = manifest.kernels.iter().map(|kernel| kernel.name.as_str()).collect();
-    assert_eq!((kernels, &manifest.kernels[0].launches[..]), (vec!["k"], &["far".to_owned()][..]));
+    assert_eq!(kernels(&manifest), [("k", false), ("far", true), ("unused", true)]);
+    assert_eq!(manifest.kernels[0].launches, ["far"]);
 
     let resident: LaunchChoice = "resident".parse().unwrap();
     let options = BuildOptions::for_arch(CudaArch::DEFAULT).with_launch(resident);

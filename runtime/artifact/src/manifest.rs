@@ -30,7 +30,7 @@ pub struct Manifest {
     /// Why the images have that strategy, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch_reason: Option<String>,
-    /// Kernels, in source order.
+    /// Kernels, in source order; after them those of other modules, which the images define as well.
     pub kernels: Vec<Kernel>,
     /// `static` variables, in source order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -102,6 +102,10 @@ pub struct Kernel {
     /// launches kernels or is launched by one. Its own symbol in the image then traps.
     #[serde(default, skip_serializing_if = "is_false")]
     pub resident: bool,
+    /// Whether the kernel was only declared (`extern kernel`), and a module that was linked in defines it. Of its code, the
+    /// manifest then knows the static shared memory alone.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub external: bool,
 }
 
 impl Kernel {

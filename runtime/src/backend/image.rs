@@ -70,6 +70,15 @@ impl ImageHandle {
         }
     }
 
+    /// Whether the image has the lost-launch record of its program. On a GPU a missing one is an error where it is looked up;
+    /// an image for the CPU has none if only modules that were linked for GPUs launch kernels.
+    pub(crate) fn may_lose_launches(&self, record: &CStr) -> bool {
+        match self {
+            ImageHandle::Cuda(_) => true,
+            ImageHandle::Cpu(image) => image.symbol(&record.to_string_lossy()).is_some(),
+        }
+    }
+
     /// Unloads the image.
     ///
     /// # Safety

@@ -66,8 +66,9 @@ impl Program {
         let _span = observe::loading(&artifact.manifest().program);
         let image = device.handle.load(artifact, &device.info, &entered)?;
         let record_symbol = match &artifact.manifest().device_runtime {
+            Some(runtime) => Some(c_string(artifact, &runtime.lost_launch_record)?)
+                .filter(|symbol| image.may_lose_launches(symbol)),
             None => None,
-            Some(runtime) => Some(c_string(artifact, &runtime.lost_launch_record)?),
         };
         let inner = Arc::new(ProgramInner {
             image,

@@ -424,24 +424,21 @@ mod tests {
     }
 
     fn manifest() -> Manifest {
-        let field = |name: &str, ty, offset| Field { name: name.into(), ty, offset };
+        let field = |name: &str, ty, offset| Field::new(name, ty, offset);
         let mut manifest = Manifest::new("p");
         manifest.structs = vec![
-            Struct {
-                name: "Segments".into(),
-                size: 16,
-                alignment: 8,
-                fields: vec![
-                    field("values", pointer(scalar("f32")), 0),
-                    field("count", scalar("u32"), 8),
-                ],
-            },
-            Struct {
-                name: "Pair".into(),
-                size: 8,
-                alignment: 4,
-                fields: vec![field("key", scalar("u8"), 0), field("value", scalar("f32"), 4)],
-            },
+            Struct::new(
+                "Segments",
+                16,
+                8,
+                vec![field("values", pointer(scalar("f32")), 0), field("count", scalar("u32"), 8)],
+            ),
+            Struct::new(
+                "Pair",
+                8,
+                4,
+                vec![field("key", scalar("u8"), 0), field("value", scalar("f32"), 4)],
+            ),
         ];
         manifest
     }
@@ -449,7 +446,7 @@ mod tests {
     fn plan(text: &str, ty: Type) -> Result<ArgumentPlan, Refused> {
         let manifest = manifest();
         let size = manifest.size_of(&ty).unwrap() as u32;
-        parse(text, &Parameter { name: "a".into(), ty, offset: 0, size, alignment: 1 }, &manifest)
+        parse(text, &Parameter::new("a", ty, 0, size, 1), &manifest)
     }
 
     #[test]

@@ -43,12 +43,10 @@ pub fn describe(program: &Checked, launch: impl Into<LaunchChoice>) -> Manifest 
         let parameters = buffer
             .slots
             .iter()
-            .map(|slot| manifest::Parameter {
-                name: slot.name.clone(),
-                ty: structs.describe(&slot.ty),
-                offset: slot.offset,
-                size: slot.size,
-                alignment: slot.alignment,
+            .map(|slot| {
+                let ty = structs.describe(&slot.ty);
+                let (offset, size, alignment) = (slot.offset, slot.size, slot.alignment);
+                manifest::Parameter::new(&slot.name, ty, offset, size, alignment)
             })
             .collect();
         let mut described = manifest::Kernel::new(&kernel.name);
@@ -73,13 +71,10 @@ pub fn describe(program: &Checked, launch: impl Into<LaunchChoice>) -> Manifest 
     let mut statics = Vec::new();
     for global in module.globals.iter().filter(is_static) {
         let layout = type_layout(&global.ty, &module.structs);
-        statics.push(manifest::Static {
-            name: global.name.clone(),
-            symbol: Some(ir::symbol::variable(&global.name)),
-            ty: structs.describe(&global.ty),
-            size: layout.size,
-            alignment: layout.alignment,
-        });
+        let ty = structs.describe(&global.ty);
+        let mut variable = manifest::Static::new(&global.name, ty, layout.size, layout.alignment);
+        variable.symbol = Some(ir::symbol::variable(&global.name));
+        statics.push(variable);
     }
     let mut manifest = Manifest::new(program.name());
     manifest.sources = program.sources.files().iter().map(|file| file.name.clone()).collect();
@@ -229,7 +224,7 @@ fn settle_linked(manifest: &mut Manifest, images: &[NewImage]) -> Result<()> {
 }
 
 fn device_runtime() -> manifest::DeviceRuntime {
-    manifest::DeviceRuntime { lost_launch_record: LOST_LAUNCH_RECORD.into(), launches_made: None }
+    manifest::DeviceRuntime::new(LOST_LAUNCH_RECORD)
 }
 
 /// Packs finished images. `options` are those that they were built with: the manifest records the launch strategy and
@@ -285,8 +280,7 @@ pub fn assemble(
         if let Some(device_runtime) = &mut manifest.device_runtime {
             device_runtime.launches_made = Some(LAUNCHES_MADE.into());
         }
-        manifest.statistics =
-            Some(manifest::Statistics { symbol: STATISTICS.into(), sms: STATISTICS_SMS });
+        manifest.statistics = Some(manifest::Statistics::new(STATISTICS, STATISTICS_SMS));
         manifest.resident = resident_entry(program, manifest.launch_strategy, true);
     }
     if session.links_machine_code() || manifest.kernels.iter().any(|kernel| kernel.external) {
@@ -347,17 +341,13 @@ impl StructTable<'_> {
         while let Some(id) = self.open.pop() {
             let item = structs.get(id);
             let layout = type_layout(&Type::Struct(id), structs);
-            let fields = (0..).zip(&item.fields).map(|(index, field)| manifest::Field {
-                name: field.name.clone(),
-                ty: self.describe(&field.ty),
-                offset: field_offset(id, index, structs),
+            let fields = (0..).zip(&item.fields).map(|(index, field)| {
+                let offset = field_offset(id, index, structs);
+                manifest::Field::new(&field.name, self.describe(&field.ty), offset)
             });
-            let described = manifest::Struct {
-                name: item.name.clone(),
-                size: layout.size,
-                alignment: layout.alignment,
-                fields: fields.collect(),
-            };
+            let fields = fields.collect();
+            let described =
+                manifest::Struct::new(&item.name, layout.size, layout.alignment, fields);
             found.insert(id, described);
         }
         found.into_values().collect()

@@ -121,6 +121,7 @@ fn is_false(value: &bool) -> bool {
 
 /// A `static` variable: device memory shared by all grids, which the host finds by name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Static {
     /// Name in the source.
     pub name: String,
@@ -136,8 +137,16 @@ pub struct Static {
     pub alignment: u64,
 }
 
+impl Static {
+    /// A variable whose symbol is its name.
+    pub fn new(name: impl Into<String>, ty: Type, size: u64, alignment: u64) -> Self {
+        Static { name: name.into(), symbol: None, ty, size, alignment }
+    }
+}
+
 /// A parameter of a kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Parameter {
     /// Name.
     pub name: String,
@@ -150,6 +159,13 @@ pub struct Parameter {
     pub size: u32,
     /// Alignment in bytes.
     pub alignment: u32,
+}
+
+impl Parameter {
+    /// A parameter.
+    pub fn new(name: impl Into<String>, ty: Type, offset: u32, size: u32, alignment: u32) -> Self {
+        Parameter { name: name.into(), ty, offset, size, alignment }
+    }
 }
 
 /// A type, in the form that tools need.
@@ -187,6 +203,7 @@ pub enum Type {
 
 /// A struct.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Struct {
     /// Name.
     pub name: String,
@@ -198,8 +215,16 @@ pub struct Struct {
     pub fields: Vec<Field>,
 }
 
+impl Struct {
+    /// A struct.
+    pub fn new(name: impl Into<String>, size: u64, alignment: u64, fields: Vec<Field>) -> Self {
+        Struct { name: name.into(), size, alignment, fields }
+    }
+}
+
 /// A field of a struct.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Field {
     /// Name.
     pub name: String,
@@ -210,8 +235,16 @@ pub struct Field {
     pub offset: u64,
 }
 
+impl Field {
+    /// A field.
+    pub fn new(name: impl Into<String>, ty: Type, offset: u64) -> Self {
+        Field { name: name.into(), ty, offset }
+    }
+}
+
 /// Device-runtime support of a program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct DeviceRuntime {
     /// Symbol of the lost-launch record in the image; see [`LostLaunchRecord`].
     pub lost_launch_record: String,
@@ -220,9 +253,17 @@ pub struct DeviceRuntime {
     pub launches_made: Option<String>,
 }
 
+impl DeviceRuntime {
+    /// Support without launch counting.
+    pub fn new(lost_launch_record: impl Into<String>) -> Self {
+        DeviceRuntime { lost_launch_record: lost_launch_record.into(), launches_made: None }
+    }
+}
+
 /// The kernel of a GPU image that runs the grids of all kernels that launch or are launched. The host passes it the
 /// parameters that [`crate::resident`] describes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Resident {
     /// Symbol of the entry point in GPU images.
     pub symbol: String,
@@ -237,6 +278,13 @@ pub struct Resident {
     pub shared_bytes: u32,
 }
 
+impl Resident {
+    /// An entry without launch memory and parameters: set its fields.
+    pub fn new(symbol: impl Into<String>) -> Self {
+        Resident { symbol: symbol.into(), ..Resident::default() }
+    }
+}
+
 /// Where an instrumented program records its launch depth and the SMs that ran its grids.
 ///
 /// The array has [`statistics_words`] 32-bit words, little-endian, zero before the first kernel:
@@ -246,6 +294,7 @@ pub struct Resident {
 /// - one bit for each SM that ran a block of a grid launched by the host, starting at bit 0 of the first word;
 /// - the same for grids launched by kernels.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Statistics {
     /// Symbol in the image.
     pub symbol: String,
@@ -254,6 +303,11 @@ pub struct Statistics {
 }
 
 impl Statistics {
+    /// An array of that many SMs.
+    pub fn new(symbol: impl Into<String>, sms: u32) -> Self {
+        Statistics { symbol: symbol.into(), sms }
+    }
+
     /// Size of the array in bytes.
     pub fn bytes(&self) -> usize {
         4 * statistics_words(self.sms) as usize

@@ -20,17 +20,13 @@ fn array(element: Type, count: u64) -> Type {
 
 /// `struct View { lo: f32x2, n: u32, tail: [u16; 2] }`
 fn structs() -> Vec<Struct> {
-    let field = |name: &str, ty, offset| Field { name: name.into(), ty, offset };
-    vec![Struct {
-        name: "View".into(),
-        size: 16,
-        alignment: 8,
-        fields: vec![
-            field("lo", vector("f32", 2), 0),
-            field("n", scalar("u32"), 8),
-            field("tail", array(scalar("u16"), 2), 12),
-        ],
-    }]
+    let field = |name: &str, ty, offset| Field::new(name, ty, offset);
+    let fields = vec![
+        field("lo", vector("f32", 2), 0),
+        field("n", scalar("u32"), 8),
+        field("tail", array(scalar("u16"), 2), 12),
+    ];
+    vec![Struct::new("View", 16, 8, fields)]
 }
 
 /// A kernel `k` with these parameters at these offsets.
@@ -40,13 +36,8 @@ fn kernel(parameters: &[(&str, Type, u32)]) -> Kernel {
         .iter()
         .map(|(name, ty, offset)| {
             let extent = extent(ty, &structs).unwrap();
-            Parameter {
-                name: (*name).into(),
-                ty: ty.clone(),
-                offset: *offset,
-                size: extent.size as u32,
-                alignment: extent.alignment as u32,
-            }
+            let (size, alignment) = (extent.size as u32, extent.alignment as u32);
+            Parameter::new(*name, ty.clone(), *offset, size, alignment)
         })
         .collect();
     let mut kernel = Kernel::new("k");
@@ -263,8 +254,8 @@ fn a_manifest_made_by_hand_cannot_make_it_panic() {
 
     // Offsets and sizes that overflow.
     let far = |offset, size| {
-        let fields = vec![Field { name: "x".into(), ty: scalar("u32"), offset }];
-        vec![Struct { name: "Far".into(), size, alignment: 4, fields }]
+        let fields = vec![Field::new("x", scalar("u32"), offset)];
+        vec![Struct::new("Far", size, 4, fields)]
     };
     let of_far = array(Type::Struct("Far".into()), 3);
     let mut kernel = one(scalar("u32"));

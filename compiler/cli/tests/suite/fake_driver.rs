@@ -202,13 +202,11 @@ fn launch_memory_is_an_option() {
     let mut manifest = artifact.manifest().clone();
     manifest.launch_strategy = LaunchStrategy::Resident;
     manifest.kernels[0].resident = true;
-    manifest.resident = Some(Resident {
-        symbol: "__gridlet_resident".into(),
-        record_bytes: 128,
-        parameter_words: 2,
-        max_block_threads: 1024,
-        shared_bytes: 0,
-    });
+    let mut resident = Resident::new("__gridlet_resident");
+    resident.record_bytes = 128;
+    resident.parameter_words = 2;
+    resident.max_block_threads = 1024;
+    manifest.resident = Some(resident);
     write(&folder, manifest);
     let run = |more: &str, lost: &str| {
         let settings = [("FAKE_PARAMETERS", "0"), ("FAKE_VERSION", "13000"), ("FAKE_LOST", lost)];

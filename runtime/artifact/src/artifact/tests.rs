@@ -33,6 +33,7 @@ fn manifest() -> Manifest {
             dynamic_shared: false,
             barriers: false,
             warp_operations: false,
+            external: false,
             launches: vec!["sort".into()],
             resident: false,
         }],

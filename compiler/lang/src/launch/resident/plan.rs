@@ -130,13 +130,12 @@ impl Plan {
 
     /// The manifest's description.
     pub(super) fn manifest(&self, symbol: &str) -> Resident {
-        Resident {
-            symbol: symbol.into(),
-            record_bytes: self.record_bytes,
-            parameter_words: self.parameter_words,
-            max_block_threads: self.max_block_threads,
-            shared_bytes: self.shared_bytes,
-        }
+        let mut resident = Resident::new(symbol);
+        resident.record_bytes = self.record_bytes;
+        resident.parameter_words = self.parameter_words;
+        resident.max_block_threads = self.max_block_threads;
+        resident.shared_bytes = self.shared_bytes;
+        resident
     }
 
     /// Whether the resident kernel runs a kernel.

@@ -1,13 +1,20 @@
 //! Machine code of resident launches.
 
+use std::collections::BTreeSet;
+
+use gridlet::arch::CudaArch;
 use gridlet::compile::{self, Backend, BuildOptions, Session};
 use gridlet::launch::LaunchStrategy;
 use gridlet::source::SourceMap;
 
 fn ptx(source: &str) -> String {
+    ptx_for(source, CudaArch::DEFAULT)
+}
+
+fn ptx_for(source: &str, arch: CudaArch) -> String {
     let program = compile::check(SourceMap::single("a.grid", source)).expect("a right program");
     let launch = LaunchStrategy::Resident.into();
-    let options = BuildOptions::default().with_backend(Backend::Nvptx).with_launch(launch);
+    let options = BuildOptions::for_arch(arch).with_backend(Backend::Nvptx).with_launch(launch);
     Session::new().ptx(&program, &options).expect("PTX").0.0
 }
 
@@ -47,4 +54,23 @@ fn barriers_with_constant_conditions_are_not_guessed() {
     for number in ["7777", "6666"] {
         assert!(text.contains(number), "{number} is not in\n{text}");
     }
+}
+
+/// A fence of both directions waits for stores where only the cache must be emptied, and empties it where only stores must be
+/// waited for.
+#[test]
+fn fences_have_one_direction_where_the_gpu_has_such() {
+    let source = "
+        kernel child(p: *mut u32) { atomic_add(p, 1); }
+        kernel root(p: *mut u32) { launch child<<<1, 64>>>(p); launch child<<<1, 64, stream = tail>>>(p); }";
+    let fences = |arch: &str| -> BTreeSet<String> {
+        let text = ptx_for(source, arch.parse().expect("an architecture"));
+        let fences = text.lines().map(str::trim).filter(|line| line.starts_with("fence."));
+        fences.map(|line| line.trim_end_matches(';').to_owned()).collect()
+    };
+    let one = ["fence.acquire.cta", "fence.acquire.gpu", "fence.release.cta", "fence.release.gpu"];
+    assert!(fences("sm_90").is_superset(&one.map(str::to_owned).into()), "{:?}", fences("sm_90"));
+    assert!(!fences("sm_90").contains("fence.acq_rel.gpu"));
+    let both = ["fence.acq_rel.cta", "fence.acq_rel.gpu"].map(str::to_owned);
+    assert_eq!(fences("sm_80"), both.into());
 }

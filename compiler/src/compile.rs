@@ -227,18 +227,31 @@ fn llvm<'ctx>(
     context: &'ctx Context,
     options: &BuildOptions,
 ) -> Result<inkwell::module::Module<'ctx>> {
-    llvm_of(&lower(program, options)?, context, options)
+    let fast_math = fast_math(program, options).unwrap_or(false);
+    llvm_of(&lower(program, options)?, context, &BuildOptions { fast_math, ..*options }, false)
 }
 
-/// The LLVM module of lowered IR.
+/// Whether all kernels of a program compute with fast mathematics on GPUs, or none; `None` if some do.
+fn fast_math(program: &Checked, options: &BuildOptions) -> Option<bool> {
+    let defined = || program.module.kernels.iter().filter(|kernel| !kernel.is_extern());
+    match (defined().any(|kernel| kernel.fast_math), defined().all(|kernel| kernel.fast_math)) {
+        (false, _) => Some(options.fast_math),
+        (true, true) => Some(true),
+        (true, false) => options.fast_math.then_some(true),
+    }
+}
+
+/// The LLVM module of lowered IR. `fast_apart`: see [`codegen::GpuModuleOptions`].
 fn llvm_of<'ctx>(
     lowered: &ir::Module,
     context: &'ctx Context,
     options: &BuildOptions,
+    fast_apart: bool,
 ) -> Result<inkwell::module::Module<'ctx>> {
     let gpu = codegen::GpuModuleOptions {
         arch: options.arch,
         fast_math: options.fast_math,
+        fast_apart,
         debug_lines: options.debug_lines,
         optimize: options.optimize,
     };
@@ -424,10 +437,24 @@ impl Session {
         lowered: &ir::Module,
         options: &BuildOptions,
     ) -> Result<(Ptx, String)> {
-        let context = Context::create();
-        let module = llvm_of(lowered, &context, options)?;
-        codegen::link_inputs(&module, &program.module, &self.inputs)?;
-        self.ptx_of(&module, options)
+        let compile = |fast_math, fast_apart| {
+            let options = BuildOptions { fast_math, ..*options };
+            let context = Context::create();
+            let module = llvm_of(lowered, &context, &options, fast_apart)?;
+            codegen::link_inputs(&module, &program.module, &self.inputs)?;
+            self.ptx_of(&module, &options)
+        };
+        if let Some(fast_math) = fast_math(program, options) {
+            return compile(fast_math, false);
+        }
+        let (exact, fast) = std::thread::scope(|scope| {
+            let fast = scope.spawn(|| compile(true, true));
+            let exact = compile(false, true);
+            (exact, fast.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
+        let ((exact, log), (fast, _)) = (exact?, fast?);
+        let ptx = ptx::splice::splice(&exact, &fast, &codegen::fast_functions(lowered)?)?;
+        Ok((ptx, log))
     }
 
     /// Compiles any LLVM module that conforms to NVVM IR to PTX.

@@ -140,6 +140,14 @@ impl ProgramBuilder {
         id
     }
 
+    /// Makes a kernel, and the functions that it calls, compute with `f32` on GPUs as nvcc's `-use_fast_math` does. Kernels
+    /// that call the same functions without it compute exactly.
+    pub fn fast_math(&mut self, kernel: KernelId) {
+        if let Some(kernel) = self.kernels.get_mut(kernel.index()) {
+            kernel.fast_math = true;
+        }
+    }
+
     /// Declares a kernel that another module defines: one of CUDA C++ (`extern "C"`), or of a program that is compiled apart. It
     /// has no code here, and the program only launches it, by `cdp`. The build is given that module, and compares the
     /// declared parameters with its machine code.
@@ -171,6 +179,7 @@ impl ProgramBuilder {
             entry,
             launch_bounds: None,
             noalias: false,
+            fast_math: false,
             span,
         });
         KernelId(self.kernels.len() as u32 - 1)

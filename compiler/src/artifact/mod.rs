@@ -231,6 +231,7 @@ fn device_runtime() -> manifest::DeviceRuntime {
 /// whether kernels are instrumented.
 ///
 /// # Errors
+/// [`Error::Invalid`] if images for GPUs and for the CPU device would differ, because a kernel is `#[fast_math]`;
 /// [`Error::Internal`] if the artifact reader rejects the compiler's output.
 pub fn pack(
     session: &Session,
@@ -275,6 +276,17 @@ pub fn assemble(
     images: Vec<NewImage>,
     options: &BuildOptions,
 ) -> Result<Artifact> {
+    let is_for_cpu = |image: &NewImage| image.kind == ImageKind::SharedObject;
+    if images.iter().any(is_for_cpu)
+        && !images.iter().all(is_for_cpu)
+        && let Some(kernel) = program.module.kernels.iter().find(|kernel| kernel.fast_math)
+    {
+        return Err(Error::Invalid(format!(
+            "kernel `{}` is `#[fast_math]`, and the CPU device computes exactly, so its results would differ from the GPU's; \
+             build its image by itself",
+            kernel.name
+        )));
+    }
     let mut manifest = describe(program, options.launch);
     if options.statistics {
         if let Some(device_runtime) = &mut manifest.device_runtime {
@@ -370,5 +382,22 @@ mod tests {
         assert_eq!(manifest.kernels[0].launches, [""; 0]);
         // Fills still launch grids, which leave green contexts as all device-side launches do.
         assert!(manifest.device_runtime.is_some());
+    }
+
+    #[test]
+    fn bundles_with_fast_kernels_are_for_gpus_or_for_the_cpu() {
+        let source = "#[fast_math] kernel k() {}";
+        let program = check(SourceMap::single("p.grid", source)).unwrap();
+        let exact = check(SourceMap::single("p.grid", "kernel k() {}")).unwrap();
+        let sm_90 = Target::Cuda(CudaArch::DEFAULT);
+        let packed = |program: &Checked, targets: &[Target]| {
+            let images = targets.iter().map(|target| (*target, vec![])).collect();
+            pack(&Session::new(), program, images, &BuildOptions::default())
+        };
+        let error = packed(&program, &[sm_90, Target::Cpu]).unwrap_err();
+        assert!(matches!(&error, Error::Invalid(message) if message.contains("kernel `k`")));
+        packed(&program, &[sm_90]).unwrap();
+        packed(&program, &[Target::Cpu]).unwrap();
+        packed(&exact, &[sm_90, Target::Cpu]).unwrap();
     }
 }

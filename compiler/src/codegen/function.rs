@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
+use std::collections::BTreeSet;
 
 use gridlet_artifact::cpu::abi;
 use inkwell::attributes::AttributeLoc;
@@ -11,7 +12,8 @@ use inkwell::module::Linkage;
 use inkwell::types::{BasicType, BasicTypeEnum};
 use inkwell::values::{BasicValueEnum, FunctionValue, PointerValue};
 
-use super::context::ModuleContext;
+use super::context::{ModuleContext, Target};
+use super::fast::called_bodies;
 use super::types::Carrier;
 use super::unroll::LoopNodes;
 use super::values::{int, pointer};
@@ -31,7 +33,11 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             true => graph::exchanges(self.ir),
             false => Vec::new(),
         };
-        for function in &self.ir.functions {
+        let apart = match self.target {
+            Target::Nvptx(options) if options.fast_apart => called_bodies(self.ir),
+            _ => BTreeSet::new(),
+        };
+        for (at, function) in (0..).zip(&self.ir.functions) {
             let value = match function.role {
                 Role::Entry(kernel) => match self.cpu() {
                     None => self.declare_entry(function, kernel, &exchanges)?,
@@ -41,7 +47,9 @@ impl<'ctx> ModuleContext<'ctx, '_> {
                         continue;
                     }
                 },
-                Role::Device | Role::Body(_) => self.declare_internal(function)?,
+                Role::Device | Role::Body(_) => {
+                    self.declare_internal(function, apart.contains(&FunctionId(at)))?
+                }
             };
             for (parameter, item) in value.get_param_iter().zip(&function.parameters) {
                 parameter.set_name(&item.name);
@@ -75,8 +83,8 @@ impl<'ctx> ModuleContext<'ctx, '_> {
     }
 
     /// Device functions and bodies. Parameters are carried like any value; a wide result is written
-    /// through an additional last parameter, `result`.
-    fn declare_internal(&self, function: &Function) -> Result<FunctionValue<'ctx>> {
+    /// through an additional last parameter, `result`. `apart`: whether a body is not its entry's alone.
+    fn declare_internal(&self, function: &Function, apart: bool) -> Result<FunctionValue<'ctx>> {
         let mut parameters = self.value_types(function.parameters.iter().map(|item| &item.ty))?;
         let wide_result = self.carrier(&function.result) == Carrier::Memory;
         if wide_result {
@@ -85,10 +93,13 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         let ty = self.function_type(self.result_type(&function.result)?, &parameters);
         let value = self.add_function(&symbol::internal(&function.name), ty)?;
         value.set_linkage(Linkage::Internal);
-        if let Role::Body(_) = function.role {
-            self.add_attribute(value, AttributeLoc::Function, "alwaysinline", 0);
-        } else if stays_out_of_line(&function.name) {
-            self.add_attribute(value, AttributeLoc::Function, "noinline", 0);
+        let inlining = match function.role {
+            Role::Body(kernel) if apart && self.ir.kernel(kernel).fast_math => Some("noinline"),
+            Role::Body(_) => Some("alwaysinline"),
+            _ => stays_out_of_line(&function.name).then_some("noinline"),
+        };
+        if let Some(inlining) = inlining {
+            self.add_attribute(value, AttributeLoc::Function, inlining, 0);
         }
         if wide_result && let Some(last) = value.get_params().last() {
             last.set_name("result");

@@ -34,6 +34,7 @@ mod cpu;
 mod debug;
 mod division;
 mod external;
+mod fast;
 mod function;
 mod geometry;
 mod globals;
@@ -54,6 +55,7 @@ mod values;
 mod warp;
 
 pub use cpu::{CpuModuleOptions, build_cpu_module};
+pub(crate) use fast::fast_functions;
 use inkwell::context::Context;
 use inkwell::debug_info::DWARFEmissionKind;
 use inkwell::module::Module;
@@ -90,6 +92,8 @@ pub struct GpuModuleOptions {
     pub arch: CudaArch,
     /// Whether functions of `f32` are the approximate ones that nvcc's `-use_fast_math` takes.
     pub fast_math: bool,
+    /// Whether the code of kernels with `#[fast_math]` stays in functions of its own, which [`fast_functions`] lists.
+    pub fast_apart: bool,
     /// Whether the module records the source line of each instruction, for debuggers and profilers.
     pub debug_lines: bool,
     /// Whether the module will be optimised, as recorded in the debug information.
@@ -102,6 +106,7 @@ impl Default for GpuModuleOptions {
         GpuModuleOptions {
             arch: CudaArch::SUPPORTED[0],
             fast_math: false,
+            fast_apart: false,
             debug_lines: false,
             optimize: true,
         }

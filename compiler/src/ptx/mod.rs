@@ -15,6 +15,8 @@ mod quotients;
 mod reductions;
 mod shared_atomics;
 #[cfg(feature = "llvm")]
+pub(crate) mod splice;
+#[cfg(feature = "llvm")]
 mod unrolling;
 mod workarounds;
 

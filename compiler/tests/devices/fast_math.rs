@@ -1,4 +1,4 @@
-//! The values of `f32` under `--fast-math`, through each back end on a GPU. The bounds are those of the CUDA C++ Programming Guide,
+//! The values of `f32` under `--fast-math` and `#[fast_math]`, through each back end on a GPU. The bounds are those of the CUDA C++ Programming Guide,
 //! "Intrinsic Functions", and of the PTX ISA, with a little room where a function consists of several. The CPU device, which
 //! computes exactly, must keep them too: that shows that the expectations are right.
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic")]
@@ -160,26 +160,36 @@ fn subnormal_numbers() -> Vec<Case> {
     ]
 }
 
-fn source(cases: &[Case]) -> String {
-    let kernel = |(at, case): (usize, &Case)| {
-        format!(
-            "kernel k{at}(x: *const f32, y: *const f32, out: *mut f32, n: u32) {{
-                let i = block_idx.x * block_dim.x + thread_idx.x;
-                if i >= n {{ return; }}
-                let a = x[i];
-                let b = y[i];
-                out[i] = {};
-            }}\n",
-            case.expression
-        )
+/// For each case, a kernel `k…` with `attribute`, and one without it, `e…`, that calls the same function.
+fn source(cases: &[Case], attribute: &str) -> String {
+    let kernels = |(at, case): (usize, &Case)| {
+        let kernel = |head: &str| {
+            format!(
+                "{head}{at}(x: *const f32, y: *const f32, out: *mut f32, n: u32) {{
+                    let i = block_idx.x * block_dim.x + thread_idx.x;
+                    if i < n {{ out[i] = f{at}(x[i], y[i]); }}
+                }}\n"
+            )
+        };
+        let function = format!("fn f{at}(a: f32, b: f32) -> f32 {{ {} }}\n", case.expression);
+        [function, kernel(&format!("{attribute} kernel k")), kernel("kernel e")].concat()
     };
-    cases.iter().enumerate().map(kernel).collect()
+    cases.iter().enumerate().map(kernels).collect()
 }
 
-/// Runs the cases and returns the failures, at most three of each.
-fn run(device: &Device, build: impl Fn(&Checked) -> Artifact, cases: &[Case]) -> Vec<String> {
-    let program = compile::check(SourceMap::single("fast.grid", source(cases))).unwrap();
-    let program = Program::load(device, &build(&program)).unwrap();
+fn load(
+    device: &Device,
+    build: impl Fn(&Checked) -> Artifact,
+    cases: &[Case],
+    attribute: &str,
+) -> Program {
+    let source = source(cases, attribute);
+    let program = compile::check(SourceMap::single("fast.grid", source)).unwrap();
+    Program::load(device, &build(&program)).unwrap()
+}
+
+/// Runs the kernels whose names start with `kind` and returns the failures, at most three of each.
+fn run(device: &Device, program: &Program, cases: &[Case], kind: &str) -> Vec<String> {
     let stream = device.stream().unwrap();
     let mut wrong = vec![];
     for (at, case) in cases.iter().enumerate() {
@@ -191,7 +201,7 @@ fn run(device: &Device, build: impl Fn(&Checked) -> Artifact, cases: &[Case]) ->
         let count = case.a.len() as u32;
         let config = LaunchConfig::new(count.div_ceil(BLOCK), BLOCK);
         let arguments = [Arg::from(&a), Arg::from(&b), Arg::from(&mut out), Arg::from(count)];
-        let kernel = program.kernel(&format!("k{at}")).unwrap();
+        let kernel = program.kernel(&format!("{kind}{at}")).unwrap();
         stream.launch(&kernel, &config, &arguments).unwrap();
         stream.synchronize(TIMEOUT).unwrap();
         let results = out.to_vec().unwrap();
@@ -220,12 +230,33 @@ fn fast_math_keeps_its_bounds_on_a_gpu() {
         let options = BuildOptions::for_arch(arch).with_backend(backend).with_fast_math(true);
         let build =
             |program: &Checked| artifact::build(&session, program, &[arch], &options).unwrap();
-        check(&format!("{backend:?}"), &run(&device, build, &approximations()));
-        check(&format!("{backend:?}, subnormal"), &run(&device, build, &subnormal_numbers()));
+        for (what, cases) in [("", approximations()), (", subnormal", subnormal_numbers())] {
+            let program = load(&device, build, &cases, "");
+            check(&format!("{backend:?}{what}"), &run(&device, &program, &cases, "k"));
+        }
     }
 }
 
-/// Nothing bounds the errors of angles beyond half a turn, so the cases have none.
+#[test]
+fn kernels_with_fast_math_keep_its_bounds_on_a_gpu_and_others_are_exact() {
+    let Some((device, arch)) = gpu_or_skip("fast_math of kernels") else { return };
+    let session = Session::new();
+    for backend in [Backend::LibNvvm, Backend::Nvptx] {
+        let options = BuildOptions::for_arch(arch).with_backend(backend);
+        let build =
+            |program: &Checked| artifact::build(&session, program, &[arch], &options).unwrap();
+        let cases = approximations();
+        let program = load(&device, build, &cases, "#[fast_math]");
+        check(&format!("{backend:?}"), &run(&device, &program, &cases, "k"));
+        check(&format!("{backend:?}, exact"), &run(&device, &program, &cases, "e"));
+        let cases = subnormal_numbers();
+        let program = load(&device, build, &cases, "#[fast_math]");
+        check(&format!("{backend:?}, subnormal"), &run(&device, &program, &cases, "k"));
+        assert!(!run(&device, &program, &cases, "e").is_empty(), "{backend:?}");
+    }
+}
+
+/// Nothing bounds the errors of angles beyond half a turn, so the cases have none. The CPU device ignores the attribute.
 #[test]
 fn exact_results_keep_the_bounds_of_fast_math() {
     let session = Session::new();
@@ -235,7 +266,12 @@ fn exact_results_keep_the_bounds_of_fast_math() {
     let cases = approximations();
     assert!(cases.iter().all(|case| case.a.iter().all(|a| f64::from(a.abs()) <= PI)
         || !["sin", "cos", "tan("].iter().any(|name| case.expression.starts_with(name))));
-    check("the CPU", &run(&device, build, &cases));
+    let program = load(&device, build, &cases, "#[fast_math]");
+    check("the CPU", &run(&device, &program, &cases, "k"));
     // Exactly computed, no subnormal number is zero.
-    assert!(!run(&device, build, &subnormal_numbers()).is_empty());
+    let cases = subnormal_numbers();
+    let program = load(&device, build, &cases, "#[fast_math]");
+    for kind in ["k", "e"] {
+        assert!(!run(&device, &program, &cases, kind).is_empty());
+    }
 }

@@ -61,6 +61,23 @@ fn mistakes_of_a_run_are_on_the_toys_lines() {
 }
 
 #[test]
+fn kernels_can_compute_with_fast_mathematics() {
+    let mut program = ProgramBuilder::new("a.toy", "k\n");
+    let span = program.line(program.first_file(), 1);
+    let [fast, exact] = ["fast", "exact"].map(|name| program.kernel(name, &[], span));
+    for kernel in [fast, exact] {
+        let mut body = Body::new(span);
+        body.end();
+        program.define(kernel, body);
+    }
+    program.fast_math(fast);
+    let kernels = program.finish().unwrap().module.kernels;
+    let is_fast: Vec<_> =
+        kernels.iter().map(|kernel| (kernel.name.as_str(), kernel.fast_math)).collect();
+    assert_eq!(is_fast, [("fast", true), ("exact", false)]);
+}
+
+#[test]
 fn mistakes_of_the_caller_are_the_callers() {
     type Build<'a> = &'a dyn Fn(&mut Body);
     let nowhere = Span::new(FileId(7), 0..1);

@@ -81,6 +81,7 @@ fn module(kernels: &[Vec<Parameter>], structs: Structs) -> ir::Module {
             entry: FunctionId(next + 1),
             launch_bounds: None,
             noalias: false,
+            fast_math: false,
             span,
         });
     }

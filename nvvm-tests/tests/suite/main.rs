@@ -6,6 +6,7 @@ mod barriers;
 mod differential;
 mod extern_kernels;
 mod externs;
+mod fast_math;
 mod fuzz_corpus;
 mod layout_oracles;
 mod legacy;

@@ -119,9 +119,10 @@ impl<'a> Context<'a> {
         let mut bounds_at: Option<Span> = None;
         for attribute in &item.attributes {
             match self.text(attribute.name) {
-                name @ ("launch_bounds" | "noalias") if !item.is_kernel => {
+                name @ ("launch_bounds" | "noalias" | "fast_math") if !item.is_kernel => {
                     let message = match name {
                         "noalias" => "only kernels promise that their pointers do not overlap",
+                        "fast_math" => "a device function computes as the kernels that call it do",
                         _ => "only kernels have launch bounds",
                     };
                     let error =
@@ -140,13 +141,18 @@ impl<'a> Context<'a> {
                         attributes.launch_bounds = self.launch_bounds(attribute);
                     }
                 },
-                "noalias" if !attribute.arguments.is_empty() => {
-                    let message = "`noalias` takes no values: it applies to all pointer parameters";
+                name @ ("noalias" | "fast_math") if !attribute.arguments.is_empty() => {
+                    let applies_to = match name {
+                        "noalias" => "all pointer parameters",
+                        _ => "everything that the kernel computes with `f32`",
+                    };
+                    let message = format!("`{name}` takes no values: it applies to {applies_to}");
                     let error =
                         Diagnostic::error(ids::MISPLACED_ATTRIBUTE, attribute.span, message);
-                    self.report(error.hint("write `#[noalias]`"));
+                    self.report(error.hint(format!("write `#[{name}]`")));
                 }
                 "noalias" => attributes.noalias = true,
+                "fast_math" => attributes.fast_math = true,
                 "unroll" => {
                     let message = "`unroll` belongs before a loop";
                     let error =
@@ -157,8 +163,8 @@ impl<'a> Context<'a> {
                     let message = format!("there is no attribute `{name}`");
                     let error =
                         Diagnostic::error(ids::UNKNOWN_ATTRIBUTE, attribute.name.span, message);
-                    let error =
-                        self.suggest(error, name, |_| vec!["launch_bounds", "noalias", "unroll"]);
+                    let known = || vec!["launch_bounds", "noalias", "fast_math", "unroll"];
+                    let error = self.suggest(error, name, |_| known());
                     self.report(error);
                 }
             }

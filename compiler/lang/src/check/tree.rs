@@ -114,6 +114,8 @@ pub struct KernelAttributes {
     pub launch_bounds: Option<LaunchBounds>,
     /// `#[noalias]`.
     pub noalias: bool,
+    /// `#[fast_math]`.
+    pub fast_math: bool,
     /// Whether it is an `extern kernel`, which another module defines. Its body is empty.
     pub is_extern: bool,
 }

@@ -194,6 +194,8 @@ pub struct Kernel {
     /// `#[noalias]`: a promise about each grid of the kernel. Only the ordinary entry may rely on it: a body can run in a grid
     /// that lasts longer.
     pub noalias: bool,
+    /// `#[fast_math]`: on GPUs, the kernel and the functions that it calls compute with `f32` as with nvcc's `-use_fast_math`.
+    pub fast_math: bool,
     /// The name in its declaration.
     pub span: Span,
 }

@@ -194,6 +194,7 @@ impl<'m> Importer<'m> {
             entry: FunctionId(body.0 + 1),
             launch_bounds: kernels::launch_bounds(function),
             noalias: false,
+            fast_math: false,
             span,
         }
     }

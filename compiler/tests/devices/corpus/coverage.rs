@@ -375,6 +375,8 @@ fn wanted() -> BTreeSet<String> {
         "*const",
         "#[launch_bounds] with 1",
         "#[launch_bounds] with 2",
+        "#[noalias] with 0",
+        "#[fast_math] with 0",
         "#[unroll] with 0",
         "#[unroll] with 1",
         "let: mut false, type false, value true",

@@ -146,6 +146,7 @@ pub(crate) fn add_kernel(
         entry,
         launch_bounds,
         noalias: false,
+        fast_math: false,
         span: nowhere(),
     });
 }

@@ -50,6 +50,7 @@ pub fn build_ir(program: &tree::Program, sources: Arc<SourceMap>) -> Result<Modu
                 entry,
                 launch_bounds: None,
                 noalias: false,
+                fast_math: false,
                 span: source.span,
             };
             functions.push(item.declared_entry(id));
@@ -71,6 +72,7 @@ pub fn build_ir(program: &tree::Program, sources: Arc<SourceMap>) -> Result<Modu
             entry: FunctionId(function.0 + 1),
             launch_bounds: source.kernel.and_then(|attributes| attributes.launch_bounds),
             noalias: source.kernel.is_some_and(|attributes| attributes.noalias),
+            fast_math: source.kernel.is_some_and(|attributes| attributes.fast_math),
             span: source.span,
         };
         functions.extend([body, build_entry(&item, kernel)?]);

@@ -315,6 +315,7 @@ impl<'t> Parser<'t> {
             entry,
             launch_bounds: None,
             noalias: false,
+            fast_math: false,
             span: NOWHERE,
         };
         self.module.functions.push(kernel.declared_entry(id));
@@ -342,6 +343,7 @@ impl<'t> Parser<'t> {
             None
         };
         let noalias = self.cursor.eat_word("noalias");
+        let fast_math = self.cursor.eat_word("fast_math");
         self.cursor.expect_word("body")?;
         let body = self.function_name()?;
         self.cursor.end_of_line()?;
@@ -357,6 +359,7 @@ impl<'t> Parser<'t> {
             entry,
             launch_bounds,
             noalias,
+            fast_math,
             span,
         });
         Ok(())

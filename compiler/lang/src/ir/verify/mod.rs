@@ -201,6 +201,7 @@ fn check_kernel(module: &Module, id: KernelId, kernel: &Kernel) -> Checked {
         require!(entry.instructions.is_empty(), "it is declared, but has instructions");
         require!(kernel.launch_bounds.is_none(), "it is declared, but has launch bounds");
         require!(!kernel.noalias, "it is declared, but promises `noalias`");
+        require!(!kernel.fast_math, "it is declared, but computes with fast mathematics");
         return Ok(());
     }
     let without_geometry = body.parameters.get(1..).unwrap_or_default();

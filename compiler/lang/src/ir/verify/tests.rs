@@ -126,6 +126,14 @@ const BREAKS: &[Break] = &[
         let bounds = LaunchBounds { max_threads: 32, min_blocks: None };
         m.kernels[0].launch_bounds = Some(bounds);
     }),
+    ("a declared kernel that promises something", |m| {
+        declare(m);
+        m.kernels[0].noalias = true;
+    }),
+    ("a declared kernel with fast mathematics", |m| {
+        declare(m);
+        m.kernels[0].fast_math = true;
+    }),
     ("another entry", |m| m.kernels[0].name = "l".into()),
     ("other parameters", |m| m.kernels[0].parameters[1].ty = Type::U32),
     ("a kernel with a result", |m| {

@@ -111,7 +111,7 @@ impl Parser<'_> {
                     )
                     .label(first.span, "first here"),
                 },
-                "unroll" | "launch_bounds" => Diagnostic::error(
+                "unroll" | "launch_bounds" | "noalias" | "fast_math" => Diagnostic::error(
                     ids::MISPLACED_ATTRIBUTE,
                     attribute.span,
                     "this attribute does not apply to this statement",

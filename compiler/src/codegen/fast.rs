@@ -1,0 +1,50 @@
+//! Kernels with `#[fast_math]` in programs that have others too: their functions, whose code `ptx::splice` exchanges.
+
+use std::collections::BTreeSet;
+
+use super::bug;
+use crate::error::Result;
+use gridlet_lang::ir::{Function, FunctionId, InstKind, Kernel, Module, Role, graph, symbol};
+
+/// The bodies that other functions call than the kernel's own entry. Where its entry alone calls it, a body becomes part of
+/// that.
+pub(super) fn called_bodies(module: &Module) -> BTreeSet<FunctionId> {
+    let of_others = |function: &&Function| !matches!(function.role, Role::Entry(_));
+    let calls = module.functions.iter().filter(of_others).flat_map(|function| {
+        function.instructions.iter().filter_map(|inst| match inst.kind {
+            InstKind::Call { function, .. } => Some(function),
+            _ => None,
+        })
+    });
+    calls.filter(|id| matches!(module.function(*id).role, Role::Body(_))).collect()
+}
+
+/// The symbols, as PTX spells them, of the functions at which code with fast mathematics begins: entries of kernels with
+/// `#[fast_math]`, and their bodies in the kernel that runs resident launches.
+///
+/// # Errors
+/// [`Error::Internal`](crate::Error::Internal) if such code runs other kernels.
+pub(crate) fn fast_functions(module: &Module) -> Result<Vec<String>> {
+    let is_fast = |kernel: &&Kernel| kernel.fast_math && !kernel.is_extern();
+    let called = called_bodies(module);
+    let mut starts = vec![false; module.functions.len()];
+    let mut names = vec![];
+    for kernel in module.kernels.iter().filter(is_fast) {
+        names.push(symbol::external(&kernel.name));
+        starts[kernel.body.index()] = true;
+        if called.contains(&kernel.body) {
+            // Back ends spell a `.` so.
+            let name = symbol::internal(&module.function(kernel.body).name);
+            names.push(name.replace('.', "_$_"));
+        }
+    }
+    let reached = graph::CallGraph::of(module).reached_from(&starts);
+    for (function, _) in module.functions.iter().zip(reached).filter(|(_, reached)| *reached) {
+        if let Role::Body(kernel) = function.role
+            && !module.kernel(kernel).fast_math
+        {
+            return Err(bug(format!("fast mathematics would reach `{}`", function.name)));
+        }
+    }
+    Ok(names)
+}

@@ -108,13 +108,10 @@ fn join(
         before += &format!("\n{}\n;", renamed(item.head(), &names));
         after += &renamed(item.text, &names);
     }
-    for at in replaced.values().chain(added.keys()) {
-        for used in other.uses(*at) {
-            let item = &other.items[used];
-            if item.kind == Kind::Function
-                && !added.contains_key(&used)
-                && declared.insert(item.name)
-            {
+    for (old, new) in replaced {
+        for item in other.uses(*new).into_iter().map(|used| &other.items[used]) {
+            let follows = base.find(item.name).is_some_and(|shared| shared > *old);
+            if follows && item.kind == Kind::Function && declared.insert(item.name) {
                 before += &format!("\n{}\n;", item.head());
             }
         }

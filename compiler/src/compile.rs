@@ -82,7 +82,8 @@ pub struct BuildOptions {
     /// Whether kernels record statistics of their run, for `gridlet run --stats`: see
     /// [`launch::instrument`].
     pub statistics: bool,
-    /// Whether `f32` is computed as with nvcc's `-use_fast_math`: faster and less exact. The CPU device computes exactly.
+    /// Whether all kernels compute with `f32` as with nvcc's `-use_fast_math`: faster and less exact. `#[fast_math]` is for single
+    /// kernels. The CPU device computes exactly.
     pub fast_math: bool,
     /// Whether images have line tables, for debuggers and profilers (`-g`). Optimised code does not change.
     pub debug_lines: bool,

@@ -92,7 +92,7 @@ pub struct GpuModuleOptions {
     pub arch: CudaArch,
     /// Whether functions of `f32` are the approximate ones that nvcc's `-use_fast_math` takes.
     pub fast_math: bool,
-    /// Whether the code of kernels with `#[fast_math]` stays in functions of its own, which [`fast_functions`] lists.
+    /// Whether the code of kernels with `#[fast_math]` stays in functions of its own.
     pub fast_apart: bool,
     /// Whether the module records the source line of each instruction, for debuggers and profilers.
     pub debug_lines: bool,

@@ -75,7 +75,7 @@ fn added(
         if twin(item).is_none() {
             return Ok((at, item.name.to_owned()));
         }
-        // Of a variable that the program writes, or others see, there can be only one.
+        // There can be only one of a variable that the program writes, or that others see.
         if !item.can_be_copied() {
             return Err(bug(format!("`{}` differs", item.name)));
         }
@@ -105,8 +105,9 @@ fn join(
             before += &renamed(item.text, &names);
             continue;
         }
-        before += &format!("\n{}\n;", renamed(item.head(), &names));
-        after += &renamed(item.text, &names);
+        let [head, text] = item.copied(&names);
+        before += &format!("\n{head}\n;");
+        after += &text;
     }
     for (old, new) in replaced {
         for item in other.uses(*new).into_iter().map(|used| &other.items[used]) {

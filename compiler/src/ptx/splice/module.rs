@@ -89,13 +89,30 @@ impl<'p> Item<'p> {
 
     /// Whether a module can contain a second one under another name.
     pub(super) fn can_be_copied(&self) -> bool {
-        let is_own = !Tokens::new(self.text)
-            .take_while(|(_, token)| *token != self.name)
-            .any(|(_, token)| matches!(token, ".visible" | ".extern" | ".weak" | ".common"));
-        let is_initialised = Tokens::new(self.text).any(|(_, token)| token == "=");
-        is_own && (self.kind == Kind::Function || self.kind == Kind::Variable && is_initialised)
+        let is_own = || Tokens::new(self.text).all(|(_, token)| !LINKAGE.contains(&token));
+        let is_initialised = || Tokens::new(self.text).any(|(_, token)| token == "=");
+        match self.kind {
+            Kind::Function => true,
+            Kind::Variable => is_own() && is_initialised(),
+            Kind::Entry | Kind::Declaration | Kind::Other => false,
+        }
+    }
+
+    /// The head and the text of a function under other names. If its own name changes, other modules do not see it.
+    pub(super) fn copied(&self, names: &BTreeMap<&str, &str>) -> [String; 2] {
+        let is_renamed = names.get(self.name).is_some_and(|name| *name != self.name);
+        [self.head(), self.text].map(|text| {
+            let linkage = LINKAGE.iter().find(|word| self.head().starts_with(**word));
+            match linkage.filter(|_| is_renamed) {
+                Some(word) => renamed(&text.replacen(word, "", 1), names),
+                None => renamed(text, names),
+            }
+        })
     }
 }
+
+/// The directives of what other modules see or define.
+const LINKAGE: [&str; 4] = [".visible", ".extern", ".weak", ".common"];
 
 /// A label or the like without the number of its function.
 fn without_count(token: &str) -> (&str, &str) {

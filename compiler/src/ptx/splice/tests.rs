@@ -90,6 +90,19 @@ fn functions_that_only_one_compilation_has_are_added() {
 }
 
 #[test]
+fn copies_of_functions_of_linked_modules_are_internal() {
+    let linked = |code: &str| {
+        let module = module("", "", code, "1, 2");
+        Ptx(module
+            .0
+            .replace(".func  (.param .b32 func_retval0) own_$_f(", ".visible .func own_$_f("))
+    };
+    let joined = spliced(&linked("mov.b32 %r1, 1;"), &linked("mov.b32 %r1, 2;"));
+    assert_eq!(joined.matches(".visible .func own_$_f(").count(), 1, "{joined}");
+    assert_eq!(joined.matches("\n .func own_$_f$fast(").count(), 2, "{joined}");
+}
+
+#[test]
 fn counted_numbers_and_comments_are_no_difference() {
     let base = module("", "add.f32 %f1, %f2, %f3;", "", "1, 2");
     let mut other = module("", "add.ftz.f32 %f1, %f2, %f3;", "", "1, 2");

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use gridlet::arch::CudaArch;
-use gridlet::compile::{self, Backend, BuildOptions, Checked, Session};
+use gridlet::compile::{self, Backend, BuildOptions, Checked, LinkInput, Session};
 use gridlet::launch::LaunchStrategy;
 use gridlet::source::SourceMap;
 use gridlet::toolchain::Component;
@@ -205,6 +205,30 @@ fn kernels_that_run_resident_keep_their_kind() {
         for word in APPROXIMATE {
             assert!(!exact.contains(word), "{word}, {options:?}");
         }
+    }
+}
+
+#[test]
+fn linked_functions_follow_their_callers() {
+    let test = "linked_functions_follow_their_callers";
+    let needed = [Component::LibNvvm, Component::LibDevice];
+    let Some(toolchain) = toolchain_or_skip(test, &needed) else { return };
+    let linked = "target triple = \"nvptx64-nvidia-cuda\"
+        define float @sum(float %a, float %b) noinline {
+          %c = fadd float %a, %b
+          ret float %c
+        }";
+    let input = LinkInput::new("sum.ll", linked.as_bytes().to_vec()).unwrap();
+    let session = Session::with_toolchain(toolchain).linking(vec![input]);
+    let program = program(
+        "extern fn sum(a: f32, b: f32) -> f32;
+        #[fast_math] kernel fast(p: *mut f32) { p[0] = sum(p[1], p[2]); }
+        kernel exact(p: *mut f32) { p[0] = sum(p[1], p[2]); }",
+    );
+    for options in ways() {
+        let ptx = session.ptx(&program, &options).unwrap().0.0;
+        assert!(code(&ptx, "fast")["sum"].contains("add.ftz.f32"), "{options:?}:\n{ptx}");
+        assert!(code(&ptx, "exact")["sum"].contains("add.f32"), "{options:?}:\n{ptx}");
     }
 }
 

@@ -34,8 +34,8 @@ use crate::error::{Error, Result};
 use crate::ir::build::{BodyBuilder, Signature, build_entry};
 use crate::ir::{
     BinaryOp, BlockId, Const, Function, FunctionId, Global, GlobalId, Init, InstKind, Kernel,
-    KernelId, Launch, Module, Operand, Parameter, Role, Space, Stream, Terminator, parse, symbol,
-    verify,
+    KernelId, Launch, Module, Operand, Parameter, Role, Space, Stream, Terminator, Variable, parse,
+    symbol, verify,
 };
 use crate::layout::compute_layouts;
 use crate::program::Checked;
@@ -107,23 +107,26 @@ impl ProgramBuilder {
 
     /// Adds a variable of which each block has its own; its address is the result.
     pub fn shared(&mut self, name: &str, ty: Type) -> Operand {
-        self.global(symbol::own(name), Space::Shared, ty, Init::Unset, false)
+        self.global(symbol::own(name), name, Space::Shared, ty, Init::Unset, false)
     }
 
     /// Adds a variable in device memory, zero at the start, which the host finds by name; its address is the result.
     pub fn variable(&mut self, name: &str, ty: Type) -> Operand {
-        self.global(name.into(), Space::Device, ty, Init::Zero, true)
+        self.global(name.into(), name, Space::Device, ty, Init::Zero, true)
     }
 
     fn global(
         &mut self,
-        name: String,
+        symbol: String,
+        name: &str,
         space: Space,
         ty: Type,
         init: Init,
         exported: bool,
     ) -> Operand {
-        self.globals.push(Global { name, space, ty, init, exported });
+        let span = Span::new(self.first_file(), 0..0);
+        let variable = Some(variable(name, span));
+        self.globals.push(Global { name: symbol, space, ty, init, exported, variable });
         Operand::Global(GlobalId(self.globals.len() as u32 - 1))
     }
 
@@ -284,7 +287,7 @@ impl ProgramBuilder {
 /// parameters of a launched kernel take more than 4,096 bytes; [`Error::Invalid`] with the first violation of the IR's
 /// rules.
 pub fn read(name: &str, text: &str) -> Result<Checked> {
-    let module = parse::parse_as(name, text).map_err(|error| {
+    let mut module = parse::parse_as(name, text).map_err(|error| {
         let lines = text.split_inclusive('\n').take(error.position.line as usize - 1);
         let before: usize = lines.map(str::len).sum();
         let characters = text[before..].chars().take(error.position.column as usize - 1);
@@ -298,6 +301,16 @@ pub fn read(name: &str, text: &str) -> Result<Checked> {
     if let Some(function) = module.externs.iter().find(|function| function.span.is_none()) {
         let name = &function.name;
         return Err(yours(format!("`extern @{name}` lacks its `fn`")));
+    }
+    for function in &mut module.functions {
+        for slot in &mut function.slots {
+            slot.variable = Some(variable(&slot.name, function.span));
+        }
+    }
+    for global in &mut module.globals {
+        if global.exported || global.space == Space::Shared {
+            global.variable = Some(variable(&global.name, Span::new(FileId(0), 0..0)));
+        }
     }
     complete(module)
 }
@@ -314,6 +327,11 @@ fn complete(module: Module) -> Result<Checked> {
     verify::verify(&module).map_err(theirs)?;
     let layouts = compute_layouts(&module)?;
     Ok(Checked { sources: Arc::clone(&module.sources), module, layouts, warnings: vec![] })
+}
+
+/// A variable for debuggers, known in its whole function.
+fn variable(name: &str, span: Span) -> Variable {
+    Variable { name: name.into(), span, scope: None, parameter: None }
 }
 
 fn named(parameters: &[(&str, Type)]) -> Vec<Parameter> {
@@ -399,8 +417,13 @@ impl Body {
         self.builder.emit(kind, ty, self.span)
     }
 
-    /// Adds a local variable, and returns its address.
+    /// Adds a local variable, and returns its address. Debuggers show it by that name.
     pub fn local(&mut self, name: &str, ty: Type) -> Operand {
+        self.builder.variable(variable(name, self.span), ty)
+    }
+
+    /// Adds a variable of the front end's own, which debuggers do not show, and returns its address.
+    pub fn temporary(&mut self, name: &str, ty: Type) -> Operand {
         self.builder.slot(name, ty)
     }
 

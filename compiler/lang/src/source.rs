@@ -20,6 +20,9 @@ pub struct Span {
 }
 
 impl Span {
+    /// The position of code that is not in the sources.
+    pub const NOWHERE: Span = Span { file: FileId(0), start: 0, end: 0 };
+
     /// A span over `range` of `file`.
     pub fn new(file: FileId, range: Range<usize>) -> Self {
         let clamp = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);

@@ -55,6 +55,7 @@ fn module(kernels: &[Vec<Parameter>], structs: Structs) -> ir::Module {
             result: Type::Unit,
             slots: vec![],
             instructions: vec![],
+            addressed: vec![],
             blocks: vec![Block {
                 name: "entry".into(),
                 instructions: vec![],

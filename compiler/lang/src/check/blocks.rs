@@ -41,6 +41,7 @@ impl<'a> Body<'_, 'a> {
         value: impl FnOnce(&mut Self) -> T,
     ) -> (Vec<Statement>, T) {
         let scope = self.begin_scope();
+        let outer_end = std::mem::replace(&mut self.block_end, block.span.end);
         self.block_depth += 1;
         let mut statements = Vec::with_capacity(block.statements.len());
         for statement in &block.statements {
@@ -51,6 +52,7 @@ impl<'a> Body<'_, 'a> {
         }
         let value = value(self);
         self.block_depth -= 1;
+        self.block_end = outer_end;
         self.end_scope(scope);
         (statements, value)
     }

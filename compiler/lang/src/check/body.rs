@@ -99,6 +99,8 @@ pub(super) struct Body<'c, 'a> {
     names: HashMap<&'a str, Vec<usize>>,
     /// The number of open blocks.
     pub(super) block_depth: usize,
+    /// Where the innermost open block ends in its file.
+    pub(super) block_end: u32,
     pub(super) loops: Vec<LoopFrame<'a>>,
     /// The type that the body must return; `None` if that could not be resolved.
     pub(super) result: Option<Type>,
@@ -121,6 +123,7 @@ impl<'c, 'a> Body<'c, 'a> {
             variable_of_local: vec![],
             names: HashMap::new(),
             block_depth: 0,
+            block_end: 0,
             loops: vec![],
             result: None,
             result_span: Span { file: crate::source::FileId(0), start: 0, end: 0 },
@@ -182,6 +185,7 @@ impl<'c, 'a> Body<'c, 'a> {
                 resolved.ty.clone(),
                 parameter.mutable,
                 Origin::Parameter,
+                item.body.as_ref().map_or(parameter.name.span, |body| body.span),
             );
         }
         self.result = signature.result.clone();
@@ -269,24 +273,27 @@ impl<'c, 'a> Body<'c, 'a> {
     ) -> LocalId {
         let id = LocalId(self.locals.len() as u32);
         let name = name.to_string();
-        self.locals.push(Local { name, ty, span, declared: Declared::Checker });
+        self.locals.push(Local { name, ty, span, scope: span, declared: Declared::Checker });
         self.variable_of_local.push(variable);
         id
     }
 
-    /// Declares a local variable. A missing type is one that could not be resolved.
+    /// Declares a local variable, which its name means in `scope`. A missing type is one that could not be resolved.
     pub(super) fn declare_local(
         &mut self,
         name: ast::Name,
         ty: Option<Type>,
         mutable: bool,
         origin: Origin,
+        scope: Span,
     ) -> LocalId {
         let text = self.cx.text(name);
         let variable = Some(self.variables.len());
         // The placeholder type is never used: there was an error.
         let id = self.add_local(text, ty.clone().unwrap_or(Type::Unit), name.span, variable);
-        self.locals[id.0 as usize].declared = match origin {
+        let local = &mut self.locals[id.0 as usize];
+        local.scope = scope;
+        local.declared = match origin {
             Origin::Let => Declared::Let { mutable },
             Origin::Parameter => Declared::Parameter { mutable },
             Origin::Loop => Declared::Loop,

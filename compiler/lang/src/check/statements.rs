@@ -91,7 +91,9 @@ impl<'a> Body<'_, 'a> {
         let default = default
             .filter(|_| written.is_none())
             .find(|span| is_number(self.cx.sources.text(*span)));
-        let local = self.declare_local(name, ty, mutable, Origin::Let);
+        let last = value.map(|value| value.span).or(written.as_ref().map(|(_, at)| *at));
+        let scope = Span { start: last.unwrap_or(name.span).end, end: self.block_end, ..name.span };
+        let local = self.declare_local(name, ty, mutable, Origin::Let, scope);
         let loops = self.loops.len();
         if let Some(variable) = self.variable_mut(local) {
             variable.loops = loops;
@@ -125,6 +127,7 @@ impl<'a> Body<'_, 'a> {
             name: text,
             ty: ty.clone().unwrap_or(Type::Unit),
             span: name.span,
+            scope: Span { start: name.span.end, end: self.block_end, ..name.span },
             declared: Declared::Shared,
         };
         self.shared.push(local);
@@ -368,7 +371,7 @@ impl<'a> Body<'_, 'a> {
         let bounds = self.range(range);
         let ty = bounds.as_ref().map(|(start, ..)| start.ty.clone());
         let scope = self.begin_scope();
-        let local = self.declare_local(name, ty, false, Origin::Loop);
+        let local = self.declare_local(name, ty, false, Origin::Loop, item.body.span);
         let numbers = bounds.as_ref().map(|(start, end, _)| [start.span, end.span]);
         let numbers =
             numbers.filter(|all| all.iter().all(|span| is_number(self.cx.sources.text(*span))));

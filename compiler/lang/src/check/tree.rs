@@ -149,6 +149,8 @@ pub struct Local {
     pub ty: Type,
     /// The name in its declaration.
     pub span: Span,
+    /// The text in which the name means this variable: from the end of its declaration to that of the block.
+    pub scope: Span,
     /// The kind of its declaration.
     pub declared: Declared,
 }

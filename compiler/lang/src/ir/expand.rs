@@ -14,7 +14,7 @@ use crate::builtins::{
     ShuffleMode, VoteMode,
 };
 use crate::error::{Error, Result};
-use crate::source::{FileId, Span};
+use crate::source::Span;
 use crate::types::{Scalar, Type};
 
 /// The operations for which a target has an instruction.
@@ -109,7 +109,7 @@ pub fn expand(module: &mut Module, target: Instructions) -> Result<()> {
 
 const MASK: Operand = Operand::Parameter(0);
 const VALUE: Operand = Operand::Parameter(1);
-const NOWHERE: Span = Span { file: FileId(0), start: 0, end: 0 };
+const NOWHERE: Span = Span::NOWHERE;
 
 fn word(value: i128) -> Operand {
     Operand::Const(Const::Int(Scalar::U32, value))
@@ -123,6 +123,7 @@ fn add_count(module: &mut Module) -> GlobalId {
         ty: Type::U32,
         init: Init::Unset,
         exported: false,
+        variable: None,
     });
     GlobalId(module.globals.len() as u32 - 1)
 }

@@ -138,6 +138,19 @@ pub enum Init {
     Bytes(Vec<u8>),
 }
 
+/// A variable of the source, for debuggers. No other stage reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name in the source.
+    pub name: String,
+    /// The name in its declaration.
+    pub span: Span,
+    /// The text in which the name means this variable; `None` for that of the whole function or module.
+    pub scope: Option<Span>,
+    /// The parameter that starts in it, an index into [`Function::parameters`].
+    pub parameter: Option<u32>,
+}
+
 /// A variable outside functions. `Operand::Global` is its address, a generic `*mut T`.
 #[derive(Clone, Debug)]
 pub struct Global {
@@ -151,6 +164,8 @@ pub struct Global {
     pub init: Init,
     /// Whether the host can find it by name.
     pub exported: bool,
+    /// The variable of the source that it holds; `None` for those of the compiler.
+    pub variable: Option<Variable>,
 }
 
 /// A function that is only declared. Aggregates are passed by value, as LLVM's first-class structs.
@@ -217,6 +232,7 @@ impl Kernel {
             slots: vec![],
             instructions: vec![],
             blocks: vec![],
+            addressed: vec![],
             span: self.span,
         }
     }
@@ -240,6 +256,17 @@ pub struct Slot {
     pub ty: Type,
     /// Whether it is a variable that is declared without a value, and so may have parts that are never set.
     pub unset: bool,
+    /// The variable of the source that it holds; `None` for a temporary.
+    pub variable: Option<Variable>,
+}
+
+/// A variable of the source at an address that an instruction of the entry block computes.
+#[derive(Clone, Debug)]
+pub struct Addressed {
+    /// The variable.
+    pub variable: Variable,
+    /// The instruction, whose result points to it.
+    pub address: InstId,
 }
 
 /// A function.
@@ -261,6 +288,8 @@ pub struct Function {
     pub instructions: Vec<Inst>,
     /// Its blocks; the first is the entry.
     pub blocks: Vec<Block>,
+    /// Variables of the source that are neither in slots nor globals.
+    pub addressed: Vec<Addressed>,
     /// The name in its declaration.
     pub span: Span,
 }

@@ -75,7 +75,13 @@ pub(crate) trait FunctionParts: Sized {
 }
 
 fn local_of((name, ty): &(&str, Type)) -> Local {
-    Local { name: (*name).into(), ty: ty.clone(), span: line(1), declared: Declared::Checker }
+    Local {
+        name: (*name).into(),
+        ty: ty.clone(),
+        span: line(1),
+        scope: line(1),
+        declared: Declared::Checker,
+    }
 }
 
 impl FunctionParts for Function {

@@ -7,11 +7,11 @@ use crate::check::parse_and_check;
 use crate::error::{Error, Result};
 use crate::ir::build::build_ir;
 use crate::ir::{FunctionId, InstKind, KernelId, Module, Operand, Role};
-use crate::source::{FileId, SourceMap, Span};
+use crate::source::{SourceMap, Span};
 use crate::types::Structs;
 
 /// A position for code that is not in the program's sources.
-pub(super) const NOWHERE: Span = Span { file: FileId(0), start: 0, end: 0 };
+pub(super) const NOWHERE: Span = Span::NOWHERE;
 
 /// What `add` has added, by the names in the added source.
 pub(super) struct Added {
@@ -64,6 +64,7 @@ pub(super) fn add(
     let mut names = Added { file, functions: BTreeMap::new(), kernels: BTreeMap::new() };
     for (id, mut function) in (functions..).zip(added.functions) {
         function.span = NOWHERE;
+        function.slots.iter_mut().for_each(|slot| slot.variable = None);
         function.role = match function.role {
             Role::Body(id) => Role::Body(KernelId(id.0 + kernels)),
             Role::Entry(id) => Role::Entry(KernelId(id.0 + kernels)),
@@ -102,6 +103,7 @@ pub(super) fn add(
     }
     for mut global in added.globals {
         global.name = rename(&global.name);
+        global.variable = None;
         module.globals.push(global);
     }
     for mut item in added.externs {

@@ -59,6 +59,7 @@ pub fn instrument(module: &Module) -> Result<Module> {
         ty: Type::Array(Box::new(Type::U32), u64::from(statistics_words(STATISTICS_SMS))),
         init: Init::Zero,
         exported: true,
+        variable: None,
     });
     let statistics = GlobalId(out.globals.len() as u32 - 1);
     for (at, function) in out.functions.iter_mut().enumerate() {

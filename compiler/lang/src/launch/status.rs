@@ -71,7 +71,14 @@ pub(super) fn replace_launches(
 ) -> Result<()> {
     let mut export = |name: &str, ty| {
         let (space, init) = (Space::Device, Init::Zero);
-        module.globals.push(Global { name: name.into(), space, ty, init, exported: true });
+        module.globals.push(Global {
+            name: name.into(),
+            space,
+            ty,
+            init,
+            exported: true,
+            variable: None,
+        });
         GlobalId(module.globals.len() as u32 - 1)
     };
     let record = export(LOST_LAUNCH_RECORD, Type::Array(Box::new(Type::U32), 4));
@@ -128,7 +135,12 @@ pub(super) struct Rewriter<'c, 'f, A> {
 impl<'c, 'f, A: Attempt> Rewriter<'c, 'f, A> {
     fn new(context: &'c Context<'c, A>, function: &'f mut Function) -> Self {
         let status = SlotId(function.slots.len() as u32);
-        function.slots.push(Slot { name: "launch_status".into(), ty: Type::I32, unset: false });
+        function.slots.push(Slot {
+            name: "launch_status".into(),
+            ty: Type::I32,
+            unset: false,
+            variable: None,
+        });
         Rewriter {
             context,
             names: function.blocks.iter().map(|block| block.name.clone()).collect(),

@@ -7,7 +7,7 @@ use super::{buffer_layout, type_layout};
 use crate::diagnostics::{Collector, Diagnostic, MAX_MESSAGES, ids};
 use crate::error::{Error, Result};
 use crate::ir::{GlobalId, InstKind, Kernel, KernelId, Module, Operand, Space, graph, symbol};
-use crate::source::{FileId, Span};
+use crate::source::Span;
 use crate::types::layout::SATURATED;
 use crate::types::{Structs, Type};
 
@@ -186,7 +186,7 @@ fn too_large_types(module: &Module) -> Collector {
 }
 
 /// The span of declarations that are not in the source.
-const NOWHERE: Span = Span { file: FileId(0), start: 0, end: 0 };
+const NOWHERE: Span = Span::NOWHERE;
 
 struct SizeCheck<'m> {
     module: &'m Module,

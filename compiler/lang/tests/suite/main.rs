@@ -9,6 +9,7 @@ mod passes;
 mod reference;
 mod time;
 mod tree_rules;
+mod variables;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -137,7 +137,7 @@ impl<'m> Importer<'m> {
             }
         };
         let name = if is_record { symbol } else { format!("own.{symbol}") };
-        self.globals.push(Global { name, space, ty, init, exported: is_record });
+        self.globals.push(Global { name, space, ty, init, exported: is_record, variable: None });
         Ok(Memory::Global(GlobalId(self.globals.len() as u32 - 1)))
     }
 

@@ -30,6 +30,7 @@ fn module_with(builtin: Builtin, arguments: &[Type], result: &Type) -> gridlet::
             ty: Type::Array(Box::new(Type::Scalar(Scalar::U8)), 4),
             init: Init::Bytes(b"%d\n\0".to_vec()),
             exported: false,
+            variable: None,
         });
         GlobalId(0)
     });

@@ -36,6 +36,7 @@ impl Code {
             slots: vec![],
             instructions: vec![],
             blocks: vec![],
+            addressed: vec![],
             span: nowhere(),
         };
         let mut code = Code { function, at: BlockId(0) };
@@ -74,7 +75,7 @@ impl Code {
 
     /// Adds a local variable; returns its address.
     pub(crate) fn slot(&mut self, name: &str, ty: Type) -> Operand {
-        self.function.slots.push(Slot { name: name.into(), ty, unset: false });
+        self.function.slots.push(Slot { name: name.into(), ty, unset: false, variable: None });
         Operand::Slot(SlotId(self.function.slots.len() as u32 - 1))
     }
 

@@ -126,6 +126,7 @@ fn globals() {
         ty,
         init,
         exported,
+        variable: None,
     };
     let words = Type::Array(Box::new(Type::U32), 4);
     module.globals = vec![

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
 use crate::ir::{Block, BlockId, Function, Inst, InstId, InstKind, Operand, Parameter, Role};
-use crate::ir::{Const, Slot, SlotId, Terminator, Unroll};
+use crate::ir::{Const, Slot, SlotId, Terminator, Unroll, Variable};
 use crate::source::Span;
 use crate::types::Type;
 
@@ -50,15 +50,20 @@ impl BodyBuilder {
         body
     }
 
-    /// Adds a local variable and returns its address.
+    /// Adds a temporary and returns its address.
     pub fn slot(&mut self, name: &str, ty: Type) -> Operand {
-        self.slots.push(Slot { name: name.into(), ty, unset: false });
-        Operand::Slot(SlotId(self.slots.len() as u32 - 1))
+        self.add_slot(Slot { name: name.into(), ty, unset: false, variable: None })
     }
 
-    /// Adds a local variable that is declared without a value and returns its address.
-    pub fn unset_slot(&mut self, name: &str, ty: Type) -> Operand {
-        self.slots.push(Slot { name: name.into(), ty, unset: true });
+    /// Adds a variable of the source and returns its address.
+    pub fn variable(&mut self, variable: Variable, ty: Type) -> Operand {
+        let name = variable.name.clone();
+        self.add_slot(Slot { name, ty, unset: false, variable: Some(variable) })
+    }
+
+    /// Adds a slot and returns its address.
+    pub fn add_slot(&mut self, slot: Slot) -> Operand {
+        self.slots.push(slot);
         Operand::Slot(SlotId(self.slots.len() as u32 - 1))
     }
 
@@ -231,6 +236,7 @@ impl BodyBuilder {
             slots: self.slots,
             instructions: self.instructions,
             blocks,
+            addressed: vec![],
             span: signature.span,
         })
     }

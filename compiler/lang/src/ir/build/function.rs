@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use super::{BodyBuilder, ProgramBuilder, Signature, analysis, nonzero, parameters_of};
 use crate::builtins::Builtin;
-use crate::check::tree::{self, LocalId};
+use crate::check::tree::{self, Declared, LocalId};
 use crate::error::{Error, Result};
-use crate::ir::{BlockId, Const, Function, InstKind, Operand, Parameter, Role, Terminator};
+use crate::ir::{
+    BlockId, Const, Function, InstKind, Operand, Parameter, Role, Slot, Terminator, Variable,
+};
 use crate::source::Span;
 use crate::types::Type;
 
@@ -93,13 +95,30 @@ impl FunctionBuilder<'_, '_> {
                 self.locals.push(Storage::Unused);
                 continue;
             }
-            let slot = self.body.slot(&local.name, local.ty.clone());
+            let slot = self.slot_of(local, Some(at as u32 + hidden), false);
             spills.push((slot.clone(), parameter, local.span));
             self.locals.push(Storage::Memory(slot));
         }
         for (slot, parameter, span) in spills {
             self.body.store(slot, parameter, span);
         }
+    }
+
+    /// Adds the slot of a local variable and returns its address.
+    pub(super) fn slot_of(
+        &mut self,
+        local: &tree::Local,
+        parameter: Option<u32>,
+        unset: bool,
+    ) -> Operand {
+        let variable = (local.declared != Declared::Checker).then(|| Variable {
+            name: local.name.clone(),
+            span: local.span,
+            scope: Some(local.scope),
+            parameter,
+        });
+        let (name, ty) = (local.name.clone(), local.ty.clone());
+        self.body.add_slot(Slot { name, ty, unset, variable })
     }
 
     fn build_body(&mut self) -> Result<()> {

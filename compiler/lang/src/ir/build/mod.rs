@@ -20,12 +20,12 @@ pub use body::{BodyBuilder, Signature};
 use super::{
     Extern, Function, FunctionId, Global, GlobalId, Init, InstKind, Kernel, KernelId, Module,
 };
-use super::{Operand, Parameter, Role, Space, Terminator};
+use super::{Operand, Parameter, Role, Space, Terminator, Variable};
 use crate::check::tree;
 use crate::diagnostics::{Collector, Diagnostic, ids};
 use crate::error::{Error, Result};
 use crate::ir::symbol;
-use crate::source::SourceMap;
+use crate::source::{SourceMap, Span};
 use crate::types::{Scalar, Type};
 
 /// Builds the IR of a checked program. Every kernel becomes a body, `<kernel>.body`, and an entry,
@@ -200,9 +200,16 @@ impl<'t> ProgramBuilder<'t> {
         symbol
     }
 
-    fn add_global(&mut self, name: &str, space: Space, ty: Type, init: Init) -> GlobalId {
+    fn add_global(
+        &mut self,
+        name: &str,
+        space: Space,
+        ty: Type,
+        init: Init,
+        variable: Option<Variable>,
+    ) -> GlobalId {
         let name = self.unique_symbol(name);
-        self.globals.push(Global { name, space, ty, init, exported: false });
+        self.globals.push(Global { name, space, ty, init, exported: false, variable });
         GlobalId(self.globals.len() as u32 - 1)
     }
 
@@ -216,6 +223,7 @@ impl<'t> ProgramBuilder<'t> {
                 ty: variable.ty.clone(),
                 init,
                 exported: true,
+                variable: Some(global_variable(&variable.name, variable.span)),
             });
         }
         Ok(())
@@ -225,7 +233,9 @@ impl<'t> ProgramBuilder<'t> {
         let function = &self.tree.functions[index];
         for shared in &function.shared {
             let name = format!("{}.{}", function.name, shared.name);
-            let global = self.add_global(&name, Space::Shared, shared.ty.clone(), Init::Unset);
+            let variable = Some(global_variable(&shared.name, shared.span));
+            let ty = shared.ty.clone();
+            let global = self.add_global(&name, Space::Shared, ty, Init::Unset, variable);
             self.targets[index].shared.push(global);
         }
     }
@@ -239,10 +249,15 @@ impl<'t> ProgramBuilder<'t> {
         }
         let name = format!("str.{}", self.strings.len());
         let ty = Type::Array(Box::new(Type::Scalar(Scalar::U8)), bytes.len() as u64);
-        let global = self.add_global(&name, Space::Constant, ty, Init::Bytes(bytes.clone()));
+        let init = Init::Bytes(bytes.clone());
+        let global = self.add_global(&name, Space::Constant, ty, init, None);
         self.strings.insert(bytes, global);
         global
     }
+}
+
+fn global_variable(name: &str, span: Span) -> Variable {
+    Variable { name: name.into(), span, scope: None, parameter: None }
 }
 
 fn parameters_of(function: &tree::Function) -> Vec<Parameter> {

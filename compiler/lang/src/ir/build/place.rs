@@ -19,11 +19,12 @@ impl FunctionBuilder<'_, '_> {
             return Err(self.broken("a local variable does not exist"));
         };
         let variable = &self.source.locals[at];
-        let slot = match storage {
-            Storage::Unused => self.body.slot(&variable.name, variable.ty.clone()),
-            Storage::Unset => self.body.unset_slot(&variable.name, variable.ty.clone()),
+        let unset = match storage {
+            Storage::Unused => false,
+            Storage::Unset => true,
             Storage::Memory(_) | Storage::Value(_) => return Ok(storage.clone()),
         };
+        let slot = self.slot_of(variable, None, unset);
         let storage = Storage::Memory(slot);
         self.locals[at] = storage.clone();
         Ok(storage)

@@ -114,6 +114,7 @@ impl<'t> Parser<'t> {
             slots,
             instructions: vec![],
             blocks,
+            addressed: vec![],
             span: NOWHERE,
         };
         self.resolve(body, &mut function)?;
@@ -143,7 +144,7 @@ impl<'t> Parser<'t> {
             if body.slots.insert(name, SlotId(slots.len() as u32)).is_some() {
                 return Err(place.error(format!("slot `{name}` is declared twice")));
             }
-            slots.push(Slot { name: name.into(), ty, unset });
+            slots.push(Slot { name: name.into(), ty, unset, variable: None });
         }
     }
 

@@ -88,7 +88,7 @@ pub fn parse_as(first_file: &str, text: &str) -> Result<Module> {
 }
 
 /// The start of the first file.
-const NOWHERE: Span = Span { file: FileId(0), start: 0, end: 0 };
+const NOWHERE: Span = Span::NOWHERE;
 
 /// The names that a text may mention before their declaration.
 #[derive(Default)]
@@ -273,7 +273,14 @@ impl<'t> Parser<'t> {
         let id = GlobalId(self.module.globals.len() as u32);
         // The verifier reports duplicates; mentions refer to the first.
         self.globals.entry(name).or_insert(id);
-        self.module.globals.push(Global { name: name.into(), space, ty, init, exported });
+        self.module.globals.push(Global {
+            name: name.into(),
+            space,
+            ty,
+            init,
+            exported,
+            variable: None,
+        });
         Ok(())
     }
 

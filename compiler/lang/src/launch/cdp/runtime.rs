@@ -65,7 +65,12 @@ fn number(value: i32) -> Operand {
 /// stream.
 fn create_stream(function: &mut Function, id: InstId, callee: ExternId) {
     let slot = Operand::Slot(SlotId(function.slots.len() as u32));
-    function.slots.push(Slot { name: "stream".into(), ty: Type::Stream, unset: false });
+    function.slots.push(Slot {
+        name: "stream".into(),
+        ty: Type::Stream,
+        unset: false,
+        variable: None,
+    });
     let span = function.instructions[id.index()].span;
     let flags = Operand::Const(Const::Int(Scalar::U32, STREAM_NON_BLOCKING.into()));
     let before = [

@@ -59,6 +59,7 @@ pub(super) fn take_turns(module: &mut Module) -> Result<()> {
         ty: Type::U32,
         init: Init::Unset,
         exported: false,
+        variable: None,
     });
     let turn = Operand::Global(GlobalId(module.globals.len() as u32 - 1));
     let [open, wait, end] = [0, 1, 2].map(|at| FunctionId((module.functions.len() + at) as u32));

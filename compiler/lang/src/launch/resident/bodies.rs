@@ -15,8 +15,8 @@ use super::plan::{Plan, takes_mask};
 use crate::builtins::{BlockReduceOp, Builtin};
 use crate::error::Result;
 use crate::ir::{
-    BlockId, Function, FunctionId, GlobalId, Inst, InstId, InstKind, Module, Operand, Role, Space,
-    Terminator,
+    Addressed, BlockId, Function, FunctionId, GlobalId, Inst, InstId, InstKind, Module, Operand,
+    Role, Space, Terminator, Variable,
 };
 use crate::launch::merge::{Added, NOWHERE};
 use crate::source::Span;
@@ -119,19 +119,31 @@ fn reachable(module: &Module, mut open: Vec<FunctionId>) -> Vec<bool> {
     seen
 }
 
-/// The `shared` variables that a function names, with their types and offsets.
+/// A `shared` variable that a function names.
+struct Shared {
+    /// A pointer to it.
+    ty: Type,
+    /// Its offset in the slice.
+    bytes: u32,
+    /// How debuggers show it.
+    variable: Option<Variable>,
+}
+
+/// The `shared` variables that a function names.
 fn shared_variables(
     module: &Module,
     function: &Function,
     plan: &Plan,
-) -> BTreeMap<GlobalId, (Type, u32)> {
+) -> BTreeMap<GlobalId, Shared> {
     let mut found = BTreeMap::new();
     let mut note = |operand: &Operand| {
         if let Operand::Global(id) = operand
             && module.globals[id.index()].space == Space::Shared
         {
-            let ty = Type::pointer_mut(module.globals[id.index()].ty.clone());
-            found.insert(*id, (ty, plan.offsets.get(id).copied().unwrap_or(0)));
+            let global = &module.globals[id.index()];
+            let bytes = plan.offsets.get(id).copied().unwrap_or(0);
+            let (ty, variable) = (Type::pointer_mut(global.ty.clone()), global.variable.clone());
+            found.insert(*id, Shared { ty, bytes, variable });
         }
     };
     function.instructions.iter().for_each(|inst| inst.kind.for_each_operand(&mut note));
@@ -151,7 +163,7 @@ struct Body<'m> {
 }
 
 impl Body<'_> {
-    fn rewrite(mut self, shared: &BTreeMap<GlobalId, (Type, u32)>) {
+    fn rewrite(mut self, shared: &BTreeMap<GlobalId, Shared>) {
         for at in 0..self.function.blocks.len() {
             let old = std::mem::take(&mut self.function.blocks[at].instructions);
             let mut new = Vec::with_capacity(old.len());
@@ -210,15 +222,18 @@ impl Body<'_> {
     }
 
     /// Computes the addresses of `shared` variables at the start of the function.
-    fn replace_shared(&mut self, shared: &BTreeMap<GlobalId, (Type, u32)>) {
+    fn replace_shared(&mut self, shared: &BTreeMap<GlobalId, Shared>) {
         let span = self.function.span;
         let kind = InstKind::Call { function: self.calls.slice, arguments: vec![] };
         let slice = self.add(kind, Type::pointer_mut(Type::Scalar(Scalar::U8)), span);
         let mut first = vec![slice];
         let mut addresses = BTreeMap::new();
-        for (global, (ty, bytes)) in shared {
+        for (global, Shared { ty, bytes, variable }) in shared {
             let kind = InstKind::ByteOffset { base: Operand::Inst(slice), bytes: *bytes };
             let address = self.add(kind, ty.clone(), span);
+            if let Some(variable) = variable.clone() {
+                self.function.addressed.push(Addressed { variable, address });
+            }
             first.push(address);
             addresses.insert(*global, Operand::Inst(address));
         }

@@ -91,7 +91,14 @@ fn table(module: &mut Module, name: &str, values: &[u32]) -> BodyBuilder {
         let ty = Type::Array(Box::new(Type::U32), values.len() as u64);
         let init = Init::Bytes(values.iter().flat_map(|value| value.to_le_bytes()).collect());
         let name = format!("gridlet.{name}.table");
-        module.globals.push(Global { name, space: Space::Constant, ty, init, exported: false });
+        module.globals.push(Global {
+            name,
+            space: Space::Constant,
+            ty,
+            init,
+            exported: false,
+            variable: None,
+        });
         let table = Operand::Global(GlobalId(module.globals.len() as u32 - 1));
         let kind = InstKind::ElementAddress { base: table, index: which };
         let address = body.emit(kind, Type::pointer_mut(Type::U32), NOWHERE);
@@ -109,6 +116,7 @@ fn add_root(module: &mut Module, plan: &Plan) -> GlobalId {
         ty: Type::Array(Box::new(Type::U64), u64::from(plan.parameter_words.max(1))),
         init: Init::Unset,
         exported: false,
+        variable: None,
     });
     GlobalId(module.globals.len() as u32 - 1)
 }

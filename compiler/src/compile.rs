@@ -85,7 +85,8 @@ pub struct BuildOptions {
     /// Whether all kernels compute with `f32` as with nvcc's `-use_fast_math`: faster and less exact. `#[fast_math]` is for single
     /// kernels. The CPU device computes exactly.
     pub fast_math: bool,
-    /// Whether images have line tables, for debuggers and profilers (`-g`). Optimised code does not change.
+    /// Whether images have line tables, for debuggers and profilers, and without `optimize` variables too (`-g`). Optimised
+    /// code does not change.
     pub debug_lines: bool,
 }
 
@@ -126,9 +127,16 @@ impl BuildOptions {
         self.launch.resolve(&program.module).0
     }
 
-    fn link_options(&self) -> LinkOptions {
+    /// For PTX with or without variables; ptxas does not optimise the former, and warns of a request for both.
+    fn link_options(&self, ptx: &Ptx) -> LinkOptions {
+        let debug = self.debug_variables() && ptx.has_variables();
         let options = LinkOptions::default().with_opt_level(self.opt_level());
-        options.with_line_info(self.debug_lines)
+        options.with_line_info(self.debug_lines && !debug).with_debug(debug)
+    }
+
+    /// Whether images have variables.
+    fn debug_variables(&self) -> bool {
+        self.debug_lines && !self.optimize
     }
 
     fn opt_level(&self) -> u8 {
@@ -186,7 +194,7 @@ pub fn lower(program: &Checked, options: &BuildOptions) -> Result<ir::Module> {
 pub fn nvvm(program: &Checked, options: &BuildOptions) -> Result<NvvmModule> {
     let context = Context::create();
     let module = llvm(program, &context, options)?;
-    nvvm_text(&module, options.dialect())
+    nvvm_text_with(&module, options)
 }
 
 /// The NVVM IR as LLVM bitcode, which is always in the modern dialect.
@@ -266,6 +274,15 @@ fn llvm_of<'ctx>(
 /// As [`nvvm::legacy::write`]: LLVM 7 cannot express part of the module.
 pub fn nvvm_text(module: &inkwell::module::Module<'_>, dialect: Dialect) -> Result<NvvmModule> {
     nvvm::text(module, dialect, &LegacyOptions::device_runtime().with_debug_lines(true))
+}
+
+/// As [`nvvm_text`], with variables where the options ask for them.
+fn nvvm_text_with(
+    module: &inkwell::module::Module<'_>,
+    options: &BuildOptions,
+) -> Result<NvvmModule> {
+    let legacy = LegacyOptions::device_runtime().with_debug_lines(true);
+    nvvm::text(module, options.dialect(), &legacy.with_debug_variables(options.debug_variables()))
 }
 
 /// A cubin with the output of the tools that made it.
@@ -473,7 +490,7 @@ impl Session {
             opt_level: options.opt_level(),
             fast_math: options.fast_math,
             line_info: options.debug_lines,
-            ..PtxOptions::default()
+            debug: options.debug_variables(),
         };
         match options.backend {
             Backend::Nvptx => {
@@ -481,7 +498,7 @@ impl Session {
                 Ok((ptx, String::new()))
             }
             Backend::LibNvvm => {
-                let nvvm = nvvm_text(module, options.dialect())?;
+                let nvvm = nvvm_text_with(module, options)?;
                 let output = ptx::libnvvm::compile(
                     self.libnvvm()?,
                     &nvvm,
@@ -508,7 +525,7 @@ impl Session {
         device_runtime: bool,
         options: &BuildOptions,
     ) -> Result<(Cubin, String)> {
-        let link_options = options.link_options();
+        let link_options = options.link_options(ptx);
         if let Some(ptxas) = self.assembler(device_runtime)
             && link::ptxas::is_whole(ptx)
         {
@@ -670,7 +687,7 @@ impl Session {
     pub fn assemble_object(&self, ptx: &Ptx, options: &BuildOptions) -> Result<Cubin> {
         let ptxas = self.toolchain.path(Component::Ptxas)?;
         let ptx = link::ptxas::share_added_symbols(ptx);
-        let output = link::ptxas::compile(ptxas, &ptx, options.arch, &options.link_options())?;
+        let output = link::ptxas::compile(ptxas, &ptx, options.arch, &options.link_options(&ptx))?;
         self.assembled.get_or_init(|| ());
         self.note("ptxas", &output.log);
         Ok(output.cubin)

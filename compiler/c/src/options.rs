@@ -293,7 +293,7 @@ pub unsafe extern "C" fn gridlet_options_set_native(
     }
 }
 
-/// Sets whether images have line tables, for debuggers and profilers.
+/// Sets whether images have line tables, for debuggers and profilers, and variables: for GPUs only without optimisation.
 ///
 /// # Safety
 /// `options` must be alive and not in use elsewhere.

@@ -94,7 +94,7 @@ pub(crate) struct CodeOptions {
     /// tan, exp, log, log2, log10, pow and tanh are approximate
     #[arg(long)]
     fast_math: bool,
-    /// Emit line tables, for debuggers and profilers
+    /// Emit line tables, for debuggers and profilers, and variables: for GPUs only with -O 0
     #[arg(short = 'g')]
     debug_lines: bool,
 }

@@ -13,7 +13,7 @@ use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum, FunctionTy
 use inkwell::values::{FunctionValue, PointerValue};
 
 use super::cpu::CpuTarget;
-use super::debug::DebugLines;
+use super::debug::Debug;
 use super::{GpuModuleOptions, OWN_DATA_LAYOUT, TRIPLE, bug};
 use crate::error::{Error, Result};
 use gridlet_lang::ir;
@@ -38,8 +38,8 @@ pub(super) struct ModuleContext<'ctx, 'ir> {
     declared: RefCell<BTreeMap<String, FunctionValue<'ctx>>>,
     /// Generic address of the block's dynamic shared memory, if the module uses it.
     pub(super) dynamic_shared: Option<PointerValue<'ctx>>,
-    /// The source lines, if the module records them.
-    pub(super) debug: Option<DebugLines<'ctx>>,
+    /// The debug information, if the module has any.
+    pub(super) debug: Option<Debug<'ctx>>,
     /// The target.
     pub(super) target: Target<'ctx>,
 }
@@ -194,6 +194,7 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
             Target::Nvptx(_) => self.finish_nvptx()?,
             Target::Cpu(_) => {}
         }
+        self.describe_globals()?;
         if let Some(debug) = &self.debug {
             debug.finish();
         }
@@ -204,7 +205,7 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
     }
 
     fn finish_nvptx(&self) -> Result<()> {
-        self.strip_intrinsic_attributes();
+        strip_intrinsic_attributes(&self.module);
         let number = |value: u64| self.int_type(32).const_int(value, false).into();
         let mut version = vec![number(2), number(0)];
         if self.debug.is_some() {
@@ -216,22 +217,21 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
             .add_global_metadata("nvvmir.version", &version)
             .map_err(|error| bug(format!("nvvmir.version: {error}")))
     }
+}
 
-    /// Removes LLVM's own attributes from declarations of intrinsics. Many are newer than the
-    /// consumers of the text, and every consumer adds its own again.
-    fn strip_intrinsic_attributes(&self) {
-        let intrinsics = self
-            .module
-            .get_functions()
-            .filter(|function| function.get_name().to_bytes().starts_with(b"llvm."));
-        for function in intrinsics {
-            let places = [AttributeLoc::Function, AttributeLoc::Return]
-                .into_iter()
-                .chain((0..function.count_params()).map(AttributeLoc::Param));
-            for place in places {
-                for kind in 1..=Attribute::get_last_enum_kind_id() {
-                    function.remove_enum_attribute(place, kind);
-                }
+/// Removes LLVM's own attributes from declarations of intrinsics. Many are newer than the consumers of the text, and every
+/// consumer adds its own again.
+pub(super) fn strip_intrinsic_attributes(module: &Module<'_>) {
+    let intrinsics = module
+        .get_functions()
+        .filter(|function| function.get_name().to_bytes().starts_with(b"llvm."));
+    for function in intrinsics {
+        let places = [AttributeLoc::Function, AttributeLoc::Return]
+            .into_iter()
+            .chain((0..function.count_params()).map(AttributeLoc::Param));
+        for place in places {
+            for kind in 1..=Attribute::get_last_enum_kind_id() {
+                function.remove_enum_attribute(place, kind);
             }
         }
     }

@@ -13,6 +13,7 @@ use inkwell::types::{BasicType, BasicTypeEnum};
 use inkwell::values::{BasicValueEnum, FunctionValue, PointerValue};
 
 use super::context::{ModuleContext, Target};
+use super::debug::Scopes;
 use super::fast::called_bodies;
 use super::types::Carrier;
 use super::unroll::LoopNodes;
@@ -94,6 +95,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         let value = self.add_function(&symbol::internal(&function.name), ty)?;
         value.set_linkage(Linkage::Internal);
         let inlining = match function.role {
+            _ if self.keeps_bodies() => Some("noinline"),
             Role::Body(kernel) if apart && self.ir.kernel(kernel).fast_math => Some("noinline"),
             Role::Body(_) => Some("alwaysinline"),
             _ => stays_out_of_line(&function.name).then_some("noinline"),
@@ -194,8 +196,12 @@ pub(super) fn define<'ctx>(
         .collect();
     let mut emitter = FunctionEmitter::new(cx, function, value, blocks);
     emitter.stored = emitter.noalias_slots();
-    emitter.enter_function();
+    emitter.enter_function()?;
+    emitter.in_prologue.set(cx.keeps_bodies());
+    emitter.set_debug_location();
     emitter.emit_prologue()?;
+    emitter.declare_variables()?;
+    emitter.in_prologue.set(false);
     let polls = emitter.polls(id);
     for id in order {
         emitter.emit_block(id, polls.get(id.index()).copied().flatten())?;
@@ -246,6 +252,10 @@ pub(super) struct FunctionEmitter<'a, 'ctx, 'ir> {
     uses: OnceCell<Vec<u32>>,
     /// The metadata of loops, by their header blocks.
     pub(super) loops: LoopNodes<'ctx>,
+    /// Whether the instructions get no position, so that a debugger stops at a function once its parameters are in place.
+    pub(super) in_prologue: Cell<bool>,
+    /// The scopes of the debug information, if the function has a position.
+    pub(super) scopes: Option<Scopes<'ctx>>,
 }
 
 impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
@@ -273,6 +283,8 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             copied: OnceCell::new(),
             uses: OnceCell::new(),
             loops: LoopNodes::default(),
+            in_prologue: Cell::new(false),
+            scopes: None,
         }
     }
 
@@ -328,7 +340,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
     }
 
     /// Allocates a variable in the frame.
-    fn alloca_raw(
+    pub(super) fn alloca_raw(
         &self,
         ty: BasicTypeEnum<'ctx>,
         alignment: u32,
@@ -381,6 +393,7 @@ impl<'a, 'ctx, 'ir> FunctionEmitter<'a, 'ctx, 'ir> {
             self.enter_instruction(inst);
             let value = self.emit_instruction(inst)?;
             self.values[inst.index()] = value;
+            self.declare_addressed(inst)?;
         }
         match &block.terminator {
             Terminator::Jump(to) => {

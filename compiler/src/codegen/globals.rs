@@ -24,6 +24,11 @@ const DYNAMIC_SHARED: &str = "__gridlet_dynamic_shared";
 /// Alignment in bytes of the dynamic shared memory, and of large shared variables: enough for every vector.
 const SHARED_ALIGNMENT: u32 = 16;
 
+/// The name of a variable together with its red zones.
+pub(super) fn guarded_name(name: &str) -> String {
+    format!("{name}.guarded")
+}
+
 impl<'ctx> ModuleContext<'ctx, '_> {
     /// Adds the IR's globals, and the dynamic shared memory if any function uses it.
     pub(super) fn add_globals(&mut self) -> Result<()> {
@@ -57,11 +62,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
     }
 
     fn add_global(&self, global: &Global) -> Result<PointerValue<'ctx>> {
-        let name = if global.exported {
-            symbol::variable(&global.name)
-        } else {
-            symbol::internal(&global.name)
-        };
+        let name = self.global_symbol(global);
         if self.module.get_global(&name).is_some() {
             return Err(bug(format!("two globals are called `{name}`")));
         }
@@ -83,7 +84,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
             Space::Shared => SHARED,
             Space::Device | Space::Constant => GLOBAL,
         };
-        let own_name = if zone == 0 { name.clone() } else { format!("{name}.guarded") };
+        let own_name = if zone == 0 { name.clone() } else { guarded_name(&name) };
         let value = self.module.add_global(ty, Some(AddressSpace::from(space)), &own_name);
         if global.exported && self.cpu().is_some() && zone == 0 {
             cpu::export(value);
@@ -98,6 +99,16 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         }
         let address = value.as_pointer_value();
         Ok(if space == 0 { address } else { address.const_address_space_cast(self.pointer_type()) })
+    }
+
+    /// The symbol of a global.
+    pub(super) fn global_symbol(&self, global: &Global) -> String {
+        if global.exported {
+            return symbol::variable(&global.name);
+        }
+        let name = symbol::internal(&global.name);
+        // libNVVM respells a `.`, but not where it describes the variable.
+        if self.cpu().is_none() && self.keeps_bodies() { symbol::external(&name) } else { name }
     }
 
     /// At least 16 bytes for shared variables that are as large: ptxas then reads several elements at once.

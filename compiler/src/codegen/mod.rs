@@ -57,14 +57,13 @@ mod warp;
 pub use cpu::{CpuModuleOptions, build_cpu_module};
 pub(crate) use fast::fast_functions;
 use inkwell::context::Context;
-use inkwell::debug_info::DWARFEmissionKind;
 use inkwell::module::Module;
 use inkwell::values::BasicValue;
 pub(crate) use linked::link_inputs;
 pub(crate) use unroll::{hint, loop_node};
 
 use crate::error::{Error, Result};
-use debug::DebugLines;
+use debug::Debug;
 use gridlet_lang::arch::CudaArch;
 use gridlet_lang::ir;
 
@@ -94,7 +93,8 @@ pub struct GpuModuleOptions {
     pub fast_math: bool,
     /// Whether the code of kernels with `#[fast_math]` stays in functions of its own.
     pub fast_apart: bool,
-    /// Whether the module records the source line of each instruction, for debuggers and profilers.
+    /// Whether the module records the source line of each instruction, for debuggers and profilers, and, unless it will be
+    /// optimised, the variables.
     pub debug_lines: bool,
     /// Whether the module will be optimised, as recorded in the debug information.
     pub optimize: bool,
@@ -133,11 +133,14 @@ pub fn build_module_for<'ctx>(
     options: GpuModuleOptions,
 ) -> Result<Module<'ctx>> {
     let mut cx = context::ModuleContext::new(context, module, options)?;
-    let lines = DWARFEmissionKind::LineTablesOnly;
-    cx.debug = options.debug_lines.then(|| DebugLines::new(&cx, lines, options.optimize));
+    let variables = !options.optimize;
+    cx.debug = options.debug_lines.then(|| Debug::new(&cx, variables, options.optimize));
     fill(&mut cx)?;
     let module = cx.finish()?;
-    if options.debug_lines { debug::directives_only(&module, context) } else { Ok(module) }
+    if options.debug_lines && !variables {
+        return debug::directives_only(&module, context);
+    }
+    Ok(module)
 }
 
 /// Emits the globals and functions of the IR.

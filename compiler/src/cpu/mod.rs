@@ -31,7 +31,7 @@ pub struct CpuOptions {
     /// Whether to optimise only as far as it takes little time (`-O 1`): LLVM's -O1, without vectorising and unrolling
     /// loops. For programs that are compiled just before they run once. Without `optimize`, it has no effect.
     pub quick: bool,
-    /// Whether the image has line tables for debuggers (`-g`).
+    /// Whether the image has line tables and variables for debuggers (`-g`).
     pub debug_lines: bool,
     /// Whether the image reports every access and loop iteration to the device (`--check`).
     pub check: bool,

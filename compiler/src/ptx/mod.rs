@@ -24,6 +24,14 @@ mod workarounds;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ptx(pub String);
 
+impl Ptx {
+    /// Whether it describes variables: ptxas then needs `-g`, and does not optimise.
+    pub(crate) fn has_variables(&self) -> bool {
+        let target = self.0.lines().find(|line| line.starts_with(".target"));
+        target.is_some_and(|line| line.split([',', ' ']).any(|word| word == "debug"))
+    }
+}
+
 /// Options for compiling to PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

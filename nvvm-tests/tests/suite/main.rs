@@ -17,3 +17,4 @@ mod plain_kernels;
 mod programs;
 mod toolkits;
 mod trees;
+mod variables;

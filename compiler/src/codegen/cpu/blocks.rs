@@ -43,7 +43,7 @@ impl<'ctx> ModuleContext<'ctx, '_> {
         let entry = self.context.append_basic_block(value, "entry");
         let mut emitter =
             FunctionEmitter::new(self, self.ir.function(kernel.entry), value, vec![entry]);
-        emitter.enter_function();
+        emitter.enter_function()?;
         self.builder.position_at_end(entry);
         let geometry = emitter.geometry_argument()?;
         emitter.parameters = emitter.load_parameters()?;

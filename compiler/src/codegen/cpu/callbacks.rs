@@ -113,7 +113,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
     pub(in crate::codegen) fn enter_instruction(&self, id: gridlet_lang::ir::InstId) {
         if let Some(inst) = self.function.instructions.get(id.index()) {
             self.span.set(inst.span);
+            let is_prologue = self.in_prologue.replace(self.begins_parameter(&inst.kind));
             self.set_debug_location();
+            self.in_prologue.set(is_prologue);
         }
     }
 

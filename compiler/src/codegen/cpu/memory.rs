@@ -49,7 +49,7 @@ impl SharedMemory {
 }
 
 impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
-    fn shared_offset(&self, id: GlobalId) -> Option<u32> {
+    pub(in crate::codegen) fn shared_offset(&self, id: GlobalId) -> Option<u32> {
         self.cx.cpu()?.shared.offsets.get(id.index()).copied().flatten()
     }
 

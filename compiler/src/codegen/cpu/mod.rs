@@ -17,7 +17,7 @@
 //! - **Checks** (`check.rs`). A checked image reports every access and loop iteration to the
 //!   device, and registers the local variables that pointers may reach (`locals.rs`); each variable
 //!   ends in a red zone, a static also starts with one, and a table lists all of them (`variables.rs`).
-//! - **Source lines** (`codegen/debug.rs`), for debuggers. Traps, launches and checks always carry their
+//! - **Source lines and variables** (`codegen/debug/`), for debuggers. Traps, launches and checks always carry their
 //!   position.
 
 mod blocks;
@@ -34,7 +34,6 @@ use gridlet_artifact::cpu::abi;
 use inkwell::GlobalVisibility;
 use inkwell::attributes::AttributeLoc;
 use inkwell::context::Context;
-use inkwell::debug_info::DWARFEmissionKind;
 use inkwell::llvm_sys::core::{LLVMAddAlias2, LLVMSetLinkage, LLVMSetVisibility};
 use inkwell::llvm_sys::{LLVMLinkage, LLVMVisibility};
 use inkwell::module::{Linkage, Module};
@@ -45,7 +44,7 @@ use inkwell::values::AsValueRef;
 use inkwell::values::{BasicValue, FunctionValue, GlobalValue, PointerValue};
 
 use super::context::{ModuleContext, Target};
-use super::debug::DebugLines;
+use super::debug::Debug;
 use super::{GpuModuleOptions, fill};
 use crate::error::{Error, Result};
 use gridlet_lang::diagnostics::{Diagnostic, ids};
@@ -58,7 +57,7 @@ use memory::SharedMemory;
 pub struct CpuModuleOptions {
     /// Whether accesses and loops call the device, for `--check`.
     pub check: bool,
-    /// Whether the module records the source line of each instruction, for debuggers.
+    /// Whether the module records the source line of each instruction and the variables, for debuggers.
     pub debug_lines: bool,
     /// Whether the module will be optimised, as recorded in the debug information.
     pub optimize: bool,
@@ -111,8 +110,7 @@ pub fn build_cpu_module<'ctx>(
     cx.module.set_data_layout(&machine.get_target_data().get_data_layout());
     let target = CpuTarget::new(&cx, options)?;
     check_statics(&cx, &target)?;
-    let full = DWARFEmissionKind::Full;
-    cx.debug = options.debug_lines.then(|| DebugLines::new(&cx, full, options.optimize));
+    cx.debug = options.debug_lines.then(|| Debug::new(&cx, true, options.optimize));
     cx.target = Target::Cpu(Box::new(target));
     fill(&mut cx)?;
     cx.define_descriptors()?;

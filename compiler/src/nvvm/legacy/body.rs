@@ -22,6 +22,9 @@ use super::refusal::{Written, refuse};
 use super::types::ERASED;
 use super::writer::Writer;
 
+/// LLVM 7's function for the description of a variable.
+const DECLARE: &str = "llvm.dbg.declare";
+
 /// One line of a body.
 struct Line {
     text: String,
@@ -184,11 +187,13 @@ impl<'w, 'm, 'o> Body<'w, 'm, 'o> {
                 }
             }
             for instruction in block.instructions() {
+                self.declare_variables(instruction)
+                    .map_err(|refusal| at_function(refusal, function, &instruction.print()))?;
                 let first = self.lines.len();
                 self.instruction(instruction)
                     .map_err(|refusal| at_function(refusal, function, &instruction.print()))?;
-                if let Some(subprogram) = subprogram {
-                    let position = self.writer.position(instruction, subprogram);
+                let position = subprogram.and_then(|own| self.writer.position(instruction, own));
+                if let Some(position) = position {
                     // Labels are not indented.
                     let lines = self.lines.iter_mut().skip(first);
                     for line in lines.filter(|line| line.text.starts_with(' ')) {
@@ -200,6 +205,16 @@ impl<'w, 'm, 'o> Body<'w, 'm, 'o> {
         let Body { lines, used, .. } = self;
         let needed = |line: &Line| line.optional.as_ref().is_none_or(|name| used.contains(name));
         Ok(lines.into_iter().filter(needed).map(|line| line.text).collect())
+    }
+
+    /// Writes which variables begin before an instruction, and where they are.
+    fn declare_variables(&mut self, instruction: Value<'m>) -> Written<()> {
+        for (value, description) in self.writer.declared_before(instruction) {
+            let value = self.any(value)?;
+            self.writer.declare(DECLARE, "void", "metadata, metadata, metadata");
+            self.line(format!("call void @{DECLARE}(metadata {value}, {description}"));
+        }
+        Ok(())
     }
 
     /// The name of a value that the function defines.

@@ -34,6 +34,11 @@ impl Nodes<'_> {
         self.lines.len() - 1
     }
 
+    /// Sets the text of a node that was added before its text was known.
+    pub(super) fn set(&mut self, number: usize, text: String) {
+        self.lines[number] = text;
+    }
+
     pub(super) fn lines(&self) -> impl Iterator<Item = String> + '_ {
         self.lines.iter().enumerate().map(|(number, text)| format!("!{number} = {text}"))
     }

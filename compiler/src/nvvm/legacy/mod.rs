@@ -51,7 +51,7 @@
 //! | `llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)` | `llvm.nvvm.barrier0()` |
 //! | `llvm.nvvm.activemask`, `redux.sync.*`, `nanosleep`, clusters, … | the PTX instruction in assembly (see `ptx`) |
 //! | local symbols that PTX cannot spell | renamed |
-//! | debug information | refused, left out with [`LegacyOptions::drop_debug_info`], or its lines kept with [`LegacyOptions::debug_lines`] |
+//! | debug information | refused, left out with [`LegacyOptions::drop_debug_info`], or its lines kept with [`LegacyOptions::debug_lines`], its variables with [`LegacyOptions::debug_variables`] |
 //!
 //! Dropped, because they only inform an optimiser: `nuw` and `nusw` of `getelementptr`, `nneg`,
 //! `disjoint`, `samesign`, flags of `trunc`, fast-math flags of `select` and `phi`, aliasing
@@ -80,6 +80,7 @@ mod attributes;
 mod body;
 mod calls;
 mod constants;
+mod debug_text;
 mod freeze;
 mod functions;
 mod globals;
@@ -108,6 +109,9 @@ pub struct LegacyOptions {
     pub drop_debug_info: bool,
     /// Whether to keep the source lines of a module that has debug information, and drop the rest of it.
     pub debug_lines: bool,
+    /// With [`LegacyOptions::debug_lines`]: whether to keep variables too, unless a function or variable has debug information
+    /// that LLVM 7 does not know. libNVVM then needs its option `-g`, which excludes optimisation.
+    pub debug_variables: bool,
 }
 
 impl LegacyOptions {
@@ -125,6 +129,7 @@ impl LegacyOptions {
         with_pointees: pointees: Vec<PointeeHint>,
         with_drop_debug_info: drop_debug_info: bool,
         with_debug_lines: debug_lines: bool,
+        with_debug_variables: debug_variables: bool,
     }
 }
 

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use super::LegacyOptions;
 use super::attributes::Attributes;
 use super::functions::Signature;
-use super::lines::Lines;
+use super::lines::{Lines, Variables};
 use super::llvm::{Module, Value};
 use super::metadata::Nodes;
 use super::names::{Names, spell};
@@ -70,6 +70,8 @@ pub(super) struct Writer<'m, 'o> {
     pub(super) attributes: Attributes,
     pub(super) nodes: Nodes<'m>,
     pub(super) lines: Lines,
+    /// Debug information with variables, if it is to be kept.
+    pub(super) variables: Option<Variables<'m>>,
     /// The nodes of `!nvvm.annotations`.
     pub(super) annotations: Vec<usize>,
     pub(super) signatures: HashMap<Value<'m>, Rc<Signature>>,
@@ -110,6 +112,7 @@ impl<'m, 'o> Writer<'m, 'o> {
             attributes: Attributes::new(),
             nodes: Nodes::default(),
             lines: Lines::default(),
+            variables: Variables::of(module, options),
             annotations: Vec::new(),
             signatures: HashMap::new(),
             declarations: BTreeMap::new(),
@@ -127,7 +130,8 @@ impl<'m, 'o> Writer<'m, 'o> {
             let line = self
                 .variable(variable)
                 .map_err(|refusal| at_global(refusal, "the global", variable))?;
-            globals.extend(line);
+            let described = self.described(variable);
+            globals.extend(line.map(|line| line + &described));
         }
         let mut functions = Vec::new();
         for function in self.module.functions() {

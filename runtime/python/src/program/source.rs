@@ -50,7 +50,7 @@ fn session(py: Python<'_>) -> PyResult<Arc<Session>> {
 /// The other options are those of the program `gridlet`. `launch` is the way in which kernels launch kernels on a GPU: "auto",
 /// "cdp" or "resident". `opt_level` is 3, or 0 for no optimisation, or 1 to compile for the CPU device in less time. `backend`
 /// makes PTX: "libnvvm", which "auto" is, or "nvptx". `dialect` is that of NVVM IR: "auto", "legacy" or "modern". `fast_math`
-/// computes with `f32` on GPUs as nvcc's `-use_fast_math` does. `debug_lines` gives images line tables.
+/// computes with `f32` on GPUs as nvcc's `-use_fast_math` does. `debug_lines` gives images line tables and variables, for GPUs only with `opt_level=0`.
 /// Without `cache`, everything is compiled anew.
 ///
 /// A wrong program raises `CompileError`.

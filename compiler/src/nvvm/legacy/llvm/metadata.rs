@@ -3,6 +3,7 @@
 use std::ffi::{CString, c_uint};
 use std::marker::PhantomData;
 
+use inkwell::llvm_sys::LLVMDbgRecordKind;
 use inkwell::llvm_sys::core::*;
 use inkwell::llvm_sys::debuginfo::{
     LLVMDIFileGetDirectory, LLVMDIFileGetFilename, LLVMDILocationGetColumn, LLVMDILocationGetLine,
@@ -11,7 +12,7 @@ use inkwell::llvm_sys::debuginfo::{
 };
 use inkwell::llvm_sys::prelude::*;
 
-use super::{Module, Value, text};
+use super::{Module, Value, message, text};
 
 /// A list at the end of a module: `!name = !{…}`.
 pub(crate) struct NamedMetadata<'m> {
@@ -29,6 +30,12 @@ pub(crate) enum Meta<'m> {
 }
 
 impl<'m> Module<'m> {
+    /// Its text, as LLVM 22 prints it.
+    pub(crate) fn print(self) -> String {
+        // SAFETY: the module is alive.
+        message(unsafe { LLVMPrintModuleToString(self.0) })
+    }
+
     pub(crate) fn named_metadata(self) -> Vec<NamedMetadata<'m>> {
         let mut found = Vec::new();
         // SAFETY: the module is alive, and LLVM returns the next list or null.
@@ -99,6 +106,28 @@ pub(crate) struct Position {
     pub(crate) line: u32,
     /// 0 if unknown.
     pub(crate) column: u32,
+}
+
+impl<'m> Value<'m> {
+    /// For each debug record before an instruction, the address that it declares for a variable; `None` for other records.
+    pub(crate) fn declared_values(self) -> Vec<Option<Value<'m>>> {
+        let mut values = vec![];
+        // SAFETY: only called for instructions; LLVM returns the next record or null, and null for a value that is gone.
+        unsafe {
+            let mut record = LLVMGetFirstDbgRecord(self.0);
+            while !record.is_null() {
+                values.push(match LLVMDbgRecordGetKind(record) {
+                    LLVMDbgRecordKind::LLVMDbgRecordDeclare => {
+                        let value = LLVMDbgVariableRecordGetValue(record, 0);
+                        (!value.is_null()).then_some(Value(value, PhantomData))
+                    }
+                    _ => None,
+                });
+                record = LLVMGetNextDbgRecord(record);
+            }
+        }
+        values
+    }
 }
 
 impl Value<'_> {

@@ -131,17 +131,17 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         Ok(())
     }
 
-    /// After an instruction: declares the variable at the address that it computes, if there is one.
+    /// After an instruction: declares the variable at the address that it computes, if there is one, as a pointer. The
+    /// address is generic, and debuggers of GPUs would take it for one of the space that the pointer is in.
     pub(in crate::codegen) fn declare_addressed(&self, id: InstId) -> Result<()> {
         let Some(debug) = self.cx.debug.as_ref().filter(|_| self.cx.keeps_bodies()) else {
             return Ok(());
         };
         for one in self.function.addressed.iter().filter(|one| one.address == id) {
+            let Some(value) = self.values[id.index()] else { continue };
             let ty = self.type_of(&Operand::Inst(id));
-            let (Some(value), Some(of)) = (self.values[id.index()], ty.pointee()) else { continue };
-            let address = self.spill(value, &ty, &one.variable.name)?;
-            let place = Place::Memory(address);
-            self.declare(debug, &one.variable, of, place, &[operation::DEREF])?;
+            let place = Place::Memory(self.spill(value, &ty, &one.variable.name)?);
+            self.declare(debug, &one.variable, &ty, place, &[])?;
         }
         Ok(())
     }

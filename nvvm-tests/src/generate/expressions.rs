@@ -69,7 +69,7 @@ impl Generator {
         self.literal(scalar)
     }
 
-    /// A NaN, an infinity, a zero or a denormal number.
+    /// A NaN, an infinity, a zero or a denormal number, which compilers do not know.
     fn special(&mut self, scalar: Scalar) -> String {
         let bits = scalar.bits();
         let digits = match scalar {
@@ -92,7 +92,20 @@ impl Generator {
             _ => self.random.bits() & ((1 << digits) - 1),
         };
         let word: u64 = if self.random.percent(50) { magnitude | sign } else { magnitude };
-        format!("bitcast::<{}>({word:#x}u{bits})", scalar.name())
+        format!("make_{}({word:#x}u{bits}, z)", scalar.name())
+    }
+
+    /// Two operands, at least one of which compilers do not know, or a literal that is clearly not zero: libNVVM evaluates
+    /// some operations on constants differently from a GPU, as the module's documentation says.
+    fn not_all_known(&mut self, scalar: Scalar, left: String, right: String) -> [String; 2] {
+        if !scalar.is_float() || [&left, &right].into_iter().any(|it| is_clearly_not_zero(it)) {
+            return [left, right];
+        }
+        let hide = |value| format!("hide_{}({value}, z)", scalar.name());
+        match self.random.percent(50) {
+            true => [hide(left), right],
+            false => [left, hide(right)],
+        }
     }
 
     /// A product or quotient that no compiler fuses with a sum: the module's documentation explains it.
@@ -205,8 +218,12 @@ impl Generator {
                     scalar => scalar,
                 };
                 let operator = self.random.pick(&["==", "!=", "<", "<=", ">", ">="]);
-                let left = self.scalar_expression(scalar, below);
-                let right = self.scalar_expression(scalar, below);
+                let mut left = self.scalar_expression(scalar, below);
+                let mut right = self.scalar_expression(scalar, below);
+                // Equal NaNs are taken for equal numbers.
+                if operator.contains('=') {
+                    [left, right] = self.not_all_known(scalar, left, right);
+                }
                 format!("({left} {operator} {right})")
             }
         }
@@ -300,7 +317,10 @@ impl Generator {
                 let name = self
                     .random
                     .pick(&["sqrt", "floor", "ceil", "trunc", "round", "abs", "saturate"]);
-                format!("{name}({left})")
+                match name {
+                    "saturate" => format!("saturate(hide_{}({left}, z))", scalar.name()),
+                    _ => format!("{name}({left})"),
+                }
             }
             6..=8 => {
                 // A literal is never NaN, and so neither is the result.
@@ -309,6 +329,7 @@ impl Generator {
                     true => self.literal(scalar),
                     false => self.scalar_expression(scalar, below),
                 };
+                let [left, right] = self.not_all_known(scalar, left, right);
                 match self.random.percent(50) {
                     true => format!("{name}({left}, {right})"),
                     false => format!("{name}({right}, {left})"),
@@ -317,12 +338,19 @@ impl Generator {
             9 => {
                 let (low, high) =
                     (self.scalar_expression(scalar, below), self.scalar_expression(scalar, below));
-                format!("clamp({left}, {low}, {high})")
+                let (name, is_first) = (scalar.name(), self.random.percent(50));
+                match is_first {
+                    true => format!("clamp(hide_{name}({left}, z), {low}, {high})"),
+                    false => format!("clamp({left}, hide_{name}({low}, z), {high})"),
+                }
             }
             10 => {
                 let (factor, term) =
                     (self.scalar_expression(scalar, below), self.scalar_expression(scalar, below));
-                format!("fma({left}, {factor}, {term})")
+                let mut operands = [left, factor, term];
+                let hidden = &mut operands[self.random.below(3)];
+                *hidden = format!("hide_{}({hidden}, z)", scalar.name());
+                format!("fma({})", operands.join(", "))
             }
             11 => {
                 // Half of the time, the bits of a whole number stay far from NaN and infinity.
@@ -335,16 +363,17 @@ impl Generator {
                 if self.random.percent(50) {
                     bits = format!("{bits} & {mask}");
                 }
-                format!("bitcast::<{}>({bits})", scalar.name())
+                format!("make_{}({bits}, z)", scalar.name())
             }
             12 => {
                 // A value compared with itself: only NaN differs.
                 let (name, inner) = (self.fresh("b"), scalar.name());
                 let (then, otherwise) =
                     (self.scalar_expression(scalar, below), self.scalar_expression(scalar, below));
+                let least = self.not_all_known(scalar, name.clone(), otherwise).join(", ");
                 format!(
                     "({{ let {name}: {inner} = {left}; \
-                     if {name} != {name} {{ {then} }} else {{ min({name}, {otherwise}) }} }})"
+                     if {name} != {name} {{ {then} }} else {{ min({least}) }} }})"
                 )
             }
             _ => {
@@ -364,4 +393,11 @@ impl Generator {
             _ => format!("{path} as u64"),
         }
     }
+}
+
+/// Whether an expression is a literal that has not been rounded to zero in any type.
+fn is_clearly_not_zero(expression: &str) -> bool {
+    let literal = expression.trim_start_matches("(-").trim_end_matches(')');
+    let number = ["bf16", "f16", "f32", "f64"].iter().find_map(|ty| literal.strip_suffix(ty));
+    number.and_then(|number| number.parse::<f64>().ok()).is_some_and(|number| number > 0.001)
 }

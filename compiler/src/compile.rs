@@ -28,7 +28,7 @@ use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::inputs;
 pub use crate::inputs::LinkInput;
-use crate::link::{self, Cubin, LinkOptions, NvJitLink};
+use crate::link::{self, Cubin, LinkOptions, LinkOutput, NvJitLink};
 use crate::modules::Own;
 use crate::nvvm::legacy::LegacyOptions;
 use crate::nvvm::{self, NvvmModule};
@@ -525,6 +525,49 @@ impl Session {
         device_runtime: bool,
         options: &BuildOptions,
     ) -> Result<(Cubin, String)> {
+        self.with_all_lanes(ptx, options.arch, |ptx| {
+            let (cubin, log) = self.link_once(ptx, device_runtime, options)?;
+            Ok(LinkOutput { cubin, log })
+        })
+        .map(|output| (output.cubin, output.log))
+    }
+
+    /// Assembles PTX, and a second time with calls in nested branches if the machine code loses lanes of a warp there. Says so if it still
+    /// does.
+    fn with_all_lanes(
+        &self,
+        ptx: &Ptx,
+        arch: CudaArch,
+        assemble: impl Fn(&Ptx) -> Result<LinkOutput>,
+    ) -> Result<LinkOutput> {
+        let mut output = assemble(ptx)?;
+        let mut losing = link::barriers::late_saves(&output.cubin, arch);
+        if !losing.is_empty()
+            && let Some(ptx) = ptx::nesting::with_calls(ptx)
+        {
+            output = assemble(&ptx)?;
+            losing = link::barriers::late_saves(&output.cubin, arch);
+        }
+        if !losing.is_empty() {
+            let warning = format!(
+                "more branches are nested in `{}` than the GPU has convergence barriers, and a `break`, `continue` or `return` \
+                 leaves many of them at once: lanes of a warp that take different branches may wait for each other for ever. \
+                 Set a variable instead, and test it behind each of these branches",
+                losing.join("`, `"),
+            );
+            self.note("Gridlet", &warning);
+            output.log.push_str(&warning);
+        }
+        Ok(output)
+    }
+
+    /// [`Session::device_link`] of this PTX.
+    fn link_once(
+        &self,
+        ptx: &Ptx,
+        device_runtime: bool,
+        options: &BuildOptions,
+    ) -> Result<(Cubin, String)> {
         let link_options = options.link_options(ptx);
         if let Some(ptxas) = self.assembler(device_runtime)
             && link::ptxas::is_whole(ptx)
@@ -687,7 +730,9 @@ impl Session {
     pub fn assemble_object(&self, ptx: &Ptx, options: &BuildOptions) -> Result<Cubin> {
         let ptxas = self.toolchain.path(Component::Ptxas)?;
         let ptx = link::ptxas::share_added_symbols(ptx);
-        let output = link::ptxas::compile(ptxas, &ptx, options.arch, &options.link_options(&ptx))?;
+        let output = self.with_all_lanes(&ptx, options.arch, |ptx| {
+            link::ptxas::compile(ptxas, ptx, options.arch, &options.link_options(ptx))
+        })?;
         self.assembled.get_or_init(|| ());
         self.note("ptxas", &output.log);
         Ok(output.cubin)

@@ -1,5 +1,7 @@
 //! Machine code: assembles PTX as a whole program, or links it with the device runtime and other modules.
 
+#[cfg(feature = "llvm")]
+pub(crate) mod barriers;
 mod check;
 pub mod cubin;
 #[cfg(feature = "llvm")]

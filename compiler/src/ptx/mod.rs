@@ -10,6 +10,8 @@ pub mod libnvvm;
 mod minimum;
 mod negations;
 #[cfg(feature = "llvm")]
+pub(crate) mod nesting;
+#[cfg(feature = "llvm")]
 pub mod nvptx;
 mod quotients;
 mod reductions;

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! but only a block that all lanes of the outer barrier run together may save it. If another branch waits in B0 already,
-//! R5 gets the inner barrier; lanes of the outer one then wait for ever.
+//! R5 gets the inner barrier; lanes of the outer one then wait for ever. `compiler/src/link/barriers.rs` looks for that, and
+//! `compiler/src/ptx/nesting.rs` makes ptxas save each barrier where it begins.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -21,7 +22,7 @@ use nvvm_tests::{differential, generate, nvdisasm, toolchain_or_skip};
 
 /// The functions that save a barrier elsewhere than where they start to use it, and those instructions.
 ///
-/// The save of a register at the start of a function, for its caller, is right.
+/// The save of a register at the start of a function, for its caller, is right. `gridlet$deep` never runs.
 fn late_saves(code: &str) -> Vec<String> {
     let (mut function, mut is_entry, mut begun) = ("", true, BTreeSet::new());
     let mut found = vec![];
@@ -46,7 +47,7 @@ fn late_saves(code: &str) -> Vec<String> {
             }
             "BMOV" if word.ends_with("CLEAR") => {
                 let is_early = is_entry || begun.contains(second.trim());
-                if !is_early && first.trim() != "RZ" {
+                if !is_early && first.trim() != "RZ" && !function.ends_with("gridlet$deep") {
                     found.push(format!("{function}: {instruction}"));
                 }
             }
@@ -78,9 +79,142 @@ fn chains() -> String {
     source
 }
 
-#[test]
-fn branches_that_end_together_need_one_barrier() {
-    let test = "branches_that_end_together_need_one_barrier";
+/// Branches and loops in each other, with code behind each, as the bits of `shape` say.
+struct Nest {
+    shape: u64,
+    /// The branches that a jump leaves beside its loop.
+    jumps: u32,
+    text: String,
+    indent: usize,
+}
+
+impl Nest {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.shape = self.shape.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.shape >> 33) % limit
+    }
+
+    fn line(&mut self, text: &str) {
+        writeln!(self.text, "{:1$}{text}", "", self.indent * 4).unwrap();
+    }
+
+    /// A statement that cannot become a conditional instruction.
+    fn step(&mut self, at: usize) {
+        self.line(&format!("seen = seen * 31 + out[seen % 64 + {at}]; out[t + {at}] = seen;"));
+    }
+
+    /// `count` more levels, of `all`. `jump` leaves the loop around them and this many levels within, if there is one.
+    fn levels(&mut self, all: usize, count: usize, jump: Option<(&str, u32)>) {
+        let at = all - count;
+        if count == 0 {
+            match self.below(4) {
+                0 => self.line("sync_warp(1u32 << lane_id());"),
+                1 => self.line("seen += shfl(1u32 << lane_id(), seen, lane_id());"),
+                2 => self.line("seen += popc(ballot(1u32 << lane_id(), seen == t));"),
+                _ => {}
+            }
+            return self.step(at);
+        }
+        self.step(at);
+        match self.below(7) {
+            0 => self.line(&format!("if out[seen % 64] != t + {at} {{")),
+            1 => {
+                self.line(&format!("if out[seen % 64] == {at} {{"));
+                self.indent += 1;
+                self.step(at);
+                self.indent -= 1;
+                self.line(&format!("}} else if out[seen % 32] < t + {at} {{"));
+            }
+            2 => {
+                self.line(&format!("if out[seen % 64] == {at} {{"));
+                self.indent += 1;
+                self.levels(all, count.min(3) - 1, None);
+                self.indent -= 1;
+                self.line("} else {");
+            }
+            3 => {
+                self.line(&format!("for i{at} in 0..out[t + {at}] {{"));
+                self.line(&format!("    if out[seen % 64] == i{at} {{ continue; }}"));
+                return self.inside(all, count, &format!("if seen % 7 == i{at} {{ break; }}"));
+            }
+            4 => {
+                self.line("loop {");
+                return self.inside(all, count, "if out[seen % 64] >= t { break; }");
+            }
+            5 => {
+                self.line(&format!("'l{at}: while out[seen % 64] < t + {at} {{"));
+                return self.inside(all, count, &format!("if seen % 5 == 0 {{ break 'l{at}; }}"));
+            }
+            _ => {
+                self.line(&format!("if out[seen % 64] > t + {at} {{"));
+                if let Some((jump, _)) = jump {
+                    self.line(&format!("    {jump}"));
+                }
+            }
+        }
+        self.indent += 1;
+        let jump = jump.filter(|jump| jump.1 > 0).map(|(jump, levels)| (jump, levels - 1));
+        self.levels(all, count - 1, jump);
+        self.step(at);
+        self.indent -= 1;
+        self.line("}");
+        self.step(at);
+    }
+
+    /// The inside of a loop, whose end can jump out.
+    fn inside(&mut self, all: usize, count: usize, jump: &str) {
+        self.indent += 1;
+        self.levels(all, count - 1, Some((jump, self.jumps)));
+        self.line(jump);
+        self.indent -= 1;
+        self.line("}");
+        self.step(all - count);
+    }
+}
+
+/// A barrier of the block behind nested branches: of the kernel, then of the kernel and a function that it calls.
+fn nests(count: usize, shape: u64, jumps: u32) -> String {
+    let mut nest = Nest { shape, jumps, text: String::new(), indent: 0 };
+    nest.line("fn deep(out: *mut u32, t: u32, depth: u32) -> u32 {");
+    nest.indent = 1;
+    nest.line("let mut seen = out[t];");
+    nest.line("if depth > 0 { seen += deep(out, t, depth - 1); }");
+    nest.line("if seen == t { return 1; }");
+    nest.levels(count / 2, count / 2, None);
+    nest.line("seen");
+    nest.indent = 0;
+    nest.line("}");
+    for name in ["nested", "calling"] {
+        nest.line(&format!("kernel {name}(out: *mut u32) {{"));
+        nest.indent = 1;
+        nest.line("let t = thread_idx.x;");
+        nest.line("let mut seen: u32 = 0;");
+        nest.levels(count, count, None);
+        if name == "calling" {
+            nest.line("if out[t] == 5 {");
+            nest.indent += 1;
+            nest.levels(count / 2, count / 2, None);
+            nest.line("seen += deep(out, t, seen % 3);");
+            nest.indent -= 1;
+            nest.line("}");
+        }
+        nest.line("sync_threads();");
+        nest.line("out[t] = seen;");
+        nest.indent = 0;
+        nest.line("}");
+    }
+    nest.text
+}
+
+/// Compiles a program in all ways to a GPU at these levels. `check` gets the way, the log and the disassembled code. Returns whether
+/// the tools are there.
+fn compile(
+    test: &str,
+    name: &str,
+    source: &str,
+    levels: &[bool],
+    check: &mut dyn FnMut(&str, &str, &str),
+) -> bool {
     let needed = [
         Component::Cuobjdump,
         Component::Ptxas,
@@ -89,25 +223,81 @@ fn branches_that_end_together_need_one_barrier() {
         Component::NvJitLink,
         Component::CudaDevRt,
     ];
-    let Some(toolchain) = toolchain_or_skip(test, &needed) else { return };
+    let Some(toolchain) = toolchain_or_skip(test, &needed) else { return false };
     let session = Session::with_toolchain(Toolchain::discover());
-    let check = |name: &str, source: &str, levels: &[bool]| {
-        let program = differential::check(source).unwrap();
-        for backend in [Backend::LibNvvm, Backend::Nvptx] {
-            for &optimize in levels {
-                let options = BuildOptions::default().with_backend(backend).with_optimize(optimize);
-                let what = format!("{name} by {backend:?}, optimised: {optimize}");
-                let built = session.cubin(&program, &options);
-                let built = built.unwrap_or_else(|error| panic!("{what}: {error}"));
-                let saves = late_saves(&nvdisasm(&toolchain, &["-c"], &built.cubin.0));
-                assert!(saves.is_empty(), "{what}:\n{}", saves.join("\n"));
-            }
+    let program = differential::check(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
+    for backend in [Backend::LibNvvm, Backend::Nvptx] {
+        for &optimize in levels {
+            let options = BuildOptions::default().with_backend(backend).with_optimize(optimize);
+            let what = format!("{name} by {backend:?}, optimised: {optimize}");
+            let built = session.cubin(&program, &options);
+            let built = built.unwrap_or_else(|error| panic!("{what}: {error}"));
+            check(&what, &built.log, &nvdisasm(&toolchain, &["-c"], &built.cubin.0));
         }
-    };
-    check("chains", &chains(), &[false, true]);
-    for seed in 95600..95604 {
-        check(&format!("seed {seed}"), &generate::program(seed).source, &[false]);
     }
+    true
+}
+
+#[test]
+fn branches_that_end_together_need_one_barrier() {
+    let test = "branches_that_end_together_need_one_barrier";
+    let check = &mut |what: &str, _: &str, code: &str| {
+        assert!(!code.contains("gridlet$deep"), "{what} needs more barriers than there are");
+        let saves = late_saves(code);
+        assert!(saves.is_empty(), "{what}:\n{}", saves.join("\n"));
+    };
+    compile(test, "chains", &chains(), &[false, true], check);
+    for seed in 95600..95604 {
+        compile(test, &format!("seed {seed}"), &generate::program(seed).source, &[false], check);
+    }
+}
+
+/// `GRIDLET_NESTS=1000` asks for other shapes.
+#[test]
+fn deep_nests_save_barriers_before_lanes_wait() {
+    let test = "deep_nests_save_barriers_before_lanes_wait";
+    let first = std::env::var("GRIDLET_NESTS").map_or(0, |first| first.parse().unwrap());
+    let (mut is_compiled, mut mended, mut told) = (true, 0, vec![]);
+    for count in 13..=24 {
+        let shape = first + count as u64;
+        let name = format!("{count} branches, shape {shape}");
+        is_compiled &= compile(
+            test,
+            &name,
+            &nests(count, shape, 1),
+            &[false, true],
+            &mut |what, log, code| {
+                let saves = late_saves(code);
+                let is_told = log.contains("lanes of a warp");
+                assert_eq!(is_told, !saves.is_empty(), "{what}: {log}\n{}", saves.join("\n"));
+                if is_told {
+                    told.push(what.to_owned());
+                } else {
+                    mended += usize::from(code.contains("gridlet$deep"));
+                }
+            },
+        );
+    }
+    // Optimisation merges the ends of loops, so that a jump leaves more branches than in the source.
+    assert!(told.len() <= 2, "{}", told.join("\n"));
+    assert!(
+        mended >= 12 || !is_compiled,
+        "only {mended} programs need more barriers than there are"
+    );
+}
+
+/// ptxas keeps the barriers of all regions that a jump leaves at once.
+#[test]
+fn nests_that_lose_lanes_are_told() {
+    let test = "nests_that_lose_lanes_are_told";
+    let mut told = 0;
+    let is_compiled =
+        compile(test, "24 branches", &nests(24, 24, 24), &[true], &mut |what, log, code| {
+            let loses = !late_saves(code).is_empty();
+            assert_eq!(loses, log.contains("lanes of a warp"), "{what}: {log}");
+            told += usize::from(loses);
+        });
+    assert!(told > 0 || !is_compiled, "choose another shape");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 /// The immediate dominator of every node, by iterating to a fixed point (Cooper, Harvey, Kennedy: "A Simple, Fast
 /// Dominance Algorithm"). Nodes are numbered in reverse postorder, so that the root is 0 and every other node has a
 /// predecessor with a lower number. The root is its own dominator.
-pub(crate) fn immediate_dominators(predecessors: &[Vec<usize>]) -> Vec<usize> {
+pub fn immediate_dominators(predecessors: &[Vec<usize>]) -> Vec<usize> {
     let mut dominators: Vec<Option<usize>> = vec![None; predecessors.len()];
     if let Some(root) = dominators.first_mut() {
         *root = Some(0);

@@ -40,7 +40,7 @@
 //!     value, and finally writes.
 
 pub mod build;
-mod dominators;
+pub mod dominators;
 pub mod expand;
 pub mod graph;
 pub mod guards;

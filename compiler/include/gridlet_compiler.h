@@ -395,7 +395,7 @@ enum gridlet_compile_status gridlet_options_set_check(struct gridlet_options *op
 enum gridlet_compile_status gridlet_options_set_native(struct gridlet_options *options,
                                                        int on);
 
-// Sets whether images have line tables, for debuggers and profilers.
+// Sets whether images have line tables, for debuggers and profilers, and variables: for GPUs only without optimisation.
 //
 // # Safety
 // `options` must be alive and not in use elsewhere.

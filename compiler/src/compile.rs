@@ -533,7 +533,8 @@ impl Session {
     }
 
     /// Assembles PTX, and a second time with calls in nested branches if the machine code loses lanes of a warp there. Says so if it still
-    /// does.
+    /// does in a deep nest. ptxas also saves barriers late in a few functions with less, such as `partition` of the example quicksort for
+    /// sm_75; that lanes are lost there was never seen.
     fn with_all_lanes(
         &self,
         ptx: &Ptx,
@@ -548,7 +549,7 @@ impl Session {
             output = assemble(&ptx)?;
             losing = link::barriers::late_saves(&output.cubin, arch);
         }
-        if !losing.is_empty() {
+        if !losing.is_empty() && ptx::nesting::is_deep(ptx) {
             let warning = format!(
                 "more branches are nested in `{}` than the GPU has convergence barriers, and a `break`, `continue` or `return` \
                  leaves many of them at once: lanes of a warp that take different branches may wait for each other for ever. \

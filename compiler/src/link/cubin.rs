@@ -165,6 +165,7 @@ pub fn kernel_resources(cubin: &Cubin) -> Result<Vec<KernelResources>> {
 ///
 /// # Errors
 /// `Invalid` if the file is not a cubin or is damaged.
+#[cfg(feature = "llvm")]
 pub(crate) fn defines(cubin: &Cubin, symbol: &str) -> Result<bool> {
     let file = Reader::open(cubin)?.file;
     Ok(file.symbols().any(|found| !found.is_undefined() && found.name() == Ok(symbol)))

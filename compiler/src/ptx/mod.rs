@@ -28,6 +28,7 @@ pub struct Ptx(pub String);
 
 impl Ptx {
     /// Whether it describes variables: ptxas then needs `-g`, and does not optimise.
+    #[cfg(feature = "llvm")]
     pub(crate) fn has_variables(&self) -> bool {
         let target = self.0.lines().find(|line| line.starts_with(".target"));
         target.is_some_and(|line| line.split([',', ' ']).any(|word| word == "debug"))

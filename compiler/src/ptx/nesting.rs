@@ -62,6 +62,14 @@ pub(crate) fn with_calls(ptx: &Ptx) -> Option<Ptx> {
     Some(Ptx(text))
 }
 
+/// Whether a function has more nested regions than a kernel has barriers.
+pub(crate) fn is_deep(ptx: &Ptx) -> bool {
+    const BARRIERS: usize = 12;
+    let lines: Vec<&str> = ptx.0.split_inclusive('\n').collect();
+    let depth = |body| Regions::of(&Function::read(&lines, body).graph).deepest();
+    bodies(&lines).into_iter().any(|body| depth(body) > BARRIERS)
+}
+
 const CALL: &str = "\
 \t{
 \t.reg .b32 %deep_lane;
@@ -221,6 +229,11 @@ mod tests {
         assert!(before.ends_with("bra \t$L__BB0_3;\n"), "{before}");
         assert!(behind.starts_with("\tst.global.b32 [%rd1], 3;"), "{behind}");
         assert!(before.contains(&deep_function()));
+    }
+
+    #[test]
+    fn nests_of_more_than_twelve_branches_are_deep() {
+        assert!(!is_deep(&nest(12)) && is_deep(&nest(13)));
     }
 
     #[test]

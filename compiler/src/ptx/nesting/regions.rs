@@ -56,6 +56,11 @@ impl Regions {
         Regions { depths, regions }
     }
 
+    /// The most regions that contain a block.
+    pub(super) fn deepest(&self) -> usize {
+        self.depths.iter().copied().max().unwrap_or(0)
+    }
+
     /// The lines for calls, so that each block in more than `most` regions has a call in every one of them.
     pub(super) fn calls(self, most: usize, lines: &[Option<usize>]) -> Vec<usize> {
         let mut around = vec![vec![]; self.depths.len()];

@@ -10,6 +10,9 @@
 //! | `neg.s16 %d, %a;` | `not.b16 %d, %a;` `add.s16 %d, %d, 1;` |
 //! | `abs.s16 %d, %a;` | the same, and `max.s16 %d, %a, %d;` |
 //!
+//! ptxas (CUDA 13.0, sm_75 to sm_120) takes the result of `abs.s32` and `abs.s64` for positive and removes comparisons with zero, but that
+//! of the least number is itself. A negation under a condition hides that.
+//!
 //! ptxas (CUDA 13.0, sm_90) drops a 16-bit part of a function's result if a division that becomes a call comes between its
 //! `st.param` and that of a later part in the same register. So all parts are stored together, just before `ret`.
 //!
@@ -217,7 +220,7 @@ fn tests_of_divisors(ptx: String) -> String {
 
 /// Replaces the instructions that ptxas miscompiles.
 fn narrow_signs(ptx: String) -> String {
-    if !["neg.s16", "abs.s16"].iter().any(|word| ptx.contains(word)) {
+    if !["neg.s16", "abs.s"].iter().any(|word| ptx.contains(word)) {
         return ptx;
     }
     ptx.split_inclusive('\n').map(line).collect()
@@ -234,8 +237,18 @@ fn replacement(line: &str) -> Option<String> {
     let [indent, word, operands, end] = instruction(line)?;
     let (result, operand) = operands.split_once(',')?;
     let (result, operand) = (result.trim(), operand.trim());
-    if !matches!(word, "neg.s16" | "abs.s16") || result == operand {
+    if !matches!(word, "neg.s16" | "abs.s16" | "abs.s32" | "abs.s64") || result == operand {
         return None;
+    }
+    if let Some(bits @ ("32" | "64")) = word.strip_prefix("abs.s") {
+        return Some(format!(
+            "{indent}{{\n\
+             {indent}.reg .pred %is_negative;\n\
+             {indent}setp.lt.s{bits} \t%is_negative, {operand}, 0;\n\
+             {indent}mov.b{bits} \t{result}, {operand};\n\
+             {indent}@%is_negative neg.s{bits} \t{result}, {operand};\n\
+             {indent}}}{end}"
+        ));
     }
     let mut text = format!("{indent}not.b16 \t{result}, {operand};\n");
     text += &format!("{indent}add.s16 \t{result}, {result}, 1;");
@@ -255,6 +268,7 @@ mod tests {
 \tld.global.b16 \t%rs1, [%rd8];
 \tneg.s16 \t%rs2, %rs1;
 \tabs.s16 \t%rs3, %rs1; // why
+\tabs.s64 \t%rd3, %rd1; // why
 \tneg.s32 \t%r2, %r1;
 \tst.global.b16 \t[%rd8], %rs2;
 ";

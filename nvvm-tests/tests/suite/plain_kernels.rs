@@ -773,12 +773,17 @@ fn extremes_of_negations_keep_the_sign() {
         kernel alone(a: *const i32, out: *mut i32) { out[0] = -a[0]; }";
     let Some(both) = kernels("extremes_of_negations_keep_the_sign", source) else { return };
     for (backend, kernels) in both {
-        for (name, words) in [("absolute", ["abs.s32", ""]), ("negated", ["not.b32", "add.s32"])] {
-            let ptx = &kernels[name];
-            assert_eq!(count(ptx, "neg.s32"), 0, "{backend:?}\n{ptx}");
-            for word in words {
-                assert!(word.is_empty() || count(ptx, word) == 1, "{backend:?}, {word}\n{ptx}");
-            }
+        // The absolute value is a negation under a condition.
+        let (absolute, negated) = (&kernels["absolute"], &kernels["negated"]);
+        for (ptx, word, times) in [
+            (absolute, "abs.s32", 0),
+            (absolute, "setp.lt.s32", 1),
+            (absolute, "neg.s32", 1),
+            (negated, "neg.s32", 0),
+            (negated, "not.b32", 1),
+            (negated, "add.s32", 1),
+        ] {
+            assert_eq!(count(ptx, word), times, "{backend:?}, {word}\n{ptx}");
         }
         assert_eq!(count(&kernels["alone"], "neg.s32"), 1, "{backend:?}");
     }

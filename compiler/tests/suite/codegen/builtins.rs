@@ -299,7 +299,7 @@ fn exact_mathematics_needs_no_library() {
     }
     check(Builtin::Math(MathOp::Min), &[I32, I32], I32, &["min.s32"]);
     check(Builtin::Math(MathOp::Max), &[U64, U64], U64, &["max.u64"]);
-    check(Builtin::Math(MathOp::Abs), &[I64], I64, &["abs.s64"]);
+    check(Builtin::Math(MathOp::Abs), &[I64], I64, &["neg.s64"]);
 }
 
 #[test]

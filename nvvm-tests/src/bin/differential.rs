@@ -65,7 +65,7 @@ struct Options {
     /// Compare only this way with the first one, as a failure names it: `libnvvm -O 0`. May be given several times
     #[arg(long = "way", value_name = "WAY")]
     ways: Vec<Way>,
-    /// Run this text instead of the program of the seed
+    /// Run this text, printed by `--print` or a failure, instead of the program of the seed
     #[arg(long, value_name = "FILE")]
     source: Option<PathBuf>,
     /// Run in this process, and write one line of JSON per program
@@ -80,8 +80,7 @@ fn main() -> ExitCode {
     let options = Options::parse();
     let seeds = options.seed..options.seed.saturating_add(options.count);
     let result = if options.print {
-        seeds.for_each(|seed| print!("{}", generate::program(seed).source));
-        Ok(true)
+        print(&options, seeds).map(|()| true)
     } else if options.worker {
         work(&options, seeds).map(|()| true)
     } else {
@@ -95,6 +94,24 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The text that the user names, or else the program of a seed.
+fn program(options: &Options, seed: u64) -> anyhow::Result<Program> {
+    let Some(path) = &options.source else {
+        return Ok(generate::program(seed));
+    };
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let named = Program::from_text(&text).with_context(|| path.display().to_string())?;
+    Ok(Program { seed, ..named })
+}
+
+fn print(options: &Options, mut seeds: Range<u64>) -> anyhow::Result<()> {
+    seeds.try_for_each(|seed| {
+        print!("{}", program(options, seed)?.to_text()?);
+        Ok(())
+    })
 }
 
 /// Runs programs in this process until one fails.
@@ -123,7 +140,7 @@ fn work(options: &Options, seeds: Range<u64>) -> anyhow::Result<()> {
         println!("{}", json!({ "seed": program.seed, "failure": failure }));
     };
     if options.texts {
-        let mut program = generate::program(options.seed);
+        let mut program = program(options, options.seed)?;
         for line in std::io::stdin().lines() {
             program.source = serde_json::from_str(&line?)?;
             let result = runner.compare(&program, &ways);
@@ -135,11 +152,7 @@ fn work(options: &Options, seeds: Range<u64>) -> anyhow::Result<()> {
         return Ok(());
     }
     for seed in seeds {
-        let mut program = generate::program(seed);
-        if let Some(path) = &options.source {
-            program.source = std::fs::read_to_string(path)
-                .with_context(|| format!("cannot read {}", path.display()))?;
-        }
+        let program = program(options, seed)?;
         let result = runner.compare(&program, &ways);
         print(&program, &result);
         if result.is_err() {
@@ -161,6 +174,9 @@ fn worker(options: &Options, seeds: &Range<u64>) -> anyhow::Result<Command> {
     if let Some(arch) = options.build {
         command.args(["--build", &arch.to_string()]);
     }
+    if let Some(source) = &options.source {
+        command.arg("--source").arg(source);
+    }
     command.stdout(Stdio::piped());
     Ok(command)
 }
@@ -174,9 +190,6 @@ fn start(
 ) -> anyhow::Result<Range<u64>> {
     let mut command = worker(options, &seeds)?;
     command.args(way_arguments(&options.ways));
-    if let Some(source) = &options.source {
-        command.arg("--source").arg(source);
-    }
     let mut child = command.spawn().context("cannot start a process")?;
     let output = child.stdout.take().context("a process without output")?;
     let mut next = seeds.start;
@@ -225,7 +238,9 @@ fn run(options: &Options, seeds: Range<u64>) -> anyhow::Result<bool> {
         if let Err(failure) = result
             && let Ok(mut failed) = failed.lock()
         {
-            report(options, &generate::program(seed), &failure);
+            if let Err(error) = report(options, seed, &failure) {
+                eprintln!("error: cannot describe the failure of seed {seed}: {error:#}");
+            }
             failed.push(seed);
             stop.fetch_or(failed.len() >= options.failures, Ordering::Relaxed);
         }
@@ -266,18 +281,22 @@ fn way_arguments(ways: &[Way]) -> Vec<String> {
     ways.iter().flat_map(|way| ["--way".to_owned(), way.to_string()]).collect()
 }
 
-fn report(options: &Options, program: &Program, failure: &Failure) {
-    let mut text = format!("\nseed {}: {failure}\n", program.seed);
-    let source = match options.reduce {
-        true => smaller(options, program, failure),
+fn report(options: &Options, seed: u64, failure: &Failure) -> anyhow::Result<()> {
+    let program = program(options, seed)?;
+    let mut text = format!("\nseed {seed}: {failure}\n");
+    let shown = match options.reduce {
+        true => smaller(options, &program, failure),
         false => Ok(program.source.clone()),
     };
-    match source {
-        Ok(source) => text += &source,
+    match shown {
+        Ok(source) => text += &Program { source, ..program }.to_text()?,
         Err(error) => text += &format!("it cannot be made smaller: {error:#}\n"),
     }
-    text += &format!("again: differential --seed {} --count 1 [--reduce] [--gpu]\n", program.seed);
+    text += &format!(
+        "again: differential --seed {seed} --count 1 [--reduce] [--gpu], or with --source FILE and the text above\n"
+    );
     println!("{text}");
+    Ok(())
 }
 
 /// A shrunk version of the program that still fails as `failure` describes.

@@ -33,7 +33,9 @@ mod types;
 
 use std::fmt::Write as _;
 
+use anyhow::Context as _;
 use gridlet::types::{Scalar, Struct, Structs, Type};
+use serde::{Deserialize, Serialize};
 
 use functions::Function;
 use instances::Constants;
@@ -44,12 +46,16 @@ use random::Random;
 /// 0; `seed: u64`, any number.
 pub const ENTRY: &str = "entry";
 
+/// How the last line of [`Program::to_text`] begins. The rest of it says how to run the program, as JSON.
+const RUN: &str = "// Run: ";
+
 /// A program and how to run it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
     /// The seed that it was generated from.
     pub seed: u64,
     /// The text.
+    #[serde(skip)]
     pub source: String,
     /// Blocks of the entry kernel's grid.
     pub grid: [u32; 3],
@@ -63,6 +69,29 @@ pub struct Program {
     pub argument: u64,
     /// The variables that the host reads after the run.
     pub statics: Vec<String>,
+}
+
+impl Program {
+    /// The program, and in a comment at its end how to run it.
+    ///
+    /// # Errors
+    /// If JSON cannot be written.
+    pub fn to_text(&self) -> anyhow::Result<String> {
+        Ok(format!("{}{RUN}{}\n", self.source, serde_json::to_string(self)?))
+    }
+
+    /// Reads what [`Program::to_text`] wrote.
+    ///
+    /// # Errors
+    /// If the text does not say how to run it.
+    pub fn from_text(text: &str) -> anyhow::Result<Program> {
+        let (source, run) = text.rsplit_once(RUN).with_context(|| {
+            format!("no line begins with `{RUN}`, as the last one of a generated program does")
+        })?;
+        let program: Program = serde_json::from_str(run)
+            .with_context(|| format!("cannot read the line that begins with `{RUN}`"))?;
+        Ok(Program { source: source.into(), ..program })
+    }
 }
 
 /// A program that runs quickly.
@@ -334,8 +363,9 @@ impl Generator {
     }
 }
 
-/// The prelude of all programs: the thread's number, and checksums of values.
-const HELPERS: &str = "\
+/// The prelude of all programs: the thread's number, checksums of values, and numbers that compilers do not know. Hiding adds
+/// what making combines by `^`: of a number that was made and then hidden, `^` twice would leave a constant.
+pub const HELPERS: &str = "\
 fn in_block() -> u32 { (thread_idx.z * block_dim.y + thread_idx.y) * block_dim.x + thread_idx.x }
 fn block_size() -> u32 { block_dim.x * block_dim.y * block_dim.z }
 fn in_grid() -> u32 { ((block_idx.z * grid_dim.y + block_idx.y) * grid_dim.x + block_idx.x) * block_size() + in_block() }
@@ -348,10 +378,10 @@ fn make_f16(bits: u16, z: u64) -> f16 { bitcast::<f16>(bits ^ z as u16) }
 fn make_bf16(bits: u16, z: u64) -> bf16 { bitcast::<bf16>(bits ^ z as u16) }
 fn make_f32(bits: u32, z: u64) -> f32 { bitcast::<f32>(bits ^ z as u32) }
 fn make_f64(bits: u64, z: u64) -> f64 { bitcast::<f64>(bits ^ z) }
-fn hide_f16(x: f16, z: u64) -> f16 { make_f16(bitcast::<u16>(x), z) }
-fn hide_bf16(x: bf16, z: u64) -> bf16 { make_bf16(bitcast::<u16>(x), z) }
-fn hide_f32(x: f32, z: u64) -> f32 { make_f32(bitcast::<u32>(x), z) }
-fn hide_f64(x: f64, z: u64) -> f64 { make_f64(bitcast::<u64>(x), z) }
+fn hide_f16(x: f16, z: u64) -> f16 { bitcast::<f16>(bitcast::<u16>(x) + z as u16) }
+fn hide_bf16(x: bf16, z: u64) -> bf16 { bitcast::<bf16>(bitcast::<u16>(x) + z as u16) }
+fn hide_f32(x: f32, z: u64) -> f32 { bitcast::<f32>(bitcast::<u32>(x) + z as u32) }
+fn hide_f64(x: f64, z: u64) -> f64 { bitcast::<f64>(bitcast::<u64>(x) + z) }
 fn mul32(a: f32, b: f32, z: u64) -> f32 { bitcast::<f32>(bitcast::<u32>(a * b) ^ z as u32) }
 fn mul64(a: f64, b: f64, z: u64) -> f64 { bitcast::<f64>(bitcast::<u64>(a * b) ^ z) }
 fn div32(a: f32, b: f32, z: u64) -> f32 { bitcast::<f32>(bitcast::<u32>(a / b) ^ z as u32) }
@@ -424,7 +454,7 @@ mod tests {
         };
         match &inst.kind {
             InstKind::Builtin { builtin: Builtin::Bitcast, .. } if float(&inst.ty) => {
-                !is_helper(&function.name, &["make_", "mul", "div"])
+                !is_helper(&function.name, &["hide_", "make_", "mul", "div"])
             }
             InstKind::Builtin { builtin: Builtin::Math(op), arguments, .. } if float(&inst.ty) => {
                 let is_known = !arguments.iter().any(is_hidden);

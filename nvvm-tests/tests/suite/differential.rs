@@ -94,6 +94,35 @@ fn every_back_end_takes_the_programs() {
     });
 }
 
+/// Else libNVVM evaluates an operation in its own way, and a random program differs where it should not.
+#[test]
+fn hidden_numbers_stay_unknown() {
+    let needed = [Component::LibNvvm, Component::LibDevice];
+    if toolchain_or_skip("hidden_numbers_stay_unknown", &needed).is_none() {
+        return;
+    }
+    let made = ["make_f64(0x8000_0000_0000_0000, z)", "mul64(0.0, -1.0, z)", "div64(0.0, -1.0, z)"];
+    let stores: Vec<String> = made
+        .iter()
+        .enumerate()
+        .map(|(at, made)| format!("    out[{at}] = saturate(hide_f64({made}, z));\n"))
+        .collect();
+    let kernel = format!("kernel entry(out: *mut f64, z: u64) {{\n{}}}\n", stores.concat());
+    let checked = differential::check(&format!("{}\n{kernel}", generate::HELPERS)).unwrap();
+    let ptx = Session::new().ptx(&checked, &BuildOptions::default()).unwrap();
+    assert_eq!(ptx.matches("max.f64").count(), made.len(), "{ptx}");
+}
+
+#[test]
+fn a_program_is_read_from_its_text() {
+    let program = generate::program(3);
+    let text = program.to_text().unwrap();
+    assert_eq!(generate::Program::from_text(&text).unwrap(), program);
+    differential::check(&text).unwrap();
+    let error = generate::Program::from_text(&program.source).unwrap_err();
+    insta::assert_snapshot!(error, @"no line begins with `// Run: `, as the last one of a generated program does");
+}
+
 #[test]
 fn a_difference_is_seen_and_said() {
     let outcome = |slots: &[u64], bytes: &[u8]| Outcome {

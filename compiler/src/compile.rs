@@ -532,8 +532,9 @@ impl Session {
         .map(|output| (output.cubin, output.log))
     }
 
-    /// Assembles PTX, and a second time with calls in nested branches if the machine code loses lanes of a warp there. Says so if it still
-    /// does in a deep nest. ptxas also saves barriers late in a few functions with less, such as `partition` of the example quicksort for
+    /// Assembles PTX, and a second time with turns in the device runtime if the machine code can take the lanes of a warp apart before
+    /// (`ptx/turns.rs`), and with calls in nested branches if it loses lanes there (`ptx/nesting.rs`). Says so if it still does in a deep
+    /// nest. ptxas also saves barriers late in a few functions with less, such as `partition` of the example quicksort for
     /// sm_75; that lanes are lost there was never seen.
     fn with_all_lanes(
         &self,
@@ -542,12 +543,15 @@ impl Session {
         assemble: impl Fn(&Ptx) -> Result<LinkOutput>,
     ) -> Result<LinkOutput> {
         let mut output = assemble(ptx)?;
-        let mut losing = link::barriers::late_saves(&output.cubin, arch);
-        if !losing.is_empty()
-            && let Some(ptx) = ptx::nesting::with_calls(ptx)
-        {
+        let link::barriers::Found { mut losing, yielding } =
+            link::barriers::read(&output.cubin, arch);
+        let mut mended = ptx::turns::with_turns(ptx, &yielding);
+        if !losing.is_empty() {
+            mended = ptx::nesting::with_calls(mended.as_ref().unwrap_or(ptx)).or(mended);
+        }
+        if let Some(ptx) = mended {
             output = assemble(&ptx)?;
-            losing = link::barriers::late_saves(&output.cubin, arch);
+            losing = link::barriers::read(&output.cubin, arch).losing;
         }
         if !losing.is_empty() && ptx::nesting::is_deep(ptx) {
             let warning = format!(

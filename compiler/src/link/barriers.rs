@@ -1,4 +1,4 @@
-//! Convergence barriers in machine code that lose lanes.
+//! Convergence barriers in machine code that lose lanes, and instructions that let the lanes that wait in them go on.
 //!
 //! The lanes of a warp wait for each other in 12 barriers where branches end. ptxas (CUDA 13.0) keeps the lanes of any other in a
 //! register:
@@ -24,12 +24,21 @@ use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, SymbolKind};
 use super::Cubin;
 use gridlet_lang::arch::CudaArch;
 
-/// The functions that save a barrier elsewhere than where it begins.
-pub(crate) fn late_saves(cubin: &Cubin, arch: CudaArch) -> Vec<String> {
-    let Ok(file) = ElfFile64::<LittleEndian>::parse(cubin.0.as_slice()) else { return vec![] };
+/// What functions do to lanes that wait in a barrier.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Those that save a barrier elsewhere than where it begins.
+    pub(crate) losing: Vec<String>,
+    /// Those with a `YIELD`, which lets lanes go on that wait.
+    pub(crate) yielding: Vec<String>,
+}
+
+/// Reads the machine code of all functions.
+pub(crate) fn read(cubin: &Cubin, arch: CudaArch) -> Found {
+    let mut found = Found::default();
+    let Ok(file) = ElfFile64::<LittleEndian>::parse(cubin.0.as_slice()) else { return found };
     // From sm_90 on, branches have another field for the distance.
     let is_wide = CudaArch::for_device(9, 0).is_some_and(|first| arch >= first);
-    let mut found = vec![];
     for section in file.sections() {
         let is_code = section.name().is_ok_and(|name| name.starts_with(".text."));
         let Some(code) = section.data().ok().filter(|_| is_code) else { continue };
@@ -39,10 +48,12 @@ pub(crate) fn late_saves(cubin: &Cubin, arch: CudaArch) -> Vec<String> {
         let starts = functions.filter_map(|it| {
             Some((it.address().wrapping_sub(section.address()), it.name().ok()?.to_owned()))
         });
-        found.extend(in_code(code, &starts.collect(), is_wide));
+        in_code(code, &starts.collect(), is_wide, &mut found);
     }
-    found.sort();
-    found.dedup();
+    for functions in [&mut found.losing, &mut found.yielding] {
+        functions.sort();
+        functions.dedup();
+    }
     found
 }
 
@@ -62,15 +73,15 @@ fn target(at: u64, low: u64, is_wide: bool) -> Option<u64> {
     Some((at + 16).wrapping_add_signed(distance))
 }
 
-/// Those in a section, with the functions that start there.
-fn in_code(code: &[u8], starts: &BTreeMap<u64, String>, is_wide: bool) -> Vec<String> {
+/// Adds what is found in a section, with the functions that start there.
+fn in_code(code: &[u8], starts: &BTreeMap<u64, String>, is_wide: bool, found: &mut Found) {
     const BSYNC: u64 = 0x941;
+    const YIELD: u64 = 0x946;
     const SAVE: u64 = 0x355;
     const CALLS: [u64; 2] = [0x943, 0x944];
     const CLEAR: u64 = 1 << 20;
     const NO_REGISTER: u64 = 0xff;
     let (mut function, mut is_entry, mut begun) = ("", true, 0u16);
-    let mut found = vec![];
     let (instructions, _) = code.as_chunks::<16>();
     let at_words = || (0u64..).step_by(16).zip(instructions);
     let targets: BTreeSet<u64> = at_words()
@@ -96,15 +107,15 @@ fn in_code(code: &[u8], starts: &BTreeMap<u64, String>, is_wide: bool) -> Vec<St
                 let is_early = is_entry || begun >> (low >> 24 & 15) & 1 == 1;
                 // A function that never runs.
                 if !is_early && !function.ends_with("gridlet$deep") {
-                    found.push(function.to_owned());
+                    found.losing.push(function.to_owned());
                 }
             }
             code if CALLS.contains(&code) => is_entry = false,
             BRA => begun = 0,
+            YIELD => found.yielding.push(function.to_owned()),
             _ => {}
         }
     }
-    found
 }
 
 #[cfg(test)]
@@ -114,6 +125,20 @@ mod tests {
     /// Instructions as `nvdisasm -hex` shows them.
     fn code(words: &[[u64; 2]]) -> Vec<u8> {
         words.iter().flatten().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    fn read(words: &[[u64; 2]], starts: &BTreeMap<u64, String>) -> Found {
+        let mut found = Found::default();
+        in_code(&code(words), starts, true, &mut found);
+        found
+    }
+
+    #[test]
+    fn a_yield_is_found() {
+        let starts = BTreeMap::from([(0, "f".to_owned()), (16, "g".to_owned())]);
+        let (yields, waits) = ([0x7946, 0x003f_de00_0380_0000], [0x7941, 0x000f_ea00_0380_0000]);
+        let found = read(&[waits, yields], &starts);
+        assert_eq!(found, Found { losing: vec![], yielding: vec!["g".into()] });
     }
 
     #[test]
@@ -126,15 +151,15 @@ mod tests {
         let wait = [0x0000_0000_0000_7941, 0x000f_ea00_0380_0000];
         let mut words = vec![save(2, 6), begin(0), save(3, 0), branch, save(255, 0), wait];
         let starts = BTreeMap::from([(0, "f".to_owned()), (96, "g".to_owned())]);
-        assert!(in_code(&code(&words), &starts, true).is_empty());
+        assert!(read(&words, &starts).losing.is_empty());
         // Behind a branch, other lanes may wait already.
         let mut late = words.clone();
         late.insert(2, [0x0000_0000_fffc_8947, 0x000f_ea00_0383_ffff]);
-        assert_eq!(in_code(&code(&late), &starts, true), ["f"]);
+        assert_eq!(read(&late, &starts).losing, ["f"]);
         // Another function saves a barrier at its start.
         words.push(save(4, 6));
-        assert!(in_code(&code(&words), &starts, true).is_empty());
+        assert!(read(&words, &starts).losing.is_empty());
         words.extend([begin(6), wait, save(4, 6)]);
-        assert_eq!(in_code(&code(&words), &starts, true), ["g"]);
+        assert_eq!(read(&words, &starts).losing, ["g"]);
     }
 }

@@ -19,6 +19,8 @@ mod shared_atomics;
 #[cfg(feature = "llvm")]
 pub(crate) mod splice;
 #[cfg(feature = "llvm")]
+pub(crate) mod turns;
+#[cfg(feature = "llvm")]
 mod unrolling;
 mod workarounds;
 

@@ -5,7 +5,7 @@
 //! and their code is taken from the compilation with fast mathematics, with the functions that it calls.
 //! Each kernel then has the code that it would have in a program of its own kind.
 
-mod module;
+pub(super) mod module;
 
 use std::collections::{BTreeMap, BTreeSet};
 

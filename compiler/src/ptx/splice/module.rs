@@ -7,7 +7,7 @@ use crate::error::Result;
 
 /// The kind of an [`Item`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::ptx) enum Kind {
     /// A kernel.
     Entry,
     /// A function with its code.
@@ -20,26 +20,26 @@ pub(super) enum Kind {
 }
 
 /// A part of a module at its top level.
-pub(super) struct Item<'p> {
-    pub(super) kind: Kind,
+pub(in crate::ptx) struct Item<'p> {
+    pub(in crate::ptx) kind: Kind,
     /// Empty for a directive.
-    pub(super) name: &'p str,
+    pub(in crate::ptx) name: &'p str,
     /// The text, with comments and white space before it.
-    pub(super) text: &'p str,
+    pub(in crate::ptx) text: &'p str,
 }
 
 /// A module.
-pub(super) struct Module<'p> {
-    pub(super) items: Vec<Item<'p>>,
+pub(in crate::ptx) struct Module<'p> {
+    pub(in crate::ptx) items: Vec<Item<'p>>,
     /// The text after the last item.
-    pub(super) rest: &'p str,
+    pub(in crate::ptx) rest: &'p str,
     /// By name, the definition, or the declaration of what another module defines.
     named: BTreeMap<&'p str, usize>,
 }
 
 impl<'p> Module<'p> {
     /// Takes a module apart.
-    pub(super) fn read(ptx: &'p str) -> Result<Self> {
+    pub(in crate::ptx) fn read(ptx: &'p str) -> Result<Self> {
         let mut module = Module { items: vec![], rest: ptx, named: BTreeMap::new() };
         while let Some(item) = next_item(module.rest)? {
             module.rest = &module.rest[item.text.len()..];
@@ -57,38 +57,38 @@ impl<'p> Module<'p> {
     }
 
     /// The function or variable with a name.
-    pub(super) fn find(&self, name: &str) -> Option<usize> {
+    pub(in crate::ptx) fn find(&self, name: &str) -> Option<usize> {
         self.named.get(name).copied()
     }
 
     /// The functions and variables that an item names.
-    pub(super) fn uses(&self, at: usize) -> BTreeSet<usize> {
+    pub(in crate::ptx) fn uses(&self, at: usize) -> BTreeSet<usize> {
         let found = words(self.items[at].text).filter_map(|(_, word)| self.find(word));
         found.filter(|found| *found != at).collect()
     }
 
-    pub(super) fn declarations(&self) -> impl Iterator<Item = &Item<'p>> {
+    pub(in crate::ptx) fn declarations(&self) -> impl Iterator<Item = &Item<'p>> {
         self.items.iter().filter(|item| item.kind == Kind::Declaration)
     }
 }
 
 impl<'p> Item<'p> {
     /// The part of a function before its code, without what precedes it.
-    pub(super) fn head(&self) -> &'p str {
+    pub(in crate::ptx) fn head(&self) -> &'p str {
         let start = self.text.len() - skip_blank(self.text).len();
         let end = Tokens::new(self.text).find(|(_, token)| *token == "{");
         self.text[start..end.map_or(self.text.len(), |(at, _)| at)].trim_end()
     }
 
     /// Whether both are the same but for the numbers that back ends count through a module.
-    pub(super) fn is_same_as(&self, other: &Item<'_>) -> bool {
+    pub(in crate::ptx) fn is_same_as(&self, other: &Item<'_>) -> bool {
         let ours = Tokens::new(self.text).map(|(_, token)| without_count(token));
         let theirs = Tokens::new(other.text).map(|(_, token)| without_count(token));
         self.kind == other.kind && ours.eq(theirs)
     }
 
     /// Whether a module can contain a second one under another name.
-    pub(super) fn can_be_copied(&self) -> bool {
+    pub(in crate::ptx) fn can_be_copied(&self) -> bool {
         let is_own = || Tokens::new(self.text).all(|(_, token)| !LINKAGE.contains(&token));
         let is_initialised = || Tokens::new(self.text).any(|(_, token)| token == "=");
         match self.kind {
@@ -99,7 +99,7 @@ impl<'p> Item<'p> {
     }
 
     /// The head and the text of a function under other names. If its own name changes, other modules do not see it.
-    pub(super) fn copied(&self, names: &BTreeMap<&str, &str>) -> [String; 2] {
+    pub(in crate::ptx) fn copied(&self, names: &BTreeMap<&str, &str>) -> [String; 2] {
         let is_renamed = names.get(self.name).is_some_and(|name| *name != self.name);
         [self.head(), self.text].map(|text| {
             let linkage = LINKAGE.iter().find(|word| self.head().starts_with(**word));
@@ -134,7 +134,7 @@ fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// A text with other names.
-pub(super) fn renamed(text: &str, names: &BTreeMap<&str, &str>) -> String {
+pub(in crate::ptx) fn renamed(text: &str, names: &BTreeMap<&str, &str>) -> String {
     let (mut result, mut end) = (String::with_capacity(text.len()), 0);
     for (at, word) in words(text) {
         if let Some(name) = names.get(word) {

@@ -1,0 +1,359 @@
+//! Turns of a warp's lanes in CUDA's device runtime.
+//!
+//! ptxas (CUDA 13.0) puts a `YIELD` into a loop with an atomic operation whose end it does not know, and at the start of a function
+//! with one. At a `YIELD` the other lanes of the warp go on, also those that wait where a branch ends: behind the loop, the lanes that
+//! ran it and those that did not are apart. If lanes that are apart enter the device runtime at the same time, they wait in it for
+//! ever (an H200, driver 580.159.04; lanes of both groups launched, 10 of them stood behind the `YIELD`, and 2 in the device
+//! runtime).
+//!
+//! So lanes that are together take turns with others of their warp. Where a kernel may reach both a `YIELD` and the device runtime,
+//! calls of its functions go to functions with the same parameters:
+//!
+//! ```text
+//! .func (.param .b32 result) gridlet$turn$cudaLaunchDeviceV2(…)
+//!     the first active lane sets the warp's word of `gridlet$turns`, or waits until another has cleared it
+//!     bar.warp.sync of the active lanes
+//!     call cudaLaunchDeviceV2
+//!     bar.warp.sync of the same lanes
+//!     the first one clears the word
+//! ```
+//!
+//! Kernels that launch into the tail stream have turns already, for whole launches (`launch/cdp/turns.rs` in `gridlet-lang`).
+//! The words are shared memory; a kernel's lanes clear that of their warp first.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use super::Ptx;
+use super::splice::module::{Item, Kind, Module, renamed};
+
+/// How the names of functions begin that the lowering of launches adds. Those that take a launch's turn yield, and the one that records a
+/// lost launch: a program that loses launches ends with an error.
+const ADDED: &str = "own_$_gridlet_$_";
+/// The variable of kernels whose threads take turns for whole launches.
+const LAUNCH_TURN: &str = "own_$_gridlet_$_turn";
+
+/// Calls the device runtime in turns, in kernels that may reach one of the functions that yield; `None` if there are none, or if
+/// this is not PTX as back ends write it.
+pub(crate) fn with_turns(ptx: &Ptx, yielding: &[String]) -> Option<Ptx> {
+    let module = Module::read(&ptx.0).ok()?;
+    let items = || 0..module.items.len();
+    let is = |at: usize, kind| module.items[at].kind == kind;
+    let is_runtime =
+        |at: usize| is(at, Kind::Declaration) && module.items[at].name.starts_with("cuda");
+    let yielding = yielding.iter().filter(|name| !name.starts_with(ADDED));
+    let yielding: BTreeSet<usize> = yielding.filter_map(|name| module.find(name)).collect();
+    if yielding.is_empty() || !items().any(is_runtime) {
+        return None;
+    }
+    let kernels = items().filter(|at| is(*at, Kind::Entry)).map(|at| (at, called(&module, at)));
+    let kernels: BTreeMap<usize, BTreeSet<usize>> = kernels.collect();
+    let calls_runtime = |at: usize| module.uses(at).into_iter().any(is_runtime);
+    let in_turns: BTreeSet<usize> = kernels
+        .values()
+        .filter(|called| !called.is_disjoint(&yielding))
+        .filter(|called| !called.iter().any(|at| module.items[*at].text.contains(LAUNCH_TURN)))
+        .flat_map(|called| called.iter().copied().filter(|at| calls_runtime(*at)))
+        .collect();
+    let first = in_turns.first().copied()?;
+    let runtime: BTreeSet<usize> =
+        in_turns.iter().flat_map(|at| module.uses(*at)).filter(|at| is_runtime(*at)).collect();
+    let runtime: Vec<&Item<'_>> = runtime.into_iter().map(|at| &module.items[at]).collect();
+    let own: Vec<String> = runtime.iter().map(|item| own_name(item.name)).collect();
+    let names = runtime.iter().map(|item| item.name).zip(own.iter().map(String::as_str)).collect();
+
+    let mut text = String::with_capacity(ptx.0.len() + 8192);
+    for (at, item) in module.items.iter().enumerate() {
+        if at == first {
+            text += WORDS;
+            for function in &runtime {
+                text += &in_turn(function)?;
+            }
+        }
+        let code = match in_turns.contains(&at) {
+            true => renamed(item.text, &names),
+            false => item.text.to_owned(),
+        };
+        if kernels.get(&at).is_some_and(|called| !called.is_disjoint(&in_turns)) {
+            let (head, body) =
+                code.split_at(item.text.find(item.head()).unwrap_or_default() + item.head().len());
+            let (brace, body) = body.split_at(body.find('{')? + 1);
+            text += head;
+            text += brace;
+            text += &clear();
+            text += body;
+        } else {
+            text += &code;
+        }
+    }
+    Some(Ptx(text + module.rest))
+}
+
+/// A kernel and the functions that it may call.
+fn called(module: &Module<'_>, kernel: usize) -> BTreeSet<usize> {
+    let mut found = BTreeSet::from([kernel]);
+    let mut left = vec![kernel];
+    while let Some(at) = left.pop() {
+        // A kernel that is named is launched.
+        let functions =
+            module.uses(at).into_iter().filter(|at| module.items[*at].kind == Kind::Function);
+        left.extend(functions.filter(|at| found.insert(*at)));
+    }
+    found
+}
+
+fn own_name(function: &str) -> String {
+    format!("gridlet$turn${function}")
+}
+
+/// One word for each warp of the largest block.
+const WORDS: &str = "\n.shared .align 4 .b8 gridlet$turns[128];\n";
+
+/// The address of this warp's word.
+const ADDRESS: &str = "\
+\tmov.u32 \t%turn, %tid.z;
+\tmov.u32 \t%other, %ntid.y;
+\tmul.lo.s32 \t%turn, %turn, %other;
+\tmov.u32 \t%other, %tid.y;
+\tadd.s32 \t%turn, %turn, %other;
+\tmov.u32 \t%other, %ntid.x;
+\tmul.lo.s32 \t%turn, %turn, %other;
+\tmov.u32 \t%other, %tid.x;
+\tadd.s32 \t%turn, %turn, %other;
+\tshr.u32 \t%turn, %turn, 5;
+\tshl.b32 \t%turn, %turn, 2;
+\tmov.u32 \t%other, gridlet$turns;
+\tadd.s32 \t%turn, %turn, %other;
+";
+
+/// At the start of a kernel. All lanes of a warp write the same.
+fn clear() -> String {
+    format!(
+        "\n\t{{\n\t.reg .b32 %turn;\n\t.reg .b32 %other;\n{ADDRESS}\tst.shared.u32 \t[%turn], 0;\n\tbar.warp.sync \t-1;\n\t}}\n"
+    )
+}
+
+/// A function that calls one of the device runtime in turn.
+fn in_turn(function: &Item<'_>) -> Option<String> {
+    let head = function.head().trim_end_matches(';').trim_end();
+    let head = head.strip_prefix(".extern").unwrap_or(head).trim_start();
+    let (before, behind) = head.split_once(function.name)?;
+    let result = match before.contains(".param") {
+        true => Some(Parameter::read(before)?),
+        false => None,
+    };
+    let list = behind.trim().strip_prefix('(').and_then(|list| list.strip_suffix(')'));
+    let list = list.unwrap_or_default().split(',').filter(|it| !it.trim().is_empty());
+    let list = list.map(Parameter::read).collect::<Option<Vec<_>>>()?;
+    let named = |stem: &str| {
+        let list = list.iter().enumerate().map(|(at, it)| it.declaration(&format!("{stem}{at}")));
+        list.collect::<Vec<_>>()
+    };
+    let mut text = String::from("\n.func ");
+    let result_declaration = result.as_ref().map(|result| result.declaration("result"));
+    if let Some(result) = &result_declaration {
+        let _ = write!(text, "({result}) ");
+    }
+    let _ = writeln!(text, "{}(\n\t{}\n)\n{{", own_name(function.name), named("in").join(",\n\t"));
+    text += "\t.reg .pred %waits;\n\t.reg .pred %taken;\n\t.reg .b32 %turn;\n\t.reg .b32 %other;\n\t.reg .b32 %lanes;\n";
+    text += ADDRESS;
+    text += TAKE;
+    text += "\t{\n";
+    for declaration in
+        named("out").iter().chain(&result_declaration.map(|it| it.replace("result", "returned")))
+    {
+        let _ = writeln!(text, "\t{declaration};");
+    }
+    for (at, parameter) in list.iter().enumerate() {
+        parameter.copy(&format!("in{at}"), &format!("out{at}"), &mut text);
+    }
+    let arguments: Vec<String> = (0..list.len()).map(|at| format!("out{at}")).collect();
+    let returned = result.as_ref().map_or("", |_| "(returned), ");
+    let _ = writeln!(text, "\tcall \t{returned}{}, ({});", function.name, arguments.join(", "));
+    if let Some(result) = &result {
+        result.copy("returned", "result", &mut text);
+    }
+    text += "\t}\n";
+    text += GIVE;
+    Some(text)
+}
+
+/// Behind [`ADDRESS`]: the first of the active lanes waits for the word to be clear, and sets it.
+const TAKE: &str = "\
+\tactivemask.b32 \t%lanes;
+\tbrev.b32 \t%other, %lanes;
+\tclz.b32 \t%other, %other;
+\t{
+\t.reg .b32 %lane;
+\tmov.u32 \t%lane, %laneid;
+\tsetp.ne.u32 \t%waits, %lane, %other;
+\t}
+\t@%waits bra \t$L__together;
+$L__again:
+\tatom.shared.exch.b32 \t%other, [%turn], 1;
+\tsetp.ne.u32 \t%taken, %other, 0;
+\t@%taken bra \t$L__again;
+\tmembar.cta;
+$L__together:
+\tbar.warp.sync \t%lanes;
+";
+
+const GIVE: &str = "\
+\tbar.warp.sync \t%lanes;
+\t@%waits bra \t$L__end;
+\tmembar.cta;
+\tatom.shared.exch.b32 \t%other, [%turn], 0;
+$L__end:
+\tret;
+}
+";
+
+/// A parameter or a result.
+struct Parameter<'p> {
+    /// `.b64`, for example.
+    ty: &'p str,
+    /// Alignment and size of an array, in bytes.
+    array: Option<(u32, u32)>,
+}
+
+impl<'p> Parameter<'p> {
+    /// Reads `.param .b64 name` or `.param .align 4 .b8 name[12]`.
+    fn read(text: &'p str) -> Option<Self> {
+        let (_, behind) = text.split_once(".param")?;
+        let words = behind.split([' ', '\t', '\n', '(', ')']).filter(|word| !word.is_empty());
+        match words.collect::<Vec<_>>().as_slice() {
+            [".align", alignment, ty, array] => {
+                let (_, size) = array.split_once('[')?;
+                let array = (alignment.parse().ok()?, size.strip_suffix(']')?.parse().ok()?);
+                Some(Parameter { ty, array: Some(array) })
+            }
+            [ty, _] => Some(Parameter { ty, array: None }),
+            _ => None,
+        }
+    }
+
+    fn declaration(&self, name: &str) -> String {
+        match self.array {
+            Some((alignment, size)) => {
+                format!(".param .align {alignment} {} {name}[{size}]", self.ty)
+            }
+            None => format!(".param {} {name}", self.ty),
+        }
+    }
+
+    /// Copies the value of one parameter to another like it.
+    fn copy(&self, from: &str, to: &str, text: &mut String) {
+        let (ty, parts) = match self.array {
+            // Dimensions are arrays of words.
+            Some((alignment, size)) if alignment >= 4 && size.is_multiple_of(4) => {
+                (".b32", size / 4)
+            }
+            Some((_, size)) => (".b8", size),
+            None => (self.ty, 1),
+        };
+        let register = if ty == ".b8" { ".b16" } else { ty };
+        let step = if ty == ".b8" { 1 } else { 4 };
+        for at in (0..parts).map(|part| part * step) {
+            let _ = writeln!(
+                text,
+                "\t{{\n\t.reg {register} %part;\n\tld.param{ty} \t%part, [{from}+{at}];\n\tst.param{ty} \t[{to}+{at}], %part;\n\t}}"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A kernel that launches `child` with a function, and one that does neither.
+    const MODULE: &str = "\
+.version 8.5
+.target sm_90
+.address_size 64
+
+.extern .func (.param .b64 func_retval0) cudaGetParameterBufferV2(
+	.param .b64 cudaGetParameterBufferV2_param_0,
+	.param .align 4 .b8 cudaGetParameterBufferV2_param_1[12],
+	.param .b32 cudaGetParameterBufferV2_param_2
+)
+;
+.extern .func  (.param .b32 func_retval0) cudaDeviceSynchronize
+()
+;
+.func  (.param .b32 func_retval0) spin(
+	.param .b64 spin_param_0
+)
+{
+	ret;
+}
+.func own_$_gridlet_$_record_lost_launch()
+{
+	ret;
+}
+.visible .entry child(
+	.param .u64 child_param_0
+)
+.maxntid 32
+{
+	call.uni spin;
+	ret;
+}
+.func start()
+{
+	mov.u64 	%rd1, child;
+	call.uni (retval0), cudaGetParameterBufferV2, (param0, param1, param2);
+	ret;
+}
+.visible .entry parent(
+	.param .u64 parent_param_0
+)
+{
+	call.uni own_$_gridlet_$_record_lost_launch;
+	call.uni spin;
+	call.uni start;
+	ret;
+}
+.visible .entry calm()
+{
+	call.uni start;
+	ret;
+}
+.visible .entry other()
+{
+	call.uni (retval0), cudaDeviceSynchronize, ();
+	ret;
+}
+";
+
+    fn turned(module: &str, yielding: &[&str]) -> Option<String> {
+        let yielding: Vec<String> = yielding.iter().map(|name| (*name).to_owned()).collect();
+        with_turns(&Ptx(module.into()), &yielding).map(|ptx| ptx.0)
+    }
+
+    #[test]
+    fn functions_of_kernels_that_yield_take_turns() {
+        insta::assert_snapshot!(turned(MODULE, &["spin"]).unwrap());
+        assert_eq!(turned(MODULE, &["parent"]), turned(MODULE, &["spin"]));
+        // A function without parameters.
+        let text = turned(MODULE, &["other"]).unwrap();
+        assert!(
+            text.contains(".func (.param .b32 result) gridlet$turn$cudaDeviceSynchronize(\n\t\n)")
+        );
+        assert!(text.contains("(returned), cudaDeviceSynchronize, ();"), "{text}");
+        assert!(text.contains("call.uni (retval0), cudaGetParameterBufferV2"), "{text}");
+    }
+
+    #[test]
+    fn others_stay() {
+        // A kernel that does not launch, though its launcher names it; a lost launch; and what is no function.
+        for name in ["child", "own_$_gridlet_$_record_lost_launch", "cudaStreamDestroy"] {
+            assert_eq!(turned(MODULE, &[name]), None, "{name}");
+        }
+        // The kernel has turns.
+        let module =
+            MODULE.replace("mov.u64 \t%rd1, child;", "mov.u64 \t%rd1, own_$_gridlet_$_turn;");
+        assert_eq!(turned(&module, &["spin"]), None);
+        assert_eq!(turned("no module", &["spin"]), None);
+    }
+}

@@ -11,11 +11,10 @@
 //!
 //! ```text
 //! .func (.param .b32 result) gridlet$turn$cudaLaunchDeviceV2(…)
-//!     the first active lane sets the warp's word of `gridlet$turns`, or waits until another has cleared it
+//!     the first active lane waits until the warp's word of `gridlet$turns` is 0, and sets it to the number of active lanes
 //!     bar.warp.sync of the active lanes
 //!     call cudaLaunchDeviceV2
-//!     bar.warp.sync of the same lanes
-//!     the first one clears the word
+//!     each lane subtracts 1 from the word
 //! ```
 //!
 //! Kernels that launch into the tail stream have turns already, for whole launches (`launch/cdp/turns.rs` in `gridlet-lang`).
@@ -62,10 +61,15 @@ pub(crate) fn with_turns(ptx: &Ptx, yielding: &[String]) -> Option<Ptx> {
     let own: Vec<String> = runtime.iter().map(|item| own_name(item.name)).collect();
     let names = runtime.iter().map(|item| item.name).zip(own.iter().map(String::as_str)).collect();
 
+    let clears = |at: usize| kernels.get(&at).is_some_and(|called| !called.is_disjoint(&in_turns));
+    let words = items().find(|at| clears(*at)).map_or(first, |at| at.min(first));
+
     let mut text = String::with_capacity(ptx.0.len() + 8192);
     for (at, item) in module.items.iter().enumerate() {
-        if at == first {
+        if at == words {
             text += WORDS;
+        }
+        if at == first {
             for function in &runtime {
                 text += &in_turn(function)?;
             }
@@ -74,7 +78,7 @@ pub(crate) fn with_turns(ptx: &Ptx, yielding: &[String]) -> Option<Ptx> {
             true => renamed(item.text, &names),
             false => item.text.to_owned(),
         };
-        if kernels.get(&at).is_some_and(|called| !called.is_disjoint(&in_turns)) {
+        if clears(at) {
             let (head, body) =
                 code.split_at(item.text.find(item.head()).unwrap_or_default() + item.head().len());
             let (brace, body) = body.split_at(body.find('{')? + 1);
@@ -155,7 +159,7 @@ fn in_turn(function: &Item<'_>) -> Option<String> {
         let _ = write!(text, "({result}) ");
     }
     let _ = writeln!(text, "{}(\n\t{}\n)\n{{", own_name(function.name), named("in").join(",\n\t"));
-    text += "\t.reg .pred %waits;\n\t.reg .pred %taken;\n\t.reg .b32 %turn;\n\t.reg .b32 %other;\n\t.reg .b32 %lanes;\n";
+    text += "\t.reg .pred %waits;\n\t.reg .pred %taken;\n\t.reg .b32 %turn;\n\t.reg .b32 %other;\n\t.reg .b32 %lanes;\n\t.reg .b32 %count;\n";
     text += ADDRESS;
     text += TAKE;
     text += "\t{\n";
@@ -178,32 +182,28 @@ fn in_turn(function: &Item<'_>) -> Option<String> {
     Some(text)
 }
 
-/// Behind [`ADDRESS`]: the first of the active lanes waits for the word to be clear, and sets it.
+/// Behind [`ADDRESS`]: the first of the active lanes waits for the word to be 0, and sets it to their number.
 const TAKE: &str = "\
 \tactivemask.b32 \t%lanes;
 \tbrev.b32 \t%other, %lanes;
 \tclz.b32 \t%other, %other;
-\t{
-\t.reg .b32 %lane;
-\tmov.u32 \t%lane, %laneid;
-\tsetp.ne.u32 \t%waits, %lane, %other;
-\t}
+\tmov.u32 \t%count, %laneid;
+\tsetp.ne.u32 \t%waits, %count, %other;
+\tpopc.b32 \t%count, %lanes;
 \t@%waits bra \t$L__together;
 $L__again:
-\tatom.shared.exch.b32 \t%other, [%turn], 1;
+\tatom.shared.cas.b32 \t%other, [%turn], 0, %count;
 \tsetp.ne.u32 \t%taken, %other, 0;
 \t@%taken bra \t$L__again;
-\tmembar.cta;
 $L__together:
 \tbar.warp.sync \t%lanes;
+\tmembar.cta;
 ";
 
+/// The last of them leaves 0. They may return from the call one by one: ptxas removes a `bar.warp.sync` behind it.
 const GIVE: &str = "\
-\tbar.warp.sync \t%lanes;
-\t@%waits bra \t$L__end;
 \tmembar.cta;
-\tatom.shared.exch.b32 \t%other, [%turn], 0;
-$L__end:
+\tred.shared.add.u32 \t[%turn], -1;
 \tret;
 }
 ";
@@ -266,7 +266,7 @@ impl<'p> Parameter<'p> {
 mod tests {
     use super::*;
 
-    /// A kernel that launches `child` with a function, and one that does neither.
+    /// Kernels that launch `child` with a function, one of which yields, and one with other calls of the device runtime.
     const MODULE: &str = "\
 .version 8.5
 .target sm_90
@@ -291,6 +291,13 @@ mod tests {
 {
 	ret;
 }
+.func start()
+;
+.visible .entry early()
+{
+	call.uni start;
+	ret;
+}
 .visible .entry child(
 	.param .u64 child_param_0
 )
@@ -311,11 +318,6 @@ mod tests {
 {
 	call.uni own_$_gridlet_$_record_lost_launch;
 	call.uni spin;
-	call.uni start;
-	ret;
-}
-.visible .entry calm()
-{
 	call.uni start;
 	ret;
 }

@@ -120,7 +120,7 @@ fn float_result(line: &str) -> Option<&str> {
 /// A store of the lower bits of floats, rewritten.
 fn part_of_float(line: &str, floats: &BTreeSet<&str>) -> Option<String> {
     let [indent, word, operands, end] = instruction(line)?;
-    let bits: u32 = word.strip_prefix("st.")?.rsplit_once(".b")?.1.parse().ok()?;
+    let bits: u32 = word.strip_prefix("st")?.rsplit_once(".b")?.1.parse().ok()?;
     let (address, values) = operands.split_once("],")?;
     let (mut copies, mut stored) = (String::new(), String::new());
     for value in values.split_inclusive(['{', '}', ',']) {
@@ -310,6 +310,7 @@ $L__BB0_2:
 \tst.global.v4.b8 \t[%rd8], {%rs1, %r5, %r2, %rs1};
 \tst.global.b64 \t[%rd8+8], %rd1;
 \tst.global.b16 \t[%rd8], %r5;
+\tst.b16 \t[%rd8], %rd1;
 }
 .visible .entry l(
 )

@@ -12,11 +12,14 @@
 //! but only a block that all lanes of the outer barrier run together may save it. If another branch waits in B0 already,
 //! R5 gets the inner barrier; lanes of the outer one then wait for ever. `compiler/src/link/barriers.rs` looks for that, and
 //! `compiler/src/ptx/nesting.rs` makes ptxas save each barrier where it begins.
+//!
+//! The instruction `YIELD` takes lanes apart; the device runtime then needs turns (`compiler/src/ptx/turns.rs`).
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use gridlet::compile::{Backend, BuildOptions, Session};
+use gridlet::launch::LaunchStrategy;
 use gridlet::toolchain::{Component, Toolchain};
 use nvvm_tests::{differential, generate, nvdisasm, toolchain_or_skip};
 
@@ -206,9 +209,21 @@ fn nests(count: usize, shape: u64, jumps: u32) -> String {
     nest.text
 }
 
+/// [`compile_with`] of the default options.
+fn compile(
+    test: &str,
+    name: &str,
+    source: &str,
+    levels: &[bool],
+    check: &mut dyn FnMut(&str, &str, &str),
+) -> bool {
+    compile_with(&BuildOptions::default(), test, name, source, levels, check)
+}
+
 /// Compiles a program in all ways to a GPU at these levels. `check` gets the way, the log and the disassembled code. Returns whether
 /// the tools are there.
-fn compile(
+fn compile_with(
+    options: &BuildOptions,
     test: &str,
     name: &str,
     source: &str,
@@ -228,7 +243,7 @@ fn compile(
     let program = differential::check(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
     for backend in [Backend::LibNvvm, Backend::Nvptx] {
         for &optimize in levels {
-            let options = BuildOptions::default().with_backend(backend).with_optimize(optimize);
+            let options = options.with_backend(backend).with_optimize(optimize);
             let what = format!("{name} by {backend:?}, optimised: {optimize}");
             let built = session.cubin(&program, &options);
             let built = built.unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -298,6 +313,32 @@ fn nests_that_lose_lanes_are_told() {
             told += usize::from(loses);
         });
     assert!(told > 0 || !is_compiled, "choose another shape");
+}
+
+/// ptxas lets lanes go on without those in a loop around an atomic operation: `compiler/src/ptx/turns.rs`.
+#[test]
+fn lanes_take_turns_in_the_device_runtime_behind_such_a_loop() {
+    let test = "lanes_take_turns_in_the_device_runtime_behind_such_a_loop";
+    let cases = [
+        ("while atomic_cas(&LOCK, 0, 1) != 0 {}", true),
+        ("wait();", true),
+        ("atomic_add(&LOCK, 1);", false),
+        ("for i in 0..out[0] { out[i] = i; }", false),
+    ];
+    let options = BuildOptions::default().with_launch(LaunchStrategy::Cdp.into());
+    for (code, takes_turns) in cases {
+        let source = format!(
+            "static LOCK: u32 = 0;
+            fn wait() {{ while atomic_cas(&LOCK, 0, 1) != 0 {{}} }}
+            fn start(out: *mut u32) {{ launch child<<<1, 1>>>(out); }}
+            kernel child(out: *mut u32) {{ while atomic_cas(&LOCK, 0, 1) != 0 {{}} }}
+            kernel parent(out: *mut u32) {{ if out[thread_idx.x] > 5 {{ {code} }} start(out); }}"
+        );
+        compile_with(&options, test, code, &source, &[false, true], &mut |what, _, code| {
+            let is_turned = code.contains("gridlet$turn$cudaLaunchDeviceV2");
+            assert_eq!(is_turned, takes_turns, "{what}");
+        });
+    }
 }
 
 #[test]

@@ -14,6 +14,8 @@ pub(crate) mod nesting;
 #[cfg(feature = "llvm")]
 pub mod nvptx;
 mod quotients;
+#[cfg(feature = "llvm")]
+mod reader;
 mod reductions;
 mod shared_atomics;
 #[cfg(feature = "llvm")]

@@ -1,18 +1,19 @@
-//! PTX modules as lists of their functions, variables and directives.
+//! Reads PTX: modules as lists of their functions, variables and directives, and functions as graphs of their blocks.
+
+pub(in crate::ptx) mod blocks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::bug;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The kind of an [`Item`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::ptx) enum Kind {
     /// A kernel.
     Entry,
     /// A function with its code.
     Function,
-    /// A function without code.
+    /// A kernel or a function without code.
     Declaration,
     Variable,
     /// A directive or a section.
@@ -20,26 +21,29 @@ pub(super) enum Kind {
 }
 
 /// A part of a module at its top level.
-pub(super) struct Item<'p> {
-    pub(super) kind: Kind,
+pub(in crate::ptx) struct Item<'p> {
+    pub(in crate::ptx) kind: Kind,
     /// Empty for a directive.
-    pub(super) name: &'p str,
+    pub(in crate::ptx) name: &'p str,
     /// The text, with comments and white space before it.
-    pub(super) text: &'p str,
+    pub(in crate::ptx) text: &'p str,
 }
 
 /// A module.
-pub(super) struct Module<'p> {
-    pub(super) items: Vec<Item<'p>>,
+pub(in crate::ptx) struct Module<'p> {
+    pub(in crate::ptx) items: Vec<Item<'p>>,
     /// The text after the last item.
-    pub(super) rest: &'p str,
+    pub(in crate::ptx) rest: &'p str,
     /// By name, the definition, or the declaration of what another module defines.
     named: BTreeMap<&'p str, usize>,
 }
 
 impl<'p> Module<'p> {
     /// Takes a module apart.
-    pub(super) fn read(ptx: &'p str) -> Result<Self> {
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if the text ends within an item.
+    pub(in crate::ptx) fn read(ptx: &'p str) -> Result<Self> {
         let mut module = Module { items: vec![], rest: ptx, named: BTreeMap::new() };
         while let Some(item) = next_item(module.rest)? {
             module.rest = &module.rest[item.text.len()..];
@@ -57,38 +61,48 @@ impl<'p> Module<'p> {
     }
 
     /// The function or variable with a name.
-    pub(super) fn find(&self, name: &str) -> Option<usize> {
+    pub(in crate::ptx) fn find(&self, name: &str) -> Option<usize> {
         self.named.get(name).copied()
     }
 
     /// The functions and variables that an item names.
-    pub(super) fn uses(&self, at: usize) -> BTreeSet<usize> {
+    pub(in crate::ptx) fn uses(&self, at: usize) -> BTreeSet<usize> {
         let found = words(self.items[at].text).filter_map(|(_, word)| self.find(word));
         found.filter(|found| *found != at).collect()
     }
 
-    pub(super) fn declarations(&self) -> impl Iterator<Item = &Item<'p>> {
+    pub(in crate::ptx) fn declarations(&self) -> impl Iterator<Item = &Item<'p>> {
         self.items.iter().filter(|item| item.kind == Kind::Declaration)
     }
 }
 
 impl<'p> Item<'p> {
+    /// Whether it is a function with its code.
+    pub(in crate::ptx) fn is_code(&self) -> bool {
+        matches!(self.kind, Kind::Entry | Kind::Function)
+    }
+
+    /// The white space and the comments before it, and the rest.
+    pub(in crate::ptx) fn parts(&self) -> (&'p str, &'p str) {
+        self.text.split_at(self.text.len() - skip_blank(self.text).len())
+    }
+
     /// The part of a function before its code, without what precedes it.
-    pub(super) fn head(&self) -> &'p str {
-        let start = self.text.len() - skip_blank(self.text).len();
-        let end = Tokens::new(self.text).find(|(_, token)| *token == "{");
-        self.text[start..end.map_or(self.text.len(), |(at, _)| at)].trim_end()
+    pub(in crate::ptx) fn head(&self) -> &'p str {
+        let (_, text) = self.parts();
+        let end = Tokens::new(text).find(|(_, token)| *token == "{");
+        text[..end.map_or(text.len(), |(at, _)| at)].trim_end()
     }
 
     /// Whether both are the same but for the numbers that back ends count through a module.
-    pub(super) fn is_same_as(&self, other: &Item<'_>) -> bool {
+    pub(in crate::ptx) fn is_same_as(&self, other: &Item<'_>) -> bool {
         let ours = Tokens::new(self.text).map(|(_, token)| without_count(token));
         let theirs = Tokens::new(other.text).map(|(_, token)| without_count(token));
         self.kind == other.kind && ours.eq(theirs)
     }
 
     /// Whether a module can contain a second one under another name.
-    pub(super) fn can_be_copied(&self) -> bool {
+    pub(in crate::ptx) fn can_be_copied(&self) -> bool {
         let is_own = || Tokens::new(self.text).all(|(_, token)| !LINKAGE.contains(&token));
         let is_initialised = || Tokens::new(self.text).any(|(_, token)| token == "=");
         match self.kind {
@@ -99,7 +113,7 @@ impl<'p> Item<'p> {
     }
 
     /// The head and the text of a function under other names. If its own name changes, other modules do not see it.
-    pub(super) fn copied(&self, names: &BTreeMap<&str, &str>) -> [String; 2] {
+    pub(in crate::ptx) fn copied(&self, names: &BTreeMap<&str, &str>) -> [String; 2] {
         let is_renamed = names.get(self.name).is_some_and(|name| *name != self.name);
         [self.head(), self.text].map(|text| {
             let linkage = LINKAGE.iter().find(|word| self.head().starts_with(**word));
@@ -134,7 +148,7 @@ fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// A text with other names.
-pub(super) fn renamed(text: &str, names: &BTreeMap<&str, &str>) -> String {
+pub(in crate::ptx) fn renamed(text: &str, names: &BTreeMap<&str, &str>) -> String {
     let (mut result, mut end) = (String::with_capacity(text.len()), 0);
     for (at, word) in words(text) {
         if let Some(name) = names.get(word) {
@@ -173,7 +187,8 @@ fn next_item(text: &str) -> Result<Option<Item<'_>>> {
             ")" | "}" | "]" => depth = depth.saturating_sub(1),
             "=" => is_named = true,
             ";" if depth == 0 => {
-                let kind = if kind == Kind::Function { Kind::Declaration } else { kind };
+                let is_function = matches!(kind, Kind::Entry | Kind::Function);
+                let kind = if is_function { Kind::Declaration } else { kind };
                 return Ok(Some(Item { kind, name, text: &text[..end] }));
             }
             _ if depth == 0 && !is_named && !token.starts_with('.') => name = token,
@@ -183,7 +198,8 @@ fn next_item(text: &str) -> Result<Option<Item<'_>>> {
             return Ok(Some(Item { kind, name, text: &text[..end] }));
         }
     }
-    Err(bug(format!("unknown text `{}`", text[start..].lines().next().unwrap_or_default())))
+    let line = text[start..].lines().next().unwrap_or_default();
+    Err(Error::internal("ptx", format!("PTX ends within an item: `{line}`")))
 }
 
 /// A text after white space and comments.

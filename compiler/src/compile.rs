@@ -19,6 +19,7 @@ use gridlet_lang::load;
 pub use gridlet_lang::program::{Checked, KernelName};
 use gridlet_lang::source::SourceMap;
 use inkwell::context::Context;
+use inkwell::values::GlobalValue;
 
 use crate::cache::{Cache, Entry, key::Key};
 use crate::codegen;
@@ -502,10 +503,10 @@ impl Session {
             line_info: options.debug_lines,
             debug: options.debug_variables(),
         };
-        match options.backend {
+        let (ptx, log) = match options.backend {
             Backend::Nvptx => {
                 let ptx = ptx::nvptx::compile(module, libdevice, options.arch, &ptx_options)?;
-                Ok((ptx, String::new()))
+                (ptx, String::new())
             }
             Backend::LibNvvm => {
                 let nvvm = nvvm_text_with(module, options)?;
@@ -517,9 +518,11 @@ impl Session {
                     &ptx_options,
                 )?;
                 self.note("libNVVM", &output.log);
-                Ok((output.ptx, output.log))
+                (output.ptx, output.log)
             }
-        }
+        };
+        let name = |it: GlobalValue<'_>| it.get_name().to_string_lossy().into_owned();
+        Ok((ptx::order::by_names(ptx, module.get_globals().map(name)), log))
     }
 
     /// Links PTX to a cubin, with CUDA's device runtime if `device_runtime` says so

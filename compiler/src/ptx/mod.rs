@@ -13,6 +13,8 @@ mod negations;
 pub(crate) mod nesting;
 #[cfg(feature = "llvm")]
 pub mod nvptx;
+#[cfg(feature = "llvm")]
+pub(crate) mod order;
 mod quotients;
 #[cfg(feature = "llvm")]
 mod reader;

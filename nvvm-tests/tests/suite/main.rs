@@ -15,6 +15,7 @@ mod lines;
 mod objects;
 mod plain_kernels;
 mod programs;
+mod same_output;
 mod toolkits;
 mod trees;
 mod variables;

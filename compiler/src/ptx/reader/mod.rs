@@ -44,8 +44,20 @@ impl<'p> Module<'p> {
     /// # Errors
     /// [`Error::Internal`] if the text ends within an item.
     pub(in crate::ptx) fn read(ptx: &'p str) -> Result<Self> {
+        Module::read_while(ptx, |_| true)
+    }
+
+    /// The items before the first function with code.
+    ///
+    /// # Errors
+    /// As [`Module::read`].
+    pub(in crate::ptx) fn read_to_code(ptx: &'p str) -> Result<Self> {
+        Module::read_while(ptx, |item| !item.is_code())
+    }
+
+    fn read_while(ptx: &'p str, goes_on: impl Fn(&Item<'_>) -> bool) -> Result<Self> {
         let mut module = Module { items: vec![], rest: ptx, named: BTreeMap::new() };
-        while let Some(item) = next_item(module.rest)? {
+        while let Some(item) = next_item(module.rest)?.filter(&goes_on) {
             module.rest = &module.rest[item.text.len()..];
             let at = module.items.len();
             match item.kind {

@@ -19,6 +19,8 @@ mod quotients;
 #[cfg(feature = "llvm")]
 mod reader;
 mod reductions;
+#[cfg(feature = "llvm")]
+mod reflect;
 mod shared_atomics;
 #[cfg(feature = "llvm")]
 pub(crate) mod splice;

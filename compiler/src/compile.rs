@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use gridlet_lang::arch::{CudaArch, Dialect};
-use gridlet_lang::diagnostics::{Diagnostic, ids};
+use gridlet_lang::diagnostics::{self, Diagnostic, ids};
 use gridlet_lang::ir;
 use gridlet_lang::launch::{self, LaunchChoice, LaunchOptions, LaunchStrategy, cdp};
 use gridlet_lang::layout::{self, ParamLayout};
@@ -19,6 +19,7 @@ use gridlet_lang::load;
 pub use gridlet_lang::program::{Checked, KernelName};
 use gridlet_lang::source::SourceMap;
 use inkwell::context::Context;
+use inkwell::values::GlobalValue;
 
 use crate::cache::{Cache, Entry, key::Key};
 use crate::codegen;
@@ -28,6 +29,8 @@ use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::inputs;
 pub use crate::inputs::LinkInput;
+use crate::link::cubin::{KernelRecords, parameter_records};
+use crate::link::lanes::Assembled;
 use crate::link::{self, Cubin, LinkOptions, LinkOutput, NvJitLink};
 use crate::modules::Own;
 use crate::nvvm::legacy::LegacyOptions;
@@ -289,7 +292,8 @@ fn nvvm_text_with(
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Built {
-    /// The PTX it was linked from.
+    /// The PTX that was assembled: [`Session::ptx`], with a limit for the registers of the resident kernel, and with calls in deep
+    /// nests of branches where the machine code showed that ptxas needs them.
     pub ptx: Ptx,
     /// The machine code.
     pub cubin: Cubin,
@@ -308,8 +312,8 @@ pub struct Session {
     nvjitlink: OnceLock<NvJitLink>,
     /// Set once ptxas has assembled a program.
     assembled: OnceLock<()>,
-    /// The distinct messages of the tools so far.
-    said: Mutex<Vec<(&'static str, String)>>,
+    /// The distinct warnings so far.
+    said: Mutex<Vec<Diagnostic>>,
 }
 
 impl Session {
@@ -374,24 +378,31 @@ impl Session {
         once(&self.nvjitlink, || NvJitLink::load(self.toolchain.nvjitlink()?))
     }
 
-    /// The warnings of libNVVM and nvJitLink since the session began, as diagnostics. Each text
-    /// appears once, however many images it came with.
+    /// The warnings of NVIDIA's tools, and of their machine code, since the session began. Each appears once, however many images
+    /// it came with. Places are in the sources of the program that was compiled.
     pub fn tool_warnings(&self) -> Vec<Diagnostic> {
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        as_warnings(&said)
+        sorted(self.said.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
     /// As [`Session::tool_warnings`], but forgets them, for a session that compiles one program after another.
     pub fn take_tool_warnings(&self) -> Vec<Diagnostic> {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        as_warnings(&std::mem::take(&mut *said))
+        sorted(std::mem::take(&mut *said))
     }
 
+    /// Keeps the log of a tool as a warning.
     fn note(&self, tool: &'static str, log: &str) {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let text = log.trim();
-        if !text.is_empty() && !said.iter().any(|known| known.0 == tool && known.1 == text) {
-            said.push((tool, text.to_owned()));
+        if !text.is_empty() {
+            let message = format!("{tool} says: {text}");
+            self.warn(Diagnostic::general_warning(ids::TOOL_WARNING, message));
+        }
+    }
+
+    fn warn(&self, warning: Diagnostic) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if !said.contains(&warning) {
+            said.push(warning);
         }
     }
 
@@ -441,7 +452,7 @@ impl Session {
         Ok(value)
     }
 
-    /// Compiles a checked program to PTX.
+    /// Compiles a checked program to PTX, as the back end writes it. [`Built::ptx`] also has what only follows from machine code.
     ///
     /// # Errors
     /// [`Error::Missing`] without libNVVM, [`Error::Tool`] if a tool refuses the module.
@@ -492,10 +503,10 @@ impl Session {
             line_info: options.debug_lines,
             debug: options.debug_variables(),
         };
-        match options.backend {
+        let (ptx, log) = match options.backend {
             Backend::Nvptx => {
                 let ptx = ptx::nvptx::compile(module, libdevice, options.arch, &ptx_options)?;
-                Ok((ptx, String::new()))
+                (ptx, String::new())
             }
             Backend::LibNvvm => {
                 let nvvm = nvvm_text_with(module, options)?;
@@ -507,9 +518,11 @@ impl Session {
                     &ptx_options,
                 )?;
                 self.note("libNVVM", &output.log);
-                Ok((output.ptx, output.log))
+                (output.ptx, output.log)
             }
-        }
+        };
+        let name = |it: GlobalValue<'_>| it.get_name().to_string_lossy().into_owned();
+        Ok((ptx::order::by_names(ptx, module.get_globals().map(name)), log))
     }
 
     /// Links PTX to a cubin, with CUDA's device runtime if `device_runtime` says so
@@ -525,45 +538,36 @@ impl Session {
         device_runtime: bool,
         options: &BuildOptions,
     ) -> Result<(Cubin, String)> {
-        self.with_all_lanes(ptx, options.arch, |ptx| {
-            let (cubin, log) = self.link_once(ptx, device_runtime, options)?;
-            Ok(LinkOutput { cubin, log })
-        })
-        .map(|output| (output.cubin, output.log))
+        let built = self.link_for(ptx.clone(), device_runtime, options, None)?;
+        Ok((built.cubin, built.log))
     }
 
-    /// Assembles PTX, and a second time with turns in the device runtime if the machine code can take the lanes of a warp apart before
-    /// (`ptx/turns.rs`), and with calls in nested branches if it loses lanes there (`ptx/nesting.rs`). Says so if it still does in a deep
-    /// nest. ptxas also saves barriers late in a few functions with less, such as `partition` of the example quicksort for
-    /// sm_75; that lanes are lost there was never seen.
-    fn with_all_lanes(
+    /// As [`Session::device_link`], with places in `program` in warnings.
+    fn link_for(
         &self,
-        ptx: &Ptx,
-        arch: CudaArch,
-        assemble: impl Fn(&Ptx) -> Result<LinkOutput>,
-    ) -> Result<LinkOutput> {
-        let mut output = assemble(ptx)?;
-        let link::barriers::Found { mut losing, yielding } =
-            link::barriers::read(&output.cubin, arch);
-        let mut mended = ptx::turns::with_turns(ptx, &yielding);
-        if !losing.is_empty() {
-            mended = ptx::nesting::with_calls(mended.as_ref().unwrap_or(ptx)).or(mended);
+        ptx: Ptx,
+        device_runtime: bool,
+        options: &BuildOptions,
+        program: Option<&Checked>,
+    ) -> Result<Built> {
+        let assembled = link::lanes::assemble(ptx, options.arch, |ptx| {
+            let (cubin, log) = self.link_once(ptx, device_runtime, options)?;
+            Ok(LinkOutput { cubin, log })
+        })?;
+        Ok(self.warned(assembled, program))
+    }
+
+    /// Warns of lanes that may be lost.
+    fn warned(&self, assembled: Assembled, program: Option<&Checked>) -> Built {
+        let Assembled { ptx, cubin, mut log, losing } = assembled;
+        for name in losing {
+            let warning = link::lanes::warning(&name, program);
+            let nowhere = SourceMap::default();
+            let sources = program.map_or(&nowhere, |program| &program.sources);
+            log.push_str(&diagnostics::render(std::slice::from_ref(&warning), sources, false));
+            self.warn(warning);
         }
-        if let Some(ptx) = mended {
-            output = assemble(&ptx)?;
-            losing = link::barriers::read(&output.cubin, arch).losing;
-        }
-        if !losing.is_empty() && ptx::nesting::is_deep(ptx) {
-            let warning = format!(
-                "more branches are nested in `{}` than the GPU has convergence barriers, and a `break`, `continue` or `return` \
-                 leaves many of them at once: lanes of a warp that take different branches may wait for each other for ever. \
-                 Set a variable instead, and test it behind each of these branches",
-                losing.join("`, `"),
-            );
-            self.note("Gridlet", &warning);
-            output.log.push_str(&warning);
-        }
-        Ok(output)
+        Built { ptx, cubin, log }
     }
 
     /// [`Session::device_link`] of this PTX.
@@ -690,14 +694,13 @@ impl Session {
             Result::Ok((ptx, log))
         })?;
         inputs::externs::check_ptx(&program.module, &ptx.0, &self.inputs)?;
-        let (cubin, link_log) =
-            self.device_link(&ptx, device_runtime, options).map_err(|error| {
-                inputs::externs::explain(error, &program.module, &self.inputs, true)
-            })?;
-        check_records(program, &cubin, options)?;
-        link::extern_kernels::check(program, &cubin, &self.inputs)?;
-        log.push_str(&link_log);
-        Ok(Built { ptx, cubin, log })
+        let explain = |error| inputs::externs::explain(error, &program.module, &self.inputs, true);
+        let built = self.link_for(ptx, device_runtime, options, Some(program)).map_err(explain)?;
+        let records = parameter_records(&built.cubin)?;
+        check_records(program, &records, options)?;
+        link::extern_kernels::check(program, &records, &self.inputs)?;
+        log.push_str(&built.log);
+        Ok(Built { log, ..built })
     }
 
     /// Compiles a checked program to a relocatable object for a GPU, which `nvcc -dlink` and other device linkers link with
@@ -723,8 +726,8 @@ impl Session {
         let mut lowered = lower(program, &options)?;
         launch::mark_linked(&mut lowered);
         let (ptx, _) = self.ptx_of_lowered(program, &lowered, &options)?;
-        let object = self.assemble_object(&ptx, &options)?;
-        check_records(program, &object, &options)?;
+        let object = self.object_for(&ptx, &options, Some(program))?;
+        check_records(program, &parameter_records(&object)?, &options)?;
         Ok(object)
     }
 
@@ -733,14 +736,23 @@ impl Session {
     /// # Errors
     /// [`Error::Missing`] without ptxas, [`Error::Tool`] if it refuses the PTX.
     pub fn assemble_object(&self, ptx: &Ptx, options: &BuildOptions) -> Result<Cubin> {
+        self.object_for(ptx, options, None)
+    }
+
+    fn object_for(
+        &self,
+        ptx: &Ptx,
+        options: &BuildOptions,
+        program: Option<&Checked>,
+    ) -> Result<Cubin> {
         let ptxas = self.toolchain.path(Component::Ptxas)?;
         let ptx = link::ptxas::share_added_symbols(ptx);
-        let output = self.with_all_lanes(&ptx, options.arch, |ptx| {
+        let assembled = link::lanes::assemble(ptx, options.arch, |ptx| {
             link::ptxas::compile(ptxas, ptx, options.arch, &options.link_options(ptx))
         })?;
         self.assembled.get_or_init(|| ());
-        self.note("ptxas", &output.log);
-        Ok(output.cubin)
+        self.note("ptxas", &assembled.log);
+        Ok(self.warned(assembled, program).cubin)
     }
 
     /// Checks, compiles and links a module of another compiler, and compares the cubin's parameter records with the layouts.
@@ -782,26 +794,25 @@ impl Default for Session {
 }
 
 /// Compares the parameter records of an image with the layout pass, except those of `extern kernel`s.
-fn check_records(program: &Checked, image: &Cubin, options: &BuildOptions) -> Result<()> {
+fn check_records(
+    program: &Checked,
+    records: &[KernelRecords],
+    options: &BuildOptions,
+) -> Result<()> {
     let others: Vec<&str> = program.module.extern_kernels().map(|kernel| &*kernel.name).collect();
     let is_own = |layout: &&ParamLayout| !others.contains(&layout.kernel.as_str());
     if options.statistics || launch::adds_kernels(&program.module, options.strategy(program)) {
         // Both add kernels to those of the program.
         let layouts = layout::compute_layouts(&lower(program, options)?)?;
-        return link::check_parameters(image, layouts.kernels.iter().filter(is_own));
+        return link::check_records(records, layouts.kernels.iter().filter(is_own));
     }
-    link::check_parameters(image, program.parameter_buffers().filter(is_own))
+    link::check_records(records, program.parameter_buffers().filter(is_own))
 }
 
-/// The messages of tools as warnings.
-fn as_warnings(said: &[(&'static str, String)]) -> Vec<Diagnostic> {
-    let warning = |(tool, text): &(&str, String)| {
-        Diagnostic::general_warning(ids::TOOL_WARNING, format!("{tool} says: {text}"))
-    };
-    // Images that are built at the same time give them in any order.
-    let mut said = said.to_vec();
-    said.sort();
-    said.iter().map(warning).collect()
+/// Warnings in the order of their messages: images that are built at the same time give them in any order.
+fn sorted(mut warnings: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    warnings.sort_by(|one, other| one.message.cmp(&other.message));
+    warnings
 }
 
 /// `OnceLock::get_or_try_init`, which is not stable yet: a failure is not cached.

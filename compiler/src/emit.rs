@@ -28,7 +28,7 @@ pub enum Kind {
     Nvvm,
     /// NVVM IR, as LLVM bitcode of the modern dialect.
     Bitcode,
-    /// PTX, before device linking.
+    /// PTX as the back end writes it. What is assembled can have more: see [`Built::ptx`](compile::Built::ptx).
     Ptx,
     /// Machine code for a GPU, device-linked.
     Cubin,

@@ -6,6 +6,7 @@ pub mod generate;
 pub mod layouts;
 pub mod trees;
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use gridlet::arch::CudaArch;
@@ -14,6 +15,25 @@ use gridlet::nvvm::NvvmModule;
 use gridlet::ptx::libnvvm::{LibNvvm, PtxOutput, compile};
 use gridlet::ptx::{Ptx, PtxOptions};
 use gridlet::toolchain::{Component, Toolchain};
+
+/// What PTX of either back end needs.
+pub const FOR_PTX: [Component; 2] = [Component::LibNvvm, Component::LibDevice];
+
+/// What cubins need where nvJitLink links them.
+pub const FOR_LINKING: [Component; 4] =
+    [Component::LibNvvm, Component::LibDevice, Component::NvJitLink, Component::CudaDevRt];
+
+/// What all cubins need.
+pub const FOR_CUBINS: [Component; 5] = {
+    let [libnvvm, libdevice, nvjitlink, cudadevrt] = FOR_LINKING;
+    [libnvvm, libdevice, nvjitlink, cudadevrt, Component::Ptxas]
+};
+
+/// What cubins and [`nvdisasm`] need.
+pub const FOR_DISASSEMBLY: [Component; 6] = {
+    let [libnvvm, libdevice, nvjitlink, cudadevrt, ptxas] = FOR_CUBINS;
+    [libnvvm, libdevice, nvjitlink, cudadevrt, ptxas, Component::Cuobjdump]
+};
 
 /// The toolchain, if it has everything that a test needs. Otherwise prints what is missing and how to get it, and
 /// returns `None`; the test then ends and passes. With `GRIDLET_REQUIRE_TOOLKIT=1`, which continuous integration sets,
@@ -31,6 +51,22 @@ pub fn toolchain_or_skip(test: &str, needed: &[Component]) -> Option<Toolchain> 
         }
     }
     Some(toolchain)
+}
+
+/// The files of a folder of the workspace with this extension, in the order of their names.
+///
+/// # Panics
+/// If the folder cannot be read, or has none.
+pub fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder);
+    let entries =
+        std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut files: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|found| found == extension)).collect();
+    files.sort();
+    assert!(!files.is_empty(), "{}", folder.display());
+    files
 }
 
 /// The output of nvdisasm for a cubin.
@@ -71,9 +107,7 @@ impl Tools {
     /// # Panics
     /// If a library exists but does not load, which is no reason to skip.
     pub fn or_skip(test: &str) -> Option<Tools> {
-        let needed =
-            [Component::LibNvvm, Component::LibDevice, Component::NvJitLink, Component::CudaDevRt];
-        let toolchain = toolchain_or_skip(test, &needed)?;
+        let toolchain = toolchain_or_skip(test, &FOR_LINKING)?;
         let load = || -> gridlet::Result<(LibNvvm, NvJitLink)> {
             Ok((LibNvvm::load(toolchain.libnvvm()?)?, NvJitLink::load(toolchain.nvjitlink()?)?))
         };

@@ -323,7 +323,7 @@ pub unsafe extern "C" fn gridlet_module_emit(
             let defaults = gridlet_options::default();
             let options = options.as_ref().unwrap_or(&defaults);
             let made = make(session, module, kind, options);
-            messages.0.extend(&session.take_tool_warnings(), &nowhere());
+            messages.0.extend(&session.take_tool_warnings(), &module.sources);
             let mut bytes = made.map_err(|error| messages.failed(error, &module.sources))?;
             bytes.push(0);
             Ok(gridlet_output(bytes))

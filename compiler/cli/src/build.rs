@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -12,7 +13,6 @@ use gridlet::compile::{
 use gridlet::emit::{self, Input, Kind};
 use gridlet::inkwell::context::Context;
 use gridlet::launch::{LaunchChoice, LaunchStrategy};
-use gridlet::source::SourceMap;
 use gridlet::target::Target;
 use gridlet::{Error, modules};
 
@@ -247,7 +247,7 @@ fn kinds() -> impl TypedValueParser<Value = Kind> {
             Kind::Layout => "The parameter buffers, as JSON",
             Kind::Nvvm => "NVVM IR, as text; for cpu, LLVM IR",
             Kind::Bitcode => "NVVM IR, as LLVM bitcode (modern dialect)",
-            Kind::Ptx => "PTX, before device linking",
+            Kind::Ptx => "PTX as the back end writes it",
             Kind::Cubin => "Machine code, device-linked",
             Kind::Object => "Object file, before linking; for GPUs, relocatable device code",
             Kind::SharedObject => "Machine code, linked (cpu)",
@@ -294,9 +294,11 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     let kind = FileKind::of(&options.file);
     refuse_ineffective(kind, options)?;
     let session = options.code.session()?;
+    let mut sources = Arc::default();
     let outputs = match kind {
         FileKind::Source => {
             let program = input::checked(&options.file, &options.instances, reporter)?;
+            sources = Arc::clone(&program.sources);
             // Errors found while linking concern the source too.
             each_output(&session, Input::Program(&program), options)
                 .map_err(|error| reporter.program(error, &program.sources))?
@@ -309,7 +311,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
             )));
         }
     };
-    reporter.diagnostics(&session.tool_warnings(), &SourceMap::default());
+    reporter.diagnostics(&session.tool_warnings(), &sources);
     write(outputs, options)
 }
 

@@ -186,7 +186,8 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
                 .map_err(input::foreign)?
         }
     };
-    reporter.diagnostics(&session.tool_warnings(), &SourceMap::default());
+    let nowhere = SourceMap::default();
+    reporter.diagnostics(&session.tool_warnings(), sources.as_deref().unwrap_or(&nowhere));
     // Before the first kernel, at which the driver sizes the pool.
     if let Some(launches) = options.pending_launches {
         device.set_pending_launch_limit(launches)?;

@@ -177,7 +177,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             (true, false) => ("ull", 64),
         };
         let wide = self.cx.int_type(register);
-        let name = format!("llvm.nvvm.{from}2{word}.rz");
+        let flush = if self.cx.is_fast_math() && !is_double { ".ftz" } else { "" };
+        let name = format!("llvm.nvvm.{from}2{word}.rz{flush}");
         let function = self.cx.declare(&name, Some(wide.into()), &[value.get_type().into()])?;
         let mut number = int(result(self.emit_call(function, &[value.into()], "")?)?)?;
         if to.bits() < register {

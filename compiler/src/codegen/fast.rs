@@ -33,9 +33,8 @@ pub(crate) fn fast_functions(module: &Module) -> Result<Vec<String>> {
         names.push(symbol::external(&kernel.name));
         starts[kernel.body.index()] = true;
         if called.contains(&kernel.body) {
-            // Back ends spell a `.` so.
-            let name = symbol::internal(&module.function(kernel.body).name);
-            names.push(name.replace('.', "_$_"));
+            let body = symbol::internal(&module.function(kernel.body).name);
+            names.push(symbol::in_ptx(&body));
         }
     }
     let reached = graph::CallGraph::of(module).reached_from(&starts);

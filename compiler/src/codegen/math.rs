@@ -28,6 +28,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         }
         let libdevice = |name| self.libdevice(name, scalar, arguments);
         match op {
+            MathOp::Abs if scalar == Scalar::F32 && self.cx.is_fast_math() => {
+                self.single("fabs.ftz.f32", arguments)
+            }
             MathOp::Abs => {
                 let [value] = arguments else { return Err(bug("abs takes one argument")) };
                 Ok(self.absolute(float(*value)?)?.into())
@@ -129,9 +132,18 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         name: &str,
         arguments: &[BasicValueEnum<'ctx>],
     ) -> Result<BasicValueEnum<'ctx>> {
+        self.single(&format!("{name}.approx.ftz.f"), arguments)
+    }
+
+    /// Calls `llvm.nvvm.<name>`, an instruction of `f32`.
+    fn single(
+        &self,
+        name: &str,
+        arguments: &[BasicValueEnum<'ctx>],
+    ) -> Result<BasicValueEnum<'ctx>> {
         let single = self.cx.scalar_type(Scalar::F32);
         let parameters = vec![single; arguments.len()];
-        let name = format!("llvm.nvvm.{name}.approx.ftz.f");
+        let name = format!("llvm.nvvm.{name}");
         let function = self.cx.declare(&name, Some(single), &parameters)?;
         result(self.emit_call(function, arguments, "")?)
     }

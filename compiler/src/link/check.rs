@@ -18,9 +18,16 @@ pub fn check_parameters<'a>(
     cubin: &Cubin,
     layouts: impl IntoIterator<Item = &'a ParamLayout>,
 ) -> Result<()> {
-    let records = parameter_records(cubin)?;
+    check_records(&parameter_records(cubin)?, layouts)
+}
+
+/// As [`check_parameters`], with the records of a cubin.
+pub(crate) fn check_records<'a>(
+    records: &[KernelRecords],
+    layouts: impl IntoIterator<Item = &'a ParamLayout>,
+) -> Result<()> {
     let mut by_kernel = BTreeMap::new();
-    for records in &records {
+    for records in records {
         by_kernel.entry(records.kernel.as_str()).or_insert(records);
     }
     for layout in layouts {

@@ -1,6 +1,6 @@
 //! Compares the kernels that a program declares and other modules define with their declarations.
 
-use super::cubin::parameter_records;
+use super::cubin::{KernelRecords, parameter_records};
 use super::{Cubin, check::difference};
 use crate::error::{Error, Result};
 use crate::inputs::externs::{defines_entry, launched, mismatch, not_a_kernel};
@@ -12,15 +12,17 @@ use gridlet_lang::program::Checked;
 /// image. One that the program does not launch may be missing: then the host cannot launch it either.
 ///
 /// # Errors
-/// [`Error::Program`] for each kernel that is launched and the image lacks, or that has other parameters; [`Error::Invalid`] if
-/// the image cannot be read.
-pub(crate) fn check(program: &Checked, image: &Cubin, inputs: &[LinkInput]) -> Result<()> {
+/// [`Error::Program`] for each kernel that is launched and the image lacks, or that has other parameters.
+pub(crate) fn check(
+    program: &Checked,
+    records: &[KernelRecords],
+    inputs: &[LinkInput],
+) -> Result<()> {
     let module = &program.module;
     if module.extern_kernels().next().is_none() {
         return Ok(());
     }
     let launched = launched(module);
-    let records = parameter_records(image)?;
     let mut wrong = vec![];
     let kernels = (0..).map(KernelId).zip(&module.kernels);
     for (id, kernel) in kernels.filter(|(_, kernel)| kernel.is_extern()) {

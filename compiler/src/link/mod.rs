@@ -6,6 +6,8 @@ mod check;
 pub mod cubin;
 #[cfg(feature = "llvm")]
 pub(crate) mod extern_kernels;
+#[cfg(feature = "llvm")]
+pub(crate) mod lanes;
 mod nvjitlink;
 #[cfg(feature = "llvm")]
 pub(crate) mod ptxas;
@@ -15,6 +17,8 @@ mod stderr;
 
 pub use crate::inputs::{InputKind, LinkInput};
 pub use check::check_parameters;
+#[cfg(feature = "llvm")]
+pub(crate) use check::check_records;
 pub use nvjitlink::{LinkOptions, LinkOutput, NvJitLink, device_link};
 
 /// Machine code for one architecture: an ELF file.

@@ -13,8 +13,14 @@ mod negations;
 pub(crate) mod nesting;
 #[cfg(feature = "llvm")]
 pub mod nvptx;
+#[cfg(feature = "llvm")]
+pub(crate) mod order;
 mod quotients;
+#[cfg(feature = "llvm")]
+mod reader;
 mod reductions;
+#[cfg(feature = "llvm")]
+mod reflect;
 mod shared_atomics;
 #[cfg(feature = "llvm")]
 pub(crate) mod splice;

@@ -18,56 +18,57 @@
 
 mod regions;
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::ops::Range;
 
 use super::Ptx;
-use regions::{Graph, Regions};
+use super::reader::blocks::Blocks;
+use super::reader::{Item, Module};
+use regions::Regions;
 
 /// Regions at a place that may lack a call: fewer than the barriers of a function, less those that ptxas adds for warp operations and
 /// chains of conditions.
 const MAX_WITHOUT_CALL: usize = 2;
 
-/// A function's code.
-struct Function {
-    graph: Graph,
-    /// By block, the line before which instructions can be inserted.
-    places: Vec<Option<usize>>,
-}
-
 /// Adds the calls; `None` if no branches are nested.
 pub(crate) fn with_calls(ptx: &Ptx) -> Option<Ptx> {
-    let lines: Vec<&str> = ptx.0.split_inclusive('\n').collect();
-    let mut places = vec![];
-    for body in bodies(&lines) {
-        let Function { graph, places: lines } = Function::read(&lines, body);
-        places.extend(Regions::of(&graph).calls(MAX_WITHOUT_CALL, &lines));
-    }
-    if places.is_empty() {
-        return None;
-    }
-    places.sort_unstable();
+    let module = Module::read(&ptx.0).ok()?;
     let mut text = String::with_capacity(ptx.0.len() + 4096);
-    let mut places = places.into_iter().peekable();
-    for (at, line) in lines.iter().enumerate() {
-        if places.next_if_eq(&at).is_some() {
-            text += CALL;
+    let mut has_calls = false;
+    for item in &module.items {
+        if !item.is_code() {
+            text += item.text;
+            if item.parts().1.starts_with(".address_size") {
+                text += &deep_function();
+            }
+            continue;
         }
-        text += line;
-        if line.starts_with(".address_size") {
-            text += &deep_function();
+        let lines: Vec<&str> = item.text.split_inclusive('\n').collect();
+        let Blocks { successors, places } = Blocks::read(&lines);
+        let mut places = Regions::of(&successors).calls(MAX_WITHOUT_CALL, &places);
+        places.sort_unstable();
+        has_calls |= !places.is_empty();
+        let mut places = places.into_iter().peekable();
+        for (at, line) in lines.iter().enumerate() {
+            if places.next_if_eq(&at).is_some() {
+                text += CALL;
+            }
+            text += line;
         }
     }
-    Some(Ptx(text))
+    has_calls.then(|| Ptx(text + module.rest))
 }
 
-/// Whether a function has more nested regions than a kernel has barriers.
-pub(crate) fn is_deep(ptx: &Ptx) -> bool {
+/// Those of the functions `names` with more nested regions than a kernel has barriers.
+pub(crate) fn deep_among(ptx: &Ptx, names: Vec<String>) -> Vec<String> {
     const BARRIERS: usize = 12;
-    let lines: Vec<&str> = ptx.0.split_inclusive('\n').collect();
-    let depth = |body| Regions::of(&Function::read(&lines, body).graph).deepest();
-    bodies(&lines).into_iter().any(|body| depth(body) > BARRIERS)
+    let Ok(module) = Module::read(&ptx.0) else { return vec![] };
+    let is_deep = |item: &Item<'_>| {
+        let lines: Vec<&str> = item.text.split_inclusive('\n').collect();
+        Regions::of(&Blocks::read(&lines).successors).deepest() > BARRIERS
+    };
+    let mut deep = names;
+    deep.retain(|name| module.find(name).is_some_and(|at| is_deep(&module.items[at])));
+    deep
 }
 
 const CALL: &str = "\
@@ -84,7 +85,7 @@ const CALL: &str = "\
 fn deep_function() -> String {
     const LEVELS: usize = 6;
     let mut text = String::from(
-        "\n.func gridlet$deep()\n{\n\t.reg .b32 %r<2>;\n\t.reg .pred %p<1>;\n\tmov.u32 \t%r0, %laneid;\n",
+        "\n\n.func gridlet$deep()\n{\n\t.reg .b32 %r<2>;\n\t.reg .pred %p<1>;\n\tmov.u32 \t%r0, %laneid;\n",
     );
     for level in 0..LEVELS {
         let _ = writeln!(
@@ -96,111 +97,7 @@ fn deep_function() -> String {
         let _ =
             writeln!(text, "\tmov.u32 \t%r1, %clock;\n\tnanosleep.u32 \t%r1;\n$L__deep_{level}:");
     }
-    text + "\tret;\n}\n"
-}
-
-/// The lines of each function, from its `{` to its `}`.
-fn bodies(lines: &[&str]) -> Vec<Range<usize>> {
-    let mut found = vec![];
-    let mut first = None;
-    for (at, line) in lines.iter().enumerate() {
-        if line.starts_with('{') {
-            first = Some(at);
-        } else if line.starts_with('}')
-            && let Some(first) = first.take()
-        {
-            found.push(first..at);
-        }
-    }
-    found
-}
-
-impl Function {
-    /// Reads the function with that body.
-    fn read(lines: &[&str], body: Range<usize>) -> Function {
-        let places = vec![Some(body.start + 1)];
-        let mut function = Function { graph: Graph::default(), places };
-        function.read_blocks(lines, body);
-        function
-    }
-
-    fn read_blocks(&mut self, lines: &[&str], body: Range<usize>) {
-        let mut labels = BTreeMap::new();
-        let mut targets: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        // By block, where it may go: `None` is the next block.
-        let mut exits: Vec<Vec<Option<&str>>> = vec![vec![]];
-        let (mut braces, mut at) = (1i32, body.start + 1);
-        while at < body.end {
-            let line = lines[at].split("//").next().unwrap_or_default().trim();
-            at += 1;
-            braces += line.matches('{').count() as i32 - line.matches('}').count() as i32;
-            let label = word(line);
-            let behind = line[label.len()..].trim_start();
-            if !label.is_empty() && behind.starts_with(':') && !behind.starts_with("::") {
-                let behind = behind[1..].trim();
-                if let Some(list) = behind.strip_prefix(".branchtargets") {
-                    let mut list = vec![list];
-                    while !list.last().is_some_and(|line| line.contains(';')) && at < body.end {
-                        list.push(lines[at]);
-                        at += 1;
-                    }
-                    let names = list.into_iter().flat_map(|line| line.split([',', ';']));
-                    let names = names.map(str::trim).filter(|name| !name.is_empty());
-                    targets.insert(label, names.collect());
-                    continue;
-                }
-                // Behind a jump, this is an empty block that nothing reaches.
-                if let Some(exits) = exits.last_mut() {
-                    exits.push(None);
-                }
-                labels.insert(label, exits.len());
-                exits.push(vec![]);
-                self.places.push((braces == 1 && behind.is_empty()).then_some(at));
-                continue;
-            }
-            let is_conditional = line.starts_with('@');
-            let instruction = match line.split_once(char::is_whitespace) {
-                Some((_, rest)) if is_conditional => rest.trim_start(),
-                _ => line,
-            };
-            let name = instruction.split([' ', '\t', '.', ';']).next().unwrap_or_default();
-            let target = || instruction.split_whitespace().nth(1).unwrap_or_default();
-            let ways = match name {
-                "bra" => vec![target().trim_end_matches(';')],
-                "brx" => {
-                    let list = instruction.trim_end_matches(';').rsplit(',').next();
-                    list.and_then(|name| targets.get(name.trim())).cloned().unwrap_or_default()
-                }
-                "ret" | "exit" => vec![""],
-                _ => continue,
-            };
-            if let Some(exits) = exits.last_mut() {
-                exits.extend(ways.into_iter().map(Some));
-                exits.extend(is_conditional.then_some(None));
-            }
-            exits.push(vec![]);
-            self.places.push((braces == 1).then_some(at));
-        }
-        let end = exits.len();
-        let node = |(block, exits): (usize, Vec<Option<&str>>)| {
-            let exits = exits.into_iter().map(|exit| match exit {
-                None => block + 1,
-                Some(label) => labels.get(label).copied().unwrap_or(end),
-            });
-            let exits: Vec<usize> = exits.collect();
-            if exits.is_empty() { vec![(block + 1).min(end)] } else { exits }
-        };
-        self.graph = Graph { successors: exits.into_iter().enumerate().map(node).collect() };
-    }
-}
-
-fn is_of_name(c: char) -> bool {
-    c.is_ascii_alphanumeric() || "_$%".contains(c)
-}
-
-/// The name at the start of a text.
-fn word(text: &str) -> &str {
-    &text[..text.find(|c| !is_of_name(c)).unwrap_or(text.len())]
+    text + "\tret;\n}"
 }
 
 #[cfg(test)]
@@ -233,7 +130,9 @@ mod tests {
 
     #[test]
     fn nests_of_more_than_twelve_branches_are_deep() {
-        assert!(!is_deep(&nest(12)) && is_deep(&nest(13)));
+        let deep = |levels| deep_among(&nest(levels), vec!["k".into(), "other".into()]);
+        assert!(deep(12).is_empty());
+        assert_eq!(deep(13), ["k"]);
     }
 
     #[test]

@@ -20,7 +20,9 @@ use inkwell::targets::{
     CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine, TargetTriple,
 };
 
-use super::{Ptx, PtxOptions, contraction, fast_math, minimum, quotients, unrolling, workarounds};
+use super::{
+    Ptx, PtxOptions, contraction, fast_math, minimum, quotients, reflect, unrolling, workarounds,
+};
 use crate::error::{Error, Result};
 use crate::{codegen, fatal, nvvm};
 use gridlet_lang::arch::CudaArch;
@@ -66,6 +68,7 @@ fn of_bitcode(
         .map_err(|message| refused("copying the module", message.to_string()))?;
     if codegen::uses_libdevice(&copy) {
         link_libdevice(&copy, libdevice, &context)?;
+        reflect::answer_precision(&copy, !options.fast_math);
     }
     if options.fast_math {
         fast_math::apply(&copy);

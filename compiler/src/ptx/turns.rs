@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::Ptx;
-use super::splice::module::{Item, Kind, Module, renamed};
+use super::reader::{Item, Kind, Module, renamed};
 
 /// How the names of functions begin that the lowering of launches adds. Those that take a launch's turn yield, and the one that records a
 /// lost launch: a program that loses launches ends with an error.

@@ -20,8 +20,8 @@ use std::fmt::Write as _;
 
 use gridlet::compile::{Backend, BuildOptions, Session};
 use gridlet::launch::LaunchStrategy;
-use gridlet::toolchain::{Component, Toolchain};
-use nvvm_tests::{differential, generate, nvdisasm, toolchain_or_skip};
+use gridlet::toolchain::Toolchain;
+use nvvm_tests::{FOR_DISASSEMBLY, differential, generate, nvdisasm, toolchain_or_skip};
 
 /// The functions that save a barrier elsewhere than where they start to use it, and those instructions.
 ///
@@ -230,15 +230,7 @@ fn compile_with(
     levels: &[bool],
     check: &mut dyn FnMut(&str, &str, &str),
 ) -> bool {
-    let needed = [
-        Component::Cuobjdump,
-        Component::Ptxas,
-        Component::LibNvvm,
-        Component::LibDevice,
-        Component::NvJitLink,
-        Component::CudaDevRt,
-    ];
-    let Some(toolchain) = toolchain_or_skip(test, &needed) else { return false };
+    let Some(toolchain) = toolchain_or_skip(test, &FOR_DISASSEMBLY) else { return false };
     let session = Session::with_toolchain(Toolchain::discover());
     let program = differential::check(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
     for backend in [Backend::LibNvvm, Backend::Nvptx] {
@@ -308,9 +300,9 @@ fn nests_that_lose_lanes_are_told() {
     let mut told = 0;
     let is_compiled =
         compile(test, "24 branches", &nests(24, 24, 24), &[true], &mut |what, log, code| {
-            let loses = !late_saves(code).is_empty();
-            assert_eq!(loses, log.contains("lanes of a warp"), "{what}: {log}");
-            told += usize::from(loses);
+            let saves = late_saves(code);
+            assert_eq!(!saves.is_empty(), log.contains("lanes of a warp"), "{what}: {log}");
+            told += usize::from(!saves.is_empty());
         });
     assert!(told > 0 || !is_compiled, "choose another shape");
 }
@@ -339,6 +331,31 @@ fn lanes_take_turns_in_the_device_runtime_behind_such_a_loop() {
             assert_eq!(is_turned, takes_turns, "{what}");
         });
     }
+}
+
+#[test]
+fn lost_lanes_are_told_where_the_source_has_them() {
+    let test = "lost_lanes_are_told_where_the_source_has_them";
+    let Some(toolchain) = toolchain_or_skip(test, &FOR_DISASSEMBLY) else { return };
+    let program = differential::check(&nests(24, 24, 24)).unwrap();
+    let session = Session::with_toolchain(toolchain);
+    let mut found = BTreeSet::new();
+    for backend in [Backend::LibNvvm, Backend::Nvptx] {
+        let options = BuildOptions::default().with_backend(backend);
+        let built = session.cubin(&program, &options).unwrap();
+        // What was assembled has the calls, whether they helped or not.
+        assert!(built.ptx.0.contains("call gridlet$deep"), "{backend:?}");
+        let warnings = session.take_tool_warnings();
+        for warning in warnings.iter().filter(|warning| warning.id == "lost-lanes") {
+            let [label] = &warning.labels[..] else { panic!("{warning:?}") };
+            let name = program.sources.text(label.span);
+            assert!(warning.message.contains(&format!(" nested in `{name}` ")), "{warning:?}");
+            assert!(built.log.contains(&warning.message), "{}", built.log);
+            found.insert(name);
+        }
+    }
+    let kernels = BTreeSet::from(["nested", "calling"]);
+    assert!(!found.is_empty() && found.is_subset(&kernels), "{found:?}");
 }
 
 #[test]

@@ -4,9 +4,8 @@
 use gridlet::arch::{CudaArch, Dialect};
 use gridlet::compile::{self, Backend, BuildOptions, CpuOptions, DialectChoice, Session};
 use gridlet::ir::verify::verify;
-use gridlet::toolchain::Component;
 use nvvm_tests::differential::{self, Outcome, Runner, Way};
-use nvvm_tests::{generate, toolchain_or_skip};
+use nvvm_tests::{FOR_LINKING, generate, toolchain_or_skip};
 
 /// As many programs as run in half a minute.
 const PROGRAMS: u64 = 100;
@@ -71,9 +70,7 @@ fn every_stage_takes_what_the_one_before_made() {
 #[test]
 fn every_back_end_takes_the_programs() {
     let test = "every_back_end_takes_the_programs";
-    let needed =
-        [Component::LibNvvm, Component::LibDevice, Component::NvJitLink, Component::CudaDevRt];
-    if toolchain_or_skip(test, &needed).is_none() {
+    if toolchain_or_skip(test, &FOR_LINKING).is_none() {
         return;
     }
     let session = Session::new();

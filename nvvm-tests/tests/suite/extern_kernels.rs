@@ -12,7 +12,7 @@ use gridlet::link::cubin::parameter_records;
 use gridlet::source::SourceMap;
 use gridlet::toolchain::{Component, Toolchain};
 use gridlet_runtime::manifest::Manifest;
-use nvvm_tests::toolchain_or_skip;
+use nvvm_tests::{FOR_CUBINS, toolchain_or_skip};
 
 fn input(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/tests/in/extern").join(name)
@@ -111,8 +111,7 @@ fn ptx(directive: &str, parameters: &str) -> Vec<u8> {
 #[test]
 fn the_definition_of_a_kernel_must_have_the_declared_parameters() {
     let test = "the_definition_of_a_kernel_must_have_the_declared_parameters";
-    let needed = [Component::LibNvvm, Component::NvJitLink, Component::CudaDevRt, Component::Ptxas];
-    let Some(toolchain) = toolchain_or_skip(test, &needed) else { return };
+    let Some(toolchain) = toolchain_or_skip(test, &FOR_CUBINS) else { return };
     let with = |parameters: &str| {
         messages(vec![LinkInput::new("far.ptx", ptx(".entry", parameters)).unwrap()])
     };
@@ -155,9 +154,8 @@ fn kernels(manifest: &Manifest) -> Vec<(&str, bool)> {
 
 #[test]
 fn the_host_launches_declared_kernels_that_all_images_define() {
-    let needed = [Component::LibNvvm, Component::NvJitLink, Component::CudaDevRt, Component::Ptxas];
     let test = "the_host_launches_declared_kernels_that_all_images_define";
-    let Some(toolchain) = toolchain_or_skip(test, &needed) else { return };
+    let Some(toolchain) = toolchain_or_skip(test, &FOR_CUBINS) else { return };
     let apart = compile::check(SourceMap::single("apart.grid", APART)).unwrap();
     let object = |arch: &str| {
         let options = options(arch, Backend::LibNvvm);

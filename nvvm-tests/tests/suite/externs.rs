@@ -9,7 +9,7 @@ use gridlet::compile::{self, Backend, BuildOptions, Checked, LinkInput, Session}
 use gridlet::diagnostics::render;
 use gridlet::toolchain::{Component, Toolchain};
 use gridlet::{Error, arch::CudaArch};
-use nvvm_tests::toolchain_or_skip;
+use nvvm_tests::{FOR_LINKING, toolchain_or_skip};
 
 fn input(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/tests/in/extern").join(name)
@@ -130,8 +130,7 @@ fn what_nobody_defines_is_said_whatever_is_linked() {
 
 #[test]
 fn llvm_ir_is_linked_before_it_is_compiled() {
-    let needed = [Component::LibNvvm, Component::NvJitLink, Component::CudaDevRt];
-    let Some(toolchain) = toolchain_or_skip("externs of LLVM IR", &needed) else { return };
+    let Some(toolchain) = toolchain_or_skip("externs of LLVM IR", &FOR_LINKING) else { return };
     let source = "extern fn g(x: f32, take: bool) -> f32;\n\
                   kernel k(p: *mut f32) { p[0] = g(p[0], p[1] > 1.0); }";
     let program = compile::check(gridlet::source::SourceMap::single("p.grid", source)).unwrap();

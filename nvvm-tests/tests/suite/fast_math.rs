@@ -8,7 +8,7 @@ use gridlet::compile::{self, Backend, BuildOptions, Checked, LinkInput, Session}
 use gridlet::launch::LaunchStrategy;
 use gridlet::source::SourceMap;
 use gridlet::toolchain::Component;
-use nvvm_tests::toolchain_or_skip;
+use nvvm_tests::{FOR_CUBINS, FOR_PTX, toolchain_or_skip};
 
 /// Kernels of both kinds that call the same functions. Those of libdevice have variants for subnormal numbers, and `%` has
 /// a part that must not flush them.
@@ -133,8 +133,7 @@ fn code(ptx: &str, name: &str) -> BTreeMap<String, String> {
 #[test]
 fn each_kernel_is_as_in_a_program_of_its_own_kind() {
     let test = "each_kernel_is_as_in_a_program_of_its_own_kind";
-    let needed = [Component::LibNvvm, Component::LibDevice];
-    let Some(toolchain) = toolchain_or_skip(test, &needed) else { return };
+    let Some(toolchain) = toolchain_or_skip(test, &FOR_PTX) else { return };
     let session = Session::with_toolchain(toolchain);
     let (mixed, plain) = (program(SOURCE), program(&SOURCE.replace("#[fast_math]", "")));
     for options in ways() {
@@ -163,8 +162,7 @@ fn each_kernel_is_as_in_a_program_of_its_own_kind() {
 #[test]
 fn programs_of_one_kind_are_compiled_once() {
     let test = "programs_of_one_kind_are_compiled_once";
-    let needed = [Component::LibNvvm, Component::LibDevice];
-    let Some(toolchain) = toolchain_or_skip(test, &needed) else { return };
+    let Some(toolchain) = toolchain_or_skip(test, &FOR_PTX) else { return };
     let session = Session::with_toolchain(toolchain);
     let all = SOURCE.replace("kernel exact", "#[fast_math] kernel exact");
     let none = program(&SOURCE.replace("#[fast_math]", ""));
@@ -181,8 +179,7 @@ fn programs_of_one_kind_are_compiled_once() {
 #[test]
 fn kernels_that_run_resident_keep_their_kind() {
     let test = "kernels_that_run_resident_keep_their_kind";
-    let needed = [Component::LibNvvm, Component::LibDevice];
-    let Some(toolchain) = toolchain_or_skip(test, &needed) else { return };
+    let Some(toolchain) = toolchain_or_skip(test, &FOR_PTX) else { return };
     let session = Session::with_toolchain(toolchain);
     let program = program(&format!("{SOURCE}{LAUNCHES}"));
     for options in ways() {
@@ -211,8 +208,7 @@ fn kernels_that_run_resident_keep_their_kind() {
 #[test]
 fn linked_functions_follow_their_callers() {
     let test = "linked_functions_follow_their_callers";
-    let needed = [Component::LibNvvm, Component::LibDevice];
-    let Some(toolchain) = toolchain_or_skip(test, &needed) else { return };
+    let Some(toolchain) = toolchain_or_skip(test, &FOR_PTX) else { return };
     let linked = "target triple = \"nvptx64-nvidia-cuda\"
         define float @sum(float %a, float %b) noinline {
           %c = fadd float %a, %b
@@ -235,14 +231,7 @@ fn linked_functions_follow_their_callers() {
 #[test]
 fn programs_of_both_kinds_assemble() {
     let test = "programs_of_both_kinds_assemble";
-    let needed = [
-        Component::LibNvvm,
-        Component::LibDevice,
-        Component::Ptxas,
-        Component::NvJitLink,
-        Component::CudaDevRt,
-    ];
-    let Some(toolchain) = toolchain_or_skip(test, &needed) else { return };
+    let Some(toolchain) = toolchain_or_skip(test, &FOR_CUBINS) else { return };
     let session = Session::with_toolchain(toolchain);
     let program = program(&format!("{SOURCE}{LAUNCHES}"));
     for options in ways() {

@@ -1,7 +1,7 @@
 //! The output of the legacy dialect writer through libNVVM and ptxas: the modules of its own tests, and every program,
 //! for every architecture that takes the dialect.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
@@ -19,18 +19,7 @@ use gridlet::ptx::{Ptx, PtxOptions};
 use gridlet::toolchain::Component;
 use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
-use nvvm_tests::{Tools, toolchain_or_skip};
-
-/// The files of `folder`, relative to the workspace's root, with this extension.
-fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder);
-    let entries = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<PathBuf> =
-        entries.filter(|path| path.extension().is_some_and(|found| found == extension)).collect();
-    files.sort();
-    assert!(!files.is_empty(), "{}", folder.display());
-    files
-}
+use nvvm_tests::{Tools, files, toolchain_or_skip};
 
 fn legacy_arches() -> impl Iterator<Item = CudaArch> + Clone {
     CudaArch::SUPPORTED.into_iter().filter(|arch| arch.dialect() == Dialect::Legacy)

@@ -16,7 +16,7 @@ use gridlet::ptx::libnvvm::{LibNvvm, compile};
 use gridlet::ptx::{Ptx, PtxOptions};
 use gridlet::toolchain::{Component, Search, Toolchain, Version};
 use gridlet::types::Type;
-use nvvm_tests::{Tools, toolchain_or_skip};
+use nvvm_tests::{FOR_LINKING, Tools, toolchain_or_skip};
 
 const LEGACY: &str = include_str!("ir/launch_legacy.ll");
 const MODERN: &str = include_str!("ir/launch_modern.ll");
@@ -386,9 +386,7 @@ fn damaged_cubins_are_read_without_a_panic() {
 
 #[test]
 fn the_report_names_versions_and_what_is_unusable() {
-    let needed =
-        [Component::LibNvvm, Component::NvJitLink, Component::CudaDevRt, Component::LibDevice];
-    let Some(toolchain) = toolchain_or_skip("report", &needed) else { return };
+    let Some(toolchain) = toolchain_or_skip("report", &FOR_LINKING) else { return };
     let report = doctor::report(&toolchain);
     assert!(report.can_build());
     let find =

@@ -6,7 +6,7 @@ use gridlet::modules;
 use gridlet::source::SourceMap;
 use gridlet::toolchain::{Component, Toolchain};
 use inkwell::context::Context;
-use nvvm_tests::{nvdisasm, toolchain_or_skip};
+use nvvm_tests::{FOR_DISASSEMBLY, nvdisasm, toolchain_or_skip};
 use object::{Object, ObjectSection};
 
 const SOURCE: &str = "\
@@ -53,14 +53,7 @@ fn code(cubin: &[u8]) -> Vec<(String, Vec<u8>)> {
 #[test]
 fn cubins_have_line_tables_and_the_same_code() {
     let test = "cubins_have_line_tables_and_the_same_code";
-    let needed = [
-        Component::Cuobjdump,
-        Component::Ptxas,
-        Component::LibNvvm,
-        Component::NvJitLink,
-        Component::CudaDevRt,
-    ];
-    let Some(toolchain) = toolchain_or_skip(test, &needed) else { return };
+    let Some(toolchain) = toolchain_or_skip(test, &FOR_DISASSEMBLY) else { return };
     let session = Session::with_toolchain(Toolchain::discover());
     let program = compile::check(SourceMap::single("lines.grid", SOURCE)).unwrap();
     for arch in ["sm_90", "sm_120"] {

@@ -6,8 +6,7 @@ use gridlet::arch::CudaArch;
 use gridlet::compile::{self, Backend, BuildOptions, Session};
 use gridlet::launch::LaunchStrategy;
 use gridlet::source::SourceMap;
-use gridlet::toolchain::Component;
-use nvvm_tests::toolchain_or_skip;
+use nvvm_tests::{FOR_PTX, toolchain_or_skip};
 
 /// The PTX of each kernel of a program, by its name, through each back end; `None` if the test is skipped.
 fn kernels(test: &str, source: &str) -> Option<[(Backend, BTreeMap<String, String>); 2]> {
@@ -19,8 +18,7 @@ fn kernels_with(
     source: &str,
     options: impl Fn(Backend) -> BuildOptions,
 ) -> Option<[(Backend, BTreeMap<String, String>); 2]> {
-    let needed = [Component::LibNvvm, Component::LibDevice];
-    let session = Session::with_toolchain(toolchain_or_skip(test, &needed)?);
+    let session = Session::with_toolchain(toolchain_or_skip(test, &FOR_PTX)?);
     let program = compile::check(SourceMap::single("test.grid", source)).unwrap();
     Some([Backend::LibNvvm, Backend::Nvptx].map(|backend| {
         let (ptx, _) = session.ptx(&program, &options(backend)).unwrap();

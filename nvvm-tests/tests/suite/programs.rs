@@ -13,7 +13,7 @@ use gridlet::launch::{LaunchChoice, LaunchStrategy};
 use gridlet::toolchain::{Component, Search, Toolchain};
 use gridlet_runtime::Artifact;
 use gridlet_runtime::manifest::ImageKind;
-use nvvm_tests::toolchain_or_skip;
+use nvvm_tests::{FOR_CUBINS, FOR_LINKING, FOR_PTX, toolchain_or_skip};
 
 /// The example programs, in the order of their names.
 fn programs() -> Vec<(String, Checked)> {
@@ -74,9 +74,7 @@ fn device_runtime_names_are_those_of_the_architecture() {
 #[test]
 fn build_scripts_get_machine_code_for_each_architecture() {
     let test = "build_scripts_get_machine_code_for_each_architecture";
-    let needed =
-        [Component::LibNvvm, Component::LibDevice, Component::NvJitLink, Component::CudaDevRt];
-    if toolchain_or_skip(test, &needed).is_none() {
+    if toolchain_or_skip(test, &FOR_LINKING).is_none() {
         return;
     }
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/programs/quicksort.grid");
@@ -153,14 +151,7 @@ const RELATED: [(&str, &str); 5] = [
 
 /// One test for each back end, so that they run at the same time.
 fn nvidia_takes_every_program(test: &str, backend: Backend) {
-    let needed = [
-        Component::LibNvvm,
-        Component::LibDevice,
-        Component::NvJitLink,
-        Component::CudaDevRt,
-        Component::Ptxas,
-    ];
-    let Some(toolchain) = toolchain_or_skip(test, &needed) else { return };
+    let Some(toolchain) = toolchain_or_skip(test, &FOR_CUBINS) else { return };
     let assembler = toolchain.path(Component::Ptxas).unwrap().to_path_buf();
     let session = Session::with_toolchain(toolchain);
     for (name, program) in programs().into_iter().chain([built_ins()]) {
@@ -203,10 +194,7 @@ fn nvidia_takes_every_program(test: &str, backend: Backend) {
 
 #[test]
 fn libdevice_is_linked_only_when_used() {
-    let Some(toolchain) = toolchain_or_skip(
-        "libdevice_is_linked_only_when_used",
-        &[Component::LibNvvm, Component::LibDevice],
-    ) else {
+    let Some(toolchain) = toolchain_or_skip("libdevice_is_linked_only_when_used", &FOR_PTX) else {
         return;
     };
     let session = Session::with_toolchain(toolchain);
@@ -233,9 +221,8 @@ fn libdevice_is_linked_only_when_used() {
 
 #[test]
 fn programs_that_need_no_linking_are_assembled_whole() {
-    let needed = [Component::LibNvvm, Component::NvJitLink, Component::CudaDevRt, Component::Ptxas];
     let test = "programs_that_need_no_linking_are_assembled_whole";
-    let Some(toolchain) = toolchain_or_skip(test, &needed) else { return };
+    let Some(toolchain) = toolchain_or_skip(test, &FOR_CUBINS) else { return };
     // A toolkit without ptxas.
     let root = tempfile::tempdir().unwrap();
     let part = |component| toolchain.path(component).unwrap().parent().unwrap().to_path_buf();

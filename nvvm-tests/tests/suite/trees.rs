@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use gridlet::compile::{BuildOptions, Session};
 use gridlet::launch::LaunchStrategy;
-use gridlet::toolchain::Component;
 use nvvm_tests::trees::check::{Summary, check};
 use nvvm_tests::trees::reduce::reduce;
 use nvvm_tests::trees::run::{Runner, Way};
 use nvvm_tests::trees::tables::{NOT_TRIED, Results, Tables};
 use nvvm_tests::trees::{self, Kernel, Stream, Tree, VARIANTS};
-use nvvm_tests::{differential, toolchain_or_skip};
+use nvvm_tests::{FOR_LINKING, differential, toolchain_or_skip};
 
 const TIME_OUT: Duration = Duration::from_secs(120);
 const CPU: Way = Way::CPU[0];
@@ -291,9 +290,7 @@ fn failing_trees_become_small() {
 #[test]
 fn the_program_of_the_trees_builds_for_gpus() {
     let test = "the_program_of_the_trees_builds_for_gpus";
-    let needed =
-        [Component::LibNvvm, Component::LibDevice, Component::NvJitLink, Component::CudaDevRt];
-    if toolchain_or_skip(test, &needed).is_none() {
+    if toolchain_or_skip(test, &FOR_LINKING).is_none() {
         return;
     }
     // For `resident` only up to NVVM IR, because assembling takes long.

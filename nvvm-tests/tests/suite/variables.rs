@@ -12,7 +12,7 @@ use gridlet::program::Checked;
 use gridlet::source::SourceMap;
 use gridlet::toolchain::{Component, Toolchain};
 use inkwell::context::Context;
-use nvvm_tests::{nvdisasm, toolchain_or_skip};
+use nvvm_tests::{FOR_DISASSEMBLY, nvdisasm, toolchain_or_skip};
 use object::{Object, ObjectSection};
 
 const SOURCE: &str = "\
@@ -248,14 +248,7 @@ mod space {
 #[test]
 fn cubins_describe_variables() {
     let test = "cubins_describe_variables";
-    let needed = [
-        Component::Cuobjdump,
-        Component::Ptxas,
-        Component::LibNvvm,
-        Component::NvJitLink,
-        Component::CudaDevRt,
-    ];
-    let Some(toolchain) = toolchain_or_skip(test, &needed) else { return };
+    let Some(toolchain) = toolchain_or_skip(test, &FOR_DISASSEMBLY) else { return };
     let session = Session::with_toolchain(Toolchain::discover());
     let program = checked();
     // The dialects of libNVVM, and a cubin of the linker and of the assembler.

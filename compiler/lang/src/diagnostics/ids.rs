@@ -113,6 +113,7 @@ ids! {
     UNUSED_RESULT = "unused-result": "a value that is computed but not used",
     UNREACHABLE_CODE = "unreachable-code": "code that never runs",
     DIVERGENT_BARRIER = "divergent-barrier": "a barrier that some threads of a block may not reach",
+    LOST_LANES = "lost-lanes": "nested branches after which the lanes of a warp may not find each other again",
     TOOL_WARNING = "tool-warning": "a warning from NVIDIA's compiler or linker",
 }
 
@@ -156,6 +157,7 @@ pub const WARNINGS: &[&str] = &[
     UNUSED_RESULT,
     UNREACHABLE_CODE,
     DIVERGENT_BARRIER,
+    LOST_LANES,
     TOOL_WARNING,
 ];
 

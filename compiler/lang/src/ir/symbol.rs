@@ -30,6 +30,11 @@ pub fn internal(name: &str) -> String {
     format!("{OWN}{}", readable(name.strip_prefix(OWN).unwrap_or(name)))
 }
 
+/// How PTX spells a symbol of LLVM's that is internal to its module (LLVM's pass `NVPTXAssignValidGlobalNames`).
+pub fn in_ptx(symbol: &str) -> String {
+    symbol.replace(['.', '@', '<', '>'], "_$_")
+}
+
 /// The name of an internal function that the source calls `name`, which is reserved.
 pub fn own(name: &str) -> String {
     format!("{OWN}{name}")

@@ -188,10 +188,15 @@ fn every_id_has_a_program() {
     for id in &covered {
         assert!(ids::lookup(id).is_some(), "`{id}` is not an id");
     }
-    // These need a file of 64 MiB, 257 files, a linker, or a tool that warns; `syntax`, `load`, `items_cpu`
+    // These need a file of 64 MiB, 257 files, a linker, machine code, or a tool that warns; `syntax`, `load`, `items_cpu`, `barriers`
     // and `compile` test them.
-    let elsewhere =
-        [ids::FILE_TOO_LARGE, ids::TOO_MANY_FILES, ids::UNDEFINED_EXTERN, ids::TOOL_WARNING];
+    let elsewhere = [
+        ids::FILE_TOO_LARGE,
+        ids::TOO_MANY_FILES,
+        ids::UNDEFINED_EXTERN,
+        ids::LOST_LANES,
+        ids::TOOL_WARNING,
+    ];
     for (id, _) in ids::ALL.iter().filter(|(id, _)| !elsewhere.contains(id)) {
         assert!(covered.contains(*id), "no program for `{id}`");
     }
@@ -231,6 +236,7 @@ fn programs_of_the_reference_behave_as_documented() {
         ids::TOO_MANY_ERRORS,
         ids::TOO_MANY_WARNINGS,
         ids::UNDEFINED_EXTERN,
+        ids::LOST_LANES,
         ids::TOOL_WARNING,
     ];
     let mut wrong = String::new();

@@ -5,13 +5,6 @@ use std::mem::replace;
 
 use gridlet_lang::ir::dominators::immediate_dominators;
 
-/// A function's blocks. The end of the function is the block after the last.
-#[derive(Default)]
-pub(super) struct Graph {
-    /// By block, where it may go.
-    pub(super) successors: Vec<Vec<usize>>,
-}
-
 /// The regions of a function.
 pub(super) struct Regions {
     /// By block, how many regions contain it.
@@ -21,8 +14,8 @@ pub(super) struct Regions {
 }
 
 impl Regions {
-    pub(super) fn of(graph: &Graph) -> Regions {
-        let successors = &graph.successors;
+    /// `successors`: see [`Blocks`](super::Blocks).
+    pub(super) fn of(successors: &[Vec<usize>]) -> Regions {
         let is_branch =
             |block: &usize| successors[*block].iter().any(|it| *it != successors[*block][0]);
         let branches: Vec<usize> = (0..successors.len()).filter(is_branch).collect();

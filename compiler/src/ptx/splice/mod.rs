@@ -5,13 +5,11 @@
 //! and their code is taken from the compilation with fast mathematics, with the functions that it calls.
 //! Each kernel then has the code that it would have in a program of its own kind.
 
-pub(super) mod module;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Ptx;
+use super::reader::{Item, Kind, Module, renamed};
 use crate::error::{Error, Result};
-use module::{Item, Kind, Module, renamed};
 
 /// `base` with the functions called `names` as they are in `other`. Both must come from the same program; names that neither
 /// defines are ignored.
@@ -117,9 +115,8 @@ fn join(
             }
         }
     }
-    let is_code = |item: &Item<'_>| matches!(item.kind, Kind::Function | Kind::Entry);
-    let first = base.items.iter().position(is_code);
-    let last = base.items.iter().rposition(is_code);
+    let first = base.items.iter().position(Item::is_code);
+    let last = base.items.iter().rposition(Item::is_code);
     let mut text = String::new();
     for (at, item) in base.items.iter().enumerate() {
         if Some(at) == first {

@@ -1,9 +1,10 @@
-//! PTX modules as lists of their functions, variables and directives.
+//! Reads PTX: modules as lists of their functions, variables and directives, and functions as graphs of their blocks.
+
+pub(in crate::ptx) mod blocks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::bug;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The kind of an [`Item`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +13,7 @@ pub(in crate::ptx) enum Kind {
     Entry,
     /// A function with its code.
     Function,
-    /// A function without code.
+    /// A kernel or a function without code.
     Declaration,
     Variable,
     /// A directive or a section.
@@ -39,9 +40,24 @@ pub(in crate::ptx) struct Module<'p> {
 
 impl<'p> Module<'p> {
     /// Takes a module apart.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if the text ends within an item.
     pub(in crate::ptx) fn read(ptx: &'p str) -> Result<Self> {
+        Module::read_while(ptx, |_| true)
+    }
+
+    /// The items before the first function with code.
+    ///
+    /// # Errors
+    /// As [`Module::read`].
+    pub(in crate::ptx) fn read_to_code(ptx: &'p str) -> Result<Self> {
+        Module::read_while(ptx, |item| !item.is_code())
+    }
+
+    fn read_while(ptx: &'p str, goes_on: impl Fn(&Item<'_>) -> bool) -> Result<Self> {
         let mut module = Module { items: vec![], rest: ptx, named: BTreeMap::new() };
-        while let Some(item) = next_item(module.rest)? {
+        while let Some(item) = next_item(module.rest)?.filter(&goes_on) {
             module.rest = &module.rest[item.text.len()..];
             let at = module.items.len();
             match item.kind {
@@ -73,11 +89,21 @@ impl<'p> Module<'p> {
 }
 
 impl<'p> Item<'p> {
+    /// Whether it is a function with its code.
+    pub(in crate::ptx) fn is_code(&self) -> bool {
+        matches!(self.kind, Kind::Entry | Kind::Function)
+    }
+
+    /// The white space and the comments before it, and the rest.
+    pub(in crate::ptx) fn parts(&self) -> (&'p str, &'p str) {
+        self.text.split_at(self.text.len() - skip_blank(self.text).len())
+    }
+
     /// The part of a function before its code, without what precedes it.
     pub(in crate::ptx) fn head(&self) -> &'p str {
-        let start = self.text.len() - skip_blank(self.text).len();
-        let end = Tokens::new(self.text).find(|(_, token)| *token == "{");
-        self.text[start..end.map_or(self.text.len(), |(at, _)| at)].trim_end()
+        let (_, text) = self.parts();
+        let end = Tokens::new(text).find(|(_, token)| *token == "{");
+        text[..end.map_or(text.len(), |(at, _)| at)].trim_end()
     }
 
     /// Whether both are the same but for the numbers that back ends count through a module.
@@ -173,7 +199,8 @@ fn next_item(text: &str) -> Result<Option<Item<'_>>> {
             ")" | "}" | "]" => depth = depth.saturating_sub(1),
             "=" => is_named = true,
             ";" if depth == 0 => {
-                let kind = if kind == Kind::Function { Kind::Declaration } else { kind };
+                let is_function = matches!(kind, Kind::Entry | Kind::Function);
+                let kind = if is_function { Kind::Declaration } else { kind };
                 return Ok(Some(Item { kind, name, text: &text[..end] }));
             }
             _ if depth == 0 && !is_named && !token.starts_with('.') => name = token,
@@ -183,7 +210,8 @@ fn next_item(text: &str) -> Result<Option<Item<'_>>> {
             return Ok(Some(Item { kind, name, text: &text[..end] }));
         }
     }
-    Err(bug(format!("unknown text `{}`", text[start..].lines().next().unwrap_or_default())))
+    let line = text[start..].lines().next().unwrap_or_default();
+    Err(Error::internal("ptx", format!("PTX ends within an item: `{line}`")))
 }
 
 /// A text after white space and comments.

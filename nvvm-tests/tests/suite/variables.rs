@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use gimli::{AttributeValue, DebuggingInformationEntry, Dwarf, EndianSlice, LittleEndian, Unit};
+use gimli::{
+    AttributeValue, CieOrFde, DebugFrame, DebuggingInformationEntry, Dwarf, EndianSlice,
+    LittleEndian, Unit, UnwindSection,
+};
 use gridlet::arch::CudaArch;
 use gridlet::compile::{self, Backend, BuildOptions, Session};
 use gridlet::cpu::CpuOptions;
@@ -193,6 +196,22 @@ impl<'d> Image<'d> {
     }
 }
 
+/// The number of functions whose frames are described. Each description must be complete.
+fn frames(file: &object::File<'_>) -> usize {
+    let data = file.section_by_name(".debug_frame").unwrap().data().unwrap();
+    let section = DebugFrame::new(data, LittleEndian);
+    let bases = gimli::BaseAddresses::default();
+    let mut entries = section.entries(&bases);
+    let mut count = 0;
+    while let Some(entry) = entries.next().unwrap() {
+        if let CieOrFde::Fde(partial) = entry {
+            partial.parse(DebugFrame::cie_from_offset).unwrap();
+            count += 1;
+        }
+    }
+    count
+}
+
 fn checked() -> Checked {
     compile::check(SourceMap::single("variables.grid", SOURCE)).unwrap()
 }
@@ -292,6 +311,8 @@ fn cubins_describe_variables() {
             let found = one(&variables, function, name);
             assert_eq!(found.space, Some(space), "{what}: {function}/{name}");
         }
+        // Variables on the stack are found by the descriptions of frames: of both kernels, their bodies and `scale`.
+        assert!(frames(&file) >= 5, "{what}");
         // ptxas keeps the lines beside the variables.
         let text = nvdisasm(&toolchain, &["-g"], &built.cubin.0);
         for line in [9, 18, 31] {

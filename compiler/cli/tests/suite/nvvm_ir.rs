@@ -125,22 +125,11 @@ fn launches_whose_status_a_module_drops_are_not_lost_in_silence() {
         fs::write(&path, text).unwrap();
         let build = Gridlet::new(&folder).run(&["build", "a.ll", "--arch", "cpu"]);
         assert_eq!((build.status, build.stderr.as_str()), (0, ""));
-        Gridlet::new(&folder).run(&[
-            "run",
-            "a.gridlet",
-            "--device",
-            "cpu",
-            "--kernel",
-            "start",
-            "--grid",
-            "1",
-            "--block",
-            "1",
-            "--arg",
-            threads,
-            "--pending-launches",
-            pending,
-        ])
+        // One worker, so that no child ends before the second launch.
+        let run = ["run", "a.gridlet", "--device", "cpu", "--sms", "1", "--kernel", "start"];
+        let launch = ["--grid", "1", "--block", "1", "--arg", threads];
+        let limit = ["--pending-launches", pending];
+        Gridlet::new(&folder).run(&[&run[..], &launch, &limit].concat())
     };
     assert_eq!(run(DROPPING, "1", "2").status, 0);
     // The pool is full: the second buffer is NULL. Or the launch fails.

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gimli::{
-    AttributeValue, CieOrFde, DebugFrame, DebuggingInformationEntry, Dwarf, EndianSlice,
-    LittleEndian, Unit, UnwindSection,
-};
+use gimli::{AttributeValue, DebuggingInformationEntry, Dwarf, EndianSlice, LittleEndian, Unit};
 use gridlet::arch::CudaArch;
 use gridlet::compile::{self, Backend, BuildOptions, Session};
 use gridlet::cpu::CpuOptions;
@@ -196,18 +193,22 @@ impl<'d> Image<'d> {
     }
 }
 
-/// The number of functions whose frames are described. Each description must be complete.
+/// The number of functions whose frames are described. Each description must refer to the last common one, as ptxas writes them.
+/// gimli does not read these sections: a kernel's return address has the register `0xffff_ffff`.
 fn frames(file: &object::File<'_>) -> usize {
     let data = file.section_by_name(".debug_frame").unwrap().data().unwrap();
-    let section = DebugFrame::new(data, LittleEndian);
-    let bases = gimli::BaseAddresses::default();
-    let mut entries = section.entries(&bases);
-    let mut count = 0;
-    while let Some(entry) = entries.next().unwrap() {
-        if let CieOrFde::Fde(partial) = entry {
-            partial.parse(DebugFrame::cie_from_offset).unwrap();
-            count += 1;
+    let word = |at: usize| u64::from_le_bytes(data[at..at + 8].try_into().unwrap()) as usize;
+    let (mut at, mut common, mut count) = (0, None, 0);
+    while at < data.len() {
+        assert_eq!(data[at..at + 4], [0xff; 4], "an entry of 32-bit DWARF");
+        match word(at + 12) {
+            usize::MAX => common = Some(at),
+            reference => {
+                assert_eq!(Some(reference), common, "the description at {at}");
+                count += 1;
+            }
         }
+        at += 12 + word(at + 4);
     }
     count
 }

@@ -52,6 +52,7 @@ pub enum DialectChoice {
 
 /// The compiler from the module to PTX.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Backend {
     /// NVIDIA's libNVVM.
     #[default]

@@ -50,6 +50,8 @@ pub mod host;
 pub mod inputs;
 pub mod link;
 #[cfg(feature = "llvm")]
+mod messages;
+#[cfg(feature = "llvm")]
 pub mod modules;
 pub mod nvvm;
 pub mod ptx;

@@ -10,6 +10,7 @@ use gridlet_lang::arch::CudaArch;
 
 /// The target of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Target {
     /// A GPU.
     Cuda(CudaArch),

@@ -89,8 +89,8 @@ impl fmt::Display for Way {
         let (name, optimize) = match self {
             Way::Cpu { optimize, check: false } => ("cpu", optimize),
             Way::Cpu { optimize, check: true } => ("cpu --check", optimize),
-            Way::Gpu { backend: Backend::LibNvvm, optimize, .. } => ("libnvvm", optimize),
             Way::Gpu { backend: Backend::Nvptx, optimize, .. } => ("nvptx", optimize),
+            Way::Gpu { optimize, .. } => ("libnvvm", optimize),
         };
         write!(f, "{name} -O {}", if *optimize { 3 } else { 0 })?;
         match self {

@@ -28,6 +28,10 @@ pub(crate) fn read(
     wanted: &[KernelName],
     reporter: &Reporter,
 ) -> Result<Checked, Failure> {
+    if FileKind::of(path) == FileKind::Artifact {
+        let message = format!("{}: a built program; give its source", path.display());
+        return Err(Failure::call(message));
+    }
     let mut sources = compile::load(path)?;
     sources.set_folder(path.parent().unwrap_or(Path::new("")));
     let shown = sources.clone();

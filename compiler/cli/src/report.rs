@@ -231,7 +231,9 @@ impl Reporter {
 
     fn aside(&self, severity: &str, id: &str, message: &str) {
         match self.format {
-            MessageFormat::Human => say(&format!("{severity}: {message}\n")),
+            MessageFormat::Human => {
+                say(&format!("{severity}: {}\n", diagnostics::shown_text(message)));
+            }
             MessageFormat::Json => {
                 let value = json!({"severity": severity, "id": id, "message": message});
                 say(&format!("{value}\n"));
@@ -254,7 +256,8 @@ impl Reporter {
             // Matches the layout of diagnostics' notes that have no source line above them.
             MessageFormat::Human => {
                 let hint = hint.map_or_else(String::new, |hint| format!("\n  = hint: {hint}"));
-                format!("error: {message}{hint}")
+                // Tools quote the program, names and files in their messages.
+                diagnostics::shown_text(&format!("error: {message}{hint}"))
             }
             MessageFormat::Json => {
                 json!({"severity": "error", "id": id, "message": message, "hint": hint}).to_string()

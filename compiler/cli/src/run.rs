@@ -171,7 +171,7 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     let cuda = |target| match target {
         Target::Cuda(arch) => options.code.build_options(arch).with_statistics(options.stats),
         // Only the manifest tells of options for GPUs.
-        Target::Cpu => options.code.build_options(CudaArch::DEFAULT),
+        _ => options.code.build_options(CudaArch::DEFAULT),
     };
     let artifact = match input {
         Input::Artifact(artifact) => artifact,

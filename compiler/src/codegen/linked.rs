@@ -10,6 +10,7 @@ use super::{DATA_LAYOUT, OWN_DATA_LAYOUT, PTX_KERNEL, bug};
 use crate::error::{Error, Result};
 use crate::inputs::externs::{called, launched, mismatch, not_a_kernel};
 use crate::inputs::{self, InputKind, LinkInput};
+use crate::messages;
 use gridlet_lang::ir;
 
 /// Links the inputs that are LLVM IR for the target of `module`, the module of program `ir`. Skips
@@ -40,10 +41,10 @@ pub(crate) fn link_inputs(
         }
         linked.set_triple(&module.get_triple());
         linked.set_data_layout(&module.get_data_layout());
-        module.link_in_module(linked).map_err(|message| Error::Tool {
+        messages::link(module, linked).map_err(|log| Error::Tool {
             tool: "LLVM",
             operation: format!("linking {}", input.name),
-            log: message.to_string(),
+            log,
         })?;
     }
     Ok(())

@@ -20,6 +20,7 @@ use crate::codegen::{CpuModuleOptions, build_cpu_module, link_inputs};
 use crate::error::{Error, Result};
 use crate::fatal;
 use crate::inputs::{InputKind, LinkInput};
+use crate::messages::Messages;
 use gridlet_lang::ir;
 
 /// Build options for the CPU.
@@ -112,28 +113,35 @@ pub fn llvm_text(module: &ir::Module, options: &CpuOptions) -> Result<String> {
 pub fn object(module: &ir::Module, options: &CpuOptions, inputs: &[LinkInput]) -> Result<Vec<u8>> {
     let machine = machine::host(options)?;
     let context = Context::create();
+    let messages = Messages::of(&context);
     let ir = module;
     let module = build_cpu_module(&context, ir, &machine, &options.module_options())?;
     link_inputs(&module, ir, inputs)?;
     if !inputs.iter().any(|input| input.kind == InputKind::Ir) {
-        return write(&module, &machine, options);
+        return write(&module, &machine, options, &messages);
     }
     // Another compiler's module may use what LLVM's target lacks, which is a fatal error of LLVM.
     let bitcode = module.write_bitcode_to_memory().as_slice().to_vec();
     let options = *options;
     fatal::caught(WRITING, move || {
         let context = Context::create();
+        let messages = Messages::of(&context);
         let buffer = MemoryBuffer::create_from_memory_range_copy(&bitcode, "module");
         let module = Module::parse_bitcode_from_buffer(&buffer, &context)
             .map_err(|message| refused("copying the module", message.to_string()))?;
-        write(&module, &machine::host(&options)?, &options)
+        write(&module, &machine::host(&options)?, &options, &messages)
     })
 }
 
 const WRITING: &str = "writing an object file";
 
 /// Optimises a module and compiles it to an object file.
-fn write(module: &Module<'_>, machine: &TargetMachine, options: &CpuOptions) -> Result<Vec<u8>> {
+fn write(
+    module: &Module<'_>,
+    machine: &TargetMachine,
+    options: &CpuOptions,
+    messages: &Messages<'_>,
+) -> Result<Vec<u8>> {
     module.verify().map_err(|log| refused("verifying", log.to_string()))?;
     let pass_options = PassBuilderOptions::create();
     // clang enables this at -O3, but the C interface does not.
@@ -151,6 +159,10 @@ fn write(module: &Module<'_>, machine: &TargetMachine, options: &CpuOptions) -> 
     let object = machine
         .write_to_memory_buffer(module, FileType::Object)
         .map_err(|message| refused(WRITING, message.to_string()))?;
+    let errors = messages.take_errors();
+    if !errors.is_empty() {
+        return Err(refused(WRITING, errors.join("\n")));
+    }
     Ok(object.as_slice().to_vec())
 }
 

@@ -3,9 +3,6 @@
 use std::sync::Once;
 
 use inkwell::context::Context;
-use inkwell::llvm_sys::LLVMDiagnosticSeverity;
-use inkwell::llvm_sys::core::{LLVMContextSetDiagnosticHandler, LLVMGetDiagInfoSeverity};
-use inkwell::llvm_sys::prelude::LLVMDiagnosticInfoRef;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::Module;
 
@@ -13,6 +10,7 @@ use super::child::{self, End};
 use super::typed;
 use crate::error::{Error, Result};
 use crate::fatal;
+use crate::messages::Messages;
 use crate::toolchain::LLVM_VERSION;
 
 /// Reads NVVM IR in either dialect, or any LLVM module, as text or bitcode, and verifies it. A module with typed pointers
@@ -75,10 +73,8 @@ fn unreadable(name: &str, message: &str) -> Error {
 /// The module as bitcode that this LLVM wrote.
 fn clean(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
     let context = Context::create();
-    // SAFETY: the context is alive; the handler uses only its arguments.
-    unsafe {
-        LLVMContextSetDiagnosticHandler(context.raw(), Some(silence), std::ptr::null_mut());
-    }
+    // Those that make reading fail come back as its message.
+    let _messages = Messages::of(&context);
     let text = std::str::from_utf8(bytes).ok();
     let is_typed = text.is_some_and(typed::is_typed);
     let text = text.filter(|_| is_typed).map(typed::with_types);
@@ -95,11 +91,4 @@ fn clean(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
         Error::Invalid(format!("{name}: not valid LLVM IR: {}", log.to_string().trim_end()))
     })?;
     Ok(module.write_bitcode_to_memory().as_slice().to_vec())
-}
-
-/// Takes LLVM's diagnostics, which it would print. Those that make reading fail come back as its message.
-extern "C" fn silence(info: LLVMDiagnosticInfoRef, _: *mut std::ffi::c_void) {
-    // SAFETY: LLVM passes a diagnostic that is alive.
-    let severity = unsafe { LLVMGetDiagInfoSeverity(info) };
-    debug_assert!(severity as u32 <= LLVMDiagnosticSeverity::LLVMDSNote as u32);
 }

@@ -6,6 +6,7 @@ mod check;
 pub mod cubin;
 #[cfg(feature = "llvm")]
 pub(crate) mod extern_kernels;
+mod frames;
 #[cfg(feature = "llvm")]
 pub(crate) mod lanes;
 mod nvjitlink;

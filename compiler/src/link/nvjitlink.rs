@@ -8,7 +8,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
 use std::ptr;
 
-use super::{Cubin, stderr};
+use super::{Cubin, frames, stderr};
 use crate::inputs::{InputKind, LinkInput};
 use crate::ptx::Ptx;
 use crate::toolchain::Version;
@@ -193,7 +193,9 @@ pub fn device_link(
             session.add("reading libcudadevrt", INPUT_LIBRARY, bytes, c"libcudadevrt.a")?;
         }
         session.complete()?;
-        Ok(LinkOutput { cubin: Cubin(session.cubin()?), log: session.logs() })
+        let mut cubin = Cubin(session.cubin()?);
+        frames::mend(&mut cubin);
+        Ok(LinkOutput { cubin, log: session.logs() })
     };
     let (linked, heard) = stderr::heard(link);
     let printed = heard.errors.join("\n");

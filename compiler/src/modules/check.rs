@@ -11,6 +11,27 @@ use crate::nvvm::legacy::llvm::Module;
 /// Functions of the first interface, before CUDA 12.
 const OLD: [&str; 3] = ["cudaGetParameterBuffer", "cudaLaunchDevice", "cudaDeviceSynchronize"];
 
+/// How the names of the intrinsics of LLVM's other targets go on after `llvm.`.
+const OTHER_TARGETS: [&str; 17] = [
+    "aarch64",
+    "amdgcn",
+    "arm",
+    "bpf",
+    "dx",
+    "hexagon",
+    "loongarch",
+    "mips",
+    "ppc",
+    "r600",
+    "riscv",
+    "s390",
+    "spv",
+    "ve",
+    "wasm",
+    "x86",
+    "xcore",
+];
+
 /// Checks that the module has kernels.
 pub(super) fn kernels(module: Module<'_>) -> Result<(), String> {
     if kernels::kernels(module).is_empty() {
@@ -42,6 +63,15 @@ pub(super) fn all(module: Module<'_>, arch: CudaArch) -> Vec<String> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_$".contains(&byte);
         if !name.bytes().all(is_plain) || name.starts_with(|first: char| first.is_ascii_digit()) {
             findings.push(format!("PTX cannot spell the name of the kernel `{name}`; rename it"));
+        }
+    }
+    for function in module.functions() {
+        let symbol = name(function);
+        let family = symbol.strip_prefix("llvm.").and_then(|rest| rest.split('.').next());
+        if family.is_some_and(|family| OTHER_TARGETS.contains(&family))
+            && !function.users().is_empty()
+        {
+            findings.push(format!("`{symbol}` is an intrinsic of another target"));
         }
     }
     let declared = runtime::declared(module);

@@ -14,6 +14,7 @@ use inkwell::values::{AsValueRef as _, BasicValue as _, FunctionValue, Instructi
 use super::{kernels, runtime};
 use crate::codegen;
 use crate::error::{Error, Result};
+use crate::messages;
 use crate::nvvm::legacy::llvm;
 use gridlet_lang::arch::CudaArch;
 
@@ -43,6 +44,11 @@ pub(super) fn complete(module: &Module<'_>, has_tail: bool) -> Result<()> {
     if !has_tail && !is_recorded {
         return Ok(());
     }
+    add_functions(module, has_tail)
+}
+
+/// Adds the record's function, and those for turns.
+pub(super) fn add_functions(module: &Module<'_>, has_tail: bool) -> Result<()> {
     let bitcode = functions(has_tail)?;
     let buffer = MemoryBuffer::create_from_memory_range_copy(&bitcode, "launches");
     let internal = |error: String| Error::internal("modules", error);
@@ -52,9 +58,14 @@ pub(super) fn complete(module: &Module<'_>, has_tail: bool) -> Result<()> {
         .map_err(|error| internal(error.to_string()))?;
     functions.set_triple(&module.get_triple());
     functions.set_data_layout(&module.get_data_layout());
-    module.link_in_module(functions).map_err(|error| internal(error.to_string()))?;
+    messages::link(module, functions).map_err(internal)?;
     let record = symbol::internal(RECORD_LOST_LAUNCH);
-    for function in turns.iter().chain([&record]).filter_map(|name| module.get_function(name)) {
+    for function in TURNS
+        .map(symbol::internal)
+        .iter()
+        .chain([&record])
+        .filter_map(|name| module.get_function(name))
+    {
         function.set_linkage(Linkage::Internal);
     }
     Ok(())

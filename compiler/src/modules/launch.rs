@@ -376,6 +376,6 @@ fn yours(message: impl std::fmt::Display) -> Error {
     Error::Invalid(format!("your module: {message}"))
 }
 
-fn building(error: BuilderError) -> Error {
+pub(super) fn building(error: BuilderError) -> Error {
     yours(error)
 }

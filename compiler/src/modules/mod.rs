@@ -27,6 +27,7 @@ mod import;
 mod kernels;
 mod launch;
 mod layout;
+mod lost;
 mod positions;
 mod runtime;
 
@@ -42,6 +43,7 @@ use gridlet_lang::source::SourceMap;
 use inkwell::AddressSpace;
 use inkwell::context::Context;
 use inkwell::module::Module;
+use inkwell::values::BasicMetadataValueEnum;
 
 use crate::error::{Error, Result};
 pub use crate::inputs::read;
@@ -92,18 +94,16 @@ impl<'ctx> Own<'ctx> {
         let uses_device_runtime = symbols::declares_any(
             functions.map(|function| function.get_name().to_string_lossy().into_owned()),
         );
-        if uses_device_runtime && module.get_global(LOST_LAUNCH_RECORD).is_none() {
-            lost_launch_record(&module);
-        }
         let text = text.unwrap_or_else(|| module.print_to_string().to_string());
         let mut sources = SourceMap::single(name, text);
-        for file in module.get_global_metadata(launch::SOURCES) {
-            for part in file.get_node_values().unwrap_or_default() {
-                if let inkwell::values::BasicMetadataValueEnum::MetadataValue(name) = part {
-                    let name = name.get_string_value().unwrap_or_default();
-                    sources.add(String::from_utf8_lossy(name), "");
-                }
+        if uses_device_runtime {
+            lost::record(&module, &sources)?;
+            if module.get_global(LOST_LAUNCH_RECORD).is_none() {
+                lost_launch_record(&module);
             }
+        }
+        for file in source_files(&module) {
+            sources.add(file, "");
         }
         let sources = Arc::new(sources);
         let view = llvm::Module::new(&module);
@@ -227,6 +227,19 @@ pub fn at(name: &str, error: Error) -> Error {
         }
         other => other,
     }
+}
+
+/// The files of positions in the record of lost launches, after the module's own.
+fn source_files(module: &Module<'_>) -> Vec<String> {
+    let nodes = module.get_global_metadata(launch::SOURCES).into_iter();
+    let parts = nodes.flat_map(|node| node.get_node_values().unwrap_or_default());
+    let name = |part| match part {
+        BasicMetadataValueEnum::MetadataValue(name) => {
+            Some(String::from_utf8_lossy(name.get_string_value().unwrap_or_default()).into_owned())
+        }
+        _ => None,
+    };
+    parts.filter_map(name).collect()
 }
 
 /// Adds the record of lost launches.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use gridlet_lang::source::{FileId, SourceMap, Span};
 
+use super::lost;
 use crate::nvvm::legacy::llvm::Value;
 
 /// The text of each function.
@@ -64,7 +65,8 @@ impl Positions {
     ) -> HashMap<Value<'m>, Span> {
         let Some((_, lines)) = self.functions.get(name) else { return HashMap::new() };
         let instructions = function.blocks().into_iter().flat_map(|block| block.instructions());
-        let instructions: Vec<_> = instructions.collect();
+        // Those that were added are not in the text.
+        let instructions: Vec<_> = instructions.filter(|one| !lost::is_added(*one)).collect();
         if instructions.len() != lines.len() {
             return HashMap::new();
         }

@@ -1,18 +1,10 @@
 //! PTX from LLVM's own NVPTX back end. It needs no libNVVM, and only programs that use mathematical
 //! functions need anything else from NVIDIA's toolkit.
 
-use std::cell::RefCell;
-use std::ffi::{CStr, c_void};
 use std::path::Path;
 
 use inkwell::OptimizationLevel;
 use inkwell::context::Context;
-use inkwell::llvm_sys::LLVMDiagnosticSeverity;
-use inkwell::llvm_sys::core::{
-    LLVMContextSetDiagnosticHandler, LLVMDisposeMessage, LLVMGetDiagInfoDescription,
-    LLVMGetDiagInfoSeverity,
-};
-use inkwell::llvm_sys::prelude::LLVMDiagnosticInfoRef;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::{Linkage, Module};
 use inkwell::passes::PassBuilderOptions;
@@ -24,6 +16,7 @@ use super::{
     Ptx, PtxOptions, contraction, fast_math, minimum, quotients, reflect, unrolling, workarounds,
 };
 use crate::error::{Error, Result};
+use crate::messages::{self, Messages};
 use crate::{codegen, fatal, nvvm};
 use gridlet_lang::arch::CudaArch;
 
@@ -61,7 +54,7 @@ fn of_bitcode(
     options: &PtxOptions,
 ) -> Result<Ptx> {
     let context = Context::create();
-    let diagnostics = Diagnostics::default();
+    let messages = Messages::of(&context);
     let buffer = MemoryBuffer::create_from_memory_range_copy(bitcode, "module");
     // Reading bitcode also upgrades the intrinsics that libNVVM knows by their former names.
     let copy = Module::parse_bitcode_from_buffer(&buffer, &context)
@@ -74,7 +67,6 @@ fn of_bitcode(
         fast_math::apply(&copy);
     }
     minimum::of_numbers(&copy);
-    diagnostics.listen_to(&context);
     if options.opt_level > 0 {
         contraction::keep_rounded(&copy)?;
     }
@@ -104,7 +96,7 @@ fn of_bitcode(
     let ptx = machine
         .write_to_memory_buffer(&copy, FileType::Assembly)
         .map_err(|message| refused(WRITING, message.to_string()))?;
-    let errors = diagnostics.0.take();
+    let errors = messages.take_errors();
     if !errors.is_empty() {
         return Err(refused(WRITING, errors.join("\n")));
     }
@@ -165,50 +157,9 @@ fn link_libdevice<'ctx>(
         .filter(|function| function.count_basic_blocks() > 0)
         .map(|function| function.get_name().to_string_lossy().into_owned())
         .collect();
-    module
-        .link_in_module(library)
-        .map_err(|message| refused("linking libdevice", message.to_string()))?;
+    messages::link(module, library).map_err(|message| refused("linking libdevice", message))?;
     for function in defined.iter().filter_map(|name| module.get_function(name)) {
         function.set_linkage(Linkage::Internal);
     }
     Ok(())
-}
-
-/// Collects LLVM's errors in one context. Without a handler, LLVM would print them and end the
-/// process.
-#[derive(Default)]
-struct Diagnostics(Box<RefCell<Vec<String>>>);
-
-impl Diagnostics {
-    /// Collects messages from now on, replacing any earlier handler. `self` must live as long as
-    /// `context` is used.
-    fn listen_to(&self, context: &Context) {
-        let messages: *const RefCell<Vec<String>> = &*self.0;
-        // SAFETY: the context is alive. `collect` gets `messages` back, which is boxed, so it does
-        // not move, and `compile`, the only caller, keeps it until after its last use of the
-        // context.
-        unsafe {
-            LLVMContextSetDiagnosticHandler(
-                context.raw(),
-                Some(collect),
-                messages.cast_mut().cast(),
-            );
-        }
-    }
-}
-
-/// Keeps an error's text.
-extern "C" fn collect(info: LLVMDiagnosticInfoRef, messages: *mut c_void) {
-    // SAFETY: LLVM passes a diagnostic that is alive during the call; its description is ours to
-    // dispose of and NUL-terminated. `messages` is the pointer that `listen_to` registered. It is
-    // never used from two threads, because the context is not.
-    unsafe {
-        if LLVMGetDiagInfoSeverity(info) != LLVMDiagnosticSeverity::LLVMDSError {
-            return;
-        }
-        let text = LLVMGetDiagInfoDescription(info);
-        let messages = &*messages.cast::<RefCell<Vec<String>>>();
-        messages.borrow_mut().push(CStr::from_ptr(text).to_string_lossy().into_owned());
-        LLVMDisposeMessage(text);
-    }
 }

@@ -211,6 +211,14 @@ fn mistakes_that_no_tool_notices_are_found() {
             LAUNCH.replace("@start", "@\"start.it\""),
             "PTX cannot spell the name of the kernel `start.it`",
         ),
+        (
+            "sm_90",
+            format!(
+                "{LAUNCH}declare i64 @llvm.x86.rdtsc()\ndefine i64 @f() {{\n  \
+                 %x = call i64 @llvm.x86.rdtsc()\n  ret i64 %x\n}}\n"
+            ),
+            "`llvm.x86.rdtsc` is an intrinsic of another target",
+        ),
         ("sm_90", LAUNCH.replace("ret void", "br label %nowhere"), "not a module that LLVM"),
         (
             "sm_90",

@@ -246,8 +246,8 @@ fn loops_with_a_constant_step_are_unrolled() {
         for (name, ptx) in kernels {
             // LLVM leaves these loops to ptxas, which unrolls them if they have a single exit.
             let is_right = match backend {
-                Backend::LibNvvm => count(&ptx, "ld.global") >= 5,
                 Backend::Nvptx => count(&ptx, "ld.global") >= 5 || count(&ptx, "bra") == 2,
+                _ => count(&ptx, "ld.global") >= 5,
             };
             assert!(is_right, "{backend:?}, {name}:\n{ptx}");
         }

@@ -193,6 +193,26 @@ impl<'d> Image<'d> {
     }
 }
 
+/// The number of functions whose frames are described. Each description must refer to the last common one, as ptxas writes them.
+/// gimli does not read these sections: a kernel's return address has the register `0xffff_ffff`.
+fn frames(file: &object::File<'_>) -> usize {
+    let data = file.section_by_name(".debug_frame").unwrap().data().unwrap();
+    let word = |at: usize| u64::from_le_bytes(data[at..at + 8].try_into().unwrap()) as usize;
+    let (mut at, mut common, mut count) = (0, None, 0);
+    while at < data.len() {
+        assert_eq!(data[at..at + 4], [0xff; 4], "an entry of 32-bit DWARF");
+        match word(at + 12) {
+            usize::MAX => common = Some(at),
+            reference => {
+                assert_eq!(Some(reference), common, "the description at {at}");
+                count += 1;
+            }
+        }
+        at += 12 + word(at + 4);
+    }
+    count
+}
+
 fn checked() -> Checked {
     compile::check(SourceMap::single("variables.grid", SOURCE)).unwrap()
 }
@@ -285,6 +305,8 @@ fn cubins_describe_variables() {
             let found = one(&variables, function, name);
             assert_eq!(found.space, Some(space), "{what}: {function}/{name}");
         }
+        // Variables on the stack are found by the descriptions of frames: of both kernels, their bodies and `scale`.
+        assert!(frames(&file) >= 5, "{what}");
         // ptxas keeps the lines beside the variables.
         let text = nvdisasm(&toolchain, &["-g"], &built.cubin.0);
         for line in [9, 18, 31] {

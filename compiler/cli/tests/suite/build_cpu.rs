@@ -30,6 +30,28 @@ fn a_bundle_holds_an_image_for_the_cpu() {
 }
 
 #[test]
+fn remarks_of_llvm_do_not_reach_standard_error() {
+    let folder = folder();
+    // LLVM cannot unroll this loop, and prints that.
+    let source = "kernel k(p: *mut u32) {
+        let mut i = 0u32;
+        #[unroll(4)]
+        while p[i] != 0 {
+            i += 1;
+            sync_threads();
+            printf(\"x\");
+        }
+        p[0] = i;
+    }";
+    fs::write(folder.path().join("a.grid"), source).unwrap();
+    for options in [&[][..], &["-O1"], &["--check"]] {
+        let call = [&["build", "a.grid", "--arch", "cpu"], options].concat();
+        let output = Gridlet::new(&folder).without_toolkit().run(&call);
+        assert_eq!((output.status, output.stdout + &output.stderr), (0, String::new()), "{call:?}");
+    }
+}
+
+#[test]
 fn every_stage_can_be_written() {
     let folder = folder();
     fs::write(folder.path().join("a.grid"), SOURCE).unwrap();

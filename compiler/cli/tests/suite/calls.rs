@@ -66,6 +66,8 @@ fn wrong_calls_exit_2_and_say_what_would_be_right() {
         vec!["build", "a.grid", "--arch", "sm_70"],
         vec!["build", "a.grid", "--emit", "elf"],
         vec!["build", "a.gridlet"],
+        vec!["check", "a.gridlet"],
+        vec!["layout", "a.gridlet"],
         vec!["compile", "a.grid"],
         vec!["build", "a.grid", "--check", "--native", "-O", "1"],
         vec!["build", "a.grid", "--arch", "cpu", "--backend", "nvptx", "--dialect", "legacy"],

@@ -36,6 +36,11 @@ fn a_module_is_checked_and_laid_out() {
         assert!(text.starts_with("b.ll: not a module that LLVM"), "{text}");
         assert!(text.contains("\ndefine bogus\n"), "LLVM's message is shown as it is: {text}");
     }
+
+    // LLVM quotes the line, which may say anything to a terminal.
+    fs::write(folder.path().join("c.ll"), b"define \x1b[31mred \xc2\x9b1m\x07").unwrap();
+    let bad = Gridlet::new(&folder).run(&["check", "c.ll"]);
+    assert!(bad.stderr.contains("define ?[31mred \u{bf}1m?\n"), "{bad:?}");
 }
 
 #[test]
@@ -79,6 +84,78 @@ fn a_module_in_the_style_of_nvidias_samples_runs() {
     let printed = "2 left,  3.0 so far\n1 left,  6.0 so far\n0 left,  9.0 so far\n";
     assert!(output.stdout.contains(printed), "{output:?}");
     assert!(output.stdout.contains("total: [9.0]"), "{output:?}");
+}
+
+/// Launches `child` twice, the second time with a block of `threads`, and drops both statuses.
+const DROPPING: &str = "\
+target triple = \"nvptx64-nvidia-cuda\"
+%struct.dim3 = type { i32, i32, i32 }
+declare i32 @cudaLaunchDeviceV2(ptr, ptr)
+declare ptr @cudaGetParameterBufferV2(ptr, %struct.dim3, %struct.dim3, i32)
+define ptx_kernel void @child(i32 %x) {
+  ret void
+}
+define ptx_kernel void @start(i32 %threads) {
+  %b = call ptr @cudaGetParameterBufferV2(ptr @child, %struct.dim3 { i32 1, i32 1, i32 1 }, %struct.dim3 { i32 1, i32 1, i32 1 }, i32 0)
+  %none = icmp eq ptr %b, null
+  br i1 %none, label %second, label %first
+first:
+  store i32 1, ptr %b
+  %s = call i32 @cudaLaunchDeviceV2(ptr %b, ptr null)
+  br label %second
+second:
+  %block = insertvalue %struct.dim3 { i32 1, i32 1, i32 1 }, i32 %threads, 0
+  %c = call ptr @cudaGetParameterBufferV2(ptr @child, %struct.dim3 { i32 1, i32 1, i32 1 }, %struct.dim3 %block, i32 0)
+  %full = icmp eq ptr %c, null
+  br i1 %full, label %end, label %again
+again:
+  store i32 2, ptr %c
+  %t = call i32 @cudaLaunchDeviceV2(ptr %c, ptr null)
+  br label %end
+end:
+  ret void
+}
+";
+
+#[test]
+fn launches_whose_status_a_module_drops_are_not_lost_in_silence() {
+    let folder = folder();
+    let path = folder.path().join("a.ll");
+    let run = |text: &str, threads: &str, pending: &str| {
+        fs::write(&path, text).unwrap();
+        let build = Gridlet::new(&folder).run(&["build", "a.ll", "--arch", "cpu"]);
+        assert_eq!((build.status, build.stderr.as_str()), (0, ""));
+        // One worker, so that no child ends before the second launch.
+        let run = ["run", "a.gridlet", "--device", "cpu", "--sms", "1", "--kernel", "start"];
+        let launch = ["--grid", "1", "--block", "1", "--arg", threads];
+        let limit = ["--pending-launches", pending];
+        Gridlet::new(&folder).run(&[&run[..], &launch, &limit].concat())
+    };
+    assert_eq!(run(DROPPING, "1", "2").status, 0);
+    // The pool is full: the second buffer is NULL. Or the launch fails.
+    for (threads, pending, line) in [("1", "1", "a.ll:18"), ("4000", "2", "a.ll:23")] {
+        let lost = run(DROPPING, threads, pending);
+        assert_eq!(lost.status, 4, "{lost:?}");
+        assert!(lost.stderr.contains("1 launch") && lost.stderr.contains(line), "{lost:?}");
+    }
+    let positions = DROPPING.replace("ptr %c, ptr null)", "ptr %c, ptr null), !dbg !4").replace(
+        "@start(i32 %threads) {",
+        "@start(i32 %threads) !dbg !3 {",
+    ) + "!llvm.dbg.cu = !{!0}
+!llvm.module.flags = !{!2}
+!0 = distinct !DICompileUnit(language: DW_LANG_C99, file: !1, emissionKind: LineTablesOnly)
+!1 = !DIFile(filename: \"a.toy\", directory: \".\")
+!2 = !{i32 2, !\"Debug Info Version\", i32 3}
+!3 = distinct !DISubprogram(name: \"start\", file: !1, line: 3, unit: !0, spFlags: DISPFlagDefinition)
+!4 = !DILocation(line: 7, scope: !3)
+";
+    let lost = run(&positions, "4000", "2");
+    assert!(lost.status == 4 && lost.stderr.contains("a.toy:7"), "{lost:?}");
+    // What uses the status handles failures itself.
+    let handled = DROPPING
+        .replace("  br label %end\nend:\n", "  call void @handle(i32 %t)\n  br label %end\nend:\n");
+    let handled = handled + "define internal void @handle(i32 %status) {\n  ret void\n}\n";
+    assert_eq!(run(&handled, "4000", "2").status, 0);
 }
 
 #[test]

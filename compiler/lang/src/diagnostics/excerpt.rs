@@ -231,6 +231,13 @@ pub fn shown_line(file: &SourceFile, number: u32) -> Option<String> {
     Some(line[..end].to_owned() + OMISSION)
 }
 
+/// Text for a terminal, such as a message with a line of a file in it: characters that a terminal would interpret are
+/// replaced, except line breaks and tabs.
+pub fn shown_text(text: &str) -> String {
+    let lines: Vec<_> = text.split('\n').map(printable).collect();
+    lines.join("\n")
+}
+
 /// The part of a label to draw.
 fn drawn(file: &SourceFile, span: Span) -> Span {
     let first = file.line_of(span.start);

@@ -7,7 +7,7 @@ pub mod reference;
 mod render;
 
 pub(crate) use excerpt::is_bidi;
-pub use excerpt::shown_line;
+pub use excerpt::{shown_line, shown_text};
 pub(crate) use nearest::nearest;
 pub use render::{render, to_json};
 

@@ -1,0 +1,211 @@
+//! Launches whose status a module of another compiler drops: a failure is recorded for the host, as that of a plain launch of
+//! the language. A module that uses the status handles failures itself.
+
+use gridlet_lang::ir::symbol;
+use gridlet_lang::launch::cdp::symbols::{ERROR_LAUNCH_PENDING_COUNT_EXCEEDED, RuntimeFunction};
+use gridlet_lang::launch::{LOST_LAUNCH_RECORD, RECORD_LOST_LAUNCH};
+use gridlet_lang::source::SourceMap;
+use inkwell::IntPredicate;
+use inkwell::builder::BuilderError;
+use inkwell::llvm_sys::LLVMOpcode;
+use inkwell::llvm_sys::core::{LLVMGetDebugLocFilename, LLVMGetDebugLocLine};
+use inkwell::module::{Linkage, Module};
+use inkwell::values::{FunctionValue, InstructionValue, IntValue, PointerValue};
+
+use super::kernels::name;
+use super::launch::{SOURCES, building};
+use super::positions::Positions;
+use super::{complete, runtime};
+use crate::error::{Error, Result};
+use crate::nvvm::legacy::llvm::{self, Kind, Value};
+
+/// Records a status that is not 0. It is a function because LLVM's C interface cannot split a block.
+const NOTE_STATUS: &str = "gridlet.note_status";
+
+/// Whether an instruction was added here.
+pub(super) fn is_added(instruction: Value<'_>) -> bool {
+    // The comparison and the choice before a call have only it as their user.
+    let mut at = instruction;
+    loop {
+        if at.opcode() == LLVMOpcode::LLVMCall {
+            let callee = at.callee();
+            return callee.kind() == Kind::Function
+                && name(callee) == symbol::internal(NOTE_STATUS);
+        }
+        let users = at.users();
+        let is_step = matches!(at.opcode(), LLVMOpcode::LLVMICmp | LLVMOpcode::LLVMSelect);
+        match users[..] {
+            [user] if is_step && user.kind() == Kind::Instruction => at = user,
+            _ => return false,
+        }
+    }
+}
+
+/// Records failures of the launches whose status is dropped. A buffer that is NULL is a failure where the module tests for it,
+/// because it then skips the launch. `sources` starts with the module's text.
+pub(super) fn record(module: &Module<'_>, sources: &SourceMap) -> Result<()> {
+    let record = symbol::internal(RECORD_LOST_LAUNCH);
+    let has_record =
+        module.get_function(&record).is_some_and(|known| known.count_basic_blocks() > 0);
+    if !has_record && module.get_global(LOST_LAUNCH_RECORD).is_some() {
+        // The module keeps the record in its own way.
+        return Ok(());
+    }
+    let dropped = dropped(llvm::Module::new(module));
+    if dropped.is_empty() {
+        return Ok(());
+    }
+    let mut places = Places::of(module, sources);
+    let noted: Vec<_> = dropped
+        .into_iter()
+        .map(|(call, known)| Ok((call, known, places.of_call(call)?)))
+        .collect::<Result<_>>()?;
+    let note = note_status(module).map_err(building)?;
+    for (call, known, place) in noted {
+        add(module, note, call, known, place).map_err(building)?;
+    }
+    if !has_record {
+        complete::add_functions(module, false)?;
+    }
+    Ok(())
+}
+
+/// The launches whose status is dropped, and the requests for their buffers that are tested.
+fn dropped(module: llvm::Module<'_>) -> Vec<(Value<'_>, RuntimeFunction)> {
+    let declared = runtime::declared(module);
+    let right = declared.iter().filter(|(function, known)| {
+        function.is_declaration() && runtime::wrong_signature(*function, *known).is_none()
+    });
+    let calls: Vec<_> = right
+        .flat_map(|(function, known)| {
+            runtime::calls(*function).into_iter().map(|call| (call, *known))
+        })
+        .collect();
+    let is_dropped = |call: Value<'_>| call.users().is_empty();
+    let launches = calls
+        .iter()
+        .filter(|(call, known)| *known == RuntimeFunction::LaunchDevice && is_dropped(*call));
+    let mut found: Vec<_> = launches.copied().collect();
+    let buffers: Vec<Value<'_>> =
+        found.iter().filter_map(|(call, _)| call.arguments().first().copied()).collect();
+    let is_test = |user: &Value<'_>| {
+        user.kind() == Kind::Instruction && user.opcode() == LLVMOpcode::LLVMICmp
+    };
+    found.extend(calls.iter().copied().filter(|(call, known)| {
+        *known == RuntimeFunction::GetParameterBuffer
+            && buffers.contains(call)
+            && call.users().iter().any(is_test)
+    }));
+    found
+}
+
+/// A file's number in the record of lost launches, and a line.
+type Place = (u32, u32);
+
+/// The positions of calls: those of the module's debug information, otherwise the lines of its text.
+struct Places<'a, 'ctx> {
+    module: &'a Module<'ctx>,
+    sources: &'a SourceMap,
+    lines: Positions,
+    files: Vec<String>,
+}
+
+impl<'a, 'ctx> Places<'a, 'ctx> {
+    fn of(module: &'a Module<'ctx>, sources: &'a SourceMap) -> Self {
+        let lines = Positions::of(sources);
+        Places { module, sources, lines, files: super::source_files(module) }
+    }
+
+    fn of_call(&mut self, call: Value<'_>) -> Result<Place> {
+        // SAFETY: the call is an instruction of a live module; LLVM gives 0 without a position.
+        let line = unsafe { LLVMGetDebugLocLine(call.raw()) };
+        let mut length = 0;
+        // SAFETY: as above; the text, which may be NULL, has that length and lives as long as the module.
+        let file = unsafe {
+            let text = LLVMGetDebugLocFilename(call.raw(), &mut length).cast::<u8>();
+            if text.is_null() { &[] } else { std::slice::from_raw_parts(text, length as usize) }
+        };
+        if line > 0 && !file.is_empty() {
+            return Ok((self.file(&String::from_utf8_lossy(file))?, line));
+        }
+        let function = call.function();
+        let symbol = function.map(name).unwrap_or_default();
+        let lines = function.map(|function| self.lines.instructions(&symbol, function));
+        let span = lines.and_then(|lines| lines.get(&call).copied());
+        Ok((0, self.sources.line(span.unwrap_or_else(|| self.lines.function(&symbol)))))
+    }
+
+    /// The number of a file; the module itself is 0.
+    fn file(&mut self, name: &str) -> Result<u32> {
+        if let Some(at) = self.files.iter().position(|known| known == name) {
+            return Ok(at as u32 + 1);
+        }
+        let context = self.module.get_context();
+        let node = context.metadata_node(&[context.metadata_string(name).into()]);
+        self.module
+            .add_global_metadata(SOURCES, &node)
+            .map_err(|error| Error::internal("modules", error.to_string()))?;
+        self.files.push(name.into());
+        Ok(self.files.len() as u32)
+    }
+}
+
+/// The function that takes a status, and a file and a line.
+fn note_status<'ctx>(
+    module: &Module<'ctx>,
+) -> std::result::Result<FunctionValue<'ctx>, BuilderError> {
+    let context = module.get_context();
+    let word = context.i32_type();
+    let ty = context.void_type().fn_type(&[word.into(); 3], false);
+    let record = symbol::internal(RECORD_LOST_LAUNCH);
+    let record =
+        module.get_function(&record).unwrap_or_else(|| module.add_function(&record, ty, None));
+    let note = module.add_function(&symbol::internal(NOTE_STATUS), ty, Some(Linkage::Internal));
+    let [entry, lost, end] =
+        ["entry", "lost", "end"].map(|name| context.append_basic_block(note, name));
+    let builder = context.create_builder();
+    builder.position_at_end(entry);
+    let parameters: Vec<_> =
+        note.get_param_iter().map(|parameter| parameter.into_int_value()).collect();
+    let failed =
+        builder.build_int_compare(IntPredicate::NE, parameters[0], word.const_zero(), "failed")?;
+    builder.build_conditional_branch(failed, lost, end)?;
+    builder.position_at_end(lost);
+    let arguments: Vec<_> = parameters.iter().map(|value| (*value).into()).collect();
+    builder.build_call(record, &arguments, "")?;
+    builder.build_unconditional_branch(end)?;
+    builder.position_at_end(end);
+    builder.build_return(None)?;
+    Ok(note)
+}
+
+/// Adds a call of `note` behind a call.
+fn add<'ctx>(
+    module: &Module<'ctx>,
+    note: FunctionValue<'ctx>,
+    call: Value<'_>,
+    known: RuntimeFunction,
+    (file, line): Place,
+) -> std::result::Result<(), BuilderError> {
+    let context = module.get_context();
+    let word = context.i32_type();
+    let builder = context.create_builder();
+    // SAFETY: a call is an instruction of this module.
+    let instruction = unsafe { InstructionValue::new(call.raw()) };
+    // A call does not end a block.
+    let Some(next) = instruction.get_next_instruction() else { return Ok(()) };
+    builder.position_before(&next);
+    let status = if known == RuntimeFunction::LaunchDevice {
+        // SAFETY: the signature is CUDA's, so the result is an `i32`.
+        unsafe { IntValue::new(call.raw()) }
+    } else {
+        // SAFETY: the signature is CUDA's, so the result is a pointer.
+        let buffer = unsafe { PointerValue::new(call.raw()) };
+        let full = word.const_int(ERROR_LAUNCH_PENDING_COUNT_EXCEEDED as u64, false);
+        let is_full = builder.build_is_null(buffer, "is_full")?;
+        builder.build_select(is_full, full, word.const_zero(), "buffer_status")?.into_int_value()
+    };
+    let number = |value: u32| word.const_int(u64::from(value), false);
+    builder.build_call(note, &[status.into(), number(file).into(), number(line).into()], "")?;
+    Ok(())
+}

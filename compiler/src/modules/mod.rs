@@ -66,7 +66,8 @@ pub struct Own<'ctx> {
 }
 
 impl<'ctx> Own<'ctx> {
-    /// Reads NVVM IR in either dialect, as text or bitcode. `name` is its file's name.
+    /// Reads NVVM IR in either dialect, as text or bitcode. `name` is its file's name. Launches record their failures as in
+    /// [`Own::of`].
     ///
     /// # Errors
     /// As [`read()`] and [`Own::of`].
@@ -77,7 +78,7 @@ impl<'ctx> Own<'ctx> {
     }
 
     /// Takes a module that was built through inkwell. A module that launches gets the record of lost launches, if it has
-    /// none.
+    /// none, and the launches whose status it drops record their failures.
     ///
     /// # Errors
     /// [`Error::Invalid`] if LLVM's verifier refuses the module, it has no kernel, or a kernel has a parameter that a

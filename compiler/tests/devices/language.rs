@@ -50,7 +50,13 @@ fn check(name: &str, text: &str) -> Checked {
 }
 
 /// Runs kernel `k` and returns the contents of its buffers, in parameter order.
-fn run(device: &Device, program: &Checked, artifact: &Artifact, text: &str) -> Vec<Vec<u8>> {
+fn run(
+    name: &str,
+    device: &Device,
+    program: &Checked,
+    artifact: &Artifact,
+    text: &str,
+) -> Vec<Vec<u8>> {
     let values = settings(text);
     let value = |name: &str, default: u32| values.get(name).copied().unwrap_or(default);
     let layout = program.parameter_buffers().find(|layout| layout.kernel == "k").unwrap();
@@ -76,7 +82,7 @@ fn run(device: &Device, program: &Checked, artifact: &Artifact, text: &str) -> V
     let config = LaunchConfig::new(value("grid", 1), value("block", WORDS as u32));
     let config = config.with_shared(value("shared", 0));
     stream.launch(&loaded.kernel("k").unwrap(), &config, &arguments).unwrap();
-    stream.synchronize(TIMEOUT).unwrap();
+    stream.synchronize(TIMEOUT).unwrap_or_else(|error| panic!("{name}: {error}"));
     let copy = |buffer: &DeviceMemory| {
         let mut bytes = vec![0; buffer.len() as usize];
         buffer.copy_to_host(&mut bytes).unwrap();
@@ -90,7 +96,7 @@ fn on_cpu(name: &str, text: &str, seed: Option<u64>, optimize: bool) -> Vec<Vec<
     let options = CpuOptions::default().with_optimize(optimize);
     let artifact = artifact::build_cpu(&Session::new(), &program, &options).unwrap();
     let device = Device::open_cpu(CpuConfig { seed, ..CpuConfig::default() }).unwrap();
-    run(&device, &program, &artifact, text)
+    run(name, &device, &program, &artifact, text)
 }
 
 /// The results that do not depend on the order of threads: none if the program varies.
@@ -132,7 +138,7 @@ fn results_are_the_same_on_a_gpu() {
         let program = check(name, text);
         let options = BuildOptions::for_arch(arch);
         let artifact = artifact::build(&session, &program, &[arch], &options).unwrap();
-        let results = fixed(text, run(&device, &program, &artifact, text));
+        let results = fixed(text, run(name, &device, &program, &artifact, text));
         let expected = fixed(text, on_cpu(name, text, None, true));
         assert!(results == expected, "{name}: {results:?} on the GPU, {expected:?} on the CPU");
     }

@@ -98,7 +98,7 @@ fn hidden_numbers_stay_unknown() {
     if toolchain_or_skip("hidden_numbers_stay_unknown", &FOR_PTX).is_none() {
         return;
     }
-    let made = ["make_f64(0x8000_0000_0000_0000, z)", "mul64(0.0, -1.0, z)", "div64(0.0, -1.0, z)"];
+    let made = ["make_f64(0x8000_0000_0000_0000, z)", "mul64(2.0, -3.0, z)", "div64(1.0, -8.0, z)"];
     let stores: Vec<String> = made
         .iter()
         .enumerate()

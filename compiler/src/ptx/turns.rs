@@ -2,9 +2,9 @@
 //!
 //! ptxas (CUDA 13.0) puts a `YIELD` into a loop with an atomic operation whose end it does not know, and at the start of a function
 //! with one. At a `YIELD` the other lanes of the warp go on, also those that wait where a branch ends: behind the loop, the lanes that
-//! ran it and those that did not are apart. If lanes that are apart enter the device runtime at the same time, they wait in it for
-//! ever (an H200, driver 580.159.04; lanes of both groups launched, 10 of them stood behind the `YIELD`, and 2 in the device
-//! runtime).
+//! ran it and those that did not are apart. Lanes of such a warp that launch at different places can then be in the device runtime at the
+//! same time, where they wait for ever (a dump of an H200, driver 580.159.04: 9 lanes stood behind the `YIELD`, and 2 that launch at
+//! different places were in the device runtime).
 //!
 //! So lanes that are together take turns with others of their warp. Where a kernel may reach both a `YIELD` and the device runtime,
 //! calls of its functions go to functions with the same parameters:

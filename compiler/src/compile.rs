@@ -293,8 +293,8 @@ fn nvvm_text_with(
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Built {
-    /// The PTX that was assembled: [`Session::ptx`], with a limit for the registers of the resident kernel, and with calls in deep
-    /// nests of branches where the machine code showed that ptxas needs them.
+    /// The PTX that was assembled: [`Session::ptx`], with a limit for the registers of the resident kernel, and with turns in the device
+    /// runtime and calls in deep nests of branches where the machine code showed that they are needed.
     pub ptx: Ptx,
     /// The machine code.
     pub cubin: Cubin,

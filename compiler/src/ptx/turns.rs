@@ -31,20 +31,23 @@ use super::reader::{Item, Kind, Module, renamed};
 const ADDED: &str = "own_$_gridlet_$_";
 /// The variable of kernels whose threads take turns for whole launches.
 const LAUNCH_TURN: &str = "own_$_gridlet_$_turn";
+/// How the names of the device runtime's functions begin.
+const RUNTIME: &str = "cuda";
 
 /// Calls the device runtime in turns, in kernels that may reach one of the functions that yield; `None` if there are none, or if
 /// this is not PTX as back ends write it.
 pub(crate) fn with_turns(ptx: &Ptx, yielding: &[String]) -> Option<Ptx> {
+    let mut yielding = yielding.iter().filter(|name| !name.starts_with(ADDED)).peekable();
+    // Most programs end here, without the PTX being read.
+    if yielding.peek().is_none() || !ptx.0.contains(RUNTIME) {
+        return None;
+    }
     let module = Module::read(&ptx.0).ok()?;
     let items = || 0..module.items.len();
     let is = |at: usize, kind| module.items[at].kind == kind;
     let is_runtime =
-        |at: usize| is(at, Kind::Declaration) && module.items[at].name.starts_with("cuda");
-    let yielding = yielding.iter().filter(|name| !name.starts_with(ADDED));
+        |at: usize| is(at, Kind::Declaration) && module.items[at].name.starts_with(RUNTIME);
     let yielding: BTreeSet<usize> = yielding.filter_map(|name| module.find(name)).collect();
-    if yielding.is_empty() || !items().any(is_runtime) {
-        return None;
-    }
     let kernels = items().filter(|at| is(*at, Kind::Entry)).map(|at| (at, called(&module, at)));
     let kernels: BTreeMap<usize, BTreeSet<usize>> = kernels.collect();
     let calls_runtime = |at: usize| module.uses(at).into_iter().any(is_runtime);
@@ -79,8 +82,7 @@ pub(crate) fn with_turns(ptx: &Ptx, yielding: &[String]) -> Option<Ptx> {
             false => item.text.to_owned(),
         };
         if clears(at) {
-            let (head, body) =
-                code.split_at(item.text.find(item.head()).unwrap_or_default() + item.head().len());
+            let (head, body) = code.split_at(item.parts().0.len() + item.head().len());
             let (brace, body) = body.split_at(body.find('{')? + 1);
             text += head;
             text += brace;
@@ -154,18 +156,16 @@ fn in_turn(function: &Item<'_>) -> Option<String> {
         list.collect::<Vec<_>>()
     };
     let mut text = String::from("\n.func ");
-    let result_declaration = result.as_ref().map(|result| result.declaration("result"));
-    if let Some(result) = &result_declaration {
-        let _ = write!(text, "({result}) ");
+    if let Some(result) = &result {
+        let _ = write!(text, "({}) ", result.declaration("result"));
     }
     let _ = writeln!(text, "{}(\n\t{}\n)\n{{", own_name(function.name), named("in").join(",\n\t"));
     text += "\t.reg .pred %waits;\n\t.reg .pred %taken;\n\t.reg .b32 %turn;\n\t.reg .b32 %other;\n\t.reg .b32 %lanes;\n\t.reg .b32 %count;\n";
     text += ADDRESS;
     text += TAKE;
     text += "\t{\n";
-    for declaration in
-        named("out").iter().chain(&result_declaration.map(|it| it.replace("result", "returned")))
-    {
+    let returned = result.as_ref().map(|result| result.declaration("returned"));
+    for declaration in named("out").iter().chain(&returned) {
         let _ = writeln!(text, "\t{declaration};");
     }
     for (at, parameter) in list.iter().enumerate() {

@@ -209,20 +209,9 @@ fn nests(count: usize, shape: u64, jumps: u32) -> String {
     nest.text
 }
 
-/// [`compile_with`] of the default options.
-fn compile(
-    test: &str,
-    name: &str,
-    source: &str,
-    levels: &[bool],
-    check: &mut dyn FnMut(&str, &str, &str),
-) -> bool {
-    compile_with(&BuildOptions::default(), test, name, source, levels, check)
-}
-
 /// Compiles a program in all ways to a GPU at these levels. `check` gets the way, the log and the disassembled code. Returns whether
 /// the tools are there.
-fn compile_with(
+fn compile(
     options: &BuildOptions,
     test: &str,
     name: &str,
@@ -253,9 +242,16 @@ fn branches_that_end_together_need_one_barrier() {
         let saves = late_saves(code);
         assert!(saves.is_empty(), "{what}:\n{}", saves.join("\n"));
     };
-    compile(test, "chains", &chains(), &[false, true], check);
+    compile(&BuildOptions::default(), test, "chains", &chains(), &[false, true], check);
     for seed in 95600..95604 {
-        compile(test, &format!("seed {seed}"), &generate::program(seed).source, &[false], check);
+        compile(
+            &BuildOptions::default(),
+            test,
+            &format!("seed {seed}"),
+            &generate::program(seed).source,
+            &[false],
+            check,
+        );
     }
 }
 
@@ -269,6 +265,7 @@ fn deep_nests_save_barriers_before_lanes_wait() {
         let shape = first + count as u64;
         let name = format!("{count} branches, shape {shape}");
         is_compiled &= compile(
+            &BuildOptions::default(),
             test,
             &name,
             &nests(count, shape, 1),
@@ -298,12 +295,18 @@ fn deep_nests_save_barriers_before_lanes_wait() {
 fn nests_that_lose_lanes_are_told() {
     let test = "nests_that_lose_lanes_are_told";
     let mut told = 0;
-    let is_compiled =
-        compile(test, "24 branches", &nests(24, 24, 24), &[true], &mut |what, log, code| {
+    let is_compiled = compile(
+        &BuildOptions::default(),
+        test,
+        "24 branches",
+        &nests(24, 24, 24),
+        &[true],
+        &mut |what, log, code| {
             let saves = late_saves(code);
             assert_eq!(!saves.is_empty(), log.contains("lanes of a warp"), "{what}: {log}");
             told += usize::from(!saves.is_empty());
-        });
+        },
+    );
     assert!(told > 0 || !is_compiled, "choose another shape");
 }
 
@@ -326,7 +329,7 @@ fn lanes_take_turns_in_the_device_runtime_behind_such_a_loop() {
             kernel child(out: *mut u32) {{ while atomic_cas(&LOCK, 0, 1) != 0 {{}} }}
             kernel parent(out: *mut u32) {{ if out[thread_idx.x] > 5 {{ {code} }} start(out); }}"
         );
-        compile_with(&options, test, code, &source, &[false, true], &mut |what, _, code| {
+        compile(&options, test, code, &source, &[false, true], &mut |what, _, code| {
             let is_turned = code.contains("gridlet$turn$cudaLaunchDeviceV2");
             assert_eq!(is_turned, takes_turns, "{what}");
         });

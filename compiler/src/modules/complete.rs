@@ -1,16 +1,20 @@
 //! The functions that emitted launches call: taken from a program of the language, so that there is one of each.
 
 use gridlet_lang::ir::symbol;
-use gridlet_lang::launch::cdp::symbols::{AWAIT_TURN, END_TURN, OPEN_TURNS, TURN};
+use gridlet_lang::launch::cdp::symbols::{
+    AWAIT_TURN, END_TURN, IN_TURN, INSIDE, OPEN_TURNS, TURNS, called_in_turn,
+};
 use gridlet_lang::launch::{LaunchOptions, LaunchStrategy, RECORD_LOST_LAUNCH};
 use gridlet_lang::program::check;
 use gridlet_lang::source::SourceMap;
+use inkwell::attributes::AttributeLoc;
+use inkwell::builder::BuilderError;
 use inkwell::context::Context;
-use inkwell::llvm_sys::core::LLVMInstructionEraseFromParent;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::{Linkage, Module};
-use inkwell::values::{AsValueRef as _, BasicValue as _, FunctionValue, InstructionValue};
+use inkwell::values::{BasicMetadataValueEnum, FunctionValue};
 
+use super::launch::building;
 use super::{kernels, runtime};
 use crate::codegen;
 use crate::error::{Error, Result};
@@ -21,30 +25,64 @@ use gridlet_lang::arch::CudaArch;
 /// A program with a launch of each kind.
 const SOURCE: &str = "kernel a() {} kernel b() { launch a<<<1, 1, stream = tail>>>(); }";
 
-/// The functions for turns.
-pub(super) const TURNS: [&str; 3] = [OPEN_TURNS, AWAIT_TURN, END_TURN];
+/// The functions for turns, each before those that it calls.
+const TURN_FUNCTIONS: [&str; 4] = [OPEN_TURNS, AWAIT_TURN, END_TURN, INSIDE];
 
-/// Adds the functions to a module with emitted launches, and the turns of the threads if one launches into the tail
-/// stream.
+/// Whether a function makes lanes take turns.
+pub(super) fn is_turn(symbol: &str) -> bool {
+    called_in_turn(symbol).is_some()
+        || TURN_FUNCTIONS.iter().any(|turn| symbol::internal(turn) == symbol)
+}
+
+/// Adds the functions to a module with emitted launches. If one launches into the tail stream, the lanes of a warp take turns in the
+/// device runtime.
 pub(super) fn complete(module: &Module<'_>, has_tail: bool) -> Result<()> {
-    let turns = TURNS.map(symbol::internal);
-    if has_tail {
-        open_turns(module)?;
-    } else {
-        for function in turns.iter().filter_map(|name| module.get_function(name)) {
-            for call in calls(function) {
-                // SAFETY: the functions have no results that anything could use.
-                unsafe { LLVMInstructionEraseFromParent(call.as_value_ref()) };
-            }
-            // SAFETY: nothing uses it any more.
-            unsafe { function.delete() };
-        }
-    }
     let is_recorded = module.get_function(&symbol::internal(RECORD_LOST_LAUNCH)).is_some();
     if !has_tail && !is_recorded {
         return Ok(());
     }
+    if has_tail {
+        open_turns(module)?;
+        take_turns(module).map_err(building)?;
+    }
     add_functions(module, has_tail)
+}
+
+/// Makes all calls of the device runtime calls in turn.
+fn take_turns(module: &Module<'_>) -> std::result::Result<(), BuilderError> {
+    let context = module.get_context();
+    let builder = context.create_builder();
+    let nothing = context.void_type().fn_type(&[], false);
+    let turn = |name: &str| {
+        let name = symbol::internal(name);
+        module.get_function(&name).unwrap_or_else(|| module.add_function(&name, nothing, None))
+    };
+    let declared = runtime::declared(llvm::Module::new(module)).into_iter();
+    let declared =
+        declared.filter_map(|(function, _)| module.get_function(&kernels::name(function)));
+    for function in declared.collect::<Vec<_>>() {
+        let name = symbol::internal(&format!("{IN_TURN}{}", function.get_name().to_string_lossy()));
+        let in_turn = module.add_function(&name, function.get_type(), Some(Linkage::Internal));
+        function.replace_all_uses_with(in_turn);
+        let kind = inkwell::attributes::Attribute::get_named_enum_kind_id("noinline");
+        in_turn.add_attribute(AttributeLoc::Function, context.create_enum_attribute(kind, 0));
+
+        builder.position_at_end(context.append_basic_block(in_turn, "entry"));
+        builder.build_call(turn(AWAIT_TURN), &[], "")?;
+        let arguments: Vec<BasicMetadataValueEnum<'_>> =
+            in_turn.get_param_iter().map(Into::into).collect();
+        let call = builder.build_call(function, &arguments, "")?;
+        for place in (0..in_turn.count_params()).map(AttributeLoc::Param) {
+            for attribute in function.attributes(place) {
+                in_turn.add_attribute(place, attribute);
+                call.add_attribute(place, attribute);
+            }
+        }
+        builder.build_call(turn(END_TURN), &[], "")?;
+        let result = call.try_as_basic_value().basic();
+        builder.build_return(result.as_ref().map(|value| value as _))?;
+    }
+    Ok(())
 }
 
 /// Adds the record's function, and those for turns.
@@ -60,34 +98,20 @@ pub(super) fn add_functions(module: &Module<'_>, has_tail: bool) -> Result<()> {
     functions.set_data_layout(&module.get_data_layout());
     messages::link(module, functions).map_err(internal)?;
     let record = symbol::internal(RECORD_LOST_LAUNCH);
-    for function in TURNS
-        .map(symbol::internal)
-        .iter()
-        .chain([&record])
-        .filter_map(|name| module.get_function(name))
-    {
+    let names = TURN_FUNCTIONS.map(symbol::internal);
+    for function in names.iter().chain([&record]).filter_map(|name| module.get_function(name)) {
         function.set_linkage(Linkage::Internal);
     }
     Ok(())
 }
 
-fn calls(function: FunctionValue<'_>) -> Vec<InstructionValue<'_>> {
-    let mut calls = vec![];
-    let mut next = function.as_global_value().as_pointer_value().get_first_use();
-    while let Some(one) = next {
-        next = one.get_next_use();
-        if let inkwell::values::AnyValueEnum::InstructionValue(call) = one.get_user() {
-            calls.push(call);
-        }
-    }
-    calls
-}
-
 /// Opens the turns at the start of each kernel that may launch.
 fn open_turns(module: &Module<'_>) -> Result<()> {
     let view = llvm::Module::new(module);
-    let launching = runtime::reaching(view, &symbol::internal(AWAIT_TURN));
-    let launching: Vec<String> = launching.into_iter().map(kernels::name).collect();
+    let declared: Vec<String> =
+        runtime::declared(view).into_iter().map(|(function, _)| kernels::name(function)).collect();
+    let launching: Vec<String> =
+        runtime::reaching(view, &declared).into_iter().map(kernels::name).collect();
     let context = module.get_context();
     let name = symbol::internal(OPEN_TURNS);
     let open = module.get_function(&name).unwrap_or_else(|| {
@@ -112,25 +136,34 @@ fn functions(has_tail: bool) -> Result<Vec<u8>> {
     let lowered = program.lower(&options)?;
     let context = Context::create();
     let module = codegen::build_module(&context, &lowered)?;
-    // Each before those that it uses.
-    for name in ["b", "own.b.body", "a", "own.a.body"] {
+    let delete = |name: &str| {
         if let Some(function) = module.get_function(name) {
             // SAFETY: nothing uses it any more.
             unsafe { function.delete() };
         }
-    }
-    for name in TURNS.map(symbol::internal).iter().chain([&symbol::internal(RECORD_LOST_LAUNCH)]) {
-        let Some(function) = module.get_function(name) else { continue };
-        if !has_tail && *name != symbol::internal(RECORD_LOST_LAUNCH) {
-            // SAFETY: the kernels that use it are gone.
-            unsafe { function.delete() };
-        } else {
-            function.set_linkage(Linkage::External);
+    };
+    // Each before those that it uses.
+    ["b", "own.b.body", "a", "own.a.body"].into_iter().for_each(delete);
+    let functions: Vec<FunctionValue<'_>> = module.get_functions().collect();
+    for function in functions {
+        let name = function.get_name().to_string_lossy().into_owned();
+        if called_in_turn(&name).is_some() {
+            delete(&name);
         }
     }
-    if !has_tail && let Some(turn) = module.get_global(&symbol::internal(TURN)) {
+    for name in TURN_FUNCTIONS.map(symbol::internal) {
+        if has_tail {
+            module.get_function(&name).into_iter().for_each(|it| it.set_linkage(Linkage::External));
+        } else {
+            delete(&name);
+        }
+    }
+    if let Some(record) = module.get_function(&symbol::internal(RECORD_LOST_LAUNCH)) {
+        record.set_linkage(Linkage::External);
+    }
+    if !has_tail && let Some(words) = module.get_global(&symbol::internal(TURNS)) {
         // SAFETY: the functions that use it are gone.
-        unsafe { turn.delete() };
+        unsafe { words.delete() };
     }
     Ok(module.write_bitcode_to_memory().as_slice().to_vec())
 }

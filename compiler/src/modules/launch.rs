@@ -9,8 +9,8 @@ use gridlet_lang::arch::CudaArch;
 use gridlet_lang::ir::symbol;
 use gridlet_lang::launch::RECORD_LOST_LAUNCH;
 use gridlet_lang::launch::cdp::symbols::{
-    AWAIT_TURN, DIM3_STRUCT, DeviceRuntimeAbi, END_TURN, ERROR_LAUNCH_PENDING_COUNT_EXCEEDED,
-    NamedStream, RuntimeFunction,
+    DIM3_STRUCT, DeviceRuntimeAbi, ERROR_LAUNCH_PENDING_COUNT_EXCEEDED, NamedStream,
+    RuntimeFunction,
 };
 use gridlet_lang::layout::MAX_PARAMETER_BYTES;
 use inkwell::AddressSpace;
@@ -152,7 +152,7 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
             builder.build_call(record, &arguments, "")?;
             builder.build_unconditional_branch(next)?;
             builder.position_at_end(next);
-            self.turn(builder, END_TURN)
+            Ok(())
         };
         emit().map_err(building)
     }
@@ -167,9 +167,7 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
         builder: &Builder<'ctx>,
         launch: &Launch<'ctx>,
     ) -> Result<IntValue<'ctx>> {
-        let (status, _) = self.attempt(builder, launch)?;
-        self.turn(builder, END_TURN).map_err(building)?;
-        Ok(status)
+        self.attempt(builder, launch).map(|(status, _)| status)
     }
 
     /// Completes the launches: adds the functions that they call. A module is not valid before.
@@ -203,12 +201,6 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
     fn declare(&self, name: &str, ty: FunctionType<'ctx>) -> FunctionValue<'ctx> {
         let name = symbol::internal(name);
         self.module.get_function(&name).unwrap_or_else(|| self.module.add_function(&name, ty, None))
-    }
-
-    /// Calls a function that gives turns to the threads of a block.
-    fn turn(&self, builder: &Builder<'ctx>, name: &str) -> std::result::Result<(), BuilderError> {
-        let ty = self.module.get_context().void_type().fn_type(&[], false);
-        builder.build_call(self.declare(name, ty), &[], "").map(|_| ())
     }
 
     /// Emits the attempt, and gives its status and the function around it.
@@ -314,7 +306,6 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
             RuntimeFunction::LaunchDevice,
             word.fn_type(&[pointer.into(), pointer.into()], false),
         );
-        self.turn(builder, AWAIT_TURN)?;
         let extents = |given: &[IntValue<'ctx>]| {
             let mut value: StructValue<'ctx> = dim3.get_undef();
             for axis in 0..3 {

@@ -10,7 +10,7 @@ use super::kernels::{self, name};
 use super::layout::{Types, extent};
 use crate::nvvm::legacy::llvm::{Attribute, Kind, Module, Place, Shape, Value, attribute_kind};
 
-/// The functions of the device runtime that a module declares.
+/// The functions of the device runtime that a module declares, and those that call them in turn.
 pub(super) fn declared(module: Module<'_>) -> Vec<(Value<'_>, RuntimeFunction)> {
     let functions = module.functions().into_iter();
     functions.filter_map(|function| Some((function, runtime_function(&name(function))?))).collect()
@@ -130,10 +130,11 @@ fn reached(function: Value<'_>) -> Vec<Value<'_>> {
     all
 }
 
-/// The kernels that may call a function.
-pub(super) fn reaching<'m>(module: Module<'m>, symbol: &str) -> Vec<Value<'m>> {
+/// The kernels that may call one of these functions.
+pub(super) fn reaching<'m>(module: Module<'m>, symbols: &[String]) -> Vec<Value<'m>> {
     let mut kernels = kernels::kernels(module);
-    kernels.retain(|kernel| reached(*kernel).into_iter().any(|function| name(function) == symbol));
+    let is = |function: Value<'m>| symbols.contains(&name(function));
+    kernels.retain(|kernel| reached(*kernel).into_iter().any(is));
     kernels
 }
 

@@ -17,31 +17,35 @@
 //!     each lane subtracts 1 from the word
 //! ```
 //!
-//! Kernels that launch into the tail stream have turns already, for whole launches (`launch/cdp/turns.rs` in `gridlet-lang`).
+//! Kernels that launch into the tail stream have such turns already (`launch/cdp/turns.rs` in `gridlet-lang`).
 //! The words are shared memory; a kernel's lanes clear that of their warp first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use gridlet_lang::ir::symbol;
+use gridlet_lang::launch::cdp::symbols;
+
 use super::Ptx;
 use super::reader::{Item, Kind, Module, renamed};
 
-/// How the names of functions begin that the lowering of launches adds. Those that take a launch's turn yield, and the one that records a
-/// lost launch: a program that loses launches ends with an error.
-const ADDED: &str = "own_$_gridlet_$_";
-/// The variable of kernels whose threads take turns for whole launches.
-const LAUNCH_TURN: &str = "own_$_gridlet_$_turn";
 /// How the names of the device runtime's functions begin.
 const RUNTIME: &str = "cuda";
 
 /// Calls the device runtime in turns, in kernels that may reach one of the functions that yield; `None` if there are none, or if
 /// this is not PTX as back ends write it.
 pub(crate) fn with_turns(ptx: &Ptx, yielding: &[String]) -> Option<Ptx> {
-    let mut yielding = yielding.iter().filter(|name| !name.starts_with(ADDED)).peekable();
+    let of_lowering = |name: &str| symbol::in_ptx(&symbol::internal(name));
+    // Those that the lowering of launches adds: what waits for a turn yields, and what records a lost launch: a program that loses
+    // launches ends with an error.
+    let added = of_lowering("gridlet.");
+    let mut yielding = yielding.iter().filter(|name| !name.starts_with(&added)).peekable();
     // Most programs end here, without the PTX being read.
     if yielding.peek().is_none() || !ptx.0.contains(RUNTIME) {
         return None;
     }
+    // Their kernels take turns already.
+    let own_turns = of_lowering(symbols::TURNS);
     let module = Module::read(&ptx.0).ok()?;
     let items = || 0..module.items.len();
     let is = |at: usize, kind| module.items[at].kind == kind;
@@ -54,7 +58,7 @@ pub(crate) fn with_turns(ptx: &Ptx, yielding: &[String]) -> Option<Ptx> {
     let in_turns: BTreeSet<usize> = kernels
         .values()
         .filter(|called| !called.is_disjoint(&yielding))
-        .filter(|called| !called.iter().any(|at| module.items[*at].text.contains(LAUNCH_TURN)))
+        .filter(|called| !called.iter().any(|at| module.items[*at].text.contains(&own_turns)))
         .flat_map(|called| called.iter().copied().filter(|at| calls_runtime(*at)))
         .collect();
     let first = in_turns.first().copied()?;
@@ -354,7 +358,7 @@ mod tests {
         }
         // The kernel has turns.
         let module =
-            MODULE.replace("mov.u64 \t%rd1, child;", "mov.u64 \t%rd1, own_$_gridlet_$_turn;");
+            MODULE.replace("mov.u64 \t%rd1, child;", "mov.u64 \t%rd1, own_$_gridlet_$_turns;");
         assert_eq!(turned(&module, &["spin"]), None);
         assert_eq!(turned("no module", &["spin"]), None);
     }

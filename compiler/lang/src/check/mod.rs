@@ -62,6 +62,24 @@ pub fn parse_and_check_for(
     sources: &SourceMap,
     wanted: &[KernelName],
 ) -> (Option<tree::Program>, Vec<Diagnostic>) {
+    let (program, diagnostics) = parse_and_run(sources, wanted);
+    (program.filter(|_| no_errors(&diagnostics)), diagnostics)
+}
+
+/// As [`parse_and_check`], for a part of a program, which needs no kernel.
+pub(crate) fn parse_and_check_part(
+    sources: &SourceMap,
+) -> (Option<tree::Program>, Vec<Diagnostic>) {
+    let (program, mut diagnostics) = parse_and_run(sources, &[]);
+    diagnostics.retain(|diagnostic| diagnostic.id != ids::EMPTY_PROGRAM);
+    (program.filter(|_| no_errors(&diagnostics)), diagnostics)
+}
+
+/// The tree has the parts without errors.
+fn parse_and_run(
+    sources: &SourceMap,
+    wanted: &[KernelName],
+) -> (Option<tree::Program>, Vec<Diagnostic>) {
     let mut whole = ast::File::empty(Span::new(FileId(0), 0..0));
     let mut diagnostics = vec![];
     for (id, file) in (0..).map(FileId).zip(sources.files()) {
@@ -77,7 +95,7 @@ pub fn parse_and_check_for(
     // A missing kernel is not an error where one could not be parsed.
     diagnostics.extend(found.into_iter().filter(|d| !(unread && d.id == ids::EMPTY_PROGRAM)));
     crate::diagnostics::sort(&mut diagnostics);
-    (program.filter(|_| no_errors(&diagnostics)), diagnostics)
+    (program, diagnostics)
 }
 
 fn no_errors(diagnostics: &[Diagnostic]) -> bool {

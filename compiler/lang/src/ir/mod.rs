@@ -22,7 +22,8 @@
 //!    module defines, has only an entry, a function without blocks, and [`Kernel::body`] is that entry too.
 //! 7. **Geometry is an argument.** A function with `takes_geometry` has [`Type::GEOMETRY`] as its first
 //!    parameter. Bodies always take it; a device function takes it if it, or a function that it calls,
-//!    reads it. Only entry functions may use [`InstKind::HardwareGeometry`].
+//!    reads it. Only entry functions may use [`InstKind::HardwareGeometry`], and device functions without that parameter that the
+//!    `launch` stage adds for GPUs.
 //! 8. **Launches are symbolic** ([`InstKind::Launch`]) until the `launch` stage replaces them by calls of
 //!    [`Extern`] functions. Afterwards no `Launch` is left and [`Module::lowered`] is true.
 //! 9. **Order is deterministic**: functions, globals, slots and instructions are in source order. No order

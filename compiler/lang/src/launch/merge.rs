@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::check::parse_and_check;
+use crate::check::parse_and_check_part;
 use crate::error::{Error, Result};
 use crate::ir::build::build_ir;
 use crate::ir::{FunctionId, InstKind, KernelId, Module, Operand, Role};
@@ -46,7 +46,7 @@ pub(super) fn add(
 ) -> Result<Added> {
     let mut sources = SourceMap::default();
     sources.add(file, source);
-    let (program, _) = parse_and_check(&sources);
+    let (program, _) = parse_and_check_part(&sources);
     let broken = |what: &str| Error::internal("launch", format!("{file} has {what}"));
     let program = program.ok_or_else(|| broken("errors"))?;
     let added = build_ir(&program, Arc::new(sources))?;

@@ -143,7 +143,9 @@ pub fn needs_device_runtime(module: &Module, strategy: LaunchStrategy) -> bool {
 
 /// Whether a function of a lowered module must not be inlined, because it is called seldom or in many places.
 pub fn stays_out_of_line(function: &str) -> bool {
-    status::stays_out_of_line(function) || resident::stays_out_of_line(function)
+    status::stays_out_of_line(function)
+        || cdp::stays_out_of_line(function)
+        || resident::stays_out_of_line(function)
 }
 
 /// The device function with a symbol; `None` if no strategy calls it.

@@ -23,11 +23,8 @@ impl<'m> Body<'_, 'm> {
         if let Some(intrinsic) = callee.intrinsic() {
             return self.intrinsic(value, &intrinsic);
         }
-        if super::is_turn(callee) {
-            return Ok(None);
-        }
         let symbol = name(callee);
-        if callee.is_declaration() {
+        if callee.is_declaration() || symbols::called_in_turn(&symbol).is_some() {
             return self.foreign_call(value, &symbol);
         }
         let function = self.importer.functions[&callee];

@@ -22,13 +22,13 @@ use gridlet_lang::builtins::Builtin;
 use gridlet_lang::ir::build::{BodyBuilder, Signature, build_entry};
 use gridlet_lang::ir::{
     Extern, ExternId, Function, FunctionId, Global, GlobalId, Init, InstKind, Kernel, KernelId,
-    Module, Operand, Parameter, Role, Space, Terminator, symbol,
+    Module, Operand, Parameter, Role, Space, Terminator,
 };
 use gridlet_lang::launch::LOST_LAUNCH_RECORD;
 use gridlet_lang::source::{SourceMap, Span};
 use gridlet_lang::types::Type;
 
-use super::complete::TURNS;
+use super::complete::is_turn;
 use super::kernels::{self, name};
 use super::layout::{Extent, Types, bytes, extent};
 use super::positions::Positions;
@@ -278,13 +278,7 @@ impl<'m> Importer<'m> {
 
 /// Whether a function is imported: turns are for GPUs.
 fn is_imported(function: Value<'_>) -> bool {
-    !function.is_declaration() && !is_turn(function)
-}
-
-/// Whether a function gives turns to the threads of a block, which the CPU device does not need.
-fn is_turn(function: Value<'_>) -> bool {
-    let name = name(function);
-    TURNS.iter().any(|turn| symbol::internal(turn) == name)
+    !function.is_declaration() && !is_turn(&name(function))
 }
 
 /// A function's name in the module.

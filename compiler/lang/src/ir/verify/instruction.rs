@@ -134,8 +134,12 @@ impl FunctionVerifier<'_> {
                 self.check_builtin(*builtin, &types, *format, &inst.ty)
             }
             InstKind::HardwareGeometry => {
-                let in_entry = matches!(self.function.role, Role::Entry(_));
-                require!(in_entry, "only entries read the geometry from the hardware");
+                let may_read = match self.function.role {
+                    Role::Entry(_) => true,
+                    Role::Device => self.module.lowered && !self.function.takes_geometry,
+                    Role::Body(_) => false,
+                };
+                require!(may_read, "only entries read the geometry from the hardware");
                 result(&Type::GEOMETRY)
             }
             InstKind::Launch(launch) => self.check_launch(launch, inst, place),

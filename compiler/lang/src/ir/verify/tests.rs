@@ -366,6 +366,9 @@ const BREAKS: &[Break] = &[
     ("the hardware's geometry in a body", |m| {
         add_inst(m, BODY, InstKind::HardwareGeometry, Type::GEOMETRY);
     }),
+    ("the hardware's geometry before launches are lowered", |m| {
+        add_inst(m, F, InstKind::HardwareGeometry, Type::GEOMETRY);
+    }),
     ("a launch of nothing", |m| launch_of(m).kernel = KernelId(9)),
     ("a launch of a number of blocks", |m| launch_of(m).grid = int(Scalar::U32, 1)),
     ("a launch with signed shared memory", |m| launch_of(m).shared = int(Scalar::I32, 1)),

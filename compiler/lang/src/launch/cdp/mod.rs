@@ -1,8 +1,8 @@
 //! The strategy `cdp`: launches through CUDA's device runtime.
 //!
 //! `launches.rs` replaces launches by calls, `runtime.rs` the other operations of the device runtime; only `symbols.rs`
-//! spells the names and signatures. Before them, two passes work around bugs of the device runtime on GPUs: `launch/fill.rs`
-//! turns `memset_async` into a launch of a kernel, and `turns.rs` makes the threads of a block launch in
+//! spells the names and signatures. Two passes work around bugs of the device runtime on GPUs: before them, `launch/fill.rs`
+//! turns `memset_async` into a launch of a kernel; after them, `turns.rs` makes the lanes of a warp call the device runtime in
 //! turns, in kernels with tail launches.
 
 mod launches;
@@ -27,8 +27,8 @@ pub struct Options {
     /// Whether `memset_async` launches a kernel, [`fill::FILL_KERNEL`], instead of calling the device runtime's
     /// `cudaMemsetAsync`, which writes zeros whatever the value.
     pub fill_by_kernel: bool,
-    /// Whether the threads of a block launch in turns, in kernels that launch into the tail stream. Without turns,
-    /// CUDA's device runtime hangs.
+    /// Whether the lanes of a warp call the device runtime in turns, in kernels that launch into the tail stream. Without turns,
+    /// it hangs.
     pub turns: bool,
 }
 
@@ -50,28 +50,25 @@ pub(super) fn lower(
     options: Options,
     count_launches: bool,
 ) -> Result<()> {
+    let filled;
+    let mut layouts = layouts;
     if options.fill_by_kernel && fills(module) {
         fill::by_kernels(module, false)?;
         verify(module)?;
-        let layouts = compute_layouts(module)?;
-        lower_launches(module, &layouts, options, count_launches)?;
-    } else if makes_grids(module) {
-        lower_launches(module, layouts, options, count_launches)?;
+        filled = compute_layouts(module)?;
+        layouts = &filled;
+    }
+    let need_turns = options.turns.then(|| turns::need_turns(module)).unwrap_or_default();
+    if makes_grids(module) {
+        launches::lower(module, layouts, options.symbols, count_launches)?;
     }
     runtime::lower(module, options.symbols);
-    Ok(())
+    turns::take_turns(module, &need_turns)
 }
 
-fn lower_launches(
-    module: &mut Module,
-    layouts: &Layouts,
-    options: Options,
-    count_launches: bool,
-) -> Result<()> {
-    if options.turns {
-        turns::take_turns(module)?;
-    }
-    launches::lower(module, layouts, options.symbols, count_launches)
+/// Whether a function of a lowered module must not be inlined.
+pub(super) fn stays_out_of_line(function: &str) -> bool {
+    turns::stays_out_of_line(function)
 }
 
 /// Whether a module whose launches are symbolic creates grids, of its own kernels or of the kernel that fills.

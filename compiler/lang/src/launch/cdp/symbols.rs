@@ -8,6 +8,7 @@ use gridlet_artifact::cpu::abi::Callback;
 
 use crate::arch::CudaArch;
 use crate::ir::Extern;
+use crate::ir::symbol::OWN;
 use crate::launch::device::{CpuArgument, CpuCall, DeviceFunction};
 use crate::types::{Scalar, Type};
 
@@ -208,18 +209,24 @@ pub fn struct_pointers() -> Vec<(String, u32, &'static str)> {
 /// is full; the host sizes it (`CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT`).
 pub const ERROR_LAUNCH_PENDING_COUNT_EXCEEDED: i32 = 69;
 
-/// The variable that tells whether a thread of the block is launching. Names in the language never contain a dot, here and in
-/// the next three.
-pub const TURN: &str = "gridlet.turn";
+/// The variable that counts, for each warp of the block, the lanes that are in the device runtime. Names in the language never
+/// contain a dot, here and in the next five.
+pub const TURNS: &str = "gridlet.turns";
 
-/// The function that clears [`TURN`].
+/// The function that clears a warp's word of [`TURNS`].
 pub const OPEN_TURNS: &str = "gridlet.open_turns";
 
-/// The function that waits for [`TURN`] and takes it.
+/// The function that waits until no lane of the warp is in the device runtime.
 pub const AWAIT_TURN: &str = "gridlet.await_turn";
 
-/// The function that gives [`TURN`] back.
+/// The function that a lane calls when it comes back.
 pub const END_TURN: &str = "gridlet.end_turn";
+
+/// The function that gives the address of a warp's word.
+pub const INSIDE: &str = "gridlet.inside";
+
+/// How the names of the functions begin that call a function of the device runtime in turn; its name follows.
+pub const IN_TURN: &str = "gridlet.turn.";
 
 /// The functions of the device runtime, each under both of its names.
 fn named() -> impl Iterator<Item = (String, RuntimeFunction)> {
@@ -228,9 +235,15 @@ fn named() -> impl Iterator<Item = (String, RuntimeFunction)> {
         .flat_map(|abi| RuntimeFunction::ALL.map(|function| (abi.symbol(function), function)))
 }
 
-/// The device-runtime function with that symbol, under either of its names.
+/// The name of the function of the device runtime that a function of a lowered module, by its symbol, calls in turn.
+pub fn called_in_turn(symbol: &str) -> Option<&str> {
+    symbol.strip_prefix(OWN)?.strip_prefix(IN_TURN)
+}
+
+/// The device-runtime function with that symbol, under either of its names, or that a function with that symbol calls in turn.
 pub fn runtime_function(symbol: &str) -> Option<RuntimeFunction> {
-    named().find(|(name, _)| name == symbol).map(|(_, function)| function)
+    let called = called_in_turn(symbol).unwrap_or(symbol);
+    named().find(|(name, _)| name == called).map(|(_, function)| function)
 }
 
 /// As [`runtime_function`], as codegen needs it.

@@ -1,37 +1,51 @@
-//! Turns: in kernels that launch into the tail stream, one thread of a block launches at a time.
+//! Turns: in kernels that launch into the tail stream, the lanes of a warp that are together call the device runtime in turn with
+//! the others.
 //!
 //! The device runtime hangs if diverged lanes of a warp launch at the same time and one of them launches into the tail
 //! stream: both wait in `cudaGetParameterBufferV2` for ever (seen on an H200 with driver 580.159.04, with code of both
 //! back ends at `-O 0` and `-O 3`; never between launches separated by `sync_warp`, nor in programs without a tail
-//! launch). The lanes of a warp cannot be kept together everywhere, so they take turns:
+//! launch). The lanes of a warp cannot be kept together everywhere. Each function of the device runtime therefore gets another with
+//! the same parameters, which is called in its place:
 //! ```text
+//! fn gridlet.turn.cudaLaunchDeviceV2(…) -> i32
 //!   call @gridlet.await_turn()
-//!   launch child<<<…, stream = tail>>>(…)
+//!   %0: i32 = call extern @cudaLaunchDeviceV2(…)
 //!   call @gridlet.end_turn()
+//!   return %0
 //! ```
-//! A word of shared memory tells whether a thread is launching. A thread that waits does not block the others of its warp:
-//! sm_70 and later guarantee it (CUDA C++ Programming Guide, "Independent Thread Scheduling").
+//! It stays out of line: two such calls in the branches of an `if` must not become one `gridlet.await_turn` before the branch.
+//!
+//! `turns.grid` holds what waits. A lane that waits does not block the others of its warp: sm_70 and later guarantee it (CUDA C++
+//! Programming Guide, "Independent Thread Scheduling").
 //!
 //! All lanes of a warp run the same kernel. The launches of a kernel therefore need turns only if the kernel, or a function
 //! that it may call, launches into the tail stream. Such a function takes turns whichever kernel calls it, and every kernel that
-//! may call one clears the word first, with `call @gridlet.open_turns()`.
+//! may call one clears its warps' words first, with `call @gridlet.open_turns()`.
 //!
-//! The pass runs before launches are lowered.
+//! Code that lets lanes run apart needs turns without tail launches, too; only the machine code shows it (`ptx/turns.rs` in `gridlet`).
 
-use super::symbols::{AWAIT_TURN, END_TURN, OPEN_TURNS, TURN};
-use crate::builtins::{AtomicOp, Builtin, Scope};
+use std::collections::BTreeMap;
+
+use super::symbols::{AWAIT_TURN, END_TURN, IN_TURN, INSIDE, OPEN_TURNS, TURNS, runtime_function};
 use crate::error::Result;
 use crate::ir::build::{BodyBuilder, Signature};
 use crate::ir::graph::CallGraph;
 use crate::ir::{
-    BinaryOp, Const, Function, FunctionId, Global, GlobalId, Init, Inst, InstId, InstKind, Module,
-    Operand, Role, Space, Stream, Terminator,
+    Extern, ExternId, Function, FunctionId, Inst, InstId, InstKind, Module, Operand, Parameter,
+    Role, Stream, Terminator,
 };
-use crate::source::{FileId, Span};
-use crate::types::{Scalar, Type};
+use crate::launch::merge::{self, NOWHERE};
+use crate::types::Type;
 
-/// By function, whether its launches need turns: a kernel that launches into the tail stream may call it.
-fn need_turns(module: &Module, calls: &CallGraph) -> Vec<bool> {
+/// Whether a function of a lowered module must not be inlined.
+pub(super) fn stays_out_of_line(function: &str) -> bool {
+    function.starts_with(IN_TURN)
+}
+
+/// By function of a module whose launches are symbolic, whether its calls of the device runtime need turns: a kernel that
+/// launches into the tail stream may call it.
+pub(super) fn need_turns(module: &Module) -> Vec<bool> {
+    let calls = CallGraph::of(module);
     let is_tail = |inst: &Inst| matches!(&inst.kind, InstKind::Launch(launch) if launch.stream == Stream::Tail);
     let launches_into_tail =
         calls.may_reach(|id| module.function(id).instructions.iter().any(is_tail));
@@ -40,131 +54,142 @@ fn need_turns(module: &Module, calls: &CallGraph) -> Vec<bool> {
     calls.reached_from(&bodies.collect::<Vec<_>>())
 }
 
-/// Makes the threads of a block launch in turns, in kernels that launch into the tail stream.
-pub(super) fn take_turns(module: &mut Module) -> Result<()> {
+/// Makes the functions that `need` turns call the device runtime in turns. Launches and the other operations of the device runtime
+/// are lowered already; `need` has the functions from before.
+pub(super) fn take_turns(module: &mut Module, need: &[bool]) -> Result<()> {
     let calls = CallGraph::of(module);
-    let need_turns = need_turns(module, &calls);
-    let launches = |function: &Function| {
-        function.instructions.iter().any(|inst| matches!(inst.kind, InstKind::Launch(_)))
-    };
-    let take_turns: Vec<bool> =
-        need_turns.iter().zip(&module.functions).map(|(need, it)| *need && launches(it)).collect();
-    if !take_turns.contains(&true) {
+    let called = called_by(module, need);
+    if called.is_empty() {
         return Ok(());
     }
-    let may_take_turns = calls.may_reach(|id| take_turns[id.index()]);
-    module.globals.push(Global {
-        name: TURN.into(),
-        space: Space::Shared,
-        ty: Type::U32,
-        init: Init::Unset,
-        exported: false,
-        variable: None,
+    let may_take_turns = calls.may_reach(|id| {
+        need.get(id.index()) == Some(&true) && calls_device_runtime(module, module.function(id))
     });
-    let turn = Operand::Global(GlobalId(module.globals.len() as u32 - 1));
-    let [open, wait, end] = [0, 1, 2].map(|at| FunctionId((module.functions.len() + at) as u32));
-    for (at, function) in module.functions.iter_mut().enumerate() {
-        if take_turns[at] {
-            enclose_launches(function, wait, end);
+    let own = module.functions.len();
+    let added = merge::add(module, "turns.grid", include_str!("turns.grid"), |name| match name {
+        "open_turns" => OPEN_TURNS.into(),
+        "await_turn" => AWAIT_TURN.into(),
+        "end_turn" => END_TURN.into(),
+        "inside" => INSIDE.into(),
+        _ => TURNS.into(),
+    })?;
+    module.functions[own..].iter_mut().for_each(|function| read_geometry(function, own));
+    let [open, wait, end] =
+        ["open_turns", "await_turn", "end_turn"].map(|name| added.function(name));
+    let (open, wait, end) = (open?, wait?, end?);
+
+    let mut in_turn = BTreeMap::new();
+    for id in called {
+        let function = build_in_turn(id, &module.externs[id.index()], wait, end)?;
+        in_turn.insert(id.0, FunctionId(module.functions.len() as u32));
+        module.functions.push(function);
+    }
+    for (function, _) in module.functions.iter_mut().zip(need).filter(|(_, need)| **need) {
+        for inst in &mut function.instructions {
+            if let InstKind::CallExtern { function, arguments } = &mut inst.kind
+                && let Some(function) = in_turn.get(&function.0)
+            {
+                let arguments = std::mem::take(arguments);
+                inst.kind = InstKind::Call { function: *function, arguments };
+            }
         }
-        if may_take_turns[at] && matches!(function.role, Role::Body(_)) {
-            let call = call(function, open, function.span);
+    }
+    for (function, _) in module.functions.iter_mut().zip(may_take_turns).filter(|(_, may)| *may) {
+        if matches!(function.role, Role::Body(_)) {
+            let kind = InstKind::Call { function: open, arguments: vec![] };
+            function.instructions.push(Inst { kind, ty: Type::Unit, span: function.span });
+            let call = InstId(function.instructions.len() as u32 - 1);
             function.blocks[0].instructions.insert(0, call);
         }
     }
-    module.functions.extend([build_open(&turn)?, build_await(&turn)?, build_end(&turn)?]);
     Ok(())
 }
 
-/// Inserts a call before and after every launch of a function.
-fn enclose_launches(function: &mut Function, before: FunctionId, behind: FunctionId) {
-    for at in 0..function.blocks.len() {
-        let old = std::mem::take(&mut function.blocks[at].instructions);
-        let mut new = Vec::with_capacity(old.len());
-        for id in old {
-            let Inst { kind, span, .. } = &function.instructions[id.index()];
-            if matches!(kind, InstKind::Launch(_)) {
-                let span = *span;
-                let before = call(function, before, span);
-                new.extend([before, id, call(function, behind, span)]);
-            } else {
-                new.push(id);
-            }
+/// Makes an added function read the geometry from the hardware: not all functions that launch have it. `own` functions come before
+/// the added ones.
+fn read_geometry(function: &mut Function, own: usize) {
+    for inst in &mut function.instructions {
+        if let InstKind::Call { function, arguments } = &mut inst.kind
+            && function.index() >= own
+        {
+            arguments.remove(0);
         }
-        function.blocks[at].instructions = new;
+    }
+    function.takes_geometry = false;
+    function.parameters.remove(0);
+    let geometry = InstId(function.instructions.len() as u32);
+    let mut is_read = false;
+    for inst in &mut function.instructions {
+        inst.kind.for_each_operand_mut(|operand| {
+            if *operand == Operand::Parameter(0) {
+                *operand = Operand::Inst(geometry);
+                is_read = true;
+            }
+        });
+    }
+    if is_read {
+        let kind = InstKind::HardwareGeometry;
+        function.instructions.push(Inst { kind, ty: Type::GEOMETRY, span: NOWHERE });
+        function.blocks[0].instructions.insert(0, geometry);
     }
 }
 
-fn call(caller: &mut Function, function: FunctionId, span: Span) -> InstId {
-    let kind = InstKind::Call { function, arguments: vec![] };
-    caller.instructions.push(Inst { kind, ty: Type::Unit, span });
-    InstId(caller.instructions.len() as u32 - 1)
+fn is_of_device_runtime(module: &Module, function: ExternId) -> bool {
+    let item = &module.externs[function.index()];
+    item.span.is_none() && runtime_function(&item.name).is_some()
 }
 
-fn nowhere() -> Span {
-    Span::new(FileId(0), 0..0)
-}
-
-fn number(value: i128) -> Operand {
-    Operand::Const(Const::Int(Scalar::U32, value))
-}
-
-fn finish(body: BodyBuilder, name: &str) -> Result<Function> {
-    body.finish(Signature {
-        name: name.into(),
-        role: Role::Device,
-        takes_geometry: false,
-        parameters: vec![],
-        result: Type::Unit,
-        span: nowhere(),
+/// The functions of the device runtime that a function calls.
+fn runtime_calls<'m>(
+    module: &'m Module,
+    function: &'m Function,
+) -> impl Iterator<Item = ExternId> + 'm {
+    function.instructions.iter().filter_map(|inst| match &inst.kind {
+        InstKind::CallExtern { function, .. } if is_of_device_runtime(module, *function) => {
+            Some(*function)
+        }
+        _ => None,
     })
 }
 
-/// Sets the word, and returns its old value.
-fn exchange(body: &mut BodyBuilder, turn: &Operand, value: i128) -> Operand {
-    let kind = InstKind::Builtin {
-        builtin: Builtin::Atomic(AtomicOp::Exch, Scope::Block),
-        arguments: vec![turn.clone(), number(value)],
-        format: None,
-    };
-    body.emit(kind, Type::U32, nowhere())
+fn calls_device_runtime(module: &Module, function: &Function) -> bool {
+    runtime_calls(module, function).next().is_some()
 }
 
-fn builtin(body: &mut BodyBuilder, builtin: Builtin) {
-    let kind = InstKind::Builtin { builtin, arguments: vec![], format: None };
-    body.emit(kind, Type::Unit, nowhere());
+/// The functions of the device runtime that the functions that `need` turns call, each once.
+fn called_by(module: &Module, need: &[bool]) -> Vec<ExternId> {
+    let functions = module.functions.iter().zip(need).filter(|(_, need)| **need);
+    let mut called: Vec<ExternId> =
+        functions.flat_map(|(function, _)| runtime_calls(module, function)).collect();
+    called.sort_by_key(|id| id.0);
+    called.dedup();
+    called
 }
 
-/// `gridlet.open_turns()`: every thread of the block calls it first. All write the same value.
-fn build_open(turn: &Operand) -> Result<Function> {
+/// A function that calls one of the device runtime in turn.
+fn build_in_turn(
+    id: ExternId,
+    called: &Extern,
+    wait: FunctionId,
+    end: FunctionId,
+) -> Result<Function> {
     let mut body = BodyBuilder::new();
-    body.store(turn.clone(), number(0), nowhere());
-    builtin(&mut body, Builtin::SyncThreads);
-    body.terminate(Terminator::Return(None));
-    finish(body, OPEN_TURNS)
-}
-
-/// `gridlet.await_turn()`
-fn build_await(turn: &Operand) -> Result<Function> {
-    let mut body = BodyBuilder::new();
-    let [again, mine] = body.blocks("turn", ["again", "mine"]);
-    body.jump(again);
-    body.place(again);
-    let taken = exchange(&mut body, turn, 1);
-    let taken = InstKind::Binary(BinaryOp::Ne, taken, number(0));
-    let taken = body.emit(taken, Type::BOOL, nowhere());
-    body.branch(taken, again, mine);
-    body.place(mine);
-    builtin(&mut body, Builtin::Fence(Scope::Block));
-    body.terminate(Terminator::Return(None));
-    finish(body, AWAIT_TURN)
-}
-
-/// `gridlet.end_turn()`
-fn build_end(turn: &Operand) -> Result<Function> {
-    let mut body = BodyBuilder::new();
-    builtin(&mut body, Builtin::Fence(Scope::Block));
-    exchange(&mut body, turn, 0);
-    body.terminate(Terminator::Return(None));
-    finish(body, END_TURN)
+    let call = |function| InstKind::Call { function, arguments: vec![] };
+    body.emit(call(wait), Type::Unit, NOWHERE);
+    let arguments = (0..called.parameters.len() as u32).map(Operand::Parameter).collect();
+    let kind = InstKind::CallExtern { function: id, arguments };
+    let result = body.emit(kind, called.result.clone(), NOWHERE);
+    body.emit(call(end), Type::Unit, NOWHERE);
+    body.terminate(Terminator::Return(Some(result)));
+    let parameters = called.parameters.iter().enumerate();
+    let parameters =
+        parameters.map(|(at, ty)| Parameter { name: format!("p{at}"), ty: ty.clone() });
+    body.finish(Signature {
+        name: format!("{IN_TURN}{}", called.name),
+        role: Role::Device,
+        takes_geometry: false,
+        parameters: parameters.collect(),
+        result: called.result.clone(),
+        span: NOWHERE,
+    })
 }

@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use gridlet::arch::CudaArch;
-use gridlet::compile::{BuildOptions, Session};
+use gridlet::artifact;
+use gridlet::compile::{BuildOptions, CpuOptions, Session};
 use gridlet::modules::{Launch, Launches, Own, mark_kernel};
 use gridlet::target::Target;
 use gridlet_runtime::{Arg, Buffer, CpuConfig, Device, Error, LaunchConfig, Program};
@@ -41,7 +42,7 @@ fn it_links_for_every_interface_of_the_device_runtime() {
         let bundle = example::bundle(&session, arch, &[arch.into()]).unwrap();
         let kernels = &bundle.manifest().kernels;
         assert_eq!(kernels[1].launches, ["child", "parent"]);
-        assert_eq!(bundle.manifest().sources, ["own.toy", "own.toy"]);
+        assert_eq!(bundle.manifest().sources, ["own.ll", "own.toy"]);
     }
 }
 
@@ -135,4 +136,55 @@ fn mistakes_are_the_callers() {
     own.check(CudaArch::DEFAULT).unwrap();
     let text = own.module().print_to_string().to_string();
     assert!(!text.contains("turn"), "no launch is into the tail stream: {text}");
+}
+
+/// Stores out of bounds, at line 7 of `other.toy` if `n` is 0, otherwise without a position.
+const OUTSIDE: &str = r#"
+define ptx_kernel void @k(ptr %p, i32 %n) {
+  %q = getelementptr i32, ptr %p, i64 8
+  %known = icmp eq i32 %n, 0
+  br i1 %known, label %a, label %b
+a:
+  store i32 1, ptr %q, !dbg !4
+  ret void
+b:
+  store i32 2, ptr %q
+  ret void
+}
+!llvm.dbg.cu = !{!0}
+!llvm.module.flags = !{!2}
+!0 = distinct !DICompileUnit(language: DW_LANG_C99, file: !1, emissionKind: LineTablesOnly)
+!1 = !DIFile(filename: "other.toy", directory: ".")
+!2 = !{i32 2, !"Debug Info Version", i32 3}
+!3 = distinct !DISubprogram(name: "k", file: !1, line: 3, unit: !0, spFlags: DISPFlagDefinition)
+!4 = !DILocation(line: 7, scope: !3)
+"#;
+
+#[test]
+fn findings_are_at_lines_of_the_source_or_of_the_text_under_its_own_name() {
+    let context = Context::create();
+    let text = OUTSIDE.replace("i32 %n) {", "i32 %n) !dbg !3 {");
+    let module = gridlet::modules::read(&context, "own.toy", text.as_bytes()).unwrap();
+    module.set_name("own.toy");
+    let own = Own::of(module).unwrap();
+    let (cuda, cpu) = (BuildOptions::default(), CpuOptions::default().with_check(true));
+    let bundle = artifact::build_own(&Session::new(), &own, &[Target::Cpu], &cuda, &cpu).unwrap();
+    assert_eq!(bundle.manifest().sources, ["own.ll", "other.toy"]);
+    assert_eq!(bundle.manifest().program, "own");
+    let run = |n: i32| {
+        let device = Device::open_cpu(CpuConfig { check: true, ..CpuConfig::default() }).unwrap();
+        let program = Program::load(&device, &bundle).unwrap();
+        let mut numbers = Buffer::<i32>::alloc_zeroed(&device, 8).unwrap();
+        let stream = device.stream().unwrap();
+        let config = LaunchConfig::new(1, 1);
+        let kernel = program.kernel("k").unwrap();
+        stream.launch(&kernel, &config, &[Arg::from(&mut numbers), Arg::from(n)]).unwrap();
+        stream.synchronize(TIME_OUT).unwrap_err().to_string()
+    };
+    let found = run(0);
+    assert!(found.contains("other.toy:7"), "{found}");
+    let text = &own.program().sources.files()[0].text;
+    let line = 1 + text.lines().position(|line| line == "  store i32 2, ptr %q, align 4").unwrap();
+    let found = run(1);
+    assert!(found.contains(&format!("own.ll:{line}")), "{found}");
 }

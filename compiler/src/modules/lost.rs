@@ -8,8 +8,9 @@ use gridlet_lang::source::SourceMap;
 use inkwell::IntPredicate;
 use inkwell::builder::BuilderError;
 use inkwell::llvm_sys::LLVMOpcode;
+use inkwell::llvm_sys::core::LLVMSetOperand;
 use inkwell::module::{Linkage, Module};
-use inkwell::values::{FunctionValue, InstructionValue, IntValue, PointerValue};
+use inkwell::values::{AsValueRef as _, FunctionValue, InstructionValue, IntValue, PointerValue};
 
 use super::kernels::name;
 use super::launch::{SOURCES, building};
@@ -37,6 +38,29 @@ pub(super) fn is_added(instruction: Value<'_>) -> bool {
             [user] if is_step && user.kind() == Kind::Instruction => at = user,
             _ => return false,
         }
+    }
+}
+
+/// Gives the records that the module has without a position the line of its text. `sources` starts with that text.
+pub(super) fn locate(module: &Module<'_>, sources: &SourceMap) {
+    let view = llvm::Module::new(module);
+    let record = symbol::internal(RECORD_LOST_LAUNCH);
+    let record = view.functions().into_iter().find(|function| name(*function) == record);
+    let has_no_place =
+        |call: &Value<'_>| call.arguments().iter().skip(1).all(|value| value.unsigned() == Some(0));
+    let mut calls = record.map(runtime::calls).unwrap_or_default();
+    calls.retain(has_no_place);
+    if calls.is_empty() {
+        return;
+    }
+    let positions = Positions::of(sources);
+    let word = module.get_context().i32_type();
+    for call in calls {
+        let Some(function) = call.function() else { continue };
+        let lines = positions.instructions(&name(function), function);
+        let line = lines.get(&call).map_or(0, |span| sources.line(*span));
+        // SAFETY: the call takes three `i32`; the last is the line.
+        unsafe { LLVMSetOperand(call.raw(), 2, word.const_int(line.into(), false).as_value_ref()) };
     }
 }
 

@@ -108,6 +108,7 @@ impl<'ctx> Own<'ctx> {
             functions.map(|function| function.get_name().to_string_lossy().into_owned()),
         );
         if uses_device_runtime {
+            lost::locate(&module, &sources);
             lost::record(&module, &sources)?;
             if module.get_global(LOST_LAUNCH_RECORD).is_none() {
                 lost_launch_record(&module);

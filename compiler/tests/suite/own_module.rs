@@ -104,10 +104,20 @@ fn mistakes_are_the_callers() {
         module.add_function("large", context.void_type().fn_type(&[big.into()], false), None);
     let plain = module.add_function("plain", context.void_type().fn_type(&[], false), None);
     mark_kernel(large);
+    let [zero, one_word, many, extreme] = [0, 1, 65, 65536].map(|n| word.const_int(n, false));
+    let launch = || Launch::new(child, &[null, one]);
+    let bounds = context.create_string_attribute("nvvm.maxntid", "64");
+    child.add_attribute(inkwell::attributes::AttributeLoc::Function, bounds);
     let cases = [
         (Launch::new(child, &[null]), "`child` has 2 parameter(s), but is launched with 1"),
         (Launch::new(child, &[null, wide.into()]), "is `i32`, but the argument is `i64`"),
         (Launch::new(child, &[null, one]).grid(&[wide]), "are `i32`"),
+        (launch().grid(&[zero]), "`child` cannot succeed: a grid cannot have 0 blocks in x"),
+        (launch().grid(&[one_word, extreme]), "65536 blocks in y; must be between 1 and 65535"),
+        (launch().block(&[extreme]), "a block of 65536 threads; the maximum is 1024"),
+        (launch().block(&[one_word, one_word, many]), "a block cannot have 65 threads in z"),
+        (launch().block(&[many]), "a block of 65 threads; the launch bounds of `child` allow 64"),
+        (launch().shared(word.const_int(227 * 1024 + 1, false)), "232449 bytes of dynamic shared"),
         (Launch::new(plain, &[]), "`plain` is not a kernel; call `mark_kernel` on it"),
         (
             Launch::new(large, &[big.const_zero().into()]),
@@ -118,6 +128,8 @@ fn mistakes_are_the_callers() {
     for (launch, wanted) in cases {
         let error = launches.emit(&builder, &launch).unwrap_err().to_string();
         assert!(error.starts_with("your module: ") && error.contains(wanted), "{wanted}: {error}");
+        let error = launches.emit(&builder, &launch.at("own.toy", 5)).unwrap_err().to_string();
+        assert!(error.starts_with("your module: own.toy:5: "), "{error}");
     }
     launches.emit(&builder, &Launch::new(child, &[null, one])).unwrap();
     builder.build_return(None).unwrap();
@@ -136,6 +148,69 @@ fn mistakes_are_the_callers() {
     own.check(CudaArch::DEFAULT).unwrap();
     let text = own.module().print_to_string().to_string();
     assert!(!text.contains("turn"), "no launch is into the tail stream: {text}");
+}
+
+/// A launch has the position of the builder's instructions, otherwise that in the text.
+#[test]
+fn lost_launches_have_the_position_of_the_builder() {
+    use inkwell::debug_info::{AsDIScope as _, DWARFEmissionKind, DWARFSourceLanguage};
+
+    let lost = |has_position: bool| {
+        let context = Context::create();
+        let (module, child, builder) = open(&context);
+        if has_position {
+            let version = context.i32_type().const_int(3, false);
+            let flag = inkwell::module::FlagBehavior::Warning;
+            module.add_basic_value_flag("Debug Info Version", flag, version);
+            let (kind, language) = (DWARFEmissionKind::LineTablesOnly, DWARFSourceLanguage::C99);
+            let (debug, unit) = module.create_debug_info_builder(
+                true, language, "main.toy", ".", "toy", false, "", 0, "", kind, 0, false, false,
+                "", "",
+            );
+            let file = unit.get_file();
+            let ty = debug.create_subroutine_type(file, None, &[], 0);
+            let scope = file.as_debug_info_scope();
+            let of =
+                debug.create_function(scope, "parent", None, file, 8, ty, true, true, 8, 0, false);
+            module.get_function("parent").unwrap().set_subprogram(of);
+            let scope = of.as_debug_info_scope();
+            let at = debug.create_debug_location(&context, 9, 1, scope, None);
+            builder.set_current_debug_location(at);
+            debug.finalize();
+        }
+        let mut launches = Launches::new(&module, CudaArch::DEFAULT);
+        let null = context.ptr_type(AddressSpace::default()).const_null();
+        let one = context.i32_type().const_int(1, false);
+        let launch = Launch::new(child, &[null.into(), one.into()]);
+        for _ in 0..2 {
+            launches.emit(&builder, &launch).unwrap();
+        }
+        if has_position {
+            let wide = launch.grid(&[context.i64_type().const_zero()]);
+            let error = launches.emit(&builder, &wide).unwrap_err().to_string();
+            assert!(error.starts_with("your module: main.toy:9: "), "{error}");
+        }
+        builder.build_return(None).unwrap();
+        launches.finish().unwrap();
+        let own = Own::of(module).unwrap();
+        let (cuda, cpu) = (BuildOptions::default(), CpuOptions::default());
+        let targets = [Target::Cpu];
+        let bundle = artifact::build_own(&Session::new(), &own, &targets, &cuda, &cpu).unwrap();
+        let device = Device::open_cpu(CpuConfig::default()).unwrap();
+        device.set_pending_launch_limit(1).unwrap();
+        let program = Program::load(&device, &bundle).unwrap();
+        let stream = device.stream().unwrap();
+        let parent = program.kernel("parent").unwrap();
+        stream.launch(&parent, &LaunchConfig::new(1, 1), &[]).unwrap();
+        let error = stream.synchronize(TIME_OUT).unwrap_err().to_string();
+        let text = own.program().sources.files()[0].text.clone();
+        let call = |line: &str| line.contains("call") && line.contains("record_lost_launch");
+        (error, text.lines().enumerate().filter(|(_, line)| call(line)).last().unwrap().0 + 1)
+    };
+    let (error, _) = lost(true);
+    assert!(error.contains("main.toy:9"), "{error}");
+    let (error, last) = lost(false);
+    assert!(error.contains(&format!("own.ll:{last}")), "{last}: {error}");
 }
 
 /// Stores out of bounds, at line 7 of `other.toy` if `n` is 0, otherwise without a position.

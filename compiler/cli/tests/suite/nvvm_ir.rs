@@ -26,6 +26,15 @@ fn a_module_is_checked_and_laid_out() {
     assert_eq!(none.status, 2);
     assert!(none.stderr.contains("the program has fill, start"), "{}", none.stderr);
 
+    // The names of the device runtime's functions depend on the architecture; the CPU device has all.
+    for arch in ["sm_90,sm_100", "cpu"] {
+        let check = Gridlet::new(&folder).run(&["check", "a.ll", "--arch", arch]);
+        assert_eq!((check.status, check.stderr.as_str()), (0, ""));
+    }
+    let old = Gridlet::new(&folder).run(&["check", "a.ll", "--arch", "sm_90,sm_80"]);
+    assert_eq!(old.status, 1);
+    assert!(old.stderr.contains("a.ll: on sm_80, `cuda"), "{}", old.stderr);
+
     fs::write(folder.path().join("b.ll"), "define bogus").unwrap();
     for command in ["check", "layout"] {
         let bad = Gridlet::new(&folder).run(&[command, "b.ll", "--message-format", "json"]);

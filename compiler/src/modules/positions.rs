@@ -87,7 +87,18 @@ pub(super) struct Positions {
 fn is_instruction(line: &str) -> bool {
     let is_typed_cast = line.ends_with('*') && line.contains("= bitcast ");
     let is_record = line.starts_with("#dbg_") || line.contains("call void @llvm.dbg.");
-    !line.is_empty() && !line.ends_with(':') && !is_typed_cast && !is_record
+    !line.ends_with(':') && !is_typed_cast && !is_record
+}
+
+/// The number of brackets that a line opens, less those that it closes.
+fn brackets(line: &str) -> i32 {
+    let outside = line.split('"').step_by(2).flat_map(str::chars);
+    let count = |c| match c {
+        '(' | '[' | '{' => 1,
+        ')' | ']' | '}' => -1,
+        _ => 0,
+    };
+    outside.map(count).sum()
 }
 
 impl Positions {
@@ -95,7 +106,7 @@ impl Positions {
     pub(super) fn of(sources: &SourceMap) -> Self {
         let text = sources.files().first().map_or("", |file| file.text.as_str());
         let (mut functions, mut open) = (HashMap::new(), None::<(String, Span, Vec<Span>)>);
-        let (mut at, mut in_list) = (0, false);
+        let (mut at, mut depth, mut goes_on) = (0, 0, false);
         for line in text.split_inclusive('\n') {
             let code = line.split(';').next().unwrap_or_default();
             let (start, trimmed) = (line.len() - line.trim_start().len(), code.trim());
@@ -108,18 +119,21 @@ impl Positions {
                     |quoted| quoted.split('"').next().unwrap_or_default(),
                 );
                 open = Some((name.to_owned(), span, vec![]));
-            } else if trimmed == "}" {
+                (depth, goes_on) = (0, false);
+            } else if trimmed == "}" && depth == 0 {
                 if let Some((name, first, lines)) = open.take() {
                     functions.insert(name, (first, lines));
                 }
             } else if let Some((_, _, lines)) = &mut open
-                && is_instruction(trimmed)
+                && !trimmed.is_empty()
             {
-                if !in_list {
+                // An instruction may take several lines, as a `switch` with its cases does.
+                let starts = depth == 0 && !goes_on;
+                if starts && is_instruction(trimmed) {
                     lines.push(span);
                 }
-                // The cases of a `switch` have lines of their own.
-                in_list = (in_list || trimmed.ends_with('[')) && !trimmed.starts_with(']');
+                depth = (depth + brackets(trimmed)).max(0);
+                goes_on = trimmed.ends_with(',');
             }
         }
         let mut places: HashMap<String, HashMap<u32, Span>> = HashMap::new();

@@ -290,7 +290,8 @@ one:
   store i32 1, ptr %q, !dbg !5
   ret void
 two:
-  %r = getelementptr i32, ptr %p, i64 9
+  %r = getelementptr i32,
+       ptr %p, i64 9
   store i32 1, ptr %r
   ret void
 end:
@@ -327,7 +328,7 @@ fn findings_are_at_the_positions_of_the_debug_information() {
     // Without a position: the line of the file.
     let found = find("a.ll", "2");
     assert!(
-        found.contains("--> a.ll:14\n") && found.contains("14 |   store i32 1, ptr %r\n"),
+        found.contains("--> a.ll:15\n") && found.contains("15 |   store i32 1, ptr %r\n"),
         "{found}"
     );
 
@@ -349,6 +350,6 @@ fn findings_are_at_the_positions_of_the_debug_information() {
     let found = find("src/a.gridlet", "1");
     assert!(found.contains("--> a.toy:3\n  = thread 0"), "the source has changed: {found}");
     let found = find("src/a.gridlet", "2");
-    assert!(found.contains("--> a.ll:14\n"), "{found}");
-    assert!(found.contains("14 |   store i32 1, ptr %r\n"), "in the current folder: {found}");
+    assert!(found.contains("--> a.ll:15\n"), "{found}");
+    assert!(found.contains("15 |   store i32 1, ptr %r\n"), "in the current folder: {found}");
 }

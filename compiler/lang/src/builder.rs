@@ -86,6 +86,11 @@ impl ProgramBuilder {
         self.sources.add(name, text)
     }
 
+    /// A whole line of the first source file, as [`ProgramBuilder::line`].
+    pub fn at(&self, line: u32) -> Span {
+        self.line(self.first_file(), line)
+    }
+
     /// A whole line of a source file, counted from 1; the end of the file if it has fewer.
     pub fn line(&self, file: FileId, line: u32) -> Span {
         let Some(source) = self.sources.files().get(file.0 as usize) else {
@@ -501,6 +506,15 @@ impl Body {
         let index = field as u32;
         let base = self.emit(InstKind::Extract { base: geometry, index }, Type::DIM3);
         self.emit(InstKind::Extract { base, index: axis }, Type::U32)
+    }
+
+    /// The index of the thread in its grid along an axis: 0, 1 or 2. A `u32`.
+    pub fn thread_index(&mut self, axis: u32) -> Operand {
+        let block = self.geometry(Geometry::BlockIndex, axis);
+        let size = self.geometry(Geometry::BlockDim, axis);
+        let first = self.binary(BinaryOp::Mul, block, size, Type::U32);
+        let thread = self.geometry(Geometry::ThreadIndex, axis);
+        self.binary(BinaryOp::Add, first, thread, Type::U32)
     }
 
     /// Reads a value through a pointer.

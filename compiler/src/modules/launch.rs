@@ -409,7 +409,7 @@ fn place(builder: &Builder<'_>, launch: &Launch<'_>) -> Option<(String, u32)> {
 const YOURS: &str = "your module: ";
 
 /// A mistake of the caller.
-fn yours(message: impl std::fmt::Display) -> Error {
+pub(super) fn yours(message: impl std::fmt::Display) -> Error {
     Error::Invalid(format!("{YOURS}{message}"))
 }
 

@@ -23,6 +23,7 @@
 mod buffers;
 mod check;
 mod complete;
+mod declare;
 mod import;
 mod kernels;
 mod launch;
@@ -53,6 +54,7 @@ use crate::error::{Error, Result};
 pub use crate::inputs::read;
 use crate::nvvm;
 use crate::nvvm::legacy::llvm;
+pub use declare::{NewKernel, new_kernel, thread_index};
 pub use launch::{Launch, LaunchStream, Launches, mark_kernel};
 use positions::SourceLines;
 

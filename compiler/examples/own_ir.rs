@@ -1,15 +1,19 @@
 //! Your own compiler on Gridlet's IR: a toy language whose kernels launch kernels, to a bundle for GPUs and the CPU device,
 //! where `--check` and lost launches name the lines of the toy's own source.
 //!
-//! `cargo run -p gridlet --example own_ir` prints the lowered IR.
+//! `cargo run -p gridlet --example own_ir` prints the lowered IR, and writes the bundle `main.gridlet`.
 
 use gridlet::artifact;
-use gridlet::builder::{Body, Geometry, ProgramBuilder};
+use gridlet::builder::{Body, ProgramBuilder};
 use gridlet::compile::{self, BuildOptions, Checked, CpuOptions, Session};
 use gridlet::ir::{BinaryOp, KernelId};
 use gridlet::target::Target;
 use gridlet::types::Type;
 use gridlet_artifact::Artifact;
+
+type Made<T> = Result<T, Box<dyn std::error::Error>>;
+
+// The front end.
 
 /// The toy's source: `NAME: add N` adds N to the number of each thread, `NAME: run OTHER BLOCKS THREADS` launches.
 pub(crate) const SOURCE: &str = "step: add 3\nmain: run step 2 4\n";
@@ -37,28 +41,24 @@ fn parse(source: &str) -> Result<Vec<(&str, Statement<'_>)>, String> {
     source.lines().map(line).collect()
 }
 
-/// The program of a source.
-pub(crate) fn program(source: &str) -> Result<Checked, Box<dyn std::error::Error>> {
-    let statements = parse(source)?;
+// The back end.
 
-    // From here on, the builder.
+/// The program of a source.
+pub(crate) fn program(source: &str) -> Made<Checked> {
+    let statements = parse(source)?;
     let pointer = Type::pointer_mut(Type::U32);
     let mut program = ProgramBuilder::new("main.toy", source);
     let mut kernels: Vec<(&str, KernelId)> = vec![];
     for (line, (name, _)) in (1..).zip(&statements) {
-        let span = program.line(program.first_file(), line);
-        kernels.push((name, program.kernel(name, &[("p", pointer.clone())], span)));
+        let parameters = [("p", pointer.clone())];
+        kernels.push((name, program.kernel(name, &parameters, program.at(line))));
     }
     for (line, (_, statement)) in (1..).zip(&statements) {
-        let mut body = Body::new(program.line(program.first_file(), line));
+        let mut body = Body::new(program.at(line));
         let p = Body::parameter(0);
         match statement {
             Statement::Add(step) => {
-                let first = body.geometry(Geometry::BlockIndex, 0);
-                let size = body.geometry(Geometry::BlockDim, 0);
-                let first = body.binary(BinaryOp::Mul, first, size, Type::U32);
-                let thread = body.geometry(Geometry::ThreadIndex, 0);
-                let index = body.binary(BinaryOp::Add, first, thread, Type::U32);
+                let index = body.thread_index(0);
                 let place = body.element(p, index, pointer.clone());
                 let old = body.load(place.clone(), Type::U32);
                 let step = body.number(*step);
@@ -79,20 +79,15 @@ pub(crate) fn program(source: &str) -> Result<Checked, Box<dyn std::error::Error
 }
 
 /// A bundle for some targets.
-pub(crate) fn bundle(
-    source: &str,
-    targets: &[Target],
-    cpu: &CpuOptions,
-) -> Result<Artifact, Box<dyn std::error::Error>> {
+pub(crate) fn bundle(source: &str, targets: &[Target], cpu: &CpuOptions) -> Made<Artifact> {
     let cuda = BuildOptions::default();
     Ok(artifact::build_for(&Session::new(), &program(source)?, targets, &cuda, cpu)?)
 }
 
-#[allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+#[allow(clippy::print_stdout, reason = "a program")]
+fn main() -> Made<()> {
     let lowered = compile::lower(&program(SOURCE)?, &BuildOptions::default())?;
     print!("{}", gridlet::ir::print::print(&lowered));
-    let bundle = bundle(SOURCE, &[Target::Cpu], &CpuOptions::default())?;
-    eprintln!("{} kernels for the CPU device", bundle.manifest().kernels.len());
+    bundle(SOURCE, &[Target::Cpu], &CpuOptions::default())?.write("main.gridlet")?;
     Ok(())
 }

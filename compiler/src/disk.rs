@@ -1,8 +1,9 @@
-//! The file system, as a file provider for [`gridlet_lang::load`].
+//! The file system, as a file provider for [`gridlet_lang::load`], and for messages that quote sources.
 
 use std::fs;
 use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use gridlet_lang::load::Files;
 use gridlet_lang::syntax::MAX_FILE_BYTES;
@@ -29,6 +30,17 @@ impl Files for Disk {
         fs::File::open(path)?.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
+}
+
+/// The text of a source file that a message may quote: a file of text that was not changed after `until`.
+pub fn source(path: &Path, until: Option<SystemTime>) -> Option<String> {
+    if let Some(until) = until
+        && fs::metadata(path).and_then(|found| found.modified()).ok()? > until
+    {
+        return None;
+    }
+    let bytes = Disk.read(path).ok().filter(|bytes| bytes.len() <= MAX_FILE_BYTES)?;
+    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use gridlet_artifact::Artifact;
 use gridlet_lang::ir;
-use gridlet_lang::layout::{self, ParamLayout};
+use gridlet_lang::layout;
 use inkwell::module::Module;
 use serde::Serialize;
 
@@ -307,8 +307,10 @@ fn ptx(session: &Session, module: &Module<'_>, options: &BuildOptions) -> Result
 }
 
 fn layout_json(program: &Checked) -> Result<Vec<u8>> {
-    let buffers: Vec<&ParamLayout> = program.parameter_buffers().collect();
-    json(&layout::to_json(&buffers, &program.module.structs))
+    let structs = &program.module.structs;
+    let buffers: Vec<_> =
+        program.parameter_buffers().map(|buffer| buffer.described(structs)).collect();
+    json(&layout::to_json(&buffers))
 }
 
 fn packed(kind: Kind, name: &str, artifact: Artifact) -> Result<Vec<u8>> {

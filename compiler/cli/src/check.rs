@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use gridlet::arch::CudaArch;
 use gridlet::diagnostics::{Diagnostic, Severity, ids};
 use gridlet::inkwell::context::Context;
+use gridlet::target::Target;
 
+use crate::build::refuse;
 use crate::input::FileKind;
 use crate::report::{Failure, Outcome, Reporter};
 use crate::{input, status};
@@ -16,6 +18,9 @@ pub(crate) struct Options {
     /// The programs: .grid files, or NVVM IR as .ll or .bc
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Architectures for which NVVM IR is checked, as for `gridlet build`: sm_75 to sm_120, or cpu [default: sm_90]
+    #[arg(long, value_name = "ARCH", value_delimiter = ',')]
+    arch: Vec<Target>,
     /// Treat a warning as an error: an id, or `warnings` for all
     #[arg(short = 'D', long, value_name = "ID", value_parser = which)]
     deny: Vec<Which>,
@@ -64,10 +69,14 @@ impl Options {
 
 /// Checks every file, even after one fails. The worst status wins.
 pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
+    let is_module = |file: &PathBuf| FileKind::of(file) == FileKind::Nvvm;
+    if !options.arch.is_empty() && !options.files.iter().any(is_module) {
+        refuse(&["--arch"], "the language is the same for every architecture")?;
+    }
     let mut worst = 0;
     for file in &options.files {
         let outcome = match FileKind::of(file) {
-            FileKind::Nvvm => module(file),
+            FileKind::Nvvm => module(file, &options.arch),
             _ => program(file, options, reporter),
         };
         if let Err(failure) = outcome {
@@ -88,8 +97,16 @@ fn program(file: &Path, options: &Options, reporter: &Reporter) -> Outcome {
     }
 }
 
-/// Checks a module of NVVM IR for the default architecture.
-fn module(file: &Path) -> Outcome {
+/// Checks a module of NVVM IR for some targets, by default for one architecture.
+fn module(file: &Path, targets: &[Target]) -> Outcome {
     let context = Context::create();
-    input::module(&context, file)?.check(CudaArch::DEFAULT).map_err(input::foreign)
+    let own = input::module(&context, file)?;
+    let default = [Target::Cuda(CudaArch::DEFAULT)];
+    for target in if targets.is_empty() { &default[..] } else { targets } {
+        match target {
+            Target::Cuda(arch) => own.check(*arch).map_err(input::foreign)?,
+            _ => _ = own.cpu_program().map_err(input::foreign)?,
+        }
+    }
+    Ok(())
 }

@@ -45,7 +45,10 @@ pub(crate) fn module<'ctx>(context: &'ctx Context, path: &Path) -> Result<Own<'c
     }
     let bytes = fs::read(path).map_err(|source| Error::Io { path: path.into(), source })?;
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
-    Own::read(context, &name, &bytes).map_err(foreign)
+    let mut own = Own::read(context, &name, &bytes).map_err(foreign)?;
+    let written = fs::metadata(path).and_then(|found| found.modified()).ok();
+    own.find_sources(path.parent().unwrap_or(Path::new("")), written);
+    Ok(own)
 }
 
 /// When a module that the user supplied is refused, the module is at fault.

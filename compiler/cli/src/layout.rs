@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use comfy_table::{CellAlignment, Table, presets::UTF8_FULL_CONDENSED};
 use gridlet::compile::{Checked, KernelName};
 use gridlet::inkwell::context::Context;
-use gridlet::layout::{MAX_PARAMETER_BYTES, ParamLayout, to_json};
-use gridlet::types::Structs;
+use gridlet::layout::{DescribedLayout, DescribedSlot, MAX_PARAMETER_BYTES, to_json};
+use gridlet_runtime::Artifact;
+use gridlet_runtime::manifest::Kernel;
 
 use crate::input::{self, FileKind};
 use crate::output::{print, print_json};
@@ -16,7 +17,7 @@ use crate::report::{Failure, Outcome, Reporter};
 /// Options of `gridlet layout`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The program: a .grid file, or NVVM IR as .ll or .bc
+    /// The program: a .grid file, NVVM IR as .ll or .bc, or a bundle written by `gridlet build`
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Only this kernel
@@ -29,51 +30,58 @@ pub(crate) struct Options {
 
 /// Shows the layouts.
 pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
-    let context = Context::create();
-    let own;
-    let read;
-    let program = match FileKind::of(&options.file) {
+    let of_program = |program: &Checked| {
+        let structs = &program.module.structs;
+        program.parameter_buffers().map(|layout| layout.described(structs)).collect()
+    };
+    let mut layouts: Vec<DescribedLayout> = match FileKind::of(&options.file) {
         FileKind::Nvvm => {
-            own = input::module(&context, &options.file)?;
-            own.program()
+            let context = Context::create();
+            of_program(input::module(&context, &options.file)?.program())
         }
-        _ => {
-            read = input::checked(&options.file, options.kernel.as_slice(), reporter)?;
-            &read
+        FileKind::Artifact => {
+            Artifact::open(&options.file)?.manifest().kernels.iter().map(of_bundle).collect()
+        }
+        FileKind::Source => {
+            of_program(&input::checked(&options.file, options.kernel.as_slice(), reporter)?)
         }
     };
-    let chosen = choose(program, options.kernel.as_ref());
-    if let (Some(name), []) = (&options.kernel, &chosen[..]) {
-        let known: Vec<&str> =
-            program.parameter_buffers().map(|layout| layout.kernel.as_str()).collect();
-        return Err(Failure::call(format!(
-            "no kernel `{name}`; the program has {}",
-            known.join(", ")
-        )));
+    if let Some(name) = options.kernel.as_ref().map(KernelName::to_string) {
+        let known: Vec<&str> = layouts.iter().map(|layout| layout.kernel.as_str()).collect();
+        let message = format!("no kernel `{name}`; the program has {}", known.join(", "));
+        layouts.retain(|layout| layout.kernel == name);
+        if layouts.is_empty() {
+            return Err(Failure::call(message));
+        }
     }
-    let structs = &program.module.structs;
     if options.json {
-        return print_json(&to_json(&chosen, structs));
+        return print_json(&to_json(&layouts));
     }
     let mut text = String::new();
-    for (at, layout) in chosen.iter().enumerate() {
+    for (at, layout) in layouts.iter().enumerate() {
         if at > 0 {
             text.push('\n');
         }
-        text.push_str(&table(layout, structs));
+        text.push_str(&table(layout));
     }
     print(&text)
 }
 
-/// The layouts of all kernels, or of the named one.
-fn choose<'a>(program: &'a Checked, kernel: Option<&KernelName>) -> Vec<&'a ParamLayout> {
-    let name = kernel.map(KernelName::to_string);
-    let is_chosen = |layout: &&ParamLayout| name.as_ref().is_none_or(|name| layout.kernel == *name);
-    program.parameter_buffers().filter(is_chosen).collect()
+/// The layout of a kernel in a bundle.
+fn of_bundle(kernel: &Kernel) -> DescribedLayout {
+    let slots = kernel.parameters.iter().map(|parameter| DescribedSlot {
+        name: parameter.name.clone(),
+        ty: parameter.ty.to_string(),
+        offset: parameter.offset,
+        size: parameter.size,
+        alignment: parameter.alignment,
+    });
+    let (kernel, size) = (kernel.name.clone(), kernel.parameter_bytes);
+    DescribedLayout { kernel, slots: slots.collect(), size }
 }
 
 /// A layout as a table, with its padding.
-pub(crate) fn table(layout: &ParamLayout, structs: &Structs) -> String {
+fn table(layout: &DescribedLayout) -> String {
     let mut text =
         format!("kernel {}: {} of {MAX_PARAMETER_BYTES} bytes\n", layout.kernel, layout.size);
     if layout.slots.is_empty() {
@@ -87,7 +95,7 @@ pub(crate) fn table(layout: &ParamLayout, structs: &Structs) -> String {
     for slot in &layout.slots {
         table.add_row([
             slot.name.clone(),
-            slot.ty.display(structs).to_string(),
+            slot.ty.clone(),
             slot.offset.to_string(),
             slot.size.to_string(),
             slot.alignment.to_string(),

@@ -18,6 +18,7 @@ mod interrupt;
 mod layout;
 mod output;
 mod probe;
+mod quotes;
 mod report;
 mod run;
 mod statistics;

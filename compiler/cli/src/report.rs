@@ -193,9 +193,11 @@ impl Reporter {
             }
         }
         let line = |shown: &str, line: u32| {
-            let mut files = sources?.files().iter();
-            let file = files.find(|file| sources.is_some_and(|all| all.shown_name(file) == shown));
-            diagnostics::shown_line(file?, line)
+            let sources = sources?;
+            let mut files = sources.files().iter().filter(|file| sources.shown_name(file) == shown);
+            // Two files may have one name; which of them is meant is unknown then.
+            let file = files.next().filter(|_| files.next().is_none())?;
+            diagnostics::shown_line(file, line)
         };
         match self.format {
             MessageFormat::Human => {

@@ -28,7 +28,7 @@ use super::build::{CodeOptions, refuse};
 use super::input::{self, FileKind};
 use crate::output::{self, print_json, write_out};
 use crate::report::{Failure, Outcome, Reporter};
-use crate::{statistics, status, value};
+use crate::{quotes, statistics, status, value};
 
 /// Elements that `--print NAME` shows when no count is given.
 const DEFAULT_PRINTED: usize = 16;
@@ -162,7 +162,10 @@ pub(crate) fn run(options: &Options, reporter: &Reporter) -> Outcome {
     let sources = match &input {
         Input::Source(program) => Some(Arc::clone(&program.sources)),
         Input::Own(own) => Some(Arc::clone(&own.program().sources)),
-        Input::Artifact(_) => None,
+        Input::Artifact(artifact) => {
+            let is_quoted = options.check;
+            is_quoted.then(|| Arc::new(quotes::of_bundle(artifact.manifest(), &options.file)))
+        }
     };
     let device = open(options)?;
     let session = options.code.session()?.cached(Cache::of_user());

@@ -31,6 +31,7 @@ use std::sync::Arc;
 
 use crate::diagnostics::{Diagnostic, ids};
 use crate::error::{Error, Result};
+use crate::extents;
 use crate::ir::build::{BodyBuilder, Signature, build_entry};
 use crate::ir::{
     BinaryOp, BlockId, Const, Function, FunctionId, Global, GlobalId, Init, InstKind, Kernel,
@@ -83,6 +84,11 @@ impl ProgramBuilder {
     /// Adds a source file.
     pub fn source(&mut self, name: &str, text: &str) -> FileId {
         self.sources.add(name, text)
+    }
+
+    /// A whole line of the first source file, as [`ProgramBuilder::line`].
+    pub fn at(&self, line: u32) -> Span {
+        self.line(self.first_file(), line)
     }
 
     /// A whole line of a source file, counted from 1; the end of the file if it has fewer.
@@ -224,50 +230,49 @@ impl ProgramBuilder {
     /// Checks the program and lays out its parameter buffers.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if it breaks a rule of [`crate::ir`], a name is reserved or used twice, or a body is missing;
-    /// [`Error::Program`], with positions in the caller's source, if parameters or types are too large.
+    /// [`Error::Invalid`], with file and line of the caller's source where they are known, if the program breaks a rule of
+    /// [`crate::ir`], a name is reserved or used twice, a body is missing, parameters or types are too large, or a launch has
+    /// a constant size that no launch can have.
     pub fn finish(self) -> Result<Checked> {
         let mut functions: Vec<Function> = vec![];
+        let sources = self.sources;
         for (draft, body) in self.drafts.into_iter().zip(self.bodies) {
             let signature = match &draft {
                 Draft::Function(_, signature) | Draft::Kernel(_, signature) => signature,
                 Draft::Extern(id) => {
                     let kernel = &self.kernels[id.index()];
                     if body.is_some() {
-                        let name = &kernel.name;
-                        return Err(yours(format!(
-                            "`{name}` has a body, but another module defines it"
-                        )));
+                        let why =
+                            format!("`{}` has a body, but another module defines it", kernel.name);
+                        return Err(yours_at(&sources, kernel.span, &why));
                     }
                     functions.push(kernel.declared_entry(*id));
                     continue;
                 }
             };
-            let missing = || yours(format!("`{}` has no body", signature.name));
+            let (name, span) = (signature.name.clone(), signature.span);
+            let missing = || yours_at(&sources, span, &format!("`{name}` has no body"));
             let body = body.ok_or_else(missing)?;
-            if let Some(mistake) = body.mistake {
-                return Err(yours(format!("`{}`: {mistake}", signature.name)));
+            if let Some((mistake, at)) = body.mistake {
+                return Err(yours_at(&sources, at, &format!("`{name}`: {mistake}")));
             }
             let function = body.builder.finish(signature.clone());
-            functions.push(function.map_err(theirs)?);
+            functions.push(function.map_err(|error| theirs(&sources, body.span, error))?);
             if let Draft::Kernel(id, _) = draft {
                 functions.push(build_entry(&self.kernels[id.index()], id)?);
             }
         }
-        let is_inside = |span: &Span| {
-            let file = self.sources.files().get(span.file.0 as usize);
-            file.is_some_and(|file| file.text.get(span.range()).is_some())
-        };
         for function in &functions {
             let mut spans =
                 function.instructions.iter().map(|inst| inst.span).chain([function.span]);
-            if !spans.all(|span| is_inside(&span)) {
-                let name = &function.name;
-                return Err(yours(format!("a position in `{name}` is not in its source file")));
+            if !spans.all(|span| is_inside(&sources, span)) {
+                let why = format!("a position in `{}` is not in its source file", function.name);
+                return Err(yours_at(&sources, function.span, &why));
             }
         }
-        complete(Module {
-            sources: Arc::new(self.sources),
+        let sources = Arc::new(sources);
+        let module = Module {
+            sources: Arc::clone(&sources),
             structs: self.structs,
             globals: self.globals,
             externs: vec![],
@@ -275,8 +280,32 @@ impl ProgramBuilder {
             kernels: self.kernels,
             lowered: false,
             resident: None,
+        };
+        complete(module).map_err(|error| match error {
+            Error::Program(messages) => Error::Invalid(described(&sources, &messages)),
+            other => other,
         })
     }
+}
+
+/// Whether a position is in a source file.
+fn is_inside(sources: &SourceMap, span: Span) -> bool {
+    let file = sources.files().get(span.file.0 as usize);
+    file.is_some_and(|file| file.text.get(span.range()).is_some())
+}
+
+/// Messages with their places, one a line.
+fn described(sources: &SourceMap, messages: &[Diagnostic]) -> String {
+    let one = |message: &Diagnostic| {
+        let more = message.notes.iter().chain(&message.hint);
+        let more: String = more.map(|more| format!("\n  {more}")).collect();
+        let text = format!("{}{more}", message.message);
+        match message.labels.first() {
+            Some(label) => yours_at(sources, label.span, &text).to_string(),
+            None => yours(text).to_string(),
+        }
+    };
+    messages.iter().map(one).collect::<Vec<_>>().join("\n")
 }
 
 /// Reads a program from the text form of the IR, whose grammar is at the top of [`crate::ir::print`]. Any instruction may end
@@ -318,15 +347,51 @@ pub fn read(name: &str, text: &str) -> Result<Checked> {
 /// Checks the names that the host uses, and the rules of the IR.
 fn complete(module: Module) -> Result<Checked> {
     let exported = module.globals.iter().filter(|global| global.exported);
-    let kernels = module.kernels.iter().map(|kernel| &kernel.name);
+    let kernels = module.kernels.iter().map(|kernel| (&kernel.name, kernel.span));
     let mut names = BTreeSet::new();
-    let mut of_host = exported.map(|global| &global.name).chain(kernels);
-    if let Some(name) = of_host.find(|name| symbol::is_reserved(name) || !names.insert(*name)) {
-        return Err(yours(format!("the name `{name}` is reserved, or used twice")));
+    for (name, span) in exported.map(|global| (&global.name, Span::NOWHERE)).chain(kernels) {
+        if symbol::is_reserved(name) || !names.insert(name) {
+            let why = format!("the name `{name}` is reserved, or used twice");
+            return Err(yours_at(&module.sources, span, &why));
+        }
     }
-    verify::verify(&module).map_err(theirs)?;
+    verify::find(&module).map_err(|broken| {
+        yours_at(&module.sources, broken.span.unwrap_or(Span::NOWHERE), &broken.message)
+    })?;
+    let impossible = impossible_launches(&module);
+    if !impossible.is_empty() {
+        return Err(Error::Program(impossible));
+    }
     let layouts = compute_layouts(&module)?;
     Ok(Checked { sources: Arc::clone(&module.sources), module, layouts, warnings: vec![] })
+}
+
+/// Launches with constant sizes that no launch can have.
+fn impossible_launches(module: &Module) -> Vec<Diagnostic> {
+    let mut found = vec![];
+    for function in &module.functions {
+        let constant = |operand: &Operand| match operand {
+            Operand::Const(Const::Int(_, value)) => Some(*value),
+            _ => None,
+        };
+        let sizes = |operand: &Operand| match operand {
+            Operand::Inst(id) => match &function.instructions[id.index()].kind {
+                InstKind::Aggregate(parts) => parts.iter().map(constant).collect(),
+                _ => vec![],
+            },
+            _ => vec![],
+        };
+        for inst in &function.instructions {
+            let InstKind::Launch(launch) = &inst.kind else { continue };
+            let kernel = module.kernel(launch.kernel);
+            let bounds = kernel.launch_bounds.map(|bounds| (&*kernel.name, bounds.max_threads));
+            let mut problems = extents::grid(&sizes(&launch.grid));
+            problems.extend(extents::block(&sizes(&launch.block), bounds));
+            problems.extend(constant(&launch.shared).and_then(extents::shared));
+            found.extend(problems.into_iter().map(|problem| problem.at(inst.span)));
+        }
+    }
+    found
 }
 
 /// A variable for debuggers, known in its whole function.
@@ -356,10 +421,18 @@ fn yours(message: String) -> Error {
     Error::Invalid(format!("your module: {message}"))
 }
 
-/// The verifier's message, which is about the caller's module here.
-fn theirs(error: Error) -> Error {
+/// A mistake at a place of the caller's source, if it is one.
+fn yours_at(sources: &SourceMap, span: Span, message: &str) -> Error {
+    match is_inside(sources, span) && span != Span::NOWHERE {
+        true => yours(format!("{}:{}: {message}", sources.name(span), sources.line(span))),
+        false => yours(message.into()),
+    }
+}
+
+/// The message of building the IR, which is about the caller's module here.
+fn theirs(sources: &SourceMap, span: Span, error: Error) -> Error {
     match error {
-        Error::Internal { message, .. } => yours(message),
+        Error::Internal { message, .. } => yours_at(sources, span, &message),
         other => other,
     }
 }
@@ -386,8 +459,8 @@ pub struct Body {
     span: Span,
     /// The blocks that were made, and whether each is placed.
     blocks: Vec<(BlockId, bool)>,
-    /// The first mistake with blocks.
-    mistake: Option<&'static str>,
+    /// The first mistake with blocks, and the position where it was made.
+    mistake: Option<(&'static str, Span)>,
 }
 
 impl Body {
@@ -433,6 +506,15 @@ impl Body {
         let index = field as u32;
         let base = self.emit(InstKind::Extract { base: geometry, index }, Type::DIM3);
         self.emit(InstKind::Extract { base, index: axis }, Type::U32)
+    }
+
+    /// The index of the thread in its grid along an axis: 0, 1 or 2. A `u32`.
+    pub fn thread_index(&mut self, axis: u32) -> Operand {
+        let block = self.geometry(Geometry::BlockIndex, axis);
+        let size = self.geometry(Geometry::BlockDim, axis);
+        let first = self.binary(BinaryOp::Mul, block, size, Type::U32);
+        let thread = self.geometry(Geometry::ThreadIndex, axis);
+        self.binary(BinaryOp::Add, first, thread, Type::U32)
     }
 
     /// Reads a value through a pointer.
@@ -540,12 +622,12 @@ impl Body {
             Some((_, placed)) if !*placed => {
                 *placed = true;
                 if self.builder.is_live() {
-                    self.mistake.get_or_insert("a block is open when the next one is placed");
+                    self.note("a block is open when the next one is placed");
                 }
                 self.builder.place(block);
             }
-            Some(_) => _ = self.mistake.get_or_insert("a block is placed twice"),
-            None => _ = self.mistake.get_or_insert(FOREIGN),
+            Some(_) => self.note("a block is placed twice"),
+            None => self.note(FOREIGN),
         }
     }
 
@@ -567,9 +649,13 @@ impl Body {
         let knows = |target: &BlockId| self.blocks.iter().any(|(id, _)| id == target);
         let all = targets.iter().all(knows);
         if !all {
-            self.mistake.get_or_insert(FOREIGN);
+            self.note(FOREIGN);
         }
         all
+    }
+
+    fn note(&mut self, mistake: &'static str) {
+        self.mistake.get_or_insert((mistake, self.span));
     }
 
     /// Returns without a value.

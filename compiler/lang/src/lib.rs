@@ -12,6 +12,7 @@ pub mod source;
 
 pub mod diagnostics;
 pub mod error;
+pub mod extents;
 pub mod float;
 pub mod types;
 

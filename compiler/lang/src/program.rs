@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::ir;
 use crate::launch::{self, LaunchOptions, LaunchStrategy};
 use crate::layout::{self, Layouts, ParamLayout};
-use crate::source::{FileId, SourceMap, Span};
+use crate::source::{FileId, Known, SourceMap, Span};
 
 /// A program that passed all checks of the front end, with its IR and layouts.
 #[derive(Clone, Debug)]
@@ -106,7 +106,7 @@ fn to_origins(module: &mut ir::Module) {
             text.push_str(shown);
             places.insert((name, line), (id, start, text.len() as u32));
         }
-        sources.add(name, text);
+        sources.add_known(name, text, Known::Generated);
     }
     for span in spans {
         let (file, start, end) = places[&(old.name(*span), old.line(*span))];

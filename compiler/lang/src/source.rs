@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest as _, Sha256};
+
 /// Index of a file in a [`SourceMap`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub u32);
@@ -40,6 +42,18 @@ impl Span {
     }
 }
 
+/// How much of a source file its [`SourceFile::text`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Known {
+    /// All of it.
+    Text,
+    /// At the lines that the program mentions, the text that was generated from them.
+    Generated,
+    /// The numbers of its lines only.
+    Lines,
+}
+
 /// One source file.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
@@ -47,6 +61,12 @@ pub struct SourceFile {
     pub name: String,
     /// The text.
     pub text: String,
+    /// How much of the file that is.
+    pub known: Known,
+    /// The text of the file if [`SourceFile::text`] is another one, and it was found.
+    pub(crate) original: Option<String>,
+    /// The folder that the name is relative to, if the program names one.
+    pub folder: Option<PathBuf>,
     /// The byte at which each line starts; the first is 0.
     line_starts: Vec<u32>,
     /// The number of characters that start before each multiple of [`CHECKPOINT`] bytes.
@@ -122,6 +142,16 @@ impl SourceMap {
 
     /// Adds a file and returns its id.
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> FileId {
+        self.add_known(name, text, Known::Text)
+    }
+
+    /// As [`SourceMap::add`], for a text that may not be the file's.
+    pub(crate) fn add_known(
+        &mut self,
+        name: impl Into<String>,
+        text: impl Into<String>,
+        known: Known,
+    ) -> FileId {
         let text = text.into();
         let line_starts: Vec<u32> = std::iter::once(0)
             .chain(
@@ -142,8 +172,41 @@ impl SourceMap {
             }
         }
         let name = name.into();
-        self.files.push(SourceFile { name, text, line_starts, checkpoints, directives });
+        self.files.push(SourceFile {
+            name,
+            text,
+            known,
+            original: None,
+            folder: None,
+            line_starts,
+            checkpoints,
+            directives,
+        });
         id
+    }
+
+    /// Adds a file of which only the numbers of some lines are known, counted from 1 and ascending. The span of the line at an
+    /// index of `lines` is that byte. `folder` is what the name is relative to.
+    pub fn add_lines(
+        &mut self,
+        name: impl Into<String>,
+        folder: Option<PathBuf>,
+        lines: &[u32],
+    ) -> FileId {
+        let id = self.add_known(name, "\n".repeat(lines.len()), Known::Lines);
+        let numbered = lines.iter().enumerate();
+        let file = &mut self.files[id.0 as usize];
+        file.folder = folder;
+        file.directives =
+            numbered.map(|(first, &line)| Directive { first, line, name: None }).collect();
+        id
+    }
+
+    /// Gives a file the text that [`Known`] says is unknown, for messages. Spans still point into [`SourceFile::text`].
+    pub fn set_original(&mut self, id: FileId, text: String) {
+        if let Some(file) = self.files.get_mut(id.0 as usize) {
+            file.original = Some(text);
+        }
     }
 
     /// Makes messages show files by their path from the current folder, for a program in `folder`. Artifacts
@@ -242,6 +305,18 @@ fn starts_in(bytes: &[u8]) -> u32 {
 }
 
 impl SourceFile {
+    /// The text of the whole file, if it is known.
+    pub fn whole(&self) -> Option<&str> {
+        let text = (self.known == Known::Text).then_some(&self.text);
+        self.original.as_ref().or(text).map(String::as_str)
+    }
+
+    /// SHA-256 of the text of the whole file in hexadecimal, if it is known.
+    pub fn sha256(&self) -> Option<String> {
+        let hash = Sha256::digest(self.whole()?);
+        Some(hash.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
     /// The line of a byte, counted from 0; the last line for a position past the end.
     pub(crate) fn line_of(&self, at: u32) -> usize {
         self.line_starts.partition_point(|&start| start <= at).max(1) - 1
@@ -306,6 +381,23 @@ mod tests {
             assert_eq!(map.position(span), LineColumn { line, column }, "at {at}");
             assert_eq!(map.line(span), line);
         }
+    }
+
+    #[test]
+    fn files_of_line_numbers_keep_them() {
+        let mut map = SourceMap::single("a.ll", "x\n");
+        let id = map.add_lines("m.toy", None, &[7, 8, 900]);
+        let at = |map: &SourceMap, at: usize| {
+            let span = Span::new(id, at..at);
+            (map.name(span).to_owned(), map.line(span), map.position(span).line)
+        };
+        for (index, line) in [7, 8, 900].into_iter().enumerate() {
+            assert_eq!(at(&map, index), ("m.toy".to_owned(), line, line));
+        }
+        assert_eq!(map.file(id).sha256(), None);
+        map.set_original(id, "one\ntwo\n".into());
+        assert_eq!(at(&map, 1).1, 8);
+        assert_eq!(map.file(id).sha256().map(|hash| hash.len()), Some(64));
     }
 
     #[test]

@@ -20,6 +20,7 @@ use gridlet_lang::launch::{
     STATISTICS,
 };
 use gridlet_lang::layout::{field_offset, static_shared_bytes, type_layout};
+use gridlet_lang::source::SourceFile;
 use gridlet_lang::types::{StructId, Structs, Type};
 
 /// Describes a checked program whose launch strategy is chosen by `launch`, without images. It lists all kernels that the
@@ -78,6 +79,7 @@ pub fn describe(program: &Checked, launch: impl Into<LaunchChoice>) -> Manifest 
     }
     let mut manifest = Manifest::new(program.name());
     manifest.sources = program.sources.files().iter().map(|file| file.name.clone()).collect();
+    manifest.source_hashes = program.sources.files().iter().map(SourceFile::sha256).collect();
     manifest.source_sha256 = program.source_sha256();
     manifest.launch_strategy = strategy;
     manifest.launch_reason = Some(reason.into());

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use gridlet_lang::extents;
 use gridlet_lang::launch::cdp::symbols::RuntimeFunction;
 use gridlet_lang::layout::MAX_PARAMETER_BYTES;
 use inkwell::llvm_sys::LLVMOpcode;
@@ -41,6 +42,9 @@ fn launch(buffer: Value<'_>, target: Value<'_>, launchers: &[Value<'_>]) -> Opti
         return Some(format!(
             "{at}, which is not marked as a kernel: use the calling convention `ptx_kernel`, or `!nvvm.annotations`"
         ));
+    }
+    if let Some(problem) = impossible(buffer, target, &child) {
+        return Some(format!("{at}, which cannot succeed: {problem}"));
     }
     let mut parameters: Vec<(String, Bytes)> = vec![];
     let mut types = vec![];
@@ -93,6 +97,22 @@ fn launch(buffer: Value<'_>, target: Value<'_>, launchers: &[Value<'_>]) -> Opti
         }
     }
     None
+}
+
+/// What is wrong with the constant sizes of a launch.
+fn impossible(buffer: Value<'_>, target: Value<'_>, child: &str) -> Option<String> {
+    let constant = |value: Value<'_>| value.unsigned().map(i128::from);
+    let arguments = buffer.arguments();
+    let [_, grid, block, shared] = arguments[..] else { return None };
+    let sizes = |dim: Value<'_>| {
+        let extents = (0..3).map(|at| dim.element(at).and_then(constant));
+        if dim.is_constant() { extents.collect::<Vec<_>>() } else { vec![] }
+    };
+    let bounds = kernels::launch_bounds(target).map(|bounds| (child, bounds.max_threads));
+    let mut problems = extents::grid(&sizes(grid));
+    problems.extend(extents::block(&sizes(block), bounds));
+    problems.extend(constant(shared).and_then(extents::shared));
+    problems.into_iter().next().map(|problem| problem.message)
 }
 
 /// The parameters with their bytes.

@@ -6,6 +6,7 @@
 //! CUDA's device runtime hangs otherwise; [`Launches::finish`] adds them once it knows all launches.
 
 use gridlet_lang::arch::CudaArch;
+use gridlet_lang::extents;
 use gridlet_lang::ir::symbol;
 use gridlet_lang::launch::RECORD_LOST_LAUNCH;
 use gridlet_lang::launch::cdp::symbols::{
@@ -103,7 +104,8 @@ impl<'ctx> Launch<'ctx> {
         self
     }
 
-    /// The position in the caller's own source, for the report of a lost launch. Lines count from 1.
+    /// The position in the caller's own source, for the report of a lost launch and for errors. Lines count from 1. Otherwise it
+    /// is that of the builder's debug location.
     pub fn at(mut self, file: &str, line: u32) -> Self {
         self.file = file.into();
         self.line = line;
@@ -131,9 +133,10 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
     ///
     /// # Errors
     /// [`Error::Invalid`] if the function is not a kernel, an argument or an extent has another type than its parameter,
-    /// or the parameters take more than 4,096 bytes.
+    /// the parameters take more than 4,096 bytes, or a constant extent or the shared memory is one that no launch can have.
     pub fn emit(&mut self, builder: &Builder<'ctx>, launch: &Launch<'ctx>) -> Result<()> {
-        let file = self.file(&launch.file);
+        let (file, line) = place(builder, launch).unwrap_or_default();
+        let file = self.file(&file);
         let (status, function) = self.attempt(builder, launch)?;
         let context = self.module.get_context();
         let word = context.i32_type();
@@ -144,7 +147,7 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
             let failed = builder.build_int_compare(IntPredicate::NE, status, zero, "failed")?;
             builder.build_conditional_branch(failed, lost, next)?;
             builder.position_at_end(lost);
-            let numbers = [file, launch.line].map(|at| word.const_int(u64::from(at), false).into());
+            let numbers = [file, line].map(|at| word.const_int(u64::from(at), false).into());
             let arguments = [status.into(), numbers[0], numbers[1]];
             let types: [BasicMetadataTypeEnum<'_>; 3] = [word.into(); 3];
             let record =
@@ -209,18 +212,27 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
         builder: &Builder<'ctx>,
         launch: &Launch<'ctx>,
     ) -> Result<(IntValue<'ctx>, FunctionValue<'ctx>)> {
-        let offsets = self.check(launch)?;
-        let block = builder.get_insert_block();
-        let Some((block, function)) = block.and_then(|block| Some((block, block.get_parent()?)))
-        else {
-            return Err(yours("the builder has no position for a launch"));
+        let attempt = || {
+            let offsets = self.check(launch)?;
+            let block = builder.get_insert_block();
+            let place = block.and_then(|block| Some((block, block.get_parent()?)));
+            let (block, function) =
+                place.ok_or_else(|| yours("the builder has no position for a launch"))?;
+            if block.get_terminator().is_some() {
+                return Err(yours("the builder is not at the end of an open block"));
+            }
+            let status = self.calls(builder, launch, function, &offsets).map_err(building)?;
+            Ok((status, function))
         };
-        if block.get_terminator().is_some() {
-            return Err(yours("the builder is not at the end of an open block"));
-        }
+        let made = attempt().map_err(|error| match (error, place(builder, launch)) {
+            (Error::Invalid(why), Some((file, line))) if !file.is_empty() => {
+                let why = why.strip_prefix(YOURS).unwrap_or(&why);
+                yours(format!("{file}:{line}: {why}"))
+            }
+            (other, _) => other,
+        })?;
         self.has_tail |= launch.stream == LaunchStream::Tail;
-        let status = self.calls(builder, launch, function, &offsets).map_err(building)?;
-        Ok((status, function))
+        Ok(made)
     }
 
     /// Checks a launch, and gives the offset of each argument in the parameter buffer.
@@ -272,6 +284,19 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
         }
         if words.into_iter().any(|value| value.get_type().get_bit_width() != 32) {
             return Err(yours("the extents and the shared memory of a launch are `i32`"));
+        }
+        let constant = |value: &IntValue<'ctx>| value.get_zero_extended_constant().map(i128::from);
+        let sizes = |values: &[IntValue<'ctx>]| values.iter().map(constant).collect::<Vec<_>>();
+        let bounds = kernels::launch_bounds(kernel).map(|bounds| (&*name, bounds.max_threads));
+        let mut problems = extents::grid(&sizes(&launch.grid));
+        problems.extend(extents::block(&sizes(&launch.block), bounds));
+        problems.extend(launch.shared.as_ref().and_then(constant).and_then(extents::shared));
+        if let Some(problem) = problems.into_iter().next() {
+            let note = problem.note.map_or_else(String::new, |note| format!("; {note}"));
+            return Err(yours(format!(
+                "a launch of kernel `{name}` cannot succeed: {}{note}",
+                problem.message
+            )));
         }
         Ok(offsets)
     }
@@ -362,9 +387,21 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
     }
 }
 
+/// The position of a launch: the caller's, otherwise that of the builder's instructions.
+fn place(builder: &Builder<'_>, launch: &Launch<'_>) -> Option<(String, u32)> {
+    if launch.line > 0 || !launch.file.is_empty() {
+        return Some((launch.file.clone(), launch.line));
+    }
+    let at = llvm::builder_position(builder).filter(|at| !at.file.is_empty())?;
+    Some((at.file, at.line))
+}
+
+/// How errors about mistakes of the caller start.
+const YOURS: &str = "your module: ";
+
 /// A mistake of the caller.
-fn yours(message: impl std::fmt::Display) -> Error {
-    Error::Invalid(format!("your module: {message}"))
+pub(super) fn yours(message: impl std::fmt::Display) -> Error {
+    Error::Invalid(format!("{YOURS}{message}"))
 }
 
 pub(super) fn building(error: BuilderError) -> Error {

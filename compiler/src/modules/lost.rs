@@ -1,5 +1,5 @@
 //! Launches whose status a module of another compiler drops: a failure is recorded for the host, as that of a plain launch of
-//! the language. A module that uses the status handles failures itself.
+//! the language. A module that reads the status (`reads.rs`) handles failures itself.
 
 use gridlet_lang::ir::symbol;
 use gridlet_lang::launch::cdp::symbols::{ERROR_LAUNCH_PENDING_COUNT_EXCEEDED, RuntimeFunction};
@@ -8,14 +8,14 @@ use gridlet_lang::source::SourceMap;
 use inkwell::IntPredicate;
 use inkwell::builder::BuilderError;
 use inkwell::llvm_sys::LLVMOpcode;
-use inkwell::llvm_sys::core::{LLVMGetDebugLocFilename, LLVMGetDebugLocLine};
+use inkwell::llvm_sys::core::LLVMSetOperand;
 use inkwell::module::{Linkage, Module};
-use inkwell::values::{FunctionValue, InstructionValue, IntValue, PointerValue};
+use inkwell::values::{AsValueRef as _, FunctionValue, InstructionValue, IntValue, PointerValue};
 
 use super::kernels::name;
 use super::launch::{SOURCES, building};
 use super::positions::Positions;
-use super::{complete, runtime};
+use super::{complete, positions, reads, runtime};
 use crate::error::{Error, Result};
 use crate::nvvm::legacy::llvm::{self, Kind, Value};
 
@@ -38,6 +38,29 @@ pub(super) fn is_added(instruction: Value<'_>) -> bool {
             [user] if is_step && user.kind() == Kind::Instruction => at = user,
             _ => return false,
         }
+    }
+}
+
+/// Gives the records that the module has without a position the line of its text. `sources` starts with that text.
+pub(super) fn locate(module: &Module<'_>, sources: &SourceMap) {
+    let view = llvm::Module::new(module);
+    let record = symbol::internal(RECORD_LOST_LAUNCH);
+    let record = view.functions().into_iter().find(|function| name(*function) == record);
+    let has_no_place =
+        |call: &Value<'_>| call.arguments().iter().skip(1).all(|value| value.unsigned() == Some(0));
+    let mut calls = record.map(runtime::calls).unwrap_or_default();
+    calls.retain(has_no_place);
+    if calls.is_empty() {
+        return;
+    }
+    let positions = Positions::of(sources);
+    let word = module.get_context().i32_type();
+    for call in calls {
+        let Some(function) = call.function() else { continue };
+        let lines = positions.instructions(&name(function), function);
+        let line = lines.get(&call).map_or(0, |span| sources.line(*span));
+        // SAFETY: the call takes three `i32`; the last is the line.
+        unsafe { LLVMSetOperand(call.raw(), 2, word.const_int(line.into(), false).as_value_ref()) };
     }
 }
 
@@ -81,10 +104,9 @@ fn dropped(module: llvm::Module<'_>) -> Vec<(Value<'_>, RuntimeFunction)> {
             runtime::calls(*function).into_iter().map(|call| (call, *known))
         })
         .collect();
-    let is_dropped = |call: Value<'_>| call.users().is_empty();
     let launches = calls
         .iter()
-        .filter(|(call, known)| *known == RuntimeFunction::LaunchDevice && is_dropped(*call));
+        .filter(|(call, known)| *known == RuntimeFunction::LaunchDevice && !reads::is_read(*call));
     let mut found: Vec<_> = launches.copied().collect();
     let buffers: Vec<Value<'_>> =
         found.iter().filter_map(|(call, _)| call.arguments().first().copied()).collect();
@@ -117,22 +139,14 @@ impl<'a, 'ctx> Places<'a, 'ctx> {
     }
 
     fn of_call(&mut self, call: Value<'_>) -> Result<Place> {
-        // SAFETY: the call is an instruction of a live module; LLVM gives 0 without a position.
-        let line = unsafe { LLVMGetDebugLocLine(call.raw()) };
-        let mut length = 0;
-        // SAFETY: as above; the text, which may be NULL, has that length and lives as long as the module.
-        let file = unsafe {
-            let text = LLVMGetDebugLocFilename(call.raw(), &mut length).cast::<u8>();
-            if text.is_null() { &[] } else { std::slice::from_raw_parts(text, length as usize) }
-        };
-        if line > 0 && !file.is_empty() {
-            return Ok((self.file(&String::from_utf8_lossy(file))?, line));
+        if let Some(position) = positions::position(call) {
+            return Ok((self.file(&position.file)?, position.line));
         }
         let function = call.function();
         let symbol = function.map(name).unwrap_or_default();
         let lines = function.map(|function| self.lines.instructions(&symbol, function));
         let span = lines.and_then(|lines| lines.get(&call).copied());
-        Ok((0, self.sources.line(span.unwrap_or_else(|| self.lines.function(&symbol)))))
+        Ok((0, self.sources.line(span.unwrap_or_else(|| self.lines.first_line(&symbol)))))
     }
 
     /// The number of a file; the module itself is 0.

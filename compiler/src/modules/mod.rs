@@ -23,15 +23,19 @@
 mod buffers;
 mod check;
 mod complete;
+mod declare;
 mod import;
 mod kernels;
 mod launch;
 mod layout;
 mod lost;
 mod positions;
+mod reads;
 mod runtime;
 
+use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use gridlet_lang::arch::CudaArch;
 use gridlet_lang::ir;
@@ -39,23 +43,27 @@ use gridlet_lang::launch::LOST_LAUNCH_RECORD;
 use gridlet_lang::launch::cdp::symbols;
 use gridlet_lang::layout::{Layouts, ParamLayout, ParamSlot, buffer_layout};
 use gridlet_lang::program::Checked;
-use gridlet_lang::source::SourceMap;
+use gridlet_lang::source::{FileId, Known, SourceMap};
 use inkwell::AddressSpace;
 use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::values::BasicMetadataValueEnum;
 
+use crate::disk;
 use crate::error::{Error, Result};
 pub use crate::inputs::read;
 use crate::nvvm;
 use crate::nvvm::legacy::llvm;
+pub use declare::{NewKernel, new_kernel, thread_index};
 pub use launch::{Launch, LaunchStream, Launches, mark_kernel};
+use positions::SourceLines;
 
 /// The address space of device memory.
 const GLOBAL: u16 = 1;
 
 /// A module of another compiler whose kernels are known.
 pub struct Own<'ctx> {
+    name: String,
     module: Module<'ctx>,
     program: Checked,
     /// Why there can be no image for the CPU device.
@@ -74,7 +82,8 @@ impl<'ctx> Own<'ctx> {
     pub fn read(context: &'ctx Context, name: &str, bytes: &[u8]) -> Result<Self> {
         let module = read(context, name, bytes)?;
         let text = std::str::from_utf8(bytes).ok().map(str::to_owned);
-        Own::new(module, name, text)
+        let text = text.unwrap_or_else(|| module.print_to_string().to_string());
+        Own::new(module, name, SourceMap::single(name, text))
     }
 
     /// Takes a module that was built through inkwell. A module that launches gets the record of lost launches, if it has
@@ -85,29 +94,31 @@ impl<'ctx> Own<'ctx> {
     /// launch cannot pass.
     pub fn of(module: Module<'ctx>) -> Result<Self> {
         let name = module.get_name().to_string_lossy().into_owned();
-        Own::new(module, &name, None)
+        // The module is often called by the file that it was made from, whose lines are not those of the text.
+        let path = Path::new(if name.is_empty() { "module" } else { &name });
+        let shown = path.with_extension("ll").to_string_lossy().into_owned();
+        let text = module.print_to_string().to_string();
+        Own::new(module, &name, SourceMap::single(shown, text))
     }
 
-    fn new(module: Module<'ctx>, name: &str, text: Option<String>) -> Result<Self> {
+    /// `sources` has the module's text.
+    fn new(module: Module<'ctx>, name: &str, mut sources: SourceMap) -> Result<Self> {
         nvvm::verify(&module, |name| name.starts_with("llvm.nvvm."))
             .map_err(|error| Error::Invalid(format!("{name}: {error}")))?;
         let functions = module.get_functions();
         let uses_device_runtime = symbols::declares_any(
             functions.map(|function| function.get_name().to_string_lossy().into_owned()),
         );
-        let text = text.unwrap_or_else(|| module.print_to_string().to_string());
-        let mut sources = SourceMap::single(name, text);
         if uses_device_runtime {
+            lost::locate(&module, &sources);
             lost::record(&module, &sources)?;
             if module.get_global(LOST_LAUNCH_RECORD).is_none() {
                 lost_launch_record(&module);
             }
         }
-        for file in source_files(&module) {
-            sources.add(file, "");
-        }
-        let sources = Arc::new(sources);
         let view = llvm::Module::new(&module);
+        SourceLines::of(view).add_to(&mut sources, source_files(&module));
+        let sources = Arc::new(sources);
         check::kernels(view).map_err(|why| Error::Invalid(format!("{name}: {why}")))?;
         let imported = import::import(view, Arc::clone(&sources))?;
         let launches = runtime::launches(view);
@@ -117,9 +128,26 @@ impl<'ctx> Own<'ctx> {
         }
         let layouts = Layouts { kernels: layouts(&imported.module) };
         let program = Checked { sources, module: imported.module, layouts, warnings: Vec::new() };
-        let own = Own { program, missing, launches, uses_device_runtime, module };
+        let name = name.to_owned();
+        let own = Own { name, program, missing, launches, uses_device_runtime, module };
         own.compare_layouts()?;
         Ok(own)
+    }
+
+    /// Looks for the source files that the module's debug information names, so that findings of `gridlet run --check` quote
+    /// their lines, also from a bundle. `folder` is what relative folders in the debug information are relative to. Files
+    /// that were changed after `until` do not count, because their lines may be others.
+    pub fn find_sources(&mut self, folder: &Path, until: Option<SystemTime>) {
+        let mut sources = (*self.program.sources).clone();
+        for (id, file) in (0..).map(FileId).zip(self.program.sources.files()) {
+            let of = file.folder.as_ref().filter(|_| file.known == Known::Lines);
+            let path = of.map(|of| folder.join(of).join(&file.name));
+            if let Some(text) = path.and_then(|path| disk::source(&path, until)) {
+                sources.set_original(id, text);
+            }
+        }
+        self.program.sources = Arc::new(sources);
+        self.program.module.sources = Arc::clone(&self.program.sources);
     }
 
     /// The module.
@@ -178,7 +206,7 @@ impl<'ctx> Own<'ctx> {
     }
 
     fn name(&self) -> &str {
-        self.program.sources.files().first().map_or("module", |file| file.name.as_str())
+        &self.name
     }
 
     /// Compares the layouts with those of LLVM's types.

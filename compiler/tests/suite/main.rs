@@ -4,6 +4,7 @@
 mod check_mode;
 mod codegen;
 mod cpu_images;
+mod doors;
 mod foreign;
 mod host_api_cpu;
 mod legacy;

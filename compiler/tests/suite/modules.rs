@@ -192,6 +192,11 @@ fn mistakes_that_no_tool_notices_are_found() {
         ),
         ("sm_90", LAUNCH.replace("store i32 7", "store i64 7"), "stores bytes 8 to 15"),
         (
+            "sm_90",
+            LAUNCH.replace("{i32 1, i32 1, i32 1}, i32 0)", "{i32 1025, i32 1, i32 1}, i32 0)"),
+            "`start` launches `child`, which cannot succeed: a block of 1025 threads",
+        ),
+        (
             "sm_80",
             LAUNCH.to_owned(),
             "on sm_80, `cudaGetParameterBufferV2` means the old interface|on sm_80, `cudaLaunchDeviceV2` means the old interface",

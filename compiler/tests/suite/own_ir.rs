@@ -7,7 +7,7 @@ use std::time::Duration;
 use gridlet::builder::{Body, ProgramBuilder};
 use gridlet::compile::{BuildOptions, CpuOptions, Session};
 use gridlet::ir::print::print;
-use gridlet::ir::{BinaryOp, InstKind, Operand};
+use gridlet::ir::{BinaryOp, InstKind, KernelId, Operand};
 use gridlet::source::{FileId, Span};
 use gridlet::target::Target;
 use gridlet::types::Type;
@@ -115,7 +115,25 @@ fn mistakes_of_the_caller_are_the_callers() {
         body.at(nowhere).load(Body::parameter(0), Type::U32);
         body.end();
     };
-    let cases: [(&str, Build<'_>); 8] = [
+    let no_blocks = |body: &mut Body| {
+        let (blocks, threads) = (body.number(0), body.number(1));
+        body.launch(KernelId(0), &[blocks], &[threads], &[Body::parameter(0)]);
+        body.end();
+    };
+    let many_threads = |body: &mut Body| {
+        let (blocks, threads) = (body.number(1), body.number(33));
+        body.launch(KernelId(0), &[blocks], &[threads.clone(), threads], &[Body::parameter(0)]);
+        body.end();
+    };
+    let large = Type::Array(Box::new(Type::U32), 1 << 40);
+    let too_large = |body: &mut Body| {
+        body.local("a", large.clone());
+        body.end();
+    };
+    let cases: [(&str, Build<'_>); 11] = [
+        ("k", &no_blocks),
+        ("k", &many_threads),
+        ("k", &too_large),
         ("k", &wrong_type),
         ("k", &no_parameter),
         ("k", &no_slot),
@@ -160,5 +178,5 @@ fn kernels_of_other_modules_are_declared_and_launched() {
     body.end();
     program.define(far, body);
     let error = program.finish().err().unwrap().to_string();
-    assert_eq!(error, "your module: `far` has a body, but another module defines it");
+    assert_eq!(error, "your module: a.toy:1: `far` has a body, but another module defines it");
 }

@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use gridlet::arch::CudaArch;
-use gridlet::compile::{BuildOptions, Session};
+use gridlet::artifact;
+use gridlet::compile::{BuildOptions, CpuOptions, Session, nvvm_text};
 use gridlet::modules::{Launch, Launches, Own, mark_kernel};
 use gridlet::target::Target;
 use gridlet_runtime::{Arg, Buffer, CpuConfig, Device, Error, LaunchConfig, Program};
@@ -24,7 +25,10 @@ const TIME_OUT: Duration = Duration::from_secs(60);
 fn the_text_is_of_both_dialects() {
     for (name, arch) in [("legacy", "sm_90"), ("modern", "sm_100")] {
         let arch: CudaArch = arch.parse().unwrap();
-        insta::assert_snapshot!(format!("own_module_{name}"), example::text(arch).unwrap());
+        let context = Context::create();
+        let module = example::module(&context, arch).unwrap();
+        let text = nvvm_text(&module, arch.dialect()).unwrap().bytes;
+        insta::assert_snapshot!(format!("own_module_{name}"), String::from_utf8(text).unwrap());
     }
 }
 
@@ -41,7 +45,7 @@ fn it_links_for_every_interface_of_the_device_runtime() {
         let bundle = example::bundle(&session, arch, &[arch.into()]).unwrap();
         let kernels = &bundle.manifest().kernels;
         assert_eq!(kernels[1].launches, ["child", "parent"]);
-        assert_eq!(bundle.manifest().sources, ["own.toy", "own.toy"]);
+        assert_eq!(bundle.manifest().sources, ["own.ll", "own.toy"]);
     }
 }
 
@@ -103,10 +107,20 @@ fn mistakes_are_the_callers() {
         module.add_function("large", context.void_type().fn_type(&[big.into()], false), None);
     let plain = module.add_function("plain", context.void_type().fn_type(&[], false), None);
     mark_kernel(large);
+    let [zero, one_word, many, extreme] = [0, 1, 65, 65536].map(|n| word.const_int(n, false));
+    let launch = || Launch::new(child, &[null, one]);
+    let bounds = context.create_string_attribute("nvvm.maxntid", "64");
+    child.add_attribute(inkwell::attributes::AttributeLoc::Function, bounds);
     let cases = [
         (Launch::new(child, &[null]), "`child` has 2 parameter(s), but is launched with 1"),
         (Launch::new(child, &[null, wide.into()]), "is `i32`, but the argument is `i64`"),
         (Launch::new(child, &[null, one]).grid(&[wide]), "are `i32`"),
+        (launch().grid(&[zero]), "`child` cannot succeed: a grid cannot have 0 blocks in x"),
+        (launch().grid(&[one_word, extreme]), "65536 blocks in y; must be between 1 and 65535"),
+        (launch().block(&[extreme]), "a block of 65536 threads; the maximum is 1024"),
+        (launch().block(&[one_word, one_word, many]), "a block cannot have 65 threads in z"),
+        (launch().block(&[many]), "a block of 65 threads; the launch bounds of `child` allow 64"),
+        (launch().shared(word.const_int(227 * 1024 + 1, false)), "232449 bytes of dynamic shared"),
         (Launch::new(plain, &[]), "`plain` is not a kernel; call `mark_kernel` on it"),
         (
             Launch::new(large, &[big.const_zero().into()]),
@@ -117,6 +131,8 @@ fn mistakes_are_the_callers() {
     for (launch, wanted) in cases {
         let error = launches.emit(&builder, &launch).unwrap_err().to_string();
         assert!(error.starts_with("your module: ") && error.contains(wanted), "{wanted}: {error}");
+        let error = launches.emit(&builder, &launch.at("own.toy", 5)).unwrap_err().to_string();
+        assert!(error.starts_with("your module: own.toy:5: "), "{error}");
     }
     launches.emit(&builder, &Launch::new(child, &[null, one])).unwrap();
     builder.build_return(None).unwrap();
@@ -135,4 +151,118 @@ fn mistakes_are_the_callers() {
     own.check(CudaArch::DEFAULT).unwrap();
     let text = own.module().print_to_string().to_string();
     assert!(!text.contains("turn"), "no launch is into the tail stream: {text}");
+}
+
+/// A launch has the position of the builder's instructions, otherwise that in the text.
+#[test]
+fn lost_launches_have_the_position_of_the_builder() {
+    use inkwell::debug_info::{AsDIScope as _, DWARFEmissionKind, DWARFSourceLanguage};
+
+    let lost = |has_position: bool| {
+        let context = Context::create();
+        let (module, child, builder) = open(&context);
+        if has_position {
+            let version = context.i32_type().const_int(3, false);
+            let flag = inkwell::module::FlagBehavior::Warning;
+            module.add_basic_value_flag("Debug Info Version", flag, version);
+            let (kind, language) = (DWARFEmissionKind::LineTablesOnly, DWARFSourceLanguage::C99);
+            let (debug, unit) = module.create_debug_info_builder(
+                true, language, "main.toy", ".", "toy", false, "", 0, "", kind, 0, false, false,
+                "", "",
+            );
+            let file = unit.get_file();
+            let ty = debug.create_subroutine_type(file, None, &[], 0);
+            let scope = file.as_debug_info_scope();
+            let of =
+                debug.create_function(scope, "parent", None, file, 8, ty, true, true, 8, 0, false);
+            module.get_function("parent").unwrap().set_subprogram(of);
+            let scope = of.as_debug_info_scope();
+            let at = debug.create_debug_location(&context, 9, 1, scope, None);
+            builder.set_current_debug_location(at);
+            debug.finalize();
+        }
+        let mut launches = Launches::new(&module, CudaArch::DEFAULT);
+        let null = context.ptr_type(AddressSpace::default()).const_null();
+        let one = context.i32_type().const_int(1, false);
+        let launch = Launch::new(child, &[null.into(), one.into()]);
+        for _ in 0..2 {
+            launches.emit(&builder, &launch).unwrap();
+        }
+        if has_position {
+            let wide = launch.grid(&[context.i64_type().const_zero()]);
+            let error = launches.emit(&builder, &wide).unwrap_err().to_string();
+            assert!(error.starts_with("your module: main.toy:9: "), "{error}");
+        }
+        builder.build_return(None).unwrap();
+        launches.finish().unwrap();
+        let own = Own::of(module).unwrap();
+        let (cuda, cpu) = (BuildOptions::default(), CpuOptions::default());
+        let targets = [Target::Cpu];
+        let bundle = artifact::build_own(&Session::new(), &own, &targets, &cuda, &cpu).unwrap();
+        let device = Device::open_cpu(CpuConfig::default()).unwrap();
+        device.set_pending_launch_limit(1).unwrap();
+        let program = Program::load(&device, &bundle).unwrap();
+        let stream = device.stream().unwrap();
+        let parent = program.kernel("parent").unwrap();
+        stream.launch(&parent, &LaunchConfig::new(1, 1), &[]).unwrap();
+        let error = stream.synchronize(TIME_OUT).unwrap_err().to_string();
+        let text = own.program().sources.files()[0].text.clone();
+        let call = |line: &str| line.contains("call") && line.contains("record_lost_launch");
+        (error, text.lines().enumerate().filter(|(_, line)| call(line)).last().unwrap().0 + 1)
+    };
+    let (error, _) = lost(true);
+    assert!(error.contains("main.toy:9"), "{error}");
+    let (error, last) = lost(false);
+    assert!(error.contains(&format!("own.ll:{last}")), "{last}: {error}");
+}
+
+/// Stores out of bounds, at line 7 of `other.toy` if `n` is 0, otherwise without a position.
+const OUTSIDE: &str = r#"
+define ptx_kernel void @k(ptr %p, i32 %n) {
+  %q = getelementptr i32, ptr %p, i64 8
+  %known = icmp eq i32 %n, 0
+  br i1 %known, label %a, label %b
+a:
+  store i32 1, ptr %q, !dbg !4
+  ret void
+b:
+  store i32 2, ptr %q
+  ret void
+}
+!llvm.dbg.cu = !{!0}
+!llvm.module.flags = !{!2}
+!0 = distinct !DICompileUnit(language: DW_LANG_C99, file: !1, emissionKind: LineTablesOnly)
+!1 = !DIFile(filename: "other.toy", directory: ".")
+!2 = !{i32 2, !"Debug Info Version", i32 3}
+!3 = distinct !DISubprogram(name: "k", file: !1, line: 3, unit: !0, spFlags: DISPFlagDefinition)
+!4 = !DILocation(line: 7, scope: !3)
+"#;
+
+#[test]
+fn findings_are_at_lines_of_the_source_or_of_the_text_under_its_own_name() {
+    let context = Context::create();
+    let text = OUTSIDE.replace("i32 %n) {", "i32 %n) !dbg !3 {");
+    let module = gridlet::modules::read(&context, "own.toy", text.as_bytes()).unwrap();
+    module.set_name("own.toy");
+    let own = Own::of(module).unwrap();
+    let (cuda, cpu) = (BuildOptions::default(), CpuOptions::default().with_check(true));
+    let bundle = artifact::build_own(&Session::new(), &own, &[Target::Cpu], &cuda, &cpu).unwrap();
+    assert_eq!(bundle.manifest().sources, ["own.ll", "other.toy"]);
+    assert_eq!(bundle.manifest().program, "own");
+    let run = |n: i32| {
+        let device = Device::open_cpu(CpuConfig { check: true, ..CpuConfig::default() }).unwrap();
+        let program = Program::load(&device, &bundle).unwrap();
+        let mut numbers = Buffer::<i32>::alloc_zeroed(&device, 8).unwrap();
+        let stream = device.stream().unwrap();
+        let config = LaunchConfig::new(1, 1);
+        let kernel = program.kernel("k").unwrap();
+        stream.launch(&kernel, &config, &[Arg::from(&mut numbers), Arg::from(n)]).unwrap();
+        stream.synchronize(TIME_OUT).unwrap_err().to_string()
+    };
+    let found = run(0);
+    assert!(found.contains("other.toy:7"), "{found}");
+    let text = &own.program().sources.files()[0].text;
+    let line = 1 + text.lines().position(|line| line == "  store i32 2, ptr %q, align 4").unwrap();
+    let found = run(1);
+    assert!(found.contains(&format!("own.ll:{line}")), "{found}");
 }

@@ -25,6 +25,9 @@ pub struct Manifest {
     pub sources: Vec<String>,
     /// SHA-256 of all sources, in lower-case hexadecimal.
     pub source_sha256: String,
+    /// By source file, SHA-256 of its text, in lower-case hexadecimal; `None` if the compiler did not have the text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub source_hashes: Vec<Option<String>>,
     /// The launch strategy of the images for GPUs.
     pub launch_strategy: LaunchStrategy,
     /// Why the images have that strategy, for people.

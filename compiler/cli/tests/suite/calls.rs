@@ -67,7 +67,7 @@ fn wrong_calls_exit_2_and_say_what_would_be_right() {
         vec!["build", "a.grid", "--emit", "elf"],
         vec!["build", "a.gridlet"],
         vec!["check", "a.gridlet"],
-        vec!["layout", "a.gridlet"],
+        vec!["check", "a.grid", "--arch", "sm_80"],
         vec!["compile", "a.grid"],
         vec!["build", "a.grid", "--check", "--native", "-O", "1"],
         vec!["build", "a.grid", "--arch", "cpu", "--backend", "nvptx", "--dialect", "legacy"],
@@ -168,6 +168,17 @@ fn layouts_are_shown_as_a_table_and_as_json() {
     let json = Gridlet::new(&folder).run(&["layout", "a.grid", "--kernel", "k", "--json"]);
     assert_eq!((table.status, json.status), (0, 0), "{}{}", table.stderr, json.stderr);
     insta::assert_snapshot!(format!("{}\n{}", table.stdout, json.stdout));
+
+    // A bundle has the same.
+    let build = Gridlet::new(&folder).run(&["build", "a.grid", "--arch", "cpu"]);
+    assert_eq!((build.status, build.stderr.as_str()), (0, ""));
+    let of_bundle = Gridlet::new(&folder).run(&["layout", "a.gridlet"]);
+    assert_eq!((of_bundle.status, of_bundle.stdout.as_str()), (0, table.stdout.as_str()));
+    let of_bundle = Gridlet::new(&folder).run(&["layout", "a.gridlet", "--kernel", "k", "--json"]);
+    assert_eq!((of_bundle.status, of_bundle.stdout.as_str()), (0, json.stdout.as_str()));
+    let none = Gridlet::new(&folder).run(&["layout", "a.gridlet", "--kernel", "q"]);
+    assert_eq!(none.status, 2);
+    assert!(none.stderr.contains("the program has k, none"), "{}", none.stderr);
 }
 
 #[test]

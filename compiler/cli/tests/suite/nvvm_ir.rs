@@ -26,6 +26,15 @@ fn a_module_is_checked_and_laid_out() {
     assert_eq!(none.status, 2);
     assert!(none.stderr.contains("the program has fill, start"), "{}", none.stderr);
 
+    // The names of the device runtime's functions depend on the architecture; the CPU device has all.
+    for arch in ["sm_90,sm_100", "cpu"] {
+        let check = Gridlet::new(&folder).run(&["check", "a.ll", "--arch", arch]);
+        assert_eq!((check.status, check.stderr.as_str()), (0, ""));
+    }
+    let old = Gridlet::new(&folder).run(&["check", "a.ll", "--arch", "sm_90,sm_80"]);
+    assert_eq!(old.status, 1);
+    assert!(old.stderr.contains("a.ll: on sm_80, `cuda"), "{}", old.stderr);
+
     fs::write(folder.path().join("b.ll"), "define bogus").unwrap();
     for command in ["check", "layout"] {
         let bad = Gridlet::new(&folder).run(&[command, "b.ll", "--message-format", "json"]);
@@ -225,4 +234,122 @@ fn options_without_effect_on_a_module_are_refused() {
         assert_eq!(output.status, 2, "{more:?}: {output:?}");
         assert!(output.stderr.contains(said), "{more:?}: {}", output.stderr);
     }
+}
+
+/// Statuses of launches that a module takes and never reads, and statuses that it reads.
+#[test]
+fn a_status_that_nothing_reads_is_dropped() {
+    let call = "  %t = call i32 @cudaLaunchDeviceV2(ptr %c, ptr null)\n";
+    let slot = "  %slot = alloca i32\n  store i32 0, ptr %slot\n  %b = call";
+    let stored = format!("{call}  store i32 %t, ptr %slot\n");
+    let compared = "  %e = icmp ne i32 %t, 0\n  %f = zext i1 %e to i32\n";
+    let loaded = format!("{stored}  %l = load i32, ptr %slot\n  %e = icmp eq i32 %l, 0\n");
+    let branch = "  br i1 %e, label %end, label %trap\ntrap:\n";
+    // The code behind the launch, and whether it reads the status.
+    let cases = [
+        (call.to_owned(), false),
+        (stored.clone(), false),
+        (format!("{call}{compared}"), false),
+        (format!("{call}{compared}  store i32 %f, ptr %slot\n"), false),
+        (format!("{call}{compared}  %g = select i1 %e, i32 %f, i32 2\n"), false),
+        (format!("{stored}  %l = load i32, ptr %slot\n  %e = icmp eq i32 %l, 0\n"), false),
+        (format!("{loaded}{branch}"), true),
+        (format!("{call}{compared}{branch}"), true),
+        (format!("{call}{compared}  store i32 %f, ptr addrspace(1) @seen\n"), true),
+        (format!("{call}  call void @note(i32 %t)\n"), true),
+        (format!("{stored}  call void @look(ptr %slot)\n"), true),
+    ];
+    let functions = "@seen = addrspace(1) global i32 0\n\
+        define internal void @note(i32 %x) noinline {\n  ret void\n}\n\
+        define internal void @look(ptr %x) noinline {\n  ret void\n}\n";
+    let folder = folder();
+    for (code, is_read) in cases {
+        let text = DROPPING.replacen("  %b = call", slot, 1).replace(call, &code) + functions;
+        fs::write(folder.path().join("a.ll"), text).unwrap();
+        let run = ["run", "a.ll", "--device", "cpu", "--kernel", "start", "--arg", "4000"];
+        let output =
+            Gridlet::new(&folder).run(&[&run[..], &["--grid", "1", "--block", "1"]].concat());
+        let expected = if is_read { 0 } else { 4 };
+        assert_eq!(output.status, expected, "{code}\n{output:?}");
+        assert_eq!(output.stderr.contains("1 launch"), !is_read, "{code}\n{output:?}");
+    }
+}
+
+/// `outside` stores behind the numbers of `p`: in line 3 of `a.toy` by a function that is inlined from line 5, then again without
+/// a position.
+const POSITIONS: &str = "\
+target triple = \"nvptx64-nvidia-cuda\"
+define ptx_kernel void @outside(ptr %p, i32 %n) !dbg !3 {
+  switch i32 %n, label %end [
+    i32 1, label %one
+    i32 2, label %two
+  ]
+one:
+  %q = getelementptr i32, ptr %p, i64 8, !dbg !5
+    #dbg_value(i32 %n, !8, !DIExpression(), !5)
+  store i32 1, ptr %q, !dbg !5
+  ret void
+two:
+  %r = getelementptr i32,
+       ptr %p, i64 9
+  store i32 1, ptr %r
+  ret void
+end:
+  ret void
+}
+!llvm.dbg.cu = !{!0}
+!llvm.module.flags = !{!2}
+!0 = distinct !DICompileUnit(language: DW_LANG_C99, file: !1, emissionKind: FullDebug)
+!1 = !DIFile(filename: \"a.toy\", directory: \"src\")
+!2 = !{i32 2, !\"Debug Info Version\", i32 3}
+!3 = distinct !DISubprogram(name: \"outside\", file: !1, line: 4, unit: !0, spFlags: DISPFlagDefinition)
+!4 = distinct !DISubprogram(name: \"store\", file: !1, line: 2, unit: !0, spFlags: DISPFlagDefinition)
+!5 = !DILocation(line: 3, scope: !7, inlinedAt: !6)
+!6 = distinct !DILocation(line: 5, scope: !3)
+!7 = distinct !DILexicalBlock(scope: !4, file: !1, line: 2)
+!8 = !DILocalVariable(name: \"n\", scope: !4, file: !1, line: 2)
+";
+
+#[test]
+fn findings_are_at_the_positions_of_the_debug_information() {
+    let folder = folder();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    fs::create_dir(folder.path().join("src")).unwrap();
+    let find = |file: &str, which: &str| {
+        let run = ["run", file, "--device", "cpu", "--check", "--kernel", "outside"];
+        let launch = ["--grid", "1", "--block", "1", "--arg", "[8]", "--arg", which];
+        let output = Gridlet::new(&folder).run(&[&run[..], &launch].concat());
+        assert_eq!(output.status, 4, "{output:?}");
+        output.stderr
+    };
+    write("a.ll", POSITIONS);
+    let found = find("a.ll", "1");
+    assert!(found.contains("--> a.toy:3\n  = thread 0"), "the source is missing: {found}");
+    // Without a position: the line of the file.
+    let found = find("a.ll", "2");
+    assert!(
+        found.contains("--> a.ll:15\n") && found.contains("15 |   store i32 1, ptr %r\n"),
+        "{found}"
+    );
+
+    write("src/a.toy", "one\ntwo\n  store here\nfour\n");
+    let later = find("a.ll", "1");
+    assert!(later.contains("--> a.toy:3\n  = thread 0"), "changed after the module: {later}");
+    write("a.ll", POSITIONS);
+    let quoted = |found: &str| found.contains("--> a.toy:3\n  |\n3 |   store here\n  |\n");
+    let found = find("a.ll", "1");
+    assert!(quoted(&found), "{found}");
+
+    // A bundle knows the text that its source had.
+    let build = ["build", "a.ll", "--arch", "cpu", "--check", "-o", "src/a.gridlet"];
+    let built = Gridlet::new(&folder).run(&build);
+    assert_eq!((built.status, built.stderr.as_str()), (0, ""));
+    let found = find("src/a.gridlet", "1");
+    assert!(quoted(&found), "{found}");
+    write("src/a.toy", "one\ntwo\n  other here\nfour\n");
+    let found = find("src/a.gridlet", "1");
+    assert!(found.contains("--> a.toy:3\n  = thread 0"), "the source has changed: {found}");
+    let found = find("src/a.gridlet", "2");
+    assert!(found.contains("--> a.ll:15\n"), "{found}");
+    assert!(found.contains("15 |   store i32 1, ptr %r\n"), "in the current folder: {found}");
 }

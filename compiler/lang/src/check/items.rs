@@ -5,13 +5,10 @@ use super::mismatch::Why;
 use super::tree::{ExprKind, KernelAttributes, LaunchBounds, StaticId};
 use super::{ConstItem, Context, Parameter, Signature, StaticItem, ValueName};
 use crate::diagnostics::{Diagnostic, ids};
+use crate::extents::MAX_BLOCK_THREADS;
 use crate::source::Span;
 use crate::syntax::ast;
 use crate::types::{StructId, Type};
-
-/// The maximum number of threads in a block (CUDA C++ Programming Guide, "Compute Capabilities", technical
-/// specifications: the same for every architecture so far).
-pub(super) const MAX_BLOCK_THREADS: u32 = 1024;
 
 /// The items by kind, after all names are declared.
 pub(super) struct Items<'a> {

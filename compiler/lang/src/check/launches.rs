@@ -4,22 +4,15 @@ use std::rc::Rc;
 
 use super::body::{Body, Meaning};
 use super::expressions::typed;
-use super::items::MAX_BLOCK_THREADS;
 use super::mismatch::Why;
 use super::tree::{Expr, ExprKind, FunctionId, Launch, StreamExpr};
 use super::{Signature, ValueName};
 use crate::builtins::{Builtin, MathOp};
 use crate::diagnostics::{Diagnostic, ids};
+use crate::extents;
 use crate::source::Span;
 use crate::syntax::ast;
 use crate::types::{Scalar, Type};
-
-/// The maximum number of blocks of a grid in x, y and z (CUDA C++ Programming Guide, "Compute Capabilities",
-/// technical specifications: the same for every architecture so far).
-const MAX_GRID: [i128; 3] = [0x7fff_ffff, 0xffff, 0xffff];
-
-/// The maximum number of threads of a block in x, y and z (same source).
-const MAX_BLOCK: [i128; 3] = [1024, 1024, 64];
 
 /// The named streams.
 pub(super) const NAMED_STREAMS: [&str; 3] = ["default", "fire_and_forget", "tail"];
@@ -65,6 +58,12 @@ impl<'a> Body<'_, 'a> {
         let shared = config
             .shared
             .map(|(_, shared)| self.need(shared, &Type::U32, Why::Nothing).map(Box::new));
+        if let Some(Some(shared)) = &shared
+            && let ExprKind::Int(bytes) = shared.kind
+            && let Some(problem) = extents::shared(bytes)
+        {
+            self.cx.report(problem.at(shared.span));
+        }
         let stream = match config.stream {
             Some((_, stream)) => self.stream(stream),
             None => Some(StreamExpr::Default),
@@ -235,58 +234,31 @@ impl<'a> Body<'_, 'a> {
     }
 
     fn check_grid(&mut self, grid: &Expr) {
-        for (at, (size, span)) in known_sizes(grid).into_iter().enumerate() {
-            let (Some(size), Some(most)) = (size, MAX_GRID.get(at)) else { continue };
-            if size < 1 || size > *most {
-                let message = format!("a grid cannot have {size} blocks in {}", axis(at));
-                let error = Diagnostic::error(ids::LAUNCH_DIMENSION, span, message);
-                self.cx.report(error.note(format!("must be between 1 and {most}")));
-            }
+        let (sizes, spans): (Vec<_>, Vec<_>) = known_sizes(grid).into_iter().unzip();
+        for problem in extents::grid(&sizes) {
+            let span = problem.axis.map_or(grid.span, |at| spans[at]);
+            self.cx.report(problem.at(span));
         }
     }
 
     fn check_block(&mut self, block: &Expr, kernel: Option<&Signature<'a>>) {
-        let sizes = known_sizes(block);
-        let mut threads: i128 = 1;
-        for (at, (size, span)) in sizes.iter().enumerate() {
-            let Some(size) = size else { continue };
-            threads = threads.saturating_mul(*size);
-            if *size < 1 || (at == 2 && *size > MAX_BLOCK[at]) {
-                let message = format!("a block cannot have {size} threads in {}", axis(at));
-                let error = Diagnostic::error(ids::LAUNCH_DIMENSION, *span, message);
-                let most = MAX_BLOCK[at];
-                self.cx.report(error.note(format!("must be between 1 and {most}")));
-                return;
-            }
-        }
-        // Unknown sizes count as 1: the block has at least this many threads.
-        let at_least = if sizes.iter().any(|(size, _)| size.is_none()) { "at least " } else { "" };
-        if threads > i128::from(MAX_BLOCK_THREADS) {
-            let message = format!(
-                "a block of {at_least}{threads} threads; the maximum is {MAX_BLOCK_THREADS}"
-            );
-            self.cx.report(Diagnostic::error(ids::BLOCK_TOO_LARGE, block.span, message));
-            return;
-        }
-        let Some(kernel) = kernel else { return };
-        let Some(bounds) = kernel.kernel.and_then(|kernel| kernel.launch_bounds) else { return };
-        if threads > i128::from(bounds.max_threads) {
-            let name = self.cx.text(kernel.item.name);
-            let most = bounds.max_threads;
-            let message = format!(
-                "a block of {at_least}{threads} threads; the launch bounds of `{name}` allow {most}"
-            );
-            let error = Diagnostic::error(ids::LAUNCH_BOUNDS_EXCEEDED, block.span, message);
-            let attribute = kernel
-                .item
-                .attributes
-                .iter()
-                .find(|attribute| self.cx.text(attribute.name) == "launch_bounds");
-            self.cx.report(match attribute {
-                Some(attribute) => error.label(attribute.span, "the launch bounds"),
-                None => error,
-            });
-        }
+        let (sizes, spans): (Vec<_>, Vec<_>) = known_sizes(block).into_iter().unzip();
+        let bounds = kernel.and_then(|kernel| {
+            let bounds = kernel.kernel.and_then(|kernel| kernel.launch_bounds)?;
+            Some((self.cx.text(kernel.item.name), bounds.max_threads))
+        });
+        let Some(problem) = extents::block(&sizes, bounds) else { return };
+        let span = problem.axis.map_or(block.span, |at| spans[at]);
+        let exceeds_bounds = problem.id == ids::LAUNCH_BOUNDS_EXCEEDED;
+        let error = problem.at(span);
+        let attribute = kernel.filter(|_| exceeds_bounds).and_then(|kernel| {
+            let mut attributes = kernel.item.attributes.iter();
+            attributes.find(|attribute| self.cx.text(attribute.name) == "launch_bounds")
+        });
+        self.cx.report(match attribute {
+            Some(attribute) => error.label(attribute.span, "the launch bounds"),
+            None => error,
+        });
     }
 
     /// The stream of a built-in: `default`, or a value of type `stream`.
@@ -473,8 +445,4 @@ fn known_sizes(dimension: &Expr) -> Vec<(Option<i128>, Span)> {
         _ => None,
     };
     parts.iter().map(|part| (size(part), part.span)).collect()
-}
-
-fn axis(at: usize) -> &'static str {
-    ["x", "y", "z"].get(at).copied().unwrap_or("x")
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use codespan_reporting::files::{Error, Files};
 
 use super::Diagnostic;
-use crate::source::{FileId, SourceFile, SourceMap, Span};
+use crate::source::{FileId, Known, SourceFile, SourceMap, Span};
 
 /// Lines of up to this many characters are shown whole.
 const MAX_COLUMNS: usize = 400;
@@ -220,10 +220,15 @@ impl Excerpt {
 }
 
 /// A line of a file, counted from 1, for messages without a position in the line: of a long line, the start.
-/// `None` if the file has fewer lines.
+/// `None` if the file has fewer lines, or its text is unknown.
 pub fn shown_line(file: &SourceFile, number: u32) -> Option<String> {
-    let range = file.line_range((number as usize).checked_sub(1)?)?;
-    let line = printable(line_of(&file.text, range));
+    let index = (number as usize).checked_sub(1)?;
+    let line = match &file.original {
+        Some(text) => text.lines().nth(index)?,
+        None if file.known == Known::Lines => return None,
+        None => line_of(&file.text, file.line_range(index)?),
+    };
+    let line = printable(line);
     if !is_long(&line) {
         return Some(line.into_owned());
     }

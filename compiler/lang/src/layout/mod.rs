@@ -63,12 +63,52 @@ pub struct ParamLayout {
     pub size: u32,
 }
 
+impl ParamLayout {
+    /// The layout with the names of the types.
+    pub fn described(&self, structs: &Structs) -> DescribedLayout {
+        let slots = self.slots.iter().map(|slot| DescribedSlot {
+            name: slot.name.clone(),
+            ty: slot.ty.display(structs).to_string(),
+            offset: slot.offset,
+            size: slot.size,
+            alignment: slot.alignment,
+        });
+        DescribedLayout { kernel: self.kernel.clone(), slots: slots.collect(), size: self.size }
+    }
+}
+
+/// A [`ParamLayout`] with the names of the types, as in a manifest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DescribedLayout {
+    /// The kernel's name.
+    pub kernel: String,
+    /// Its parameters, in declaration order.
+    pub slots: Vec<DescribedSlot>,
+    /// Size in bytes.
+    pub size: u32,
+}
+
+/// A [`ParamSlot`] with the name of its type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DescribedSlot {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub ty: String,
+    /// The first byte in the buffer.
+    pub offset: u32,
+    /// Size in bytes.
+    pub size: u32,
+    /// Alignment in bytes.
+    pub alignment: u32,
+}
+
 /// JSON of layouts: offsets, sizes and alignments in bytes.
-pub fn to_json(layouts: &[&ParamLayout], structs: &Structs) -> Value {
-    let kernels = layouts.iter().map(|layout| {
+pub fn to_json<'a>(layouts: impl IntoIterator<Item = &'a DescribedLayout>) -> Value {
+    let kernels = layouts.into_iter().map(|layout| {
         let parameters = layout.slots.iter().map(|slot| {
             json!({
-                "name": slot.name, "type": slot.ty.display(structs).to_string(),
+                "name": slot.name, "type": slot.ty,
                 "offset": slot.offset, "size": slot.size, "alignment": slot.alignment,
             })
         });

@@ -145,7 +145,7 @@ impl<'m> Importer<'m> {
         let (mut functions, mut items) = (vec![], vec![]);
         let mut names = BTreeSet::new();
         for function in self.order.clone() {
-            let span = self.positions.function(&name(function));
+            let span = self.positions.function(&name(function), function);
             let signature = self.signature(function, span, &mut names);
             let made = match signature {
                 Ok(signature) => body::build(&mut self, function, signature.clone())

@@ -17,7 +17,7 @@ mod instruction;
 mod metadata;
 mod types;
 
-pub(crate) use metadata::{Meta, Position};
+pub(crate) use metadata::{Meta, Position, builder_position};
 
 /// The module.
 #[derive(Clone, Copy)]

@@ -16,6 +16,7 @@ fn manifest() -> Manifest {
         program: "sort".into(),
         sources: vec!["sort.grid".into()],
         source_sha256: "00".into(),
+        source_hashes: vec![],
         launch_strategy: LaunchStrategy::Cdp,
         launch_reason: None,
         kernels: vec![Kernel {

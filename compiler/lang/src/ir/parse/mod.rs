@@ -27,7 +27,7 @@ use super::{
     Extern, FunctionId, Global, GlobalId, Init, InstKind, Kernel, KernelId, LaunchBounds, Module,
     Parameter, Space,
 };
-use crate::source::{FileId, LineColumn, SourceMap, Span};
+use crate::source::{FileId, Known, LineColumn, SourceMap, Span};
 use crate::types::{Field, Struct, StructId, Structs, Type};
 
 /// The name of the program's first file in a module that was read.
@@ -82,7 +82,7 @@ pub fn parse_as(first_file: &str, text: &str) -> Result<Module> {
     parser.module()?;
     let mut sources = SourceMap::default();
     for (name, lines) in parser.files {
-        sources.add(name, "\n".repeat(lines as usize));
+        sources.add_known(name, "\n".repeat(lines as usize), Known::Lines);
     }
     Ok(Module { sources: Arc::new(sources), ..parser.module })
 }

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 use crate::float;
+use crate::source::Span;
 use crate::types::layout::type_layout;
 use crate::types::{StructId, Type};
 
@@ -22,7 +23,35 @@ use crate::types::{StructId, Type};
 /// # Errors
 /// [`Error::Internal`] for the first violation, with the function, block and instruction.
 pub fn verify(module: &Module) -> Result<()> {
-    check_module(module).map_err(|broken| Error::internal("ir", broken))
+    find(module).map_err(|broken| Error::internal("ir", broken.message))
+}
+
+/// The first violation of a rule.
+pub(crate) struct Violation {
+    pub(crate) message: String,
+    /// The position of the function, or the instruction in it.
+    pub(crate) span: Option<Span>,
+}
+
+impl From<String> for Violation {
+    fn from(message: String) -> Self {
+        Violation { message, span: None }
+    }
+}
+
+/// As [`verify`].
+///
+/// # Errors
+/// The first violation.
+pub(crate) fn find(module: &Module) -> std::result::Result<(), Violation> {
+    check_module(module)?;
+    for function in &module.functions {
+        FunctionVerifier::new(module, function).check().map_err(|broken| Violation {
+            message: format!("function `{}`{}", function.name, broken.message),
+            ..broken
+        })?;
+    }
+    Ok(())
 }
 
 /// The error is a description of the violation.
@@ -38,6 +67,7 @@ macro_rules! require {
 }
 use require;
 
+/// Checks all but the bodies of functions. Checking them relies on the signatures of other functions.
 fn check_module(module: &Module) -> Checked {
     check_structs(module)?;
     check_symbols(module)?;
@@ -57,15 +87,9 @@ fn check_module(module: &Module) -> Checked {
         check_kernel(module, KernelId(at as u32), kernel)
             .map_err(|e| format!("kernel `{}`: {e}", kernel.name))?;
     }
-    // Signatures first: checking bodies relies on those of other functions.
     for function in &module.functions {
         check_signature(module, function)
             .map_err(|e| format!("function `{}`: {e}", function.name))?;
-    }
-    for function in &module.functions {
-        FunctionVerifier::new(module, function)
-            .check()
-            .map_err(|e| format!("function `{}`{e}", function.name))?;
     }
     Ok(())
 }
@@ -261,20 +285,24 @@ impl<'m> FunctionVerifier<'m> {
         FunctionVerifier { module, function, places, dominators: vec![] }
     }
 
-    fn check(mut self) -> Checked {
-        self.place_instructions()?;
-        self.check_blocks()?;
-        for (at, block) in self.function.blocks.iter().enumerate() {
+    fn check(mut self) -> std::result::Result<(), Violation> {
+        let at = |message, span| Violation { message, span: Some(span) };
+        let mut last = self.function.span;
+        self.place_instructions().and_then(|()| self.check_blocks()).map_err(|e| at(e, last))?;
+        for (index, block) in self.function.blocks.iter().enumerate() {
             for (place, id) in block.instructions.iter().enumerate() {
                 let inst = &self.function.instructions[id.index()];
-                self.check_instruction(inst, (at, place)).map_err(|e| {
+                last = inst.span;
+                self.check_instruction(inst, (index, place)).map_err(|e| {
                     let name = instruction::name(&inst.kind);
-                    format!(", block `{}`, instruction {place} ({name}): {e}", block.name)
+                    let text =
+                        format!(", block `{}`, instruction {place} ({name}): {e}", block.name);
+                    at(text, last)
                 })?;
             }
-            let end = (at, block.instructions.len());
+            let end = (index, block.instructions.len());
             self.check_terminator(&block.terminator, end)
-                .map_err(|e| format!(", block `{}`, terminator: {e}", block.name))?;
+                .map_err(|e| at(format!(", block `{}`, terminator: {e}", block.name), last))?;
         }
         Ok(())
     }

@@ -136,11 +136,7 @@ impl Value<'_> {
         // SAFETY: only called for instructions; LLVM returns null if there is none.
         unsafe {
             let at = LLVMInstructionGetDebugLoc(self.0);
-            if at.is_null() {
-                return None;
-            }
-            let (line, column) = (LLVMDILocationGetLine(at), LLVMDILocationGetColumn(at));
-            place(LLVMDILocationGetScope(at), line, column).filter(|_| line > 0)
+            if at.is_null() { None } else { location(at) }
         }
     }
 
@@ -154,6 +150,27 @@ impl Value<'_> {
             }
             place(subprogram, LLVMDISubprogramGetLine(subprogram), 0)
         }
+    }
+}
+
+/// The position that a builder gives to its instructions, if it has a line.
+pub(crate) fn builder_position(builder: &inkwell::builder::Builder<'_>) -> Option<Position> {
+    // SAFETY: the builder is alive; LLVM returns null if there is none.
+    unsafe {
+        let at = LLVMGetCurrentDebugLocation2(builder.as_mut_ptr());
+        if at.is_null() { None } else { location(at) }
+    }
+}
+
+/// The position of a location.
+///
+/// # Safety
+/// The location must be alive.
+unsafe fn location(at: LLVMMetadataRef) -> Option<Position> {
+    // SAFETY: the location is alive, and so is its scope.
+    unsafe {
+        let (line, column) = (LLVMDILocationGetLine(at), LLVMDILocationGetColumn(at));
+        place(LLVMDILocationGetScope(at), line, column).filter(|_| line > 0)
     }
 }
 

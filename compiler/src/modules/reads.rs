@@ -1,0 +1,90 @@
+//! Whether a module reads the status of a launch.
+//!
+//! It does if the status, or a value that is computed from it, decides a branch or a `switch`, is returned, is an argument of
+//! a call, or is written to memory where others may find it. A local variable is not such memory: what counts there is
+//! whether the values that are loaded from it are read. Arithmetic, comparisons, `select` and `phi` compute values.
+
+use std::collections::HashSet;
+
+use inkwell::llvm_sys::LLVMOpcode;
+
+use crate::nvvm::legacy::llvm::{Kind, Value};
+
+/// Calls that have no effect of their own on values or memory: the intrinsics' names.
+const HINTS: [&str; 3] = ["llvm.assume", "llvm.lifetime.start", "llvm.lifetime.end"];
+
+/// Whether the module reads the result of a call.
+pub(super) fn is_read(call: Value<'_>) -> bool {
+    let (mut open, mut seen) = (vec![call], HashSet::from([call]));
+    while let Some(value) = open.pop() {
+        for user in value.users() {
+            let Some(computed) = computed(value, user) else { return true };
+            open.extend(computed.into_iter().filter(|one| seen.insert(*one)));
+        }
+    }
+    false
+}
+
+/// The values that a user computes from a value; `None` if it reads the value.
+fn computed<'m>(value: Value<'m>, user: Value<'m>) -> Option<Vec<Value<'m>>> {
+    use LLVMOpcode::*;
+
+    if user.kind() != Kind::Instruction {
+        return None;
+    }
+    match user.opcode() {
+        LLVMStore if user.operand(1) == value => None,
+        LLVMStore => loads(variable(user.operand(1))?),
+        LLVMCall => is_hint(user).then(Vec::new),
+        LLVMAdd | LLVMSub | LLVMMul | LLVMUDiv | LLVMSDiv | LLVMURem | LLVMSRem | LLVMShl
+        | LLVMLShr | LLVMAShr | LLVMAnd | LLVMOr | LLVMXor | LLVMFAdd | LLVMFSub | LLVMFMul
+        | LLVMFDiv | LLVMFNeg | LLVMTrunc | LLVMZExt | LLVMSExt | LLVMUIToFP | LLVMSIToFP
+        | LLVMFPToUI | LLVMFPToSI | LLVMFPTrunc | LLVMFPExt | LLVMIntToPtr | LLVMPtrToInt
+        | LLVMBitCast | LLVMICmp | LLVMFCmp | LLVMPHI | LLVMSelect | LLVMFreeze
+        | LLVMExtractValue | LLVMInsertValue | LLVMExtractElement | LLVMInsertElement
+        | LLVMShuffleVector | LLVMGetElementPtr | LLVMLoad => Some(vec![user]),
+        _ => None,
+    }
+}
+
+/// The local variable that an address points into.
+fn variable(mut address: Value<'_>) -> Option<Value<'_>> {
+    while address.kind() == Kind::Instruction {
+        match address.opcode() {
+            LLVMOpcode::LLVMAlloca => return Some(address),
+            LLVMOpcode::LLVMGetElementPtr
+            | LLVMOpcode::LLVMBitCast
+            | LLVMOpcode::LLVMAddrSpaceCast => address = address.operand(0),
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// All loads from a local variable; `None` if its address goes elsewhere.
+fn loads(variable: Value<'_>) -> Option<Vec<Value<'_>>> {
+    use LLVMOpcode::*;
+
+    let (mut open, mut loads) = (vec![variable], vec![]);
+    while let Some(address) = open.pop() {
+        for user in address.users() {
+            if user.kind() != Kind::Instruction {
+                return None;
+            }
+            match user.opcode() {
+                LLVMLoad => loads.push(user),
+                LLVMStore if user.operand(0) != address => {}
+                LLVMGetElementPtr | LLVMBitCast | LLVMAddrSpaceCast => open.push(user),
+                LLVMCall if is_hint(user) => {}
+                _ => return None,
+            }
+        }
+    }
+    Some(loads)
+}
+
+fn is_hint(call: Value<'_>) -> bool {
+    let callee = call.callee();
+    let name = (callee.kind() == Kind::Function).then(|| callee.intrinsic()).flatten();
+    name.is_some_and(|name| HINTS.contains(&name.as_str()))
+}

@@ -6,6 +6,7 @@ mod division_traps;
 #[cfg(feature = "llvm")]
 mod fast_math;
 pub mod libnvvm;
+mod masks;
 #[cfg(feature = "llvm")]
 mod minimum;
 mod negations;

@@ -28,7 +28,7 @@ macro_rules! programs {
 
 /// All of `in/right`, embedded in the test.
 const PROGRAMS: &[(&str, &str)] = &programs![
-    "built_ins" "bytes" "children_count_down" "copies_in_streams" "copies_of_padding"
+    "atomics_by_pointers" "atomics_of_chosen_memory" "atomics_through_local_structs" "built_ins" "bytes" "children_count_down" "copies_in_streams" "copies_of_padding"
     "count_of_blocks_without_wait" "dynamic_as_two_types" "flag" "handover" "heap" "heap_handover"
     "heap_last_block_frees" "heap_written_before_use" "histogram" "join" "last_block" "locals"
     "locals_by_pointers" "lock" "lock_of_children" "long_loop" "neighbours" "noalias_halves" "order_of_fence_and_store"

@@ -239,7 +239,7 @@ fn wrong_kernels_are_explained() {
     assert!(differing.is_empty(), "{differing}");
     assert!(wrong().len() >= 30);
     let few: Vec<_> = kinds.iter().filter(|(_, count)| **count < 2).collect();
-    assert!(kinds.len() == 9 && few.is_empty(), "{kinds:?}");
+    assert!(kinds.len() == 10 && few.is_empty(), "{kinds:?}");
 }
 
 /// The numbers of workers and the seeds with which every verdict must be the same.

@@ -12,6 +12,7 @@ mod layout_oracles;
 mod legacy;
 mod libnvvm;
 mod lines;
+mod masks;
 mod mathematics;
 mod objects;
 mod plain_kernels;

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::launches::Pointed;
 use super::mismatch::Why;
+use super::pointed::Pointed;
 use super::tree::{
     Block, Declared, Expr, ExprKind, Function, Local, LocalId, SharedId, Statement, StatementKind,
 };

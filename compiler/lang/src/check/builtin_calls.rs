@@ -4,6 +4,7 @@ use super::body::Body;
 use super::expressions::typed;
 use super::fold::{self, Folded};
 use super::mismatch::Why;
+use super::pointed::{self, Pointed};
 use super::tree::{Expr, ExprKind};
 use crate::builtins::{Access, Builtin, Effect, Memory, Order, Properties, TypePattern, Types};
 use crate::diagnostics::{Diagnostic, ids};
@@ -215,6 +216,12 @@ impl<'a> Body<'_, 'a> {
             self.cx.report(error.note(format!("atomics work on {floats}")));
             return None;
         }
+        if let Some(pointed) = self.points_to(&pointer)
+            && pointed.memory == pointed::Memory::Local
+        {
+            self.atomic_on_local(name, &pointer, pointed);
+            return None;
+        }
         let wanted = properties.arguments.first()?.with(Some(&pointee))?;
         let pointer = self.coerce(pointer, &wanted, Why::Nothing);
         let mut all = vec![pointer?];
@@ -224,6 +231,19 @@ impl<'a> Body<'_, 'a> {
             None => builtin,
         };
         Some((builtin, all, properties.result.with(Some(&pointee))?))
+    }
+
+    /// Reports an atomic operation on a local variable.
+    fn atomic_on_local(&mut self, name: &str, pointer: &Expr, pointed: Pointed) {
+        let message = format!("`{name}` on a local variable, which only this thread can reach");
+        let mut error = Diagnostic::error(ids::ATOMIC_ON_LOCAL, pointer.span, message);
+        if pointed.span != pointer.span {
+            error = error.label(pointed.span, "the address is taken here");
+        }
+        let note = "GPUs have atomic operations on global and `shared` memory only";
+        let hint =
+            "use the variable directly, or one that other threads reach: `static` or `shared`";
+        self.cx.report(error.note(note).hint(hint));
     }
 
     /// Reports an argument whose type is not one of `types`.

@@ -26,6 +26,7 @@ mod literals;
 mod mismatch;
 mod operators;
 mod places;
+mod pointed;
 pub mod printf;
 mod statements;
 mod statics;

@@ -76,6 +76,7 @@ ids! {
     CONST_ARGUMENTS = "const-arguments": "too many or too few constants between `::<` and `>`, or arguments that are not constants",
     TOO_MANY_INSTANCES = "too-many-instances": "a function with const parameters that needs endlessly many instances",
     INVALID_ORDER = "invalid-order": "an order that an atomic load or store does not support",
+    ATOMIC_ON_LOCAL = "atomic-on-local": "an atomic operation on a local variable",
     MISSING_FIELD = "missing-field": "a struct literal with missing fields",
     DUPLICATE_FIELD = "duplicate-field": "a field that is given or declared twice",
     NOT_A_PLACE = "not-a-place": "a value that cannot be assigned to, or has no address",

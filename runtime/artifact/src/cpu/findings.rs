@@ -18,6 +18,8 @@ pub enum Kind {
     Race,
     /// Memory that a kernel promised to reach through one pointer parameter only.
     Overlap,
+    /// An atomic operation on a local variable.
+    LocalAtomic,
     /// A barrier or warp operation that some of its threads do not reach, or a wrong mask.
     Barrier,
     /// A loop that waits for something that never happens.
@@ -28,13 +30,14 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds, in the order of the message reference.
-    pub const ALL: [Kind; 9] = [
+    pub const ALL: [Kind; 10] = [
         Kind::OutOfBounds,
         Kind::Misaligned,
         Kind::UseAfterFree,
         Kind::Uninitialised,
         Kind::Race,
         Kind::Overlap,
+        Kind::LocalAtomic,
         Kind::Barrier,
         Kind::InfiniteWait,
         Kind::Trap,
@@ -49,6 +52,7 @@ impl Kind {
             Kind::Uninitialised => "uninitialised",
             Kind::Race => "race",
             Kind::Overlap => "overlap",
+            Kind::LocalAtomic => "local-atomic",
             Kind::Barrier => "barrier",
             Kind::InfiniteWait => "infinite-wait",
             Kind::Trap => "trap",
@@ -64,6 +68,7 @@ impl Kind {
             Kind::Uninitialised => "a read of uninitialised memory",
             Kind::Race => "two unordered accesses, at least one of them a write",
             Kind::Overlap => "a write to memory that another `#[noalias]` pointer leads to as well",
+            Kind::LocalAtomic => "an atomic operation on a local variable",
             Kind::Barrier => {
                 "a barrier or warp operation that some of its threads do not reach, or a wrong mask"
             }

@@ -256,6 +256,7 @@ impl BlockCheck {
             _ => Needs::Nothing,
         };
         let writes = !matches!(kind, ACCESS_READ | ACCESS_ATOMIC_LOAD);
+        let is_atomic = matches!(kind, ACCESS_ATOMIC | ACCESS_ATOMIC_LOAD | ACCESS_ATOMIC_STORE);
         let own = &mut self.threads[thread as usize];
         if own.stack.contains(&address) {
             let Some(local) = own.locals.holder(&range) else {
@@ -263,7 +264,11 @@ impl BlockCheck {
                 self.report_local(&subject, &stray);
                 return Verdict::Stop;
             };
-            if let Some(byte) = local.touch(&range, needs, writes) {
+            let unset = local.touch(&range, needs, writes);
+            if is_atomic {
+                let local = local.clone();
+                self.report_local_atomic(&subject, &local);
+            } else if let Some(byte) = unset {
                 let local = local.clone();
                 self.report_unset(&subject, &local, byte);
             }
@@ -278,7 +283,6 @@ impl BlockCheck {
             self.report_stray(&subject);
             return Verdict::Stop;
         };
-        let is_atomic = matches!(kind, ACCESS_ATOMIC | ACCESS_ATOMIC_LOAD | ACCESS_ATOMIC_STORE);
         let atomic = match is_atomic {
             false => Atomic::No,
             true if flags & ACCESS_BLOCK != 0 => Atomic::Block,

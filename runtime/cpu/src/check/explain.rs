@@ -276,6 +276,16 @@ impl BlockCheck {
         self.report(subject, Kind::Uninitialised, &message, action, None, help);
     }
 
+    /// An atomic operation on a local variable of its thread.
+    pub(super) fn report_local_atomic(&self, subject: &Subject, local: &Local) {
+        let name = &local.variable.name;
+        let message =
+            format!("kernel `{{kernel}}` uses the local variable `{name}` in an atomic operation");
+        let action = format!("{} {} of `{name}`", subject.verb(), subject.bytes());
+        let help = "GPUs have atomic operations on global and `shared` memory only; use the variable directly, or one that other threads reach";
+        self.report(subject, Kind::LocalAtomic, &message, action, None, help);
+    }
+
     /// A `printf` of a string with an uninitialised byte, at the address `unset`.
     pub(super) fn report_unset_string(&self, subject: &Subject, unset: usize) {
         let message = "kernel `{kernel}` prints a string with uninitialised bytes";

@@ -1,7 +1,9 @@
 //! Behavior that depends on how a program's kernels launch kernels: the only module that reads [`LaunchStrategy`].
 
 use gridlet_artifact::LaunchStrategy;
-use gridlet_artifact::manifest::Manifest;
+use gridlet_artifact::manifest::{Kernel, Manifest};
+
+use crate::occupancy::Carveout;
 
 /// A pool on the device that holds launches until their grids run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,6 +25,17 @@ pub(crate) fn uses_device_runtime(manifest: &Manifest) -> bool {
     match manifest.launch_strategy {
         LaunchStrategy::Cdp => launches,
         LaunchStrategy::Resident => false,
+    }
+}
+
+/// How a kernel divides the L1 cache and shared memory of an SM, unless the program says.
+///
+/// An SM changes the division only when it is idle. A kernel without much shared memory gets little by default, and grids that it
+/// launches through the device runtime then wait until its blocks have ended (docs/measurements.md, "Launches from a kernel").
+pub(crate) fn carveout(manifest: &Manifest, kernel: &Kernel) -> Carveout {
+    match manifest.launch_strategy {
+        LaunchStrategy::Cdp if !kernel.launches.is_empty() => Carveout::Percent(50),
+        LaunchStrategy::Cdp | LaunchStrategy::Resident => Carveout::Default,
     }
 }
 

@@ -64,8 +64,10 @@ fn take_turns(module: &Module<'_>) -> std::result::Result<(), BuilderError> {
         let name = symbol::internal(&format!("{IN_TURN}{}", function.get_name().to_string_lossy()));
         let in_turn = module.add_function(&name, function.get_type(), Some(Linkage::Internal));
         function.replace_all_uses_with(in_turn);
-        let kind = inkwell::attributes::Attribute::get_named_enum_kind_id("noinline");
-        in_turn.add_attribute(AttributeLoc::Function, context.create_enum_attribute(kind, 0));
+        for name in ["noinline", "convergent"] {
+            let kind = inkwell::attributes::Attribute::get_named_enum_kind_id(name);
+            in_turn.add_attribute(AttributeLoc::Function, context.create_enum_attribute(kind, 0));
+        }
 
         builder.position_at_end(context.append_basic_block(in_turn, "entry"));
         builder.build_call(turn(AWAIT_TURN), &[], "")?;

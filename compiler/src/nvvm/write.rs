@@ -2,9 +2,11 @@
 
 use std::ffi::CString;
 
+use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::llvm_sys::core::LLVMSetDataLayout;
 use inkwell::module::Module;
 use inkwell::targets::TargetTriple;
+use inkwell::values::FunctionValue;
 
 use super::{NvvmModule, legacy, names, verify};
 use crate::codegen;
@@ -21,7 +23,7 @@ const VERSION: [u64; 4] = [2, 0, 3, 2];
 ///
 /// Adds required properties that the module lacks: the version of NVVM IR, without which libNVVM
 /// assumes version 1.0 and refuses the module; the data layout, without which libNVVM 13.0 aborts
-/// the process; the target. Intrinsics that LLVM 22 renamed get the names that libNVVM knows.
+/// the process; the target. Intrinsics that LLVM 22 renamed get the names that libNVVM knows, and lose an attribute that it does not.
 ///
 /// # Errors
 ///
@@ -50,7 +52,8 @@ fn complete(
     let has_version = module.get_global_metadata_size(VERSION_METADATA) > 0;
     let has_layout = !module.get_data_layout().as_str().is_empty();
     let has_triple = !module.get_triple().as_str().is_empty();
-    if has_version && has_layout && has_triple && !names::are_new(module) {
+    let has_known_attributes = module.get_functions().all(|function| !has_new_attribute(function));
+    if has_version && has_layout && has_triple && has_known_attributes && !names::are_new(module) {
         return Ok(write(module));
     }
     let copy = module.clone();
@@ -72,8 +75,20 @@ fn complete(
         copy.add_global_metadata(VERSION_METADATA, &context.metadata_node(numbers))
             .map_err(|error| Error::internal("nvvm", error.to_string()))?;
     }
+    for function in copy.get_functions().filter(|function| has_new_attribute(*function)) {
+        function.remove_enum_attribute(AttributeLoc::Function, new_attribute());
+    }
     names::make_old(&copy)?;
     Ok(write(&copy))
+}
+
+/// LLVM 22 gives it to intrinsics such as `llvm.ctpop`; libNVVM 13.0 cannot read it.
+fn new_attribute() -> u32 {
+    Attribute::get_named_enum_kind_id("nocreateundeforpoison")
+}
+
+fn has_new_attribute(function: FunctionValue<'_>) -> bool {
+    function.get_enum_attribute(AttributeLoc::Function, new_attribute()).is_some()
 }
 
 /// The module as text in `dialect`.

@@ -199,7 +199,9 @@ fn lost_launches_have_the_position_of_the_builder() {
         let (cuda, cpu) = (BuildOptions::default(), CpuOptions::default());
         let targets = [Target::Cpu];
         let bundle = artifact::build_own(&Session::new(), &own, &targets, &cuda, &cpu).unwrap();
-        let device = Device::open_cpu(CpuConfig::default()).unwrap();
+        // The first child must not run before the second is launched.
+        let one_worker = CpuConfig { threads: Some(1), ..CpuConfig::default() };
+        let device = Device::open_cpu(one_worker).unwrap();
         device.set_pending_launch_limit(1).unwrap();
         let program = Program::load(&device, &bundle).unwrap();
         let stream = device.stream().unwrap();

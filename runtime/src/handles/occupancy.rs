@@ -27,7 +27,8 @@ impl Kernel {
         kernel.attributes(device.handle.cuda(ATTRIBUTES)?)
     }
 
-    /// Sets how much of the L1 cache to use as shared memory.
+    /// Sets how much of the L1 cache to use as shared memory. A kernel that launches through the device runtime has half of it from the
+    /// start, because the grids that it launches would often wait for its blocks otherwise.
     ///
     /// # Errors
     /// The errors of [`Kernel::attributes`].

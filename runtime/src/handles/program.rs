@@ -13,9 +13,10 @@ use gridlet_cpu::sync::lock;
 
 use super::device::{Device, DeviceInner};
 use super::resident::{GraphMemory, ResidentEntry};
-use crate::backend::{Entered, ImageHandle, KernelHandle, PartitionHandle, Transfer};
+use crate::backend::{DeviceHandle, Entered, ImageHandle, KernelHandle, PartitionHandle, Transfer};
 use crate::error::{Error, LostLaunches, Result, cuda_error_name};
 use crate::observe;
+use crate::occupancy::Carveout;
 use crate::statistics::Statistics;
 use crate::strategy;
 
@@ -283,6 +284,13 @@ impl ProgramInner {
             self.find_record(&entered)?;
         }
         let (handle, limits) = self.image.kernel(&self.device.handle, kernel, &symbol, &entered)?;
+        let carveout = strategy::carveout(self.artifact.manifest(), kernel);
+        if let (KernelHandle::Cuda(kernel), DeviceHandle::Cuda(device)) =
+            (&handle, &self.device.handle)
+            && carveout != Carveout::Default
+        {
+            kernel.set_carveout(device, carveout)?;
+        }
         let own = Loaded::new(handle, &limits);
         let resident = self.resident(kernel, &entered)?;
         Ok(Entry {

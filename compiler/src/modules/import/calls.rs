@@ -24,8 +24,12 @@ impl<'m> Body<'_, 'm> {
             return self.intrinsic(value, &intrinsic);
         }
         let symbol = name(callee);
+        // The CPU device needs no turns.
         if callee.is_declaration() || symbols::called_in_turn(&symbol).is_some() {
             return self.foreign_call(value, &symbol);
+        }
+        if super::is_turn(&symbol) {
+            return Ok(None);
         }
         let function = self.importer.functions[&callee];
         let mut arguments = vec![Operand::Parameter(0)];

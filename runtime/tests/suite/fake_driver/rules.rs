@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
+use gridlet_runtime::occupancy::Carveout;
 use gridlet_runtime::resources::Resource;
 use gridlet_runtime::unified::{Advice, Location, ManagedBuffer};
 use gridlet_runtime::{
-    Arg, Buffer, CpuConfig, Device, Event, GreenContext, LaunchConfig, Program, ResourceDescriptor,
-    Result, SmGroup, SplitFlags, WorkqueueScope,
+    Arg, Artifact, Buffer, CpuConfig, Device, Event, GreenContext, LaunchConfig, Program,
+    ResourceDescriptor, Result, SmGroup, SplitFlags, WorkqueueScope,
 };
 
 use super::{common, say, scenario};
@@ -122,6 +123,22 @@ scenario!(occupancy_is_asked_for_what_can_be_launched, "full", [], || {
     say(kernel.available_shared_bytes(4, 0).unwrap_err());
     let cpu = Device::open_cpu(CpuConfig::default())?;
     say(Program::load(&cpu, &common::artifact()?).unwrap_err().to_string().contains("no image"));
+    Ok(())
+});
+
+scenario!(kernels_that_launch_have_half_of_the_cache_as_shared_memory, "full", [], || {
+    let device = Device::open(0)?;
+    let mut manifest = common::manifest();
+    for kernel in manifest.kernels.iter_mut().filter(|kernel| kernel.name == "lose") {
+        kernel.launches = vec!["spin".into()];
+    }
+    let artifact = Artifact::new(manifest, vec![common::PTX.into()])?;
+    let program = Program::load(&device, &artifact)?;
+    say("a kernel that launches");
+    let kernel = program.kernel("lose")?;
+    kernel.set_carveout(Carveout::Default)?;
+    say("a kernel that launches nothing");
+    Program::load(&device, &common::artifact()?)?.kernel("lose")?;
     Ok(())
 });
 

@@ -58,7 +58,7 @@ pub(super) fn lower(
         filled = compute_layouts(module)?;
         layouts = &filled;
     }
-    let need_turns = options.turns.then(|| turns::need_turns(module)).unwrap_or_default();
+    let need_turns = if options.turns { turns::need_turns(module) } else { vec![] };
     if makes_grids(module) {
         launches::lower(module, layouts, options.symbols, count_launches)?;
     }

@@ -30,8 +30,8 @@ pub(crate) fn uses_device_runtime(manifest: &Manifest) -> bool {
 
 /// How a kernel divides the L1 cache and shared memory of an SM, unless the program says.
 ///
-/// An SM changes the division only when it is idle. A kernel without much shared memory gets little by default, and grids that it
-/// launches through the device runtime then wait until its blocks have ended (docs/measurements.md, "Launches from a kernel").
+/// With the driver's choice, grids that a kernel launches through the device runtime take longer: probably they wait until its blocks
+/// have ended and the SM can change the division (docs/measurements.md, "Launches from a kernel").
 pub(crate) fn carveout(manifest: &Manifest, kernel: &Kernel) -> Carveout {
     match manifest.launch_strategy {
         LaunchStrategy::Cdp if !kernel.launches.is_empty() => Carveout::Percent(50),

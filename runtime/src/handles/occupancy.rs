@@ -28,7 +28,7 @@ impl Kernel {
     }
 
     /// Sets how much of the L1 cache to use as shared memory. A kernel that launches through the device runtime has half of it from the
-    /// start, because the grids that it launches would often wait for its blocks otherwise.
+    /// start, because the grids that it launches start late otherwise.
     ///
     /// # Errors
     /// The errors of [`Kernel::attributes`].

@@ -16,8 +16,8 @@ use crate::target::{self, Target};
 use gridlet_lang::arch::CudaArch;
 use gridlet_lang::ir::{self, KernelId};
 use gridlet_lang::launch::{
-    self, LAUNCHES_MADE, LOST_LAUNCH_RECORD, LaunchChoice, LaunchOptions, LaunchStrategy,
-    STATISTICS,
+    self, LAUNCHES_MADE, LOST_LAUNCH_NOTICE, LOST_LAUNCH_RECORD, LaunchChoice, LaunchOptions,
+    LaunchStrategy, STATISTICS,
 };
 use gridlet_lang::layout::{field_offset, static_shared_bytes, type_layout};
 use gridlet_lang::source::SourceFile;
@@ -86,7 +86,11 @@ pub fn describe(program: &Checked, launch: impl Into<LaunchChoice>) -> Manifest 
     manifest.kernels = kernels;
     manifest.statics = statics;
     manifest.structs = structs.finish();
-    manifest.device_runtime = launch::makes_grids(module, strategy).then(device_runtime);
+    manifest.device_runtime = launch::makes_grids(module, strategy).then(|| {
+        let mut device_runtime = device_runtime();
+        device_runtime.lost_launch_notice = Some(LOST_LAUNCH_NOTICE.into());
+        device_runtime
+    });
     manifest.resident = resident_entry(program, strategy, false);
     manifest
 }
@@ -196,6 +200,10 @@ pub fn describe_own(own: &Own<'_>) -> Manifest {
 /// Completes a manifest by what modules that were linked in brought along: keeps those of their kernels that every image defines,
 /// and notes the lost-launch record if they launch.
 fn settle_linked(manifest: &mut Manifest, images: &[NewImage]) -> Result<()> {
+    if let Some(device_runtime) = &mut manifest.device_runtime {
+        // The other modules may record lost launches without it.
+        device_runtime.lost_launch_notice = None;
+    }
     let mut of_images = Vec::new();
     for image in images {
         // The others are not linked with machine code for GPUs.

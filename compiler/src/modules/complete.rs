@@ -134,7 +134,8 @@ fn open_turns(module: &Module<'_>) -> Result<()> {
 /// The functions as bitcode.
 fn functions(has_tail: bool) -> Result<Vec<u8>> {
     let program = check(SourceMap::single("launches.grid", SOURCE))?;
-    let options = LaunchOptions::for_arch(LaunchStrategy::Cdp, CudaArch::DEFAULT);
+    let options =
+        LaunchOptions::for_arch(LaunchStrategy::Cdp, CudaArch::DEFAULT).with_notice(false);
     let lowered = program.lower(&options)?;
     let context = Context::create();
     let module = codegen::build_module(&context, &lowered)?;

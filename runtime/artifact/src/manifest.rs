@@ -251,15 +251,20 @@ impl Field {
 pub struct DeviceRuntime {
     /// Symbol of the lost-launch record in the image; see [`LostLaunchRecord`].
     pub lost_launch_record: String,
+    /// Symbol of a 64-bit variable in GPU images that takes the address of a 32-bit word in host memory: the first launch that is
+    /// recorded sets the word to 1. Without it, only the record tells of lost launches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_launch_notice: Option<String>,
     /// Symbol of a 64-bit counter of successful launches in the image, if the program was built with launch counting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launches_made: Option<String>,
 }
 
 impl DeviceRuntime {
-    /// Support without launch counting.
+    /// Support without a notice and launch counting.
     pub fn new(lost_launch_record: impl Into<String>) -> Self {
-        DeviceRuntime { lost_launch_record: lost_launch_record.into(), launches_made: None }
+        let lost_launch_record = lost_launch_record.into();
+        DeviceRuntime { lost_launch_record, lost_launch_notice: None, launches_made: None }
     }
 }
 

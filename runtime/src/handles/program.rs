@@ -1,5 +1,7 @@
 //! Programs: artifacts loaded on a device, and their kernels.
 
+mod notice;
+
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fmt;
@@ -19,6 +21,7 @@ use crate::observe;
 use crate::occupancy::Carveout;
 use crate::statistics::Statistics;
 use crate::strategy;
+use notice::Notice;
 
 /// The size of a [`LostLaunchRecord`] in bytes.
 const RECORD_BYTES: usize = size_of::<LostLaunchRecord>();
@@ -71,11 +74,16 @@ impl Program {
                 .filter(|symbol| image.may_lose_launches(symbol)),
             None => None,
         };
+        let notice = match &record_symbol {
+            Some(_) => Notice::of(artifact, &device, &entered)?,
+            None => None,
+        };
         let inner = Arc::new(ProgramInner {
             image,
             artifact: artifact.clone(),
             device: Arc::clone(&device),
             record_symbol,
+            notice,
             records: Mutex::new(Vec::new()),
             ran: AtomicBool::new(false),
             last_context: AtomicUsize::new(0),
@@ -251,6 +259,8 @@ pub(crate) struct ProgramInner {
     pub(crate) artifact: Artifact,
     pub(crate) device: Arc<DeviceInner>,
     record_symbol: Option<CString>,
+    /// Whether the record needs to be read; without it, after every wait.
+    notice: Option<Notice>,
     /// The lost-launch record, once for each copy that the contexts have.
     records: Mutex<Vec<Record>>,
     /// The green contexts whose copy of the record is in `records`, as the driver's handles; `last_context` is the
@@ -353,6 +363,9 @@ impl ProgramInner {
         }
         let mut records = lock(&self.records);
         if !records.iter().any(|record| record.address == address) {
+            if let Some(notice) = &self.notice {
+                notice.connect(&self.artifact, &self.image, &self.device, entered)?;
+            }
             records.push(Record { address, reported: 0 });
         }
         Ok(())
@@ -392,7 +405,23 @@ impl ProgramInner {
         if !self.ran.load(Ordering::Acquire) {
             return Ok(());
         }
+        if self.notice.as_ref().is_none_or(|notice| notice.take(entered)) {
+            let read = self.read_records(idle, entered);
+            if let Some(notice) = self.notice.as_ref().filter(|_| !matches!(read, Ok(true))) {
+                notice.put_back(entered);
+            }
+            read?;
+        }
+        if idle {
+            self.ran.store(false, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// As [`ProgramInner::report_lost_launches`], by copying the records from the device. Returns whether all are empty now.
+    fn read_records(&self, idle: bool, entered: &Entered<'_>) -> Result<bool> {
         let mut records = lock(&self.records);
+        let mut all_empty = true;
         for record in records.iter_mut() {
             let mut bytes = [0u8; RECORD_BYTES];
             let address = record.address;
@@ -410,16 +439,15 @@ impl ProgramInner {
                     self.device.transfer_now("clearing the lost-launch record", clear, entered)
                 }?;
                 record.reported = 0;
+            } else {
+                all_empty &= lost.count == 0;
             }
             if new != 0 {
                 let on_cpu = self.device.handle.is_cpu();
                 return Err(Box::new(lost_launches(&self.artifact, on_cpu, lost, new)).into());
             }
         }
-        if idle {
-            self.ran.store(false, Ordering::Release);
-        }
-        Ok(())
+        Ok(all_empty)
     }
 }
 
@@ -432,6 +460,9 @@ impl Drop for ProgramInner {
             unsafe {
                 self.graph_memory.free(&self.device, &entered);
                 self.image.unload(&entered);
+                if let Some(notice) = &self.notice {
+                    notice.free(&self.device, &entered);
+                }
             }
         }
     }

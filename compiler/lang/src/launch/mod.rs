@@ -24,7 +24,10 @@ use crate::ir::{InstKind, Module, Role, graph::CallGraph, verify::verify};
 use crate::layout::Layouts;
 pub use device::{CpuArgument, CpuCall, DeviceFunction};
 pub use statistics::{STATISTICS, instrument};
-pub use status::{LAUNCHES_MADE, LOST_LAUNCH_RECORD, RECORD_LOST_LAUNCH, mark_linked};
+use status::Reports;
+pub use status::{
+    LAUNCHES_MADE, LOST_LAUNCH_NOTICE, LOST_LAUNCH_RECORD, RECORD_LOST_LAUNCH, mark_linked,
+};
 
 /// A strategy with its options for one target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +46,9 @@ pub struct LaunchOptions {
     pub lowering: Lowering,
     /// Whether every launch that succeeds adds 1 to [`LAUNCHES_MADE`]. Fills are not counted.
     pub count_launches: bool,
+    /// Whether a lost launch is noted in host memory, through [`LOST_LAUNCH_NOTICE`]: copying the record from a GPU takes longer
+    /// than a launch.
+    pub notice: bool,
     /// The operations that are single instructions on the target; all others become calls of functions.
     pub instructions: Instructions,
 }
@@ -52,6 +58,7 @@ impl LaunchOptions {
     pub const CPU: LaunchOptions = LaunchOptions {
         lowering: Lowering::Cdp(cdp::Options::CPU),
         count_launches: false,
+        notice: false,
         instructions: Instructions::CPU,
     };
 
@@ -63,11 +70,15 @@ impl LaunchOptions {
                 LaunchStrategy::Resident => Lowering::Resident,
             },
             count_launches: false,
+            notice: true,
             instructions: Instructions { redux: arch.has_redux(), ..Instructions::GPU },
         }
     }
 
-    gridlet_artifact::setters! { with_count_launches: count_launches: bool }
+    gridlet_artifact::setters! {
+        with_count_launches: count_launches: bool,
+        with_notice: notice: bool,
+    }
 }
 
 /// Replaces every launch in a module. A module without launches only becomes [`Module::lowered`].
@@ -87,9 +98,10 @@ pub fn lower(module: &Module, layouts: &Layouts, options: &LaunchOptions) -> Res
     }
     verify(module)?;
     let mut lowered = module.clone();
+    let reports = Reports { count_launches: options.count_launches, notice: options.notice };
     match options.lowering {
-        Lowering::Cdp(cdp) => cdp::lower(&mut lowered, layouts, cdp, options.count_launches)?,
-        Lowering::Resident => resident::lower(&mut lowered, layouts, options.count_launches)?,
+        Lowering::Cdp(cdp) => cdp::lower(&mut lowered, layouts, cdp, reports)?,
+        Lowering::Resident => resident::lower(&mut lowered, layouts, reports)?,
     }
     lowered.lowered = true;
     expand(&mut lowered, options.instructions)?;

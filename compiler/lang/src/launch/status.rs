@@ -39,6 +39,11 @@ use crate::types::{Scalar, Type};
 /// `gridlet_artifact::manifest::LostLaunchRecord`. Every image of a program that launches or fills has it.
 pub const LOST_LAUNCH_RECORD: &str = "__gridlet_lost_launches";
 
+/// The device global, a `u64`, where the host puts the address of a 32-bit word in its own memory, or 0. The first launch that is
+/// recorded sets the word to 1, so a host need not copy [`LOST_LAUNCH_RECORD`] to learn that it is empty. Only images with
+/// [`Reports::notice`] have it.
+pub const LOST_LAUNCH_NOTICE: &str = "__gridlet_lost_launch_notice";
+
 /// The device global, a `u64`, that counts the launches that succeeded. Only images that count launches have it: see
 /// [`super::LaunchOptions::count_launches`].
 pub const LAUNCHES_MADE: &str = "__gridlet_launches_made";
@@ -49,6 +54,15 @@ pub const RECORD_LOST_LAUNCH: &str = "gridlet.record_lost_launch";
 /// Whether a function that this module adds must not be inlined.
 pub(super) fn stays_out_of_line(function: &str) -> bool {
     function == RECORD_LOST_LAUNCH
+}
+
+/// What the host learns of launches, besides the record of lost ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reports {
+    /// Whether launches that succeed are counted, in [`LAUNCHES_MADE`].
+    pub(super) count_launches: bool,
+    /// Whether a lost launch is noted in host memory, through [`LOST_LAUNCH_NOTICE`].
+    pub(super) notice: bool,
 }
 
 /// How a strategy attempts one launch.
@@ -62,11 +76,10 @@ pub(super) trait Attempt: Sized {
     fn attempt(&self, to: &mut Rewriter<'_, '_, Self>, launch: &Launch, span: Span, end: BlockId);
 }
 
-/// Replaces every launch of a module. Adds the record of lost launches and, with `count_launches`, the count of those that
-/// succeed.
+/// Replaces every launch of a module. Adds the record of lost launches and what `reports` asks for.
 pub(super) fn replace_launches(
     module: &mut Module,
-    count_launches: bool,
+    reports: Reports,
     attempt: &impl Attempt,
 ) -> Result<()> {
     let mut export = |name: &str, ty| {
@@ -82,7 +95,8 @@ pub(super) fn replace_launches(
         GlobalId(module.globals.len() as u32 - 1)
     };
     let record = export(LOST_LAUNCH_RECORD, Type::Array(Box::new(Type::U32), 4));
-    let made = count_launches.then(|| export(LAUNCHES_MADE, Type::U64));
+    let notice = reports.notice.then(|| export(LOST_LAUNCH_NOTICE, Type::U64));
+    let made = reports.count_launches.then(|| export(LAUNCHES_MADE, Type::U64));
     let record_lost_launch = FunctionId(module.functions.len() as u32);
     let context = Context { attempt, sources: &module.sources, record_lost_launch, made };
     let mut any_plain = false;
@@ -98,7 +112,7 @@ pub(super) fn replace_launches(
         }
     }
     if any_plain {
-        module.functions.push(build_record_lost_launch(record)?);
+        module.functions.push(build_record_lost_launch(record, notice)?);
     }
     Ok(())
 }
@@ -327,9 +341,9 @@ pub fn mark_linked(module: &mut Module) {
     }
 }
 
-/// `gridlet.record_lost_launch(error: i32, file: u32, line: u32)`: counts a lost launch, and records error and position of
-/// the first.
-fn build_record_lost_launch(record: GlobalId) -> Result<Function> {
+/// `gridlet.record_lost_launch(error: i32, file: u32, line: u32)`: counts a lost launch, records error and position of the
+/// first, and notes it in host memory.
+fn build_record_lost_launch(record: GlobalId, notice: Option<GlobalId>) -> Result<Function> {
     let span = Span::new(FileId(0), 0..0);
     let number = |value: i128| Operand::Const(Const::Int(Scalar::U32, value));
     let mut body = BodyBuilder::new();
@@ -353,6 +367,17 @@ fn build_record_lost_launch(record: GlobalId) -> Result<Function> {
     for (at, value) in [(1, error), (2, Operand::Parameter(1)), (3, Operand::Parameter(2))] {
         let target = word(&mut body, at);
         body.store(target, value, span);
+    }
+    if let Some(notice) = notice {
+        let address = body.emit(InstKind::Load(Operand::Global(notice)), Type::U64, span);
+        let none = Operand::Const(Const::Int(Scalar::U64, 0));
+        let is_wanted = InstKind::Binary(BinaryOp::Ne, address.clone(), none);
+        let is_wanted = body.emit(is_wanted, Type::BOOL, span);
+        let [note] = body.blocks("record", ["note"]);
+        body.branch(is_wanted, note, end);
+        body.place(note);
+        let word = body.emit(InstKind::Cast(address), Type::pointer_mut(Type::U32), span);
+        body.store(word, number(1), span);
     }
     body.jump(end);
     body.place(end);

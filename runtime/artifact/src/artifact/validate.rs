@@ -88,6 +88,9 @@ fn consistent(manifest: &Manifest) -> Result<(), String> {
     }
     if let Some(runtime) = &manifest.device_runtime {
         symbol("the lost-launch record", &runtime.lost_launch_record)?;
+        if let Some(notice) = &runtime.lost_launch_notice {
+            symbol("the notice of lost launches", notice)?;
+        }
     }
     if let Some(statistics) = &manifest.statistics {
         symbol("the statistics", &statistics.symbol)?;

@@ -15,6 +15,8 @@ typedef void *handle;
 typedef unsigned long long address;
 
 static int record[4];
+/* Where the first lost launch is noted. */
+static address notice;
 
 static int setting(const char *name, int otherwise) {
     const char *value = getenv(name);
@@ -204,7 +206,11 @@ int cuMemHostGetFlags(unsigned *flags, void *at) { FAILS; *flags = 4; return 0; 
 int cuMemcpyAsync(address to, address from, size_t bytes, handle stream) { FAILS; memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes); return say("cuMemcpyAsync"); }
 int cuMemFree_v2(address at) { FAILS; gone(MEMORY, at); free((void *)(uintptr_t)at); return say("cuMemFree"); }
 int cuMemcpyHtoDAsync_v2(address to, const void *from, size_t bytes, handle stream) { FAILS; memcpy((void *)(uintptr_t)to, from, bytes); return 0; }
-int cuMemcpyDtoHAsync_v2(void *to, address from, size_t bytes, handle stream) { FAILS; memcpy(to, (void *)(uintptr_t)from, bytes); return 0; }
+int cuMemcpyDtoHAsync_v2(void *to, address from, size_t bytes, handle stream) { FAILS;
+    if (notice && from == (address)(uintptr_t)record) say("cuMemcpyDtoHAsync (lost-launch record)");
+    memcpy(to, (void *)(uintptr_t)from, bytes);
+    return 0;
+}
 int cuMemsetD8Async(address to, unsigned char value, size_t bytes, handle stream) { FAILS;
     memset((void *)(uintptr_t)to, value, bytes);
     if (bytes >= 4096) { printf("cuMemsetD8Async %p: %zu bytes of memory %d to %d\n", stream, bytes, memory_number(to), value); fflush(stdout); }
@@ -292,6 +298,11 @@ int cuLibraryGetKernel(handle *kernel, handle library, const char *name) { FAILS
 }
 int cuLibraryGetGlobal(address *at, size_t *bytes, handle library, const char *name) { FAILS;
     if (setting("FAKE_CONTEXTS", 0)) say("cuLibraryGetGlobal");
+    if (!strcmp(name, "__gridlet_lost_launch_notice")) {
+        *at = (address)(uintptr_t)&notice;
+        *bytes = setting("FAKE_NOTICE_BYTES", sizeof notice);
+        return 0;
+    }
     *at = (address)(uintptr_t)record;
     *bytes = setting("FAKE_RECORD_BYTES", sizeof record);
     return 0;
@@ -378,7 +389,10 @@ int cuLaunchKernelEx(const struct config *config, handle kernel, void **paramete
     say("");
     polls = setting("FAKE_POLLS", 0);
     if (setting("FAKE_TAKES", 0)) { due = now() + setting("FAKE_TAKES", 0); polls = 2; }
-    if (setting("FAKE_LOST", 0)) {
+    /* A kernel that could note a loss only loses launches if its first parameter is not 0. */
+    if (setting("FAKE_LOST", 0) && !(notice && !*(int *)extra[1])) {
+        /* The device's address of host memory: see `cuMemHostGetDevicePointer`. */
+        if (notice && !record[0]) *(int *)(uintptr_t)(notice - 0x1000) = 1;
         record[0] += setting("FAKE_LOST", 0);
         record[1] = 69; record[2] = 1; record[3] = 42;
     }

@@ -10,6 +10,7 @@ mod failures;
 mod interop;
 mod loading;
 mod misuse;
+mod notice;
 mod observe;
 mod resident;
 mod rules;

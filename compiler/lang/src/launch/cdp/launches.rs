@@ -28,7 +28,7 @@ use crate::ir::{
     Terminator,
 };
 use crate::launch::fill::FILL_KERNEL;
-use crate::launch::status::{Attempt, Rewriter, replace_launches};
+use crate::launch::status::{Attempt, Reports, Rewriter, replace_launches};
 use crate::layout::Layouts;
 use crate::source::Span;
 use crate::types::{Scalar, Type};
@@ -38,7 +38,7 @@ pub(super) fn lower(
     module: &mut Module,
     layouts: &Layouts,
     abi: DeviceRuntimeAbi,
-    count_launches: bool,
+    reports: Reports,
 ) -> Result<()> {
     let fill = module.kernels.iter().position(|kernel| kernel.name == FILL_KERNEL);
     let mut declare = |function| {
@@ -51,7 +51,7 @@ pub(super) fn lower(
         launch_device: declare(RuntimeFunction::LaunchDevice),
         fill: fill.map(|at| KernelId(at as u32)),
     };
-    replace_launches(module, count_launches, &attempt)
+    replace_launches(module, reports, &attempt)
 }
 
 struct DeviceRuntimeLaunch<'m> {

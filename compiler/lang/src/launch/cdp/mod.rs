@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::ir::verify::verify;
 use crate::ir::{InstKind, Module};
 pub(super) use crate::launch::fill::fills;
-use crate::launch::{fill, uses};
+use crate::launch::{Reports, fill, uses};
 use crate::layout::{Layouts, compute_layouts};
 use symbols::DeviceRuntimeAbi;
 
@@ -48,7 +48,7 @@ pub(super) fn lower(
     module: &mut Module,
     layouts: &Layouts,
     options: Options,
-    count_launches: bool,
+    reports: Reports,
 ) -> Result<()> {
     let filled;
     let mut layouts = layouts;
@@ -60,7 +60,7 @@ pub(super) fn lower(
     }
     let need_turns = if options.turns { turns::need_turns(module) } else { vec![] };
     if makes_grids(module) {
-        launches::lower(module, layouts, options.symbols, count_launches)?;
+        launches::lower(module, layouts, options.symbols, reports)?;
     }
     runtime::lower(module, options.symbols);
     turns::take_turns(module, &need_turns)

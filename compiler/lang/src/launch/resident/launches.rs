@@ -28,7 +28,7 @@ use crate::ir::{
 use crate::launch::cdp::symbols::NamedStream;
 use crate::launch::fill;
 use crate::launch::merge::Added;
-use crate::launch::status::{Attempt, Rewriter, replace_launches};
+use crate::launch::status::{Attempt, Reports, Rewriter, replace_launches};
 use crate::layout::Layouts;
 use crate::source::Span;
 use crate::types::{Scalar, Type};
@@ -42,7 +42,7 @@ pub(super) fn lower(
     layouts: &Layouts,
     plan: &Plan,
     scheduler: &Added,
-    count_launches: bool,
+    reports: Reports,
 ) -> Result<()> {
     let helpers = module.kernels.iter().map(|kernel| fill::is_helper(&kernel.name)).collect();
     let attempt = ResidentLaunch {
@@ -53,7 +53,7 @@ pub(super) fn lower(
         note_error: plan.keeps_errors.then(|| scheduler.function("note_error")).transpose()?,
         helpers,
     };
-    replace_launches(module, count_launches, &attempt)
+    replace_launches(module, reports, &attempt)
 }
 
 struct ResidentLaunch<'m> {

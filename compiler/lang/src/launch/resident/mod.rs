@@ -15,7 +15,7 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-use super::{fill, merge};
+use super::{Reports, fill, merge};
 use crate::error::{Error, Result};
 use crate::ir::verify::verify;
 use crate::ir::{Module, symbol};
@@ -106,7 +106,7 @@ const SCHEDULER: &str = concat!(
 ///
 /// # Errors
 /// [`Error::Invalid`] if the module launches an `extern kernel`; otherwise only internal errors.
-pub(super) fn lower(module: &mut Module, layouts: &Layouts, count_launches: bool) -> Result<()> {
+pub(super) fn lower(module: &mut Module, layouts: &Layouts, reports: Reports) -> Result<()> {
     if !applies(module) {
         return Ok(());
     }
@@ -133,7 +133,7 @@ pub(super) fn lower(module: &mut Module, layouts: &Layouts, count_launches: bool
         _ => format!("gridlet.{name}"),
     })?;
     bodies::rewrite(module, &plan, &scheduler)?;
-    launches::lower(module, &layouts, &plan, &scheduler, count_launches)?;
+    launches::lower(module, &layouts, &plan, &scheduler, reports)?;
     dispatch::generate(module, &layouts, &plan, &scheduler)?;
     module.resident = Some(plan.manifest(&symbol::external(ENTRY)));
     Ok(())

@@ -41,7 +41,7 @@ pub const LOST_LAUNCH_RECORD: &str = "__gridlet_lost_launches";
 
 /// The device global, a `u64`, where the host puts the address of a 32-bit word in its own memory, or 0. The first launch that is
 /// recorded sets the word to 1, so a host need not copy [`LOST_LAUNCH_RECORD`] to learn that it is empty. Only images with
-/// [`Reports::notice`] have it.
+/// [`super::LaunchOptions::notice`] have it.
 pub const LOST_LAUNCH_NOTICE: &str = "__gridlet_lost_launch_notice";
 
 /// The device global, a `u64`, that counts the launches that succeeded. Only images that count launches have it: see

@@ -45,6 +45,7 @@ mod linked;
 mod math;
 mod memory;
 mod narrow;
+mod narrow_division;
 mod operator;
 mod packed;
 mod places;

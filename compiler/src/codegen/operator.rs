@@ -41,6 +41,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
         if let Some(value) = self.unguarded_division(op, left, right)? {
             return Ok(value);
         }
+        if let Some(value) = self.narrow_division(op, left, right)? {
+            return Ok(value);
+        }
         let (ty, right_type) = (self.type_of(left), self.type_of(right));
         let (left, right) = (self.operand(left)?, self.operand(right)?);
         let scalar = match &ty {

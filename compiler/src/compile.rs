@@ -510,7 +510,10 @@ impl Session {
                 (ptx, String::new())
             }
             Backend::LibNvvm => {
-                let nvvm = nvvm_text_with(module, options)?;
+                // Copying an invalid module would end the process.
+                nvvm::verify(module, |name| name.starts_with("llvm.nvvm."))?;
+                let named = nvvm::subprograms::add(module);
+                let nvvm = nvvm_text_with(named.as_ref().unwrap_or(module), options)?;
                 let output = ptx::libnvvm::compile(
                     self.libnvvm()?,
                     &nvvm,
@@ -518,8 +521,9 @@ impl Session {
                     options.arch,
                     &ptx_options,
                 )?;
-                self.note("libNVVM", &output.log);
-                (output.ptx, output.log)
+                let log = nvvm::subprograms::without_lines(&output.log);
+                self.note("libNVVM", &log);
+                (output.ptx, log)
             }
         };
         let name = |it: GlobalValue<'_>| it.get_name().to_string_lossy().into_owned();

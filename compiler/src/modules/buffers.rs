@@ -7,8 +7,10 @@ use gridlet_lang::launch::cdp::symbols::RuntimeFunction;
 use gridlet_lang::layout::MAX_PARAMETER_BYTES;
 use inkwell::llvm_sys::LLVMOpcode;
 
+use super::check::Finding;
 use super::kernels::{self, name};
 use super::layout::{Offset, extent, is_padding, offsets};
+use super::local;
 use super::runtime::calls;
 use crate::nvvm::legacy::llvm::{Kind, Shape, Value};
 
@@ -16,9 +18,9 @@ use crate::nvvm::legacy::llvm::{Kind, Shape, Value};
 type Bytes = (u64, u64);
 
 /// What is wrong with the parameter buffers of a module, given its functions of the device runtime.
-pub(super) fn check(declared: &[(Value<'_>, RuntimeFunction)]) -> Vec<String> {
+pub(super) fn check<'m>(declared: &[(Value<'m>, RuntimeFunction)]) -> Vec<Finding<'m>> {
     let of = |wanted| declared.iter().filter(move |(_, known)| *known == wanted);
-    let launchers: Vec<Value<'_>> =
+    let launchers: Vec<Value<'m>> =
         of(RuntimeFunction::LaunchDevice).map(|(function, _)| *function).collect();
     let mut findings = vec![];
     for (function, _) in of(RuntimeFunction::GetParameterBuffer) {
@@ -27,7 +29,9 @@ pub(super) fn check(declared: &[(Value<'_>, RuntimeFunction)]) -> Vec<String> {
             let Some(target) = target.filter(|target| target.kind() == Kind::Function) else {
                 continue;
             };
-            findings.extend(launch(call, target, &launchers));
+            let found = launch(call, target, &launchers);
+            findings.extend(found.map(|message| Finding { at: Some(call), message }));
+            findings.extend(local_arguments(call, target, &launchers));
         }
     }
     findings
@@ -99,20 +103,66 @@ fn launch(buffer: Value<'_>, target: Value<'_>, launchers: &[Value<'_>]) -> Opti
     None
 }
 
+/// The arguments that point to memory that the child grid cannot reach.
+fn local_arguments<'m>(
+    buffer: Value<'m>,
+    target: Value<'m>,
+    launchers: &[Value<'m>],
+) -> Vec<Finding<'m>> {
+    let caller = buffer.function().map(name).unwrap_or_default();
+    let child = name(target);
+    let mut starts = vec![];
+    let mut end = 0;
+    for parameter in kernels::parameters(target) {
+        let Some(extent) = parameter.extent() else { return vec![] };
+        let start = u64::next_multiple_of(end, extent.alignment.max(1));
+        end = start + extent.size;
+        starts.push((parameter.name, start..end));
+    }
+    let of_store = |(store, (first, _)): (Value<'m>, Bytes)| {
+        if store.opcode() != LLVMOpcode::LLVMStore {
+            return None;
+        }
+        let memory = local::pointed(store.operand(0))?;
+        let known = starts.iter().find(|(_, bytes)| bytes.contains(&first));
+        let parameter = known.map_or("?", |(parameter, _)| parameter);
+        let message = format!(
+            "`{caller}` passes the address of {memory} as `{parameter}` to `{child}`, whose grid cannot reach that memory; pass \
+             the value itself, or a pointer to device memory"
+        );
+        Some(Finding { at: Some(store), message })
+    };
+    stores(buffer, launchers).0.into_iter().filter_map(of_store).collect()
+}
+
 /// What is wrong with the constant sizes of a launch.
 fn impossible(buffer: Value<'_>, target: Value<'_>, child: &str) -> Option<String> {
     let constant = |value: Value<'_>| value.unsigned().map(i128::from);
     let arguments = buffer.arguments();
     let [_, grid, block, shared] = arguments[..] else { return None };
     let sizes = |dim: Value<'_>| {
-        let extents = (0..3).map(|at| dim.element(at).and_then(constant));
-        if dim.is_constant() { extents.collect::<Vec<_>>() } else { vec![] }
+        let extents = (0..3).map(|at| extent_of(dim, at).and_then(constant));
+        extents.collect::<Vec<_>>()
     };
     let bounds = kernels::launch_bounds(target).map(|bounds| (child, bounds.max_threads));
     let mut problems = extents::grid(&sizes(grid));
     problems.extend(extents::block(&sizes(block), bounds));
     problems.extend(constant(shared).and_then(extents::shared));
     problems.into_iter().next().map(|problem| problem.message)
+}
+
+/// One extent of a grid or block that is a constant, or is built by `insertvalue`.
+fn extent_of(mut dim: Value<'_>, axis: u32) -> Option<Value<'_>> {
+    while dim.kind() == Kind::Instruction {
+        if dim.opcode() != LLVMOpcode::LLVMInsertValue {
+            return None;
+        }
+        if dim.indices() == [axis] {
+            return Some(dim.operand(1));
+        }
+        dim = dim.operand(0);
+    }
+    if dim.is_constant() { dim.element(axis) } else { None }
 }
 
 /// The parameters with their bytes.

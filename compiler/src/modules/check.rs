@@ -6,7 +6,7 @@ use gridlet_lang::launch::cdp::symbols::{DeviceRuntimeAbi, RuntimeFunction};
 use super::kernels::{self, name};
 use super::{buffers, runtime};
 use crate::nvvm::legacy::foreign_layout;
-use crate::nvvm::legacy::llvm::Module;
+use crate::nvvm::legacy::llvm::{Module, Value};
 
 /// Functions of the first interface, before CUDA 12.
 const OLD: [&str; 3] = ["cudaGetParameterBuffer", "cudaLaunchDevice", "cudaDeviceSynchronize"];
@@ -44,8 +44,23 @@ pub(super) fn kernels(module: Module<'_>) -> Result<(), String> {
     Ok(())
 }
 
+/// Something that is wrong with a module.
+pub(super) struct Finding<'m> {
+    /// The instruction that is wrong, if it is one.
+    pub(super) at: Option<Value<'m>>,
+    pub(super) message: String,
+}
+
 /// All that is wrong with a module on an architecture.
-pub(super) fn all(module: Module<'_>, arch: CudaArch) -> Vec<String> {
+pub(super) fn all(module: Module<'_>, arch: CudaArch) -> Vec<Finding<'_>> {
+    let findings = whole(module, arch).into_iter();
+    let mut findings: Vec<_> = findings.map(|message| Finding { at: None, message }).collect();
+    findings.extend(buffers::check(&runtime::declared(module)));
+    findings
+}
+
+/// What is wrong with a module apart from its instructions.
+fn whole(module: Module<'_>, arch: CudaArch) -> Vec<String> {
     let mut findings = vec![];
     let triple = module.triple();
     let is_ours = triple.is_empty() || triple.starts_with("nvptx64-") || triple == "unknown";
@@ -61,8 +76,16 @@ pub(super) fn all(module: Module<'_>, arch: CudaArch) -> Vec<String> {
     for kernel in kernels::kernels(module) {
         let name = name(kernel);
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_$".contains(&byte);
-        if !name.bytes().all(is_plain) || name.starts_with(|first: char| first.is_ascii_digit()) {
-            findings.push(format!("PTX cannot spell the name of the kernel `{name}`; rename it"));
+        if name.is_empty() {
+            findings.push("a kernel has no name; give it one".to_owned());
+        } else if !name.bytes().all(is_plain)
+            || name.starts_with(|first: char| first.is_ascii_digit())
+        {
+            let copy = name.rsplit_once('.').filter(|(_, number)| number.parse::<u32>().is_ok());
+            let why = copy
+                .map_or_else(String::new, |(name, _)| format!("; LLVM names a second `{name}` so"));
+            findings
+                .push(format!("PTX cannot spell the name of the kernel `{name}`; rename it{why}"));
         }
     }
     for function in module.functions() {
@@ -102,6 +125,5 @@ pub(super) fn all(module: Module<'_>, arch: CudaArch) -> Vec<String> {
             ));
         }
     }
-    findings.extend(buffers::check(&declared));
     findings
 }

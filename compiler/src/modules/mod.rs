@@ -28,6 +28,7 @@ mod import;
 mod kernels;
 mod launch;
 mod layout;
+mod local;
 mod lost;
 mod positions;
 mod reads;
@@ -54,9 +55,10 @@ use crate::error::{Error, Result};
 pub use crate::inputs::read;
 use crate::nvvm;
 use crate::nvvm::legacy::llvm;
+use check::Finding;
 pub use declare::{NewKernel, new_kernel, thread_index};
 pub use launch::{Launch, LaunchStream, Launches, mark_kernel};
-use positions::SourceLines;
+use positions::{Positions, SourceLines};
 
 /// The address space of device memory.
 const GLOBAL: u16 = 1;
@@ -200,9 +202,24 @@ impl<'ctx> Own<'ctx> {
         if findings.is_empty() {
             return Ok(());
         }
-        let lines: Vec<String> =
-            findings.iter().map(|finding| format!("{}: {finding}", self.name())).collect();
+        let positions = Positions::of(&self.program.sources);
+        let line = |finding: &Finding<'_>| {
+            let place = finding.at.map(|at| self.place(at, &positions)).unwrap_or_default();
+            format!("{}:{place} {}", self.name(), finding.message)
+        };
+        let lines: Vec<String> = findings.iter().map(line).collect();
         Err(Error::Invalid(lines.join("\n")))
+    }
+
+    /// The position of an instruction, as it follows the module's name in a message.
+    fn place(&self, instruction: llvm::Value<'_>, positions: &Positions) -> String {
+        if let Some(position) = positions::position(instruction) {
+            return format!(" {}:{}:", position.file, position.line);
+        }
+        let Some(function) = instruction.function() else { return String::new() };
+        let lines = positions.instructions(&kernels::name(function), function);
+        let span = lines.get(&instruction);
+        span.map_or_else(String::new, |span| format!("{}:", self.program.sources.line(*span)))
     }
 
     fn name(&self) -> &str {
@@ -244,7 +261,12 @@ impl<'ctx> Own<'ctx> {
 /// As [`Own::check`].
 pub fn check(module: &Module<'_>, arch: CudaArch) -> Result<()> {
     let findings = check::all(llvm::Module::new(module), arch);
-    if findings.is_empty() { Ok(()) } else { Err(Error::Invalid(findings.join("\n"))) }
+    let line = |finding: &Finding<'_>| match finding.at.and_then(positions::position) {
+        Some(at) => format!("{}:{}: {}", at.file, at.line, finding.message),
+        None => finding.message.clone(),
+    };
+    let lines: Vec<String> = findings.iter().map(line).collect();
+    if lines.is_empty() { Ok(()) } else { Err(Error::Invalid(lines.join("\n"))) }
 }
 
 /// An error about the module, with the module's name before it.

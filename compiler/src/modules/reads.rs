@@ -34,7 +34,7 @@ fn computed<'m>(value: Value<'m>, user: Value<'m>) -> Option<Vec<Value<'m>>> {
     }
     match user.opcode() {
         LLVMStore if user.operand(1) == value => None,
-        LLVMStore => loads(variable(user.operand(1))?),
+        LLVMStore => accesses(variable(user.operand(1))?).map(|accesses| accesses.loads),
         LLVMCall => is_hint(user).then(Vec::new),
         LLVMAdd | LLVMSub | LLVMMul | LLVMUDiv | LLVMSDiv | LLVMURem | LLVMSRem | LLVMShl
         | LLVMLShr | LLVMAShr | LLVMAnd | LLVMOr | LLVMXor | LLVMFAdd | LLVMFSub | LLVMFMul
@@ -48,7 +48,7 @@ fn computed<'m>(value: Value<'m>, user: Value<'m>) -> Option<Vec<Value<'m>>> {
 }
 
 /// The local variable that an address points into.
-fn variable(mut address: Value<'_>) -> Option<Value<'_>> {
+pub(super) fn variable(mut address: Value<'_>) -> Option<Value<'_>> {
     while address.kind() == Kind::Instruction {
         match address.opcode() {
             LLVMOpcode::LLVMAlloca => return Some(address),
@@ -61,26 +61,34 @@ fn variable(mut address: Value<'_>) -> Option<Value<'_>> {
     None
 }
 
-/// All loads from a local variable; `None` if its address goes elsewhere.
-fn loads(variable: Value<'_>) -> Option<Vec<Value<'_>>> {
+/// The accesses to a local variable.
+#[derive(Default)]
+pub(super) struct Accesses<'m> {
+    loads: Vec<Value<'m>>,
+    /// The values that are stored.
+    pub(super) stored: Vec<Value<'m>>,
+}
+
+/// All accesses to a local variable; `None` if its address goes elsewhere.
+pub(super) fn accesses(variable: Value<'_>) -> Option<Accesses<'_>> {
     use LLVMOpcode::*;
 
-    let (mut open, mut loads) = (vec![variable], vec![]);
+    let (mut open, mut found) = (vec![variable], Accesses::default());
     while let Some(address) = open.pop() {
         for user in address.users() {
             if user.kind() != Kind::Instruction {
                 return None;
             }
             match user.opcode() {
-                LLVMLoad => loads.push(user),
-                LLVMStore if user.operand(0) != address => {}
+                LLVMLoad => found.loads.push(user),
+                LLVMStore if user.operand(0) != address => found.stored.push(user.operand(0)),
                 LLVMGetElementPtr | LLVMBitCast | LLVMAddrSpaceCast => open.push(user),
                 LLVMCall if is_hint(user) => {}
                 _ => return None,
             }
         }
     }
-    Some(loads)
+    Some(found)
 }
 
 fn is_hint(call: Value<'_>) -> bool {

@@ -10,6 +10,8 @@ pub mod legacy;
 #[cfg(feature = "llvm")]
 mod names;
 #[cfg(feature = "llvm")]
+pub(crate) mod subprograms;
+#[cfg(feature = "llvm")]
 mod verify;
 #[cfg(feature = "llvm")]
 mod write;

@@ -165,7 +165,7 @@ fn mistakes_that_no_tool_notices_are_found() {
         (
             "sm_90",
             LAUNCH.replace("define ptx_kernel void @child", "define void @child"),
-            "`start` launches `child`, which is not marked as a kernel",
+            "m.ll:9: `start` launches `child`, which is not marked as a kernel",
         ),
         ("sm_90", without_kernels, "no function is a kernel"),
         (
@@ -195,6 +195,27 @@ fn mistakes_that_no_tool_notices_are_found() {
             "sm_90",
             LAUNCH.replace("{i32 1, i32 1, i32 1}, i32 0)", "{i32 1025, i32 1, i32 1}, i32 0)"),
             "`start` launches `child`, which cannot succeed: a block of 1025 threads",
+        ),
+        (
+            "sm_90",
+            LAUNCH
+                .replace(
+                    ", %struct.dim3 {i32 1, i32 1, i32 1}, i32 0)",
+                    ", %struct.dim3 %size, i32 0)",
+                )
+                .replace(
+                    "  %b = ",
+                    "  %y = insertvalue %struct.dim3 undef, i32 2, 1\n  \
+                     %xy = insertvalue %struct.dim3 %y, i32 2000, 0\n  \
+                     %size = insertvalue %struct.dim3 %xy, i32 1, 2\n  %b = ",
+                ),
+            "m.ll:12: `start` launches `child`, which cannot succeed: a block of 4000 threads",
+        ),
+        ("sm_90", LAUNCH.replace("@child", "@0"), "a kernel has no name; give it one"),
+        (
+            "sm_90",
+            LAUNCH.replace("@start", "@child.1"),
+            "name of the kernel `child.1`; rename it; LLVM names a second `child` so",
         ),
         (
             "sm_80",
@@ -234,9 +255,57 @@ fn mistakes_that_no_tool_notices_are_found() {
     for (arch, text, wanted) in cases {
         let found = findings(&text, arch);
         assert!(wanted.split('|').any(|wanted| found.contains(wanted)), "{wanted}:\n{found}");
-        assert!(found.starts_with("m.ll: "), "{found}");
+        assert!(found.starts_with("m.ll:"), "{found}");
         assert!(!found.contains("bug in Gridlet"), "{found}");
     }
+}
+
+/// The position is that of the store, in the text or in the source that the module's debug information names.
+#[test]
+fn addresses_that_a_child_grid_cannot_reach_are_found() {
+    let stores = |value: &str| {
+        let store = format!("  store ptr {value}, ptr %b\n");
+        LAUNCH
+            .replace("@start(ptr %p) {\n", "@start(ptr %p) {\n  %v = alloca [4 x i32]\n")
+            .replace("  store ptr %p, ptr %b\n", &store)
+            + "@s = internal addrspace(3) global i32 undef\n"
+    };
+    let before = |code: &str, value: &str| {
+        stores(value)
+            .replace("  store ptr", &format!("  {}\n  store ptr", code.replace('\n', "\n  ")))
+    };
+    let local = "`start` passes the address of a local variable as `p` to `child`";
+    let mixed = "%c = icmp eq ptr %p, null\n%x = select i1 %c, ptr %v, ptr";
+    let kept = "%kept = alloca ptr\nstore ptr %v, ptr %kept\n%x = load ptr, ptr %kept";
+    let cases = [
+        (stores("%v"), format!("m.ll:11: {local}")),
+        (before("%x = getelementptr i8, ptr %v, i64 4", "%x"), format!("m.ll:12: {local}")),
+        (before(&format!("{mixed} %v"), "%x"), format!("m.ll:13: {local}")),
+        (before(kept, "%x"), format!("m.ll:14: {local}")),
+        (stores("addrspacecast (ptr addrspace(3) @s to ptr)"), "address of shared memory".into()),
+        // What may be right is not refused.
+        (before(&format!("{mixed} %p"), "%x"), String::new()),
+        (before(&kept.replace("ptr %v,", "ptr %p,"), "%x"), String::new()),
+        (before("store ptr %p, ptr %v\n%x = load ptr, ptr %p", "%x"), String::new()),
+    ];
+    for (text, wanted) in cases {
+        let found = findings(&text, "sm_90");
+        assert!(found.contains(&wanted) && found.is_empty() == wanted.is_empty(), "{text}{found}");
+    }
+    let lines = r#"
+!llvm.dbg.cu = !{!0}
+!llvm.module.flags = !{!2}
+!0 = distinct !DICompileUnit(language: DW_LANG_C99, file: !1, emissionKind: LineTablesOnly)
+!1 = !DIFile(filename: "start.toy", directory: ".")
+!2 = !{i32 2, !"Debug Info Version", i32 3}
+!3 = distinct !DISubprogram(name: "start", file: !1, line: 3, unit: !0, spFlags: DISPFlagDefinition)
+!4 = !DILocation(line: 7, scope: !3)
+"#;
+    let text = stores("%v").replace("@start(ptr %p) {", "@start(ptr %p) !dbg !3 {");
+    let text =
+        text.replace("  store ptr %v, ptr %b\n", "  store ptr %v, ptr %b, !dbg !4\n") + lines;
+    let found = findings(&text, "sm_90");
+    assert!(found.starts_with(&format!("m.ll: start.toy:7: {local}")), "{found}");
 }
 
 #[test]

@@ -7,13 +7,16 @@ use std::process::Command;
 
 use gridlet::Error;
 use gridlet::arch::{CudaArch, Dialect};
+use gridlet::compile::{BuildOptions, Session, check};
 use gridlet::doctor::{self, Status};
+use gridlet::launch::{LaunchChoice, LaunchStrategy};
 use gridlet::layout::{ParamLayout, ParamSlot};
 use gridlet::link::cubin::{KernelRecords, ParameterRecord, kernel_resources, parameter_records};
 use gridlet::link::{Cubin, LinkOptions, NvJitLink, check_parameters, device_link};
 use gridlet::nvvm::NvvmModule;
 use gridlet::ptx::libnvvm::{LibNvvm, compile};
 use gridlet::ptx::{Ptx, PtxOptions};
+use gridlet::source::SourceMap;
 use gridlet::toolchain::{Component, Search, Toolchain, Version};
 use gridlet::types::Type;
 use nvvm_tests::{FOR_LINKING, Tools, toolchain_or_skip};
@@ -265,6 +268,41 @@ fn libnvvm_s_refusals_keep_its_log() {
     for (name, arch, text, says) in cases {
         let error = tools.ptx(&module(arch.dialect(), &text), arch).unwrap_err();
         judge(&tools, name, &error, says);
+    }
+}
+
+/// libNVVM looks for such arguments after inlining, and without positions the warning ends its process.
+#[test]
+fn a_local_pointer_that_reaches_a_launch_through_a_function_is_a_warning() {
+    if toolchain_or_skip(
+        "a_local_pointer_that_reaches_a_launch_through_a_function_is_a_warning",
+        &[Component::LibNvvm],
+    )
+    .is_none()
+    {
+        return;
+    }
+    let grid = "kernel child(p: *mut u32) { p[0] = 1; }\n\
+                fn pass(p: *mut u32) { launch child<<<1, 1, stream = fire_and_forget>>>(p); }\n\
+                kernel start() { let mut a: u32 = 3; pass(&a); }\n";
+    let program = check(SourceMap::single("pass.grid", grid)).unwrap();
+    for (name, debug_lines) in
+        [("sm_90", false), ("sm_90", true), ("sm_100", false), ("sm_100", true)]
+    {
+        let session = Session::new();
+        let options = BuildOptions::for_arch(arch(name))
+            .with_launch(LaunchChoice::Fixed(LaunchStrategy::Cdp))
+            .with_debug_lines(debug_lines);
+        let (ptx, _) = session.ptx(&program, &options).unwrap();
+        assert_eq!(ptx.0.contains("pass.grid"), debug_lines, "{name}");
+        let warnings = session.take_tool_warnings();
+        let shown: Vec<&str> = warnings.iter().map(|warning| warning.message.as_str()).collect();
+        let wanted = if debug_lines {
+            "pass.grid(2) : Warning: A pointer to local"
+        } else {
+            "function `pass`: A pointer to local"
+        };
+        assert!(shown.len() == 1 && shown[0].contains(wanted), "{name}: {shown:?}");
     }
 }
 

@@ -11,11 +11,13 @@ use super::debug_text::{DebugText, InstructionText, renumbered};
 use super::llvm::{Module, Position, Value};
 use super::names::escape;
 use super::writer::Writer;
+use crate::nvvm::subprograms;
 
 /// The nodes that are written once.
 #[derive(Default)]
 pub(super) struct Lines {
-    unit: Option<usize>,
+    /// The compile units, with what they ask for.
+    units: Vec<(&'static str, usize)>,
     function_type: Option<usize>,
     files: HashMap<(String, String), usize>,
     /// By subprogram and file, for positions in another file than that of the subprogram.
@@ -25,9 +27,9 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// The compile unit, if any function has lines.
-    pub(super) fn unit(&self) -> Option<usize> {
-        self.unit
+    /// The compile units, if any function has lines.
+    pub(super) fn units(&self) -> Vec<usize> {
+        self.units.iter().map(|(_, unit)| *unit).collect()
     }
 }
 
@@ -104,14 +106,20 @@ impl<'m> Writer<'m, '_> {
             return Some(Subprogram { number, file: 0, line: position.line });
         }
         let file = self.file(&position);
-        let unit = match self.lines.unit {
-            Some(unit) => unit,
+        let kind = match position.folder == subprograms::FOLDER {
+            true => "NoDebug",
+            false => "DebugDirectivesOnly",
+        };
+        let known = self.lines.units.iter().find(|(known, _)| *known == kind);
+        let unit = match known {
+            Some((_, unit)) => *unit,
             None => {
                 let unit = self.nodes.add(format!(
                     "distinct !DICompileUnit(language: DW_LANG_C99, file: !{file}, producer: \"gridlet\", isOptimized: true, \
-                     runtimeVersion: 0, emissionKind: DebugDirectivesOnly)"
+                     runtimeVersion: 0, emissionKind: {kind})"
                 ));
-                *self.lines.unit.insert(unit)
+                self.lines.units.push((kind, unit));
+                unit
             }
         };
         let function_type = match self.lines.function_type {
@@ -173,7 +181,10 @@ impl<'m> Writer<'m, '_> {
         while let Some(next) = open.pop() {
             let text = variables.text.node(next);
             if text.contains("!DICompileUnit(") {
-                self.lines.unit = Some(of(next, &mut open));
+                let unit = ("", of(next, &mut open));
+                if !self.lines.units.contains(&unit) {
+                    self.lines.units.push(unit);
+                }
             }
             let text = renumbered(text, |number| of(number, &mut open));
             made.push((of(next, &mut open), text));

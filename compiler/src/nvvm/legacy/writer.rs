@@ -264,10 +264,9 @@ impl<'m, 'o> Writer<'m, 'o> {
                 _ => {}
             }
         }
-        let mut units = vec![];
+        let units = self.lines.units();
         let mut version = "!{i32 2, i32 0}";
-        if let Some(unit) = self.lines.unit() {
-            units.push(unit);
+        if !units.is_empty() {
             flags.push(self.nodes.add("!{i32 2, !\"Debug Info Version\", i32 3}"));
             // The version of the debug information in this dialect follows.
             version = "!{i32 2, i32 0, i32 3, i32 1}";

@@ -23,7 +23,7 @@ pub(crate) fn module<'ctx>(context: &'ctx Context, arch: CudaArch) -> Made<Modul
     let (word, byte) = (context.i32_type(), context.i8_type());
     let number = |value| word.const_int(value, false);
 
-    let child = new_kernel(&module, &builder, "child", &[pointer.into(), byte.into()]);
+    let child = new_kernel(&module, &builder, "child", &[pointer.into(), byte.into()])?;
     let index = thread_index(&module, &builder, 0)?;
     let p = child.parameters[0].into_pointer_value();
     // SAFETY: the number of threads is that of the numbers.
@@ -34,7 +34,7 @@ pub(crate) fn module<'ctx>(context: &'ctx Context, arch: CudaArch) -> Made<Modul
     builder.build_store(place, builder.build_int_add(old, step, "new")?)?;
     builder.build_return(None)?;
 
-    let parent = new_kernel(&module, &builder, "parent", &[pointer.into(), word.into()]);
+    let parent = new_kernel(&module, &builder, "parent", &[pointer.into(), word.into()])?;
     let [again, end] =
         ["again", "end"].map(|name| context.append_basic_block(parent.function, name));
     let (p, depth) = (parent.parameters[0], parent.parameters[1].into_int_value());

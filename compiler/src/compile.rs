@@ -496,6 +496,13 @@ impl Session {
         module: &inkwell::module::Module<'_>,
         options: &BuildOptions,
     ) -> Result<(Ptx, String)> {
+        // Copying an invalid module would end the process. libNVVM may be newer than LLVM.
+        nvvm::verify(module, |name| name.starts_with("llvm.nvvm."))?;
+        let directives = match options.debug_variables() {
+            true => None,
+            false => codegen::directives_only(module)?,
+        };
+        let module = directives.as_ref().unwrap_or(module);
         let libdevice =
             if codegen::uses_libdevice(module) { Some(self.toolchain.libdevice()?) } else { None };
         let ptx_options = PtxOptions {
@@ -510,9 +517,11 @@ impl Session {
                 (ptx, String::new())
             }
             Backend::LibNvvm => {
-                // Copying an invalid module would end the process.
-                nvvm::verify(module, |name| name.starts_with("llvm.nvvm."))?;
-                let named = nvvm::subprograms::add(module);
+                // libNVVM and ptxas do not take them beside descriptions of variables.
+                let named = match options.debug_variables() {
+                    true => None,
+                    false => nvvm::subprograms::add(module),
+                };
                 let nvvm = nvvm_text_with(named.as_ref().unwrap_or(module), options)?;
                 let output = ptx::libnvvm::compile(
                     self.libnvvm()?,

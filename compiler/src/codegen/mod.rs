@@ -56,6 +56,7 @@ mod values;
 mod warp;
 
 pub use cpu::{CpuModuleOptions, build_cpu_module};
+pub(crate) use debug::directives_only;
 pub(crate) use fast::fast_functions;
 use inkwell::context::Context;
 use inkwell::module::Module;
@@ -138,10 +139,10 @@ pub fn build_module_for<'ctx>(
     cx.debug = options.debug_lines.then(|| Debug::new(&cx, variables, options.optimize));
     fill(&mut cx)?;
     let module = cx.finish()?;
-    if options.debug_lines && !variables {
-        return debug::directives_only(&module, context);
+    if variables {
+        return Ok(module);
     }
-    Ok(module)
+    Ok(directives_only(&module)?.unwrap_or(module))
 }
 
 /// Emits the globals and functions of the IR.

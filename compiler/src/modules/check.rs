@@ -74,19 +74,7 @@ fn whole(module: Module<'_>, arch: CudaArch) -> Vec<String> {
         ));
     }
     for kernel in kernels::kernels(module) {
-        let name = name(kernel);
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_$".contains(&byte);
-        if name.is_empty() {
-            findings.push("a kernel has no name; give it one".to_owned());
-        } else if !name.bytes().all(is_plain)
-            || name.starts_with(|first: char| first.is_ascii_digit())
-        {
-            let copy = name.rsplit_once('.').filter(|(_, number)| number.parse::<u32>().is_ok());
-            let why = copy
-                .map_or_else(String::new, |(name, _)| format!("; LLVM names a second `{name}` so"));
-            findings
-                .push(format!("PTX cannot spell the name of the kernel `{name}`; rename it{why}"));
-        }
+        findings.extend(kernels::wrong_name(&name(kernel)));
     }
     for function in module.functions() {
         let symbol = name(function);

@@ -2,7 +2,8 @@
 
 use gridlet_lang::ir::symbol;
 use gridlet_lang::launch::cdp::symbols::{
-    AWAIT_TURN, END_TURN, IN_TURN, INSIDE, OPEN_TURNS, TURNS, called_in_turn,
+    AWAIT_TURN, END_TURN, IN_TURN, INSIDE, NamedStream, OPEN_TURNS, RuntimeFunction, TURNS,
+    called_in_turn,
 };
 use gridlet_lang::launch::{LaunchOptions, LaunchStrategy, RECORD_LOST_LAUNCH};
 use gridlet_lang::program::check;
@@ -10,6 +11,7 @@ use gridlet_lang::source::SourceMap;
 use inkwell::attributes::AttributeLoc;
 use inkwell::builder::BuilderError;
 use inkwell::context::Context;
+use inkwell::llvm_sys::LLVMOpcode;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::{Linkage, Module};
 use inkwell::values::{BasicMetadataValueEnum, FunctionValue};
@@ -19,7 +21,7 @@ use super::{kernels, runtime};
 use crate::codegen;
 use crate::error::{Error, Result};
 use crate::messages;
-use crate::nvvm::legacy::llvm;
+use crate::nvvm::legacy::llvm::{self, Kind, Value};
 use gridlet_lang::arch::CudaArch;
 
 /// A program with a launch of each kind.
@@ -42,10 +44,40 @@ pub(super) fn complete(module: &Module<'_>, has_tail: bool) -> Result<()> {
         return Ok(());
     }
     if has_tail {
-        open_turns(module)?;
-        take_turns(module).map_err(building)?;
+        add_turns(module)?;
     }
     add_functions(module, has_tail)
+}
+
+/// Whether a module launches into the tail stream, and lanes of a warp may be in the device runtime at the same time. A module that
+/// keeps the record of lost launches in its own way is left as it is.
+pub(super) fn lacks_turns(module: &Module<'_>) -> bool {
+    let has_turns = module.get_function(&symbol::internal(OPEN_TURNS)).is_some();
+    let declared = runtime::declared(llvm::Module::new(module)).into_iter();
+    let mut launches = declared
+        .filter(|(function, known)| {
+            *known == RuntimeFunction::LaunchDevice
+                && runtime::wrong_signature(*function, *known).is_none()
+        })
+        .flat_map(|(function, _)| runtime::calls(function));
+    !has_turns && launches.any(|call| call.arguments().get(1).is_some_and(|at| is_tail(*at)))
+}
+
+/// Whether a stream is CUDA's tail stream.
+fn is_tail(stream: Value<'_>) -> bool {
+    let opcode = match stream.kind() {
+        Kind::Expression => stream.constant_opcode(),
+        Kind::Instruction => stream.opcode(),
+        _ => return false,
+    };
+    opcode == LLVMOpcode::LLVMIntToPtr
+        && stream.operand(0).unsigned() == Some(NamedStream::TailLaunch.handle())
+}
+
+/// Makes the lanes of a warp take turns in the device runtime. [`add_functions`] must follow.
+pub(super) fn add_turns(module: &Module<'_>) -> Result<()> {
+    open_turns(module)?;
+    take_turns(module).map_err(building)
 }
 
 /// Makes all calls of the device runtime calls in turn.

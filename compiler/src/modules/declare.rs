@@ -6,6 +6,7 @@ use inkwell::module::Module;
 use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::{BasicValueEnum, FunctionValue, IntValue};
 
+use super::kernels;
 use super::launch::{building, mark_kernel, yours};
 use crate::error::Result;
 
@@ -21,19 +22,29 @@ pub struct NewKernel<'ctx> {
     pub parameters: Vec<BasicValueEnum<'ctx>>,
 }
 
-/// Adds a kernel to a module, marked as one for both dialects, and puts the builder into its first block.
+/// Adds a kernel to a module, marked as one for both dialects, and puts the builder into its first block, without a debug location.
+///
+/// # Errors
+/// [`crate::Error::Invalid`] if PTX cannot spell the name, or the module has a function or variable of that name.
 pub fn new_kernel<'ctx>(
     module: &Module<'ctx>,
     builder: &Builder<'ctx>,
     name: &str,
     parameters: &[BasicMetadataTypeEnum<'ctx>],
-) -> NewKernel<'ctx> {
+) -> Result<NewKernel<'ctx>> {
+    if let Some(problem) = kernels::wrong_name(name) {
+        return Err(yours(problem));
+    }
+    if module.get_function(name).is_some() || module.get_global(name).is_some() {
+        return Err(yours(format!("there are two `{name}`; a kernel needs a name of its own")));
+    }
     let context = module.get_context();
     let function = module.add_function(name, context.void_type().fn_type(parameters, false), None);
     mark_kernel(function);
     let entry = context.append_basic_block(function, "entry");
     builder.position_at_end(entry);
-    NewKernel { function, entry, parameters: function.get_param_iter().collect() }
+    builder.unset_current_debug_location();
+    Ok(NewKernel { function, entry, parameters: function.get_param_iter().collect() })
 }
 
 /// Emits the index of the thread in its grid along an axis, 0, 1 or 2: an `i32`.

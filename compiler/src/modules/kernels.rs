@@ -28,6 +28,21 @@ pub(super) fn name(value: Value<'_>) -> String {
     String::from_utf8_lossy(&value.name().unwrap_or_default()).into_owned()
 }
 
+/// What is wrong with the name of a kernel.
+pub(super) fn wrong_name(name: &str) -> Option<String> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_$".contains(&byte);
+    if name.is_empty() {
+        return Some("a kernel has no name; give it one".into());
+    }
+    if name.bytes().all(is_plain) && !name.starts_with(|first: char| first.is_ascii_digit()) {
+        return None;
+    }
+    let copy = name.rsplit_once('.').filter(|(_, number)| number.parse::<u32>().is_ok());
+    let why =
+        copy.map_or_else(String::new, |(name, _)| format!("; LLVM names a second `{name}` so"));
+    Some(format!("PTX cannot spell the name of the kernel `{name}`; rename it{why}"))
+}
+
 /// The launch bounds of a kernel (LLVM's User Guide for NVPTX, "Function Attributes").
 pub(super) fn launch_bounds(kernel: Value<'_>) -> Option<LaunchBounds> {
     let attributes = kernel.attributes(Place::Function);

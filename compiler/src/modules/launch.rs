@@ -17,20 +17,51 @@ use gridlet_lang::layout::MAX_PARAMETER_BYTES;
 use inkwell::AddressSpace;
 use inkwell::IntPredicate;
 use inkwell::builder::{Builder, BuilderError};
+use inkwell::context::ContextRef;
 use inkwell::module::Module;
 use inkwell::types::{BasicMetadataTypeEnum, FunctionType};
 use inkwell::values::{
-    AsValueRef as _, BasicMetadataValueEnum, BasicValueEnum, FunctionValue, IntValue, PointerValue,
-    StructValue,
+    AsValueRef as _, BasicMetadataValueEnum, BasicValue as _, BasicValueEnum, CallSiteValue,
+    FunctionValue, IntValue, PointerValue, StructValue,
 };
 
-use super::{complete, kernels};
+use super::{complete, kernels, local};
 use crate::codegen::PTX_KERNEL;
 use crate::error::{Error, Result};
-use crate::nvvm::legacy::llvm;
+use crate::nvvm::legacy::llvm::{self, Meta};
 
 /// The named metadata with the files of the caller's positions.
 pub(super) const SOURCES: &str = "gridlet.sources";
+
+/// The metadata of a call with the position that the caller gave: a file and a line.
+const POSITION: &str = "gridlet.position";
+
+/// Keeps the position of a launch with a call, for the case that nothing reads the launch's status.
+fn keep_position<'ctx>(
+    call: CallSiteValue<'ctx>,
+    context: ContextRef<'ctx>,
+    (file, line): &(String, u32),
+) {
+    let line = context.i32_type().const_int(u64::from(*line), false);
+    let node = context.metadata_node(&[context.metadata_string(file).into(), line.into()]);
+    let value = call.try_as_basic_value().basic();
+    if let Some(instruction) = value.and_then(|value| value.as_instruction_value()) {
+        // It fails only for what is no node.
+        let _ = instruction.set_metadata(node, context.get_kind_id(POSITION));
+    }
+}
+
+/// The position that the caller gave for a call of the device runtime.
+pub(super) fn given_position(module: &Module<'_>, call: llvm::Value<'_>) -> Option<(String, u32)> {
+    let parts = call.metadata(module.get_context().get_kind_id(POSITION))?.meta_operands();
+    match parts[..] {
+        [Meta::Text(file), Meta::Constant(line)] => {
+            let file = String::from_utf8_lossy(file).into_owned();
+            Some((file, u32::try_from(line.unsigned()?).ok()?))
+        }
+        _ => None,
+    }
+}
 
 /// Marks a function as a kernel. Both dialects write it as they need it.
 pub fn mark_kernel(function: FunctionValue<'_>) {
@@ -137,7 +168,7 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
     pub fn emit(&mut self, builder: &Builder<'ctx>, launch: &Launch<'ctx>) -> Result<()> {
         let (file, line) = place(builder, launch).unwrap_or_default();
         let file = self.file(&file);
-        let (status, function) = self.attempt(builder, launch)?;
+        let (status, function) = self.attempt(builder, launch, false)?;
         let context = self.module.get_context();
         let word = context.i32_type();
         let emit = || {
@@ -170,7 +201,7 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
         builder: &Builder<'ctx>,
         launch: &Launch<'ctx>,
     ) -> Result<IntValue<'ctx>> {
-        self.attempt(builder, launch).map(|(status, _)| status)
+        self.attempt(builder, launch, true).map(|(status, _)| status)
     }
 
     /// Completes the launches: adds the functions that they call. A module is not valid before.
@@ -206,11 +237,12 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
         self.module.get_function(&name).unwrap_or_else(|| self.module.add_function(&name, ty, None))
     }
 
-    /// Emits the attempt, and gives its status and the function around it.
+    /// Emits the attempt, and gives its status and the function around it. `keeps_position`: see [`keep_position`].
     fn attempt(
         &mut self,
         builder: &Builder<'ctx>,
         launch: &Launch<'ctx>,
+        keeps_position: bool,
     ) -> Result<(IntValue<'ctx>, FunctionValue<'ctx>)> {
         let attempt = || {
             let offsets = self.check(launch)?;
@@ -221,7 +253,9 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
             if block.get_terminator().is_some() {
                 return Err(yours("the builder is not at the end of an open block"));
             }
-            let status = self.calls(builder, launch, function, &offsets).map_err(building)?;
+            let status = self
+                .calls(builder, launch, function, &offsets, keeps_position)
+                .map_err(building)?;
             Ok((status, function))
         };
         let made = attempt().map_err(|error| match (error, place(builder, launch)) {
@@ -269,6 +303,13 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
             let extent = parameter.extent().ok_or_else(|| {
                 yours(format!("a launch cannot pass `{}`, a `{declared}`", parameter.name))
             })?;
+            if let Some(memory) = local::pointed(llvm::Value::of(argument)) {
+                return Err(yours(format!(
+                    "the argument for `{}` of kernel `{name}` is the address of {memory}, which the child grid cannot reach; \
+                     pass the value itself, or a pointer to device memory",
+                    parameter.name
+                )));
+            }
             let offset = u64::next_multiple_of(end, extent.alignment.max(1));
             offsets.push(offset);
             end = offset + extent.size;
@@ -307,6 +348,7 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
         launch: &Launch<'ctx>,
         function: FunctionValue<'ctx>,
         offsets: &[u64],
+        keeps_position: bool,
     ) -> std::result::Result<IntValue<'ctx>, BuilderError> {
         let context = self.module.get_context();
         let (word, wide) = (context.i32_type(), context.i64_type());
@@ -347,8 +389,8 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
             extents(&launch.block)?.into(),
             launch.shared.unwrap_or_else(|| word.const_zero()).into(),
         ];
-        let buffer = builder.build_call(get_buffer, &arguments, "buffer")?;
-        let buffer = buffer.try_as_basic_value().unwrap_basic().into_pointer_value();
+        let buffer_call = builder.build_call(get_buffer, &arguments, "buffer")?;
+        let buffer = buffer_call.try_as_basic_value().unwrap_basic().into_pointer_value();
         let [ok, end] =
             ["launch.ok", "launch.end"].map(|name| context.append_basic_block(function, name));
         let before = builder.get_insert_block();
@@ -374,6 +416,9 @@ impl<'m, 'ctx> Launches<'m, 'ctx> {
         };
         let status =
             builder.build_call(launch_device, &[buffer.into(), stream.into()], "status")?;
+        if let (true, Some(at)) = (keeps_position, place(builder, launch)) {
+            [buffer_call, status].into_iter().for_each(|call| keep_position(call, context, &at));
+        }
         let status = status.try_as_basic_value().unwrap_basic().into_int_value();
         builder.build_unconditional_branch(end)?;
 

@@ -2,7 +2,9 @@
 //! the language. A module that reads the status (`reads.rs`) handles failures itself.
 
 use gridlet_lang::ir::symbol;
-use gridlet_lang::launch::cdp::symbols::{ERROR_LAUNCH_PENDING_COUNT_EXCEEDED, RuntimeFunction};
+use gridlet_lang::launch::cdp::symbols::{
+    ERROR_LAUNCH_PENDING_COUNT_EXCEEDED, OPEN_TURNS, RuntimeFunction,
+};
 use gridlet_lang::launch::{LOST_LAUNCH_RECORD, RECORD_LOST_LAUNCH};
 use gridlet_lang::source::SourceMap;
 use inkwell::IntPredicate;
@@ -13,24 +15,25 @@ use inkwell::module::{Linkage, Module};
 use inkwell::values::{AsValueRef as _, FunctionValue, InstructionValue, IntValue, PointerValue};
 
 use super::kernels::name;
-use super::launch::{SOURCES, building};
+use super::launch::{SOURCES, building, given_position};
 use super::positions::Positions;
-use super::{complete, positions, reads, runtime};
+use super::{positions, reads, runtime};
 use crate::error::{Error, Result};
 use crate::nvvm::legacy::llvm::{self, Kind, Value};
 
 /// Records a status that is not 0. It is a function because LLVM's C interface cannot split a block.
 const NOTE_STATUS: &str = "gridlet.note_status";
 
-/// Whether an instruction was added here.
-pub(super) fn is_added(instruction: Value<'_>) -> bool {
+/// Whether an instruction was added to the module that was read. `has_turns`: that module opens turns itself.
+pub(super) fn is_added(instruction: Value<'_>, has_turns: bool) -> bool {
     // The comparison and the choice before a call have only it as their user.
     let mut at = instruction;
     loop {
         if at.opcode() == LLVMOpcode::LLVMCall {
             let callee = at.callee();
-            return callee.kind() == Kind::Function
-                && name(callee) == symbol::internal(NOTE_STATUS);
+            let called = if callee.kind() == Kind::Function { name(callee) } else { return false };
+            return called == symbol::internal(NOTE_STATUS)
+                || !has_turns && called == symbol::internal(OPEN_TURNS);
         }
         let users = at.users();
         let is_step = matches!(at.opcode(), LLVMOpcode::LLVMICmp | LLVMOpcode::LLVMSelect);
@@ -65,18 +68,18 @@ pub(super) fn locate(module: &Module<'_>, sources: &SourceMap) {
 }
 
 /// Records failures of the launches whose status is dropped. A buffer that is NULL is a failure where the module tests for it,
-/// because it then skips the launch. `sources` starts with the module's text.
-pub(super) fn record(module: &Module<'_>, sources: &SourceMap) -> Result<()> {
+/// because it then skips the launch. `sources` starts with the module's text. Gives whether [`super::complete::add_functions`] must follow.
+pub(super) fn record(module: &Module<'_>, sources: &SourceMap) -> Result<bool> {
     let record = symbol::internal(RECORD_LOST_LAUNCH);
     let has_record =
         module.get_function(&record).is_some_and(|known| known.count_basic_blocks() > 0);
     if !has_record && module.get_global(LOST_LAUNCH_RECORD).is_some() {
         // The module keeps the record in its own way.
-        return Ok(());
+        return Ok(false);
     }
     let dropped = dropped(llvm::Module::new(module));
     if dropped.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
     let mut places = Places::of(module, sources);
     let noted: Vec<_> = dropped
@@ -87,10 +90,7 @@ pub(super) fn record(module: &Module<'_>, sources: &SourceMap) -> Result<()> {
     for (call, known, place) in noted {
         add(module, note, call, known, place).map_err(building)?;
     }
-    if !has_record {
-        complete::add_functions(module, false)?;
-    }
-    Ok(())
+    Ok(!has_record)
 }
 
 /// The launches whose status is dropped, and the requests for their buffers that are tested.
@@ -139,6 +139,9 @@ impl<'a, 'ctx> Places<'a, 'ctx> {
     }
 
     fn of_call(&mut self, call: Value<'_>) -> Result<Place> {
+        if let Some((file, line)) = given_position(self.module, call) {
+            return Ok((self.file(&file)?, line));
+        }
         if let Some(position) = positions::position(call) {
             return Ok((self.file(&position.file)?, position.line));
         }

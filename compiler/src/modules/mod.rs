@@ -28,6 +28,7 @@ mod import;
 mod kernels;
 mod launch;
 mod layout;
+mod lines;
 mod local;
 mod lost;
 mod positions;
@@ -58,7 +59,8 @@ use crate::nvvm::legacy::llvm;
 use check::Finding;
 pub use declare::{NewKernel, new_kernel, thread_index};
 pub use launch::{Launch, LaunchStream, Launches, mark_kernel};
-use positions::{Positions, SourceLines};
+pub use lines::SourceLines;
+use positions::{Mentions, Positions};
 
 /// The address space of device memory.
 const GLOBAL: u16 = 1;
@@ -113,13 +115,20 @@ impl<'ctx> Own<'ctx> {
         );
         if uses_device_runtime {
             lost::locate(&module, &sources);
-            lost::record(&module, &sources)?;
-            if module.get_global(LOST_LAUNCH_RECORD).is_none() {
+            let lacks_turns = complete::lacks_turns(&module) && !has_record(&module);
+            let needs_record = lost::record(&module, &sources)?;
+            if lacks_turns {
+                complete::add_turns(&module)?;
+            }
+            if needs_record || lacks_turns {
+                complete::add_functions(&module, lacks_turns)?;
+            }
+            if !has_record(&module) {
                 lost_launch_record(&module);
             }
         }
         let view = llvm::Module::new(&module);
-        SourceLines::of(view).add_to(&mut sources, source_files(&module));
+        Mentions::of(view).add_to(&mut sources, source_files(&module));
         let sources = Arc::new(sources);
         check::kernels(view).map_err(|why| Error::Invalid(format!("{name}: {why}")))?;
         let imported = import::import(view, Arc::clone(&sources))?;
@@ -291,6 +300,10 @@ fn source_files(module: &Module<'_>) -> Vec<String> {
         _ => None,
     };
     parts.filter_map(name).collect()
+}
+
+fn has_record(module: &Module<'_>) -> bool {
+    module.get_global(LOST_LAUNCH_RECORD).is_some()
 }
 
 /// Adds the record of lost launches.

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
+use gridlet_lang::ir::symbol;
+use gridlet_lang::launch::cdp::symbols::OPEN_TURNS;
 use gridlet_lang::source::{FileId, MAX_LINES, SourceMap, Span};
 
 use super::lost;
@@ -10,7 +12,7 @@ use crate::nvvm::legacy::llvm::{Module, Position, Value};
 
 /// The files that a module's debug information mentions, by name.
 #[derive(Default)]
-pub(super) struct SourceLines {
+pub(super) struct Mentions {
     files: BTreeMap<String, Mentioned>,
 }
 
@@ -22,10 +24,10 @@ struct Mentioned {
     lines: BTreeSet<u32>,
 }
 
-impl SourceLines {
+impl Mentions {
     /// Collects the positions of all functions and instructions.
     pub(super) fn of(module: Module<'_>) -> Self {
-        let mut lines = SourceLines::default();
+        let mut lines = Mentions::default();
         for function in module.functions() {
             lines.add(subprogram(function));
             for instruction in function.blocks().into_iter().flat_map(|block| block.instructions())
@@ -80,6 +82,8 @@ pub(super) struct Positions {
     functions: HashMap<String, (Span, Vec<Span>)>,
     /// By file and line, the places of the debug information.
     places: HashMap<String, HashMap<u32, Span>>,
+    /// Whether the module as it was read opens turns for its launches.
+    has_turns: bool,
 }
 
 /// Whether a line of a function's text is an instruction of the module. Casts between pointers of the legacy dialect, and
@@ -144,7 +148,8 @@ impl Positions {
                 lines.insert(sources.line(span), span);
             }
         }
-        Positions { functions, places }
+        let has_turns = text.contains(&symbol::internal(OPEN_TURNS));
+        Positions { functions, places, has_turns }
     }
 
     /// The position of a function: that of its name in the source, or the line that starts it, or the start of the text.
@@ -173,7 +178,8 @@ impl Positions {
         let lines = self.functions.get(name).map_or(&[][..], |(_, lines)| lines);
         let instructions = function.blocks().into_iter().flat_map(|block| block.instructions());
         // Those that were added are not in the text.
-        let instructions: Vec<_> = instructions.filter(|one| !lost::is_added(*one)).collect();
+        let instructions: Vec<_> =
+            instructions.filter(|one| !lost::is_added(*one, self.has_turns)).collect();
         let has_lines = instructions.len() == lines.len();
         let first = self.first_line(name);
         let of = |(at, instruction): (usize, Value<'m>)| {

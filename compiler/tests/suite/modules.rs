@@ -308,6 +308,36 @@ fn addresses_that_a_child_grid_cannot_reach_are_found() {
     assert!(found.starts_with(&format!("m.ll: start.toy:7: {local}")), "{found}");
 }
 
+/// Without turns, CUDA's device runtime hangs when lanes of a warp launch into the tail stream at the same time.
+#[test]
+fn tail_launches_of_other_compilers_take_turns() {
+    let turns = |text: &str| {
+        let context = Context::create();
+        let own = Own::read(&context, "m.ll", text.as_bytes()).unwrap();
+        own.check(CudaArch::DEFAULT).unwrap();
+        own.cpu_program().unwrap();
+        let text = own.module().print_to_string().to_string();
+        let calls = |name: &str| text.matches(&format!("call void @{name}(")).count();
+        let wrapped = text.matches("@own.gridlet.turn.cudaLaunchDeviceV2(").count();
+        (calls("own.gridlet.open_turns"), wrapped, own.launches().to_vec())
+    };
+    let tail = LAUNCH.replace("ptr null)", "ptr inttoptr (i64 3 to ptr))");
+    let launched = vec![vec![], vec!["child".to_owned()]];
+    // The call and the definition.
+    assert_eq!(turns(&tail), (1, 2, launched.clone()));
+    assert_eq!(turns(LAUNCH), (0, 0, launched.clone()));
+    let fire = tail.replace("i64 3 to", "i64 4 to");
+    assert_eq!(turns(&fire), (0, 0, launched.clone()));
+    let instruction = LAUNCH
+        .replace("  %r = call", "  %t = inttoptr i64 3 to ptr\n  %r = call")
+        .replace("ptr null)", "ptr %t)");
+    assert_eq!(turns(&instruction), (1, 2, launched));
+    // Lines are those of the text.
+    let wrong = tail.replace("i64 8\n", "i64 16\n");
+    let found = findings(&wrong, "sm_90");
+    assert!(found.starts_with("m.ll:9: `start` launches `child`, and stores bytes 16"), "{found}");
+}
+
 #[test]
 fn damaged_files_are_errors() {
     let context = Context::create();

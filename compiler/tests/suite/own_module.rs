@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use gridlet::arch::CudaArch;
+use gridlet::arch::{CudaArch, Dialect};
 use gridlet::artifact;
 use gridlet::compile::{BuildOptions, CpuOptions, Session, nvvm_text};
-use gridlet::modules::{Launch, Launches, Own, mark_kernel};
+use gridlet::modules::{Launch, Launches, Own, SourceLines, mark_kernel, new_kernel};
 use gridlet::target::Target;
 use gridlet_runtime::{Arg, Buffer, CpuConfig, Device, Error, LaunchConfig, Program};
 use inkwell::AddressSpace;
@@ -109,6 +109,7 @@ fn mistakes_are_the_callers() {
     mark_kernel(large);
     let [zero, one_word, many, extreme] = [0, 1, 65, 65536].map(|n| word.const_int(n, false));
     let launch = || Launch::new(child, &[null, one]);
+    let variable = builder.build_alloca(word, "v").unwrap().into();
     let bounds = context.create_string_attribute("nvvm.maxntid", "64");
     child.add_attribute(inkwell::attributes::AttributeLoc::Function, bounds);
     let cases = [
@@ -121,6 +122,10 @@ fn mistakes_are_the_callers() {
         (launch().block(&[one_word, one_word, many]), "a block cannot have 65 threads in z"),
         (launch().block(&[many]), "a block of 65 threads; the launch bounds of `child` allow 64"),
         (launch().shared(word.const_int(227 * 1024 + 1, false)), "232449 bytes of dynamic shared"),
+        (
+            Launch::new(child, &[variable, one]),
+            "argument for `p0` of kernel `child` is the address of a local variable",
+        ),
         (Launch::new(plain, &[]), "`plain` is not a kernel; call `mark_kernel` on it"),
         (
             Launch::new(large, &[big.const_zero().into()]),
@@ -151,6 +156,80 @@ fn mistakes_are_the_callers() {
     own.check(CudaArch::DEFAULT).unwrap();
     let text = own.module().print_to_string().to_string();
     assert!(!text.contains("turn"), "no launch is into the tail stream: {text}");
+}
+
+#[test]
+fn names_of_kernels_are_checked() {
+    let context = Context::create();
+    let (module, child, builder) = open(&context);
+    let cases = [
+        ("", "a kernel has no name"),
+        ("a b", "PTX cannot spell the name of the kernel `a b`"),
+        ("child", "there are two `child`"),
+    ];
+    for (name, wanted) in cases {
+        let error = new_kernel(&module, &builder, name, &[]).unwrap_err().to_string();
+        assert!(error.starts_with("your module: ") && error.contains(wanted), "{name}: {error}");
+    }
+    // The builder is still where it was.
+    builder.build_return(None).unwrap();
+    let again = module.add_function("child", child.get_type(), None);
+    mark_kernel(again);
+    builder.position_at_end(context.append_basic_block(again, "entry"));
+    builder.build_return(None).unwrap();
+    let error = Own::of(module).unwrap().check(CudaArch::DEFAULT).unwrap_err().to_string();
+    assert!(error.contains("LLVM names a second `child` so"), "{error}");
+}
+
+/// `SourceLines` gives errors, lost launches and a dropped `emit_try` the caller's lines, in code that both dialects take.
+#[test]
+fn lines_are_those_of_the_source() {
+    let context = Context::create();
+    let (module, child, builder) = open(&context);
+    let lines = SourceLines::new(&module, "main.toy");
+    let error = lines.at(&context.create_builder(), 4).unwrap_err().to_string();
+    assert!(error.contains("your module: the builder has no position"), "{error}");
+    let error = lines.at(&builder, 0).unwrap_err().to_string();
+    assert!(error.contains("lines count from 1"), "{error}");
+    let mut launches = Launches::new(&module, CudaArch::DEFAULT);
+    let null = context.ptr_type(AddressSpace::default()).const_null();
+    let one = context.i32_type().const_int(1, false);
+    let launch = Launch::new(child, &[null.into(), one.into()]);
+    lines.at(&builder, 5).unwrap();
+    let error = launches.emit(&builder, &Launch::new(child, &[])).unwrap_err().to_string();
+    assert!(error.starts_with("your module: main.toy:5: "), "{error}");
+    launches.emit(&builder, &launch).unwrap();
+    lines.at(&builder, 6).unwrap();
+    launches.emit(&builder, &launch).unwrap();
+    // The status is dropped.
+    let _ = launches.emit_try(&builder, &launch.at("other.toy", 7)).unwrap();
+    builder.build_return(None).unwrap();
+    let second = new_kernel(&module, &builder, "second", &[]).unwrap();
+    builder.build_return(None).unwrap();
+    assert!(second.function.get_subprogram().is_none());
+    lines.finish();
+    launches.finish().unwrap();
+    for dialect in [Dialect::Legacy, Dialect::Modern] {
+        let text = nvvm_text(&module, dialect).unwrap().bytes;
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains("line: 5") && text.contains("line: 6"), "{text}");
+    }
+    let own = Own::of(module).unwrap();
+    own.check(CudaArch::DEFAULT).unwrap();
+    let (cuda, cpu) = (BuildOptions::default(), CpuOptions::default());
+    let bundle = artifact::build_own(&Session::new(), &own, &[Target::Cpu], &cuda, &cpu).unwrap();
+    // The first child must not run before the others are launched.
+    let one_worker = CpuConfig { threads: Some(1), ..CpuConfig::default() };
+    for (limit, wanted) in [(1, "main.toy:6"), (2, "other.toy:7")] {
+        let device = Device::open_cpu(one_worker).unwrap();
+        device.set_pending_launch_limit(limit).unwrap();
+        let program = Program::load(&device, &bundle).unwrap();
+        let stream = device.stream().unwrap();
+        let parent = program.kernel("parent").unwrap();
+        stream.launch(&parent, &LaunchConfig::new(1, 1), &[]).unwrap();
+        let error = stream.synchronize(TIME_OUT).unwrap_err().to_string();
+        assert!(error.contains(wanted), "{wanted}: {error}");
+    }
 }
 
 /// A launch has the position of the builder's instructions, otherwise that in the text.

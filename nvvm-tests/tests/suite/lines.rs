@@ -130,3 +130,38 @@ fn lines_of_other_compilers_reach_the_legacy_dialect() {
         assert!(places.contains(&wanted), "{wanted}: {files}\n{places}");
     }
 }
+
+/// ptxas does not optimise what asks for more than `.loc` directives.
+#[test]
+fn debug_information_of_other_compilers_does_not_keep_code_from_being_optimised() {
+    let name = "debug_information_of_other_compilers_does_not_keep_code_from_being_optimised";
+    let Some(toolchain) = toolchain_or_skip(name, &FOR_DISASSEMBLY) else { return };
+    let text = r#"
+define ptx_kernel void @k(ptr %p) !dbg !3 {
+  store i32 1, ptr %p, !dbg !4
+  ret void, !dbg !4
+}
+!llvm.dbg.cu = !{!0}
+!llvm.module.flags = !{!2}
+!0 = distinct !DICompileUnit(language: DW_LANG_C99, file: !1, emissionKind: LineTablesOnly)
+!1 = !DIFile(filename: "lines.grid", directory: ".")
+!2 = !{i32 2, !"Debug Info Version", i32 3}
+!3 = distinct !DISubprogram(name: "k", file: !1, line: 3, unit: !0, spFlags: DISPFlagDefinition)
+!4 = !DILocation(line: 7, scope: !3)
+"#;
+    for kind in ["LineTablesOnly", "FullDebug"] {
+        for arch in ["sm_90", "sm_100"] {
+            for backend in [Backend::LibNvvm, Backend::Nvptx] {
+                let context = Context::create();
+                let text = text.replace("LineTablesOnly", kind);
+                let own = modules::Own::read(&context, "lines.ll", text.as_bytes()).unwrap();
+                let options = BuildOptions::for_arch(arch.parse().unwrap());
+                let options = options.with_backend(backend).with_debug_lines(true);
+                let session = Session::with_toolchain(toolchain.clone());
+                let cubin = session.own_cubin(&own, &options).unwrap();
+                let lines = lines(&toolchain, &cubin.0);
+                assert!(lines.contains(&7), "{kind} {arch} {backend:?}: {lines:?}");
+            }
+        }
+    }
+}

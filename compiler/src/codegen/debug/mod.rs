@@ -8,10 +8,10 @@ mod scopes;
 mod types;
 mod variables;
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use inkwell::context::Context;
 use inkwell::debug_info::{
     AsDIScope, DICompileUnit, DIFile, DIFlags, DIFlagsConstants, DILocation, DIScope,
     DISubroutineType, DWARFEmissionKind, DWARFSourceLanguage, DebugInfoBuilder,
@@ -111,24 +111,35 @@ impl<'ctx> Debug<'ctx> {
     }
 }
 
-/// A module for GPUs whose compile unit asks for `.loc` directives only, which LLVM's C API cannot say.
-pub(in crate::codegen) fn directives_only<'ctx>(
-    module: &Module<'ctx>,
-    context: &'ctx Context,
-) -> Result<Module<'ctx>> {
+/// A valid module for GPUs whose compile units ask for `.loc` directives only, which LLVM's C API cannot say; `None` if they ask for
+/// no more. ptxas refuses to optimise a module that asks for more.
+pub(crate) fn directives_only<'ctx>(module: &Module<'ctx>) -> Result<Option<Module<'ctx>>> {
     const UNIT: &str = "distinct !DICompileUnit(";
+    const MORE: [&str; 2] = ["emissionKind: LineTablesOnly", "emissionKind: FullDebug"];
+    if module.get_global_metadata_size("llvm.dbg.cu") == 0 {
+        return Ok(None);
+    }
     let text = module.print_to_string().to_string();
-    let (before, unit) = text.split_once(UNIT).ok_or_else(|| bug("no compile unit"))?;
-    let unit =
-        unit.replacen("emissionKind: LineTablesOnly", "emissionKind: DebugDirectivesOnly", 1);
-    let text = format!("{before}{UNIT}{unit}");
+    let asks = |line: &str| {
+        let is_unit = line.starts_with('!') && line.contains(UNIT);
+        MORE.into_iter().find(|more| is_unit && line.contains(more))
+    };
+    if !text.lines().any(|line| asks(line).is_some()) {
+        return Ok(None);
+    }
+    let lines = text.split_inclusive('\n').map(|line| match asks(line) {
+        Some(more) => Cow::from(line.replacen(more, "emissionKind: DebugDirectivesOnly", 1)),
+        None => line.into(),
+    });
+    let text: String = lines.collect();
     let name = module.get_name().to_string_lossy().into_owned();
     let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), &name);
-    let read = context.create_module_from_ir(buffer).map_err(|message| bug(message.to_string()))?;
+    let read = module.get_context().create_module_from_ir(buffer);
+    let read = read.map_err(|message| bug(message.to_string()))?;
     read.set_name(&name);
     // Reading adds them.
     strip_intrinsic_attributes(&read);
-    Ok(read)
+    Ok(Some(read))
 }
 
 impl<'ctx> ModuleContext<'ctx, '_> {

@@ -225,6 +225,11 @@ unsafe fn list<'m>(
 }
 
 impl<'m> Value<'m> {
+    /// A value of inkwell.
+    pub(crate) fn of(value: &'m impl inkwell::values::AsValueRef) -> Value<'m> {
+        Value(value.as_value_ref(), PhantomData)
+    }
+
     pub(crate) fn kind(self) -> Kind {
         /// LLVM's casting functions with their kinds; the first match wins.
         const CASTS: [(unsafe extern "C" fn(LLVMValueRef) -> LLVMValueRef, Kind); 18] = [

@@ -5,6 +5,7 @@ mod contraction;
 mod division_traps;
 #[cfg(feature = "llvm")]
 mod fast_math;
+mod half_selects;
 pub mod libnvvm;
 mod masks;
 #[cfg(feature = "llvm")]

@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::gpu::gpu_or_skip;
 use crate::settings::{WORDS, settings};
 use gridlet::artifact;
-use gridlet::compile::{self, BuildOptions, Checked, Session};
+use gridlet::compile::{self, Backend, BuildOptions, Checked, Session};
 use gridlet::cpu::CpuOptions;
 use gridlet::source::SourceMap;
 use gridlet::types::Type;
@@ -29,7 +29,7 @@ macro_rules! programs {
 /// All of `in/right`, embedded in the test.
 const PROGRAMS: &[(&str, &str)] = &programs![
     "atomics_by_pointers" "atomics_of_chosen_memory" "atomics_through_local_structs" "built_ins" "bytes" "children_count_down" "copies_in_streams" "copies_of_padding"
-    "count_of_blocks_without_wait" "dynamic_as_two_types" "flag" "handover" "heap" "heap_handover"
+    "count_of_blocks_without_wait" "dynamic_as_two_types" "flag" "half_selections" "handover" "heap" "heap_handover"
     "heap_last_block_frees" "heap_written_before_use" "histogram" "join" "last_block" "locals"
     "locals_by_pointers" "lock" "lock_of_children" "long_loop" "neighbours" "noalias_halves" "order_of_fence_and_store"
     "order_of_same_writer" "order_of_updates" "order_there_and_back" "pipeline" "pointer_before_static"
@@ -136,10 +136,15 @@ fn results_are_the_same_on_a_gpu() {
     let session = Session::new();
     for (name, text) in PROGRAMS {
         let program = check(name, text);
-        let options = BuildOptions::for_arch(arch);
-        let artifact = artifact::build(&session, &program, &[arch], &options).unwrap();
-        let results = fixed(text, run(name, &device, &program, &artifact, text));
         let expected = fixed(text, on_cpu(name, text, None, true));
-        assert!(results == expected, "{name}: {results:?} on the GPU, {expected:?} on the CPU");
+        for backend in [Backend::LibNvvm, Backend::Nvptx] {
+            let options = BuildOptions::for_arch(arch).with_backend(backend);
+            let artifact = artifact::build(&session, &program, &[arch], &options).unwrap();
+            let results = fixed(text, run(name, &device, &program, &artifact, text));
+            assert!(
+                results == expected,
+                "{name}: {results:?} on the GPU by {backend:?}, {expected:?} on the CPU"
+            );
+        }
     }
 }

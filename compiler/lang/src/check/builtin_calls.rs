@@ -32,7 +32,7 @@ impl<'a> Body<'_, 'a> {
         let properties = builtin.properties();
         if let Some(expected) = properties.arity().filter(|arity| *arity != arguments.len()) {
             let name = self.cx.text(callee);
-            let takes = super::calls::arguments(expected);
+            let takes = super::calls::counted_arguments(expected);
             let message = format!("`{name}` takes {takes}, not {}", arguments.len());
             self.cx.report(Diagnostic::error(ids::CALL_ARITY, span, message));
             return None;

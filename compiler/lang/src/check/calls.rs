@@ -210,13 +210,13 @@ impl<'a> Body<'_, 'a> {
     /// A message about a wrong number of arguments.
     pub(super) fn arity_message(&self, signature: &Signature<'a>, given: usize) -> String {
         let name = self.cx.text(signature.item.name);
-        let takes = arguments(signature.parameters.len());
+        let takes = counted_arguments(signature.parameters.len());
         format!("`{name}` takes {takes}, not {given}")
     }
 }
 
 /// A number of arguments, in words.
-pub(super) fn arguments(count: usize) -> String {
+pub(crate) fn counted_arguments(count: usize) -> String {
     match count {
         0 => "no arguments".to_string(),
         1 => "one argument".to_string(),

@@ -36,6 +36,7 @@ mod types;
 mod visible;
 pub mod visit;
 
+pub(crate) use calls::counted_arguments;
 pub use kernel_name::KernelName;
 use std::collections::{HashMap, HashSet};
 

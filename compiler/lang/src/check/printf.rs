@@ -1,7 +1,7 @@
 //! `printf`: checks the arguments against the format.
 
 use super::body::Body;
-use super::calls::arguments;
+use super::calls::counted_arguments;
 use super::expressions::typed;
 use super::tree::{Expr, ExprKind};
 use crate::builtins::Builtin;
@@ -314,10 +314,12 @@ impl<'a> Body<'_, 'a> {
     ) -> Option<()> {
         let (needed, given) = (wanted.len(), rest.len());
         let error = if needed > given {
-            let message = format!("the format takes {}, but {given} follow", arguments(needed));
+            let message =
+                format!("the format takes {}, but {given} follow", counted_arguments(needed));
             Diagnostic::error(ids::PRINTF_ARGUMENTS, format.span, message)
         } else if let Some(extra) = rest.get(needed) {
-            let message = format!("the format takes {}, but {given} follow", arguments(needed));
+            let message =
+                format!("the format takes {}, but {given} follow", counted_arguments(needed));
             Diagnostic::error(ids::PRINTF_ARGUMENTS, extra.span, message)
                 .at_caret("no conversion prints this")
                 .label(format.span, "the format")

@@ -47,6 +47,7 @@ pub mod graph;
 pub mod guards;
 pub mod loops;
 pub mod parse;
+pub(crate) mod pointed;
 pub mod print;
 pub(crate) mod reach;
 pub mod symbol;

@@ -1,10 +1,12 @@
 //! Binary operators, following rule 10 of [`crate::ir`]: no integer operation has an undefined case.
 
+use super::body::BodyBuilder;
 use super::function::FunctionBuilder;
 use super::nonzero;
+use crate::builtins::Builtin;
 use crate::check::tree::{BinaryOp, Expr, UnaryOp};
 use crate::error::Result;
-use crate::ir::{Const, InstKind, Operand};
+use crate::ir::{Const, InstKind, Operand, Terminator};
 use crate::source::Span;
 use crate::types::{Scalar, Type};
 
@@ -54,7 +56,7 @@ impl FunctionBuilder<'_, '_> {
         match (op, left_type.as_scalar()) {
             (BinaryOp::Div | BinaryOp::Rem, Some(scalar)) if scalar.is_integer() => {
                 let is_nonzero = nonzero::is_nonzero(right_source, &self.nonzero);
-                Ok(self.integer_division(op, scalar, left, right, is_nonzero, span))
+                Ok(self.body.divide(op, scalar, (left, right), is_nonzero, span))
             }
             (BinaryOp::Shl | BinaryOp::Shr, Some(scalar)) => {
                 let count_type = self.scalar(right_type)?;
@@ -63,56 +65,6 @@ impl FunctionBuilder<'_, '_> {
             }
             _ => Ok(self.body.emit(InstKind::Binary(op, left, right), result.clone(), span)),
         }
-    }
-
-    fn integer_division(
-        &mut self,
-        op: BinaryOp,
-        scalar: Scalar,
-        left: Operand,
-        right: Operand,
-        is_nonzero: bool,
-        span: Span,
-    ) -> Operand {
-        let ty = Type::Scalar(scalar);
-        let int = |value| Operand::Const(Const::Int(scalar, value));
-        if let Operand::Const(Const::Int(_, divisor)) = &right {
-            return match wrap(scalar, *divisor) {
-                0 => {
-                    self.trap(span);
-                    Operand::Const(Const::Zero(ty))
-                }
-                -1 if op == BinaryOp::Div => {
-                    self.body.emit(InstKind::Unary(UnaryOp::Neg, left), ty, span)
-                }
-                -1 => int(0),
-                _ => self.body.emit(InstKind::Binary(op, left, right), ty, span),
-            };
-        }
-        if !is_nonzero {
-            let is_zero = InstKind::Binary(BinaryOp::Eq, right.clone(), int(0));
-            let is_zero = self.body.emit(is_zero, Type::BOOL, span);
-            // One trap serves the whole function: a trap does not report its position.
-            let [go_on, by_zero] = self.body.blocks("div", ["ok", "by_zero"]);
-            let (trap, _) = *self.division_trap.get_or_insert((by_zero, span));
-            self.body.branch(is_zero, trap, go_on);
-            self.body.place(go_on);
-        }
-        if scalar.is_unsigned() {
-            return self.body.emit(InstKind::Binary(op, left, right), ty, span);
-        }
-        // x % -1 is x % 1. The smallest value has no positive counterpart: x / -1 is -x, which wraps.
-        let is_minus_one = InstKind::Binary(BinaryOp::Eq, right.clone(), int(-1));
-        let is_minus_one = self.body.emit(is_minus_one, Type::BOOL, span);
-        let divisor = InstKind::Select(is_minus_one.clone(), int(1), right);
-        let divisor = self.body.emit(divisor, ty.clone(), span);
-        let plain = InstKind::Binary(op, left.clone(), divisor);
-        let plain = self.body.emit(plain, ty.clone(), span);
-        if op == BinaryOp::Rem {
-            return plain;
-        }
-        let negated = self.body.emit(InstKind::Unary(UnaryOp::Neg, left), ty.clone(), span);
-        self.body.emit(InstKind::Select(is_minus_one, negated, plain), ty, span)
     }
 
     /// The count for shifting a `shifted`, modulo its width, which is a power of two.
@@ -132,6 +84,73 @@ impl FunctionBuilder<'_, '_> {
                 self.body.emit(kind, Type::Scalar(count_type), span)
             }
         }
+    }
+}
+
+impl BodyBuilder {
+    /// `left / right` or `left % right` of integers, following rule 10.
+    pub fn divide(
+        &mut self,
+        op: BinaryOp,
+        scalar: Scalar,
+        (left, right): (Operand, Operand),
+        is_nonzero: bool,
+        span: Span,
+    ) -> Operand {
+        let ty = Type::Scalar(scalar);
+        let int = |value| Operand::Const(Const::Int(scalar, value));
+        if let Operand::Const(Const::Int(_, divisor)) = &right {
+            return match wrap(scalar, *divisor) {
+                0 => {
+                    self.trap(span);
+                    Operand::Const(Const::Zero(ty))
+                }
+                -1 if op == BinaryOp::Div => {
+                    self.emit(InstKind::Unary(UnaryOp::Neg, left), ty, span)
+                }
+                -1 => int(0),
+                _ => self.emit(InstKind::Binary(op, left, right), ty, span),
+            };
+        }
+        if !is_nonzero {
+            let is_zero = InstKind::Binary(BinaryOp::Eq, right.clone(), int(0));
+            let is_zero = self.emit(is_zero, Type::BOOL, span);
+            // One trap serves the whole function: a trap does not report its position.
+            let [go_on, by_zero] = self.blocks("div", ["ok", "by_zero"]);
+            let (trap, _) = *self.division_trap.get_or_insert((by_zero, span));
+            self.branch(is_zero, trap, go_on);
+            self.place(go_on);
+        }
+        if scalar.is_unsigned() {
+            return self.emit(InstKind::Binary(op, left, right), ty, span);
+        }
+        // x % -1 is x % 1. The smallest value has no positive counterpart: x / -1 is -x, which wraps.
+        let is_minus_one = InstKind::Binary(BinaryOp::Eq, right.clone(), int(-1));
+        let is_minus_one = self.emit(is_minus_one, Type::BOOL, span);
+        let divisor = InstKind::Select(is_minus_one.clone(), int(1), right);
+        let divisor = self.emit(divisor, ty.clone(), span);
+        let plain = InstKind::Binary(op, left.clone(), divisor);
+        let plain = self.emit(plain, ty.clone(), span);
+        if op == BinaryOp::Rem {
+            return plain;
+        }
+        let negated = self.emit(InstKind::Unary(UnaryOp::Neg, left), ty.clone(), span);
+        self.emit(InstKind::Select(is_minus_one, negated, plain), ty, span)
+    }
+
+    /// Places the block for divisions by zero, if there is one; the last block of the function.
+    pub fn place_division_trap(&mut self) {
+        if let Some((block, span)) = self.division_trap {
+            self.place(block);
+            self.trap(span);
+        }
+    }
+
+    /// Emits a trap, which ends the block.
+    pub fn trap(&mut self, span: Span) {
+        let kind = InstKind::Builtin { builtin: Builtin::Trap, arguments: vec![], format: None };
+        self.emit(kind, Type::Unit, span);
+        self.terminate(Terminator::Unreachable);
     }
 }
 

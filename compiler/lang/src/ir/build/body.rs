@@ -25,6 +25,8 @@ pub struct BodyBuilder {
     constructs: BTreeMap<&'static str, u32>,
     /// By local variable, the value stored last.
     stored: BTreeMap<SlotId, Operand>,
+    /// The block for divisions by zero, once there is one, and the position of the first division.
+    pub(super) division_trap: Option<(BlockId, Span)>,
 }
 
 /// Maximum number of operations between a value and a load that it depends on.
@@ -140,6 +142,11 @@ impl BodyBuilder {
             }
         }
         matches!(address, Operand::Slot(_))
+    }
+
+    /// Whether a jump leads to a block.
+    pub fn is_reached(&self, block: BlockId) -> bool {
+        self.blocks[block.index()].reached
     }
 
     /// Whether emitted code is reachable.

@@ -3,12 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::{BodyBuilder, ProgramBuilder, Signature, analysis, nonzero, parameters_of};
-use crate::builtins::Builtin;
 use crate::check::tree::{self, Declared, LocalId};
 use crate::error::{Error, Result};
-use crate::ir::{
-    BlockId, Const, Function, InstKind, Operand, Parameter, Role, Slot, Terminator, Variable,
-};
+use crate::ir::{BlockId, Const, Function, Operand, Parameter, Role, Slot, Terminator, Variable};
 use crate::source::Span;
 use crate::types::Type;
 
@@ -44,8 +41,6 @@ pub(super) struct FunctionBuilder<'p, 't> {
     pub(super) loops: Vec<Loop>,
     /// The variables that are never zero.
     pub(super) nonzero: BTreeSet<LocalId>,
-    /// The block for divisions by zero, once there is one.
-    pub(super) division_trap: Option<(BlockId, Span)>,
 }
 
 /// Builds a device function or the body of a kernel.
@@ -72,7 +67,6 @@ pub(super) fn build(program: &mut ProgramBuilder<'_>, index: usize) -> Result<Fu
         locals: vec![],
         loops: vec![],
         nonzero: nonzero::variables(source),
-        division_trap: None,
     };
     function.declare_locals();
     function.build_body()?;
@@ -132,10 +126,7 @@ impl FunctionBuilder<'_, '_> {
                 None => self.trap(source.span),
             }
         }
-        if let Some((block, span)) = self.division_trap {
-            self.body.place(block);
-            self.trap(span);
-        }
+        self.body.place_division_trap();
         Ok(())
     }
 
@@ -154,9 +145,7 @@ impl FunctionBuilder<'_, '_> {
 
     /// Emits a trap, which ends the block.
     pub(super) fn trap(&mut self, span: Span) {
-        let kind = InstKind::Builtin { builtin: Builtin::Trap, arguments: vec![], format: None };
-        self.body.emit(kind, Type::Unit, span);
-        self.body.terminate(Terminator::Unreachable);
+        self.body.trap(span);
     }
 
     /// The statements of a block and its value, if it has one.

@@ -1,12 +1,15 @@
 //! Checks the types of each instruction's operands and result.
 
 use super::{Checked, FunctionVerifier, require};
+use crate::check::counted_arguments;
 use crate::check::tree::{BinaryOp, UnaryOp};
-use crate::ir::{Const, Function, Inst, InstKind, Launch, Operand, Role, Stream, same_type};
+use crate::ir::{
+    Const, Function, Inst, InstKind, Launch, Operand, Parameter, Role, Stream, same_type, symbol,
+};
 use crate::types::{Scalar, Type};
 
 /// The name of an instruction in messages.
-pub(super) fn name(kind: &InstKind) -> &'static str {
+pub(crate) fn name(kind: &InstKind) -> &'static str {
     match kind {
         InstKind::Load(_) => "load",
         InstKind::Store { .. } => "store",
@@ -109,7 +112,14 @@ impl FunctionVerifier<'_> {
                 );
                 for (at, part) in parts.iter().enumerate() {
                     let wanted = self.part(&inst.ty, at as u32)?;
-                    self.expect(&format!("part {at}"), &wanted, &value(part)?)?;
+                    let what = match &inst.ty {
+                        Type::Struct(id) => {
+                            let item = self.module.structs.get(*id);
+                            format!("field `{}` of `{}`", item.fields[at].name, item.name)
+                        }
+                        _ => format!("part {at}"),
+                    };
+                    self.expect(&what, &wanted, &value(part)?)?;
                 }
                 Ok(())
             }
@@ -118,15 +128,15 @@ impl FunctionVerifier<'_> {
                     return Err(format!("function {} does not exist", function.0));
                 };
                 self.check_callee(callee)?;
-                let types = callee.parameters.iter().map(|parameter| &parameter.ty);
-                self.check_arguments(arguments, types, place)?;
+                self.check_call(callee, arguments, place)?;
                 result(&callee.result)
             }
             InstKind::CallExtern { function, arguments } => {
                 let Some(callee) = self.module.externs.get(function.index()) else {
                     return Err(format!("extern {} does not exist", function.0));
                 };
-                self.check_arguments(arguments, callee.parameters.iter(), place)?;
+                let types = callee.parameters.iter().map(|ty| (None, ty));
+                self.check_arguments(&callee.name, arguments, types, place)?;
                 result(&callee.result)
             }
             InstKind::Builtin { builtin, arguments, format } => {
@@ -162,18 +172,40 @@ impl FunctionVerifier<'_> {
         }
     }
 
+    /// Checks the arguments for parameters, whose names are unknown in functions that are only declared.
     fn check_arguments<'t>(
         &self,
+        callee: &str,
         arguments: &[Operand],
-        types: impl ExactSizeIterator<Item = &'t Type>,
+        parameters: impl ExactSizeIterator<Item = (Option<&'t str>, &'t Type)>,
         place: (usize, usize),
     ) -> Checked {
-        let (given, wanted) = (arguments.len(), types.len());
-        require!(given == wanted, "{given} arguments for {wanted} parameters");
-        for (at, (argument, ty)) in arguments.iter().zip(types).enumerate() {
-            self.expect(&format!("argument {at}"), ty, &self.operand(argument, place)?)?;
+        let (given, wanted) = (arguments.len(), parameters.len());
+        require!(given == wanted, "`{callee}` takes {}, not {given}", counted_arguments(wanted));
+        for (at, (argument, (name, ty))) in (1..).zip(arguments.iter().zip(parameters)) {
+            let name = name.map_or_else(|| at.to_string(), |name| format!("`{name}`"));
+            let what = format!("argument {name} of `{callee}`");
+            self.expect(&what, ty, &self.operand(argument, place)?)?;
         }
         Ok(())
+    }
+
+    fn check_call(
+        &self,
+        callee: &Function,
+        arguments: &[Operand],
+        place: (usize, usize),
+    ) -> Checked {
+        let name = callee.name.strip_prefix(symbol::OWN).unwrap_or(&callee.name);
+        let (mut arguments, mut parameters) = (arguments, callee.parameters.as_slice());
+        // The source does not know this argument, so it does not count in messages.
+        if callee.takes_geometry {
+            let first = arguments.first().map(|first| self.operand(first, place)).transpose()?;
+            let is_given = first.is_some_and(|first| first == Type::GEOMETRY);
+            require!(is_given, "`{name}` takes the geometry, which is not the first argument");
+            (arguments, parameters) = (&arguments[1..], &parameters[1..]);
+        }
+        self.check_arguments(name, arguments, parameters.iter().map(named), place)
     }
 
     fn check_launch(&self, launch: &Launch, inst: &Inst, place: (usize, usize)) -> Checked {
@@ -190,8 +222,8 @@ impl FunctionVerifier<'_> {
         if let Stream::Value(stream) = &launch.stream {
             self.expect("the stream", &Type::Stream, &self.operand(stream, place)?)?;
         }
-        let types = kernel.parameters.iter().map(|parameter| &parameter.ty);
-        self.check_arguments(&launch.arguments, types, place)?;
+        let parameters = kernel.parameters.iter().map(named);
+        self.check_arguments(&kernel.name, &launch.arguments, parameters, place)?;
         let status = if launch.is_try { Type::I32 } else { Type::Unit };
         self.expect("its value", &status, &inst.ty)
     }
@@ -273,6 +305,11 @@ impl FunctionVerifier<'_> {
     pub(super) fn show(&self, ty: &Type) -> String {
         ty.display(&self.module.structs).to_string()
     }
+}
+
+/// A parameter as [`FunctionVerifier::check_arguments`] takes it.
+fn named(parameter: &Parameter) -> (Option<&str>, &Type) {
+    (Some(&parameter.name), &parameter.ty)
 }
 
 /// Whether a cast exists: between scalars, between pointers, between pointers and 64-bit integers, and

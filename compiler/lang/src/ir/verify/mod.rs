@@ -8,6 +8,8 @@ mod instruction;
 
 use std::collections::BTreeSet;
 
+pub(crate) use instruction::name as instruction_name;
+
 use super::{
     Const, Function, Global, Init, InstId, Kernel, KernelId, Module, Operand, Parameter, Role,
     Space, same_type,
@@ -341,7 +343,14 @@ impl<'m> FunctionVerifier<'m> {
             Operand::Inst(id) => self.check_use(*id, (block, place))?,
             Operand::Parameter(at) => {
                 let count = self.function.parameters.len();
-                require!((*at as usize) < count, "parameter {at} of {count}");
+                // The geometry is not among the parameters that the source counts.
+                let hidden = u32::from(self.function.takes_geometry);
+                require!(
+                    (*at as usize) < count,
+                    "there is no parameter {} (counted from 0): the function has {}",
+                    at.saturating_sub(hidden),
+                    count as u32 - hidden
+                );
             }
             Operand::Slot(id) => {
                 require!(id.index() < self.function.slots.len(), "slot {} does not exist", id.0);

@@ -2,7 +2,8 @@
 //! which every artifact and the CPU device follow.
 //!
 //! [`ProgramBuilder`] declares kernels and functions, and [`Body`] emits their code at positions in the front end's own
-//! source. Mistakes are the caller's errors ("your module: …"); [`crate::ir`] has the rules.
+//! source. Mistakes are the caller's errors ("your module: …"); [`crate::ir`] has the rules. [`Error`] is this crate's, which
+//! `gridlet::Error` takes by `?`.
 //!
 //! ```
 //! use gridlet_lang::builder::{Body, ProgramBuilder};
@@ -26,28 +27,45 @@
 //! # Ok::<(), gridlet_lang::Error>(())
 //! ```
 
+mod body;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+pub use body::{Body, Geometry};
+
+use crate::check::KernelName;
 use crate::diagnostics::{Diagnostic, ids};
-use crate::error::{Error, Result};
+pub use crate::error::Error;
+use crate::error::Result;
 use crate::extents;
-use crate::ir::build::{BodyBuilder, Signature, build_entry};
+use crate::ir::build::{Signature, build_entry};
 use crate::ir::{
-    BinaryOp, BlockId, Const, Function, FunctionId, Global, GlobalId, Init, InstKind, Kernel,
-    KernelId, Launch, Module, Operand, Parameter, Role, Space, Stream, Terminator, Variable, parse,
-    symbol, verify,
+    Const, Function, FunctionId, Global, GlobalId, Init, InstKind, Kernel, KernelId, Module,
+    Operand, Parameter, Role, Space, Variable, parse, pointed, symbol, verify,
 };
 use crate::layout::compute_layouts;
 use crate::program::Checked;
 use crate::source::{FileId, SourceMap, Span};
-use crate::types::{Scalar, Structs, Type};
+use crate::types::{Structs, Type};
 
 /// A function under construction: a device function, the body of a kernel, or a kernel that is only declared.
 enum Draft {
     Function(FunctionId, Signature),
     Kernel(KernelId, Signature),
     Extern(KernelId),
+}
+
+impl Draft {
+    /// Its name in the caller's source.
+    fn name<'n>(&'n self, kernels: &'n [Kernel]) -> &'n str {
+        match self {
+            Draft::Function(_, signature) => {
+                signature.name.strip_prefix(symbol::OWN).unwrap_or(&signature.name)
+            }
+            Draft::Kernel(id, _) | Draft::Extern(id) => &kernels[id.index()].name,
+        }
+    }
 }
 
 /// A program under construction.
@@ -60,6 +78,8 @@ pub struct ProgramBuilder {
     bodies: Vec<Option<Body>>,
     kernels: Vec<Kernel>,
     functions: u32,
+    /// The first mistake with declarations.
+    mistake: Option<(Span, String)>,
 }
 
 impl ProgramBuilder {
@@ -73,6 +93,7 @@ impl ProgramBuilder {
             bodies: vec![],
             kernels: vec![],
             functions: 0,
+            mistake: None,
         }
     }
 
@@ -91,19 +112,23 @@ impl ProgramBuilder {
         self.line(self.first_file(), line)
     }
 
-    /// A whole line of a source file, counted from 1; the end of the file if it has fewer.
+    /// A whole line of a source file, counted from 1. A line that the file does not have, or a file that the program does not
+    /// have, gives a position that [`ProgramBuilder::finish`] refuses wherever it is used. An empty file has one line, and a
+    /// line feed at the end of the text begins another line.
     pub fn line(&self, file: FileId, line: u32) -> Span {
         let Some(source) = self.sources.files().get(file.0 as usize) else {
             return Span::new(file, 0..0);
         };
         let mut at = 0;
-        for (number, text) in (1..).zip(source.text.split_inclusive('\n')) {
+        for (number, text) in (1..).zip(source.text.split('\n')) {
             if number == line {
                 return Span::new(file, at..at + text.trim_end().len());
             }
-            at += text.len();
+            at += text.len() + 1;
         }
-        Span::new(file, source.text.len()..source.text.len())
+        // Behind the end, which `is_inside` refuses.
+        let nowhere = source.text.len() + 1;
+        Span::new(file, nowhere..nowhere)
     }
 
     /// The structs, to add to.
@@ -152,8 +177,9 @@ impl ProgramBuilder {
     /// Makes a kernel, and the functions that it calls, compute with `f32` on GPUs as nvcc's `-use_fast_math` does. Kernels
     /// that call the same functions without it compute exactly.
     pub fn fast_math(&mut self, kernel: KernelId) {
-        if let Some(kernel) = self.kernels.get_mut(kernel.index()) {
-            kernel.fast_math = true;
+        match self.kernels.get_mut(kernel.index()) {
+            Some(kernel) => kernel.fast_math = true,
+            None => self.note(Span::NOWHERE, "`fast_math` for a kernel of another program".into()),
         }
     }
 
@@ -222,9 +248,18 @@ impl ProgramBuilder {
     }
 
     fn set(&mut self, is: impl Fn(&Draft) -> bool, body: Body) {
-        if let Some(at) = self.drafts.iter().position(is) {
-            self.bodies[at] = Some(body);
+        let Some(at) = self.drafts.iter().position(is) else {
+            return self.note(body.span, "a body for a function of another program".into());
+        };
+        let span = body.span;
+        if self.bodies[at].replace(body).is_some() {
+            let name = self.drafts[at].name(&self.kernels);
+            self.note(span, format!("`{name}` is defined twice"));
         }
+    }
+
+    fn note(&mut self, span: Span, mistake: String) {
+        self.mistake.get_or_insert((span, mistake));
     }
 
     /// Checks the program and lays out its parameter buffers.
@@ -236,6 +271,9 @@ impl ProgramBuilder {
     pub fn finish(self) -> Result<Checked> {
         let mut functions: Vec<Function> = vec![];
         let sources = self.sources;
+        if let Some((span, mistake)) = self.mistake {
+            return Err(yours_at(&sources, span, &mistake));
+        }
         for (draft, body) in self.drafts.into_iter().zip(self.bodies) {
             let signature = match &draft {
                 Draft::Function(_, signature) | Draft::Kernel(_, signature) => signature,
@@ -250,26 +288,20 @@ impl ProgramBuilder {
                     continue;
                 }
             };
-            let (name, span) = (signature.name.clone(), signature.span);
+            let (name, span) = (draft.name(&self.kernels), signature.span);
             let missing = || yours_at(&sources, span, &format!("`{name}` has no body"));
-            let body = body.ok_or_else(missing)?;
-            if let Some((mistake, at)) = body.mistake {
+            let mut body = body.ok_or_else(missing)?;
+            if let Some((mistake, at)) = body.mistake(&self.kernels, &sources) {
                 return Err(yours_at(&sources, at, &format!("`{name}`: {mistake}")));
             }
+            body.builder.place_division_trap();
             let function = body.builder.finish(signature.clone());
             functions.push(function.map_err(|error| theirs(&sources, body.span, error))?);
             if let Draft::Kernel(id, _) = draft {
                 functions.push(build_entry(&self.kernels[id.index()], id)?);
             }
         }
-        for function in &functions {
-            let mut spans =
-                function.instructions.iter().map(|inst| inst.span).chain([function.span]);
-            if !spans.all(|span| is_inside(&sources, span)) {
-                let why = format!("a position in `{}` is not in its source file", function.name);
-                return Err(yours_at(&sources, function.span, &why));
-            }
-        }
+        check_positions(&sources, &functions)?;
         let sources = Arc::new(sources);
         let module = Module {
             sources: Arc::clone(&sources),
@@ -292,6 +324,28 @@ impl ProgramBuilder {
 fn is_inside(sources: &SourceMap, span: Span) -> bool {
     let file = sources.files().get(span.file.0 as usize);
     file.is_some_and(|file| file.text.get(span.range()).is_some())
+}
+
+/// Checks that all positions are in the sources.
+fn check_positions(sources: &SourceMap, functions: &[Function]) -> Result<()> {
+    for function in functions {
+        let instructions = function.instructions.iter().map(|inst| inst.span);
+        let variables = function.slots.iter().filter_map(|slot| slot.variable.as_ref());
+        let variables = variables.map(|variable| variable.span);
+        let mut spans = instructions.chain(variables).chain([function.span]);
+        let Some(wrong) = spans.find(|span| !is_inside(sources, *span)) else { continue };
+        let why = match sources.files().get(wrong.file.0 as usize) {
+            Some(file) => {
+                let lines = file.text.split('\n').count();
+                format!("is not in `{}`, whose lines are 1 to {lines}", file.name)
+            }
+            None => "is in a source file that the program does not have".into(),
+        };
+        let name = function.name.strip_suffix(".body").unwrap_or(&function.name);
+        let name = name.strip_prefix(symbol::OWN).unwrap_or(name);
+        return Err(yours_at(sources, function.span, &format!("a position in `{name}` {why}")));
+    }
+    Ok(())
 }
 
 /// Messages with their places, one a line.
@@ -355,15 +409,45 @@ fn complete(module: Module) -> Result<Checked> {
             return Err(yours_at(&module.sources, span, &why));
         }
     }
+    check_names(&module)?;
     verify::find(&module).map_err(|broken| {
         yours_at(&module.sources, broken.span.unwrap_or(Span::NOWHERE), &broken.message)
     })?;
-    let impossible = impossible_launches(&module);
-    if !impossible.is_empty() {
-        return Err(Error::Program(impossible));
+    let mut wrong = impossible_launches(&module);
+    wrong.extend(pointed::unreachable_arguments(&module));
+    if !wrong.is_empty() {
+        return Err(Error::Program(wrong));
     }
     let layouts = compute_layouts(&module)?;
     Ok(Checked { sources: Arc::clone(&module.sources), module, layouts, warnings: vec![] })
+}
+
+/// Checks that the names of kernels and their parameters are those that the host's tools take, and headers in C.
+fn check_names(module: &Module) -> Result<()> {
+    let is_identifier = |name: &str| {
+        let is_word = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        is_word && !name.is_empty() && !name.as_bytes()[0].is_ascii_digit()
+    };
+    for kernel in &module.kernels {
+        // Programs of the language that are written as text have instances.
+        let parsed = kernel.name.parse::<KernelName>().ok();
+        let parsed = parsed.filter(|parsed| parsed.to_string() == kernel.name);
+        let mut wrong = vec![];
+        if !parsed.is_some_and(|parsed| is_identifier(&parsed.kernel)) {
+            wrong.push(format!("a kernel cannot be called {:?}", kernel.name));
+        }
+        for Parameter { name, .. } in &kernel.parameters {
+            if !is_identifier(name) {
+                wrong.push(format!("a parameter of `{}` cannot be called {name:?}", kernel.name));
+            }
+        }
+        if let Some(wrong) = wrong.first() {
+            let rule =
+                "a name consists of letters, digits and `_`, and does not begin with a digit";
+            return Err(yours_at(&module.sources, kernel.span, &format!("{wrong}: {rule}")));
+        }
+    }
+    Ok(())
 }
 
 /// Launches with constant sizes that no launch can have.
@@ -437,234 +521,5 @@ fn theirs(sources: &SourceMap, span: Span, error: Error) -> Error {
     }
 }
 
-/// A field of the geometry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Geometry {
-    /// The thread in its block.
-    ThreadIndex,
-    /// The block in its grid.
-    BlockIndex,
-    /// Threads of a block.
-    BlockDim,
-    /// Blocks of a grid.
-    GridDim,
-}
-
-const FOREIGN: &str = "a block belongs to another function";
-
-/// The code of a function, emitted block by block at the positions that [`Body::at`] sets.
-pub struct Body {
-    builder: BodyBuilder,
-    span: Span,
-    /// The blocks that were made, and whether each is placed.
-    blocks: Vec<(BlockId, bool)>,
-    /// The first mistake with blocks, and the position where it was made.
-    mistake: Option<(&'static str, Span)>,
-}
-
-impl Body {
-    /// An empty body, open at its entry.
-    pub fn new(span: Span) -> Self {
-        Body { builder: BodyBuilder::new(), span, blocks: vec![], mistake: None }
-    }
-
-    /// The position of the instructions from now on.
-    pub fn at(&mut self, span: Span) -> &mut Self {
-        self.span = span;
-        self
-    }
-
-    /// A parameter, counted from 0.
-    pub fn parameter(index: u32) -> Operand {
-        Operand::Parameter(index + 1)
-    }
-
-    /// A constant of type `u32`.
-    pub fn number(&self, value: u32) -> Operand {
-        Operand::Const(Const::Int(Scalar::U32, i128::from(value)))
-    }
-
-    /// Any instruction; [`InstKind`] lists them.
-    pub fn emit(&mut self, kind: InstKind, ty: Type) -> Operand {
-        self.builder.emit(kind, ty, self.span)
-    }
-
-    /// Adds a local variable, and returns its address. Debuggers show it by that name.
-    pub fn local(&mut self, name: &str, ty: Type) -> Operand {
-        self.builder.variable(variable(name, self.span), ty)
-    }
-
-    /// Adds a variable of the front end's own, which debuggers do not show, and returns its address.
-    pub fn temporary(&mut self, name: &str, ty: Type) -> Operand {
-        self.builder.slot(name, ty)
-    }
-
-    /// Part of the geometry along an axis: 0, 1 or 2. A `u32`.
-    pub fn geometry(&mut self, field: Geometry, axis: u32) -> Operand {
-        let geometry = Operand::Parameter(0);
-        let index = field as u32;
-        let base = self.emit(InstKind::Extract { base: geometry, index }, Type::DIM3);
-        self.emit(InstKind::Extract { base, index: axis }, Type::U32)
-    }
-
-    /// The index of the thread in its grid along an axis: 0, 1 or 2. A `u32`.
-    pub fn thread_index(&mut self, axis: u32) -> Operand {
-        let block = self.geometry(Geometry::BlockIndex, axis);
-        let size = self.geometry(Geometry::BlockDim, axis);
-        let first = self.binary(BinaryOp::Mul, block, size, Type::U32);
-        let thread = self.geometry(Geometry::ThreadIndex, axis);
-        self.binary(BinaryOp::Add, first, thread, Type::U32)
-    }
-
-    /// Reads a value through a pointer.
-    pub fn load(&mut self, pointer: Operand, ty: Type) -> Operand {
-        self.emit(InstKind::Load(pointer), ty)
-    }
-
-    /// Writes a value through a pointer.
-    pub fn store(&mut self, pointer: Operand, value: Operand) {
-        self.emit(InstKind::Store { pointer, value }, Type::Unit);
-    }
-
-    /// The address of an element; `ty` is the type of the pointer.
-    pub fn element(&mut self, base: Operand, index: Operand, ty: Type) -> Operand {
-        self.emit(InstKind::ElementAddress { base, index }, ty)
-    }
-
-    /// An operator; `ty` is the type of its value.
-    pub fn binary(&mut self, op: BinaryOp, left: Operand, right: Operand, ty: Type) -> Operand {
-        self.emit(InstKind::Binary(op, left, right), ty)
-    }
-
-    /// A call of a function of the program. The geometry is passed too.
-    pub fn call(&mut self, function: FunctionId, arguments: &[Operand], result: Type) -> Operand {
-        let arguments = [&[Operand::Parameter(0)], arguments].concat();
-        self.emit(InstKind::Call { function, arguments }, result)
-    }
-
-    /// A launch into the default stream; missing extents, which are `u32`, are 1. A launch that fails is recorded for the
-    /// host, with this position.
-    pub fn launch(
-        &mut self,
-        kernel: KernelId,
-        grid: &[Operand],
-        block: &[Operand],
-        arguments: &[Operand],
-    ) {
-        self.launch_into(Stream::Default, kernel, grid, block, arguments);
-    }
-
-    /// A launch into a stream.
-    pub fn launch_into(
-        &mut self,
-        stream: Stream,
-        kernel: KernelId,
-        grid: &[Operand],
-        block: &[Operand],
-        arguments: &[Operand],
-    ) {
-        let launch = self.described(stream, kernel, grid, block, arguments, false);
-        self.emit(launch, Type::Unit);
-    }
-
-    /// A launch that gives its status, an `i32` with CUDA's error or 0, in place of recording a failure.
-    pub fn try_launch_into(
-        &mut self,
-        stream: Stream,
-        kernel: KernelId,
-        grid: &[Operand],
-        block: &[Operand],
-        arguments: &[Operand],
-    ) -> Operand {
-        let launch = self.described(stream, kernel, grid, block, arguments, true);
-        self.emit(launch, Type::I32)
-    }
-
-    fn described(
-        &mut self,
-        stream: Stream,
-        kernel: KernelId,
-        grid: &[Operand],
-        block: &[Operand],
-        arguments: &[Operand],
-        is_try: bool,
-    ) -> InstKind {
-        let mut extents = |given: &[Operand]| {
-            let one = self.number(1);
-            let part = |axis: usize| given.get(axis).cloned().unwrap_or_else(|| one.clone());
-            let parts = vec![part(0), part(1), part(2)];
-            self.emit(InstKind::Aggregate(parts), Type::DIM3)
-        };
-        let (grid, block) = (extents(grid), extents(block));
-        let (shared, arguments) = (self.number(0), arguments.to_vec());
-        InstKind::Launch(Box::new(Launch {
-            kernel,
-            grid,
-            block,
-            shared,
-            stream,
-            arguments,
-            is_try,
-        }))
-    }
-
-    /// Makes a block, to be placed later.
-    pub fn block(&mut self) -> BlockId {
-        let id = self.builder.block(format!("block{}", self.blocks.len() + 1));
-        self.blocks.push((id, false));
-        id
-    }
-
-    /// Continues in a block, once.
-    pub fn place(&mut self, block: BlockId) {
-        match self.blocks.iter_mut().find(|(id, _)| *id == block) {
-            Some((_, placed)) if !*placed => {
-                *placed = true;
-                if self.builder.is_live() {
-                    self.note("a block is open when the next one is placed");
-                }
-                self.builder.place(block);
-            }
-            Some(_) => self.note("a block is placed twice"),
-            None => self.note(FOREIGN),
-        }
-    }
-
-    /// Ends the open block with a jump.
-    pub fn jump(&mut self, target: BlockId) {
-        if self.knows(&[target]) {
-            self.builder.jump(target);
-        }
-    }
-
-    /// Ends the open block with a branch on a `bool`.
-    pub fn branch(&mut self, condition: Operand, then: BlockId, otherwise: BlockId) {
-        if self.knows(&[then, otherwise]) {
-            self.builder.branch(condition, then, otherwise);
-        }
-    }
-
-    fn knows(&mut self, targets: &[BlockId]) -> bool {
-        let knows = |target: &BlockId| self.blocks.iter().any(|(id, _)| id == target);
-        let all = targets.iter().all(knows);
-        if !all {
-            self.note(FOREIGN);
-        }
-        all
-    }
-
-    fn note(&mut self, mistake: &'static str) {
-        self.mistake.get_or_insert((mistake, self.span));
-    }
-
-    /// Returns without a value.
-    pub fn end(&mut self) {
-        self.builder.terminate(Terminator::Return(None));
-    }
-
-    /// Returns a value.
-    pub fn give(&mut self, value: Operand) {
-        self.builder.terminate(Terminator::Return(Some(value)));
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,371 @@
+//! The code of one function, emitted block by block.
+
+use super::{is_inside, variable};
+use crate::ir::build::BodyBuilder;
+use crate::ir::{
+    BinaryOp, BlockId, Const, FunctionId, InstKind, Kernel, KernelId, Launch, Operand, Stream,
+    Terminator, verify,
+};
+use crate::source::{SourceMap, Span};
+use crate::types::{Scalar, Type};
+
+/// A field of the geometry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Geometry {
+    /// The thread in its block.
+    ThreadIndex,
+    /// The block in its grid.
+    BlockIndex,
+    /// Threads of a block.
+    BlockDim,
+    /// Blocks of a grid.
+    GridDim,
+}
+
+/// A mistake in the use of a [`Body`].
+enum Mistake {
+    /// A mistake with blocks.
+    Blocks(&'static str),
+    /// Code after the instruction that ended the block, and the position of that one.
+    Lost { what: Lost, end: &'static str, ended: Span },
+    /// A number of extents that no grid or block has.
+    Extents { what: &'static str, given: usize },
+}
+
+/// Code that would be lost.
+enum Lost {
+    Launch(KernelId),
+    Instruction(&'static str),
+    End(&'static str),
+}
+
+const FOREIGN: Mistake = Mistake::Blocks("a block belongs to another function");
+
+/// A block that was made.
+struct Made {
+    id: BlockId,
+    /// Where it was placed.
+    placed: Option<Span>,
+    /// Whether a jump led to it when it was placed. Without one, its code is unreachable.
+    was_reached: bool,
+}
+
+/// The code of a function, emitted block by block at the positions that [`Body::at`] sets.
+///
+/// [`Body::jump`], [`Body::branch`], [`Body::end`] and [`Body::give`] end the open block, and [`Body::place`] begins the next
+/// one. Code between them, which no block would hold, is an error. Code of a block to which no jump leads never runs, and is
+/// left out. A block is placed after the first jump to it, so a loop's head comes before its body.
+pub struct Body {
+    pub(super) builder: BodyBuilder,
+    pub(super) span: Span,
+    blocks: Vec<Made>,
+    /// How the last block was ended, and where; `None` while a block is open.
+    ended: Option<(&'static str, Span)>,
+    /// The first mistake, and the position where it was made.
+    mistake: Option<(Mistake, Span)>,
+}
+
+impl Body {
+    /// An empty body, open at its entry.
+    pub fn new(span: Span) -> Self {
+        Body { builder: BodyBuilder::new(), span, blocks: vec![], ended: None, mistake: None }
+    }
+
+    /// The first mistake and its position.
+    pub(super) fn mistake(
+        &self,
+        kernels: &[Kernel],
+        sources: &SourceMap,
+    ) -> Option<(String, Span)> {
+        if let Some((mistake, span)) = &self.mistake {
+            return Some((mistake.message(kernels, sources), *span));
+        }
+        if self.builder.is_live() {
+            let message = "its last block has no end; call `end`, `give`, `jump` or `branch`";
+            return Some((message.into(), self.span));
+        }
+        let is_early = |made: &&Made| !made.was_reached && self.builder.is_reached(made.id);
+        let early = self.blocks.iter().filter(is_early).find_map(|made| made.placed)?;
+        let message = "a block is placed before the first jump to it; place it after that jump";
+        Some((message.into(), early))
+    }
+
+    /// The position of the instructions from now on.
+    pub fn at(&mut self, span: Span) -> &mut Self {
+        self.span = span;
+        self
+    }
+
+    /// A parameter, counted from 0.
+    pub fn parameter(index: u32) -> Operand {
+        Operand::Parameter(index + 1)
+    }
+
+    /// A constant of type `u32`.
+    pub fn number(&self, value: u32) -> Operand {
+        Operand::Const(Const::Int(Scalar::U32, i128::from(value)))
+    }
+
+    /// Any instruction; [`InstKind`] lists them.
+    pub fn emit(&mut self, kind: InstKind, ty: Type) -> Operand {
+        self.need_open(match &kind {
+            InstKind::Launch(launch) => Lost::Launch(launch.kernel),
+            kind => Lost::Instruction(verify::instruction_name(kind)),
+        });
+        self.builder.emit(kind, ty, self.span)
+    }
+
+    /// Adds a local variable, and returns its address. Debuggers show it by that name.
+    pub fn local(&mut self, name: &str, ty: Type) -> Operand {
+        self.builder.variable(variable(name, self.span), ty)
+    }
+
+    /// Adds a variable of the front end's own, which debuggers do not show, and returns its address.
+    pub fn temporary(&mut self, name: &str, ty: Type) -> Operand {
+        self.builder.slot(name, ty)
+    }
+
+    /// Part of the geometry along an axis: 0, 1 or 2. A `u32`.
+    pub fn geometry(&mut self, field: Geometry, axis: u32) -> Operand {
+        let geometry = Operand::Parameter(0);
+        let index = field as u32;
+        let base = self.emit(InstKind::Extract { base: geometry, index }, Type::DIM3);
+        self.emit(InstKind::Extract { base, index: axis }, Type::U32)
+    }
+
+    /// The index of the thread in its grid along an axis: 0, 1 or 2. A `u32`.
+    pub fn thread_index(&mut self, axis: u32) -> Operand {
+        let block = self.geometry(Geometry::BlockIndex, axis);
+        let size = self.geometry(Geometry::BlockDim, axis);
+        let first = self.binary(BinaryOp::Mul, block, size, Type::U32);
+        let thread = self.geometry(Geometry::ThreadIndex, axis);
+        self.binary(BinaryOp::Add, first, thread, Type::U32)
+    }
+
+    /// Reads a value through a pointer.
+    pub fn load(&mut self, pointer: Operand, ty: Type) -> Operand {
+        self.emit(InstKind::Load(pointer), ty)
+    }
+
+    /// Writes a value through a pointer.
+    pub fn store(&mut self, pointer: Operand, value: Operand) {
+        self.emit(InstKind::Store { pointer, value }, Type::Unit);
+    }
+
+    /// The address of an element; `ty` is the type of the pointer.
+    pub fn element(&mut self, base: Operand, index: Operand, ty: Type) -> Operand {
+        self.emit(InstKind::ElementAddress { base, index }, ty)
+    }
+
+    /// An operator; `ty` is the type of its value.
+    ///
+    /// As in the language, an integer division traps if the divisor is zero, and a division by -1 wraps. The block that was
+    /// open is ended for that, and another one is open afterwards. A constant divisor of zero is an error.
+    /// [`Body::emit`] adds the plain operation, whose divisor must be neither zero nor, in a signed type, -1: on GPUs and on
+    /// the CPU device the behaviour is undefined otherwise. The count of a shift must be less than the width, by this
+    /// function too.
+    pub fn binary(&mut self, op: BinaryOp, left: Operand, right: Operand, ty: Type) -> Operand {
+        let scalar = ty.as_scalar().filter(|scalar| scalar.is_integer());
+        if let (BinaryOp::Div | BinaryOp::Rem, Some(scalar)) = (op, scalar)
+            && self.ended.is_none()
+            && may_be_divisor(&right, scalar)
+        {
+            return self.builder.divide(op, scalar, (left, right), false, self.span);
+        }
+        self.emit(InstKind::Binary(op, left, right), ty)
+    }
+
+    /// A call of a function of the program. The geometry is passed too.
+    pub fn call(&mut self, function: FunctionId, arguments: &[Operand], result: Type) -> Operand {
+        let arguments = [&[Operand::Parameter(0)], arguments].concat();
+        self.emit(InstKind::Call { function, arguments }, result)
+    }
+
+    /// A launch into the default stream. The grid and the block have one to three extents, which are `u32`: x, y and z. Those
+    /// that are missing are 1. A launch that fails is recorded for the host, with this position.
+    pub fn launch(
+        &mut self,
+        kernel: KernelId,
+        grid: &[Operand],
+        block: &[Operand],
+        arguments: &[Operand],
+    ) {
+        self.launch_into(Stream::Default, kernel, grid, block, arguments);
+    }
+
+    /// A launch into a stream.
+    pub fn launch_into(
+        &mut self,
+        stream: Stream,
+        kernel: KernelId,
+        grid: &[Operand],
+        block: &[Operand],
+        arguments: &[Operand],
+    ) {
+        let launch = self.described(stream, kernel, grid, block, arguments, false);
+        self.emit(launch, Type::Unit);
+    }
+
+    /// A launch that gives its status, an `i32` with CUDA's error or 0, in place of recording a failure.
+    pub fn try_launch_into(
+        &mut self,
+        stream: Stream,
+        kernel: KernelId,
+        grid: &[Operand],
+        block: &[Operand],
+        arguments: &[Operand],
+    ) -> Operand {
+        let launch = self.described(stream, kernel, grid, block, arguments, true);
+        self.emit(launch, Type::I32)
+    }
+
+    fn described(
+        &mut self,
+        stream: Stream,
+        kernel: KernelId,
+        grid: &[Operand],
+        block: &[Operand],
+        arguments: &[Operand],
+        is_try: bool,
+    ) -> InstKind {
+        self.need_open(Lost::Launch(kernel));
+        let mut extents = |what: &'static str, given: &[Operand]| {
+            if !(1..=3).contains(&given.len()) {
+                self.note(Mistake::Extents { what, given: given.len() });
+            }
+            let one = self.number(1);
+            let part = |axis: usize| given.get(axis).cloned().unwrap_or_else(|| one.clone());
+            let parts = vec![part(0), part(1), part(2)];
+            self.emit(InstKind::Aggregate(parts), Type::DIM3)
+        };
+        let (grid, block) = (extents("grid", grid), extents("block", block));
+        let (shared, arguments) = (self.number(0), arguments.to_vec());
+        InstKind::Launch(Box::new(Launch {
+            kernel,
+            grid,
+            block,
+            shared,
+            stream,
+            arguments,
+            is_try,
+        }))
+    }
+
+    /// Makes a block, to be placed later.
+    pub fn block(&mut self) -> BlockId {
+        let id = self.builder.block(format!("block{}", self.blocks.len() + 1));
+        self.blocks.push(Made { id, placed: None, was_reached: false });
+        id
+    }
+
+    /// Begins a block, once, after the block before it has ended and after the first jump to this one.
+    pub fn place(&mut self, block: BlockId) {
+        let Some(at) = self.blocks.iter().position(|made| made.id == block) else {
+            return self.note(FOREIGN);
+        };
+        if self.blocks[at].placed.is_some() {
+            return self.note(Mistake::Blocks("a block is placed twice"));
+        }
+        if self.builder.is_live() {
+            self.note(Mistake::Blocks("a block is open when the next one is placed"));
+        }
+        self.builder.place(block);
+        self.ended = None;
+        let was_reached = self.builder.is_live();
+        self.blocks[at] = Made { id: block, placed: Some(self.span), was_reached };
+    }
+
+    /// Ends the open block with a jump.
+    pub fn jump(&mut self, target: BlockId) {
+        if self.knows(&[target]) && self.ends("jump") {
+            self.builder.jump(target);
+        }
+    }
+
+    /// Ends the open block with a branch on a `bool`.
+    pub fn branch(&mut self, condition: Operand, then: BlockId, otherwise: BlockId) {
+        if self.knows(&[then, otherwise]) && self.ends("branch") {
+            self.builder.branch(condition, then, otherwise);
+        }
+    }
+
+    /// Returns without a value.
+    pub fn end(&mut self) {
+        if self.ends("end") {
+            self.builder.terminate(Terminator::Return(None));
+        }
+    }
+
+    /// Returns a value.
+    pub fn give(&mut self, value: Operand) {
+        if self.ends("give") {
+            self.builder.terminate(Terminator::Return(Some(value)));
+        }
+    }
+
+    fn knows(&mut self, targets: &[BlockId]) -> bool {
+        let knows = |target: &BlockId| self.blocks.iter().any(|made| made.id == *target);
+        let all = targets.iter().all(knows);
+        if !all {
+            self.note(FOREIGN);
+        }
+        all
+    }
+
+    /// Notes the end of the open block, if one is open.
+    fn ends(&mut self, end: &'static str) -> bool {
+        let is_open = self.need_open(Lost::End(end));
+        self.ended.get_or_insert((end, self.span));
+        is_open
+    }
+
+    /// Whether a block is open for this code.
+    fn need_open(&mut self, what: Lost) -> bool {
+        let Some((end, ended)) = self.ended else { return true };
+        self.note(Mistake::Lost { what, end, ended });
+        false
+    }
+
+    fn note(&mut self, mistake: Mistake) {
+        self.mistake.get_or_insert((mistake, self.span));
+    }
+}
+
+impl Mistake {
+    fn message(&self, kernels: &[Kernel], sources: &SourceMap) -> String {
+        match self {
+            Mistake::Blocks(message) => (*message).into(),
+            Mistake::Lost { what, end, ended } => {
+                let what = match what {
+                    Lost::Launch(kernel) => match kernels.get(kernel.index()) {
+                        Some(kernel) => format!("a launch of `{}`", kernel.name),
+                        None => "a launch".into(),
+                    },
+                    Lost::Instruction(name) => format!("an instruction (`{name}`)"),
+                    Lost::End(name) => format!("`{name}`"),
+                };
+                let line = match is_inside(sources, *ended) {
+                    true => format!(" at line {}", sources.line(*ended)),
+                    false => String::new(),
+                };
+                format!(
+                    "{what} comes after `{end}`{line}, which ended the block, and would be lost; \
+                     begin a block with `place` first"
+                )
+            }
+            Mistake::Extents { what, given } => {
+                format!("a {what} has one to three extents, not {given}")
+            }
+        }
+    }
+}
+
+/// Whether a division by this operand needs a guard. The verifier refuses the others: zero, and constants of another type.
+fn may_be_divisor(right: &Operand, scalar: Scalar) -> bool {
+    match right {
+        Operand::Const(Const::Int(ty, value)) => *ty == scalar && *value != 0,
+        Operand::Const(_) => false,
+        _ => true,
+    }
+}

@@ -1,0 +1,212 @@
+//! Mistakes of callers, and what the builder adds by itself.
+
+use super::{Body, Geometry, ProgramBuilder, read};
+use crate::ir::print::print;
+use crate::ir::{BinaryOp, Const, InstKind, KernelId, Operand, Stream};
+use crate::program::Checked;
+use crate::types::{Scalar, Type};
+
+const LINES: &str = "child\nmain\nfirst\nsecond\nthird\n";
+
+/// A program of `child(p, n)` and `main(p, n, f)`, whose code is built at line 3.
+fn program(
+    names: [&str; 2],
+    build: impl FnOnce(&mut ProgramBuilder, &mut Body, KernelId),
+) -> crate::error::Result<Checked> {
+    let mut program = ProgramBuilder::new("a.toy", LINES);
+    let lines: Vec<_> = (1..=5).map(|line| program.at(line)).collect();
+    let pointer = Type::pointer_mut(Type::U32);
+    let parameters = [("p", pointer), (names[1], Type::U32), ("f", Type::F32)];
+    let child = program.kernel(names[0], &parameters[..2], lines[0]);
+    let main = program.kernel("main", &parameters, lines[1]);
+    let mut body = Body::new(lines[0]);
+    body.end();
+    program.define(child, body);
+    let mut body = Body::new(lines[1]);
+    body.at(lines[2]);
+    build(&mut program, &mut body, child);
+    program.define(main, body);
+    program.finish()
+}
+
+fn launch(body: &mut Body, child: KernelId, arguments: &[Operand]) {
+    let one = body.number(1);
+    body.launch(child, &[one.clone()], &[one], arguments);
+}
+
+fn both() -> [Operand; 2] {
+    [0, 1].map(Body::parameter)
+}
+
+#[test]
+fn mistakes_name_their_position() {
+    type Build<'a> = &'a dyn Fn(&mut ProgramBuilder, &mut Body, KernelId);
+    let cases: [(&str, Build<'_>); 24] = [
+        ("a launch after the end", &|program, body, child| {
+            body.end();
+            launch(body.at(program.at(4)), child, &both());
+        }),
+        ("a launch after a jump", &|program, body, child| {
+            let next = body.block();
+            body.jump(next);
+            launch(body.at(program.at(4)), child, &both());
+            body.place(next);
+            body.end();
+        }),
+        ("a store after the end", &|_, body, _| {
+            body.end();
+            body.store(Body::parameter(0), Body::parameter(1));
+        }),
+        ("an end after an end", &|_, body, _| {
+            body.end();
+            body.end();
+        }),
+        ("no end", &|_, _, _| ()),
+        ("a block placed before the jump", &|program, body, _| {
+            let [early, next] = [body.block(), body.block()];
+            body.jump(next);
+            body.at(program.at(4)).place(early);
+            body.end();
+            body.at(program.at(5)).place(next);
+            body.jump(early);
+        }),
+        ("a local variable", &|_, body, child| {
+            let local = body.local("sum", Type::U32);
+            launch(body, child, &[local, Body::parameter(1)]);
+            body.end();
+        }),
+        ("a part of a local variable", &|_, body, child| {
+            let local = body.local("sums", Type::Array(Box::new(Type::U32), 4));
+            let place = body.element(local, body.number(1), Type::pointer_mut(Type::U32));
+            launch(body, child, &[place, Body::parameter(1)]);
+            body.end();
+        }),
+        ("a shared variable", &|program, body, child| {
+            let shared = program.shared("tile", Type::U32);
+            launch(body, child, &[shared, Body::parameter(1)]);
+            body.end();
+        }),
+        ("another type", &|_, body, child| {
+            launch(body, child, &[Body::parameter(0), Body::parameter(2)]);
+            body.end();
+        }),
+        ("an argument too few", &|_, body, child| {
+            launch(body, child, &both()[..1]);
+            body.end();
+        }),
+        ("an argument too many", &|_, body, child| {
+            launch(body, child, &[0, 1, 1].map(Body::parameter));
+            body.end();
+        }),
+        ("four extents", &|_, body, child| {
+            let one = body.number(1);
+            body.launch(child, &[one.clone()], &[0; 4].map(|_| one.clone()), &both());
+            body.end();
+        }),
+        ("no extent", &|_, body, child| {
+            body.launch(child, &[], &[body.number(1)], &both());
+            body.end();
+        }),
+        ("an extent of 64 bits", &|_, body, child| {
+            let one = Operand::Const(Const::Int(Scalar::U64, 1));
+            body.launch(child, &[one], &[body.number(1)], &both());
+            body.end();
+        }),
+        ("no such parameter", &|_, body, _| {
+            body.load(Body::parameter(7), Type::U32);
+            body.end();
+        }),
+        ("no such kernel", &|_, body, _| {
+            launch(body, KernelId(9), &both());
+            body.end();
+        }),
+        ("a stream that is a number", &|_, body, child| {
+            let stream = Stream::Value(Body::parameter(1));
+            let one = body.number(1);
+            body.launch_into(stream, child, &[one.clone()], &[one], &both());
+            body.end();
+        }),
+        ("line 0", &|program, body, child| {
+            launch(body.at(program.at(0)), child, &both());
+            body.end();
+        }),
+        ("a line behind the end", &|program, body, child| {
+            launch(body.at(program.at(7)), child, &both());
+            body.end();
+        }),
+        ("a division by the constant 0", &|_, body, _| {
+            let zero = body.number(0);
+            body.binary(BinaryOp::Div, Body::parameter(1), zero, Type::U32);
+            body.end();
+        }),
+        ("two bodies", &|program, body, child| {
+            let mut again = Body::new(program.at(4));
+            again.end();
+            program.define(child, again);
+            body.end();
+        }),
+        ("a kernel without a body", &|program, body, _| {
+            program.kernel("third", &[], program.at(5));
+            body.end();
+        }),
+        ("two kernels of one name", &|program, body, _| {
+            let again = program.kernel("child", &[], program.at(4));
+            let mut end = Body::new(program.at(4));
+            end.end();
+            program.define(again, end);
+            body.end();
+        }),
+    ];
+    let mut seen = String::new();
+    for (what, build) in cases {
+        let error = program(["child", "n"], build).unwrap_err().to_string();
+        assert!(error.starts_with("your module: "), "{what}: {error}");
+        seen += &format!("{what}\n    {}\n", error.replace('\n', "\n    "));
+    }
+    for names in [["a b", "n"], ["a.b", "n"], ["", "n"], ["7k", "n"], ["k::<x>", "n"], ["k", "a b"]]
+    {
+        let error = program(names, |_, body, _| body.end()).unwrap_err().to_string();
+        seen += &format!("names {names:?}\n    {error}\n");
+    }
+    insta::assert_snapshot!(seen);
+}
+
+/// What may be right is not refused.
+#[test]
+fn pointers_of_unknown_origin_are_no_mistakes() {
+    let build = |_: &mut ProgramBuilder, body: &mut Body, child: KernelId| {
+        let pointer = Type::pointer_mut(Type::U32);
+        let local = body.local("sum", Type::U32);
+        let kept = body.local("kept", pointer.clone());
+        body.store(kept.clone(), local.clone());
+        body.store(kept.clone(), Body::parameter(0));
+        let loaded = body.load(kept, pointer.clone());
+        let known = body.binary(BinaryOp::Eq, Body::parameter(1), body.number(0), Type::BOOL);
+        let chosen = body.emit(InstKind::Select(known, local, Body::parameter(0)), pointer);
+        for place in [loaded, chosen] {
+            launch(body, child, &[place, Body::parameter(1)]);
+        }
+        body.end();
+    };
+    program(["child", "n"], build).unwrap();
+}
+
+#[test]
+fn divisions_are_guarded() {
+    let build = |_: &mut ProgramBuilder, body: &mut Body, _: KernelId| {
+        let index = body.geometry(Geometry::ThreadIndex, 0);
+        let quotient = body.binary(BinaryOp::Div, index.clone(), Body::parameter(1), Type::U32);
+        let rest = body.binary(BinaryOp::Rem, quotient, Body::parameter(1), Type::U32);
+        let constant = body.binary(BinaryOp::Div, rest, body.number(7), Type::U32);
+        let ratio = body.binary(BinaryOp::Div, Body::parameter(2), Body::parameter(2), Type::F32);
+        let whole = body.emit(InstKind::Cast(ratio), Type::U32);
+        let sum = body.binary(BinaryOp::Add, constant, whole, Type::U32);
+        body.store(Body::parameter(0), sum);
+        body.end();
+    };
+    let text = print(&program(["child", "n"], build).unwrap().module);
+    assert_eq!(text.matches("trap()").count(), 1, "{text}");
+    assert_eq!(text.matches("by_zero").count(), 3, "two branches lead to one block: {text}");
+    let again = print(&read("a.gir", &text).unwrap().module);
+    assert_eq!(again, text);
+}

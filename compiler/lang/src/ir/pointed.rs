@@ -1,0 +1,137 @@
+//! Arguments that point to memory that a child grid cannot reach, in programs of other front ends. In the language, the
+//! checker finds them with the positions of its expressions.
+
+use super::guards::stored_once;
+use super::{Function, GEOMETRY_DYNAMIC_SHARED, InstKind, Module, Operand, Space};
+use crate::builtins::Memory;
+use crate::diagnostics::{Diagnostic, ids};
+use crate::types::{Scalar, Type};
+
+/// Arguments of launches, and of copies and fills in streams, that certainly point to a local variable or to shared memory.
+/// The module must be sound.
+pub(crate) fn unreachable_arguments(module: &Module) -> Vec<Diagnostic> {
+    module.functions.iter().flat_map(|function| Roots::of(module, function).unreachable()).collect()
+}
+
+/// The variables that the values of a function point to.
+struct Roots<'m> {
+    module: &'m Module,
+    function: &'m Function,
+    /// By instruction: the address of the local or shared variable that its value points into or contains a pointer into, or
+    /// the geometry for dynamic shared memory. `None` if that is not certain.
+    found: Vec<Option<Operand>>,
+}
+
+impl<'m> Roots<'m> {
+    fn of(module: &'m Module, function: &'m Function) -> Self {
+        let mut roots = Roots { module, function, found: vec![None; function.instructions.len()] };
+        let stored = stored_once(function);
+        // Most blocks come after those that dominate them; in others, pointers count as unknown.
+        for id in function.blocks.iter().flat_map(|block| &block.instructions) {
+            roots.found[id.index()] = roots.result(*id, &stored);
+        }
+        roots
+    }
+
+    fn result(&self, id: super::InstId, stored: &[Option<Operand>]) -> Option<Operand> {
+        let inst = &self.function.instructions[id.index()];
+        match &inst.kind {
+            InstKind::Cast(value) => {
+                let keeps_address = matches!(
+                    inst.ty,
+                    Type::Pointer { .. } | Type::Scalar(Scalar::I64 | Scalar::U64)
+                );
+                self.root(value).filter(|_| keeps_address)
+            }
+            InstKind::FieldAddress { base, .. }
+            | InstKind::ElementAddress { base, .. }
+            | InstKind::ByteOffset { base, .. } => self.root(base),
+            InstKind::Select(_, yes, no) => self.root(yes).filter(|_| self.root(no).is_some()),
+            InstKind::Load(Operand::Slot(slot)) => self.root(stored[slot.index()].as_ref()?),
+            InstKind::Aggregate(parts) => parts.iter().find_map(|part| self.contained(part)),
+            InstKind::Extract { base: Operand::Parameter(0), index: GEOMETRY_DYNAMIC_SHARED }
+                if self.function.takes_geometry =>
+            {
+                Some(Operand::Parameter(0))
+            }
+            InstKind::Extract { base: Operand::Inst(base), index } => {
+                match &self.function.instructions[base.index()].kind {
+                    InstKind::Aggregate(parts) => self.root(&parts[*index as usize]),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    fn root(&self, operand: &Operand) -> Option<Operand> {
+        match operand {
+            Operand::Slot(_) => Some(operand.clone()),
+            Operand::Global(id) => {
+                let is_shared = self.module.globals[id.index()].space == Space::Shared;
+                is_shared.then(|| operand.clone())
+            }
+            Operand::Inst(id) => self.found[id.index()].clone(),
+            _ => None,
+        }
+    }
+
+    /// As [`Roots::root`]; the number of an address is no pointer.
+    fn contained(&self, operand: &Operand) -> Option<Operand> {
+        let ty = self.module.operand_type(self.function, operand);
+        self.root(operand).filter(|_| !matches!(ty, Type::Scalar(_)))
+    }
+
+    fn unreachable(&self) -> Vec<Diagnostic> {
+        let mut errors = vec![];
+        for inst in &self.function.instructions {
+            let mut check = |argument: &Operand, name: &dyn Fn() -> String, who, others, hint| {
+                let Some(root) = self.contained(argument) else { return };
+                let (what, why) = self.describe(&root);
+                let message = format!("{} points to {what}, which {who} cannot reach", name());
+                let error = Diagnostic::error(ids::LOCAL_POINTER_ARGUMENT, inst.span, message);
+                errors.push(error.note(format!("{why}, and {others}")).hint(hint));
+            };
+            match &inst.kind {
+                InstKind::Launch(launch) => {
+                    let kernel = self.module.kernel(launch.kernel);
+                    for (argument, parameter) in launch.arguments.iter().zip(&kernel.parameters) {
+                        let name = || format!("argument `{}` of `{}`", parameter.name, kernel.name);
+                        let others = "a child grid runs in other blocks";
+                        let hint = "pass the value itself, or a pointer to device memory";
+                        check(argument, &name, "the child grid", others, hint);
+                    }
+                }
+                InstKind::Builtin { builtin, arguments, .. }
+                    if builtin.properties().memory == Memory::Stream =>
+                {
+                    for (at, argument) in (1..).zip(arguments) {
+                        let name = || format!("argument {at} of `{}`", builtin.name());
+                        let others = "other threads do the work of a stream";
+                        let hint = "write a loop, or pass a pointer to device memory";
+                        check(argument, &name, "the stream", others, hint);
+                    }
+                }
+                _ => {}
+            }
+        }
+        errors
+    }
+
+    /// A variable, and who alone can reach it.
+    fn describe(&self, root: &Operand) -> (String, &'static str) {
+        let shared = "shared memory belongs to one block";
+        match root {
+            Operand::Slot(id) => {
+                let name = &self.function.slots[id.index()].name;
+                (format!("the local variable `{name}`"), "local memory belongs to one thread")
+            }
+            Operand::Global(id) => {
+                let global = &self.module.globals[id.index()];
+                let name = global.variable.as_ref().map_or(&global.name, |variable| &variable.name);
+                (format!("the shared variable `{name}`"), shared)
+            }
+            _ => ("dynamic shared memory".into(), shared),
+        }
+    }
+}

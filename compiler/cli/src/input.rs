@@ -4,13 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gridlet::Error;
+use gridlet::builder;
 use gridlet::compile::{self, Checked, KernelName};
 use gridlet::inkwell::context::Context;
 use gridlet::modules::Own;
+use gridlet::source::SourceMap;
 
 use super::report::{Failure, Reporter};
 
-/// Reads and checks a `.grid` file and the files that it uses, and shows the messages. `wanted` are
+/// Reads and checks a `.grid` file and the files that it uses, or the text of Gridlet's IR (`.gir`), and shows the messages. `wanted` are
 /// kernel instances to compile in addition to those that the program launches.
 pub(crate) fn checked(
     path: &Path,
@@ -32,10 +34,28 @@ pub(crate) fn read(
         let message = format!("{}: a built program; give its source", path.display());
         return Err(Failure::call(message));
     }
+    if path.extension().is_some_and(|ending| ending == "gir") {
+        return ir(path, wanted, reporter);
+    }
     let mut sources = compile::load(path)?;
     sources.set_folder(path.parent().unwrap_or(Path::new("")));
     let shown = sources.clone();
     compile::check_for(sources, wanted).map_err(|error| reporter.program(error, &shown))
+}
+
+/// Reads a program from the text of Gridlet's IR.
+fn ir(path: &Path, wanted: &[KernelName], reporter: &Reporter) -> Result<Checked, Failure> {
+    let is_instance = |name: &&KernelName| name.to_string() != name.kernel;
+    if let Some(instance) = wanted.iter().find(is_instance) {
+        let message =
+            format!("{}: Gridlet's IR has no instances such as `{instance}`", path.display());
+        return Err(Failure::call(message));
+    }
+    let text = fs::read_to_string(path)
+        .map_err(|source| Error::Io { path: path.to_path_buf(), source })?;
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
+    let shown = SourceMap::single(&name, &text);
+    builder::read(&name, &text).map_err(|error| reporter.program(error.into(), &shown))
 }
 
 /// Reads a module of NVVM IR.
@@ -59,7 +79,7 @@ pub(crate) fn foreign(error: Error) -> Failure {
 /// The kind of a file, by its extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileKind {
-    /// Gridlet source.
+    /// Gridlet source, or Gridlet's IR: `.gir`.
     Source,
     /// NVVM IR: `.ll`, `.bc`.
     Nvvm,

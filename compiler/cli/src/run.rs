@@ -525,7 +525,10 @@ struct Json<'a> {
 /// The note that the image is not instrumented, and how to build one that is.
 fn uninstrumented(file: &Path) -> String {
     let file = file.display();
-    format!("{file} records no statistics; rebuild it with `gridlet build --stats`")
+    format!(
+        "{file} records no statistics; rebuild it with `gridlet build --stats`, or \
+         `with_statistics(true)` of the library's options"
+    )
 }
 
 fn show_text(text: &str, shown: &[Shown<'_>]) -> Outcome {

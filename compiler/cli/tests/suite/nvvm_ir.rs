@@ -353,3 +353,27 @@ fn findings_are_at_the_positions_of_the_debug_information() {
     assert!(found.contains("--> a.ll:15\n"), "{found}");
     assert!(found.contains("15 |   store i32 1, ptr %r\n"), "in the current folder: {found}");
 }
+
+#[test]
+fn the_text_of_gridlets_ir_is_a_program() {
+    let folder = folder();
+    let text = include_str!("../../../c/tests/fill.gir");
+    fs::write(folder.path().join("a.gir"), text).unwrap();
+    let gridlet = |call: &[&str]| Gridlet::new(&folder).run(call);
+    let check = gridlet(&["check", "a.gir"]);
+    assert_eq!((check.status, check.stderr.as_str()), (0, ""));
+    let layout = gridlet(&["layout", "a.gir", "--kernel", "fill"]);
+    assert!(layout.stdout.contains("kernel fill: 8 of 4096 bytes"), "{layout:?}");
+    let launch = ["--kernel", "start", "--grid", "1", "--block", "1", "--arg", "[4]"];
+    let run = ["run", "a.gir", "--device", "cpu", "--check", "--print", "p"];
+    let run = gridlet(&[&run[..], &launch].concat());
+    assert!(run.stdout.contains("p: [7, 8, 9, 10]"), "{run:?}");
+    assert_eq!(gridlet(&["build", "a.gir", "--arch", "cpu"]).status, 0);
+    let instance = gridlet(&["build", "a.gir", "--arch", "cpu", "--instance", "fill::<8>"]);
+    assert!(instance.status == 2 && instance.stderr.contains("has no instances"), "{instance:?}");
+
+    fs::write(folder.path().join("b.gir"), text.replace("store %2, %3", "store %2, %9")).unwrap();
+    let wrong = gridlet(&["check", "b.gir"]);
+    assert_eq!(wrong.status, 1, "{wrong:?}");
+    assert!(wrong.stderr.contains("b.gir:13"), "{wrong:?}");
+}

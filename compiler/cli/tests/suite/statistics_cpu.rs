@@ -105,7 +105,7 @@ fn bundles_note_statistics_if_they_were_built_to() {
     assert_eq!(result["sms"], Value::Null);
     assert_eq!(
         said,
-        "warning: p.gridlet records no statistics; rebuild it with `gridlet build --stats`\n"
+        "warning: p.gridlet records no statistics; rebuild it with `gridlet build --stats`, or `with_statistics(true)` of the library's options\n"
     );
 }
 

@@ -30,8 +30,8 @@ fn program(
 }
 
 fn launch(body: &mut Body, child: KernelId, arguments: &[Operand]) {
-    let one = body.number(1);
-    body.launch(child, &[one.clone()], &[one], arguments);
+    let one = [body.number(1)];
+    body.launch(child, &one, &one, arguments);
 }
 
 fn both() -> [Operand; 2] {
@@ -99,8 +99,8 @@ fn mistakes_name_their_position() {
             body.end();
         }),
         ("four extents", &|_, body, child| {
-            let one = body.number(1);
-            body.launch(child, &[one.clone()], &[0; 4].map(|_| one.clone()), &both());
+            let ones = [1; 4].map(|one| body.number(one));
+            body.launch(child, &ones[..1], &ones, &both());
             body.end();
         }),
         ("no extent", &|_, body, child| {
@@ -122,8 +122,8 @@ fn mistakes_name_their_position() {
         }),
         ("a stream that is a number", &|_, body, child| {
             let stream = Stream::Value(Body::parameter(1));
-            let one = body.number(1);
-            body.launch_into(stream, child, &[one.clone()], &[one], &both());
+            let one = [body.number(1)];
+            body.launch_into(stream, child, &one, &one, &both());
             body.end();
         }),
         ("line 0", &|program, body, child| {

@@ -2,7 +2,7 @@
 //!
 //! libNVVM warns of an argument of a launch that points to local memory, with the position of its store. It looks for such
 //! arguments after inlining, and ends the process by a segmentation fault if the store has no position, and in LLVM 7's
-//! dialect the function around it has no subprogram either (libNVVM of CUDA 13.0, `-O 3`). So in a module that launches, each
+//! dialect the function around it has no subprogram either (libNVVM of CUDA 13.0). So in a module that launches, each
 //! function gets a subprogram and each instruction a position, where they have none. The compile unit of added subprograms asks
 //! for no debug information in the output, and the code stays the same.
 

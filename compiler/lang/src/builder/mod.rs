@@ -2,8 +2,11 @@
 //! which every artifact and the CPU device follow.
 //!
 //! [`ProgramBuilder`] declares kernels and functions, and [`Body`] emits their code at positions in the front end's own
-//! source. Mistakes are the caller's errors ("your module: …"); [`crate::ir`] has the rules. [`Error`] is this crate's, which
-//! `gridlet::Error` takes by `?`.
+//! source. Mistakes are the caller's errors ("your module: …"); [`crate::ir`] has the rules.
+//!
+//! [`Error`] is the error of this crate, which [`ProgramBuilder::finish`] and [`read`] return. Package `gridlet`, which has
+//! this module as `gridlet::builder`, compiles and links too, and has an error of its own for that, `gridlet::Error`. `?` and
+//! `From` turn this one into that one, so functions that also compile return `gridlet::Result`.
 //!
 //! ```
 //! use gridlet_lang::builder::{Body, ProgramBuilder};
@@ -161,7 +164,7 @@ impl ProgramBuilder {
         Operand::Global(GlobalId(self.globals.len() as u32 - 1))
     }
 
-    /// Declares a kernel.
+    /// Declares a kernel. Its name and those of its parameters consist of letters, digits and `_`, and begin with no digit.
     pub fn kernel(&mut self, name: &str, parameters: &[(&str, Type)], span: Span) -> KernelId {
         let body = FunctionId(self.functions);
         // Its entry follows its body.
@@ -236,13 +239,13 @@ impl ProgramBuilder {
         id
     }
 
-    /// Gives a kernel its code. One that another module defines has none.
+    /// Gives a kernel its code, once. One that another module defines has none.
     pub fn define(&mut self, kernel: KernelId, body: Body) {
         let is_it = |draft: &Draft| matches!(draft, Draft::Kernel(id, _) | Draft::Extern(id) if *id == kernel);
         self.set(is_it, body);
     }
 
-    /// Gives a function its code.
+    /// Gives a function its code, once.
     pub fn define_function(&mut self, function: FunctionId, body: Body) {
         self.set(|draft| matches!(draft, Draft::Function(id, _) if *id == function), body);
     }
@@ -266,8 +269,10 @@ impl ProgramBuilder {
     ///
     /// # Errors
     /// [`Error::Invalid`], with file and line of the caller's source where they are known, if the program breaks a rule of
-    /// [`crate::ir`], a name is reserved or used twice, a body is missing, parameters or types are too large, or a launch has
-    /// a constant size that no launch can have.
+    /// [`crate::ir`], a name is reserved, used twice or not one of letters, digits and `_`, a body is missing or given twice,
+    /// code comes after the end of a block, a position is not in its file, parameters or types are too large, a launch has a
+    /// constant size that no launch can have, or an argument of a launch certainly points to a local variable or to shared
+    /// memory, which a child grid cannot reach.
     pub fn finish(self) -> Result<Checked> {
         let mut functions: Vec<Function> = vec![];
         let sources = self.sources;
@@ -366,9 +371,10 @@ fn described(sources: &SourceMap, messages: &[Diagnostic]) -> String {
 /// in a position in the front end's own source, `; line 3` or `; other.toy:3`. `name` is that of the program's first file.
 ///
 /// # Errors
-/// [`Error::Program`] with the first violation of the grammar, at its place in a [`SourceMap`] of this text alone, or if the
-/// parameters of a launched kernel take more than 4,096 bytes; [`Error::Invalid`] with the first violation of the IR's
-/// rules.
+/// [`Error::Program`] with the first violation of the grammar, at its place in a [`SourceMap`] of this text alone, or with
+/// launches that are wrong: a constant size that no launch can have, an argument that certainly points to a local variable or
+/// to shared memory, parameters of more than 4,096 bytes; [`Error::Invalid`] with the first violation of the IR's rules or of
+/// those for names.
 pub fn read(name: &str, text: &str) -> Result<Checked> {
     let mut module = parse::parse_as(name, text).map_err(|error| {
         let lines = text.split_inclusive('\n').take(error.position.line as usize - 1);

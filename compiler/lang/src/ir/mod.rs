@@ -32,7 +32,8 @@
 //!     wrap. `build` makes the rest safe, so that every back end may use the plain machine operation: before an
 //!     integer `Div` or `Rem` it branches to a trap if the divisor is zero, unless the divisor's form excludes that;
 //!     a signed divisor of -1 is replaced, so that the smallest value divided by -1 wraps to itself, with
-//!     remainder 0; a shift count is reduced modulo the width of the shifted value. The verifier sees only
+//!     remainder 0; a shift count is reduced modulo the width of the shifted value. Other front ends get the guards of
+//!     divisions from `Body::binary`, and mask shift counts themselves. The verifier sees only
 //!     constants: it rejects a constant divisor of zero, or of -1 for a signed type, and a constant count out
 //!     of range.
 //! 11. **Evaluation goes from left to right** in source order: the left operand of a binary operator first,

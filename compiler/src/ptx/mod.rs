@@ -2,6 +2,7 @@
 
 #[cfg(feature = "llvm")]
 mod contraction;
+mod differences;
 mod division_traps;
 #[cfg(feature = "llvm")]
 mod fast_math;
@@ -26,6 +27,8 @@ mod reflect;
 mod shared_atomics;
 #[cfg(feature = "llvm")]
 pub(crate) mod splice;
+#[cfg(feature = "llvm")]
+mod trailing_zeros;
 #[cfg(feature = "llvm")]
 pub(crate) mod turns;
 #[cfg(feature = "llvm")]

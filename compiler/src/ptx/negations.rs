@@ -64,7 +64,7 @@ pub(super) fn apply(ptx: String) -> String {
 }
 
 /// Adds the registers that are copied to one of the set, over any number of copies.
-fn add_sources<'p>(registers: &mut BTreeSet<&'p str>, copies: &[[&'p str; 2]]) {
+pub(super) fn add_sources<'p>(registers: &mut BTreeSet<&'p str>, copies: &[[&'p str; 2]]) {
     let mut sources: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for [result, source] in copies {
         sources.entry(result).or_default().push(source);
@@ -84,7 +84,7 @@ fn negated(line: &str) -> Option<[&str; 2]> {
 }
 
 /// The operands of a line with one of these instructions.
-fn operands<'l, const N: usize>(line: &'l str, words: &[&str]) -> Option<[&'l str; N]> {
+pub(super) fn operands<'l, const N: usize>(line: &'l str, words: &[&str]) -> Option<[&'l str; N]> {
     let [_, word, operands, _] = instruction(line)?;
     if !words.contains(&word) {
         return None;

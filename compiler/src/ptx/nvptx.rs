@@ -13,7 +13,8 @@ use inkwell::targets::{
 };
 
 use super::{
-    Ptx, PtxOptions, contraction, fast_math, minimum, quotients, reflect, unrolling, workarounds,
+    Ptx, PtxOptions, contraction, fast_math, minimum, quotients, reflect, trailing_zeros,
+    unrolling, workarounds,
 };
 use crate::error::{Error, Result};
 use crate::messages::{self, Messages};
@@ -77,6 +78,7 @@ fn of_bitcode(
             .map_err(|message| refused("optimising", message.to_string()))
     };
     if options.opt_level == 0 {
+        trailing_zeros::expand(&copy)?;
         run("globaldce,default<O0>")?;
     } else {
         unrolling::mark_hints(&copy, &context)?;
@@ -92,6 +94,8 @@ fn of_bitcode(
         // shared memory, but not for a generic pointer to it. The inference crashes (LLVM 22.1) on tables of `switch`, which have no
         // address space yet.
         run("generic-to-nvvm,function(infer-address-spaces,early-cse,infer-alignment)")?;
+        trailing_zeros::expand(&copy)?;
+        run("always-inline")?;
     }
     let ptx = machine
         .write_to_memory_buffer(&copy, FileType::Assembly)

@@ -30,12 +30,15 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::{division_traps, half_selects, masks, negations, reductions, shared_atomics};
+use super::{
+    differences, division_traps, half_selects, masks, negations, reductions, shared_atomics,
+};
 
 /// Replaces the instructions that ptxas compiles badly.
 pub(super) fn apply(ptx: String) -> String {
     // Results move first: a copy of one stands in a block of its own, beyond which it could not move.
-    let ptx = parts_of_floats(results_last(narrow_signs(negations::apply(ptx))));
+    let ptx =
+        parts_of_floats(results_last(narrow_signs(differences::apply(negations::apply(ptx)))));
     let ptx = half_selects::apply(masks::apply(ptx));
     let ptx = division_traps::combine(ptx);
     shared_atomics::apply(reductions::apply(tests_of_divisors(tests_of_extremes(ptx))))

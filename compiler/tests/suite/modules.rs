@@ -99,6 +99,39 @@ fn tables_without_an_address_space_are_compiled_by_llvm() {
     assert!(ptx.contains("ld.global"), "{ptx}");
 }
 
+/// LLVM 22.1 fails at a 64-bit count that is compared with 1, and branches around the sum for zero.
+#[test]
+fn trailing_zeros_are_counted_by_the_same_sum_for_zero() {
+    let kernel = |name: &str, ty: &str, one: &str| {
+        let of = ty.strip_prefix("<2 x ").map_or(ty.into(), |rest| format!("v2{}", &rest[..3]));
+        format!(
+            "declare {ty} @llvm.cttz.{of}({ty}, i1)
+            define ptx_kernel void @{name}(ptr %out, {ty} %value) {{
+              %count = call {ty} @llvm.cttz.{of}({ty} %value, i1 false)
+              store {ty} %count, ptr %out
+              %is_odd = icmp ule {ty} %count, {one}
+              %at = getelementptr i64, ptr %out, i32 4
+              store {condition} %is_odd, ptr %at
+              ret void
+            }}\n",
+            condition = ty.replace("i8", "i1").replace("i32", "i1").replace("i64", "i1"),
+        )
+    };
+    let text = "target triple = \"nvptx64-nvidia-cuda\"\n".to_owned()
+        + &kernel("bytes", "i8", "1")
+        + &kernel("words", "i32", "1")
+        + &kernel("doubles", "i64", "1")
+        + &kernel("pairs", "<2 x i64>", "splat (i64 1)");
+    let context = Context::create();
+    let module = modules::read(&context, "m.ll", text.as_bytes()).unwrap();
+    for level in [0, 3] {
+        let options = PtxOptions::default().with_opt_level(level);
+        let ptx = nvptx::compile(&module, None, CudaArch::DEFAULT, &options).unwrap().0;
+        assert_eq!(ptx.matches("popc.b64").count(), 3, "{ptx}");
+        assert!(!ptx.contains("bra"), "{ptx}");
+    }
+}
+
 /// A module whose kernel `start` launches `child`.
 const LAUNCH: &str = r#"target triple = "nvptx64-nvidia-cuda"
 %struct.dim3 = type { i32, i32, i32 }

@@ -89,6 +89,12 @@ impl DeviceMemory {
         self.address
     }
 
+    /// Names the memory in the findings of a checking device, which otherwise count buffers. Other devices ignore the name, and the
+    /// first name stays.
+    pub fn set_name(&self, name: &str) {
+        self.device.handle.set_name(self.address, name);
+    }
+
     /// The memory as the host sees it: on the CPU device at the same address, on a GPU nowhere. Waits for all earlier
     /// launches on the device; a checking device takes the memory as written by the host.
     ///

@@ -26,6 +26,8 @@ const MAX_BUFFER_BYTES: u64 = 64 << 30;
 pub(crate) struct BufferPlan {
     /// `data`, or `segments.values` for a field.
     pub(crate) name: String,
+    /// Type of the pointer to it.
+    pub(crate) ty: Type,
     /// Type of an element.
     pub(crate) element: Type,
     /// Size of an element, in bytes.
@@ -36,6 +38,13 @@ pub(crate) struct BufferPlan {
     pub(crate) contents: Option<Vec<u8>>,
     /// Offset of the buffer's address in the argument, in bytes.
     pub(crate) address_at: usize,
+}
+
+impl BufferPlan {
+    /// Its name and type, for messages: `data: *mut f32`.
+    pub(crate) fn shown(&self) -> String {
+        format!("{}: {}", self.name, self.ty)
+    }
 }
 
 /// An argument: its bytes, with gaps for the addresses of buffers.
@@ -94,7 +103,8 @@ pub(crate) fn parse(
     match parsed {
         Ok(()) => Ok(parser.plan),
         Err(Refused::Text(error)) => {
-            Err(format!("argument `{}` = `{text}`: {error}", parameter.name).into())
+            let Parameter { name, ty, .. } = parameter;
+            Err(format!("argument `{name}: {ty}` = `{text}`: {error}").into())
         }
         Err(memory) => Err(memory),
     }
@@ -185,7 +195,7 @@ impl<'a> Parser<'a> {
                     .map(|field| (field.name.clone(), field.ty.clone(), Some(field.offset)));
                 self.parts(fields, at, name, ty)
             }
-            Type::Pointer { to, .. } => self.pointer(to, at, name),
+            Type::Pointer { to, .. } => self.pointer(ty, to, at, name),
             Type::Stream => {
                 Err("a stream exists only on the device; the host cannot pass one".into())
             }
@@ -240,7 +250,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn pointer(&mut self, element: &Type, at: usize, name: &str) -> Result<(), Refused> {
+    fn pointer(&mut self, ty: &Type, element: &Type, at: usize, name: &str) -> Result<(), Refused> {
         if self.eat("null") {
             return Ok(());
         }
@@ -281,6 +291,7 @@ impl<'a> Parser<'a> {
         };
         self.plan.buffers.push(BufferPlan {
             name: name.to_owned(),
+            ty: ty.clone(),
             element: element.clone(),
             element_bytes,
             bytes,

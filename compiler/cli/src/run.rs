@@ -348,6 +348,7 @@ fn execute(
                     memory
                 }
             };
+            memory.set_name(&plan.shown());
             bytes[plan.address_at..plan.address_at + 8]
                 .copy_from_slice(&memory.address().to_le_bytes());
             bound.push(Bound { plan, memory });

@@ -196,6 +196,13 @@ impl CpuDevice {
         self.shared.allocations.free(address).is_some()
     }
 
+    /// Names memory from [`CpuDevice::alloc`] for the checker's reports. The first name stays.
+    pub fn set_name(&self, address: *const u8, name: &str) {
+        if let Some(hooks) = &self.shared.hooks {
+            hooks.on_name(address as usize, name);
+        }
+    }
+
     /// Tells the checker that the host wrote to global memory; every host write must be reported.
     pub fn host_wrote(&self, address: *const u8, bytes: usize) {
         if let Some(hooks) = &self.shared.hooks {

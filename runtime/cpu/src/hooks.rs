@@ -142,6 +142,8 @@ pub enum WarpMistake {
 pub trait Hooks: Send + Sync {
     /// Global memory was allocated, uninitialised.
     fn on_alloc(&self, _address: usize, _bytes: usize) {}
+    /// The host named global memory, for reports.
+    fn on_name(&self, _address: usize, _name: &str) {}
     /// Global memory is freed.
     fn on_free(&self, _address: usize, _bytes: usize) {}
     /// The host wrote to global memory, after waiting for all uses of it.

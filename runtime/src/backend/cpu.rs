@@ -102,6 +102,11 @@ impl CpuHandle {
         self.device.free(address as *mut u8);
     }
 
+    /// See [`CpuDevice::set_name`].
+    pub(crate) fn set_name(&self, address: u64, name: &str) {
+        self.device.set_name(address as *const u8, name);
+    }
+
     /// Tells the checker that the host may have written there.
     pub(crate) fn host_wrote(&self, address: u64, bytes: usize) {
         self.device.host_wrote(address as *const u8, bytes);

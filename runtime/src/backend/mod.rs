@@ -201,6 +201,13 @@ impl DeviceHandle {
         }
     }
 
+    /// Names memory in the findings of a checking device.
+    pub(crate) fn set_name(&self, address: u64, name: &str) {
+        if let DeviceHandle::Cpu(device) = self {
+            device.set_name(address, name);
+        }
+    }
+
     /// Runs a function whose calls do not belong to the captures of streams into graphs that are under way.
     pub(crate) fn outside_capture<T>(
         &self,

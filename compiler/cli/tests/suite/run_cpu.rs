@@ -630,3 +630,29 @@ fn what_is_shown_can_be_given() {
     }
     insta::assert_snapshot!(seen);
 }
+
+#[test]
+fn findings_name_the_argument_whose_buffer_is_too_small() {
+    let folder = program(
+        "struct Pair { n: u32, values: *mut f32 }
+kernel k(p: *const u32, of: Pair, which: u32) {
+    if which == 0 { of.values[1] = 1.0; } else { of.values[0] = p[which] as f32; }
+}
+",
+    );
+    let run = |which: &str| {
+        let run = ["run", "p.grid", "--check", "--kernel", "k", "--grid", "1", "--block", "1"];
+        let arguments = ["--arg", "[1]", "--arg", "{1, [1]}", "--arg", which];
+        Gridlet::new(&folder).run(&[&run[..], &arguments].concat()).stderr
+    };
+    let said = run("0");
+    assert!(
+        said.contains("just past the end of the buffer of `of.values: *mut f32` (4 bytes)"),
+        "{said}"
+    );
+    let said = run("2");
+    assert!(
+        said.contains("4 bytes past the end of the buffer of `p: *const u32` (4 bytes)"),
+        "{said}"
+    );
+}

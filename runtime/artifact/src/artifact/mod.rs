@@ -136,7 +136,8 @@ impl Artifact {
         self.manifest().kernels.iter().find(|kernel| kernel.name == name)
     }
 
-    /// The images with their bytes, in the manifest's order.
+    /// The images with their bytes, in the manifest's order. The bytes of a cubin are the file that nvcc would write, which the driver
+    /// loads by `cuModuleLoadData` or `cuLibraryLoadData`.
     pub fn images(&self) -> impl Iterator<Item = (&Image, &[u8])> {
         self.manifest().images.iter().zip(self.inner.images.iter().map(|image| &image[..]))
     }

@@ -105,6 +105,10 @@ impl Hooks for Checker {
         self.detector.allocated(address, bytes, Memory::Buffer, false);
     }
 
+    fn on_name(&self, address: usize, name: &str) {
+        self.detector.named(address, name);
+    }
+
     fn on_free(&self, address: usize, _bytes: usize) {
         self.detector.freed(address, 0);
     }

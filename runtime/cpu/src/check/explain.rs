@@ -76,7 +76,7 @@ impl BlockCheck {
             _ if self.stack_owner(subject.address).is_some() => (
                 "kernel `{kernel}` uses a local variable of another thread".to_string(),
                 format!("{verb} {bytes} of another thread's local memory"),
-                "other threads and kernels cannot use the address of a local variable; use `shared` or global memory instead",
+                "other threads and kernels cannot use the address of a local variable; use shared or global memory instead",
             ),
             Stray::Null => (
                 "kernel `{kernel}` uses a null pointer".to_string(),
@@ -180,7 +180,7 @@ impl BlockCheck {
                 Kind::OutOfBounds,
                 format!("kernel `{{kernel}}` {verb} local memory outside all variables"),
                 format!("{verb} {bytes} of its local memory, outside all variables"),
-                "a pointer to a local variable was moved far from it; check the index against the number of elements",
+                "the address may be that of a local variable of another thread, such as the one that launched this grid, or was moved far from its variable; give other threads the addresses of shared or global memory, and check the index",
             ),
         };
         self.report(subject, kind, &message, action, None, help);
@@ -282,7 +282,7 @@ impl BlockCheck {
         let message =
             format!("kernel `{{kernel}}` uses the local variable `{name}` in an atomic operation");
         let action = format!("{} {} of `{name}`", subject.verb(), subject.bytes());
-        let help = "GPUs have atomic operations on global and `shared` memory only; use the variable directly, or one that other threads reach";
+        let help = "GPUs have atomic operations on global and shared memory only; use the variable directly, or one that other threads reach";
         self.report(subject, Kind::LocalAtomic, &message, action, None, help);
     }
 
@@ -641,7 +641,8 @@ fn chain(order: &Order, mut grid: u32) -> (Vec<ChainLink>, u32) {
 
 /// The allocation's name in reports.
 fn name(allocation: &Allocation) -> String {
-    let named = |kind: &str| format!("{kind} `{}`", allocation.name.as_deref().unwrap_or_default());
+    let known = allocation.name.get().map_or("", |name| name);
+    let named = |kind: &str| format!("{kind} `{known}`");
     match allocation.purpose {
         Use::Shared => named("the shared variable"),
         Use::DynamicShared => "dynamic shared memory".into(),
@@ -659,7 +660,10 @@ fn describe(allocation: &Allocation) -> String {
     let bytes = format!("{} byte{}", allocation.bytes, plural(allocation.bytes));
     match allocation.purpose {
         Use::DynamicShared => format!("the block's dynamic shared memory ({bytes})"),
-        Use::Program(Memory::Buffer) => format!("buffer {} ({bytes})", allocation.number),
+        Use::Program(Memory::Buffer) => match allocation.name.get() {
+            Some(name) => format!("the buffer of `{name}` ({bytes})"),
+            None => format!("buffer {} ({bytes})", allocation.number),
+        },
         Use::Program(Memory::Heap(location)) => {
             format!("memory from `malloc` at line {} ({bytes})", location & 0xff_ffff)
         }

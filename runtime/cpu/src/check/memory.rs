@@ -30,8 +30,8 @@ pub(super) struct Allocation {
     pub(super) start: usize,
     pub(super) bytes: usize,
     pub(super) purpose: Use,
-    /// Name in the source, for a variable.
-    pub(super) name: Option<Arc<str>>,
+    /// Name in the source, for a variable; that which the host gave, for a buffer.
+    pub(super) name: OnceLock<Arc<str>>,
     /// Number of the buffer, from 1.
     pub(super) number: u64,
     initialised: bool,
@@ -53,7 +53,7 @@ impl Allocation {
             start: range.start,
             bytes: range.len(),
             purpose,
-            name: None,
+            name: OnceLock::new(),
             number: 0,
             initialised,
             pages: OnceLock::new(),
@@ -64,7 +64,7 @@ impl Allocation {
     pub(super) fn variable(start: usize, variable: &Variable, purpose: Use, written: bool) -> Self {
         let first = start.saturating_add(variable.offset);
         let range = first..first.saturating_add(variable.bytes);
-        let name = Some(Arc::clone(&variable.name));
+        let name = Arc::clone(&variable.name).into();
         Allocation { name, ..Allocation::new(range, purpose, written) }
     }
 
@@ -243,6 +243,13 @@ impl Table {
     pub(super) fn add_static(&mut self, variable: &Variable) {
         let allocation = Allocation::variable(0, variable, Use::Program(Memory::Static), true);
         self.live.insert(allocation.start, Arc::new(allocation));
+    }
+
+    /// Names a buffer.
+    pub(super) fn set_name(&self, start: usize, name: &str) {
+        if let Some(allocation) = self.live.get(&start) {
+            allocation.name.get_or_init(|| name.into());
+        }
     }
 
     pub(super) fn free(&mut self, start: usize, location: Location) {

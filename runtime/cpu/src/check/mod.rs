@@ -202,6 +202,11 @@ impl Detector {
         self.memory_version.fetch_add(1, Ordering::Release);
     }
 
+    /// The host named the allocation that starts at an address.
+    pub fn named(&self, start: usize, name: &str) {
+        self.read_memory().set_name(start, name);
+    }
+
     /// Adds a `static` of an image; its `offset` is the address.
     pub fn static_variable(&self, variable: &Variable) {
         self.write_memory().add_static(variable);

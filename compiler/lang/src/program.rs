@@ -5,7 +5,7 @@
 //! ```
 //! A [`Checked`] program is independent of the target; every image starts from it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -66,6 +66,16 @@ fn check_here(sources: Arc<SourceMap>, wanted: &[KernelName]) -> Result<Checked>
     }
     let mut module = ir::build::build_ir(&program, Arc::clone(&sources))?;
     ir::verify::verify(&module)?;
+    // What the checker cannot see in its tree, such as an address that was a number.
+    let mut unreachable = ir::pointed::unreachable_arguments(&module);
+    if !unreachable.is_empty() {
+        // The instances of a kernel repeat its mistakes.
+        let mut seen = HashSet::new();
+        unreachable.retain(|error| {
+            seen.insert((error.labels.first().map(|label| label.span), error.message.clone()))
+        });
+        return Err(Error::Program(diagnostics.into_iter().chain(unreachable).collect()));
+    }
     let layouts = layout::compute_layouts(&module).map_err(|error| match error {
         Error::Program(more) => Error::Program(diagnostics.iter().cloned().chain(more).collect()),
         other => other,

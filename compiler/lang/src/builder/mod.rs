@@ -279,6 +279,11 @@ impl ProgramBuilder {
         if let Some((span, mistake)) = self.mistake {
             return Err(yours_at(&sources, span, &mistake));
         }
+        let variables = self.globals.iter().filter_map(|global| global.variable.as_ref());
+        let mut names = variables.map(|variable| variable.name.as_str());
+        if let Some(name) = names.find(|name| !is_identifier(name)) {
+            return Err(yours(format!("a variable cannot be called {name:?}: {NAME_RULE}")));
+        }
         for (draft, body) in self.drafts.into_iter().zip(self.bodies) {
             let signature = match &draft {
                 Draft::Function(_, signature) | Draft::Kernel(_, signature) => signature,
@@ -301,7 +306,11 @@ impl ProgramBuilder {
             }
             body.builder.place_division_trap();
             let function = body.builder.finish(signature.clone());
-            functions.push(function.map_err(|error| theirs(&sources, body.span, error))?);
+            let function = function.map_err(|error| theirs(&sources, body.span, error))?;
+            if let Some((wrong, span)) = wrong_name(name, &draft, &function) {
+                return Err(yours_at(&sources, span, &wrong));
+            }
+            functions.push(function);
             if let Draft::Kernel(id, _) = draft {
                 functions.push(build_entry(&self.kernels[id.index()], id)?);
             }
@@ -428,12 +437,37 @@ fn complete(module: Module) -> Result<Checked> {
     Ok(Checked { sources: Arc::clone(&module.sources), module, layouts, warnings: vec![] })
 }
 
+/// The rule for all names.
+const NAME_RULE: &str =
+    "a name consists of letters, digits and `_`, and does not begin with a digit";
+
+fn is_identifier(name: &str) -> bool {
+    let is_word = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    is_word && !name.is_empty() && !name.as_bytes()[0].is_ascii_digit()
+}
+
+/// The first name of a device function, of its parameters, or of the local variables of any function that breaks the rule.
+/// [`check_names`] has those of kernels.
+fn wrong_name(name: &str, draft: &Draft, function: &Function) -> Option<(String, Span)> {
+    if let Draft::Function(..) = draft {
+        if !is_identifier(name) {
+            let wrong = format!("a function cannot be called {name:?}: {NAME_RULE}");
+            return Some((wrong, function.span));
+        }
+        // The geometry comes first.
+        let mut parameters = function.parameters.iter().skip(1).map(|parameter| &parameter.name);
+        if let Some(wrong) = parameters.find(|name| !is_identifier(name)) {
+            let wrong = format!("a parameter of `{name}` cannot be called {wrong:?}: {NAME_RULE}");
+            return Some((wrong, function.span));
+        }
+    }
+    let slot = function.slots.iter().find(|slot| !is_identifier(&slot.name))?;
+    let wrong = format!("`{name}`: a local variable cannot be called {:?}: {NAME_RULE}", slot.name);
+    Some((wrong, slot.variable.as_ref().map_or(function.span, |variable| variable.span)))
+}
+
 /// Checks that the names of kernels and their parameters are those that the host's tools take, and headers in C.
 fn check_names(module: &Module) -> Result<()> {
-    let is_identifier = |name: &str| {
-        let is_word = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-        is_word && !name.is_empty() && !name.as_bytes()[0].is_ascii_digit()
-    };
     for kernel in &module.kernels {
         // Programs of the language that are written as text have instances.
         let parsed = kernel.name.parse::<KernelName>().ok();
@@ -448,9 +482,7 @@ fn check_names(module: &Module) -> Result<()> {
             }
         }
         if let Some(wrong) = wrong.first() {
-            let rule =
-                "a name consists of letters, digits and `_`, and does not begin with a digit";
-            return Err(yours_at(&module.sources, kernel.span, &format!("{wrong}: {rule}")));
+            return Err(yours_at(&module.sources, kernel.span, &format!("{wrong}: {NAME_RULE}")));
         }
     }
     Ok(())

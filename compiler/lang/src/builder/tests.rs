@@ -2,9 +2,9 @@
 
 use super::{Body, Geometry, ProgramBuilder, read};
 use crate::ir::print::print;
-use crate::ir::{BinaryOp, Const, InstKind, KernelId, Operand, Stream};
+use crate::ir::{BinaryOp, Const, GEOMETRY_DYNAMIC_SHARED, InstKind, KernelId, Operand, Stream};
 use crate::program::Checked;
-use crate::types::{Scalar, Type};
+use crate::types::{Field, Scalar, Struct, Type};
 
 const LINES: &str = "child\nmain\nfirst\nsecond\nthird\n";
 
@@ -34,6 +34,15 @@ fn launch(body: &mut Body, child: KernelId, arguments: &[Operand]) {
     body.launch(child, &one, &one, arguments);
 }
 
+/// Adds a function of that name and of a parameter.
+fn declare(program: &mut ProgramBuilder, name: &str, parameter: &str) {
+    let line = program.at(4);
+    let function = program.function(name, &[(parameter, Type::U32)], Type::Unit, line);
+    let mut body = Body::new(line);
+    body.end();
+    program.define_function(function, body);
+}
+
 fn both() -> [Operand; 2] {
     [0, 1].map(Body::parameter)
 }
@@ -41,7 +50,7 @@ fn both() -> [Operand; 2] {
 #[test]
 fn mistakes_name_their_position() {
     type Build<'a> = &'a dyn Fn(&mut ProgramBuilder, &mut Body, KernelId);
-    let cases: [(&str, Build<'_>); 24] = [
+    let cases: [(&str, Build<'_>); 36] = [
         ("a launch after the end", &|program, body, child| {
             body.end();
             launch(body.at(program.at(4)), child, &both());
@@ -84,6 +93,85 @@ fn mistakes_name_their_position() {
         ("a shared variable", &|program, body, child| {
             let shared = program.shared("tile", Type::U32);
             launch(body, child, &[shared, Body::parameter(1)]);
+            body.end();
+        }),
+        ("a pointer in a struct", &|program, body, _| {
+            let pointer = Type::pointer_mut(Type::U32);
+            let fields = [("at", pointer), ("n", Type::U32)]
+                .map(|(name, ty)| Field { name: name.into(), ty })
+                .into();
+            let view = Struct { name: "View".into(), fields, span: None };
+            let view = Type::Struct(program.structs().add(view));
+            let views = program.kernel("views", &[("v", view.clone())], program.at(4));
+            let mut end = Body::new(program.at(4));
+            end.end();
+            program.define(views, end);
+            let local = body.local("sum", Type::U32);
+            let view = body.emit(InstKind::Aggregate(vec![local, Body::parameter(1)]), view);
+            launch(body, views, &[view]);
+            body.end();
+        }),
+        ("dynamic shared memory", &|_, body, child| {
+            let index = GEOMETRY_DYNAMIC_SHARED;
+            let (base, bytes) =
+                (Operand::Parameter(0), Type::pointer_mut(Type::Scalar(Scalar::U8)));
+            let bytes = body.emit(InstKind::Extract { base, index }, bytes);
+            let words = body.emit(InstKind::Cast(bytes), Type::pointer_mut(Type::U32));
+            launch(body, child, &[words, Body::parameter(1)]);
+            body.end();
+        }),
+        ("a local variable through a variable", &|_, body, child| {
+            let pointer = Type::pointer_mut(Type::U32);
+            let local = body.local("sum", Type::U32);
+            let kept = body.local("kept", pointer.clone());
+            body.store(kept.clone(), local);
+            let loaded = body.load(kept, pointer);
+            launch(body, child, &[loaded, Body::parameter(1)]);
+            body.end();
+        }),
+        ("a local variable through an integer", &|_, body, child| {
+            let local = body.local("sum", Type::U32);
+            let number = body.emit(InstKind::Cast(local), Type::U64);
+            let again = body.emit(InstKind::Cast(number), Type::pointer_mut(Type::U32));
+            launch(body, child, &[again, Body::parameter(1)]);
+            body.end();
+        }),
+        ("one of two local variables", &|_, body, child| {
+            let [one, other] = ["one", "other"].map(|name| body.local(name, Type::U32));
+            let known = body.binary(BinaryOp::Eq, Body::parameter(1), body.number(0), Type::BOOL);
+            let pointer = Type::pointer_mut(Type::U32);
+            let chosen = body.emit(InstKind::Select(known, one, other), pointer);
+            launch(body, child, &[chosen, Body::parameter(1)]);
+            body.end();
+        }),
+        ("a body for no kernel", &|program, body, _| {
+            let mut other = Body::new(program.at(4));
+            other.end();
+            program.define(KernelId(9), other);
+            body.end();
+        }),
+        ("fast mathematics for no kernel", &|program, body, _| {
+            program.fast_math(KernelId(9));
+            body.end();
+        }),
+        ("a function's name", &|program, body, _| {
+            declare(program, "a b", "x");
+            body.end();
+        }),
+        ("the name of a function's parameter", &|program, body, _| {
+            declare(program, "f", "1x");
+            body.end();
+        }),
+        ("a local variable's name", &|program, body, _| {
+            body.at(program.at(4)).local("a-b", Type::U32);
+            body.end();
+        }),
+        ("a temporary variable's name", &|_, body, _| {
+            body.temporary("", Type::U32);
+            body.end();
+        }),
+        ("a shared variable's name", &|program, body, _| {
+            program.shared("a.b", Type::U32);
             body.end();
         }),
         ("another type", &|_, body, child| {
@@ -189,6 +277,29 @@ fn pointers_of_unknown_origin_are_no_mistakes() {
         body.end();
     };
     program(["child", "n"], build).unwrap();
+}
+
+/// An instance of a kernel of the language.
+#[test]
+fn a_kernel_may_be_called_as_an_instance() {
+    let made = program(["child::<8>", "n"], |_, body, _| body.end()).unwrap();
+    assert_eq!(made.module.kernels[0].name, "child::<8>");
+}
+
+#[test]
+fn a_block_without_a_jump_is_left_out() {
+    let build = |_: &mut ProgramBuilder, body: &mut Body, child: KernelId| {
+        let [next, never] = [body.block(), body.block()];
+        body.jump(next);
+        body.place(never);
+        launch(body, child, &both());
+        body.end();
+        body.place(next);
+        body.store(Body::parameter(0), Body::parameter(1));
+        body.end();
+    };
+    let text = print(&program(["child", "n"], build).unwrap().module);
+    assert!(text.contains("store") && !text.contains("launch @child"), "{text}");
 }
 
 #[test]

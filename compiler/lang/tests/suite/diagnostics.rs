@@ -3,14 +3,12 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use gridlet_lang::check::parse_and_check;
 use gridlet_lang::diagnostics::{Diagnostic, Severity, ids, reference, render};
 use gridlet_lang::error::Error;
-use gridlet_lang::ir::build::build_ir;
-use gridlet_lang::layout::compute_layouts;
 use gridlet_lang::load::{Memory, load};
+use gridlet_lang::program::check;
 use gridlet_lang::source::SourceMap;
 
 /// The `.grid` files of a folder, sorted by name.
@@ -31,14 +29,11 @@ fn read(path: &Path) -> (String, SourceMap) {
     (name, load(&crate::Disk, path).expect("the file can be read"))
 }
 
-/// The messages for a program: from the checker, or if it has none, from the first later stage that has some.
+/// The messages for a program.
 fn messages(sources: &SourceMap) -> Vec<Diagnostic> {
-    let (program, diagnostics) = parse_and_check(sources);
-    let Some(program) = program else { return diagnostics };
-    let later = build_ir(&program, Arc::new(sources.clone())).and_then(|ir| compute_layouts(&ir));
-    match later {
-        Ok(_) => diagnostics,
-        Err(Error::Program(later)) => later,
+    match check(sources.clone()) {
+        Ok(program) => program.warnings,
+        Err(Error::Program(messages)) => messages,
         Err(error) => panic!("{error}"),
     }
 }

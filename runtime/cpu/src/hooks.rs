@@ -1,5 +1,6 @@
 //! Events that the CPU device reports to a checker. Without a checker, each costs only a pointer test.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::abi::Location;
@@ -144,6 +145,8 @@ pub trait Hooks: Send + Sync {
     fn on_alloc(&self, _address: usize, _bytes: usize) {}
     /// The host named global memory, for reports.
     fn on_name(&self, _address: usize, _name: &str) {}
+    /// Threads will have their stacks at these addresses.
+    fn on_stacks(&self, _addresses: Range<usize>) {}
     /// Global memory is freed.
     fn on_free(&self, _address: usize, _bytes: usize) {}
     /// The host wrote to global memory, after waiting for all uses of it.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::ptr;
 
 use corosensei::stack::{Stack, StackPointer};
@@ -58,13 +59,14 @@ pub(crate) struct StackPool {
 const SLAB_BYTES: usize = SLAB * (STACK_BYTES + GUARD_BYTES);
 
 impl StackPool {
-    /// Ensures that stacks 0 to `count - 1` exist.
+    /// Ensures that stacks 0 to `count - 1` exist. Reports the addresses of all that it makes.
     ///
     /// # Errors
     /// The system's error if it cannot reserve more memory.
-    pub(crate) fn reserve(&mut self, count: usize) -> io::Result<()> {
+    pub(crate) fn reserve(&mut self, count: usize, made: impl Fn(Range<usize>)) -> io::Result<()> {
         while self.stacks.len() < count {
-            self.add_slab()?;
+            let first = self.add_slab()?;
+            made(first..first + SLAB_BYTES);
         }
         Ok(())
     }
@@ -74,7 +76,8 @@ impl StackPool {
         self.stacks[index]
     }
 
-    fn add_slab(&mut self) -> io::Result<()> {
+    /// Returns the slab's address.
+    fn add_slab(&mut self) -> io::Result<usize> {
         // SAFETY: a new anonymous mapping, which nothing else refers to.
         let slab = unsafe {
             libc::mmap(
@@ -103,7 +106,7 @@ impl StackPool {
             };
             self.stacks.push(KernelStack { base, limit });
         }
-        Ok(())
+        Ok(slab as usize)
     }
 }
 
@@ -128,12 +131,15 @@ fn guard(start: usize) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
 
     #[test]
     fn stacks_are_writable_and_apart() {
         let mut pool = StackPool::default();
-        pool.reserve(SLAB + 1).unwrap();
+        let made = RefCell::new(vec![]);
+        pool.reserve(SLAB + 1, |range| made.borrow_mut().push(range)).unwrap();
         let mut ranges: Vec<(usize, usize)> = (0..=SLAB).map(|i| pool.get(i).usable()).collect();
         for (first, bytes) in &ranges {
             // SAFETY: writes both ends of a stack that no coroutine uses.
@@ -146,5 +152,11 @@ mod tests {
         assert!(
             ranges.windows(2).all(|pair| pair[0].0 + pair[0].1 + GUARD_BYTES <= pair[1].0 + 4096)
         );
+        let made = made.into_inner();
+        assert_eq!(made.len(), 2, "each slab is reported once");
+        let is_reported = |first: usize, bytes: usize| {
+            made.iter().any(|range| range.start <= first && first + bytes <= range.end)
+        };
+        assert!(ranges.iter().all(|(first, bytes)| is_reported(*first, *bytes)));
     }
 }

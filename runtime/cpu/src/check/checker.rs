@@ -109,6 +109,10 @@ impl Hooks for Checker {
         self.detector.named(address, name);
     }
 
+    fn on_stacks(&self, addresses: Range<usize>) {
+        self.detector.stacks(addresses);
+    }
+
     fn on_free(&self, address: usize, _bytes: usize) {
         self.detector.freed(address, 0);
     }

@@ -69,14 +69,15 @@ impl BlockCheck {
         let (verb, bytes) = (subject.verb(), subject.bytes());
         let near = self.near_own(subject.address).map(Arc::clone);
         let stray = match near {
+            _ if self.stack_owner(subject.address).is_some() => Stray::Stack,
             Some(own) => Stray::Near(own),
             None => self.detector.read_memory().explain(subject.address),
         };
         let (message, action, help) = match stray {
-            _ if self.stack_owner(subject.address).is_some() => (
+            Stray::Stack => (
                 "kernel `{kernel}` uses a local variable of another thread".to_string(),
-                format!("{verb} {bytes} of another thread's local memory"),
-                "other threads and kernels cannot use the address of a local variable; use shared or global memory instead",
+                format!("{verb} {bytes} of the local memory of another thread"),
+                "only its own thread can use a local variable, not a grid that the thread launches; use shared or global memory instead",
             ),
             Stray::Null => (
                 "kernel `{kernel}` uses a null pointer".to_string(),
@@ -110,7 +111,7 @@ impl BlockCheck {
             Stray::Nowhere => (
                 format!("kernel `{{kernel}}` {verb} outside the program's memory"),
                 format!("{verb} {bytes} at an address outside all buffers"),
-                "the index may be negative or far too large, or the pointer may refer to another block's shared memory or another thread's local memory",
+                "the index may be negative or far too large, or the pointer may refer to another block's shared memory",
             ),
         };
         self.report(subject, kind, &message, action, None, help);

@@ -213,6 +213,8 @@ pub(super) enum Stray {
     Freed(Arc<Allocation>, Location),
     /// Close to this allocation, or partly inside it.
     Near(Arc<Allocation>),
+    /// In the local memory of another thread.
+    Stack,
     Nowhere,
 }
 
@@ -223,6 +225,8 @@ pub(super) struct Table {
     segments: Vec<Arc<Allocation>>,
     freed: VecDeque<(Arc<Allocation>, Location)>,
     count: u64,
+    /// Stacks of the threads of all blocks.
+    pub(super) stacks: Vec<Range<usize>>,
 }
 
 impl Table {
@@ -282,6 +286,9 @@ impl Table {
     pub(super) fn explain(&self, address: usize) -> Stray {
         if address < PAGE_BYTES {
             return Stray::Null;
+        }
+        if self.stacks.iter().any(|stacks| stacks.contains(&address)) {
+            return Stray::Stack;
         }
         if let Some((freed, location)) =
             self.freed.iter().rev().find(|(freed, _)| freed.contains(address))

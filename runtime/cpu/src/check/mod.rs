@@ -207,6 +207,11 @@ impl Detector {
         self.read_memory().set_name(start, name);
     }
 
+    /// Threads of any block will have their stacks at these addresses.
+    pub fn stacks(&self, addresses: Range<usize>) {
+        self.write_memory().stacks.push(addresses);
+    }
+
     /// Adds a `static` of an image; its `offset` is the address.
     pub fn static_variable(&self, variable: &Variable) {
         self.write_memory().add_static(variable);

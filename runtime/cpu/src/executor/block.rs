@@ -12,6 +12,7 @@ mod one;
 mod threads;
 
 use std::cell::{Cell, OnceCell, RefCell, RefMut, UnsafeCell};
+use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
 
@@ -396,7 +397,12 @@ impl Runner {
         if memory.first().is_null() || memory.bytes() < bytes {
             *memory = AlignedBytes::new(bytes.max(4096), SHARED_ALIGNMENT)?;
         }
-        self.stacks.borrow_mut().reserve(stacks).ok()?;
+        let made = |range: Range<usize>| {
+            if let Some(hooks) = &self.shared.hooks {
+                hooks.on_stacks(range);
+            }
+        };
+        self.stacks.borrow_mut().reserve(stacks, made).ok()?;
         let first = memory.first();
         Some((first, first.wrapping_add(static_bytes)))
     }

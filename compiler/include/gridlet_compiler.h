@@ -162,7 +162,8 @@ enum gridlet_compile_status gridlet_module_read(const char *name,
                                                 struct gridlet_module **module,
                                                 struct gridlet_diagnostics **diagnostics);
 
-// As `gridlet_module_read`, for a file. A program of the language may use other files.
+// As `gridlet_module_read`, for a file. A program of the language may use other files, and the sources that the debug information of
+// NVVM IR names are looked for from the file's folder, so that findings about a bundle quote them.
 //
 // # Safety
 // As for `gridlet_module_read`; `path` must be a string.

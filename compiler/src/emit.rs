@@ -12,7 +12,7 @@ use crate::artifact;
 use crate::compile::{self, BuildOptions, Checked, CpuOptions, Session};
 use crate::error::{Error, Result};
 use crate::host;
-use crate::modules::{self, Own};
+use crate::modules::{self, Library, Own};
 use crate::nvvm;
 use crate::target::{self, Target};
 
@@ -122,7 +122,7 @@ pub enum Input<'a, 'ctx> {
     Own(&'a Own<'ctx>),
     /// A module of another compiler, which may be a library without kernels. It has the outputs of which
     /// [`Kind::needs_kernels`] is false, for GPUs.
-    Library(&'a Module<'ctx>),
+    Library(&'a Library<'ctx>),
 }
 
 /// Makes an output of `input` for `targets`. If [`Kind::per_target`] holds, there must be one target.
@@ -181,11 +181,18 @@ pub fn emit(
                 .and_then(|program| for_cpu(session, program, kind, cpu))
                 .map_err(Error::in_nvvm_ir),
         },
-        (_, Input::Library(module)) => match target {
+        (_, Input::Library(library)) => match target {
             Target::Cuda(arch) if !kind.needs_kernels() => {
-                let name = module.get_name().to_string_lossy();
-                library_for_gpu(session, module, kind, &BuildOptions { arch, ..*cuda })
-                    .map_err(|error| Error::in_nvvm_ir(modules::at(&name, error)))
+                let is_checked = !matches!(kind, Kind::Nvvm | Kind::Bitcode);
+                let checked = if is_checked { library.check(arch) } else { Ok(()) };
+                let options = BuildOptions { arch, ..*cuda };
+                let made = checked.and_then(|()| {
+                    let module = library.module();
+                    let name = module.get_name().to_string_lossy();
+                    module_for_gpu(session, module, kind, &options)
+                        .map_err(|error| modules::at(&name, error))
+                });
+                made.map_err(Error::in_nvvm_ir)
             }
             _ => Err(lacks(kind, target)),
         },
@@ -274,31 +281,29 @@ fn own_for_gpu(
     let made = match kind {
         Kind::Ptx => own.check(options.arch).and_then(|()| ptx(session, module, options)),
         Kind::Cubin => session.own_cubin(own, options).map(|cubin| cubin.0),
-        Kind::Nvvm | Kind::Bitcode => library_for_gpu(session, module, kind, options),
+        Kind::Nvvm | Kind::Bitcode => module_for_gpu(session, module, kind, options),
         Kind::Object => {
-            own.check(options.arch).and_then(|()| library_for_gpu(session, module, kind, options))
+            own.check(options.arch).and_then(|()| module_for_gpu(session, module, kind, options))
         }
         _ => return Err(lacks(kind, options.arch.into())),
     };
     made.map_err(Error::in_nvvm_ir)
 }
 
-fn library_for_gpu(
+/// An output of a module that was checked.
+fn module_for_gpu(
     session: &Session,
     module: &Module<'_>,
     kind: Kind,
     options: &BuildOptions,
 ) -> Result<Vec<u8>> {
-    let checked = || {
-        modules::check(module, options.arch)?;
-        session.ptx_of(module, options)
-    };
+    let compiled = || session.ptx_of(module, options);
     Ok(match kind {
         Kind::Nvvm => compile::nvvm_text(module, options.dialect())?.bytes,
         Kind::Bitcode => nvvm::modern_bitcode(module)?.bytes,
-        Kind::Ptx => checked()?.0.0.into_bytes(),
-        Kind::Object => session.assemble_object(&checked()?.0, options)?.0,
-        _ => session.device_link(&checked()?.0, false, options)?.0.0,
+        Kind::Ptx => compiled()?.0.0.into_bytes(),
+        Kind::Object => session.assemble_object(&compiled()?.0, options)?.0,
+        _ => session.device_link(&compiled()?.0, false, options)?.0.0,
     })
 }
 

@@ -16,6 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::OnceLock;
+use std::time::SystemTime;
 
 use gridlet::builder;
 use gridlet::compile::{self, Checked, LinkInput, Session};
@@ -23,7 +24,7 @@ use gridlet::diagnostics::{ids, reference};
 use gridlet::emit::{self, Input, Kind};
 use gridlet::error::Error;
 use gridlet::inkwell::context::Context;
-use gridlet::modules::{self, Own};
+use gridlet::modules::{self, Library, Own};
 use gridlet::source::SourceMap;
 use gridlet::target::Target;
 
@@ -77,6 +78,8 @@ enum Read {
     Nvvm {
         name: String,
         bytes: Vec<u8>,
+        /// For a file: its folder, against which names of sources resolve, and when it was written.
+        file: Option<(PathBuf, Option<SystemTime>)>,
     },
 }
 
@@ -259,7 +262,8 @@ pub unsafe extern "C" fn gridlet_module_read(
     }
 }
 
-/// As `gridlet_module_read`, for a file. A program of the language may use other files.
+/// As `gridlet_module_read`, for a file. A program of the language may use other files, and the sources that the debug information of
+/// NVVM IR names are looked for from the file's folder, so that findings about a bundle quote them.
 ///
 /// # Safety
 /// As for `gridlet_module_read`; `path` must be a string.
@@ -283,7 +287,13 @@ pub unsafe extern "C" fn gridlet_module_open(
                 messages.failed(Error::Io { path: path.into(), source }, &nowhere())
             })?;
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            read(&name, &data, options.as_ref(), messages)
+            let mut module = read(&name, &data, options.as_ref(), messages)?;
+            if let Read::Nvvm { file, .. } = &mut module.input {
+                let written = fs::metadata(path).and_then(|found| found.modified()).ok();
+                let folder = path.parent().unwrap_or(Path::new(""));
+                *file = Some((folder.into(), written));
+            }
+            Ok(module)
         })
     }
 }
@@ -431,7 +441,7 @@ fn read(
         // Whether it has kernels does not matter yet: libraries have some outputs, too.
         modules::read(&Context::create(), name, data)
             .map_err(|error| messages.failed(Error::in_nvvm_ir(error), &nowhere()))?;
-        let input = Read::Nvvm { name: name.to_owned(), bytes: data.to_vec() };
+        let input = Read::Nvvm { name: name.to_owned(), bytes: data.to_vec(), file: None };
         return Ok(gridlet_module { input, sources: nowhere() });
     }
     let Ok(text) = std::str::from_utf8(data) else {
@@ -477,13 +487,16 @@ fn make(
         |input| emit::emit(session, input, kind, options.targets(), &options.cuda, &options.cpu);
     match &module.input {
         Read::Program(program) => emit(Input::Program(program)),
-        Read::Nvvm { name, bytes } => {
+        Read::Nvvm { name, bytes, file } => {
             let context = Context::create();
             if kind.needs_kernels() || options.targets().contains(&Target::Cpu) {
-                let own = Own::read(&context, name, bytes).map_err(Error::in_nvvm_ir)?;
+                let mut own = Own::read(&context, name, bytes).map_err(Error::in_nvvm_ir)?;
+                if let Some((folder, written)) = file {
+                    own.find_sources(folder, *written);
+                }
                 return emit(Input::Own(&own));
             }
-            let library = modules::read(&context, name, bytes).map_err(Error::in_nvvm_ir)?;
+            let library = Library::read(&context, name, bytes).map_err(Error::in_nvvm_ir)?;
             emit(Input::Library(&library))
         }
     }

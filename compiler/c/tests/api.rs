@@ -122,6 +122,35 @@ fn every_form_has_its_outputs() {
     }
 }
 
+/// As `gridlet build` does: the manifest has the hash of a source that was found, with which findings quote its lines.
+#[test]
+fn the_sources_of_nvvm_ir_are_found_beside_its_file() {
+    let driver = Driver::new();
+    let text = "define ptx_kernel void @k(ptr %p) !dbg !3 {
+  store i32 1, ptr %p, !dbg !4
+  ret void, !dbg !4
+}
+!llvm.dbg.cu = !{!0}
+!llvm.module.flags = !{!2}
+!0 = distinct !DICompileUnit(language: DW_LANG_C99, file: !1, emissionKind: LineTablesOnly)
+!1 = !DIFile(filename: \"k.toy\", directory: \".\")
+!2 = !{i32 2, !\"Debug Info Version\", i32 3}
+!3 = distinct !DISubprogram(name: \"k\", file: !1, line: 1, unit: !0, spFlags: DISPFlagDefinition)
+!4 = !DILocation(line: 1, scope: !3)
+";
+    let hashes = || {
+        let (status, said, bundle) = driver.compile("k.ll", text.as_bytes(), "bundle", &["cpu"]);
+        assert_eq!((status, said.as_str()), (Some(0), ""));
+        let bundle = gridlet_runtime::Artifact::from_bytes(&bundle).unwrap();
+        let manifest = bundle.manifest();
+        let at = manifest.sources.iter().position(|name| name == "k.toy").unwrap();
+        manifest.source_hashes[at].clone()
+    };
+    assert_eq!(hashes(), None);
+    fs::write(driver.folder.path().join("k.toy"), "store 1\n").unwrap();
+    assert!(hashes().is_some());
+}
+
 #[test]
 fn wrong_programs_have_messages() {
     let driver = Driver::new();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use gridlet::Error;
 use gridlet::arch::{CudaArch, Dialect};
 use gridlet::compile::{
     Backend, BuildOptions, CpuOptions, DialectChoice, KernelName, LinkInput, Session,
@@ -13,8 +14,8 @@ use gridlet::compile::{
 use gridlet::emit::{self, Input, Kind};
 use gridlet::inkwell::context::Context;
 use gridlet::launch::{LaunchChoice, LaunchStrategy};
+use gridlet::modules::Library;
 use gridlet::target::Target;
-use gridlet::{Error, modules};
 
 use super::input::{self, FileKind};
 use crate::files;
@@ -406,8 +407,8 @@ fn nvvm_outputs(session: &Session, options: &Options) -> Result<Vec<Output>, Fai
     // A library has no kernels.
     let bytes = fs::read(path).map_err(|source| Error::Io { path: path.clone(), source })?;
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
-    let module = modules::read(&context, &name, &bytes).map_err(Error::in_nvvm_ir)?;
-    Ok(each_output(session, Input::Library(&module), options)?)
+    let library = Library::read(&context, &name, &bytes).map_err(Error::in_nvvm_ir)?;
+    Ok(each_output(session, Input::Library(&library), options)?)
 }
 
 /// Makes each requested output, in the order of `--emit`, then of `--arch`.

@@ -31,8 +31,13 @@ pub(crate) fn read(
     reporter: &Reporter,
 ) -> Result<Checked, Failure> {
     if FileKind::of(path) == FileKind::Artifact {
-        let message = format!("{}: a built program; give its source", path.display());
-        return Err(Failure::call(message));
+        let shown = path.display();
+        let hint = format!(
+            "give the program's source; `gridlet layout {shown}` shows the parameters of its kernels, and `gridlet run {shown} \
+             --check` checks its kernels while they run"
+        );
+        let message = format!("{shown}: a built program, which was checked when it was built");
+        return Err(Failure::call(message).with_hint(Some(hint)));
     }
     if path.extension().is_some_and(|ending| ending == "gir") {
         return ir(path, wanted, reporter);

@@ -67,7 +67,33 @@ fn warm_up() {
 fn unreadable(name: &str, message: &str) -> Error {
     let message = message.trim();
     let said = if message.is_empty() { "the file is damaged" } else { message };
-    Error::Invalid(format!("{name}: not a module that LLVM {LLVM_VERSION} can read: {said}"))
+    let (line, said) = located(name, said).unwrap_or((String::new(), said));
+    let unended = if lacks_terminator(said) {
+        "\nThe block before this line does not end: its last instruction must be `br`, `ret`, `switch` or `unreachable`."
+    } else {
+        ""
+    };
+    Error::Invalid(format!(
+        "{name}:{line} not a module that LLVM {LLVM_VERSION} can read: {said}{unended}"
+    ))
+}
+
+/// Splits the place from a message of LLVM's reader of text, `name:12:3: error: expected type`, which quotes the line: `12:3:`
+/// and the rest.
+fn located<'a>(name: &str, message: &'a str) -> Option<(String, &'a str)> {
+    let rest = message.strip_prefix(name)?.strip_prefix(':')?;
+    let (place, said) = rest.split_once(": error: ")?;
+    let (line, column) = place.split_once(':')?;
+    let is_number = |text: &str| text.parse::<u32>().is_ok();
+    (is_number(line) && is_number(column)).then(|| (format!("{place}:"), said))
+}
+
+/// Whether LLVM found a label or the end of a function where an instruction must be.
+fn lacks_terminator(message: &str) -> bool {
+    let mut lines = message.lines();
+    let is_expected = lines.next() == Some("expected instruction opcode");
+    let code = lines.next().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    is_expected && (code == "}" || code.ends_with(':'))
 }
 
 /// The module as bitcode that this LLVM wrote.

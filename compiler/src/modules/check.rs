@@ -46,7 +46,7 @@ pub(super) fn kernels(module: Module<'_>) -> Result<(), String> {
 
 /// Something that is wrong with a module.
 pub(super) struct Finding<'m> {
-    /// The instruction that is wrong, if it is one.
+    /// The instruction or the function that is wrong, if it is one.
     pub(super) at: Option<Value<'m>>,
     pub(super) message: String,
 }
@@ -55,6 +55,10 @@ pub(super) struct Finding<'m> {
 pub(super) fn all(module: Module<'_>, arch: CudaArch) -> Vec<Finding<'_>> {
     let findings = whole(module, arch).into_iter();
     let mut findings: Vec<_> = findings.map(|message| Finding { at: None, message }).collect();
+    for kernel in kernels::kernels(module) {
+        let wrong = kernels::wrong_parameters(kernel).into_iter();
+        findings.extend(wrong.map(|message| Finding { at: Some(kernel), message }));
+    }
     findings.extend(buffers::check(&runtime::declared(module)));
     findings
 }

@@ -43,6 +43,33 @@ pub(super) fn wrong_name(name: &str) -> Option<String> {
     Some(format!("PTX cannot spell the name of the kernel `{name}`; rename it{why}"))
 }
 
+/// What is wrong with the types of a kernel's parameters: LLVM gives them types that PTX does not have, or crashes.
+pub(super) fn wrong_parameters(kernel: Value<'_>) -> Vec<String> {
+    let symbol = name(kernel);
+    let wrong = |parameter: &Parameter<'_>| {
+        let (why, instead) = match parameter.ty.shape() {
+            _ if parameter.is_copied => return None,
+            Shape::Int(1 | 8 | 16 | 32 | 64 | 128) => return None,
+            Shape::Int(width @ ..128) => {
+                let wide = width.next_power_of_two().max(8);
+                let instead = format!("declare it as `i{wide}`, and `trunc` it in the kernel");
+                ("PTX has no parameters of that width", instead)
+            }
+            Shape::Vector(element, count) if matches!(element.shape(), Shape::Int(1)) => {
+                let wide = count.next_power_of_two().max(8);
+                let instead = format!("declare it as `i{wide}`, and test its bits in the kernel");
+                ("libNVVM's dialects differ in its size", instead)
+            }
+            _ => return None,
+        };
+        let (parameter, ty) = (&parameter.name, parameter.ty.print());
+        Some(format!(
+            "kernel `{symbol}`: the parameter `{parameter}` has the type `{ty}`; {why}: {instead}"
+        ))
+    };
+    parameters(kernel).iter().filter_map(wrong).collect()
+}
+
 /// The launch bounds of a kernel (LLVM's User Guide for NVPTX, "Function Attributes").
 pub(super) fn launch_bounds(kernel: Value<'_>) -> Option<LaunchBounds> {
     let attributes = kernel.attributes(Place::Function);

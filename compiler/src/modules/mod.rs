@@ -28,6 +28,7 @@ mod import;
 mod kernels;
 mod launch;
 mod layout;
+mod library;
 mod lines;
 mod local;
 mod lost;
@@ -56,11 +57,11 @@ use crate::error::{Error, Result};
 pub use crate::inputs::read;
 use crate::nvvm;
 use crate::nvvm::legacy::llvm;
-use check::Finding;
 pub use declare::{NewKernel, new_kernel, thread_index};
 pub use launch::{Launch, LaunchStream, Launches, mark_kernel};
+pub use library::Library;
 pub use lines::SourceLines;
-use positions::{Mentions, Positions};
+use positions::Mentions;
 
 /// The address space of device memory.
 const GLOBAL: u16 = 1;
@@ -85,8 +86,7 @@ impl<'ctx> Own<'ctx> {
     /// As [`read()`] and [`Own::of`].
     pub fn read(context: &'ctx Context, name: &str, bytes: &[u8]) -> Result<Self> {
         let module = read(context, name, bytes)?;
-        let text = std::str::from_utf8(bytes).ok().map(str::to_owned);
-        let text = text.unwrap_or_else(|| module.print_to_string().to_string());
+        let text = library::text(&module, bytes);
         Own::new(module, name, SourceMap::single(name, text))
     }
 
@@ -146,8 +146,9 @@ impl<'ctx> Own<'ctx> {
     }
 
     /// Looks for the source files that the module's debug information names, so that findings of `gridlet run --check` quote
-    /// their lines, also from a bundle. `folder` is what relative folders in the debug information are relative to. Files
-    /// that were changed after `until` do not count, because their lines may be others.
+    /// their lines, also from a bundle. Relative names and folders in the debug information (`directory: "."`) start from
+    /// `folder`; the command line gives that of the module's file. Files that were changed after `until` do not count, because
+    /// their lines may be others.
     pub fn find_sources(&mut self, folder: &Path, until: Option<SystemTime>) {
         let mut sources = (*self.program.sources).clone();
         for (id, file) in (0..).map(FileId).zip(self.program.sources.files()) {
@@ -207,28 +208,7 @@ impl<'ctx> Own<'ctx> {
     /// # Errors
     /// [`Error::Invalid`] with all findings, one a line.
     pub fn check(&self, arch: CudaArch) -> Result<()> {
-        let findings = check::all(llvm::Module::new(&self.module), arch);
-        if findings.is_empty() {
-            return Ok(());
-        }
-        let positions = Positions::of(&self.program.sources);
-        let line = |finding: &Finding<'_>| {
-            let place = finding.at.map(|at| self.place(at, &positions)).unwrap_or_default();
-            format!("{}:{place} {}", self.name(), finding.message)
-        };
-        let lines: Vec<String> = findings.iter().map(line).collect();
-        Err(Error::Invalid(lines.join("\n")))
-    }
-
-    /// The position of an instruction, as it follows the module's name in a message.
-    fn place(&self, instruction: llvm::Value<'_>, positions: &Positions) -> String {
-        if let Some(position) = positions::position(instruction) {
-            return format!(" {}:{}:", position.file, position.line);
-        }
-        let Some(function) = instruction.function() else { return String::new() };
-        let lines = positions.instructions(&kernels::name(function), function);
-        let span = lines.get(&instruction);
-        span.map_or_else(String::new, |span| format!("{}:", self.program.sources.line(*span)))
+        library::check(&self.name, &self.module, &self.program.sources, arch)
     }
 
     fn name(&self) -> &str {
@@ -262,20 +242,6 @@ impl<'ctx> Own<'ctx> {
         }
         Ok(())
     }
-}
-
-/// As [`Own::check`], for a module that may have no kernels.
-///
-/// # Errors
-/// As [`Own::check`].
-pub fn check(module: &Module<'_>, arch: CudaArch) -> Result<()> {
-    let findings = check::all(llvm::Module::new(module), arch);
-    let line = |finding: &Finding<'_>| match finding.at.and_then(positions::position) {
-        Some(at) => format!("{}:{}: {}", at.file, at.line, finding.message),
-        None => finding.message.clone(),
-    };
-    let lines: Vec<String> = findings.iter().map(line).collect();
-    if lines.is_empty() { Ok(()) } else { Err(Error::Invalid(lines.join("\n"))) }
 }
 
 /// An error about the module, with the module's name before it.

@@ -68,7 +68,7 @@ pub(super) fn position(instruction: Value<'_>) -> Option<Position> {
 }
 
 /// The position of a function in the module's debug information.
-fn subprogram(function: Value<'_>) -> Option<Position> {
+pub(super) fn subprogram(function: Value<'_>) -> Option<Position> {
     function.subprogram().filter(is_usable)
 }
 

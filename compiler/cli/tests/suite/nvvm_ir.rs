@@ -42,7 +42,7 @@ fn a_module_is_checked_and_laid_out() {
         let message: serde_json::Value = serde_json::from_str(&bad.stderr).unwrap();
         assert_eq!(message["id"], "nvvm-ir");
         let text = message["message"].as_str().unwrap();
-        assert!(text.starts_with("b.ll: not a module that LLVM"), "{text}");
+        assert!(text.starts_with("b.ll:1:8: not a module that LLVM"), "{text}");
         assert!(text.contains("\ndefine bogus\n"), "LLVM's message is shown as it is: {text}");
     }
 
@@ -50,6 +50,62 @@ fn a_module_is_checked_and_laid_out() {
     fs::write(folder.path().join("c.ll"), b"define \x1b[31mred \xc2\x9b1m\x07").unwrap();
     let bad = Gridlet::new(&folder).run(&["check", "c.ll"]);
     assert!(bad.stderr.contains("define ?[31mred \u{bf}1m?\n"), "{bad:?}");
+}
+
+/// LLVM says only that it expects an instruction at the next label.
+#[test]
+fn a_block_that_does_not_end_is_explained() {
+    let folder = folder();
+    for (end, place) in [("next: ; more\n  ret void\n}\n", "a.ll:3:1"), ("}\n", "a.ll:3:1")] {
+        let text = format!("define ptx_kernel void @k(ptr %p) {{\n  store i32 1, ptr %p\n{end}");
+        fs::write(folder.path().join("a.ll"), text).unwrap();
+        let bad = Gridlet::new(&folder).run(&["check", "a.ll"]);
+        assert_eq!(bad.status, 1, "{bad:?}");
+        let said = bad.stderr.strip_prefix(&format!("error: {place}: not a module that LLVM "));
+        let said = said.unwrap_or_else(|| panic!("{}", bad.stderr));
+        assert!(said.contains(": expected instruction opcode\n"), "{said}");
+        assert!(said.contains("The block before this line does not end"), "{said}");
+    }
+    let other = "define ptx_kernel void @k(ptr %p) {\n  stare i32 1, ptr %p\n  ret void\n}\n";
+    fs::write(folder.path().join("a.ll"), other).unwrap();
+    let bad = Gridlet::new(&folder).run(&["check", "a.ll"]);
+    assert!(bad.stderr.contains("a.ll:2:3: not a module") && !bad.stderr.contains("does not end"));
+}
+
+/// PTX has no such parameters: ptxas refuses them, and libNVVM crashes over those of more than 64 bits.
+#[test]
+fn parameters_of_unusual_widths_are_refused() {
+    let folder = folder();
+    let module = |ty: &str| {
+        let text = format!(
+            "define ptx_kernel void @k(ptr %p, {ty} %n) {{\n  \
+             store {ty} %n, ptr %p\n  ret void\n}}\n"
+        );
+        fs::write(folder.path().join("a.ll"), text).unwrap();
+    };
+    let outputs = ["bundle", "ptx", "object", "cubin"];
+    for (ty, instead) in [("i17", "i32"), ("i2", "i8"), ("i65", "i128"), ("<3 x i1>", "i8")] {
+        module(ty);
+        let check = Gridlet::new(&folder).run(&["check", "a.ll"]);
+        let build = |output| {
+            let build = ["build", "a.ll", "--arch", "sm_90", "-o", "a.out", "--emit", output];
+            Gridlet::new(&folder).run(&build)
+        };
+        for refused in [check].into_iter().chain(outputs.map(build)) {
+            assert_eq!(refused.status, 1, "{ty}: {refused:?}");
+            let said = format!("a.ll:1: kernel `k`: the parameter `n` has the type `{ty}`");
+            assert!(refused.stderr.contains(&said), "{}", refused.stderr);
+            let remedy = format!("declare it as `{instead}`");
+            assert!(refused.stderr.contains(&remedy), "{}", refused.stderr);
+        }
+    }
+    for ty in ["i1", "i8", "i64", "i128", "{ i17 }", "[2 x i17]", "<4 x i8>", "<2 x i17>"] {
+        module(ty);
+        for arch in ["sm_90", "sm_100"] {
+            let build = Gridlet::new(&folder).run(&["build", "a.ll", "--arch", arch]);
+            assert_eq!(build.status, 0, "{ty} on {arch}: {build:?}");
+        }
+    }
 }
 
 #[test]
@@ -376,4 +432,50 @@ fn the_text_of_gridlets_ir_is_a_program() {
     let wrong = gridlet(&["check", "b.gir"]);
     assert_eq!(wrong.status, 1, "{wrong:?}");
     assert!(wrong.stderr.contains("b.gir:13"), "{wrong:?}");
+}
+
+/// Outputs without a manifest need no kernels, so the module is read as a library.
+#[test]
+fn every_output_names_the_line_of_the_text() {
+    let folder = folder();
+    let wrong = DROPPING.replace("store i32 2, ptr %c", "store i64 2, ptr %c");
+    // The finding is that of the request for the buffer.
+    let line = 1 + wrong.lines().position(|line| line.contains("%c = call ptr")).unwrap();
+    fs::write(folder.path().join("a.ll"), &wrong).unwrap();
+    let build = |output: &str| {
+        Gridlet::new(&folder).run(&["build", "a.ll", "--emit", output, "-o", "a.out"]).stderr
+    };
+    let bundle = build("bundle");
+    assert!(
+        bundle.starts_with(&format!("error: a.ll:{line}: `start` launches `child`")),
+        "{bundle}"
+    );
+    for output in ["ptx", "object", "cubin"] {
+        assert_eq!(build(output), bundle, "{output}");
+    }
+}
+
+/// The help speaks of no syntax of the language, and names the likely reason: only a run shows these addresses.
+#[test]
+fn local_addresses_that_a_run_finds_are_explained_for_modules() {
+    let functions = "define internal ptr @same(ptr %p) noinline {\n  ret ptr %p\n}\n\
+        define ptx_kernel void @add() {\n  %v = alloca i32\n  \
+        %r = atomicrmw add ptr %v, i32 1 seq_cst\n  ret void\n}\n";
+    let passing = DROPPING
+        .replace("@child(i32 %x) {\n", "@child(ptr %x) {\n  store i32 1, ptr %x\n")
+        .replace("  %b = call", "  %v = alloca i32\n  %w = call ptr @same(ptr %v)\n  %b = call")
+        .replace("store i32 1, ptr %b", "store ptr %w, ptr %b")
+        .replace("store i32 2, ptr %c", "store ptr %w, ptr %c")
+        + functions;
+    let folder = folder();
+    fs::write(folder.path().join("a.ll"), passing).unwrap();
+    let run = |kernel: &str, arguments: &[&str]| {
+        let run = ["run", "a.ll", "--check", "--grid", "1", "--block", "1", "--kernel", kernel];
+        Gridlet::new(&folder).run(&[&run[..], arguments].concat()).stderr
+    };
+    let said = run("start", &["--arg", "1"]);
+    assert!(said.contains("kernel `child` uses a local variable of another thread"), "{said}");
+    assert!(said.contains("not a grid that the thread launches"), "{said}");
+    let atomic = run("add", &[]);
+    assert!(atomic.contains("on global and shared memory only"), "{atomic}");
 }

@@ -3,6 +3,7 @@
 //!
 //! `cargo run -p gridlet --example own_ir` prints the lowered IR, and writes the bundle `main.gridlet`.
 
+use anyhow::{Context as _, bail};
 use gridlet::artifact;
 use gridlet::builder::{Body, ProgramBuilder};
 use gridlet::compile::{self, BuildOptions, Checked, CpuOptions, Session};
@@ -11,7 +12,7 @@ use gridlet::target::Target;
 use gridlet::types::Type;
 use gridlet_artifact::Artifact;
 
-type Made<T> = Result<T, Box<dyn std::error::Error>>;
+type Made<T> = anyhow::Result<T>;
 
 // The front end.
 
@@ -25,17 +26,17 @@ enum Statement<'s> {
 }
 
 /// The front end: a name and a statement for each line.
-fn parse(source: &str) -> Result<Vec<(&str, Statement<'_>)>, String> {
+fn parse(source: &str) -> Made<Vec<(&str, Statement<'_>)>> {
     let line = |line| {
         let words: Vec<&str> = str::split_whitespace(line).collect();
-        let number = |word: &str| word.parse().map_err(|_| format!("`{word}` is not a number"));
+        let number = |word: &str| word.parse().with_context(|| format!("`{word}` is not a number"));
         match words[..] {
             [name, "add", step] => Ok((name.trim_end_matches(':'), Statement::Add(number(step)?))),
             [name, "run", other, blocks, threads] => {
                 let run = Statement::Run(other, number(blocks)?, number(threads)?);
                 Ok((name.trim_end_matches(':'), run))
             }
-            _ => Err(format!("cannot read `{line}`")),
+            _ => bail!("cannot read `{line}`"),
         }
     };
     source.lines().map(line).collect()
@@ -67,7 +68,7 @@ pub(crate) fn program(source: &str) -> Made<Checked> {
             }
             Statement::Run(other, blocks, threads) => {
                 let found = kernels.iter().find(|(name, _)| name == other);
-                let (_, kernel) = found.ok_or_else(|| format!("no kernel `{other}`"))?;
+                let (_, kernel) = found.with_context(|| format!("no kernel `{other}`"))?;
                 let (blocks, threads) = (body.number(*blocks), body.number(*threads));
                 body.launch(*kernel, &[blocks], &[threads], &[p]);
             }

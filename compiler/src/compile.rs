@@ -110,7 +110,7 @@ impl Default for BuildOptions {
 }
 
 impl BuildOptions {
-    /// The defaults for one architecture.
+    /// The defaults for one architecture. Kernels launch kernels by CUDA's device runtime; [`BuildOptions::launch`] says why.
     pub fn for_arch(arch: CudaArch) -> Self {
         BuildOptions { arch, ..BuildOptions::default() }
     }
@@ -289,7 +289,7 @@ fn nvvm_text_with(
     nvvm::text(module, options.dialect(), &legacy.with_debug_variables(options.debug_variables()))
 }
 
-/// A cubin with the output of the tools that made it.
+/// A cubin with the output of the tools that made it. `cubin.0` is the file's bytes, as `gridlet build --emit cubin` writes them.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Built {

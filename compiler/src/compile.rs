@@ -267,6 +267,7 @@ fn llvm_of<'ctx>(
         fast_apart,
         debug_lines: options.debug_lines,
         optimize: options.optimize,
+        version: true,
     };
     codegen::build_module_for(context, lowered, gpu)
 }

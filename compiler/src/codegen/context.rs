@@ -206,6 +206,9 @@ impl<'ctx, 'ir> ModuleContext<'ctx, 'ir> {
 
     fn finish_nvptx(&self) -> Result<()> {
         strip_intrinsic_attributes(&self.module);
+        if matches!(&self.target, Target::Nvptx(options) if !options.version) {
+            return Ok(());
+        }
         let number = |value: u64| self.int_type(32).const_int(value, false).into();
         let mut version = vec![number(2), number(0)];
         if self.debug.is_some() {

@@ -4,11 +4,11 @@
 //! libdevice elsewhere (its "User's Guide" states the errors). Functions are declared on first use,
 //! so that only modules that need libdevice link it.
 
-use inkwell::values::{BasicValueEnum, FloatValue};
+use inkwell::values::BasicValueEnum;
 
 use super::bug;
 use super::function::FunctionEmitter;
-use super::values::{float, int, result};
+use super::values::{int, result};
 use crate::error::Result;
 use gridlet_lang::builtins::{BitOp, MathOp};
 use gridlet_lang::types::Scalar;
@@ -31,10 +31,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             MathOp::Abs if scalar == Scalar::F32 && self.cx.is_fast_math() => {
                 self.single("fabs.ftz.f32", arguments)
             }
-            MathOp::Abs => {
-                let [value] = arguments else { return Err(bug("abs takes one argument")) };
-                Ok(self.absolute(float(*value)?)?.into())
-            }
+            // ptxas draws conclusions from its `abs`: that `abs(x) + 1` is not subnormal, say.
+            MathOp::Abs => self.intrinsic("fabs", arguments),
             MathOp::Min | MathOp::Max if self.cx.cpu().is_some() => self.cpu_min_max(op, arguments),
             // PTX's min and max return the other value if one is NaN, and order -0 below +0.
             MathOp::Min => self.intrinsic("minnum", arguments),
@@ -93,17 +91,6 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             }
             _ => Err(bug(format!("`{op:?}` on {}", scalar.name()))),
         }
-    }
-
-    /// The absolute value, by clearing the sign bit: libNVVM does not know `llvm.fabs`.
-    pub(super) fn absolute(&self, value: FloatValue<'ctx>) -> Result<FloatValue<'ctx>> {
-        let ty = value.get_type();
-        let bits = ty.get_bit_width();
-        let word = self.cx.int_type(bits);
-        let all = int(self.build().build_bit_cast(value, word, "")?)?;
-        let mask = word.const_int(u64::MAX >> (65 - bits), false);
-        let cleared = self.build().build_and(all, mask, "")?;
-        float(self.build().build_bit_cast(cleared, ty, "")?)
     }
 
     /// Calls `__nv_<name>f` or `__nv_<name>`; with fast math `__nv_fast_<name>f`, if there is one.

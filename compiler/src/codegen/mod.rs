@@ -100,6 +100,8 @@ pub struct GpuModuleOptions {
     pub debug_lines: bool,
     /// Whether the module will be optimised, as recorded in the debug information.
     pub optimize: bool,
+    /// Whether the module states the version of NVVM IR. One that is linked into another leaves that to the other.
+    pub version: bool,
 }
 
 impl Default for GpuModuleOptions {
@@ -111,6 +113,7 @@ impl Default for GpuModuleOptions {
             fast_apart: false,
             debug_lines: false,
             optimize: true,
+            version: true,
         }
     }
 }

@@ -103,7 +103,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx, '_> {
             Scalar::F64 => {
                 let near = build.build_float_trunc(value, single, "")?;
                 let back = build.build_float_ext(near, value.get_type(), "")?;
-                let (size, near_size) = (self.absolute(value)?, self.absolute(back)?);
+                let size =
+                    |value: FloatValue<'ctx>| float(self.intrinsic("fabs", &[value.into()])?);
+                let (size, near_size) = (size(value)?, size(back)?);
                 let is_up = build.build_float_compare(FloatPredicate::OGT, near_size, size, "")?;
                 let is_inexact = build.build_float_compare(FloatPredicate::ONE, back, value, "")?;
                 let step = build.build_int_z_extend(is_up, word, "")?;

@@ -18,7 +18,7 @@ use inkwell::values::{BasicMetadataValueEnum, FunctionValue};
 
 use super::launch::building;
 use super::{kernels, runtime};
-use crate::codegen;
+use crate::codegen::{self, GpuModuleOptions};
 use crate::error::{Error, Result};
 use crate::messages;
 use crate::nvvm::legacy::llvm::{self, Kind, Value};
@@ -170,7 +170,8 @@ fn functions(has_tail: bool) -> Result<Vec<u8>> {
         LaunchOptions::for_arch(LaunchStrategy::Cdp, CudaArch::DEFAULT).with_notice(false);
     let lowered = program.lower(&options)?;
     let context = Context::create();
-    let module = codegen::build_module(&context, &lowered)?;
+    let options = GpuModuleOptions { version: false, ..GpuModuleOptions::default() };
+    let module = codegen::build_module_for(&context, &lowered, options)?;
     let delete = |name: &str| {
         if let Some(function) = module.get_function(name) {
             // SAFETY: nothing uses it any more.

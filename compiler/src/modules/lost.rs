@@ -3,7 +3,7 @@
 
 use gridlet_lang::ir::symbol;
 use gridlet_lang::launch::cdp::symbols::{
-    ERROR_LAUNCH_PENDING_COUNT_EXCEEDED, OPEN_TURNS, RuntimeFunction,
+    ERROR_LAUNCH_PENDING_COUNT_EXCEEDED, OPEN_TURNS, RuntimeFunction, runtime_function,
 };
 use gridlet_lang::launch::{LOST_LAUNCH_RECORD, RECORD_LOST_LAUNCH};
 use gridlet_lang::source::SourceMap;
@@ -67,8 +67,8 @@ pub(super) fn locate(module: &Module<'_>, sources: &SourceMap) {
     }
 }
 
-/// Records failures of the launches whose status is dropped. A buffer that is NULL is a failure where the module tests for it,
-/// because it then skips the launch. `sources` starts with the module's text. Gives whether [`super::complete::add_functions`] must follow.
+/// Records failures of the launches whose status is dropped. A buffer that is NULL is a failure where the module tests for it, or
+/// may do so where that is not seen, because it then skips the launch. `sources` starts with the module's text. Gives whether [`super::complete::add_functions`] must follow.
 pub(super) fn record(module: &Module<'_>, sources: &SourceMap) -> Result<bool> {
     let record = symbol::internal(RECORD_LOST_LAUNCH);
     let has_record =
@@ -110,15 +110,59 @@ fn dropped(module: llvm::Module<'_>) -> Vec<(Value<'_>, RuntimeFunction)> {
     let mut found: Vec<_> = launches.copied().collect();
     let buffers: Vec<Value<'_>> =
         found.iter().filter_map(|(call, _)| call.arguments().first().copied()).collect();
-    let is_test = |user: &Value<'_>| {
-        user.kind() == Kind::Instruction && user.opcode() == LLVMOpcode::LLVMICmp
-    };
+    let drops_some = !found.is_empty();
     found.extend(calls.iter().copied().filter(|(call, known)| {
         *known == RuntimeFunction::GetParameterBuffer
-            && buffers.contains(call)
-            && call.users().iter().any(is_test)
+            && match uses(*call) {
+                Uses::Plain { is_tested } => is_tested && buffers.contains(call),
+                // A test and the launch may be there.
+                Uses::Elsewhere => drops_some,
+            }
     }));
     found
+}
+
+/// What a module does with a buffer.
+enum Uses {
+    /// It stores into the buffer, launches it, and perhaps compares it.
+    Plain { is_tested: bool },
+    /// The buffer goes through memory, a `phi`, a number or another function.
+    Elsewhere,
+}
+
+fn uses(buffer: Value<'_>) -> Uses {
+    use LLVMOpcode::*;
+
+    let (mut open, mut is_tested) = (vec![buffer], false);
+    while let Some(value) = open.pop() {
+        for user in value.users() {
+            if user.kind() != Kind::Instruction {
+                return Uses::Elsewhere;
+            }
+            let is_launch = || {
+                let callee = user.callee();
+                let called = (callee.kind() == Kind::Function).then(|| name(callee));
+                called.and_then(|name| runtime_function(&name))
+                    == Some(RuntimeFunction::LaunchDevice)
+            };
+            match user.opcode() {
+                LLVMICmp => is_tested = true,
+                LLVMBitCast | LLVMGetElementPtr => open.push(user),
+                LLVMStore if user.operand(0) != value => {}
+                LLVMCall if is_launch() || is_copy(user) => {}
+                _ => return Uses::Elsewhere,
+            }
+        }
+    }
+    Uses::Plain { is_tested }
+}
+
+/// Whether a call is an intrinsic that copies into a buffer, fills it, or is only a hint.
+fn is_copy(call: Value<'_>) -> bool {
+    let callee = call.callee();
+    let name = (callee.kind() == Kind::Function).then(|| callee.intrinsic()).flatten();
+    let copies = ["llvm.memcpy", "llvm.memset", "llvm.memmove", "llvm.lifetime", "llvm.assume"];
+    name.is_some_and(|name| copies.iter().any(|copy| name.starts_with(copy)))
 }
 
 /// A file's number in the record of lost launches, and a line.

@@ -1,4 +1,5 @@
-//! Intrinsics that LLVM 22 renames when it reads a module, by the names that libNVVM knows in the modern dialect.
+//! Intrinsics by the names that libNVVM knows in the modern dialect: those that LLVM 22 renames when it reads a module, and absolute
+//! values, of which libNVVM knows only its own.
 
 use inkwell::llvm_sys::core::LLVMInstructionEraseFromParent;
 use inkwell::module::Module;
@@ -6,8 +7,10 @@ use inkwell::values::{AnyValue, AnyValueEnum, AsValueRef, BasicValue as _};
 
 use crate::error::{Error, Result};
 
-/// Same arguments, another name. libNVVM 13.0 calls the names on the left as if they were functions.
-const RENAMED: [(&str, &str); 9] = [
+/// Same arguments, another name. libNVVM 13.0 refuses the names on the left, or calls them as if they were functions.
+const RENAMED: [(&str, &str); 11] = [
+    ("llvm.fabs.f32", "llvm.nvvm.fabs.f"),
+    ("llvm.fabs.f64", "llvm.nvvm.fabs.d"),
     ("llvm.nvvm.barrier.cta.sync.aligned.all", "llvm.nvvm.barrier.n"),
     ("llvm.nvvm.barrier.cta.sync.aligned.count", "llvm.nvvm.barrier"),
     ("llvm.nvvm.barrier.cta.sync.all", "llvm.nvvm.barrier.sync"),
@@ -28,8 +31,15 @@ pub(super) fn are_new(module: &Module<'_>) -> bool {
 pub(super) fn make_old(module: &Module<'_>) -> Result<()> {
     whole_block_barriers(module)?;
     for (new, old) in RENAMED {
-        if let Some(function) = module.get_function(new) {
-            function.as_global_value().set_name(old);
+        let Some(function) = module.get_function(new) else { continue };
+        // Two names may have the same old one.
+        match module.get_function(old) {
+            Some(known) => {
+                function.replace_all_uses_with(known);
+                // SAFETY: a declaration that nothing uses.
+                unsafe { function.delete() };
+            }
+            None => function.as_global_value().set_name(old),
         }
     }
     Ok(())
@@ -37,7 +47,9 @@ pub(super) fn make_old(module: &Module<'_>) -> Result<()> {
 
 /// Replaces the calls for barrier 0 by `llvm.nvvm.barrier0`, which has no argument.
 fn whole_block_barriers(module: &Module<'_>) -> Result<()> {
-    let Some(function) = module.get_function(RENAMED[0].0) else { return Ok(()) };
+    let Some(function) = module.get_function("llvm.nvvm.barrier.cta.sync.aligned.all") else {
+        return Ok(());
+    };
     let context = module.get_context();
     let builder = context.create_builder();
     let mut next = function.as_global_value().as_pointer_value().get_first_use();
@@ -68,4 +80,33 @@ fn whole_block_barriers(module: &Module<'_>) -> Result<()> {
         unsafe { LLVMInstructionEraseFromParent(call.as_value_ref()) };
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use inkwell::context::Context;
+    use inkwell::memory_buffer::MemoryBuffer;
+
+    use super::{are_new, make_old};
+
+    #[test]
+    fn two_names_of_one_function_become_its_old_name() {
+        let text = "\
+declare float @llvm.fabs.f32(float)
+declare float @llvm.nvvm.fabs.f32(float)
+define float @f(float %x) {
+  %a = call float @llvm.fabs.f32(float %x)
+  %b = call float @llvm.nvvm.fabs.f32(float %a)
+  ret float %b
+}
+";
+        let context = Context::create();
+        let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "a.ll");
+        let module = context.create_module_from_ir(buffer).unwrap();
+        assert!(are_new(&module));
+        make_old(&module).unwrap();
+        let text = module.print_to_string().to_string();
+        assert_eq!(text.matches("call float @llvm.nvvm.fabs.f(float").count(), 2, "{text}");
+        assert!(!are_new(&module), "{text}");
+    }
 }

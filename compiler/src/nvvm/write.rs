@@ -16,7 +16,8 @@ use gridlet_lang::arch::Dialect;
 /// The named metadata with the version of NVVM IR (NVVM IR Specification, "NVVM IR Version").
 const VERSION_METADATA: &str = "nvvmir.version";
 
-/// The version of NVVM IR that we write, and of debug information in the modern dialect.
+/// The version of NVVM IR that we write, and of debug information in the modern dialect. libNVVM asks for the latter with `-g` even
+/// where the module has no debug information.
 const VERSION: [u64; 4] = [2, 0, 3, 2];
 
 /// The module in modern text.
@@ -69,10 +70,8 @@ fn complete(
     }
     if !has_version {
         let context = copy.get_context();
-        let has_lines = copy.get_global_metadata_size("llvm.dbg.cu") > 0;
         let numbers = VERSION.map(|number| context.i32_type().const_int(number, false).into());
-        let numbers = if has_lines { &numbers[..] } else { &numbers[..2] };
-        copy.add_global_metadata(VERSION_METADATA, &context.metadata_node(numbers))
+        copy.add_global_metadata(VERSION_METADATA, &context.metadata_node(&numbers))
             .map_err(|error| Error::internal("nvvm", error.to_string()))?;
     }
     for function in copy.get_functions().filter(|function| has_new_attribute(*function)) {

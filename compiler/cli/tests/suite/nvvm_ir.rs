@@ -197,8 +197,8 @@ fn launches_whose_status_a_module_drops_are_not_lost_in_silence() {
         Gridlet::new(&folder).run(&[&run[..], &launch, &limit].concat())
     };
     assert_eq!(run(DROPPING, "1", "2").status, 0);
-    // The pool is full: the second buffer is NULL. Or the launch fails.
-    for (threads, pending, line) in [("1", "1", "a.ll:18"), ("4000", "2", "a.ll:23")] {
+    // The pool is full, or the block is too large.
+    for (threads, pending, line) in [("1", "1", "a.ll:23"), ("4000", "2", "a.ll:23")] {
         let lost = run(DROPPING, threads, pending);
         assert_eq!(lost.status, 4, "{lost:?}");
         assert!(lost.stderr.contains("1 launch") && lost.stderr.contains(line), "{lost:?}");
@@ -408,6 +408,96 @@ fn findings_are_at_the_positions_of_the_debug_information() {
     let found = find("src/a.gridlet", "2");
     assert!(found.contains("--> a.ll:15\n"), "{found}");
     assert!(found.contains("15 |   store i32 1, ptr %r\n"), "in the current folder: {found}");
+}
+
+/// Ways in which other compilers test a buffer before they launch it.
+#[test]
+fn no_test_of_a_buffer_hides_a_lost_launch() {
+    let kernel = |buffer: &str| {
+        format!(
+            "%struct.dim3 = type {{ i32, i32, i32 }}
+declare ptr @cudaGetParameterBufferV2(ptr, %struct.dim3, %struct.dim3, i32)
+declare i32 @cudaLaunchDeviceV2(ptr, ptr)
+define ptx_kernel void @child(i32 %n) {{
+  ret void
+}}
+define internal ptr @request() noinline {{
+  %b = call ptr @cudaGetParameterBufferV2(ptr @child, %struct.dim3 {{ i32 1, i32 1, i32 1 }}, %struct.dim3 {{ i32 1, i32 1, i32 1 }}, i32 0)
+  ret ptr %b
+}}
+define internal i1 @is_null(ptr %b) noinline {{
+  %none = icmp eq ptr %b, null
+  ret i1 %none
+}}
+define internal void @go(ptr %b) noinline {{
+  %s = call i32 @cudaLaunchDeviceV2(ptr %b, ptr null)
+  ret void
+}}
+define ptx_kernel void @start(i32 %n) {{
+entry:
+  %slot = alloca ptr
+  br label %ask
+ask:
+  %first = call ptr @cudaGetParameterBufferV2(ptr @child, %struct.dim3 {{ i32 1, i32 1, i32 1 }}, %struct.dim3 {{ i32 1, i32 1, i32 1 }}, i32 0)
+{buffer}
+  br i1 %none, label %end, label %launch
+launch:
+  store i32 7, ptr %b
+  %s = call i32 @cudaLaunchDeviceV2(ptr %b, ptr null)
+  br label %end
+end:
+  ret void
+}}
+"
+        )
+    };
+    let plain = "  %b = bitcast ptr %first to ptr\n  %none = icmp eq ptr %b, null";
+    let ways = [
+        kernel(plain),
+        kernel(
+            "  store ptr %first, ptr %slot\n  %b = load ptr, ptr %slot\n  %none = icmp eq ptr %b, null",
+        ),
+        kernel(
+            "  %bits = ptrtoint ptr %first to i64\n  %none = icmp eq i64 %bits, 0\n  \
+             %b = inttoptr i64 %bits to ptr",
+        ),
+        kernel(
+            "  %is_one = icmp eq i32 %n, 1\n  %b = select i1 %is_one, ptr %first, ptr null\n  \
+             %none = icmp eq ptr %b, null",
+        ),
+        kernel("  %b = call ptr @request()\n  %none = icmp eq ptr %b, null"),
+        kernel("  %b = bitcast ptr %first to ptr\n  %none = call i1 @is_null(ptr %b)"),
+        kernel(plain).replace(
+            "%s = call i32 @cudaLaunchDeviceV2(ptr %b, ptr null)\n  br",
+            "call void @go(ptr %b)\n  br",
+        ),
+    ];
+    let folder = folder();
+    for way in ways {
+        fs::write(folder.path().join("a.ll"), &way).unwrap();
+        let run = |pending| {
+            Gridlet::new(&folder).run(&[
+                "run",
+                "a.ll",
+                "--kernel",
+                "start",
+                "--grid",
+                "1",
+                "--block",
+                "8",
+                "--arg",
+                "1",
+                "--pending-launches",
+                pending,
+                "--cpu-threads",
+                "1",
+            ])
+        };
+        assert_eq!(run("8").status, 0, "{way}");
+        let lost = run("3");
+        assert_eq!(lost.status, 4, "{way}\n{lost:?}");
+        assert!(lost.stderr.contains("5 launches"), "{way}\n{}", lost.stderr);
+    }
 }
 
 #[test]

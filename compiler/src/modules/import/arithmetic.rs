@@ -187,29 +187,19 @@ impl<'m> Body<'_, 'm> {
                     self.emit(InstKind::Binary(BinaryOp::And, right, mask), ty.clone())
                 }
             };
-        } else if matches!(op, BinaryOp::Div | BinaryOp::Rem)
-            && scalar.is_integer()
-            && let Operand::Const(Const::Int(_, value)) = right
-        {
-            if value == 0 {
-                return Err("a division by the constant 0".into());
-            }
-            if is_signed && value == (1 << scalar.bits()) - 1 {
-                // By -1: the verifier refuses the constant, because the machine's division overflows.
-                return Ok(match op {
-                    BinaryOp::Div => {
-                        self.emit(InstKind::Unary(UnaryOp::Neg, left.clone()), ty.clone())
-                    }
-                    _ => Body::number(scalar, 0),
-                });
-            }
         }
         let to = if is_signed { to_signed(ty) } else { ty.clone() };
         let left = self.cast(left.clone(), ty, &to);
         if !matches!(op, BinaryOp::Shl | BinaryOp::Shr) {
             right = self.cast(right, ty, &to);
         }
-        let result = self.emit(InstKind::Binary(op, left, right), to.clone());
+        let result = match to.as_scalar() {
+            // LLVM leaves a division by zero undefined; here it traps, at its own line, as in the language.
+            Some(scalar) if matches!(op, BinaryOp::Div | BinaryOp::Rem) && scalar.is_integer() => {
+                self.builder.divide(op, scalar, (left, right), false, self.span)
+            }
+            _ => self.emit(InstKind::Binary(op, left, right), to.clone()),
+        };
         Ok(self.cast(result, &to, ty))
     }
 

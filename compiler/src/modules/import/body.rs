@@ -61,6 +61,7 @@ pub(super) fn build<'m>(
         body.builder.place(body.blocks[&block]);
         body.block(block, &lines)?;
     }
+    body.builder.place_division_trap();
     body.builder.finish(signature).map_err(|error| error.to_string())
 }
 

@@ -416,7 +416,7 @@ impl Runner {
         }
         let mut scheduler = self.shared.lock();
         for grid in buffers.drain(..) {
-            scheduler.cancel_nested(grid);
+            scheduler.recycle(grid);
         }
         if let Some(stream) = stream {
             scheduler.close_block_stream(stream);

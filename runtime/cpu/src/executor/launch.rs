@@ -9,6 +9,8 @@ use crate::hooks::LaunchOrder;
 
 /// `cudaErrorInvalidValue`: not an unlaunched parameter buffer.
 const ERROR_INVALID_VALUE: i32 = 1;
+/// `cudaErrorMemoryAllocation`: no memory for a parameter buffer.
+pub(crate) const ERROR_MEMORY: i32 = 2;
 /// `cudaErrorInvalidConfiguration`: an extent of the grid or block is zero or too large, or the block
 /// exceeds the kernel's `#[launch_bounds]`.
 pub(crate) const ERROR_INVALID_CONFIGURATION: i32 = 9;
@@ -27,8 +29,9 @@ const STREAM_TAIL: u64 = 3;
 const STREAM_FIRE_AND_FORGET: u64 = 4;
 
 impl Runner {
-    /// Returns a parameter buffer for a launch; null if the pool of pending launches is full. The launch itself reports
-    /// all other errors.
+    /// Returns a parameter buffer for a launch; null if the system has no memory for it. The launch itself reports all other
+    /// errors. As on GPUs, a full pool of pending launches is one of them: code that skips a launch without a buffer would not
+    /// ask for the status.
     pub(crate) fn parameter_buffer(
         &self,
         descriptor: *const KernelDescriptor,
@@ -38,10 +41,6 @@ impl Runner {
     ) -> *mut u8 {
         let known = operations::is_operation(descriptor)
             || self.tree().is_some_and(|tree| tree.image.owns(descriptor));
-        if !self.shared.pending.reserve() {
-            self.error(ERROR_PENDING_COUNT);
-            return std::ptr::null_mut();
-        }
         let mut grid = match self.spare.take() {
             Some(grid) => grid,
             None => self.shared.lock().spare_grid(),
@@ -49,7 +48,8 @@ impl Runner {
         // SAFETY: a known descriptor belongs to the image or to an operation.
         let bytes = if known { unsafe { (*descriptor).parameter_bytes } } else { 4096 };
         if !grid.reserve_parameters(bytes) {
-            self.shared.lock().cancel_nested(grid);
+            self.shared.lock().recycle(grid);
+            self.error(ERROR_MEMORY);
             return std::ptr::null_mut();
         }
         grid.descriptor = if known { descriptor } else { std::ptr::null() };
@@ -92,14 +92,17 @@ impl Runner {
         };
         let launcher = self.position();
         let mut scheduler = self.shared.lock();
-        let is_known = match order {
+        let has_stream = match order {
             LaunchOrder::Created(handle) => scheduler.has_stream(self.node.get(), handle),
             _ => true,
         };
-        if refused.is_some() || !is_known {
-            scheduler.cancel_nested(grid);
+        let refused = refused
+            .or_else(|| (!has_stream).then_some(ERROR_INVALID_HANDLE))
+            .or_else(|| (!self.shared.pending.reserve()).then_some(ERROR_PENDING_COUNT));
+        if let Some(status) = refused {
+            scheduler.recycle(grid);
             drop(scheduler);
-            return self.error(refused.unwrap_or(ERROR_INVALID_HANDLE));
+            return self.error(status);
         }
         let mut block_stream = self.default_stream.get();
         let mut check = self.check();

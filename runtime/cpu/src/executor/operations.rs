@@ -5,7 +5,7 @@ use std::ptr;
 
 use super::block::Runner;
 use super::callbacks::{check_access, runner, runner_with_room};
-use super::launch::ERROR_PENDING_COUNT;
+use super::launch::ERROR_MEMORY;
 use crate::abi::{
     ACCESS_BYTES, ACCESS_READ, ACCESS_WRITE, BlocksEntry, Entry, Geometry, KernelDescriptor,
     Location,
@@ -82,7 +82,7 @@ impl Runner {
     ) -> i32 {
         let buffer = self.parameter_buffer(&operation.0, [1; 3], [1; 3], 0);
         if buffer.is_null() {
-            return ERROR_PENDING_COUNT;
+            return ERROR_MEMORY;
         }
         // SAFETY: by the descriptor, the buffer is large enough and aligned to 64 bytes.
         unsafe { buffer.cast::<Parameters>().write(parameters) };

@@ -170,7 +170,7 @@ pub(crate) struct NestedLaunch {
     pub(crate) grid: Box<Grid>,
 }
 
-/// Nested launches that have not started, including reserved ones.
+/// Nested launches that have not started.
 #[derive(Debug)]
 pub(crate) struct Pending {
     count: AtomicU64,
@@ -297,12 +297,7 @@ impl Scheduler {
         self.spare.pop().unwrap_or_else(|| Box::new(Grid::spare()))
     }
 
-    /// Returns a grid whose launch was reserved but not made.
-    pub(crate) fn cancel_nested(&mut self, grid: Box<Grid>) {
-        self.pending.release();
-        self.recycle(grid);
-    }
-
+    /// Keeps a grid for another launch.
     pub(crate) fn recycle(&mut self, mut grid: Box<Grid>) {
         grid.tree = None;
         if self.spare.len() < MAX_SPARE {

@@ -12,10 +12,11 @@ use super::kernels::{self, name};
 use super::layout::{Offset, extent, is_padding, offsets};
 use super::local;
 use super::runtime::calls;
+use super::variables::copies;
 use crate::nvvm::legacy::llvm::{Kind, Shape, Value};
 
-/// Bytes of a parameter buffer, from the first to one past the last.
-type Bytes = (u64, u64);
+/// Bytes of a parameter buffer, from the first to one past the last. Those below 0 lie before it.
+type Bytes = (i64, i64);
 
 /// What is wrong with the parameter buffers of a module, given its functions of the device runtime.
 pub(super) fn check<'m>(declared: &[(Value<'m>, RuntimeFunction)]) -> Vec<Finding<'m>> {
@@ -58,7 +59,7 @@ fn launch(buffer: Value<'_>, target: Value<'_>, launchers: &[Value<'_>]) -> Opti
         let start = u64::next_multiple_of(end, extent.alignment.max(1));
         end = start + extent.size;
         types.push((parameter.ty, parameter.is_copied));
-        parameters.push((parameter.name, (start, end)));
+        parameters.push((parameter.name, (start as i64, i64::try_from(end).ok()?)));
     }
     if end > u64::from(MAX_PARAMETER_BYTES) {
         return Some(format!(
@@ -68,9 +69,9 @@ fn launch(buffer: Value<'_>, target: Value<'_>, launchers: &[Value<'_>]) -> Opti
     }
     let (stores, is_whole) = stores(buffer, launchers);
     for (store, (first, last)) in &stores {
-        let covered: u64 = parameters
+        let covered: i64 = parameters
             .iter()
-            .map(|(_, (start, end))| end.min(last).saturating_sub(*start.max(first)))
+            .map(|(_, (start, end))| (end.min(last) - start.max(first)).max(0))
             .sum();
         if covered < last - first {
             return Some(format!(
@@ -84,13 +85,15 @@ fn launch(buffer: Value<'_>, target: Value<'_>, launchers: &[Value<'_>]) -> Opti
     for ((name, (start, end)), (ty, is_copied)) in parameters.iter().zip(types).filter(|_| is_whole)
     {
         let is_stored =
-            |byte: u64| stores.iter().any(|(_, (from, to))| (*from..*to).contains(&byte));
+            |byte: i64| stores.iter().any(|(_, (from, to))| (*from..*to).contains(&byte));
         // `[64 x i8]`, a struct of unknown fields, has padding that nobody stores.
         let is_unknown = is_copied
             && matches!(ty.shape(), Shape::Array(element, _) if matches!(element.shape(), Shape::Int(8)));
         let passes = match is_unknown {
             true => start == end || (*start..*end).any(is_stored),
-            false => (*start..*end).all(|byte| is_stored(byte) || is_padding(ty, byte - start)),
+            false => {
+                (*start..*end).all(|byte| is_stored(byte) || is_padding(ty, (byte - start) as u64))
+            }
         };
         if !passes {
             return Some(format!(
@@ -117,7 +120,7 @@ fn local_arguments<'m>(
         let Some(extent) = parameter.extent() else { return vec![] };
         let start = u64::next_multiple_of(end, extent.alignment.max(1));
         end = start + extent.size;
-        starts.push((parameter.name, start..end));
+        starts.push((parameter.name, start as i64..end as i64));
     }
     let of_store = |(store, (first, _)): (Value<'m>, Bytes)| {
         if store.opcode() != LLVMOpcode::LLVMStore {
@@ -174,7 +177,7 @@ fn table(parameters: &[(String, Bytes)]) -> String {
 
 /// The stores into a buffer at constant offsets, and whether they are all accesses to it before its launch.
 fn stores<'m>(buffer: Value<'m>, launchers: &[Value<'m>]) -> (Vec<(Value<'m>, Bytes)>, bool) {
-    let (mut open, mut seen) = (vec![(buffer, 0_u64)], HashSet::new());
+    let (mut open, mut seen) = (vec![(buffer, 0_i64)], HashSet::new());
     let (mut found, mut is_whole) = (vec![], true);
     while let Some((address, offset)) = open.pop() {
         if !seen.insert((address, offset)) {
@@ -187,10 +190,16 @@ fn stores<'m>(buffer: Value<'m>, launchers: &[Value<'m>]) -> (Vec<(Value<'m>, By
             }
             match user.opcode() {
                 LLVMOpcode::LLVMStore if user.operand(1) == address => {
-                    match extent(user.operand(0).ty()) {
-                        Some(stored) => found.push((user, (offset, offset + stored.size))),
+                    match extent(user.operand(0).ty()).map(|stored| stored.size as i64) {
+                        Some(size) => found.push((user, (offset, offset.saturating_add(size)))),
                         None => is_whole = false,
                     }
+                }
+                // The loads of a variable that holds nothing else are the buffer too.
+                LLVMOpcode::LLVMStore => {
+                    let copies = copies(user);
+                    is_whole &= !copies.is_empty();
+                    open.extend(copies.into_iter().map(|copy| (copy, offset)));
                 }
                 LLVMOpcode::LLVMGetElementPtr if user.operand(0) == address => {
                     let bytes = offsets(user).and_then(|parts| {
@@ -199,7 +208,7 @@ fn stores<'m>(buffer: Value<'m>, launchers: &[Value<'m>]) -> (Vec<(Value<'m>, By
                             Offset::Elements(..) => None,
                         })
                     });
-                    let place = bytes.and_then(|bytes| offset.checked_add_signed(bytes));
+                    let place = bytes.and_then(|bytes| offset.checked_add(bytes));
                     match place {
                         Some(place) => open.push((user, place)),
                         None => is_whole = false,
@@ -210,7 +219,9 @@ fn stores<'m>(buffer: Value<'m>, launchers: &[Value<'m>]) -> (Vec<(Value<'m>, By
                 LLVMOpcode::LLVMCall if launchers.contains(&user.callee()) => {}
                 LLVMOpcode::LLVMCall if is_copy(user, address) => {
                     match user.operand(2).unsigned() {
-                        Some(bytes) => found.push((user, (offset, offset + bytes))),
+                        Some(bytes) => {
+                            found.push((user, (offset, offset.saturating_add(bytes as i64))));
+                        }
                         None => is_whole = false,
                     }
                 }

@@ -8,6 +8,7 @@ use gridlet_lang::types::{Scalar, Type};
 use inkwell::llvm_sys::{LLVMCallConv, LLVMOpcode};
 
 use super::layout::{Offset, Types, extent, offsets, pointer};
+use super::variables::{accesses, source, variable};
 use crate::nvvm::legacy::llvm::{
     Attribute, Kind, Module, Place, Shape, Type as LlvmType, Value, attribute_kind,
 };
@@ -48,7 +49,15 @@ pub(super) fn wrong_parameters(kernel: Value<'_>) -> Vec<String> {
     let symbol = name(kernel);
     let wrong = |parameter: &Parameter<'_>| {
         let (why, instead) = match parameter.ty.shape() {
-            _ if parameter.is_copied => return None,
+            _ if parameter.is_copied => {
+                let known = parameter.extent()?;
+                if known.size.is_multiple_of(known.alignment.max(1)) {
+                    return None;
+                }
+                let why = "its size is no multiple of its alignment, as that of C's types is";
+                let whole = known.size.next_multiple_of(known.alignment);
+                (why, format!("pad it to {whole} bytes"))
+            }
             Shape::Int(1 | 8 | 16 | 32 | 64 | 128) => return None,
             Shape::Int(width @ ..128) => {
                 let wide = width.next_power_of_two().max(8);
@@ -189,6 +198,9 @@ fn pointee<'m>(value: Value<'m>, types: &mut Types<'m>) -> Option<Type> {
                 }
                 LLVMOpcode::LLVMStore => {
                     open.extend(launched_parameter(user.operand(1)));
+                    // Whatever else the variable may hold: only the type counts.
+                    let kept = variable(user.operand(1)).and_then(accesses);
+                    open.extend(kept.into_iter().flat_map(|kept| kept.loads));
                     None
                 }
                 LLVMOpcode::LLVMCall => {
@@ -227,8 +239,9 @@ fn launched_parameter(mut address: Value<'_>) -> Option<Value<'_>> {
                 Offset::Elements(..) => return None,
             }
         }
-        address = address.operand(0);
+        address = source(address.operand(0));
     }
+    address = source(address);
     let is_call = address.kind() == Kind::Instruction && address.opcode() == LLVMOpcode::LLVMCall;
     let callee =
         is_call.then(|| address.callee()).filter(|callee| callee.kind() == Kind::Function)?;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use inkwell::llvm_sys::LLVMOpcode;
 
-use super::reads;
+use super::variables::{accesses, variable};
 use crate::nvvm::legacy::llvm::{Kind, Shape, Value};
 
 /// The address space of memory of a block.
@@ -54,7 +54,7 @@ fn look<'m>(value: Value<'m>, known: &mut Known<'m>) -> Option<&'static str> {
             all(&incoming, known)
         }
         // Unoptimised code keeps pointers in variables.
-        LLVMLoad => all(&reads::accesses(reads::variable(value.operand(0))?)?.stored, known),
+        LLVMLoad => all(&accesses(variable(value.operand(0))?)?.stored, known),
         _ => None,
     }
 }

@@ -17,6 +17,7 @@ use inkwell::values::{AsValueRef as _, FunctionValue, InstructionValue, IntValue
 use super::kernels::name;
 use super::launch::{SOURCES, building, given_position};
 use super::positions::Positions;
+use super::variables::source;
 use super::{positions, reads, runtime};
 use crate::error::{Error, Result};
 use crate::nvvm::legacy::llvm::{self, Kind, Value};
@@ -108,8 +109,11 @@ fn dropped(module: llvm::Module<'_>) -> Vec<(Value<'_>, RuntimeFunction)> {
         .iter()
         .filter(|(call, known)| *known == RuntimeFunction::LaunchDevice && !reads::is_read(*call));
     let mut found: Vec<_> = launches.copied().collect();
-    let buffers: Vec<Value<'_>> =
-        found.iter().filter_map(|(call, _)| call.arguments().first().copied()).collect();
+    let buffers: Vec<Value<'_>> = found
+        .iter()
+        .filter_map(|(call, _)| call.arguments().first().copied())
+        .map(source)
+        .collect();
     let drops_some = !found.is_empty();
     found.extend(calls.iter().copied().filter(|(call, known)| {
         *known == RuntimeFunction::GetParameterBuffer

@@ -35,6 +35,7 @@ mod lost;
 mod positions;
 mod reads;
 mod runtime;
+mod variables;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -8,10 +8,8 @@ use std::collections::HashSet;
 
 use inkwell::llvm_sys::LLVMOpcode;
 
+use super::variables::{accesses, is_hint, variable};
 use crate::nvvm::legacy::llvm::{Kind, Value};
-
-/// Calls that have no effect of their own on values or memory: the intrinsics' names.
-const HINTS: [&str; 3] = ["llvm.assume", "llvm.lifetime.start", "llvm.lifetime.end"];
 
 /// Whether the module reads the result of a call.
 pub(super) fn is_read(call: Value<'_>) -> bool {
@@ -45,54 +43,4 @@ fn computed<'m>(value: Value<'m>, user: Value<'m>) -> Option<Vec<Value<'m>>> {
         | LLVMShuffleVector | LLVMGetElementPtr | LLVMLoad => Some(vec![user]),
         _ => None,
     }
-}
-
-/// The local variable that an address points into.
-pub(super) fn variable(mut address: Value<'_>) -> Option<Value<'_>> {
-    while address.kind() == Kind::Instruction {
-        match address.opcode() {
-            LLVMOpcode::LLVMAlloca => return Some(address),
-            LLVMOpcode::LLVMGetElementPtr
-            | LLVMOpcode::LLVMBitCast
-            | LLVMOpcode::LLVMAddrSpaceCast => address = address.operand(0),
-            _ => return None,
-        }
-    }
-    None
-}
-
-/// The accesses to a local variable.
-#[derive(Default)]
-pub(super) struct Accesses<'m> {
-    loads: Vec<Value<'m>>,
-    /// The values that are stored.
-    pub(super) stored: Vec<Value<'m>>,
-}
-
-/// All accesses to a local variable; `None` if its address goes elsewhere.
-pub(super) fn accesses(variable: Value<'_>) -> Option<Accesses<'_>> {
-    use LLVMOpcode::*;
-
-    let (mut open, mut found) = (vec![variable], Accesses::default());
-    while let Some(address) = open.pop() {
-        for user in address.users() {
-            if user.kind() != Kind::Instruction {
-                return None;
-            }
-            match user.opcode() {
-                LLVMLoad => found.loads.push(user),
-                LLVMStore if user.operand(0) != address => found.stored.push(user.operand(0)),
-                LLVMGetElementPtr | LLVMBitCast | LLVMAddrSpaceCast => open.push(user),
-                LLVMCall if is_hint(user) => {}
-                _ => return None,
-            }
-        }
-    }
-    Some(found)
-}
-
-fn is_hint(call: Value<'_>) -> bool {
-    let callee = call.callee();
-    let name = (callee.kind() == Kind::Function).then(|| callee.intrinsic()).flatten();
-    name.is_some_and(|name| HINTS.contains(&name.as_str()))
 }

@@ -11,6 +11,7 @@ use gridlet::modules::{self, Own};
 use gridlet::nvvm::legacy::{self, LegacyOptions};
 use gridlet::ptx::{PtxOptions, nvptx};
 use gridlet::target::Target;
+use gridlet::types::{Scalar, Type};
 use inkwell::context::Context;
 
 fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
@@ -150,6 +151,14 @@ define ptx_kernel void @start(ptr %p) {
 }
 "#;
 
+/// A module as unoptimised code has it: the buffer goes through a variable.
+fn kept_in_variables(text: &str) -> String {
+    text.replace("  %b = call", "  %slot = alloca ptr\n  %asked = call").replace(
+        "  store ptr %p, ptr %b\n",
+        "  store ptr %asked, ptr %slot\n  %b = load ptr, ptr %slot\n  store ptr %p, ptr %b\n",
+    )
+}
+
 /// All findings about a module, or the error with which reading it ends.
 fn findings(text: &str, arch: &str) -> String {
     let context = Context::create();
@@ -164,6 +173,7 @@ fn findings(text: &str, arch: &str) -> String {
 fn a_correct_launch_has_no_findings() {
     for arch in ["sm_90", "sm_100"] {
         assert_eq!(findings(LAUNCH, arch), "");
+        assert_eq!(findings(&kept_in_variables(LAUNCH), arch), "");
     }
     let private = LAUNCH.replace("@cuda", "@__cudaCDP2");
     for arch in ["sm_75", "sm_89", "sm_90"] {
@@ -224,6 +234,22 @@ fn mistakes_that_no_tool_notices_are_found() {
             "does not store the parameter `n`, bytes 8 to 11",
         ),
         ("sm_90", LAUNCH.replace("store i32 7", "store i64 7"), "stores bytes 8 to 15"),
+        ("sm_90", LAUNCH.replace("i64 8\n", "i64 -4\n"), "stores bytes -4 to -1"),
+        (
+            "sm_90",
+            kept_in_variables(&LAUNCH.replace("i64 8\n", "i64 16\n")),
+            "stores bytes 16 to 19 of its parameters, where it has none",
+        ),
+        (
+            "sm_90",
+            kept_in_variables(&LAUNCH.replace("  store i32 7, ptr %n\n", "")),
+            "does not store the parameter `n`, bytes 8 to 11",
+        ),
+        (
+            "sm_90",
+            LAUNCH.replace("ptr %p, i32 %n)", "ptr %p, ptr byval({ i32 }) align 8 %n)"),
+            "m.ll:5: kernel `child`: the parameter `n` has the type `{ i32 }`; its size is no multiple",
+        ),
         (
             "sm_90",
             LAUNCH.replace("{i32 1, i32 1, i32 1}, i32 0)", "{i32 1025, i32 1, i32 1}, i32 0)"),
@@ -463,6 +489,24 @@ fn a_module_that_only_a_gpu_runs_says_why() {
     );
     assert_eq!(own.launches(), [vec![], vec!["child".to_owned()]]);
     assert_eq!(own.parameter_buffers().count(), 2);
+}
+
+/// Unoptimised code accesses memory through parameters that it keeps in variables.
+#[test]
+fn pointers_have_the_type_of_the_accesses_through_them() {
+    let text = kept_in_variables(LAUNCH).replace(
+        "define ptx_kernel void @child(ptr %p, i32 %n) {\n",
+        "define ptx_kernel void @child(ptr %p, i32 %n) {\n  %kept = alloca ptr\n  \
+         store ptr %p, ptr %kept\n  %at = load ptr, ptr %kept\n  \
+         %next = getelementptr float, ptr %at, i64 1\n  store float 1.0, ptr %next\n",
+    );
+    let context = Context::create();
+    let own = Own::read(&context, "m.ll", text.as_bytes()).unwrap();
+    let program = own.cpu_program().unwrap();
+    let types: Vec<_> =
+        program.module.kernels.iter().map(|kernel| kernel.parameters[0].ty.clone()).collect();
+    // Of the launcher's parameter, through the buffer.
+    assert_eq!(types, [Type::pointer_mut(Type::Scalar(Scalar::F32)), types[0].clone()]);
 }
 
 #[test]

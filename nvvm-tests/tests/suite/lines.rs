@@ -165,3 +165,32 @@ define ptx_kernel void @k(ptr %p) !dbg !3 {
         }
     }
 }
+
+/// libNVVM asks for the version of debug information with `-g`, also where a module has none. The module that is added for the record
+/// of lost launches must not state another version.
+#[test]
+fn modules_without_debug_information_compile_with_lines() {
+    let test = "modules_without_debug_information_compile_with_lines";
+    let Some(toolchain) = toolchain_or_skip(test, &FOR_DISASSEMBLY) else { return };
+    let text = "\
+%struct.dim3 = type { i32, i32, i32 }
+declare ptr @cudaGetParameterBufferV2(ptr, %struct.dim3, %struct.dim3, i32)
+declare i32 @cudaLaunchDeviceV2(ptr, ptr)
+define ptx_kernel void @child() {
+  ret void
+}
+define ptx_kernel void @start() {
+  %b = call ptr @cudaGetParameterBufferV2(ptr @child, %struct.dim3 { i32 1, i32 1, i32 1 },
+                                          %struct.dim3 { i32 1, i32 1, i32 1 }, i32 0)
+  %status = call i32 @cudaLaunchDeviceV2(ptr %b, ptr null)
+  ret void
+}
+";
+    for arch in ["sm_90", "sm_100", "sm_120"] {
+        let context = Context::create();
+        let own = modules::Own::read(&context, "a.ll", text.as_bytes()).unwrap();
+        let options = BuildOptions::for_arch(arch.parse().unwrap()).with_debug_lines(true);
+        let session = Session::with_toolchain(toolchain.clone());
+        session.own_cubin(&own, &options).unwrap();
+    }
+}

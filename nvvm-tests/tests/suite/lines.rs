@@ -137,8 +137,18 @@ fn debug_information_of_other_compilers_does_not_keep_code_from_being_optimised(
     let name = "debug_information_of_other_compilers_does_not_keep_code_from_being_optimised";
     let Some(toolchain) = toolchain_or_skip(name, &FOR_DISASSEMBLY) else { return };
     let text = r#"
-define ptx_kernel void @k(ptr %p) !dbg !3 {
+define ptx_kernel void @k(ptr %p, i32 %n) !dbg !3 {
+  switch i32 %n, label %end [
+    i32 1, label %one
+    i32 2, label %two
+  ], !dbg !4
+one:
   store i32 1, ptr %p, !dbg !4
+  br label %end, !dbg !4
+two:
+  store float 2.0, ptr %p, !dbg !4
+  br label %end, !dbg !4
+end:
   ret void, !dbg !4
 }
 !llvm.dbg.cu = !{!0}

@@ -194,9 +194,12 @@ impl<'w, 'm, 'o> Body<'w, 'm, 'o> {
                     .map_err(|refusal| at_function(refusal, function, &instruction.print()))?;
                 let position = subprogram.and_then(|own| self.writer.position(instruction, own));
                 if let Some(position) = position {
-                    // Labels are not indented.
-                    let lines = self.lines.iter_mut().skip(first);
-                    for line in lines.filter(|line| line.text.starts_with(' ')) {
+                    // Labels are not indented. A `switch` takes several lines, and ends with a bracket.
+                    let ends = |line: &&mut Line| {
+                        let text = &line.text;
+                        text.starts_with(' ') && !text.starts_with("    ") && !text.ends_with('[')
+                    };
+                    for line in self.lines.iter_mut().skip(first).filter(ends) {
                         line.text += &format!(", !dbg !{position}");
                     }
                 }

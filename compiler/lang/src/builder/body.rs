@@ -364,8 +364,9 @@ impl Mistake {
 /// Whether a division by this operand needs a guard. The verifier refuses the others: zero, and constants of another type.
 fn may_be_divisor(right: &Operand, scalar: Scalar) -> bool {
     match right {
-        Operand::Const(Const::Int(ty, value)) => *ty == scalar && *value != 0,
-        Operand::Const(_) => false,
+        Operand::Const(constant) => {
+            constant.ty() == Type::Scalar(scalar) && constant.integer() != Some(0)
+        }
         _ => true,
     }
 }

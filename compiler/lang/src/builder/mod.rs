@@ -493,10 +493,11 @@ fn impossible_launches(module: &Module) -> Vec<Diagnostic> {
     let mut found = vec![];
     for function in &module.functions {
         let constant = |operand: &Operand| match operand {
-            Operand::Const(Const::Int(_, value)) => Some(*value),
+            Operand::Const(constant) => constant.integer(),
             _ => None,
         };
         let sizes = |operand: &Operand| match operand {
+            Operand::Const(Const::Zero(_)) => vec![Some(0); 3],
             Operand::Inst(id) => match &function.instructions[id.index()].kind {
                 InstKind::Aggregate(parts) => parts.iter().map(constant).collect(),
                 _ => vec![],

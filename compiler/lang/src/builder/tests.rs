@@ -2,7 +2,9 @@
 
 use super::{Body, Geometry, ProgramBuilder, read};
 use crate::ir::print::print;
-use crate::ir::{BinaryOp, Const, GEOMETRY_DYNAMIC_SHARED, InstKind, KernelId, Operand, Stream};
+use crate::ir::{
+    BinaryOp, Const, GEOMETRY_DYNAMIC_SHARED, InstKind, KernelId, Launch, Operand, Stream,
+};
 use crate::program::Checked;
 use crate::types::{Field, Scalar, Struct, Type};
 
@@ -50,7 +52,7 @@ fn both() -> [Operand; 2] {
 #[test]
 fn mistakes_name_their_position() {
     type Build<'a> = &'a dyn Fn(&mut ProgramBuilder, &mut Body, KernelId);
-    let cases: [(&str, Build<'_>); 36] = [
+    let cases: &[(&str, Build<'_>)] = &[
         ("a launch after the end", &|program, body, child| {
             body.end();
             launch(body.at(program.at(4)), child, &both());
@@ -227,6 +229,42 @@ fn mistakes_name_their_position() {
             body.binary(BinaryOp::Div, Body::parameter(1), zero, Type::U32);
             body.end();
         }),
+        ("a division by the constant 0 of its type", &|_, body, _| {
+            let zero = Operand::Const(Const::Zero(Type::U32));
+            body.binary(BinaryOp::Div, Body::parameter(1), zero, Type::U32);
+            body.end();
+        }),
+        ("a plain division by the constant 0 of its type", &|_, body, _| {
+            let zero = Operand::Const(Const::Zero(Type::U32));
+            body.emit(InstKind::Binary(BinaryOp::Rem, Body::parameter(1), zero), Type::U32);
+            body.end();
+        }),
+        ("a division by a constant of another type", &|_, body, _| {
+            let zero = Operand::Const(Const::Zero(Type::F32));
+            body.binary(BinaryOp::Div, Body::parameter(1), zero, Type::U32);
+            body.end();
+        }),
+        ("an extent of the constant 0 of its type", &|_, body, child| {
+            let zero = Operand::Const(Const::Zero(Type::U32));
+            body.launch(child, &[body.number(1)], &[zero], &both());
+            body.end();
+        }),
+        ("a grid of the constant 0 of its type", &|_, body, child| {
+            let zero = Operand::Const(Const::Zero(Type::DIM3));
+            let one = body.number(1);
+            let block = body.emit(InstKind::Aggregate(vec![one; 3]), Type::DIM3);
+            let launch = Launch {
+                kernel: child,
+                grid: zero,
+                block,
+                shared: body.number(0),
+                stream: Stream::Default,
+                arguments: both().into(),
+                is_try: false,
+            };
+            body.emit(InstKind::Launch(Box::new(launch)), Type::Unit);
+            body.end();
+        }),
         ("two bodies", &|program, body, child| {
             let mut again = Body::new(program.at(4));
             again.end();
@@ -246,7 +284,7 @@ fn mistakes_name_their_position() {
         }),
     ];
     let mut seen = String::new();
-    for (what, build) in cases {
+    for &(what, build) in cases {
         let error = program(["child", "n"], build).unwrap_err().to_string();
         assert!(error.starts_with("your module: "), "{what}: {error}");
         seen += &format!("{what}\n    {}\n", error.replace('\n', "\n    "));

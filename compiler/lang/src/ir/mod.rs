@@ -629,4 +629,13 @@ impl Const {
             Const::Zero(ty) => ty.clone(),
         }
     }
+
+    /// Its value, if its type is an integer.
+    pub fn integer(&self) -> Option<i128> {
+        match self {
+            Const::Int(_, value) => Some(*value),
+            Const::Zero(Type::Scalar(scalar)) if scalar.is_integer() => Some(0),
+            _ => None,
+        }
+    }
 }

@@ -99,8 +99,12 @@ impl BodyBuilder {
     ) -> Operand {
         let ty = Type::Scalar(scalar);
         let int = |value| Operand::Const(Const::Int(scalar, value));
-        if let Operand::Const(Const::Int(_, divisor)) = &right {
-            return match wrap(scalar, *divisor) {
+        let constant = match &right {
+            Operand::Const(constant) => constant.integer(),
+            _ => None,
+        };
+        if let Some(divisor) = constant {
+            return match wrap(scalar, divisor) {
                 0 => {
                     self.trap(span);
                     Operand::Const(Const::Zero(ty))

@@ -4,7 +4,7 @@ use super::{Checked, FunctionVerifier, require};
 use crate::check::counted_arguments;
 use crate::check::tree::{BinaryOp, UnaryOp};
 use crate::ir::{
-    Const, Function, Inst, InstKind, Launch, Operand, Parameter, Role, Stream, same_type, symbol,
+    Function, Inst, InstKind, Launch, Operand, Parameter, Role, Stream, same_type, symbol,
 };
 use crate::types::{Scalar, Type};
 
@@ -259,15 +259,19 @@ impl FunctionVerifier<'_> {
             _ => true,
         };
         require!(allowed, "`{}` has no such operator", scalar.name());
-        if let Operand::Const(Const::Int(_, value)) = right_operand {
+        let constant = match right_operand {
+            Operand::Const(constant) => constant.integer(),
+            _ => None,
+        };
+        if let Some(value) = constant {
             let is_division = matches!(op, BinaryOp::Div | BinaryOp::Rem);
-            require!(!(is_division && *value == 0), "the divisor is the constant 0");
-            let all_ones = *value == -1 || *value == (1 << scalar.bits()) - 1;
+            require!(!(is_division && value == 0), "the divisor is the constant 0");
+            let all_ones = value == -1 || value == (1 << scalar.bits()) - 1;
             require!(
                 !(is_division && scalar.is_signed() && all_ones),
                 "the divisor is the constant -1"
             );
-            let in_range = (0..i128::from(scalar.bits())).contains(value);
+            let in_range = (0..i128::from(scalar.bits())).contains(&value);
             require!(!is_shift || in_range, "the count is the constant {value}");
         }
         Ok(if op.is_comparison() { Type::BOOL } else { left.clone() })

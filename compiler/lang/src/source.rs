@@ -140,12 +140,22 @@ impl SourceMap {
         map
     }
 
-    /// Adds a file and returns its id.
+    /// Adds a file of the language, where `#line` names other positions, and returns its id.
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> FileId {
-        self.add_known(name, text, Known::Text)
+        let id = self.add_known(name, text, Known::Text);
+        let file = &mut self.files[id.0 as usize];
+        if file.text.contains("#line") {
+            for (at, line) in file.text.split('\n').enumerate() {
+                if let Some((line, name)) = line_directive(line) {
+                    let name = name.map(Into::into);
+                    file.directives.push(Directive { first: at + 1, line, name });
+                }
+            }
+        }
+        id
     }
 
-    /// As [`SourceMap::add`], for a text that may not be the file's.
+    /// Adds a text in which `#line` means nothing: it may not be the file's, or is not in the language.
     pub(crate) fn add_known(
         &mut self,
         name: impl Into<String>,
@@ -163,24 +173,15 @@ impl SourceMap {
         });
         let checkpoints = checkpoints.collect();
         let id = FileId(self.files.len() as u32);
-        let mut directives = vec![];
-        if text.contains("#line") {
-            for (at, line) in text.split('\n').enumerate() {
-                if let Some((line, name)) = line_directive(line) {
-                    directives.push(Directive { first: at + 1, line, name: name.map(Into::into) });
-                }
-            }
-        }
-        let name = name.into();
         self.files.push(SourceFile {
-            name,
+            name: name.into(),
             text,
             known,
             original: None,
             folder: None,
             line_starts,
             checkpoints,
-            directives,
+            directives: vec![],
         });
         id
     }

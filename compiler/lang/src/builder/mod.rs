@@ -49,7 +49,7 @@ use crate::ir::{
 };
 use crate::layout::compute_layouts;
 use crate::program::Checked;
-use crate::source::{FileId, SourceMap, Span};
+use crate::source::{FileId, Known, SourceMap, Span};
 use crate::types::{Structs, Type};
 
 /// A function under construction: a device function, the body of a kernel, or a kernel that is only declared.
@@ -86,10 +86,13 @@ pub struct ProgramBuilder {
 }
 
 impl ProgramBuilder {
-    /// A program whose first source file has that name and text. Messages and reports of lost launches show its lines.
+    /// A program whose first source file has that name and text. Messages and reports of lost launches show its lines. The
+    /// text is in a language of your own: `#line`, which Gridlet has, means nothing in it.
     pub fn new(name: &str, text: &str) -> Self {
+        let mut sources = SourceMap::default();
+        sources.add_known(name, text, Known::Text);
         ProgramBuilder {
-            sources: SourceMap::single(name, text),
+            sources,
             structs: Structs::new(),
             globals: vec![],
             drafts: vec![],
@@ -105,9 +108,9 @@ impl ProgramBuilder {
         FileId(0)
     }
 
-    /// Adds a source file.
+    /// Adds a source file, as [`ProgramBuilder::new`] does.
     pub fn source(&mut self, name: &str, text: &str) -> FileId {
-        self.sources.add(name, text)
+        self.sources.add_known(name, text, Known::Text)
     }
 
     /// A whole line of the first source file, as [`ProgramBuilder::line`].

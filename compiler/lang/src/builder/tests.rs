@@ -317,6 +317,29 @@ fn pointers_of_unknown_origin_are_no_mistakes() {
     program(["child", "n"], build).unwrap();
 }
 
+/// `#line` is Gridlet's: in another language it is what that language says.
+#[test]
+fn lines_are_those_of_the_text() {
+    let text = "#line 500 \"other.toy\"\nkernel\n";
+    let build = |parameters: u32| {
+        let mut program = ProgramBuilder::new("h.toy", text);
+        let second = program.source("i.toy", text);
+        let (line, other) = (program.at(2), program.line(second, 2));
+        let kernel = program.kernel("k", &[], line);
+        let mut body = Body::new(line);
+        body.at(other);
+        let parameters: Vec<_> = (0..parameters).map(Body::parameter).collect();
+        launch(&mut body, kernel, &parameters);
+        body.end();
+        program.define(kernel, body);
+        program.finish()
+    };
+    let error = build(1).unwrap_err().to_string();
+    assert!(error.starts_with("your module: i.toy:2: "), "{error}");
+    let text = print(&build(0).unwrap().module);
+    assert!(text.contains("; i.toy:2\n") && text.contains("  ; line 2\n"), "{text}");
+}
+
 /// An instance of a kernel of the language.
 #[test]
 fn a_kernel_may_be_called_as_an_instance() {

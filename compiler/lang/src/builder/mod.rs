@@ -31,6 +31,7 @@
 //! ```
 
 mod body;
+mod dropped;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -381,6 +382,7 @@ fn described(sources: &SourceMap, messages: &[Diagnostic]) -> String {
 
 /// Reads a program from the text form of the IR, whose grammar is at the top of [`crate::ir::print`]. Any instruction may end
 /// in a position in the front end's own source, `; line 3` or `; other.toy:3`. `name` is that of the program's first file.
+/// A `try launch` whose status nothing reads records its failure, as [`Body::try_launch_into`] says.
 ///
 /// # Errors
 /// [`Error::Program`] with the first violation of the grammar, at its place in a [`SourceMap`] of this text alone, or with
@@ -416,8 +418,8 @@ pub fn read(name: &str, text: &str) -> Result<Checked> {
     complete(module)
 }
 
-/// Checks the names that the host uses, and the rules of the IR.
-fn complete(module: Module) -> Result<Checked> {
+/// Checks the names that the host uses, and the rules of the IR, and makes launches whose status is dropped record failures.
+fn complete(mut module: Module) -> Result<Checked> {
     let exported = module.globals.iter().filter(|global| global.exported);
     let kernels = module.kernels.iter().map(|kernel| (&kernel.name, kernel.span));
     let mut names = BTreeSet::new();
@@ -431,6 +433,7 @@ fn complete(module: Module) -> Result<Checked> {
     verify::find(&module).map_err(|broken| {
         yours_at(&module.sources, broken.span.unwrap_or(Span::NOWHERE), &broken.message)
     })?;
+    module.functions.iter_mut().for_each(dropped::record);
     let mut wrong = impossible_launches(&module);
     wrong.extend(pointed::unreachable_arguments(&module));
     if !wrong.is_empty() {

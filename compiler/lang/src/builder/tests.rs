@@ -2,6 +2,7 @@
 
 use super::{Body, Geometry, ProgramBuilder, read};
 use crate::ir::print::print;
+use crate::ir::verify::verify;
 use crate::ir::{
     BinaryOp, Const, GEOMETRY_DYNAMIC_SHARED, InstKind, KernelId, Launch, Operand, Stream,
 };
@@ -315,6 +316,81 @@ fn pointers_of_unknown_origin_are_no_mistakes() {
         body.end();
     };
     program(["child", "n"], build).unwrap();
+}
+
+/// By use of the status of a `try launch`, whether that reads it.
+#[test]
+fn launches_whose_status_is_dropped_record_failures() {
+    type Use<'a> = &'a dyn Fn(&mut ProgramBuilder, &mut Body, Operand);
+    let is_zero = |body: &mut Body, status| {
+        body.binary(BinaryOp::Eq, status, Operand::Const(Const::Zero(Type::I32)), Type::BOOL)
+    };
+    let pointer = || Type::pointer_mut(Type::I32);
+    let cases: &[(&str, bool, Use<'_>)] = &[
+        ("nothing", false, &|_, _, _| ()),
+        ("a comparison", false, &|_, body, status| {
+            is_zero(body, status);
+        }),
+        ("a local variable", false, &|_, body, status| {
+            let local = body.local("status", Type::I32);
+            body.store(local, status);
+        }),
+        ("a local variable that is loaded in vain", false, &|_, body, status| {
+            let local = body.local("status", Type::Array(Box::new(Type::I32), 2));
+            let place = body.element(local, body.number(1), pointer());
+            body.store(place.clone(), status);
+            let status = body.load(place, Type::I32);
+            is_zero(body, status);
+        }),
+        ("a local variable that is returned", true, &|_, body, status| {
+            let local = body.local("status", Type::I32);
+            body.store(local.clone(), status);
+            let status = body.load(local, Type::I32);
+            let place = body.emit(InstKind::Cast(Body::parameter(0)), pointer());
+            body.store(place, status);
+        }),
+        ("a local variable whose address is kept", true, &|program, body, status| {
+            let local = body.local("status", Type::I32);
+            let kept = program.variable("kept", pointer());
+            body.store(local.clone(), status);
+            body.store(kept, local);
+        }),
+        ("a variable", true, &|program, body, status| {
+            let last = program.variable("last", Type::I32);
+            body.store(last, status);
+        }),
+        ("a branch", true, &|_, body, status| {
+            let (good, bad) = (body.block(), body.block());
+            let condition = is_zero(body, status);
+            body.branch(condition, good, bad);
+            body.place(bad);
+            body.store(Body::parameter(0), Body::parameter(1));
+            body.jump(good);
+            body.place(good);
+        }),
+        ("an argument", true, &|program, body, status| {
+            let line = program.at(4);
+            let function = program.function("f", &[("s", Type::I32)], Type::Unit, line);
+            let mut taker = Body::new(line);
+            taker.end();
+            program.define_function(function, taker);
+            body.call(function, &[status], Type::Unit);
+        }),
+    ];
+    for (what, is_read, uses) in cases {
+        let build = |program: &mut ProgramBuilder, body: &mut Body, child: KernelId| {
+            let one = [body.number(1)];
+            let status = body.try_launch_into(Stream::Tail, child, &one, &one, &both());
+            uses(program, body, status);
+            body.end();
+        };
+        let module = program(["child", "n"], build).unwrap().module;
+        verify(&module).unwrap();
+        let text = print(&module);
+        assert_eq!(text.contains("try launch"), *is_read, "{what}: {text}");
+        let launch = text.lines().find(|line| line.contains("launch @child")).unwrap();
+        assert!(launch.ends_with("  ; line 3"), "{launch}");
+    }
 }
 
 /// `#line` is Gridlet's: in another language it is what that language says.

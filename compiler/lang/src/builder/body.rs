@@ -1,5 +1,7 @@
 //! The code of one function, emitted block by block.
 
+use std::collections::BTreeMap;
+
 use super::{is_inside, variable};
 use crate::ir::build::BodyBuilder;
 use crate::ir::{
@@ -51,6 +53,13 @@ struct Made {
     was_reached: bool,
 }
 
+/// The end of a block.
+struct End {
+    of: BlockId,
+    how: &'static str,
+    span: Span,
+}
+
 /// The code of a function, emitted block by block at the positions that [`Body::at`] sets.
 ///
 /// [`Body::jump`], [`Body::branch`], [`Body::end`] and [`Body::give`] end the open block, and [`Body::place`] begins the next
@@ -62,6 +71,8 @@ pub struct Body {
     blocks: Vec<Made>,
     /// How the last block was ended, and where; `None` while a block is open.
     ended: Option<(&'static str, Span)>,
+    /// The ends of the blocks, in the order in which they were emitted: the IR's have no positions.
+    ends: Vec<End>,
     /// The first mistake, and the position where it was made.
     mistake: Option<(Mistake, Span)>,
 }
@@ -69,7 +80,14 @@ pub struct Body {
 impl Body {
     /// An empty body, open at its entry.
     pub fn new(span: Span) -> Self {
-        Body { builder: BodyBuilder::new(), span, blocks: vec![], ended: None, mistake: None }
+        Body {
+            builder: BodyBuilder::new(),
+            span,
+            blocks: vec![],
+            ended: None,
+            ends: vec![],
+            mistake: None,
+        }
     }
 
     /// The first mistake and its position.
@@ -85,13 +103,36 @@ impl Body {
             let message = "its last block has no end; call `end`, `give`, `jump` or `branch`";
             return Some((message.into(), self.span));
         }
+        if let Some(mistake) = self.never_placed() {
+            return Some(mistake);
+        }
         let is_early = |made: &&Made| !made.was_reached && self.builder.is_reached(made.id);
         let early = self.blocks.iter().filter(is_early).find_map(|made| made.placed)?;
         let message = "a block is placed before the first jump to it; place it after that jump";
         Some((message.into(), early))
     }
 
-    /// The position of the instructions from now on.
+    /// The first jump to a block without code.
+    fn never_placed(&self) -> Option<(String, Span)> {
+        let is_missing = |made: &&Made| made.placed.is_none() && self.builder.is_reached(made.id);
+        let missing: Vec<_> = self.blocks.iter().filter(is_missing).map(|made| made.id).collect();
+        self.ends.iter().find_map(|end| {
+            let id = missing.iter().find(|id| self.builder.leads_to(end.of, **id))?;
+            let message = format!(
+                "`{}` leads to a block (`{id:?}`) that is never placed; give it to `place`, and emit its code",
+                end.how
+            );
+            Some((message, end.span))
+        })
+    }
+
+    /// By block of the finished function, the position of its end.
+    pub(super) fn end_spans(&self) -> Vec<Option<Span>> {
+        let spans: BTreeMap<_, _> = self.ends.iter().map(|end| (end.of, end.span)).collect();
+        self.builder.order().iter().map(|block| spans.get(block).copied()).collect()
+    }
+
+    /// The position of the instructions and ends of blocks from now on.
     pub fn at(&mut self, span: Span) -> &mut Self {
         self.span = span;
         self
@@ -319,6 +360,9 @@ impl Body {
     /// Notes the end of the open block, if one is open.
     fn ends(&mut self, end: &'static str) -> bool {
         let is_open = self.need_open(Lost::End(end));
+        if let Some(of) = self.builder.current() {
+            self.ends.push(End { of, how: end, span: self.span });
+        }
         self.ended.get_or_insert((end, self.span));
         is_open
     }

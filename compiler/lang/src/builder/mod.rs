@@ -33,7 +33,7 @@
 mod body;
 mod dropped;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use body::{Body, Geometry};
@@ -45,8 +45,8 @@ use crate::error::Result;
 use crate::extents;
 use crate::ir::build::{Signature, build_entry};
 use crate::ir::{
-    Const, Function, FunctionId, Global, GlobalId, Init, InstKind, Kernel, KernelId, Module,
-    Operand, Parameter, Role, Space, Variable, parse, pointed, symbol, verify,
+    BlockId, Const, Function, FunctionId, Global, GlobalId, Init, InstKind, Kernel, KernelId,
+    Module, Operand, Parameter, Role, Space, Variable, parse, pointed, symbol, verify,
 };
 use crate::layout::compute_layouts;
 use crate::program::Checked;
@@ -278,7 +278,7 @@ impl ProgramBuilder {
     /// constant size that no launch can have, or an argument of a launch certainly points to a local variable or to shared
     /// memory, which a child grid cannot reach.
     pub fn finish(self) -> Result<Checked> {
-        let mut functions: Vec<Function> = vec![];
+        let (mut functions, mut ends) = (Vec::<Function>::new(), Ends::new());
         let sources = self.sources;
         if let Some((span, mistake)) = self.mistake {
             return Err(yours_at(&sources, span, &mistake));
@@ -308,6 +308,11 @@ impl ProgramBuilder {
             if let Some((mistake, at)) = body.mistake(&self.kernels, &sources) {
                 return Err(yours_at(&sources, at, &format!("`{name}`: {mistake}")));
             }
+            let spans = body.end_spans().into_iter().enumerate();
+            let function = FunctionId(functions.len() as u32);
+            ends.extend(
+                spans.filter_map(|(at, span)| Some(((function, BlockId(at as u32)), span?))),
+            );
             body.builder.place_division_trap();
             let function = body.builder.finish(signature.clone());
             let function = function.map_err(|error| theirs(&sources, body.span, error))?;
@@ -319,7 +324,7 @@ impl ProgramBuilder {
                 functions.push(build_entry(&self.kernels[id.index()], id)?);
             }
         }
-        check_positions(&sources, &functions)?;
+        check_positions(&sources, &functions, &ends)?;
         let sources = Arc::new(sources);
         let module = Module {
             sources: Arc::clone(&sources),
@@ -331,7 +336,7 @@ impl ProgramBuilder {
             lowered: false,
             resident: None,
         };
-        complete(module).map_err(|error| match error {
+        complete(module, &ends).map_err(|error| match error {
             Error::Program(messages) => Error::Invalid(described(&sources, &messages)),
             other => other,
         })
@@ -344,13 +349,19 @@ fn is_inside(sources: &SourceMap, span: Span) -> bool {
     file.is_some_and(|file| file.text.get(span.range()).is_some())
 }
 
+/// The positions of the ends of blocks, which the IR does not have.
+type Ends = BTreeMap<(FunctionId, BlockId), Span>;
+
 /// Checks that all positions are in the sources.
-fn check_positions(sources: &SourceMap, functions: &[Function]) -> Result<()> {
-    for function in functions {
+fn check_positions(sources: &SourceMap, functions: &[Function], ends: &Ends) -> Result<()> {
+    for (at, function) in functions.iter().enumerate() {
+        let blocks = 0..function.blocks.len() as u32;
+        let end = |block| ends.get(&(FunctionId(at as u32), BlockId(block))).copied();
         let instructions = function.instructions.iter().map(|inst| inst.span);
         let variables = function.slots.iter().filter_map(|slot| slot.variable.as_ref());
         let variables = variables.map(|variable| variable.span);
-        let mut spans = instructions.chain(variables).chain([function.span]);
+        let mut spans =
+            instructions.chain(variables).chain(blocks.filter_map(end)).chain([function.span]);
         let Some(wrong) = spans.find(|span| !is_inside(sources, *span)) else { continue };
         let why = match sources.files().get(wrong.file.0 as usize) {
             Some(file) => {
@@ -415,11 +426,11 @@ pub fn read(name: &str, text: &str) -> Result<Checked> {
             global.variable = Some(variable(&global.name, Span::new(FileId(0), 0..0)));
         }
     }
-    complete(module)
+    complete(module, &Ends::new())
 }
 
 /// Checks the names that the host uses, and the rules of the IR, and makes launches whose status is dropped record failures.
-fn complete(mut module: Module) -> Result<Checked> {
+fn complete(mut module: Module, ends: &Ends) -> Result<Checked> {
     let exported = module.globals.iter().filter(|global| global.exported);
     let kernels = module.kernels.iter().map(|kernel| (&kernel.name, kernel.span));
     let mut names = BTreeSet::new();
@@ -431,7 +442,8 @@ fn complete(mut module: Module) -> Result<Checked> {
     }
     check_names(&module)?;
     verify::find(&module).map_err(|broken| {
-        yours_at(&module.sources, broken.span.unwrap_or(Span::NOWHERE), &broken.message)
+        let span = broken.end_of.and_then(|end| ends.get(&end).copied()).or(broken.span);
+        yours_at(&module.sources, span.unwrap_or(Span::NOWHERE), &broken.message)
     })?;
     module.functions.iter_mut().for_each(dropped::record);
     let mut wrong = impossible_launches(&module);

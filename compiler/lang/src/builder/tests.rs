@@ -82,6 +82,32 @@ fn mistakes_name_their_position() {
             body.at(program.at(5)).place(next);
             body.jump(early);
         }),
+        ("a branch on a number", &|program, body, _| {
+            let [then, otherwise] = [body.block(), body.block()];
+            body.binary(BinaryOp::Div, body.number(1), Body::parameter(1), Type::U32);
+            body.at(program.at(4)).branch(Body::parameter(1), then, otherwise);
+            body.at(program.at(5)).place(then);
+            body.end();
+            body.place(otherwise);
+            body.end();
+        }),
+        ("a result of a kernel", &|program, body, _| {
+            let next = body.block();
+            body.jump(next);
+            body.place(next);
+            body.store(Body::parameter(0), Body::parameter(1));
+            body.at(program.at(5)).give(Body::parameter(1));
+        }),
+        ("a block that is never placed", &|program, body, _| {
+            let [placed, never] = [body.block(), body.block()];
+            let known = body.binary(BinaryOp::Eq, Body::parameter(1), body.number(0), Type::BOOL);
+            body.at(program.at(4)).branch(known, placed, never);
+            body.at(program.at(5)).place(placed);
+            body.jump(never);
+        }),
+        ("an end at line 0", &|program, body, _| {
+            body.at(program.at(0)).end();
+        }),
         ("a local variable", &|_, body, child| {
             let local = body.local("sum", Type::U32);
             launch(body, child, &[local, Body::parameter(1)]);

@@ -149,6 +149,22 @@ impl BodyBuilder {
         self.blocks[block.index()].reached
     }
 
+    /// The open block; `None` if emitted code is unreachable.
+    pub fn current(&self) -> Option<BlockId> {
+        self.current
+    }
+
+    /// The placed blocks, in the order of the finished function.
+    pub fn order(&self) -> &[BlockId] {
+        &self.order
+    }
+
+    /// Whether the end of a block leads to another one.
+    pub fn leads_to(&self, block: BlockId, target: BlockId) -> bool {
+        let end = self.blocks[block.index()].terminator.as_ref();
+        end.is_some_and(|end| end.successors().any(|next| next == target))
+    }
+
     /// Whether emitted code is reachable.
     pub fn is_live(&self) -> bool {
         self.current.is_some()

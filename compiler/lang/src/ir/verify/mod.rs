@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 pub(crate) use instruction::name as instruction_name;
 
 use super::{
-    Const, Function, Global, Init, InstId, Kernel, KernelId, Module, Operand, Parameter, Role,
-    Space, same_type,
+    BlockId, Const, Function, FunctionId, Global, Init, InstId, Kernel, KernelId, Module, Operand,
+    Parameter, Role, Space, same_type,
 };
 use crate::error::{Error, Result};
 use crate::float;
@@ -31,13 +31,15 @@ pub fn verify(module: &Module) -> Result<()> {
 /// The first violation of a rule.
 pub(crate) struct Violation {
     pub(crate) message: String,
-    /// The position of the function, or the instruction in it.
+    /// The position of the function, or the instruction in it; of a terminator, which has none, the one before it.
     pub(crate) span: Option<Span>,
+    /// The block whose terminator it is about.
+    pub(crate) end_of: Option<(FunctionId, BlockId)>,
 }
 
 impl From<String> for Violation {
     fn from(message: String) -> Self {
-        Violation { message, span: None }
+        Violation { message, span: None, end_of: None }
     }
 }
 
@@ -47,13 +49,21 @@ impl From<String> for Violation {
 /// The first violation.
 pub(crate) fn find(module: &Module) -> std::result::Result<(), Violation> {
     check_module(module)?;
-    for function in &module.functions {
+    for (at, function) in module.functions.iter().enumerate() {
         FunctionVerifier::new(module, function).check().map_err(|broken| Violation {
             message: format!("function `{}`{}", function.name, broken.message),
-            ..broken
+            span: Some(broken.span),
+            end_of: broken.end_of.map(|block| (FunctionId(at as u32), block)),
         })?;
     }
     Ok(())
+}
+
+/// A violation in a function.
+struct Broken {
+    message: String,
+    span: Span,
+    end_of: Option<BlockId>,
 }
 
 /// The error is a description of the violation.
@@ -287,8 +297,8 @@ impl<'m> FunctionVerifier<'m> {
         FunctionVerifier { module, function, places, dominators: vec![] }
     }
 
-    fn check(mut self) -> std::result::Result<(), Violation> {
-        let at = |message, span| Violation { message, span: Some(span) };
+    fn check(mut self) -> std::result::Result<(), Broken> {
+        let at = |message, span| Broken { message, span, end_of: None };
         let mut last = self.function.span;
         self.place_instructions().and_then(|()| self.check_blocks()).map_err(|e| at(e, last))?;
         for (index, block) in self.function.blocks.iter().enumerate() {
@@ -303,8 +313,11 @@ impl<'m> FunctionVerifier<'m> {
                 })?;
             }
             let end = (index, block.instructions.len());
-            self.check_terminator(&block.terminator, end)
-                .map_err(|e| at(format!(", block `{}`, terminator: {e}", block.name), last))?;
+            self.check_terminator(&block.terminator, end).map_err(|e| Broken {
+                message: format!(", block `{}`, terminator: {e}", block.name),
+                span: last,
+                end_of: Some(BlockId(index as u32)),
+            })?;
         }
         Ok(())
     }

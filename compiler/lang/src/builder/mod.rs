@@ -32,13 +32,13 @@
 
 mod body;
 mod dropped;
+mod names;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use body::{Body, Geometry};
 
-use crate::check::KernelName;
 use crate::diagnostics::{Diagnostic, ids};
 pub use crate::error::Error;
 use crate::error::Result;
@@ -143,7 +143,8 @@ impl ProgramBuilder {
         &mut self.structs
     }
 
-    /// Adds a variable of which each block has its own; its address is the result.
+    /// Adds a variable of which each block has its own; its address is the result. Several may have one name, such as those of
+    /// two kernels.
     pub fn shared(&mut self, name: &str, ty: Type) -> Operand {
         self.global(symbol::own(name), name, Space::Shared, ty, Init::Unset, false)
     }
@@ -184,9 +185,17 @@ impl ProgramBuilder {
     /// Makes a kernel, and the functions that it calls, compute with `f32` on GPUs as nvcc's `-use_fast_math` does. Kernels
     /// that call the same functions without it compute exactly.
     pub fn fast_math(&mut self, kernel: KernelId) {
+        self.change("fast_math", kernel, |kernel| kernel.fast_math = true);
+    }
+
+    fn change(&mut self, what: &str, kernel: KernelId, change: impl FnOnce(&mut Kernel)) {
         match self.kernels.get_mut(kernel.index()) {
-            Some(kernel) => kernel.fast_math = true,
-            None => self.note(Span::NOWHERE, "`fast_math` for a kernel of another program".into()),
+            Some(kernel) => change(kernel),
+            None => {
+                let count = self.kernels.len();
+                let why = format!("kernel {} is not one of the {count} declared so far", kernel.0);
+                self.note(Span::NOWHERE, format!("`{what}`: {why}"));
+            }
         }
     }
 
@@ -274,19 +283,14 @@ impl ProgramBuilder {
     /// # Errors
     /// [`Error::Invalid`], with file and line of the caller's source where they are known, if the program breaks a rule of
     /// [`crate::ir`], a name is reserved, used twice or not one of letters, digits and `_`, a body is missing or given twice,
-    /// code comes after the end of a block, a position is not in its file, parameters or types are too large, a launch has a
+    /// a jump leads to a block without code, code comes after the end of a block, a position is not in its file, parameters or types are too large, a launch has a
     /// constant size that no launch can have, or an argument of a launch certainly points to a local variable or to shared
     /// memory, which a child grid cannot reach.
     pub fn finish(self) -> Result<Checked> {
         let (mut functions, mut ends) = (Vec::<Function>::new(), Ends::new());
-        let sources = self.sources;
-        if let Some((span, mistake)) = self.mistake {
+        let (sources, mut globals) = (self.sources, self.globals);
+        if let Some((span, mistake)) = self.mistake.or_else(|| names::of_variables(&globals)) {
             return Err(yours_at(&sources, span, &mistake));
-        }
-        let variables = self.globals.iter().filter_map(|global| global.variable.as_ref());
-        let mut names = variables.map(|variable| variable.name.as_str());
-        if let Some(name) = names.find(|name| !is_identifier(name)) {
-            return Err(yours(format!("a variable cannot be called {name:?}: {NAME_RULE}")));
         }
         for (draft, body) in self.drafts.into_iter().zip(self.bodies) {
             let signature = match &draft {
@@ -316,7 +320,7 @@ impl ProgramBuilder {
             body.builder.place_division_trap();
             let function = body.builder.finish(signature.clone());
             let function = function.map_err(|error| theirs(&sources, body.span, error))?;
-            if let Some((wrong, span)) = wrong_name(name, &draft, &function) {
+            if let Some((span, wrong)) = names::of_function(name, &draft, &function) {
                 return Err(yours_at(&sources, span, &wrong));
             }
             functions.push(function);
@@ -324,12 +328,16 @@ impl ProgramBuilder {
                 functions.push(build_entry(&self.kernels[id.index()], id)?);
             }
         }
+        if let Some((span, wrong)) = names::of_functions(&functions) {
+            return Err(yours_at(&sources, span, &wrong));
+        }
+        names::make_symbols_unique(&mut globals, &functions);
         check_positions(&sources, &functions, &ends)?;
         let sources = Arc::new(sources);
         let module = Module {
             sources: Arc::clone(&sources),
             structs: self.structs,
-            globals: self.globals,
+            globals,
             externs: vec![],
             functions,
             kernels: self.kernels,
@@ -431,16 +439,9 @@ pub fn read(name: &str, text: &str) -> Result<Checked> {
 
 /// Checks the names that the host uses, and the rules of the IR, and makes launches whose status is dropped record failures.
 fn complete(mut module: Module, ends: &Ends) -> Result<Checked> {
-    let exported = module.globals.iter().filter(|global| global.exported);
-    let kernels = module.kernels.iter().map(|kernel| (&kernel.name, kernel.span));
-    let mut names = BTreeSet::new();
-    for (name, span) in exported.map(|global| (&global.name, Span::NOWHERE)).chain(kernels) {
-        if symbol::is_reserved(name) || !names.insert(name) {
-            let why = format!("the name `{name}` is reserved, or used twice");
-            return Err(yours_at(&module.sources, span, &why));
-        }
+    if let Some((span, wrong)) = names::of_module(&module) {
+        return Err(yours_at(&module.sources, span, &wrong));
     }
-    check_names(&module)?;
     verify::find(&module).map_err(|broken| {
         let span = broken.end_of.and_then(|end| ends.get(&end).copied()).or(broken.span);
         yours_at(&module.sources, span.unwrap_or(Span::NOWHERE), &broken.message)
@@ -453,57 +454,6 @@ fn complete(mut module: Module, ends: &Ends) -> Result<Checked> {
     }
     let layouts = compute_layouts(&module)?;
     Ok(Checked { sources: Arc::clone(&module.sources), module, layouts, warnings: vec![] })
-}
-
-/// The rule for all names.
-const NAME_RULE: &str =
-    "a name consists of letters, digits and `_`, and does not begin with a digit";
-
-fn is_identifier(name: &str) -> bool {
-    let is_word = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    is_word && !name.is_empty() && !name.as_bytes()[0].is_ascii_digit()
-}
-
-/// The first name of a device function, of its parameters, or of the local variables of any function that breaks the rule.
-/// [`check_names`] has those of kernels.
-fn wrong_name(name: &str, draft: &Draft, function: &Function) -> Option<(String, Span)> {
-    if let Draft::Function(..) = draft {
-        if !is_identifier(name) {
-            let wrong = format!("a function cannot be called {name:?}: {NAME_RULE}");
-            return Some((wrong, function.span));
-        }
-        // The geometry comes first.
-        let mut parameters = function.parameters.iter().skip(1).map(|parameter| &parameter.name);
-        if let Some(wrong) = parameters.find(|name| !is_identifier(name)) {
-            let wrong = format!("a parameter of `{name}` cannot be called {wrong:?}: {NAME_RULE}");
-            return Some((wrong, function.span));
-        }
-    }
-    let slot = function.slots.iter().find(|slot| !is_identifier(&slot.name))?;
-    let wrong = format!("`{name}`: a local variable cannot be called {:?}: {NAME_RULE}", slot.name);
-    Some((wrong, slot.variable.as_ref().map_or(function.span, |variable| variable.span)))
-}
-
-/// Checks that the names of kernels and their parameters are those that the host's tools take, and headers in C.
-fn check_names(module: &Module) -> Result<()> {
-    for kernel in &module.kernels {
-        // Programs of the language that are written as text have instances.
-        let parsed = kernel.name.parse::<KernelName>().ok();
-        let parsed = parsed.filter(|parsed| parsed.to_string() == kernel.name);
-        let mut wrong = vec![];
-        if !parsed.is_some_and(|parsed| is_identifier(&parsed.kernel)) {
-            wrong.push(format!("a kernel cannot be called {:?}", kernel.name));
-        }
-        for Parameter { name, .. } in &kernel.parameters {
-            if !is_identifier(name) {
-                wrong.push(format!("a parameter of `{}` cannot be called {name:?}", kernel.name));
-            }
-        }
-        if let Some(wrong) = wrong.first() {
-            return Err(yours_at(&module.sources, kernel.span, &format!("{wrong}: {NAME_RULE}")));
-        }
-    }
-    Ok(())
 }
 
 /// Launches with constant sizes that no launch can have.

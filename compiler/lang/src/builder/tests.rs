@@ -7,7 +7,7 @@ use crate::ir::{
     BinaryOp, Const, GEOMETRY_DYNAMIC_SHARED, InstKind, KernelId, Launch, Operand, Stream,
 };
 use crate::program::Checked;
-use crate::types::{Field, Scalar, Struct, Type};
+use crate::types::{Field, Scalar, Struct, StructId, Type};
 
 const LINES: &str = "child\nmain\nfirst\nsecond\nthird\n";
 
@@ -37,13 +37,21 @@ fn launch(body: &mut Body, child: KernelId, arguments: &[Operand]) {
     body.launch(child, &one, &one, arguments);
 }
 
-/// Adds a function of that name and of a parameter.
-fn declare(program: &mut ProgramBuilder, name: &str, parameter: &str) {
+/// Adds a function with parameters of one type.
+fn declare(program: &mut ProgramBuilder, name: &str, parameters: &[&str], ty: Type) {
     let line = program.at(4);
-    let function = program.function(name, &[(parameter, Type::U32)], Type::Unit, line);
+    let parameters: Vec<_> = parameters.iter().map(|name| (*name, ty.clone())).collect();
+    let function = program.function(name, &parameters, Type::Unit, line);
     let mut body = Body::new(line);
     body.end();
     program.define_function(function, body);
+}
+
+/// Adds a struct with fields of one type.
+fn add_struct(program: &mut ProgramBuilder, name: &str, fields: &[&str], ty: Type) -> StructId {
+    let field = |name: &&str| Field { name: (*name).into(), ty: ty.clone() };
+    let fields = fields.iter().map(field).collect();
+    program.structs().add(Struct { name: name.into(), fields, span: None })
 }
 
 fn both() -> [Operand; 2] {
@@ -179,16 +187,21 @@ fn mistakes_name_their_position() {
             program.define(KernelId(9), other);
             body.end();
         }),
+        ("fast mathematics for a kernel elsewhere", &|program, body, _| {
+            let far = program.extern_kernel("far", &[], program.at(5));
+            program.fast_math(far);
+            body.end();
+        }),
         ("fast mathematics for no kernel", &|program, body, _| {
             program.fast_math(KernelId(9));
             body.end();
         }),
         ("a function's name", &|program, body, _| {
-            declare(program, "a b", "x");
+            declare(program, "a b", &["x"], Type::U32);
             body.end();
         }),
         ("the name of a function's parameter", &|program, body, _| {
-            declare(program, "f", "1x");
+            declare(program, "f", &["1x"], Type::U32);
             body.end();
         }),
         ("a local variable's name", &|program, body, _| {
@@ -201,6 +214,77 @@ fn mistakes_name_their_position() {
         }),
         ("a shared variable's name", &|program, body, _| {
             program.shared("a.b", Type::U32);
+            body.end();
+        }),
+        ("a variable's name", &|program, body, _| {
+            program.variable("", Type::U32);
+            body.end();
+        }),
+        ("two variables of one name", &|program, body, _| {
+            program.variable("v", Type::U32);
+            program.variable("v", Type::F32);
+            body.end();
+        }),
+        ("a variable with the name of a kernel", &|program, body, _| {
+            program.variable("child", Type::U32);
+            body.end();
+        }),
+        ("a variable with a reserved name", &|program, body, _| {
+            program.variable("malloc", Type::U32);
+            body.end();
+        }),
+        ("a kernel with a reserved name", &|program, body, _| {
+            program.extern_kernel("__k", &[], program.at(5));
+            body.end();
+        }),
+        ("two functions of one name", &|program, body, _| {
+            declare(program, "f", &["x"], Type::U32);
+            declare(program, "f", &["x"], Type::F32);
+            body.end();
+        }),
+        ("two parameters of one name", &|program, body, _| {
+            program.extern_kernel("k", &[("a", Type::U32), ("a", Type::F32)], program.at(5));
+            body.end();
+        }),
+        ("two parameters of a function of one name", &|program, body, _| {
+            declare(program, "f", &["x", "y", "x"], Type::U32);
+            body.end();
+        }),
+        ("a struct's name", &|program, body, _| {
+            add_struct(program, "a b", &["x"], Type::U32);
+            body.end();
+        }),
+        ("two structs of one name", &|program, body, _| {
+            add_struct(program, "dim3", &["x"], Type::U32);
+            body.end();
+        }),
+        ("a field's name", &|program, body, _| {
+            add_struct(program, "S", &["0"], Type::U32);
+            body.end();
+        }),
+        ("two fields of one name", &|program, body, _| {
+            let id = add_struct(program, "S", &["x", "x"], Type::U32);
+            program.structs().get_mut(id).span = Some(program.at(5));
+            body.end();
+        }),
+        ("a field without a value", &|program, body, _| {
+            add_struct(program, "S", &["x"], Type::Unit);
+            body.end();
+        }),
+        ("a parameter without a value", &|program, body, _| {
+            program.extern_kernel("far", &[("x", Type::Unit)], program.at(5));
+            body.end();
+        }),
+        ("a parameter of a vector that does not exist", &|program, body, _| {
+            declare(program, "f", &["x"], Type::Vector(Scalar::F32, 7));
+            body.end();
+        }),
+        ("a local variable without a value", &|program, body, _| {
+            body.at(program.at(5)).local("sum", Type::Unit);
+            body.end();
+        }),
+        ("a shared variable without a value", &|program, body, _| {
+            program.shared("tile", Type::Unit);
             body.end();
         }),
         ("another type", &|_, body, child| {
@@ -227,6 +311,16 @@ fn mistakes_name_their_position() {
         ("an extent of 64 bits", &|_, body, child| {
             let one = Operand::Const(Const::Int(Scalar::U64, 1));
             body.launch(child, &[one], &[body.number(1)], &both());
+            body.end();
+        }),
+        ("a block of numbers with a sign", &|_, body, child| {
+            let one = Operand::Const(Const::Int(Scalar::I32, 1));
+            body.launch(child, &[body.number(1)], &[body.number(1), one], &both());
+            body.end();
+        }),
+        ("a `dim3` that is not of a launch", &|_, body, _| {
+            let parts = [0, 1, 1].map(Body::parameter);
+            body.emit(InstKind::Aggregate(parts.into()), Type::DIM3);
             body.end();
         }),
         ("no such parameter", &|_, body, _| {
@@ -440,6 +534,25 @@ fn lines_are_those_of_the_text() {
     assert!(error.starts_with("your module: i.toy:2: "), "{error}");
     let text = print(&build(0).unwrap().module);
     assert!(text.contains("; i.toy:2\n") && text.contains("  ; line 2\n"), "{text}");
+}
+
+#[test]
+fn shared_variables_may_have_one_name() {
+    let build = |program: &mut ProgramBuilder, body: &mut Body, _: KernelId| {
+        declare(program, "tile", &["x"], Type::U32);
+        for ty in [Type::U32, Type::F32] {
+            let tile = program.shared("tile", ty.clone());
+            body.store(tile, Operand::Const(Const::Zero(ty)));
+        }
+        body.end();
+    };
+    let module = program(["child", "n"], build).unwrap().module;
+    let globals = module.globals.iter();
+    let names: Vec<_> =
+        globals.map(|one| (&*one.name, &*one.variable.as_ref().unwrap().name)).collect();
+    assert_eq!(names, [("own.tile.2", "tile"), ("own.tile.3", "tile")]);
+    let text = print(&module);
+    assert_eq!(print(&read("a.gir", &text).unwrap().module), text);
 }
 
 /// An instance of a kernel of the language.

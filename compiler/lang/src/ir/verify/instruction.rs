@@ -112,14 +112,10 @@ impl FunctionVerifier<'_> {
                 );
                 for (at, part) in parts.iter().enumerate() {
                     let wanted = self.part(&inst.ty, at as u32)?;
-                    let what = match &inst.ty {
-                        Type::Struct(id) => {
-                            let item = self.module.structs.get(*id);
-                            format!("field `{}` of `{}`", item.fields[at].name, item.name)
-                        }
-                        _ => format!("part {at}"),
-                    };
-                    self.expect(&what, &wanted, &value(part)?)?;
+                    let found = value(part)?;
+                    if !same_type(&wanted, &found) {
+                        self.expect(&self.part_name(&inst.ty, at, place), &wanted, &found)?;
+                    }
                 }
                 Ok(())
             }
@@ -153,6 +149,23 @@ impl FunctionVerifier<'_> {
                 result(&Type::GEOMETRY)
             }
             InstKind::Launch(launch) => self.check_launch(launch, inst, place),
+        }
+    }
+
+    /// The name of a part of the aggregate at a place.
+    fn part_name(&self, ty: &Type, at: usize, (block, place): (usize, usize)) -> String {
+        let Type::Struct(id) = ty else { return format!("part {at}") };
+        let item = self.module.structs.get(*id);
+        let of = Operand::Inst(self.function.blocks[block].instructions[place]);
+        let extents = self.function.instructions.iter().find_map(|inst| match &inst.kind {
+            InstKind::Launch(launch) if launch.grid == of => Some("the grid"),
+            InstKind::Launch(launch) if launch.block == of => Some("the block"),
+            _ => None,
+        });
+        let name = &item.fields[at].name;
+        match extents {
+            Some(extents) => format!("`{name}` of {extents} of a launch"),
+            None => format!("field `{name}` of `{}`", item.name),
         }
     }
 

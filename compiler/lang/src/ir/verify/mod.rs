@@ -12,13 +12,13 @@ pub(crate) use instruction::name as instruction_name;
 
 use super::{
     BlockId, Const, Function, FunctionId, Global, Init, InstId, Kernel, KernelId, Module, Operand,
-    Parameter, Role, Space, same_type,
+    Parameter, Role, Space, same_type, symbol,
 };
 use crate::error::{Error, Result};
 use crate::float;
 use crate::source::Span;
 use crate::types::layout::type_layout;
-use crate::types::{StructId, Type};
+use crate::types::{Field, Struct, StructId, Type};
 
 /// Verifies all rules of [`crate::ir`].
 ///
@@ -43,6 +43,18 @@ impl From<String> for Violation {
     }
 }
 
+impl Violation {
+    /// One about a declaration.
+    fn of(what: &str, name: &str, why: &str, span: Option<Span>) -> Self {
+        Violation { message: format!("{what} `{}`: {why}", shown(name)), span, end_of: None }
+    }
+}
+
+/// A symbol as its owner knows it.
+fn shown(symbol: &str) -> &str {
+    symbol.strip_prefix(symbol::OWN).unwrap_or(symbol)
+}
+
 /// As [`verify`].
 ///
 /// # Errors
@@ -51,7 +63,7 @@ pub(crate) fn find(module: &Module) -> std::result::Result<(), Violation> {
     check_module(module)?;
     for (at, function) in module.functions.iter().enumerate() {
         FunctionVerifier::new(module, function).check().map_err(|broken| Violation {
-            message: format!("function `{}`{}", function.name, broken.message),
+            message: format!("function `{}`{}", shown(&function.name), broken.message),
             span: Some(broken.span),
             end_of: broken.end_of.map(|block| (FunctionId(at as u32), block)),
         })?;
@@ -80,11 +92,15 @@ macro_rules! require {
 use require;
 
 /// Checks all but the bodies of functions. Checking them relies on the signatures of other functions.
-fn check_module(module: &Module) -> Checked {
+fn check_module(module: &Module) -> std::result::Result<(), Violation> {
     check_structs(module)?;
     check_symbols(module)?;
     for global in &module.globals {
-        check_global(module, global).map_err(|e| format!("global `{}`: {e}", global.name))?;
+        let what = match global.space {
+            Space::Shared => "shared variable",
+            Space::Device | Space::Constant => "global",
+        };
+        check_global(module, global).map_err(|e| Violation::of(what, &global.name, &e, None))?;
     }
     for item in &module.externs {
         let check = || -> Checked {
@@ -93,46 +109,52 @@ fn check_module(module: &Module) -> Checked {
             }
             check_result_type(module, &item.result)
         };
-        check().map_err(|e| format!("extern `{}`: {e}", item.name))?;
+        check().map_err(|e| Violation::of("extern", &item.name, &e, item.span))?;
     }
     for (at, kernel) in module.kernels.iter().enumerate() {
         check_kernel(module, KernelId(at as u32), kernel)
-            .map_err(|e| format!("kernel `{}`: {e}", kernel.name))?;
+            .map_err(|e| Violation::of("kernel", &kernel.name, &e, Some(kernel.span)))?;
     }
     for function in &module.functions {
-        check_signature(module, function)
-            .map_err(|e| format!("function `{}`: {e}", function.name))?;
+        let wrong = |span, e: String| Violation::of("function", &function.name, &e, Some(span));
+        check_signature(module, function).map_err(|e| wrong(function.span, e))?;
+        for slot in &function.slots {
+            let span = slot.variable.as_ref().map_or(function.span, |variable| variable.span);
+            check_value_type(module, &slot.ty)
+                .map_err(|e| wrong(span, format!("local variable `{}`: {e}", slot.name)))?;
+        }
     }
     Ok(())
 }
 
 /// Checks that the built-in structs come first, field types exist, and no struct contains itself.
-fn check_structs(module: &Module) -> Checked {
+fn check_structs(module: &Module) -> std::result::Result<(), Violation> {
     let built_in = crate::types::Structs::new();
     for (id, item) in built_in.iter() {
         let known = (id.0 as usize) < module.structs.len() && module.structs.get(id) == item;
-        require!(known, "the built-in struct `{}` is not in its place", item.name);
+        if !known {
+            return Err(format!("the built-in struct `{}` is not in its place", item.name).into());
+        }
     }
     for (id, item) in module.structs.iter() {
-        for field in &item.fields {
-            // A reference to the struct itself is reported below, with a better message.
-            check_type_ids(module, &field.ty)
-                .map_err(|e| format!("struct `{}`, field `{}`: {e}", item.name, field.name))?;
-            require!(
-                !contains_unit(&field.ty),
-                "struct `{}`, field `{}`: no value has the type `()`",
-                item.name,
-                field.name
-            );
-        }
-        let mut seen = BTreeSet::new();
-        let mut open = vec![id];
-        while let Some(inner) = open.pop() {
-            for part in module.structs.get(inner).fields.iter().filter_map(|f| struct_in(&f.ty)) {
-                require!(part != id, "struct `{}` contains itself", item.name);
-                if seen.insert(part) {
-                    open.push(part);
-                }
+        check_struct(module, id, item)
+            .map_err(|e| Violation::of("struct", &item.name, &e, item.span))?;
+    }
+    Ok(())
+}
+
+fn check_struct(module: &Module, id: StructId, item: &Struct) -> Checked {
+    for Field { name, ty } in &item.fields {
+        // A reference to the struct itself is reported below, with a better message.
+        check_value_type(module, ty).map_err(|e| format!("field `{name}`: {e}"))?;
+    }
+    let mut seen = BTreeSet::new();
+    let mut open = vec![id];
+    while let Some(inner) = open.pop() {
+        for part in module.structs.get(inner).fields.iter().filter_map(|f| struct_in(&f.ty)) {
+            require!(part != id, "it contains itself");
+            if seen.insert(part) {
+                open.push(part);
             }
         }
     }
@@ -249,9 +271,6 @@ fn check_signature(module: &Module, function: &Function) -> Checked {
     for parameter in &function.parameters {
         check_value_type(module, &parameter.ty)
             .map_err(|e| format!("parameter `{}`: {e}", parameter.name))?;
-    }
-    for slot in &function.slots {
-        check_value_type(module, &slot.ty).map_err(|e| format!("slot `{}`: {e}", slot.name))?;
     }
     check_result_type(module, &function.result)?;
     let first_is_geometry =

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use gridlet_lang::diagnostics::{Diagnostic, ids};
+use gridlet_lang::diagnostics::{self, Diagnostic, ids};
 
 /// An error of a stage.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The program is wrong. The diagnostics may include warnings.
-    #[error("the program has {} error(s)", .0.len())]
+    #[error("{}", diagnostics::listed(.0))]
     Program(Vec<Diagnostic>),
     /// A stage violated its own rules: a bug in Gridlet.
     #[error(

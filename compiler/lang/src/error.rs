@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use crate::diagnostics::Diagnostic;
+use crate::diagnostics::{self, Diagnostic};
 
 /// Why a stage failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The program is wrong. The messages may include warnings.
-    #[error("the program has {} error(s)", .0.len())]
+    #[error("{}", diagnostics::listed(.0))]
     Program(Vec<Diagnostic>),
     /// A stage violated an invariant: a bug in Gridlet.
     #[error(

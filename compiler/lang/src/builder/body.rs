@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::{is_inside, variable};
 use crate::ir::build::BodyBuilder;
 use crate::ir::{
-    BinaryOp, BlockId, Const, FunctionId, InstKind, Kernel, KernelId, Launch, Operand, Stream,
-    Terminator, verify,
+    BinaryOp, BlockId, Const, FunctionId, GEOMETRY_DYNAMIC_SHARED, InstKind, Kernel, KernelId,
+    Launch, Operand, Stream, Terminator, verify,
 };
 use crate::source::{SourceMap, Span};
 use crate::types::{Scalar, Type};
@@ -140,7 +140,7 @@ impl Body {
 
     /// A parameter, counted from 0.
     pub fn parameter(index: u32) -> Operand {
-        Operand::Parameter(index + 1)
+        Operand::Parameter(index.saturating_add(1))
     }
 
     /// A constant of type `u32`.
@@ -182,6 +182,14 @@ impl Body {
         let first = self.binary(BinaryOp::Mul, block, size, Type::U32);
         let thread = self.geometry(Geometry::ThreadIndex, axis);
         self.binary(BinaryOp::Add, first, thread, Type::U32)
+    }
+
+    /// The address of the block's dynamic shared memory, whose size is the launch's; `ty` is the type of the pointer.
+    pub fn dynamic_shared(&mut self, ty: Type) -> Operand {
+        let (base, index) = (Operand::Parameter(0), GEOMETRY_DYNAMIC_SHARED);
+        let bytes = Type::pointer_mut(Type::Scalar(Scalar::U8));
+        let address = self.emit(InstKind::Extract { base, index }, bytes);
+        self.emit(InstKind::Cast(address), ty)
     }
 
     /// Reads a value through a pointer.
@@ -244,8 +252,24 @@ impl Body {
         block: &[Operand],
         arguments: &[Operand],
     ) {
-        let launch = self.described(stream, kernel, grid, block, arguments, false);
-        self.emit(launch, Type::Unit);
+        let shared = self.number(0);
+        self.launch_with_shared(stream, kernel, grid, block, shared, arguments);
+    }
+
+    /// A launch into a stream with dynamic shared memory: so many bytes for each block, a `u32`. [`Body::dynamic_shared`] is its
+    /// address there.
+    pub fn launch_with_shared(
+        &mut self,
+        stream: Stream,
+        kernel: KernelId,
+        grid: &[Operand],
+        block: &[Operand],
+        shared: Operand,
+        arguments: &[Operand],
+    ) {
+        let mut launch = self.described(stream, kernel, grid, block, arguments);
+        launch.shared = shared;
+        self.emit(InstKind::Launch(Box::new(launch)), Type::Unit);
     }
 
     /// A launch that gives its status, an `i32` with CUDA's error or 0, in place of recording a failure. Where nothing reads the
@@ -260,8 +284,9 @@ impl Body {
         block: &[Operand],
         arguments: &[Operand],
     ) -> Operand {
-        let launch = self.described(stream, kernel, grid, block, arguments, true);
-        self.emit(launch, Type::I32)
+        let mut launch = self.described(stream, kernel, grid, block, arguments);
+        launch.is_try = true;
+        self.emit(InstKind::Launch(Box::new(launch)), Type::I32)
     }
 
     fn described(
@@ -271,8 +296,7 @@ impl Body {
         grid: &[Operand],
         block: &[Operand],
         arguments: &[Operand],
-        is_try: bool,
-    ) -> InstKind {
+    ) -> Launch {
         self.need_open(Lost::Launch(kernel));
         let mut extents = |what: &'static str, given: &[Operand]| {
             if !(1..=3).contains(&given.len()) {
@@ -285,15 +309,7 @@ impl Body {
         };
         let (grid, block) = (extents("grid", grid), extents("block", block));
         let (shared, arguments) = (self.number(0), arguments.to_vec());
-        InstKind::Launch(Box::new(Launch {
-            kernel,
-            grid,
-            block,
-            shared,
-            stream,
-            arguments,
-            is_try,
-        }))
+        Launch { kernel, grid, block, shared, stream, arguments, is_try: false }
     }
 
     /// Makes a block, to be placed later.

@@ -46,7 +46,8 @@ use crate::extents;
 use crate::ir::build::{Signature, build_entry};
 use crate::ir::{
     BlockId, Const, Function, FunctionId, Global, GlobalId, Init, InstKind, Kernel, KernelId,
-    Module, Operand, Parameter, Role, Space, Variable, parse, pointed, symbol, verify,
+    LaunchBounds, Module, Operand, Parameter, Role, Space, Variable, parse, pointed, symbol,
+    verify,
 };
 use crate::layout::compute_layouts;
 use crate::program::Checked;
@@ -186,6 +187,26 @@ impl ProgramBuilder {
     /// that call the same functions without it compute exactly.
     pub fn fast_math(&mut self, kernel: KernelId) {
         self.change("fast_math", kernel, |kernel| kernel.fast_math = true);
+    }
+
+    /// Limits the threads of the kernel's blocks, as `#[launch_bounds]` of the language: `max_threads` is 1 to 1,024, and
+    /// `min_blocks` 1 to 64. A launch with more threads fails.
+    pub fn launch_bounds(&mut self, kernel: KernelId, bounds: LaunchBounds) {
+        let LaunchBounds { max_threads, min_blocks } = bounds;
+        self.change("launch_bounds", kernel, |kernel| kernel.launch_bounds = Some(bounds));
+        let most = extents::MAX_BLOCK_THREADS;
+        let blocks = min_blocks.unwrap_or(1);
+        if !(1..=most).contains(&max_threads) || !(1..=64).contains(&blocks) {
+            let span = self.kernels.get(kernel.index()).map_or(Span::NOWHERE, |kernel| kernel.span);
+            let why = format!("`max_threads` is 1 to {most}, and `min_blocks` 1 to 64");
+            self.note(span, format!("`launch_bounds`: {why}"));
+        }
+    }
+
+    /// Promises about each grid of the kernel what `#[noalias]` of the language promises (docs/language.md) of its `*const` and
+    /// `*mut` parameters.
+    pub fn noalias(&mut self, kernel: KernelId) {
+        self.change("noalias", kernel, |kernel| kernel.noalias = true);
     }
 
     fn change(&mut self, what: &str, kernel: KernelId, change: impl FnOnce(&mut Kernel)) {
@@ -388,9 +409,7 @@ fn check_positions(sources: &SourceMap, functions: &[Function], ends: &Ends) -> 
 /// Messages with their places, one a line.
 fn described(sources: &SourceMap, messages: &[Diagnostic]) -> String {
     let one = |message: &Diagnostic| {
-        let more = message.notes.iter().chain(&message.hint);
-        let more: String = more.map(|more| format!("\n  {more}")).collect();
-        let text = format!("{}{more}", message.message);
+        let text = message.text();
         match message.labels.first() {
             Some(label) => yours_at(sources, label.span, &text).to_string(),
             None => yours(text).to_string(),

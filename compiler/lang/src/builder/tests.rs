@@ -1,12 +1,12 @@
 //! Mistakes of callers, and what the builder adds by itself.
 
-use super::{Body, Geometry, ProgramBuilder, read};
+use super::{Body, Error, Geometry, ProgramBuilder, read};
+use crate::diagnostics::{Diagnostic, ids};
 use crate::ir::print::print;
 use crate::ir::verify::verify;
-use crate::ir::{
-    BinaryOp, Const, GEOMETRY_DYNAMIC_SHARED, InstKind, KernelId, Launch, Operand, Stream,
-};
+use crate::ir::{BinaryOp, Const, InstKind, KernelId, Launch, LaunchBounds, Operand, Stream};
 use crate::program::Checked;
+use crate::source::Span;
 use crate::types::{Field, Scalar, Struct, StructId, Type};
 
 const LINES: &str = "child\nmain\nfirst\nsecond\nthird\n";
@@ -149,11 +149,7 @@ fn mistakes_name_their_position() {
             body.end();
         }),
         ("dynamic shared memory", &|_, body, child| {
-            let index = GEOMETRY_DYNAMIC_SHARED;
-            let (base, bytes) =
-                (Operand::Parameter(0), Type::pointer_mut(Type::Scalar(Scalar::U8)));
-            let bytes = body.emit(InstKind::Extract { base, index }, bytes);
-            let words = body.emit(InstKind::Cast(bytes), Type::pointer_mut(Type::U32));
+            let words = body.dynamic_shared(Type::pointer_mut(Type::U32));
             launch(body, child, &[words, Body::parameter(1)]);
             body.end();
         }),
@@ -194,6 +190,25 @@ fn mistakes_name_their_position() {
         }),
         ("fast mathematics for no kernel", &|program, body, _| {
             program.fast_math(KernelId(9));
+            body.end();
+        }),
+        ("launch bounds that no block has", &|program, body, child| {
+            program.launch_bounds(child, LaunchBounds { max_threads: 1025, min_blocks: None });
+            body.end();
+        }),
+        ("a launch over the launch bounds", &|program, body, child| {
+            program.launch_bounds(child, LaunchBounds { max_threads: 32, min_blocks: Some(2) });
+            body.launch(child, &[body.number(1)], &[body.number(64)], &both());
+            body.end();
+        }),
+        ("too much dynamic shared memory", &|_, body, child| {
+            let (one, bytes) = ([body.number(1)], body.number(1 << 20));
+            body.launch_with_shared(Stream::Tail, child, &one, &one, bytes, &both());
+            body.end();
+        }),
+        ("a promise of a kernel elsewhere", &|program, body, _| {
+            let far = program.extern_kernel("far", &[], program.at(5));
+            program.noalias(far);
             body.end();
         }),
         ("a function's name", &|program, body, _| {
@@ -325,6 +340,10 @@ fn mistakes_name_their_position() {
         }),
         ("no such parameter", &|_, body, _| {
             body.load(Body::parameter(7), Type::U32);
+            body.end();
+        }),
+        ("the last of all parameters", &|_, body, _| {
+            body.load(Body::parameter(u32::MAX), Type::U32);
             body.end();
         }),
         ("no such kernel", &|_, body, _| {
@@ -553,6 +572,20 @@ fn shared_variables_may_have_one_name() {
     assert_eq!(names, [("own.tile.2", "tile"), ("own.tile.3", "tile")]);
     let text = print(&module);
     assert_eq!(print(&read("a.gir", &text).unwrap().module), text);
+}
+
+/// Without the sources, an error still says what is wrong.
+#[test]
+fn errors_of_programs_list_their_messages() {
+    let error = |text: &str| read("a.gir", text).unwrap_err().to_string();
+    let one = error("launches symbolic\nkernel @k(\n");
+    assert!(one.contains("expected") && !one.contains('\n'), "{one}");
+    let warning = Diagnostic::general_warning(ids::UNUSED_RESULT, "unused");
+    let wrong = Diagnostic::error(ids::PROGRAM, Span::NOWHERE, "wrong").note("why").hint("how");
+    let mut all = vec![warning, wrong.clone()];
+    assert_eq!(Error::Program(all.clone()).to_string(), "wrong\n  why\n  how");
+    all.extend(std::iter::repeat_n(wrong, 11));
+    assert!(Error::Program(all).to_string().ends_with("how\nand 2 more errors"));
 }
 
 /// An instance of a kernel of the language.

@@ -100,6 +100,26 @@ impl Diagnostic {
         self.hint = Some(shortened(hint));
         self
     }
+
+    /// The message, its notes and its hint, one a line, without a place.
+    pub(crate) fn text(&self) -> String {
+        let more = self.notes.iter().chain(&self.hint).map(|more| format!("\n  {more}"));
+        self.message.clone() + &more.collect::<String>()
+    }
+}
+
+/// The most errors that [`listed`] shows.
+const MAX_LISTED: usize = 10;
+
+/// The texts of the errors among messages, for those who do not have the sources that [`render`] needs.
+pub fn listed(messages: &[Diagnostic]) -> String {
+    let errors = || messages.iter().filter(|one| one.severity == Severity::Error);
+    let mut texts: Vec<String> = errors().take(MAX_LISTED).map(Diagnostic::text).collect();
+    let count = errors().count();
+    if count > MAX_LISTED {
+        texts.push(format!("and {} more errors", count - MAX_LISTED));
+    }
+    texts.join("\n")
 }
 
 /// The maximum length of a name in a message, in characters; longer names are shortened.
